@@ -1,0 +1,62 @@
+//! Attention with linear biases: the further away, the less.
+
+use super::*;
+
+pub(super) const VARIANT: Variant = Variant {
+    name: "alibi",
+    params: &[("slopes", "[H]")],
+    formula: "−slopes[h] · |p − j|",
+    paper: "Press et al. 2022, arXiv:2108.12409",
+};
+
+/// `−slope_h · |p − j|`
+#[derive(Clone, Copy, Debug)]
+pub struct Alibi;
+
+impl Alibi {
+    /// The paper's slopes: a geometric series from `2^{−8/H}`, and for a number of heads that is
+    /// not a power of two those of the next smaller one, filled up from the next larger one.
+    pub fn slopes(heads: usize) -> Vec<f32> {
+        let series = |n: usize| (1..=n).map(move |m| 2f32.powf(-8.0 * m as f32 / n as f32));
+        let whole = if heads.is_power_of_two() { heads } else { heads.next_power_of_two() / 2 };
+        series(whole).chain(series(2 * whole).step_by(2)).take(heads).collect()
+    }
+}
+
+impl Bias for Alibi {
+    fn name(&self) -> &'static str {
+        VARIANT.name
+    }
+    fn params(&self, dims: &Dims) -> Vec<Param> {
+        vec![Param { name: "slopes", shape: [1, dims.h, 1, 1] }]
+    }
+    #[allow(private_interfaces)]
+    fn bind<'a>(&'a self, grid: &'a Grid, params: &'a [View<'a>]) -> Box<dyn Term + 'a> {
+        Box::new(Bound { grid, slopes: params[0].to_vec() })
+    }
+}
+
+struct Bound<'a> {
+    grid: &'a Grid,
+    slopes: Vec<f32>,
+}
+
+impl Term for Bound<'_> {
+    fn accumulator(&self) -> usize {
+        1
+    }
+    fn apply(&self, at: &At, tile: &mut Tile) {
+        let slope = self.slopes[at.h];
+        each_cell(at, tile, |s, i, j| *s -= slope * (self.grid.position(at.b, i) - j as f32).abs());
+    }
+    fn gradient(&self, at: &At, ds: &mut Tile, sums: &mut [f32]) {
+        let mut sum = 0f64;
+        each_cell(at, ds, |ds, i, j| {
+            sum -= f64::from(*ds) * f64::from((self.grid.position(at.b, i) - j as f32).abs());
+        });
+        sums[0] += sum as f32;
+    }
+    fn collect(&self, sums: &[f32]) -> Vec<Vec<f32>> {
+        vec![sum_over_batch(sums, self.grid.dims.h, 1)]
+    }
+}

@@ -1,0 +1,60 @@
+//! A number for each cell, shared between batch rows or heads if asked.
+
+use super::*;
+
+pub(super) const VARIANT: Variant = Variant {
+    name: "dense",
+    params: &[("bias", "[B or 1,H or 1,T,S]")],
+    formula: "bias[b, h, i, j]",
+    paper: "–",
+};
+
+/// `bias[b, h, i, j]`
+#[derive(Clone, Copy, Debug)]
+pub struct Dense {
+    /// Whether batch rows have biases of their own.
+    pub per_batch: bool,
+    /// Whether heads have biases of their own.
+    pub per_head: bool,
+}
+
+impl Bias for Dense {
+    fn name(&self) -> &'static str {
+        VARIANT.name
+    }
+    fn params(&self, dims: &Dims) -> Vec<Param> {
+        let (b, h) =
+            (if self.per_batch { dims.b } else { 1 }, if self.per_head { dims.h } else { 1 });
+        vec![Param { name: "bias", shape: [b, h, dims.t, dims.s] }]
+    }
+    #[allow(private_interfaces)]
+    fn bind<'a>(&'a self, grid: &'a Grid, params: &'a [View<'a>]) -> Box<dyn Term + 'a> {
+        Box::new(Bound { grid, bias: params[0], spec: *self })
+    }
+}
+
+struct Bound<'a> {
+    grid: &'a Grid,
+    bias: View<'a>,
+    spec: Dense,
+}
+
+impl Term for Bound<'_> {
+    fn accumulator(&self) -> usize {
+        self.grid.dims.t * self.grid.dims.s
+    }
+    fn scope(&self) -> (bool, bool) {
+        (self.spec.per_batch, self.spec.per_head)
+    }
+    fn apply(&self, at: &At, tile: &mut Tile) {
+        let (b, h) =
+            (if self.spec.per_batch { at.b } else { 0 }, if self.spec.per_head { at.h } else { 0 });
+        each_cell(at, tile, |s, i, j| *s += self.bias.get(b, h, i, j));
+    }
+    fn gradient(&self, at: &At, ds: &mut Tile, sums: &mut [f32]) {
+        each_cell(at, ds, |ds, i, j| sums[i * self.grid.dims.s + j] += *ds);
+    }
+    fn collect(&self, sums: &[f32]) -> Vec<Vec<f32>> {
+        vec![sums.to_vec()]
+    }
+}

@@ -1,0 +1,78 @@
+//! A number for each edge and head of a graph.
+
+use super::*;
+
+pub(super) const VARIANT: Variant = Variant {
+    name: "edge",
+    params: &[("values", "[nnz,H]")],
+    formula: "values[edge(i, j), h], 0 where there is no edge",
+    paper: "Veličković et al. 2018, arXiv:1710.10903 (edge features)",
+};
+
+/// `values[e, h]` for the edge `e` from key `j` to query `i`, in the order of the CSR indices.
+#[derive(Clone, Debug)]
+pub struct EdgeBias {
+    /// As of the mask: where each query's edges begin.
+    pub indptr: Vec<i64>,
+    /// As of the mask: the keys, ascending for each query.
+    pub indices: Vec<i64>,
+}
+
+impl Bias for EdgeBias {
+    fn name(&self) -> &'static str {
+        VARIANT.name
+    }
+    fn params(&self, dims: &Dims) -> Vec<Param> {
+        vec![Param { name: "values", shape: [1, 1, self.indices.len(), dims.h] }]
+    }
+    fn check(&self, grid: &Grid) -> Result<(), Error> {
+        use crate::attention::mask::Rule;
+        match crate::attention::mask::edges(&self.indptr, &self.indices).check(grid) {
+            Err(Error(message)) => bail!("bias: {message}"),
+            Ok(()) => Ok(()),
+        }
+    }
+    #[allow(private_interfaces)]
+    fn bind<'a>(&'a self, grid: &'a Grid, params: &'a [View<'a>]) -> Box<dyn Term + 'a> {
+        Box::new(Bound { grid, values: params[0], spec: self })
+    }
+}
+
+struct Bound<'a> {
+    grid: &'a Grid,
+    values: View<'a>,
+    spec: &'a EdgeBias,
+}
+
+impl Bound<'_> {
+    fn edge(&self, query: usize, key: usize) -> Option<usize> {
+        let (from, to) = (self.spec.indptr[query] as usize, self.spec.indptr[query + 1] as usize);
+        self.spec.indices[from..to].binary_search(&(key as i64)).ok().map(|at| from + at)
+    }
+}
+
+impl Term for Bound<'_> {
+    fn accumulator(&self) -> usize {
+        self.spec.indices.len()
+    }
+    fn apply(&self, at: &At, tile: &mut Tile) {
+        each_cell(at, tile, |s, i, j| {
+            if let Some(edge) = self.edge(i, j) {
+                *s += self.values.get(0, 0, edge, at.h);
+            }
+        });
+    }
+    fn gradient(&self, at: &At, ds: &mut Tile, sums: &mut [f32]) {
+        each_cell(at, ds, |ds, i, j| {
+            if let Some(edge) = self.edge(i, j) {
+                sums[edge] += *ds;
+            }
+        });
+    }
+    fn collect(&self, sums: &[f32]) -> Vec<Vec<f32>> {
+        let (heads, edges) = (self.grid.dims.h, self.accumulator());
+        let per_head = sum_over_batch(sums, heads, edges);
+        let transposed = (0..edges * heads).map(|at| per_head[at % heads * edges + at / heads]);
+        vec![transposed.collect()]
+    }
+}

@@ -1,0 +1,48 @@
+//! What is added to a score for the place of its query and key. Biases add up.
+
+mod alibi;
+mod dense;
+mod edge;
+mod gaussian;
+mod table;
+
+pub use alibi::Alibi;
+pub use dense::Dense;
+pub use edge::EdgeBias;
+pub use gaussian::Gaussian;
+pub use table::Table;
+
+use super::grid::{Dims, Grid};
+use super::term::{Param, Term, sum_over_batch};
+use super::tile::{At, Tile, each_cell};
+use super::variants::Variant;
+use crate::view::{Error, View, bail};
+
+/// Every bias, in the order of the documentation.
+pub const VARIANTS: &[Variant] = &[
+    alibi::VARIANT,
+    table::VARIANT,
+    dense::VARIANT,
+    edge::VARIANT,
+    gaussian::VARIANT,
+    gaussian::AFTER,
+];
+
+/// A bias.
+pub trait Bias: Send + Sync + std::fmt::Debug {
+    /// Its name in the catalogue.
+    fn name(&self) -> &'static str;
+
+    /// The parameters it asks for.
+    fn params(&self, dims: &Dims) -> Vec<Param>;
+
+    /// Whether it fits the sizes, else what does not.
+    fn check(&self, _grid: &Grid) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// The bias with its parameters.
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn bind<'a>(&'a self, grid: &'a Grid, params: &'a [View<'a>]) -> Box<dyn Term + 'a>;
+}

@@ -1,0 +1,59 @@
+//! A learned number for each distance, clipped at both ends.
+
+use super::*;
+
+pub(super) const VARIANT: Variant = Variant {
+    name: "table",
+    params: &[("table", "[H,2·reach+1]")],
+    formula: "table[h, clip(j − p, −reach, reach) + reach]",
+    paper: "Shaw et al. 2018, arXiv:1803.02155; Raffel et al. 2020, arXiv:1910.10683",
+};
+
+/// `table[h, clip(j − p, −reach, reach) + reach]`
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    /// Distances beyond it share the outermost number.
+    pub reach: usize,
+}
+
+impl Bias for Table {
+    fn name(&self) -> &'static str {
+        VARIANT.name
+    }
+    fn params(&self, dims: &Dims) -> Vec<Param> {
+        vec![Param { name: "table", shape: [1, dims.h, 1, 2 * self.reach + 1] }]
+    }
+    #[allow(private_interfaces)]
+    fn bind<'a>(&'a self, grid: &'a Grid, params: &'a [View<'a>]) -> Box<dyn Term + 'a> {
+        Box::new(Bound { grid, table: params[0].to_vec(), reach: self.reach })
+    }
+}
+
+struct Bound<'a> {
+    grid: &'a Grid,
+    table: Vec<f32>,
+    reach: usize,
+}
+
+impl Bound<'_> {
+    fn index(&self, b: usize, query: usize, key: usize) -> usize {
+        let (distance, reach) = (key as f32 - self.grid.position(b, query), self.reach as f32);
+        (distance.round().clamp(-reach, reach) + reach) as usize
+    }
+}
+
+impl Term for Bound<'_> {
+    fn accumulator(&self) -> usize {
+        2 * self.reach + 1
+    }
+    fn apply(&self, at: &At, tile: &mut Tile) {
+        let row = &self.table[at.h * self.accumulator()..][..self.accumulator()];
+        each_cell(at, tile, |s, i, j| *s += row[self.index(at.b, i, j)]);
+    }
+    fn gradient(&self, at: &At, ds: &mut Tile, sums: &mut [f32]) {
+        each_cell(at, ds, |ds, i, j| sums[self.index(at.b, i, j)] += *ds);
+    }
+    fn collect(&self, sums: &[f32]) -> Vec<Vec<f32>> {
+        vec![sum_over_batch(sums, self.grid.dims.h, self.accumulator())]
+    }
+}

@@ -1,0 +1,292 @@
+//! What forward and backward share: the lowered problem, and the walk over the score matrix.
+
+use super::grid::{Dims, Grid};
+use super::mask::{Block, Cover, Rule};
+use super::pair::Source;
+use super::rows::{Rows, padded};
+use super::score::{Lowered, Operands};
+use super::term::Term;
+use super::tile::{At, Keys, Tile, each_cell, mask_by_range};
+use super::{Attention, Dropout, Inputs};
+use crate::scratch::Scratch;
+use crate::simd::isa;
+use crate::view::View;
+use std::ops::Range;
+
+/// Queries in a block. Four vectors of AVX-512; a tile of 64 × 128 stays in any second-level cache.
+pub(crate) const QUERIES: usize = 64;
+/// Keys in a block; blocks begin at multiples of it.
+pub(crate) const KEYS: usize = 128;
+
+/// How the keys of a block of queries are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Walk {
+    /// Each query sees one range of keys.
+    Ranges,
+    /// Each query has a list of keys.
+    Lists,
+    /// Any mask, asked block by block and cell by cell.
+    Cells,
+}
+
+/// A problem, ready to be walked over.
+pub(crate) struct Engine<'a> {
+    pub spec: &'a Attention,
+    pub grid: &'a Grid,
+    pub lowered: &'a Lowered<'a>,
+    pub terms: Vec<&'a dyn Term>,
+    pub v: View<'a>,
+    pub walk: Walk,
+}
+
+/// The keys of one block of queries.
+pub(crate) struct Plan {
+    pub blocks: Vec<(Range<usize>, Cover)>,
+    /// For [`Walk::Ranges`], a range for each lane.
+    low: Scratch,
+    high: Scratch,
+    /// For [`Walk::Lists`], a key for each row and lane.
+    index: Vec<u32>,
+}
+
+impl Plan {
+    /// Whether keys are runs, so that queries must be packed.
+    pub fn index_is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// Pairs that a block scores.
+    pub fn pairs(&self, block: &Range<usize>, lanes: usize, queries: usize) -> u64 {
+        match self.keys(block, lanes) {
+            Keys::Run { len, .. } => (len * queries) as u64,
+            Keys::Listed { index, .. } => index.iter().filter(|k| **k != Keys::NONE).count() as u64,
+        }
+    }
+
+    /// The keys of a block.
+    pub fn keys(&self, block: &Range<usize>, lanes: usize) -> Keys<'_> {
+        let (start, len) = (block.start, block.len());
+        if self.index.is_empty() {
+            Keys::Run { start, len }
+        } else {
+            Keys::Listed { index: &self.index[start * lanes..block.end * lanes], len, lanes }
+        }
+    }
+}
+
+impl<'a> Engine<'a> {
+    pub fn new(
+        spec: &'a Attention,
+        grid: &'a Grid,
+        inputs: &Inputs<'a>,
+        lowered: &'a Lowered<'a>,
+        biases: &'a [Box<dyn Term + 'a>],
+    ) -> Engine<'a> {
+        let terms = lowered.terms.iter().chain(biases).map(|term| &**term).collect();
+        let some = grid.dims.t > 0 && grid.dims.b > 0;
+        let walk = if some && spec.score.takes_lists() && spec.mask.list(grid, 0, 0, &mut vec![]) {
+            Walk::Lists
+        } else if some && spec.mask.range(grid, 0, 0).is_some() {
+            Walk::Ranges
+        } else {
+            Walk::Cells
+        };
+        Engine { spec, grid, lowered, terms, v: inputs.v, walk }
+    }
+
+    /// Queries in a block. With lists, lanes are padded to the longest: one vector of them.
+    pub fn block_queries(&self) -> usize {
+        if self.walk == Walk::Lists { isa().lanes() } else { QUERIES }
+    }
+
+    /// The head of the lowered keys for a query head.
+    pub fn key_head(&self, h: usize) -> usize {
+        h / (self.grid.dims.h / self.lowered.k.view().shape[1])
+    }
+
+    /// The rows of a head, for filling tiles. `packed` must be set by the caller.
+    pub fn source(&self, b: usize, h: usize, i0: usize, packed: *const f32) -> Source {
+        let (q, k) = (self.lowered.q.view(), self.lowered.k.view());
+        let weights = match self.lowered.pair.weighted() {
+            true => self.lowered.weights[h * q.shape[3]..].as_ptr(),
+            false => std::ptr::null(),
+        };
+        Source {
+            packed,
+            queries: Rows::of(&q, b, h).from(i0),
+            scale: self.lowered.scale,
+            keys: Rows::of(&k, b, self.key_head(h)),
+            weights,
+        }
+    }
+
+    /// The values of a head.
+    pub fn values(&self, b: usize, h: usize) -> Rows {
+        Rows::of(&self.v, b, h / self.grid.dims.group())
+    }
+
+    /// Which keys a block of queries visits.
+    pub fn plan(&self, b: usize, h: usize, queries: Range<usize>) -> Plan {
+        let lanes = padded(queries.len());
+        let Dims { s, .. } = self.grid.dims;
+        let mut plan =
+            Plan { blocks: vec![], low: Scratch::new(0), high: Scratch::new(0), index: vec![] };
+        match self.walk {
+            Walk::Ranges => self.plan_ranges(b, queries, lanes, &mut plan),
+            Walk::Lists => {
+                let mut lists = vec![];
+                let mut ends = vec![0];
+                for i in queries.clone() {
+                    self.spec.mask.list(self.grid, b, i, &mut lists);
+                    ends.push(lists.len());
+                }
+                let longest = ends.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
+                plan.index = vec![Keys::NONE; longest * lanes];
+                for (lane, ends) in ends.windows(2).enumerate() {
+                    for (row, key) in lists[ends[0]..ends[1]].iter().enumerate() {
+                        plan.index[row * lanes + lane] = *key;
+                    }
+                }
+                if longest > 0 {
+                    plan.blocks.push((0..longest, Cover::Full));
+                }
+            }
+            Walk::Cells => {
+                for start in (0..s).step_by(KEYS) {
+                    let keys = start..(start + KEYS).min(s);
+                    let block = Block { b, h, queries: queries.clone(), keys: keys.clone() };
+                    match self.spec.mask.cover(self.grid, &block) {
+                        Cover::Empty => {}
+                        cover => plan.blocks.push((keys, cover)),
+                    }
+                }
+            }
+        }
+        plan
+    }
+
+    fn plan_ranges(&self, b: usize, queries: Range<usize>, lanes: usize, plan: &mut Plan) {
+        let s = self.grid.dims.s as i64;
+        plan.low = Scratch::zeroed(lanes);
+        plan.high = Scratch::zeroed(lanes);
+        let (mut first, mut last, mut full_from, mut full_to) = (s, 0, 0, s);
+        for (lane, i) in queries.enumerate() {
+            let (low, high) = self.spec.mask.range(self.grid, b, i).expect("a mask of ranges");
+            let (low, high) = (low.clamp(0, s), high.clamp(0, s));
+            plan.low[lane] = low as f32;
+            plan.high[lane] = high as f32;
+            if low < high {
+                (first, last) = (first.min(low), last.max(high));
+            }
+            (full_from, full_to) = (full_from.max(low), full_to.min(high));
+        }
+        let mut start = first;
+        while start < last {
+            let end = ((start / KEYS as i64 + 1) * KEYS as i64).min(last);
+            if full_from <= start && end <= full_to {
+                plan.blocks.push((start as usize..end as usize, Cover::Full));
+            } else {
+                let seen = |(low, high): (&f32, &f32)| *low < end as f32 && *high > start as f32;
+                if plan.low.iter().zip(plan.high.iter()).any(seen) {
+                    plan.blocks.push((start as usize..end as usize, Cover::Partial));
+                }
+            }
+            start = end;
+        }
+    }
+
+    /// Fills a tile with the scores of one block: pairs, map, terms, mask. With `before`, keeps
+    /// what the map was applied to.
+    ///
+    /// # Safety
+    /// The source must have the block's queries and keys.
+    pub unsafe fn scores(
+        &self,
+        at: &At,
+        (source, plan, cover): (&Source, &Plan, Cover),
+        tile: &mut Tile,
+        before: Option<&mut [f32]>,
+    ) {
+        // SAFETY: passed on.
+        unsafe { self.lowered.pair.fill(source, at.keys, tile) };
+        if let Some(map) = &self.lowered.map {
+            if let Some(before) = before {
+                before.copy_from_slice(tile.data);
+            }
+            map.apply(at, tile);
+        }
+        for term in self.terms.iter().filter(|term| !term.after()) {
+            term.apply(at, tile);
+        }
+        if cover == Cover::Partial {
+            self.mask(at, plan, tile, f32::NEG_INFINITY);
+        }
+    }
+
+    /// Sets the masked cells of a block to `value`.
+    pub fn mask(&self, at: &At, plan: &Plan, tile: &mut Tile, value: f32) {
+        let (lanes, queries) = (tile.lanes, tile.queries);
+        match at.keys {
+            Keys::Run { start, .. } if self.walk == Walk::Ranges => {
+                mask_by_range(tile, start, &plan.low, &plan.high, value);
+            }
+            Keys::Run { start, len } => {
+                let mut cells = vec![1; len * lanes];
+                let (queries, keys) = (at.i0..at.i0 + queries, start..start + len);
+                let block = Block { b: at.b, h: at.h, queries, keys };
+                self.spec.mask.cells(self.grid, &block, lanes, &mut cells);
+                for (cell, allowed) in tile.data.iter_mut().zip(cells) {
+                    *cell = if allowed != 0 { *cell } else { value };
+                }
+            }
+            Keys::Listed { index, .. } => {
+                for (cell, key) in tile.data.iter_mut().zip(index) {
+                    *cell = if *key == Keys::NONE { value } else { *cell };
+                }
+            }
+        }
+    }
+
+    /// Multiplies weights, or their gradient, with what dropout and the terms after the
+    /// normaliser make of them.
+    pub fn after_weights(&self, at: &At, tile: &mut Tile) {
+        for term in self.terms.iter().filter(|term| term.after()) {
+            term.apply(at, tile);
+        }
+        if let Some(dropout) = self.spec.dropout {
+            drop_cells(at, dropout, tile);
+        }
+    }
+}
+
+/// Each cell's fate is a function of its place in `[B, H, T, S]`.
+fn drop_cells(at: &At, Dropout { p, noise }: Dropout, tile: &mut Tile) {
+    let (d, kept) = (at.grid.dims, 1.0 / (1.0 - p));
+    each_cell(at, tile, |cell, i, j| {
+        let row = ((at.b * d.h + at.h) * d.t + i) as u64;
+        let keep = noise.uniform(row * d.s as u64 + j as u64) >= p;
+        *cell = if keep { *cell * kept } else { 0.0 };
+    });
+}
+
+/// Lowers a problem and hands the engine to `run`.
+pub(crate) fn with_engine<R>(
+    spec: &Attention,
+    grid: &Grid,
+    inputs: &Inputs,
+    run: impl FnOnce(&Engine) -> R,
+) -> R {
+    let dims = &grid.dims;
+    let of_score = spec.score.params(dims).len();
+    let scale = spec.scale.unwrap_or_else(|| spec.score.default_scale(dims));
+    let Inputs { q, k, v, ref params } = *inputs;
+    let lowered = spec.score.lower(grid, Operands { q, k, v, params: &params[..of_score] }, scale);
+    let mut from = of_score;
+    let mut biases = vec![];
+    for bias in &spec.biases {
+        let count = bias.params(dims).len();
+        biases.push(bias.bind(grid, &params[from..from + count]));
+        from += count;
+    }
+    run(&Engine::new(spec, grid, inputs, &lowered, &biases))
+}

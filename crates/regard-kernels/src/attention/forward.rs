@@ -1,0 +1,254 @@
+//! The forward: one pass over the keys of each block of queries.
+
+use super::engine::{Engine, with_engine};
+use super::grid::Dims;
+use super::normalize::State;
+use super::rows::{RowBlock, pack, packed_len, padded, store_rows};
+use super::tile::{At, Keys, Over, Tile, accumulate};
+use super::{Attention, Inputs};
+use crate::pool::parallel;
+use crate::scratch::Scratch;
+use crate::view::{Error, ViewMut, bail};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What the forward keeps for the backward: two numbers per query, and a hard choice.
+#[derive(Clone, Debug, Default)]
+pub struct Saved {
+    /// `[B, H, T]`: what is taken from a score (for softmax, the largest).
+    pub shift: Vec<f32>,
+    /// `[B, H, T]`: for softmax the reciprocal of the sum, 0 for a query without keys.
+    pub factor: Vec<f32>,
+    /// `[B, H, T]`: the chosen key of a hard choice, −1 for none; else empty.
+    pub pick: Vec<i32>,
+    /// `[B, H, T]`: the log-probability of a hard choice, 0 for none; else empty.
+    pub log_prob: Vec<f32>,
+    /// Pairs that were scored.
+    pub pairs: u64,
+}
+
+impl Saved {
+    /// The log-sum-exp of each query's scores, −∞ for a query without keys (softmax only).
+    pub fn log_sum_exp(&self) -> Vec<f32> {
+        let rows = self.shift.iter().zip(&self.factor);
+        rows.map(
+            |(shift, factor)| if *factor == 0.0 { f32::NEG_INFINITY } else { shift - factor.ln() },
+        )
+        .collect()
+    }
+}
+
+/// A slice whose disjoint parts are written by different tasks.
+pub(super) struct Parts<T>(*mut T, usize);
+// SAFETY: tasks write disjoint parts.
+unsafe impl<T: Send> Sync for Parts<T> {}
+
+impl<T> Parts<T> {
+    pub fn new(all: &mut [T]) -> Parts<T> {
+        Parts(all.as_mut_ptr(), all.len())
+    }
+    /// # Safety
+    /// No other task may use these elements at the same time.
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn part(&self, from: usize, len: usize) -> &mut [T] {
+        assert!(from + len <= self.1);
+        // SAFETY: inside the slice; the caller vouches for the rest.
+        unsafe { std::slice::from_raw_parts_mut(self.0.add(from), len) }
+    }
+}
+
+impl Attention {
+    /// Computes `out`, `[B, H, T, E]`, with any strides.
+    pub fn forward(&self, inputs: &Inputs, out: &ViewMut) -> Result<Saved, Error> {
+        let grid = self.check(inputs)?;
+        let Dims { b, h, t, e, .. } = grid.dims;
+        if out.shape != [b, h, t, e] {
+            bail!("out: got shape {:?}, need [B,H,T,E] = {:?}", out.shape, [b, h, t, e]);
+        }
+        let rows = b * h * t;
+        let mut saved =
+            Saved { shift: vec![0.0; rows], factor: vec![0.0; rows], ..Saved::default() };
+        if self.normalizer.chooses() {
+            saved.pick = vec![-1; rows];
+            saved.log_prob = vec![0.0; rows];
+        }
+        let pairs = AtomicU64::new(0);
+        with_engine(self, &grid, inputs, |engine| {
+            let queries = engine.block_queries();
+            let blocks = t.div_ceil(queries);
+            let kept = Kept {
+                shift: Parts::new(&mut saved.shift),
+                factor: Parts::new(&mut saved.factor),
+                pick: Parts::new(&mut saved.pick),
+                log_prob: Parts::new(&mut saved.log_prob),
+            };
+            parallel(b * h * blocks, &|task| {
+                let (head, i0) = (task / blocks, task % blocks * queries);
+                let block = QueryBlock { b: head / h, h: head % h, i0, n: queries.min(t - i0) };
+                let (mut scored, finite) = block.run(engine, out, &kept, false);
+                if !finite {
+                    // A value that is not finite may have met a weight of 0.
+                    scored = block.run(engine, out, &kept, true).0;
+                }
+                pairs.fetch_add(scored, Ordering::Relaxed);
+            });
+        });
+        saved.pairs = pairs.into_inner();
+        Ok(saved)
+    }
+}
+
+struct Kept {
+    shift: Parts<f32>,
+    factor: Parts<f32>,
+    pick: Parts<i32>,
+    log_prob: Parts<f32>,
+}
+
+/// One task: some queries of one head.
+struct QueryBlock {
+    b: usize,
+    h: usize,
+    i0: usize,
+    n: usize,
+}
+
+impl QueryBlock {
+    /// Returns the number of scored pairs, and whether all results are finite.
+    fn run(&self, engine: &Engine, out: &ViewMut, kept: &Kept, careful: bool) -> (u64, bool) {
+        let QueryBlock { b, h, i0, n } = *self;
+        let (lanes, wide) = (padded(n), padded(engine.grid.dims.e));
+        let plan = engine.plan(b, h, i0..i0 + n);
+        let normalizer = &*engine.spec.normalizer;
+        let mut state = normalizer.start(lanes);
+        let mut sums = Scratch::zeroed(n * wide);
+        let mut packed = Scratch::new(0);
+        let mut source = engine.source(b, h, i0, std::ptr::null());
+        if plan.index_is_empty() {
+            packed = Scratch::new(packed_len(lanes, source.queries.width));
+            // SAFETY: the block's queries exist.
+            unsafe { pack(source.queries, n, source.scale, &mut packed) };
+            source.packed = packed.as_ptr();
+        }
+        let values = engine.values(b, h);
+        let at = |keys| At { grid: engine.grid, b, h, i0, keys };
+        let add = |at: &At, tile: &mut Tile, sums: &mut Scratch| {
+            engine.after_weights(at, tile);
+            // SAFETY: the values of the block's keys exist.
+            unsafe { add_values(at.keys, tile, values, sums, (wide, careful)) };
+        };
+        let mut pairs = 0;
+        if normalizer.needs_strip() {
+            let total: usize = plan.blocks.iter().map(|(keys, _)| keys.len()).sum();
+            let mut strip = Scratch::new(total * lanes);
+            for_blocks(&plan.blocks, |(keys, cover), from| {
+                let at = at(plan.keys(keys, lanes));
+                let data = &mut strip[from * lanes..][..keys.len() * lanes];
+                let mut tile = Tile { data, keys: keys.len(), lanes, queries: n };
+                // SAFETY: the source is of this head, and the block's keys exist.
+                unsafe { engine.scores(&at, (&source, &plan, *cover), &mut tile, None) };
+                pairs += plan.pairs(keys, lanes, n);
+            });
+            let mut all = Tile { data: &mut strip, keys: total, lanes, queries: n };
+            normalizer.block(&at(Keys::Run { start: 0, len: total }), &mut all, &mut state);
+            for_blocks(&plan.blocks, |(keys, _), from| {
+                let data = &mut strip[from * lanes..][..keys.len() * lanes];
+                let mut tile = Tile { data, keys: keys.len(), lanes, queries: n };
+                add(&at(plan.keys(keys, lanes)), &mut tile, &mut sums);
+            });
+        } else {
+            let largest = plan.blocks.iter().map(|(keys, _)| keys.len()).max().unwrap_or(0);
+            let mut scores = Scratch::new(largest * lanes);
+            for (keys, cover) in &plan.blocks {
+                let at = at(plan.keys(keys, lanes));
+                let data = &mut scores[..keys.len() * lanes];
+                let mut tile = Tile { data, keys: keys.len(), lanes, queries: n };
+                // SAFETY: the source is of this head, and the block's keys exist.
+                unsafe { engine.scores(&at, (&source, &plan, *cover), &mut tile, None) };
+                normalizer.block(&at, &mut tile, &mut state);
+                rescale(&mut sums, wide, &state.rescale);
+                add(&at, &mut tile, &mut sums);
+                pairs += plan.pairs(keys, lanes, n);
+            }
+        }
+        normalizer.finish(&mut state);
+        let row = (b * engine.grid.dims.h + h) * engine.grid.dims.t + i0;
+        // SAFETY: each task keeps and stores its own rows.
+        let finite = unsafe {
+            kept.shift.part(row, n).copy_from_slice(&state.shift[..n]);
+            kept.factor.part(row, n).copy_from_slice(&state.sum[..n]);
+            if normalizer.chooses() {
+                keep_choice(&state, kept.pick.part(row, n), kept.log_prob.part(row, n));
+            }
+            let factors = !(normalizer.chooses() || normalizer.needs_strip());
+            store_rows(&sums, wide, factors.then_some(&*state.sum), 1.0, (out, [b, h, i0], n))
+        };
+        drop(packed);
+        (pairs, finite)
+    }
+}
+
+/// Calls `f` with each block and the number of keys in the blocks before it.
+fn for_blocks<B>(
+    blocks: &[(std::ops::Range<usize>, B)],
+    mut f: impl FnMut(&(std::ops::Range<usize>, B), usize),
+) {
+    let mut from = 0;
+    for block in blocks {
+        f(block, from);
+        from += block.0.len();
+    }
+}
+
+fn keep_choice(state: &State, pick: &mut [i32], log_prob: &mut [f32]) {
+    for lane in 0..pick.len() {
+        pick[lane] = state.pick.get(lane).copied().unwrap_or(-1);
+        log_prob[lane] = match pick[lane] {
+            -1 => 0.0,
+            _ => state.best[lane].1 - state.shift[lane] + state.sum[lane].ln(),
+        };
+    }
+}
+
+/// Multiplies each query's sums with its factor. A factor of 0 clears, whatever was there.
+fn rescale(sums: &mut [f32], wide: usize, factors: &[f32]) {
+    for (row, factor) in sums.chunks_exact_mut(wide).zip(factors) {
+        if *factor == 0.0 {
+            row.fill(0.0);
+        } else if *factor != 1.0 {
+            row.iter_mut().for_each(|x| *x *= factor);
+        }
+    }
+}
+
+/// `sums[i] += Σ_j p[j, i] · v[j]`
+///
+/// # Safety
+/// The values of the block's keys must exist.
+unsafe fn add_values(
+    keys: Keys,
+    tile: &mut Tile,
+    values: super::rows::Rows,
+    sums: &mut [f32],
+    (wide, careful): (usize, bool),
+) {
+    match keys {
+        // SAFETY: the caller vouches for the values.
+        Keys::Run { start, len } => unsafe {
+            let block = RowBlock::new(values.from(start), len, careful);
+            accumulate(tile, Over::Keys, &block, sums, wide);
+        },
+        Keys::Listed { .. } => {
+            for lane in 0..tile.queries {
+                let sums = &mut sums[lane * wide..][..values.width];
+                for row in 0..tile.keys {
+                    let Some(key) = keys.key(row, lane) else { break };
+                    let weight = tile.data[row * tile.lanes + lane];
+                    for (d, sum) in sums.iter_mut().enumerate() {
+                        // SAFETY: the caller vouches for the values.
+                        *sum += weight * unsafe { values.get(key, d) };
+                    }
+                }
+            }
+        }
+    }
+}

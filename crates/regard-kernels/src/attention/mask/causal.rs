@@ -1,0 +1,28 @@
+//! A query sees its own position and what came before.
+
+use super::*;
+
+pub(super) const VARIANT: Variant = Variant {
+    name: "causal",
+    params: &[],
+    formula: "j ≤ p",
+    paper: "Vaswani et al. 2017, arXiv:1706.03762",
+};
+
+#[derive(Debug)]
+struct Causal;
+
+/// A query at position `p` sees keys `j ≤ p`.
+pub fn causal() -> Mask {
+    Mask::new(Causal)
+}
+
+impl Rule for Causal {
+    fn check(&self, _: &Grid) -> Result<(), Error> {
+        Ok(())
+    }
+    fn range(&self, grid: &Grid, b: usize, i: usize) -> Option<(i64, i64)> {
+        Some((0, grid.position(b, i).floor() as i64 + 1))
+    }
+    by_range!();
+}

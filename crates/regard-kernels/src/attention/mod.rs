@@ -1,0 +1,221 @@
+//! Every attention as one fused, differentiable operation:
+//!
+//! ```text
+//! out_i = Σ_j normalize_j( score(q_i, k_j) + bias(i, j) | mask(i, j) ) · v_j
+//! ```
+//!
+//! An [`Attention`] is a choice of these four words. [`Attention::forward`] walks over blocks of
+//! the score matrix and keeps two numbers per query; [`Attention::backward`] makes the scores
+//! again from them. Nothing that is quadratic in the length is ever stored.
+//!
+//! ```
+//! use regard_kernels::attention::{Attention, Inputs, mask::*};
+//! use regard_kernels::view::{View, ViewMut};
+//!
+//! let (b, h, t, d) = (1, 2, 5, 4);
+//! let x: Vec<f32> = (0..b * h * t * d).map(|i| (i as f32).sin()).collect();
+//! let x = View::new(&x, [b, h, t, d]).unwrap();
+//! let mut out = vec![0.0; b * h * t * d];
+//! let attention = Attention::dot().mask(causal() & window(2, 0));
+//! attention
+//!     .forward(&Inputs::new(x, x, x), &ViewMut::new(&mut out, [b, h, t, d]).unwrap())
+//!     .unwrap();
+//! // The first query sees only itself.
+//! assert_eq!(&out[..d], &x.to_vec()[..d]);
+//! ```
+
+pub mod bias;
+pub mod mask;
+pub mod normalize;
+pub mod reference;
+pub mod score;
+pub mod variants;
+
+mod backward;
+mod engine;
+mod forward;
+mod grid;
+mod pair;
+mod reduce;
+mod rows;
+mod term;
+mod tile;
+mod weights;
+
+pub use backward::{Gradients, Upstream};
+pub use forward::Saved;
+pub use grid::{Dims, Grid, Positions};
+pub use reduce::Summary;
+pub use term::Param;
+pub use tile::{At, Keys, Tile};
+pub use variants::{VARIANTS, Variant};
+pub use weights::Asked;
+
+use crate::rng::Stream;
+use crate::view::{Error, View, bail};
+use bias::Bias;
+use mask::{Mask, Rule};
+use normalize::{Normalizer, Softmax};
+use score::{Dot, Score};
+use std::sync::Arc;
+
+/// Attention weights that are dropped at random in training.
+#[derive(Clone, Copy, Debug)]
+pub struct Dropout {
+    /// The probability that a weight is dropped, below 1; the others are scaled up.
+    pub p: f32,
+    /// Where the choice comes from; the backward makes the same choice.
+    pub noise: Stream,
+}
+
+/// Score, bias, mask and normaliser, and what goes with them.
+#[derive(Clone, Debug)]
+pub struct Attention {
+    /// How well a query and a key fit.
+    pub score: Arc<dyn Score>,
+    /// What is added for their places.
+    pub biases: Vec<Arc<dyn Bias>>,
+    /// Which keys a query may see.
+    pub mask: Mask,
+    /// What turns scores into weights.
+    pub normalizer: Arc<dyn Normalizer>,
+    /// The score's scale, if not its own.
+    pub scale: Option<f32>,
+    /// Where queries stand among the keys.
+    pub positions: Positions,
+    /// Dropped weights.
+    pub dropout: Option<Dropout>,
+}
+
+/// What an attention is computed from.
+#[derive(Clone)]
+pub struct Inputs<'a> {
+    /// `[B, H, T, D]`
+    pub q: View<'a>,
+    /// `[B, Hk, S, D]`, where `Hk` divides `H`
+    pub k: View<'a>,
+    /// `[B, Hk, S, E]`
+    pub v: View<'a>,
+    /// The score's parameters, then those of each bias, as [`Attention::params`] lists them.
+    pub params: Vec<View<'a>>,
+}
+
+impl<'a> Inputs<'a> {
+    /// Without parameters.
+    pub fn new(q: View<'a>, k: View<'a>, v: View<'a>) -> Inputs<'a> {
+        Inputs { q, k, v, params: vec![] }
+    }
+}
+
+impl Attention {
+    /// Scaled dot product, softmax, every key: the place to start from.
+    pub fn dot() -> Attention {
+        Attention::with_score(Dot)
+    }
+
+    /// A score, softmax, every key.
+    pub fn with_score(score: impl Score + 'static) -> Attention {
+        Attention {
+            score: Arc::new(score),
+            biases: vec![],
+            mask: Mask::default(),
+            normalizer: Arc::new(Softmax),
+            scale: None,
+            positions: Positions::End,
+            dropout: None,
+        }
+    }
+
+    /// With this mask.
+    pub fn mask(self, mask: Mask) -> Attention {
+        Attention { mask, ..self }
+    }
+
+    /// With one more bias.
+    pub fn bias(mut self, bias: impl Bias + 'static) -> Attention {
+        self.biases.push(Arc::new(bias));
+        self
+    }
+
+    /// With this normaliser.
+    pub fn normalize(self, normalizer: impl Normalizer + 'static) -> Attention {
+        Attention { normalizer: Arc::new(normalizer), ..self }
+    }
+
+    /// With this scale instead of the score's own.
+    pub fn scale(self, scale: f32) -> Attention {
+        Attention { scale: Some(scale), ..self }
+    }
+
+    /// With queries at these positions.
+    pub fn positions(self, positions: Positions) -> Attention {
+        Attention { positions, ..self }
+    }
+
+    /// With weights dropped at random.
+    pub fn dropout(self, p: f32, noise: Stream) -> Attention {
+        Attention { dropout: (p > 0.0).then_some(Dropout { p, noise }), ..self }
+    }
+
+    /// The parameters that score and biases ask for, in the order that [`Inputs`] takes them.
+    pub fn params(&self, dims: &Dims) -> Vec<Param> {
+        let biases = self.biases.iter().flat_map(|bias| bias.params(dims));
+        self.score.params(dims).into_iter().chain(biases).collect()
+    }
+
+    /// The sizes that queries, keys and values agree on, or what does not fit.
+    pub fn dims(q: [usize; 4], k: [usize; 4], v: [usize; 4]) -> Result<Dims, Error> {
+        let ([b, h, t, d], [kb, hk, s, dk], [vb, vh, vs, e]) = (q, k, v);
+        if h == 0 || hk == 0 {
+            bail!("q, k: got {h} and {hk} heads, need at least one of each");
+        }
+        if h % hk != 0 {
+            bail!("k: got Hk = {hk} heads, need a divisor of the queries' H = {h}");
+        }
+        if kb != b {
+            bail!("k: got batch {kb}, need the queries' B = {b}");
+        }
+        if (vb, vh, vs) != (b, hk, s) {
+            bail!("v: got [{vb},{vh},{vs},E], need the keys' [{b},{hk},{s},E]");
+        }
+        if d == 0 || dk == 0 || e == 0 {
+            bail!("q, k, v: got widths {d}, {dk}, {e}, need at least 1");
+        }
+        Ok(Dims { b, h, hk, t, s, d, dk, e })
+    }
+
+    /// Checks everything that can be wrong before anything is computed.
+    pub fn check(&self, inputs: &Inputs) -> Result<Grid, Error> {
+        let dims = Attention::dims(inputs.q.shape, inputs.k.shape, inputs.v.shape)?;
+        let grid = Grid::new(dims, self.positions.clone())?;
+        self.score.check(&grid)?;
+        self.mask.check(&grid)?;
+        self.biases.iter().try_for_each(|bias| bias.check(&grid))?;
+        if let Some(scale) = self.scale
+            && !scale.is_finite()
+        {
+            bail!("scale: got {scale}, need a finite number");
+        }
+        if let Some(Dropout { p, .. }) = self.dropout
+            && !(0.0..1.0).contains(&p)
+        {
+            bail!("dropout: got {p}, need at least 0 and below 1");
+        }
+        let params = self.params(&dims);
+        if inputs.params.len() != params.len() {
+            let names: Vec<_> = params.iter().map(|p| p.name).collect();
+            bail!(
+                "params: got {}, need {}: {}",
+                inputs.params.len(),
+                params.len(),
+                names.join(", ")
+            );
+        }
+        for (given, Param { name, shape }) in inputs.params.iter().zip(&params) {
+            if given.shape != *shape {
+                bail!("{name}: got shape {:?}, need {shape:?}", given.shape);
+            }
+        }
+        Ok(grid)
+    }
+}

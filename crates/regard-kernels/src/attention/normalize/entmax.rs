@@ -1,0 +1,37 @@
+//! Entmax with α = 1.5: between softmax and sparsemax.
+
+use super::threshold::{Cell, gradient, replay, solve};
+use super::*;
+
+pub(super) const VARIANT: Variant = Variant {
+    name: "entmax15",
+    params: &[],
+    formula: "max(s_j/2 − τ, 0)² with τ such that the weights sum to 1",
+    paper: "Peters et al. 2019, arXiv:1905.05702",
+};
+
+/// `p_j = max(s_j/2 − τ, 0)²`, `Σ p = 1`.
+#[derive(Clone, Copy, Debug)]
+pub struct Entmax15;
+
+impl Normalizer for Entmax15 {
+    fn block(&self, _: &At, tile: &mut Tile, state: &mut State) {
+        solve(tile, state, 0.5, true);
+    }
+    fn needs_strip(&self) -> bool {
+        true
+    }
+    fn finish(&self, _: &mut State) {}
+    fn weights(&self, _: &At, tile: &mut Tile, stats: Stats) {
+        replay(tile, (stats.shift, stats.factor), 0.5, true, Cell::Weight);
+    }
+    fn delta(&self) -> Delta {
+        Delta::FromSlopes
+    }
+    fn slopes(&self, _: &At, tile: &mut Tile, stats: Stats) {
+        replay(tile, (stats.shift, stats.factor), 0.5, true, Cell::Slope);
+    }
+    fn gradient(&self, _: &At, tiles: (&mut Tile, &mut Tile), stats: Stats, delta: &[f32]) {
+        gradient(tiles, (stats.shift, stats.factor), delta, 0.5, true);
+    }
+}

@@ -1,0 +1,172 @@
+//! Hard attention: one key only. Forward, a choice; backward, one of three estimators.
+//!
+//! The notes' "hard coding" averages keys; this follows Xu et al. 2015: the context is the value
+//! of one key.
+
+use super::*;
+use crate::attention::tile::each_cell;
+use crate::rng::Stream;
+use crate::scratch::Scratch;
+
+pub(super) const STRAIGHT_THROUGH: Variant = Variant {
+    name: "hard",
+    params: &[],
+    formula: "1 for the largest score (ties: the lowest index); gradient of the scores by softmax",
+    paper: "Bengio et al. 2013, arXiv:1308.3432",
+};
+pub(super) const GUMBEL: Variant = Variant {
+    name: "gumbel",
+    params: &[("temperature", "float"), ("seed", "int")],
+    formula: "hard on (s + g)/temperature with Gumbel noise g",
+    paper: "Jang et al. 2017, arXiv:1611.01144",
+};
+pub(super) const REINFORCE: Variant = Variant {
+    name: "reinforce",
+    params: &[("seed", "int")],
+    formula: "one key j ~ softmax(s); gradient through log_prob only",
+    paper: "Xu et al. 2015, arXiv:1502.03044; Williams 1992",
+};
+
+/// Where the gradient of a hard choice comes from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Estimator {
+    /// The values' from the choice, the scores' as if it had been a softmax.
+    StraightThrough,
+    /// The same on scores with Gumbel noise, divided by a temperature.
+    Gumbel {
+        /// Above 0; the lower, the harder.
+        temperature: f32,
+        /// Where the noise comes from.
+        noise: Stream,
+    },
+    /// The choice is a sample from the softmax; scores learn through its log-probability.
+    Reinforce {
+        /// Where the sample comes from.
+        noise: Stream,
+    },
+}
+
+/// One key gets weight 1; a query without keys gets none, index −1 and log-probability 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Hard(pub Estimator);
+
+impl Hard {
+    fn noise(&self) -> Option<Stream> {
+        match self.0 {
+            Estimator::StraightThrough => None,
+            Estimator::Gumbel { noise, .. } | Estimator::Reinforce { noise } => Some(noise),
+        }
+    }
+
+    /// The Gumbel noise of a cell: a function of its place in `[B, H, T, S]` alone.
+    fn draw(noise: Stream, at: &At, query: usize, key: usize) -> f32 {
+        let d = at.grid.dims;
+        let row = (at.b * d.h + at.h) * d.t + query;
+        noise.gumbel(row as u64 * d.s as u64 + key as u64)
+    }
+
+    /// Replaces scores by those of the softmax that stands in for the choice in the backward.
+    fn surrogate(&self, at: &At, tile: &mut Tile) {
+        if let Estimator::Gumbel { temperature, noise } = self.0 {
+            each_cell(at, tile, |s, i, j| {
+                *s = (*s + Hard::draw(noise, at, i, j)) / temperature;
+            });
+        }
+    }
+
+    /// Leaves 1 where the key is the chosen one.
+    fn one_hot(at: &At, tile: &mut Tile, pick: &[i32]) {
+        tile.data.fill(0.0);
+        each_cell(at, tile, |cell, i, j| {
+            *cell = f32::from(u8::from(pick[i - at.i0] == j as i32));
+        });
+    }
+}
+
+impl Normalizer for Hard {
+    fn block(&self, at: &At, tile: &mut Tile, state: &mut State) {
+        let cells = tile.keys * tile.lanes;
+        state.best.resize(tile.lanes, (f32::NEG_INFINITY, 0.0));
+        state.pick.resize(tile.lanes, -1);
+        // The choice, by scores with noise; the best of earlier blocks stands in `best`.
+        let mut noisy = Scratch::new(cells);
+        noisy.copy_from_slice(&tile.data[..cells]);
+        let mut noisy = Tile { data: &mut noisy, ..*tile };
+        if let Some(noise) = self.noise() {
+            each_cell(at, &mut noisy, |s, i, j| {
+                *s += Hard::draw(noise, at, i, j);
+            });
+        }
+        let mut choice = vec![None; tile.lanes];
+        for row in 0..tile.keys {
+            for (lane, choice) in choice.iter_mut().enumerate().take(tile.queries) {
+                let score = noisy.data[row * tile.lanes + lane];
+                if score > state.best[lane].0 {
+                    state.best[lane].0 = score;
+                    *choice = Some(row);
+                }
+            }
+        }
+        // The softmax's statistics, for the backward and the log-probability.
+        self.surrogate(at, tile);
+        for (lane, row) in choice.iter().enumerate() {
+            if let Some(row) = row {
+                state.best[lane].1 = tile.data[row * tile.lanes + lane];
+            }
+        }
+        softmax::block(tile, state);
+        state.rescale.fill(1.0);
+        tile.data[..cells].fill(0.0);
+        for (lane, row) in choice.into_iter().enumerate() {
+            if let Some(row) = row {
+                state.rescale[lane] = 0.0;
+                state.pick[lane] = at.keys.key(row, lane).map_or(-1, |key| key as i32);
+                tile.data[row * tile.lanes + lane] = 1.0;
+            }
+        }
+    }
+    fn finish(&self, state: &mut State) {
+        softmax::finish(state);
+    }
+    fn chooses(&self) -> bool {
+        true
+    }
+    fn weights(&self, at: &At, tile: &mut Tile, stats: Stats) {
+        Hard::one_hot(at, tile, stats.pick);
+    }
+    fn delta(&self) -> Delta {
+        match self.0 {
+            Estimator::Reinforce { .. } => Delta::LogProb,
+            _ => Delta::FromSlopes,
+        }
+    }
+    fn slopes(&self, at: &At, tile: &mut Tile, stats: Stats) {
+        self.surrogate(at, tile);
+        softmax::weights(tile, stats);
+    }
+    fn gradient(&self, at: &At, (s, dp): (&mut Tile, &mut Tile), stats: Stats, delta: &[f32]) {
+        self.surrogate(at, s);
+        match self.0 {
+            Estimator::StraightThrough => softmax::gradient(s, dp, stats, delta),
+            Estimator::Gumbel { temperature, .. } => {
+                softmax::gradient(s, dp, stats, delta);
+                dp.data.iter_mut().for_each(|ds| *ds /= temperature);
+            }
+            Estimator::Reinforce { .. } => {
+                // log_prob = s_pick − log Σ e^s, so ds = dlog_prob · (1[pick] − p)
+                softmax::weights(s, stats);
+                let cells = s.data.iter().zip(dp.data.iter_mut()).take(s.keys * s.lanes);
+                for (at, (p, ds)) in cells.enumerate() {
+                    *ds = -p * delta[at % s.lanes];
+                }
+                each_cell(at, dp, |ds, i, j| {
+                    let lane = i - at.i0;
+                    if stats.pick[lane] == j as i32 {
+                        *ds += delta[lane];
+                    }
+                });
+            }
+        }
+        Hard::one_hot(at, s, stats.pick);
+    }
+}

@@ -1,0 +1,43 @@
+//! Each key by itself: `p_j = σ(s_j)`.
+
+use super::*;
+
+pub(super) const VARIANT: Variant = Variant {
+    name: "sigmoid",
+    params: &[],
+    formula: "1 / (1 + exp(−s_j))",
+    paper: "Ramapuram et al. 2024, arXiv:2409.04431",
+};
+
+/// `p_j = 1 / (1 + e^{−s_j})`: no key competes with another.
+#[derive(Clone, Copy, Debug)]
+pub struct Sigmoid;
+
+/// Without overflow on either side, and exactly 0 for −∞.
+fn sigmoid(s: f32) -> f32 {
+    let e = (-s.abs()).exp();
+    if s >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) }
+}
+
+impl Normalizer for Sigmoid {
+    fn block(&self, _: &At, tile: &mut Tile, _: &mut State) {
+        tile.data[..tile.keys * tile.lanes].iter_mut().for_each(|s| *s = sigmoid(*s));
+    }
+    fn finish(&self, state: &mut State) {
+        state.shift.fill(0.0);
+        state.sum.fill(1.0);
+    }
+    fn weights(&self, at: &At, tile: &mut Tile, _: Stats) {
+        let mut unused = State::new(0);
+        self.block(at, tile, &mut unused);
+    }
+    fn delta(&self) -> Delta {
+        Delta::Zero
+    }
+    fn gradient(&self, at: &At, (s, dp): (&mut Tile, &mut Tile), stats: Stats, _: &[f32]) {
+        self.weights(at, s, stats);
+        for (p, dp) in s.data.iter().zip(dp.data.iter_mut()).take(s.keys * s.lanes) {
+            *dp *= p * (1.0 - p); // forward: p = σ(s)
+        }
+    }
+}

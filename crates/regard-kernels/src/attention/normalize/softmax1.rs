@@ -1,0 +1,39 @@
+//! Softmax with a 1 in the denominator: a query may attend to nothing.
+
+use super::*;
+
+pub(super) const VARIANT: Variant = Variant {
+    name: "softmax1",
+    params: &[],
+    formula: "exp(s_j) / (1 + Σ exp(s))",
+    paper: "Miller 2023, Attention Is Off By One",
+};
+
+/// `p_j = e^{s_j} / (1 + Σ e^{s})`: a softmax over one more key with score 0 and value 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Softmax1;
+
+impl Normalizer for Softmax1 {
+    fn start(&self, lanes: usize) -> State {
+        // The key with score 0 comes first.
+        let mut state = State::new(lanes);
+        state.shift.fill(0.0);
+        state.sum.fill(1.0);
+        state
+    }
+    fn block(&self, _: &At, tile: &mut Tile, state: &mut State) {
+        softmax::block(tile, state);
+    }
+    fn finish(&self, state: &mut State) {
+        softmax::finish(state);
+    }
+    fn weights(&self, _: &At, tile: &mut Tile, stats: Stats) {
+        softmax::weights(tile, stats);
+    }
+    fn delta(&self) -> Delta {
+        Delta::FromOutput
+    }
+    fn gradient(&self, _: &At, (s, dp): (&mut Tile, &mut Tile), stats: Stats, delta: &[f32]) {
+        softmax::gradient(s, dp, stats, delta);
+    }
+}

@@ -1,0 +1,37 @@
+//! Sparsemax: the point of the simplex nearest to the scores; most weights are exactly 0.
+
+use super::threshold::{Cell, gradient, replay, solve};
+use super::*;
+
+pub(super) const VARIANT: Variant = Variant {
+    name: "sparsemax",
+    params: &[],
+    formula: "max(s_j − τ, 0) with τ such that the weights sum to 1",
+    paper: "Martins & Astudillo 2016, arXiv:1602.02068",
+};
+
+/// `p_j = max(s_j − τ, 0)`, `Σ p = 1`.
+#[derive(Clone, Copy, Debug)]
+pub struct Sparsemax;
+
+impl Normalizer for Sparsemax {
+    fn block(&self, _: &At, tile: &mut Tile, state: &mut State) {
+        solve(tile, state, 1.0, false);
+    }
+    fn needs_strip(&self) -> bool {
+        true
+    }
+    fn finish(&self, _: &mut State) {}
+    fn weights(&self, _: &At, tile: &mut Tile, stats: Stats) {
+        replay(tile, (stats.shift, stats.factor), 1.0, false, Cell::Weight);
+    }
+    fn delta(&self) -> Delta {
+        Delta::FromSlopes
+    }
+    fn slopes(&self, _: &At, tile: &mut Tile, stats: Stats) {
+        replay(tile, (stats.shift, stats.factor), 1.0, false, Cell::Slope);
+    }
+    fn gradient(&self, _: &At, tiles: (&mut Tile, &mut Tile), stats: Stats, delta: &[f32]) {
+        gradient(tiles, (stats.shift, stats.factor), delta, 1.0, false);
+    }
+}

@@ -1,0 +1,143 @@
+//! Normalisers that cut off below a threshold: `p_j = max(z_j − τ, 0)^m` with Σ p = 1.
+//!
+//! `f(τ) = Σ max(z − τ, 0)^m − 1` falls and is convex, and is not negative at `max z − 1`.
+//! Newton's method from there rises to the root without passing it: a finite number of steps
+//! for m = 1, quadratically for m = 2. All lanes go at once; nothing is sorted.
+
+use super::{State, Tile};
+use crate::simd::{Kernel, Simd, dispatch};
+
+/// What a cell becomes once τ is known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cell {
+    /// The weight.
+    Weight,
+    /// The slope `g` of the gradient.
+    Slope,
+}
+
+/// Newton steps at most; float arithmetic stands still long before.
+const STEPS: usize = 60;
+
+/// Finds τ for each lane of a strip and replaces scores by weights. The scores count times `half`
+/// (1 for sparsemax, ½ for entmax), and the power is 1 or 2.
+pub(super) fn solve(tile: &mut Tile, state: &mut State, half: f32, squared: bool) {
+    assert!(tile.data.len() >= tile.keys * tile.lanes);
+    assert!(state.shift.len().min(state.sum.len()) >= tile.lanes);
+    let (data, keys, lanes) = (tile.data.as_mut_ptr(), tile.keys, tile.lanes);
+    dispatch(Solve { data, keys, lanes, state, half, squared });
+}
+
+struct Solve<'a> {
+    data: *mut f32,
+    keys: usize,
+    lanes: usize,
+    state: &'a mut State,
+    half: f32,
+    squared: bool,
+}
+
+impl Kernel for Solve<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let (zero, half) = (s.splat(0.0), s.splat(self.half));
+        for lane in (0..self.lanes).step_by(S::LANES) {
+            // SAFETY: `solve` checked that lanes and keys lie within the slices.
+            unsafe {
+                let column = self.data.add(lane);
+                let mut largest = s.splat(f32::NEG_INFINITY);
+                for j in 0..self.keys {
+                    largest = s.max(s.load(column.add(j * self.lanes)), largest);
+                }
+                let nothing = s.le(largest, s.splat(f32::NEG_INFINITY));
+                // Scores are taken from their maximum, so that τ keeps its digits.
+                let top = s.select(nothing, zero, largest);
+                let mut tau = s.splat(-1.0);
+                for _ in 0..STEPS {
+                    let (mut sum, mut slope) = (zero, zero);
+                    for j in 0..self.keys {
+                        let z = s.mul(s.sub(s.load(column.add(j * self.lanes)), top), half);
+                        let above = s.max(s.sub(z, tau), zero);
+                        if self.squared {
+                            sum = s.fma(above, above, sum);
+                            slope = s.fma(s.splat(2.0), above, slope);
+                        } else {
+                            sum = s.add(sum, above);
+                            slope = s.add(slope, s.select(s.lt(zero, above), s.splat(1.0), zero));
+                        }
+                    }
+                    // τ += f(τ)/−f′(τ); a lane without keys stays.
+                    let step = s.div(s.sub(sum, s.splat(1.0)), slope);
+                    let step = s.select(s.lt(zero, slope), step, zero);
+                    let next = s.add(tau, step);
+                    if !s.any(s.lt(tau, next)) {
+                        break;
+                    }
+                    tau = s.max(next, tau);
+                }
+                for j in 0..self.keys {
+                    let p = column.add(j * self.lanes);
+                    let z = s.mul(s.sub(s.load(p), top), half);
+                    let above = weight(s, s.sub(z, tau), self.squared);
+                    s.store(p, above);
+                }
+                // z − τ = (s − top)·half − τ = (s − (top + τ/half))·half
+                s.store(self.state.shift.as_mut_ptr().add(lane), top);
+                s.store(self.state.sum.as_mut_ptr().add(lane), tau);
+            }
+        }
+    }
+}
+
+/// `max(x, 0)^m`, keeping NaN.
+#[inline(always)]
+fn weight<S: Simd>(s: S, x: S::V, squared: bool) -> S::V {
+    let above = s.max(s.splat(0.0), x);
+    if squared { s.mul(above, above) } else { above }
+}
+
+/// Replaces scores by weights or slopes, from the kept maximum (`shift`) and τ (`tau`).
+pub(super) fn replay(
+    tile: &mut Tile,
+    (shift, tau): (&[f32], &[f32]),
+    half: f32,
+    squared: bool,
+    cell: Cell,
+) {
+    for row in tile.data.chunks_exact_mut(tile.lanes).take(tile.keys) {
+        for ((s, top), tau) in row.iter_mut().zip(shift).zip(tau) {
+            let above = (*s - top) * half - tau;
+            let above = if above > 0.0 || above.is_nan() { above } else { 0.0 };
+            *s = match (cell, squared) {
+                (Cell::Weight, true) => above * above,
+                (Cell::Weight, false) | (Cell::Slope, true) => above,
+                (Cell::Slope, false) => f32::from(u8::from(above > 0.0)),
+            };
+        }
+    }
+}
+
+/// `ds = g · (dp − δ)`, and the scores become weights.
+pub(super) fn gradient(
+    (scores, dp): (&mut Tile, &mut Tile),
+    stats: (&[f32], &[f32]),
+    delta: &[f32],
+    half: f32,
+    squared: bool,
+) {
+    for (row, ds) in dp.data.chunks_exact_mut(dp.lanes).take(dp.keys).enumerate() {
+        let row = &scores.data[row * scores.lanes..][..scores.lanes];
+        for (lane, ds) in ds.iter_mut().enumerate() {
+            let above = (row[lane] - stats.0[lane]) * half - stats.1[lane];
+            // forward: p = max(z − τ, 0)^m with z = s·half, and Σ p = 1 fixes τ
+            let g = match (above > 0.0, squared) {
+                (false, _) => 0.0,
+                (true, true) => 2.0 * half * above,
+                (true, false) => half,
+            };
+            *ds = if g == 0.0 { 0.0 } else { g * (*ds - delta[lane]) };
+        }
+    }
+    replay(scores, stats, half, squared, Cell::Weight);
+}

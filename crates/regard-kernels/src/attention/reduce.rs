@@ -1,0 +1,81 @@
+//! What one may want to know of the weights without ever having them all.
+
+use super::engine::with_engine;
+use super::forward::{Parts, Saved};
+use super::grid::Dims;
+use super::tile::each_cell;
+use super::weights::walk_weights;
+use super::{Attention, Inputs};
+use crate::pool::parallel;
+use crate::view::Error;
+
+/// The weights of each query in short, and what each key received.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// `[B, H, T, k]`: the `k` heaviest keys, heaviest first, −1 where there are fewer.
+    pub top_keys: Vec<i32>,
+    /// `[B, H, T, k]`: their weights.
+    pub top_weights: Vec<f32>,
+    /// `[B, H, T]`: `−Σ p ln p`.
+    pub entropy: Vec<f32>,
+    /// `[B, H, S]`: the sum of the weights that a key received.
+    pub column_mass: Vec<f32>,
+}
+
+impl Attention {
+    /// Streams over the weights that the forward, which gave `saved`, used. The heaviest key of
+    /// a query, an alignment, is the first of `top_keys`; of equal ones the lowest comes first.
+    pub fn summarize(&self, inputs: &Inputs, saved: &Saved, k: usize) -> Result<Summary, Error> {
+        let grid = self.check(inputs)?;
+        let Dims { b, h, t, s, .. } = grid.dims;
+        let rows = b * h * t;
+        let mut summary = Summary {
+            top_keys: vec![-1; rows * k],
+            top_weights: vec![0.0; rows * k],
+            entropy: vec![0.0; rows],
+            column_mass: vec![0.0; b * h * s],
+        };
+        let keys = Parts::new(&mut summary.top_keys);
+        let weights = Parts::new(&mut summary.top_weights);
+        let entropy = Parts::new(&mut summary.entropy);
+        let mass = Parts::new(&mut summary.column_mass);
+        with_engine(self, &grid, inputs, |engine| {
+            let each = engine.block_queries();
+            // A head is one task, because all of its queries add to the same columns.
+            parallel(b * h, &|head| {
+                let (from, len) = (head * t, t * k);
+                // SAFETY: each task writes its own head's parts.
+                let (keys, weights, entropy, mass) = unsafe {
+                    let top = (keys.part(from * k, len), weights.part(from * k, len));
+                    (top.0, top.1, entropy.part(from, t), mass.part(head * s, s))
+                };
+                for i0 in (0..t).step_by(each) {
+                    let block = (head / h, head % h, i0, each.min(t - i0));
+                    walk_weights(engine, saved, block, &mut |at, tile| {
+                        each_cell(at, tile, |p, i, j| {
+                            mass[j] += *p;
+                            if *p > 0.0 {
+                                entropy[i] -= *p * p.ln();
+                                let row = i * k..(i + 1) * k;
+                                insert(&mut keys[row.clone()], &mut weights[row], j as i32, *p);
+                            }
+                        });
+                    });
+                }
+            });
+        });
+        Ok(summary)
+    }
+}
+
+/// Keeps the heaviest, in order. Keys come in ascending order, so equal ones stay behind.
+fn insert(keys: &mut [i32], weights: &mut [f32], key: i32, weight: f32) {
+    let Some(mut at) = weights.iter().position(|w| weight > *w) else { return };
+    if keys[at] == -1 {
+        at = keys.iter().position(|k| *k == -1).unwrap_or(at).min(at);
+    }
+    keys[at..].rotate_right(1);
+    weights[at..].rotate_right(1);
+    keys[at] = key;
+    weights[at] = weight;
+}

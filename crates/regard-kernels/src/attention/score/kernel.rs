@@ -1,0 +1,136 @@
+//! Kernels of the distance (Nadaraya–Watson): under a softmax the weights are `K(u)/ΣK(u)` with
+//! `u = |q − k|/σ`, because the score is `ln K(u)`. Where a kernel is 0 the score is −∞.
+
+use super::*;
+use crate::attention::pair::{ByFeature, Feature};
+use crate::gemm::micro::Pair;
+use crate::simd::Simd;
+
+pub(super) const GAUSSIAN: Variant = Variant {
+    name: "gaussian",
+    params: &[("sigma", "scalar")],
+    formula: "−|q − k|²/(2σ²)",
+    paper: "Nadaraya 1964; Watson 1964",
+};
+pub(super) const BOXCAR: Variant = Variant {
+    name: "boxcar",
+    params: &[("sigma", "scalar")],
+    formula: "ln 1[|q − k| ≤ σ]; σ has no gradient",
+    paper: "Nadaraya 1964; Watson 1964",
+};
+pub(super) const EPANECHNIKOV: Variant = Variant {
+    name: "epanechnikov",
+    params: &[("sigma", "scalar")],
+    formula: "ln max(1 − |q − k|²/σ², 0)",
+    paper: "Epanechnikov 1969",
+};
+
+/// Which kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// `K(u) = e^{−u²/2}`
+    Gaussian,
+    /// `K(u) = 1[u ≤ 1]`
+    Boxcar,
+    /// `K(u) = max(1 − u², 0)`
+    Epanechnikov,
+}
+
+/// `s = ln K(|q − k|/σ)`, times the scale, with a fixed or learned width σ.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel(pub Shape);
+
+impl Score for Kernel {
+    fn params(&self, _: &Dims) -> Vec<Param> {
+        vec![Param { name: "sigma", shape: [1; 4] }]
+    }
+    #[allow(private_interfaces)]
+    fn lower<'a>(&'a self, _: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
+        let sigma = x.params[0].get(0, 0, 0, 0);
+        Lowered {
+            pair: Box::new(ByFeature(SquaredDifference)),
+            q: Operand::Given(x.q),
+            k: Operand::Given(x.k),
+            scale: 1.0,
+            weights: vec![],
+            map: Some(Box::new(LogKernel { shape: self.0, sigma, scale })),
+            terms: vec![],
+        }
+    }
+    #[allow(private_interfaces)]
+    fn raise(&self, _: &Grid, _: Operands, _: f32, grads: Raise) -> Vec<Vec<f32>> {
+        vec![vec![grads.map]]
+    }
+}
+
+/// `(q − k)²`
+#[derive(Clone, Copy)]
+struct SquaredDifference;
+
+impl Pair for SquaredDifference {
+    const WEIGHTED: bool = false;
+    #[inline(always)]
+    fn step<S: Simd>(self, s: S, acc: S::V, k: S::V, q: S::V, _: S::V) -> S::V {
+        let difference = s.sub(q, k);
+        s.fma(difference, difference, acc)
+    }
+}
+
+impl Feature for SquaredDifference {
+    #[inline(always)]
+    fn value<S: Simd>(self, s: S, k: S::V, q: S::V) -> S::V {
+        self.step(s, s.splat(0.0), k, q, k)
+    }
+    #[inline(always)]
+    fn slopes<S: Simd>(self, s: S, k: S::V, q: S::V, _: S::V) -> (S::V, S::V) {
+        let twice = s.mul(s.splat(2.0), s.sub(q, k));
+        (s.sub(s.splat(0.0), twice), twice)
+    }
+}
+
+/// From a squared distance to `scale · ln K`.
+struct LogKernel {
+    shape: Shape,
+    sigma: f32,
+    scale: f32,
+}
+
+impl Map for LogKernel {
+    fn apply(&self, _: &At, tile: &mut Tile) {
+        let (by, scale) = (1.0 / (self.sigma * self.sigma), self.scale);
+        let cells = tile.data[..tile.keys * tile.lanes].iter_mut();
+        match self.shape {
+            // −∞ marks a cell that is not there; a squared distance is never negative.
+            Shape::Gaussian => cells.for_each(|x| *x = -0.5 * by * scale * x.abs()),
+            Shape::Boxcar => cells.for_each(|x| {
+                *x = if x.abs() * by > 1.0 { f32::NEG_INFINITY } else { *x * 0.0 };
+            }),
+            Shape::Epanechnikov => cells.for_each(|x| {
+                let k = 1.0 - x.abs() * by;
+                *x = if k > 0.0 || k.is_nan() { scale * k.ln() } else { f32::NEG_INFINITY };
+            }),
+        }
+    }
+
+    fn gradient(&self, _: &At, before: &Tile, ds: &mut Tile, dsigma: &mut f32) {
+        let (by, scale) = (1.0 / (self.sigma * self.sigma), self.scale);
+        let mut sum = 0f64;
+        let n = before.keys * before.lanes;
+        for (x, ds) in before.data[..n].iter().zip(&mut ds.data[..n]) {
+            // d(scale · ln K)/dx for x = |q − k|²; by σ it is −2x/σ of that
+            let slope = match self.shape {
+                Shape::Gaussian => -0.5 * by * scale,
+                Shape::Boxcar => 0.0,
+                Shape::Epanechnikov => {
+                    let k = 1.0 - x * by;
+                    if k > 0.0 { -by * scale / k } else { 0.0 }
+                }
+            };
+            if *ds != 0.0 {
+                *ds *= slope;
+                sum += f64::from(*ds * x);
+            }
+        }
+        *dsigma -= (2.0 / self.sigma) * sum as f32;
+    }
+}

@@ -1,0 +1,53 @@
+//! The notes' "soft coding": `s = scale · (a · q·k + b · q·v)`.
+
+use super::*;
+use crate::gemm::micro::Product;
+
+pub(super) const VARIANT: Variant = Variant {
+    name: "keyvalue",
+    params: &[("a", "scalar"), ("b", "scalar")],
+    formula: "scale · (a · (q · k) + b · (q · v)), scale = 1/√D unless given, E = D",
+    paper: "the lecture notes' soft coding",
+};
+
+/// `s = scale · (a · (q·k) + b · (q·v))`, with learned `a` and `b`; values as wide as keys.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyValue;
+
+impl Score for KeyValue {
+    fn params(&self, _: &Dims) -> Vec<Param> {
+        ["a", "b"].map(|name| Param { name, shape: [1; 4] }).to_vec()
+    }
+    fn check(&self, grid: &Grid) -> Result<(), Error> {
+        let (d, e) = (grid.dims.d, grid.dims.e);
+        if d != e {
+            crate::view::bail!(
+                "v: got width E = {e}, need D = {d}: keyvalue scores against values"
+            );
+        }
+        same_width(grid)
+    }
+    fn default_scale(&self, dims: &Dims) -> f32 {
+        1.0 / (dims.d as f32).sqrt()
+    }
+    #[allow(private_interfaces)]
+    fn lower<'a>(&'a self, _: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
+        // a·(q·k) + b·(q·v) = q · (a·k + b·v): linear in S, so it is done once.
+        let (a, b) = (x.params[0].get(0, 0, 0, 0), x.params[1].get(0, 0, 0, 0));
+        let mixed = x.k.to_vec().iter().zip(x.v.to_vec()).map(|(k, v)| a * k + b * v).collect();
+        let (q, k) = (Operand::Given(x.q), Operand::Made(mixed, x.k.shape));
+        Lowered { pair: Box::new(Product), q, k, scale, weights: vec![], map: None, terms: vec![] }
+    }
+    #[allow(private_interfaces)]
+    fn raise(&self, _: &Grid, x: Operands, _: f32, grads: Raise) -> Vec<Vec<f32>> {
+        // forward: k′ = a·k + b·v
+        let (a, b) = (x.params[0].get(0, 0, 0, 0), x.params[1].get(0, 0, 0, 0));
+        let times = |c: f32| -> Vec<f32> { grads.k.iter().map(|x| c * x).collect() };
+        spread(&times(a), grads.dk, false);
+        spread(&times(b), grads.dv, true);
+        let along = |y: Vec<f32>| -> f32 {
+            grads.k.iter().zip(y).map(|(x, y)| f64::from(*x) * f64::from(y)).sum::<f64>() as f32
+        };
+        vec![vec![along(x.k.to_vec())], vec![along(x.v.to_vec())]]
+    }
+}

@@ -1,0 +1,52 @@
+//! What is added to scores besides the pair's own: biases, and the terms of relative positions.
+
+use super::tile::{At, Tile};
+
+/// A term of the scores, bound to its parameters.
+///
+/// Its gradient is summed in accumulators of its own, one for each batch row and head that
+/// [`Term::scope`] tells apart.
+pub(crate) trait Term: Send + Sync {
+    /// Whether it multiplies the weights instead of adding to the scores.
+    fn after(&self) -> bool {
+        false
+    }
+
+    /// Floats of an accumulator.
+    fn accumulator(&self) -> usize;
+
+    /// Whether batch rows, and heads, have accumulators of their own.
+    fn scope(&self) -> (bool, bool) {
+        (true, true)
+    }
+
+    /// Adds to a tile of scores; or multiplies a tile of weights, if [`Term::after`].
+    fn apply(&self, at: &At, tile: &mut Tile);
+
+    /// Adds what the gradient of the tile's cells means for the parameters. `ds` is the gradient
+    /// of the scores; for a term [`Term::after`] the gradient of the weights times the weights.
+    fn gradient(&self, at: &At, ds: &mut Tile, sums: &mut [f32]);
+
+    /// The parameters' gradients, from all accumulators in order.
+    fn collect(&self, sums: &[f32]) -> Vec<Vec<f32>>;
+}
+
+/// Sums accumulators `[B, H, n]` over the batch: `[H, n]`.
+pub(crate) fn sum_over_batch(sums: &[f32], heads: usize, n: usize) -> Vec<f32> {
+    let mut out = vec![0.0; heads * n];
+    for row in sums.chunks_exact((heads * n).max(1)) {
+        for (out, x) in out.iter_mut().zip(row) {
+            *out += x;
+        }
+    }
+    out
+}
+
+/// A parameter that a score or a bias asks for, as a four-dimensional array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Param {
+    /// Its name in the catalogue.
+    pub name: &'static str,
+    /// Its shape, with leading ones.
+    pub shape: [usize; 4],
+}

@@ -1,0 +1,211 @@
+//! A block of scores, transposed: a row for each key, a lane for each query.
+//!
+//! This way round nothing has to be repacked per block of keys: scores read keys one float at a
+//! time, weights are summed over keys lane by lane, and the product with the values reads values
+//! along their rows. Row maxima and sums need no reduction across lanes.
+
+use super::grid::Grid;
+use crate::gemm::micro::{Left, Product, Right, Size, Target, panel_width, product};
+use crate::simd::{Kernel, Simd, dispatch};
+
+use super::rows::RowBlock;
+
+/// A block of scores or weights: cell `(key, query)` is at `data[key · lanes + query]`.
+pub struct Tile<'a> {
+    /// The cells.
+    pub data: &'a mut [f32],
+    /// Keys in the block.
+    pub keys: usize,
+    /// Queries in the block, rounded up to whole vectors.
+    pub lanes: usize,
+    /// Queries in the block.
+    pub queries: usize,
+}
+
+impl Tile<'_> {
+    /// The cells of one key.
+    pub fn row(&mut self, key: usize) -> &mut [f32] {
+        &mut self.data[key * self.lanes..(key + 1) * self.lanes]
+    }
+}
+
+/// Which keys a block's rows are.
+#[derive(Clone, Copy, Debug)]
+pub enum Keys<'a> {
+    /// The same consecutive keys for all queries.
+    Run {
+        /// The first key.
+        start: usize,
+        /// How many.
+        len: usize,
+    },
+    /// A list for each query: `index[row · lanes + query]`, [`Keys::NONE`] behind the list's end.
+    Listed {
+        /// The keys.
+        index: &'a [u32],
+        /// The longest list.
+        len: usize,
+        /// Queries, rounded up.
+        lanes: usize,
+    },
+}
+
+impl Keys<'_> {
+    /// Marks a cell that is not there.
+    pub const NONE: u32 = u32::MAX;
+
+    /// Rows of the block.
+    pub fn len(&self) -> usize {
+        match self {
+            Keys::Run { len, .. } | Keys::Listed { len, .. } => *len,
+        }
+    }
+
+    /// Whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The key of a cell, if there is one.
+    #[inline(always)]
+    pub fn key(&self, row: usize, lane: usize) -> Option<usize> {
+        match self {
+            Keys::Run { start, .. } => Some(start + row),
+            Keys::Listed { index, lanes, .. } => {
+                let key = index[row * lanes + lane];
+                (key != Keys::NONE).then_some(key as usize)
+            }
+        }
+    }
+}
+
+/// Where a block stands in the score matrices.
+#[derive(Clone, Copy)]
+pub struct At<'a> {
+    /// Sizes and positions.
+    pub grid: &'a Grid,
+    /// The batch row.
+    pub b: usize,
+    /// The query head.
+    pub h: usize,
+    /// The first query.
+    pub i0: usize,
+    /// The keys.
+    pub keys: Keys<'a>,
+}
+
+/// Calls `f(cell, query, key)` for every cell that is there.
+pub(crate) fn each_cell(at: &At, tile: &mut Tile, mut f: impl FnMut(&mut f32, usize, usize)) {
+    let (lanes, queries) = (tile.lanes, tile.queries);
+    for (row, cells) in tile.data.chunks_exact_mut(lanes).take(tile.keys).enumerate() {
+        for (lane, cell) in cells.iter_mut().take(queries).enumerate() {
+            if let Some(key) = at.keys.key(row, lane) {
+                f(cell, at.i0 + lane, key);
+            }
+        }
+    }
+}
+
+/// Which side of a tile is summed over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// `target[query] += Σ_key tile[key, query] · rows[key]`
+    Keys,
+    /// `target[key] += Σ_query tile[key, query] · rows[query]`
+    Queries,
+}
+
+/// Multiplies a tile with rows and adds to `target`, whose rows are `wide` floats.
+///
+/// Rows that hold NaN or infinity reach only the targets whose weight for them is not 0.
+///
+/// # Safety
+/// `rows` must have a row for each key or query of the tile.
+pub(crate) unsafe fn accumulate(
+    tile: &Tile,
+    over: Over,
+    rows: &RowBlock,
+    target: &mut [f32],
+    wide: usize,
+) {
+    let (m, k, row, col) = match over {
+        Over::Keys => (tile.queries, tile.keys, 1, tile.lanes as isize),
+        Over::Queries => (tile.keys, tile.queries, tile.lanes as isize, 1),
+    };
+    assert!(target.len() >= m * wide && tile.data.len() >= tile.keys * tile.lanes);
+    let a = Left { start: tile.data.as_ptr(), row, col };
+    dispatch(Accumulate { size: Size { m, n: wide, k }, a, rows, target: target.as_mut_ptr() });
+    for n in &rows.poisoned {
+        for (m, target) in target.chunks_exact_mut(wide).take(m).enumerate() {
+            let at = m as isize * row + *n as isize * col;
+            let weight = tile.data[at as usize];
+            if weight != 0.0 {
+                for (d, x) in target.iter_mut().enumerate().take(rows.original.width) {
+                    // SAFETY: the row is one of the block's.
+                    *x += weight * unsafe { rows.original.get(*n, d) };
+                }
+            }
+        }
+    }
+}
+
+struct Accumulate<'a> {
+    size: Size,
+    a: Left,
+    rows: &'a RowBlock,
+    target: *mut f32,
+}
+
+impl Kernel for Accumulate<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let panel = panel_width::<S>() as isize;
+        let b = Right { start: self.rows.start, row: self.rows.row, panel };
+        let c = Target { start: self.target, row: self.size.n as isize };
+        // SAFETY: `accumulate` checked the tile and the target; its caller vouches for the rows.
+        unsafe {
+            product::<S, Product, true>(s, Product, self.size, (self.a, b, c), std::ptr::null())
+        }
+    }
+}
+
+/// Sets cells outside of their query's range `[low, high)` of keys to `value`. The tile's keys
+/// are consecutive from `start`.
+pub(crate) fn mask_by_range(tile: &mut Tile, start: usize, low: &[f32], high: &[f32], value: f32) {
+    assert!(low.len() >= tile.lanes && high.len() >= tile.lanes);
+    assert!(tile.data.len() >= tile.keys * tile.lanes);
+    let (keys, lanes) = (tile.keys, tile.lanes);
+    dispatch(MaskByRange { data: tile.data.as_mut_ptr(), keys, lanes, start, low, high, value });
+}
+
+struct MaskByRange<'a> {
+    data: *mut f32,
+    keys: usize,
+    lanes: usize,
+    start: usize,
+    low: &'a [f32],
+    high: &'a [f32],
+    value: f32,
+}
+
+impl Kernel for MaskByRange<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let value = s.splat(self.value);
+        for lane in (0..self.lanes).step_by(S::LANES) {
+            // SAFETY: `mask_by_range` checked that lanes and keys lie within the slices.
+            unsafe {
+                let low = s.load(self.low.as_ptr().add(lane));
+                let high = s.load(self.high.as_ptr().add(lane));
+                for row in 0..self.keys {
+                    let key = s.splat((self.start + row) as f32);
+                    let p = self.data.add(row * self.lanes + lane);
+                    let allowed = s.both(s.le(low, key), s.lt(key, high));
+                    s.store(p, s.select(allowed, s.load(p), value));
+                }
+            }
+        }
+    }
+}

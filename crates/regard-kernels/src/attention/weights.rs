@@ -1,0 +1,119 @@
+//! The weights themselves, exact, for the heads and rows that are asked for.
+
+use super::engine::{Engine, with_engine};
+use super::forward::Saved;
+use super::grid::Dims;
+use super::normalize::Stats;
+use super::rows::{pack, packed_len, padded};
+use super::tile::{At, Tile, each_cell};
+use super::{Attention, Inputs};
+use crate::pool::parallel;
+use crate::scratch::Scratch;
+use crate::view::{Error, ViewMut, bail};
+
+/// Which rows of the score matrices.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked<'a> {
+    /// Query heads; all without it.
+    pub heads: Option<&'a [usize]>,
+    /// Queries; all without it.
+    pub rows: Option<&'a [usize]>,
+}
+
+impl Attention {
+    /// Writes the weights `[B, asked heads, asked rows, S]`: exactly those that the forward, which
+    /// gave `saved`, multiplied values with.
+    pub fn weights(
+        &self,
+        inputs: &Inputs,
+        saved: &Saved,
+        asked: Asked,
+        out: &ViewMut,
+    ) -> Result<(), Error> {
+        let grid = self.check(inputs)?;
+        let Dims { b, h, t, s, .. } = grid.dims;
+        let heads = asked.heads.map_or_else(|| (0..h).collect(), <[usize]>::to_vec);
+        let rows = asked.rows.map_or_else(|| (0..t).collect(), <[usize]>::to_vec);
+        if let Some(bad) = heads.iter().find(|x| **x >= h) {
+            bail!("heads: got {bad}, need below H = {h}");
+        }
+        if let Some(bad) = rows.iter().find(|x| **x >= t) {
+            bail!("rows: got {bad}, need below T = {t}");
+        }
+        let need = [b, heads.len(), rows.len(), s];
+        if out.shape != need {
+            bail!("weights: got room for {:?}, need {need:?}", out.shape);
+        }
+        with_engine(self, &grid, inputs, |engine| {
+            let each = engine.block_queries();
+            parallel(b * heads.len() * t.div_ceil(each), &|task| {
+                let (head, qb) = (task / t.div_ceil(each), task % t.div_ceil(each));
+                let (b, at_head) = (head / heads.len(), head % heads.len());
+                let (i0, n) = (qb * each, each.min(t - qb * each));
+                // Where each of the block's queries goes, if it is asked for.
+                let wanted: Vec<(usize, usize)> = rows
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, i)| (i0..i0 + n).contains(i))
+                    .map(|(to, i)| (*i, to))
+                    .collect();
+                if wanted.is_empty() {
+                    return;
+                }
+                for (_, to) in &wanted {
+                    for j in 0..s {
+                        // SAFETY: inside the shape; each task writes its own rows.
+                        unsafe { *out.at(b, at_head, *to, j) = 0.0 };
+                    }
+                }
+                walk_weights(engine, saved, (b, heads[at_head], i0, n), &mut |at, tile| {
+                    each_cell(at, tile, |p, i, j| {
+                        for (_, to) in wanted.iter().filter(|(wanted, _)| *wanted == i) {
+                            // SAFETY: inside the shape; each task writes its own rows.
+                            unsafe { *out.at(b, at_head, *to, j) = *p };
+                        }
+                    });
+                });
+            });
+        });
+        Ok(())
+    }
+}
+
+/// Calls `f` with the weights of each block that a block of queries visits.
+pub(super) fn walk_weights(
+    engine: &Engine,
+    saved: &Saved,
+    (b, h, i0, n): (usize, usize, usize, usize),
+    f: &mut dyn FnMut(&At, &mut Tile),
+) {
+    let lanes = padded(n);
+    let row = (b * engine.grid.dims.h + h) * engine.grid.dims.t + i0;
+    let kept = |all: &[f32]| {
+        let mut lane = Scratch::zeroed(lanes);
+        lane[..n].copy_from_slice(&all[row..row + n]);
+        lane
+    };
+    let (shift, factor) = (kept(&saved.shift), kept(&saved.factor));
+    let mut pick = vec![-1; lanes];
+    if !saved.pick.is_empty() {
+        pick[..n].copy_from_slice(&saved.pick[row..row + n]);
+    }
+    let stats = Stats { shift: &shift, factor: &factor, pick: &pick };
+    let plan = engine.plan(b, h, i0..i0 + n);
+    let mut source = engine.source(b, h, i0, std::ptr::null());
+    let mut packed = Scratch::new(packed_len(lanes, source.queries.width));
+    // SAFETY: the block's queries exist.
+    unsafe { pack(source.queries, n, source.scale, &mut packed) };
+    source.packed = packed.as_ptr();
+    for (keys, cover) in &plan.blocks {
+        let mut cells = Scratch::new(keys.len() * lanes);
+        let mut tile = Tile { data: &mut cells, keys: keys.len(), lanes, queries: n };
+        let at = At { grid: engine.grid, b, h, i0, keys: plan.keys(keys, lanes) };
+        // SAFETY: the source is of this head, and the block's keys exist.
+        unsafe { engine.scores(&at, (&source, &plan, *cover), &mut tile, None) };
+        engine.spec.normalizer.weights(&at, &mut tile, stats);
+        engine.after_weights(&at, &mut tile);
+        f(&at, &mut tile);
+    }
+}

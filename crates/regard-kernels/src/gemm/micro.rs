@@ -1,0 +1,200 @@
+//! The register tile: the one inner loop under every matrix product and every score.
+//!
+//! `c[m, n] (+)= Σ_k pair(a[m, k], b[k, n])`, where `pair` is a product for matrices and for
+//! dot-product scores, and something else for the other scores. `a` is read one float at a time
+//! with any strides, `b` and `c` a vector at a time along rows.
+//!
+//! Each output is one chain of operations in ascending `k`, whatever the tile it falls into, so
+//! results do not depend on where a row stands or on how many rows there are.
+
+use crate::simd::Simd;
+
+/// What one feature of a pair adds to its sum.
+pub trait Pair: Copy + Send + Sync {
+    /// Whether features have weights of their own.
+    const WEIGHTED: bool;
+    /// `acc + pair(a, b)`, with the feature's weight `w` if [`Self::WEIGHTED`].
+    fn step<S: Simd>(self, s: S, acc: S::V, a: S::V, b: S::V, w: S::V) -> S::V;
+}
+
+/// `a · b`: matrix products, dot-product scores.
+#[derive(Clone, Copy)]
+pub struct Product;
+
+impl Pair for Product {
+    const WEIGHTED: bool = false;
+    #[inline(always)]
+    fn step<S: Simd>(self, s: S, acc: S::V, a: S::V, b: S::V, _: S::V) -> S::V {
+        s.fma(a, b, acc)
+    }
+}
+
+/// The left operand: element `(m, k)` is at `start + m·row + k·col`.
+#[derive(Clone, Copy)]
+pub struct Left {
+    /// Element `(0, 0)`.
+    pub start: *const f32,
+    /// From row to row.
+    pub row: isize,
+    /// From column to column.
+    pub col: isize,
+}
+
+/// The right operand, in panels of [`panel_width`] columns: row `k` of panel `p` is at
+/// `start + p·panel + k·row`. In a plain matrix `panel` is the panel's width.
+#[derive(Clone, Copy)]
+pub struct Right {
+    /// The first row of the first panel.
+    pub start: *const f32,
+    /// From row to row.
+    pub row: isize,
+    /// From panel to panel.
+    pub panel: isize,
+}
+
+/// The result: row `m` starts at `start + m·row`.
+#[derive(Clone, Copy)]
+pub struct Target {
+    /// Row 0.
+    pub start: *mut f32,
+    /// From row to row.
+    pub row: isize,
+}
+
+/// Rows, columns and summed features of a product.
+#[derive(Clone, Copy)]
+pub struct Size {
+    /// Rows of the result.
+    pub m: usize,
+    /// Columns of the result: a multiple of the lanes.
+    pub n: usize,
+    /// Summed features.
+    pub k: usize,
+}
+
+/// Columns of a panel of the right operand.
+#[inline(always)]
+pub fn panel_width<S: Simd>() -> usize {
+    S::LANES * S::COLS
+}
+
+/// `c = Σ pair(a, b)`, or `c += …` with `ADD`.
+///
+/// # Safety
+/// All of `a`, `b`, `c` and, for a weighted pair, `k` floats at `weights` must be accessible as
+/// the sizes say, and `c` must not overlap the others.
+#[inline(always)]
+pub unsafe fn product<S: Simd, P: Pair, const ADD: bool>(
+    s: S,
+    pair: P,
+    size: Size,
+    (a, b, c): (Left, Right, Target),
+    weights: *const f32,
+) {
+    let width = panel_width::<S>();
+    let mut n = 0;
+    let mut panel = b.start;
+    while n < size.n {
+        let vectors = ((size.n - n) / S::LANES).min(S::COLS);
+        let strip = Strip { k: size.k, panel, b_row: b.row, c_row: c.row, weights };
+        // SAFETY: the panel lies within `b` and `c` by the caller's sizes.
+        unsafe {
+            let c = c.start.add(n);
+            match vectors {
+                1 => rows::<S, P, 1, ADD>(s, pair, size.m, a, c, strip),
+                2 => rows::<S, P, 2, ADD>(s, pair, size.m, a, c, strip),
+                _ => rows::<S, P, 3, ADD>(s, pair, size.m, a, c, strip),
+            }
+            panel = panel.offset(b.panel);
+        }
+        n += width;
+    }
+}
+
+/// One panel of the right operand and what goes with it.
+#[derive(Clone, Copy)]
+struct Strip {
+    k: usize,
+    panel: *const f32,
+    b_row: isize,
+    c_row: isize,
+    weights: *const f32,
+}
+
+/// All rows of one panel, in tiles of the register height and then smaller ones.
+#[inline(always)]
+unsafe fn rows<S: Simd, P: Pair, const C: usize, const ADD: bool>(
+    s: S,
+    pair: P,
+    m: usize,
+    a: Left,
+    c: *mut f32,
+    strip: Strip,
+) {
+    let mut i = 0;
+    // SAFETY: rows `i..i + height` exist in `a` and `c` by the caller's sizes.
+    unsafe {
+        while i + S::ROWS <= m {
+            match S::ROWS {
+                8 => tile::<S, P, 8, C, ADD>(s, pair, i, a, c, strip),
+                6 => tile::<S, P, 6, C, ADD>(s, pair, i, a, c, strip),
+                _ => tile::<S, P, 4, C, ADD>(s, pair, i, a, c, strip),
+            }
+            i += S::ROWS;
+        }
+        while i + 2 <= m {
+            tile::<S, P, 2, C, ADD>(s, pair, i, a, c, strip);
+            i += 2;
+        }
+        if i < m {
+            tile::<S, P, 1, C, ADD>(s, pair, i, a, c, strip);
+        }
+    }
+}
+
+/// One register tile: `R` rows of `C` vectors.
+#[inline(always)]
+unsafe fn tile<S: Simd, P: Pair, const R: usize, const C: usize, const ADD: bool>(
+    s: S,
+    pair: P,
+    i: usize,
+    a: Left,
+    c: *mut f32,
+    strip: Strip,
+) {
+    // SAFETY: the caller vouches for rows `i..i + R` of `a` and `c` and for the panel.
+    unsafe {
+        let c = c.offset(i as isize * strip.c_row);
+        let a = Left { start: a.start.offset(i as isize * a.row), ..a };
+        let mut acc = [[s.splat(0.0); C]; R];
+        if ADD {
+            for (r, acc) in acc.iter_mut().enumerate() {
+                for (v, acc) in acc.iter_mut().enumerate() {
+                    *acc = s.load(c.offset(r as isize * strip.c_row).add(v * S::LANES));
+                }
+            }
+        }
+        let mut b = strip.panel;
+        let mut column = a.start;
+        for k in 0..strip.k {
+            let mut row = [s.splat(0.0); C];
+            for (v, row) in row.iter_mut().enumerate() {
+                *row = s.load(b.add(v * S::LANES));
+            }
+            let w = if P::WEIGHTED { s.splat(*strip.weights.add(k)) } else { s.splat(0.0) };
+            for (r, acc) in acc.iter_mut().enumerate() {
+                let x = s.splat(*column.offset(r as isize * a.row));
+                for (acc, row) in acc.iter_mut().zip(row) {
+                    *acc = pair.step(s, *acc, x, row, w);
+                }
+            }
+            b = b.offset(strip.b_row);
+            column = column.offset(a.col);
+        }
+        for (r, acc) in acc.iter().enumerate() {
+            for (v, acc) in acc.iter().enumerate() {
+                s.store(c.offset(r as isize * strip.c_row).add(v * S::LANES), *acc);
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The one pool of threads.
+//!
+//! A parallel region is a number of tasks that are claimed one after another, in ascending
+//! order, from a shared counter. What a task computes must depend on its number alone; then
+//! the result does not depend on how many threads there are or which of them ran it.
+//!
+//! Workers wait for the next region by spinning for a short while, because the regions of a
+//! training step follow each other within microseconds, and then sleep.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+/// How long a worker spins before it sleeps. A wake-up from sleep takes 5 to 50 µs here.
+const SPIN: Duration = Duration::from_micros(100);
+
+struct Job {
+    /// The task, with its lifetime erased: `parallel` does not return before every thread has left.
+    task: *const (dyn Fn(usize) + Sync),
+    tasks: usize,
+    next: AtomicUsize,
+    /// Workers inside this job.
+    inside: AtomicUsize,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+// SAFETY: the pointer is dereferenced only between publication and the end of `parallel`, while
+// the closure it points to is alive; the closure itself is `Sync`.
+unsafe impl Send for Job {}
+// SAFETY: as above.
+unsafe impl Sync for Job {}
+
+impl Job {
+    fn work(&self) {
+        loop {
+            let task = self.next.fetch_add(1, Ordering::Relaxed);
+            if task >= self.tasks {
+                return;
+            }
+            // SAFETY: see `task`.
+            let run = || unsafe { (*self.task)(task) };
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
+                self.panic.lock().unwrap().get_or_insert(payload);
+                self.next.store(self.tasks, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+struct Pool {
+    /// The current job, if one is open for joining.
+    slot: Mutex<Option<Arc<Job>>>,
+    wake: Condvar,
+    /// Counts published jobs, so that spinning workers need not take the lock.
+    published: AtomicUsize,
+    sleeping: AtomicUsize,
+    workers: Mutex<usize>,
+    /// Held by the thread that runs a region; a second one works alone.
+    busy: Mutex<()>,
+    threads: AtomicUsize,
+}
+
+fn pool() -> &'static Pool {
+    static POOL: OnceLock<Pool> = OnceLock::new();
+    POOL.get_or_init(|| {
+        let asked = std::env::var("REGARD_NUM_THREADS").ok().and_then(|v| v.parse().ok());
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        Pool {
+            slot: Mutex::new(None),
+            wake: Condvar::new(),
+            published: AtomicUsize::new(0),
+            sleeping: AtomicUsize::new(0),
+            workers: Mutex::new(0),
+            busy: Mutex::new(()),
+            threads: AtomicUsize::new(asked.filter(|n| *n > 0).unwrap_or_else(cores)),
+        }
+    })
+}
+
+/// Threads that parallel regions use: `REGARD_NUM_THREADS`, or as many as there are cores.
+pub fn threads() -> usize {
+    pool().threads.load(Ordering::Relaxed)
+}
+
+/// Sets how many threads later regions use. Results do not depend on it.
+pub fn set_threads(threads: usize) {
+    assert!(threads > 0, "set_threads: got 0, need at least 1");
+    pool().threads.store(threads, Ordering::Relaxed);
+}
+
+fn worker(pool: &'static Pool, index: usize) {
+    let mut seen = 0;
+    loop {
+        let started = Instant::now();
+        while pool.published.load(Ordering::Acquire) == seen && started.elapsed() < SPIN {
+            for _ in 0..32 {
+                std::hint::spin_loop();
+            }
+        }
+        let mut slot = pool.slot.lock().unwrap();
+        while pool.published.load(Ordering::Acquire) == seen {
+            pool.sleeping.fetch_add(1, Ordering::Relaxed);
+            slot = pool.wake.wait(slot).unwrap();
+            pool.sleeping.fetch_sub(1, Ordering::Relaxed);
+        }
+        seen = pool.published.load(Ordering::Acquire);
+        // Joining happens under the lock, so a job that has been closed is never joined.
+        let job = slot.clone().filter(|_| index + 1 < threads());
+        if let Some(job) = &job {
+            job.inside.fetch_add(1, Ordering::Relaxed);
+        }
+        drop(slot);
+        if let Some(job) = job {
+            job.work();
+            job.inside.fetch_sub(1, Ordering::Release);
+        }
+    }
+}
+
+/// Runs `task(0), …, task(tasks − 1)` on all threads and returns when all are done.
+///
+/// Inside a region, or while another thread runs one, the tasks run on the calling thread.
+/// A panic in a task reaches the caller.
+pub fn parallel(tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+    let pool = pool();
+    let threads = threads();
+    let alone = || (0..tasks).for_each(task);
+    if tasks <= 1 || threads == 1 {
+        return alone();
+    }
+    let Ok(_busy) = pool.busy.try_lock() else { return alone() };
+    spawn_up_to(pool, threads - 1);
+    // SAFETY: only the lifetime changes; the job is left by every thread before this returns.
+    let task: *const (dyn Fn(usize) + Sync) = unsafe {
+        std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(task)
+    };
+    let job = Arc::new(Job {
+        task,
+        tasks,
+        next: AtomicUsize::new(0),
+        inside: AtomicUsize::new(0),
+        panic: Mutex::new(None),
+    });
+    *pool.slot.lock().unwrap() = Some(job.clone());
+    pool.published.fetch_add(1, Ordering::Release);
+    // A worker between its last look and its wait holds the lock: pass it once, then look.
+    drop(pool.slot.lock().unwrap());
+    if pool.sleeping.load(Ordering::Relaxed) > 0 {
+        pool.wake.notify_all();
+    }
+    job.work();
+    *pool.slot.lock().unwrap() = None;
+    let mut waited = 0u32;
+    while job.inside.load(Ordering::Acquire) != 0 {
+        std::hint::spin_loop();
+        waited += 1;
+        if waited.is_multiple_of(4096) {
+            std::thread::yield_now();
+        }
+    }
+    let payload = job.panic.lock().unwrap().take();
+    if let Some(payload) = payload {
+        resume_unwind(payload);
+    }
+}
+
+fn spawn_up_to(pool: &'static Pool, wanted: usize) {
+    let mut workers = pool.workers.lock().unwrap();
+    while *workers < wanted {
+        let index = *workers;
+        let name = format!("regard-{}", index + 1);
+        let spawned = std::thread::Builder::new().name(name).spawn(move || worker(pool, index));
+        if spawned.is_err() {
+            return; // fewer threads, the same result
+        }
+        *workers += 1;
+    }
+}
+
+/// Runs `task` over `len` items in pieces of `piece`, on all threads: `task(from, to)`.
+pub fn parallel_ranges(len: usize, piece: usize, task: &(dyn Fn(usize, usize) + Sync)) {
+    let pieces = len.div_ceil(piece.max(1));
+    parallel(pieces, &|p| task(p * piece, ((p + 1) * piece).min(len)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU64;
+
+    #[test]
+    fn every_task_runs_once() {
+        for round in 0..2000 {
+            let sum = AtomicU64::new(0);
+            let tasks = round % 70;
+            parallel(tasks, &|t| {
+                sum.fetch_add(1 + t as u64, Ordering::Relaxed);
+            });
+            assert_eq!(sum.into_inner(), (tasks * (tasks + 1) / 2) as u64);
+        }
+    }
+
+    #[test]
+    fn a_nested_region_works_alone() {
+        let sum = AtomicU64::new(0);
+        parallel(8, &|_| {
+            parallel(8, &|_| {
+                sum.fetch_add(1, Ordering::Relaxed);
+            });
+        });
+        assert_eq!(sum.into_inner(), 64);
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller_and_the_pool_goes_on() {
+        let caught = catch_unwind(|| parallel(16, &|t| assert!(t != 7, "task seven")));
+        assert!(caught.is_err());
+        every_task_runs_once();
+    }
+}

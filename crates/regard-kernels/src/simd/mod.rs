@@ -1,0 +1,256 @@
+//! One source, every instruction set.
+//!
+//! A kernel is a struct that holds its arguments and implements [`Kernel`]; its body is written
+//! once against [`Simd`] and compiled for each instruction set. [`dispatch`] picks the best one
+//! the CPU has at run time, so one binary runs everywhere.
+//!
+//! A value of a type that implements [`Simd`] is a token: it exists only where the CPU has been
+//! seen to have the instructions, which is why the arithmetic methods are safe to call.
+//!
+//! Everything a kernel calls must be `#[inline(always)]`: a function that is not inlined into
+//! the dispatching frame is compiled without its instructions, and is slow (never wrong).
+
+mod math;
+mod portable;
+pub use math::*;
+pub use portable::Portable;
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Vectors of `f32` lanes of one instruction set.
+///
+/// `min` and `max` return the second operand when either is NaN, as x86 does: `max(bound, x)`
+/// keeps a NaN in `x`, `max(x, bound)` drops it.
+pub trait Simd: Copy + Send + Sync + 'static {
+    /// A vector of [`Self::LANES`] floats.
+    type V: Copy;
+    /// One truth value per lane.
+    type M: Copy;
+    /// Floats in a vector.
+    const LANES: usize;
+    /// Rows of the register tile of a matrix product.
+    const ROWS: usize;
+    /// Vectors in a row of the register tile.
+    const COLS: usize;
+
+    /// All lanes equal.
+    fn splat(self, x: f32) -> Self::V;
+    /// `a + b`
+    fn add(self, a: Self::V, b: Self::V) -> Self::V;
+    /// `a − b`
+    fn sub(self, a: Self::V, b: Self::V) -> Self::V;
+    /// `a · b`
+    fn mul(self, a: Self::V, b: Self::V) -> Self::V;
+    /// `a / b`
+    fn div(self, a: Self::V, b: Self::V) -> Self::V;
+    /// `a · b + c`, rounded once where the CPU can.
+    fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// `c − a · b`, rounded once where the CPU can.
+    fn fnma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// The larger; `b` where either is NaN.
+    fn max(self, a: Self::V, b: Self::V) -> Self::V;
+    /// The smaller; `b` where either is NaN.
+    fn min(self, a: Self::V, b: Self::V) -> Self::V;
+    /// The square root.
+    fn sqrt(self, a: Self::V) -> Self::V;
+    /// The nearest integer, ties to even.
+    fn round(self, a: Self::V) -> Self::V;
+    /// `a · 2ⁿ` for an integral `n` in −252..=127.
+    fn scale2(self, a: Self::V, n: Self::V) -> Self::V;
+    /// `1 / a` to within a few units in the last place; 0 for an infinite `a`.
+    fn recip(self, a: Self::V) -> Self::V;
+    /// `|a|`
+    fn abs(self, a: Self::V) -> Self::V;
+    /// `a < b`, false where either is NaN.
+    fn lt(self, a: Self::V, b: Self::V) -> Self::M;
+    /// `a ≤ b`, false where either is NaN.
+    fn le(self, a: Self::V, b: Self::V) -> Self::M;
+    /// Both.
+    fn both(self, a: Self::M, b: Self::M) -> Self::M;
+    /// `a` where the mask is set, `b` elsewhere.
+    fn select(self, m: Self::M, a: Self::V, b: Self::V) -> Self::V;
+    /// Whether any lane is set.
+    fn any(self, m: Self::M) -> bool;
+    /// The sum of the lanes, in a fixed order.
+    fn sum(self, a: Self::V) -> f32;
+    /// The largest lane.
+    fn largest(self, a: Self::V) -> f32;
+    /// Transposes [`Self::LANES`] vectors in place, as a square matrix.
+    fn transpose(self, rows: &mut [Self::V]);
+
+    /// # Safety
+    /// [`Self::LANES`] floats must be readable at `p`; no alignment is asked.
+    unsafe fn load(self, p: *const f32) -> Self::V;
+    /// # Safety
+    /// [`Self::LANES`] floats must be writable at `p`; no alignment is asked.
+    unsafe fn store(self, p: *mut f32, a: Self::V);
+
+    /// The first `n` lanes from memory, zeros behind.
+    /// # Safety
+    /// `n ≤ LANES` floats must be readable at `p`.
+    #[inline(always)]
+    unsafe fn load_part(self, p: *const f32, n: usize) -> Self::V {
+        let mut buffer = [0f32; 16];
+        // SAFETY: the caller vouches for `n` floats; the buffer holds the widest vector.
+        unsafe {
+            std::ptr::copy_nonoverlapping(p, buffer.as_mut_ptr(), n);
+            self.load(buffer.as_ptr())
+        }
+    }
+
+    /// The first `n` lanes to memory.
+    /// # Safety
+    /// `n ≤ LANES` floats must be writable at `p`.
+    #[inline(always)]
+    unsafe fn store_part(self, p: *mut f32, n: usize, a: Self::V) {
+        let mut buffer = [0f32; 16];
+        // SAFETY: as in `load_part`.
+        unsafe {
+            self.store(buffer.as_mut_ptr(), a);
+            std::ptr::copy_nonoverlapping(buffer.as_ptr(), p, n);
+        }
+    }
+}
+
+/// A computation written once for every instruction set. `run` must be `#[inline(always)]`.
+pub trait Kernel {
+    /// What it returns.
+    type Out;
+    /// The body.
+    fn run<S: Simd>(self, s: S) -> Self::Out;
+}
+
+/// The instruction sets that kernels are compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Isa {
+    /// Plain Rust, four lanes.
+    Portable = 1,
+    /// AArch64's vectors, four lanes.
+    Neon = 2,
+    /// AVX2 with fused multiply-add, eight lanes.
+    Avx2 = 3,
+    /// AVX-512 (F, VL, BW, DQ), sixteen lanes.
+    Avx512 = 4,
+}
+
+impl Isa {
+    /// All of them, best last.
+    pub const ALL: [Isa; 4] = [Isa::Portable, Isa::Neon, Isa::Avx2, Isa::Avx512];
+
+    /// Its name, as `REGARD_ISA` takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Isa::Portable => "portable",
+            Isa::Neon => "neon",
+            Isa::Avx2 => "avx2",
+            Isa::Avx512 => "avx512",
+        }
+    }
+
+    /// Floats in a vector.
+    pub fn lanes(self) -> usize {
+        match self {
+            Isa::Portable | Isa::Neon => 4,
+            Isa::Avx2 => 8,
+            Isa::Avx512 => 16,
+        }
+    }
+
+    /// Whether this CPU has it.
+    pub fn available(self) -> bool {
+        match self {
+            Isa::Portable => true,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => {
+                Isa::Avx2.available()
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512vl")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512dq")
+            }
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => std::arch::is_aarch64_feature_detected!("neon"),
+            #[allow(unreachable_patterns)]
+            _ => false,
+        }
+    }
+}
+
+/// The instruction set in use; 0 until the first kernel asks.
+static CHOSEN: AtomicU8 = AtomicU8::new(0);
+
+/// The instruction set that kernels run on: the best this CPU has, or the one that the
+/// environment variable `REGARD_ISA` names.
+#[inline]
+pub fn isa() -> Isa {
+    match CHOSEN.load(Ordering::Relaxed) {
+        0 => choose(),
+        1 => Isa::Portable,
+        2 => Isa::Neon,
+        3 => Isa::Avx2,
+        _ => Isa::Avx512,
+    }
+}
+
+#[cold]
+fn choose() -> Isa {
+    let asked = std::env::var("REGARD_ISA").ok();
+    let best = *Isa::ALL.iter().rfind(|i| i.available()).expect("portable is always there");
+    let isa = match asked.as_deref() {
+        None | Some("") => best,
+        Some(name) => match Isa::ALL.iter().find(|i| i.name() == name && i.available()) {
+            Some(isa) => *isa,
+            None => panic!(
+                "REGARD_ISA={name}: not an instruction set of this CPU; it has {}",
+                Isa::ALL.map(|i| if i.available() { i.name() } else { "" }).join(" ").trim()
+            ),
+        },
+    };
+    CHOSEN.store(isa as u8, Ordering::Relaxed);
+    isa
+}
+
+/// Runs a kernel on the chosen instruction set.
+#[inline]
+pub fn dispatch<K: Kernel>(kernel: K) -> K::Out {
+    // SAFETY: `isa` returns only what `available` has confirmed on this CPU.
+    unsafe { enter(isa(), kernel) }
+}
+
+/// Runs a kernel on a given instruction set. For tests and comparisons.
+///
+/// # Panics
+/// If this CPU does not have it.
+pub fn dispatch_on<K: Kernel>(isa: Isa, kernel: K) -> K::Out {
+    assert!(isa.available(), "this CPU has no {}", isa.name());
+    // SAFETY: it has just been confirmed.
+    unsafe { enter(isa, kernel) }
+}
+
+/// # Safety
+/// The CPU must have `isa`.
+#[inline(always)]
+unsafe fn enter<K: Kernel>(isa: Isa, kernel: K) -> K::Out {
+    match isa {
+        // SAFETY: the caller vouches for the CPU.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => unsafe { avx512::enter(kernel) },
+        // SAFETY: the caller vouches for the CPU.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => unsafe { avx2::enter(kernel) },
+        // SAFETY: the caller vouches for the CPU.
+        #[cfg(target_arch = "aarch64")]
+        Isa::Neon => unsafe { neon::enter(kernel) },
+        _ => kernel.run(Portable),
+    }
+}

@@ -1,0 +1,174 @@
+//! Four-dimensional arrays with any strides, borrowed from their owner.
+
+use std::marker::PhantomData;
+
+/// A shape or an argument that does not fit, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error(pub String);
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+impl std::error::Error for Error {}
+
+/// Returns an [`Error`] with a formatted message.
+macro_rules! bail {
+    ($($t:tt)*) => { return Err($crate::view::Error(format!($($t)*))) };
+}
+pub(crate) use bail;
+
+/// Reads `[B, H, N, D]` with any strides, negative and zero ones included.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    origin: *const f32,
+    /// Batch, heads, rows, width.
+    pub shape: [usize; 4],
+    /// Steps in floats.
+    pub strides: [isize; 4],
+    owner: PhantomData<&'a [f32]>,
+}
+
+// SAFETY: a `View` is a shared borrow of floats.
+unsafe impl Send for View<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for View<'_> {}
+
+/// The strides of an array whose last axis is contiguous.
+pub fn contiguous(shape: [usize; 4]) -> [isize; 4] {
+    let [_, h, n, d] = shape.map(|x| x as isize);
+    [h * n * d, n * d, d, 1]
+}
+
+/// The lowest and highest offset that an array touches, from its first element.
+fn extent(shape: [usize; 4], strides: [isize; 4]) -> (isize, isize) {
+    let mut reach = (0, 0);
+    for (n, stride) in shape.into_iter().zip(strides) {
+        let end = (n as isize - 1) * stride;
+        reach = (reach.0 + end.min(0), reach.1 + end.max(0));
+    }
+    reach
+}
+
+fn check(len: usize, shape: [usize; 4], strides: [isize; 4], offset: usize) -> Result<(), Error> {
+    if shape.contains(&0) {
+        return Ok(());
+    }
+    let (low, high) = extent(shape, strides);
+    let inside = offset as isize + low >= 0 && offset as isize + high < len as isize;
+    if !inside {
+        bail!(
+            "a view of shape {shape:?} with strides {strides:?} does not lie within {len} floats"
+        );
+    }
+    Ok(())
+}
+
+impl<'a> View<'a> {
+    /// A contiguous array.
+    pub fn new(data: &'a [f32], shape: [usize; 4]) -> Result<View<'a>, Error> {
+        View::strided(data, shape, contiguous(shape), 0)
+    }
+
+    /// An array whose first element is `data[offset]`.
+    pub fn strided(
+        data: &'a [f32],
+        shape: [usize; 4],
+        strides: [isize; 4],
+        offset: usize,
+    ) -> Result<View<'a>, Error> {
+        check(data.len(), shape, strides, offset)?;
+        Ok(View { origin: data.as_ptr().wrapping_add(offset), shape, strides, owner: PhantomData })
+    }
+
+    /// # Safety
+    /// Every element that shape and strides reach from `origin` must be readable for `'a`.
+    pub unsafe fn from_raw(origin: *const f32, shape: [usize; 4], strides: [isize; 4]) -> Self {
+        View { origin, shape, strides, owner: PhantomData }
+    }
+
+    /// The address of an element, which need not exist.
+    #[inline(always)]
+    pub fn at(&self, b: usize, h: usize, n: usize, d: usize) -> *const f32 {
+        let [sb, sh, sn, sd] = self.strides;
+        let offset = b as isize * sb + h as isize * sh + n as isize * sn + d as isize * sd;
+        self.origin.wrapping_offset(offset)
+    }
+
+    /// One element.
+    #[inline(always)]
+    pub fn get(&self, b: usize, h: usize, n: usize, d: usize) -> f32 {
+        let [sb, sh, sn, sd] = self.shape;
+        assert!(b < sb && h < sh && n < sn && d < sd, "index outside of the view");
+        // SAFETY: the index is inside the shape, which was checked against the memory.
+        unsafe { *self.at(b, h, n, d) }
+    }
+
+    /// All elements, in order.
+    pub fn to_vec(&self) -> Vec<f32> {
+        let [b, h, n, d] = self.shape;
+        let mut out = Vec::with_capacity(b * h * n * d);
+        for b in 0..b {
+            for h in 0..h {
+                for n in 0..n {
+                    out.extend((0..d).map(|d| self.get(b, h, n, d)));
+                }
+            }
+        }
+        out
+    }
+}
+
+/// Writes `[B, H, N, D]` with any strides under which no two elements share memory.
+pub struct ViewMut<'a> {
+    origin: *mut f32,
+    /// Batch, heads, rows, width.
+    pub shape: [usize; 4],
+    /// Steps in floats.
+    pub strides: [isize; 4],
+    owner: PhantomData<&'a mut [f32]>,
+}
+
+// SAFETY: a `ViewMut` is a unique borrow of floats; tasks that share it write different rows.
+unsafe impl Send for ViewMut<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for ViewMut<'_> {}
+
+impl<'a> ViewMut<'a> {
+    /// A contiguous array.
+    pub fn new(data: &'a mut [f32], shape: [usize; 4]) -> Result<ViewMut<'a>, Error> {
+        ViewMut::strided(data, shape, contiguous(shape))
+    }
+
+    /// An array that starts at `data[0]`, with strides of which none lets two elements meet.
+    pub fn strided(
+        data: &'a mut [f32],
+        shape: [usize; 4],
+        strides: [isize; 4],
+    ) -> Result<ViewMut<'a>, Error> {
+        check(data.len(), shape, strides, 0)?;
+        // Ordered by stride, each axis must step over everything that the smaller ones reach.
+        let mut axes: Vec<_> = shape.into_iter().zip(strides).filter(|(n, _)| *n > 1).collect();
+        if shape.contains(&0) {
+            axes.clear();
+        }
+        axes.sort_by_key(|(_, stride)| stride.abs());
+        let mut reach = 0;
+        for (n, stride) in axes {
+            if stride.abs() <= reach {
+                bail!("strides {strides:?} of an output of shape {shape:?} overlap");
+            }
+            reach += (n as isize - 1) * stride.abs();
+        }
+        Ok(ViewMut { origin: data.as_mut_ptr(), shape, strides, owner: PhantomData })
+    }
+
+    /// The address of an element, which need not exist. Tasks must write disjoint rows.
+    #[inline(always)]
+    pub fn at(&self, b: usize, h: usize, n: usize, d: usize) -> *mut f32 {
+        let [sb, sh, sn, sd] = self.strides;
+        let offset = b as isize * sb + h as isize * sh + n as isize * sn + d as isize * sd;
+        self.origin.wrapping_offset(offset)
+    }
+}

@@ -1,0 +1,5 @@
+//! The kernels against their references, as one test binary.
+
+mod contract;
+mod laws;
+mod problem;

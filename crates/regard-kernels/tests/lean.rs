@@ -1,0 +1,66 @@
+//! Law 4: extra memory is linear in T + S. Alone in its binary, because it counts all allocations.
+
+use regard_kernels::attention::{Attention, Inputs, Upstream, mask::*};
+use regard_kernels::view::{View, ViewMut};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+struct Counting;
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: it only counts what it passes on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        PEAK.fetch_max(now, Ordering::Relaxed);
+        // SAFETY: passed on.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, p: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: passed on.
+        unsafe { System.dealloc(p, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn memory_is_linear_and_does_not_grow() {
+    let (t, d) = (16_384, 16);
+    let x: Vec<f32> = (0..t * d).map(|i| (i as f32 * 0.37).sin()).collect();
+    let shape = [1, 1, t, d];
+    let x = View::new(&x, shape).unwrap();
+    let inputs = Inputs::new(x, x, x);
+    let attention = Attention::dot().mask(causal());
+    let (mut out, mut grads) = (vec![0.0; t * d], [(); 3].map(|()| vec![0.0; t * d]));
+    let before = NOW.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let saved = attention.forward(&inputs, &ViewMut::new(&mut out, shape).unwrap()).unwrap();
+    let [dq, dk, dv] = &mut grads;
+    let views = [dq, dk, dv].map(|x| ViewMut::new(x, shape).unwrap());
+    let out = View::new(&out, shape).unwrap();
+    let upstream = Upstream { out: Some((out, x)), ..Upstream::default() };
+    let to = (&views[0], &views[1], &views[2]);
+    attention.backward(&inputs, &saved, &upstream, to).unwrap();
+    let extra = PEAK.load(Ordering::Relaxed) - before;
+    // A T × T matrix would be 1 GiB; the inputs and outputs are 8 MiB together.
+    assert!(extra < 24 << 20, "{} MiB of extra memory", extra >> 20);
+
+    // A thousand small steps leave nothing behind.
+    let small = View::new(&[0.5; 8 * 64][..], [1, 2, 16, 16]).unwrap();
+    let inputs = Inputs::new(small, small, small);
+    let mut out = vec![0.0; 8 * 64];
+    let mut settled = 0;
+    for step in 0..1000 {
+        let view = ViewMut::new(&mut out, [1, 2, 16, 16]).unwrap();
+        attention.forward(&inputs, &view).unwrap();
+        match step {
+            100 => settled = NOW.load(Ordering::Relaxed),
+            999 => assert!(NOW.load(Ordering::Relaxed) <= settled, "memory grew"),
+            _ => {}
+        }
+    }
+}
