@@ -5,7 +5,7 @@
 //! head go in parallel: each sums its own keys' and values' gradients, and adds to the queries'
 //! in its turn. Both ways add the same numbers in the same order.
 
-use super::engine::{Engine, KEYS, Plan, QUERIES, Walk, with_engine};
+use super::engine::{Engine, KEYS_BACKWARD, Plan, Walk, with_engine};
 use super::forward::{Parts, Saved};
 use super::grid::Dims;
 use super::mask::Cover;
@@ -79,7 +79,7 @@ impl Attention {
         if let Some(given) = upstream.log_prob.filter(|given| given.len() != rows) {
             bail!("log_prob: got {} numbers, need B·H·T = {rows}", given.len());
         }
-        Ok(with_engine(self, &grid, inputs, |engine| {
+        Ok(with_engine(self, &grid, inputs, KEYS_BACKWARD, |engine| {
             Job { engine, saved, upstream }.run(inputs, (dq, dk, dv))
         }))
     }
@@ -206,7 +206,7 @@ impl Job<'_> {
         let plain =
             self.engine.terms.is_empty() && lowered.map.is_none() && !lowered.pair.weighted();
         let one_pass = self.engine.spec.normalizer.delta() != Delta::FromSlopes;
-        let few = b * hk < 2 * threads() && threads() > 1 && s > KEYS;
+        let few = b * hk < 2 * threads() && threads() > 1 && s > self.engine.block_keys;
         if few && plain && one_pass && self.engine.walk != Walk::Lists {
             if self.key_blocks_in_parallel(targets, sums) {
                 return;
@@ -281,7 +281,7 @@ impl Job<'_> {
     fn key_blocks(&self) -> usize {
         match self.engine.walk {
             Walk::Lists => 1,
-            _ => self.engine.grid.dims.s.div_ceil(KEYS),
+            _ => self.engine.grid.dims.s.div_ceil(self.engine.block_keys),
         }
     }
 
@@ -295,7 +295,7 @@ impl Job<'_> {
     /// Few heads: blocks of keys in parallel. Returns false if something was not finite.
     fn key_blocks_in_parallel(&self, targets: &Targets, sums: &Sums) -> bool {
         let Dims { b, h, hk, t, .. } = self.engine.grid.dims;
-        let (group, blocks) = (h / hk, t.div_ceil(QUERIES));
+        let (group, blocks) = (h / hk, t.div_ceil(self.engine.block_queries()));
         let width = padded(self.engine.lowered.q.view().shape[3]);
         let mut heads: Vec<Option<Head>> = (0..b * h).map(|_| None).collect();
         let slots = Parts::new(&mut heads);
@@ -486,8 +486,8 @@ impl Head {
             let (mut g, mut dp) = (Scratch::new(cells), Scratch::new(cells));
             let at =
                 At { grid: engine.grid, b: self.b, h: self.h, i0, keys: plan.keys(keys, lanes) };
-            let mut g = Tile { data: &mut g, keys: keys.len(), lanes, queries: n };
-            let mut dp = Tile { data: &mut dp, keys: keys.len(), lanes, queries: n };
+            let mut g = Tile { data: &mut g, keys: keys.len(), lanes, queries: n, spans: None };
+            let mut dp = Tile { data: &mut dp, keys: keys.len(), lanes, queries: n, spans: None };
             // SAFETY: the source is of this head, and the block's keys exist.
             unsafe {
                 engine.scores(&at, (&source, plan, *cover), &mut g, None);
@@ -560,7 +560,8 @@ impl Visit<'_> {
         let (d, wide_e) = (engine.lowered.q.view().shape[3], padded(e));
         let wide_d = padded(d);
         let lists = engine.walk == Walk::Lists;
-        let (j0, nj) = if lists { (0, s) } else { (self.kb * KEYS, KEYS.min(s - self.kb * KEYS)) };
+        let each = engine.block_keys;
+        let (j0, nj) = if lists { (0, s) } else { (self.kb * each, each.min(s - self.kb * each)) };
         let mut dk = Scratch::zeroed(nj * wide_d);
         let mut dv = Scratch::zeroed(nj * wide_e);
         let own_keys = engine.lowered.k.view().shape[1] != engine.grid.dims.hk;
@@ -571,7 +572,7 @@ impl Visit<'_> {
                 let found = if lists {
                     plan.blocks.first()
                 } else {
-                    let of = |(keys, _): &(Range<usize>, Cover)| (keys.start / KEYS).cmp(&self.kb);
+                    let of = |(keys, _): &(Range<usize>, Cover)| (keys.start / each).cmp(&self.kb);
                     plan.blocks.binary_search_by(of).ok().map(|at| &plan.blocks[at])
                 };
                 if let Some(block) = found {
@@ -619,22 +620,25 @@ impl Visit<'_> {
         &self,
         head: &Head,
         qb: usize,
-        (keys, cover): &(Range<usize>, Cover),
+        block: &(Range<usize>, Cover),
         (turn, dk, dv): (Turn, &mut [f32], &mut [f32]),
         sums: &Sums,
     ) {
         let (job, engine) = (self.job, self.job.engine);
         let (i0, n, _) = head.block(engine, qb);
         let lanes = padded(n);
+        let (keys, cover) = block;
         let cells = keys.len() * lanes;
         let plan = &head.plans[qb];
+        let spans = plan.spans(block, n);
+        let spans = spans.as_ref();
         let Head { b, h, .. } = *head;
         let at = At { grid: engine.grid, b, h, i0, keys: plan.keys(keys, lanes) };
         let source = head.source(engine, qb);
         let (mut scores, mut dp) = (Scratch::new(cells), Scratch::new(cells));
         let mut before = Scratch::new(if engine.lowered.map.is_some() { cells } else { 0 });
-        let mut scores = Tile { data: &mut scores, keys: keys.len(), lanes, queries: n };
-        let mut dp = Tile { data: &mut dp, keys: keys.len(), lanes, queries: n };
+        let mut scores = Tile { data: &mut scores, keys: keys.len(), lanes, queries: n, spans };
+        let mut dp = Tile { data: &mut dp, keys: keys.len(), lanes, queries: n, spans };
         // SAFETY: the source is of this head, and the block's queries and keys exist.
         unsafe {
             let kept = engine.lowered.map.as_ref().map(|_| &mut before[..]);
@@ -675,7 +679,8 @@ impl Visit<'_> {
         self.term_gradients(&at, &mut ds, sums, false);
         let row = b * engine.grid.dims.h + h;
         if let Some(map) = &engine.lowered.map {
-            let before = Tile { data: &mut before, keys: keys.len(), lanes, queries: n };
+            let before =
+                Tile { data: &mut before, keys: keys.len(), lanes, queries: n, spans: None };
             // SAFETY: this task owns its head's sum.
             map.gradient(&at, &before, &mut ds, unsafe { &mut sums.map.part(row, 1)[0] });
         }

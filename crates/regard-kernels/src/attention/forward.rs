@@ -1,6 +1,6 @@
 //! The forward: one pass over the keys of each block of queries.
 
-use super::engine::{Engine, with_engine};
+use super::engine::{Engine, KEYS, with_engine};
 use super::grid::Dims;
 use super::normalize::State;
 use super::rows::{RowBlock, pack, packed_len, padded, store_rows};
@@ -8,6 +8,7 @@ use super::tile::{At, Keys, Over, Tile, accumulate};
 use super::{Attention, Inputs};
 use crate::pool::parallel;
 use crate::scratch::Scratch;
+use crate::simd::{Kernel, Simd, dispatch};
 use crate::view::{Error, ViewMut, bail};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -72,7 +73,7 @@ impl Attention {
             saved.log_prob = vec![0.0; rows];
         }
         let pairs = AtomicU64::new(0);
-        with_engine(self, &grid, inputs, |engine| {
+        with_engine(self, &grid, inputs, KEYS, |engine| {
             let queries = engine.block_queries();
             let blocks = t.div_ceil(queries);
             let kept = Kept {
@@ -143,25 +144,28 @@ impl QueryBlock {
             for_blocks(&plan.blocks, |(keys, cover), from| {
                 let at = at(plan.keys(keys, lanes));
                 let data = &mut strip[from * lanes..][..keys.len() * lanes];
-                let mut tile = Tile { data, keys: keys.len(), lanes, queries: n };
+                let mut tile = Tile { data, keys: keys.len(), lanes, queries: n, spans: None };
                 // SAFETY: the source is of this head, and the block's keys exist.
                 unsafe { engine.scores(&at, (&source, &plan, *cover), &mut tile, None) };
                 pairs += plan.pairs(keys, lanes, n);
             });
-            let mut all = Tile { data: &mut strip, keys: total, lanes, queries: n };
+            let mut all = Tile { data: &mut strip, keys: total, lanes, queries: n, spans: None };
             normalizer.block(&at(Keys::Run { start: 0, len: total }), &mut all, &mut state);
             for_blocks(&plan.blocks, |(keys, _), from| {
                 let data = &mut strip[from * lanes..][..keys.len() * lanes];
-                let mut tile = Tile { data, keys: keys.len(), lanes, queries: n };
+                let mut tile = Tile { data, keys: keys.len(), lanes, queries: n, spans: None };
                 add(&at(plan.keys(keys, lanes)), &mut tile, &mut sums);
             });
         } else {
             let largest = plan.blocks.iter().map(|(keys, _)| keys.len()).max().unwrap_or(0);
             let mut scores = Scratch::new(largest * lanes);
-            for (keys, cover) in &plan.blocks {
+            for block in &plan.blocks {
+                let (keys, cover) = block;
                 let at = at(plan.keys(keys, lanes));
                 let data = &mut scores[..keys.len() * lanes];
-                let mut tile = Tile { data, keys: keys.len(), lanes, queries: n };
+                let spans = plan.spans(block, n);
+                let spans = spans.as_ref();
+                let mut tile = Tile { data, keys: keys.len(), lanes, queries: n, spans };
                 // SAFETY: the source is of this head, and the block's keys exist.
                 unsafe { engine.scores(&at, (&source, &plan, *cover), &mut tile, None) };
                 normalizer.block(&at, &mut tile, &mut state);
@@ -211,11 +215,32 @@ fn keep_choice(state: &State, pick: &mut [i32], log_prob: &mut [f32]) {
 
 /// Multiplies each query's sums with its factor. A factor of 0 clears, whatever was there.
 fn rescale(sums: &mut [f32], wide: usize, factors: &[f32]) {
-    for (row, factor) in sums.chunks_exact_mut(wide).zip(factors) {
-        if *factor == 0.0 {
-            row.fill(0.0);
-        } else if *factor != 1.0 {
-            row.iter_mut().for_each(|x| *x *= factor);
+    assert!(sums.len() <= wide * factors.len() && wide.is_multiple_of(crate::simd::isa().lanes()));
+    dispatch(Rescale { sums, wide, factors });
+}
+
+struct Rescale<'a> {
+    sums: &'a mut [f32],
+    wide: usize,
+    factors: &'a [f32],
+}
+
+impl Kernel for Rescale<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        for (row, factor) in self.sums.chunks_exact_mut(self.wide).zip(self.factors) {
+            if *factor == 1.0 {
+                continue;
+            }
+            let (zero, factor) = (*factor == 0.0, s.splat(*factor));
+            for d in (0..self.wide).step_by(S::LANES) {
+                // SAFETY: rows are whole vectors.
+                unsafe {
+                    let p = row.as_mut_ptr().add(d);
+                    s.store(p, if zero { s.splat(0.0) } else { s.mul(s.load(p), factor) });
+                }
+            }
         }
     }
 }

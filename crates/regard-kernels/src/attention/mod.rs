@@ -47,7 +47,7 @@ pub use forward::Saved;
 pub use grid::{Dims, Grid, Positions};
 pub use reduce::Summary;
 pub use term::Param;
-pub use tile::{At, Keys, Tile};
+pub use tile::{At, Keys, Spans, Tile};
 pub use variants::{VARIANTS, Variant};
 pub use weights::Asked;
 

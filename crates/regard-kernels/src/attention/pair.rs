@@ -5,7 +5,7 @@
 
 use super::rows::{RowBlock, Rows, padded};
 use super::tile::{Keys, Over, Tile, accumulate};
-use crate::gemm::micro::{Left, Pair, Product, Right, Size, Target, panel_width, product};
+use crate::gemm::micro::{Left, Limits, Pair, Product, Right, Size, Target, panel_width, product};
 use crate::scratch::Scratch;
 use crate::simd::{Kernel, Simd, dispatch};
 
@@ -79,16 +79,17 @@ pub(crate) trait Pairwise: Send + Sync {
 }
 
 /// Fills a tile whose keys are a run.
-struct FillRun<P> {
+struct FillRun<'a, P> {
     pair: P,
     keys: Left,
     packed: *const f32,
     weights: *const f32,
     size: Size,
     tile: *mut f32,
+    limits: Limits<'a>,
 }
 
-impl<P: Pair> Kernel for FillRun<P> {
+impl<P: Pair> Kernel for FillRun<'_, P> {
     type Out = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -97,7 +98,16 @@ impl<P: Pair> Kernel for FillRun<P> {
         let b = Right { start: self.packed, row, panel };
         let c = Target { start: self.tile, row: self.size.n as isize };
         // SAFETY: `fill`'s caller vouches for keys and queries; the tile has room for its cells.
-        unsafe { product::<S, P, false>(s, self.pair, self.size, (self.keys, b, c), self.weights) }
+        unsafe {
+            product::<S, P, false>(
+                s,
+                self.pair,
+                self.size,
+                (self.keys, b, c),
+                self.weights,
+                self.limits,
+            )
+        }
     }
 }
 
@@ -182,6 +192,10 @@ unsafe fn fill<P: Pair>(pair: P, source: &Source, keys: Keys, tile: &mut Tile) {
                 weights: source.weights,
                 size: Size { m: len, n: tile.lanes, k: source.keys.width },
                 tile: tile.data.as_mut_ptr(),
+                limits: Limits {
+                    columns: tile.spans.map(|spans| &spans.by_key[..]),
+                    features: None,
+                },
             });
         }
         Keys::Listed { .. } => {

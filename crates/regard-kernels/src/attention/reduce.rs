@@ -1,6 +1,6 @@
 //! What one may want to know of the weights without ever having them all.
 
-use super::engine::with_engine;
+use super::engine::{KEYS, with_engine};
 use super::forward::{Parts, Saved};
 use super::grid::Dims;
 use super::tile::each_cell;
@@ -39,7 +39,7 @@ impl Attention {
         let weights = Parts::new(&mut summary.top_weights);
         let entropy = Parts::new(&mut summary.entropy);
         let mass = Parts::new(&mut summary.column_mass);
-        with_engine(self, &grid, inputs, |engine| {
+        with_engine(self, &grid, inputs, KEYS, |engine| {
             let each = engine.block_queries();
             // A head is one task, because all of its queries add to the same columns.
             parallel(b * h, &|head| {

@@ -5,7 +5,7 @@
 //! along their rows. Row maxima and sums need no reduction across lanes.
 
 use super::grid::Grid;
-use crate::gemm::micro::{Left, Product, Right, Size, Target, panel_width, product};
+use crate::gemm::micro::{Left, Limits, Product, Right, Size, Span, Target, panel_width, product};
 use crate::simd::{Kernel, Simd, dispatch};
 
 use super::rows::RowBlock;
@@ -20,6 +20,17 @@ pub struct Tile<'a> {
     pub lanes: usize,
     /// Queries in the block.
     pub queries: usize,
+    /// Which of the cells are not masked, if that is known.
+    pub spans: Option<&'a Spans>,
+}
+
+/// The cells of a block that are not masked, as ranges.
+#[derive(Debug, Default)]
+pub struct Spans {
+    /// For each key, the queries that see it.
+    pub by_key: Vec<Span>,
+    /// For each query, the keys that it sees.
+    pub by_query: Vec<Span>,
 }
 
 impl Tile<'_> {
@@ -134,7 +145,13 @@ pub(crate) unsafe fn accumulate(
     };
     assert!(target.len() >= m * wide && tile.data.len() >= tile.keys * tile.lanes);
     let a = Left { start: tile.data.as_ptr(), row, col };
-    dispatch(Accumulate { size: Size { m, n: wide, k }, a, rows, target: target.as_mut_ptr() });
+    let features = tile.spans.map(|spans| match over {
+        Over::Keys => &spans.by_query[..],
+        Over::Queries => &spans.by_key[..],
+    });
+    let limits = Limits { features, columns: None };
+    let target_start = target.as_mut_ptr();
+    dispatch(Accumulate { size: Size { m, n: wide, k }, a, rows, target: target_start, limits });
     for n in &rows.poisoned {
         for (m, target) in target.chunks_exact_mut(wide).take(m).enumerate() {
             let at = m as isize * row + *n as isize * col;
@@ -154,6 +171,7 @@ struct Accumulate<'a> {
     a: Left,
     rows: &'a RowBlock,
     target: *mut f32,
+    limits: Limits<'a>,
 }
 
 impl Kernel for Accumulate<'_> {
@@ -165,7 +183,8 @@ impl Kernel for Accumulate<'_> {
         let c = Target { start: self.target, row: self.size.n as isize };
         // SAFETY: `accumulate` checked the tile and the target; its caller vouches for the rows.
         unsafe {
-            product::<S, Product, true>(s, Product, self.size, (self.a, b, c), std::ptr::null())
+            let (operands, none) = ((self.a, b, c), std::ptr::null());
+            product::<S, Product, true>(s, Product, self.size, operands, none, self.limits)
         }
     }
 }

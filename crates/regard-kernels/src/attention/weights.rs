@@ -1,6 +1,6 @@
 //! The weights themselves, exact, for the heads and rows that are asked for.
 
-use super::engine::{Engine, with_engine};
+use super::engine::{Engine, KEYS, with_engine};
 use super::forward::Saved;
 use super::grid::Dims;
 use super::normalize::Stats;
@@ -44,7 +44,7 @@ impl Attention {
         if out.shape != need {
             bail!("weights: got room for {:?}, need {need:?}", out.shape);
         }
-        with_engine(self, &grid, inputs, |engine| {
+        with_engine(self, &grid, inputs, KEYS, |engine| {
             let each = engine.block_queries();
             parallel(b * heads.len() * t.div_ceil(each), &|task| {
                 let (head, qb) = (task / t.div_ceil(each), task % t.div_ceil(each));
@@ -108,7 +108,7 @@ pub(super) fn walk_weights(
     source.packed = packed.as_ptr();
     for (keys, cover) in &plan.blocks {
         let mut cells = Scratch::new(keys.len() * lanes);
-        let mut tile = Tile { data: &mut cells, keys: keys.len(), lanes, queries: n };
+        let mut tile = Tile { data: &mut cells, keys: keys.len(), lanes, queries: n, spans: None };
         let at = At { grid: engine.grid, b, h, i0, keys: plan.keys(keys, lanes) };
         // SAFETY: the source is of this head, and the block's keys exist.
         unsafe { engine.scores(&at, (&source, &plan, *cover), &mut tile, None) };

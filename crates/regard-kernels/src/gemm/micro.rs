@@ -72,6 +72,30 @@ pub struct Size {
     pub k: usize,
 }
 
+/// A range of columns or features, `from..to`.
+pub type Span = (u32, u32);
+
+/// What of a product is needed, row by row; the rest is known to be 0.
+#[derive(Clone, Copy, Default)]
+pub struct Limits<'a> {
+    /// Columns of each row: others may be left 0.
+    pub columns: Option<&'a [Span]>,
+    /// Features of each row: others multiply with 0.
+    pub features: Option<&'a [Span]>,
+}
+
+/// The union of the spans of rows `i..i + n`; empty ones do not count.
+#[inline(always)]
+fn union(spans: &[Span], i: usize, n: usize) -> (usize, usize) {
+    let mut all = (u32::MAX, 0);
+    for (from, to) in &spans[i..i + n] {
+        if from < to {
+            all = (all.0.min(*from), all.1.max(*to));
+        }
+    }
+    (all.0.min(all.1) as usize, all.1 as usize)
+}
+
 /// Columns of a panel of the right operand.
 #[inline(always)]
 pub fn panel_width<S: Simd>() -> usize {
@@ -90,13 +114,14 @@ pub unsafe fn product<S: Simd, P: Pair, const ADD: bool>(
     size: Size,
     (a, b, c): (Left, Right, Target),
     weights: *const f32,
+    limits: Limits,
 ) {
     let width = panel_width::<S>();
     let mut n = 0;
     let mut panel = b.start;
     while n < size.n {
         let vectors = ((size.n - n) / S::LANES).min(S::COLS);
-        let strip = Strip { k: size.k, panel, b_row: b.row, c_row: c.row, weights };
+        let strip = Strip { k: size.k, n, panel, b_row: b.row, c_row: c.row, weights, limits };
         // SAFETY: the panel lies within `b` and `c` by the caller's sizes.
         unsafe {
             let c = c.start.add(n);
@@ -113,12 +138,15 @@ pub unsafe fn product<S: Simd, P: Pair, const ADD: bool>(
 
 /// One panel of the right operand and what goes with it.
 #[derive(Clone, Copy)]
-struct Strip {
+struct Strip<'a> {
     k: usize,
+    /// Its first column.
+    n: usize,
     panel: *const f32,
     b_row: isize,
     c_row: isize,
     weights: *const f32,
+    limits: Limits<'a>,
 }
 
 /// All rows of one panel, in tiles of the register height and then smaller ones.
@@ -166,6 +194,19 @@ unsafe fn tile<S: Simd, P: Pair, const R: usize, const C: usize, const ADD: bool
     unsafe {
         let c = c.offset(i as isize * strip.c_row);
         let a = Left { start: a.start.offset(i as isize * a.row), ..a };
+        let (mut from, mut to) = (0, strip.k);
+        if let Some(spans) = strip.limits.columns {
+            let (first, last) = union(spans, i, R);
+            if last <= strip.n || first >= strip.n + C * S::LANES {
+                to = 0;
+            }
+        }
+        if let Some(spans) = strip.limits.features {
+            (from, to) = union(spans, i, R);
+        }
+        if ADD && from == to {
+            return;
+        }
         let mut acc = [[s.splat(0.0); C]; R];
         if ADD {
             for (r, acc) in acc.iter_mut().enumerate() {
@@ -174,16 +215,17 @@ unsafe fn tile<S: Simd, P: Pair, const R: usize, const C: usize, const ADD: bool
                 }
             }
         }
-        let mut b = strip.panel;
-        let mut column = a.start;
-        for k in 0..strip.k {
+        let steps = row_steps::<R>(a.row);
+        let mut b = strip.panel.offset(from as isize * strip.b_row);
+        let mut column = a.start.offset(from as isize * a.col);
+        for k in from..to {
             let mut row = [s.splat(0.0); C];
             for (v, row) in row.iter_mut().enumerate() {
                 *row = s.load(b.add(v * S::LANES));
             }
             let w = if P::WEIGHTED { s.splat(*strip.weights.add(k)) } else { s.splat(0.0) };
             for (r, acc) in acc.iter_mut().enumerate() {
-                let x = s.splat(*column.offset(r as isize * a.row));
+                let x = s.splat(*column.byte_offset(steps[r]));
                 for (acc, row) in acc.iter_mut().zip(row) {
                     *acc = pair.step(s, *acc, x, row, w);
                 }
@@ -197,4 +239,31 @@ unsafe fn tile<S: Simd, P: Pair, const R: usize, const C: usize, const ADD: bool
             }
         }
     }
+}
+
+/// From row 0 to each row of the left operand, in bytes.
+///
+/// Left to itself the compiler walks from row to row, a chain of additions that is longer than
+/// the multiplications it feeds: 10 cycles a step instead of 8 on AVX-512. With the odd multiples
+/// of the stride in registers of their own, every row is one addressing mode away.
+#[inline(always)]
+fn row_steps<const R: usize>(row: isize) -> [isize; R] {
+    let stride = row * size_of::<f32>() as isize;
+    let mut steps = [0; R];
+    for r in 1..R {
+        steps[r] = if r % 2 == 1 { opaque(stride * r as isize) } else { steps[r / 2] * 2 };
+    }
+    steps
+}
+
+/// A number of which the compiler does not know how it came about.
+#[inline(always)]
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(unused_mut))]
+fn opaque(mut x: isize) -> isize {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    // SAFETY: no instruction is emitted; the register keeps its value.
+    unsafe {
+        std::arch::asm!("/* {0} */", inout(reg) x, options(pure, nomem, nostack, preserves_flags));
+    }
+    x
 }

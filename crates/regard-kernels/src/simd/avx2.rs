@@ -57,15 +57,10 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     fn scale2(self, a: __m256, n: __m256) -> __m256 {
-        // In two steps, so that results below the smallest normal number are right too.
         // SAFETY: the token exists only where the CPU has the instructions.
         unsafe {
-            let n = _mm256_cvtps_epi32(n);
-            let half = _mm256_srai_epi32::<1>(n);
-            let rest = _mm256_sub_epi32(n, half);
-            let bias = _mm256_set1_epi32(127);
-            let power = |n| _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_add_epi32(n, bias)));
-            _mm256_mul_ps(_mm256_mul_ps(a, power(half)), power(rest))
+            let biased = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+            _mm256_mul_ps(a, _mm256_castsi256_ps(_mm256_slli_epi32::<23>(biased)))
         }
     }
 

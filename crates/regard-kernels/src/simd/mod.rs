@@ -62,7 +62,7 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn sqrt(self, a: Self::V) -> Self::V;
     /// The nearest integer, ties to even.
     fn round(self, a: Self::V) -> Self::V;
-    /// `a · 2ⁿ` for an integral `n` in −252..=127.
+    /// `a · 2ⁿ` for an integral `n` in −126..=127.
     fn scale2(self, a: Self::V, n: Self::V) -> Self::V;
     /// `1 / a` to within a few units in the last place; 0 for an infinite `a`.
     fn recip(self, a: Self::V) -> Self::V;

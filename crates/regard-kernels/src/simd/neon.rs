@@ -60,15 +60,10 @@ impl Simd for Neon {
 
     #[inline(always)]
     fn scale2(self, a: float32x4_t, n: float32x4_t) -> float32x4_t {
-        // In two steps, so that results below the smallest normal number are right too.
         // SAFETY: the token exists only where the CPU has the instructions.
         unsafe {
-            let n = vcvtq_s32_f32(n);
-            let half = vshrq_n_s32::<1>(n);
-            let rest = vsubq_s32(n, half);
-            let bias = vdupq_n_s32(127);
-            let power = |n| vreinterpretq_f32_s32(vshlq_n_s32::<23>(vaddq_s32(n, bias)));
-            vmulq_f32(vmulq_f32(a, power(half)), power(rest))
+            let biased = vaddq_s32(vcvtq_s32_f32(n), vdupq_n_s32(127));
+            vmulq_f32(a, vreinterpretq_f32_s32(vshlq_n_s32::<23>(biased)))
         }
     }
 

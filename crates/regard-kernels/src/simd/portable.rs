@@ -69,15 +69,7 @@ impl Simd for Portable {
     }
     #[inline(always)]
     fn scale2(self, a: V, n: V) -> V {
-        // In two steps, so that results below the smallest normal number are right too.
-        let half = n.map(|n| (n as i32) >> 1);
-        let power = |n: i32| f32::from_bits(((n + 127) << 23) as u32);
-        let mut out = a;
-        for lane in 0..4 {
-            out[lane] *= power(half[lane]);
-            out[lane] *= power(n[lane] as i32 - half[lane]);
-        }
-        out
+        zip(a, n, |a, n| a * f32::from_bits(((n as i32 + 127) << 23) as u32))
     }
     #[inline(always)]
     fn recip(self, a: V) -> V {

@@ -1,7 +1,7 @@
 //! Softmax, online: `p_j = e^{s_j} / Σ e^{s}`, with a running maximum and sum.
 
 use super::*;
-use crate::simd::{Kernel, Simd, dispatch, exp};
+use crate::simd::{Kernel, Simd, dispatch, exp_nonpositive};
 
 pub(super) const VARIANT: Variant = Variant {
     name: "softmax",
@@ -96,14 +96,14 @@ impl Block<'_> {
                 // While everything is masked the maximum is −∞; any finite number serves.
                 let nothing = s.le(largest[c], s.splat(f32::NEG_INFINITY));
                 from[c] = s.select(nothing, s.splat(0.0), largest[c]);
-                let factor = exp(s, s.sub(before[c], from[c]));
+                let factor = exp_nonpositive(s, s.sub(before[c], from[c]));
                 s.store(rescale.add(c * S::LANES), factor);
                 total[c] = s.mul(s.load(sum.add(c * S::LANES)), factor);
             }
             for j in 0..self.keys {
                 let row = self.data.add(j * self.lanes + lane);
                 for c in 0..C {
-                    let p = exp(s, s.sub(s.load(row.add(c * S::LANES)), from[c]));
+                    let p = exp_nonpositive(s, s.sub(s.load(row.add(c * S::LANES)), from[c]));
                     s.store(row.add(c * S::LANES), p);
                     total[c] = s.add(total[c], p);
                 }
@@ -155,7 +155,7 @@ impl Kernel for Weights<'_> {
                 let factor = s.load(self.stats.factor.as_ptr().add(lane));
                 for j in 0..self.keys {
                     let p = self.data.add(j * self.lanes + lane);
-                    s.store(p, s.mul(exp(s, s.sub(s.load(p), shift)), factor));
+                    s.store(p, s.mul(exp_nonpositive(s, s.sub(s.load(p), shift)), factor));
                 }
             }
         }
@@ -193,7 +193,7 @@ impl Kernel for Gradient<'_> {
                     let at = j * self.lanes + lane;
                     let score = s.load(self.data.add(at));
                     // forward: p = e^{s − shift} · factor
-                    let p = s.mul(exp(s, s.sub(score, shift)), factor);
+                    let p = s.mul(exp_nonpositive(s, s.sub(score, shift)), factor);
                     s.store(self.data.add(at), p);
                     s.store(self.dp.add(at), s.mul(p, s.sub(s.load(self.dp.add(at)), delta)));
                 }

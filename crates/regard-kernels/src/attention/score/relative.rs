@@ -162,7 +162,7 @@ impl Term for Position<'_> {
         let (queries, first, count) = self.rows(at, tile);
         let mut packed = Scratch::new(packed_len(tile.lanes, queries.width));
         let mut terms = Scratch::new(count * tile.lanes);
-        let mut terms = Tile { data: &mut terms, keys: count, ..*tile };
+        let mut terms = Tile { data: &mut terms, keys: count, spans: None, ..*tile };
         // SAFETY: the block's queries exist, and `rows` gives rows that `r` has: for queries that
         // stand at the last keys, distances lie between −(S − 1) and S − 1.
         unsafe {
@@ -191,7 +191,7 @@ impl Term for Position<'_> {
                 sheared[to] = ds.data[row * ds.lanes + lane];
             }
         }
-        let sheared = Tile { data: &mut sheared, keys: count, ..*ds };
+        let sheared = Tile { data: &mut sheared, keys: count, spans: None, ..*ds };
         let (dr, dq) = sums.split_at_mut((s + t) * wide);
         // SAFETY: as in `apply`.
         unsafe {
