@@ -3,3 +3,4 @@
 mod contract;
 mod laws;
 mod problem;
+mod property;

@@ -121,6 +121,7 @@ pub fn normalizers() -> Vec<NormalizerRow> {
 }
 
 /// A problem with its data.
+#[derive(Debug)]
 pub struct Problem {
     pub name: String,
     pub fast: Attention,

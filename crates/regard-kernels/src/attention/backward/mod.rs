@@ -1,0 +1,350 @@
+//! The backward: blocks of keys outside, blocks of queries inside. Scores are made again from
+//! what the forward kept; every product of the forward has its two here.
+//!
+//! A head is one task when there are enough heads. When there are not, the blocks of keys of a
+//! head go in parallel: each sums its own keys' and values' gradients, and adds to the queries'
+//! in its turn. Both ways add the same numbers in the same order.
+
+mod head;
+mod visit;
+
+use crate::attention::engine::{Engine, KEYS_BACKWARD, Plan, Walk, with_engine};
+use crate::attention::forward::{Parts, Saved};
+use crate::attention::grid::Dims;
+use crate::attention::mask::Cover;
+use crate::attention::normalize::Delta;
+use crate::attention::rows::{padded, store_rows};
+use crate::attention::score::{Operand, Operands, Raise};
+use crate::attention::term::{Term, sum_over_batch};
+use crate::attention::{Attention, Inputs};
+use crate::pool::{parallel, threads};
+use crate::scratch::Scratch;
+use crate::view::{Error, View, ViewMut, bail};
+use head::Head;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use visit::Visit;
+
+/// The gradients that reach an attention.
+#[derive(Clone, Copy, Default)]
+pub struct Upstream<'a> {
+    /// `[B, H, T, E]`: what the forward returned, and its gradient.
+    pub out: Option<(View<'a>, View<'a>)>,
+    /// `[B, H, T, S]`: the weights, and their gradient, if they were an output too.
+    pub weights: Option<(View<'a>, View<'a>)>,
+    /// `[B, H, T]`: the gradient of the log-probability of a sampled choice.
+    pub log_prob: Option<&'a [f32]>,
+}
+
+/// The gradients of the parameters; those of queries, keys and values go where the caller says.
+#[derive(Clone, Debug, Default)]
+pub struct Gradients {
+    /// In the order of [`Attention::params`], contiguous.
+    pub params: Vec<Vec<f32>>,
+    /// Pairs that were scored.
+    pub pairs: u64,
+}
+
+impl Attention {
+    /// Computes the gradients of everything that the forward depends on. `dq`, `dk` and `dv` have
+    /// the shapes of `q`, `k` and `v`, and any strides.
+    pub fn backward(
+        &self,
+        inputs: &Inputs,
+        saved: &Saved,
+        upstream: &Upstream,
+        (dq, dk, dv): (&ViewMut, &ViewMut, &ViewMut),
+    ) -> Result<Gradients, Error> {
+        let grid = self.check(inputs)?;
+        let Dims { b, h, t, s, e, .. } = grid.dims;
+        for (name, got, need) in [
+            ("dq", dq.shape, inputs.q.shape),
+            ("dk", dk.shape, inputs.k.shape),
+            ("dv", dv.shape, inputs.v.shape),
+        ] {
+            if got != need {
+                bail!("{name}: got shape {got:?}, need {need:?}");
+            }
+        }
+        for (name, views, need) in
+            [("out", upstream.out, [b, h, t, e]), ("weights", upstream.weights, [b, h, t, s])]
+        {
+            if let Some((x, dx)) = views
+                && (x.shape != need || dx.shape != need)
+            {
+                bail!("{name}: got shapes {:?} and {:?}, need {need:?}", x.shape, dx.shape);
+            }
+        }
+        let rows = b * h * t;
+        if saved.shift.len() != rows || saved.factor.len() != rows {
+            bail!("saved: got {} queries, need B·H·T = {rows}", saved.shift.len());
+        }
+        if let Some(given) = upstream.log_prob.filter(|given| given.len() != rows) {
+            bail!("log_prob: got {} numbers, need B·H·T = {rows}", given.len());
+        }
+        Ok(with_engine(self, &grid, inputs, KEYS_BACKWARD, |engine| {
+            Job { engine, saved, upstream }.run(inputs, (dq, dk, dv))
+        }))
+    }
+}
+
+struct Job<'a> {
+    engine: &'a Engine<'a>,
+    saved: &'a Saved,
+    upstream: &'a Upstream<'a>,
+}
+
+/// Sums that are not rows of queries, keys or values.
+struct Sums<'a> {
+    /// One for each term, with a part for each batch row and head that the term tells apart.
+    terms: Vec<Parts<f32>>,
+    /// `[B, H, D′]`
+    weights: Parts<f32>,
+    /// `[B, H]`
+    map: Parts<f32>,
+    pairs: AtomicU64,
+    engine: &'a Engine<'a>,
+}
+
+impl Sums<'_> {
+    /// The accumulator of a term.
+    ///
+    /// # Safety
+    /// Only the task that owns the batch row and head, by the terms' scopes, may ask.
+    #[allow(clippy::mut_from_ref)]
+    unsafe fn term(&self, term: usize, b: usize, h: usize) -> &mut [f32] {
+        let bound = self.engine.terms[term];
+        let ((per_batch, per_head), len) = (bound.scope(), bound.accumulator());
+        let heads = if per_head { self.engine.grid.dims.h } else { 1 };
+        let at = if per_batch { b * heads } else { 0 } + if per_head { h } else { 0 };
+        // SAFETY: the caller vouches for it.
+        unsafe { self.terms[term].part(at * len, len) }
+    }
+}
+
+/// Where the engine writes rows: the caller's memory, or what the score made.
+struct Targets<'a> {
+    dq: &'a ViewMut<'a>,
+    dk: &'a ViewMut<'a>,
+    dv: &'a ViewMut<'a>,
+}
+
+impl Job<'_> {
+    fn run(&self, inputs: &Inputs, (dq, dk, dv): (&ViewMut, &ViewMut, &ViewMut)) -> Gradients {
+        let engine = self.engine;
+        let Dims { b, h, .. } = engine.grid.dims;
+        let lowered = engine.lowered;
+        let mut terms: Vec<Vec<f32>> = engine
+            .terms
+            .iter()
+            .map(|term| {
+                let (per_batch, per_head) = term.scope();
+                let parts = if per_batch { b } else { 1 } * if per_head { h } else { 1 };
+                vec![0.0; parts * term.accumulator()]
+            })
+            .collect();
+        let width = lowered.q.view().shape[3];
+        let mut weights = vec![0.0; if lowered.pair.weighted() { b * h * width } else { 0 }];
+        let mut map = vec![0.0; b * h];
+        let (mut made_q, mut made_k) = (made(&lowered.q), made(&lowered.k));
+        let pairs = {
+            let (q_view, k_view);
+            let q = match &lowered.q {
+                Operand::Given(_) => dq,
+                Operand::Made(_, shape) => {
+                    q_view = ViewMut::new(&mut made_q, *shape).expect("made to its shape");
+                    &q_view
+                }
+            };
+            let k = match &lowered.k {
+                Operand::Given(_) => dk,
+                Operand::Made(_, shape) => {
+                    k_view = ViewMut::new(&mut made_k, *shape).expect("made to its shape");
+                    &k_view
+                }
+            };
+            let sums = Sums {
+                terms: terms.iter_mut().map(|sums| Parts::new(sums)).collect(),
+                weights: Parts::new(&mut weights),
+                map: Parts::new(&mut map),
+                pairs: AtomicU64::new(0),
+                engine,
+            };
+            self.fill(&Targets { dq: q, dk: k, dv }, &sums);
+            sums.pairs.into_inner()
+        };
+        let of_score = lowered.terms.len();
+        let collect = |(term, sums): (&&dyn Term, &Vec<f32>)| term.collect(sums);
+        let mut of_terms: Vec<_> = engine.terms.iter().zip(&terms).map(collect).collect();
+        let of_biases = of_terms.split_off(of_score);
+        let spec = engine.spec;
+        let dims = &engine.grid.dims;
+        let n_params = spec.score.params(dims).len();
+        let scale = spec.scale.unwrap_or_else(|| spec.score.default_scale(dims));
+        let Inputs { q, k, v, ref params } = *inputs;
+        let raise = Raise {
+            q: made_q,
+            k: made_k,
+            weights: sum_over_batch(&weights, h, width * usize::from(!weights.is_empty())),
+            map: map.iter().map(|x| f64::from(*x)).sum::<f64>() as f32,
+            terms: of_terms,
+            dq,
+            dk,
+            dv,
+        };
+        let operands = Operands { q, k, v, params: &params[..n_params] };
+        let mut params = spec.score.raise(engine.grid, operands, scale, raise);
+        params.extend(of_biases.into_iter().flatten());
+        Gradients { params, pairs }
+    }
+
+    /// Runs all tasks.
+    fn fill(&self, targets: &Targets, sums: &Sums) {
+        let Dims { b, hk, s, .. } = self.engine.grid.dims;
+        let lowered = self.engine.lowered;
+        let plain =
+            self.engine.terms.is_empty() && lowered.map.is_none() && !lowered.pair.weighted();
+        let one_pass = self.engine.spec.normalizer.delta() != Delta::FromSlopes;
+        let few = b * hk < 2 * threads() && threads() > 1 && s > self.engine.block_keys;
+        if few && plain && one_pass && self.engine.walk != Walk::Lists {
+            if self.key_blocks_in_parallel(targets, sums) {
+                return;
+            }
+            sums.pairs.store(0, Ordering::Relaxed);
+        }
+        // Batch rows or heads that share an accumulator are one task's, in order.
+        let scope = self.engine.terms.iter().map(|term| term.scope());
+        let (per_batch, per_head) = scope.fold((true, true), |x, y| (x.0 && y.0, x.1 && y.1));
+        let (nb, nh) = (if per_batch { b } else { 1 }, if per_head { hk } else { 1 });
+        parallel(nb * nh, &|unit| {
+            let of = |whole: usize, each: bool, at: usize| if each { at..at + 1 } else { 0..whole };
+            let heads = (of(b, per_batch, unit / nh), of(hk, per_head, unit % nh));
+            if !self.unit(&heads, targets, sums, false) {
+                // A value that is not finite may have met a weight of 0.
+                self.unit(&heads, targets, sums, true);
+            }
+        });
+    }
+
+    /// All of some batch rows and key heads, one after another. Says whether all is finite.
+    fn unit(
+        &self,
+        (batch, heads): &(Range<usize>, Range<usize>),
+        targets: &Targets,
+        sums: &Sums,
+        careful: bool,
+    ) -> bool {
+        let group = self.engine.grid.dims.group();
+        let width = self.engine.lowered.q.view().shape[3];
+        let mut finite = true;
+        for b in batch.clone() {
+            for h in heads.start * group..heads.end * group {
+                // SAFETY: this unit owns the accumulators of its batch rows and heads.
+                unsafe {
+                    (0..sums.terms.len()).for_each(|term| sums.term(term, b, h).fill(0.0));
+                    let row = b * self.engine.grid.dims.h + h;
+                    sums.map.part(row, 1).fill(0.0);
+                    if self.engine.lowered.pair.weighted() {
+                        sums.weights.part(row * width, width).fill(0.0);
+                    }
+                }
+            }
+        }
+        let mut scored = 0;
+        for b in batch.clone() {
+            for hk in heads.clone() {
+                let heads: Vec<Head> =
+                    (hk * group..(hk + 1) * group).map(|h| Head::new(self, b, h)).collect();
+                let mut dq: Vec<Scratch> = heads
+                    .iter()
+                    .map(|_| Scratch::zeroed(self.engine.grid.dims.t * padded(width)))
+                    .collect();
+                let rows: Vec<Parts<f32>> = dq.iter_mut().map(|dq| Parts::new(dq)).collect();
+                for kb in 0..self.key_blocks() {
+                    let visit = Visit { job: self, heads: &heads, kb, careful };
+                    let (n, ok) = visit.run(targets, sums, &rows, &|_, _| {}, &|_, _| {});
+                    scored += n;
+                    finite &= ok;
+                }
+                for (head, dq) in heads.iter().zip(&dq) {
+                    finite &= self.store_queries(head, dq, targets);
+                }
+            }
+        }
+        if finite || careful {
+            sums.pairs.fetch_add(scored, Ordering::Relaxed);
+        }
+        finite
+    }
+
+    fn key_blocks(&self) -> usize {
+        match self.engine.walk {
+            Walk::Lists => 1,
+            _ => self.engine.grid.dims.s.div_ceil(self.engine.block_keys),
+        }
+    }
+
+    fn store_queries(&self, head: &Head, dq: &[f32], targets: &Targets) -> bool {
+        let (t, width) = (self.engine.grid.dims.t, self.engine.lowered.q.view().shape[3]);
+        let to = (targets.dq, [head.b, head.h, 0], t);
+        // SAFETY: `dq` and the target have a row for each query, and the head is this task's.
+        unsafe { store_rows(dq, padded(width), None, self.engine.lowered.scale, to) }
+    }
+
+    /// Few heads: blocks of keys in parallel. Returns false if something was not finite.
+    fn key_blocks_in_parallel(&self, targets: &Targets, sums: &Sums) -> bool {
+        let Dims { b, h, hk, t, .. } = self.engine.grid.dims;
+        let (group, blocks) = (h / hk, t.div_ceil(self.engine.block_queries()));
+        let width = padded(self.engine.lowered.q.view().shape[3]);
+        let mut heads: Vec<Option<Head>> = (0..b * h).map(|_| None).collect();
+        let slots = Parts::new(&mut heads);
+        parallel(b * h, &|at| {
+            // SAFETY: each task fills its own slot.
+            unsafe { slots.part(at, 1)[0] = Some(Head::new(self, at / h, at % h)) };
+        });
+        let heads: Vec<Head> = heads.into_iter().flatten().collect();
+        let mut dq: Vec<Scratch> = heads.iter().map(|_| Scratch::zeroed(t * width)).collect();
+        let rows: Vec<Parts<f32>> = dq.iter_mut().map(|dq| Parts::new(dq)).collect();
+        // The block of keys whose turn it is, for each head and block of queries.
+        let turns: Vec<AtomicUsize> = (0..b * h * blocks).map(|_| AtomicUsize::new(0)).collect();
+        let finite = AtomicBool::new(true);
+        let scored = AtomicU64::new(0);
+        // Blocks of keys are claimed in ascending order, so those waited for are running.
+        parallel(self.key_blocks() * b * hk, &|task| {
+            let (kb, unit) = (task / (b * hk), task % (b * hk));
+            let first = unit * group;
+            let turn = |g: usize, qb: usize| &turns[(first + g) * blocks + qb];
+            let wait = |g: usize, qb: usize| {
+                let mut waited = 0u32;
+                while turn(g, qb).load(Ordering::Acquire) != kb {
+                    std::hint::spin_loop();
+                    waited += 1;
+                    if waited.is_multiple_of(1024) {
+                        std::thread::yield_now();
+                    }
+                }
+            };
+            let done = |g: usize, qb: usize| turn(g, qb).store(kb + 1, Ordering::Release);
+            let heads = &heads[first..first + group];
+            let visit = Visit { job: self, heads, kb, careful: false };
+            let (n, ok) = visit.run(targets, sums, &rows[first..first + group], &wait, &|g, qb| {
+                wait(g, qb);
+                done(g, qb);
+            });
+            scored.fetch_add(n, Ordering::Relaxed);
+            finite.fetch_and(ok, Ordering::Relaxed);
+        });
+        parallel(b * h, &|at| {
+            finite.fetch_and(self.store_queries(&heads[at], &dq[at], targets), Ordering::Relaxed);
+        });
+        sums.pairs.fetch_add(scored.into_inner(), Ordering::Relaxed);
+        finite.into_inner()
+    }
+}
+
+fn made(operand: &Operand) -> Vec<f32> {
+    match operand {
+        Operand::Given(_) => vec![],
+        Operand::Made(data, _) => vec![0.0; data.len()],
+    }
+}

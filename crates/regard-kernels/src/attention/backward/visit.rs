@@ -1,0 +1,207 @@
+//! One block of keys: the products of the backward, in the order in which they happen.
+
+use super::head::Head;
+use super::*;
+use crate::attention::pair::{Sink, Turn};
+use crate::attention::rows::{RowBlock, Rows};
+use crate::attention::tile::{At, Keys, Over, Tile, accumulate};
+
+/// One block of keys against all queries of the heads that share it.
+pub(super) struct Visit<'a> {
+    pub job: &'a Job<'a>,
+    pub heads: &'a [Head],
+    pub kb: usize,
+    pub careful: bool,
+}
+
+/// Called with a head of the group and a block of queries.
+type Each<'a> = &'a dyn Fn(usize, usize);
+
+impl Visit<'_> {
+    /// Waits with `wait(head, block)` before it adds to queries, and calls `done(head, block)` for
+    /// every block of queries in order. Returns the scored pairs and whether keys' and values'
+    /// gradients are finite.
+    pub fn run(
+        &self,
+        to: &Targets,
+        sums: &Sums,
+        dq: &[Parts<f32>],
+        wait: Each,
+        done: Each,
+    ) -> (u64, bool) {
+        let engine = self.job.engine;
+        let Dims { s, e, .. } = engine.grid.dims;
+        let (d, wide_e) = (engine.lowered.q.view().shape[3], padded(e));
+        let wide_d = padded(d);
+        let lists = engine.walk == Walk::Lists;
+        let each = engine.block_keys;
+        let (j0, nj) = if lists { (0, s) } else { (self.kb * each, each.min(s - self.kb * each)) };
+        let mut dk = Scratch::zeroed(nj * wide_d);
+        let mut dv = Scratch::zeroed(nj * wide_e);
+        let own_keys = engine.lowered.k.view().shape[1] != engine.grid.dims.hk;
+        let (mut pairs, mut finite) = (0, true);
+        let scale = engine.lowered.scale;
+        for (g, head) in self.heads.iter().enumerate() {
+            for (qb, plan) in head.plans.iter().enumerate() {
+                let found = if lists {
+                    plan.blocks.first()
+                } else {
+                    let of = |(keys, _): &(Range<usize>, Cover)| (keys.start / each).cmp(&self.kb);
+                    plan.blocks.binary_search_by(of).ok().map(|at| &plan.blocks[at])
+                };
+                if let Some(block) = found {
+                    let n = head.block(engine, qb).1;
+                    // SAFETY: rows of this block of queries are touched only in this task's turn.
+                    let rows =
+                        unsafe { dq[g].part(qb * engine.block_queries() * wide_d, n * wide_d) };
+                    let turn =
+                        Turn { rows: rows.as_mut_ptr(), len: rows.len(), wait: &|| wait(g, qb) };
+                    let from = if lists { 0 } else { block.0.start - j0 };
+                    self.block(
+                        head,
+                        qb,
+                        block,
+                        (turn, &mut dk[from * wide_d..], &mut dv[from * wide_e..]),
+                        sums,
+                    );
+                    pairs += plan.pairs(&block.0, padded(n), n);
+                }
+                done(g, qb);
+            }
+            if own_keys {
+                // SAFETY: the head is this task's, and the target has the block's keys.
+                finite &= unsafe {
+                    store_rows(&dk, wide_d, None, scale, (to.dk, [head.b, head.h, j0], nj))
+                };
+                dk.fill(0.0);
+            }
+        }
+        let (b, h) = (self.heads[0].b, self.heads[0].h);
+        // SAFETY: the block of keys is this task's, and the targets have it.
+        unsafe {
+            if !own_keys {
+                finite &=
+                    store_rows(&dk, wide_d, None, scale, (to.dk, [b, engine.key_head(h), j0], nj));
+            }
+            let hk = h / engine.grid.dims.group();
+            finite &= store_rows(&dv, wide_e, None, 1.0, (to.dv, [b, hk, j0], nj));
+        }
+        (pairs, finite)
+    }
+
+    /// One block of the score matrix.
+    fn block(
+        &self,
+        head: &Head,
+        qb: usize,
+        block: &(Range<usize>, Cover),
+        (turn, dk, dv): (Turn, &mut [f32], &mut [f32]),
+        sums: &Sums,
+    ) {
+        let (job, engine) = (self.job, self.job.engine);
+        let (i0, n, _) = head.block(engine, qb);
+        let lanes = padded(n);
+        let (keys, cover) = block;
+        let cells = keys.len() * lanes;
+        let plan = &head.plans[qb];
+        let spans = plan.spans(block, n);
+        let spans = spans.as_ref();
+        let Head { b, h, .. } = *head;
+        let at = At { grid: engine.grid, b, h, i0, keys: plan.keys(keys, lanes) };
+        let source = head.source(engine, qb);
+        let (mut scores, mut dp) = (Scratch::new(cells), Scratch::new(cells));
+        let mut before = Scratch::new(if engine.lowered.map.is_some() { cells } else { 0 });
+        let mut scores = Tile { data: &mut scores, keys: keys.len(), lanes, queries: n, spans };
+        let mut dp = Tile { data: &mut dp, keys: keys.len(), lanes, queries: n, spans };
+        // SAFETY: the source is of this head, and the block's queries and keys exist.
+        unsafe {
+            let kept = engine.lowered.map.as_ref().map(|_| &mut before[..]);
+            engine.scores(&at, (&source, plan, *cover), &mut scores, kept);
+            head.weight_gradient(job, &at, qb, &mut dp);
+        }
+        let after = engine.terms.iter().any(|term| term.after());
+        let mut product = Scratch::new(if after { cells } else { 0 });
+        if after {
+            product.copy_from_slice(dp.data);
+        }
+        let lane = qb * padded(engine.block_queries());
+        let stats = head.stats(lane..lane + lanes);
+        let delta = &head.delta[lane..lane + lanes];
+        engine.spec.normalizer.gradient(&at, (&mut scores, &mut dp), stats, delta);
+        let (mut p, mut ds) = (scores, dp);
+        if self.careful {
+            engine.mask(&at, plan, &mut p, 0.0);
+            engine.mask(&at, plan, &mut ds, 0.0);
+        }
+        if after {
+            product
+                .iter_mut()
+                .zip(p.data.iter())
+                .for_each(|(dp, p)| *dp = if *p == 0.0 { 0.0 } else { *dp * p });
+            let mut product = Tile { data: &mut product, ..p };
+            // SAFETY: this task owns the accumulators of its head.
+            self.term_gradients(&at, &mut product, sums, true);
+            p = Tile { data: p.data, ..product };
+        }
+        engine.after_weights(&at, &mut p);
+        if let Some((_, dout)) = job.upstream.out {
+            // forward: out[i] += Σ_j p[j, i] · v[j]
+            let rows = Rows::of(&dout, b, h).from(i0);
+            // SAFETY: the gradients of the block's queries exist.
+            unsafe { add_by_key(at.keys, &p, rows, dv, self.careful) };
+        }
+        self.term_gradients(&at, &mut ds, sums, false);
+        let row = b * engine.grid.dims.h + h;
+        if let Some(map) = &engine.lowered.map {
+            let before =
+                Tile { data: &mut before, keys: keys.len(), lanes, queries: n, spans: None };
+            // SAFETY: this task owns its head's sum.
+            map.gradient(&at, &before, &mut ds, unsafe { &mut sums.map.part(row, 1)[0] });
+        }
+        let width = source.queries.width;
+        let weights = match engine.lowered.pair.weighted() {
+            // SAFETY: this task owns its head's sums.
+            true => unsafe { sums.weights.part(row * width, width) },
+            false => &mut [],
+        };
+        let sink = Sink { queries: turn, keys: dk, weights };
+        // SAFETY: as above.
+        unsafe { engine.lowered.pair.gradient(&source, (at.keys, self.careful), &mut ds, sink) };
+    }
+
+    fn term_gradients(&self, at: &At, ds: &mut Tile, sums: &Sums, after: bool) {
+        for (index, term) in self.job.engine.terms.iter().enumerate() {
+            if term.after() == after {
+                // SAFETY: this task owns the accumulators of its head.
+                term.gradient(at, ds, unsafe { sums.term(index, at.b, at.h) });
+            }
+        }
+    }
+}
+
+/// `dv[j] += Σ_i p[j, i] · dout[i]`
+///
+/// # Safety
+/// The block's rows must exist.
+unsafe fn add_by_key(keys: Keys, p: &Tile, dout: Rows, dv: &mut [f32], careful: bool) {
+    let wide = padded(dout.width);
+    match keys {
+        // SAFETY: the caller vouches for the rows.
+        Keys::Run { .. } => unsafe {
+            let block = RowBlock::new(dout, p.queries, careful);
+            accumulate(p, Over::Queries, &block, dv, wide);
+        },
+        Keys::Listed { .. } => {
+            for lane in 0..p.queries {
+                for row in 0..p.keys {
+                    let Some(key) = keys.key(row, lane) else { break };
+                    let weight = p.data[row * p.lanes + lane];
+                    for (d, sum) in dv[key * wide..][..dout.width].iter_mut().enumerate() {
+                        // SAFETY: the caller vouches for the rows.
+                        *sum += weight * unsafe { dout.get(lane, d) };
+                    }
+                }
+            }
+        }
+    }
+}
