@@ -34,8 +34,14 @@ impl Stream {
     /// 32 random bits.
     #[inline(always)]
     pub fn bits(self, index: u64) -> u32 {
-        let x = mix((index as u32) ^ self.key[0]);
-        mix(x ^ self.key[1].wrapping_add(((index >> 32) as u32).wrapping_mul(0x9e37_79b9)))
+        self.bits_of(index as u32, (index >> 32) as u32)
+    }
+
+    /// 32 random bits, for an index in two halves: loops over it become vectors of 32-bit lanes.
+    #[inline(always)]
+    pub(crate) fn bits_of(self, low: u32, high: u32) -> u32 {
+        let x = mix(low ^ self.key[0]);
+        mix(x ^ self.key[1].wrapping_add(high.wrapping_mul(0x9e37_79b9)))
     }
 
     /// Uniform in [0, 1), a multiple of 2⁻²⁴.

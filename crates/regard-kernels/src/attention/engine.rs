@@ -6,8 +6,8 @@ use super::pair::Source;
 use super::rows::{Rows, padded};
 use super::score::{Lowered, Operands};
 use super::term::Term;
-use super::tile::{At, Keys, Spans, Tile, each_cell, mask_by_range};
-use super::{Attention, Dropout, Inputs};
+use super::tile::{At, Keys, Spans, Tile, mask_by_range};
+use super::{Attention, Inputs};
 use crate::scratch::Scratch;
 use crate::simd::isa;
 use crate::view::View;
@@ -289,19 +289,9 @@ impl<'a> Engine<'a> {
             term.apply(at, tile);
         }
         if let Some(dropout) = self.spec.dropout {
-            drop_cells(at, dropout, tile);
+            dropout.apply(at, tile);
         }
     }
-}
-
-/// Each cell's fate is a function of its place in `[B, H, T, S]`.
-fn drop_cells(at: &At, Dropout { p, noise }: Dropout, tile: &mut Tile) {
-    let (d, kept) = (at.grid.dims, 1.0 / (1.0 - p));
-    each_cell(at, tile, |cell, i, j| {
-        let row = ((at.b * d.h + at.h) * d.t + i) as u64;
-        let keep = noise.uniform(row * d.s as u64 + j as u64) >= p;
-        *cell = if keep { *cell * kept } else { 0.0 };
-    });
 }
 
 /// Lowers a problem and hands the engine to `run`.

@@ -32,6 +32,7 @@ pub mod score;
 pub mod variants;
 
 mod backward;
+mod dropout;
 mod engine;
 mod forward;
 mod grid;
@@ -43,6 +44,7 @@ mod tile;
 mod weights;
 
 pub use backward::{Gradients, Upstream};
+pub use dropout::Dropout;
 pub use forward::Saved;
 pub use grid::{Dims, Grid, Positions};
 pub use reduce::Summary;
@@ -58,15 +60,6 @@ use mask::{Mask, Rule};
 use normalize::{Normalizer, Softmax};
 use score::{Dot, Score};
 use std::sync::Arc;
-
-/// Attention weights that are dropped at random in training.
-#[derive(Clone, Copy, Debug)]
-pub struct Dropout {
-    /// The probability that a weight is dropped, below 1; the others are scaled up.
-    pub p: f32,
-    /// Where the choice comes from; the backward makes the same choice.
-    pub noise: Stream,
-}
 
 /// Score, bias, mask and normaliser, and what goes with them.
 #[derive(Clone, Debug)]
