@@ -10,6 +10,7 @@
 
 pub mod attention;
 pub mod gemm;
+pub mod ops;
 pub mod pool;
 pub mod rng;
 pub mod scratch;

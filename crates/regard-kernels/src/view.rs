@@ -109,10 +109,15 @@ impl<'a> View<'a> {
     pub fn to_vec(&self) -> Vec<f32> {
         let [b, h, n, d] = self.shape;
         let mut out = Vec::with_capacity(b * h * n * d);
-        for b in 0..b {
-            for h in 0..h {
-                for n in 0..n {
-                    out.extend((0..d).map(|d| self.get(b, h, n, d)));
+        for row in 0..b * h * n {
+            let (b, h, n) = (row / (h * n), row / n % h, row % n);
+            let row = self.at(b, h, n, 0);
+            // SAFETY: the row is inside the shape, which was checked against the memory.
+            unsafe {
+                if self.strides[3] == 1 {
+                    out.extend_from_slice(std::slice::from_raw_parts(row, d));
+                } else {
+                    out.extend((0..d as isize).map(|d| *row.offset(d * self.strides[3])));
                 }
             }
         }

@@ -22,7 +22,8 @@ impl Dropout {
         match at.keys {
             Keys::Run { start, .. } => {
                 let rows: Vec<u64> = (0..tile.lanes).map(|lane| row(at.i0 + lane)).collect();
-                let half = |shift: u32| rows.iter().map(|x| (x >> shift) as u32).collect::<Vec<_>>();
+                let half =
+                    |shift: u32| rows.iter().map(|x| (x >> shift) as u32).collect::<Vec<_>>();
                 let (low, high) = (half(0), half(32));
                 dispatch(DropRun { dropout: self, start, low: &low, high: &high, tile });
             }

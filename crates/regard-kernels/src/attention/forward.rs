@@ -4,7 +4,7 @@ use super::engine::{Engine, KEYS, with_engine};
 use super::grid::Dims;
 use super::normalize::State;
 use super::rows::{RowBlock, pack, packed_len, padded, store_rows};
-use super::tile::{At, Keys, Over, Tile, accumulate};
+use super::tile::{At, Keys, Over, Tile, accumulate, accumulate_listed};
 use super::{Attention, Inputs};
 use crate::pool::parallel;
 use crate::scratch::Scratch;
@@ -39,7 +39,7 @@ impl Saved {
 }
 
 /// A slice whose disjoint parts are written by different tasks.
-pub(super) struct Parts<T>(*mut T, usize);
+pub(crate) struct Parts<T>(*mut T, usize);
 // SAFETY: tasks write disjoint parts.
 unsafe impl<T: Send> Sync for Parts<T> {}
 
@@ -262,18 +262,9 @@ unsafe fn add_values(
             let block = RowBlock::new(values.from(start), len, careful);
             accumulate(tile, Over::Keys, &block, sums, wide);
         },
-        Keys::Listed { .. } => {
-            for lane in 0..tile.queries {
-                let sums = &mut sums[lane * wide..][..values.width];
-                for row in 0..tile.keys {
-                    let Some(key) = keys.key(row, lane) else { break };
-                    let weight = tile.data[row * tile.lanes + lane];
-                    for (d, sum) in sums.iter_mut().enumerate() {
-                        // SAFETY: the caller vouches for the values.
-                        *sum += weight * unsafe { values.get(key, d) };
-                    }
-                }
-            }
-        }
+        // SAFETY: the caller vouches for the values.
+        Keys::Listed { .. } => unsafe {
+            accumulate_listed((tile, keys), Over::Keys, values, sums, wide);
+        },
     }
 }

@@ -42,6 +42,9 @@ impl Dims {
     }
 }
 
+/// Positions are `f32`, in which whole numbers are exact up to here.
+const FARTHEST: f32 = 16_777_216.0;
+
 /// The score matrices of one call: sizes and positions.
 #[derive(Clone, Debug)]
 pub struct Grid {
@@ -60,14 +63,17 @@ impl Grid {
                 if offsets.len() != b {
                     bail!("offsets: got {} of them, need one per batch row: {b}", offsets.len());
                 }
+                if let Some(bad) = offsets.iter().find(|x| x.unsigned_abs() > FARTHEST as u64) {
+                    bail!("offsets: got {bad}, need at most 2²⁴ either way");
+                }
             }
             Positions::Centres(centres) => {
                 if centres.len() != b * t {
                     let got = centres.len();
                     bail!("centres: got {got} of them, need one per query: B·T = {b}·{t}");
                 }
-                if let Some(bad) = centres.iter().find(|c| !c.is_finite()) {
-                    bail!("centres: got {bad}, need finite numbers");
+                if let Some(bad) = centres.iter().find(|c| !(c.abs() <= FARTHEST)) {
+                    bail!("centres: got {bad}, need numbers of at most 2²⁴ either way");
                 }
             }
         }

@@ -147,7 +147,7 @@ impl Attention {
 
     /// With weights dropped at random.
     pub fn dropout(self, p: f32, noise: Stream) -> Attention {
-        Attention { dropout: (p > 0.0).then_some(Dropout { p, noise }), ..self }
+        Attention { dropout: (p != 0.0).then_some(Dropout { p, noise }), ..self }
     }
 
     /// The parameters that score and biases ask for, in the order that [`Inputs`] takes them.
@@ -183,6 +183,7 @@ impl Attention {
         let grid = Grid::new(dims, self.positions.clone())?;
         self.score.check(&grid)?;
         self.mask.check(&grid)?;
+        self.normalizer.check()?;
         self.biases.iter().try_for_each(|bias| bias.check(&grid))?;
         if let Some(scale) = self.scale
             && !scale.is_finite()
@@ -204,9 +205,13 @@ impl Attention {
                 names.join(", ")
             );
         }
-        for (given, Param { name, shape }) in inputs.params.iter().zip(&params) {
+        for (given, Param { name, shape, positive }) in inputs.params.iter().zip(&params) {
             if given.shape != *shape {
                 bail!("{name}: got shape {:?}, need {shape:?}", given.shape);
+            }
+            let bad = |x: &f32| !(x.is_finite() && *x > 0.0 && (x * x).is_normal());
+            if let Some(bad) = given.to_vec().into_iter().filter(|_| *positive).find(bad) {
+                bail!("{name}: got {bad}, need a number well above 0");
             }
         }
         Ok(grid)

@@ -111,7 +111,8 @@ impl<P: Pair> Kernel for FillRun<'_, P> {
     }
 }
 
-/// Fills a tile in which each query has a list of keys, pair by pair, along the features.
+/// Fills a tile in which each query has a list of keys: pair by pair along the features, or, when
+/// rows are shorter than a vector, feature by feature across the queries.
 struct FillListed<'a, P> {
     pair: P,
     source: &'a Source,
@@ -124,32 +125,65 @@ struct FillListed<'a, P> {
 impl<P: Pair> Kernel for FillListed<'_, P> {
     type Out = ();
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        let Source { queries, keys, scale, weights, .. } = *self.source;
-        let width = queries.width;
+    fn run<S: Simd>(mut self, s: S) {
+        if self.source.keys.width < S::LANES && self.lanes == S::LANES {
+            return self.across(s);
+        }
         for lane in 0..self.lanes {
             for row in 0..self.keys.len() {
-                let key = match lane < self.queries {
-                    true => self.keys.key(row, lane),
-                    false => None,
+                let key = if lane < self.queries { self.keys.key(row, lane) } else { None };
+                self.tile[row * self.lanes + lane] = match key {
+                    Some(key) => self.along(s, lane, key),
+                    None => f32::NEG_INFINITY,
                 };
-                let Some(key) = key else {
-                    self.tile[row * self.lanes + lane] = f32::NEG_INFINITY;
-                    continue;
-                };
-                let mut acc = s.splat(0.0);
-                for d in (0..width).step_by(S::LANES) {
-                    let n = (width - d).min(S::LANES);
-                    // SAFETY: the key and the query exist, by the caller of `fill`.
-                    unsafe {
-                        let k = load(s, keys, key, d, n);
-                        let q = s.mul(load(s, queries, lane, d, n), s.splat(scale));
-                        let w =
-                            if P::WEIGHTED { s.load_part(weights.add(d), n) } else { s.splat(0.0) };
-                        acc = self.pair.step(s, acc, k, q, w);
+            }
+        }
+    }
+}
+
+impl<P: Pair> FillListed<'_, P> {
+    #[inline(always)]
+    fn along<S: Simd>(&self, s: S, lane: usize, key: usize) -> f32 {
+        let Source { queries, keys, scale, weights, .. } = *self.source;
+        let mut acc = s.splat(0.0);
+        for d in (0..keys.width).step_by(S::LANES) {
+            let n = (keys.width - d).min(S::LANES);
+            // SAFETY: the key and the query exist, by the caller of `fill`.
+            unsafe {
+                let k = load(s, keys, key, d, n);
+                let q = s.mul(load(s, queries, lane, d, n), s.splat(scale));
+                let w = if P::WEIGHTED { s.load_part(weights.add(d), n) } else { s.splat(0.0) };
+                acc = self.pair.step(s, acc, k, q, w);
+            }
+        }
+        s.sum(acc)
+    }
+
+    #[inline(always)]
+    fn across<S: Simd>(&mut self, s: S) {
+        let Source { queries, keys, scale, weights, .. } = *self.source;
+        let mut line = [0f32; 16];
+        for row in 0..self.keys.len() {
+            let mut acc = s.splat(0.0);
+            for d in 0..keys.width {
+                // SAFETY: listed keys and the block's queries exist, by the caller of `fill`; a
+                // line holds the widest vector.
+                unsafe {
+                    let mut q = [0f32; 16];
+                    for lane in 0..self.queries {
+                        q[lane] = scale * queries.get(lane, d);
+                        line[lane] = self.keys.key(row, lane).map_or(0.0, |key| keys.get(key, d));
                     }
+                    let w = s.splat(if P::WEIGHTED { *weights.add(d) } else { 0.0 });
+                    acc = self.pair.step(s, acc, s.load(line.as_ptr()), s.load(q.as_ptr()), w);
                 }
-                self.tile[row * self.lanes + lane] = s.sum(acc);
+            }
+            // SAFETY: the row has one vector of lanes.
+            unsafe { s.store(self.tile[row * self.lanes..][..self.lanes].as_mut_ptr(), acc) };
+            for lane in 0..self.lanes {
+                if lane >= self.queries || self.keys.key(row, lane).is_none() {
+                    self.tile[row * self.lanes + lane] = f32::NEG_INFINITY;
+                }
             }
         }
     }
@@ -160,7 +194,7 @@ impl<P: Pair> Kernel for FillListed<'_, P> {
 /// # Safety
 /// They must exist.
 #[inline(always)]
-unsafe fn load<S: Simd>(s: S, rows: Rows, at: usize, d: usize, n: usize) -> S::V {
+pub(crate) unsafe fn load<S: Simd>(s: S, rows: Rows, at: usize, d: usize, n: usize) -> S::V {
     // SAFETY: the caller vouches for the features.
     unsafe {
         let p = rows.start.offset(at as isize * rows.row + d as isize * rows.col);
@@ -280,13 +314,20 @@ impl<F: Feature> Pairwise for ByFeature<F> {
         unsafe { fill(self.0, source, keys, tile) }
     }
 
-    unsafe fn gradient(&self, source: &Source, (keys, _): (Keys, bool), ds: &mut Tile, sink: Sink) {
+    unsafe fn gradient(
+        &self,
+        source: &Source,
+        (keys, careful): (Keys, bool),
+        ds: &mut Tile,
+        sink: Sink,
+    ) {
         let (wide, feature) = (padded(source.keys.width), self.0);
         match keys {
             Keys::Run { start, .. } => {
                 let mut lines = Scratch::new(source.keys.width * ds.lanes + ds.keys * 16);
                 let keys = source.keys.from(start);
-                dispatch(GradientRun { feature, source, keys, ds, lines: &mut lines, wide, sink });
+                let lines = &mut lines;
+                dispatch(GradientRun { feature, source, keys, ds, lines, wide, sink, careful });
             }
             Keys::Listed { .. } => {
                 dispatch(GradientListed { feature, source, keys, ds, sink, wide })
@@ -305,6 +346,8 @@ struct GradientRun<'a, 'b, F> {
     lines: &'a mut [f32],
     wide: usize,
     sink: Sink<'a>,
+    /// Whether masked pairs may hold values that are not finite.
+    careful: bool,
 }
 
 impl<F: Feature> Kernel for GradientRun<'_, '_, F> {
@@ -330,13 +373,20 @@ impl<F: Feature> Kernel for GradientRun<'_, '_, F> {
                         let k = s.splat(self.keys.get(j, d));
                         let ds = s.load(ds.add(j * lanes + lane));
                         // forward: s[j, i] += w[d] · f(k[j, d], q[i, d])
-                        let (by_k, by_q) = self.feature.slopes(s, k, q, w);
+                        let (mut by_k, mut by_q) = self.feature.slopes(s, k, q, w);
+                        let mut value = self.feature.value(s, k, q);
+                        if self.careful {
+                            let nothing = s.le(s.abs(ds), s.splat(0.0));
+                            by_k = s.select(nothing, s.splat(0.0), by_k);
+                            by_q = s.select(nothing, s.splat(0.0), by_q);
+                            value = s.select(nothing, s.splat(0.0), value);
+                        }
                         dq = s.fma(ds, by_q, dq);
                         let p = by_key.as_mut_ptr().add(j * S::LANES);
                         let sum = if lane == 0 { s.splat(0.0) } else { s.load(p) };
                         s.store(p, s.fma(ds, by_k, sum));
                         if F::WEIGHTED {
-                            dw = s.fma(ds, self.feature.value(s, k, q), dw);
+                            dw = s.fma(ds, value, dw);
                         }
                     }
                     s.store(by_query.as_mut_ptr().add(d * lanes + lane), dq);

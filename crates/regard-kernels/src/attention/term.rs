@@ -49,4 +49,18 @@ pub struct Param {
     pub name: &'static str,
     /// Its shape, with leading ones.
     pub shape: [usize; 4],
+    /// Whether its values must be above 0.
+    pub positive: bool,
+}
+
+impl Param {
+    /// Of any values.
+    pub fn new(name: &'static str, shape: [usize; 4]) -> Param {
+        Param { name, shape, positive: false }
+    }
+
+    /// A width: one number above 0.
+    pub fn width(name: &'static str) -> Param {
+        Param { name, shape: [1; 4], positive: true }
+    }
 }

@@ -237,6 +237,61 @@ fn masked_nan_stays_out() {
     }
 }
 
+/// Law 8 for every score and normaliser: a key that nobody may see holds NaN, infinity or a number
+/// whose square overflows.
+#[test]
+fn what_nobody_sees_does_not_matter() {
+    for shape in [[1, 2, 1, 4, 6, 2, 3], [1, 1, 1, 70, 150, 4, 4]] as [Shape; 2] {
+        let [_, _, _, t, s, ..] = shape;
+        // The last key but one is masked for all, and another cell for one query.
+        let allowed: Vec<bool> = (0..t * s).map(|c| c % s != s - 2 && c != 1).collect();
+        let list = |i: usize| (0..s).filter(move |j| *j != s - 2 && (i, *j) != (0, 1));
+        let indices: Vec<i64> = (0..t).flat_map(|i| list(i).map(|j| j as i64)).collect();
+        let ends =
+            (0..=t).map(|i| (0..i).map(|i| list(i).count() as i64).sum()).collect::<Vec<_>>();
+        for score in scores(shape) {
+            for norm in normalizers() {
+                for mask in [dense(allowed.clone()), edges(&ends, &indices)] {
+                    let clean =
+                        Problem::new(shape, score.clone(), ("mask", mask.clone()), norm.clone());
+                    let (want, saved) = clean.forward();
+                    let (want_grads, _) = clean.backward(&want, &saved);
+                    for bad in [f32::NAN, f32::NEG_INFINITY, 3e38] {
+                        let mut dirty = Problem::new(
+                            shape,
+                            score.clone(),
+                            ("mask", mask.clone()),
+                            norm.clone(),
+                        );
+                        let (dk, e) = (dirty.dims.dk, dirty.dims.e);
+                        dirty.k[(s - 2) * dk..(s - 1) * dk].fill(bad);
+                        dirty.v[(s - 2) * e..(s - 1) * e].fill(bad);
+                        let (out, saved) = dirty.forward();
+                        // Additive rows beyond ±20 take another form of the same function.
+                        if score.0 == "additive" {
+                            let want: Vec<f64> = want.iter().map(|x| f64::from(*x)).collect();
+                            close(&dirty.name, "out", &out, &want, 2e-5);
+                        } else {
+                            assert_eq!(out, want, "{} with {bad}", dirty.name);
+                        }
+                        let (grads, _) = dirty.backward(&out, &saved);
+                        for (which, (got, want)) in grads.iter().zip(&want_grads).enumerate() {
+                            let want: Vec<f64> = want.iter().map(|x| f64::from(*x)).collect();
+                            close(
+                                &dirty.name,
+                                &format!("gradient {which} with {bad}"),
+                                got,
+                                &want,
+                                2e-5,
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Any strides: heads inside, reversed rows, and an output with heads inside.
 #[test]
 fn strides_do_not_matter() {

@@ -2,5 +2,6 @@
 
 mod contract;
 mod laws;
+mod ops;
 mod problem;
 mod property;

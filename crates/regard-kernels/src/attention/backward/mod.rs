@@ -237,19 +237,11 @@ impl Job<'_> {
         let group = self.engine.grid.dims.group();
         let width = self.engine.lowered.q.view().shape[3];
         let mut finite = true;
-        for b in batch.clone() {
-            for h in heads.start * group..heads.end * group {
-                // SAFETY: this unit owns the accumulators of its batch rows and heads.
-                unsafe {
-                    (0..sums.terms.len()).for_each(|term| sums.term(term, b, h).fill(0.0));
-                    let row = b * self.engine.grid.dims.h + h;
-                    sums.map.part(row, 1).fill(0.0);
-                    if self.engine.lowered.pair.weighted() {
-                        sums.weights.part(row * width, width).fill(0.0);
-                    }
-                }
-            }
-        }
+        let each_head = || {
+            let heads = heads.start * group..heads.end * group;
+            batch.clone().flat_map(move |b| heads.clone().map(move |h| (b, h)))
+        };
+        each_head().for_each(|(b, h)| self.each_sum(sums, b, h, |sum| sum.fill(0.0)));
         let mut scored = 0;
         for b in batch.clone() {
             for hk in heads.clone() {
@@ -271,10 +263,27 @@ impl Job<'_> {
                 }
             }
         }
+        for (b, h) in each_head() {
+            self.each_sum(sums, b, h, |sum| finite &= sum.iter().all(|x| x.is_finite()));
+        }
         if finite || careful {
             sums.pairs.fetch_add(scored, Ordering::Relaxed);
         }
         finite
+    }
+
+    /// Calls `f` with every sum of one head. Only the unit that owns the head may ask.
+    fn each_sum(&self, sums: &Sums, b: usize, h: usize, mut f: impl FnMut(&mut [f32])) {
+        let row = b * self.engine.grid.dims.h + h;
+        let width = self.engine.lowered.q.view().shape[3];
+        // SAFETY: a unit owns the accumulators of its batch rows and heads.
+        unsafe {
+            (0..sums.terms.len()).for_each(|term| f(sums.term(term, b, h)));
+            f(sums.map.part(row, 1));
+            if self.engine.lowered.pair.weighted() {
+                f(sums.weights.part(row * width, width));
+            }
+        }
     }
 
     fn key_blocks(&self) -> usize {

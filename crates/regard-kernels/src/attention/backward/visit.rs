@@ -4,7 +4,7 @@ use super::head::Head;
 use super::*;
 use crate::attention::pair::{Sink, Turn};
 use crate::attention::rows::{RowBlock, Rows};
-use crate::attention::tile::{At, Keys, Over, Tile, accumulate};
+use crate::attention::tile::{At, Keys, Over, Tile, accumulate, accumulate_listed};
 
 /// One block of keys against all queries of the heads that share it.
 pub(super) struct Visit<'a> {
@@ -129,6 +129,10 @@ impl Visit<'_> {
         let delta = &head.delta[lane..lane + lanes];
         engine.spec.normalizer.gradient(&at, (&mut scores, &mut dp), stats, delta);
         let (mut p, mut ds) = (scores, dp);
+        // Lanes without a query must not add to anything.
+        for row in 0..if n < lanes { keys.len() } else { 0 } {
+            ds.row(row)[n..].fill(0.0);
+        }
         if self.careful {
             engine.mask(&at, plan, &mut p, 0.0);
             engine.mask(&at, plan, &mut ds, 0.0);
@@ -191,17 +195,9 @@ unsafe fn add_by_key(keys: Keys, p: &Tile, dout: Rows, dv: &mut [f32], careful: 
             let block = RowBlock::new(dout, p.queries, careful);
             accumulate(p, Over::Queries, &block, dv, wide);
         },
-        Keys::Listed { .. } => {
-            for lane in 0..p.queries {
-                for row in 0..p.keys {
-                    let Some(key) = keys.key(row, lane) else { break };
-                    let weight = p.data[row * p.lanes + lane];
-                    for (d, sum) in dv[key * wide..][..dout.width].iter_mut().enumerate() {
-                        // SAFETY: the caller vouches for the rows.
-                        *sum += weight * unsafe { dout.get(lane, d) };
-                    }
-                }
-            }
-        }
+        // SAFETY: the caller vouches for the rows.
+        Keys::Listed { .. } => unsafe {
+            accumulate_listed((p, keys), Over::Queries, dout, dv, wide);
+        },
     }
 }

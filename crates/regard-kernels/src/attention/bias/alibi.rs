@@ -28,7 +28,7 @@ impl Bias for Alibi {
         VARIANT.name
     }
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        vec![Param { name: "slopes", shape: [1, dims.h, 1, 1] }]
+        vec![Param::new("slopes", [1, dims.h, 1, 1])]
     }
     #[allow(private_interfaces)]
     fn bind<'a>(&'a self, grid: &'a Grid, params: &'a [View<'a>]) -> Box<dyn Term + 'a> {

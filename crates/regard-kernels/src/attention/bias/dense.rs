@@ -25,7 +25,7 @@ impl Bias for Dense {
     fn params(&self, dims: &Dims) -> Vec<Param> {
         let (b, h) =
             (if self.per_batch { dims.b } else { 1 }, if self.per_head { dims.h } else { 1 });
-        vec![Param { name: "bias", shape: [b, h, dims.t, dims.s] }]
+        vec![Param::new("bias", [b, h, dims.t, dims.s])]
     }
     #[allow(private_interfaces)]
     fn bind<'a>(&'a self, grid: &'a Grid, params: &'a [View<'a>]) -> Box<dyn Term + 'a> {

@@ -23,7 +23,7 @@ impl Bias for EdgeBias {
         VARIANT.name
     }
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        vec![Param { name: "values", shape: [1, 1, self.indices.len(), dims.h] }]
+        vec![Param::new("values", [1, 1, self.indices.len(), dims.h])]
     }
     fn check(&self, grid: &Grid) -> Result<(), Error> {
         use crate::attention::mask::Rule;

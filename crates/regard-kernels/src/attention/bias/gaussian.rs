@@ -27,10 +27,7 @@ impl Bias for Gaussian {
         if self.after { AFTER.name } else { VARIANT.name }
     }
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        vec![
-            Param { name: "centres", shape: [1, 1, dims.b, dims.t] },
-            Param { name: "sigma", shape: [1; 4] },
-        ]
+        vec![Param::new("centres", [1, 1, dims.b, dims.t]), Param::width("sigma")]
     }
     #[allow(private_interfaces)]
     fn bind<'a>(&'a self, grid: &'a Grid, params: &'a [View<'a>]) -> Box<dyn Term + 'a> {

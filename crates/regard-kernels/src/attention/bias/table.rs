@@ -21,7 +21,7 @@ impl Bias for Table {
         VARIANT.name
     }
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        vec![Param { name: "table", shape: [1, dims.h, 1, 2 * self.reach + 1] }]
+        vec![Param::new("table", [1, dims.h, 1, 2 * self.reach + 1])]
     }
     #[allow(private_interfaces)]
     fn bind<'a>(&'a self, grid: &'a Grid, params: &'a [View<'a>]) -> Box<dyn Term + 'a> {

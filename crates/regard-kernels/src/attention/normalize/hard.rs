@@ -7,6 +7,7 @@ use super::*;
 use crate::attention::tile::each_cell;
 use crate::rng::Stream;
 use crate::scratch::Scratch;
+use crate::view::bail;
 
 pub(super) const STRAIGHT_THROUGH: Variant = Variant {
     name: "hard",
@@ -84,6 +85,16 @@ impl Hard {
 }
 
 impl Normalizer for Hard {
+    fn check(&self) -> Result<(), Error> {
+        match self.0 {
+            Estimator::Gumbel { temperature, .. }
+                if !(temperature > 0.0 && temperature.is_finite()) =>
+            {
+                bail!("temperature: got {temperature}, need a number above 0")
+            }
+            _ => Ok(()),
+        }
+    }
     fn block(&self, at: &At, tile: &mut Tile, state: &mut State) {
         let cells = tile.keys * tile.lanes;
         state.best.resize(tile.lanes, (f32::NEG_INFINITY, 0.0));
@@ -101,7 +112,9 @@ impl Normalizer for Hard {
         for row in 0..tile.keys {
             for (lane, choice) in choice.iter_mut().enumerate().take(tile.queries) {
                 let score = noisy.data[row * tile.lanes + lane];
-                if score > state.best[lane].0 {
+                let best = state.best[lane].0;
+                // A NaN beats everything: it must be seen, not passed over.
+                if score > best || (score.is_nan() && !best.is_nan()) {
                     state.best[lane].0 = score;
                     *choice = Some(row);
                 }
@@ -121,7 +134,8 @@ impl Normalizer for Hard {
             if let Some(row) = row {
                 state.rescale[lane] = 0.0;
                 state.pick[lane] = at.keys.key(row, lane).map_or(-1, |key| key as i32);
-                tile.data[row * tile.lanes + lane] = 1.0;
+                let unknown = state.best[lane].0.is_nan();
+                tile.data[row * tile.lanes + lane] = if unknown { f32::NAN } else { 1.0 };
             }
         }
     }

@@ -23,7 +23,10 @@ pub use uniform::Uniform;
 
 use super::tile::{At, Tile};
 use super::variants::Variant;
+use crate::rng::Stream;
 use crate::scratch::Scratch;
+use crate::view::Error;
+use std::sync::Arc;
 
 /// Every normaliser, in the order of the documentation.
 pub const VARIANTS: &[Variant] = &[
@@ -37,6 +40,23 @@ pub const VARIANTS: &[Variant] = &[
     hard::GUMBEL,
     hard::REINFORCE,
 ];
+
+/// The normaliser of a name of the catalogue. `noise` is for those that draw at random; the
+/// temperature is 1.
+pub fn named(name: &str, noise: Stream) -> Option<Arc<dyn Normalizer>> {
+    Some(match name {
+        "softmax" => Arc::new(Softmax),
+        "softmax1" => Arc::new(Softmax1),
+        "sparsemax" => Arc::new(Sparsemax),
+        "entmax15" => Arc::new(Entmax15),
+        "sigmoid" => Arc::new(Sigmoid),
+        "uniform" => Arc::new(Uniform),
+        "hard" => Arc::new(Hard(Estimator::StraightThrough)),
+        "gumbel" => Arc::new(Hard(Estimator::Gumbel { temperature: 1.0, noise })),
+        "reinforce" => Arc::new(Hard(Estimator::Reinforce { noise })),
+        _ => return None,
+    })
+}
 
 /// What is known of a block's queries while their keys are walked over, a float per lane.
 pub struct State {
@@ -90,6 +110,11 @@ pub enum Delta {
 
 /// A normaliser. Masked cells come in as −∞ and leave as exactly 0.
 pub trait Normalizer: Send + Sync + std::fmt::Debug {
+    /// Whether its own arguments make sense, else which does not.
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// The state before the first block.
     fn start(&self, lanes: usize) -> State {
         State::new(lanes)

@@ -5,9 +5,12 @@
 //! `tanh(q + k) = 1 − 2/(E·F + 1)`, which costs a pair one multiply-add and one reciprocal.
 
 use super::*;
+use crate::attention::forward::Parts;
 use crate::attention::pair::{ByFeature, Feature};
 use crate::gemm::micro::Pair;
-use crate::simd::{Simd, tanh};
+use crate::pool::parallel_ranges;
+use crate::simd::{Simd, dispatch, exp, tanh};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(super) const VARIANT: Variant = Variant {
     name: "additive",
@@ -41,19 +44,48 @@ fn weights(x: Operands, dims: &Dims, scale: f32) -> Vec<f32> {
     (0..dims.h).flat_map(|h| (0..dims.d).map(move |d| scale * v.get(0, h, 0, d))).collect()
 }
 
+/// `e^{2x}` of all rows, unless one is too large.
+fn exponentials(rows: &View) -> Option<Vec<f32>> {
+    let mut out = rows.to_vec();
+    let small = AtomicBool::new(true);
+    let (parts, len) = (Parts::new(&mut out), rows.shape.iter().product());
+    parallel_ranges(len, 1 << 14, &|from, to| {
+        // SAFETY: each task has its own range.
+        let part = unsafe { parts.part(from, to - from) };
+        small.fetch_and(dispatch(Exponentials(part)), Ordering::Relaxed);
+    });
+    small.into_inner().then_some(out)
+}
+
+struct Exponentials<'a>(&'a mut [f32]);
+
+impl crate::simd::Kernel for Exponentials<'_> {
+    type Out = bool;
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) -> bool {
+        let mut largest = s.splat(0.0);
+        for x in self.0.chunks_mut(S::LANES) {
+            // SAFETY: `x` has as many floats as are loaded and stored.
+            unsafe {
+                let v = s.load_part(x.as_ptr(), x.len());
+                largest = s.max(s.abs(v), largest);
+                s.store_part(x.as_mut_ptr(), x.len(), exp(s, s.add(v, v)));
+            }
+        }
+        s.largest(largest) <= LARGEST
+    }
+}
+
 impl Score for Additive {
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        vec![Param { name: "v", shape: [1, dims.h, 1, dims.d] }]
+        vec![Param::new("v", [1, dims.h, 1, dims.d])]
     }
     #[allow(private_interfaces)]
     fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         let weights = weights(x, &grid.dims, scale);
-        let (q, k) = (x.q.to_vec(), x.k.to_vec());
-        let small = |rows: &[f32]| rows.iter().all(|x| x.abs() <= LARGEST);
         let (map, terms) = (None, vec![]);
-        if small(&q) && small(&k) {
-            let e = |rows: Vec<f32>| rows.into_iter().map(|x| (2.0 * x).exp()).collect();
-            let (q, k) = (Operand::Made(e(q), x.q.shape), Operand::Made(e(k), x.k.shape));
+        if let (Some(q), Some(k)) = (exponentials(&x.q), exponentials(&x.k)) {
+            let (q, k) = (Operand::Made(q, x.q.shape), Operand::Made(k, x.k.shape));
             let pair = Box::new(ByFeature(TanhOfProduct));
             return Lowered { pair, q, k, scale: 1.0, weights, map, terms };
         }
@@ -73,7 +105,7 @@ impl Score for Additive {
 
 impl Score for Gatv2 {
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        vec![Param { name: "v", shape: [1, dims.h, 1, dims.d] }]
+        vec![Param::new("v", [1, dims.h, 1, dims.d])]
     }
     #[allow(private_interfaces)]
     fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {

@@ -2,7 +2,11 @@
 
 use super::additive::LeakyOfSum;
 use super::*;
+use crate::attention::forward::Parts;
 use crate::attention::pair::ByFeature;
+use crate::attention::rows::Rows;
+use crate::attention::term::sum_over_batch;
+use crate::pool::parallel;
 
 pub(super) const VARIANT: Variant = Variant {
     name: "edge",
@@ -22,40 +26,56 @@ pub struct Edge {
 fn project(rows: &View, a: &View, group: usize) -> (Vec<f32>, [usize; 4]) {
     let [b, h, n, d] = rows.shape;
     let heads = h * group;
-    let mut out = Vec::with_capacity(b * heads * n);
-    for b in 0..b {
-        for head in 0..heads {
-            let a: Vec<f32> = (0..d).map(|c| a.get(0, head, 0, c)).collect();
-            for i in 0..n {
-                let row = a.iter().enumerate().map(|(c, a)| a * rows.get(b, head / group, i, c));
-                out.push(row.sum());
+    let a = a.to_vec();
+    let mut out = vec![0.0; b * heads * n];
+    let parts = Parts::new(&mut out);
+    parallel(b * heads, &|task| {
+        let (b, head) = (task / heads, task % heads);
+        let (a, rows) = (&a[head * d..][..d], Rows::of(rows, b, head / group));
+        // SAFETY: each task has its own head, and the rows exist.
+        unsafe {
+            for (i, out) in parts.part(task * n, n).iter_mut().enumerate() {
+                *out = a.iter().enumerate().map(|(c, a)| a * rows.get(i, c)).sum();
             }
         }
-    }
+    });
     (out, [b, heads, n, 1])
 }
 
-/// From the gradient of `a_h · row`: adds to the rows' and returns the one of `a`.
+/// From the gradient of `a_h · row`: writes the rows' and returns the one of `a`.
 fn unproject(rows: &View, a: &View, group: usize, dp: &[f32], to: &ViewMut) -> Vec<f32> {
     let [b, h, n, d] = rows.shape;
-    let heads = h * group;
-    spread(&vec![0.0; b * h * n * d], to, false);
-    let mut da = vec![0.0; heads * d];
-    for (at, dp) in dp.iter().enumerate() {
-        let (b, head, i) = (at / (heads * n), at / n % heads, at % n);
-        for c in 0..d {
-            // forward: p += a[c] · row[c]
-            da[head * d + c] += dp * rows.get(b, head / group, i, c);
-            // SAFETY: the index is inside the view's shape, and this thread owns it.
-            unsafe { *to.at(b, head / group, i, c) += dp * a.get(0, head, 0, c) };
+    let a = a.to_vec();
+    let mut each = vec![0.0; b * h * group * d];
+    let parts = Parts::new(&mut each);
+    parallel(b * h, &|task| {
+        let (b, head) = (task / h, task % h);
+        let rows = Rows::of(rows, b, head);
+        // SAFETY: each task has its own head of rows, with the query heads that share it; the
+        // rows exist in both.
+        unsafe {
+            let da = parts.part(task * group * d, group * d);
+            for i in 0..n {
+                for c in 0..d {
+                    let (row, mut sum) = (rows.get(i, c), 0.0);
+                    for g in 0..group {
+                        // forward: p += a[c] · row[c]
+                        let dp = dp[(task * group + g) * n + i];
+                        // A masked key has no gradient, and may hold anything.
+                        da[g * d + c] += if dp == 0.0 { 0.0 } else { dp * row };
+                        sum += dp * a[(head * group + g) * d + c];
+                    }
+                    *to.at(b, head, i, c) = sum;
+                }
+            }
         }
-    }
-    da
+    });
+    sum_over_batch(&each, h * group, d)
 }
 
 impl Score for Edge {
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        ["a_q", "a_k"].map(|name| Param { name, shape: [1, dims.h, 1, dims.d] }).to_vec()
+        ["a_q", "a_k"].map(|name| Param::new(name, [1, dims.h, 1, dims.d])).to_vec()
     }
     #[allow(private_interfaces)]
     fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {

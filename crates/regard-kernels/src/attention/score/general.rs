@@ -16,7 +16,7 @@ pub struct General;
 
 impl Score for General {
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        vec![Param { name: "w", shape: [1, dims.h, dims.d, dims.dk] }]
+        vec![Param::new("w", [1, dims.h, dims.d, dims.dk])]
     }
     fn check(&self, _: &Grid) -> Result<(), Error> {
         Ok(())

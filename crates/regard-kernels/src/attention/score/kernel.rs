@@ -42,7 +42,7 @@ pub struct Kernel(pub Shape);
 
 impl Score for Kernel {
     fn params(&self, _: &Dims) -> Vec<Param> {
-        vec![Param { name: "sigma", shape: [1; 4] }]
+        vec![Param::width("sigma")]
     }
     #[allow(private_interfaces)]
     fn lower<'a>(&'a self, _: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {

@@ -28,7 +28,9 @@ use super::pair::Pairwise;
 use super::term::{Param, Term};
 use super::tile::{At, Tile};
 use super::variants::Variant;
+use crate::pool::parallel_ranges;
 use crate::view::{Error, View, ViewMut};
+use std::sync::Arc;
 
 /// Every score, in the order of the documentation.
 pub const VARIANTS: &[Variant] = &[
@@ -44,6 +46,24 @@ pub const VARIANTS: &[Variant] = &[
     additive::GATV2,
     score_mod::VARIANT,
 ];
+
+/// The score of a name of the catalogue, as the papers have it; `score_mod` has none.
+pub fn named(name: &str) -> Option<Arc<dyn Score>> {
+    const SLOPE: f32 = 0.2; // of LeakyReLU in graph attention
+    Some(match name {
+        "dot" => Arc::new(Dot),
+        "additive" => Arc::new(Additive),
+        "general" => Arc::new(General),
+        "gaussian" => Arc::new(Kernel(Shape::Gaussian)),
+        "boxcar" => Arc::new(Kernel(Shape::Boxcar)),
+        "epanechnikov" => Arc::new(Kernel(Shape::Epanechnikov)),
+        "keyvalue" => Arc::new(KeyValue),
+        "relative" => Arc::new(Relative::default()),
+        "edge" => Arc::new(Edge { slope: SLOPE }),
+        "gatv2" => Arc::new(Gatv2 { slope: SLOPE }),
+        _ => return None,
+    })
+}
 
 /// Queries, keys, values, and the score's parameters in the order that it asks for them.
 #[derive(Clone, Copy)]
@@ -170,17 +190,21 @@ fn same_width(grid: &Grid) -> Result<(), Error> {
 /// Writes a contiguous array into a view of the same shape; adds instead, with `add`.
 fn spread(from: &[f32], to: &ViewMut, add: bool) {
     let [b, h, n, d] = to.shape;
-    let mut from = from.iter();
-    for b in 0..b {
-        for h in 0..h {
-            for n in 0..n {
-                for d in 0..d {
-                    let x = from.next().expect("the same shape");
-                    let p = to.at(b, h, n, d);
-                    // SAFETY: the index is inside the view's shape, and this thread owns it.
-                    unsafe { *p = if add { *p + *x } else { *x } };
+    assert_eq!(from.len(), b * h * n * d, "the same shape");
+    parallel_ranges(b * h * n, ROWS_PER_TASK, &|first, last| {
+        for row in first..last {
+            let from = &from[row * d..][..d];
+            let p = to.at(row / (h * n), row / n % h, row % n, 0);
+            for (c, x) in from.iter().enumerate() {
+                // SAFETY: the index is inside the view's shape; each task has its own rows.
+                unsafe {
+                    let p = p.offset(c as isize * to.strides[3]);
+                    *p = if add { *p + *x } else { *x };
                 }
             }
         }
-    }
+    });
 }
+
+/// Rows that a task handles when the work is linear in the rows.
+const ROWS_PER_TASK: usize = 256;

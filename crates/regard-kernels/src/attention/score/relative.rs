@@ -37,20 +37,21 @@ impl Score for Relative {
     fn params(&self, dims: &Dims) -> Vec<Param> {
         let Dims { h, t, s, d, .. } = *dims;
         let mut params = vec![
-            Param { name: "r", shape: [1, h, s + t, d] },
-            Param { name: "u", shape: [1, h, 1, d] },
-            Param { name: "w", shape: [1, h, 1, d] },
+            Param::new("r", [1, h, s + t, d]),
+            Param::new("u", [1, h, 1, d]),
+            Param::new("w", [1, h, 1, d]),
         ];
         if self.segments.is_some() {
-            params.push(Param { name: "segment", shape: [1, h, 2, d] });
-            params.push(Param { name: "x", shape: [1, h, 1, d] });
+            params.push(Param::new("segment", [1, h, 2, d]));
+            params.push(Param::new("x", [1, h, 1, d]));
         }
         params
     }
     fn check(&self, grid: &Grid) -> Result<(), Error> {
         same_width(grid)?;
         let Dims { b, t, s, .. } = grid.dims;
-        if (0..b).any(|b| grid.position(b, 0) != (s as f32 - t as f32)) || t > s {
+        let at_end = |at: usize| grid.position(at / t, at % t) == (at % t + s) as f32 - t as f32;
+        if t > s || !(0..b * t).all(at_end) {
             bail!("relative: got T = {t} queries that do not stand at the last of S = {s} keys");
         }
         match &self.segments {

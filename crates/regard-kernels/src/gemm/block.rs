@@ -1,0 +1,255 @@
+//! One task of a product: a block of the result, from operands wherever they are.
+//!
+//! The block's columns are done panel by panel. A panel's rows of one `k` block are in the first
+//! or second-level cache (24 KiB with AVX2, 72 KiB with AVX-512) while the rows of the left
+//! operand pass by; those stay in the second.
+
+use super::epilogue::Epilogue;
+use super::matrix::{Matrix, MatrixMut};
+use super::pack::{PackRight, PackedLeft, pack_right};
+use super::tile::{self, Operands, Rows};
+use crate::scratch::Scratch;
+use crate::simd::{Kernel, Simd};
+use std::ops::Range;
+
+/// Summed features to a pass: shorter ones load and store the result more often. On an Emerald
+/// Rapids core 384 gave 81–87 % of the peak where 128, 192 and 256 gave 78–83 %; 512 is no better.
+pub(super) const K_BLOCK: usize = 384;
+
+/// Up to this many rows, or up to that many floats in all, a row-major right operand is read where
+/// it is: to rearrange it would cost as much as the product itself.
+const FEW_ROWS: usize = 16;
+const FEW_FLOATS: usize = 16 * 1024;
+
+/// Where the right operand is.
+#[derive(Clone, Copy)]
+pub(super) enum Source<'a> {
+    /// In panels of `k` rows each, of which the first row is feature `k_start`, and the first
+    /// panel begins at column `n_start`.
+    Panels { start: *const f32, k: usize, k_start: usize, n_start: usize },
+    /// As it was given.
+    Plain(Matrix<'a>),
+}
+
+/// Where the left operand is.
+#[derive(Clone, Copy)]
+pub(super) enum LeftSource<'a> {
+    /// Packed from row `m_start` and feature `k_start` on.
+    Packed { left: PackedLeft, m_start: usize, k_start: usize },
+    /// As it was given, with contiguous rows.
+    Plain(Matrix<'a>),
+}
+
+/// A block of a product.
+pub(super) struct Block<'a> {
+    pub a: LeftSource<'a>,
+    pub b: Source<'a>,
+    pub c: &'a MatrixMut<'a>,
+    pub epilogue: &'a Epilogue<'a>,
+    pub rows: Range<usize>,
+    /// The first is the first of a panel.
+    pub cols: Range<usize>,
+    /// The features to sum now.
+    pub ks: Range<usize>,
+    /// All features.
+    pub k: usize,
+}
+
+impl Kernel for Block<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        // SAFETY: whoever makes a `Block` vouches that its ranges are inside of all operands and
+        // that no other task has this block of `c`.
+        unsafe { run(s, self) }
+    }
+}
+
+#[inline(always)]
+unsafe fn run<S: Simd>(s: S, block: Block) {
+    let Block { a, b, c, epilogue, rows, cols, ks, k: all } = block;
+    let (width, m) = (tile::width::<S>(), rows.len());
+    let mut panel = Scratch::new(match b {
+        Source::Plain(_) => width * K_BLOCK,
+        Source::Panels { .. } => 0,
+    });
+    let in_place = match b {
+        Source::Plain(b) => b.col == 1 && (m <= FEW_ROWS || b.rows * b.cols <= FEW_FLOATS),
+        Source::Panels { .. } => false,
+    };
+    let ragged = !(cols.end - cols.start).is_multiple_of(S::LANES);
+    let mut edge = Scratch::new(if ragged { m * width } else { 0 });
+
+    let mut line = Scratch::new(if m == 1 && in_place { cols.len() } else { 0 });
+
+    let mut k = ks.start;
+    loop {
+        let k_end = (k + K_BLOCK).min(ks.end);
+        let first = k == 0 && !epilogue.accumulate;
+        let (a_start, a_row, a_rows) = match a {
+            LeftSource::Plain(a) => (a.at(rows.start, k), a.row, Rows::Apart(a.row)),
+            LeftSource::Packed { left, m_start, k_start } => {
+                let k_len = k_end - k;
+                let start = left.rows * (k - k_start) + (rows.start - m_start) * k_len;
+                let step = k_len as isize;
+                let rows = if left.grouped { Rows::Interleaved } else { Rows::Apart(step) };
+                (left.start.wrapping_add(start), step, rows)
+            }
+        };
+        let mut n = cols.start;
+        if let (1, true, Source::Plain(b)) = (m, in_place, b) {
+            // One row only: what counts is to read the right operand as its memory runs.
+            let n_end = n + (cols.end - n) / S::LANES * S::LANES;
+            let x = Operands {
+                k: k_end - k,
+                a: a_start,
+                rows: a_rows,
+                b: b.at(k, n),
+                b_row: b.row,
+                c: c.at(rows.start, n),
+                c_row: c.row,
+                add: !first,
+            };
+            // SAFETY: columns `n..n_end` are inside, and `line` has room for them.
+            unsafe {
+                tile::row(s, x, n_end - n, line.as_mut_ptr());
+                if k_end == all {
+                    epilogue.finish(s, c, rows.clone(), n..n_end);
+                }
+            }
+            n = n_end;
+        }
+        while n < cols.end {
+            let n_end = (n + width).min(cols.end);
+            // SAFETY: the panel's rows `k..k_end` and columns `n..n_end` are inside.
+            let (b, b_row) = unsafe {
+                match b {
+                    Source::Panels { start, k: rows, k_start, n_start } => {
+                        let start = start.add((n - n_start) * rows + (k - k_start) * width);
+                        (start, width as isize)
+                    }
+                    Source::Plain(b) if in_place && (n_end - n).is_multiple_of(S::LANES) => {
+                        (b.at(k, n), b.row)
+                    }
+                    Source::Plain(b) => {
+                        let (b, to) = (b.skip_cols(n), panel.as_mut_ptr());
+                        let rows = k..k_end;
+                        pack_right(s, PackRight { b, rows, panels: 0..1, to, stride: 0 });
+                        (to.cast_const(), width as isize)
+                    }
+                }
+            };
+            let whole = (n_end - n).is_multiple_of(S::LANES);
+            let (c_start, c_row) = if whole {
+                (c.at(rows.start, n), c.row)
+            } else {
+                (edge.as_mut_ptr(), width as isize)
+            };
+            let operands = Operands {
+                k: k_end - k,
+                a: a_start,
+                rows: a_rows,
+                b,
+                b_row,
+                c: c_start,
+                c_row,
+                add: whole && !first,
+            };
+            let strip = Strip { rows: m, cols: n_end - n, a_row };
+            // SAFETY: sizes and operands are those of the panel; the target is this block's part
+            // of `c`, or `edge`, which has room for a panel of it.
+            unsafe {
+                panel_product(s, strip, operands);
+                if !whole {
+                    merge(s, &edge, c, rows.clone(), n..n_end, !first);
+                }
+                if k_end == all {
+                    epilogue.finish(s, c, rows.clone(), n..n_end);
+                }
+            }
+            n = n_end;
+        }
+        k = k_end;
+        if k >= ks.end {
+            return;
+        }
+    }
+}
+
+/// What a panel is multiplied with.
+#[derive(Clone, Copy)]
+struct Strip {
+    rows: usize,
+    cols: usize,
+    /// From row to row of the left operand, on the whole.
+    a_row: isize,
+}
+
+/// All rows of a block with one panel, a tile after another.
+///
+/// Meanwhile the tile's place in the result is fetched, whose rows are on as many pages.
+///
+/// # Safety
+/// As for [`tile::product`], for all rows.
+#[inline(always)]
+unsafe fn panel_product<S: Simd>(s: S, strip: Strip, x: Operands) {
+    let height = tile::height::<S>();
+    let vectors = strip.cols.div_ceil(S::LANES);
+    let mut m = 0;
+    while m < strip.rows {
+        let rows = (strip.rows - m).min(height);
+        let c = x.c.wrapping_offset(m as isize * x.c_row);
+        for r in 0..rows {
+            for v in 0..vectors {
+                fetch(c.wrapping_offset(r as isize * x.c_row).wrapping_add(v * S::LANES));
+            }
+        }
+        // SAFETY: the caller's promises are these.
+        unsafe {
+            let a = x.a.offset(m as isize * strip.a_row);
+            tile::product(s, rows, vectors, Operands { a, c, ..x });
+        }
+        m += height;
+    }
+}
+
+/// Asks for a line to be in the first-level cache soon.
+#[inline(always)]
+fn fetch(p: *const f32) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: any address may be fetched.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(p.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = p;
+}
+
+/// Moves a panel whose columns do not fill their vectors to its place, or adds it there.
+#[inline(always)]
+unsafe fn merge<S: Simd>(
+    s: S,
+    edge: &[f32],
+    c: &MatrixMut,
+    rows: Range<usize>,
+    cols: Range<usize>,
+    add: bool,
+) {
+    for row in rows.clone() {
+        let mut col = cols.start;
+        while col < cols.end {
+            let n = (cols.end - col).min(S::LANES);
+            let at = (row - rows.start) * tile::width::<S>() + col - cols.start;
+            // SAFETY: `n` columns from `col` on are inside; a row of `edge` is a whole panel.
+            unsafe {
+                let mut x = s.load(edge.as_ptr().add(at));
+                let to = c.at(row, col);
+                if add {
+                    x = s.add(s.load_part(to, n), x);
+                }
+                s.store_part(to, n, x);
+            }
+            col += n;
+        }
+    }
+}

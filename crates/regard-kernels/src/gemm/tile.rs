@@ -1,0 +1,254 @@
+//! The register tile of a product, and how high and wide it is.
+//!
+//! It differs from the one of [`micro`](super::micro) where that has to suit the blocks of
+//! attention: here width alone counts. Of every multiply-add's companions (loads, broadcasts,
+//! the loop) a wide tile needs the fewest, and a core that shares its front end with another
+//! thread has few to spare.
+
+use crate::simd::Simd;
+
+/// Rows of the tile.
+#[inline(always)]
+pub(super) const fn height<S: Simd>() -> usize {
+    if S::LANES == 16 { 8 } else { S::ROWS }
+}
+
+/// Vectors in a row of the tile. With AVX-512, 8 × 3 accumulators, 3 of the row and 1 broadcast
+/// are 28 of 32 registers.
+#[inline(always)]
+pub(super) const fn vectors<S: Simd>() -> usize {
+    if S::LANES == 16 { 3 } else { S::COLS }
+}
+
+/// Columns of the tile and of a packed panel.
+#[inline(always)]
+pub(super) const fn width<S: Simd>() -> usize {
+    vectors::<S>() * S::LANES
+}
+
+/// The left operand's rows of a tile.
+#[derive(Clone, Copy)]
+pub(super) enum Rows {
+    /// Contiguous, one every so many floats.
+    Apart(isize),
+    /// Interleaved: [`height`] floats of one feature, then of the next.
+    Interleaved,
+}
+
+/// The operands of one tile.
+#[derive(Clone, Copy)]
+pub(super) struct Operands {
+    /// Summed features.
+    pub k: usize,
+    pub a: *const f32,
+    pub rows: Rows,
+    pub b: *const f32,
+    /// From row to row of `b`.
+    pub b_row: isize,
+    pub c: *mut f32,
+    /// From row to row of `c`.
+    pub c_row: isize,
+    /// Whether to add to `c`.
+    pub add: bool,
+}
+
+/// `c = a·b` or, with `add`, `c += a·b`, for up to [`height`] rows of `vectors` vectors.
+///
+/// # Safety
+/// The operands must be accessible as their sizes say, and `c` must not overlap the others.
+#[inline(always)]
+pub(super) unsafe fn product<S: Simd>(s: S, rows: usize, vectors: usize, x: Operands) {
+    // SAFETY: the caller's promises are these.
+    unsafe {
+        if vectors == self::vectors::<S>() {
+            match self::vectors::<S>() {
+                3 => heights::<S, 3>(s, rows, x),
+                _ => heights::<S, 2>(s, rows, x),
+            }
+        } else if vectors == 2 {
+            heights::<S, 2>(s, rows, x);
+        } else {
+            heights::<S, 1>(s, rows, x);
+        }
+    }
+}
+
+/// The same for one row of `n` columns, a multiple of the lanes: some rows of `b` at a time, each
+/// from end to end. The sums, in the same order as in a tile, are in `line` meanwhile.
+///
+/// # Safety
+/// As for [`product`], and `n` floats must be writable at `line`.
+#[inline(always)]
+pub(super) unsafe fn row<S: Simd>(s: S, x: Operands, n: usize, line: *mut f32) {
+    const AT_ONCE: usize = 8;
+    let step = match x.rows {
+        Rows::Apart(_) => 1,
+        Rows::Interleaved => height::<S>(),
+    };
+    // SAFETY: the caller's promises are these.
+    unsafe {
+        let mut k = 0;
+        while k < x.k {
+            let together = if x.k - k >= AT_ONCE { AT_ONCE } else { 1 };
+            let b = x.b.offset(k as isize * x.b_row);
+            let mut factors = [s.splat(0.0); AT_ONCE];
+            for (u, factor) in factors[..together].iter_mut().enumerate() {
+                *factor = s.splat(*x.a.add((k + u) * step));
+            }
+            let mut at = 0;
+            while at < n {
+                let mut sum = if k == 0 { s.splat(0.0) } else { s.load(line.add(at)) };
+                if together == AT_ONCE {
+                    for (u, factor) in factors.iter().enumerate() {
+                        let b = s.load(b.offset(u as isize * x.b_row).add(at));
+                        sum = s.fma(*factor, b, sum);
+                    }
+                } else {
+                    sum = s.fma(factors[0], s.load(b.add(at)), sum);
+                }
+                s.store(line.add(at), sum);
+                at += S::LANES;
+            }
+            k += together;
+        }
+        let mut at = 0;
+        while at < n {
+            let sum = if x.k == 0 { s.splat(0.0) } else { s.load(line.add(at)) };
+            let c = x.c.add(at);
+            s.store(c, if x.add { s.add(s.load(c), sum) } else { sum });
+            at += S::LANES;
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn heights<S: Simd, const C: usize>(s: S, rows: usize, x: Operands) {
+    // SAFETY: as in `product`; a smaller tile takes the rows that the ones before have left.
+    unsafe {
+        if rows == height::<S>() {
+            return match height::<S>() {
+                8 => layouts::<S, 8, C>(s, x),
+                6 => layouts::<S, 6, C>(s, x),
+                _ => layouts::<S, 4, C>(s, x),
+            };
+        }
+        let (a_row, a_col) = match x.rows {
+            Rows::Apart(step) => (step, 1),
+            Rows::Interleaved => (1, height::<S>()),
+        };
+        let mut i = 0;
+        while i < rows {
+            let a = x.a.offset(i as isize * a_row);
+            let x = Operands { a, c: x.c.offset(i as isize * x.c_row), ..x };
+            let left = rows - i;
+            if left >= 4 {
+                tile::<S, 4, C>(s, x, a_row, a_col);
+                i += 4;
+            } else if left >= 2 {
+                tile::<S, 2, C>(s, x, a_row, a_col);
+                i += 2;
+            } else {
+                tile::<S, 1, C>(s, x, a_row, a_col);
+                i += 1;
+            }
+        }
+    }
+}
+
+/// A whole tile, with steps that the compiler knows: they take no instructions.
+#[inline(always)]
+unsafe fn layouts<S: Simd, const R: usize, const C: usize>(s: S, x: Operands) {
+    // SAFETY: as in `product`.
+    unsafe {
+        match x.rows {
+            Rows::Apart(step) => tile::<S, R, C>(s, x, step, 1),
+            Rows::Interleaved => tile::<S, R, C>(s, x, 1, height::<S>()),
+        }
+    }
+}
+
+/// One register tile: `R` rows of `C` vectors. Every sum is one chain in ascending `k`.
+#[inline(always)]
+unsafe fn tile<S: Simd, const R: usize, const C: usize>(
+    s: S,
+    x: Operands,
+    a_row: isize,
+    a_col: usize,
+) {
+    let Operands { k, a, b, b_row, c, c_row, add, .. } = x;
+    // SAFETY: the caller vouches for `R` rows of `a` and `c` and for `k` rows of `b`.
+    unsafe {
+        let mut acc = [[s.splat(0.0); C]; R];
+        // A pointer to each row of its own, and one index for all: left to itself the compiler
+        // makes each row's address from the one before, an addition for every broadcast.
+        let a: [*const f32; R] = std::array::from_fn(|r| {
+            let row = a.offset(r as isize * a_row);
+            if a_row == 1 { row } else { opaque(row) }
+        });
+        let mut b = b;
+        let mut k0 = 0;
+        while k0 + UNROLL <= k {
+            for u in 0..UNROLL {
+                let at = (k0 + u) * a_col;
+                feature::<S, R, C>(s, &mut acc, &a, at, b.offset(u as isize * b_row));
+            }
+            b = b.offset(UNROLL as isize * b_row);
+            k0 += UNROLL;
+        }
+        while k0 < k {
+            feature::<S, R, C>(s, &mut acc, &a, k0 * a_col, b);
+            b = b.offset(b_row);
+            k0 += 1;
+        }
+        for (r, acc) in acc.iter().enumerate() {
+            for (v, acc) in acc.iter().enumerate() {
+                let c = c.offset(r as isize * c_row).add(v * S::LANES);
+                s.store(c, if add { s.add(s.load(c), *acc) } else { *acc });
+            }
+        }
+    }
+}
+
+/// Features to a turn of the loop: 1 to 2 % more than with 2 or 1.
+const UNROLL: usize = 4;
+
+/// The share of one feature in all sums.
+#[inline(always)]
+unsafe fn feature<S: Simd, const R: usize, const C: usize>(
+    s: S,
+    acc: &mut [[S::V; C]; R],
+    a: &[*const f32; R],
+    at: usize,
+    b: *const f32,
+) {
+    // SAFETY: as in `tile`.
+    unsafe {
+        let mut row = [s.splat(0.0); C];
+        for (v, row) in row.iter_mut().enumerate() {
+            *row = s.load(b.add(v * S::LANES));
+        }
+        for (a, acc) in a.iter().zip(acc) {
+            let x = s.splat(*a.add(at));
+            for (acc, row) in acc.iter_mut().zip(row) {
+                *acc = s.fma(x, row, *acc);
+            }
+        }
+    }
+}
+
+/// The same pointer, of which the compiler no longer knows where it came from.
+#[inline(always)]
+#[allow(clippy::pointers_in_nomem_asm_block)] // the block is empty
+fn opaque(p: *const f32) -> *const f32 {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        let mut p = p;
+        // SAFETY: no instructions.
+        unsafe {
+            std::arch::asm!("/* {0} */", inout(reg) p, options(pure, nomem, nostack, preserves_flags));
+        }
+        p
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    p
+}

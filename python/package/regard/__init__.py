@@ -1,0 +1,100 @@
+"""Every attention as one fused, differentiable operation on numpy arrays.
+
+    out_i = sum_j normalize_j( score(q_i, k_j) + bias(i, j) | mask(i, j) ) * v_j
+
+An attention is a choice of these four words:
+
+    >>> import numpy, regard
+    >>> x = numpy.random.randn(1, 4, 100, 64).astype(numpy.float32)   # [B, H, T, D]
+    >>> out = regard.attend(x, x, x, mask=regard.causal() & regard.window(31, 0))
+    >>> out, grads = regard.attend_vjp(x, x, x, dout=numpy.ones_like(out))
+    >>> p = regard.weights(x, x, rows=[99])                           # [1, 4, 1, 100]
+
+Nothing that is quadratic in the length is ever stored, except what you ask for. Blocks that are
+masked cost nothing. Arrays are float32 with any strides and are read where they are; the GIL is
+released while kernels run. `regard.variants()` lists every score, mask, bias and normaliser.
+
+Letters in the documentation: B batch, H query heads, Hk key heads (a divisor of H), T queries,
+S keys, D width of queries and keys, E width of values.
+"""
+
+from ._regard import (
+    Bias,
+    Mask,
+    Normalizer,
+    Score,
+    __version__,
+    alibi,
+    alibi_slopes,
+    around,
+    causal,
+    dense,
+    edge,
+    edge_bias,
+    edges,
+    expanded,
+    full,
+    gatv2,
+    gaussian_bias,
+    global_tokens,
+    gumbel,
+    isa,
+    lengths,
+    peak_gflops,
+    permutation,
+    prefix,
+    reinforce,
+    relative,
+    segments,
+    set_threads,
+    table,
+    threads,
+    variants,
+    window,
+)
+from .engine import attend, attend_vjp, choose, summarize, weights
+
+__all__ = [
+    # The engine.
+    "attend",
+    "attend_vjp",
+    "choose",
+    "summarize",
+    "weights",
+    "variants",
+    # Masks.
+    "Mask",
+    "around",
+    "causal",
+    "dense",
+    "edges",
+    "expanded",
+    "full",
+    "global_tokens",
+    "lengths",
+    "permutation",
+    "prefix",
+    "segments",
+    "window",
+    # Scores, where there is something to set.
+    "Score",
+    "edge",
+    "gatv2",
+    "relative",
+    # Biases.
+    "Bias",
+    "alibi",
+    "alibi_slopes",
+    "edge_bias",
+    "gaussian_bias",
+    "table",
+    # Normalisers, where there is something to set.
+    "Normalizer",
+    "gumbel",
+    "reinforce",
+    # The machine.
+    "isa",
+    "peak_gflops",
+    "set_threads",
+    "threads",
+]

@@ -1,0 +1,190 @@
+//! numpy arrays in and out, without copies.
+
+use numpy::ndarray::ArrayD;
+use numpy::{
+    Element, PyArray4, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray,
+    PyUntypedArrayMethods,
+};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use regard_kernels::view::{View, ViewMut};
+
+/// A `ValueError` with this message.
+pub fn value_error(message: impl Into<String>) -> PyErr {
+    PyValueError::new_err(message.into())
+}
+
+/// A `TypeError` with this message.
+pub fn type_error(message: impl Into<String>) -> PyErr {
+    PyTypeError::new_err(message.into())
+}
+
+/// A shape as Python writes it.
+pub fn tuple(shape: &[usize]) -> String {
+    match shape {
+        [n] => format!("({n},)"),
+        _ => format!("({})", shape.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// What Python calls an object's type.
+pub fn type_name(object: &Bound<PyAny>) -> String {
+    object.get_type().name().map_or_else(|_| "object".into(), |name| name.to_string())
+}
+
+fn dtype_name(array: &Bound<PyUntypedArray>) -> String {
+    array.dtype().str().map_or_else(|_| "of another type".into(), |name| name.to_string())
+}
+
+/// An aligned float32 array, or what to do about it.
+pub fn floats<'py>(
+    name: &str,
+    object: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
+    let Ok(array) = object.cast::<PyUntypedArray>() else {
+        return Err(type_error(format!(
+            "{name} is a {}; pass a numpy array: numpy.asarray({name}, dtype=numpy.float32)",
+            type_name(object)
+        )));
+    };
+    let Ok(array) = object.cast::<PyArrayDyn<f32>>() else {
+        let dtype = dtype_name(array);
+        return Err(type_error(format!(
+            "{name} is {dtype}; convert it with {name}.astype(numpy.float32)"
+        )));
+    };
+    // Steps must be whole floats; those along an axis of one element are never taken.
+    let whole = array.shape().iter().zip(array.strides()).all(|(n, step)| *n < 2 || step % 4 == 0);
+    if !array.is_aligned() || !whole {
+        return Err(type_error(format!("{name} is not aligned to 4 bytes; pass {name}.copy()")));
+    }
+    Ok(array.clone())
+}
+
+/// Integers of any width, with their shape; lists will do.
+pub fn ints(name: &str, object: &Bound<PyAny>) -> PyResult<(Vec<i64>, Vec<usize>)> {
+    let array = object.py().import("numpy")?.call_method1("asarray", (object,))?;
+    let untyped = array.cast::<PyUntypedArray>()?;
+    if !matches!(untyped.dtype().kind(), b'i' | b'u') && untyped.len() > 0 {
+        return Err(type_error(format!(
+            "{name} is {}; pass integers: {name}.astype(numpy.int64)",
+            dtype_name(untyped)
+        )));
+    }
+    let shape = untyped.shape().to_vec();
+    let array = array.call_method1("astype", ("int64",))?;
+    let array = array.cast::<PyArrayDyn<i64>>()?;
+    Ok((array.readonly().as_array().iter().copied().collect(), shape))
+}
+
+/// Integers that are not negative, in one dimension.
+pub fn indices(name: &str, object: &Bound<PyAny>) -> PyResult<Vec<usize>> {
+    let (values, shape) = ints(name, object)?;
+    if shape.len() != 1 {
+        return Err(value_error(format!(
+            "{name}: got shape {}, need one dimension",
+            tuple(&shape)
+        )));
+    }
+    let natural = |x: i64| {
+        let error = || value_error(format!("{name}: got {x}, need 0 or more"));
+        usize::try_from(x).map_err(|_| error())
+    };
+    values.into_iter().map(natural).collect()
+}
+
+/// One integer that is not negative.
+pub fn natural(name: &str, value: i64) -> PyResult<usize> {
+    usize::try_from(value).map_err(|_| value_error(format!("{name}: got {value}, need 0 or more")))
+}
+
+/// Floats that a kernel reads where they are: an array, or a single number.
+pub struct Input<'py> {
+    array: Option<Bound<'py, PyArrayDyn<f32>>>,
+    number: f32,
+    /// As four dimensions.
+    pub shape: [usize; 4],
+    strides: [isize; 4],
+}
+
+impl<'py> Input<'py> {
+    /// An array of `[B, H, N, D]`.
+    pub fn new(name: &str, letters: &str, object: &Bound<'py, PyAny>) -> PyResult<Input<'py>> {
+        let array = floats(name, object)?;
+        if array.ndim() != 4 {
+            let got = tuple(array.shape());
+            return Err(value_error(format!("{name}: got shape {got}, need {letters}")));
+        }
+        Ok(Input::of(array, &[0, 1, 2, 3]))
+    }
+
+    /// An array of fewer dimensions, which become these axes of the four.
+    pub fn of(array: Bound<'py, PyArrayDyn<f32>>, axes: &[usize]) -> Input<'py> {
+        let (mut shape, mut strides) = ([1; 4], [1; 4]);
+        for (from, axis) in axes.iter().enumerate() {
+            shape[*axis] = array.shape()[from];
+            if shape[*axis] > 1 {
+                strides[*axis] = array.strides()[from] / 4;
+            }
+        }
+        Input { array: Some(array), number: 0.0, shape, strides }
+    }
+
+    /// A single number.
+    pub fn number(number: f32) -> Input<'py> {
+        Input { array: None, number, shape: [1; 4], strides: [1; 4] }
+    }
+
+    /// What kernels take.
+    pub fn view(&self) -> View<'_> {
+        match &self.array {
+            // SAFETY: numpy vouches for shape and strides, and the array lives as long as `self`.
+            Some(array) => unsafe { View::from_raw(array.data(), self.shape, self.strides) },
+            None => View::new(std::slice::from_ref(&self.number), [1; 4]).expect("one number"),
+        }
+    }
+
+    /// The shape that Python sees, which is also that of its gradient.
+    pub fn python_shape(&self) -> Vec<usize> {
+        self.array.as_ref().map_or(vec![], |array| array.shape().to_vec())
+    }
+}
+
+/// A new array that a kernel fills.
+pub struct Output<'py> {
+    /// What Python gets.
+    pub array: Bound<'py, PyArray4<f32>>,
+    shape: [usize; 4],
+}
+
+impl<'py> Output<'py> {
+    /// Not cleared: kernels write every element.
+    pub fn new(py: Python<'py>, shape: [usize; 4]) -> Output<'py> {
+        // SAFETY: any bits are a float, and nobody reads them before the kernel has written.
+        Output { array: unsafe { PyArray4::new(py, shape, false) }, shape }
+    }
+
+    /// Where a kernel writes.
+    pub fn room(&mut self) -> ViewMut<'_> {
+        // SAFETY: the array is new, contiguous and ours alone until it is returned.
+        let data = unsafe { std::slice::from_raw_parts_mut(self.array.data(), self.array.len()) };
+        ViewMut::new(data, self.shape).expect("contiguous")
+    }
+
+    /// What was written.
+    pub fn view(&self) -> View<'_> {
+        // SAFETY: as above.
+        let data = unsafe { std::slice::from_raw_parts(self.array.data(), self.array.len()) };
+        View::new(data, self.shape).expect("contiguous")
+    }
+}
+
+/// A vector as an array, without a copy.
+pub fn array<'py, T: Element>(
+    py: Python<'py>,
+    shape: &[usize],
+    data: Vec<T>,
+) -> Bound<'py, PyArrayDyn<T>> {
+    let array = ArrayD::from_shape_vec(shape, data).expect("as many elements as the shape has");
+    PyArrayDyn::from_owned_array(py, array)
+}

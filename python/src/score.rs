@@ -1,0 +1,110 @@
+//! Scores: how well a query and a key fit. By name, or an object where there is something to set.
+
+use crate::array::{ints, type_error, type_name, value_error};
+use crate::catalogue::names;
+use crate::mask::Claim;
+use pyo3::prelude::*;
+use regard_kernels::attention::score::{
+    Additive, Dot, Edge, Gatv2, General, Kernel, KeyValue, Relative, Score, Shape,
+};
+use std::sync::Arc;
+
+/// A score with its settings; its learned parameters go in `params`.
+#[pyclass(frozen, module = "regard", name = "Score")]
+#[derive(Clone)]
+pub struct PyScore {
+    /// Its name in the catalogue.
+    pub name: &'static str,
+    /// For the kernels.
+    pub score: Arc<dyn Score>,
+    /// Shapes to check.
+    pub claims: Vec<Claim>,
+}
+
+#[pymethods]
+impl PyScore {
+    fn __repr__(&self) -> String {
+        format!("<regard.Score {}>", self.name)
+    }
+}
+
+impl PyScore {
+    fn new(name: &'static str, score: impl Score + 'static) -> PyScore {
+        PyScore { name, score: Arc::new(score), claims: vec![] }
+    }
+
+    /// From a name or an object.
+    pub fn of(object: &Bound<PyAny>) -> PyResult<PyScore> {
+        if let Ok(score) = object.cast::<PyScore>() {
+            return Ok(score.get().clone());
+        }
+        let Ok(name) = object.extract::<String>() else {
+            let got = type_name(object);
+            return Err(type_error(format!("score is a {got}; pass a name or a regard.Score")));
+        };
+        Ok(match name.as_str() {
+            "dot" => PyScore::new("dot", Dot),
+            "additive" => PyScore::new("additive", Additive),
+            "general" => PyScore::new("general", General),
+            "gaussian" => PyScore::new("gaussian", Kernel(Shape::Gaussian)),
+            "boxcar" => PyScore::new("boxcar", Kernel(Shape::Boxcar)),
+            "epanechnikov" => PyScore::new("epanechnikov", Kernel(Shape::Epanechnikov)),
+            "keyvalue" => PyScore::new("keyvalue", KeyValue),
+            "relative" => PyScore::new("relative", Relative { segments: None }),
+            "edge" => PyScore::new("edge", Edge { slope: SLOPE }),
+            "gatv2" => PyScore::new("gatv2", Gatv2 { slope: SLOPE }),
+            "score_mod" => {
+                return Err(value_error(
+                    "score: 'score_mod' is a function of one's own in Rust; from Python use a bias",
+                ));
+            }
+            other => {
+                let known = names("score");
+                return Err(value_error(format!("score: got {other:?}, need one of {known}")));
+            }
+        })
+    }
+}
+
+/// Of the negative side of LeakyReLU, as in the papers.
+const SLOPE: f32 = 0.2;
+
+fn slope(value: f32) -> PyResult<f32> {
+    match value.is_finite() {
+        true => Ok(value),
+        false => Err(value_error(format!("slope: got {value}, need a finite number"))),
+    }
+}
+
+/// Relative positions as in Transformer-XL and XLNet; with `segments`, int `[B, S]`, also a term
+/// for whether query and key are of one segment, and the parameters `segment` and `x`.
+#[pyfunction]
+#[pyo3(signature = (segments = None))]
+fn relative(segments: Option<&Bound<PyAny>>) -> PyResult<PyScore> {
+    let Some(segments) = segments else { return Ok(PyScore::new("relative", Relative::default())) };
+    let (values, got) = ints("segments", segments)?;
+    let claims = vec![Claim { name: "segments", got, need: &["BS"] }];
+    let score = Relative { segments: Some(values) };
+    Ok(PyScore { claims, ..PyScore::new("relative", score) })
+}
+
+/// Graph attention, LeakyReLU(a_q·q + a_k·k), with the slope of the negative side.
+#[pyfunction]
+#[pyo3(signature = (slope = SLOPE))]
+fn edge(slope: f32) -> PyResult<PyScore> {
+    Ok(PyScore::new("edge", Edge { slope: self::slope(slope)? }))
+}
+
+/// GATv2, v·LeakyReLU(q + k), with the slope of the negative side.
+#[pyfunction]
+#[pyo3(signature = (slope = SLOPE))]
+fn gatv2(slope: f32) -> PyResult<PyScore> {
+    Ok(PyScore::new("gatv2", Gatv2 { slope: self::slope(slope)? }))
+}
+
+pub fn register(module: &Bound<PyModule>) -> PyResult<()> {
+    module.add_class::<PyScore>()?;
+    module.add_function(wrap_pyfunction!(relative, module)?)?;
+    module.add_function(wrap_pyfunction!(edge, module)?)?;
+    module.add_function(wrap_pyfunction!(gatv2, module)?)
+}
