@@ -179,7 +179,7 @@ def graph(quick):
     by_target = edges[np.lexsort((edges[:, 0], edges[:, 1]))]
     counts = np.bincount(by_target[:, 1], minlength=len(x))
     mask = regard.edges(np.concatenate([[0], np.cumsum(counts)]), by_target[:, 0])
-    matmul = getattr(regard, "matmul", np.matmul)  # until the wheel has products of its own
+    matmul = regard.matmul
 
     torch.manual_seed(0)
     # The self-loops are in the graph already, so that GATConv need not add them in every call.

@@ -13,6 +13,7 @@ mod engine;
 mod machine;
 mod mask;
 mod normalize;
+mod product;
 mod score;
 
 use pyo3::prelude::*;
@@ -26,5 +27,6 @@ fn _regard(module: &Bound<'_, PyModule>) -> PyResult<()> {
     normalize::register(module)?;
     engine::register(module)?;
     catalogue::register(module)?;
+    product::register(module)?;
     machine::register(module)
 }

@@ -3,9 +3,7 @@
 use crate::array::{type_error, type_name, value_error};
 use crate::catalogue::names;
 use pyo3::prelude::*;
-use regard_kernels::attention::normalize::{
-    Entmax15, Estimator, Hard, Normalizer, Sigmoid, Softmax, Softmax1, Sparsemax, Uniform,
-};
+use regard_kernels::attention::normalize::{Estimator, Hard, Normalizer, VARIANTS, named};
 use regard_kernels::rng::Stream;
 use std::sync::Arc;
 
@@ -45,21 +43,14 @@ impl PyNormalizer {
             let message = format!("normalize is a {got}; pass a name or a regard.Normalizer");
             return Err(type_error(message));
         };
-        Ok(match name.as_str() {
-            "softmax" => PyNormalizer::new("softmax", Softmax),
-            "softmax1" => PyNormalizer::new("softmax1", Softmax1),
-            "sparsemax" => PyNormalizer::new("sparsemax", Sparsemax),
-            "entmax15" => PyNormalizer::new("entmax15", Entmax15),
-            "sigmoid" => PyNormalizer::new("sigmoid", Sigmoid),
-            "uniform" => PyNormalizer::new("uniform", Uniform),
-            "hard" => PyNormalizer::new("hard", Hard(Estimator::StraightThrough)),
-            "gumbel" => gumbel(1.0, seed)?,
-            "reinforce" => reinforce(seed),
-            other => {
+        let known = VARIANTS.iter().find(|row| row.name == name);
+        match known.and_then(|row| Some((row.name, named(row.name, noise(seed))?))) {
+            Some((name, normalizer)) => Ok(PyNormalizer { name, normalizer }),
+            None => {
                 let known = names("normalize");
-                return Err(value_error(format!("normalize: got {other:?}, need one of {known}")));
+                Err(value_error(format!("normalize: got {name:?}, need one of {known}")))
             }
-        })
+        }
     }
 }
 

@@ -4,9 +4,7 @@ use crate::array::{ints, type_error, type_name, value_error};
 use crate::catalogue::names;
 use crate::mask::Claim;
 use pyo3::prelude::*;
-use regard_kernels::attention::score::{
-    Additive, Dot, Edge, Gatv2, General, Kernel, KeyValue, Relative, Score, Shape,
-};
+use regard_kernels::attention::score::{Edge, Gatv2, Relative, Score, VARIANTS, named};
 use std::sync::Arc;
 
 /// A score with its settings; its learned parameters go in `params`.
@@ -42,27 +40,18 @@ impl PyScore {
             let got = type_name(object);
             return Err(type_error(format!("score is a {got}; pass a name or a regard.Score")));
         };
-        Ok(match name.as_str() {
-            "dot" => PyScore::new("dot", Dot),
-            "additive" => PyScore::new("additive", Additive),
-            "general" => PyScore::new("general", General),
-            "gaussian" => PyScore::new("gaussian", Kernel(Shape::Gaussian)),
-            "boxcar" => PyScore::new("boxcar", Kernel(Shape::Boxcar)),
-            "epanechnikov" => PyScore::new("epanechnikov", Kernel(Shape::Epanechnikov)),
-            "keyvalue" => PyScore::new("keyvalue", KeyValue),
-            "relative" => PyScore::new("relative", Relative { segments: None }),
-            "edge" => PyScore::new("edge", Edge { slope: SLOPE }),
-            "gatv2" => PyScore::new("gatv2", Gatv2 { slope: SLOPE }),
-            "score_mod" => {
-                return Err(value_error(
-                    "score: 'score_mod' is a function of one's own in Rust; from Python use a bias",
-                ));
-            }
-            other => {
+        if name == "score_mod" {
+            let message = "score: 'score_mod' is a function of one's own in Rust; use a bias";
+            return Err(value_error(message));
+        }
+        let known = VARIANTS.iter().find(|row| row.name == name);
+        match known.and_then(|row| Some((row.name, named(row.name)?))) {
+            Some((name, score)) => Ok(PyScore { name, score, claims: vec![] }),
+            None => {
                 let known = names("score");
-                return Err(value_error(format!("score: got {other:?}, need one of {known}")));
+                Err(value_error(format!("score: got {name:?}, need one of {known}")))
             }
-        })
+        }
     }
 }
 

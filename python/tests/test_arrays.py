@@ -127,3 +127,13 @@ def test_the_machine():
     assert regard.isa() in ("avx512", "avx2", "neon", "portable")
     assert regard.peak_gflops() > 0.1
     assert regard.__version__
+
+
+def test_products_take_any_strides():
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((7, 300), dtype=np.float32), rng.standard_normal((300, 21), dtype=np.float32)
+    assert np.allclose(regard.matmul(a, b), a @ b, atol=1e-4)
+    assert np.allclose(regard.matmul(b.T, a.T), (a @ b).T, atol=1e-4)
+    assert np.allclose(regard.matmul(a[::-2], b[:, ::3]), a[::-2] @ b[:, ::3], atol=1e-4)
+    with pytest.raises(ValueError, match="b: got 300 rows, need a's 7 columns"):
+        regard.matmul(a.T, b)

@@ -37,26 +37,32 @@ unsafe impl Sync for View<'_> {}
 
 /// The strides of an array whose last axis is contiguous.
 pub fn contiguous(shape: [usize; 4]) -> [isize; 4] {
+    // Wrapping: a shape that is too large for memory is refused by what its strides are given to.
     let [_, h, n, d] = shape.map(|x| x as isize);
-    [h * n * d, n * d, d, 1]
+    [h.wrapping_mul(n).wrapping_mul(d), n.wrapping_mul(d), d, 1]
 }
 
 /// The lowest and highest offset that an array touches, from its first element.
-fn extent(shape: [usize; 4], strides: [isize; 4]) -> (isize, isize) {
-    let mut reach = (0, 0);
+fn extent(shape: [usize; 4], strides: [isize; 4]) -> Option<(i128, i128)> {
+    let mut reach = (0i128, 0i128);
     for (n, stride) in shape.into_iter().zip(strides) {
-        let end = (n as isize - 1) * stride;
-        reach = (reach.0 + end.min(0), reach.1 + end.max(0));
+        let end = (n as i128 - 1).checked_mul(stride as i128)?;
+        reach = (reach.0.checked_add(end.min(0))?, reach.1.checked_add(end.max(0))?);
     }
-    reach
+    Some(reach)
 }
 
 fn check(len: usize, shape: [usize; 4], strides: [isize; 4], offset: usize) -> Result<(), Error> {
     if shape.contains(&0) {
         return Ok(());
     }
-    let (low, high) = extent(shape, strides);
-    let inside = offset as isize + low >= 0 && offset as isize + high < len as isize;
+    // A wrapped product would claim less than the shape has.
+    if shape.iter().try_fold(1usize, |x, n| x.checked_mul(*n)).is_none() {
+        bail!("a shape of {shape:?} is larger than any memory");
+    }
+    let inside = extent(shape, strides).is_some_and(|(low, high)| {
+        low + offset as i128 >= 0 && high + (offset as i128) < len as i128
+    });
     if !inside {
         bail!(
             "a view of shape {shape:?} with strides {strides:?} does not lie within {len} floats"

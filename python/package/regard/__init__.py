@@ -40,6 +40,7 @@ from ._regard import (
     gumbel,
     isa,
     lengths,
+    matmul,
     peak_gflops,
     permutation,
     prefix,
@@ -94,6 +95,7 @@ __all__ = [
     "reinforce",
     # The machine.
     "isa",
+    "matmul",
     "peak_gflops",
     "set_threads",
     "threads",

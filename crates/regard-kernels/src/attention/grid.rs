@@ -72,7 +72,7 @@ impl Grid {
                     let got = centres.len();
                     bail!("centres: got {got} of them, need one per query: B·T = {b}·{t}");
                 }
-                if let Some(bad) = centres.iter().find(|c| !(c.abs() <= FARTHEST)) {
+                if let Some(bad) = centres.iter().find(|c| c.is_nan() || c.abs() > FARTHEST) {
                     bail!("centres: got {bad}, need numbers of at most 2²⁴ either way");
                 }
             }

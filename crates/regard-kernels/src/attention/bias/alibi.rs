@@ -1,6 +1,8 @@
 //! Attention with linear biases: the further away, the less.
 
 use super::*;
+use crate::attention::tile::Keys;
+use crate::simd::{Kernel, Simd, dispatch};
 
 pub(super) const VARIANT: Variant = Variant {
     name: "alibi",
@@ -41,13 +43,44 @@ struct Bound<'a> {
     slopes: Vec<f32>,
 }
 
+struct Apply<'a, 'b> {
+    slope: f32,
+    start: usize,
+    positions: &'a [f32],
+    tile: &'a mut Tile<'b>,
+}
+
+impl Kernel for Apply<'_, '_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Tile { data, keys, lanes, .. } = self.tile;
+        for (row, cells) in data.chunks_exact_mut(*lanes).take(*keys).enumerate() {
+            let key = (self.start + row) as f32;
+            // Plain arithmetic, which becomes vectors of whatever this is compiled for.
+            for (s, position) in cells.iter_mut().zip(self.positions) {
+                *s -= self.slope * (position - key).abs();
+            }
+        }
+    }
+}
+
 impl Term for Bound<'_> {
     fn accumulator(&self) -> usize {
         1
     }
     fn apply(&self, at: &At, tile: &mut Tile) {
         let slope = self.slopes[at.h];
-        each_cell(at, tile, |s, i, j| *s -= slope * (self.grid.position(at.b, i) - j as f32).abs());
+        match at.keys {
+            Keys::Run { start, .. } => {
+                let position = |lane: usize| self.grid.position(at.b, at.i0 + lane.min(tile.queries - 1));
+                let positions: Vec<f32> = (0..tile.lanes).map(position).collect();
+                dispatch(Apply { slope, start, positions: &positions, tile });
+            }
+            Keys::Listed { .. } => each_cell(at, tile, |s, i, j| {
+                *s -= slope * (self.grid.position(at.b, i) - j as f32).abs();
+            }),
+        }
     }
     fn gradient(&self, at: &At, ds: &mut Tile, sums: &mut [f32]) {
         let mut sum = 0f64;

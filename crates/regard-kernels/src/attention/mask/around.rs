@@ -26,7 +26,7 @@ impl Rule for Around {
         if self.centres.len() != b * t {
             bail!("around: got {} centres, need B·T = {b}·{t}", self.centres.len());
         }
-        match self.centres.iter().position(|c| !(c.abs() <= 16_777_216.0)) {
+        match self.centres.iter().position(|c| c.is_nan() || c.abs() > 16_777_216.0) {
             Some(at) => bail!("around: centres[{at}] is {}, need a number", self.centres[at]),
             None => Ok(()),
         }

@@ -307,6 +307,24 @@ pub(crate) fn cover_by_range(rule: &dyn Rule, grid: &Grid, block: &Block) -> Cov
     }
 }
 
+/// The cells of a block of which query `i` sees one range of keys.
+pub(crate) fn cells_by_range(
+    rule: &dyn Rule,
+    grid: &Grid,
+    block: &Block,
+    lanes: usize,
+    cells: &mut [u8],
+) {
+    let (from, to) = (block.keys.start as i64, block.keys.end as i64);
+    for (lane, i) in block.queries.clone().enumerate() {
+        let (low, high) = rule.range(grid, block.b, i).expect("a rule of ranges");
+        let (low, high) = (low.clamp(from, to) - from, high.clamp(from, to) - from);
+        for key in 0..block.keys.len() {
+            cells[key * lanes + lane] = u8::from((low..high).contains(&(key as i64)));
+        }
+    }
+}
+
 /// Implements what follows for a rule from its `range`.
 macro_rules! by_range {
     () => {
@@ -316,6 +334,9 @@ macro_rules! by_range {
         }
         fn cover(&self, grid: &Grid, block: &Block) -> Cover {
             cover_by_range(self, grid, block)
+        }
+        fn cells(&self, grid: &Grid, block: &Block, lanes: usize, cells: &mut [u8]) {
+            cells_by_range(self, grid, block, lanes, cells);
         }
     };
 }

@@ -1,0 +1,203 @@
+//! The map of queries, keys and values from a file.
+
+use super::{Flags, Global, MOST_ROWS};
+use crate::cli::write_json;
+use crate::files::{Archive, Floats, save_npz};
+use crate::problem::Problem;
+use crate::show::heatmap::{Map, columns_that_fit, gallery};
+use crate::show::{label, terminal};
+use anyhow::{Context, Result, bail};
+use regard_kernels::attention::{Attention, Dims, Param, Saved};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::ops::Range;
+use std::path::Path;
+
+pub fn run(flags: &Flags, path: &Path, global: &Global, out: &mut dyn Write) -> Result<()> {
+    if let Some(to) = &flags.save
+        && to.extension().is_none_or(|end| end != "npz")
+    {
+        bail!("--save: got {}, need a name that ends in .npz", to.display());
+    }
+    let archive = Archive::open(path)?;
+    let attention = flags.choice.attention(global.seed, Some(&archive))?;
+    let problem = load(&archive, &attention)?;
+    let shown = Shown::new(flags, attention, problem, path)?;
+    if let Some(to) = &flags.save {
+        shown.save(flags, to)?;
+    }
+    if global.json { shown.json(flags, path, out) } else { shown.draw(flags, path, out) }
+}
+
+/// Reads what an attention needs; says what is missing or does not fit.
+fn load(archive: &Archive, attention: &Attention) -> Result<Problem> {
+    let [q, k, v] = ["q", "k", "v"].map(|name| -> Result<(Vec<f32>, [usize; 4])> {
+        let array = floats(archive, name)?;
+        let shape = four(&array.shape).with_context(|| archive.place(name))?;
+        Ok((array.data, shape))
+    });
+    let ((q, q_shape), (k, k_shape), (v, v_shape)) = (q?, k?, v?);
+    let dims = Attention::dims(q_shape, k_shape, v_shape)
+        .with_context(|| archive.path().display().to_string())?;
+    let mut params = vec![];
+    for Param { name, shape, .. } in attention.params(&dims) {
+        let long = format!("params.{name}");
+        let stored =
+            if archive.has(&long) || ["q", "k", "v"].contains(&name) { &*long } else { name };
+        let array = floats(archive, stored)?;
+        // `[H, D]` for `[1, H, 1, D]`: axes of 1 are a matter of writing.
+        let true_axes = |shape: &[usize]| -> Vec<usize> {
+            shape.iter().copied().filter(|axis| *axis != 1).collect()
+        };
+        if true_axes(&array.shape) != true_axes(&shape) {
+            let place = archive.place(stored);
+            bail!("{place}: got shape {:?}, need {shape:?} up to axes of 1", array.shape);
+        }
+        params.push((array.data, shape));
+    }
+    Ok(Problem { dims, q, k, v, params })
+}
+
+fn floats(archive: &Archive, name: &str) -> Result<Floats> {
+    let array = archive.floats(name)?;
+    if let Some(kind) = &array.converted {
+        // Not part of the answer, so not on standard output.
+        let place = archive.place(name);
+        let _ = writeln!(std::io::stderr(), "regard: note: {place}: {kind}, converted to float32");
+    }
+    Ok(array)
+}
+
+/// `[T, D]` and `[H, T, D]` with ones in front.
+fn four(shape: &[usize]) -> Result<[usize; 4]> {
+    if !(2..=4).contains(&shape.len()) {
+        bail!("got shape {shape:?}, need [B,H,T,D], [H,T,D] or [T,D]");
+    }
+    if shape.contains(&0) {
+        bail!("got shape {shape:?}, need at least 1 along every axis");
+    }
+    let mut four = [1; 4];
+    four[4 - shape.len()..].copy_from_slice(shape);
+    Ok(four)
+}
+
+/// A computed attention and the part of it that is to be shown.
+struct Shown {
+    attention: Attention,
+    problem: Problem,
+    out: Vec<f32>,
+    saved: Saved,
+    batch: usize,
+    head: usize,
+}
+
+impl Shown {
+    fn new(flags: &Flags, attention: Attention, problem: Problem, path: &Path) -> Result<Shown> {
+        let Dims { b, h, .. } = problem.dims;
+        for (flag, got, most) in [("batch", flags.batch, b), ("head", flags.head.unwrap_or(0), h)] {
+            if got >= most {
+                bail!("--{flag}: got {got}, need 0 to {}", most - 1);
+            }
+        }
+        let mut out = problem.room()?;
+        let saved = problem.forward(&attention, &mut out);
+        let saved = saved.with_context(|| path.display().to_string())?;
+        let (batch, head) = (flags.batch, flags.head.unwrap_or(0));
+        Ok(Shown { attention, problem, out, saved, batch, head })
+    }
+
+    /// The weights of the shown head, `[rows, S]`.
+    fn weights(&self, rows: &Range<usize>) -> Result<Vec<f32>> {
+        let all: Vec<usize> = rows.clone().collect();
+        let weights = self.problem.weights(&self.attention, &self.saved, &[self.head], &all)?;
+        let size = rows.len() * self.problem.dims.s;
+        Ok(weights[self.batch * size..][..size].to_vec())
+    }
+
+    fn draw(&self, flags: &Flags, path: &Path, out: &mut dyn Write) -> Result<()> {
+        let Dims { b, h, t, s, .. } = self.problem.dims;
+        let rows = match flags.rows {
+            Some(span) => span.of(t, "rows")?,
+            None => 0..t.min(MOST_ROWS),
+        };
+        let names: Vec<String> = rows.clone().map(|i| i.to_string()).collect();
+        let most = terminal::width();
+        let fit = columns_that_fit(&names, most);
+        let asked = flags.keys.map_or(Ok(0..s), |span| span.of(s, "keys"))?;
+        let keys = asked.start..asked.end.min(asked.start + fit);
+        let weights = self.weights(&rows)?;
+        let cells: Vec<f32> =
+            weights.chunks_exact(s).flat_map(|row| &row[keys.clone()]).copied().collect();
+        let columns: Vec<String> = keys.clone().map(|j| j.to_string()).collect();
+        let title = vec![
+            format!(
+                "{} · batch {} of {b} · head {} of {h}",
+                label(&path.display().to_string(), 60),
+                self.batch,
+                self.head
+            ),
+            flags.choice.words(),
+            "rows: queries · columns: keys".into(),
+        ];
+        let map = Map { title, rows: &names, columns: &columns, cells: &cells };
+        write!(out, "{}", gallery(vec![map.draw(terminal::paint(flags.color))], most))?;
+        if rows.len() < t && flags.rows.is_none() {
+            writeln!(out, "queries {}:{} of {t}; --rows A:B shows others", rows.start, rows.end)?;
+        }
+        if keys.len() < asked.len() {
+            let Range { start, end } = keys;
+            writeln!(out, "keys {start}:{end} of {s}, cut to the width; --keys A:B shows others")?;
+        }
+        Ok(())
+    }
+
+    fn json(&self, flags: &Flags, path: &Path, out: &mut dyn Write) -> Result<()> {
+        let Dims { b, h, hk, t, s, d, e, .. } = self.problem.dims;
+        let rows = flags.rows.map_or(Ok(0..t), |span| span.of(t, "rows"))?;
+        let weights = self.weights(&rows)?;
+        let most = s.min(5);
+        let inputs = self.problem.inputs()?;
+        let summary = self.attention.summarize(&inputs, &self.saved, most)?;
+        let first = (self.batch * h + self.head) * t;
+        let top: Vec<Vec<Value>> = rows
+            .clone()
+            .map(|i| {
+                let from = (first + i) * most;
+                let pairs =
+                    summary.top_keys[from..][..most].iter().zip(&summary.top_weights[from..]);
+                let found = pairs.filter(|(key, _)| **key >= 0);
+                found.map(|(key, weight)| json!({ "key": key, "weight": weight })).collect()
+            })
+            .collect();
+        let values = &self.out[(first + rows.start) * e..(first + rows.end) * e];
+        let scale = self.attention.scale;
+        let document = json!({
+            "file": path.display().to_string(),
+            "shape": { "B": b, "H": h, "Hk": hk, "T": t, "S": s, "D": d, "E": e },
+            "score": flags.choice.score,
+            "bias": flags.choice.bias,
+            "mask": flags.choice.mask,
+            "normalize": flags.choice.normalize,
+            "scale": scale.unwrap_or_else(|| self.attention.score.default_scale(&self.problem.dims)),
+            "batch": self.batch,
+            "head": self.head,
+            "rows": [rows.start, rows.end],
+            "weights": weights.chunks_exact(s).collect::<Vec<_>>(),
+            "out": values.chunks_exact(e).collect::<Vec<_>>(),
+            "entropy": summary.entropy[first + rows.start..first + rows.end],
+            "top_keys": top,
+        });
+        write_json(out, &document)
+    }
+
+    fn save(&self, flags: &Flags, to: &Path) -> Result<()> {
+        let Dims { b, h, t, s, .. } = self.problem.dims;
+        let heads: Vec<usize> = flags.head.map_or_else(|| (0..h).collect(), |head| vec![head]);
+        let rows = flags.rows.map_or(Ok(0..t), |span| span.of(t, "rows"))?;
+        let rows: Vec<usize> = rows.collect();
+        let weights = self.problem.weights(&self.attention, &self.saved, &heads, &rows)?;
+        let shape = [b, heads.len(), rows.len(), s];
+        let out = self.problem.shapes()[3];
+        save_npz(to, &[("out", &self.out, &out), ("weights", &weights, &shape)])
+    }
+}

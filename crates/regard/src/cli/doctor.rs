@@ -1,0 +1,172 @@
+//! `regard doctor`: what this machine can run, and whether it runs right.
+
+use super::{Global, Outcome, write_json};
+use crate::self_test::{self, Report};
+use crate::show::table::Table;
+use crate::{machine, show::terminal};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use regard_kernels::pool;
+use regard_kernels::simd::{self, Isa};
+use serde::Serialize;
+use std::io::Write;
+use std::process::Command;
+
+/// Say what this machine can run, and test it
+///
+/// Lists the CPU and its features, the instruction set that kernels use, and the threads. Every
+/// path that this CPU has computes some of every kind of attention, forward and backward, and is
+/// compared with a slow reference in double precision. Exit code 1 if one of them is wrong.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  regard doctor
+  REGARD_ISA=portable regard doctor
+  regard doctor --json | jq '.paths[] | select(.available)'")]
+pub struct Flags {
+    /// Test the chosen instruction set in this process, and nothing else
+    #[arg(long, hide = true)]
+    self_test: bool,
+}
+
+#[derive(Serialize)]
+struct Findings {
+    version: &'static str,
+    cpu: String,
+    arch: &'static str,
+    os: &'static str,
+    features: Vec<&'static str>,
+    missing_features: Vec<&'static str>,
+    cores: usize,
+    threads: usize,
+    #[serde(rename = "REGARD_NUM_THREADS")]
+    env_threads: Option<String>,
+    isa: &'static str,
+    #[serde(rename = "REGARD_ISA")]
+    env_isa: Option<String>,
+    paths: Vec<Path>,
+    ok: bool,
+}
+
+#[derive(Serialize)]
+struct Path {
+    isa: &'static str,
+    lanes: usize,
+    available: bool,
+    chosen: bool,
+    test: Option<Report>,
+    /// Why there is no report, if it should have been there.
+    failure: Option<String>,
+}
+
+pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    if flags.self_test {
+        let report = self_test::run()?;
+        write_json(out, &report)?;
+        return Ok(if report.ok { Outcome::Positive } else { Outcome::Negative });
+    }
+    let findings = look();
+    if global.json {
+        write_json(out, &findings)?;
+    } else {
+        tell(&findings, out)?;
+    }
+    Ok(if findings.ok { Outcome::Positive } else { Outcome::Negative })
+}
+
+fn look() -> Findings {
+    let (have, lack): (Vec<_>, Vec<_>) = machine::features().into_iter().partition(|(_, has)| *has);
+    let names = |rows: Vec<(&'static str, bool)>| rows.into_iter().map(|row| row.0).collect();
+    let paths: Vec<Path> = Isa::ALL.iter().map(|isa| path(*isa)).collect();
+    Findings {
+        version: env!("CARGO_PKG_VERSION"),
+        cpu: machine::cpu(),
+        arch: std::env::consts::ARCH,
+        os: std::env::consts::OS,
+        features: names(have),
+        missing_features: names(lack),
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        threads: pool::threads(),
+        env_threads: std::env::var("REGARD_NUM_THREADS").ok(),
+        isa: simd::isa().name(),
+        env_isa: std::env::var("REGARD_ISA").ok(),
+        ok: paths.iter().all(|p| !p.available || p.test.as_ref().is_some_and(|t| t.ok)),
+        paths,
+    }
+}
+
+fn path(isa: Isa) -> Path {
+    let available = isa.available();
+    let tested = available.then(|| test(isa));
+    let (test, failure) = match tested {
+        Some(Ok(report)) => (Some(report), None),
+        Some(Err(error)) => (None, Some(format!("{error:#}"))),
+        None => (None, None),
+    };
+    let (name, lanes) = (isa.name(), isa.lanes());
+    Path { isa: name, lanes, available, chosen: isa == simd::isa(), test, failure }
+}
+
+/// Tests an instruction set in a process of its own: it is chosen once for a whole process, and
+/// one that the CPU only claims to have ends the process that tries it.
+fn test(isa: Isa) -> Result<Report> {
+    let program = std::env::current_exe().context("where this program is")?;
+    let child = Command::new(program)
+        .args(["doctor", "--self-test", "--json"])
+        .env("REGARD_ISA", isa.name())
+        .env("REGARD_NUM_THREADS", pool::threads().to_string())
+        .output()
+        .context("start the self-test")?;
+    // Exit code 1 says that the numbers are wrong; the report says how wrong.
+    match serde_json::from_slice::<Report>(&child.stdout) {
+        Ok(report) if report.isa == isa.name() => Ok(report),
+        Ok(report) => bail!("asked for {}, ran {}", isa.name(), report.isa),
+        Err(_) => {
+            let said = String::from_utf8_lossy(&child.stderr);
+            bail!("{}: {}", child.status, said.lines().next().unwrap_or("no report"))
+        }
+    }
+}
+
+fn tell(findings: &Findings, out: &mut dyn Write) -> Result<()> {
+    let Findings { cpu, arch, os, version, cores, threads, isa, .. } = findings;
+    let set = |name: &str, value: &Option<String>| match value {
+        Some(value) => format!("{name}={value}"),
+        None => format!("{name} is not set"),
+    };
+    let lanes = simd::isa().lanes();
+    writeln!(out, "regard    {version} on {os}, {arch}")?;
+    writeln!(out, "cpu       {cpu}, {cores} cores")?;
+    writeln!(out, "features  {}", findings.features.join(" "))?;
+    if !findings.missing_features.is_empty() {
+        writeln!(out, "missing   {}", findings.missing_features.join(" "))?;
+    }
+    let env = set("REGARD_NUM_THREADS", &findings.env_threads);
+    writeln!(out, "threads   {threads} ({env})")?;
+    let env = set("REGARD_ISA", &findings.env_isa);
+    writeln!(out, "kernels   {isa}, {lanes} floats at a time ({env})\n")?;
+    let mut table = Table::new(["path", "lanes", "self-test against the reference in f64"]);
+    for path in &findings.paths {
+        let verdict = match (&path.test, &path.failure) {
+            (Some(test), _) => format!(
+                "{}: {} problems, largest error {:.1e} forward, {:.1e} backward",
+                if test.ok { "ok" } else { "WRONG" },
+                test.problems,
+                test.forward,
+                test.backward
+            ),
+            (None, Some(failure)) => format!("FAILED: {failure}"),
+            (None, None) => "not run: this CPU does not have it".into(),
+        };
+        let mark = if path.chosen { " (chosen)" } else { "" };
+        table.row([format!("{}{mark}", path.isa), path.lanes.to_string(), verdict]);
+    }
+    write!(out, "{}", table.render("", terminal::width_of_terminal()))?;
+    if !findings.ok {
+        writeln!(
+            out,
+            "\nA path is wrong here. REGARD_ISA names one that is right, until it is mended."
+        )?;
+    }
+    Ok(())
+}

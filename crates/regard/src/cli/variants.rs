@@ -1,0 +1,91 @@
+//! `regard variants`: the catalogue of the engine.
+
+use super::{Global, Outcome, write_json};
+use crate::show::{table::Table, terminal};
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use regard_kernels::attention::VARIANTS;
+use serde_json::json;
+use std::io::Write;
+
+/// List every score, mask, bias and normaliser
+///
+/// With its parameters and their shapes, its formula and its paper. The letters are those of all
+/// documentation: B batch, H heads, T queries, S keys, D key width, E value width; query i stands
+/// at position p = i + S − T.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  regard variants
+  regard variants mask
+  regard variants --json | jq -r '.[] | select(.kind == \"score\") | .name'")]
+pub struct Flags {
+    /// Only this kind
+    kind: Option<Kind>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Kind {
+    Score,
+    Mask,
+    Bias,
+    Normalize,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Score => "score",
+            Kind::Mask => "mask",
+            Kind::Bias => "bias",
+            Kind::Normalize => "normalize",
+        }
+    }
+}
+
+/// What a kind is for, in a line.
+fn purpose(kind: &str) -> &'static str {
+    match kind {
+        "score" => "how well a query and a key fit",
+        "mask" => "which keys a query may see; combine with & | !",
+        "bias" => "what is added to a score for the place of query and key; biases add up",
+        "normalize" => "what turns the scores of a query into weights",
+        _ => "",
+    }
+}
+
+pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let asked = |kind: &str| flags.kind.is_none_or(|only| only.name() == kind);
+    let kinds: Vec<_> = VARIANTS.iter().filter(|(kind, _)| asked(kind)).collect();
+    if global.json {
+        let rows: Vec<_> = kinds
+            .iter()
+            .flat_map(|(kind, rows)| rows.iter().map(move |row| (kind, row)))
+            .map(|(kind, row)| {
+                let params: Vec<_> = (row.params.iter())
+                    .map(|(name, shape)| json!({ "name": name, "shape": shape }))
+                    .collect();
+                json!({
+                    "kind": kind, "name": row.name, "params": params,
+                    "formula": row.formula, "paper": row.paper,
+                })
+            })
+            .collect();
+        write_json(out, &rows)?;
+        return Ok(Outcome::Positive);
+    }
+    writeln!(out, "out_i = Σ_j normalize_j( score(q_i, k_j) + bias(i, j) | mask(i, j) ) · v_j")?;
+    for (kind, rows) in kinds {
+        writeln!(out, "\n{kind}: {}", purpose(kind))?;
+        let mut table = Table::new(["name", "parameters", "formula", "paper"]);
+        for row in *rows {
+            let params: Vec<_> =
+                row.params.iter().map(|(n, shape)| format!("{n} {shape}")).collect();
+            let params = if params.is_empty() { "–".to_string() } else { params.join(", ") };
+            table.row([row.name.into(), params, row.formula.into(), row.paper.into()]);
+        }
+        // A pipe gets one line a row, whatever its length: lines are what grep reads.
+        write!(out, "{}", table.render("  ", terminal::width_of_terminal()))?;
+    }
+    Ok(Outcome::Positive)
+}

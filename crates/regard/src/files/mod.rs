@@ -1,0 +1,168 @@
+//! Arrays by their names, from `.npz` and `.safetensors` files, and back to `.npz`.
+//!
+//! Files come from anywhere: whatever is wrong with one is an error that names the file and the
+//! array, and no number in a file is trusted before it has been compared with what is there.
+
+mod npy;
+mod npz;
+mod raw;
+mod save;
+mod tensors;
+
+pub use raw::Raw;
+pub use save::save_npz;
+
+use anyhow::{Context, Result, anyhow, bail};
+use std::path::{Path, PathBuf};
+
+/// An open file of named arrays.
+pub struct Archive {
+    path: PathBuf,
+    content: Content,
+}
+
+enum Content {
+    Npz(npz::Npz),
+    Tensors(tensors::Tensors),
+}
+
+impl Archive {
+    /// Opens a file and reads the list of its arrays.
+    pub fn open(path: &Path) -> Result<Archive> {
+        let open = || -> Result<Content> {
+            if !std::fs::metadata(path)?.is_file() {
+                bail!("not a regular file");
+            }
+            match path.extension().and_then(|end| end.to_str()) {
+                Some("npz") => Ok(Content::Npz(npz::Npz::open(path)?)),
+                Some("safetensors") => Ok(Content::Tensors(tensors::Tensors::open(path)?)),
+                _ => bail!("need a file that ends in .npz or .safetensors"),
+            }
+        };
+        let content = open().with_context(|| path.display().to_string())?;
+        Ok(Archive { path: path.into(), content })
+    }
+
+    /// The names of its arrays, sorted.
+    pub fn names(&self) -> Vec<String> {
+        let mut names = match &self.content {
+            Content::Npz(npz) => npz.names(),
+            Content::Tensors(tensors) => tensors.names(),
+        };
+        names.sort();
+        names
+    }
+
+    /// Whether there is an array of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.names().iter().any(|other| other == name)
+    }
+
+    /// An array as it is stored.
+    pub fn get(&self, name: &str) -> Result<Raw> {
+        let read = || match &self.content {
+            _ if !self.has(name) => Err(anyhow!("no such array; there are: {}", self.listed())),
+            Content::Npz(npz) => npz.get(name),
+            Content::Tensors(tensors) => tensors.get(name),
+        };
+        read().with_context(|| self.place(name))
+    }
+
+    /// An array as float32, and what it was if it was something else.
+    pub fn floats(&self, name: &str) -> Result<Floats> {
+        let raw = self.get(name)?;
+        let data = raw.to_f32().with_context(|| self.place(name))?;
+        let converted = (raw.kind.name() != "float32").then(|| raw.kind.name());
+        Ok(Floats { data, shape: raw.shape, converted })
+    }
+
+    /// An array of integers or truth values.
+    pub fn integers(&self, name: &str) -> Result<Integers> {
+        let raw = self.get(name)?;
+        let data = raw.to_i64().with_context(|| self.place(name))?;
+        Ok(Integers { data, shape: raw.shape })
+    }
+
+    /// Where it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How errors call an array.
+    pub fn place(&self, name: &str) -> String {
+        format!("{}: array `{name}`", self.path.display())
+    }
+
+    fn listed(&self) -> String {
+        let names = self.names();
+        let shown: Vec<_> =
+            names.iter().take(12).map(|name| crate::show::label(name, 40)).collect();
+        match names.len() {
+            0 => "none".into(),
+            n if n > shown.len() => format!("{}, … ({n} in all)", shown.join(", ")),
+            _ => shown.join(", "),
+        }
+    }
+}
+
+/// An array of floats, row after row.
+pub struct Floats {
+    /// Row-major.
+    pub data: Vec<f32>,
+    /// Any number of axes.
+    pub shape: Vec<usize>,
+    /// The stored type, if it was not float32.
+    pub converted: Option<String>,
+}
+
+/// An array of integers, row after row.
+pub struct Integers {
+    /// Row-major.
+    pub data: Vec<i64>,
+    /// Any number of axes.
+    pub shape: Vec<usize>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regard_kernels::rng::Stream;
+
+    /// Reads everything that a file may hold; errors are fine, panics are not.
+    fn read(path: &Path) -> usize {
+        let Ok(archive) = Archive::open(path) else { return 0 };
+        let arrays = archive.names().into_iter().map(|name| {
+            let (floats, integers) = (archive.floats(&name), archive.integers(&name));
+            usize::from(floats.is_ok() || integers.is_ok())
+        });
+        arrays.sum()
+    }
+
+    #[test]
+    fn no_byte_of_a_file_is_trusted() {
+        let folder = std::env::temp_dir().join(format!("regard-files-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let npz = folder.join("x.npz");
+        save_npz(&npz, &[("q", &[0.5; 6], &[2, 3]), ("k", &[1.0], &[1, 1])]).unwrap();
+        let tensors = folder.join("x.safetensors");
+        let header = r#"{"q":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}}"#;
+        let size = (header.len() as u64).to_le_bytes();
+        std::fs::write(&tensors, [&size[..], header.as_bytes(), &[0; 8]].concat()).unwrap();
+        for (path, arrays) in [(npz, 2), (tensors, 1)] {
+            assert_eq!(read(&path), arrays);
+            let whole = std::fs::read(&path).unwrap();
+            let stream = Stream::new(1, 2, 3);
+            for round in 0..2 * whole.len() {
+                let mut changed = whole.clone();
+                changed[round / 2] = stream.bits(round as u64) as u8;
+                std::fs::write(&path, &changed).unwrap();
+                read(&path);
+            }
+            for length in 0..whole.len() {
+                std::fs::write(&path, &whole[..length]).unwrap();
+                read(&path);
+            }
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,183 @@
+//! The `.npy` format, of which an `.npz` is a zip (numpy's NEP 1).
+//!
+//! Read here rather than by a general parser of Python literals: a header is one dictionary of
+//! three known keys, and a hostile one must not nest its way through the stack.
+
+use super::raw::{Kind, Raw};
+use anyhow::{Context, Result, bail};
+
+const MAGIC: &[u8] = b"\x93NUMPY";
+
+/// The longest header, which is also numpy's own limit.
+const LONGEST: usize = 10_000;
+
+/// Reads a whole `.npy` file.
+pub fn parse(mut bytes: Vec<u8>) -> Result<Raw> {
+    let cut_off = || format!("{} bytes are no whole npy file: cut off?", bytes.len());
+    let start = bytes.get(..10).with_context(cut_off)?;
+    if &start[..6] != MAGIC {
+        bail!("not an npy file: it does not begin with \\x93NUMPY");
+    }
+    let (from, length) = match start[6] {
+        1 => (10, usize::from(u16::from_le_bytes([start[8], start[9]]))),
+        2 | 3 => {
+            let size = bytes.get(8..12).with_context(cut_off)?;
+            (12, u32::from_le_bytes([size[0], size[1], size[2], size[3]]) as usize)
+        }
+        version => bail!("npy format version {version}, need 1 to 3"),
+    };
+    if length > LONGEST {
+        bail!("an npy header of {length} bytes, need at most {LONGEST}");
+    }
+    let text = bytes.get(from..from + length).with_context(cut_off)?;
+    let text = std::str::from_utf8(text).context("the npy header is not text")?;
+    let header = header(text).context("the npy header")?;
+    bytes.drain(..from + length);
+    let (big_endian, kind) = kind(&header.descr);
+    Ok(Raw { kind, big_endian, fortran: header.fortran, shape: header.shape, bytes })
+}
+
+/// The start of a `.npy` file of float32.
+pub fn header_of_f32(shape: &[usize]) -> Vec<u8> {
+    let axes: String = shape.iter().map(|axis| format!("{axis}, ")).collect();
+    let mut text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({axes}), }}");
+    // Data begin at a multiple of 64 bytes, so that they can be mapped.
+    let padding = (64 - (10 + text.len() + 1) % 64) % 64;
+    text += &" ".repeat(padding);
+    text.push('\n');
+    let length = u16::try_from(text.len()).expect("a few axes").to_le_bytes();
+    [MAGIC, &[1, 0], &length, text.as_bytes()].concat()
+}
+
+/// `'<f4'` and the like.
+fn kind(descr: &str) -> (bool, Kind) {
+    let big_endian = descr.starts_with('>');
+    let plain = descr.trim_start_matches(['<', '>', '|', '=']);
+    let kind = match plain {
+        "f2" => Kind::Float(16),
+        "f4" => Kind::Float(32),
+        "f8" => Kind::Float(64),
+        "i1" | "i2" | "i4" | "i8" => Kind::Int(bits(plain)),
+        "u1" | "u2" | "u4" | "u8" => Kind::Uint(bits(plain)),
+        "b1" => Kind::Bool,
+        _ => Kind::Other(format!("dtype {}", crate::show::label(descr, 40))),
+    };
+    (big_endian, kind)
+}
+
+fn bits(plain: &str) -> u32 {
+    8 * u32::from(plain.as_bytes()[1] - b'0')
+}
+
+struct Header {
+    descr: String,
+    fortran: bool,
+    shape: Vec<usize>,
+}
+
+/// `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`
+fn header(text: &str) -> Result<Header> {
+    let (mut descr, mut fortran, mut shape) = (None, None, None);
+    let mut rest = expect(text, "{")?;
+    while !rest.starts_with('}') {
+        let (key, after) = quoted(rest)?;
+        let value = expect(after, ":")?;
+        rest = match key {
+            "descr" => {
+                if value.starts_with('[') {
+                    bail!("a structured type, need plain numbers");
+                }
+                let (name, after) = quoted(value)?;
+                descr = Some(name.to_string());
+                after
+            }
+            "fortran_order" => {
+                fortran = Some(value.starts_with("True"));
+                expect(value, "True").or_else(|_| expect(value, "False"))?
+            }
+            "shape" => {
+                let (axes, after) = tuple(value)?;
+                shape = Some(axes);
+                after
+            }
+            _ => bail!("an unknown key {:?}", crate::show::label(key, 40)),
+        };
+        rest = expect(rest, ",").unwrap_or(rest);
+    }
+    match (descr, fortran, shape) {
+        (Some(descr), Some(fortran), Some(shape)) => Ok(Header { descr, fortran, shape }),
+        _ => bail!("one of descr, fortran_order and shape is missing"),
+    }
+}
+
+/// What follows `token`, without the space in front of it.
+fn expect<'a>(text: &'a str, token: &str) -> Result<&'a str> {
+    match text.trim_start().strip_prefix(token) {
+        Some(rest) => Ok(rest.trim_start()),
+        None => bail!("need {token:?} before {:?}", crate::show::label(text.trim_start(), 20)),
+    }
+}
+
+fn quoted(text: &str) -> Result<(&str, &str)> {
+    let quote = if text.starts_with('"') { "\"" } else { "'" };
+    let rest = expect(text, quote)?;
+    rest.split_once(quote).map(|(name, rest)| (name, rest.trim_start())).context("an open string")
+}
+
+fn tuple(text: &str) -> Result<(Vec<usize>, &str)> {
+    let inside = expect(text, "(")?;
+    let (inside, rest) = inside.split_once(')').context("an open shape")?;
+    let axes = inside.split(',').map(str::trim).filter(|axis| !axis.is_empty());
+    // Python 2 wrote long integers as 3L.
+    let axes = axes.map(|axis| axis.trim_end_matches('L').parse().context("the shape"));
+    Ok((axes.collect::<Result<_>>()?, rest.trim_start()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_read() {
+        for shape in [vec![], vec![3], vec![2, 3], vec![1, 2, 3, 4]] {
+            let mut bytes = header_of_f32(&shape);
+            assert_eq!(bytes.len() % 64, 0);
+            bytes.extend([0; 4]);
+            let raw = parse(bytes).unwrap();
+            assert_eq!((raw.kind, raw.shape, raw.bytes), (Kind::Float(32), shape, vec![0; 4]));
+        }
+        let odd = header("{\"shape\":(3L,), 'fortran_order':True,'descr':'>f8'}  \n").unwrap();
+        assert_eq!(
+            (odd.shape, odd.fortran, kind(&odd.descr)),
+            (vec![3], true, (true, Kind::Float(64)))
+        );
+    }
+
+    #[test]
+    fn what_is_no_header_is_an_error() {
+        let whole = header_of_f32(&[2, 3]);
+        for length in 0..whole.len() {
+            assert!(parse(whole[..length].to_vec()).is_err(), "{length}");
+        }
+        let rows = [
+            "",
+            "{",
+            "{}",
+            "{'descr'}",
+            "{'descr': [('a', '<f4')], }",
+            "{'shape': (1, -2)}",
+            "{'shape': (99999999999999999999999,)}",
+            "{'shape': (((((((",
+            "{'shape': (1, 2}",
+            "{'fortran_order': Maybe}",
+            "{'descr': '<f4', 'fortran_order': False}",
+            "{'x': 1}",
+        ];
+        for text in rows {
+            assert!(header(text).is_err(), "{text}");
+        }
+        // A header of 4 GB in a file of 12 bytes.
+        let huge = [MAGIC, &[2, 0], &u32::MAX.to_le_bytes()].concat();
+        assert!(parse(huge).err().unwrap().to_string().contains("4294967295"));
+    }
+}

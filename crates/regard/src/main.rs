@@ -1,0 +1,41 @@
+//! The program `regard`: attention models in a terminal.
+//!
+//! This crate alone knows flags, files, terminals and exit codes; what it computes with is
+//! `regard-kernels`. A verb is a file under `cli/` and a row in its list.
+#![forbid(unsafe_code)]
+
+mod choice;
+mod cli;
+mod files;
+mod machine;
+mod problem;
+mod self_test;
+mod show;
+mod yardstick;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match cli::run() {
+        Ok(cli::Outcome::Positive) => ExitCode::SUCCESS,
+        Ok(cli::Outcome::Negative) => ExitCode::from(1),
+        // Whoever read the output has seen enough: `regard variants | head -3`.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            // A closed standard error is no reason to panic.
+            let _ = writeln!(io::stderr(), "regard: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let kind = match cause.downcast_ref::<serde_json::Error>() {
+            Some(json) => json.io_error_kind(),
+            None => cause.downcast_ref::<io::Error>().map(io::Error::kind),
+        };
+        kind == Some(io::ErrorKind::BrokenPipe)
+    })
+}

@@ -1,0 +1,156 @@
+//! Whether the kernels of the chosen instruction set are right on this machine: forward and
+//! backward of some of every kind of attention, against the slow reference in f64.
+
+use crate::choice::parse_mask;
+use crate::problem::Problem;
+use anyhow::Result;
+use regard_kernels::attention::normalize::{Entmax15, Normalizer, Sigmoid, Softmax};
+use regard_kernels::attention::reference::tape::{Number, Var};
+use regard_kernels::attention::reference::{self, Normalizer as Slow, Score as SlowScore};
+use regard_kernels::attention::score::{Additive, Dot, Kernel, Score, Shape};
+use regard_kernels::attention::{Attention, Dims, Grid, Positions};
+use regard_kernels::simd;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// The largest error that is still rounding, relative to the largest number around. The
+/// contract of the kernels asks for the same.
+const TOLERANCE: f64 = 2e-5;
+
+/// What came out.
+#[derive(Serialize, Deserialize)]
+pub struct Report {
+    /// The instruction set that ran.
+    pub isa: String,
+    /// Attentions that were computed.
+    pub problems: usize,
+    /// The largest error of an output.
+    pub forward: f64,
+    /// The largest error of a gradient.
+    pub backward: f64,
+    /// Whether both are rounding.
+    pub ok: bool,
+}
+
+type ScoreRow = (Arc<dyn Score>, SlowScore);
+type NormalizerRow = (Arc<dyn Normalizer>, Slow);
+
+/// Runs it.
+pub fn run() -> Result<Report> {
+    let scores: [ScoreRow; 3] = [
+        (Arc::new(Dot), SlowScore::Dot),
+        (Arc::new(Additive), SlowScore::Additive),
+        (Arc::new(Kernel(Shape::Gaussian)), SlowScore::Gaussian),
+    ];
+    let normalizers: [NormalizerRow; 3] = [
+        (Arc::new(Softmax), Slow::Softmax),
+        (Arc::new(Entmax15), Slow::Entmax15),
+        (Arc::new(Sigmoid), Slow::Sigmoid),
+    ];
+    // Odd sizes: more than one block of queries and of keys, and none a multiple of the lanes.
+    let shapes = [[1, 2, 1, 67, 131, 17, 9], [2, 1, 1, 1, 5, 64, 64], [1, 1, 1, 9, 3, 1, 3]];
+    let mut report = Report {
+        isa: simd::isa().name().into(),
+        problems: 0,
+        forward: 0.0,
+        backward: 0.0,
+        ok: false,
+    };
+    for [b, h, hk, t, s, d, e] in shapes {
+        for (score, slow_score) in &scores {
+            for (normalizer, slow) in &normalizers {
+                for mask in ["full", "causal & window(5, 0)", "expanded(2, 1, 3)"] {
+                    let mut attention = Attention::dot().mask(parse_mask(mask, None)?);
+                    attention.score = score.clone();
+                    attention.normalizer = normalizer.clone();
+                    let dims = Dims { b, h, hk, t, s, d, dk: d, e };
+                    let (forward, backward) = errors(&attention, dims, slow_score, *slow)?;
+                    report.problems += 1;
+                    report.forward = worse(report.forward, forward);
+                    report.backward = worse(report.backward, backward);
+                }
+            }
+        }
+    }
+    report.ok = report.forward <= TOLERANCE && report.backward <= TOLERANCE;
+    Ok(report)
+}
+
+/// The larger error; a NaN is the largest of all.
+fn worse(x: f64, y: f64) -> f64 {
+    if y.is_nan() { f64::INFINITY } else { x.max(y) }
+}
+
+/// The largest errors of the output and of the gradients.
+fn errors(
+    attention: &Attention,
+    dims: Dims,
+    score: &SlowScore,
+    normalizer: Slow,
+) -> Result<(f64, f64)> {
+    let problem = Problem::random(attention, dims, 1)?;
+    let mut out = problem.room()?;
+    let saved = problem.forward(attention, &mut out)?;
+    // Any gradient does; this one is there already and has the right size for every shape.
+    let dout: Vec<f32> = problem.v.iter().cycle().take(out.len()).copied().collect();
+    let mut grads = problem.gradient_room()?;
+    let params = problem.backward(attention, (&out, &saved, &dout), &mut grads)?.params;
+
+    let grid = Grid::new(dims, Positions::End)?;
+    let slow = reference::Problem {
+        score: score.clone(),
+        biases: vec![],
+        normalizer,
+        mask: &attention.mask,
+        grid: &grid,
+        scale: f64::from(attention.score.default_scale(&dims)),
+        dropout: None,
+    };
+    Var::start();
+    let leaves = |x: &[f32]| -> Vec<Var> { x.iter().map(|x| Var::leaf(f64::from(*x))).collect() };
+    let (q, k, v) = (leaves(&problem.q), leaves(&problem.k), leaves(&problem.v));
+    let slow_params: Vec<Vec<Var>> = problem.params.iter().map(|(p, _)| leaves(p)).collect();
+    let want = slow.run(&q, &k, &v, &slow_params).out;
+    let terms = want.iter().zip(&dout).map(|(x, by)| *x * Var::of(f64::from(*by)));
+    let slopes = terms.fold(Var::of(0.0), |x, y| x + y).gradients();
+
+    let values: Vec<f64> = want.iter().map(|x| x.value()).collect();
+    let forward = off(&out, &values);
+    let mut backward = 0.0;
+    let fast = grads.iter().chain(&params);
+    for (got, leaves) in fast.zip([&q, &k, &v].into_iter().chain(&slow_params)) {
+        let want: Vec<f64> = leaves.iter().map(|x| slopes.of(*x)).collect();
+        backward = worse(backward, off(got, &want));
+    }
+    Ok((forward, backward))
+}
+
+/// The largest difference, relative to the largest number around and at least to 1.
+fn off(got: &[f32], want: &[f64]) -> f64 {
+    if got.len() != want.len() {
+        return f64::INFINITY;
+    }
+    let scale = want.iter().fold(1.0, |m: f64, x| m.max(x.abs()));
+    got.iter()
+        .zip(want)
+        .fold(0.0, |m, (got, want)| worse(m, (f64::from(*got) - want).abs() / scale))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_right() {
+        let report = run().unwrap();
+        assert!(report.ok, "forward {}, backward {}", report.forward, report.backward);
+        assert!(report.problems >= 80);
+    }
+
+    #[test]
+    fn a_nan_or_a_lost_number_is_an_error() {
+        assert_eq!(off(&[f32::NAN], &[1.0]), f64::INFINITY);
+        assert_eq!(off(&[], &[1.0]), f64::INFINITY);
+        assert_eq!(off(&[1.0, 4.0], &[1.0, 8.0]), 0.5);
+    }
+}

@@ -1,0 +1,58 @@
+//! What a terminal shows.
+
+pub mod heatmap;
+pub mod table;
+pub mod terminal;
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Columns that a text takes.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// A word that a terminal can be given: no control characters, at most `most` columns.
+pub fn label(word: &str, most: usize) -> String {
+    let mut columns = 0;
+    let mut cut = String::new();
+    let visible = |c: char| match c.width() {
+        None => ('\u{fffd}', 1),
+        Some(width) => (c, width),
+    };
+    let total: usize = word.chars().map(|c| visible(c).1).sum();
+    for (c, wide) in word.chars().map(visible) {
+        let room = if total > most { most.saturating_sub(1) } else { most };
+        if columns + wide > room {
+            break;
+        }
+        columns += wide;
+        cut.push(c);
+    }
+    if total > most {
+        cut.push('…');
+    }
+    cut
+}
+
+/// The text, filled up with spaces to so many columns.
+pub fn pad(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_fit_and_hold_no_control_characters() {
+        let rows =
+            [("watch", 5, "watch"), ("watching", 5, "watc…"), ("a\u{1b}[31m", 9, "a\u{fffd}[31m")];
+        for (word, most, want) in rows {
+            assert_eq!(label(word, most), want);
+        }
+        assert_eq!(label("注意力", 6), "注意力");
+        assert_eq!(label("注意力", 5), "注意…");
+        assert!(width(&label("注意力", 4)) <= 4);
+        assert_eq!(pad("注意", 6), "注意  ");
+    }
+}
