@@ -8,6 +8,10 @@ use std::cell::RefCell;
 /// Floats to a cache line.
 const LINE: usize = 16;
 
+/// Pieces that a thread keeps. More than any operation holds at once on one thread; what one
+/// thread takes and another gives back must not pile up there.
+const KEPT: usize = 32;
+
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line([f32; LINE]);
@@ -27,6 +31,9 @@ impl Scratch {
     /// Takes room for `len` floats.
     pub fn new(len: usize) -> Scratch {
         let wanted = len.div_ceil(LINE);
+        if wanted == 0 {
+            return Scratch { lines: vec![], len };
+        }
         let mut lines = FREE.with_borrow_mut(|free| {
             // The smallest that is large enough, else the largest to grow.
             let fits = (0..free.len()).filter(|i| free[*i].len() >= wanted);
@@ -69,7 +76,12 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let lines = std::mem::take(&mut self.lines);
         // The thread may be ending; then the memory goes back to the system after all.
-        let _ = FREE.try_with(|free| free.borrow_mut().push(lines));
+        let _ = FREE.try_with(|free| {
+            let mut free = free.borrow_mut();
+            if !lines.is_empty() && free.len() < KEPT {
+                free.push(lines);
+            }
+        });
     }
 }
 

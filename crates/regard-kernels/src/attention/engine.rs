@@ -1,5 +1,6 @@
 //! What forward and backward share: the lowered problem, and the walk over the score matrix.
 
+use super::forward::Parts;
 use super::grid::{Dims, Grid};
 use super::mask::{Block, Cover, Rule};
 use super::pair::Source;
@@ -8,10 +9,12 @@ use super::score::{Lowered, Operands};
 use super::term::Term;
 use super::tile::{At, Keys, Spans, Tile, mask_by_range};
 use super::{Attention, Inputs};
+use crate::pool::parallel_ranges;
 use crate::scratch::Scratch;
 use crate::simd::isa;
 use crate::view::View;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Queries in a block: four vectors of AVX-512, eight of AVX2.
 pub(crate) const QUERIES: usize = 64;
@@ -43,6 +46,8 @@ pub(crate) struct Engine<'a> {
     pub walk: Walk,
     /// Keys in a block; blocks begin at multiples of it.
     pub block_keys: usize,
+    /// Lists are the same for every head: a plan for each batch row and block of queries.
+    lists: Vec<Arc<Plan>>,
 }
 
 /// The keys of one block of queries.
@@ -126,7 +131,24 @@ impl<'a> Engine<'a> {
         } else {
             Walk::Cells
         };
-        Engine { spec, grid, lowered, terms, v: inputs.v, walk, block_keys }
+        let mut engine =
+            Engine { spec, grid, lowered, terms, v: inputs.v, walk, block_keys, lists: vec![] };
+        if walk == Walk::Lists {
+            let (t, each) = (grid.dims.t, engine.block_queries());
+            let blocks = t.div_ceil(each);
+            let mut plans: Vec<Option<Arc<Plan>>> = vec![None; grid.dims.b * blocks];
+            let parts = Parts::new(&mut plans);
+            parallel_ranges(grid.dims.b * blocks, 16, &|from, to| {
+                for at in from..to {
+                    let (b, i0) = (at / blocks, at % blocks * each);
+                    let plan = engine.make_plan(b, 0, i0..(i0 + each).min(t));
+                    // SAFETY: each task fills its own slots.
+                    unsafe { parts.part(at, 1)[0] = Some(Arc::new(plan)) };
+                }
+            });
+            engine.lists = plans.into_iter().flatten().collect();
+        }
+        engine
     }
 
     /// Queries in a block. With lists, lanes are padded to the longest: one vector of them.
@@ -161,7 +183,16 @@ impl<'a> Engine<'a> {
     }
 
     /// Which keys a block of queries visits.
-    pub fn plan(&self, b: usize, h: usize, queries: Range<usize>) -> Plan {
+    pub fn plan(&self, b: usize, h: usize, queries: Range<usize>) -> Arc<Plan> {
+        if self.walk != Walk::Lists {
+            return Arc::new(self.make_plan(b, h, queries));
+        }
+        let each = self.block_queries();
+        let at = b * self.grid.dims.t.div_ceil(each) + queries.start / each;
+        self.lists[at].clone()
+    }
+
+    fn make_plan(&self, b: usize, h: usize, queries: Range<usize>) -> Plan {
         let lanes = padded(queries.len());
         let Dims { s, .. } = self.grid.dims;
         let mut plan =

@@ -112,7 +112,7 @@ impl<P: Pair> Kernel for FillRun<'_, P> {
 }
 
 /// Fills a tile in which each query has a list of keys: pair by pair along the features, or, when
-/// rows are shorter than a vector, feature by feature across the queries.
+/// there is only one, across the queries.
 struct FillListed<'a, P> {
     pair: P,
     source: &'a Source,
@@ -126,7 +126,7 @@ impl<P: Pair> Kernel for FillListed<'_, P> {
     type Out = ();
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
-        if self.source.keys.width < S::LANES && self.lanes == S::LANES {
+        if self.source.keys.width == 1 && self.lanes == S::LANES {
             return self.across(s);
         }
         for lane in 0..self.lanes {
@@ -159,30 +159,34 @@ impl<P: Pair> FillListed<'_, P> {
         s.sum(acc)
     }
 
+    /// One feature: the queries stand side by side. Float by float first, vectors after, because a
+    /// vector that is loaded right behind the floats it was stored as waits for them.
     #[inline(always)]
     fn across<S: Simd>(&mut self, s: S) {
         let Source { queries, keys, scale, weights, .. } = *self.source;
         let mut line = [0f32; 16];
-        for row in 0..self.keys.len() {
-            let mut acc = s.splat(0.0);
-            for d in 0..keys.width {
-                // SAFETY: listed keys and the block's queries exist, by the caller of `fill`; a
-                // line holds the widest vector.
-                unsafe {
-                    let mut q = [0f32; 16];
-                    for lane in 0..self.queries {
-                        q[lane] = scale * queries.get(lane, d);
-                        line[lane] = self.keys.key(row, lane).map_or(0.0, |key| keys.get(key, d));
-                    }
-                    let w = s.splat(if P::WEIGHTED { *weights.add(d) } else { 0.0 });
-                    acc = self.pair.step(s, acc, s.load(line.as_ptr()), s.load(q.as_ptr()), w);
+        // SAFETY: listed keys and the block's queries exist, by the caller of `fill`; a line holds
+        // the widest vector, and so does a row of the tile.
+        unsafe {
+            for (lane, q) in line.iter_mut().enumerate().take(self.queries) {
+                *q = scale * queries.get(lane, 0);
+            }
+            for (row, cells) in self.tile.chunks_exact_mut(S::LANES).enumerate() {
+                for (lane, cell) in cells.iter_mut().enumerate() {
+                    *cell = self.keys.key(row, lane).map_or(0.0, |key| keys.get(key, 0));
                 }
             }
-            // SAFETY: the row has one vector of lanes.
-            unsafe { s.store(self.tile[row * self.lanes..][..self.lanes].as_mut_ptr(), acc) };
-            for lane in 0..self.lanes {
-                if lane >= self.queries || self.keys.key(row, lane).is_none() {
-                    self.tile[row * self.lanes + lane] = f32::NEG_INFINITY;
+            let q = s.load(line.as_ptr());
+            let w = s.splat(if P::WEIGHTED { *weights } else { 0.0 });
+            for cells in self.tile.chunks_exact_mut(S::LANES) {
+                let k = s.load(cells.as_ptr());
+                s.store(cells.as_mut_ptr(), self.pair.step(s, s.splat(0.0), k, q, w));
+            }
+            for (row, cells) in self.tile.chunks_exact_mut(S::LANES).enumerate() {
+                for (lane, cell) in cells.iter_mut().enumerate() {
+                    if self.keys.key(row, lane).is_none() {
+                        *cell = f32::NEG_INFINITY;
+                    }
                 }
             }
         }

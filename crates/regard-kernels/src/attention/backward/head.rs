@@ -6,12 +6,13 @@ use crate::attention::pair::{Pairwise, Source};
 use crate::attention::rows::{Rows, pack, packed_len};
 use crate::attention::tile::{At, Keys, Tile, each_cell};
 use crate::gemm::micro::Product;
+use std::sync::Arc;
 
 /// What the backward needs of one query head, a block of queries after another.
 pub(super) struct Head {
     pub b: usize,
     pub h: usize,
-    pub plans: Vec<Plan>,
+    pub plans: Vec<Arc<Plan>>,
     packed_q: Scratch,
     packed_dout: Scratch,
     /// Of each block of queries, lane by lane.
@@ -137,7 +138,7 @@ impl Head {
         let (lanes, source) = (padded(n), self.source(engine, qb));
         let at_lane = qb * padded(engine.block_queries());
         let (mut above, mut below) = (vec![0f32; n], vec![0f32; n]);
-        let plan = &self.plans[qb];
+        let plan = &*self.plans[qb];
         for (keys, cover) in &plan.blocks {
             let cells = keys.len() * lanes;
             let (mut g, mut dp) = (Scratch::new(cells), Scratch::new(cells));

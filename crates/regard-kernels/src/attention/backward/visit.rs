@@ -103,7 +103,7 @@ impl Visit<'_> {
         let lanes = padded(n);
         let (keys, cover) = block;
         let cells = keys.len() * lanes;
-        let plan = &head.plans[qb];
+        let plan = &*head.plans[qb];
         let spans = plan.spans(block, n);
         let spans = spans.as_ref();
         let Head { b, h, .. } = *head;
@@ -162,15 +162,16 @@ impl Visit<'_> {
             // SAFETY: this task owns its head's sum.
             map.gradient(&at, &before, &mut ds, unsafe { &mut sums.map.part(row, 1)[0] });
         }
-        let width = source.queries.width;
-        let weights = match engine.lowered.pair.weighted() {
-            // SAFETY: this task owns its head's sums.
-            true => unsafe { sums.weights.part(row * width, width) },
-            false => &mut [],
+        // Summed here and added once: heads' sums share cache lines, and other threads use them.
+        let width = if engine.lowered.pair.weighted() { source.queries.width } else { 0 };
+        let mut weights = Scratch::zeroed(width);
+        let sink = Sink { queries: turn, keys: dk, weights: &mut weights };
+        // SAFETY: the source is of this head, and this task owns its head's sums.
+        let sum = unsafe {
+            engine.lowered.pair.gradient(&source, (at.keys, self.careful), &mut ds, sink);
+            sums.weights.part(row * width, width)
         };
-        let sink = Sink { queries: turn, keys: dk, weights };
-        // SAFETY: as above.
-        unsafe { engine.lowered.pair.gradient(&source, (at.keys, self.careful), &mut ds, sink) };
+        sum.iter_mut().zip(weights.iter()).for_each(|(sum, x)| *sum += x);
     }
 
     fn term_gradients(&self, at: &At, ds: &mut Tile, sums: &Sums, after: bool) {

@@ -73,7 +73,8 @@ impl Term for Bound<'_> {
         let slope = self.slopes[at.h];
         match at.keys {
             Keys::Run { start, .. } => {
-                let position = |lane: usize| self.grid.position(at.b, at.i0 + lane.min(tile.queries - 1));
+                let position =
+                    |lane: usize| self.grid.position(at.b, at.i0 + lane.min(tile.queries - 1));
                 let positions: Vec<f32> = (0..tile.lanes).map(position).collect();
                 dispatch(Apply { slope, start, positions: &positions, tile });
             }
