@@ -1,0 +1,292 @@
+//! Memory of results, and the views that kernels take of tensors.
+//!
+//! A fresh allocation of some megabytes is cleared page by page by the operating system when it
+//! is first touched, and a training step makes hundreds of them: about a sixth of its time. So
+//! results of the kernels live in buffers that are kept: the shelf holds one more handle of each
+//! buffer, and one whose only handle is the shelf's is free.
+
+use burn::backend::TensorMetadata;
+use burn::tensor::{DType, Shape, TensorData};
+use burn_flex::{FlexTensor, Layout};
+use regard_kernels::gemm::Matrix;
+use regard_kernels::view::{Error, View};
+use std::collections::HashMap;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Smaller ones come from the allocator, which keeps them itself.
+const SHELVED: usize = 16 * 1024;
+/// Free bytes that are kept at most; beyond them the buffers that were free longest go.
+const FREE_LIMIT: usize = 1 << 30;
+
+#[derive(Default)]
+struct Shelf {
+    /// By number of floats.
+    buffers: HashMap<usize, Vec<FlexTensor>>,
+    /// Bytes of all buffers, free or in use.
+    bytes: usize,
+}
+
+static SHELF: Mutex<Option<Shelf>> = Mutex::new(None);
+
+fn shelf() -> MutexGuard<'static, Option<Shelf>> {
+    SHELF.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Room for a result: floats left by earlier use, all to be overwritten.
+pub struct Buffer {
+    /// There until it becomes a tensor.
+    room: Option<FlexTensor>,
+    len: usize,
+}
+
+impl Buffer {
+    /// Takes room for `len` floats.
+    pub fn new(len: usize) -> Buffer {
+        let room = if len < SHELVED { None } else { shelf().get_or_insert_default().take(len) };
+        Buffer { room: Some(room.unwrap_or_else(|| fresh(len))), len }
+    }
+
+    /// All zeros.
+    pub fn zeroed(len: usize) -> Buffer {
+        let mut buffer = Buffer::new(len);
+        buffer.fill(0.0);
+        buffer
+    }
+
+    /// The tensor, row after row.
+    pub fn tensor(self, shape: impl Into<Shape>) -> FlexTensor {
+        self.with_layout(Layout::contiguous(shape.into()))
+    }
+
+    /// The tensor `[B, H, N, D]` whose memory is `[B, N, H, D]`: merging the heads copies nothing.
+    pub fn tensor_by_rows(self, [b, h, n, d]: [usize; 4]) -> FlexTensor {
+        let strides = by_rows([b, h, n, d]).to_vec();
+        self.with_layout(Layout::new(Shape::new([b, h, n, d]), strides, 0))
+    }
+
+    fn with_layout(mut self, layout: Layout) -> FlexTensor {
+        assert_eq!(layout.num_elements(), self.len, "a buffer is as long as its tensor");
+        let room = self.room.take().expect("it becomes a tensor once");
+        if self.len >= SHELVED {
+            shelf().get_or_insert_default().put(self.len, room.clone());
+        }
+        room.with_layout(layout)
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // A buffer that never became a tensor is free at once.
+        if let Some(room) = self.room.take().filter(|_| self.len >= SHELVED) {
+            shelf().get_or_insert_default().put(self.len, room);
+        }
+    }
+}
+
+impl Shelf {
+    /// A free buffer of this length, if there is one.
+    fn take(&mut self, len: usize) -> Option<FlexTensor> {
+        let same = self.buffers.entry(len).or_default();
+        if let Some(free) = same.iter().position(FlexTensor::is_unique) {
+            self.bytes -= 4 * len;
+            return Some(same.swap_remove(free));
+        }
+        self.trim(len);
+        None
+    }
+
+    fn put(&mut self, len: usize, room: FlexTensor) {
+        self.bytes += 4 * len;
+        self.buffers.entry(len).or_default().push(room);
+    }
+
+    /// Lets go of free buffers of other lengths while too much memory is free.
+    fn trim(&mut self, keep: usize) {
+        let free = |same: &[FlexTensor]| same.iter().filter(|x| x.is_unique()).count();
+        let of = |(len, same): (&usize, &Vec<FlexTensor>)| 4 * len * free(same);
+        let mut bytes: usize = self.buffers.iter().map(of).sum();
+        if bytes <= FREE_LIMIT {
+            return;
+        }
+        for (len, same) in self.buffers.iter_mut().filter(|(len, _)| **len != keep) {
+            let before = same.len();
+            same.retain(|x| !x.is_unique());
+            let gone = 4 * len * (before - same.len());
+            self.bytes -= gone;
+            bytes -= gone;
+            if bytes <= FREE_LIMIT / 2 {
+                break;
+            }
+        }
+    }
+}
+
+/// `[B, H, N, D]` in the memory of `[B, N, H, D]`.
+pub(crate) fn by_rows([_, h, n, d]: [usize; 4]) -> [isize; 4] {
+    let [h, n, d] = [h, n, d].map(|x| x as isize);
+    [n * h * d, d, h * d, 1]
+}
+
+fn fresh(len: usize) -> FlexTensor {
+    FlexTensor::from_data(TensorData::new(vec![0f32; len], [len]))
+}
+
+/// Bytes of the buffers that are kept, free or in use.
+pub fn recycled() -> usize {
+    shelf().as_ref().map_or(0, |shelf| shelf.bytes)
+}
+
+/// Gives all buffers back: free ones now, others when their last tensor goes.
+pub fn release_memory() {
+    *shelf() = None;
+}
+
+impl Deref for Buffer {
+    type Target = [f32];
+    fn deref(&self) -> &[f32] {
+        self.room.as_ref().expect("not a tensor yet").storage()
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [f32] {
+        let room = self.room.as_mut().expect("not a tensor yet");
+        room.try_storage_mut().expect("a buffer has one owner until it becomes a tensor")
+    }
+}
+
+/// The numbers of a tensor, row after row; copied only if they do not lie so already.
+pub(crate) struct Dense {
+    tensor: FlexTensor,
+    from: usize,
+    to: usize,
+}
+
+impl Dense {
+    pub fn new(tensor: &FlexTensor) -> Dense {
+        let tensor = if tensor.is_contiguous() { tensor.clone() } else { tensor.to_contiguous() };
+        let (from, to) = tensor.layout().contiguous_offsets().expect("made contiguous");
+        Dense { tensor, from, to }
+    }
+}
+
+impl Deref for Dense {
+    type Target = [f32];
+    fn deref(&self) -> &[f32] {
+        &self.tensor.storage()[self.from..self.to]
+    }
+}
+
+/// A tensor `[…, M]` as rows: leading axes count as one where their strides allow it.
+pub(crate) struct Rows {
+    tensor: FlexTensor,
+    shape: [usize; 2],
+    row: isize,
+}
+
+impl Rows {
+    /// Copies only if the rows do not lie at equal distances or are not contiguous themselves.
+    pub fn new(tensor: &FlexTensor) -> Rows {
+        match Rows::at(tensor) {
+            Some(rows) => rows,
+            None => Rows::at(&tensor.to_contiguous()).expect("contiguous rows"),
+        }
+    }
+
+    fn at(tensor: &FlexTensor) -> Option<Rows> {
+        let (shape, strides) = (tensor.shape(), tensor.layout().strides());
+        let last = shape.num_dims() - 1;
+        if shape[last] > 1 && strides[last] != 1 {
+            return None;
+        }
+        // From the innermost leading axis outwards, each must step over all of the one inside.
+        let (mut count, mut row) = (1, shape[last] as isize);
+        for axis in (0..last).rev().filter(|axis| shape[*axis] != 1) {
+            if count == 1 {
+                row = strides[axis];
+            } else if strides[axis] != row * count as isize {
+                return None;
+            }
+            count *= shape[axis];
+        }
+        Some(Rows { tensor: tensor.clone(), shape: [count, shape[last]], row })
+    }
+
+    pub fn matrix(&self) -> Result<Matrix<'_>, Error> {
+        let offset = self.tensor.layout().start_offset();
+        Matrix::strided(self.tensor.storage(), self.shape, [self.row, 1], offset)
+    }
+}
+
+/// A tensor `[R, C]` with any strides.
+pub(crate) fn matrix(tensor: &FlexTensor) -> Result<Matrix<'_>, Error> {
+    let (shape, layout) = (tensor.shape(), tensor.layout());
+    if shape.num_dims() != 2 {
+        return Err(Error(format!("a matrix: got shape {shape:?}, need two axes")));
+    }
+    let strides = [layout.strides()[0], layout.strides()[1]];
+    Matrix::strided(tensor.storage(), [shape[0], shape[1]], strides, layout.start_offset())
+}
+
+/// A tensor `[B, H, N, D]` with any strides.
+pub(crate) fn view4(tensor: &FlexTensor) -> Result<View<'_>, Error> {
+    let (shape, layout) = (tensor.shape(), tensor.layout());
+    let strides = layout.strides();
+    if shape.num_dims() != 4 {
+        return Err(Error(format!("got shape {shape:?}, need four axes")));
+    }
+    let shape = [shape[0], shape[1], shape[2], shape[3]];
+    let strides = [strides[0], strides[1], strides[2], strides[3]];
+    View::strided(tensor.storage(), shape, strides, layout.start_offset())
+}
+
+/// Integers of any width, in order.
+pub(crate) fn integers(tensor: &FlexTensor) -> Vec<i64> {
+    let tensor = tensor.to_contiguous();
+    fn wide<T: Copy + Into<i64>>(all: &[T]) -> Vec<i64> {
+        all.iter().map(|x| (*x).into()).collect()
+    }
+    match tensor.dtype() {
+        DType::I64 => tensor.storage::<i64>().to_vec(),
+        DType::I32 => wide(tensor.storage::<i32>()),
+        DType::I16 => wide(tensor.storage::<i16>()),
+        DType::I8 => wide(tensor.storage::<i8>()),
+        DType::U32 => wide(tensor.storage::<u32>()),
+        DType::U16 => wide(tensor.storage::<u16>()),
+        DType::U8 => wide(tensor.storage::<u8>()),
+        other => panic!("integers: got {other:?}, need at most 64 bits with a sign"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_used_again_once_its_tensors_are_gone() {
+        let len = SHELVED + 7;
+        let tensor = Buffer::zeroed(len).tensor([len]);
+        let first = tensor.storage::<f32>().as_ptr();
+        let other = Buffer::new(len).tensor([len]);
+        assert_ne!(other.storage::<f32>().as_ptr(), first);
+        drop(tensor);
+        assert_eq!(Buffer::new(len).tensor([len]).storage::<f32>().as_ptr(), first);
+        assert!(recycled() >= 8 * len);
+    }
+
+    #[test]
+    fn rows_are_found_in_views_without_copying() {
+        let data = TensorData::new((0..24).map(|x| x as f32).collect(), [2, 3, 4]);
+        let x = FlexTensor::from_data(data);
+        let base = x.storage::<f32>().as_ptr();
+        for layout in [x.layout().clone(), x.layout().narrow(2, 1, 2), x.layout().narrow(0, 1, 1)] {
+            let rows = Rows::new(&x.clone().with_layout(layout.clone()));
+            assert_eq!(rows.tensor.storage::<f32>().as_ptr(), base, "{layout:?}");
+            let got = rows.matrix().unwrap();
+            assert_eq!(got.get(0, 1), (layout.start_offset() + 1) as f32);
+        }
+        let across = Rows::new(&x.clone().with_layout(x.layout().narrow(1, 0, 2)));
+        assert_eq!(across.matrix().unwrap().get(2, 0), 12.0);
+    }
+}

@@ -1,0 +1,28 @@
+//! Layers: one file each, with its configuration, its parameters and its forward.
+//!
+//! A configuration's `init` takes first values from an [`Init`](crate::Init); parameters are
+//! Burn's, so its optimisers and records see them.
+
+mod additive;
+mod cache;
+mod cross_attention;
+mod dropout;
+mod embedding;
+mod feed_forward;
+mod linear;
+mod norm;
+mod positions;
+mod recurrent;
+mod self_attention;
+
+pub use additive::{AdditiveAttention, AdditiveAttentionConfig};
+pub use cache::Cache;
+pub use cross_attention::{CrossAttention, CrossAttentionConfig};
+pub use dropout::Dropout;
+pub use embedding::{Embedding, EmbeddingConfig};
+pub use feed_forward::{FeedForward, FeedForwardConfig};
+pub use linear::{Linear, LinearConfig};
+pub use norm::{Norm, NormConfig};
+pub use positions::{LearnedPositions, RelativeTable, Rotary, alibi_slopes, sinusoidal};
+pub use recurrent::{LayerStates, Recurrent, RecurrentConfig, RecurrentLayer, RecurrentWeights};
+pub use self_attention::{SelfAttention, SelfAttentionConfig};

@@ -1,0 +1,89 @@
+//! Layer norm (Ba et al. 2016) and RMS norm (Zhang and Sennrich 2019).
+
+use crate::init::Init;
+use crate::ops::{self, NormKind};
+use burn::module::{Module, Param};
+use burn::tensor::Tensor;
+
+/// Of a [`Norm`] layer.
+#[derive(Clone, Debug)]
+pub struct NormConfig {
+    /// `M`
+    pub width: usize,
+    /// Which statistics.
+    pub kind: NormKind,
+    /// `ε`
+    pub eps: f32,
+    /// Whether there is a `β`.
+    pub bias: bool,
+}
+
+/// Normalises rows.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use regard_attention::{Init, layers::NormConfig};
+///
+/// let layer = NormConfig::layer(4).init(&mut Init::new(0, &Device::flex()));
+/// let y = layer.forward(Tensor::<2>::from_floats([[1.0, 1.0, 3.0, 3.0]], &Device::flex()));
+/// assert!((y.to_data().try_to_vec::<f32>().unwrap()[3] - 1.0).abs() < 1e-4);
+/// ```
+#[derive(Module, Debug)]
+pub struct Norm {
+    /// `γ`, `[M]`
+    pub gamma: Param<Tensor<1>>,
+    /// `β`, `[M]`
+    pub beta: Option<Param<Tensor<1>>>,
+    /// Which statistics.
+    #[module(skip)]
+    pub kind: NormKind,
+    /// `ε`
+    #[module(skip)]
+    pub eps: f32,
+}
+
+impl NormConfig {
+    /// Layer norm with PyTorch's `ε` of 1e-5.
+    pub fn layer(width: usize) -> NormConfig {
+        NormConfig { width, kind: NormKind::Layer, eps: 1e-5, bias: true }
+    }
+
+    /// RMS norm with the `ε` of 1e-6 that models have which use it.
+    pub fn rms(width: usize) -> NormConfig {
+        NormConfig { width, kind: NormKind::Rms, eps: 1e-6, bias: false }
+    }
+
+    /// The layer with `γ = 1` and `β = 0`.
+    pub fn init(&self, init: &mut Init) -> Norm {
+        let NormConfig { width, kind, eps, bias } = *self;
+        let gamma = init.constant([width], 1.0);
+        let beta = bias.then(|| init.constant([width], 0.0));
+        Norm { gamma, beta, kind, eps }
+    }
+}
+
+impl Norm {
+    fn operation(&self) -> ops::Norm {
+        let Norm { kind, eps, .. } = *self;
+        let beta = self.beta.as_ref().map(Param::val);
+        ops::Norm { kind, eps, gamma: self.gamma.val(), beta }
+    }
+
+    /// # Shapes
+    /// `x: […, M]` → the same
+    pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        ops::norm(x, &self.operation())
+    }
+
+    /// `x + residual`, and its norm.
+    ///
+    /// # Shapes
+    /// `x, residual: […, M]` → both the same
+    pub fn forward_sum<const D: usize>(
+        &self,
+        x: Tensor<D>,
+        residual: Tensor<D>,
+    ) -> (Tensor<D>, Tensor<D>) {
+        ops::add_norm(x, residual, &self.operation())
+    }
+}

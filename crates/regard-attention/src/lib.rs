@@ -1,0 +1,43 @@
+//! Attention and the layers around it as fused, differentiable [Burn](burn) operations.
+//!
+//! ```text
+//! out_i = Σ_j normalize_j( score(q_i, k_j) + bias(i, j) | mask(i, j) ) · v_j
+//! ```
+//!
+//! - [`Attention`]: a choice of score, bias, mask and normaliser, applied to tensors. Nothing that
+//!   is quadratic in the length is stored, and what is masked costs nothing.
+//! - [`ops`]: the other operations of a training step: linear with activation, norms, loss,
+//!   embedding, dropout, rotary positions, recurrences.
+//! - [`layers`]: what models are made of.
+//! - [`AdamW`]: all parameters of a module in one pass.
+//! - [`backend`]: how an operation becomes part of Burn, for operations of one's own.
+//!
+//! On Burn's CPU backend Flex, in single precision, all of it runs on the kernels of
+//! [`regard_kernels`]; everywhere else it is composed of Burn's own operations.
+//!
+//! ```
+//! use burn::tensor::{Device, Tensor};
+//! use regard_attention::layers::SelfAttentionConfig;
+//! use regard_attention::{AdamW, AdamWConfig, Attention, Init, Mode, mask::causal};
+//!
+//! let device = Device::flex().autodiff();
+//! let layer = SelfAttentionConfig::new(32, 4).init(&mut Init::new(7, &device));
+//! let mut adamw = AdamW::new(AdamWConfig::default());
+//! let x = Tensor::<3>::ones([2, 10, 32], &device);
+//! let mode = Mode::Train { seed: 7, step: 1 };
+//! let loss = layer.forward(x, &Attention::dot().mask(causal()), mode).sum();
+//! let layer = adamw.step(1e-3, layer, loss.backward());
+//! # let _ = layer;
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod attention;
+pub mod backend;
+pub mod init;
+pub mod layers;
+pub mod ops;
+pub mod optim;
+
+pub use attention::{Attention, Choice, Heads, Positions, bias, mask, normalize, score};
+pub use init::{Init, Mode, Weights};
+pub use optim::{AdamW, AdamWConfig, AdamWState};

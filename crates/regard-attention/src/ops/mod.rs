@@ -1,0 +1,22 @@
+//! Fused operations on tensors, each with its backward.
+//!
+//! Each function runs on the kernels where [`backend::fused`](crate::backend::fused) says so, and
+//! is composed of Burn's own operations elsewhere.
+
+mod activation;
+mod dropout;
+mod embedding;
+mod linear;
+mod loss;
+mod norm;
+mod recurrent;
+mod rotary;
+
+pub use activation::{Activation, activate};
+pub use dropout::dropout;
+pub use embedding::embedding;
+pub use linear::linear;
+pub use loss::{CrossEntropy, cross_entropy};
+pub use norm::{Norm, NormKind, add_norm, norm};
+pub use recurrent::{Cell, Direction, States, recurrent};
+pub use rotary::{Angles, Pairs, rotate};

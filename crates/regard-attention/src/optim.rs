@@ -1,0 +1,248 @@
+//! AdamW (Loshchilov and Hutter 2019) over all parameters of a module at once, with clipping by
+//! the global norm.
+//!
+//! With `g` the gradient after clipping and `t` the number of the step, from 1:
+//!
+//! ```text
+//! p ← p·(1 − lr·decay)
+//! m ← β₁·m + (1 − β₁)·g
+//! v ← β₂·v + (1 − β₂)·g²
+//! p ← p − lr/(1 − β₁ᵗ) · m / (√v/√(1 − β₂ᵗ) + ε)
+//! ```
+
+use crate::backend::ok;
+use burn::backend::{Flex, TensorMetadata};
+use burn::module::{Module, ModuleMapper, Param};
+use burn::tensor::{DType, Gradients, Tensor, TensorData};
+use burn_flex::FlexTensor;
+use regard_kernels::ops::adamw;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Which parameters decay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Decay {
+    /// Those with two or more axes: not biases, not norms.
+    #[default]
+    Matrices,
+    /// All, as PyTorch does by default.
+    All,
+}
+
+/// Of an [`AdamW`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdamWConfig {
+    /// `β₁`
+    pub beta1: f32,
+    /// `β₂`
+    pub beta2: f32,
+    /// `ε`
+    pub eps: f32,
+    /// `decay`
+    pub weight_decay: f32,
+    /// Which parameters decay.
+    pub decay: Decay,
+    /// Gradients whose norm, all parameters together, is above this are scaled down to it.
+    pub max_norm: Option<f32>,
+}
+
+impl Default for AdamWConfig {
+    fn default() -> AdamWConfig {
+        AdamWConfig {
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-8,
+            weight_decay: 0.01,
+            decay: Decay::Matrices,
+            max_norm: None,
+        }
+    }
+}
+
+/// The moments of one parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moments {
+    /// `m`
+    pub first: Vec<f32>,
+    /// `v`
+    pub second: Vec<f32>,
+}
+
+/// The optimiser's memory, by the parameters' paths in the module: a run that is resumed from it
+/// goes on as if it had never stopped.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AdamWState {
+    /// Steps that were taken.
+    pub step: u64,
+    /// By path, as `layers.0.up.weight`.
+    pub moments: BTreeMap<String, Moments>,
+}
+
+/// The optimiser.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use regard_attention::{AdamW, AdamWConfig, Init, layers::LinearConfig};
+///
+/// let device = Device::flex().autodiff();
+/// let layer = LinearConfig::new(3, 1).init(&mut Init::new(0, &device));
+/// let mut adamw = AdamW::new(AdamWConfig::default());
+/// let loss = layer.forward(Tensor::<2>::ones([1, 3], &device)).sum();
+/// let before = layer.weight.val();
+/// let layer = adamw.step(0.1, layer, loss.backward());
+/// let change = (before - layer.weight.val()).to_data().try_to_vec::<f32>().unwrap();
+/// assert!(change.iter().all(|x| (*x - 0.1).abs() < 1e-2));
+/// ```
+#[derive(Clone, Debug)]
+pub struct AdamW {
+    config: AdamWConfig,
+    state: AdamWState,
+    norm: f32,
+}
+
+impl AdamW {
+    /// Before the first step.
+    pub fn new(config: AdamWConfig) -> AdamW {
+        AdamW::resume(config, AdamWState::default())
+    }
+
+    /// From an earlier run's memory.
+    pub fn resume(config: AdamWConfig, state: AdamWState) -> AdamW {
+        AdamW { config, state, norm: 0.0 }
+    }
+
+    /// What a resumed run needs.
+    pub fn state(&self) -> &AdamWState {
+        &self.state
+    }
+
+    /// The norm of all gradients in the last step, before clipping. If it was not finite, that
+    /// step changed nothing.
+    pub fn norm(&self) -> f32 {
+        self.norm
+    }
+
+    /// One step of all parameters that have a gradient.
+    pub fn step<M: Module>(&mut self, lr: f64, module: M, grads: Gradients) -> M {
+        let mut take = Take { grads, path: vec![], taken: VecDeque::new() };
+        let module = module.map(&mut take);
+        let mut taken = take.taken;
+        let AdamWConfig { beta1, beta2, eps, weight_decay, decay, max_norm } = self.config;
+        self.state.step += 1;
+        let mut moments: Vec<Moments> = vec![];
+        for one in &taken {
+            let len = one.gradient.shape().num_elements();
+            let found = self.state.moments.remove(&one.path);
+            let found =
+                found.unwrap_or_else(|| Moments { first: vec![0.0; len], second: vec![0.0; len] });
+            assert_eq!(
+                found.first.len(),
+                len,
+                "adamw: {} has {len} numbers, its moments have {}",
+                one.path,
+                found.first.len()
+            );
+            moments.push(found);
+        }
+        let mut tensors: Vec<adamw::Tensor> = vec![];
+        for (one, Moments { first, second }) in taken.iter_mut().zip(&mut moments) {
+            let decays = decay == Decay::All || one.gradient.shape().num_dims() > 1;
+            tensors.push(adamw::Tensor {
+                value: one.value.storage_mut(),
+                gradient: one.gradient.as_slice().expect("made contiguous"),
+                first,
+                second,
+                decay: if decays { weight_decay } else { 0.0 },
+            });
+        }
+        let kernel = adamw::AdamW { lr: lr as f32, beta1, beta2, eps, max_norm };
+        self.norm = ok(kernel.step(self.state.step, &mut tensors));
+        if !self.norm.is_finite() {
+            self.state.step -= 1;
+        }
+        drop(tensors);
+        for (one, moments) in taken.iter().zip(moments) {
+            self.state.moments.insert(one.path.clone(), moments);
+        }
+        module.map(&mut Put { path: vec![], taken })
+    }
+}
+
+struct Taken {
+    path: String,
+    value: FlexTensor,
+    gradient: FlexTensor,
+}
+
+/// Takes each parameter that has a gradient out of the module, so that its memory has one owner
+/// and is updated in place.
+struct Take {
+    grads: Gradients,
+    path: Vec<String>,
+    taken: VecDeque<Taken>,
+}
+
+/// Puts them back.
+struct Put {
+    path: Vec<String>,
+    taken: VecDeque<Taken>,
+}
+
+/// On the CPU, contiguous, and nothing but its numbers.
+fn on_cpu<const D: usize>(x: Tensor<D>) -> FlexTensor {
+    let x = x.without_autodiff();
+    let x = match crate::backend::fused(&x) {
+        true => x.try_into_primitive::<Flex>().expect("it is on Flex"),
+        false => FlexTensor::from_data(x.into_data().convert::<f32>()),
+    };
+    let whole = x.bytes().len() == 4 * x.shape().num_elements();
+    if x.is_contiguous() && whole { x } else { x.to_contiguous() }
+}
+
+impl ModuleMapper for Take {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.to_string());
+    }
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let Some(gradient) = param.val().grad_remove(&mut self.grads) else { return param };
+        let (id, value, mapper) = param.consume();
+        let device = value.device();
+        let left = Tensor::<D>::empty([0; D], &device);
+        self.taken.push_back(Taken {
+            path: self.path.join("."),
+            value: on_cpu(value),
+            gradient: on_cpu(gradient),
+        });
+        Param::from_mapped_value(id, left, mapper)
+    }
+}
+
+impl ModuleMapper for Put {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.to_string());
+    }
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let next = self.taken.front().is_some_and(|one| one.path == self.path.join("."));
+        if !next {
+            return param;
+        }
+        let Taken { value, .. } = self.taken.pop_front().expect("it was just seen");
+        let (id, left, mapper) = param.consume();
+        let (device, dtype) = (left.device(), left.dtype());
+        let on_flex = crate::backend::fused(&left);
+        let value = match on_flex {
+            true => Tensor::<D>::from_primitive::<Flex>(value),
+            false => {
+                let data: TensorData = value.into_data();
+                Tensor::from_data(data.convert_dtype(dtype), &device.inner())
+            }
+        };
+        debug_assert!(dtype != DType::F32 || value.dtype() == DType::F32);
+        Param::from_mapped_value(id, value.autodiff().require_grad(), mapper)
+    }
+}

@@ -1,0 +1,8 @@
+//! Operations, attention and layers against slow truths.
+
+mod attention;
+mod close;
+mod goldens;
+mod layers;
+mod operations;
+mod optimizer;
