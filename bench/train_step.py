@@ -11,6 +11,7 @@ rounds of PyTorch's. The median of all timed steps counts.
 import argparse
 import json
 import os
+import pathlib
 import re
 import statistics
 import subprocess
@@ -109,7 +110,8 @@ def main():
     root = environment.HERE.parent
     build = ["cargo", "build", "--release", "-p", "regard-attention", "--example", "gpt_step"]
     subprocess.run(build, check=True, cwd=root, stdout=sys.stderr)
-    program = root / "target" / "release" / "examples" / "gpt_step"
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", root / "target"))
+    program = target / "release" / "examples" / "gpt_step"
     os.environ["REGARD_NUM_THREADS"] = os.environ["RAYON_NUM_THREADS"] = str(given.threads)
     torch.set_num_threads(given.threads)
     torch.manual_seed(0)

@@ -53,8 +53,7 @@ fn dot_product_attention_is_pytorchs() {
         let mut out = vec![0.0; dout.len()];
         let saved = attention.forward(&inputs, &ViewMut::new(&mut out, os).unwrap()).unwrap();
         close(name, "out", &out, &golden.wide("out"), 1e-5);
-        let (mut dq, mut dk, mut dv) =
-            (vec![0.0; q.len()], vec![0.0; k.len()], vec![0.0; v.len()]);
+        let (mut dq, mut dk, mut dv) = (vec![0.0; q.len()], vec![0.0; k.len()], vec![0.0; v.len()]);
         {
             let to = (
                 ViewMut::new(&mut dq, qs).unwrap(),
