@@ -243,8 +243,8 @@ unsafe fn tile<S: Simd, P: Pair, const R: usize, const C: usize, const ADD: bool
 
 /// From row 0 to each row of the left operand, in bytes.
 ///
-/// Left to itself the compiler walks from row to row, a chain of additions that is longer than
-/// the multiplications it feeds: 10 cycles a step instead of 8 on AVX-512. With the odd multiples
+/// Left to itself the compiler walks from row to row: ten additions a step that wait for each
+/// other, where the sixteen multiply-adds of AVX-512's tile need eight cycles. With the odd multiples
 /// of the stride in registers of their own, every row is one addressing mode away.
 #[inline(always)]
 fn row_steps<const R: usize>(row: isize) -> [isize; R] {
