@@ -69,7 +69,8 @@ impl Simd for Portable {
     }
     #[inline(always)]
     fn scale2(self, a: V, n: V) -> V {
-        zip(a, n, |a, n| a * f32::from_bits(((n as i32 + 127) << 23) as u32))
+        // Wrapping: where `n` is not a number of that range, `a` is NaN already.
+        zip(a, n, |a, n| a * f32::from_bits(((n as i32).wrapping_add(127) as u32) << 23))
     }
     #[inline(always)]
     fn recip(self, a: V) -> V {
