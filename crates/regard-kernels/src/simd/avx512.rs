@@ -1,6 +1,6 @@
-//! Sixteen lanes: AVX-512 F, VL, BW and DQ, as on every CPU since Skylake-X and Zen 4.
+//! Sixteen lanes: AVX-512 F, VL, BW and DQ, as Skylake-X and Zen 4 have them.
 //!
-//! The register tile is 8 × 3 vectors: 24 accumulators, 3 of the row, 1 broadcast, of 32.
+//! The register tile is 8 × 2 vectors: 16 accumulators, 2 of the row, 1 broadcast, of 32.
 //! A row group of 8 divides every power of two, so short sequences have no ragged edge.
 
 use super::{Kernel, Simd};
