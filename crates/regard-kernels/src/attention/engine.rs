@@ -1,6 +1,5 @@
 //! What forward and backward share: the lowered problem, and the walk over the score matrix.
 
-use super::forward::Parts;
 use super::grid::{Dims, Grid};
 use super::mask::{Block, Cover, Rule};
 use super::pair::Source;
@@ -9,7 +8,7 @@ use super::score::{Lowered, Operands};
 use super::term::Term;
 use super::tile::{At, Keys, Spans, Tile, mask_by_range};
 use super::{Attention, Inputs};
-use crate::pool::parallel_ranges;
+use crate::pool::{Parts, parallel_ranges};
 use crate::scratch::Scratch;
 use crate::simd::isa;
 use crate::view::View;

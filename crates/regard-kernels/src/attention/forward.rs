@@ -6,7 +6,7 @@ use super::normalize::State;
 use super::rows::{RowBlock, pack, packed_len, padded, store_rows};
 use super::tile::{At, Keys, Over, Tile, accumulate, accumulate_listed};
 use super::{Attention, Inputs};
-use crate::pool::parallel;
+use crate::pool::{Parts, parallel};
 use crate::scratch::Scratch;
 use crate::simd::{Kernel, Simd, dispatch};
 use crate::view::{Error, ViewMut, bail};
@@ -35,25 +35,6 @@ impl Saved {
             |(shift, factor)| if *factor == 0.0 { f32::NEG_INFINITY } else { shift - factor.ln() },
         )
         .collect()
-    }
-}
-
-/// A slice whose disjoint parts are written by different tasks.
-pub(crate) struct Parts<T>(*mut T, usize);
-// SAFETY: tasks write disjoint parts.
-unsafe impl<T: Send> Sync for Parts<T> {}
-
-impl<T> Parts<T> {
-    pub fn new(all: &mut [T]) -> Parts<T> {
-        Parts(all.as_mut_ptr(), all.len())
-    }
-    /// # Safety
-    /// No other task may use these elements at the same time.
-    #[allow(clippy::mut_from_ref)]
-    pub unsafe fn part(&self, from: usize, len: usize) -> &mut [T] {
-        assert!(from + len <= self.1);
-        // SAFETY: inside the slice; the caller vouches for the rest.
-        unsafe { std::slice::from_raw_parts_mut(self.0.add(from), len) }
     }
 }
 
@@ -98,11 +79,11 @@ impl Attention {
     }
 }
 
-struct Kept {
-    shift: Parts<f32>,
-    factor: Parts<f32>,
-    pick: Parts<i32>,
-    log_prob: Parts<f32>,
+struct Kept<'a> {
+    shift: Parts<'a, f32>,
+    factor: Parts<'a, f32>,
+    pick: Parts<'a, i32>,
+    log_prob: Parts<'a, f32>,
 }
 
 /// One task: some queries of one head.

@@ -1,12 +1,12 @@
 //! What one may want to know of the weights without ever having them all.
 
 use super::engine::{KEYS, with_engine};
-use super::forward::{Parts, Saved};
+use super::forward::Saved;
 use super::grid::Dims;
 use super::tile::each_cell;
 use super::weights::walk_weights;
 use super::{Attention, Inputs};
-use crate::pool::parallel;
+use crate::pool::{Parts, parallel};
 use crate::view::Error;
 
 /// The weights of each query in short, and what each key received.

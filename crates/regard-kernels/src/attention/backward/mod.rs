@@ -9,7 +9,7 @@ mod head;
 mod visit;
 
 use crate::attention::engine::{Engine, KEYS_BACKWARD, Plan, Walk, with_engine};
-use crate::attention::forward::{Parts, Saved};
+use crate::attention::forward::Saved;
 use crate::attention::grid::Dims;
 use crate::attention::mask::Cover;
 use crate::attention::normalize::Delta;
@@ -17,7 +17,7 @@ use crate::attention::rows::{padded, store_rows};
 use crate::attention::score::{Operand, Operands, Raise};
 use crate::attention::term::{Term, sum_over_batch};
 use crate::attention::{Attention, Inputs};
-use crate::pool::{parallel, threads};
+use crate::pool::{Parts, parallel, threads};
 use crate::scratch::Scratch;
 use crate::view::{Error, View, ViewMut, bail};
 use head::Head;
@@ -97,11 +97,11 @@ struct Job<'a> {
 /// Sums that are not rows of queries, keys or values.
 struct Sums<'a> {
     /// One for each term, with a part for each batch row and head that the term tells apart.
-    terms: Vec<Parts<f32>>,
+    terms: Vec<Parts<'a, f32>>,
     /// `[B, H, D′]`
-    weights: Parts<f32>,
+    weights: Parts<'a, f32>,
     /// `[B, H]`
-    map: Parts<f32>,
+    map: Parts<'a, f32>,
     pairs: AtomicU64,
     engine: &'a Engine<'a>,
 }

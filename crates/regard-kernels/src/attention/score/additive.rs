@@ -5,10 +5,9 @@
 //! `tanh(q + k) = 1 − 2/(E·F + 1)`, which costs a pair one multiply-add and one reciprocal.
 
 use super::*;
-use crate::attention::forward::Parts;
 use crate::attention::pair::{ByFeature, Feature};
 use crate::gemm::micro::Pair;
-use crate::pool::parallel_ranges;
+use crate::pool::{Parts, parallel_ranges};
 use crate::simd::{Simd, dispatch, exp, tanh};
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -2,11 +2,10 @@
 
 use super::additive::LeakyOfSum;
 use super::*;
-use crate::attention::forward::Parts;
 use crate::attention::pair::ByFeature;
 use crate::attention::rows::Rows;
 use crate::attention::term::sum_over_batch;
-use crate::pool::parallel;
+use crate::pool::{Parts, parallel};
 
 pub(super) const VARIANT: Variant = Variant {
     name: "edge",
