@@ -171,7 +171,11 @@ def cora():
 
 
 def graph(quick):
-    """A whole GAT layer, projection and bias included, against PyTorch Geometric's GATConv."""
+    """A whole GAT layer, projection and bias included, against PyTorch Geometric's GATConv.
+
+    Both get the features as a dense array, of which 1.3 % is not 0; regard.matmul finds that out
+    within the call and skips the zeros.
+    """
     from torch_geometric.nn import GATConv
 
     heads, width = 8, 8

@@ -152,30 +152,60 @@ impl<'py> Input<'py> {
 
 /// A new array that a kernel fills.
 pub struct Output<'py> {
-    /// What Python gets.
-    pub array: Bound<'py, PyArray4<f32>>,
+    /// As it lies in memory.
+    memory: Bound<'py, PyArray4<f32>>,
     shape: [usize; 4],
+    heads_inside: bool,
 }
 
 impl<'py> Output<'py> {
-    /// Not cleared: kernels write every element.
+    /// Of this shape, `[B, H, N, W]`. Not cleared: kernels write every element.
     pub fn new(py: Python<'py>, shape: [usize; 4]) -> Output<'py> {
+        Output::laid_out(py, shape, false)
+    }
+
+    /// The same, and if the heads of `input` are inside, `[B, N, H, W]` in memory, so are these.
+    pub fn like(py: Python<'py>, shape: [usize; 4], input: &View) -> Output<'py> {
+        let [_, h, n, w] = input.strides.map(isize::unsigned_abs);
+        let several = input.shape[1] > 1 && input.shape[2] > 1;
+        Output::laid_out(py, shape, several && w <= h && h < n)
+    }
+
+    fn laid_out(py: Python<'py>, shape: [usize; 4], heads_inside: bool) -> Output<'py> {
+        let [b, h, n, w] = shape;
+        let memory = if heads_inside { [b, n, h, w] } else { shape };
         // SAFETY: any bits are a float, and nobody reads them before the kernel has written.
-        Output { array: unsafe { PyArray4::new(py, shape, false) }, shape }
+        Output { memory: unsafe { PyArray4::new(py, memory, false) }, shape, heads_inside }
+    }
+
+    fn strides(&self) -> [isize; 4] {
+        let [_, h, n, w] = self.shape.map(|x| x as isize);
+        match self.heads_inside {
+            true => [n * h * w, w, h * w, 1],
+            false => [h * n * w, n * w, w, 1],
+        }
+    }
+
+    /// What Python gets.
+    pub fn array(self) -> PyResult<Bound<'py, PyArray4<f32>>> {
+        match self.heads_inside {
+            true => self.memory.permute(Some([0, 2, 1, 3])),
+            false => Ok(self.memory),
+        }
     }
 
     /// Where a kernel writes.
     pub fn room(&mut self) -> ViewMut<'_> {
         // SAFETY: the array is new, contiguous and ours alone until it is returned.
-        let data = unsafe { std::slice::from_raw_parts_mut(self.array.data(), self.array.len()) };
-        ViewMut::new(data, self.shape).expect("contiguous")
+        let data = unsafe { std::slice::from_raw_parts_mut(self.memory.data(), self.memory.len()) };
+        ViewMut::strided(data, self.shape, self.strides()).expect("laid out so")
     }
 
     /// What was written.
     pub fn view(&self) -> View<'_> {
         // SAFETY: as above.
-        let data = unsafe { std::slice::from_raw_parts(self.array.data(), self.array.len()) };
-        View::new(data, self.shape).expect("contiguous")
+        let data = unsafe { std::slice::from_raw_parts(self.memory.data(), self.memory.len()) };
+        View::strided(data, self.shape, self.strides(), 0).expect("laid out so")
     }
 }
 

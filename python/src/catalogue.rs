@@ -40,6 +40,9 @@ fn usage(kind: &str, row: &Variant) -> String {
     match (kind, row.name) {
         ("score", "score_mod") => "in Rust only".into(),
         ("score", "relative") => "score=\"relative\" or regard.relative(segments)".into(),
+        ("score", name @ ("edge" | "gatv2")) => {
+            format!("score=\"{name}\" or regard.{name}(slope, indptr, indices)")
+        }
         ("bias", "dense") => "bias=array".into(),
         ("bias", "edge") => "bias=regard.edge_bias(indptr, indices, values)".into(),
         ("bias", "gaussian") => "bias=regard.gaussian_bias(centres, sigma)".into(),

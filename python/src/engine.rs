@@ -13,8 +13,9 @@ type Rows<'py, T> = Bound<'py, PyArrayDyn<T>>;
 /// Runs the forward.
 fn forward<'py>(py: Python<'py>, call: &Call) -> PyResult<(Output<'py>, Saved)> {
     let Dims { b, h, t, e, .. } = call.dims;
-    let mut out = Output::new(py, [b, h, t, e]);
-    let (attention, inputs, room) = (&call.attention, call.inputs(), out.room());
+    let (attention, inputs) = (&call.attention, call.inputs());
+    let mut out = Output::like(py, [b, h, t, e], &inputs.q);
+    let room = out.room();
     let saved = py.detach(|| attention.forward(&inputs, &room)).map_err(complaint)?;
     Ok((out, saved))
 }
@@ -27,7 +28,7 @@ fn attend<'py>(
     spec: Spec<'py>,
 ) -> PyResult<Array<'py>> {
     let call = Call::new(q, k, Some(v), spec)?;
-    Ok(forward(q.py(), &call)?.0.array)
+    forward(q.py(), &call)?.0.array()
 }
 
 /// An upstream gradient of this shape.
@@ -83,7 +84,7 @@ fn attend_vjp<'py>(
         None => None,
     };
     let [mut dq, mut dk, mut dv] =
-        [&inputs.q, &inputs.k, &inputs.v].map(|view| Output::new(py, view.shape));
+        [&inputs.q, &inputs.k, &inputs.v].map(|view| Output::like(py, view.shape, view));
     let grads = {
         let upstream = Upstream {
             out: dout.as_ref().map(|dout| (out.view(), dout.view())),
@@ -99,12 +100,12 @@ fn attend_vjp<'py>(
     };
     let dict = PyDict::new(py);
     for (name, grad) in [("q", dq), ("k", dk), ("v", dv)] {
-        dict.set_item(name, grad.array)?;
+        dict.set_item(name, grad.array()?)?;
     }
     for ((name, shape), grad) in call.names.iter().zip(call.param_shapes()).zip(grads.params) {
         dict.set_item(name, array(py, &shape, grad))?;
     }
-    Ok((out.array, dict))
+    Ok((out.array()?, dict))
 }
 
 /// Runs the forward for a hard choice, and returns the choice too.
@@ -123,7 +124,7 @@ fn choose<'py>(
     let (out, saved) = forward(py, &call)?;
     let Dims { b, h, t, .. } = call.dims;
     let rows = [b, h, t];
-    Ok((out.array, array(py, &rows, saved.pick), array(py, &rows, saved.log_prob)))
+    Ok((out.array()?, array(py, &rows, saved.pick), array(py, &rows, saved.log_prob)))
 }
 
 fn weights_of<'py>(
@@ -165,7 +166,7 @@ fn weights<'py>(
     let shape = [b, heads.as_ref().map_or(h, Vec::len), rows.as_ref().map_or(t, Vec::len), s];
     let (_, saved) = forward(py, &call)?;
     let asked = Asked { heads: heads.as_deref(), rows: rows.as_deref() };
-    Ok(weights_of(py, &call, &saved, asked, shape)?.array)
+    weights_of(py, &call, &saved, asked, shape)?.array()
 }
 
 #[pyfunction]

@@ -2,9 +2,10 @@
 
 use crate::array::{ints, type_error, type_name, value_error};
 use crate::catalogue::names;
-use crate::mask::Claim;
+use crate::mask::{Claim, csr};
 use pyo3::prelude::*;
-use regard_kernels::attention::score::{Edge, Gatv2, Relative, Score, VARIANTS, named};
+use regard_kernels::attention::Graph;
+use regard_kernels::attention::score::{Edge, Gatv2, Relative, SLOPE, Score, VARIANTS, named};
 use std::sync::Arc;
 
 /// A score with its settings; its learned parameters go in `params`.
@@ -55,9 +56,6 @@ impl PyScore {
     }
 }
 
-/// Of the negative side of LeakyReLU, as in the papers.
-const SLOPE: f32 = 0.2;
-
 fn slope(value: f32) -> PyResult<f32> {
     match value.is_finite() {
         true => Ok(value),
@@ -77,18 +75,47 @@ fn relative(segments: Option<&Bound<PyAny>>) -> PyResult<PyScore> {
     Ok(PyScore { claims, ..PyScore::new("relative", score) })
 }
 
-/// Graph attention, LeakyReLU(a_q·q + a_k·k), with the slope of the negative side.
-#[pyfunction]
-#[pyo3(signature = (slope = SLOPE))]
-fn edge(slope: f32) -> PyResult<PyScore> {
-    Ok(PyScore::new("edge", Edge { slope: self::slope(slope)? }))
+/// The graph whose edges have features: both arrays of its CSR form, or neither.
+fn graph(
+    indptr: Option<&Bound<PyAny>>,
+    indices: Option<&Bound<PyAny>>,
+) -> PyResult<Option<Arc<Graph>>> {
+    match (indptr, indices) {
+        (None, None) => Ok(None),
+        (Some(indptr), Some(indices)) => {
+            let (indptr, indices) = csr(indptr, indices)?;
+            Ok(Some(Arc::new(Graph::new(&indptr, &indices))))
+        }
+        _ => Err(value_error("indptr, indices: got one of them, need both or none")),
+    }
 }
 
-/// GATv2, v·LeakyReLU(q + k), with the slope of the negative side.
+/// Graph attention, LeakyReLU(a_q·q + a_k·k), with the slope of the negative side. With a graph in
+/// CSR form, int `[T + 1]` and `[nnz]`, LeakyReLU(a_q·q + a_k·k + edge): the parameter `edge`
+/// `[H, nnz]` has a number for each edge and head; pairs that are no edge have 0.
 #[pyfunction]
-#[pyo3(signature = (slope = SLOPE))]
-fn gatv2(slope: f32) -> PyResult<PyScore> {
-    Ok(PyScore::new("gatv2", Gatv2 { slope: self::slope(slope)? }))
+#[pyo3(signature = (slope = SLOPE, indptr = None, indices = None))]
+fn edge(
+    slope: f32,
+    indptr: Option<&Bound<PyAny>>,
+    indices: Option<&Bound<PyAny>>,
+) -> PyResult<PyScore> {
+    let graph = graph(indptr, indices)?;
+    Ok(PyScore::new("edge", Edge { slope: self::slope(slope)?, graph }))
+}
+
+/// GATv2, v·LeakyReLU(q + k), with the slope of the negative side. With a graph in CSR form, int
+/// `[T + 1]` and `[nnz]`, v·LeakyReLU(q + k + edge): the parameter `edge` `[H, nnz, D]` has the
+/// features of each edge; pairs that are no edge have zeros.
+#[pyfunction]
+#[pyo3(signature = (slope = SLOPE, indptr = None, indices = None))]
+fn gatv2(
+    slope: f32,
+    indptr: Option<&Bound<PyAny>>,
+    indices: Option<&Bound<PyAny>>,
+) -> PyResult<PyScore> {
+    let graph = graph(indptr, indices)?;
+    Ok(PyScore::new("gatv2", Gatv2 { slope: self::slope(slope)?, graph }))
 }
 
 pub fn register(module: &Bound<PyModule>) -> PyResult<()> {

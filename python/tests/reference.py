@@ -58,9 +58,9 @@ def log_kernel(kernel):
     return score
 
 
-def pairs(q, k, weight, f):
-    """sum_d weight[h, d] f(q[i, d] + k[j, d])"""
-    sums = f(q[:, :, :, None] + k[:, :, None])
+def pairs(q, k, weight, f, edge=0.0):
+    """sum_d weight[h, d] f(q[i, d] + k[j, d] + edge[h, i, j, d])"""
+    sums = f(q[:, :, :, None] + k[:, :, None] + edge)
     return np.einsum("bhijd,hd->bhij", sums, weight)
 
 
@@ -108,7 +108,7 @@ def attend(q, k, v, *, score="dot", allowed=None, bias=0.0, normalize="softmax",
     return p @ v, p
 
 
-def slope(f, x, along, step=1e-4):
+def slope(f, x, along, step=1e-6):
     """The derivative of f at x in the direction `along`, in float64."""
     x = np.asarray(x, np.float64)
     return (f(x + step * along) - f(x - step * along)) / (2 * step)

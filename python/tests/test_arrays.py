@@ -21,6 +21,17 @@ def layouts(x):
     return [by_rows, by_columns, backwards, wide[..., 1::3], odd[1:].reshape(x.shape)]
 
 
+def test_heads_stay_inside(make):
+    """What is [B, T, H, D] in memory comes back as [B, T, H, E]: merging heads copies nothing."""
+    q, k, v = (x.transpose(0, 2, 1, 3) for x in (make(2, 5, 4, 8), make(2, 9, 4, 8), make(2, 9, 4, 6)))
+    out, grads = regard.attend_vjp(q, k, v, make(2, 4, 5, 6))
+    want = regard.attend(*(np.ascontiguousarray(x) for x in (q, k, v)))
+    assert want.flags.c_contiguous
+    np.testing.assert_array_equal(out, want)
+    for x in (out, grads["q"], grads["k"], grads["v"]):
+        assert x.transpose(0, 2, 1, 3).flags.c_contiguous
+
+
 def test_strides_do_not_matter(make):
     q, k, v = make.qkv(t=33, s=70, d=20, e=12)
     dout = make(2, 4, 33, 12)

@@ -316,3 +316,47 @@ def test_variants_lists_everything():
     assert {"alibi", "table", "dense", "edge", "gaussian", "gaussian_after"} == set(names["bias"])
     assert all(r["formula"] and r["paper"] and r["usage"] for r in rows)
     assert all(hasattr(regard, name) for name in names["mask"])
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("score", ["edge", "gatv2"])
+def test_features_of_edges(make, score, masked):
+    """Inside of the nonlinearity; pairs that are no edge have none."""
+    q, k, v = make.qkv()
+    cells = np.random.default_rng(2).random((T, S)) < 0.4
+    targets, sources = np.nonzero(cells)
+    indptr = np.concatenate([[0], np.cumsum(cells.sum(1))])
+    shape = (H, len(sources)) if score == "edge" else (H, len(sources), D)
+    params = {**make.params(score), "edge": make(*shape)}
+    names = list(params)
+    settings = {
+        "score": getattr(regard, score)(0.3, indptr, sources),
+        "mask": regard.edges(indptr, sources) if masked else None,
+    }
+
+    def truth(arrays):
+        q, k, v, *rest = (np.asarray(x, np.float64) for x in arrays)
+        k, v = np.repeat(k, H // HK, 1), np.repeat(v, H // HK, 1)
+        given = dict(zip(names, rest))
+        dense = np.zeros((H, T, S, *shape[2:]))
+        dense[:, targets, sources] = given["edge"]
+        if score == "gatv2":
+            s = reference.pairs(q, k, given["v"], lambda x: reference.leaky(x, 0.3), dense)
+        else:
+            s = reference.leaky(
+                np.einsum("bhid,hd->bhi", q, given["a_q"])[..., None]
+                + np.einsum("bhjd,hd->bhj", k, given["a_k"])[:, :, None]
+                + dense,
+                0.3,
+            )
+        return reference.softmax(np.where(cells, s, -np.inf) if masked else s) @ v
+
+    def run(arrays, dout):
+        given = dict(zip(names, arrays[3:]))
+        dout = np.zeros((B, H, T, D), np.float32) if dout is None else dout
+        return regard.attend_vjp(*arrays[:3], dout, params=given, **settings)
+
+    arrays = [q, k, v, *params.values()]
+    close(regard.attend(q, k, v, params=params, **settings), truth(arrays))
+    keys = ["v_1" if name == "v" else name for name in names]
+    check_gradients(make, arrays, run, truth, ["q", "k", "v", *keys])

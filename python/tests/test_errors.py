@@ -45,6 +45,12 @@ def test_shapes(make):
     r = regard
     rows = [
         (lambda: r.attend(q[0], k, v), ["q", "(4, 5, 8)", "[B,H,T,D]"]),
+        (lambda: r.gatv2(0.2, [0, 1]), ["indptr, indices", "both or none"]),
+        (lambda: r.attend(q, k, v, score=r.gatv2(0.2, [0, 1], [3]), params={"v": w, "edge": w}),
+         ["params[\"edge\"]", "(4, 8)", "(4, 1, 8)"]),
+        (lambda: r.attend(q, k, v, score=r.edge(0.2, [0, 1], [3]),
+                          params={"a_q": w, "a_k": w, "edge": w[:, :1]}),
+         ["score: edges", "indptr of 2", "T + 1 = 6"]),
         (lambda: r.attend(q[:, :3], k, v), ["k", "2", "3"]),
         (lambda: r.attend(q[:, :0], k, v), ["heads"]),
         (lambda: r.attend(q[:1], k, v), ["k", "batch 2", "1"]),

@@ -15,6 +15,7 @@ const FIRST: u64 = 1 << 63;
 pub struct Init {
     seed: u64,
     next: u64,
+    blank: bool,
     device: Device,
 }
 
@@ -33,7 +34,13 @@ pub enum Weights {
 impl Init {
     /// First values from a seed, for a device; on an autodiff device parameters are trainable.
     pub fn new(seed: u64, device: &Device) -> Init {
-        Init { seed, next: 0, device: device.clone() }
+        Init { seed, next: 0, blank: false, device: device.clone() }
+    }
+
+    /// Zeros instead of first values, for a model whose weights are about to be loaded. Sites are
+    /// the same as with [`Init::new`].
+    pub fn blank(device: &Device) -> Init {
+        Init { blank: true, ..Init::new(0, device) }
     }
 
     /// A number that no other part of the model has: where its randomness comes from.
@@ -49,8 +56,11 @@ impl Init {
         value: impl Fn(Stream, u64) -> f32,
     ) -> Param<Tensor<D>> {
         let stream = Stream::new(self.seed, 0, FIRST | self.site());
-        let len = shape.iter().product::<usize>() as u64;
-        let values: Vec<f32> = (0..len).map(|i| value(stream, i)).collect();
+        let len = shape.iter().product::<usize>();
+        let values: Vec<f32> = match self.blank {
+            true => vec![0.0; len],
+            false => (0..len as u64).map(|i| value(stream, i)).collect(),
+        };
         Param::from_data(TensorData::new(values, shape), &self.device)
     }
 

@@ -12,7 +12,7 @@
 
 use crate::backend::ok;
 use burn::backend::{Flex, TensorMetadata};
-use burn::module::{Module, ModuleMapper, Param};
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{DType, Gradients, Tensor, TensorData};
 use burn_flex::FlexTensor;
 use regard_kernels::ops::adamw;
@@ -97,6 +97,9 @@ pub struct AdamW {
     config: AdamWConfig,
     state: AdamWState,
     norm: f32,
+    /// Gradients of parts of a batch, by path.
+    gathered: BTreeMap<String, Vec<f32>>,
+    without: Vec<String>,
 }
 
 impl AdamW {
@@ -107,7 +110,7 @@ impl AdamW {
 
     /// From an earlier run's memory.
     pub fn resume(config: AdamWConfig, state: AdamWState) -> AdamW {
-        AdamW { config, state, norm: 0.0 }
+        AdamW { config, state, norm: 0.0, gathered: BTreeMap::new(), without: vec![] }
     }
 
     /// What a resumed run needs.
@@ -121,10 +124,23 @@ impl AdamW {
         self.norm
     }
 
+    /// The parameters that had no gradient in the last step, and so did not change.
+    pub fn without_gradient(&self) -> &[String] {
+        &self.without
+    }
+
+    /// Keeps the gradients of a part of a batch, for the next step to add to its own.
+    pub fn gather<M: Module>(&mut self, module: &M, grads: Gradients) {
+        module.visit(&mut Gather { grads, path: vec![], into: &mut self.gathered });
+    }
+
     /// One step of all parameters that have a gradient.
     pub fn step<M: Module>(&mut self, lr: f64, module: M, grads: Gradients) -> M {
-        let mut take = Take { grads, path: vec![], taken: VecDeque::new() };
+        let gathered = std::mem::take(&mut self.gathered);
+        let mut take =
+            Take { grads, gathered, path: vec![], taken: VecDeque::new(), without: vec![] };
         let module = module.map(&mut take);
+        self.without = take.without;
         let mut taken = take.taken;
         let AdamWConfig { beta1, beta2, eps, weight_decay, decay, max_norm } = self.config;
         self.state.step += 1;
@@ -177,8 +193,42 @@ struct Taken {
 /// and is updated in place.
 struct Take {
     grads: Gradients,
+    gathered: BTreeMap<String, Vec<f32>>,
     path: Vec<String>,
     taken: VecDeque<Taken>,
+    without: Vec<String>,
+}
+
+/// Adds gradients to what earlier parts of the batch left.
+struct Gather<'a> {
+    grads: Gradients,
+    path: Vec<String>,
+    into: &'a mut BTreeMap<String, Vec<f32>>,
+}
+
+fn add(to: &mut [f32], from: &[f32]) {
+    assert_eq!(to.len(), from.len(), "adamw: a parameter changed its size within a batch");
+    to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+}
+
+impl ModuleVisitor for Gather<'_> {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.to_string());
+    }
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let Some(gradient) = param.val().grad_remove(&mut self.grads) else { return };
+        let gradient = on_cpu(gradient);
+        let numbers: &[f32] = gradient.as_slice().expect("made contiguous");
+        match self.into.get_mut(&self.path.join(".")) {
+            Some(sum) => add(sum, numbers),
+            None => {
+                self.into.insert(self.path.join("."), numbers.to_vec());
+            }
+        }
+    }
 }
 
 /// Puts them back.
@@ -187,15 +237,20 @@ struct Put {
     taken: VecDeque<Taken>,
 }
 
-/// On the CPU, contiguous, and nothing but its numbers.
+/// On the CPU and contiguous, perhaps in memory that goes on behind it.
 fn on_cpu<const D: usize>(x: Tensor<D>) -> FlexTensor {
     let x = x.without_autodiff();
     let x = match crate::backend::fused(&x) {
         true => x.try_into_primitive::<Flex>().expect("it is on Flex"),
         false => FlexTensor::from_data(x.into_data().convert::<f32>()),
     };
+    if x.is_contiguous() { x } else { x.to_contiguous() }
+}
+
+/// The same in memory of its own, that a step may change.
+fn alone(x: FlexTensor) -> FlexTensor {
     let whole = x.bytes().len() == 4 * x.shape().num_elements();
-    if x.is_contiguous() && whole { x } else { x.to_contiguous() }
+    if whole { x } else { FlexTensor::from_data(x.into_data()) }
 }
 
 impl ModuleMapper for Take {
@@ -206,15 +261,25 @@ impl ModuleMapper for Take {
         self.path.pop();
     }
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let Some(gradient) = param.val().grad_remove(&mut self.grads) else { return param };
+        let path = self.path.join(".");
+        let gathered = self.gathered.remove(&path);
+        let gradient = match (param.val().grad_remove(&mut self.grads), gathered) {
+            (Some(last), None) => on_cpu(last),
+            (None, None) => {
+                self.without.push(path);
+                return param;
+            }
+            (last, Some(mut sum)) => {
+                if let Some(last) = last {
+                    add(&mut sum, on_cpu(last).as_slice().expect("made contiguous"));
+                }
+                FlexTensor::from_data(TensorData::new(sum, param.dims()))
+            }
+        };
         let (id, value, mapper) = param.consume();
         let device = value.device();
         let left = Tensor::<D>::empty([0; D], &device);
-        self.taken.push_back(Taken {
-            path: self.path.join("."),
-            value: on_cpu(value),
-            gradient: on_cpu(gradient),
-        });
+        self.taken.push_back(Taken { path, value: alone(on_cpu(value)), gradient });
         Param::from_mapped_value(id, left, mapper)
     }
 }

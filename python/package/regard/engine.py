@@ -35,7 +35,8 @@ def attend(
       q: [B, H, T, D]; k: [B, Hk, S, D]; v: [B, Hk, S, E], where Hk divides H (grouped heads).
       score: how well a query and a key fit. A name: dot, additive, general, gaussian, boxcar,
         epanechnikov, keyvalue, relative, edge, gatv2; or an object with settings:
-        regard.relative(segments), regard.edge(slope), regard.gatv2(slope).
+        regard.relative(segments), regard.edge(slope), regard.gatv2(slope); both of the latter
+        with (slope, indptr, indices) for features of edges.
       mask: which keys a query may see, e.g. regard.causal() & regard.lengths([30, 17]).
         A query that may see none gets zeros.
       bias: added to the scores: float32 [T, S] or [B or 1, H or 1, T, S], regard.alibi(slopes),
@@ -47,14 +48,16 @@ def attend(
       scale: of the score; 1/sqrt(D) for dot, keyvalue and relative unless given, else 1.
       params: the score's learned parameters by name: additive and gatv2 v[H, D]; general
         w[H, Dq, Dk]; gaussian, boxcar, epanechnikov sigma; keyvalue a, b; edge a_q, a_k [H, D];
-        relative r[H, S+T, D], u, w [H, D] and, with segments, segment[H, 2, D], x[H, D].
+        relative r[H, S+T, D], u, w [H, D] and, with segments, segment[H, 2, D], x[H, D]; with a
+        graph, edge also has edge[H, nnz], gatv2 edge[H, nnz, D].
       dropout: the probability that a weight is dropped; the others are scaled up.
       seed: of dropout and, if normalize is a name, of hard choices.
       positions: where queries stand among the keys. By default query i stands at i + S - T.
         int [B]: query i of row b stands at i + positions[b]. float32 [B, T]: at positions[b, i],
         which may be between keys.
 
-    Returns [B, H, T, E].
+    Returns [B, H, T, E]; where heads are inside in q's memory, [B, T, H, D], they are in the
+    result's too, so that to merge them copies nothing.
 
     Raises TypeError for arrays of another type, ValueError for shapes that do not fit.
     """

@@ -24,7 +24,7 @@ use crate::backend;
 use burn::tensor::{DType, Device, Int, Tensor};
 use operation::{Attend, Output, Packing};
 use regard_kernels::attention::{self as spec};
-pub use regard_kernels::attention::{Dims, Positions, bias, mask, normalize, score};
+pub use regard_kernels::attention::{Dims, Graph, Positions, bias, mask, normalize, score};
 use regard_kernels::rng::Stream;
 use std::any::Any;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ impl Attention {
     /// # Shapes
     /// `v: [H, D]`
     pub fn gatv2(v: Tensor<2>, slope: f32) -> Attention {
-        Attention::with_score(score::Gatv2 { slope }, vec![per_head(v)])
+        Attention::with_score(score::Gatv2 { slope, graph: None }, vec![per_head(v)])
     }
 
     /// GAT's score `LeakyReLU(a_q·q + a_k·k)`.
@@ -95,7 +95,39 @@ impl Attention {
     /// # Shapes
     /// `a_q, a_k: [H, D]`
     pub fn edge(a_q: Tensor<2>, a_k: Tensor<2>, slope: f32) -> Attention {
-        Attention::with_score(score::Edge { slope }, vec![per_head(a_q), per_head(a_k)])
+        let score = score::Edge { slope, graph: None };
+        Attention::with_score(score, vec![per_head(a_q), per_head(a_k)])
+    }
+
+    /// Features of a graph's edges, inside of the nonlinearity: `LeakyReLU(a_q·q + a_k·k + e)` for
+    /// GAT, `Σ v_d LeakyReLU(q_d + k_d + e_d)` for GATv2. Their projection is outside. The graph is
+    /// usually the mask's; a pair that is no edge of it adds nothing.
+    ///
+    /// # Shapes
+    /// `features: [H, edges, 1]` after [`Attention::edge`], `[H, edges, D]` after
+    /// [`Attention::gatv2`]
+    pub fn edge_features(self, graph: Graph, features: Tensor<3>) -> Attention {
+        let first = "edge_features: only after `edge` or `gatv2`, once and before any bias";
+        let ([h, edges, _], graph) = (features.dims(), Some(Arc::new(graph)));
+        let kinds = &*self.kinds.score;
+        if let Some(score::Edge { slope, graph: None }) = kinds.downcast_ref() {
+            assert_eq!(self.params.len(), 2, "{first}");
+            let score = score::Edge { slope: *slope, graph };
+            self.with_edges(score, features.reshape([1, h, 1, edges]))
+        } else if let Some(score::Gatv2 { slope, graph: None }) = kinds.downcast_ref() {
+            assert_eq!(self.params.len(), 1, "{first}");
+            let score = score::Gatv2 { slope: *slope, graph };
+            self.with_edges(score, features.unsqueeze())
+        } else {
+            panic!("{first}");
+        }
+    }
+
+    fn with_edges(mut self, score: impl score::Score + 'static, edge: Tensor<4>) -> Attention {
+        let score = Arc::new(score);
+        self.params.push(edge);
+        self.kinds.score = score.clone();
+        self.map(|spec| spec::Attention { score, ..spec })
     }
 
     /// Luong's general score `qᵀ W k`.

@@ -3,7 +3,9 @@
 //! A fresh allocation of some megabytes is cleared page by page by the operating system when it
 //! is first touched, and a training step makes hundreds of them: about a sixth of its time. So
 //! results of the kernels live in buffers that are kept: the shelf holds one more handle of each
-//! buffer, and one whose only handle is the shelf's is free.
+//! buffer, and one whose only handle is the shelf's is free. Batches of sentences have another
+//! shape in every step, so a buffer serves all lengths of its class: it may be longer than the
+//! tensor in it.
 
 use burn::backend::TensorMetadata;
 use burn::tensor::{DType, Shape, TensorData};
@@ -19,9 +21,16 @@ const SHELVED: usize = 16 * 1024;
 /// Free bytes that are kept at most; beyond them the buffers that were free longest go.
 const FREE_LIMIT: usize = 1 << 30;
 
+/// The room that is taken for so many floats: an eighth more at most, so that there are few
+/// different ones.
+fn class(len: usize) -> usize {
+    let eighth = (len.next_power_of_two() / 16).max(1);
+    len.next_multiple_of(eighth)
+}
+
 #[derive(Default)]
 struct Shelf {
-    /// By number of floats.
+    /// By number of floats, which is a class.
     buffers: HashMap<usize, Vec<FlexTensor>>,
     /// Bytes of all buffers, free or in use.
     bytes: usize,
@@ -43,8 +52,11 @@ pub struct Buffer {
 impl Buffer {
     /// Takes room for `len` floats.
     pub fn new(len: usize) -> Buffer {
-        let room = if len < SHELVED { None } else { shelf().get_or_insert_default().take(len) };
-        Buffer { room: Some(room.unwrap_or_else(|| fresh(len))), len }
+        if len < SHELVED {
+            return Buffer { room: Some(fresh(len)), len };
+        }
+        let room = shelf().get_or_insert_default().take(class(len));
+        Buffer { room: Some(room.unwrap_or_else(|| fresh(class(len)))), len }
     }
 
     /// All zeros.
@@ -69,7 +81,7 @@ impl Buffer {
         assert_eq!(layout.num_elements(), self.len, "a buffer is as long as its tensor");
         let room = self.room.take().expect("it becomes a tensor once");
         if self.len >= SHELVED {
-            shelf().get_or_insert_default().put(self.len, room.clone());
+            shelf().get_or_insert_default().put(class(self.len), room.clone());
         }
         room.with_layout(layout)
     }
@@ -79,7 +91,7 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         // A buffer that never became a tensor is free at once.
         if let Some(room) = self.room.take().filter(|_| self.len >= SHELVED) {
-            shelf().get_or_insert_default().put(self.len, room);
+            shelf().get_or_insert_default().put(class(self.len), room);
         }
     }
 }
@@ -145,14 +157,15 @@ pub fn release_memory() {
 impl Deref for Buffer {
     type Target = [f32];
     fn deref(&self) -> &[f32] {
-        self.room.as_ref().expect("not a tensor yet").storage()
+        &self.room.as_ref().expect("not a tensor yet").storage()[..self.len]
     }
 }
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [f32] {
         let room = self.room.as_mut().expect("not a tensor yet");
-        room.try_storage_mut().expect("a buffer has one owner until it becomes a tensor")
+        let room = room.try_storage_mut().expect("a buffer has one owner until it is a tensor");
+        &mut room[..self.len]
     }
 }
 
@@ -244,17 +257,19 @@ pub(crate) fn view4(tensor: &FlexTensor) -> Result<View<'_>, Error> {
 /// Integers of any width, in order.
 pub(crate) fn integers(tensor: &FlexTensor) -> Vec<i64> {
     let tensor = tensor.to_contiguous();
+    // A view of the first rows is contiguous too, in memory that goes on.
+    let (from, to) = tensor.layout().contiguous_offsets().expect("made contiguous");
     fn wide<T: Copy + Into<i64>>(all: &[T]) -> Vec<i64> {
         all.iter().map(|x| (*x).into()).collect()
     }
     match tensor.dtype() {
-        DType::I64 => tensor.storage::<i64>().to_vec(),
-        DType::I32 => wide(tensor.storage::<i32>()),
-        DType::I16 => wide(tensor.storage::<i16>()),
-        DType::I8 => wide(tensor.storage::<i8>()),
-        DType::U32 => wide(tensor.storage::<u32>()),
-        DType::U16 => wide(tensor.storage::<u16>()),
-        DType::U8 => wide(tensor.storage::<u8>()),
+        DType::I64 => tensor.storage::<i64>()[from..to].to_vec(),
+        DType::I32 => wide(&tensor.storage::<i32>()[from..to]),
+        DType::I16 => wide(&tensor.storage::<i16>()[from..to]),
+        DType::I8 => wide(&tensor.storage::<i8>()[from..to]),
+        DType::U32 => wide(&tensor.storage::<u32>()[from..to]),
+        DType::U16 => wide(&tensor.storage::<u16>()[from..to]),
+        DType::U8 => wide(&tensor.storage::<u8>()[from..to]),
         other => panic!("integers: got {other:?}, need at most 64 bits with a sign"),
     }
 }
@@ -271,8 +286,29 @@ mod tests {
         let other = Buffer::new(len).tensor([len]);
         assert_ne!(other.storage::<f32>().as_ptr(), first);
         drop(tensor);
-        assert_eq!(Buffer::new(len).tensor([len]).storage::<f32>().as_ptr(), first);
+        // Another length of the same class fits too, and the tensor has its own length.
+        let near = Buffer::new(len + 9).tensor([len + 9]);
+        assert_eq!(near.storage::<f32>().as_ptr(), first);
+        assert_eq!(near.into_data().num_elements(), len + 9);
         assert!(recycled() >= 8 * len);
+    }
+
+    #[test]
+    fn classes_are_few_and_close() {
+        for len in [SHELVED, SHELVED + 1, 100_003, 1 << 20, (1 << 20) + 1, 12_345_678] {
+            let room = class(len);
+            assert!(len <= room && room <= len + len / 8 + 1, "{len}: {room}");
+            assert_eq!(class(room), room, "a class is its own class");
+        }
+    }
+
+    #[test]
+    fn integers_of_a_view_are_its_own() {
+        let all = FlexTensor::from_data(TensorData::new(vec![1i64, 2, 3, 4, 5, 6], [3, 2]));
+        let first = all.clone().with_layout(all.layout().narrow(0, 0, 2));
+        assert_eq!(integers(&first), [1, 2, 3, 4]);
+        let last = all.clone().with_layout(all.layout().narrow(0, 2, 1));
+        assert_eq!(integers(&last), [5, 6]);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use crate::close::{Array, Inputs, Limits, USUAL, check, random};
 use burn::tensor::Tensor;
 use regard_attention::normalize::*;
-use regard_attention::{Attention, Heads, Positions, mask, mask::*, score};
+use regard_attention::{Attention, Graph, Heads, Positions, mask, mask::*, score};
 use regard_kernels::rng::Stream;
 
 const KINKED: Limits = Limits { differences: None, ..USUAL };
@@ -44,6 +44,20 @@ fn scores() {
     check("edge", &arrays(&[&[H, D], &[H, D]]), KINKED, |x| {
         attend(x, Attention::edge(x.two(3), x.two(4), 0.2).mask(mask()))
     });
+    // Under the graph's own mask, and under one that has pairs without an edge.
+    let (indptr, indices) = (vec![0, 2, 3, 3, 6, 7], vec![0, 4, 6, 1, 2, 3, 5]);
+    for own in [true, false] {
+        let mask = || if own { edges(&indptr, &indices) } else { mask() };
+        let graph = || Graph::new(&indptr, &indices);
+        check("gatv2, edge features", &arrays(&[&[H, D], &[H, 7, D]]), KINKED, |x| {
+            let attention = Attention::gatv2(x.two(3), 0.2).edge_features(graph(), x.three(4));
+            attend(x, attention.mask(mask()))
+        });
+        check("edge, edge features", &arrays(&[&[H, D], &[H, D], &[H, 7, 1]]), KINKED, |x| {
+            let attention = Attention::edge(x.two(3), x.two(4), 0.2);
+            attend(x, attention.edge_features(graph(), x.three(5)).mask(mask()))
+        });
+    }
     check("general", &arrays(&[&[H, D, D]]), USUAL, |x| {
         attend(x, Attention::general(x.three(3)).scale(0.2).mask(mask()))
     });

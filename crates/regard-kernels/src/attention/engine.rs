@@ -24,6 +24,9 @@ pub(crate) const KEYS: usize = 64;
 /// 512, 137 with 64.
 pub(crate) const KEYS_BACKWARD: usize = 128;
 
+/// Blocks of queries whose lists a task makes.
+const PLANS_PER_TASK: usize = 64;
+
 /// How the keys of a block of queries are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Walk {
@@ -55,8 +58,10 @@ pub(crate) struct Plan {
     /// For [`Walk::Ranges`], a range for each lane.
     low: Scratch,
     high: Scratch,
-    /// For [`Walk::Lists`], a key for each row and lane.
-    index: Vec<u32>,
+    /// For [`Walk::Lists`], a key for each row and lane: a part of what several plans share.
+    index: (Arc<Vec<u32>>, Range<usize>),
+    /// For [`Walk::Lists`], how many keys that is.
+    listed: usize,
 }
 
 impl Plan {
@@ -90,24 +95,27 @@ impl Plan {
 
     /// Whether keys are runs, so that queries must be packed.
     pub fn index_is_empty(&self) -> bool {
-        self.index.is_empty()
+        self.index.1.is_empty()
     }
 
     /// Pairs that a block scores.
     pub fn pairs(&self, block: &Range<usize>, lanes: usize, queries: usize) -> u64 {
         match self.keys(block, lanes) {
             Keys::Run { len, .. } => (len * queries) as u64,
-            Keys::Listed { index, .. } => index.iter().filter(|k| **k != Keys::NONE).count() as u64,
+            // Lists are one block.
+            Keys::Listed { .. } => self.listed as u64,
         }
     }
 
     /// The keys of a block.
     pub fn keys(&self, block: &Range<usize>, lanes: usize) -> Keys<'_> {
         let (start, len) = (block.start, block.len());
-        if self.index.is_empty() {
+        let (all, own) = &self.index;
+        if own.is_empty() {
             Keys::Run { start, len }
         } else {
-            Keys::Listed { index: &self.index[start * lanes..block.end * lanes], len, lanes }
+            let index = &all[own.clone()][start * lanes..block.end * lanes];
+            Keys::Listed { index, len, lanes }
         }
     }
 }
@@ -135,15 +143,14 @@ impl<'a> Engine<'a> {
         if walk == Walk::Lists {
             let (t, each) = (grid.dims.t, engine.block_queries());
             let blocks = t.div_ceil(each);
-            let mut plans: Vec<Option<Arc<Plan>>> = vec![None; grid.dims.b * blocks];
+            let mut plans: Vec<Vec<Arc<Plan>>> = vec![];
+            plans.resize_with((grid.dims.b * blocks).div_ceil(PLANS_PER_TASK), Vec::new);
             let parts = Parts::new(&mut plans);
-            parallel_ranges(grid.dims.b * blocks, 16, &|from, to| {
-                for at in from..to {
-                    let (b, i0) = (at / blocks, at % blocks * each);
-                    let plan = engine.make_plan(b, 0, i0..(i0 + each).min(t));
-                    // SAFETY: each task fills its own slots.
-                    unsafe { parts.part(at, 1)[0] = Some(Arc::new(plan)) };
-                }
+            parallel_ranges(grid.dims.b * blocks, PLANS_PER_TASK, &|from, to| {
+                let places = (from..to).map(|at| (at / blocks, at % blocks * each));
+                let found = engine.list_plans(places.map(|(b, i)| (b, i..(i + each).min(t))));
+                // SAFETY: each task fills its own slot.
+                unsafe { parts.part(from / PLANS_PER_TASK, 1)[0] = found };
             });
             engine.lists = plans.into_iter().flatten().collect();
         }
@@ -173,6 +180,7 @@ impl<'a> Engine<'a> {
             scale: self.lowered.scale,
             keys: Rows::of(&k, b, self.key_head(h)),
             weights,
+            place: (h, i0),
         }
     }
 
@@ -194,28 +202,16 @@ impl<'a> Engine<'a> {
     fn make_plan(&self, b: usize, h: usize, queries: Range<usize>) -> Plan {
         let lanes = padded(queries.len());
         let Dims { s, .. } = self.grid.dims;
-        let mut plan =
-            Plan { blocks: vec![], low: Scratch::new(0), high: Scratch::new(0), index: vec![] };
+        let mut plan = Plan {
+            blocks: vec![],
+            low: Scratch::new(0),
+            high: Scratch::new(0),
+            index: Default::default(),
+            listed: 0,
+        };
         match self.walk {
             Walk::Ranges => self.plan_ranges(b, queries, lanes, &mut plan),
-            Walk::Lists => {
-                let mut lists = vec![];
-                let mut ends = vec![0];
-                for i in queries.clone() {
-                    self.spec.mask.list(self.grid, b, i, &mut lists);
-                    ends.push(lists.len());
-                }
-                let longest = ends.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
-                plan.index = vec![Keys::NONE; longest * lanes];
-                for (lane, ends) in ends.windows(2).enumerate() {
-                    for (row, key) in lists[ends[0]..ends[1]].iter().enumerate() {
-                        plan.index[row * lanes + lane] = *key;
-                    }
-                }
-                if longest > 0 {
-                    plan.blocks.push((0..longest, Cover::Full));
-                }
-            }
+            Walk::Lists => unreachable!("lists are made before the walk"),
             Walk::Cells => {
                 for start in (0..s).step_by(self.block_keys) {
                     let keys = start..(start + self.block_keys).min(s);
@@ -228,6 +224,41 @@ impl<'a> Engine<'a> {
             }
         }
         plan
+    }
+
+    /// The plans of some blocks of queries, which share their memory: an allocation for each would
+    /// have threads wait for the allocator, and in a process with many threads they did so for
+    /// longer than they worked.
+    fn list_plans(&self, places: impl Iterator<Item = (usize, Range<usize>)>) -> Vec<Arc<Plan>> {
+        let (mut lists, mut ends, mut index, mut found) = (vec![], vec![], vec![], vec![]);
+        for (b, queries) in places {
+            let lanes = padded(queries.len());
+            lists.clear();
+            ends.clear();
+            ends.push(0);
+            for i in queries {
+                self.spec.mask.list(self.grid, b, i, &mut lists);
+                ends.push(lists.len());
+            }
+            let longest = ends.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
+            let start = index.len();
+            index.resize(start + longest * lanes, Keys::NONE);
+            for (lane, ends) in ends.windows(2).enumerate() {
+                for (row, key) in lists[ends[0]..ends[1]].iter().enumerate() {
+                    index[start + row * lanes + lane] = *key;
+                }
+            }
+            found.push((start..index.len(), longest, lists.len()));
+        }
+        let index = Arc::new(index);
+        let plan = |(own, longest, listed): (Range<usize>, usize, usize)| Plan {
+            blocks: (longest > 0).then_some((0..longest, Cover::Full)).into_iter().collect(),
+            low: Scratch::new(0),
+            high: Scratch::new(0),
+            index: (index.clone(), own),
+            listed,
+        };
+        found.into_iter().map(|found| Arc::new(plan(found))).collect()
     }
 
     fn plan_ranges(&self, b: usize, queries: Range<usize>, lanes: usize, plan: &mut Plan) {

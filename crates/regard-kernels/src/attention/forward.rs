@@ -1,12 +1,12 @@
 //! The forward: one pass over the keys of each block of queries.
 
-use super::engine::{Engine, KEYS, with_engine};
+use super::engine::{Engine, KEYS, Walk, with_engine};
 use super::grid::Dims;
 use super::normalize::State;
 use super::rows::{RowBlock, pack, packed_len, padded, store_rows};
 use super::tile::{At, Keys, Over, Tile, accumulate, accumulate_listed};
 use super::{Attention, Inputs};
-use crate::pool::{Parts, parallel};
+use crate::pool::{Parts, parallel_ranges};
 use crate::scratch::Scratch;
 use crate::simd::{Kernel, Simd, dispatch};
 use crate::view::{Error, ViewMut, bail};
@@ -63,21 +63,30 @@ impl Attention {
                 pick: Parts::new(&mut saved.pick),
                 log_prob: Parts::new(&mut saved.log_prob),
             };
-            parallel(b * h * blocks, &|task| {
-                let (head, i0) = (task / blocks, task % blocks * queries);
-                let block = QueryBlock { b: head / h, h: head % h, i0, n: queries.min(t - i0) };
-                let (mut scored, finite) = block.run(engine, out, &kept, false);
-                if !finite {
-                    // A value that is not finite may have met a weight of 0.
-                    scored = block.run(engine, out, &kept, true).0;
-                }
-                pairs.fetch_add(scored, Ordering::Relaxed);
+            let run = |b: usize, h: usize, i0: usize| {
+                let block = QueryBlock { b, h, i0, n: queries.min(t - i0) };
+                let (scored, finite) = block.run(engine, out, &kept, false);
+                // A value that is not finite may have met a weight of 0.
+                if finite { scored } else { block.run(engine, out, &kept, true).0 }
+            };
+            // Blocks of lists are small: some at a time, and the heads of a block one after
+            // another, because they share its lists and often its lines of memory.
+            let lists = engine.walk == Walk::Lists;
+            parallel_ranges(b * h * blocks, if lists { LISTS_PER_TASK } else { 1 }, &|from, to| {
+                let scored = (from..to).map(|at| match lists {
+                    true => run(at / (h * blocks), at % h, at / h % blocks * queries),
+                    false => run(at / (h * blocks), at / blocks % h, at % blocks * queries),
+                });
+                pairs.fetch_add(scored.sum(), Ordering::Relaxed);
             });
         });
         saved.pairs = pairs.into_inner();
         Ok(saved)
     }
 }
+
+/// Blocks of a task when each query has a list.
+const LISTS_PER_TASK: usize = 16;
 
 struct Kept<'a> {
     shift: Parts<'a, f32>,

@@ -3,11 +3,15 @@
 //! A dot product is one kind of pair; the other scores differ only in what a feature of a query
 //! and a key adds to the sum.
 
+use super::edges::{FillEdges, GradientEdges};
+use super::graph::Graph;
+use super::listed::{Added, FillListed, GradientListed};
 use super::rows::{RowBlock, Rows, padded};
 use super::tile::{Keys, Over, Tile, accumulate};
 use crate::gemm::micro::{Left, Limits, Pair, Product, Right, Size, Target, panel_width, product};
 use crate::scratch::Scratch;
 use crate::simd::{Kernel, Simd, dispatch};
+use crate::view::View;
 
 /// A pair whose features are not simply multiplied.
 pub(crate) trait Feature: Pair + 'static {
@@ -29,9 +33,12 @@ pub(crate) struct Source {
     pub keys: Rows,
     /// The features' weights, if the pair has any.
     pub weights: *const f32,
+    /// The head, and the block's first query.
+    pub place: (usize, usize),
 }
 
 /// Rows that several tasks add to, one after another in a fixed order.
+#[derive(Clone, Copy)]
 pub(crate) struct Turn<'a> {
     pub rows: *mut f32,
     pub len: usize,
@@ -57,12 +64,19 @@ pub(crate) struct Sink<'a> {
     pub keys: &'a mut [f32],
     /// The features' weights.
     pub weights: &'a mut [f32],
+    /// What pairs add to their keys, if they do: a row for each edge, not padded.
+    pub added: &'a mut [f32],
 }
 
 /// A way to score pairs. All methods need the memory that `source` speaks of.
 pub(crate) trait Pairwise: Send + Sync {
     /// Whether features have weights.
     fn weighted(&self) -> bool;
+
+    /// Floats of [`Sink::added`] for a head.
+    fn added(&self) -> usize {
+        0
+    }
 
     /// Fills a tile with scores; cells that are not there get −∞.
     ///
@@ -111,114 +125,14 @@ impl<P: Pair> Kernel for FillRun<'_, P> {
     }
 }
 
-/// Fills a tile in which each query has a list of keys: pair by pair along the features, or, when
-/// there is only one, across the queries.
-struct FillListed<'a, P> {
-    pair: P,
-    source: &'a Source,
-    keys: Keys<'a>,
-    tile: &'a mut [f32],
-    lanes: usize,
-    queries: usize,
-}
-
-impl<P: Pair> Kernel for FillListed<'_, P> {
-    type Out = ();
-    #[inline(always)]
-    fn run<S: Simd>(mut self, s: S) {
-        if self.source.keys.width == 1 && self.lanes == S::LANES {
-            return self.across(s);
-        }
-        for lane in 0..self.lanes {
-            for row in 0..self.keys.len() {
-                let key = if lane < self.queries { self.keys.key(row, lane) } else { None };
-                self.tile[row * self.lanes + lane] = match key {
-                    Some(key) => self.along(s, lane, key),
-                    None => f32::NEG_INFINITY,
-                };
-            }
-        }
-    }
-}
-
-impl<P: Pair> FillListed<'_, P> {
-    #[inline(always)]
-    fn along<S: Simd>(&self, s: S, lane: usize, key: usize) -> f32 {
-        let Source { queries, keys, scale, weights, .. } = *self.source;
-        let mut acc = s.splat(0.0);
-        for d in (0..keys.width).step_by(S::LANES) {
-            let n = (keys.width - d).min(S::LANES);
-            // SAFETY: the key and the query exist, by the caller of `fill`.
-            unsafe {
-                let k = load(s, keys, key, d, n);
-                let q = s.mul(load(s, queries, lane, d, n), s.splat(scale));
-                let w = if P::WEIGHTED { s.load_part(weights.add(d), n) } else { s.splat(0.0) };
-                acc = self.pair.step(s, acc, k, q, w);
-            }
-        }
-        s.sum(acc)
-    }
-
-    /// One feature: the queries stand side by side. Float by float first, vectors after, because a
-    /// vector that is loaded right behind the floats it was stored as waits for them.
-    #[inline(always)]
-    fn across<S: Simd>(&mut self, s: S) {
-        let Source { queries, keys, scale, weights, .. } = *self.source;
-        let mut line = [0f32; 16];
-        // SAFETY: listed keys and the block's queries exist, by the caller of `fill`; a line holds
-        // the widest vector, and so does a row of the tile.
-        unsafe {
-            for (lane, q) in line.iter_mut().enumerate().take(self.queries) {
-                *q = scale * queries.get(lane, 0);
-            }
-            for (row, cells) in self.tile.chunks_exact_mut(S::LANES).enumerate() {
-                for (lane, cell) in cells.iter_mut().enumerate() {
-                    *cell = self.keys.key(row, lane).map_or(0.0, |key| keys.get(key, 0));
-                }
-            }
-            let q = s.load(line.as_ptr());
-            let w = s.splat(if P::WEIGHTED { *weights } else { 0.0 });
-            for cells in self.tile.chunks_exact_mut(S::LANES) {
-                let k = s.load(cells.as_ptr());
-                s.store(cells.as_mut_ptr(), self.pair.step(s, s.splat(0.0), k, q, w));
-            }
-            for (row, cells) in self.tile.chunks_exact_mut(S::LANES).enumerate() {
-                for (lane, cell) in cells.iter_mut().enumerate() {
-                    if self.keys.key(row, lane).is_none() {
-                        *cell = f32::NEG_INFINITY;
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// `n` features from `d` on; zeros behind.
-///
-/// # Safety
-/// They must exist.
-#[inline(always)]
-pub(crate) unsafe fn load<S: Simd>(s: S, rows: Rows, at: usize, d: usize, n: usize) -> S::V {
-    // SAFETY: the caller vouches for the features.
-    unsafe {
-        let p = rows.start.offset(at as isize * rows.row + d as isize * rows.col);
-        if rows.col == 1 && n == S::LANES {
-            s.load(p)
-        } else if rows.col == 1 {
-            s.load_part(p, n)
-        } else {
-            let mut line = [0f32; 16];
-            for (c, x) in line.iter_mut().enumerate().take(n) {
-                *x = *p.offset(c as isize * rows.col);
-            }
-            s.load(line.as_ptr())
-        }
-    }
-}
-
 /// # Safety
 /// As [`Pairwise::fill`].
-unsafe fn fill<P: Pair>(pair: P, source: &Source, keys: Keys, tile: &mut Tile) {
+unsafe fn fill<P: Pair>(
+    pair: P,
+    source: &Source,
+    (keys, added): (Keys, Option<Added>),
+    tile: &mut Tile,
+) {
     assert!(tile.data.len() >= tile.keys * tile.lanes && tile.keys == keys.len());
     match keys {
         Keys::Run { start, len } => {
@@ -237,8 +151,9 @@ unsafe fn fill<P: Pair>(pair: P, source: &Source, keys: Keys, tile: &mut Tile) {
             });
         }
         Keys::Listed { .. } => {
-            let (lanes, queries) = (tile.lanes, tile.queries);
-            dispatch(FillListed { pair, source, keys, tile: tile.data, lanes, queries });
+            let Tile { lanes, queries, keys: rows, .. } = *tile;
+            let tile = &mut tile.data[..rows * lanes];
+            dispatch(FillListed { pair, source, keys, tile, lanes, queries, added });
         }
     }
 }
@@ -250,7 +165,7 @@ impl Pairwise for Product {
 
     unsafe fn fill(&self, source: &Source, keys: Keys, tile: &mut Tile) {
         // SAFETY: passed on.
-        unsafe { fill(Product, source, keys, tile) }
+        unsafe { fill(Product, source, (keys, None), tile) }
     }
 
     unsafe fn gradient(
@@ -277,6 +192,7 @@ impl Pairwise for Product {
                 ds,
                 sink,
                 wide,
+                added: None,
             }),
         }
     }
@@ -315,7 +231,7 @@ impl<F: Feature> Pairwise for ByFeature<F> {
 
     unsafe fn fill(&self, source: &Source, keys: Keys, tile: &mut Tile) {
         // SAFETY: passed on.
-        unsafe { fill(self.0, source, keys, tile) }
+        unsafe { fill(self.0, source, (keys, None), tile) }
     }
 
     unsafe fn gradient(
@@ -334,7 +250,7 @@ impl<F: Feature> Pairwise for ByFeature<F> {
                 dispatch(GradientRun { feature, source, keys, ds, lines, wide, sink, careful });
             }
             Keys::Listed { .. } => {
-                dispatch(GradientListed { feature, source, keys, ds, sink, wide })
+                dispatch(GradientListed { feature, source, keys, ds, sink, wide, added: None })
             }
         }
     }
@@ -413,49 +329,58 @@ impl<F: Feature> Kernel for GradientRun<'_, '_, F> {
     }
 }
 
-/// The gradient of a tile in which each query has a list of keys.
-struct GradientListed<'a, 'b, F> {
-    feature: F,
-    source: &'a Source,
-    keys: Keys<'a>,
-    ds: &'a mut Tile<'b>,
-    sink: Sink<'a>,
-    wide: usize,
+/// As [`ByFeature`], of a sum, to whose key side each pair that is an edge of a graph adds a row of
+/// its own: `f(k + e, q)`. Pairs without an edge add nothing.
+pub(crate) struct WithEdges<'a, F> {
+    pub feature: F,
+    pub graph: &'a Graph,
+    /// `[1, H, edges, D′]`
+    pub rows: View<'a>,
 }
 
-impl<F: Feature> Kernel for GradientListed<'_, '_, F> {
-    type Out = ();
-    #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        let Source { queries, keys, weights, .. } = *self.source;
-        let width = keys.width;
-        let sums = self.sink.queries.take();
-        for lane in 0..self.ds.queries {
-            for row in 0..self.ds.keys {
-                let Some(key) = self.keys.key(row, lane) else { break };
-                let ds = s.splat(self.ds.data[row * self.ds.lanes + lane]);
-                for d in (0..width).step_by(S::LANES) {
-                    let n = (width - d).min(S::LANES);
-                    let dq = &mut sums[lane * self.wide + d..][..S::LANES];
-                    let dk = &mut self.sink.keys[key * self.wide + d..][..S::LANES];
-                    // SAFETY: key and query exist, by the caller of `gradient`; the slices are
-                    // one vector long.
-                    unsafe {
-                        let (k, q) = (load(s, keys, key, d, n), load(s, queries, lane, d, n));
-                        let w =
-                            if F::WEIGHTED { s.load_part(weights.add(d), n) } else { s.splat(1.0) };
-                        let (by_k, by_q) = self.feature.slopes(s, k, q, w);
-                        s.store(dq.as_mut_ptr(), s.fma(ds, by_q, s.load(dq.as_ptr())));
-                        s.store(dk.as_mut_ptr(), s.fma(ds, by_k, s.load(dk.as_ptr())));
-                        if F::WEIGHTED {
-                            let dw = &mut self.sink.weights[d..d + n];
-                            let value = s.mul(ds, self.feature.value(s, k, q));
-                            let sum = s.add(s.load_part(dw.as_ptr(), n), value);
-                            s.store_part(dw.as_mut_ptr(), n, sum);
-                        }
-                    }
-                }
-            }
+impl<F: Feature> WithEdges<'_, F> {
+    fn of(&self, source: &Source) -> Added<'_> {
+        let (h, i0) = source.place;
+        Added { graph: self.graph, rows: Rows::of(&self.rows, 0, h), i0 }
+    }
+}
+
+impl<F: Feature> Pairwise for WithEdges<'_, F> {
+    fn weighted(&self) -> bool {
+        F::WEIGHTED
+    }
+
+    fn added(&self) -> usize {
+        self.graph.edges() * self.rows.shape[3]
+    }
+
+    unsafe fn fill(&self, source: &Source, keys: Keys, tile: &mut Tile) {
+        let (pair, added) = (self.feature, self.of(source));
+        // SAFETY: passed on.
+        unsafe { fill(pair, source, (keys, Some(added)), tile) };
+        if let Keys::Run { start, .. } = keys {
+            dispatch(FillEdges { pair, source, start, tile, added });
+        }
+    }
+
+    unsafe fn gradient(
+        &self,
+        source: &Source,
+        (keys, careful): (Keys, bool),
+        ds: &mut Tile,
+        sink: Sink,
+    ) {
+        let (feature, added, wide) = (self.feature, self.of(source), padded(source.keys.width));
+        if let Keys::Run { start, .. } = keys {
+            let Sink { queries, keys: dk, weights, added: de } = sink;
+            let own = Sink { queries, keys: dk, weights, added: de };
+            dispatch(GradientEdges { feature, source, start, ds, sink: own, wide, added });
+            let rest = Sink { queries, keys: dk, weights, added: de };
+            // SAFETY: passed on.
+            unsafe { ByFeature(feature).gradient(source, (keys, careful), ds, rest) };
+        } else {
+            let added = Some(added);
+            dispatch(GradientListed { feature, source, keys, ds, sink, wide, added });
         }
     }
 }

@@ -34,6 +34,29 @@ impl Rows {
     }
 }
 
+/// `n` features from `d` on; zeros behind.
+///
+/// # Safety
+/// They must exist.
+#[inline(always)]
+pub(crate) unsafe fn load<S: Simd>(s: S, rows: Rows, at: usize, d: usize, n: usize) -> S::V {
+    // SAFETY: the caller vouches for the features.
+    unsafe {
+        let p = rows.start.offset(at as isize * rows.row + d as isize * rows.col);
+        if rows.col == 1 && n == S::LANES {
+            s.load(p)
+        } else if rows.col == 1 {
+            s.load_part(p, n)
+        } else {
+            let mut line = [0f32; 16];
+            for (c, x) in line.iter_mut().enumerate().take(n) {
+                *x = *p.offset(c as isize * rows.col);
+            }
+            s.load(line.as_ptr())
+        }
+    }
+}
+
 /// `n` rounded up to whole vectors.
 pub(crate) fn padded(n: usize) -> usize {
     n.next_multiple_of(isa().lanes())
@@ -110,6 +133,46 @@ impl Kernel for Pack {
                     }
                 }
             }
+        }
+    }
+}
+
+/// `to[n] += x[n] · y[n]` for rows of one width.
+///
+/// # Safety
+/// Both must have as many rows as there are numbers in `to`.
+pub(crate) unsafe fn add_dots(x: Rows, y: Rows, to: &mut [f32]) {
+    assert_eq!(x.width, y.width, "rows of one width");
+    dispatch(AddDots { x, y, to });
+}
+
+struct AddDots<'a> {
+    x: Rows,
+    y: Rows,
+    to: &'a mut [f32],
+}
+
+impl Kernel for AddDots<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let (x, y, width) = (self.x, self.y, self.x.width);
+        let narrow = width <= S::LANES && (x.col, y.col) == (1, 1);
+        for (i, to) in self.to.iter_mut().enumerate() {
+            let mut sum = s.splat(0.0);
+            // SAFETY: the caller vouches for the rows.
+            unsafe {
+                if narrow {
+                    let x = s.load_part(x.start.offset(i as isize * x.row), width);
+                    sum = s.mul(x, s.load_part(y.start.offset(i as isize * y.row), width));
+                } else {
+                    for d in (0..width).step_by(S::LANES) {
+                        let n = (width - d).min(S::LANES);
+                        sum = s.fma(load(s, x, i, d, n), load(s, y, i, d, n), sum);
+                    }
+                }
+            }
+            *to += s.sum(sum);
         }
     }
 }

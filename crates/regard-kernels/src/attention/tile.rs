@@ -8,6 +8,7 @@ use super::grid::Grid;
 use crate::gemm::micro::{Left, Limits, Product, Right, Size, Span, Target, panel_width, product};
 use crate::simd::{Kernel, Simd, dispatch};
 
+use super::listed::AccumulateListed;
 use super::rows::{RowBlock, Rows};
 
 /// A block of scores or weights: cell `(key, query)` is at `data[key · lanes + query]`.
@@ -242,42 +243,4 @@ pub(crate) unsafe fn accumulate_listed(
     wide: usize,
 ) {
     dispatch(AccumulateListed { tile, keys, over, rows, target, wide });
-}
-
-struct AccumulateListed<'a, 'b> {
-    tile: &'a Tile<'b>,
-    keys: Keys<'a>,
-    over: Over,
-    rows: Rows,
-    target: &'a mut [f32],
-    wide: usize,
-}
-
-impl Kernel for AccumulateListed<'_, '_> {
-    type Out = ();
-    #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        let Tile { data, lanes, queries, .. } = self.tile;
-        let width = self.rows.width;
-        for lane in 0..*queries {
-            for row in 0..self.tile.keys {
-                let Some(key) = self.keys.key(row, lane) else { break };
-                let weight = data[row * lanes + lane];
-                if weight == 0.0 {
-                    continue; // what it would multiply may not be finite
-                }
-                let (from, to) = if self.over == Over::Keys { (key, lane) } else { (lane, key) };
-                for d in (0..width).step_by(S::LANES) {
-                    let n = (width - d).min(S::LANES);
-                    let target = &mut self.target[to * self.wide + d..][..S::LANES];
-                    // SAFETY: the caller vouches for the rows; the target is one vector.
-                    unsafe {
-                        let x = super::pair::load(s, self.rows, from, d, n);
-                        let sum = s.fma(s.splat(weight), x, s.load(target.as_ptr()));
-                        s.store(target.as_mut_ptr(), sum);
-                    }
-                }
-            }
-        }
-    }
 }

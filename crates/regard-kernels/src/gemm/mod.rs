@@ -10,6 +10,7 @@ mod matrix;
 pub mod micro;
 mod pack;
 mod peak;
+mod sparse;
 mod tile;
 
 pub use epilogue::Epilogue;
@@ -95,7 +96,13 @@ fn product_on(
     {
         bail!("product: the right operand was packed for {}", b.isa().name());
     }
-    run(&Job { isa, tile: tile(isa), a, b, c: &c, epilogue: &epilogue });
+    let done = match b {
+        RightOperand::Plain(b) => sparse::product(isa, a, b, &c, &epilogue),
+        RightOperand::Packed(_) => false,
+    };
+    if !done {
+        run(&Job { isa, tile: tile(isa), a, b, c: &c, epilogue: &epilogue });
+    }
     Ok(())
 }
 

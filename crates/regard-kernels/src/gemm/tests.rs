@@ -127,6 +127,53 @@ fn rows_are_alone(m: usize, n: usize, k: usize) {
     });
 }
 
+/// Zeros on the left are skipped, and no bit of the result shows it; unless what they meet is not
+/// finite, or there are too few of them in some place.
+#[test]
+fn zeros_are_skipped_bit_for_bit() {
+    let [m, n, k] = [801, 70, 900];
+    let (numbers, places, b, before) =
+        (random(1, m * k), random(2, m * k), random(3, k * n), random(4, m * n));
+    let sparse: Vec<f32> =
+        numbers.iter().zip(&places).map(|(x, at)| if *at > 0.97 { *x } else { 0.0 }).collect();
+    let mut dense_rows = sparse.clone();
+    dense_rows[100 * k..110 * k].copy_from_slice(&numbers[100 * k..110 * k]);
+    let mut not_finite = sparse.clone();
+    not_finite[5 * k + 7] = f32::NAN;
+    let mut bad_b = b.clone();
+    bad_b[3] = f32::INFINITY;
+    // Whether they are, by rows and by columns.
+    let rows = [
+        (&sparse, &b, [true, true]),
+        (&dense_rows, &b, [false, true]),
+        (&numbers, &b, [false, false]),
+        (&not_finite, &b, [true, true]),
+        (&sparse, &bad_b, [false, false]),
+    ];
+    each_isa(|isa| {
+        for (at, (a, b, skipped)) in rows.iter().enumerate() {
+            let turned: Vec<f32> = (0..m * k).map(|i| a[i % m * k + i / m]).collect();
+            let b = Matrix::new(b, k, n).unwrap();
+            for a in [Matrix::new(a, m, k).unwrap(), Matrix::new(&turned, k, m).unwrap().t()] {
+                for accumulate in [false, true] {
+                    let (mut got, mut dense) = (before.clone(), before.clone());
+                    let epilogue = || Epilogue { accumulate, ..Default::default() };
+                    let c = MatrixMut::new(&mut got, m, n).unwrap();
+                    let did = sparse::product(isa, a, b, &c, &epilogue());
+                    let want = skipped[usize::from(a.col != 1)];
+                    assert_eq!(did, want, "{} case {at}, by rows {}", isa.name(), a.col == 1);
+                    let c = MatrixMut::new(&mut dense, m, n).unwrap();
+                    let (tile, epilogue) = (tile(isa), epilogue());
+                    run(&Job { isa, tile, a, b: b.into(), c: &c, epilogue: &epilogue });
+                    let same = |(x, y): (&f32, &f32)| x == y || (x.is_nan() && y.is_nan());
+                    let same = got.iter().zip(&dense).all(same);
+                    assert!(same || !did, "{} case {at}", isa.name());
+                }
+            }
+        }
+    });
+}
+
 #[test]
 fn shapes_that_do_not_fit_are_told() {
     let (a, b) = ([0f32; 6], [0f32; 8]);

@@ -53,6 +53,7 @@ impl Simd for Avx2 {
         both(a: __m256, b: __m256) -> __m256 = _mm256_and_ps(a, b);
         select(m: __m256, a: __m256, b: __m256) -> __m256 = _mm256_blendv_ps(b, a, m);
         any(m: __m256) -> bool = _mm256_movemask_ps(m) != 0;
+        bits(m: __m256) -> u32 = _mm256_movemask_ps(m) as u32;
     }
 
     #[inline(always)]

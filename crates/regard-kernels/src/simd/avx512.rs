@@ -65,6 +65,10 @@ impl Simd for Avx512 {
     fn any(self, m: __mmask16) -> bool {
         m != 0
     }
+    #[inline(always)]
+    fn bits(self, m: __mmask16) -> u32 {
+        u32::from(m)
+    }
 
     #[inline(always)]
     fn recip(self, a: __m512) -> __m512 {
@@ -121,6 +125,20 @@ impl Simd for Avx512 {
     unsafe fn store(self, p: *mut f32, a: __m512) {
         // SAFETY: the caller vouches for the memory, the token for the instruction.
         unsafe { _mm512_storeu_ps(p, a) }
+    }
+    #[inline(always)]
+    unsafe fn named(self, index: *const u32) -> __mmask16 {
+        // SAFETY: the caller vouches for the memory, the token for the instructions.
+        unsafe { _mm512_cmpneq_epi32_mask(_mm512_loadu_si512(index.cast()), _mm512_set1_epi32(-1)) }
+    }
+    #[inline(always)]
+    unsafe fn gather(self, p: *const f32, index: *const u32) -> __m512 {
+        // SAFETY: masked lanes are not touched; the caller vouches for the others, the token for
+        // the instructions.
+        unsafe {
+            let (named, index) = (self.named(index), _mm512_loadu_si512(index.cast()));
+            _mm512_mask_i32gather_ps::<4>(_mm512_setzero_ps(), named, index, p)
+        }
     }
     #[inline(always)]
     unsafe fn load_part(self, p: *const f32, n: usize) -> __m512 {

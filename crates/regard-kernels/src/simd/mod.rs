@@ -78,6 +78,16 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn select(self, m: Self::M, a: Self::V, b: Self::V) -> Self::V;
     /// Whether any lane is set.
     fn any(self, m: Self::M) -> bool;
+    /// A bit for each lane, the first one lowest.
+    #[inline(always)]
+    fn bits(self, m: Self::M) -> u32 {
+        let mut buffer = [0f32; 16];
+        let ones = self.select(m, self.splat(1.0), self.splat(0.0));
+        // SAFETY: the buffer holds the widest vector.
+        unsafe { self.store(buffer.as_mut_ptr(), ones) };
+        let bit = |(lane, x): (usize, &f32)| u32::from(*x != 0.0) << lane;
+        buffer.iter().enumerate().map(bit).sum()
+    }
     /// The sum of the lanes, in a fixed order.
     fn sum(self, a: Self::V) -> f32;
     /// The largest lane.
@@ -103,6 +113,37 @@ pub trait Simd: Copy + Send + Sync + 'static {
             std::ptr::copy_nonoverlapping(p, buffer.as_mut_ptr(), n);
             self.load(buffer.as_ptr())
         }
+    }
+
+    /// Which of [`Self::LANES`] indices name something: all but `u32::MAX`.
+    /// # Safety
+    /// As many indices must be readable at `index`.
+    #[inline(always)]
+    unsafe fn named(self, index: *const u32) -> Self::M {
+        let mut buffer = [0f32; 16];
+        for (lane, x) in buffer.iter_mut().enumerate().take(Self::LANES) {
+            // SAFETY: the caller vouches for the indices.
+            *x = if unsafe { *index.add(lane) } == u32::MAX { 0.0 } else { 1.0 };
+        }
+        // SAFETY: the buffer holds the widest vector.
+        self.lt(self.splat(0.0), unsafe { self.load(buffer.as_ptr()) })
+    }
+
+    /// The floats `p[index]`, zeros where an index is `u32::MAX`. Other indices are below 2³¹.
+    /// # Safety
+    /// [`Self::LANES`] indices must be readable at `index`, and the floats that they name at `p`.
+    #[inline(always)]
+    unsafe fn gather(self, p: *const f32, index: *const u32) -> Self::V {
+        let mut buffer = [0f32; 16];
+        for (lane, x) in buffer.iter_mut().enumerate().take(Self::LANES) {
+            // SAFETY: the caller vouches for the indices and for what they name.
+            unsafe {
+                let at = *index.add(lane);
+                *x = if at == u32::MAX { 0.0 } else { *p.add(at as usize) };
+            }
+        }
+        // SAFETY: the buffer holds the widest vector.
+        unsafe { self.load(buffer.as_ptr()) }
     }
 
     /// The first `n` lanes to memory.

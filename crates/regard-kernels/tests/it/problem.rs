@@ -2,8 +2,8 @@
 
 use regard_kernels::attention::reference::{self, tape::Var};
 use regard_kernels::attention::{
-    Attention, Dims, Gradients, Grid, Inputs, Positions, Saved, Upstream, bias, mask::*, normalize,
-    score,
+    Attention, Dims, Gradients, Graph, Grid, Inputs, Positions, Saved, Upstream, bias, mask::*,
+    normalize, score,
 };
 use regard_kernels::rng::Stream;
 use regard_kernels::view::{View, ViewMut};
@@ -27,9 +27,13 @@ impl score::ScoreMod for SoftCap {
     }
 }
 
-pub fn scores([b, _, _, _, s, _, _]: Shape) -> Vec<ScoreRow> {
+pub fn scores([b, _, _, t, s, _, _]: Shape) -> Vec<ScoreRow> {
     use reference::Score as R;
     let ids: Vec<i64> = (0..(b * s) as i64).map(|i| i / 3 % 2).collect();
+    let (slope, slow_slope) = (0.2, f64::from(0.2f32));
+    // The masks' graph: under the others there are pairs with and without an edge.
+    let (indptr, indices) = graph(t, s);
+    let edges = Graph::new(&indptr, &indices);
     vec![
         ("dot", Arc::new(score::Dot), R::Dot),
         ("additive", Arc::new(score::Additive), R::Additive),
@@ -44,9 +48,19 @@ pub fn scores([b, _, _, _, s, _, _]: Shape) -> Vec<ScoreRow> {
             Arc::new(score::Relative { segments: Some(ids.clone()) }),
             R::Relative(Some(ids)),
         ),
-        ("edge", Arc::new(score::Edge { slope: 0.2 }), R::Edge(f64::from(0.2f32))),
-        ("gatv2", Arc::new(score::Gatv2 { slope: 0.2 }), R::Gatv2(f64::from(0.2f32))),
+        ("edge", Arc::new(score::Edge { slope, graph: None }), R::Edge(slow_slope, None)),
+        ("gatv2", Arc::new(score::Gatv2 { slope, graph: None }), R::Gatv2(slow_slope, None)),
         ("score_mod", Arc::new(score::Modified(Arc::new(SoftCap(2.0)))), R::SoftCap(2.0)),
+        (
+            "edge, features",
+            Arc::new(score::Edge { slope, graph: Some(Arc::new(edges.clone())) }),
+            R::Edge(slow_slope, Some(edges.clone())),
+        ),
+        (
+            "gatv2, features",
+            Arc::new(score::Gatv2 { slope, graph: Some(Arc::new(edges.clone())) }),
+            R::Gatv2(slow_slope, Some(edges)),
+        ),
     ]
 }
 

@@ -31,7 +31,7 @@ fn any_problem() -> impl Strategy<Value = Problem> {
     sizes
         .prop_flat_map(|(b, hk, group, t, s, d, e)| {
             let shape = [b, hk * group, hk, t, s, d, e];
-            (Just(shape), any_mask(s), 0..12usize, 0..9usize)
+            (Just(shape), any_mask(s), 0..14usize, 0..9usize)
         })
         .prop_map(|(shape, mask, score, norm)| {
             let [_, _, _, t, s, ..] = shape;

@@ -10,8 +10,8 @@ use clap::Args;
 use regard_kernels::attention::bias::{Alibi, Bias, Dense, EdgeBias, Gaussian, Table};
 use regard_kernels::attention::mask::Mask;
 use regard_kernels::attention::normalize::{self, Estimator, Hard, Normalizer};
-use regard_kernels::attention::score::{self, Relative, Score};
-use regard_kernels::attention::{Attention, VARIANTS};
+use regard_kernels::attention::score::{self, Edge, Gatv2, Relative, SLOPE, Score};
+use regard_kernels::attention::{Attention, Graph, VARIANTS};
 use regard_kernels::rng::Stream;
 use std::sync::Arc;
 
@@ -80,6 +80,21 @@ fn score(name: &str, arrays: Option<&Archive>) -> Result<Arc<dyn Score>> {
             let ids = arrays.filter(|arrays| arrays.has("segments"));
             let segments = ids.map(|arrays| arrays.integers("segments")).transpose()?;
             Arc::new(Relative { segments: segments.map(|ids| ids.data) })
+        }
+        "edge" | "gatv2" => {
+            // So are the features of edges: with them comes a graph.
+            let graph = match arrays.filter(|arrays| arrays.has("edge")) {
+                Some(arrays) => {
+                    let (indptr, indices) =
+                        (arrays.integers("indptr")?, arrays.integers("indices")?);
+                    Some(Arc::new(Graph::new(&indptr.data, &indices.data)))
+                }
+                None => None,
+            };
+            match name {
+                "edge" => Arc::new(Edge { slope: SLOPE, graph }),
+                _ => Arc::new(Gatv2 { slope: SLOPE, graph }),
+            }
         }
         "score_mod" => bail!("`score_mod` is a function of your own: it exists in Rust only"),
         _ => score::named(name).ok_or_else(|| unknown("score", name))?,

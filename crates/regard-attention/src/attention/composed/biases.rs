@@ -1,7 +1,7 @@
 //! The biases as matrices.
 
-use super::by_place;
-use burn::tensor::{Int, Tensor, TensorData};
+use super::{by_edge, by_place};
+use burn::tensor::Tensor;
 use regard_kernels::attention::bias::{Alibi, Dense, EdgeBias, Gaussian, Table};
 use regard_kernels::attention::{Dims, Grid};
 use std::any::Any;
@@ -17,7 +17,6 @@ pub(super) fn knows(bias: &dyn Any) -> bool {
 /// What is added to the scores, or, if the second is true, the logarithm of what multiplies the
 /// weights. Broadcasts to `[B, H, T, S]`.
 pub(super) fn bias(any: &dyn Any, grid: &Grid, params: &[Tensor<4>]) -> (Tensor<4>, bool) {
-    let device = params[0].device();
     let Dims { b, h, t, s, .. } = grid.dims;
     if any.is::<Alibi>() {
         let away = by_place(grid, &params[0], |p, j| -(p - j as f32).abs());
@@ -31,18 +30,8 @@ pub(super) fn bias(any: &dyn Any, grid: &Grid, params: &[Tensor<4>]) -> (Tensor<
         let table = params[0].clone().reshape([h, 2 * reach + 1]);
         (table.select(1, index).reshape([h, b, t, s]).swap_dims(0, 1), false)
     } else if let Some(EdgeBias { indptr, indices }) = any.downcast_ref() {
-        // Cells without an edge take the number of a row of zeros behind the last edge.
-        let mut index = vec![indices.len() as i64; t * s];
-        for i in 0..t {
-            for edge in indptr[i]..indptr[i + 1] {
-                index[i * s + indices[edge as usize] as usize] = edge;
-            }
-        }
-        let index = Tensor::<1, Int>::from_data(TensorData::new(index, [t * s]), &device);
-        let values = params[0].clone().reshape([indices.len(), h]);
-        let none = Tensor::zeros_like(&params[0].clone().slice([0..1, 0..1, 0..1, 0..h]));
-        let values = Tensor::cat(vec![values, none.reshape([1, h])], 0);
-        (values.select(0, index).reshape([1, t, s, h]).permute([0, 3, 1, 2]), false)
+        let values = by_edge(indptr, indices, params[0].clone(), 2, s);
+        (values.reshape([1, t, s, h]).permute([0, 3, 1, 2]), false)
     } else if let Some(Gaussian { after }) = any.downcast_ref() {
         let keys = by_place(grid, &params[0], |_, j| j as f32);
         let away = keys - params[0].clone().reshape([b, 1, t, 1]);

@@ -13,7 +13,7 @@ mod scores;
 use super::{Attention, Kinds};
 use crate::backend::{self, ok};
 use crate::ops;
-use burn::tensor::{Bool, Device, Tensor, TensorData};
+use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 use regard_kernels::attention::mask::Rule;
 use regard_kernels::attention::{self as spec, Dims, Grid};
 
@@ -102,6 +102,23 @@ fn for_each_query_head(x: Tensor<4>, h: usize) -> Tensor<4> {
         return x;
     }
     x.reshape([b, hk, 1, s, d]).expand([b, hk, h / hk, s, d]).reshape([b, h, s, d])
+}
+
+/// The rows of edges spread over all cells, `[…, T·S, …]` along `axis`; zeros where there is none.
+fn by_edge(indptr: &[i64], indices: &[i64], rows: Tensor<4>, axis: usize, s: usize) -> Tensor<4> {
+    // Cells without an edge take a row of zeros behind the last edge.
+    let t = indptr.len() - 1;
+    let mut index = vec![indices.len() as i64; t * s];
+    for i in 0..t {
+        for edge in indptr[i]..indptr[i + 1] {
+            index[i * s + indices[edge as usize] as usize] = edge;
+        }
+    }
+    let index = Tensor::<1, Int>::from_data(TensorData::new(index, [t * s]), &rows.device());
+    let mut one = rows.dims();
+    one[axis] = 1;
+    let none = backend::constant(vec![0.0; one.iter().product()], one, &rows);
+    Tensor::cat(vec![rows, none], axis).select(axis, index)
 }
 
 /// A number for each batch row, query and key that is no parameter, `[B, 1, T, S]`.

@@ -1,6 +1,6 @@
 //! The score matrices.
 
-use super::for_each_query_head;
+use super::{by_edge, for_each_query_head};
 use burn::tensor::{Bool, Int, Tensor, TensorData, activation};
 use regard_kernels::attention::score::{
     Additive, Dot, Edge, Gatv2, General, Kernel, KeyValue, Relative, Shape,
@@ -44,13 +44,27 @@ pub(super) fn scores(any: &dyn Any, x: Operands) -> (Tensor<4>, Option<Tensor<4,
         (product(q, k * params[0].clone() + v * params[1].clone()), None)
     } else if any.is::<Additive>() {
         (by_feature(q, k, &params[0], |x| x.tanh()) * scale, None)
-    } else if let Some(Gatv2 { slope }) = any.downcast_ref() {
-        let leaky = |x| activation::leaky_relu(x, f64::from(*slope));
+    } else if let Some(Gatv2 { slope, graph }) = any.downcast_ref() {
+        let Dims { t, s, d, .. } = grid.dims;
+        let edge = graph.as_ref().map(|graph| {
+            let rows = by_edge(graph.indptr(), graph.indices(), params[1].clone(), 2, s);
+            rows.reshape([1, h, t, s, d])
+        });
+        let leaky = |x: Tensor<5>| {
+            let x = edge.clone().map_or(x.clone(), |edge| x + edge);
+            activation::leaky_relu(x, f64::from(*slope))
+        };
         (by_feature(q, k, &params[0], leaky) * scale, None)
-    } else if let Some(Edge { slope }) = any.downcast_ref() {
+    } else if let Some(Edge { slope, graph }) = any.downcast_ref() {
+        let Dims { t, s, .. } = grid.dims;
         let q = (q * params[0].clone()).sum_dim(3);
         let k = (k * params[1].clone()).sum_dim(3).transpose();
-        (activation::leaky_relu(q + k, f64::from(*slope)) * scale, None)
+        let mut sum = q + k;
+        if let Some(graph) = graph {
+            let edge = by_edge(graph.indptr(), graph.indices(), params[2].clone(), 3, s);
+            sum = sum + edge.reshape([1, h, t, s]);
+        }
+        (activation::leaky_relu(sum, f64::from(*slope)) * scale, None)
     } else if let Some(Kernel(shape)) = any.downcast_ref() {
         kernel(*shape, q, k, params[0].clone(), scale)
     } else if let Some(relative) = any.downcast_ref::<Relative>() {

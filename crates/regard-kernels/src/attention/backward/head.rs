@@ -3,7 +3,7 @@
 use super::*;
 use crate::attention::normalize::Stats;
 use crate::attention::pair::{Pairwise, Source};
-use crate::attention::rows::{Rows, pack, packed_len};
+use crate::attention::rows::{Rows, add_dots, pack, packed_len};
 use crate::attention::tile::{At, Keys, Tile, each_cell};
 use crate::gemm::micro::Product;
 use std::sync::Arc;
@@ -66,16 +66,17 @@ impl Head {
                     pack(rows, n, 1.0, &mut head.packed_dout[qb * o_len..]);
                 }
             }
-            for lane in 0..n {
-                head.delta[at + lane] = match engine.spec.normalizer.delta() {
-                    Delta::FromOutput => job.along_output(b, h, i0 + lane),
-                    Delta::LogProb => job.upstream.log_prob.map_or(0.0, |x| x[from + lane]),
-                    Delta::Zero | Delta::FromSlopes => 0.0,
-                };
-            }
         }
-        if engine.spec.normalizer.delta() == Delta::FromSlopes {
-            (0..blocks).for_each(|qb| head.delta_from_slopes(job, qb));
+        // Lanes are whole vectors, and so are blocks: query `i` has lane `i`.
+        match engine.spec.normalizer.delta() {
+            Delta::FromOutput => job.along_output(b, h, &mut head.delta[..t]),
+            Delta::LogProb => {
+                if let Some(given) = job.upstream.log_prob {
+                    head.delta[..t].copy_from_slice(&given[row..row + t]);
+                }
+            }
+            Delta::FromSlopes => (0..blocks).for_each(|qb| head.delta_from_slopes(job, qb)),
+            Delta::Zero => {}
         }
         head
     }
@@ -116,6 +117,7 @@ impl Head {
                 scale: 1.0,
                 keys: engine.values(self.b, self.h),
                 weights: std::ptr::null(),
+                place: (self.h, at.i0),
             };
             // SAFETY: passed on.
             unsafe { Product.fill(&source, at.keys, dp) };
@@ -170,23 +172,12 @@ impl Head {
 }
 
 impl Job<'_> {
-    /// `Σ_j p·dp` from what the forward returned.
-    fn along_output(&self, b: usize, h: usize, i: usize) -> f32 {
-        let dot = |x: &View, y: &View, n: usize| {
-            let (x, y) = (Rows::of(x, b, h).from(i), Rows::of(y, b, h).from(i));
-            // Eight sums, so that they need not wait for each other.
-            let mut sums = [0f32; 8];
-            // SAFETY: both views have row `i` of width `n`.
-            let term = |d: usize| unsafe { x.get(0, d) * y.get(0, d) };
-            let whole = n / 8 * 8;
-            for d in (0..whole).step_by(8) {
-                (0..8).for_each(|l| sums[l] += term(d + l));
-            }
-            let rest: f32 = (whole..n).map(term).sum();
-            sums.iter().sum::<f32>() + rest
-        };
-        let Dims { e, s, .. } = self.engine.grid.dims;
-        self.upstream.out.map_or(0.0, |(out, dout)| dot(&out, &dout, e))
-            + self.upstream.weights.map_or(0.0, |(w, dw)| dot(&w, &dw, s))
+    /// `Σ_j p·dp` of each query, from what the forward returned.
+    fn along_output(&self, b: usize, h: usize, delta: &mut [f32]) {
+        let views = [self.upstream.out, self.upstream.weights];
+        for (x, y) in views.into_iter().flatten() {
+            // SAFETY: both views have a row for each query.
+            unsafe { add_dots(Rows::of(&x, b, h), Rows::of(&y, b, h), delta) };
+        }
     }
 }

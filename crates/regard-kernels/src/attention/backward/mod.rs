@@ -102,6 +102,8 @@ struct Sums<'a> {
     weights: Parts<'a, f32>,
     /// `[B, H]`
     map: Parts<'a, f32>,
+    /// `[B, H, edges, D′]`, if pairs add something to their keys
+    added: Parts<'a, f32>,
     pairs: AtomicU64,
     engine: &'a Engine<'a>,
 }
@@ -146,6 +148,7 @@ impl Job<'_> {
         let width = lowered.q.view().shape[3];
         let mut weights = vec![0.0; if lowered.pair.weighted() { b * h * width } else { 0 }];
         let mut map = vec![0.0; b * h];
+        let mut added = vec![0.0; b * h * lowered.pair.added()];
         let (mut made_q, mut made_k) = (made(&lowered.q), made(&lowered.k));
         let pairs = {
             let (q_view, k_view);
@@ -167,6 +170,7 @@ impl Job<'_> {
                 terms: terms.iter_mut().map(|sums| Parts::new(sums)).collect(),
                 weights: Parts::new(&mut weights),
                 map: Parts::new(&mut map),
+                added: Parts::new(&mut added),
                 pairs: AtomicU64::new(0),
                 engine,
             };
@@ -188,6 +192,7 @@ impl Job<'_> {
             weights: sum_over_batch(&weights, h, width * usize::from(!weights.is_empty())),
             map: map.iter().map(|x| f64::from(*x)).sum::<f64>() as f32,
             terms: of_terms,
+            added: sum_over_batch(&added, h, lowered.pair.added()),
             dq,
             dk,
             dv,
@@ -280,6 +285,8 @@ impl Job<'_> {
         unsafe {
             (0..sums.terms.len()).for_each(|term| f(sums.term(term, b, h)));
             f(sums.map.part(row, 1));
+            let added = self.engine.lowered.pair.added();
+            f(sums.added.part(row * added, added));
             if self.engine.lowered.pair.weighted() {
                 f(sums.weights.part(row * width, width));
             }

@@ -165,9 +165,11 @@ impl Visit<'_> {
         // Summed here and added once: heads' sums share cache lines, and other threads use them.
         let width = if engine.lowered.pair.weighted() { source.queries.width } else { 0 };
         let mut weights = Scratch::zeroed(width);
-        let sink = Sink { queries: turn, keys: dk, weights: &mut weights };
+        let added = engine.lowered.pair.added();
         // SAFETY: the source is of this head, and this task owns its head's sums.
         let sum = unsafe {
+            let added = sums.added.part(row * added, added);
+            let sink = Sink { queries: turn, keys: dk, weights: &mut weights, added };
             engine.lowered.pair.gradient(&source, (at.keys, self.careful), &mut ds, sink);
             sums.weights.part(row * width, width)
         };

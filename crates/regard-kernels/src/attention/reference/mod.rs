@@ -5,6 +5,7 @@
 
 pub mod tape;
 
+use super::graph::Graph;
 use super::grid::{Dims, Grid};
 use super::mask::{Mask, Rule};
 use crate::rng::Stream;
@@ -17,8 +18,8 @@ pub enum Score {
     Dot,
     /// `Σ v tanh(q + k)`
     Additive,
-    /// `Σ v LeakyReLU(q + k)`
-    Gatv2(f64),
+    /// `Σ v LeakyReLU(q + k + e)`, with the features of edges if there is a graph.
+    Gatv2(f64, Option<Graph>),
     /// `qᵀ W k`
     General,
     /// `−|q − k|²/(2σ²)`
@@ -31,8 +32,8 @@ pub enum Score {
     KeyValue,
     /// Content, position, and segments by their ids.
     Relative(Option<Vec<i64>>),
-    /// `LeakyReLU(a_q·q + a_k·k)`
-    Edge(f64),
+    /// `LeakyReLU(a_q·q + a_k·k + e)`, with a number for each edge if there is a graph.
+    Edge(f64, Option<Graph>),
     /// `c·tanh(x/c)` of the scaled dot product.
     SoftCap(f64),
 }
@@ -111,6 +112,13 @@ fn dot<N: Number>(x: &[N], y: &[N]) -> N {
     sum(x.iter().zip(y).map(|(x, y)| *x * *y))
 }
 
+/// The graph and the place of the edge from key `j` to query `i`, if there is one.
+fn edge_of(graph: &Option<Graph>, i: usize, j: usize) -> Option<(&Graph, usize)> {
+    let graph = graph.as_ref()?;
+    let row = graph.indptr()[i] as usize..graph.indptr()[i + 1] as usize;
+    row.into_iter().find(|e| graph.indices()[*e] == j as i64).map(|edge| (graph, edge))
+}
+
 impl Problem<'_> {
     /// Computes everything. Inputs are contiguous, parameters in the fast path's order.
     pub fn run<N: Number>(&self, q: &[N], k: &[N], v: &[N], params: &[Vec<N>]) -> Output<N> {
@@ -171,9 +179,14 @@ impl Problem<'_> {
             Score::Additive => {
                 scale * sum(pairs().zip(of_head(0)).map(|((q, k), v)| *v * (*q + *k).tanh()))
             }
-            Score::Gatv2(slope) => {
-                let each = |((q, k), v): ((&N, &N), &N)| *v * (*q + *k).leaky_relu(*slope);
-                scale * sum(pairs().zip(of_head(0)).map(each))
+            Score::Gatv2(slope, graph) => {
+                let edge = edge_of(graph, i, j);
+                let added = edge.map(|(graph, edge)| (h * graph.edges() + edge) * d);
+                let each = |(c, (q, k)): (usize, (&N, &N))| {
+                    let sum = added.map_or(*q + *k, |at| *q + *k + params[1][at + c]);
+                    of_head(0)[c] * sum.leaky_relu(*slope)
+                };
+                scale * sum(pairs().enumerate().map(each))
             }
             Score::General => {
                 let w = &params[0][h * d * dk..][..d * dk];
@@ -203,8 +216,12 @@ impl Problem<'_> {
                 }
                 scale * score
             }
-            Score::Edge(slope) => {
-                scale * (dot(of_head(0), q) + dot(of_head(1), k)).leaky_relu(*slope)
+            Score::Edge(slope, graph) => {
+                let mut sum = dot(of_head(0), q) + dot(of_head(1), k);
+                if let Some((graph, edge)) = edge_of(graph, i, j) {
+                    sum = sum + params[2][h * graph.edges() + edge];
+                }
+                scale * sum.leaky_relu(*slope)
             }
             Score::SoftCap(cap) => N::of(*cap) * (scale * dot(q, k) / N::of(*cap)).tanh(),
         })
@@ -215,7 +232,8 @@ impl Problem<'_> {
         let p = f64::from(self.grid.position(b, i));
         let mut at = match &self.score {
             Score::Dot | Score::SoftCap(_) => 0,
-            Score::KeyValue | Score::Edge(_) => 2,
+            Score::KeyValue | Score::Edge(_, None) | Score::Gatv2(_, Some(_)) => 2,
+            Score::Edge(_, Some(_)) => 3,
             Score::Relative(segments) => 3 + 2 * usize::from(segments.is_some()),
             _ => 1,
         };

@@ -5,7 +5,8 @@
 //! `tanh(q + k) = 1 − 2/(E·F + 1)`, which costs a pair one multiply-add and one reciprocal.
 
 use super::*;
-use crate::attention::pair::{ByFeature, Feature};
+use crate::attention::graph::Graph;
+use crate::attention::pair::{ByFeature, Feature, Pairwise, WithEdges};
 use crate::gemm::micro::Pair;
 use crate::pool::{Parts, parallel_ranges};
 use crate::simd::{Simd, dispatch, exp, tanh};
@@ -19,8 +20,8 @@ pub(super) const VARIANT: Variant = Variant {
 };
 pub(super) const GATV2: Variant = Variant {
     name: "gatv2",
-    params: &[("v", "[H,D]")],
-    formula: "scale · Σ v_d LeakyReLU(q_d + k_d; 0.2), scale = 1 unless given",
+    params: &[("v", "[H,D]"), ("edge", "[H,nnz,D], if a graph is given")],
+    formula: "scale · Σ v_d LeakyReLU(q_d + k_d [+ edge_d]; 0.2), scale = 1 unless given",
     paper: "Brody et al. 2022, arXiv:2105.14491",
 };
 
@@ -28,11 +29,13 @@ pub(super) const GATV2: Variant = Variant {
 #[derive(Clone, Copy, Debug)]
 pub struct Additive;
 
-/// `s = scale · Σ_d v_d LeakyReLU(q_d + k_d)`
-#[derive(Clone, Copy, Debug)]
+/// `s = scale · Σ_d v_d LeakyReLU(q_d + k_d + edge_d)`; without a graph there are no edges.
+#[derive(Clone, Debug)]
 pub struct Gatv2 {
     /// Of the negative side.
     pub slope: f32,
+    /// Whose edges have features, usually the mask's. A pair that is none of them has zeros.
+    pub graph: Option<Arc<Graph>>,
 }
 
 /// Beyond this a product of two exponentials might leave the range of `f32`.
@@ -104,18 +107,46 @@ impl Score for Additive {
 
 impl Score for Gatv2 {
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        vec![Param::new("v", [1, dims.h, 1, dims.d])]
+        let edge = |graph: &Arc<Graph>| Param::new("edge", [1, dims.h, graph.edges(), dims.d]);
+        let v = Param::new("v", [1, dims.h, 1, dims.d]);
+        [v].into_iter().chain(self.graph.as_ref().map(edge)).collect()
+    }
+    fn check(&self, grid: &Grid) -> Result<(), Error> {
+        same_width(grid)?;
+        fits(&self.graph, grid)
     }
     #[allow(private_interfaces)]
     fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         let weights = weights(x, &grid.dims, scale);
-        let pair = Box::new(ByFeature(LeakyOfSum { slope: self.slope }));
+        let feature = LeakyOfSum { slope: self.slope };
         let (q, k) = (Operand::Given(x.q), Operand::Given(x.k));
+        let pair = leaky(feature, &self.graph, || x.params[1]);
         Lowered { pair, q, k, scale: 1.0, weights, map: None, terms: vec![] }
     }
     #[allow(private_interfaces)]
     fn raise(&self, _: &Grid, _: Operands, scale: f32, grads: Raise) -> Vec<Vec<f32>> {
-        vec![grads.weights.iter().map(|dv| scale * dv).collect()]
+        let dv = grads.weights.iter().map(|dv| scale * dv).collect();
+        [dv].into_iter().chain(self.graph.as_ref().map(|_| grads.added)).collect()
+    }
+}
+
+/// Whether a score's graph fits the sizes, else what does not.
+pub(super) fn fits(graph: &Option<Arc<Graph>>, grid: &Grid) -> Result<(), Error> {
+    match graph.as_ref().map(|graph| graph.check(grid)) {
+        Some(Err(Error(message))) => crate::view::bail!("score: {message}"),
+        _ => Ok(()),
+    }
+}
+
+/// The pair of graph attention, with `rows` of the edges, `[1, H, edges, D′]`, if there are any.
+pub(super) fn leaky<'a>(
+    feature: LeakyOfSum,
+    graph: &'a Option<Arc<Graph>>,
+    rows: impl FnOnce() -> View<'a>,
+) -> Box<dyn Pairwise + 'a> {
+    match graph {
+        Some(graph) => Box::new(WithEdges { feature, graph, rows: rows() }),
+        None => Box::new(ByFeature(feature)),
     }
 }
 

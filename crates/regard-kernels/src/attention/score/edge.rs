@@ -1,40 +1,47 @@
-//! Graph attention: `s = scale · LeakyReLU(a_q · q + a_k · k)`.
+//! Graph attention: `s = scale · LeakyReLU(a_q · q + a_k · k)`, and with a number for each edge.
 
-use super::additive::LeakyOfSum;
+use super::additive::{LeakyOfSum, fits, leaky};
 use super::*;
-use crate::attention::pair::ByFeature;
-use crate::attention::rows::Rows;
+use crate::attention::graph::Graph;
+use crate::attention::rows::{Rows, add_dots, load};
 use crate::attention::term::sum_over_batch;
 use crate::pool::{Parts, parallel};
+use crate::simd::{self, Simd, dispatch};
+use std::ops::Range;
 
 pub(super) const VARIANT: Variant = Variant {
     name: "edge",
-    params: &[("a_q", "[H,D]"), ("a_k", "[H,D]")],
-    formula: "scale · LeakyReLU(a_q · q + a_k · k; 0.2), scale = 1 unless given",
+    params: &[("a_q", "[H,D]"), ("a_k", "[H,D]"), ("edge", "[H,nnz], if a graph is given")],
+    formula: "scale · LeakyReLU(a_q · q + a_k · k [+ edge]; 0.2), scale = 1 unless given",
     paper: "Veličković et al. 2018, arXiv:1710.10903",
 };
 
-/// `s = scale · LeakyReLU(a_q·q + a_k·k)`: each row is one number before pairs are formed.
-#[derive(Clone, Copy, Debug)]
+/// `s = scale · LeakyReLU(a_q·q + a_k·k + edge)`: each row is one number before pairs are formed.
+/// Without a graph there are no edges; `edge` is `a_e·e` of the paper's successors, made outside.
+#[derive(Clone, Debug)]
 pub struct Edge {
     /// Of the negative side.
     pub slope: f32,
+    /// Whose edges have a number, usually the mask's. A pair that is none of them has 0.
+    pub graph: Option<Arc<Graph>>,
 }
 
-/// `a_h · row` for every row; `group` query heads share a head of rows.
+/// `a_h · row` for every row; `group` query heads share a head of rows. All heads of some rows
+/// after another: they are often side by side in memory.
 fn project(rows: &View, a: &View, group: usize) -> (Vec<f32>, [usize; 4]) {
-    let [b, h, n, d] = rows.shape;
+    let [b, h, n, _] = rows.shape;
     let heads = h * group;
-    let a = a.to_vec();
     let mut out = vec![0.0; b * heads * n];
     let parts = Parts::new(&mut out);
-    parallel(b * heads, &|task| {
-        let (b, head) = (task / heads, task % heads);
-        let (a, rows) = (&a[head * d..][..d], Rows::of(rows, b, head / group));
-        // SAFETY: each task has its own head, and the rows exist.
-        unsafe {
-            for (i, out) in parts.part(task * n, n).iter_mut().enumerate() {
-                *out = a.iter().enumerate().map(|(c, a)| a * rows.get(i, c)).sum();
+    let pieces = n.div_ceil(ROWS_PER_TASK);
+    parallel(b * pieces, &|task| {
+        let (b, i0) = (task / pieces, task % pieces * ROWS_PER_TASK);
+        for head in 0..heads {
+            let a = Rows { row: 0, ..Rows::of(a, 0, head) };
+            // SAFETY: each task has its own rows, and they exist; those of `a` are one and the same.
+            unsafe {
+                let to = parts.part((b * heads + head) * n + i0, ROWS_PER_TASK.min(n - i0));
+                add_dots(Rows::of(rows, b, head / group).from(i0), a, to);
             }
         }
     });
@@ -44,44 +51,119 @@ fn project(rows: &View, a: &View, group: usize) -> (Vec<f32>, [usize; 4]) {
 /// From the gradient of `a_h · row`: writes the rows' and returns the one of `a`.
 fn unproject(rows: &View, a: &View, group: usize, dp: &[f32], to: &ViewMut) -> Vec<f32> {
     let [b, h, n, d] = rows.shape;
-    let a = a.to_vec();
-    let mut each = vec![0.0; b * h * group * d];
+    let pieces = n.div_ceil(ROWS_PER_TASK);
+    let mut each = vec![0.0; b * pieces * h * group * d];
     let parts = Parts::new(&mut each);
-    parallel(b * h, &|task| {
-        let (b, head) = (task / h, task % h);
-        let rows = Rows::of(rows, b, head);
-        // SAFETY: each task has its own head of rows, with the query heads that share it; the
-        // rows exist in both.
-        unsafe {
-            let da = parts.part(task * group * d, group * d);
-            for i in 0..n {
-                for c in 0..d {
-                    let (row, mut sum) = (rows.get(i, c), 0.0);
-                    for g in 0..group {
-                        // forward: p += a[c] · row[c]
-                        let dp = dp[(task * group + g) * n + i];
-                        // A masked key has no gradient, and may hold anything.
-                        da[g * d + c] += if dp == 0.0 { 0.0 } else { dp * row };
-                        sum += dp * a[(head * group + g) * d + c];
-                    }
-                    *to.at(b, head, i, c) = sum;
-                }
-            }
+    parallel(b * pieces, &|task| {
+        let (b, i0) = (task / pieces, task % pieces * ROWS_PER_TASK);
+        for head in 0..h {
+            // SAFETY: each task has its own rows and sums.
+            let da = unsafe { parts.part((task * h + head) * group * d, group * d) };
+            let rows = Rows::of(rows, b, head);
+            let a = Rows { row: a.strides[1], ..Rows::of(a, 0, head * group) };
+            let dp = &dp[(b * h + head) * group * n..][..group * n];
+            let piece = i0..(i0 + ROWS_PER_TASK).min(n);
+            dispatch(Unproject { rows, a, dp, da, to, at: (b, head), piece });
         }
     });
     sum_over_batch(&each, h * group, d)
 }
 
+/// Some rows of one head, which exist in `rows` and `to`.
+struct Unproject<'a> {
+    rows: Rows,
+    /// A row for each query head of the group.
+    a: Rows,
+    /// `[group, n]`
+    dp: &'a [f32],
+    /// `[group, d]`
+    da: &'a mut [f32],
+    to: &'a ViewMut<'a>,
+    at: (usize, usize),
+    piece: Range<usize>,
+}
+
+impl simd::Kernel for Unproject<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let width = self.rows.width;
+        let (group, n) = (self.da.len() / width, self.dp.len() * width / self.da.len());
+        for d in (0..width).step_by(S::LANES) {
+            let wide = (width - d).min(S::LANES);
+            // SAFETY: rows and features exist, as whoever makes an `Unproject` vouches.
+            unsafe {
+                // forward: p += a[c] · row[c]
+                for g in 0..group {
+                    let mut sum = s.splat(0.0);
+                    for i in self.piece.clone() {
+                        let dp = self.dp[g * n + i];
+                        // A masked key has no gradient, and may hold anything.
+                        if dp != 0.0 {
+                            sum = s.fma(s.splat(dp), load(s, self.rows, i, d, wide), sum);
+                        }
+                    }
+                    s.store_part(self.da[g * width + d..][..wide].as_mut_ptr(), wide, sum);
+                }
+                for i in self.piece.clone() {
+                    let mut sum = s.splat(0.0);
+                    for g in 0..group {
+                        let dp = s.splat(self.dp[g * n + i]);
+                        sum = s.fma(dp, load(s, self.a, g, d, wide), sum);
+                    }
+                    store(s, self.to, (self.at.0, self.at.1, i, d), (sum, wide));
+                }
+            }
+        }
+    }
+}
+
+/// `n` features of a row.
+///
+/// # Safety
+/// They must exist, and no other task may use them.
+#[inline(always)]
+unsafe fn store<S: Simd>(
+    s: S,
+    to: &ViewMut,
+    (b, h, i, d): (usize, usize, usize, usize),
+    (x, n): (S::V, usize),
+) {
+    let (to, step) = (to.at(b, h, i, d), to.strides[3]);
+    // SAFETY: the caller vouches for the features; a line holds the widest vector.
+    unsafe {
+        if step == 1 {
+            return s.store_part(to, n, x);
+        }
+        let mut line = [0f32; 16];
+        s.store(line.as_mut_ptr(), x);
+        for (c, x) in line.iter().enumerate().take(n) {
+            *to.offset(c as isize * step) = *x;
+        }
+    }
+}
+
 impl Score for Edge {
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        ["a_q", "a_k"].map(|name| Param::new(name, [1, dims.h, 1, dims.d])).to_vec()
+        let edge = |graph: &Arc<Graph>| Param::new("edge", [1, dims.h, 1, graph.edges()]);
+        let a = ["a_q", "a_k"].map(|name| Param::new(name, [1, dims.h, 1, dims.d]));
+        a.into_iter().chain(self.graph.as_ref().map(edge)).collect()
+    }
+    fn check(&self, grid: &Grid) -> Result<(), Error> {
+        same_width(grid)?;
+        fits(&self.graph, grid)
     }
     #[allow(private_interfaces)]
     fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         let (q, q_shape) = project(&x.q, &x.params[0], 1);
         let (k, k_shape) = project(&x.k, &x.params[1], grid.dims.group());
+        let rows = || {
+            let View { shape: [_, h, _, n], strides: [_, head, _, edge], .. } = x.params[2];
+            // SAFETY: the same numbers; each edge is a row of one.
+            unsafe { View::from_raw(x.params[2].at(0, 0, 0, 0), [1, h, n, 1], [0, head, edge, 1]) }
+        };
         Lowered {
-            pair: Box::new(ByFeature(LeakyOfSum { slope: self.slope })),
+            pair: leaky(LeakyOfSum { slope: self.slope }, &self.graph, rows),
             q: Operand::Made(q, q_shape),
             k: Operand::Made(k, k_shape),
             scale: 1.0,
@@ -92,9 +174,10 @@ impl Score for Edge {
     }
     #[allow(private_interfaces)]
     fn raise(&self, grid: &Grid, x: Operands, _: f32, grads: Raise) -> Vec<Vec<f32>> {
-        vec![
+        let a = [
             unproject(&x.q, &x.params[0], 1, &grads.q, grads.dq),
             unproject(&x.k, &x.params[1], grid.dims.group(), &grads.k, grads.dk),
-        ]
+        ];
+        a.into_iter().chain(self.graph.as_ref().map(|_| grads.added)).collect()
     }
 }

@@ -47,9 +47,11 @@ pub const VARIANTS: &[Variant] = &[
     score_mod::VARIANT,
 ];
 
+/// Of the negative side of LeakyReLU in graph attention, as the papers have it.
+pub const SLOPE: f32 = 0.2;
+
 /// The score of a name of the catalogue, as the papers have it; `score_mod` has none.
 pub fn named(name: &str) -> Option<Arc<dyn Score>> {
-    const SLOPE: f32 = 0.2; // of LeakyReLU in graph attention
     Some(match name {
         "dot" => Arc::new(Dot),
         "additive" => Arc::new(Additive),
@@ -59,8 +61,8 @@ pub fn named(name: &str) -> Option<Arc<dyn Score>> {
         "epanechnikov" => Arc::new(Kernel(Shape::Epanechnikov)),
         "keyvalue" => Arc::new(KeyValue),
         "relative" => Arc::new(Relative::default()),
-        "edge" => Arc::new(Edge { slope: SLOPE }),
-        "gatv2" => Arc::new(Gatv2 { slope: SLOPE }),
+        "edge" => Arc::new(Edge { slope: SLOPE, graph: None }),
+        "gatv2" => Arc::new(Gatv2 { slope: SLOPE, graph: None }),
         _ => return None,
     })
 }
@@ -91,7 +93,11 @@ impl Operand<'_> {
     pub fn view(&self) -> View<'_> {
         match self {
             Operand::Given(view) => *view,
-            Operand::Made(data, shape) => View::new(data, *shape).expect("made to its shape"),
+            Operand::Made(data, shape) => {
+                let [_, h, n, d] = shape.map(|x| x as isize);
+                // SAFETY: it was made to its shape. Asked for every block: not checked again.
+                unsafe { View::from_raw(data.as_ptr(), *shape, [h * n * d, n * d, d, 1]) }
+            }
         }
     }
 }
@@ -108,7 +114,7 @@ pub(crate) trait Map: Send + Sync {
 /// A score as the engine computes it.
 pub(crate) struct Lowered<'a> {
     /// How features combine.
-    pub pair: Box<dyn Pairwise>,
+    pub pair: Box<dyn Pairwise + 'a>,
     /// `[B, H, T, D′]`
     pub q: Operand<'a>,
     /// `[B, Hk or H, S, D′]`
@@ -135,6 +141,8 @@ pub(crate) struct Raise<'a> {
     pub map: f32,
     /// Of the terms' accumulators.
     pub terms: Vec<Vec<Vec<f32>>>,
+    /// `[H, edges, D′]`, of what pairs add to their keys.
+    pub added: Vec<f32>,
     /// Where the gradients of the inputs go. Values have theirs from the engine already.
     pub dq: &'a ViewMut<'a>,
     /// As above.

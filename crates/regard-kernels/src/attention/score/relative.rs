@@ -170,7 +170,8 @@ impl Term for Position<'_> {
             pack(queries, tile.queries, self.scale, &mut packed);
             let keys = Rows::of(&self.r, 0, at.h);
             let (packed, weights) = (packed.as_ptr(), std::ptr::null());
-            let source = Source { packed, queries, scale: self.scale, keys, weights };
+            let place = (at.h, at.i0);
+            let source = Source { packed, queries, scale: self.scale, keys, weights, place };
             Product.fill(&source, Keys::Run { start: first, len: count }, &mut terms);
         }
         for row in 0..tile.keys {
