@@ -1,0 +1,50 @@
+//! Saves small models in the Hugging Face layout, each with what it says of a batch, so that
+//! `python fixtures/make/models.py --check FOLDER/*` can ask transformers for the same.
+//!
+//!     cargo run -p regard-models --example save_for_transformers -- FOLDER
+
+use burn::tensor::{Device, Int, Tensor};
+use regard_attention::Mode;
+use regard_models::checkpoint::{self, Precision};
+use regard_models::{Source, create};
+use serde_json::json;
+use std::path::Path;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = std::env::args().nth(1).ok_or("need a folder to write to")?;
+    let rows = [
+        ("shared", json!({ "activation_function": "swish" })),
+        (
+            "separate",
+            json!({ "share_encoder_decoder_embeddings": false, "decoder_vocab_size": 13 }),
+        ),
+        ("untied", json!({ "tie_word_embeddings": false, "scale_embedding": false })),
+        ("pre", json!({ "norms": "pre", "activation_function": "gelu" })),
+        ("pre-untied", json!({ "norms": "pre", "tie_word_embeddings": false })),
+    ];
+    let device = Device::flex();
+    for (name, more) in rows {
+        let mut config = json!({
+            "model_type": "transformer", "vocab_size": 17, "d_model": 16, "encoder_layers": 2,
+            "decoder_layers": 2, "encoder_attention_heads": 2, "decoder_attention_heads": 4,
+            "encoder_ffn_dim": 24, "decoder_ffn_dim": 20,
+        });
+        for (key, value) in more.as_object().into_iter().flatten() {
+            config[key] = value.clone();
+        }
+        let model = create(&config, 7, &device)?;
+        let (source, words) = ([[4, 5, 6, 7, 2], [8, 9, 2, 0, 0]], [[1, 4, 5, 6], [1, 7, 8, 9]]);
+        let read = Source { ids: Tensor::from_ints(source, &device), lengths: vec![5, 3] };
+        let given = Tensor::<2, Int>::from_ints(words, &device);
+        let logits = model.forward(&read, given, Mode::Eval).logits;
+        let said = json!({
+            "source": source, "words": words, "lengths": read.lengths,
+            "shape": logits.dims(), "logits": logits.into_data().try_to_vec::<f32>()?,
+        });
+        let folder = Path::new(&folder).join(name);
+        std::fs::create_dir_all(&folder)?;
+        checkpoint::write(&folder, &model.config(), &model.weights(), Precision::Single)?;
+        checkpoint::write_file(&folder.join("said.json"), said.to_string().as_bytes())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! Bahdanau's translator (Bahdanau et al. 2015, arXiv:1409.0473).
+//!
+//! In every step the decoder's last-layer state of the step before asks all encoder states,
+//! padding excluded, with the additive score; what comes back stands beside the word's vector in
+//! the decoder's input. Each decoder layer starts from the encoder's same layer, or from a
+//! learned vector.
+
+use crate::checkpoint::Binder;
+use crate::look::{Look, Looking, Place};
+use crate::recurrent::{Advanced, Body, Read, Shape, Stepwise, Writing};
+use burn::module::Module;
+use burn::tensor::Tensor;
+use regard_attention::layers::{AdditiveAttention, AdditiveAttentionConfig};
+use regard_attention::{Attention, Init, Mode};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Its name in `config.json`.
+pub const MODEL_TYPE: &str = "bahdanau";
+
+/// `config.json`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Config {
+    /// What it has in common with its neighbours.
+    #[serde(flatten)]
+    pub shape: Shape,
+    /// Width of the space in which states are compared; by default that of a state.
+    pub attention_size: Option<usize>,
+    /// Where it may look.
+    #[serde(default)]
+    pub attention: Look,
+}
+
+#[derive(Module, Debug)]
+pub(crate) struct Bahdanau {
+    body: Body,
+    score: AdditiveAttention,
+    looking: Looking,
+    #[module(skip)]
+    config: Config,
+}
+
+impl Bahdanau {
+    pub fn new(config: &Config, init: &mut Init) -> Bahdanau {
+        let shape = &config.shape;
+        let (h, memory) = (shape.hidden_size, shape.memory());
+        let hidden = config.attention_size.unwrap_or(h);
+        let score = AdditiveAttentionConfig { query: h, key: memory, hidden, dropout: 0.0 };
+        Bahdanau {
+            body: Body::new(shape, memory, memory, init),
+            score: score.init(init),
+            looking: config.attention.init(1, hidden, init),
+            config: config.clone(),
+        }
+    }
+}
+
+impl Stepwise for Bahdanau {
+    fn config(&self) -> Value {
+        crate::config_json(MODEL_TYPE, &self.config)
+    }
+
+    fn bind(&mut self, b: &mut Binder) {
+        self.body.bind(b, |b| {
+            b.linear("query", &mut self.score.query);
+            b.linear("key", &mut self.score.key);
+            b.tensor("v", &mut self.score.v);
+            self.looking.bind(b);
+        });
+    }
+
+    fn body(&self) -> &Body {
+        &self.body
+    }
+
+    fn at_once(&self) -> bool {
+        false
+    }
+
+    fn begin(&self, read: Read) -> Writing {
+        let keys = self.score.keys(read.states.clone());
+        Writing::new(read, keys)
+    }
+
+    fn advance(&self, writing: &mut Writing, words: Tensor<3>, ask: (Mode, bool)) -> Advanced {
+        let [layers, r, h] = writing.hidden.h.dims();
+        let (b, beams) = (writing.lengths.len(), writing.rows.beams());
+        let asks = writing.hidden.h.clone().slice([layers - 1..layers, 0..r, 0..h]);
+        let q = self.score.query.forward(asks.reshape([b, beams, h]));
+        let qkv = [q, writing.keys.clone(), writing.values.clone()].map(|x| x.unsqueeze_dim(1));
+        let place = Place { lengths: &writing.lengths, first: writing.number, one_number: true };
+        let score = Attention::additive(self.score.v.val());
+        let looked = self.looking.attend(score, qkv, &place, ask);
+        let [_, _, _, e] = looked.context.dims();
+        let context = looked.context.reshape([r, 1, e]);
+        let input = Tensor::cat(vec![words, context.clone()], 2);
+        let (state, hidden) = self.body.decoder.forward(input, Some(&writing.hidden), None, ask.0);
+        writing.hidden = hidden;
+        writing.number += 1;
+        let weights = looked.weights.map(|weights| {
+            let s = weights.dims()[3];
+            weights.reshape([r, 1, s])
+        });
+        let log_prob = looked.log_prob.map(|log_prob| log_prob.reshape([r, 1]));
+        Advanced { state, context, weights, log_prob }
+    }
+}

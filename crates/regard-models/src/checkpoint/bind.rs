@@ -1,0 +1,201 @@
+//! The names of a model's tensors, said once for reading and for writing.
+
+use super::{Array, Arrays};
+use burn::module::Param;
+use burn::tensor::{Device, Tensor, TensorData};
+use regard_attention::layers::{Embedding, Linear, Norm, Recurrent};
+
+/// Goes through a model's tensors by name: puts into them what a checkpoint has, or takes out
+/// what a checkpoint should have.
+pub struct Binder<'a> {
+    way: Way<'a>,
+    prefix: String,
+    problems: Vec<String>,
+}
+
+enum Way<'a> {
+    Read { from: &'a mut Arrays, device: Device },
+    Write(&'a mut Arrays),
+}
+
+impl<'a> Binder<'a> {
+    /// Takes arrays out of `from` and makes them tensors on a device.
+    pub fn read(from: &'a mut Arrays, device: &Device) -> Binder<'a> {
+        Binder {
+            way: Way::Read { from, device: device.clone() },
+            prefix: String::new(),
+            problems: vec![],
+        }
+    }
+
+    /// Copies tensors into `to`.
+    pub fn write(to: &'a mut Arrays) -> Binder<'a> {
+        Binder { way: Way::Write(to), prefix: String::new(), problems: vec![] }
+    }
+
+    /// Everything that did not fit: missing names, other shapes.
+    pub fn problems(self) -> Vec<String> {
+        self.problems
+    }
+
+    /// Inside a part of the model.
+    pub fn at(&mut self, name: &str, part: impl FnOnce(&mut Binder<'a>)) {
+        let outside = self.prefix.len();
+        self.prefix.push_str(name);
+        self.prefix.push('.');
+        part(self);
+        self.prefix.truncate(outside);
+    }
+
+    /// Whether a checkpoint that is read has this name. Always true when writing.
+    pub fn has(&self, name: &str) -> bool {
+        match &self.way {
+            Way::Read { from, .. } => from.contains_key(&format!("{}{name}", self.prefix)),
+            Way::Write(_) => true,
+        }
+    }
+
+    fn take(&mut self, name: &str, shape: &[usize]) -> Option<Vec<f32>> {
+        let name = format!("{}{name}", self.prefix);
+        let Way::Read { from, .. } = &mut self.way else { return None };
+        match from.remove(&name) {
+            Some(array) if array.shape == shape => Some(array.data),
+            Some(array) => {
+                let got = array.shape;
+                self.problems.push(format!("{name} is {got:?}, the configuration says {shape:?}"));
+                None
+            }
+            None => {
+                self.problems.push(format!("{name} {shape:?} is missing"));
+                None
+            }
+        }
+    }
+
+    fn put(&mut self, name: &str, shape: &[usize], data: Vec<f32>) {
+        let name = format!("{}{name}", self.prefix);
+        if let Way::Write(to) = &mut self.way {
+            to.insert(name, Array { shape: shape.to_vec(), data });
+        }
+    }
+
+    fn fill<const D: usize>(&self, param: &mut Param<Tensor<D>>, data: Vec<f32>) {
+        if let Way::Read { device, .. } = &self.way {
+            let shape: [usize; D] = param.dims();
+            *param = Param::from_data(TensorData::new(data, shape), device);
+        }
+    }
+
+    /// A tensor that stands in the file as it stands in memory.
+    pub fn tensor<const D: usize>(&mut self, name: &str, param: &mut Param<Tensor<D>>) {
+        let shape = param.dims();
+        match &self.way {
+            Way::Write(_) => self.put(name, &shape, numbers(param.val())),
+            Way::Read { .. } => {
+                if let Some(data) = self.take(name, &shape) {
+                    self.fill(param, data);
+                }
+            }
+        }
+    }
+
+    /// A tensor that is one axis shorter or longer in the file, or otherwise shaped.
+    pub fn shaped<const D: usize>(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        param: &mut Param<Tensor<D>>,
+    ) {
+        match &self.way {
+            Way::Write(_) => self.put(name, shape, numbers(param.val())),
+            Way::Read { .. } => {
+                if let Some(data) = self.take(name, shape) {
+                    self.fill(param, data);
+                }
+            }
+        }
+    }
+
+    /// A linear layer: `name.weight [O, I]`, as PyTorch has it, and `name.bias`.
+    pub fn linear(&mut self, name: &str, layer: &mut Linear) {
+        self.packed(&[name], layer);
+    }
+
+    /// Several linear layers of equal width that are one in memory: queries, keys and values.
+    pub fn packed(&mut self, names: &[&str], layer: &mut Linear) {
+        let [inputs, wide] = layer.weight.dims();
+        let each = wide / names.len();
+        let reading = matches!(self.way, Way::Read { .. });
+        let mut weight =
+            if reading { vec![0.0; inputs * wide] } else { numbers(layer.weight.val()) };
+        let mut bias = layer.bias.as_ref().map(|bias| numbers(bias.val()));
+        for (part, name) in names.iter().enumerate() {
+            let (weight_name, bias_name) = (format!("{name}.weight"), format!("{name}.bias"));
+            let columns = part * each..(part + 1) * each;
+            if reading {
+                if let Some(rows) = self.take(&weight_name, &[each, inputs]) {
+                    for (o, row) in columns.clone().zip(rows.chunks(inputs.max(1))) {
+                        row.iter().enumerate().for_each(|(i, x)| weight[i * wide + o] = *x);
+                    }
+                }
+            } else {
+                let turned = columns.clone().flat_map(|o| (0..inputs).map(move |i| i * wide + o));
+                let turned = turned.map(|at| weight[at]).collect();
+                self.put(&weight_name, &[each, inputs], turned);
+            }
+            if let Some(bias) = &mut bias {
+                if reading {
+                    if let Some(row) = self.take(&bias_name, &[each]) {
+                        bias[columns].copy_from_slice(&row);
+                    }
+                } else {
+                    self.put(&bias_name, &[each], bias[columns].to_vec());
+                }
+            }
+        }
+        if reading {
+            self.fill(&mut layer.weight, weight);
+            if let (Some(param), Some(bias)) = (&mut layer.bias, bias) {
+                self.fill(param, bias);
+            }
+        }
+    }
+
+    /// A norm: `name.weight` and `name.bias`.
+    pub fn norm(&mut self, name: &str, norm: &mut Norm) {
+        self.at(name, |b| {
+            b.tensor("weight", &mut norm.gamma);
+            if let Some(beta) = &mut norm.beta {
+                b.tensor("bias", beta);
+            }
+        });
+    }
+
+    /// A table of vectors: `name.weight`.
+    pub fn embedding(&mut self, name: &str, embedding: &mut Embedding) {
+        self.tensor(&format!("{name}.weight"), &mut embedding.table);
+    }
+
+    /// Recurrent layers, with PyTorch's names: `name.weight_ih_l0`, `name.weight_ih_l0_reverse`.
+    pub fn recurrent(&mut self, name: &str, layers: &mut Recurrent) {
+        self.at(name, |b| {
+            for (i, layer) in layers.layers.iter_mut().enumerate() {
+                for (direction, weights) in ["", "_reverse"].iter().zip(&mut layer.directions) {
+                    let end = format!("l{i}{direction}");
+                    b.tensor(&format!("weight_ih_{end}"), &mut weights.weight_ih);
+                    b.tensor(&format!("weight_hh_{end}"), &mut weights.weight_hh);
+                    if let Some(bias) = &mut weights.bias_ih {
+                        b.tensor(&format!("bias_ih_{end}"), bias);
+                    }
+                    if let Some(bias) = &mut weights.bias_hh {
+                        b.tensor(&format!("bias_hh_{end}"), bias);
+                    }
+                }
+            }
+        });
+    }
+}
+
+fn numbers<const D: usize>(x: Tensor<D>) -> Vec<f32> {
+    x.into_data().convert::<f32>().try_into_vec().expect("they were just converted")
+}

@@ -1,0 +1,93 @@
+//! Checkpoints in the Hugging Face layout: a folder with `config.json` and `model.safetensors`.
+//!
+//! Names and shapes are described once, by a model's `bind`, for both directions. Whatever is
+//! written goes to a temporary file first, is synced, and takes its name last, so that a crash
+//! leaves either the old file or the new one.
+
+mod arrays;
+mod bind;
+mod write;
+
+pub use arrays::{Array, Arrays, Precision};
+pub use bind::Binder;
+pub use write::write_file;
+
+use crate::{Error, Result};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The file that says what a model is.
+pub const CONFIG: &str = "config.json";
+/// The file that holds its weights.
+pub const WEIGHTS: &str = "model.safetensors";
+const INDEX: &str = "model.safetensors.index.json";
+
+/// Reads `config.json`.
+pub fn read_config(folder: &Path) -> Result<Value> {
+    let path = folder.join(CONFIG);
+    let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
+    serde_json::from_str(&text).map_err(|e| Error::file(&path, format!("not JSON: {e}")))
+}
+
+/// The file that says where a folder's weights are: the weights themselves, or an index of shards.
+pub fn weights_file(folder: &Path) -> PathBuf {
+    let (single, index) = (folder.join(WEIGHTS), folder.join(INDEX));
+    if single.exists() || !index.exists() { single } else { index }
+}
+
+/// Reads all weights, from one file or from the shards that an index names.
+pub fn read_weights(folder: &Path) -> Result<Arrays> {
+    let index = weights_file(folder);
+    if index.ends_with(WEIGHTS) {
+        return read_arrays(&index);
+    }
+    let text = fs::read_to_string(&index).map_err(Error::io(&index))?;
+    let json: Value =
+        serde_json::from_str(&text).map_err(|e| Error::file(&index, format!("not JSON: {e}")))?;
+    let map = json["weight_map"].as_object();
+    let map = map.ok_or_else(|| Error::file(&index, "has no \"weight_map\""))?;
+    let mut shards: Vec<&str> = map.values().filter_map(Value::as_str).collect();
+    shards.sort_unstable();
+    shards.dedup();
+    let mut all = Arrays::new();
+    for shard in shards {
+        // A name that climbs out of the folder is not a shard of it.
+        if Path::new(shard).components().count() != 1 || shard.starts_with('.') {
+            return Err(Error::file(&index, format!("names a shard outside its folder: {shard}")));
+        }
+        all.extend(read_arrays(&folder.join(shard))?);
+    }
+    let missing: Vec<&str> =
+        map.keys().filter(|name| !all.contains_key(*name)).map(String::as_str).collect();
+    if !missing.is_empty() {
+        let message = format!("its shards lack {}", missing.join(", "));
+        return Err(Error::file(&index, message));
+    }
+    Ok(all)
+}
+
+/// Writes `config.json` and `model.safetensors` into a folder that exists.
+pub fn write(folder: &Path, config: &Value, weights: &Arrays, precision: Precision) -> Result<()> {
+    write_arrays(&folder.join(WEIGHTS), weights, precision)?;
+    let mut text = serde_json::to_string_pretty(config).expect("JSON values can be written");
+    text.push('\n');
+    write_file(&folder.join(CONFIG), text.as_bytes())
+}
+
+/// Reads the arrays of one file.
+pub fn read_arrays(path: &Path) -> Result<Arrays> {
+    arrays::read(path)
+}
+
+/// Writes arrays to one file.
+pub fn write_arrays(path: &Path, arrays: &Arrays, precision: Precision) -> Result<()> {
+    let bytes =
+        arrays::to_bytes(arrays, precision).map_err(|message| Error::file(path, message))?;
+    write_file(path, &bytes)
+}
+
+/// Reads weights that are already in memory.
+pub fn weights_from_bytes(bytes: &[u8]) -> Result<Arrays, String> {
+    arrays::from_bytes(bytes)
+}

@@ -1,0 +1,43 @@
+//! What all recurrent encoder–decoders are made of: one that reads, one that writes, and the words
+//! between them.
+
+use super::{Reader, Readout, Shape, Widths, Words};
+use crate::checkpoint::Binder;
+use burn::module::Module;
+use regard_attention::Init;
+use regard_attention::layers::Recurrent;
+
+#[derive(Module, Debug)]
+pub(crate) struct Body {
+    pub encoder: Reader,
+    pub words: Words,
+    pub decoder: Recurrent,
+    pub readout: Readout,
+    #[module(skip)]
+    pub shape: Shape,
+}
+
+impl Body {
+    /// With a decoder that is given `beside` numbers next to each word, and a context of so many.
+    pub fn new(shape: &Shape, beside: usize, context: usize, init: &mut Init) -> Body {
+        let widths = Widths { state: shape.hidden_size, context };
+        Body {
+            encoder: Reader::new(shape, init),
+            words: Words::new(shape, init),
+            decoder: shape.writer(shape.embedding_size + beside).init(init),
+            readout: Readout::new(shape, widths, init),
+            shape: shape.clone(),
+        }
+    }
+
+    /// Its names, with those of the attention in their place.
+    pub fn bind(&mut self, b: &mut Binder, attention: impl FnOnce(&mut Binder)) {
+        b.at("encoder", |b| self.encoder.bind(b));
+        b.at("decoder", |b| {
+            b.embedding("embed_tokens", &mut self.words.table);
+            b.recurrent("rnn", &mut self.decoder);
+            b.at("attention", |b| attention(b));
+            self.readout.bind(b);
+        });
+    }
+}

@@ -1,0 +1,82 @@
+//! From what a decoder holds to a score for every word.
+
+use super::{Shape, Told};
+use crate::checkpoint::Binder;
+use burn::module::{Module, Param};
+use burn::tensor::Tensor;
+use regard_attention::layers::{Dropout, Embedding, Linear, LinearConfig};
+use regard_attention::ops::{Activation, linear};
+use regard_attention::{Init, Mode};
+
+#[derive(Module, Debug)]
+pub(crate) struct Readout {
+    /// State, context and word before → something as wide as a word's vector.
+    pub mix: Option<Linear>,
+    /// That → words, unless the decoder's word vectors do it.
+    pub out: Option<Linear>,
+    /// `[V]`, beside tied vectors.
+    pub bias: Option<Param<Tensor<1>>>,
+    pub dropout: Dropout,
+}
+
+/// The widths of what a readout may be told.
+pub(crate) struct Widths {
+    pub state: usize,
+    pub context: usize,
+}
+
+impl Readout {
+    pub fn new(shape: &Shape, widths: Widths, init: &mut Init) -> Readout {
+        let Shape { embedding_size: e, decoder_vocab_size: v, .. } = *shape;
+        let deep = shape.readout == Told::Deep;
+        let told = if deep { widths.state + widths.context + e } else { widths.state };
+        // Tied vectors need something of their width to be compared with.
+        let mixed = deep || (shape.tie_word_embeddings && told != e);
+        let mix = LinearConfig { activation: Activation::Tanh, ..LinearConfig::new(told, e) };
+        let out = LinearConfig::new(if mixed { e } else { told }, v);
+        let tied = shape.tie_word_embeddings;
+        Readout {
+            mix: mixed.then(|| mix.init(init)),
+            out: (!tied).then(|| out.init(init)),
+            bias: tied.then(|| init.constant([v], 0.0)),
+            dropout: Dropout::new(shape.dropout, init),
+        }
+    }
+
+    pub fn bind(&mut self, b: &mut Binder) {
+        if let Some(mix) = &mut self.mix {
+            b.linear("mix", mix);
+        }
+        if let Some(out) = &mut self.out {
+            b.linear("out", out);
+        }
+        if let Some(bias) = &mut self.bias {
+            b.tensor("out.bias", bias);
+        }
+    }
+
+    /// # Shapes
+    /// `state: [B, T, H]`, `context: [B, T, C]`, `words: [B, T, E]` → `[B, T, V]`
+    pub fn forward(
+        &self,
+        told: [Tensor<3>; 3],
+        deep: bool,
+        words: &Embedding,
+        mode: Mode,
+    ) -> Tensor<3> {
+        let [state, context, word] = told;
+        let x = if deep { Tensor::cat(vec![state, context, word], 2) } else { state };
+        let x = match &self.mix {
+            Some(mix) => mix.forward(x),
+            None => x,
+        };
+        let x = self.dropout.forward(x, mode);
+        match (&self.out, &self.bias) {
+            (Some(out), _) => out.forward(x),
+            (None, bias) => {
+                let table = words.table.val().transpose();
+                linear(x, table, bias.as_ref().map(Param::val), Activation::Identity)
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Writing step by step: told the right words in training, its own in prediction.
+
+use super::{Body, Read, Shape, Told};
+use crate::checkpoint::Binder;
+use crate::seq2seq::{Change, Decoding, Described, Next, Rows, Scores, Source, index};
+use burn::module::Module;
+use burn::tensor::{Int, Tensor};
+use regard_attention::layers::{Dropout, Embedding, EmbeddingConfig, LayerStates};
+use regard_attention::{Init, Mode};
+use serde_json::Value;
+
+/// The words that were written so far, as vectors.
+#[derive(Module, Debug)]
+pub(crate) struct Words {
+    pub table: Embedding,
+    pub dropout: Dropout,
+}
+
+impl Words {
+    pub fn new(shape: &Shape, init: &mut Init) -> Words {
+        let table = EmbeddingConfig {
+            padding: Some(i64::from(shape.pad_token_id)),
+            deviation: 0.1,
+            ..EmbeddingConfig::new(shape.decoder_vocab_size, shape.embedding_size)
+        };
+        Words { table: table.init(init), dropout: Dropout::new(shape.dropout, init) }
+    }
+
+    fn forward(&self, ids: Tensor<2, Int>, mode: Mode) -> Tensor<3> {
+        self.dropout.forward(self.table.forward(ids), mode)
+    }
+}
+
+/// What is held between two steps.
+#[derive(Clone, Debug)]
+pub(crate) struct Writing {
+    /// The decoder's layers, a row for each row.
+    pub hidden: LayerStates,
+    /// What was said last, if it is fed back: `[R, 1, F]`.
+    pub fed: Option<Tensor<3>>,
+    /// `[B, S, A]`: keys, as the attention wants them.
+    pub keys: Tensor<3>,
+    /// `[B, S, W]`
+    pub values: Tensor<3>,
+    /// `[B]`
+    pub lengths: Vec<i64>,
+    /// Words written so far.
+    pub number: usize,
+    /// Which row writes for which sentence.
+    pub rows: Rows,
+}
+
+/// What one step says.
+pub(crate) struct Advanced {
+    /// `[R, T, H]`
+    pub state: Tensor<3>,
+    /// `[R, T, C]`
+    pub context: Tensor<3>,
+    /// `[R, T, S]`
+    pub weights: Option<Tensor<3>>,
+    /// `[R, T]`
+    pub log_prob: Option<Tensor<2>>,
+}
+
+/// A decoder that goes step by step.
+pub(crate) trait Stepwise: Module + 'static {
+    fn config(&self) -> Value;
+    fn bind(&mut self, b: &mut Binder);
+    fn body(&self) -> &Body;
+    /// Whether steps can be taken all at once, because none needs what the one before said.
+    fn at_once(&self) -> bool;
+    /// Ready to write what was read.
+    fn begin(&self, read: Read) -> Writing;
+    /// `words: [R, T, E]`, with `T` = 1 unless steps can be taken at once.
+    fn advance(&self, writing: &mut Writing, words: Tensor<3>, ask: (Mode, bool)) -> Advanced;
+}
+
+impl<M: Stepwise> Described for M {
+    fn config(&self) -> Value {
+        Stepwise::config(self)
+    }
+
+    fn bind(&mut self, b: &mut Binder) {
+        Stepwise::bind(self, b);
+    }
+
+    fn forward(&self, source: &Source, words: Tensor<2, Int>, mode: Mode) -> Scores {
+        teach(self, self.body().encoder.read(source, mode), words, mode)
+    }
+
+    fn decode<'a>(&'a self, source: &Source, look: bool) -> Box<dyn Decoding + 'a> {
+        decode(self, self.body().encoder.read(source, Mode::Eval), look)
+    }
+}
+
+impl Writing {
+    pub fn new(read: Read, keys: Tensor<3>) -> Writing {
+        let Read { states, start, lengths } = read;
+        let rows = Rows::new(lengths.len());
+        Writing { hidden: start, fed: None, keys, values: states, lengths, number: 0, rows }
+    }
+
+    fn reorder(&mut self, parents: &[usize]) {
+        let device = self.values.device();
+        let rows = index(parents, &device);
+        self.hidden = LayerStates {
+            h: self.hidden.h.clone().select(1, rows.clone()),
+            c: self.hidden.c.take().map(|c| c.select(1, rows.clone())),
+        };
+        self.fed = self.fed.take().map(|fed| fed.select(0, rows));
+        if let Change::Keep(kept) = self.rows.reorder(parents) {
+            let rows = index(&kept, &device);
+            self.keys = self.keys.clone().select(0, rows.clone());
+            self.values = self.values.clone().select(0, rows);
+            self.lengths = kept.iter().map(|sentence| self.lengths[*sentence]).collect();
+        }
+    }
+}
+
+/// Teacher forcing.
+fn teach<M: Stepwise>(model: &M, read: Read, ids: Tensor<2, Int>, mode: Mode) -> Scores {
+    let words = model.body().words.forward(ids, mode);
+    let [b, t, e] = words.dims();
+    let mut writing = model.begin(read);
+    let all = if model.at_once() {
+        model.advance(&mut writing, words.clone(), (mode, false))
+    } else {
+        let steps: Vec<Advanced> = (0..t)
+            .map(|i| {
+                let word = words.clone().slice([0..b, i..i + 1, 0..e]);
+                model.advance(&mut writing, word, (mode, false))
+            })
+            .collect();
+        let (mut states, mut contexts, mut log_probs) = (vec![], vec![], vec![]);
+        for step in steps {
+            states.push(step.state);
+            contexts.push(step.context);
+            log_probs.extend(step.log_prob);
+        }
+        Advanced {
+            state: Tensor::cat(states, 1),
+            context: Tensor::cat(contexts, 1),
+            weights: None,
+            log_prob: (!log_probs.is_empty()).then(|| Tensor::cat(log_probs, 1)),
+        }
+    };
+    Scores { log_prob: all.log_prob.clone(), logits: told(model, all, words, mode) }
+}
+
+fn told<M: Stepwise>(model: &M, said: Advanced, words: Tensor<3>, mode: Mode) -> Tensor<3> {
+    let deep = model.body().shape.readout == Told::Deep;
+    let told = [said.state, said.context, words];
+    model.body().readout.forward(told, deep, &model.body().words.table, mode)
+}
+
+/// Prediction.
+fn decode<'a, M: Stepwise>(model: &'a M, read: Read, look: bool) -> Box<dyn Decoding + 'a> {
+    Box::new(Walk { writing: model.begin(read), model, look })
+}
+
+struct Walk<'a, M> {
+    model: &'a M,
+    writing: Writing,
+    look: bool,
+}
+
+impl<M: Stepwise> Decoding for Walk<'_, M> {
+    fn step(&mut self, ids: Tensor<2, Int>) -> Next {
+        let words = self.model.body().words.forward(ids, Mode::Eval);
+        let said = self.model.advance(&mut self.writing, words.clone(), (Mode::Eval, self.look));
+        let attention = said.weights.clone().map(|weights| weights.squeeze_dim(1));
+        let logits = told(self.model, said, words, Mode::Eval).squeeze_dim(1);
+        Next { logits, attention }
+    }
+
+    fn reorder(&mut self, parents: &[usize]) {
+        self.writing.reorder(parents);
+    }
+}

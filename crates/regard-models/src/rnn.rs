@@ -1,0 +1,82 @@
+//! The encoder–decoder with a fixed context: all that was read is one vector (Cho et al. 2014,
+//! arXiv:1406.1078; Sutskever et al. 2014, arXiv:1409.3215).
+//!
+//! The context is the encoder's last state; the decoder is given it beside every word. What a
+//! long sentence says must fit into it, which is the weakness that attention was made for.
+
+use crate::checkpoint::Binder;
+use crate::recurrent::{Advanced, Body, Read, Shape, Start, Stepwise, Writing};
+use burn::module::Module;
+use burn::tensor::Tensor;
+use regard_attention::{Init, Mode};
+use serde_json::Value;
+
+/// Its name in `config.json`.
+pub const MODEL_TYPE: &str = "rnn";
+
+/// `config.json`
+pub type Config = Shape;
+
+#[derive(Module, Debug)]
+pub(crate) struct Rnn {
+    body: Body,
+}
+
+impl Rnn {
+    pub fn new(config: &Config, init: &mut Init) -> Rnn {
+        let h = config.hidden_size;
+        Rnn { body: Body::new(config, h, h, init) }
+    }
+
+    /// What the configuration asks for and cannot be had.
+    pub fn check(config: &Config) -> Result<(), String> {
+        config.check()?;
+        if config.start == Start::Learned {
+            return Err("start: \"learned\" would leave nothing of what was read, because the \
+                        context is where the decoder starts; take \"encoder\""
+                .to_string());
+        }
+        Ok(())
+    }
+}
+
+impl Stepwise for Rnn {
+    fn config(&self) -> Value {
+        crate::config_json(MODEL_TYPE, &self.body.shape)
+    }
+
+    fn bind(&mut self, b: &mut Binder) {
+        self.body.bind(b, |_| {});
+    }
+
+    fn body(&self) -> &Body {
+        &self.body
+    }
+
+    fn at_once(&self) -> bool {
+        true
+    }
+
+    fn begin(&self, read: Read) -> Writing {
+        // One "word" to look at: the context.
+        let [layers, b, h] = read.start.h.dims();
+        let context = read.start.h.clone().slice([layers - 1..layers, 0..b, 0..h]);
+        let context = context.reshape([b, 1, h]);
+        Writing::new(Read { states: context.clone(), ..read }, context)
+    }
+
+    fn advance(
+        &self,
+        writing: &mut Writing,
+        words: Tensor<3>,
+        (mode, _): (Mode, bool),
+    ) -> Advanced {
+        let ([r, t, _], [b, _, h]) = (words.dims(), writing.values.dims());
+        let context = writing.values.clone().reshape([b, 1, 1, h]);
+        let context = context.expand([b, r / b, t, h]).reshape([r, t, h]);
+        let input = Tensor::cat(vec![words, context.clone()], 2);
+        let (state, hidden) = self.body.decoder.forward(input, Some(&writing.hidden), None, mode);
+        writing.hidden = hidden;
+        Advanced { state, context, weights: None, log_prob: None }
+    }
+}

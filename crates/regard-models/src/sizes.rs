@@ -1,0 +1,48 @@
+//! Sizes that a configuration may ask for. A file may say anything, and what it says is turned
+//! down here, before memory is asked for.
+
+/// No size is larger.
+const WIDEST: usize = 1 << 24;
+/// No matrix has more numbers.
+const LARGEST: usize = 1 << 31;
+/// No stack is deeper.
+const DEEPEST: usize = 1 << 10;
+
+/// Sizes by name, each from 1 to what can be meant.
+pub(crate) fn check(sizes: &[(&str, usize)]) -> Result<(), String> {
+    for (name, size) in sizes {
+        let most = if name.ends_with("layers") { DEEPEST } else { WIDEST };
+        if !(1..=most).contains(size) {
+            return Err(format!("{name}: got {size}, need 1 to {most}"));
+        }
+    }
+    Ok(())
+}
+
+/// Matrices by the names of their sides.
+pub(crate) fn check_matrices(sides: &[[(&str, usize); 2]]) -> Result<(), String> {
+    for [(rows, r), (columns, c)] in sides {
+        if r.saturating_mul(*c) > LARGEST {
+            return Err(format!(
+                "{rows} and {columns}: got {r} and {c}, a matrix of more than {LARGEST} numbers"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Numbers of tokens by name, each among so many words.
+pub(crate) fn check_ids(ids: &[(&str, u32)], words: usize) -> Result<(), String> {
+    match ids.iter().find(|(_, id)| *id as usize >= words) {
+        None => Ok(()),
+        Some((name, id)) => Err(format!("{name}: got {id}, there are {words} words")),
+    }
+}
+
+/// Shares of what is dropped, by name.
+pub(crate) fn check_shares(shares: &[(&str, f32)]) -> Result<(), String> {
+    match shares.iter().find(|(_, share)| !(0.0..1.0).contains(share)) {
+        None => Ok(()),
+        Some((name, p)) => Err(format!("{name}: got {p}, need at least 0 and below 1")),
+    }
+}

@@ -1,0 +1,137 @@
+//! The Transformer (Vaswani et al. 2017, arXiv:1706.03762): an encoder–decoder of attention alone.
+//!
+//! Names and keys are those of Marian in Hugging Face's library (norms after each part, as in the
+//! paper) and of Pegasus (norms before each part, one more at the end), so that their checkpoints
+//! load here and ours load there. What neither has, such as learned positions or another
+//! attention between decoder and encoder, is saved as `transformer`.
+
+mod config;
+mod decoding;
+mod stack;
+
+pub use config::{Config, Norms, Places};
+
+use crate::checkpoint::Binder;
+use crate::seq2seq::{Decoding, Described, Scores, Source};
+use burn::module::{Module, Param};
+use burn::tensor::{Int, Tensor};
+use regard_attention::layers::{Embedding, EmbeddingConfig};
+use regard_attention::ops::{Activation, linear};
+use regard_attention::{Init, Mode};
+use serde_json::Value;
+use stack::{Ask, Decoder, Encoder};
+
+/// Its names in `config.json`.
+pub const MODEL_TYPES: [&str; 3] = ["marian", "pegasus", "transformer"];
+
+#[derive(Module, Debug)]
+pub(crate) struct Transformer {
+    /// Of what is read; of what is written too, if they are shared.
+    words: Embedding,
+    /// Of what is written.
+    target_words: Option<Embedding>,
+    encoder: Encoder,
+    decoder: Decoder,
+    /// `[V, M]`, unless words are written with the vectors that they are read back with.
+    head: Option<Param<Tensor<2>>>,
+    /// `[V]`
+    bias: Param<Tensor<1>>,
+    #[module(skip)]
+    config: Config,
+}
+
+impl Transformer {
+    pub fn new(config: &Config, init: &mut Init) -> Transformer {
+        let (m, v) = (config.d_model, config.target_words());
+        let deviation = if config.scale_embedding { (m as f32).powf(-0.5) } else { 0.02 };
+        let table = |entries| EmbeddingConfig {
+            padding: Some(i64::from(config.pad_token_id)),
+            deviation,
+            ..EmbeddingConfig::new(entries, m)
+        };
+        let shared = config.share_encoder_decoder_embeddings;
+        Transformer {
+            words: table(config.vocab_size).init(init),
+            target_words: (!shared).then(|| table(v).init(init)),
+            encoder: Encoder::new(config, init),
+            decoder: Decoder::new(config, init),
+            head: (!config.tie_word_embeddings).then(|| init.normal([v, m], deviation)),
+            bias: init.constant([v], 0.0),
+            config: config.clone(),
+        }
+    }
+
+    fn written(&self) -> &Embedding {
+        self.target_words.as_ref().unwrap_or(&self.words)
+    }
+
+    fn read(&self, source: &Source, mode: Mode) -> Tensor<3> {
+        let x = self.encoder.vectors.forward(&self.words, source.ids.clone(), 0, mode);
+        self.encoder.forward(x, &source.valid(), mode)
+    }
+
+    fn logits(&self, x: Tensor<3>) -> Tensor<3> {
+        let table = self.head.as_ref().unwrap_or(&self.written().table).val();
+        linear(x, table.transpose(), Some(self.bias.val()), Activation::Identity)
+    }
+}
+
+impl Described for Transformer {
+    fn config(&self) -> Value {
+        let mut json = crate::config_json(self.config.model_type(), &self.config);
+        json["architectures"] = self.config.architectures();
+        json
+    }
+
+    fn bind(&mut self, b: &mut Binder) {
+        let [v] = self.bias.dims();
+        b.shaped("final_logits_bias", &[1, v], &mut self.bias);
+        b.at("model", |b| {
+            match &mut self.target_words {
+                None => bind_shared(b, &mut self.words, self.config.tie_word_embeddings),
+                Some(target) => {
+                    b.embedding("encoder.embed_tokens", &mut self.words);
+                    b.embedding("decoder.embed_tokens", target);
+                }
+            }
+            b.at("encoder", |b| self.encoder.bind(b));
+            b.at("decoder", |b| self.decoder.bind(b));
+        });
+        if let Some(head) = &mut self.head {
+            b.tensor("lm_head.weight", head);
+        }
+    }
+
+    fn forward(&self, source: &Source, words: Tensor<2, Int>, mode: Mode) -> Scores {
+        let memory = self.read(source, mode);
+        let x = self.decoder.vectors.forward(self.written(), words, 0, mode);
+        let lengths = source.valid();
+        let ask = Ask { lengths: &lengths, mode, look: None };
+        let (x, looked) = self.decoder.forward(x, memory, &ask);
+        Scores { logits: self.logits(x), log_prob: looked.log_prob }
+    }
+
+    fn decode<'a>(&'a self, source: &Source, look: bool) -> Box<dyn Decoding + 'a> {
+        Box::new(decoding::Walk::new(self, source, look))
+    }
+
+    fn longest(&self) -> Option<usize> {
+        let learned = self.config.positions == Places::Learned;
+        learned.then_some(self.config.max_position_embeddings)
+    }
+}
+
+/// One table for reading and writing. A file has it once, under any of its names; if words are
+/// written with others, Hugging Face's library ties nothing and wants it under all of them.
+fn bind_shared(b: &mut Binder, words: &mut Embedding, tied: bool) {
+    let all = ["shared", "encoder.embed_tokens", "decoder.embed_tokens"];
+    let mut names: Vec<&str> =
+        all.into_iter().filter(|name| b.has(&format!("{name}.weight"))).collect();
+    if names.is_empty() {
+        names.push(all[0]);
+    }
+    if tied {
+        names.truncate(1);
+    }
+    names.iter().for_each(|name| b.embedding(name, words));
+}

@@ -1,0 +1,256 @@
+//! `config.json` of a Transformer, with the keys of Hugging Face's Marian and Pegasus.
+
+use crate::checkpoint::Arrays;
+use crate::look::Look;
+use crate::sizes;
+use regard_attention::ops::Activation;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// `config.json`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Config {
+    /// Words that can be read.
+    pub vocab_size: usize,
+    /// Words that can be written, if they are others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decoder_vocab_size: Option<usize>,
+    /// Width of the model.
+    #[serde(default = "of::<256>")]
+    pub d_model: usize,
+    /// Layers that read.
+    #[serde(default = "of::<3>")]
+    pub encoder_layers: usize,
+    /// Layers that write.
+    #[serde(default = "of::<3>")]
+    pub decoder_layers: usize,
+    /// Heads of a layer that reads.
+    #[serde(default = "of::<8>")]
+    pub encoder_attention_heads: usize,
+    /// Heads of a layer that writes.
+    #[serde(default = "of::<8>")]
+    pub decoder_attention_heads: usize,
+    /// Width inside a layer that reads.
+    #[serde(default = "of::<1024>")]
+    pub encoder_ffn_dim: usize,
+    /// Width inside a layer that writes.
+    #[serde(default = "of::<1024>")]
+    pub decoder_ffn_dim: usize,
+    /// `relu`, `gelu`, `swish`, …
+    #[serde(default = "relu")]
+    pub activation_function: String,
+    /// Of vectors, and of what each part adds.
+    #[serde(default)]
+    pub dropout: f32,
+    /// Of attention's weights.
+    #[serde(default)]
+    pub attention_dropout: f32,
+    /// Inside the feed-forward part.
+    #[serde(default)]
+    pub activation_dropout: f32,
+    /// Longest row; beyond it only sines know positions.
+    #[serde(default = "of::<512>")]
+    pub max_position_embeddings: usize,
+    /// Whether vectors are multiplied by `√d_model`.
+    #[serde(default = "yes")]
+    pub scale_embedding: bool,
+    /// Whether there is one table of vectors for reading and writing.
+    #[serde(default = "yes")]
+    pub share_encoder_decoder_embeddings: bool,
+    /// Whether words are written with the vectors that they are read back with.
+    #[serde(default = "yes")]
+    pub tie_word_embeddings: bool,
+    /// Where norms stand.
+    #[serde(default)]
+    pub norms: Norms,
+    /// How positions are told.
+    #[serde(default)]
+    pub positions: Places,
+    /// Where the decoder may look in what was read.
+    #[serde(default, skip_serializing_if = "is_global")]
+    pub attention: Look,
+    /// Where the encoder may look: everything or a window.
+    #[serde(default, skip_serializing_if = "is_global")]
+    pub encoder_attention: Look,
+    /// The decoder layer whose mean over heads is shown as the alignment; the last by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alignment_layer: Option<usize>,
+    /// Fills up rows.
+    #[serde(default)]
+    pub pad_token_id: u32,
+    /// What a row begins with when it is written.
+    #[serde(default = "one")]
+    pub decoder_start_token_id: u32,
+    /// Ends a row.
+    #[serde(default = "two")]
+    pub eos_token_id: u32,
+}
+
+/// Where norms stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Norms {
+    /// After each part's sum, as in the paper and in Marian.
+    #[default]
+    Post,
+    /// Before each part, and once at the end, as in Pegasus.
+    Pre,
+}
+
+/// How positions are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Places {
+    /// By sines and cosines.
+    #[default]
+    Sinusoidal,
+    /// By a learned vector each.
+    Learned,
+}
+
+fn of<const N: usize>() -> usize {
+    N
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn two() -> u32 {
+    2
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn relu() -> String {
+    "relu".to_string()
+}
+
+fn is_global(look: &Look) -> bool {
+    *look == Look::Global
+}
+
+impl Config {
+    /// Reads a configuration, ours or one of Hugging Face's library.
+    pub(crate) fn from_json(json: &Value) -> Result<Config, String> {
+        let mut json = json.clone();
+        // Those do not say where their norms stand; their type does.
+        if json.get("norms").is_none() && json["model_type"] == "pegasus" {
+            json["norms"] = json!("pre");
+        }
+        // Transformers leaves out what it takes for granted.
+        if json["model_type"] != "transformer" && json.get("tie_word_embeddings").is_none() {
+            json["tie_word_embeddings"] = json!(true);
+        }
+        let config: Config = serde_json::from_value(json).map_err(|e| e.to_string())?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Some versions of Hugging Face's library tie all of a model's tables or none, whatever else
+    /// its configuration says: then there are two where it promises one.
+    pub(crate) fn follow(&mut self, weights: &Arrays) {
+        let [read, written] =
+            ["encoder", "decoder"].map(|part| format!("model.{part}.embed_tokens.weight"));
+        if let (false, Some(read), Some(written)) =
+            (self.tie_word_embeddings, weights.get(&read), weights.get(&written))
+        {
+            self.share_encoder_decoder_embeddings &= read == written;
+        }
+    }
+
+    /// Words that can be written.
+    pub fn target_words(&self) -> usize {
+        self.decoder_vocab_size.unwrap_or(self.vocab_size)
+    }
+
+    /// The name under which others know this model, or our own if they do not.
+    pub(crate) fn model_type(&self) -> &'static str {
+        let theirs = self.positions == Places::Sinusoidal
+            && is_global(&self.attention)
+            && is_global(&self.encoder_attention);
+        match self.norms {
+            Norms::Post if theirs => "marian",
+            Norms::Pre if theirs && self.share_encoder_decoder_embeddings => "pegasus",
+            _ => "transformer",
+        }
+    }
+
+    pub(crate) fn architectures(&self) -> Value {
+        match self.model_type() {
+            "marian" => json!(["MarianMTModel"]),
+            "pegasus" => json!(["PegasusForConditionalGeneration"]),
+            _ => json!(["Transformer"]),
+        }
+    }
+
+    pub(crate) fn activation(&self) -> Result<Activation, String> {
+        match self.activation_function.as_str() {
+            "relu" => Ok(Activation::Relu),
+            "gelu" => Ok(Activation::Gelu),
+            "gelu_new" | "gelu_pytorch_tanh" => Ok(Activation::GeluTanh),
+            "swish" | "silu" => Ok(Activation::Silu),
+            "tanh" => Ok(Activation::Tanh),
+            other => Err(format!(
+                "activation_function: got {other:?}, need relu, gelu, gelu_new, swish or tanh"
+            )),
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.activation()?;
+        let (m, reads) = (("d_model", self.d_model), ("vocab_size", self.vocab_size));
+        let writes = ("decoder_vocab_size", self.target_words());
+        let inside =
+            [("encoder_ffn_dim", self.encoder_ffn_dim), ("decoder_ffn_dim", self.decoder_ffn_dim)];
+        let places = ("max_position_embeddings", self.max_position_embeddings);
+        sizes::check(&[m, reads, writes, inside[0], inside[1], places])?;
+        sizes::check(&[
+            ("encoder_layers", self.encoder_layers),
+            ("decoder_layers", self.decoder_layers),
+        ])?;
+        // Queries, keys and values are one matrix.
+        let matrices = [reads, writes, inside[0], inside[1], places, (m.0, 3 * m.1)];
+        sizes::check_matrices(&matrices.map(|side| [side, m]))?;
+        for (name, heads) in [
+            ("encoder_attention_heads", self.encoder_attention_heads),
+            ("decoder_attention_heads", self.decoder_attention_heads),
+        ] {
+            if heads == 0 || !m.1.is_multiple_of(heads) {
+                return Err(format!("{name}: got {heads}, need a divisor of d_model = {}", m.1));
+            }
+        }
+        if self.share_encoder_decoder_embeddings && self.target_words() != self.vocab_size {
+            return Err(format!(
+                "share_encoder_decoder_embeddings: {} words are read and {} written",
+                self.vocab_size,
+                self.target_words()
+            ));
+        }
+        sizes::check_shares(&[
+            ("dropout", self.dropout),
+            ("attention_dropout", self.attention_dropout),
+            ("activation_dropout", self.activation_dropout),
+        ])?;
+        let ids = [
+            ("pad_token_id", self.pad_token_id),
+            ("decoder_start_token_id", self.decoder_start_token_id),
+            ("eos_token_id", self.eos_token_id),
+        ];
+        sizes::check_ids(&ids, writes.1)?;
+        sizes::check_ids(&ids[..1], reads.1)?;
+        let only_masks = matches!(
+            self.encoder_attention,
+            Look::Global | Look::Window { .. } | Look::Expanded { .. } | Look::GlobalTokens { .. }
+        );
+        if !only_masks {
+            return Err("encoder_attention: need global, window, expanded or global-tokens".into());
+        }
+        if self.alignment_layer.is_some_and(|layer| layer >= self.decoder_layers) {
+            return Err(format!("alignment_layer: there are {} layers", self.decoder_layers));
+        }
+        Ok(())
+    }
+}

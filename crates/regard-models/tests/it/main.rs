@@ -1,0 +1,8 @@
+//! Models against others' and against themselves.
+
+mod batch;
+mod checkpoints;
+mod goldens;
+mod learning;
+mod stepwise;
+mod zoo;

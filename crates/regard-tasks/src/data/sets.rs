@@ -1,0 +1,250 @@
+//! The data sets that recipes and tests know: what each one is, who made it, on which terms,
+//! where it comes from and where it is looked for. None is shipped.
+
+use std::env;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use regard_models::{Error, Result};
+use sha2::{Digest, Sha256};
+
+/// What checksums of a set can say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checksums {
+    /// The published files do not change: another sum is another file.
+    Exact,
+    /// The published files change, or the sums are of a part or of a converted copy: another
+    /// sum is no error, but results are not comparable to the last digit.
+    Informative,
+}
+
+/// A data set.
+#[derive(Clone, Copy, Debug)]
+pub struct Set {
+    /// Its name, which is that of its directory.
+    pub name: &'static str,
+    /// What it is.
+    pub what: &'static str,
+    /// On which terms.
+    pub licence: &'static str,
+    /// Whom to name.
+    pub attribution: &'static str,
+    /// Where it is published.
+    pub sources: &'static [&'static str],
+    /// Which files to put in its directory.
+    pub place: &'static str,
+    /// What the checksums say.
+    pub checksums: Checksums,
+}
+
+/// A file of a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownFile {
+    /// Its path in the directory of the set.
+    pub path: &'static str,
+    /// Its length.
+    pub bytes: u64,
+    /// Its SHA-256, in hexadecimal digits.
+    pub sha256: &'static str,
+}
+
+/// What [`Set::verify`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The file is the known one.
+    Same,
+    /// The file is another one.
+    Differs,
+    /// The file is not there.
+    Missing,
+}
+
+pub use super::catalogue::SETS;
+
+/// The environment variable that names the directory of data sets.
+pub const VARIABLE: &str = "REGARD_DATA";
+
+/// The set of a name.
+pub fn set(name: &str) -> Result<&'static Set> {
+    SETS.iter().find(|set| set.name == name).ok_or_else(|| {
+        let names: Vec<_> = SETS.iter().map(|set| set.name).collect();
+        Error::invalid(format!("no data set is called {name:?}; there are {}", names.join(", ")))
+    })
+}
+
+/// The directory of a set: in `$REGARD_DATA`, in `./data`, or in the user's data directory. The
+/// error says what to download, from where, to which place and on which terms.
+pub fn find(name: &str) -> Result<PathBuf> {
+    set(name)?.find_in(&roots())
+}
+
+/// The directories in which [`find`] looks.
+pub fn roots() -> Vec<PathBuf> {
+    let mut roots: Vec<PathBuf> = variable(VARIABLE).map(PathBuf::from).into_iter().collect();
+    roots.push(PathBuf::from("data"));
+    roots.extend(users());
+    roots
+}
+
+/// The directory that downloads go to: `$REGARD_DATA`, or the user's data directory.
+pub fn home() -> PathBuf {
+    let asked = variable(VARIABLE).map(PathBuf::from);
+    asked.or_else(users).unwrap_or_else(|| PathBuf::from("data"))
+}
+
+fn users() -> Option<PathBuf> {
+    let user = variable("XDG_DATA_HOME").or_else(|| variable("LOCALAPPDATA")).map(PathBuf::from);
+    let user = user.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".local/share")));
+    user.map(|user| user.join("regard").join("data"))
+}
+
+fn variable(name: &str) -> Option<std::ffi::OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
+impl Set {
+    /// The files that are known of it. Of a set with thousands of files, not all are.
+    pub fn files(&self) -> impl Iterator<Item = KnownFile> + '_ {
+        include_str!("files.txt").lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
+            let mut parts = line.splitn(3, ' ');
+            let (sha256, bytes, path) = (parts.next()?, parts.next()?, parts.next()?);
+            let path = path.strip_prefix(self.name)?.strip_prefix('/')?;
+            Some(KnownFile { path, bytes: bytes.parse().ok()?, sha256 })
+        })
+    }
+
+    /// The directory of the set below one of the roots.
+    pub fn find_in(&self, roots: &[PathBuf]) -> Result<PathBuf> {
+        let directories = roots.iter().map(|root| root.join(self.name));
+        match directories.into_iter().find(|directory| directory.is_dir()) {
+            Some(directory) => Ok(directory),
+            None => Err(Error::invalid(self.how_to_get(roots))),
+        }
+    }
+
+    /// What to download, from where, to which place and on which terms.
+    pub fn how_to_get(&self, roots: &[PathBuf]) -> String {
+        let mut text = format!("the data set {} is not on this machine.\n", self.name);
+        let _ = writeln!(text, "  what:    {}", self.what);
+        let _ = writeln!(text, "  licence: {} ({})", self.licence, self.attribution);
+        for source in self.sources {
+            let _ = writeln!(text, "  from:    {source}");
+        }
+        let _ = writeln!(text, "  put:     {}", self.place);
+        let first = roots.first().cloned().unwrap_or_default();
+        let _ = writeln!(text, "  into:    {}", first.join(self.name).display());
+        for root in roots.iter().skip(1) {
+            let _ = writeln!(text, "  or:      {}", root.join(self.name).display());
+        }
+        text += "Without a network, copy the directory from a machine that has one, and set \
+                 REGARD_DATA to the directory above it.";
+        text
+    }
+
+    /// Compares the files in a directory with those that are known.
+    pub fn verify(&self, directory: &Path) -> Result<Vec<(KnownFile, State)>> {
+        self.files().map(|file| Ok((file, file.state(&directory.join(file.path))?))).collect()
+    }
+}
+
+impl KnownFile {
+    /// What a file is, beside the known one.
+    pub fn state(&self, path: &Path) -> Result<State> {
+        Ok(match fs::metadata(path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => State::Missing,
+            Err(e) => return Err(Error::io(path)(e)),
+            Ok(found) if found.len() != self.bytes => State::Differs,
+            Ok(_) if sha256(path)? != self.sha256 => State::Differs,
+            Ok(_) => State::Same,
+        })
+    }
+}
+
+fn sha256(path: &Path) -> Result<String> {
+    let mut file = fs::File::open(path).map_err(Error::io(path))?;
+    let mut digest = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let read = std::io::Read::read(&mut file, &mut buffer).map_err(Error::io(path))?;
+        if read == 0 {
+            break;
+        }
+        digest.update(&buffer[..read]);
+    }
+    Ok(digest.finalize().iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_complete_and_every_file_has_its_set() {
+        let mut known = 0;
+        for set in SETS {
+            assert!(!set.sources.is_empty() && set.sources.iter().all(|s| s.starts_with("http")));
+            for text in [set.what, set.licence, set.attribution, set.place] {
+                assert!(!text.is_empty(), "{}", set.name);
+            }
+            let files: Vec<_> = set.files().collect();
+            assert!(!files.is_empty(), "{} has no files", set.name);
+            for file in &files {
+                assert!(file.sha256.len() == 64 && file.bytes > 0, "{file:?}");
+            }
+            known += files.len();
+        }
+        let lines = include_str!("files.txt").lines().filter(|line| !line.starts_with('#'));
+        assert_eq!(known, lines.count(), "a line of files.txt belongs to no set");
+        let mut names: Vec<_> = SETS.iter().map(|set| set.name).collect();
+        names.dedup();
+        assert!(names.is_sorted() && names.len() == SETS.len(), "sorted, and each name once");
+    }
+
+    #[test]
+    fn a_set_that_is_missing_says_all_that_is_needed() {
+        let roots = [PathBuf::from("/nowhere/one"), PathBuf::from("/nowhere/two")];
+        let message = set("multi30k").unwrap().find_in(&roots).unwrap_err().to_string();
+        for needed in ["github.com/multi30k", "research", "/nowhere/one/multi30k", "REGARD_DATA"] {
+            assert!(message.contains(needed), "{needed} is not in {message}");
+        }
+        assert!(set("multi31k").unwrap_err().to_string().contains("multi30k"));
+    }
+
+    #[test]
+    fn a_file_is_same_or_different_or_missing() {
+        let root = env::temp_dir().join(format!("regard-sets-{}", std::process::id()));
+        let directory = root.join("squad");
+        fs::create_dir_all(&directory).unwrap();
+        assert_eq!(set("squad").unwrap().find_in(std::slice::from_ref(&root)).unwrap(), directory);
+        // The sum of these three letters is an example of the standard, FIPS 180-2.
+        let sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        let known = KnownFile { path: "abc", bytes: 3, sha256 };
+        let path = directory.join(known.path);
+        assert_eq!(known.state(&path).unwrap(), State::Missing);
+        for (text, state) in
+            [("abc", State::Same), ("abd", State::Differs), ("abcd", State::Differs)]
+        {
+            fs::write(&path, text).unwrap();
+            assert_eq!(known.state(&path).unwrap(), state, "{text}");
+        }
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn what_is_on_this_machine_is_what_is_known() {
+        let Some(root) = env::var_os(VARIABLE).map(PathBuf::from) else {
+            return println!("skipped: {VARIABLE} is not set");
+        };
+        for set in SETS {
+            let Ok(directory) = set.find_in(std::slice::from_ref(&root)) else { continue };
+            for (file, state) in set.verify(&directory).unwrap() {
+                let fine = state == State::Same || set.checksums == Checksums::Informative;
+                assert!(fine, "{}/{}: {state:?}", set.name, file.path);
+            }
+        }
+    }
+}

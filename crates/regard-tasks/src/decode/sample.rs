@@ -1,0 +1,133 @@
+//! One token after another: the best one (greedy search), or one that is drawn.
+
+use super::row::{Choice, best_first, keep_best};
+use super::scan::exp_below_zero;
+use super::search::{Live, Progress, Rows, Search};
+use super::{Options, tree};
+use crate::Result;
+use regard_kernels::rng::Stream;
+
+/// Writes one token to each row of a sentence.
+pub(super) fn advance(progress: &mut Progress, rows: Rows, search: &Search) -> Result<()> {
+    let options = search.options;
+    let stream = search.stream(progress);
+    let before = std::mem::take(&mut progress.live);
+    // Samples part where the first token is drawn.
+    let parts = options.samples() && progress.generated() == 0;
+    let samples = if parts { options.num_return_sequences } else { 1 };
+    for (origin, (live, row)) in before.iter().zip(rows).enumerate() {
+        let row = row.get_mut().expect("no panic in another row");
+        for sample in 0..samples as u64 {
+            let sample = if parts { sample } else { live.sample };
+            let chosen = if options.do_sample {
+                draw(&row.choices, stream.uniform(sample))
+            } else {
+                row.choices.iter().min_by(|a, b| best_first(a, b)).copied()
+            };
+            match chosen {
+                Some(choice) => {
+                    let score = live.score + choice.log_prob;
+                    progress.write(Live { sample, score, origin, ..*live }, choice, search)?;
+                }
+                // Nothing can come next.
+                None => progress.stop(live, search)?,
+            }
+        }
+    }
+    progress.length += 1;
+    Ok(())
+}
+
+impl Progress<'_> {
+    /// Writes a token, which may be the last one.
+    fn write(&mut self, live: Live, choice: Choice, search: &Search) -> Result<()> {
+        let node = self.tree.push(tree::Node {
+            parent: live.node,
+            token: choice.token,
+            log_prob: choice.log_prob,
+            look: live.look,
+        });
+        let ended = search.is_end(choice.token);
+        if ended || self.length + 1 >= self.limit {
+            let length = self.generated() + 1;
+            let score = self.tree.score(node, live.score, length, search.options)?;
+            self.keep(tree::Done { node, score, ended }, usize::MAX);
+        } else {
+            self.live.push(Live { node, token: choice.token, ..live });
+        }
+        Ok(())
+    }
+}
+
+/// Leaves what may be drawn: temperature, then `top_k`, `top_p` and `min_p`, but never fewer than
+/// `least` tokens.
+pub(super) fn warp(choices: &mut Vec<Choice>, options: &Options, least: usize) {
+    let Options { temperature, top_k, top_p, min_p, .. } = *options;
+    choices.iter_mut().for_each(|choice| choice.value /= temperature);
+    choices.retain(|choice| choice.value.is_finite());
+    if top_k > 0 {
+        keep_best(choices, top_k.max(least));
+    }
+    if top_p < 1.0 {
+        keep_mass(choices, f64::from(top_p), least);
+    }
+    if min_p > 0.0 {
+        // p ≥ min_p·p_best, as logits.
+        let bar = largest(choices) + min_p.ln();
+        let passing = choices.iter().filter(|choice| choice.value >= bar).count();
+        keep_best(choices, passing.max(least));
+    }
+    if top_k > 0 || top_p < 1.0 || min_p > 0.0 {
+        // What is drawn depends on the order, and selecting leaves it open.
+        choices.sort_unstable_by(best_first);
+    }
+}
+
+/// Keeps the best until together they have probability `p`.
+fn keep_mass(choices: &mut Vec<Choice>, p: f64, least: usize) {
+    let largest = largest(choices);
+    let weight = |choice: &Choice| f64::from(exp_below_zero(choice.value - largest));
+    let enough = p * choices.iter().map(weight).sum::<f64>();
+    // Few are enough as a rule, so not all are sorted: the best 64, then four times as many.
+    let mut looked = 64;
+    loop {
+        looked = looked.min(choices.len());
+        if looked < choices.len() {
+            choices.select_nth_unstable_by(looked, best_first);
+        }
+        choices[..looked].sort_unstable_by(best_first);
+        let mut before = 0.0;
+        let kept = choices[..looked].iter().take_while(|choice| {
+            let within = before < enough;
+            before += weight(choice);
+            within
+        });
+        let kept = kept.count();
+        if kept < looked || looked == choices.len() {
+            return choices.truncate(kept.max(least));
+        }
+        looked *= 4;
+    }
+}
+
+fn largest(choices: &[Choice]) -> f32 {
+    choices.iter().fold(f32::NEG_INFINITY, |a, choice| a.max(choice.value))
+}
+
+/// The token at `u` of the cumulative distribution, `0 ≤ u < 1`.
+fn draw(choices: &[Choice], u: f32) -> Option<Choice> {
+    let largest = largest(choices);
+    let weight = |choice: &Choice| f64::from(exp_below_zero(choice.value - largest));
+    let mut rest = f64::from(u) * choices.iter().map(weight).sum::<f64>();
+    let chosen = choices.iter().find(|choice| {
+        rest -= weight(choice);
+        rest < 0.0
+    });
+    // Rounding may leave a little; then the last one that can be drawn it is.
+    chosen.or_else(|| choices.iter().rfind(|choice| weight(choice) > 0.0)).copied()
+}
+
+/// Noise that makes the best of `log p + noise` a sample without replacement (Kool et al. 2019).
+pub(super) fn noise(stream: Stream, row: usize, token: u32) -> f32 {
+    stream.gumbel((row as u64) << 32 | u64::from(token))
+}

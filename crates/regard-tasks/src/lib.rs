@@ -1,0 +1,12 @@
+//! What people do with attention models: text, data, training, decoding, metrics, and the tasks
+//! made of them.
+#![forbid(unsafe_code)]
+
+pub mod data;
+pub mod decode;
+pub mod metrics;
+pub mod text;
+pub mod train;
+pub mod translate;
+
+pub use regard_models::{Error, Result};

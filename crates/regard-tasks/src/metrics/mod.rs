@@ -1,0 +1,53 @@
+//! Measures of quality.
+//!
+//! Every measure is an accumulator: sentences are added one by one, parts of a corpus are merged,
+//! and the score is asked for at the end, so that the corpus need not be held.
+//!
+//! | file | measure | of |
+//! |---|---|---|
+//! | `bleu` | BLEU | translations, by words |
+//! | `chrf` | chrF, chrF++ | translations, by characters |
+//! | `error_rate` | WER, PER, word accuracy | transcriptions and pronunciations |
+//! | `alignment` | alignment error rate | links between words of two sentences |
+//! | `perplexity` | perplexity, bits | probabilities |
+//!
+//! BLEU and chrF are those of sacrebleu [`SACREBLEU_VERSION`]: the same score to the last printed
+//! digit, the same line, the same signature.
+//!
+//! ```
+//! use regard_tasks::metrics::Bleu;
+//!
+//! let mut counts = Bleu::new().counts();
+//! counts.add("They watch.", &["They are watching.", "They watch it."]);
+//! counts.add("The dogs run in the deep snow.", &["Two dogs run in the snow."]);
+//! assert_eq!(
+//!     counts.score().to_string(),
+//!     "BLEU = 40.15 81.8/55.6/28.6/20.0 (BP = 1.000 ratio = 1.000 hyp_len = 11 ref_len = 11)"
+//! );
+//! assert_eq!(
+//!     counts.signature(),
+//!     "nrefs:var|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
+//! );
+//! ```
+
+pub mod alignment;
+pub mod bleu;
+pub mod chrf;
+pub mod error_rate;
+pub mod perplexity;
+pub mod segment;
+
+#[cfg(test)]
+mod goldens;
+mod nrefs;
+mod unicode_marks;
+
+pub use alignment::{Alignment, AlignmentErrors, GoldAlignment};
+pub use bleu::{Bleu, BleuCounts, BleuOrder, BleuScore, Smoothing};
+pub use chrf::{Chrf, ChrfCounts, ChrfOrder, ChrfScore, Spaces};
+pub use error_rate::{ErrorRate, WordAccuracy, edit_distance};
+pub use perplexity::Perplexity;
+pub use segment::{BleuTokenizer, Case};
+
+/// The sacrebleu whose results BLEU and chrF were tested to equal; signatures name it.
+pub const SACREBLEU_VERSION: &str = "2.6.0";

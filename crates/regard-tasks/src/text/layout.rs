@@ -1,0 +1,142 @@
+//! How each kind of tokenizer cuts and joins text, in the words of `tokenizer.json`.
+//!
+//! A space is written `▁`. Pieces of words keep it in front of them, so joining is exact. Words
+//! do not (`école` is one row of the vocabulary, at the start of a sentence, after a space and
+//! after `l'`); only punctuation does, because that is where languages differ: `Go!` is `Go !`
+//! and « Va ! » is `Va ▁!`.
+
+use serde_json::{Value, json};
+
+use super::special::NAMES;
+use super::train::{Form, Kind, Normalise, Spaces, Train};
+
+/// Where a vocabulary of pieces may not reach across: words (an apostrophe belongs to the
+/// letters before it, `▁l' école`), single digits, runs of anything else.
+const PIECES: &str = r"▁?[\p{L}\p{M}]+['’]?|▁?\p{N}|▁?[^▁\p{L}\p{M}\p{N}]+|▁+";
+
+/// Words: numbers with their points, `a.m.` and its like, elisions (`l'`, but not before an English ending), runs of
+/// letters and digits, English endings (`'re`), and single signs.
+const WORDS: &str = concat!(
+    r"\p{N}+(?:[.,:]\p{N}+)+",
+    r"|\p{L}\.(?:\p{L}\.)+",
+    r"|\p{L}+['’](?=\p{L})(?!(?i:s|t|m|d|re|ve|ll)(?!\p{L}))",
+    r"|[\p{L}\p{M}\p{N}]+",
+    r"|(?<=[\p{L}\p{N}])['’](?i:s|t|m|d|re|ve|ll)(?!\p{L})",
+    r"|▁?[^▁\p{L}\p{M}\p{N}]",
+);
+
+/// What is applied, one after the other, to words that are joined by spaces; each match is
+/// removed. Only a lookaround can tell a sign that had a space before it (`▁-`) from one that
+/// had none.
+const REJOIN: [&str; 6] = [
+    // After an elision.
+    r"(?<=\p{L}['’]) (?=\p{L})",
+    // After a quotation mark or such that had a space before it, and a currency before a number.
+    "(?<=▁[\"'“‘„‚#@]) ",
+    r"(?<=▁\p{Sc}) (?=\p{N})",
+    // After an opening bracket, and after a sign that joins words.
+    r"(?<=[(\[{¿¡]) |(?<= [-‐‑/@_\\=+*#&~^|]) ",
+    // Before every sign that had no space before it.
+    r" (?=[^▁\p{L}\p{M}\p{N} ])",
+    "▁",
+];
+
+/// A whole `tokenizer.json` around a model.
+pub fn tokenizer(train: &Train, model: Value) -> Value {
+    let special = NAMES.iter().enumerate().map(|(id, name)| {
+        json!({"id": id, "content": name, "single_word": false, "lstrip": false,
+               "rstrip": false, "normalized": false, "special": true})
+    });
+    json!({
+        "version": "1.0",
+        "truncation": null,
+        "padding": null,
+        "added_tokens": special.collect::<Vec<_>>(),
+        "normalizer": normalizer(train),
+        "pre_tokenizer": pre_tokenizer(train.kind),
+        "post_processor": null,
+        "decoder": decoder(train.kind),
+        "model": model,
+    })
+}
+
+/// A model that knows nothing, for counting what the text is cut into.
+pub fn empty_model() -> Value {
+    words_model(&[])
+}
+
+/// A model with one row a word.
+pub fn words_model(words: &[String]) -> Value {
+    let names = NAMES.iter().map(|name| name.to_string()).chain(words.iter().cloned());
+    let vocabulary: serde_json::Map<_, _> =
+        names.enumerate().map(|(id, word)| (word, json!(id))).collect();
+    json!({"type": "WordLevel", "vocab": vocabulary, "unk_token": NAMES[3]})
+}
+
+fn sequence(kind: &str, steps: Vec<Value>) -> Value {
+    json!({"type": "Sequence", kind: steps})
+}
+
+fn replace(pattern: Value, content: &str) -> Value {
+    json!({"type": "Replace", "pattern": pattern, "content": content})
+}
+
+fn normalizer(train: &Train) -> Value {
+    let Normalise { form, spaces, .. } = train.normalise;
+    let mut steps = match form {
+        Form::Keep => vec![],
+        Form::Nfc => vec![json!({"type": "NFC"})],
+        Form::Nfkc => vec![json!({"type": "NFKC"})],
+    };
+    if train.lowercase {
+        steps.push(json!({"type": "Lowercase"}));
+    }
+    let any_space = json!({"Regex": r"\s+"});
+    match spaces {
+        Spaces::Keep => {}
+        Spaces::Plain => {
+            steps.push(replace(any_space, " "));
+            steps.push(json!({"type": "Strip", "strip_left": true, "strip_right": true}));
+        }
+        Spaces::Drop => steps.push(replace(any_space, "")),
+    }
+    if train.kind != Kind::Char {
+        steps.push(json!({"type": "Prepend", "prepend": "▁"}));
+        steps.push(replace(json!({"String": " "}), "▁"));
+    }
+    sequence("normalizers", steps)
+}
+
+fn pre_tokenizer(kind: Kind) -> Value {
+    let split = |pattern: &str, behavior: &str| {
+        json!({"type": "Split", "pattern": {"Regex": pattern}, "behavior": behavior,
+               "invert": false})
+    };
+    match kind {
+        Kind::Bpe | Kind::Unigram => split(PIECES, "Isolated"),
+        Kind::WordLevel => {
+            let steps = vec![split(WORDS, "Isolated"), split("^[▁\\s]+$", "Removed")];
+            sequence("pretokenizers", steps)
+        }
+        // Not `(?s).`: the library's Python build has another engine, with other flags.
+        Kind::Char => split(r"[\s\S]", "Isolated"),
+    }
+}
+
+fn decoder(kind: Kind) -> Value {
+    match kind {
+        Kind::Char => json!({"type": "Fuse"}),
+        Kind::Bpe | Kind::Unigram => {
+            let spaces = replace(json!({"String": "▁"}), " ");
+            let strip = json!({"type": "Strip", "content": " ", "start": 1, "stop": 0});
+            sequence("decoders", vec![spaces, json!({"type": "Fuse"}), strip])
+        }
+        Kind::WordLevel => {
+            // Its prefix is of no word, so that it puts a space before every word but the first.
+            let join = json!({"type": "WordPiece", "prefix": "▁▁", "cleanup": false});
+            let mut steps = vec![join, json!({"type": "Fuse"})];
+            steps.extend(REJOIN.map(|pattern| replace(json!({"Regex": pattern}), "")));
+            sequence("decoders", steps)
+        }
+    }
+}

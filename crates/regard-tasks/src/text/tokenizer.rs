@@ -1,0 +1,252 @@
+//! A tokenizer: any `tokenizer.json`, with what `tokenizer_config.json` beside it says.
+
+use std::borrow::Cow;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use regard_models::{Error, Result};
+use serde_json::{Map, Value};
+use tokenizers::Decoder;
+
+use super::Special;
+use super::simplify::{original_offsets, simplify};
+
+/// The key of `tokenizer_config.json` for Chinese in two scripts, which `tokenizer.json` has no
+/// words for.
+pub(super) const SIMPLIFY: &str = "simplify_chinese";
+
+/// A sentence as a model sees it; the lists have one entry a token.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Encoding {
+    /// Rows of the vocabulary.
+    pub ids: Vec<u32>,
+    /// What the vocabulary writes there.
+    pub tokens: Vec<String>,
+    /// The bytes of the user's text that the token stands for, without the spaces around them.
+    pub offsets: Vec<(usize, usize)>,
+    /// Which word of the text the token belongs to; a special token belongs to none.
+    pub words: Vec<Option<u32>>,
+    /// 0 in the first text, 1 in the second text of a pair.
+    pub types: Vec<u32>,
+}
+
+/// Text to ids and back.
+#[derive(Clone, Debug)]
+pub struct Tokenizer {
+    inner: tokenizers::Tokenizer,
+    /// All keys of `tokenizer_config.json`, those that nobody here reads too: `save` keeps them.
+    config: Map<String, Value>,
+    special: Special,
+    size: usize,
+    simplify: bool,
+}
+
+impl Tokenizer {
+    /// Reads a `tokenizer.json`, or the one in a directory, with its configuration beside it.
+    pub fn load(path: impl AsRef<Path>) -> Result<Tokenizer> {
+        let path = in_directory(path.as_ref());
+        let bytes = fs::read(&path).map_err(Error::io(&path))?;
+        let config = beside(&path);
+        let config = match fs::read(&config) {
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map_err(|e| Error::file(&config, format!("not a JSON object: {e}")))?,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Map::new(),
+            Err(e) => return Err(Error::io(&config)(e)),
+        };
+        Tokenizer::new(&bytes, config).map_err(|e| match e {
+            Error::Invalid(message) => Error::file(&path, message),
+            other => other,
+        })
+    }
+
+    /// Reads the contents of a `tokenizer.json`.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Tokenizer> {
+        Tokenizer::new(bytes, Map::new())
+    }
+
+    /// Reads the contents of a `tokenizer.json` and of the configuration beside it.
+    pub fn with_config(bytes: &[u8], config: &[u8]) -> Result<Tokenizer> {
+        let config = serde_json::from_slice(config)
+            .map_err(|e| Error::invalid(format!("its configuration is not a JSON object: {e}")))?;
+        Tokenizer::new(bytes, config)
+    }
+
+    pub(super) fn new(bytes: &[u8], config: Map<String, Value>) -> Result<Tokenizer> {
+        let mut inner = tokenizers::Tokenizer::from_bytes(bytes)
+            .map_err(|e| Error::invalid(format!("not a tokenizer.json: {e}")))?;
+        // Cutting and padding are the business of batches; a file that asks for them would
+        // shorten texts without a word.
+        inner.with_truncation(None).map_err(failed)?.with_padding(None);
+        let flag = |key: &str| config.get(key).and_then(Value::as_bool).unwrap_or(false);
+        inner.set_encode_special_tokens(flag("split_special_tokens"));
+        let simplify = flag(SIMPLIFY);
+        let size = inner.get_vocab(true).values().max().map_or(0, |&id| id as usize + 1);
+        let special = Special::default();
+        let mut tokenizer = Tokenizer { inner, config, special, size, simplify };
+        tokenizer.special = Special::of(&tokenizer);
+        Ok(tokenizer)
+    }
+
+    /// Writes the tokenizer to a file, or to `tokenizer.json` in a directory, and its
+    /// configuration beside it. A reader sees the old file or the new one, never a part.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = in_directory(path.as_ref());
+        let text = self.inner.to_string(true).map_err(failed)?;
+        if !self.config.is_empty() {
+            let config = serde_json::to_string_pretty(&self.config).expect("strings as keys");
+            replace(&beside(&path), config.as_bytes())?;
+        }
+        replace(&path, text.as_bytes())
+    }
+
+    /// The contents of `tokenizer.json`.
+    pub fn to_json(&self) -> String {
+        self.inner.to_string(false).expect("a tokenizer that was read can be written")
+    }
+
+    /// The tokens of a text, without special tokens around them.
+    pub fn encode(&self, text: &str) -> Result<Encoding> {
+        let encoding = self.inner.encode(self.prepare(text), false).map_err(failed)?;
+        Ok(self.seen_by_user(&encoding, &[text]))
+    }
+
+    /// The tokens of a text or of a pair, with the special tokens that the model was trained
+    /// with (`[CLS] … [SEP] … [SEP]`), where the file says so.
+    pub fn encode_special(&self, text: &str, pair: Option<&str>) -> Result<Encoding> {
+        let Some(pair) = pair else {
+            let encoding = self.inner.encode(self.prepare(text), true).map_err(failed)?;
+            return Ok(self.seen_by_user(&encoding, &[text]));
+        };
+        let both = (self.prepare(text), self.prepare(pair));
+        let encoding = self.inner.encode(both, true).map_err(failed)?;
+        Ok(self.seen_by_user(&encoding, &[text, pair]))
+    }
+
+    /// [`encode`](Tokenizer::encode) of many texts, on all cores.
+    pub fn encode_batch<S: AsRef<str> + Sync>(&self, texts: &[S]) -> Result<Vec<Encoding>> {
+        let inputs: Vec<_> = texts.iter().map(|text| self.prepare(text.as_ref())).collect();
+        let encodings = self.inner.encode_batch(inputs, false).map_err(failed)?;
+        let seen = |(encoding, text): (_, &S)| self.seen_by_user(encoding, &[text.as_ref()]);
+        Ok(encodings.iter().zip(texts).map(seen).collect())
+    }
+
+    /// The ids alone, of many texts, on all cores: what training needs.
+    pub fn ids_batch<S: AsRef<str> + Sync>(&self, texts: &[S]) -> Result<Vec<Vec<u32>>> {
+        let inputs: Vec<_> = texts.iter().map(|text| self.prepare(text.as_ref())).collect();
+        let encodings = self.inner.encode_batch_fast(inputs, false).map_err(failed)?;
+        Ok(encodings.iter().map(|e| e.get_ids().to_vec()).collect())
+    }
+
+    /// The text of ids; special tokens are left out, and ids that do not exist.
+    pub fn decode(&self, ids: &[u32]) -> Result<String> {
+        self.inner.decode(ids, true).map_err(failed)
+    }
+
+    /// The text of tokens that need not be in the vocabulary: what a search returns after
+    /// unknown words were replaced by words of the source.
+    pub fn join(&self, tokens: &[String]) -> Result<String> {
+        match self.inner.get_decoder() {
+            Some(decoder) => decoder.decode(tokens.to_vec()).map_err(failed),
+            None => Ok(tokens.join(" ")),
+        }
+    }
+
+    /// What the vocabulary writes in a row.
+    pub fn token(&self, id: u32) -> Option<String> {
+        self.inner.id_to_token(id)
+    }
+
+    /// The row in which a token is.
+    pub fn id(&self, token: &str) -> Option<u32> {
+        self.inner.token_to_id(token)
+    }
+
+    /// One more than the greatest id: the number of rows that an embedding needs.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The special tokens that were found.
+    pub fn special(&self) -> Special {
+        self.special
+    }
+
+    /// A special token's name in the configuration, which is a string or an object.
+    pub(super) fn configured_token(&self, key: &str) -> Option<&str> {
+        let value = self.config.get(key)?;
+        value.as_str().or_else(|| value.get("content")?.as_str())
+    }
+
+    /// The text as the tokenizers library gets it.
+    pub(super) fn prepare<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.simplify { simplify(text) } else { Cow::Borrowed(text) }
+    }
+
+    /// Copies an encoding, with offsets into the user's texts that leave out the space which
+    /// belongs to a token like `▁the`.
+    fn seen_by_user(&self, encoding: &tokenizers::Encoding, texts: &[&str]) -> Encoding {
+        let mut offsets = encoding.get_offsets().to_vec();
+        let of_text = encoding.get_sequence_ids();
+        for (i, text) in texts.iter().enumerate() {
+            let Some(first) = of_text.iter().position(|&of| of == Some(i)) else { continue };
+            let last = of_text.iter().rposition(|&of| of == Some(i)).unwrap_or(first);
+            if self.simplify {
+                original_offsets(text, &simplify(text), &mut offsets[first..=last]);
+            }
+            offsets[first..=last].iter_mut().for_each(|offset| *offset = trimmed(text, *offset));
+        }
+        Encoding {
+            offsets,
+            ids: encoding.get_ids().to_vec(),
+            tokens: encoding.get_tokens().to_vec(),
+            words: encoding.get_word_ids().to_vec(),
+            types: encoding.get_type_ids().to_vec(),
+        }
+    }
+
+    pub(super) fn inner(&self) -> &tokenizers::Tokenizer {
+        &self.inner
+    }
+}
+
+fn failed(error: tokenizers::Error) -> Error {
+    Error::invalid(format!("the tokenizer failed: {error}"))
+}
+
+/// A directory means the file of the usual name in it.
+fn in_directory(path: &Path) -> PathBuf {
+    if path.is_dir() { path.join("tokenizer.json") } else { path.to_owned() }
+}
+
+/// `tokenizer.json` has `tokenizer_config.json`, and `source.json` has `source_config.json`.
+fn beside(path: &Path) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{stem}_config.json"))
+}
+
+/// Writes beside the file, waits for the disk, then renames.
+fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    let part = path.with_file_name(name);
+    let written = File::create(&part).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&part, path)
+    });
+    written.map_err(|e| {
+        let _ = fs::remove_file(&part);
+        Error::io(path)(e)
+    })
+}
+
+/// The bytes without white space at their ends, unless there is nothing else.
+fn trimmed(text: &str, (start, end): (usize, usize)) -> (usize, usize) {
+    let slice = text.get(start..end).unwrap_or("");
+    if slice.trim().is_empty() {
+        return (start, end);
+    }
+    let start = start + slice.len() - slice.trim_start().len();
+    (start, start + slice.trim().len())
+}

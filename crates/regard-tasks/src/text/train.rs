@@ -1,0 +1,188 @@
+//! A vocabulary from a corpus. The same lines give the same file, on any machine, with any
+//! number of threads.
+
+use std::collections::HashMap;
+
+use regard_models::{Error, Result};
+use serde_json::{Map, Value, json};
+use tokenizers::{
+    NormalizedString, Normalizer, OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer,
+};
+
+use super::special::{KEYS, NAMES};
+use super::tokenizer::SIMPLIFY;
+use super::{Tokenizer, bpe, layout, unigram};
+
+/// What a row of the vocabulary is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A word or a punctuation mark. Anything else is `<unk>`.
+    WordLevel,
+    /// A piece of a word, by the most frequent pairs (Sennrich et al. 2016).
+    Bpe,
+    /// A piece of a word, by likelihood (Kudo 2018).
+    Unigram,
+    /// A character.
+    Char,
+}
+
+impl Kind {
+    /// Their names in recipes and on command lines.
+    pub const NAMES: [(&str, Kind); 4] = [
+        ("word", Kind::WordLevel),
+        ("bpe", Kind::Bpe),
+        ("unigram", Kind::Unigram),
+        ("char", Kind::Char),
+    ];
+}
+
+impl std::str::FromStr for Kind {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Kind, String> {
+        match Kind::NAMES.iter().find(|row| row.0 == name) {
+            Some((_, kind)) => Ok(*kind),
+            None => Err(format!("got {name:?}, need word, bpe, unigram or char")),
+        }
+    }
+}
+
+/// What becomes of spaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spaces {
+    /// They stay as they are.
+    Keep,
+    /// Each run of white space, also of the narrow and unbreakable kinds that French has before
+    /// `!`, becomes one plain space; none at the ends.
+    Plain,
+    /// There are none: for languages that are written without.
+    Drop,
+}
+
+/// The form of composed characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// As they are.
+    Keep,
+    /// `é` is one character.
+    Nfc,
+    /// So is `ﬁ` two, and `，` a comma: equal meaning, equal form.
+    Nfkc,
+}
+
+/// What is made equal before text is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Normalise {
+    /// The form of composed characters.
+    pub form: Form,
+    /// What becomes of spaces.
+    pub spaces: Spaces,
+    /// Traditional Chinese characters become simplified ones.
+    pub simplify: bool,
+}
+
+impl Default for Normalise {
+    fn default() -> Normalise {
+        Normalise { form: Form::Nfc, spaces: Spaces::Plain, simplify: false }
+    }
+}
+
+/// How to make a vocabulary.
+///
+/// A character that is not in the vocabulary is `<unk>`, in pieces too: a run of them is one
+/// `<unk>`, whose offsets say what to copy from the source. (Bytes instead would cost 256 rows
+/// and could not be copied.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Train {
+    /// What a row is.
+    pub kind: Kind,
+    /// At most so many rows, with the four special ones.
+    pub size: usize,
+    /// Capital letters become small ones.
+    pub lowercase: bool,
+    /// What is rarer is left out: words, characters, and pairs that would become a piece.
+    pub min_frequency: u64,
+    /// What is made equal before.
+    pub normalise: Normalise,
+}
+
+impl Train {
+    /// A vocabulary of a kind and a size, with everything else as usual.
+    pub fn new(kind: Kind, size: usize) -> Train {
+        let normalise = Normalise::default();
+        Train { kind, size, lowercase: false, min_frequency: 1, normalise }
+    }
+
+    /// Makes the vocabulary.
+    pub fn run<S: AsRef<str>>(&self, lines: impl IntoIterator<Item = S>) -> Result<Tokenizer> {
+        if self.size <= NAMES.len() {
+            return Err(Error::invalid(format!(
+                "a vocabulary of {} rows has no room: {} are taken by special tokens",
+                self.size,
+                NAMES.len()
+            )));
+        }
+        let counts = self.count(lines)?;
+        if counts.is_empty() {
+            return Err(Error::invalid("the training text is empty: give it at least one word"));
+        }
+        let model = match self.kind {
+            Kind::WordLevel | Kind::Char => layout::words_model(&self.most_frequent(counts)),
+            Kind::Bpe => bpe::learn(&counts, self.size, self.min_frequency)?,
+            Kind::Unigram => unigram::learn(&counts, self.size, self.min_frequency)?,
+        };
+        self.build(model)
+    }
+
+    fn build(&self, model: Value) -> Result<Tokenizer> {
+        let mut config: Map<String, Value> =
+            KEYS.iter().zip(NAMES).map(|(key, name)| (key.to_string(), json!(name))).collect();
+        config.insert("tokenizer_class".into(), json!("PreTrainedTokenizerFast"));
+        // What a person writes is text, even if it looks like `</s>`.
+        config.insert("split_special_tokens".into(), json!(true));
+        if self.normalise.simplify {
+            config.insert(SIMPLIFY.into(), json!(true));
+        }
+        Tokenizer::new(layout::tokenizer(self, model).to_string().as_bytes(), config)
+    }
+
+    /// How often each word is in the text, most frequent first, equal ones in the order of their
+    /// bytes: from here on nothing depends on the order of the lines.
+    fn count<S: AsRef<str>>(
+        &self,
+        lines: impl IntoIterator<Item = S>,
+    ) -> Result<Vec<(String, u64)>> {
+        let cutter = self.build(layout::empty_model())?;
+        let mut counts: HashMap<String, u64> = HashMap::new();
+        for line in lines {
+            let cut = pre_tokenized(cutter.inner(), &cutter.prepare(line.as_ref()))?;
+            for (word, _, _) in cut.get_splits(OffsetReferential::Normalized, OffsetType::None) {
+                match counts.get_mut(word) {
+                    Some(count) => *count += 1,
+                    None => _ = counts.insert(word.to_owned(), 1),
+                }
+            }
+        }
+        let mut counts: Vec<_> = counts.into_iter().collect();
+        counts.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        Ok(counts)
+    }
+
+    fn most_frequent(&self, counts: Vec<(String, u64)>) -> Vec<String> {
+        let kept = counts.into_iter().filter(|(_, count)| *count >= self.min_frequency);
+        kept.map(|(word, _)| word).take(self.size - NAMES.len()).collect()
+    }
+}
+
+/// The words of a text, before a model has seen them.
+fn pre_tokenized(tokenizer: &tokenizers::Tokenizer, text: &str) -> Result<PreTokenizedString> {
+    let failed = |e| Error::invalid(format!("cannot cut {text:?} into words: {e}"));
+    let mut normalized = NormalizedString::from(text);
+    if let Some(normalizer) = tokenizer.get_normalizer() {
+        normalizer.normalize(&mut normalized).map_err(failed)?;
+    }
+    let mut words = PreTokenizedString::from(normalized);
+    if let Some(pre_tokenizer) = tokenizer.get_pre_tokenizer() {
+        pre_tokenizer.pre_tokenize(&mut words).map_err(failed)?;
+    }
+    Ok(words)
+}

@@ -1,0 +1,354 @@
+//! The loop.
+
+use super::log::Log;
+use super::state::{self, Place};
+use super::{Evaluation, Learner, Options};
+use crate::data::{Batches, Position};
+use regard_attention::{AdamW, Mode};
+use regard_models::checkpoint::Arrays;
+use regard_models::{Error, Result};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+/// Steps in a row whose gradients are not finite, after which a run is given up.
+const LOST: usize = 20;
+
+/// A run: what to train, how, and where to keep it.
+pub struct Run<'a> {
+    /// Its folder.
+    pub folder: &'a Path,
+    /// How to train.
+    pub options: &'a Options,
+    /// Where all randomness comes from.
+    pub seed: u64,
+    /// Whether to go on from the folder's last checkpoint.
+    pub resume: bool,
+    /// Told what happens; says whether to go on.
+    pub watch: &'a mut dyn FnMut(Event) -> bool,
+}
+
+/// What happens in a run.
+pub enum Event<'a> {
+    /// It goes on from this step.
+    Resumed(u64),
+    /// A step was taken.
+    Step {
+        /// Its number.
+        step: u64,
+        /// Its loss.
+        loss: f64,
+        /// Its learning rate.
+        lr: f64,
+        /// Tokens of its batch.
+        tokens: usize,
+    },
+    /// The gradients of a step were not finite; it changed nothing.
+    Skipped(u64),
+    /// The model was tried.
+    Evaluated {
+        /// After which step.
+        step: u64,
+        /// What came of it.
+        evaluation: &'a Evaluation,
+        /// Whether it is the best so far.
+        best: bool,
+    },
+    /// The mean of the last checkpoints was tried.
+    Averaged {
+        /// Of how many.
+        checkpoints: usize,
+        /// What came of it.
+        evaluation: &'a Evaluation,
+        /// Whether it is better than the best.
+        best: bool,
+    },
+    /// A checkpoint is on the disk.
+    Saved(u64),
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// All steps were taken.
+    Done {
+        /// The last of them.
+        step: u64,
+        /// The decisive measure of the model that was kept.
+        best: f64,
+    },
+    /// Nothing got better any more.
+    Stopped {
+        /// After this step.
+        step: u64,
+        /// The decisive measure of the model that was kept.
+        best: f64,
+    },
+    /// Someone asked it to stop; it can be resumed.
+    Interrupted {
+        /// After this step.
+        step: u64,
+    },
+}
+
+/// What changes while a run goes on.
+struct Going {
+    adamw: AdamW,
+    place: Place,
+    log: Log,
+    /// Until the first step: the parameters that a checkpoint has moments of.
+    remembered: Option<BTreeSet<String>>,
+    /// Whether nobody has asked it to stop.
+    on: bool,
+}
+
+impl Run<'_> {
+    /// Trains. The best model ends up in the folder `model` of the run's.
+    pub fn train(mut self, learner: &mut dyn Learner) -> Result<Outcome> {
+        let options = self.options;
+        options.check()?;
+        fs::create_dir_all(self.folder).map_err(Error::io(self.folder))?;
+        state::clean(self.folder)?;
+        let batches = Batches::new(learner.lengths(), options.batch_tokens, self.seed)?;
+        let mut going = self.begin(learner)?;
+        let mut next = batches.from(going.place.position);
+        let stale = |place: &Place| options.patience > 0 && place.stale >= options.patience;
+        while going.on && going.place.step < options.steps && !stale(&going.place) {
+            let parts: Vec<_> = next.by_ref().take(options.accumulate).collect();
+            self.step(learner, &mut going, &parts)?;
+            let step = going.place.step;
+            let last = step == options.steps;
+            // A run that was asked to stop is evaluated too, or it would go on as another one.
+            let evaluate = last || step.is_multiple_of(options.eval_every);
+            let is_best = evaluate && self.evaluate(learner, &mut going)?;
+            let save = match options.save_every {
+                0 => evaluate,
+                every => last || step.is_multiple_of(every),
+            };
+            if save || is_best || !going.on {
+                self.save(learner, &mut going)?;
+            }
+        }
+        let (step, stopped) = (going.place.step, stale(&going.place));
+        if !going.on {
+            return Ok(Outcome::Interrupted { step });
+        }
+        let best = self.finish(learner, &mut going)?;
+        Ok(if stopped { Outcome::Stopped { step, best } } else { Outcome::Done { step, best } })
+    }
+
+    fn begin(&mut self, learner: &mut dyn Learner) -> Result<Going> {
+        let config = self.options.adamw();
+        let last = state::checkpoints(self.folder).last().copied();
+        let (adamw, place) = match (last, self.resume) {
+            (Some(step), true) => {
+                let (adamw, place) = state::load(self.folder, step, learner)?;
+                // A kill may have come between a checkpoint and the note that it is the best.
+                if let (Some(step), Some(bits)) = (place.best_step, place.best_bits) {
+                    state::save_best(self.folder, step, f64::from_bits(bits))?;
+                }
+                (AdamW::resume(config, adamw), place)
+            }
+            (Some(step), false) => {
+                return Err(Error::file(
+                    self.folder,
+                    format!("holds a run at step {step}; resume it, or choose another folder"),
+                ));
+            }
+            // A run that was killed before its first checkpoint begins again.
+            (None, _) => (AdamW::new(config), Place::default()),
+        };
+        let log = Log::open(self.folder, self.resume.then_some(place.step))?;
+        let on = place.step == 0 || (self.watch)(Event::Resumed(place.step));
+        let remembered = adamw.state().moments.keys().cloned().collect();
+        let remembered = (place.step > 0).then_some(remembered);
+        Ok(Going { adamw, place, log, remembered, on })
+    }
+
+    /// One step, and what is to be said of it.
+    fn step(
+        &mut self,
+        learner: &mut dyn Learner,
+        going: &mut Going,
+        parts: &[(Vec<usize>, Position)],
+    ) -> Result<()> {
+        let (began, step) = (Instant::now(), going.place.step + 1);
+        let lr = self.options.rates().rate(step);
+        let (loss, tokens) = self.descend(learner, &mut going.adamw, (step, lr), parts);
+        let (place, norm) = (&mut going.place, going.adamw.norm());
+        place.position = parts.last().expect("batches have no end").1;
+        place.step = step;
+        place.seconds += began.elapsed().as_secs_f64();
+        if step == 1 {
+            every_parameter_learns(&going.adamw)?;
+        }
+        if let Some(remembered) = going.remembered.take() {
+            every_moment_was_there(&going.adamw, &remembered)?;
+        }
+        if loss.is_finite() {
+            let sum = f64::from_bits(place.loss_bits) + loss * tokens as f64;
+            place.loss_bits = sum.to_bits();
+            place.tokens += tokens as u64;
+            place.all_tokens += tokens as u64;
+        }
+        if norm.is_finite() {
+            place.lost = 0;
+        } else {
+            place.lost += 1;
+            going.on &= (self.watch)(Event::Skipped(step));
+            if place.lost >= LOST {
+                return Err(Error::invalid(format!(
+                    "step {step}: the last {LOST} gradients were not finite; the run's last \
+                     checkpoint is whole. Try a lower learning rate (train.lr) or clipping"
+                )));
+            }
+        }
+        going.on &= (self.watch)(Event::Step { step, loss, lr, tokens });
+        if step.is_multiple_of(self.options.log_every) || step == self.options.steps {
+            let mean = f64::from_bits(place.loss_bits) / place.tokens as f64;
+            let values = [("loss", mean), ("lr", lr), ("grad_norm", f64::from(norm))];
+            going.log.scalars(step, &values)?;
+            (place.loss_bits, place.tokens) = (0, 0);
+        }
+        Ok(())
+    }
+
+    /// Changes the model by all parts of a batch: the mean over all their tokens.
+    fn descend(
+        &mut self,
+        learner: &mut dyn Learner,
+        adamw: &mut AdamW,
+        (step, lr): (u64, f64),
+        parts: &[(Vec<usize>, Position)],
+    ) -> (f64, usize) {
+        let all: usize = parts.iter().map(|(examples, _)| learner.tokens(examples)).sum();
+        let (mut mean, count) = (0.0, parts.len() as u64);
+        for (i, (examples, _)) in parts.iter().enumerate() {
+            // Each part drops other things.
+            let draw = (step - 1) * count + i as u64 + 1;
+            let loss = learner.loss(examples, Mode::Train { seed: self.seed, step: draw });
+            let share = loss.tokens as f64 / all.max(1) as f64;
+            mean += share * f64::from(loss.value.clone().into_scalar::<f32>());
+            let value = if parts.len() == 1 { loss.value } else { loss.value * share as f32 };
+            let grads = value.backward();
+            match i + 1 == parts.len() {
+                false => learner.gather(adamw, grads),
+                true => learner.update(adamw, lr, grads),
+            }
+        }
+        (mean, all)
+    }
+
+    /// Tries the model; whether it is the best so far.
+    fn evaluate(&mut self, learner: &dyn Learner, going: &mut Going) -> Result<bool> {
+        let evaluation = learner.evaluate()?;
+        let place = &mut going.place;
+        let best = evaluation.beats(place.best_bits.map(f64::from_bits));
+        if best {
+            place.best_bits = Some(evaluation.decides.to_bits());
+            place.best_step = Some(place.step);
+            place.stale = 0;
+        } else {
+            place.stale += 1;
+        }
+        let mut values: Vec<(&str, f64)> =
+            evaluation.measures.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        values.push(("tokens", place.all_tokens as f64));
+        values.push(("seconds", place.seconds));
+        going.log.scalars(place.step, &values)?;
+        let event = Event::Evaluated { step: place.step, evaluation: &evaluation, best };
+        going.on &= (self.watch)(event);
+        Ok(best)
+    }
+
+    fn save(&mut self, learner: &dyn Learner, going: &mut Going) -> Result<()> {
+        let place = &going.place;
+        state::save(self.folder, learner, going.adamw.state(), place)?;
+        if let (Some(step), Some(bits)) = (place.best_step, place.best_bits) {
+            state::save_best(self.folder, step, f64::from_bits(bits))?;
+        }
+        state::prune(self.folder, self.options.keep.max(self.options.average))?;
+        going.on &= (self.watch)(Event::Saved(place.step));
+        Ok(())
+    }
+
+    /// Puts the best model into its place: the best checkpoint, or the mean of the last ones.
+    fn finish(&mut self, learner: &mut dyn Learner, going: &mut Going) -> Result<f64> {
+        let mut best = going.place.best_bits.map(f64::from_bits);
+        let steps = state::checkpoints(self.folder);
+        let last = steps.len().saturating_sub(self.options.average);
+        let read = |step: u64| {
+            let folder = self.folder.join(format!("checkpoint-{step}"));
+            regard_models::checkpoint::read_weights(&folder)
+        };
+        let best_step = state::best(self.folder);
+        let mut kept = best_step.map(read).transpose()?;
+        if self.options.average > 1 && steps.len() - last > 1 {
+            let mean = mean(steps[last..].iter().map(|step| read(*step)))?;
+            learner.restore(mean.clone())?;
+            let evaluation = learner.evaluate()?;
+            let better = evaluation.beats(best);
+            let names: Vec<_> =
+                evaluation.measures.iter().map(|(n, v)| (format!("averaged_{n}"), *v)).collect();
+            let values: Vec<(&str, f64)> = names.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+            going.log.scalars(going.place.step, &values)?;
+            let checkpoints = steps.len() - last;
+            (self.watch)(Event::Averaged { checkpoints, evaluation: &evaluation, best: better });
+            if better {
+                best = Some(evaluation.decides);
+                kept = Some(mean);
+            }
+        }
+        if let Some(weights) = kept {
+            learner.restore(weights)?;
+        }
+        state::save_model(self.folder, learner)?;
+        Ok(best.unwrap_or(f64::NAN))
+    }
+}
+
+/// Law 7: whatever can learn must have been told how.
+fn every_parameter_learns(adamw: &AdamW) -> Result<()> {
+    match adamw.without_gradient() {
+        [] => Ok(()),
+        names => Err(Error::invalid(format!(
+            "after the first step these parameters have no gradient, so they would never learn: {}",
+            names.join(", ")
+        ))),
+    }
+}
+
+/// A parameter whose moments a checkpoint has under another name would begin anew, and the run
+/// would be another one.
+fn every_moment_was_there(adamw: &AdamW, remembered: &BTreeSet<String>) -> Result<()> {
+    let is_new = |name: &&String| !remembered.contains(*name);
+    let new: Vec<&str> = adamw.state().moments.keys().filter(is_new).map(String::as_str).collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "the checkpoint has no moments of the optimiser for {}: it was written by another version \
+         of the model, and cannot be gone on from; begin again in another folder",
+        new.join(", ")
+    )))
+}
+
+/// The mean of several checkpoints, in double precision.
+fn mean(all: impl Iterator<Item = Result<Arrays>>) -> Result<Arrays> {
+    let mut sums: std::collections::BTreeMap<String, Vec<f64>> = Default::default();
+    let (mut last, mut count) = (Arrays::new(), 0.0);
+    for arrays in all {
+        last = arrays?;
+        count += 1.0;
+        for (name, array) in &last {
+            let sum = sums.entry(name.clone()).or_insert_with(|| vec![0.0; array.data.len()]);
+            sum.iter_mut().zip(&array.data).for_each(|(sum, x)| *sum += f64::from(*x));
+        }
+    }
+    for (name, array) in &mut last {
+        let sum = &sums[name];
+        array.data.iter_mut().zip(sum).for_each(|(x, sum)| *x = (*sum / count) as f32);
+    }
+    Ok(last)
+}

@@ -1,0 +1,78 @@
+//! The learning rate of each step.
+
+use serde::{Deserialize, Serialize};
+
+/// How the learning rate falls after the warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Curve {
+    /// It does not.
+    Constant,
+    /// With `1/√step` (Vaswani et al. 2017).
+    #[default]
+    InverseSqrt,
+    /// Along half a cosine, down to 0 (or `floor`) at the last step.
+    Cosine,
+    /// In a straight line, down to 0 (or `floor`) at the last step.
+    Linear,
+}
+
+/// Warm-up, then a curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Schedule {
+    /// The highest learning rate.
+    pub peak: f64,
+    /// Steps until it is reached, in a straight line from 0.
+    pub warmup: u64,
+    /// All steps.
+    pub steps: u64,
+    /// What comes after the warm-up.
+    pub curve: Curve,
+    /// The share of the peak that cosine and line end with.
+    pub floor: f64,
+}
+
+impl Schedule {
+    /// The learning rate of a step; the first step is 1.
+    pub fn rate(&self, step: u64) -> f64 {
+        let Schedule { peak, warmup, steps, curve, floor } = *self;
+        if step < warmup {
+            return peak * step as f64 / warmup as f64;
+        }
+        let gone = (step - warmup) as f64 / (steps.saturating_sub(warmup)).max(1) as f64;
+        let gone = gone.min(1.0);
+        let share = match curve {
+            Curve::Constant => 1.0,
+            Curve::InverseSqrt => (warmup.max(1) as f64 / step.max(1) as f64).sqrt(),
+            Curve::Cosine => {
+                floor + (1.0 - floor) * 0.5 * (1.0 + (std::f64::consts::PI * gone).cos())
+            }
+            Curve::Linear => floor + (1.0 - floor) * (1.0 - gone),
+        };
+        peak * share
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates() {
+        let schedule = |curve| Schedule { peak: 2.0, warmup: 10, steps: 110, curve, floor: 0.1 };
+        let rows = [
+            (Curve::Constant, 5, 1.0),
+            (Curve::Constant, 100, 2.0),
+            (Curve::InverseSqrt, 10, 2.0),
+            (Curve::InverseSqrt, 40, 1.0),
+            (Curve::Cosine, 60, 2.0 * 0.55),
+            (Curve::Cosine, 110, 0.2),
+            (Curve::Linear, 60, 2.0 * 0.55),
+            (Curve::Linear, 1000, 0.2),
+        ];
+        for (curve, step, rate) in rows {
+            let got = schedule(curve).rate(step);
+            assert!((got - rate).abs() < 1e-12, "{curve:?} at {step}: {got}, not {rate}");
+        }
+    }
+}

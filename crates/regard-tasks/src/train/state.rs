@@ -1,0 +1,213 @@
+//! Checkpoints of a run: `checkpoint-<step>/` with all that going on needs.
+//!
+//! A checkpoint is written under another name, synced, and renamed when it is whole; a run that
+//! was killed leaves at most a folder that is not a checkpoint, and the next run removes it.
+
+use super::Learner;
+use crate::data::Position;
+use regard_attention::AdamWState;
+use regard_attention::optim::Moments;
+use regard_models::checkpoint::{self, Array, Arrays, Precision, write_file};
+use regard_models::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+const OPTIMIZER: &str = "optimizer.safetensors";
+const PLACE: &str = "trainer.json";
+const BEST: &str = "best.json";
+const MODEL: &str = "model";
+const UNFINISHED: &str = ".unfinished";
+
+/// Where a run is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Place {
+    /// Steps that were taken.
+    pub step: u64,
+    /// Of which so many changed something.
+    pub updates: u64,
+    /// The next batch.
+    pub position: Position,
+    /// The sum of losses since the last line of the log, as the bits of a double: a decimal
+    /// number might lose one.
+    pub loss_bits: u64,
+    /// The tokens that they were over.
+    pub tokens: u64,
+    /// All tokens that were learned from.
+    pub all_tokens: u64,
+    /// The best evaluation so far, as bits too.
+    pub best_bits: Option<u64>,
+    /// The step that it was after.
+    pub best_step: Option<u64>,
+    /// Evaluations since then.
+    pub stale: usize,
+    /// Steps in a row, up to now, that changed nothing because gradients were not finite.
+    pub lost: usize,
+    /// Seconds of training, without evaluations.
+    pub seconds: f64,
+}
+
+/// Writes a checkpoint of a run.
+pub fn save(run: &Path, learner: &dyn Learner, adamw: &AdamWState, place: &Place) -> Result<()> {
+    whole(run, &format!("checkpoint-{}", place.step), |folder| {
+        learner.save(folder)?;
+        checkpoint::write_arrays(&folder.join(OPTIMIZER), &moments(adamw), Precision::Single)?;
+        let place = Place { updates: adamw.step, ..place.clone() };
+        let text = serde_json::to_string_pretty(&place).expect("it is plain data");
+        write_file(&folder.join(PLACE), text.as_bytes())
+    })
+}
+
+/// Writes the model that a run was for.
+pub fn save_model(run: &Path, learner: &dyn Learner) -> Result<()> {
+    whole(run, MODEL, |folder| learner.save(folder))
+}
+
+/// A folder of a run that is there whole or not at all.
+fn whole(run: &Path, name: &str, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let (folder, unfinished) = (run.join(name), run.join(format!("{name}{UNFINISHED}")));
+    delete(&unfinished)?;
+    let written = (|| {
+        fs::create_dir_all(&unfinished).map_err(Error::io(&unfinished))?;
+        write(&unfinished)?;
+        remove(&folder)?;
+        fs::rename(&unfinished, &folder).map_err(Error::io(&folder))?;
+        File::open(run).and_then(|run| run.sync_all()).map_err(Error::io(run))
+    })();
+    if written.is_err() {
+        // On a full disk, what is half there only makes it fuller.
+        let _ = delete(&unfinished);
+    }
+    written
+}
+
+/// Remembers which checkpoint is best.
+pub fn save_best(run: &Path, step: u64, measure: f64) -> Result<()> {
+    let text = serde_json::json!({ "step": step, "measure": measure }).to_string();
+    write_file(&run.join(BEST), text.as_bytes())
+}
+
+/// The step of the best checkpoint, if there is one.
+pub fn best(run: &Path) -> Option<u64> {
+    let text = fs::read_to_string(run.join(BEST)).ok()?;
+    serde_json::from_str::<serde_json::Value>(&text).ok()?["step"].as_u64()
+}
+
+/// The steps of all whole checkpoints, in order.
+pub fn checkpoints(run: &Path) -> Vec<u64> {
+    let Ok(entries) = fs::read_dir(run) else { return vec![] };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut steps: Vec<u64> =
+        names.filter_map(|name| name.strip_prefix("checkpoint-")?.parse().ok()).collect();
+    steps.sort_unstable();
+    steps
+}
+
+/// Removes all but the last few checkpoints and the best one.
+pub fn prune(run: &Path, keep: usize) -> Result<()> {
+    let (steps, best) = (checkpoints(run), best(run));
+    let old = steps.len().saturating_sub(keep);
+    for step in &steps[..old] {
+        if best != Some(*step) {
+            remove(&run.join(format!("checkpoint-{step}")))?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes what a killed run left unfinished.
+pub fn clean(run: &Path) -> Result<()> {
+    let Ok(entries) = fs::read_dir(run) else { return Ok(()) };
+    for entry in entries.flatten() {
+        if entry.file_name().to_string_lossy().ends_with(UNFINISHED) {
+            delete(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads a checkpoint into a learner.
+pub fn load(run: &Path, step: u64, learner: &mut dyn Learner) -> Result<(AdamWState, Place)> {
+    let folder = run.join(format!("checkpoint-{step}"));
+    let path = folder.join(PLACE);
+    let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
+    let place: Place =
+        serde_json::from_str(&text).map_err(|e| Error::file(&path, e.to_string()))?;
+    let path = folder.join(OPTIMIZER);
+    let state = from_arrays(checkpoint::read_arrays(&path)?, place.updates)
+        .map_err(|message| Error::file(&path, message))?;
+    let named = |e: Error| Error::file(checkpoint::weights_file(&folder), e.to_string());
+    learner.restore(checkpoint::read_weights(&folder)?).map_err(named)?;
+    Ok((state, place))
+}
+
+/// The folder that holds a model: the folder itself, a run's final model, its best checkpoint or
+/// its last one.
+pub fn resolve(folder: &Path) -> Result<PathBuf> {
+    let is_model = |folder: &Path| folder.join(checkpoint::CONFIG).is_file();
+    let last = checkpoints(folder).last().copied();
+    let candidates = [
+        Some(folder.to_path_buf()),
+        Some(folder.join(MODEL)),
+        best(folder).map(|step| folder.join(format!("checkpoint-{step}"))),
+        last.map(|step| folder.join(format!("checkpoint-{step}"))),
+    ];
+    candidates.into_iter().flatten().find(|folder| is_model(folder)).ok_or_else(|| {
+        let what = if folder.is_dir() { "holds no model" } else { "is not a folder" };
+        Error::file(folder, format!("{what}: need one with {}", checkpoint::CONFIG))
+    })
+}
+
+/// Removes a folder that was whole. It loses its name first, so that a kill in the middle leaves
+/// nothing that looks whole and is not.
+fn remove(folder: &Path) -> Result<()> {
+    let mut name = folder.file_name().unwrap_or_default().to_owned();
+    name.push(".old");
+    name.push(UNFINISHED);
+    let old = folder.with_file_name(name);
+    delete(&old)?;
+    match fs::rename(folder, &old) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(Error::io(folder)(e)),
+        Ok(()) => delete(&old),
+    }
+}
+
+fn delete(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::io(folder)(e)),
+        _ => Ok(()),
+    }
+}
+
+fn moments(state: &AdamWState) -> Arrays {
+    let mut arrays = Arrays::new();
+    for (path, Moments { first, second }) in &state.moments {
+        for (which, data) in [("first", first), ("second", second)] {
+            let array = Array { shape: vec![data.len()], data: data.clone() };
+            arrays.insert(format!("{path}#{which}"), array);
+        }
+    }
+    arrays
+}
+
+fn from_arrays(mut arrays: Arrays, step: u64) -> Result<AdamWState, String> {
+    let mut state = AdamWState { step, ..AdamWState::default() };
+    let paths: Vec<String> =
+        arrays.keys().filter_map(|name| Some(name.strip_suffix("#first")?.to_string())).collect();
+    for path in paths {
+        let mut take = |which: &str| arrays.remove(&format!("{path}#{which}")).map(|a| a.data);
+        match (take("first"), take("second")) {
+            (Some(first), Some(second)) if first.len() == second.len() => {
+                state.moments.insert(path, Moments { first, second });
+            }
+            _ => return Err(format!("the moments of {path} are not whole")),
+        }
+    }
+    match arrays.keys().next() {
+        Some(other) => Err(format!("{other} is no moment, or one without the other")),
+        None => Ok(state),
+    }
+}

@@ -1,0 +1,159 @@
+//! The section `[data]` of a recipe, and the sentences that it names.
+
+use crate::data::pairs::{self, Group, Pair, Tsv, group};
+use crate::data::split::Key;
+use crate::data::{Part, Split, sets};
+use regard_models::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Which sentences.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Data {
+    /// The name of a known data set, or `files`.
+    pub set: String,
+    /// The language that is read, or for `files` the part of the file names that says so.
+    #[serde(default)]
+    pub source: String,
+    /// The language that is written.
+    #[serde(default)]
+    pub target: String,
+    /// With `files`: `train.SOURCE` and `train.TARGET`, likewise `valid` and `test`, are here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
+    /// Only so many pairs of the training part, those with the smallest hashes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// Longer pairs, in tokens, are not learned from.
+    #[serde(default = "longest")]
+    pub max_tokens: usize,
+    /// Whether Unicode's narrow and unbreakable spaces are read as plain ones in references.
+    #[serde(default)]
+    pub plain_spaces: bool,
+}
+
+fn longest() -> usize {
+    128
+}
+
+/// The three parts of a data set.
+#[derive(Clone, Debug, Default)]
+pub struct Corpus {
+    /// To learn from.
+    pub train: Vec<Pair>,
+    /// To decide by.
+    pub valid: Vec<Group>,
+    /// To report.
+    pub test: Vec<Group>,
+}
+
+impl Data {
+    /// Reads the sentences.
+    pub fn read(&self) -> Result<Corpus> {
+        let mut corpus = match self.set.as_str() {
+            "multi30k" => self.multi30k(&sets::find("multi30k")?)?,
+            "tatoeba-fra-eng" => self.tatoeba("fra.txt", "fr")?,
+            "tatoeba-cmn-eng" => self.tatoeba("cmn.txt", "zh")?,
+            "cmudict" => self.cmudict()?,
+            "files" => self.files()?,
+            other => {
+                return Err(Error::invalid(format!(
+                    "data.set: got {other:?}, need multi30k, tatoeba-fra-eng, tatoeba-cmn-eng, \
+                     cmudict or files"
+                )));
+            }
+        };
+        if self.plain_spaces {
+            let all = corpus.valid.iter_mut().chain(&mut corpus.test);
+            for target in all.flat_map(|group| &mut group.targets) {
+                *target = plain(target);
+            }
+        }
+        if let Some(limit) = self.limit {
+            corpus.train.sort_by_key(|pair| crate::data::split::hash(&pair.source));
+            corpus.train.truncate(limit);
+        }
+        Ok(corpus)
+    }
+
+    fn multi30k(&self, folder: &Path) -> Result<Corpus> {
+        let part = |name: &str| {
+            let file = |language: &str| folder.join(format!("{name}.{language}.gz"));
+            pairs::parallel(file(&self.source), file(&self.target))
+        };
+        Ok(Corpus {
+            train: part("train")?,
+            valid: alone(&part("val")?),
+            test: alone(&part("test_2016_flickr")?),
+        })
+    }
+
+    fn files(&self) -> Result<Corpus> {
+        let folder = self.folder.as_ref();
+        let folder = folder.ok_or_else(|| Error::invalid("data.folder: need one with `files`"))?;
+        let part = |name: &str| {
+            let file = |language: &str| folder.join(format!("{name}.{language}"));
+            pairs::parallel(file(&self.source), file(&self.target))
+        };
+        Ok(Corpus {
+            train: part("train")?,
+            valid: alone(&part("valid")?),
+            test: alone(&part("test")?),
+        })
+    }
+
+    /// Tatoeba's pairs are `english TAB other`; a sentence's part is that of its English side.
+    fn tatoeba(&self, file: &str, other: &str) -> Result<Corpus> {
+        let path = sets::find(&self.set)?.join(file);
+        let (tsv, key) = match (self.source.as_str(), self.target.as_str()) {
+            ("en", target) if target == other => (Tsv { source: 0, target: 1 }, Key::Source),
+            (source, "en") if source == other => (Tsv { source: 1, target: 0 }, Key::Target),
+            (source, target) => {
+                return Err(Error::invalid(format!(
+                    "data: {} has en → {other} and {other} → en, not {source} → {target}",
+                    self.set
+                )));
+            }
+        };
+        let (all, split) = (tsv.read(&path)?, Split::default());
+        Ok(Corpus {
+            train: split.pairs(&all, key, Part::Train),
+            valid: group(&split.pairs(&all, key, Part::Valid)),
+            test: group(&split.pairs(&all, key, Part::Test)),
+        })
+    }
+
+    /// Spelling to phonemes; a word's part is a function of its spelling.
+    fn cmudict(&self) -> Result<Corpus> {
+        let words = pairs::cmudict(sets::find("cmudict")?.join("cmudict.dict"))?;
+        let split = Split { valid: 10, test: 50 };
+        let mut corpus = Corpus::default();
+        for word in words {
+            let group = Group { source: word.word, targets: word.accepted };
+            match split.part(&group.source) {
+                Part::Train => {
+                    corpus.train.extend(group.targets.iter().map(|target| Pair {
+                        source: group.source.clone(),
+                        target: target.clone(),
+                    }))
+                }
+                Part::Valid => corpus.valid.push(group),
+                Part::Test => corpus.test.push(group),
+            }
+        }
+        Ok(corpus)
+    }
+}
+
+/// A pair by pair, even where sources are alike: as the data set's own evaluation has it.
+fn alone(pairs: &[Pair]) -> Vec<Group> {
+    let of =
+        |pair: &Pair| Group { source: pair.source.clone(), targets: vec![pair.target.clone()] };
+    pairs.iter().map(of).collect()
+}
+
+/// Narrow and unbreakable spaces as plain ones.
+pub(super) fn plain(text: &str) -> String {
+    text.replace(['\u{202f}', '\u{a0}', '\u{2009}'], " ")
+}

@@ -1,0 +1,71 @@
+//! `generation_config.json`: how a model likes to be searched, in a file that Hugging Face's
+//! library reads too.
+
+use crate::decode::Options;
+use regard_models::checkpoint::write_file;
+use regard_models::{Error, Result};
+use serde_json::{Map, Value};
+use std::path::Path;
+
+/// Its name in a model's folder.
+pub(super) const FILE: &str = "generation_config.json";
+
+/// What that library wants to find there besides, from `config.json`.
+const IDS: [&str; 3] = ["decoder_start_token_id", "eos_token_id", "pad_token_id"];
+
+/// Writes the options, and the tokens that begin, end and fill.
+pub(super) fn save(folder: &Path, options: &Options, config: &Value) -> Result<()> {
+    let mut json = known();
+    if let Value::Object(options) = serde_json::to_value(options).expect("plain data") {
+        json.extend(options);
+    }
+    json.extend(IDS.iter().filter_map(|id| Some((id.to_string(), config.get(*id)?.clone()))));
+    let text = serde_json::to_string_pretty(&json).expect("plain data");
+    write_file(&folder.join(FILE), text.as_bytes())
+}
+
+/// Reads the options; what only others know is left out.
+pub(super) fn read(bytes: &[u8]) -> Result<Options, String> {
+    let mut json: Map<String, Value> =
+        serde_json::from_slice(bytes).map_err(|e| format!("not a JSON object: {e}"))?;
+    let known = known();
+    json.retain(|key, value| known.contains_key(key) && !value.is_null());
+    let options: Options =
+        serde_json::from_value(Value::Object(json)).map_err(|e| e.to_string())?;
+    options.check().map_err(|e| e.to_string())?;
+    Ok(options)
+}
+
+/// Reads the options of a folder; a folder without them has the usual ones.
+pub(super) fn load(folder: &Path) -> Result<Options> {
+    let path = folder.join(FILE);
+    match std::fs::read(&path) {
+        Ok(bytes) => read(&bytes).map_err(|message| Error::file(&path, message)),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Options::default()),
+        Err(e) => Err(Error::io(&path)(e)),
+    }
+}
+
+/// All options with their usual values.
+fn known() -> Map<String, Value> {
+    match serde_json::to_value(Options::default()).expect("plain data") {
+        Value::Object(known) => known,
+        _ => unreachable!("options are a table"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_wrote_is_read() {
+        let theirs = br#"{"bos_token_id": 0, "num_beams": 6, "forced_eos_token_id": 0,
+            "transformers_version": "4.0", "max_length": 512, "length_penalty": null}"#;
+        let options = read(theirs).unwrap();
+        let want = Options { num_beams: 6, max_length: 512, ..Options::default() };
+        assert_eq!(options, want);
+        assert!(read(b"[1]").unwrap_err().contains("JSON object"));
+        assert!(read(br#"{"num_beams": 0}"#).unwrap_err().contains("num_beams"));
+    }
+}

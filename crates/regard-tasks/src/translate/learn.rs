@@ -1,0 +1,295 @@
+//! Learning to translate.
+
+use super::measure::{Measure, measure};
+use super::translator::padded;
+use super::{Corpus, Recipe, Tokens, Translator, generation};
+use crate::data::pairs::Group;
+use crate::data::{Batches, Lengths, Pair, split};
+use crate::decode;
+use crate::train::{Better, Evaluation, Learner, Loss};
+use burn::tensor::{Device, Gradients, Int, Tensor, TensorData, activation};
+use regard_attention::ops::{CrossEntropy, cross_entropy};
+use regard_attention::{AdamW, Mode};
+use regard_models::checkpoint::{self, Arrays, Precision};
+use regard_models::{Error, Result, Scores, Seq2Seq};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// The target of rows that do not count.
+const IGNORED: i64 = -100;
+/// Tokens in a batch of the validation part.
+const EVALUATED: usize = 4096;
+
+/// A translator that is being trained.
+pub struct Translation {
+    recipe: Recipe,
+    /// Absent only while the optimiser has it.
+    model: Option<Box<dyn Seq2Seq>>,
+    tokens: Tokens,
+    train: Vec<Example>,
+    valid: Vec<Example>,
+    groups: Vec<Group>,
+    device: Device,
+}
+
+/// A pair as numbers.
+struct Example {
+    /// With the end.
+    source: Vec<u32>,
+    /// Without beginning and end.
+    target: Vec<u32>,
+}
+
+impl Translation {
+    /// Makes a model with first values for what a recipe wants.
+    pub fn new(recipe: &Recipe, corpus: Corpus) -> Result<Translation> {
+        let tokens = recipe.vocabulary.train(&corpus.train)?;
+        let device = Device::flex().autodiff();
+        let config = config(recipe, &tokens)?;
+        let model = regard_models::create(&config, recipe.seed, &device)?;
+        known_keys(&recipe.model, &model.config())?;
+        let reach = model.longest().unwrap_or(usize::MAX);
+        let longest = recipe.data.max_tokens.min(recipe.train.batch_tokens).min(reach);
+        let mut train = examples(&tokens, &corpus.train)?;
+        train.retain(|example| example.longest() <= longest && !example.target.is_empty());
+        let pairs: Vec<Pair> = corpus
+            .valid
+            .iter()
+            .flat_map(|group| {
+                let pair =
+                    |target: &String| Pair { source: group.source.clone(), target: target.clone() };
+                group.targets.iter().map(pair).collect::<Vec<_>>()
+            })
+            .collect();
+        let mut valid = examples(&tokens, &pairs)?;
+        valid.retain(|example| example.longest() <= EVALUATED.min(reach));
+        for (part, count) in [("training", train.len()), ("validation", valid.len())] {
+            if count == 0 {
+                return Err(Error::invalid(format!(
+                    "the {part} part has no pair of at most {longest} tokens to learn from or to \
+                     decide by; raise data.max_tokens, or look at the data"
+                )));
+            }
+        }
+        let mut groups = corpus.valid;
+        if recipe.evaluate.sentences > 0 {
+            // Files are often sorted by length; the first few would be the shortest.
+            groups.sort_by_key(|group| split::hash(&group.source));
+            groups.truncate(recipe.evaluate.sentences);
+        }
+        let (recipe, model) = (recipe.clone(), Some(model));
+        Ok(Translation { recipe, model, tokens, train, valid, groups, device })
+    }
+
+    /// The model.
+    pub fn model(&self) -> &dyn Seq2Seq {
+        self.model.as_deref().expect("it is only away within `update`")
+    }
+
+    /// Pairs that are learned from.
+    pub fn examples(&self) -> usize {
+        self.train.len()
+    }
+
+    /// Its tokenizers.
+    pub fn vocabularies(&self) -> &Tokens {
+        &self.tokens
+    }
+
+    /// What the model says of a batch, and what is right: `[B·T]`.
+    fn scores(
+        &self,
+        model: &dyn Seq2Seq,
+        batch: &[&Example],
+        mode: Mode,
+        device: &Device,
+    ) -> (Scores, Tensor<1, Int>) {
+        let special = self.tokens.target.special();
+        let id = |id: Option<u32>| i64::from(id.unwrap_or(0));
+        let (pad, bos, eos) = (id(special.pad), id(special.bos), id(special.eos));
+        let rows: Vec<&[u32]> = batch.iter().map(|example| &example.source[..]).collect();
+        let source = padded(&rows, pad as u32, device);
+        let wide = batch.iter().map(|example| example.target.len()).max().unwrap_or(0) + 1;
+        let (mut given, mut wanted) = (vec![], vec![]);
+        for Example { target, .. } in batch {
+            let words = || target.iter().map(|id| i64::from(*id));
+            given.extend(std::iter::once(bos).chain(words()));
+            wanted.extend(words().chain([eos]));
+            let rest = wide - target.len() - 1;
+            given.resize(given.len() + rest, pad);
+            wanted.resize(wanted.len() + rest, IGNORED);
+        }
+        let given = Tensor::from_data(TensorData::new(given, [batch.len(), wide]), device);
+        let wanted = Tensor::from_data(TensorData::new(wanted, [batch.len() * wide]), device);
+        (model.forward(&source, given, mode), wanted)
+    }
+
+    /// The mean negative log-likelihood of a token of the validation part.
+    fn validation_loss(&self, model: &dyn Seq2Seq) -> Result<f64> {
+        let lengths = self.valid.iter().map(Example::lengths).collect();
+        let device = Device::flex();
+        let (mut sum, mut count) = (0.0, 0);
+        for rows in Batches::new(lengths, EVALUATED, 0)?.sorted() {
+            let batch: Vec<&Example> = rows.iter().map(|i| &self.valid[*i]).collect();
+            let tokens: usize = batch.iter().map(|example| example.target.len() + 1).sum();
+            let (scores, wanted) = self.scores(model, &batch, Mode::Eval, &device);
+            let loss = mean_loss(scores.logits, wanted, 0.0).into_scalar::<f32>();
+            sum += f64::from(loss) * tokens as f64;
+            count += tokens;
+        }
+        Ok(sum / count.max(1) as f64)
+    }
+}
+
+impl Example {
+    fn lengths(&self) -> Lengths {
+        Lengths { source: self.source.len(), target: self.target.len() + 1 }
+    }
+
+    fn longest(&self) -> usize {
+        self.source.len().max(self.target.len() + 1)
+    }
+}
+
+impl Learner for Translation {
+    fn lengths(&self) -> Vec<Lengths> {
+        self.train.iter().map(Example::lengths).collect()
+    }
+
+    fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
+        let batch: Vec<&Example> = examples.iter().map(|i| &self.train[*i]).collect();
+        let (scores, wanted) = self.scores(self.model(), &batch, mode, &self.device);
+        let reward = scores.log_prob.map(|log_prob| {
+            let chosen = reinforce(log_prob, scores.logits.clone(), wanted.clone());
+            chosen * self.recipe.train.reinforce
+        });
+        let mut value = mean_loss(scores.logits, wanted, self.recipe.train.label_smoothing);
+        if let Some(reward) = reward {
+            value = value + reward;
+        }
+        Loss { value, tokens: self.tokens(examples) }
+    }
+
+    fn tokens(&self, examples: &[usize]) -> usize {
+        examples.iter().map(|i| self.train[*i].target.len() + 1).sum()
+    }
+
+    fn gather(&mut self, adamw: &mut AdamW, grads: Gradients) {
+        self.model().gather(adamw, grads);
+    }
+
+    fn update(&mut self, adamw: &mut AdamW, lr: f64, grads: Gradients) {
+        let model = self.model.take().expect("it is only away within `update`");
+        self.model = Some(model.update(adamw, lr, grads));
+    }
+
+    fn evaluate(&self) -> Result<Evaluation> {
+        let model = self.model().frozen();
+        let loss = self.validation_loss(&*model)?;
+        let mut measures = vec![("valid_loss".to_string(), loss)];
+        let greedy = decode::Options { num_beams: 1, ..self.recipe.decode.clone() };
+        let translator = Translator::new(model, self.tokens.clone(), greedy.clone())?;
+        let how = Measure::of(&self.recipe.data, self.recipe.lowercase());
+        let (report, texts) = measure(&translator, &self.groups, &greedy, how)?;
+        let named =
+            [("valid_bleu", report.bleu), ("valid_wer", report.wer), ("valid_per", report.per)];
+        measures.extend(named.iter().filter_map(|(n, v)| Some((n.to_string(), (*v)?))));
+        let (decides, better) = match (self.recipe.evaluate.by.as_str(), report.bleu, report.wer) {
+            ("bleu", Some(bleu), _) => (bleu, Better::Higher),
+            ("wer", _, Some(wer)) => (wer, Better::Lower),
+            _ => (loss, Better::Lower),
+        };
+        let sample = self.groups.first().zip(texts.first());
+        let sample = sample.map(|(group, text)| format!("{} → {text}", group.source));
+        Ok(Evaluation { measures, decides, better, sample })
+    }
+
+    fn weights(&self) -> Arrays {
+        self.model().weights()
+    }
+
+    fn restore(&mut self, weights: Arrays) -> Result<()> {
+        let config = self.model().config();
+        self.model = Some(regard_models::load(&config, weights, &self.device)?);
+        Ok(())
+    }
+
+    fn save(&self, folder: &Path) -> Result<()> {
+        checkpoint::write(folder, &self.model().config(), &self.weights(), Precision::Single)?;
+        self.tokens.save(folder)?;
+        generation::save(folder, &self.recipe.decode, &self.model().config())
+    }
+}
+
+fn examples(tokens: &Tokens, pairs: &[Pair]) -> Result<Vec<Example>> {
+    let sources: Vec<&str> = pairs.iter().map(|pair| pair.source.as_str()).collect();
+    let targets: Vec<&str> = pairs.iter().map(|pair| pair.target.as_str()).collect();
+    let eos = tokens.source.special().need_eos()?;
+    let (sources, targets) =
+        (tokens.source.ids_batch(&sources)?, tokens.target.ids_batch(&targets)?);
+    let one = |(mut source, target): (Vec<u32>, Vec<u32>)| {
+        source.push(eos);
+        Example { source, target }
+    };
+    Ok(sources.into_iter().zip(targets).map(one).collect())
+}
+
+fn mean_loss(logits: Tensor<3>, wanted: Tensor<1, Int>, smoothing: f32) -> Tensor<1> {
+    let [b, t, v] = logits.dims();
+    let options = CrossEntropy { smoothing, ignore: Some(IGNORED) };
+    cross_entropy(logits.reshape([b * t, v]), wanted, options)
+}
+
+/// `−mean (R − b)·log π`: where the model chose to look is made likelier if the right word came
+/// out likelier than usual. `R` is the log-likelihood of the right word, `b` its mean over the
+/// batch (Xu et al. 2015 take a moving average; the batch's own needs no state).
+fn reinforce(log_prob: Tensor<2>, logits: Tensor<3>, wanted: Tensor<1, Int>) -> Tensor<1> {
+    let [b, t, v] = logits.dims();
+    let counts = wanted.clone().greater_equal_elem(0).float();
+    let index = wanted.clamp_min(0).reshape([b * t, 1]);
+    let reward = activation::log_softmax(logits.detach().reshape([b * t, v]), 1).gather(1, index);
+    let reward: Tensor<1> = reward.reshape([b * t]) * counts.clone();
+    let count = counts.clone().sum();
+    let baseline = reward.clone().sum() / count.clone();
+    let advantage = (reward - baseline.expand([b * t])) * counts;
+    (advantage * log_prob.reshape([b * t])).sum().neg() / count
+}
+
+/// `config.json` of what a recipe wants, for these vocabularies.
+fn config(recipe: &Recipe, tokens: &Tokens) -> Result<Value> {
+    let mut config = recipe.model.clone();
+    let special = tokens.target.special();
+    let Value::Object(map) = &mut config else {
+        return Err(Error::invalid("model: need a table with at least model_type"));
+    };
+    map.insert("vocab_size".into(), json!(tokens.source.size()));
+    map.insert("decoder_vocab_size".into(), json!(tokens.target.size()));
+    map.insert("pad_token_id".into(), json!(special.need_pad()?));
+    map.insert("decoder_start_token_id".into(), json!(special.need_bos()?));
+    map.insert("eos_token_id".into(), json!(special.need_eos()?));
+    if !tokens.shared {
+        map.entry("share_encoder_decoder_embeddings").or_insert(json!(false));
+    }
+    Ok(config)
+}
+
+/// A key that the model does not know is a spelling mistake.
+fn known_keys(asked: &Value, known: &Value) -> Result<()> {
+    let (Value::Object(asked), Value::Object(known)) = (asked, known) else { return Ok(()) };
+    // To look everywhere goes without saying, and some configurations do not say it.
+    let unsaid = json!({ "kind": "global" });
+    let unknown: Vec<&str> = asked
+        .iter()
+        .filter(|(key, value)| !known.contains_key(*key) && **value != unsaid)
+        .map(|(key, _)| key.as_str())
+        .collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let keys: Vec<&str> = known.keys().map(String::as_str).collect();
+    Err(Error::invalid(format!(
+        "model: no such key: {}; this model has {}",
+        unknown.join(", "),
+        keys.join(", ")
+    )))
+}

@@ -1,0 +1,183 @@
+//! How good translations are.
+
+use super::corpus::plain;
+use super::{Data, Translator};
+use crate::data::pairs::Group;
+use crate::decode::Options;
+use crate::metrics::{Bleu, Case, Chrf, ErrorRate, WordAccuracy};
+use regard_models::Result;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Sentences that are translated at once.
+const BATCH: usize = 64;
+
+/// What is compared with the references.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Sentences: BLEU and chrF.
+    Sentences {
+        /// Whether capital letters count.
+        lowercase: bool,
+    },
+    /// Words of phonemes: right or wrong, and how many phonemes are.
+    Phonemes,
+}
+
+/// How good translations are.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// Sentences.
+    pub sentences: usize,
+    /// sacrebleu's BLEU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bleu: Option<f64>,
+    /// As sacrebleu prints it, with its signature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bleu_line: Option<String>,
+    /// BLEU of tokens as the vocabulary cuts them, the measure of torchtext's tutorials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokenized_bleu: Option<f64>,
+    /// sacrebleu's chrF.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chrf: Option<f64>,
+    /// The share of words that equal none of their references, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wer: Option<f64>,
+    /// Wrong phonemes for each right one, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per: Option<f64>,
+    /// How long translating took.
+    pub seconds: f64,
+    /// The same for sources of about one length.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub by_length: Vec<Bucket>,
+}
+
+/// Sources of about one length.
+#[derive(Clone, Debug, Serialize)]
+pub struct Bucket {
+    /// The shortest, in words (for spellings, in letters).
+    pub from: usize,
+    /// The longest.
+    pub to: usize,
+    /// How good their translations are.
+    #[serde(flatten)]
+    pub report: Report,
+}
+
+/// The longest sources of each bucket but the last.
+const EDGES: [usize; 6] = [5, 10, 15, 20, 25, 30];
+
+impl Report {
+    /// The measure that a data set is judged by: BLEU, or the word error rate.
+    pub fn main(&self) -> Option<f64> {
+        self.bleu.or(self.wer)
+    }
+}
+
+impl Measure {
+    /// What a data set is measured by.
+    pub fn of(data: &Data, lowercase: bool) -> Measure {
+        if data.set == "cmudict" { Measure::Phonemes } else { Measure::Sentences { lowercase } }
+    }
+
+    /// The length of a source: words, or letters where there is only one word.
+    fn length(self, source: &str) -> usize {
+        match self {
+            Measure::Sentences { .. } => source.split_whitespace().count(),
+            Measure::Phonemes => source.chars().count(),
+        }
+    }
+}
+
+/// Translates sources and compares with their references, all together and by length.
+pub fn measure(
+    translator: &Translator,
+    groups: &[Group],
+    options: &Options,
+    how: Measure,
+) -> Result<(Report, Vec<String>)> {
+    let mut buckets: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (i, group) in groups.iter().enumerate() {
+        let length = how.length(&group.source);
+        let bucket = EDGES.iter().position(|edge| length <= *edge).unwrap_or(EDGES.len());
+        buckets.entry(bucket).or_default().push(i);
+    }
+    let mut texts = vec![String::new(); groups.len()];
+    let mut by_length = vec![];
+    for rows in buckets.values() {
+        let some: Vec<Group> = rows.iter().map(|i| groups[*i].clone()).collect();
+        let sources: Vec<&str> = some.iter().map(|group| group.source.as_str()).collect();
+        let began = Instant::now();
+        let found = translator.translate(&sources, options, BATCH, false)?;
+        let seconds = began.elapsed().as_secs_f64();
+        let of_bucket: Vec<String> =
+            found.into_iter().map(|mut all| plain(&std::mem::take(&mut all[0].text))).collect();
+        let lengths = || some.iter().map(|group| how.length(&group.source));
+        by_length.push(Bucket {
+            from: lengths().min().unwrap_or(0),
+            to: lengths().max().unwrap_or(0),
+            report: Report { seconds, ..report(&some, &of_bucket, how) },
+        });
+        for (i, text) in rows.iter().zip(of_bucket) {
+            texts[*i] = text;
+        }
+    }
+    let seconds = by_length.iter().map(|bucket| bucket.report.seconds).sum();
+    Ok((Report { seconds, by_length, ..report(groups, &texts, how) }, texts))
+}
+
+/// Compares translations with references.
+pub fn report(groups: &[Group], texts: &[String], how: Measure) -> Report {
+    let mut report = Report { sentences: groups.len(), ..Report::default() };
+    let both = || texts.iter().zip(groups);
+    match how {
+        Measure::Phonemes => {
+            let (mut errors, mut words) = (ErrorRate::new(), WordAccuracy::new());
+            for (text, group) in both() {
+                let phonemes: Vec<&str> = text.split_whitespace().collect();
+                let accepted: Vec<Vec<&str>> =
+                    group.targets.iter().map(|t| t.split_whitespace().collect()).collect();
+                errors.add(&phonemes, &accepted);
+                words.add(&phonemes, &accepted);
+            }
+            report.wer = Some(100.0 * words.error_rate());
+            report.per = Some(100.0 * errors.rate());
+        }
+        Measure::Sentences { lowercase } => {
+            let case = if lowercase { Case::Lower } else { Case::Mixed };
+            let mut bleu = Bleu { case, ..Bleu::new() }.counts();
+            let mut tokenized = Bleu::tokenized().counts();
+            let mut chrf = Chrf { case, ..Chrf::new() }.counts();
+            for (text, group) in both() {
+                bleu.add(text, &group.targets);
+                chrf.add(text, &group.targets);
+                let references: Vec<String> =
+                    group.targets.iter().map(|reference| words(reference)).collect();
+                tokenized.add(&words(text), &references);
+            }
+            let score = bleu.score();
+            report.bleu = Some(score.score);
+            report.bleu_line = Some(score.with_signature(&bleu.signature()));
+            report.tokenized_bleu = Some(tokenized.score().score);
+            report.chrf = Some(chrf.score().score);
+        }
+    }
+    report
+}
+
+/// Small letters, and punctuation apart from words: what tutorials with a word-level vocabulary
+/// count.
+fn words(text: &str) -> String {
+    let mut apart = String::with_capacity(text.len() + 16);
+    for c in text.to_lowercase().chars() {
+        if c.is_alphanumeric() || c.is_whitespace() || c == '\'' || c == '-' {
+            apart.push(c);
+        } else {
+            apart.extend([' ', c, ' ']);
+        }
+    }
+    apart.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,21 @@
+//! Translation, of anything into anything: sentences into another language, spelling into
+//! phonemes.
+
+mod corpus;
+mod generation;
+mod learn;
+mod measure;
+mod recipe;
+mod request;
+mod translator;
+mod vocabulary;
+mod words;
+
+pub use corpus::{Corpus, Data};
+pub use learn::Translation;
+pub use measure::{Bucket, Measure, Report, measure};
+pub use recipe::{Recipe, Result as PublishedResult};
+pub use request::{Request, Translated};
+pub use translator::{Embedded, Translator};
+pub use vocabulary::{Tokens, Vocabularies, Vocabulary};
+pub use words::Aligned;

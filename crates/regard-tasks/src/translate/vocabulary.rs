@@ -1,0 +1,158 @@
+//! The section `[vocabulary]` of a recipe, and the tokenizers that it makes.
+
+use super::Embedded;
+use crate::data::Pair;
+use crate::text::{Encoding, Form, Kind, Normalise, Spaces, Tokenizer, Train};
+use regard_models::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::Path;
+
+const SHARED: &str = "tokenizer.json";
+const SOURCE: &str = "source.tokenizer.json";
+const TARGET: &str = "target.tokenizer.json";
+
+/// How a vocabulary is made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Vocabulary {
+    /// `word`, `bpe`, `unigram` or `char`.
+    pub kind: String,
+    /// At most so many rows, with the four special ones.
+    #[serde(default = "size")]
+    pub size: usize,
+    /// Whether capital letters become small ones.
+    #[serde(default)]
+    pub lowercase: bool,
+    /// What is rarer is left out.
+    #[serde(default = "one")]
+    pub min_frequency: u64,
+    /// Whether there are no spaces, as in Chinese.
+    #[serde(default)]
+    pub drop_spaces: bool,
+    /// Whether Chinese is made simplified.
+    #[serde(default)]
+    pub simplify: bool,
+}
+
+fn size() -> usize {
+    8000
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// One vocabulary for both sides, or one for each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Vocabularies {
+    /// For both sides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared: Option<Vocabulary>,
+    /// For what is read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Vocabulary>,
+    /// For what is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<Vocabulary>,
+}
+
+/// The tokenizers of a translator.
+#[derive(Clone, Debug)]
+pub struct Tokens {
+    /// Of what is read.
+    pub source: Tokenizer,
+    /// Of what is written.
+    pub target: Tokenizer,
+    /// Whether they are one.
+    pub shared: bool,
+}
+
+impl Vocabulary {
+    fn train<'a>(&self, lines: impl IntoIterator<Item = &'a str>) -> Result<Tokenizer> {
+        let kind: Kind =
+            self.kind.parse().map_err(|e| Error::invalid(format!("vocabulary.kind: {e}")))?;
+        let spaces = if self.drop_spaces { Spaces::Drop } else { Spaces::Plain };
+        let train = Train {
+            lowercase: self.lowercase,
+            min_frequency: self.min_frequency,
+            normalise: Normalise { form: Form::Nfc, spaces, simplify: self.simplify },
+            ..Train::new(kind, self.size)
+        };
+        train.run(lines)
+    }
+}
+
+impl Vocabularies {
+    /// Makes the tokenizers from the training part.
+    pub fn train(&self, pairs: &[Pair]) -> Result<Tokens> {
+        let (sources, targets) = (
+            || pairs.iter().map(|pair| pair.source.as_str()),
+            || pairs.iter().map(|pair| pair.target.as_str()),
+        );
+        match (&self.shared, &self.source, &self.target) {
+            (Some(shared), None, None) => {
+                let both = shared.train(sources().chain(targets()))?;
+                Ok(Tokens { source: both.clone(), target: both, shared: true })
+            }
+            (None, Some(source), Some(target)) => Ok(Tokens {
+                source: source.train(sources())?,
+                target: target.train(targets())?,
+                shared: false,
+            }),
+            _ => Err(Error::invalid(
+                "vocabulary: need either `shared`, or both `source` and `target`",
+            )),
+        }
+    }
+}
+
+impl Tokens {
+    /// Reads them from a model's folder.
+    pub fn load(folder: &Path) -> Result<Tokens> {
+        if folder.join(SOURCE).exists() {
+            return Ok(Tokens {
+                source: Tokenizer::load(folder.join(SOURCE))?,
+                target: Tokenizer::load(folder.join(TARGET))?,
+                shared: false,
+            });
+        }
+        let both = Tokenizer::load(folder.join(SHARED))?;
+        Ok(Tokens { source: both.clone(), target: both, shared: true })
+    }
+
+    /// Reads them from files in memory.
+    pub(super) fn embedded(model: &Embedded) -> Result<Tokens> {
+        let one = |name: &str| {
+            let config = name.replace("tokenizer.json", "tokenizer_config.json");
+            match model.file(&config) {
+                Ok(config) => Tokenizer::with_config(model.file(name)?, config),
+                Err(_) => Tokenizer::from_bytes(model.file(name)?),
+            }
+        };
+        if model.file(SOURCE).is_ok() {
+            return Ok(Tokens { source: one(SOURCE)?, target: one(TARGET)?, shared: false });
+        }
+        let both = one(SHARED)?;
+        Ok(Tokens { source: both.clone(), target: both, shared: true })
+    }
+
+    /// Writes them into a model's folder.
+    pub fn save(&self, folder: &Path) -> Result<()> {
+        fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        if self.shared {
+            return self.source.save(folder.join(SHARED));
+        }
+        self.source.save(folder.join(SOURCE))?;
+        self.target.save(folder.join(TARGET))
+    }
+
+    /// What is read, with the end behind it.
+    pub fn read(&self, text: &str) -> Result<(Vec<u32>, Encoding)> {
+        let encoding = self.source.encode(text)?;
+        let mut ids = encoding.ids.clone();
+        ids.push(self.source.special().need_eos()?);
+        Ok((ids, encoding))
+    }
+}

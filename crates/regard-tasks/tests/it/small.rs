@@ -1,0 +1,84 @@
+//! Small things to learn, and folders to learn them in.
+
+use regard_tasks::data::Pair;
+use regard_tasks::data::pairs::Group;
+use regard_tasks::train::{Event, Outcome, Run};
+use regard_tasks::translate::{Corpus, Recipe, Translation};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A folder that is gone when the test is.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new(name: &str) -> Folder {
+        let folder = std::env::temp_dir().join(format!("regard-{name}-{}", std::process::id()));
+        _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        Folder(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Numbers that look random and are the same every time.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) as usize % n
+    }
+}
+
+/// A corpus of pairs, the first of which are only for deciding and reporting.
+pub fn corpus(pairs: Vec<Pair>, held_out: usize) -> Corpus {
+    let group =
+        |pair: &Pair| Group { source: pair.source.clone(), targets: vec![pair.target.clone()] };
+    let (test, train) = pairs.split_at(held_out);
+    // What is reported is not what is learned.
+    let train = train.iter().filter(|pair| !test.contains(pair)).cloned().collect();
+    let groups: Vec<Group> = test.iter().map(group).collect();
+    let (valid, test) = groups.split_at(held_out / 2);
+    Corpus { train, valid: valid.to_vec(), test: test.to_vec() }
+}
+
+/// Random letters, and what becomes of them.
+pub fn letters(count: usize, lengths: std::ops::Range<usize>, then: fn(&mut [&str])) -> Vec<Pair> {
+    let (alphabet, mut dice) = (["a", "b", "c", "d", "e", "f", "g", "h"], Dice(1));
+    let line = |_| {
+        let n = lengths.start + dice.below(lengths.len());
+        let mut words: Vec<&str> = (0..n).map(|_| alphabet[dice.below(alphabet.len())]).collect();
+        let source = words.join(" ");
+        then(&mut words);
+        Pair { source, target: words.join(" ") }
+    };
+    (0..count).map(line).collect()
+}
+
+/// A recipe with a shared vocabulary of words.
+pub fn recipe(model: &str, train: &str) -> Recipe {
+    let text = format!(
+        "name = \"small\"\ntask = \"translate\"\nseed = 3\n\
+         [data]\nset = \"files\"\n\
+         [vocabulary.shared]\nkind = \"word\"\n\
+         [model]\n{model}\n[train]\n{train}\n\
+         [evaluate]\nby = \"loss\"\n[decode]\nmax_length = 40\n"
+    );
+    Recipe::parse(&text, &[]).unwrap()
+}
+
+/// Trains, and stops when it is told to.
+pub fn train(
+    (recipe, corpus): (&Recipe, &Corpus),
+    folder: &Path,
+    resume: bool,
+    watch: &mut dyn FnMut(Event) -> bool,
+) -> regard_tasks::Result<Outcome> {
+    let mut learner = Translation::new(recipe, corpus.clone())?;
+    Run { folder, options: &recipe.train, seed: recipe.seed, resume, watch }.train(&mut learner)
+}
