@@ -12,6 +12,9 @@ PEERS = {
     "torch": "torch",
     "maturin": "maturin",
     "torch-geometric": "torch_geometric",
+    "transformers": "transformers",
+    "ctranslate2": "ctranslate2",
+    "tokenizers": "tokenizers",
 }
 
 

@@ -2,7 +2,15 @@
 
 mod attend;
 mod bench;
+mod compare;
+mod data;
 mod doctor;
+mod eval;
+mod models;
+mod recipes;
+mod tokenizer;
+mod train;
+mod translate;
 mod variants;
 
 use anyhow::{Result, anyhow, bail};
@@ -34,13 +42,18 @@ struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   regard attend --demo                        draw who looks at whom in a sentence
+  regard translate 'They are watching.' --model runs/tatoeba-en-fr-transformer
+  regard recipes                              what can be trained, and what came of it
+  regard train multi30k-transformer           train by a recipe
+  regard data multi30k                        where its data are, and on which terms
   regard attend qkv.npz --mask 'causal'       draw the map of your own q, k and v
   regard variants mask                        what --mask can say
   regard bench attention --shape 1,8,1024,1024,64 --backward
   regard doctor                               what this machine can run, and whether it is right
 
 Exit codes: 0 ok, 1 a negative result, 2 an error.
-Environment: REGARD_NUM_THREADS, REGARD_ISA (portable, neon, avx2, avx512), NO_COLOR.";
+Environment: REGARD_NUM_THREADS, REGARD_ISA (portable, neon, avx2, avx512), REGARD_DATA,
+REGARD_DATA_SOURCE, NO_COLOR.";
 
 /// Where help lists them.
 const EVERY: &str = "Options of every verb";
@@ -54,14 +67,22 @@ pub struct Global {
     /// Threads to use; the result does not depend on it [default: REGARD_NUM_THREADS, or all cores]
     #[arg(long, help_heading = EVERY, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Where all randomness comes from
-    #[arg(long, help_heading = EVERY, global = true, value_name = "N", default_value_t = 0)]
-    seed: u64,
+    /// Where all randomness comes from [default: 0, or what a recipe says]
+    #[arg(long, help_heading = EVERY, global = true, value_name = "N")]
+    seed: Option<u64>,
 }
 
 #[derive(Subcommand)]
 enum Verb {
+    Translate(translate::Flags),
+    Train(train::Flags),
+    Eval(eval::Flags),
+    Compare(compare::Flags),
     Attend(attend::Flags),
+    Tokenizer(tokenizer::Flags),
+    Models(models::Flags),
+    Recipes(recipes::Flags),
+    Data(data::Flags),
     Variants(variants::Flags),
     Bench(bench::Flags),
     Doctor(doctor::Flags),
@@ -70,7 +91,15 @@ enum Verb {
 impl Verb {
     fn run(self, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
         match self {
+            Verb::Translate(flags) => translate::run(flags, global, out),
+            Verb::Train(flags) => train::run(flags, global, out),
+            Verb::Eval(flags) => eval::run(flags, global, out),
+            Verb::Compare(flags) => compare::run(flags, global, out),
             Verb::Attend(flags) => attend::run(flags, global, out),
+            Verb::Tokenizer(flags) => tokenizer::run(flags, global, out),
+            Verb::Models(flags) => models::run(flags, global, out),
+            Verb::Recipes(flags) => recipes::run(flags, global, out),
+            Verb::Data(flags) => data::run(flags, global, out),
             Verb::Variants(flags) => variants::run(flags, global, out),
             Verb::Bench(flags) => bench::run(flags, global, out),
             Verb::Doctor(flags) => doctor::run(flags, global, out),

@@ -10,7 +10,7 @@ mod save;
 mod tensors;
 
 pub use raw::Raw;
-pub use save::save_npz;
+pub use save::{save_npz, save_npz_with_words, save_text};
 
 use anyhow::{Context, Result, anyhow, bail};
 use std::path::{Path, PathBuf};

@@ -39,8 +39,24 @@ pub fn parse(mut bytes: Vec<u8>) -> Result<Raw> {
 
 /// The start of a `.npy` file of float32.
 pub fn header_of_f32(shape: &[usize]) -> Vec<u8> {
+    header_of("<f4", shape)
+}
+
+/// A whole `.npy` file of words: numpy's strings of one length, in UTF-32, filled up with zeros.
+pub fn words(words: &[String]) -> Vec<u8> {
+    // numpy has no strings of length 0.
+    let longest = words.iter().map(|word| word.chars().count()).max().unwrap_or(0).max(1);
+    let mut bytes = header_of(&format!("<U{longest}"), &[words.len()]);
+    for word in words {
+        let letters = word.chars().map(u32::from).chain(std::iter::repeat(0));
+        bytes.extend(letters.take(longest).flat_map(u32::to_le_bytes));
+    }
+    bytes
+}
+
+fn header_of(descr: &str, shape: &[usize]) -> Vec<u8> {
     let axes: String = shape.iter().map(|axis| format!("{axis}, ")).collect();
-    let mut text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({axes}), }}");
+    let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({axes}), }}");
     // Data begin at a multiple of 64 bytes, so that they can be mapped.
     let padding = (64 - (10 + text.len() + 1) % 64) % 64;
     text += &" ".repeat(padding);

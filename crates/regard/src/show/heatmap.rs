@@ -34,10 +34,15 @@ fn label_width(rows: &[String]) -> usize {
 pub struct Picture(Vec<(String, usize)>);
 
 impl Map<'_> {
+    /// The largest weight: what the strongest colour stands for.
+    pub fn largest(&self) -> f32 {
+        self.cells.iter().copied().filter(|w| w.is_finite()).fold(0.0, f32::max)
+    }
+
     /// Draws it.
     pub fn draw(&self, paint: Paint) -> Picture {
         let side = label_width(self.rows);
-        let largest = self.cells.iter().copied().filter(|w| w.is_finite()).fold(0.0, f32::max);
+        let largest = self.largest();
         let mut lines: Vec<(String, usize)> = vec![];
         let mut line = |text: String, columns: usize| lines.push((text, columns));
         for title in &self.title {

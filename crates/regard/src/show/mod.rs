@@ -1,6 +1,9 @@
-//! What a terminal shows.
+//! What a terminal shows, and a browser.
 
 pub mod heatmap;
+pub mod html;
+pub mod plot;
+pub mod svg;
 pub mod table;
 pub mod terminal;
 

@@ -6,7 +6,7 @@ use std::io::{IsTerminal, stdout};
 /// When to use colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum When {
-    /// On a terminal, unless NO_COLOR is set
+    /// On a terminal
     Auto,
     Always,
     Never,

@@ -2,5 +2,11 @@
 
 mod arrays;
 mod attend;
+mod data;
 mod machine;
+mod markup;
+mod pictures;
 mod program;
+mod tiny;
+mod tokenizer;
+mod translate;

@@ -11,12 +11,12 @@ use crate::cli::write_json;
 use crate::problem::Problem;
 use crate::show::heatmap::{Map, columns_that_fit, gallery};
 use crate::show::terminal;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use regard_kernels::attention::bias::Gaussian;
 use regard_kernels::attention::normalize::Entmax15;
 use regard_kernels::attention::{Attention, Dims};
 use serde_json::json;
-use std::io::{Read, Write};
+use std::io::Write;
 
 const SENTENCE: &str = "They are watching the watchers who watch them .";
 
@@ -95,7 +95,7 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
     let most = terminal::width();
     let chosen = flags.keys.map_or(Ok(0..t), |span| span.of(t, "keys"))?;
     let keys = chosen.start..chosen.end.min(chosen.start + columns_that_fit(names, most));
-    let (mut pictures, mut heads) = (vec![], vec![]);
+    let (mut pictures, mut heads, mut wholes) = (vec![], vec![], vec![]);
     for head in &HEADS {
         let mut attention = Attention::dot().scale(head.scale).mask(parse_mask(head.mask, None)?);
         let mut params = vec![];
@@ -111,6 +111,14 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
         let problem = Problem { dims, q, k, v, params };
         let saved = problem.forward(&attention, &mut problem.room()?)?;
         let weights = problem.weights(&attention, &saved, &[0], &asked)?;
+        let title = vec![
+            format!("{}: {}", head.name, head.says),
+            format!("{} | {}", head.formula, head.mask),
+        ];
+        if flags.pictures.wanted() {
+            let cells = weights.chunks_exact(t).flat_map(|row| &row[chosen.clone()]).copied();
+            wholes.push((title.clone(), cells.collect::<Vec<f32>>()));
+        }
         if global.json {
             heads.push(json!({
                 "name": head.name, "formula": head.formula, "mask": head.mask,
@@ -120,14 +128,17 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
         }
         let cells: Vec<f32> =
             weights.chunks_exact(t).flat_map(|row| &row[keys.clone()]).copied().collect();
-        let title = vec![
-            format!("{}: {}", head.name, head.says),
-            format!("{} | {}", head.formula, head.mask),
-        ];
         let columns = &words[keys.clone()];
         let map = Map { title, rows: names, columns, cells: &cells };
         pictures.push(map.draw(terminal::paint(flags.color)));
     }
+    let mut maps = vec![];
+    for (title, cells) in &wholes {
+        let columns = &words[chosen.clone()];
+        maps.push(Map { title: title.clone(), rows: names, columns, cells });
+    }
+    let about = ["Rows are queries, columns are keys.".into(), VECTORS.into()];
+    flags.pictures.write("Who looks at whom?", &about, &maps)?;
     if global.json {
         let rows = [rows.start, rows.end];
         let document = json!({ "words": words, "vectors": VECTORS, "rows": rows, "heads": heads });
@@ -147,17 +158,7 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
 }
 
 fn words(input: &[String]) -> Result<Vec<String>> {
-    let text = match input {
-        [] => SENTENCE.to_string(),
-        [dash] if dash == "-" => {
-            let mut text = String::new();
-            // Enough for the largest number of words that is taken.
-            let mut stdin = std::io::stdin().lock().take(1 << 20);
-            stdin.read_to_string(&mut text).context("standard input")?;
-            text
-        }
-        texts => texts.join(" "),
-    };
+    let text = super::text(input)?.unwrap_or_else(|| SENTENCE.into());
     let words: Vec<String> = text.split_whitespace().map(String::from).collect();
     match words.len() {
         0 => bail!("attend --demo: got a text without words"),

@@ -14,17 +14,15 @@ use std::ops::Range;
 use std::path::Path;
 
 pub fn run(flags: &Flags, path: &Path, global: &Global, out: &mut dyn Write) -> Result<()> {
-    if let Some(to) = &flags.save
-        && to.extension().is_none_or(|end| end != "npz")
-    {
-        bail!("--save: got {}, need a name that ends in .npz", to.display());
-    }
     let archive = Archive::open(path)?;
-    let attention = flags.choice.attention(global.seed, Some(&archive))?;
+    let attention = flags.choice.attention(global.seed.unwrap_or(0), Some(&archive))?;
     let problem = load(&archive, &attention)?;
     let shown = Shown::new(flags, attention, problem, path)?;
     if let Some(to) = &flags.save {
         shown.save(flags, to)?;
+    }
+    if flags.pictures.wanted() {
+        shown.picture(flags, path)?;
     }
     if global.json { shown.json(flags, path, out) } else { shown.draw(flags, path, out) }
 }
@@ -115,7 +113,7 @@ impl Shown {
     }
 
     fn draw(&self, flags: &Flags, path: &Path, out: &mut dyn Write) -> Result<()> {
-        let Dims { b, h, t, s, .. } = self.problem.dims;
+        let Dims { t, s, .. } = self.problem.dims;
         let rows = match flags.rows {
             Some(span) => span.of(t, "rows")?,
             None => 0..t.min(MOST_ROWS),
@@ -129,16 +127,7 @@ impl Shown {
         let cells: Vec<f32> =
             weights.chunks_exact(s).flat_map(|row| &row[keys.clone()]).copied().collect();
         let columns: Vec<String> = keys.clone().map(|j| j.to_string()).collect();
-        let title = vec![
-            format!(
-                "{} · batch {} of {b} · head {} of {h}",
-                label(&path.display().to_string(), 60),
-                self.batch,
-                self.head
-            ),
-            flags.choice.words(),
-            "rows: queries · columns: keys".into(),
-        ];
+        let title = self.title(flags, path);
         let map = Map { title, rows: &names, columns: &columns, cells: &cells };
         write!(out, "{}", gallery(vec![map.draw(terminal::paint(flags.color))], most))?;
         if rows.len() < t && flags.rows.is_none() {
@@ -149,6 +138,32 @@ impl Shown {
             writeln!(out, "keys {start}:{end} of {s}, cut to the width; --keys A:B shows others")?;
         }
         Ok(())
+    }
+
+    fn title(&self, flags: &Flags, path: &Path) -> Vec<String> {
+        let Dims { b, h, .. } = self.problem.dims;
+        let (file, batch, head) = (path.display().to_string(), self.batch, self.head);
+        vec![
+            format!("{} · batch {batch} of {b} · head {head} of {h}", label(&file, 60)),
+            flags.choice.words(),
+            "rows: queries · columns: keys".into(),
+        ]
+    }
+
+    fn picture(&self, flags: &Flags, path: &Path) -> Result<()> {
+        let Dims { t, s, .. } = self.problem.dims;
+        let rows = flags.rows.map_or(Ok(0..t), |span| span.of(t, "rows"))?;
+        let keys = flags.keys.map_or(Ok(0..s), |span| span.of(s, "keys"))?;
+        let names = |range: &Range<usize>| -> Vec<String> {
+            range.clone().map(|i| i.to_string()).collect()
+        };
+        let weights = self.weights(&rows)?;
+        let cells: Vec<f32> =
+            weights.chunks_exact(s).flat_map(|row| &row[keys.clone()]).copied().collect();
+        let (rows, columns) = (names(&rows), names(&keys));
+        let title = self.title(flags, path);
+        let map = Map { title, rows: &rows, columns: &columns, cells: &cells };
+        flags.pictures.write(&path.display().to_string(), &[], &[map])
     }
 
     fn json(&self, flags: &Flags, path: &Path, out: &mut dyn Write) -> Result<()> {

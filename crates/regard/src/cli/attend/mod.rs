@@ -5,20 +5,26 @@
 
 mod demo;
 mod file;
+mod pictures;
 mod span;
+mod translation;
 
 use super::{Global, Outcome};
 use crate::choice::Choice;
 use crate::show::terminal::When;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
+use pictures::Pictures;
 use span::Span;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 
 /// Draw an attention map, or give it as JSON
 ///
 /// With --demo: of the words of a sentence, by vectors that need no trained model.
+///
+/// With --translate: of a translation; a row for each word that a model wrote, a column for each
+/// that it read.
 ///
 /// With a FILE: of the arrays `q` [B,H,T,D], `k` [B,Hk,S,D] and `v` [B,Hk,S,E] in it; without B,
 /// or B and H, these are 1. float32; float64, float16 and bfloat16 are converted. Parameters of
@@ -29,19 +35,29 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   regard attend --demo
-  regard attend --demo 'the cat that the cats chased was chasing a catfish'
+  regard attend --demo 'the cat that the cats chased was chasing a catfish' --html cats.html
+  regard attend --translate 'They are watching.' --model tatoeba-en-fr-transformer --svg map.svg
   regard attend qkv.npz --mask 'causal & window(15, 0)' --head 3
   regard attend qkv.safetensors --score additive --normalize entmax15 --rows 0:8 --json
   regard attend qkv.npz --mask causal --save out.npz
 
 Make such a file with numpy: np.savez('qkv.npz', q=q, k=k, v=v)")]
 pub struct Flags {
-    /// A .npz or .safetensors file; with --demo, the text (`-` reads standard input)
+    /// A .npz or .safetensors file; with --demo or --translate, the text (`-` reads standard input)
     #[arg(value_name = "FILE or TEXT")]
     input: Vec<String>,
     /// Look at the words of a text
     #[arg(long)]
     demo: bool,
+    /// Look at where the words of a translation of a text came from
+    #[arg(long, conflicts_with = "demo")]
+    translate: bool,
+    /// With --translate: a model's name (in runs/ or models/) or folder
+    #[arg(long, value_name = "NAME or FOLDER")]
+    model: Option<String>,
+    /// With --translate: tokens, and the end, rather than words
+    #[arg(long)]
+    tokens: bool,
     /// The batch row to show
     #[arg(long, value_name = "B", default_value_t = 0)]
     batch: usize,
@@ -55,10 +71,13 @@ pub struct Flags {
     #[arg(long, value_name = "A:B")]
     keys: Option<Span>,
     /// Write `out` [B,H,T,E] and `weights` [B,H,T,S] to this .npz; of the weights, only --head
-    /// and --rows if given
-    #[arg(long, value_name = "OUT.npz")]
+    /// and --rows if given. With --translate: `attention` [T,S] of `tokens` and `source_tokens`,
+    /// and `word_attention` of `words` and `source_words`
+    #[arg(long, value_name = "OUT.npz", visible_alias = "npz")]
     save: Option<PathBuf>,
-    /// Colours or shades
+    #[command(flatten)]
+    pictures: Pictures,
+    /// Colours or shades; `auto` heeds NO_COLOR
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     color: When,
     #[command(flatten)]
@@ -66,20 +85,45 @@ pub struct Flags {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    match (flags.demo, &flags.input[..]) {
-        (true, _) => {
-            // What would change nothing must not look as if it did.
-            let of_files = flags.save.is_some() || flags.head.is_some() || flags.batch != 0;
-            if of_files || !flags.choice.is_default() {
-                bail!("attend --demo: its heads are fixed; for your own choice, give a FILE");
-            }
-            demo::run(&flags, global, out)?;
+    // What would change nothing must not look as if it did.
+    let of_files = flags.head.is_some() || flags.batch != 0 || !flags.choice.is_default();
+    if let Some(to) = &flags.save
+        && to.extension().is_none_or(|end| end != "npz")
+    {
+        bail!("--save: got {}, need a name that ends in .npz", to.display());
+    }
+    if !flags.translate && (flags.model.is_some() || flags.tokens) {
+        bail!("attend: --model and --tokens are for --translate");
+    }
+    match (flags.demo, flags.translate, &flags.input[..]) {
+        (true, ..) if of_files || flags.save.is_some() => {
+            bail!("attend --demo: its heads are fixed; for your own choice, give a FILE");
         }
-        (false, [path]) => file::run(&flags, path.as_ref(), global, out)?,
-        (false, []) => bail!("attend: need a .npz or .safetensors FILE, or --demo"),
-        (false, _) => bail!("attend: need one FILE; for a text, add --demo"),
+        (true, ..) => demo::run(&flags, global, out)?,
+        (_, true, _) if of_files => {
+            bail!("attend --translate: scores and masks are the model's; they are for a FILE");
+        }
+        (_, true, _) => translation::run(&flags, global, out)?,
+        (.., [path]) => file::run(&flags, path.as_ref(), global, out)?,
+        (.., []) => bail!("attend: need a .npz or .safetensors FILE, --translate, or --demo"),
+        _ => bail!("attend: need one FILE; for a text, add --demo or --translate"),
     }
     Ok(Outcome::Positive)
+}
+
+/// The text that was given, if one was: the arguments together, or standard input for `-`.
+fn text(input: &[String]) -> Result<Option<String>> {
+    match input {
+        [] => Ok(None),
+        [dash] if dash == "-" => {
+            let mut text = String::new();
+            // More than any map can show.
+            let mut stdin = std::io::stdin().lock().take(1 << 20);
+            stdin.read_to_string(&mut text).context("standard input")?;
+            Ok(Some(text))
+        }
+        texts => Ok(Some(texts.join(" "))),
+    }
 }
 
 /// Queries that a drawing shows unless others are asked for: about a screen.

@@ -1,11 +1,11 @@
-//! `regard bench`: how fast, next to how fast this machine can be.
+//! `regard bench attention`: how fast, next to how fast this machine can be.
 
-use super::{Global, Outcome, write_json};
+use super::super::{Global, Outcome, write_json};
 use crate::choice::Choice;
 use crate::problem::Problem;
 use crate::{machine, yardstick};
 use anyhow::Result;
-use clap::{Args, Subcommand};
+use clap::Args;
 use regard_kernels::attention::mask::{Mask, Rule};
 use regard_kernels::attention::{Dims, Grid};
 use regard_kernels::{pool, simd};
@@ -13,18 +13,6 @@ use serde::Serialize;
 use std::io::Write;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
-
-/// Measure speed and memory
-#[derive(Args)]
-pub struct Flags {
-    #[command(subcommand)]
-    what: What,
-}
-
-#[derive(Subcommand)]
-enum What {
-    Attention(AttentionFlags),
-}
 
 /// Measure one attention on random inputs
 ///
@@ -38,7 +26,7 @@ Examples:
   regard bench attention --shape 1,8,2048,2048,64 --backward
   regard bench attention --shape 1,1,8192,8192,64 --mask 'window(127, 0)' --json
   regard bench attention --shape 32,1,30,30,256 --score additive --threads 1")]
-struct AttentionFlags {
+pub struct Flags {
     /// Batch, heads, queries, keys, width
     #[arg(long, value_name = "B,H,T,S,D")]
     shape: Shape,
@@ -110,7 +98,6 @@ struct Findings {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let What::Attention(flags) = flags.what;
     let findings = measure(&flags, global)?;
     if global.json {
         write_json(out, &findings)?;
@@ -120,11 +107,11 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     Ok(Outcome::Positive)
 }
 
-fn measure(flags: &AttentionFlags, global: &Global) -> Result<Findings> {
+fn measure(flags: &Flags, global: &Global) -> Result<Findings> {
     let Shape([b, h, t, s, d]) = flags.shape;
     let dims = Dims { b, h, hk: h, t, s, d, dk: d, e: d };
-    let attention = flags.choice.attention(global.seed, None)?;
-    let problem = Problem::random(&attention, dims, global.seed)?;
+    let attention = flags.choice.attention(global.seed.unwrap_or(0), None)?;
+    let problem = Problem::random(&attention, dims, global.seed.unwrap_or(0))?;
     let grid = attention.check(&problem.inputs()?)?;
     let allowed = allowed_pairs(&attention.mask, &grid);
     let mut out = problem.room()?;

@@ -1,0 +1,48 @@
+//! Maps as files: `--svg` and `--html`.
+
+use crate::files::save_text;
+use crate::show::heatmap::Map;
+use crate::show::html::html;
+use crate::show::svg::svg;
+use anyhow::{Result, bail};
+use clap::Args;
+use std::path::PathBuf;
+
+/// Cells that a browser can still draw.
+const MOST_CELLS: usize = 1 << 16;
+
+/// Where to put pictures.
+#[derive(Args)]
+pub struct Pictures {
+    /// Write the map as a picture
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Write the map as a page of one file; the pointer shows the numbers
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+impl Pictures {
+    /// Whether any is asked for.
+    pub fn wanted(&self) -> bool {
+        self.svg.is_some() || self.html.is_some()
+    }
+
+    /// Writes what is asked for.
+    pub fn write(&self, heading: &str, about: &[String], maps: &[Map]) -> Result<()> {
+        let cells: usize = maps.iter().map(|map| map.cells.len()).sum();
+        if self.wanted() && cells > MOST_CELLS {
+            bail!(
+                "--svg and --html: got {cells} cells, need at most {MOST_CELLS}; --rows A:B and \
+                 --keys A:B choose some"
+            );
+        }
+        if let Some(path) = &self.svg {
+            save_text(path, &svg(maps))?;
+        }
+        if let Some(path) = &self.html {
+            save_text(path, &html(heading, about, maps))?;
+        }
+        Ok(())
+    }
+}

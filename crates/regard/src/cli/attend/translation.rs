@@ -1,0 +1,141 @@
+//! The map of a translation: where each word came from.
+
+use super::{Flags, Global, MOST_ROWS};
+use crate::cli::write_json;
+use crate::files::save_npz_with_words;
+use crate::models;
+use crate::show::heatmap::{Map, columns_that_fit, gallery};
+use crate::show::terminal;
+use anyhow::{Result, bail};
+use regard_tasks::decode::Alignment;
+use regard_tasks::translate::{Aligned, Request, Translated, Translator};
+use serde_json::json;
+use std::io::Write;
+
+/// Said of every map of words, because a row of it need not sum to 1.
+const WORDS: &str = "Weights of tokens put together to words, as the model has them: what is \
+                     missing to 1 in a row went to the end of the source.";
+const TOKENS: &str = "Weights of tokens, as the model has them.";
+
+pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
+    let text = super::text(&flags.input)?.unwrap_or_default();
+    let translator = models::translator(flags.model.as_deref())?;
+    let mut options = translator.defaults().clone();
+    options.seed = global.seed.unwrap_or(options.seed);
+    let request = Request { look: true, ..Request::new(&options) };
+    let mut found = translator.run(&[&text], &request)?;
+    let shown = Shown::new(&translator, text, found.remove(0).remove(0))?;
+    if let Some(path) = &flags.save {
+        shown.save(path)?;
+    }
+    let (targets, sources, weights) = shown.map(flags.tokens);
+    let (t, s) = (targets.len(), sources.len());
+    let rows = flags.rows.map_or(Ok(0..t), |span| span.of(t, "rows"))?;
+    let keys = flags.keys.map_or(Ok(0..s), |span| span.of(s, "keys"))?;
+    let cells = |rows: std::ops::Range<usize>, keys: std::ops::Range<usize>| -> Vec<f32> {
+        weights[rows].iter().flat_map(|row| &row[keys.clone()]).copied().collect()
+    };
+    let title = vec![shown.source.clone(), format!("→ {}", shown.found.text)];
+    let about = if flags.tokens { TOKENS } else { WORDS };
+    if flags.pictures.wanted() {
+        let all = cells(rows.clone(), keys.clone());
+        let (names, columns) = (&targets[rows.clone()], &sources[keys.clone()]);
+        let map = Map { title: title.clone(), rows: names, columns, cells: &all };
+        let about = ["Rows are what was written, columns the source.".into(), about.into()];
+        flags.pictures.write(&shown.found.text, &about, &[map])?;
+    }
+    if global.json {
+        return shown.json(out);
+    }
+    let most = terminal::width();
+    let seen = rows.start..rows.end.min(rows.start + MOST_ROWS);
+    let names = &targets[seen.clone()];
+    let fit = keys.start..keys.end.min(keys.start + columns_that_fit(names, most));
+    let part = cells(seen.clone(), fit.clone());
+    let map = Map { title, rows: names, columns: &sources[fit.clone()], cells: &part };
+    write!(out, "{}", gallery(vec![map.draw(terminal::paint(flags.color))], most))?;
+    if seen.len() < rows.len() {
+        writeln!(out, "rows {}:{} of {t}; --rows A:B shows others", seen.start, seen.end)?;
+    }
+    if fit.len() < keys.len() {
+        let (from, to) = (fit.start, fit.end);
+        writeln!(out, "columns {from}:{to} of {s}, cut to the width; --keys A:B shows others")?;
+    }
+    writeln!(out, "{about}")?;
+    Ok(())
+}
+
+/// A translation with its attention.
+struct Shown {
+    source: String,
+    found: Translated,
+    aligned: Aligned,
+    words: Alignment,
+    /// With the end.
+    source_tokens: Vec<String>,
+    /// With the end, if it was reached.
+    target_tokens: Vec<String>,
+}
+
+impl Shown {
+    fn new(translator: &Translator, source: String, found: Translated) -> Result<Shown> {
+        if found.source_tokens.is_empty() {
+            bail!("attend --translate: got a text without words");
+        }
+        let mut aligned = translator.align(&source, &found)?;
+        let Some(words) = aligned.alignment.take() else {
+            bail!("attend --translate: this model does not tell where it looks");
+        };
+        if aligned.target.is_empty() {
+            bail!("attend --translate: the model wrote nothing, so it looked for nothing");
+        }
+        let tokens = translator.tokens();
+        let end = |special: Option<u32>| special.unwrap_or_default();
+        let name = |name: Option<String>| name.unwrap_or_default();
+        let mut source_tokens = found.source_tokens.clone();
+        source_tokens.push(name(tokens.source.token(end(tokens.source.special().eos))));
+        let mut target_tokens = found.target_tokens.clone();
+        if found.found.finished {
+            target_tokens.push(name(tokens.target.token(end(tokens.target.special().eos))));
+        }
+        Ok(Shown { source, found, aligned, words, source_tokens, target_tokens })
+    }
+
+    /// What was written, the source, and the weights between them.
+    fn map(&self, tokens: bool) -> (&[String], &[String], &[Vec<f32>]) {
+        match tokens {
+            true => (&self.target_tokens, &self.source_tokens, &self.found.found.attention),
+            false => (&self.aligned.target, &self.aligned.source, &self.words.weights),
+        }
+    }
+
+    fn json(&self, out: &mut dyn Write) -> Result<()> {
+        let document = json!({
+            "source": self.source,
+            "translation_text": self.found.text,
+            "source_tokens": self.source_tokens,
+            "tokens": self.target_tokens,
+            "cross_attention": self.found.found.attention,
+            "source_words": self.aligned.source,
+            "words": self.aligned.target,
+            "attention": self.words.weights,
+            "alignment": self.words.pharaoh(),
+        });
+        write_json(out, &document)
+    }
+
+    fn save(&self, path: &std::path::Path) -> Result<()> {
+        let (tokens, words) = (self.found.found.attention.concat(), self.words.weights.concat());
+        let arrays: [(&str, &[f32], &[usize]); 2] = [
+            ("attention", &tokens, &[self.target_tokens.len(), self.source_tokens.len()]),
+            ("word_attention", &words, &[self.aligned.target.len(), self.aligned.source.len()]),
+        ];
+        let names: [(&str, &[String]); 4] = [
+            ("tokens", &self.target_tokens),
+            ("source_tokens", &self.source_tokens),
+            ("words", &self.aligned.target),
+            ("source_words", &self.aligned.source),
+        ];
+        save_npz_with_words(path, &arrays, &names)
+    }
+}

@@ -1,0 +1,29 @@
+//! `regard bench`: one file for each thing that can be measured.
+
+mod attention;
+mod translate;
+
+use super::{Global, Outcome};
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use std::io::Write;
+
+/// Measure speed and memory
+#[derive(Args)]
+pub struct Flags {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    Attention(attention::Flags),
+    Translate(translate::Flags),
+}
+
+pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    match flags.what {
+        What::Attention(flags) => attention::run(flags, global, out),
+        What::Translate(flags) => translate::run(flags, global, out),
+    }
+}

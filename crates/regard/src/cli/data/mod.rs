@@ -1,0 +1,142 @@
+//! `regard data`: the data sets that recipes know.
+
+mod fetch;
+
+use super::{Global, Outcome, write_json};
+use crate::show::{table::Table, terminal};
+use anyhow::Result;
+use clap::Args;
+use regard_tasks::data::sets::{self, Checksums, KnownFile, SETS, Set, State};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::Path;
+
+/// List the data sets that are known, or show one
+///
+/// None is shipped: each is looked for in REGARD_DATA, in ./data and in the user's data folder.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  regard data
+  regard data multi30k            its licence, its files and whether they are the known ones
+  regard data multi30k --fetch    download what is missing, with curl or wget
+
+REGARD_DATA_SOURCE names a mirror: an address below which each set has its folder.
+Exit code 1: the set is not here, or not what it should be.")]
+pub struct Flags {
+    /// Which one
+    name: Option<String>,
+    /// Download what is missing, and check it
+    #[arg(long, requires = "name")]
+    fetch: bool,
+}
+
+pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let Some(name) = flags.name else { return list(global, out) };
+    let set = sets::set(&name)?;
+    if flags.fetch {
+        fetch::run(set)?;
+    }
+    show(set, global, out)
+}
+
+fn list(global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let roots = sets::roots();
+    if global.json {
+        let rows: Vec<Value> = SETS.iter().map(object).collect();
+        write_json(out, &rows)?;
+        return Ok(Outcome::Positive);
+    }
+    let mut table = Table::new(["name", "what", "licence", "size", "found"]);
+    for set in SETS {
+        let found = set.find_in(&roots).map_or("–".into(), |folder| folder.display().to_string());
+        let (what, licence) = (set.what.into(), set.licence.into());
+        table.row([set.name.into(), what, licence, size(bytes(set)), found]);
+    }
+    write!(out, "{}", table.render("", terminal::width_of_terminal()))?;
+    Ok(Outcome::Positive)
+}
+
+fn show(set: &Set, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let folder = set.find_in(&sets::roots()).ok();
+    let files = match &folder {
+        Some(folder) => set.verify(folder)?,
+        None => set.files().map(|file| (file, State::Missing)).collect(),
+    };
+    let fine = |state: &State| match state {
+        State::Same => true,
+        State::Differs => set.checksums == Checksums::Informative,
+        State::Missing => false,
+    };
+    let good = files.iter().all(|(_, state)| fine(state));
+    let outcome = if good { Outcome::Positive } else { Outcome::Negative };
+    if global.json {
+        let mut object = object(set);
+        object["files"] = files.iter().map(file_object).collect();
+        write_json(out, &object)?;
+        return Ok(outcome);
+    }
+    writeln!(out, "{}: {}", set.name, set.what)?;
+    writeln!(out, "licence      {}", set.licence)?;
+    writeln!(out, "attribution  {}", set.attribution)?;
+    for source in set.sources {
+        writeln!(out, "source       {source}")?;
+    }
+    writeln!(out, "files        {}", set.place)?;
+    let found = folder.as_deref().map(Path::display);
+    let found = found.map_or("not on this machine".into(), |folder| folder.to_string());
+    writeln!(out, "found        {found}\n")?;
+    let mut table = Table::new(["file", "bytes", "state"]);
+    for (file, state) in &files {
+        table.row([file.path.into(), file.bytes.to_string(), word(*state).into()]);
+    }
+    write!(out, "{}", table.render("  ", None))?;
+    if set.checksums == Checksums::Informative {
+        writeln!(out, "\nThe published files change, so `differs` is no mistake here.")?;
+    }
+    if files.iter().any(|(_, state)| *state == State::Missing) {
+        match set.address()? {
+            Some(_) => writeln!(out, "\nTo download it: regard data {} --fetch", set.name)?,
+            None => writeln!(
+                out,
+                "\nTo get it: download from its source, and put the files into {}",
+                sets::home().join(set.name).display()
+            )?,
+        }
+    }
+    Ok(outcome)
+}
+
+fn object(set: &Set) -> Value {
+    let found = set.find_in(&sets::roots()).ok();
+    json!({
+        "name": set.name, "what": set.what, "licence": set.licence,
+        "attribution": set.attribution, "sources": set.sources, "place": set.place,
+        "bytes": bytes(set), "found": found,
+    })
+}
+
+fn file_object((file, state): &(KnownFile, State)) -> Value {
+    json!({
+        "path": file.path, "bytes": file.bytes, "sha256": file.sha256, "state": word(*state),
+    })
+}
+
+fn word(state: State) -> &'static str {
+    match state {
+        State::Same => "ok",
+        State::Differs => "differs",
+        State::Missing => "missing",
+    }
+}
+
+fn bytes(set: &Set) -> u64 {
+    set.files().map(|file| file.bytes).sum()
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{} kB", bytes.div_ceil(1000)),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}

@@ -1,0 +1,48 @@
+//! `regard recipes`: every result that can be made again.
+
+use super::{Global, Outcome, write_json};
+use crate::recipe::{RECIPES, resolve};
+use crate::show::{table::Table, terminal};
+use anyhow::Result;
+use clap::Args;
+use regard_tasks::translate::{PublishedResult, Recipe};
+use serde_json::{Value, json};
+use std::io::Write;
+
+/// List the recipes that are built in, with what others published and what came of them here
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  regard recipes
+  regard recipes --json | jq -r '.[] | select(.data == \"multi30k\") | .name'
+  regard train multi30k-transformer                 train by one
+  regard train multi30k-transformer --dump-config   see what is in it")]
+pub struct Flags {}
+
+pub fn run(_: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let recipes: Vec<Recipe> =
+        RECIPES.iter().map(|(name, _)| resolve(name, &[])).collect::<Result<_>>()?;
+    if global.json {
+        let rows: Vec<Value> = recipes.iter().map(object).collect();
+        write_json(out, &rows)?;
+        return Ok(Outcome::Positive);
+    }
+    let mut table = Table::new(["name", "about", "metric", "published", "ours", "minutes"]);
+    for recipe in recipes {
+        let result = recipe.result.unwrap_or_default();
+        let number = |x: Option<f64>| x.map_or("–".into(), |x| format!("{x}"));
+        let PublishedResult { metric, published, ours, minutes, .. } = result;
+        table.row([recipe.name, recipe.about, metric, published, number(ours), number(minutes)]);
+    }
+    write!(out, "{}", table.render("", terminal::width_of_terminal()))?;
+    Ok(Outcome::Positive)
+}
+
+fn object(recipe: &Recipe) -> Value {
+    let result = recipe.result.clone().unwrap_or_default();
+    json!({
+        "name": recipe.name, "task": recipe.task, "about": recipe.about, "data": recipe.data.set,
+        "metric": result.metric, "published": result.published, "ours": result.ours,
+        "seed": recipe.seed, "minutes": result.minutes, "log": result.log,
+    })
+}

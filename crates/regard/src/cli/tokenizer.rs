@@ -1,0 +1,192 @@
+//! `regard tokenizer`: from text to numbers and back.
+
+use super::{Global, Outcome, write_json};
+use crate::show::table::Table;
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use regard_tasks::data::Lines;
+use regard_tasks::text::{Encoding, Kind, Normalise, Spaces, Tokenizer, Train};
+use serde_json::json;
+use std::io::{BufRead, Write, stdin};
+use std::iter::once;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  regard tokenizer train --kind bpe --size 8000 --out tokenizer.json english.txt french.txt
+  regard tokenizer train --kind char --size 3000 --drop-spaces --simplify --out zh.json zh.txt.gz
+  regard tokenizer encode --tokenizer tokenizer.json 'They are watching.'
+  regard tokenizer encode --tokenizer tokenizer.json < text.txt > tokens.txt
+  regard tokenizer decode --tokenizer tokenizer.json '57 12 940 8'
+
+The file is a tokenizer.json as Hugging Face's tokenizers reads it; any of theirs can be used here.";
+
+/// Train a vocabulary; cut text into tokens and join them
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Flags {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Make a vocabulary from text
+    Train(Make),
+    /// Cut text into tokens: their names, ids and places in bytes
+    Encode(Use),
+    /// Join ids to text
+    Decode(Use),
+}
+
+#[derive(Args)]
+struct Make {
+    /// word, bpe, unigram or char
+    #[arg(long)]
+    kind: Kind,
+    /// Rows of the vocabulary at most, with the four special ones
+    #[arg(long, value_name = "N")]
+    size: usize,
+    /// What is rarer is left out
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    min_frequency: u64,
+    /// Make capital letters small
+    #[arg(long)]
+    lowercase: bool,
+    /// Leave out spaces, for languages that are written without
+    #[arg(long)]
+    drop_spaces: bool,
+    /// Make Chinese characters simplified
+    #[arg(long)]
+    simplify: bool,
+    /// Where to write it
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Text, a sentence a line, .gz too; without it, standard input
+    files: Vec<PathBuf>,
+}
+
+#[derive(Args)]
+struct Use {
+    /// A tokenizer.json, or a folder with one
+    #[arg(long, value_name = "FILE")]
+    tokenizer: PathBuf,
+    /// What to encode, or ids to decode; without it, the lines of standard input
+    text: Vec<String>,
+}
+
+pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    match flags.what {
+        What::Train(make) => train(&make, global, out)?,
+        What::Encode(of) => encode(&of, global, out)?,
+        What::Decode(of) => decode(&of, global, out)?,
+    }
+    Ok(Outcome::Positive)
+}
+
+type Texts<'a> = Box<dyn Iterator<Item = regard_tasks::Result<String>> + 'a>;
+
+fn standard_input() -> Texts<'static> {
+    Box::new(Lines::new(Box::new(stdin().lock()) as Box<dyn BufRead>, "standard input"))
+}
+
+fn train(make: &Make, global: &Global, out: &mut dyn Write) -> Result<()> {
+    let spaces = if make.drop_spaces { Spaces::Drop } else { Spaces::Plain };
+    let train = Train {
+        lowercase: make.lowercase,
+        min_frequency: make.min_frequency,
+        normalise: Normalise { spaces, simplify: make.simplify, ..Normalise::default() },
+        ..Train::new(make.kind, make.size)
+    };
+    let open = |path: &PathBuf| -> Texts {
+        match Lines::open(path) {
+            Ok(lines) => Box::new(lines),
+            Err(error) => Box::new(once(Err(error))),
+        }
+    };
+    let lines: Texts = match make.files.is_empty() {
+        true => standard_input(),
+        false => Box::new(make.files.iter().flat_map(open)),
+    };
+    // The trainer takes text; what went wrong with reading it is kept aside and told first.
+    let (mut wrong, mut count) = (None, 0u64);
+    let read = lines.map_while(|line| {
+        count += 1;
+        line.map_err(|error| wrong = Some(error)).ok()
+    });
+    let made = train.run(read);
+    if let Some(error) = wrong {
+        return Err(error.into());
+    }
+    let tokenizer = made?;
+    tokenizer.save(&make.out)?;
+    let (size, path) = (tokenizer.size(), make.out.display());
+    if global.json {
+        let path = path.to_string();
+        return write_json(out, &json!({ "tokenizer": path, "size": size, "lines": count }));
+    }
+    writeln!(out, "{size} rows from {count} lines, in {path}")?;
+    Ok(())
+}
+
+fn load(path: &Path) -> Result<Tokenizer> {
+    Ok(Tokenizer::load(path)?)
+}
+
+fn encode(of: &Use, global: &Global, out: &mut dyn Write) -> Result<()> {
+    let tokenizer = load(&of.tokenizer)?;
+    if of.text.is_empty() {
+        for line in standard_input() {
+            let encoding = tokenizer.encode(&line?)?;
+            match global.json {
+                true => write_json(out, &object(&encoding))?,
+                false => writeln!(out, "{}", encoding.tokens.join(" "))?,
+            }
+        }
+        return Ok(());
+    }
+    for text in &of.text {
+        let encoding = tokenizer.encode(text)?;
+        if global.json {
+            write_json(out, &object(&encoding))?;
+            continue;
+        }
+        let mut table = Table::new(["token", "id", "bytes"]);
+        let Encoding { tokens, ids, offsets, .. } = &encoding;
+        for ((token, id), (start, end)) in tokens.iter().zip(ids).zip(offsets) {
+            table.row([token.clone(), id.to_string(), format!("{start}:{end}")]);
+        }
+        write!(out, "{}", table.render("", None))?;
+    }
+    Ok(())
+}
+
+fn object(encoding: &Encoding) -> serde_json::Value {
+    let Encoding { tokens, ids, offsets, words, .. } = encoding;
+    json!({ "tokens": tokens, "ids": ids, "offsets": offsets, "words": words })
+}
+
+fn decode(of: &Use, global: &Global, out: &mut dyn Write) -> Result<()> {
+    let tokenizer = load(&of.tokenizer)?;
+    let size = tokenizer.size();
+    let texts: Texts = match of.text.is_empty() {
+        true => standard_input(),
+        false => Box::new(of.text.iter().cloned().map(Ok)),
+    };
+    for text in texts {
+        let text = text?;
+        let numbers = text.split([' ', ',', '\t', '[', ']']).filter(|part| !part.is_empty());
+        let ids: Vec<u32> = numbers
+            .map(|part| part.parse().with_context(|| format!("{part:?} is no id")))
+            .collect::<Result<_>>()?;
+        if let Some(id) = ids.iter().find(|id| **id as usize >= size) {
+            bail!("{}: got the id {id}, need 0 to {}", of.tokenizer.display(), size - 1);
+        }
+        let text = tokenizer.decode(&ids)?;
+        match global.json {
+            true => write_json(out, &json!({ "ids": ids, "text": text }))?,
+            false => writeln!(out, "{text}")?,
+        }
+    }
+    Ok(())
+}

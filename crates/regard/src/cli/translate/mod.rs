@@ -1,0 +1,165 @@
+//! `regard translate`: text in one language, or alphabet, into another.
+
+mod lines;
+mod search;
+mod show;
+
+use super::{Global, Outcome};
+use crate::models;
+use crate::show::terminal::When;
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use regard_tasks::decode::Options;
+use regard_tasks::translate::{Request, Translated, Translator};
+use search::Search;
+use show::{Asked, Show};
+use std::io::{IsTerminal, Write};
+
+const EXAMPLES: &str = "\
+Examples:
+  regard translate 'They are watching.' --model runs/tatoeba-en-fr-transformer
+  regard translate < english.txt > french.txt --model tatoeba-en-fr-transformer
+  regard translate --num-beams 5 --num-return-sequences 3 --scores 'I am hungry.' --model …
+  regard translate --do-sample --temperature 0.8 --seed 7 'Where are you?' --model …
+  regard translate --align pharaoh --json 'They are watching.' --model …
+
+Without TEXT, standard input: a line out for each line in, in their order, as they come. An empty
+line stays empty. With --scores or --align, their columns follow behind tabs. A line that is not
+UTF-8 is told on standard error, gives an empty line, and makes the exit code 1 at the end.
+
+With --json: an object a line, with translation_text, score, log_prob, finished, source_tokens,
+tokens, token_scores; with --align or --attend also source_words, words, word_scores, alignment
+and attention; with --num-return-sequences also alternatives.
+
+Scores are natural logarithms; that of a sentence is its mean for a token, as --length-penalty
+has it. Attention is as the model has it, put together to words; what is missing to 1 in a row
+went to the end of the source, which is not shown.";
+
+/// Translate text with a trained model
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Flags {
+    /// What to translate, each by itself; without it, the lines of standard input
+    text: Vec<String>,
+    /// A model's name (in runs/ or models/) or folder
+    #[arg(long, value_name = "NAME or FOLDER")]
+    model: Option<String>,
+    /// Draw where each word came from; `auto` on a terminal, for TEXT
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true,
+          default_value = "auto", default_missing_value = "always")]
+    attend: When,
+    /// Also the score of each sentence and of each word
+    #[arg(long)]
+    scores: bool,
+    /// Also which word of the source each word came from
+    #[arg(long, value_enum, value_name = "HOW")]
+    align: Option<Align>,
+    /// Sentences at a time; the translations do not depend on it
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    batch: u16,
+    /// Colours or shades; `auto` heeds NO_COLOR
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    color: When,
+    #[command(flatten)]
+    search: Search,
+}
+
+/// How an alignment is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Align {
+    /// For each word, the place of its source word, or - for none: 0 1 1
+    Hard,
+    /// For each word, its weights on all source words
+    Soft,
+    /// Source-target places: 0-0 1-1 1-2
+    Pharaoh,
+}
+
+pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let from_lines = flags.text.is_empty();
+    let on_terminal = std::io::stdout().is_terminal() && !from_lines && !global.json;
+    let asked = Asked {
+        map: match flags.attend {
+            When::Always => true,
+            When::Auto => on_terminal,
+            When::Never => false,
+        },
+        scores: flags.scores,
+        align: flags.align,
+        json: global.json,
+        color: flags.color,
+        // A map that nobody asked for is left out in silence where there is none.
+        must: flags.attend == When::Always || flags.align.is_some(),
+    };
+    if from_lines && !global.json {
+        if asked.map {
+            bail!("--attend: standard input gives a line for each line; give TEXT, or --json");
+        }
+        if flags.search.num_return_sequences.is_some_and(|n| n > 1) {
+            bail!(
+                "--num-return-sequences: standard input gives a line for each line; add --json, \
+                 or give TEXT"
+            );
+        }
+    }
+    let translator = models::translator(flags.model.as_deref())?;
+    let options = flags.search.over(translator.defaults(), global.seed);
+    options.check()?;
+    let job = Job {
+        translator: &translator,
+        options,
+        batch: usize::from(flags.batch),
+        look: asked.look(),
+        replace_unknowns: flags.search.replace_unknowns,
+        target_prefix: flags.search.target_prefix.unwrap_or_default(),
+    };
+    let show = Show { translator: &translator, asked };
+    if from_lines {
+        return lines::run(&job, &show, out);
+    }
+    for (i, text) in flags.text.iter().enumerate() {
+        let found = job.translate(&[text], i as u64)?.remove(0);
+        note_cut(&format!("text {}", i + 1), &found);
+        show.text(text, &found, out)?;
+        out.flush()?;
+    }
+    Ok(Outcome::Positive)
+}
+
+/// What is asked for, for texts that come in parts.
+struct Job<'a> {
+    translator: &'a Translator,
+    options: Options,
+    batch: usize,
+    look: bool,
+    replace_unknowns: bool,
+    target_prefix: String,
+}
+
+impl Job<'_> {
+    /// Translates some texts, of which `first` came before.
+    fn translate(&self, texts: &[&String], first: u64) -> Result<Vec<Vec<Translated>>> {
+        let request = Request {
+            options: &self.options,
+            batch: self.batch,
+            look: self.look,
+            replace_unknowns: self.replace_unknowns,
+            target_prefix: &self.target_prefix,
+            first,
+        };
+        Ok(self.translator.run(texts, &request)?)
+    }
+}
+
+/// Says on standard error that a source was too long for its model.
+fn note_cut(name: &str, found: &[Translated]) {
+    if let Some(Translated { cut: cut @ 1.., source_tokens, .. }) = found.first() {
+        let kept = source_tokens.len();
+        note(&format!("{name}: the model takes {kept} tokens; the last {cut} were left out"));
+    }
+}
+
+/// A line on standard error; a closed one is no reason to stop.
+fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "regard: note: {text}");
+}

@@ -1,0 +1,76 @@
+//! The recipes that are built into the program, and from a name to a recipe.
+
+use anyhow::{Result, anyhow, bail};
+use regard_tasks::translate::Recipe;
+use std::path::Path;
+
+macro_rules! built_in {
+    ($($name:literal)*) => {
+        &[$(($name, include_str!(concat!("../../../recipes/", $name, ".toml")))),*]
+    };
+}
+
+/// Every recipe by its name: one row for each file in `recipes/`.
+pub const RECIPES: &[(&str, &str)] = built_in![
+    "cmudict-transformer"
+    "multi30k-bahdanau"
+    "multi30k-rnn"
+    "multi30k-transformer"
+    "tatoeba-en-fr-bahdanau"
+    "tatoeba-en-fr-rnn"
+    "tatoeba-en-fr-transformer"
+    "tatoeba-zh-en-bahdanau"
+];
+
+/// A recipe from a file, or the one of this name that is built in, with values that stand in for
+/// its own.
+pub fn resolve(asked: &str, overrides: &[String]) -> Result<Recipe> {
+    let path = Path::new(asked);
+    if path.is_file() {
+        return Ok(Recipe::read(path, overrides)?);
+    }
+    match RECIPES.iter().find(|(name, _)| *name == asked) {
+        Some((name, text)) => {
+            Recipe::parse(text, overrides).map_err(|message| anyhow!("{name}: {message}"))
+        }
+        // What looks like a path was meant as one: the system's words for what is wrong with it.
+        None if asked.contains(['/', '\\']) || asked.ends_with(".toml") => {
+            Ok(Recipe::read(path, overrides)?)
+        }
+        None => {
+            let names: Vec<_> = RECIPES.iter().map(|(name, _)| *name).collect();
+            bail!("no recipe is called {asked:?}, and no file; there are {}", names.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_built_in_under_its_name() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes");
+        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let mut names: Vec<String> = files
+            .filter(|path| path.extension().is_some_and(|end| end == "toml"))
+            .map(|path| path.file_stem().unwrap().to_str().unwrap().to_string())
+            .collect();
+        names.sort();
+        assert_eq!(names, RECIPES.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+        for (name, _) in RECIPES {
+            let recipe = resolve(name, &["train.steps=7".into()]).unwrap();
+            assert_eq!((&*recipe.name, recipe.train.steps), (*name, 7));
+            let result = recipe.result.unwrap_or_else(|| panic!("{name} has no [result]"));
+            assert!(!result.metric.is_empty() && !result.published.is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_told_by_what_is() {
+        let error = |asked: &str| resolve(asked, &[]).unwrap_err().to_string();
+        assert!(error("multi31k").contains("multi30k-rnn"));
+        assert!(error("no/such.toml").contains("No such file"));
+        assert!(resolve("multi30k-rnn", &["nonsense".into()]).is_err());
+    }
+}

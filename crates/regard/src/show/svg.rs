@@ -1,0 +1,153 @@
+//! Maps of weights as a picture: SVG, for pages and papers.
+//!
+//! A cell is one colour that is the stronger, the larger its weight is beside the largest of its
+//! map; the paper is light or dark as the reader likes it.
+
+use super::heatmap::Map;
+use super::{label, width};
+use std::fmt::Write;
+
+/// Columns of a label.
+const LABEL: usize = 24;
+/// The side of a cell.
+const CELL: f32 = 18.0;
+/// The width of a character of 12 pixels' height, in a font of equal widths.
+const LETTER: f32 = 7.3;
+const LINE: f32 = 16.0;
+const MARGIN: f32 = 16.0;
+
+const STYLE: &str = "\
+.regard{--paper:#fff;--ink:#222;--pale:#888;--line:#ddd;--weight:#1f4e9c;background:var(--paper)}\
+.regard text{fill:var(--ink)}.regard .pale{fill:var(--pale)}\
+.regard .cell{fill:var(--weight);stroke:var(--line);stroke-width:.5;stroke-opacity:1}\
+.regard .cell:hover{stroke:var(--ink);stroke-width:2}\
+.regard .zero{fill:var(--pale)}.regard .broken{fill:#c22;fill-opacity:1}\
+@media(prefers-color-scheme:dark){.regard{--paper:#16161a;--ink:#eee;--pale:#888;--line:#333;\
+--weight:#ffc857}}";
+
+/// Draws maps, one below the other.
+pub fn svg(maps: &[Map]) -> String {
+    let (mut inside, mut top, mut right) = (String::new(), MARGIN, 0f32);
+    for map in maps {
+        let (below, wide) = draw(map, top, &mut inside);
+        top = below + 2.0 * LINE;
+        right = right.max(wide);
+    }
+    let (wide, high) = (right + MARGIN, top - 2.0 * LINE + MARGIN);
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"regard\" role=\"img\" \
+         viewBox=\"0 0 {wide:.0} {high:.0}\" width=\"{wide:.0}\" height=\"{high:.0}\" \
+         font-family=\"ui-monospace,Menlo,Consolas,monospace\" font-size=\"12\">\n\
+         <style>{STYLE}</style>\n{inside}</svg>\n"
+    )
+}
+
+/// Draws a map from `top` on; gives where it ends, below and to the right.
+fn draw(map: &Map, top: f32, out: &mut String) -> (f32, f32) {
+    let shown =
+        |words: &[String]| -> Vec<String> { words.iter().map(|word| label(word, LABEL)).collect() };
+    let (rows, columns) = (shown(map.rows), shown(map.columns));
+    let longest = |labels: &[String]| labels.iter().map(|l| width(l)).max().unwrap_or(0) as f32;
+    let left = MARGIN + longest(&rows) * LETTER + 8.0;
+    let mut y = top;
+    let mut right = left + CELL * columns.len() as f32;
+    for line in &map.title {
+        y += LINE;
+        right = right.max(MARGIN + width(line) as f32 * LETTER);
+        text(out, (MARGIN, y - 4.0), "", line);
+    }
+    y += longest(&columns) * LETTER + 8.0;
+    for (j, column) in columns.iter().enumerate() {
+        let x = left + CELL * j as f32 + CELL / 2.0 + 4.0;
+        let turned = format!(" transform=\"rotate(-90 {x:.1} {:.1})\"", y - 6.0);
+        text(out, (x, y - 6.0), &turned, column);
+    }
+    let largest = map.largest();
+    for (i, row) in rows.iter().enumerate() {
+        let line = y + CELL * i as f32;
+        text(out, (left - 8.0, line + 13.0), " text-anchor=\"end\"", row);
+        for j in 0..columns.len() {
+            let at = (left + CELL * j as f32, line);
+            let weight = map.cells[i * columns.len() + j];
+            let name = format!("{} → {}: {weight:.4}", map.rows[i], map.columns[j]);
+            // Where all is 0, so is each.
+            cell(out, at, if weight == 0.0 { 0.0 } else { weight / largest }, &name);
+        }
+    }
+    y += CELL * rows.len() as f32 + LINE;
+    text(out, (left, y), " class=\"pale\"", &format!("strongest {largest:.3} · dot: exactly 0"));
+    (y, right)
+}
+
+fn cell(out: &mut String, (x, y): (f32, f32), level: f32, name: &str) {
+    let name = escape(name);
+    let class = if level.is_finite() { "cell" } else { "cell broken" };
+    let level = if level.is_finite() { level.clamp(0.0, 1.0) } else { 1.0 };
+    let _ = writeln!(
+        out,
+        "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{CELL}\" height=\"{CELL}\" \
+         fill-opacity=\"{level:.3}\"><title>{name}</title></rect>"
+    );
+    if level == 0.0 {
+        let (x, y) = (x + CELL / 2.0, y + CELL / 2.0);
+        let _ = writeln!(
+            out,
+            "<circle class=\"zero\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"1\" pointer-events=\"none\"/>"
+        );
+    }
+}
+
+fn text(out: &mut String, (x, y): (f32, f32), more: &str, words: &str) {
+    let words = escape(words);
+    let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\"{more}>{words}</text>");
+}
+
+/// A text inside of XML, which has no words for most control characters.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped += "&amp;",
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '"' => escaped += "&quot;",
+            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
+            c if c.is_control() => escaped.push('\u{fffd}'),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_for_each_weight() {
+        let (rows, columns) = (["a<b".to_string()], ["x&y".to_string(), "\u{1b}[31m".to_string()]);
+        let map = Map {
+            title: vec!["\"t\"".into()],
+            rows: &rows,
+            columns: &columns,
+            cells: &[0.25, 0.0],
+        };
+        let text = svg(&[map]);
+        assert_eq!(text.matches("<rect").count(), 2);
+        assert_eq!(text.matches("<circle").count(), 1, "one is exactly 0");
+        for part in ["a&lt;b → x&amp;y: 0.2500", "fill-opacity=\"1.000\"", "&quot;t&quot;"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_marked() {
+        let one = ["a".to_string()];
+        let broken = Map { title: vec![], rows: &one, columns: &one, cells: &[f32::NAN] };
+        assert!(svg(&[broken]).contains("broken"));
+        let nothing = Map { title: vec![], rows: &one, columns: &one, cells: &[0.0] };
+        let text = svg(&[nothing]);
+        assert!(!text.contains("\"cell broken\"") && !text.contains("NaN"), "{text}");
+    }
+}
