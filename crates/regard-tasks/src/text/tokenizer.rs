@@ -1,10 +1,10 @@
 //! A tokenizer: any `tokenizer.json`, with what `tokenizer_config.json` beside it says.
 
 use std::borrow::Cow;
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 
+use regard_models::checkpoint::write_file;
 use regard_models::{Error, Result};
 use serde_json::{Map, Value};
 use tokenizers::Decoder;
@@ -95,9 +95,9 @@ impl Tokenizer {
         let text = self.inner.to_string(true).map_err(failed)?;
         if !self.config.is_empty() {
             let config = serde_json::to_string_pretty(&self.config).expect("strings as keys");
-            replace(&beside(&path), config.as_bytes())?;
+            write_file(&beside(&path), config.as_bytes())?;
         }
-        replace(&path, text.as_bytes())
+        write_file(&path, text.as_bytes())
     }
 
     /// The contents of `tokenizer.json`.
@@ -223,22 +223,6 @@ fn in_directory(path: &Path) -> PathBuf {
 fn beside(path: &Path) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!("{stem}_config.json"))
-}
-
-/// Writes beside the file, waits for the disk, then renames.
-fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.part", std::process::id()));
-    let part = path.with_file_name(name);
-    let written = File::create(&part).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&part, path)
-    });
-    written.map_err(|e| {
-        let _ = fs::remove_file(&part);
-        Error::io(path)(e)
-    })
 }
 
 /// The bytes without white space at their ends, unless there is nothing else.

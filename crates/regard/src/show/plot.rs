@@ -1,5 +1,6 @@
 //! Curves as SVG: a few lines over one axis, with a legend.
 
+use super::svg::escape;
 use std::fmt::Write;
 
 /// A curve.
@@ -124,10 +125,6 @@ fn step_above(value: f64) -> f64 {
 fn number(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_string()
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]
