@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::gemm::micro::Product;
+use crate::gemm::{Epilogue, Matrix, MatrixMut, product};
 
 pub(super) const VARIANT: Variant = Variant {
     name: "general",
@@ -23,39 +24,100 @@ impl Score for General {
     }
     #[allow(private_interfaces)]
     fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
-        let Dims { b, h, t, d, dk, .. } = grid.dims;
-        let w = &x.params[0];
+        let Dims { b, h, t, dk, .. } = grid.dims;
         // q′ = qᵀ W: linear in T, so it is done once.
         let mut q = vec![0.0; b * h * t * dk];
-        for (row, out) in q.chunks_exact_mut(dk.max(1)).enumerate() {
-            let (b, h, i) = (row / (h * t), row / t % h, row % t);
-            for c in 0..d {
-                let x = x.q.get(b, h, i, c);
-                out.iter_mut().enumerate().for_each(|(o, out)| *out += x * w.get(0, h, c, o));
-            }
+        for run in Run::all(&grid.dims, &x.q) {
+            let (given, w) = (run.given(&x.q), of_head(&x.params[0], run.h));
+            multiply(given, w, run.made_mut(&mut q, &grid.dims, dk), Epilogue::default());
         }
         let (q, k) = (Operand::Made(q, [b, h, t, dk]), Operand::Given(x.k));
         Lowered { pair: Box::new(Product), q, k, scale, weights: vec![], map: None, terms: vec![] }
     }
     #[allow(private_interfaces)]
     fn raise(&self, grid: &Grid, x: Operands, _: f32, grads: Raise) -> Vec<Vec<f32>> {
-        let Dims { h, t, d, dk, .. } = grid.dims;
-        let w = &x.params[0];
+        let Dims { h, d, dk, .. } = grid.dims;
         let mut dw = vec![0.0; h * d * dk];
-        for (row, dq) in grads.q.chunks_exact(dk.max(1)).enumerate() {
-            let (b, h, i) = (row / (h * t), row / t % h, row % t);
-            for c in 0..d {
-                // forward: q′[o] += q[c] · w[c, o]
-                let q = x.q.get(b, h, i, c);
-                let mut sum = 0.0;
-                for (o, dq) in dq.iter().enumerate() {
-                    sum += dq * w.get(0, h, c, o);
-                    dw[(h * d + c) * dk + o] += q * dq;
+        let mut dq = vec![];
+        for run in Run::all(&grid.dims, &x.q) {
+            // forward: q′ = q · w
+            let made = run.made(&grads.q, &grid.dims, dk);
+            let sum = MatrixMut::new(&mut dw[run.h * d * dk..][..d * dk], d, dk);
+            let sum = sum.expect("a head's part of the gradient");
+            multiply(run.given(&x.q).t(), made, sum, Epilogue::accumulate());
+            dq.resize(run.rows * d, 0.0);
+            let out = MatrixMut::new(&mut dq, run.rows, d).expect("just made");
+            multiply(made, of_head(&x.params[0], run.h).t(), out, Epilogue::default());
+            for (row, dq) in dq.chunks_exact(d.max(1)).enumerate() {
+                let (b, i) = run.place(row, &grid.dims);
+                for (c, dq) in dq.iter().enumerate() {
+                    // SAFETY: the index is inside the view's shape, and this thread owns it.
+                    unsafe { *grads.dq.at(b, run.h, i, c) = *dq };
                 }
-                // SAFETY: the index is inside the view's shape, and this thread owns it.
-                unsafe { *grads.dq.at(b, h, i, c) = sum };
             }
         }
         vec![dw]
     }
+}
+
+/// Rows of one head that are evenly spaced both in the given queries and in the made ones.
+struct Run {
+    b: usize,
+    h: usize,
+    rows: usize,
+    /// From row to row of the given queries.
+    step: isize,
+}
+
+impl Run {
+    /// All rows: a head's whole batch at once where that is one run, as it is for a decoder's
+    /// step, else a sequence at a time.
+    fn all(&Dims { b, h, t, .. }: &Dims, q: &View) -> Vec<Run> {
+        let [batch, _, row, _] = q.strides;
+        let whole = t == 1 || (h == 1 && batch == row * t as isize);
+        let (runs, rows) = if whole { (1, b * t) } else { (b, t) };
+        let step = if t == 1 { batch } else { row };
+        (0..runs * h).map(|i| Run { b: i / h, h: i % h, rows, step }).collect()
+    }
+
+    /// Its rows of the given queries.
+    fn given<'a>(&self, q: &View<'a>) -> Matrix<'a> {
+        let (shape, strides) = ([self.rows, q.shape[3]], [self.step, q.strides[3]]);
+        // SAFETY: these are rows of the view, evenly spaced.
+        unsafe { Matrix::from_raw(q.at(self.b, self.h, 0, 0), shape, strides) }
+    }
+
+    /// Where its rows of the made queries begin, and how far apart they are.
+    fn layout(&self, &Dims { h, t, .. }: &Dims, width: usize) -> (usize, isize) {
+        let step = if t == 1 { h * width } else { width };
+        ((self.b * h + self.h) * t * width, step as isize)
+    }
+
+    /// Its rows of the made queries.
+    fn made<'a>(&self, all: &'a [f32], dims: &Dims, width: usize) -> Matrix<'a> {
+        let (first, step) = self.layout(dims, width);
+        Matrix::strided(all, [self.rows, width], [step, 1], first).expect("made to its shape")
+    }
+
+    /// The same to write.
+    fn made_mut<'a>(&self, all: &'a mut [f32], dims: &Dims, width: usize) -> MatrixMut<'a> {
+        let (first, step) = self.layout(dims, width);
+        MatrixMut::strided(all, [self.rows, width], [step, 1], first).expect("made to its shape")
+    }
+
+    /// Batch and number of a row.
+    fn place(&self, row: usize, &Dims { t, .. }: &Dims) -> (usize, usize) {
+        (self.b + row / t, row % t)
+    }
+}
+
+/// A head's `[Dq, Dk]`.
+fn of_head<'a>(w: &View<'a>, h: usize) -> Matrix<'a> {
+    let ([_, _, d, dk], [_, _, row, col]) = (w.shape, w.strides);
+    // SAFETY: a part of the view.
+    unsafe { Matrix::from_raw(w.at(0, h, 0, 0), [d, dk], [row, col]) }
+}
+
+fn multiply(a: Matrix, b: Matrix, c: MatrixMut, epilogue: Epilogue) {
+    product(a, b, c, epilogue).expect("shapes that the grid has checked");
 }
