@@ -10,7 +10,7 @@
 //! p ← p − lr/(1 − β₁ᵗ) · m / (√v/√(1 − β₂ᵗ) + ε)
 //! ```
 
-use crate::backend::ok;
+use crate::backend::{ok, on_cpu};
 use burn::backend::{Flex, TensorMetadata};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{DType, Gradients, Tensor, TensorData};
@@ -235,16 +235,6 @@ impl ModuleVisitor for Gather<'_> {
 struct Put {
     path: Vec<String>,
     taken: VecDeque<Taken>,
-}
-
-/// On the CPU and contiguous, perhaps in memory that goes on behind it.
-fn on_cpu<const D: usize>(x: Tensor<D>) -> FlexTensor {
-    let x = x.without_autodiff();
-    let x = match crate::backend::fused(&x) {
-        true => x.try_into_primitive::<Flex>().expect("it is on Flex"),
-        false => FlexTensor::from_data(x.into_data().convert::<f32>()),
-    };
-    if x.is_contiguous() { x } else { x.to_contiguous() }
 }
 
 /// The same in memory of its own, that a step may change.

@@ -7,8 +7,8 @@
 //! shape in every step, so a buffer serves all lengths of its class: it may be longer than the
 //! tensor in it.
 
-use burn::backend::TensorMetadata;
-use burn::tensor::{DType, Shape, TensorData};
+use burn::backend::{Flex, TensorMetadata};
+use burn::tensor::{DType, Shape, Tensor, TensorData};
 use burn_flex::{FlexTensor, Layout};
 use regard_kernels::gemm::Matrix;
 use regard_kernels::view::{Error, View};
@@ -189,6 +189,23 @@ impl Deref for Dense {
     fn deref(&self) -> &[f32] {
         &self.tensor.storage()[self.from..self.to]
     }
+}
+
+/// On the CPU and contiguous, perhaps in memory that goes on behind it.
+pub(crate) fn on_cpu<const D: usize>(x: Tensor<D>) -> FlexTensor {
+    let x = x.without_autodiff();
+    let x = match super::fused(&x) {
+        true => x.try_into_primitive::<Flex>().expect("it is on Flex"),
+        false => FlexTensor::from_data(x.into_data().convert::<f32>()),
+    };
+    if x.is_contiguous() { x } else { x.to_contiguous() }
+}
+
+/// The numbers of a tensor, row after row, in place of what `out` holds: one copy, where
+/// [`Tensor::into_data`] makes two.
+pub fn numbers<const D: usize>(x: Tensor<D>, out: &mut Vec<f32>) {
+    out.clear();
+    out.extend_from_slice(&Dense::new(&on_cpu(x)));
 }
 
 /// A tensor `[…, M]` as rows: leading axes count as one where their strides allow it.

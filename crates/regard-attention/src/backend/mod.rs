@@ -10,8 +10,8 @@ mod memory;
 mod node;
 mod operands;
 
-pub use memory::{Buffer, recycled, release_memory};
-pub(crate) use memory::{Dense, Rows, by_rows, integers, matrix, view4};
+pub use memory::{Buffer, numbers, recycled, release_memory};
+pub(crate) use memory::{Dense, Rows, by_rows, integers, matrix, on_cpu, view4};
 pub use operands::Operands;
 
 use burn::backend::{

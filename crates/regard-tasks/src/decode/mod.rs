@@ -27,20 +27,12 @@ pub use search::decode;
 pub trait Stepper {
     /// Entries of the vocabulary.
     fn vocabulary(&self) -> usize;
-    /// Feeds one token to each row and gives the scores of what comes next. `tokens.len()` is the
-    /// number of rows.
-    fn step(&mut self, tokens: &[u32]) -> Step;
+    /// Feeds one token to each row. What comes next is written to `logits`, `[rows, V]` and not
+    /// normalised, in place of what is there; `tokens.len()` is the number of rows. Gives where
+    /// each row looked in its source, if the model can tell and was asked to.
+    fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<Attention>;
     /// Row `i` goes on as what row `parents[i]` was; rows may be fewer or more than before.
     fn reorder(&mut self, parents: &[usize]);
-}
-
-/// What a model says of the next token.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Step {
-    /// `[rows, V]`, logits (not normalised).
-    pub logits: Vec<f32>,
-    /// `[rows, S]`: where each row looked in its source, if the model can tell and was asked to.
-    pub attention: Option<Attention>,
 }
 
 /// Where the rows of a step looked.

@@ -96,28 +96,29 @@ pub fn decode<S: Stepper + ?Sized>(
     let mut results = vec![Vec::new(); sentences.len()];
     let mut work: Vec<Mutex<Row>> = Vec::new();
     let (mut tokens, mut parents, mut text) = (Vec::new(), Vec::new(), Vec::new());
+    let mut all_logits = Vec::new();
     while !active.is_empty() {
         tokens.clear();
         tokens.extend(active.iter().flat_map(|progress| &progress.live).map(|live| live.token));
-        let mut step = model.step(&tokens);
-        check_step(&step.logits, step.attention.as_ref(), tokens.len(), vocabulary);
+        let attention = model.step(&tokens, &mut all_logits);
+        check_step(&all_logits, attention.as_ref(), tokens.len(), vocabulary);
         work.resize_with(work.len().max(tokens.len()), Mutex::default);
 
-        let rows = step.logits.chunks_exact_mut(vocabulary).zip(&mut work);
+        let rows = all_logits.chunks_exact_mut(vocabulary).zip(&mut work);
         let lives = active.iter().flat_map(|p| p.live.iter().map(move |live| (p, live)));
         for ((logits, row), (progress, live)) in rows.zip(lives) {
             let row = row.get_mut().expect("no panic in another row");
             search.constrain(progress, live, (logits, row), &mut text);
         }
         let rank = |i: usize| {
-            let logits = &step.logits[i * vocabulary..(i + 1) * vocabulary];
+            let logits = &all_logits[i * vocabulary..(i + 1) * vocabulary];
             let mut row = work[i].lock().expect("no panic in another row");
             row.rank(logits, search.wanted, search.value, search.rules.penalty);
             if options.do_sample {
                 sample::warp(&mut row.choices, options, search.least);
             }
         };
-        if step.logits.len() >= SHARED {
+        if all_logits.len() >= SHARED {
             parallel(tokens.len(), &rank);
         } else {
             (0..tokens.len()).for_each(rank);
@@ -127,7 +128,7 @@ pub fn decode<S: Stepper + ?Sized>(
         let mut first = 0;
         for progress in &mut active {
             let rows = first..first + progress.live.len();
-            progress.look(step.attention.as_ref(), first);
+            progress.look(attention.as_ref(), first);
             progress.advance(&mut work[rows.clone()], &search)?;
             parents.extend(progress.live.iter().map(|live| first + live.origin));
             first = rows.end;

@@ -1,9 +1,10 @@
 //! A model with its vocabulary: text in, text out.
 
 use super::{Tokens, generation};
-use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Step, Stepper, decode};
+use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, decode};
 use crate::train;
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use regard_attention::backend::numbers;
 use regard_models::checkpoint::{self, Arrays, Precision};
 use regard_models::{Decoding, Error, Result, Seq2Seq, Source};
 use serde_json::Value;
@@ -190,23 +191,20 @@ impl Stepper for Stepping<'_> {
         self.vocabulary
     }
 
-    fn step(&mut self, tokens: &[u32]) -> Step {
+    fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<Attention> {
         let ids: Vec<i64> = tokens.iter().map(|id| i64::from(*id)).collect();
         let words =
             Tensor::<2, Int>::from_data(TensorData::new(ids, [tokens.len(), 1]), self.device);
         let next = self.decoding.step(words);
-        let attention = next.attention.map(|weights| {
-            let keys = weights.dims()[1];
-            Attention { weights: numbers(weights), keys }
-        });
-        Step { logits: numbers(next.logits), attention }
+        numbers(next.logits, logits);
+        next.attention.map(|weights| {
+            let mut attention = Attention { weights: vec![], keys: weights.dims()[1] };
+            numbers(weights, &mut attention.weights);
+            attention
+        })
     }
 
     fn reorder(&mut self, parents: &[usize]) {
         self.decoding.reorder(parents);
     }
-}
-
-fn numbers(x: Tensor<2>) -> Vec<f32> {
-    x.into_data().try_into_vec().expect("the models here compute in single precision")
 }

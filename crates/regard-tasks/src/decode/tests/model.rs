@@ -1,6 +1,6 @@
 //! Models for tests: formulas of the text, which remember it as a real model would.
 
-use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Step, Stepper, decode};
+use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, decode};
 
 pub const IDS: Ids = Ids { bos: 0, eos: Some(1), pad: None };
 
@@ -38,7 +38,7 @@ impl Stepper for Model<'_> {
         self.vocabulary
     }
 
-    fn step(&mut self, tokens: &[u32]) -> Step {
+    fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<Attention> {
         assert_eq!(tokens.len(), self.rows.len());
         self.widths.push(tokens.len());
         self.rows.iter_mut().zip(tokens).for_each(|(row, token)| row.1.push(*token));
@@ -50,8 +50,9 @@ impl Stepper for Model<'_> {
             };
             Attention { weights: self.rows.iter().flat_map(padded).collect(), keys }
         });
-        let logits = self.rows.iter().flat_map(|row| (self.logits)(row.0, &row.1)).collect();
-        Step { logits, attention }
+        logits.clear();
+        logits.extend(self.rows.iter().flat_map(|row| (self.logits)(row.0, &row.1)));
+        attention
     }
 
     fn reorder(&mut self, parents: &[usize]) {
