@@ -5,6 +5,7 @@
 pub mod data;
 pub mod decode;
 pub mod metrics;
+pub mod recipe;
 pub mod text;
 pub mod train;
 pub mod translate;

@@ -1,6 +1,7 @@
 //! The recipes that are built into the program, and from a name to a recipe.
 
 use anyhow::{Result, anyhow, bail};
+use regard_tasks::recipe;
 use regard_tasks::translate::Recipe;
 use std::path::Path;
 
@@ -13,6 +14,21 @@ macro_rules! built_in {
 /// Every recipe by its name: one row for each file in `recipes/`.
 pub const RECIPES: &[(&str, &str)] = built_in![
     "cmudict-transformer"
+    "cmudict30k-additive"
+    "cmudict30k-entmax"
+    "cmudict30k-expanded"
+    "cmudict30k-global"
+    "cmudict30k-global-tokens"
+    "cmudict30k-hard-gumbel"
+    "cmudict30k-hard-reinforce"
+    "cmudict30k-hard-straight"
+    "cmudict30k-local-m"
+    "cmudict30k-local-p"
+    "cmudict30k-mixed"
+    "cmudict30k-none"
+    "cmudict30k-sparsemax"
+    "cmudict30k-transformer"
+    "cmudict30k-window"
     "multi30k-bahdanau"
     "multi30k-rnn"
     "multi30k-transformer"
@@ -21,6 +37,10 @@ pub const RECIPES: &[(&str, &str)] = built_in![
     "tatoeba-en-fr-transformer"
     "tatoeba-zh-en-bahdanau"
 ];
+
+fn built_in(asked: &str) -> Option<String> {
+    RECIPES.iter().find(|(name, _)| *name == asked).map(|(_, text)| text.to_string())
+}
 
 /// A recipe from a file, or the one of this name that is built in, with values that stand in for
 /// its own.
@@ -31,7 +51,9 @@ pub fn resolve(asked: &str, overrides: &[String]) -> Result<Recipe> {
     }
     match RECIPES.iter().find(|(name, _)| *name == asked) {
         Some((name, text)) => {
-            Recipe::parse(text, overrides).map_err(|message| anyhow!("{name}: {message}"))
+            let table = recipe::parse(text, overrides, &built_in);
+            let recipe = table.and_then(Recipe::from_table);
+            recipe.map_err(|message| anyhow!("{name}: {message}"))
         }
         // What looks like a path was meant as one: the system's words for what is wrong with it.
         None if asked.contains(['/', '\\']) || asked.ends_with(".toml") => {

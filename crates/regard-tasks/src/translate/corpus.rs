@@ -28,6 +28,10 @@ pub struct Data {
     /// Longer pairs, in tokens, are not learned from.
     #[serde(default = "longest")]
     pub max_tokens: usize,
+    /// Of a set that has no test part of its own: so many of a thousand sources are held out for
+    /// it, and a part of fewer is within a part of more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_per_mille: Option<u16>,
     /// Whether Unicode's narrow and unbreakable spaces are read as plain ones in references.
     #[serde(default)]
     pub plain_spaces: bool,
@@ -51,6 +55,13 @@ pub struct Corpus {
 impl Data {
     /// Reads the sentences.
     pub fn read(&self) -> Result<Corpus> {
+        let own_test = ["multi30k", "files"].contains(&self.set.as_str());
+        if own_test && self.test_per_mille.is_some() {
+            let set = &self.set;
+            return Err(Error::invalid(format!(
+                "data.test_per_mille: {set} has its own test part"
+            )));
+        }
         let mut corpus = match self.set.as_str() {
             "multi30k" => self.multi30k(&sets::find("multi30k")?)?,
             "tatoeba-fra-eng" => self.tatoeba("fra.txt", "fr")?,
@@ -103,6 +114,18 @@ impl Data {
         })
     }
 
+    fn split(&self, usual: Split) -> Result<Split> {
+        let test = self.test_per_mille.unwrap_or(usual.test);
+        if test.saturating_add(usual.valid) >= 1000 {
+            return Err(Error::invalid(format!(
+                "data.test_per_mille: got {test}, need less than {} so that something is left to \
+                 learn from",
+                1000 - usual.valid
+            )));
+        }
+        Ok(Split { test, ..usual })
+    }
+
     /// Tatoeba's pairs are `english TAB other`; a sentence's part is that of its English side.
     fn tatoeba(&self, file: &str, other: &str) -> Result<Corpus> {
         let path = sets::find(&self.set)?.join(file);
@@ -116,7 +139,7 @@ impl Data {
                 )));
             }
         };
-        let (all, split) = (tsv.read(&path)?, Split::default());
+        let (all, split) = (tsv.read(&path)?, self.split(Split::default())?);
         Ok(Corpus {
             train: split.pairs(&all, key, Part::Train),
             valid: group(&split.pairs(&all, key, Part::Valid)),
@@ -127,7 +150,7 @@ impl Data {
     /// Spelling to phonemes; a word's part is a function of its spelling.
     fn cmudict(&self) -> Result<Corpus> {
         let words = pairs::cmudict(sets::find("cmudict")?.join("cmudict.dict"))?;
-        let split = Split { valid: 10, test: 50 };
+        let split = self.split(Split { valid: 10, test: 50 })?;
         let mut corpus = Corpus::default();
         for word in words {
             let group = Group { source: word.word, targets: word.accepted };

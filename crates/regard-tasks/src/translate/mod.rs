@@ -14,7 +14,7 @@ mod words;
 pub use corpus::{Corpus, Data};
 pub use learn::Translation;
 pub use measure::{Bucket, Measure, Report, measure};
-pub use recipe::{Recipe, Result as PublishedResult};
+pub use recipe::Recipe;
 pub use request::{Request, Translated};
 pub use translator::{Embedded, Translator};
 pub use vocabulary::{Tokens, Vocabularies, Vocabulary};

@@ -1,6 +1,7 @@
 //! `regard compare`: models side by side on the same data.
 
 use super::{Global, Outcome, write_json};
+use crate::recipe;
 use crate::show::plot::{Curve, Plot};
 use crate::show::table::Table;
 use anyhow::{Context, Result, bail};
@@ -13,7 +14,7 @@ use std::process::{Command, Stdio};
 
 const EXAMPLES: &str = "\
 Examples:
-  regard compare recipes/tatoeba-en-fr-bahdanau.toml recipes/tatoeba-en-fr-rnn.toml
+  regard compare tatoeba-en-fr-bahdanau tatoeba-en-fr-rnn
   regard compare A.toml B.toml --train --svg by-length.svg
 
 Each model is measured in a process of its own, one after the other: how good it is, for short and
@@ -24,9 +25,9 @@ recipe's name; --train makes those that are not there.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
-    /// Two or more recipes with the same data
+    /// Two or more recipes with the same data, by name or file
     #[arg(required = true, num_args = 2..)]
-    recipes: Vec<PathBuf>,
+    recipes: Vec<String>,
     /// The folder of the runs
     #[arg(long, value_name = "FOLDER", default_value = "runs")]
     runs: PathBuf,
@@ -45,20 +46,20 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let recipes: Vec<Recipe> = flags
         .recipes
         .iter()
-        .map(|path| Recipe::read(path, &flags.overrides))
-        .collect::<Result<_, _>>()?;
+        .map(|name| recipe::resolve(name, &flags.overrides))
+        .collect::<Result<_>>()?;
     if let Some(other) = recipes.iter().find(|recipe| recipe.data != recipes[0].data) {
         bail!("{} and {} are not of the same data", recipes[0].name, other.name);
     }
     let mut reports = vec![];
-    for (recipe, path) in recipes.iter().zip(&flags.recipes) {
+    for (recipe, name) in recipes.iter().zip(&flags.recipes) {
         let folder = flags.runs.join(&recipe.name);
         if flags.train && regard_tasks::train::resolve(&folder).is_err() {
             let out = folder.display().to_string();
-            myself(global, &flags.overrides, path, &["train", "--out", &out])?;
+            myself(global, &flags.overrides, name, &["train", "--out", &out])?;
         }
         let model = folder.display().to_string();
-        let text = myself(global, &flags.overrides, path, &["eval", "--model", &model])?;
+        let text = myself(global, &flags.overrides, name, &["eval", "--model", &model])?;
         let mut report: Value = serde_json::from_str(&text).context("what eval said")?;
         report["training"] = training(&folder);
         reports.push(report);
@@ -76,9 +77,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
 }
 
 /// Runs this program again, in a process of its own, so that times and memory are one model's.
-fn myself(global: &Global, overrides: &[String], path: &Path, words: &[&str]) -> Result<String> {
+fn myself(global: &Global, overrides: &[String], name: &str, words: &[&str]) -> Result<String> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg(words[0]).arg(path).args(&words[1..]).arg("--json");
+    command.arg(words[0]).arg(name).args(&words[1..]).arg("--json");
     for each in overrides {
         command.args(["--set", each]);
     }
@@ -87,7 +88,7 @@ fn myself(global: &Global, overrides: &[String], path: &Path, words: &[&str]) ->
     }
     let done = command.stderr(Stdio::inherit()).output().context("running this program again")?;
     if !done.status.success() {
-        bail!("{} {} failed", words[0], path.display());
+        bail!("{} {name} failed", words[0]);
     }
     Ok(String::from_utf8(done.stdout)?)
 }

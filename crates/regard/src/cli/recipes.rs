@@ -5,7 +5,8 @@ use crate::recipe::{RECIPES, resolve};
 use crate::show::{table::Table, terminal};
 use anyhow::Result;
 use clap::Args;
-use regard_tasks::translate::{PublishedResult, Recipe};
+use regard_tasks::recipe::Published;
+use regard_tasks::translate::Recipe;
 use serde_json::{Value, json};
 use std::io::Write;
 
@@ -31,7 +32,7 @@ pub fn run(_: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     for recipe in recipes {
         let result = recipe.result.unwrap_or_default();
         let number = |x: Option<f64>| x.map_or("–".into(), |x| format!("{x}"));
-        let PublishedResult { metric, published, ours, minutes, .. } = result;
+        let Published { metric, published, ours, minutes, .. } = result;
         table.row([recipe.name, recipe.about, metric, published, number(ours), number(minutes)]);
     }
     write!(out, "{}", table.render("", terminal::width_of_terminal()))?;
