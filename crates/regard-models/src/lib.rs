@@ -25,14 +25,17 @@
 #![forbid(unsafe_code)]
 
 pub mod bahdanau;
+pub mod bert;
 pub mod checkpoint;
 pub mod error;
+pub mod gpt2;
 pub mod look;
 pub mod luong;
 pub mod recurrent;
 pub mod rnn;
 pub mod seq2seq;
 mod sizes;
+pub mod text;
 pub mod transformer;
 
 pub use error::{Error, Result};
@@ -108,7 +111,7 @@ fn finish<M: Described>(mut model: M, loading: Option<&mut Loading>) -> Box<dyn 
     if let Some(loading) = loading {
         let mut binder = Binder::read(loading.from, loading.device);
         model.bind(&mut binder);
-        loading.problems = binder.problems();
+        loading.problems = binder.problems().iter().map(|p| p.to_string()).collect();
     }
     Box::new(model)
 }

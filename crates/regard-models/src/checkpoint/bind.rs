@@ -10,7 +10,46 @@ use regard_attention::layers::{Embedding, Linear, Norm, Recurrent};
 pub struct Binder<'a> {
     way: Way<'a>,
     prefix: String,
-    problems: Vec<String>,
+    problems: Vec<Problem>,
+}
+
+/// What of a checkpoint did not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// A tensor that is not there.
+    Missing {
+        /// Its name.
+        name: String,
+        /// Its shape.
+        shape: Vec<usize>,
+    },
+    /// A tensor of another shape.
+    Misshapen {
+        /// Its name.
+        name: String,
+        /// In the checkpoint.
+        got: Vec<usize>,
+        /// By the configuration.
+        wanted: Vec<usize>,
+    },
+}
+
+impl Problem {
+    /// Whether it is a missing tensor of such a name.
+    pub fn is_missing(&self, such: &dyn Fn(&str) -> bool) -> bool {
+        matches!(self, Problem::Missing { name, .. } if such(name))
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Problem::Missing { name, shape } => write!(f, "{name} {shape:?} is missing"),
+            Problem::Misshapen { name, got, wanted } => {
+                write!(f, "{name} is {got:?}, the configuration says {wanted:?}")
+            }
+        }
+    }
 }
 
 enum Way<'a> {
@@ -34,7 +73,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Everything that did not fit: missing names, other shapes.
-    pub fn problems(self) -> Vec<String> {
+    pub fn problems(self) -> Vec<Problem> {
         self.problems
     }
 
@@ -61,12 +100,12 @@ impl<'a> Binder<'a> {
         match from.remove(&name) {
             Some(array) if array.shape == shape => Some(array.data),
             Some(array) => {
-                let got = array.shape;
-                self.problems.push(format!("{name} is {got:?}, the configuration says {shape:?}"));
+                let (got, wanted) = (array.shape, shape.to_vec());
+                self.problems.push(Problem::Misshapen { name, got, wanted });
                 None
             }
             None => {
-                self.problems.push(format!("{name} {shape:?} is missing"));
+                self.problems.push(Problem::Missing { name, shape: shape.to_vec() });
                 None
             }
         }
@@ -126,13 +165,13 @@ impl<'a> Binder<'a> {
         let [inputs, wide] = layer.weight.dims();
         let each = wide / names.len();
         let reading = matches!(self.way, Way::Read { .. });
-        let mut weight =
-            if reading { vec![0.0; inputs * wide] } else { numbers(layer.weight.val()) };
+        let mut weight = numbers(layer.weight.val());
         let mut bias = layer.bias.as_ref().map(|bias| numbers(bias.val()));
         for (part, name) in names.iter().enumerate() {
             let (weight_name, bias_name) = (format!("{name}.weight"), format!("{name}.bias"));
             let columns = part * each..(part + 1) * each;
             if reading {
+                // What is missing keeps its first values.
                 if let Some(rows) = self.take(&weight_name, &[each, inputs]) {
                     for (o, row) in columns.clone().zip(rows.chunks(inputs.max(1))) {
                         row.iter().enumerate().for_each(|(i, x)| weight[i * wide + o] = *x);

@@ -9,7 +9,7 @@ mod bind;
 mod write;
 
 pub use arrays::{Array, Arrays, Precision};
-pub use bind::Binder;
+pub use bind::{Binder, Problem};
 pub use write::write_file;
 
 use crate::{Error, Result};

@@ -5,4 +5,5 @@ mod checkpoints;
 mod goldens;
 mod learning;
 mod stepwise;
+mod texts;
 mod zoo;

@@ -1,0 +1,353 @@
+//! GPT-2 (Radford et al. 2019): a Transformer that reads from left to right, and goes on.
+
+use crate::checkpoint::Binder;
+use crate::seq2seq::index;
+use crate::sizes;
+use crate::text::{
+    Body, Family, Following, Head, Inside, Made, Sizes, Texts, WordNames, activation,
+};
+use burn::module::Module;
+use burn::tensor::{Device, Int, Tensor};
+use regard_attention::layers::{
+    Cache, Dropout, Embedding, EmbeddingConfig, FeedForward, FeedForwardConfig, Linear, Norm,
+    NormConfig, SelfAttention, SelfAttentionConfig,
+};
+use regard_attention::mask::causal;
+use regard_attention::ops::Activation;
+use regard_attention::{Attention, Init, Mode, Weights};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Its names.
+pub static GPT2: Family = Family {
+    model_type: "gpt2",
+    class: "GPT2",
+    prefix: "transformer",
+    classes: &[
+        (Head::Bare, "Model"),
+        (Head::Words, "LMHeadModel"),
+        (Head::Sequence, "ForSequenceClassification"),
+        (Head::Tokens, "ForTokenClassification"),
+        (Head::Span, "ForQuestionAnswering"),
+    ],
+    last: true,
+    pooled: false,
+    before_labels: None,
+    labels: "score",
+    labels_bias: false,
+    words: WordNames { dense: None, norm: "", table: "lm_head.weight", bias: None },
+};
+
+/// `config.json`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default)]
+pub struct Config {
+    vocab_size: usize,
+    n_positions: usize,
+    n_embd: usize,
+    n_layer: usize,
+    n_head: usize,
+    n_inner: Option<usize>,
+    activation_function: String,
+    resid_pdrop: f32,
+    embd_pdrop: f32,
+    attn_pdrop: f32,
+    layer_norm_epsilon: f32,
+    initializer_range: f32,
+    scale_attn_weights: bool,
+    scale_attn_by_inverse_layer_idx: bool,
+    tie_word_embeddings: bool,
+    #[serde(skip)]
+    activation: Activation,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            vocab_size: 50257,
+            n_positions: 1024,
+            n_embd: 768,
+            n_layer: 12,
+            n_head: 12,
+            n_inner: None,
+            activation_function: "gelu_new".into(),
+            resid_pdrop: 0.1,
+            embd_pdrop: 0.1,
+            attn_pdrop: 0.1,
+            layer_norm_epsilon: 1e-5,
+            initializer_range: 0.02,
+            scale_attn_weights: true,
+            scale_attn_by_inverse_layer_idx: false,
+            tie_word_embeddings: true,
+            activation: Activation::GeluTanh,
+        }
+    }
+}
+
+impl Config {
+    /// From `config.json`.
+    pub(crate) fn read(json: &Value) -> Result<Config, String> {
+        let mut config: Config = crate::parse(json)?;
+        config.activation = activation("activation_function", &config.activation_function)?;
+        let (words, width) = (("vocab_size", config.vocab_size), ("n_embd", config.n_embd));
+        let (places, inner) = (("n_positions", config.n_positions), ("n_inner", config.inner()));
+        sizes::check(&[words, width, places, inner, ("n_head", config.n_head)])?;
+        sizes::check(&[("n_layer: layers", config.n_layer)])?;
+        sizes::check_matrices(&[[words, width], [places, width], [width, inner], [width, width]])?;
+        if !config.n_embd.is_multiple_of(config.n_head) {
+            let Config { n_head, n_embd, .. } = config;
+            return Err(format!("n_head: got {n_head}, need a divisor of n_embd = {n_embd}"));
+        }
+        sizes::check_shares(&[
+            ("resid_pdrop", config.resid_pdrop),
+            ("embd_pdrop", config.embd_pdrop),
+            ("attn_pdrop", config.attn_pdrop),
+        ])?;
+        Ok(config)
+    }
+
+    fn inner(&self) -> usize {
+        self.n_inner.unwrap_or(4 * self.n_embd)
+    }
+}
+
+/// One layer: norms stand before each part.
+#[derive(Module, Debug)]
+struct Layer {
+    attention_norm: Norm,
+    attention: SelfAttention,
+    forward_norm: Norm,
+    forward: FeedForward,
+    dropout: [Dropout; 2],
+    /// What scores are multiplied with, if not the usual.
+    #[module(skip)]
+    scale: Option<f32>,
+}
+
+/// The model below its heads.
+#[derive(Module, Debug)]
+pub(crate) struct Gpt2 {
+    words: Embedding,
+    positions: Embedding,
+    dropout: Dropout,
+    layers: Vec<Layer>,
+    last: Norm,
+}
+
+impl Made for Gpt2 {
+    type Config = Config;
+
+    fn new(config: &Config, init: &mut Init) -> Gpt2 {
+        let deviation = config.initializer_range;
+        let table =
+            |entries| EmbeddingConfig { deviation, ..EmbeddingConfig::new(entries, config.n_embd) };
+        Gpt2 {
+            words: table(config.vocab_size).init(init),
+            positions: table(config.n_positions).init(init),
+            dropout: Dropout::new(config.embd_pdrop, init),
+            layers: (0..config.n_layer).map(|i| Layer::new(config, i, init)).collect(),
+            last: norm(config).init(init),
+        }
+    }
+
+    fn sizes(config: &Config) -> Sizes {
+        Sizes {
+            width: config.n_embd,
+            words: config.vocab_size,
+            labels: 0,
+            eps: config.layer_norm_epsilon,
+            deviation: config.initializer_range,
+            activation: config.activation,
+            dropout: 0.0,
+            tied: config.tie_word_embeddings,
+        }
+    }
+}
+
+fn norm(config: &Config) -> NormConfig {
+    NormConfig { eps: config.layer_norm_epsilon, ..NormConfig::layer(config.n_embd) }
+}
+
+impl Layer {
+    fn new(config: &Config, number: usize, init: &mut Init) -> Layer {
+        let weights = Weights::Normal(config.initializer_range);
+        let attention = SelfAttentionConfig {
+            dropout: config.attn_pdrop,
+            weights,
+            ..SelfAttentionConfig::new(config.n_embd, config.n_head)
+        };
+        let forward = FeedForwardConfig {
+            hidden: config.inner(),
+            activation: config.activation,
+            weights,
+            ..FeedForwardConfig::new(config.n_embd)
+        };
+        let mut layer = Layer {
+            attention_norm: norm(config).init(init),
+            attention: attention.init(init),
+            forward_norm: norm(config).init(init),
+            forward: forward.init(init),
+            dropout: [(); 2].map(|()| Dropout::new(config.resid_pdrop, init)),
+            scale: scale(config, number),
+        };
+        // What adds to the stream begins smaller the more there is of it.
+        let smaller = 1.0 / ((2 * config.n_layer) as f32).sqrt();
+        for part in [&mut layer.attention.out, &mut layer.forward.down] {
+            part.weight = part.weight.clone().map(|w| w * smaller);
+        }
+        layer
+    }
+
+    fn bind(&mut self, b: &mut Binder) {
+        b.norm("ln_1", &mut self.attention_norm);
+        turned(b, "attn.c_attn", &mut self.attention.qkv);
+        turned(b, "attn.c_proj", &mut self.attention.out);
+        b.norm("ln_2", &mut self.forward_norm);
+        turned(b, "mlp.c_fc", &mut self.forward.up);
+        turned(b, "mlp.c_proj", &mut self.forward.down);
+    }
+
+    /// The attention of this layer.
+    fn looking(&self, attention: &Attention) -> Attention {
+        match self.scale {
+            Some(scale) => attention.clone().scale(scale),
+            None => attention.clone(),
+        }
+    }
+
+    /// Adds what `look` makes of the stream, and then what the feed-forward part does.
+    fn read(
+        &self,
+        x: Tensor<3>,
+        mode: Mode,
+        look: impl FnOnce(Tensor<3>) -> Tensor<3>,
+    ) -> Tensor<3> {
+        let looked = self.dropout[0].forward(look(self.attention_norm.forward(x.clone())), mode);
+        let (x, y) = self.forward_norm.forward_sum(looked, x);
+        x + self.dropout[1].forward(self.forward.forward(y, mode), mode)
+    }
+}
+
+/// Not the usual `1/√D` if the configuration says so.
+fn scale(config: &Config, number: usize) -> Option<f32> {
+    let usual = 1.0 / ((config.n_embd / config.n_head) as f32).sqrt();
+    let scale = if config.scale_attn_weights { usual } else { 1.0 };
+    let by_layer = config.scale_attn_by_inverse_layer_idx;
+    let scale = if by_layer { scale / (number + 1) as f32 } else { scale };
+    (scale != usual).then_some(scale)
+}
+
+/// A linear layer whose matrix stands in the file as `[I, O]`.
+fn turned(b: &mut Binder, name: &str, layer: &mut Linear) {
+    b.at(name, |b| {
+        b.tensor("weight", &mut layer.weight);
+        if let Some(bias) = &mut layer.bias {
+            b.tensor("bias", bias);
+        }
+    });
+}
+
+impl Body for Gpt2 {
+    fn family(&self) -> &'static Family {
+        &GPT2
+    }
+
+    fn bind(&mut self, b: &mut Binder) {
+        b.embedding("wte", &mut self.words);
+        b.embedding("wpe", &mut self.positions);
+        for (i, layer) in self.layers.iter_mut().enumerate() {
+            b.at(&format!("h.{i}"), |b| layer.bind(b));
+        }
+        b.norm("ln_f", &mut self.last);
+    }
+
+    fn read(&self, texts: &Texts, mode: Mode, mut inside: Option<&mut Inside>) -> Tensor<3> {
+        let device: Device = self.words.table.device();
+        let mut x = self.words.forward(texts.words(&device))
+            + self.positions.forward(texts.places(0, &device));
+        if texts.has_parts() {
+            // The library has no table of its own for types: they are read as words.
+            x = x + self.words.forward(texts.parts(&device));
+        }
+        let mut x = self.dropout.forward(x, mode);
+        let attention = Attention::dot().mask(texts.mask(true));
+        for layer in &self.layers {
+            let attention = layer.looking(&attention);
+            let inside = inside.as_deref_mut();
+            x = match inside {
+                None => layer.read(x, mode, |x| layer.attention.forward(x, &attention, mode)),
+                Some(inside) => {
+                    inside.hidden.push(x.clone());
+                    layer.read(x, mode, |x| {
+                        let (y, weights) =
+                            layer.attention.forward_with_weights(x, &attention, None);
+                        inside.attention.push(weights);
+                        y
+                    })
+                }
+            };
+        }
+        let x = self.last.forward(x);
+        if let Some(inside) = inside {
+            inside.hidden.push(x.clone());
+        }
+        x
+    }
+
+    fn table(&self) -> Tensor<2> {
+        self.words.table.val()
+    }
+
+    fn longest(&self) -> Option<usize> {
+        Some(self.positions.table.dims()[0])
+    }
+
+    fn follow(&self, read: &[u32]) -> Option<Box<dyn Following + '_>> {
+        let mut walk = Walk { model: self, caches: vec![Cache::new(); self.layers.len()] };
+        if !read.is_empty() {
+            let mut texts = Texts::new();
+            texts.push(read);
+            walk.read(texts.words(&self.words.table.device()));
+        }
+        Some(Box::new(walk))
+    }
+}
+
+/// In the middle of a text.
+struct Walk<'a> {
+    model: &'a Gpt2,
+    caches: Vec<Cache>,
+}
+
+impl Walk<'_> {
+    /// `words: [R, new]` → the vectors `[R, new, M]`, before the last norm.
+    fn read(&mut self, words: Tensor<2, Int>) -> Tensor<3> {
+        let (model, from) = (self.model, self.caches[0].len());
+        let [_, new] = words.dims();
+        let m = model.positions.table.dims()[1];
+        let places = model.positions.table.val().slice([from..from + new, 0..m]);
+        let mut x = model.words.forward(words) + places.unsqueeze();
+        let attention = Attention::dot().mask(causal());
+        for (layer, cache) in model.layers.iter().zip(&mut self.caches) {
+            let attention = layer.looking(&attention);
+            x = layer.read(x, Mode::Eval, |x| {
+                layer.attention.forward_cached(x, &attention, None, cache)
+            });
+        }
+        x
+    }
+}
+
+impl Following for Walk<'_> {
+    fn step(&mut self, words: Tensor<2, Int>) -> Tensor<2> {
+        let [rows, _] = words.dims();
+        let x = self.model.last.forward(self.read(words));
+        let m = x.dims()[2];
+        x.reshape([rows, m])
+    }
+
+    fn reorder(&mut self, parents: &[usize]) {
+        let rows = index(parents, &self.model.words.table.device());
+        self.caches.iter_mut().for_each(|cache| cache.select(rows.clone()));
+    }
+}

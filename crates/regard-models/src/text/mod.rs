@@ -1,0 +1,452 @@
+//! Models that read texts, or continue them: BERT, GPT-2 and their relatives, with any head.
+//!
+//! ```
+//! use burn::tensor::Device;
+//! use regard_attention::Mode;
+//! use regard_models::text::{Head, Texts, create};
+//! use serde_json::json;
+//!
+//! let config = json!({
+//!     "model_type": "bert", "vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 2,
+//!     "num_attention_heads": 2, "intermediate_size": 32, "num_labels": 3,
+//! });
+//! let model = create(&config, Head::Sequence, 7, &Device::flex()).unwrap();
+//! let mut texts = Texts::new();
+//! texts.push(&[2, 5, 6, 3]);
+//! texts.push(&[2, 7, 3]);
+//! let said = model.forward(&texts, None, Mode::Eval);
+//! assert_eq!(said.logits.unwrap().dims(), [2, 3]);
+//! ```
+
+mod head;
+mod texts;
+
+pub use head::{Family, Head};
+pub(crate) use head::{Sizes, WordNames, label_count};
+pub use texts::Texts;
+
+use crate::checkpoint::{self, Arrays, Binder};
+use crate::seq2seq::{Decoding, Next};
+use crate::{Error, Result, bert, gpt2};
+use burn::module::{Module, ModuleDisplay, ModuleMapper, Param};
+use burn::tensor::{Device, Gradients, Int, Tensor};
+use head::{Asked, Heads};
+use regard_attention::ops::Activation;
+use regard_attention::{AdamW, Init, Mode};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// What a model says of some texts.
+#[derive(Debug)]
+pub struct Output {
+    /// `[N, M]`: the vector of every token, text after text.
+    pub hidden: Tensor<2>,
+    /// `[B, M]`: of every text, after the pooler, if the model has one.
+    pub pooled: Option<Tensor<2>>,
+    /// What the head says: of words `[N, V]`, of tokens `[N, labels]`, of texts `[B, labels]`,
+    /// of the ends of an answer `[N, 2]`.
+    pub logits: Option<Tensor<2>>,
+    /// `[B, 2]`: whether the second part follows the first, or stands there by chance.
+    pub follows: Option<Tensor<2>>,
+}
+
+/// What went on inside, layer by layer.
+#[derive(Debug, Default)]
+pub struct Inside {
+    /// `[B, T, M]`: what goes into the first layer, and what comes out of each.
+    pub hidden: Vec<Tensor<3>>,
+    /// `[B, H, T, T]`: where each head of each layer looked.
+    pub attention: Vec<Tensor<4>>,
+}
+
+/// A model that reads texts. Made by [`create`], [`load`] or [`open`], trained and run through
+/// this.
+pub trait TextModel: Send {
+    /// `config.json`
+    fn config(&self) -> Value;
+
+    /// What it is for.
+    fn head(&self) -> Head;
+
+    /// Reads texts. `at` are the tokens, counted over all texts, that a head for words, tokens or
+    /// spans is asked about: all of them by default.
+    ///
+    /// # Panics
+    /// If a text is longer than the model can read.
+    fn forward(&self, texts: &Texts, at: Option<&[usize]>, mode: Mode) -> Output;
+
+    /// Reads texts of one length, and tells what went on inside.
+    fn look_inside(&self, texts: &Texts) -> (Output, Inside);
+
+    /// Has read the beginning of a text and is ready to go on, or nothing if it is not a model
+    /// that continues texts.
+    fn decode<'a>(&'a self, read: &[u32]) -> Option<Box<dyn Decoding + 'a>>;
+
+    /// Its weights by name.
+    fn weights(&self) -> Arrays;
+
+    /// The gradients of its weights, by name; 0 for those that have none.
+    fn gradients(&self, grads: &mut Gradients) -> Arrays;
+
+    /// Numbers that training changes.
+    fn parameters(&self) -> usize;
+
+    /// The longest text that it can read, if there is one.
+    fn longest(&self) -> Option<usize>;
+
+    /// The same without a tape, for running.
+    fn frozen(&self) -> Box<dyn TextModel>;
+
+    /// Keeps the gradients of a part of a batch for the next step.
+    fn gather(&self, adamw: &mut AdamW, grads: Gradients);
+
+    /// One step of the optimiser.
+    fn update(self: Box<Self>, adamw: &mut AdamW, lr: f64, grads: Gradients) -> Box<dyn TextModel>;
+}
+
+/// What a model's own file says of it: the part below the heads.
+pub(crate) trait Body: Module + ModuleDisplay + 'static {
+    fn family(&self) -> &'static Family;
+    fn bind(&mut self, b: &mut Binder);
+    /// `[B, T, M]`, or `[1, N, M]` for texts of different lengths.
+    fn read(&self, texts: &Texts, mode: Mode, inside: Option<&mut Inside>) -> Tensor<3>;
+    /// `[V, M]`: the vectors that words are read with.
+    fn table(&self) -> Tensor<2>;
+    fn longest(&self) -> Option<usize>;
+    /// Has read a beginning, if it continues texts: gives the vectors of what follows.
+    fn follow(&self, _read: &[u32]) -> Option<Box<dyn Following + '_>> {
+        None
+    }
+}
+
+/// A body in the middle of writing some rows.
+pub(crate) trait Following {
+    /// `words: [R, 1]` → `[R, M]`
+    fn step(&mut self, words: Tensor<2, Int>) -> Tensor<2>;
+    fn reorder(&mut self, parents: &[usize]);
+}
+
+/// A body and what stands on it.
+#[derive(Module, Debug)]
+pub(crate) struct Headed<B: Body> {
+    body: B,
+    heads: Heads,
+    #[module(skip)]
+    head: Head,
+    #[module(skip)]
+    config: Value,
+}
+
+impl<B: Body> Headed<B> {
+    fn new(body: B, head: Head, sizes: &Sizes, config: &Value, init: &mut Init) -> Headed<B> {
+        let heads = Heads::new(body.family(), head, sizes, init);
+        Headed { body, heads, head, config: config.clone() }
+    }
+
+    fn bind(&mut self, b: &mut Binder) {
+        let family = self.body.family();
+        b.at(family.prefix, |b| {
+            self.body.bind(b);
+            self.heads.bind_inside(b);
+        });
+        self.heads.bind(family, self.head, b);
+    }
+
+    fn asked<'a>(&self, at: Option<&'a [usize]>, mode: Mode) -> Asked<'a> {
+        Asked { family: self.body.family(), head: self.head, mode, table: self.body.table(), at }
+    }
+
+    fn say(&self, x: Tensor<3>, texts: &Texts, at: Option<&[usize]>, mode: Mode) -> Output {
+        let [b, t, m] = x.dims();
+        self.heads.say(x.reshape([b * t, m]), texts, &self.asked(at, mode))
+    }
+
+    fn named(&self) -> Arrays {
+        let mut arrays = Arrays::new();
+        self.clone().bind(&mut Binder::write(&mut arrays));
+        match self.head {
+            // Vectors alone are saved under the names that the model itself has.
+            Head::Bare => without_prefix(arrays, self.body.family().prefix),
+            _ => arrays,
+        }
+    }
+}
+
+impl<B: Body> TextModel for Headed<B> {
+    fn config(&self) -> Value {
+        let mut json = self.config.clone();
+        if let Some(class) = self.body.family().class_of(self.head) {
+            json["architectures"] = json!([class]);
+        }
+        json
+    }
+
+    fn head(&self) -> Head {
+        self.head
+    }
+
+    fn forward(&self, texts: &Texts, at: Option<&[usize]>, mode: Mode) -> Output {
+        self.check(texts);
+        self.say(self.body.read(texts, mode, None), texts, at, mode)
+    }
+
+    fn look_inside(&self, texts: &Texts) -> (Output, Inside) {
+        self.check(texts);
+        let rows = texts.lengths().len();
+        assert_eq!(texts.shape()[0], rows, "look_inside: need texts of one length");
+        let mut inside = Inside::default();
+        let x = self.body.read(texts, Mode::Eval, Some(&mut inside));
+        (self.say(x, texts, None, Mode::Eval), inside)
+    }
+
+    fn decode<'a>(&'a self, read: &[u32]) -> Option<Box<dyn Decoding + 'a>> {
+        let following = self.body.follow(read).filter(|_| self.head == Head::Words)?;
+        let asked = self.asked(None, Mode::Eval);
+        Some(Box::new(Telling { following, heads: &self.heads, asked }))
+    }
+
+    fn weights(&self) -> Arrays {
+        self.named()
+    }
+
+    fn gradients(&self, grads: &mut Gradients) -> Arrays {
+        self.clone().map(&mut AsGradients(grads)).named()
+    }
+
+    fn parameters(&self) -> usize {
+        self.num_params()
+    }
+
+    fn longest(&self) -> Option<usize> {
+        self.body.longest()
+    }
+
+    fn frozen(&self) -> Box<dyn TextModel> {
+        Box::new(self.valid())
+    }
+
+    fn gather(&self, adamw: &mut AdamW, grads: Gradients) {
+        adamw.gather(self, grads);
+    }
+
+    fn update(self: Box<Self>, adamw: &mut AdamW, lr: f64, grads: Gradients) -> Box<dyn TextModel> {
+        Box::new(adamw.step(lr, *self, grads))
+    }
+}
+
+impl<B: Body> Headed<B> {
+    fn check(&self, texts: &Texts) {
+        if let Some(most) = self.body.longest() {
+            let got = texts.longest();
+            assert!(got <= most, "a text of {got} tokens: the model can read {most}");
+        }
+    }
+}
+
+/// A body that writes, and the head that tells its words.
+struct Telling<'a> {
+    following: Box<dyn Following + 'a>,
+    heads: &'a Heads,
+    asked: Asked<'a>,
+}
+
+impl Decoding for Telling<'_> {
+    fn step(&mut self, words: Tensor<2, Int>) -> Next {
+        let hidden = self.following.step(words);
+        let said = self.heads.say(hidden, &Texts::new(), &self.asked);
+        Next { logits: said.logits.expect("a head for words"), attention: None }
+    }
+
+    fn reorder(&mut self, parents: &[usize]) {
+        self.following.reorder(parents);
+    }
+}
+
+/// Puts the gradient of each parameter in the place of its value, so that the names of tensors
+/// are those of gradients too.
+struct AsGradients<'a>(&'a mut Gradients);
+
+impl ModuleMapper for AsGradients<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let value = param.val();
+        let gradient = value.grad_remove(self.0).unwrap_or_else(|| value.clone().inner() * 0.0);
+        Param::initialized(param.id, gradient)
+    }
+}
+
+/// How a family of models is made from its configuration.
+type Make = fn(&Value, Head, &mut Init) -> Result<Box<dyn Loadable>, String>;
+
+/// Every family.
+const FAMILIES: &[(&Family, Make)] = &[
+    (&bert::BERT, |json, head, init| {
+        made::<bert::Bert>(bert::Config::bert(json)?, json, head, init)
+    }),
+    (&bert::ROBERTA, |json, head, init| {
+        made::<bert::Bert>(bert::Config::roberta(json)?, json, head, init)
+    }),
+    (&bert::DISTILBERT, |json, head, init| {
+        made::<bert::Bert>(bert::Config::distilbert(json)?, json, head, init)
+    }),
+    (&gpt2::GPT2, |json, head, init| {
+        made::<gpt2::Gpt2>(gpt2::Config::read(json)?, json, head, init)
+    }),
+];
+
+/// A body that can be made.
+pub(crate) trait Made: Body + Sized {
+    type Config;
+    fn new(config: &Self::Config, init: &mut Init) -> Self;
+    fn sizes(config: &Self::Config) -> Sizes;
+}
+
+fn made<B: Made>(
+    config: B::Config,
+    json: &Value,
+    head: Head,
+    init: &mut Init,
+) -> Result<Box<dyn Loadable>, String> {
+    let sizes = Sizes { labels: label_count(json)?, ..B::sizes(&config) };
+    Ok(Box::new(Headed::new(B::new(&config, init), head, &sizes, json, init)))
+}
+
+/// A model whose weights can be filled in.
+trait Loadable: TextModel {
+    fn fill(&mut self, b: &mut Binder);
+    fn finish(self: Box<Self>) -> Box<dyn TextModel>;
+}
+
+impl<B: Body> Loadable for Headed<B> {
+    fn fill(&mut self, b: &mut Binder) {
+        self.bind(b);
+    }
+    fn finish(self: Box<Self>) -> Box<dyn TextModel> {
+        self
+    }
+}
+
+fn family(config: &Value) -> Result<&'static (&'static Family, Make)> {
+    let asked = config["model_type"].as_str().unwrap_or("");
+    FAMILIES.iter().find(|(family, _)| family.model_type == asked).ok_or_else(|| {
+        let names = model_types().join(", ");
+        Error::invalid(format!("model_type: got {asked:?}, need one of {names}"))
+    })
+}
+
+/// The names of all families.
+pub fn model_types() -> Vec<&'static str> {
+    FAMILIES.iter().map(|(family, _)| family.model_type).collect()
+}
+
+/// The head that a configuration names.
+pub fn head_of(config: &Value) -> Result<Head> {
+    family(config)?.0.head_of(config).map_err(Error::Invalid)
+}
+
+/// A model with first values that are a function of the seed.
+pub fn create(
+    config: &Value,
+    head: Head,
+    seed: u64,
+    device: &Device,
+) -> Result<Box<dyn TextModel>> {
+    Ok(make(config, head, &mut Init::new(seed, device))?.finish())
+}
+
+fn make(config: &Value, head: Head, init: &mut Init) -> Result<Box<dyn Loadable>> {
+    let (family, make) = family(config)?;
+    if family.class_of(head).is_none() {
+        let message = format!("{} has no head for {head:?}", family.model_type);
+        return Err(Error::Invalid(message.to_lowercase()));
+    }
+    make(config, head, init).map_err(Error::Invalid)
+}
+
+/// A model with weights from a checkpoint. All names and shapes that do not fit are told at once.
+///
+/// With another head than the one that the configuration names, the body is taken and what the
+/// new head adds begins anew, from the seed.
+pub fn load(
+    config: &Value,
+    weights: Arrays,
+    head: Option<Head>,
+    seed: u64,
+    device: &Device,
+) -> Result<Box<dyn TextModel>> {
+    let (family, _) = family(config)?;
+    let named = family.head_of(config).map_err(Error::Invalid)?;
+    let head = head.unwrap_or(named);
+    let mut weights = with_prefix(weights, family.prefix);
+    let mut init = if head == named { Init::blank(device) } else { Init::new(seed, device) };
+    let mut model = make(config, head, &mut init)?;
+    let mut binder = Binder::read(&mut weights, device);
+    model.fill(&mut binder);
+    let inside = format!("{}.", family.prefix);
+    let pooler = format!("{inside}pooler.");
+    let new =
+        |name: &str| head != named && (!name.starts_with(&inside) || name.starts_with(&pooler));
+    let mut problems: Vec<String> =
+        binder.problems().iter().filter(|p| !p.is_missing(&new)).map(|p| p.to_string()).collect();
+    // What belongs to another head is not missed; what is inside and has no place is.
+    let left = weights.keys().filter(|name| name.starts_with(&inside));
+    let left = left.filter(|name| !name.starts_with(&pooler) && !is_buffer(name));
+    problems.extend(left.map(|name| format!("{name} has no place in this model")));
+    match problems.is_empty() {
+        true => Ok(model.finish()),
+        false => Err(Error::invalid(crate::misfit(&problems))),
+    }
+}
+
+/// The model of a folder in the Hugging Face layout.
+pub fn open(
+    folder: &Path,
+    head: Option<Head>,
+    seed: u64,
+    device: &Device,
+) -> Result<Box<dyn TextModel>> {
+    let config = checkpoint::read_config(folder)?;
+    family(&config).map_err(|e| Error::file(folder.join(checkpoint::CONFIG), e.to_string()))?;
+    let weights = checkpoint::read_weights(folder)?;
+    load(&config, weights, head, seed, device)
+        .map_err(|e| Error::file(checkpoint::weights_file(folder), e.to_string()))
+}
+
+/// Tensors that old checkpoints have and that are not learned.
+fn is_buffer(name: &str) -> bool {
+    let buffers = [".position_ids", ".token_type_ids", ".attn.bias", ".attn.masked_bias"];
+    buffers.iter().any(|end| name.ends_with(end))
+}
+
+/// The names as the newest checkpoints have them: inside the model with its prefix, and norms
+/// with weights and biases.
+fn with_prefix(arrays: Arrays, prefix: &str) -> Arrays {
+    let inside = format!("{prefix}.");
+    let bare = !arrays.keys().any(|name| name.starts_with(&inside));
+    let rename = |name: String| {
+        let name = match (name.strip_suffix(".gamma"), name.strip_suffix(".beta")) {
+            (Some(norm), _) => format!("{norm}.weight"),
+            (_, Some(norm)) => format!("{norm}.bias"),
+            _ => name,
+        };
+        if bare { format!("{inside}{name}") } else { name }
+    };
+    arrays.into_iter().map(|(name, array)| (rename(name), array)).collect()
+}
+
+fn without_prefix(arrays: Arrays, prefix: &str) -> Arrays {
+    let inside = format!("{prefix}.");
+    let rename = |name: String| name.strip_prefix(&inside).map_or(name.clone(), str::to_string);
+    arrays.into_iter().map(|(name, array)| (rename(name), array)).collect()
+}
+
+/// A function by the name that `config.json` has for it.
+pub(crate) fn activation(key: &str, name: &str) -> Result<Activation, String> {
+    Ok(match name {
+        "gelu" => Activation::Gelu,
+        "gelu_new" | "gelu_pytorch_tanh" | "gelu_fast" => Activation::GeluTanh,
+        "relu" => Activation::Relu,
+        "silu" | "swish" => Activation::Silu,
+        "tanh" => Activation::Tanh,
+        _ => return Err(format!("{key}: got {name:?}, need gelu, gelu_new, relu, silu or tanh")),
+    })
+}

@@ -1,0 +1,135 @@
+//! Texts as models read them: rows of token numbers, one after another, without padding.
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use regard_attention::mask::{Mask, causal, full, segments};
+
+/// Rows of tokens. Rows of one length are a batch `[B, T]`; rows of different lengths are one
+/// row `[1, N]` of segments that do not see each other, so that no work is done for padding.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Texts {
+    ids: Vec<u32>,
+    types: Vec<u32>,
+    lengths: Vec<usize>,
+}
+
+impl Texts {
+    /// None yet.
+    pub fn new() -> Texts {
+        Texts::default()
+    }
+
+    /// Adds a text that is all of one type, 0.
+    pub fn push(&mut self, ids: &[u32]) {
+        self.push_typed(ids, &vec![0; ids.len()]);
+    }
+
+    /// Adds a text whose tokens say of which part they are: 0 for a first, 1 for a second.
+    ///
+    /// # Panics
+    /// If the text is empty, or has other than one type for each token.
+    pub fn push_typed(&mut self, ids: &[u32], types: &[u32]) {
+        assert!(!ids.is_empty(), "a text of no tokens cannot be read");
+        assert_eq!(ids.len(), types.len(), "a text needs a type for each of its tokens");
+        self.ids.extend_from_slice(ids);
+        self.types.extend_from_slice(types);
+        self.lengths.push(ids.len());
+    }
+
+    /// Tokens of all texts.
+    pub fn tokens(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// The token numbers of all texts.
+    pub fn ids(&self) -> &[u32] {
+        &self.ids
+    }
+
+    /// Tokens of each text.
+    pub fn lengths(&self) -> &[usize] {
+        &self.lengths
+    }
+
+    /// Tokens of the longest text.
+    pub fn longest(&self) -> usize {
+        self.lengths.iter().copied().max().unwrap_or(0)
+    }
+
+    /// The number of the first token of each text.
+    pub fn firsts(&self) -> Vec<usize> {
+        let sum = |next: &mut usize, length: &usize| {
+            *next += length;
+            Some(*next - length)
+        };
+        self.lengths.iter().scan(0, sum).collect()
+    }
+
+    /// The number of the last token of each text.
+    pub fn lasts(&self) -> Vec<usize> {
+        self.firsts().iter().zip(&self.lengths).map(|(first, n)| first + n - 1).collect()
+    }
+
+    /// `[B, T]` if all are of one length, else `[1, N]`.
+    pub(crate) fn shape(&self) -> [usize; 2] {
+        match self.lengths.first() {
+            Some(t) if self.lengths.iter().all(|n| n == t) => [self.lengths.len(), *t],
+            _ => [1, self.tokens()],
+        }
+    }
+
+    /// Which tokens a token may see.
+    pub(crate) fn mask(&self, left_to_right: bool) -> Mask {
+        let order = if left_to_right { causal() } else { full() };
+        if self.shape()[0] == self.lengths.len() {
+            return order;
+        }
+        let rows = self.lengths.iter().enumerate();
+        let of: Vec<i64> = rows.flat_map(|(row, n)| std::iter::repeat_n(row as i64, *n)).collect();
+        if left_to_right { order & segments(&of) } else { segments(&of) }
+    }
+
+    /// The token numbers as the model's rows.
+    pub(crate) fn words(&self, device: &Device) -> Tensor<2, Int> {
+        self.numbers(self.ids.iter().map(|id| i64::from(*id)), device)
+    }
+
+    /// The types of the tokens.
+    pub(crate) fn parts(&self, device: &Device) -> Tensor<2, Int> {
+        self.numbers(self.types.iter().map(|part| i64::from(*part)), device)
+    }
+
+    /// Whether there is any type but 0.
+    pub(crate) fn has_parts(&self) -> bool {
+        self.types.iter().any(|part| *part != 0)
+    }
+
+    /// Where each token stands in its text, the first one at `first`.
+    pub(crate) fn places(&self, first: usize, device: &Device) -> Tensor<2, Int> {
+        self.numbers(self.lengths.iter().flat_map(|n| (first..first + n).map(|i| i as i64)), device)
+    }
+
+    fn numbers(&self, of: impl Iterator<Item = i64>, device: &Device) -> Tensor<2, Int> {
+        Tensor::from_data(TensorData::new(of.collect::<Vec<i64>>(), self.shape()), device)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_one_length_are_a_batch_and_others_are_one_row() {
+        let mut texts = Texts::new();
+        texts.push(&[5, 6, 7]);
+        texts.push_typed(&[8, 9, 4], &[0, 0, 1]);
+        assert_eq!(
+            (texts.shape(), texts.firsts(), texts.lasts()),
+            ([2, 3], vec![0, 3], vec![2, 5])
+        );
+        texts.push(&[3]);
+        assert_eq!((texts.shape(), texts.longest(), texts.tokens()), ([1, 7], 3, 7));
+        let places: Vec<i64> =
+            texts.places(2, &Device::flex()).into_data().convert::<i64>().try_into_vec().unwrap();
+        assert_eq!(places, [2, 3, 4, 2, 3, 4, 2]);
+    }
+}

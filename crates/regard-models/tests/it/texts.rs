@@ -1,0 +1,272 @@
+//! The goldens of `fixtures/make/texts.py`: every family and head against transformers.
+
+use crate::batch::largest_difference;
+use burn::tensor::{Device, Tensor, TensorData};
+use regard_attention::Mode;
+use regard_models::checkpoint::{self, Array, Arrays, Precision};
+use regard_models::text::{self, Head, Output, TextModel, Texts};
+use std::path::{Path, PathBuf};
+
+fn folders() -> Vec<PathBuf> {
+    let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/texts");
+    let mut folders: Vec<PathBuf> =
+        std::fs::read_dir(all).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    folders
+}
+
+/// What a folder's batch is, row by row, without the padding.
+fn rows(folder: &Path) -> Vec<(Vec<u32>, Vec<u32>)> {
+    let bytes = std::fs::read(folder.join("said.safetensors")).unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let integers = |name: &str| -> Vec<u32> {
+        let data = file.tensor(name).unwrap().data().to_vec();
+        data.as_chunks().0.iter().map(|b| i64::from_le_bytes(*b) as u32).collect()
+    };
+    let (ids, types, lengths) = (integers("ids"), integers("types"), integers("lengths"));
+    let wide = ids.len() / lengths.len();
+    let row = |(i, n): (usize, &u32)| {
+        let range = i * wide..i * wide + *n as usize;
+        (ids[range.clone()].to_vec(), types[range].to_vec())
+    };
+    lengths.iter().enumerate().map(row).collect()
+}
+
+fn texts(rows: &[(Vec<u32>, Vec<u32>)]) -> Texts {
+    let mut texts = Texts::new();
+    rows.iter().for_each(|(ids, types)| texts.push_typed(ids, types));
+    texts
+}
+
+fn open(folder: &Path, device: &Device) -> Box<dyn TextModel> {
+    text::open(folder, None, 0, device).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn numbers<const D: usize>(x: &Tensor<D>) -> Vec<f32> {
+    x.clone().into_data().try_into_vec().unwrap()
+}
+
+fn close(folder: &Path, what: &str, got: &[f32], wanted: &Array) {
+    close_to(folder, what, got, wanted, 0.0);
+}
+
+/// Within 1e-4 of the largest number, or of `least` if that is larger.
+fn close_to(folder: &Path, what: &str, got: &[f32], wanted: &Array, least: f32) {
+    assert_eq!(got.len(), wanted.data.len(), "{} {what}", folder.display());
+    let scale = wanted.data.iter().fold(least, |max, x| max.max(x.abs()));
+    let error = largest_difference(got, &wanted.data);
+    assert!(error <= 1e-4 * scale, "{} {what}: {error:e} of {scale}", folder.display());
+}
+
+/// The outputs by the names that goldens have for them.
+fn named(said: &Output) -> Vec<(&'static str, Tensor<2>)> {
+    let all = [
+        ("hidden", Some(said.hidden.clone())),
+        ("pooled", said.pooled.clone()),
+        ("logits", said.logits.clone()),
+        ("follows", said.follows.clone()),
+    ];
+    all.into_iter().filter_map(|(name, x)| Some((name, x?))).collect()
+}
+
+#[test]
+fn every_head_says_what_transformers_says() {
+    let device = Device::flex();
+    for folder in folders() {
+        let model = open(&folder, &device);
+        let golden = checkpoint::read_arrays(&folder.join("said.safetensors")).unwrap();
+        let (rows, mut compared) = (rows(&folder), 0);
+        let said = model.forward(&texts(&rows), None, Mode::Eval);
+        for (name, got) in named(&said) {
+            if let Some(wanted) = golden.get(name) {
+                close(&folder, name, &numbers(&got), wanted);
+                compared += 1;
+            }
+        }
+        assert!(compared > 0, "{}", folder.display());
+        // A text alone says what it says among others.
+        let per_text = model.head() == Head::Sequence;
+        let mut first = 0;
+        for (i, row) in rows.iter().enumerate() {
+            let alone = model.forward(&texts(std::slice::from_ref(row)), None, Mode::Eval);
+            let (from, n) = if per_text { (i, 1) } else { (first, row.0.len()) };
+            if let (Some(alone), Some(all)) = (&alone.logits, &said.logits) {
+                let [_, wide] = alone.dims();
+                let among = all.clone().slice([from..from + n, 0..wide]);
+                let error = largest_difference(&numbers(alone), &numbers(&among));
+                assert!(error <= 1e-5, "{} text {i}: {error:e}", folder.display());
+            }
+            first += row.0.len();
+        }
+    }
+}
+
+#[test]
+fn every_layer_is_that_of_transformers() {
+    let device = Device::flex();
+    for folder in folders() {
+        let model = open(&folder, &device);
+        let golden = checkpoint::read_arrays(&folder.join("said.safetensors")).unwrap();
+        let (_, inside) = model.look_inside(&texts(&rows(&folder)[..1]));
+        for (i, layer) in inside.hidden.iter().enumerate() {
+            close(&folder, &format!("layer {i}"), &numbers(layer), &golden[&format!("layer.{i}")]);
+        }
+        for (i, weights) in inside.attention.iter().enumerate() {
+            let wanted = &golden[&format!("attention.{i}")];
+            close(&folder, &format!("attention {i}"), &numbers(weights), wanted);
+        }
+        assert!(inside.hidden.len() == inside.attention.len() + 1 && inside.hidden.len() == 3);
+    }
+}
+
+#[test]
+fn gradients_are_those_of_transformers() {
+    let device = Device::flex().autodiff();
+    for folder in folders() {
+        let model = open(&folder, &device);
+        let golden = checkpoint::read_arrays(&folder.join("said.safetensors")).unwrap();
+        let said = model.forward(&texts(&rows(&folder)), None, Mode::Eval);
+        let mut loss = Tensor::<1>::zeros([1], &device);
+        for (name, x) in named(&said) {
+            if let Some(Array { shape, data }) = golden.get(&format!("coefficients.{name}")) {
+                let data = TensorData::new(data.clone(), [shape[0], shape[1]]);
+                loss = loss + (x * Tensor::<2>::from_data(data, &device)).sum();
+            }
+        }
+        close(&folder, "loss", &numbers(&loss), &golden["loss"]);
+        let gradients = model.gradients(&mut loss.backward());
+        // Some are 0 but for rounding, which is that of what they are the difference of.
+        let all = golden.iter().filter(|(name, _)| name.starts_with("gradient."));
+        let most = all.flat_map(|(_, x)| &x.data).fold(0f32, |max, x| max.max(x.abs()));
+        let mut compared = 0;
+        for (name, wanted) in &golden {
+            let Some(name) = name.strip_prefix("gradient.") else { continue };
+            // The library gives a bias a second name, and a tied table one that is not saved.
+            let Some(got) = gradients.get(name) else { continue };
+            close_to(&folder, name, &got.data, wanted, 1e-2 * most);
+            compared += 1;
+        }
+        assert_eq!(compared, gradients.len(), "{}", folder.display());
+    }
+}
+
+#[test]
+fn what_is_saved_is_what_was_read() {
+    let device = Device::flex();
+    for folder in folders() {
+        let model = open(&folder, &device);
+        let weights = checkpoint::read_weights(&folder).unwrap();
+        let saved = model.weights();
+        assert!(saved.iter().all(|(name, array)| weights[name] == *array), "{}", folder.display());
+        let again = text::load(&model.config(), saved, None, 0, &device).unwrap();
+        let texts = texts(&rows(&folder));
+        let [one, other] =
+            [model, again].map(|m| numbers(&m.forward(&texts, None, Mode::Eval).hidden));
+        assert_eq!(one, other);
+    }
+}
+
+#[test]
+fn a_text_that_goes_on_is_what_it_would_have_been() {
+    let device = Device::flex();
+    for folder in folders().iter().filter(|f| f.display().to_string().contains("LMHead")) {
+        let model = open(folder, &device);
+        let ids = [5u32, 9, 4, 20, 7, 3];
+        let mut whole = Texts::new();
+        whole.push(&ids);
+        let all = model.forward(&whole, None, Mode::Eval).logits.unwrap();
+        for read in [0, 1, 4] {
+            let mut decoding = model.decode(&ids[..read]).unwrap();
+            for at in read..ids.len() {
+                let word = Tensor::from_ints([[ids[at] as i64]], &device);
+                let next = decoding.step(word).logits;
+                let wanted = all.clone().slice([at..at + 1, 0..next.dims()[1]]);
+                let error = largest_difference(&numbers(&next), &numbers(&wanted));
+                assert!(error <= 1e-4, "{} at {at}: {error:e}", folder.display());
+            }
+        }
+    }
+}
+
+fn golden(name: &str) -> (PathBuf, serde_json::Value, Arrays) {
+    let folder = folders().into_iter().find(|folder| folder.ends_with(name)).unwrap();
+    let config = checkpoint::read_config(&folder).unwrap();
+    let weights = checkpoint::read_weights(&folder).unwrap();
+    (folder, config, weights)
+}
+
+#[test]
+fn another_head_begins_anew_on_the_same_body() {
+    let device = Device::flex();
+    for (name, head) in [
+        ("bert-ForMaskedLM", Head::Sequence),
+        ("bert-Model", Head::Tokens),
+        ("gpt2-Model", Head::Words),
+    ] {
+        let (_, config, weights) = golden(name);
+        let make = |seed| text::load(&config, weights.clone(), Some(head), seed, &device).unwrap();
+        let (one, same, other) = (make(1), make(1), make(2));
+        assert_eq!(one.weights(), same.weights());
+        assert_eq!(one.head(), head);
+        let class = one.config()["architectures"][0].as_str().unwrap().to_string();
+        assert!(class.contains("For") || class.contains("LMHead"), "{class}");
+        let changed = |model: &dyn TextModel| {
+            let there = model.weights();
+            there.into_iter().filter(|(k, v)| one.weights()[k] != *v).map(|(k, _)| k).collect()
+        };
+        let changed: Vec<String> = changed(&*other);
+        let inside = |name: &String| name.starts_with("bert.") && !name.contains("pooler");
+        assert!(!changed.iter().any(inside), "{changed:?}");
+        assert_eq!(changed.is_empty(), head == Head::Words, "GPT-2's head is its table");
+    }
+}
+
+#[test]
+fn all_that_does_not_fit_is_told_at_once() {
+    let device = Device::flex();
+    let (_, mut config, mut weights) = golden("bert-ForSequenceClassification");
+    config["num_hidden_layers"] = 1.into();
+    config["intermediate_size"] = 13.into();
+    weights.remove("classifier.bias");
+    let error = text::load(&config, weights, None, 0, &device).err().unwrap().to_string();
+    for part in [
+        "classifier.bias [3] is missing",
+        "bert.encoder.layer.0.intermediate.dense.weight is [12, 8], the configuration says [13, 8]",
+        "bert.encoder.layer.1.output.dense.bias has no place in this model",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn configurations_that_cannot_be() {
+    let (_, config, _) = golden("bert-Model");
+    let error = |key: &str, value: serde_json::Value| {
+        let mut config = config.clone();
+        config[key] = value;
+        text::create(&config, Head::Bare, 0, &Device::flex()).err().unwrap().to_string()
+    };
+    assert!(error("model_type", "mamba".into()).contains("bert, roberta, distilbert, gpt2"));
+    assert!(error("num_attention_heads", 3.into()).contains("a divisor of hidden_size = 8"));
+    assert!(error("hidden_size", (1u64 << 40).into()).contains("hidden_size"));
+    assert!(error("hidden_act", "mish".into()).contains("need gelu"));
+    assert!(error("vocab_size", "many".into()).contains("invalid type"));
+    assert!(error("position_embedding_type", "relative_key".into()).contains("absolute"));
+    let mut config = config.clone();
+    config["architectures"] = serde_json::json!(["BertForNextSentencePrediction"]);
+    let error = text::head_of(&config).err().unwrap().to_string();
+    assert!(error.contains("BertForMaskedLM"), "{error}");
+}
+
+/// For `fixtures/make/texts.py --check`: writes every golden again, as it is saved here.
+#[test]
+#[ignore = "writes files; see fixtures/make/texts.py"]
+fn save_for_transformers() {
+    let out = PathBuf::from(std::env::var("REGARD_SAVE").expect("REGARD_SAVE, a folder"));
+    for folder in folders() {
+        let (model, to) = (open(&folder, &Device::flex()), out.join(folder.file_name().unwrap()));
+        std::fs::create_dir_all(&to).unwrap();
+        checkpoint::write(&to, &model.config(), &model.weights(), Precision::Single).unwrap();
+        std::fs::copy(folder.join("said.safetensors"), to.join("said.safetensors")).unwrap();
+    }
+}
