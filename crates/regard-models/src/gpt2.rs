@@ -302,11 +302,11 @@ impl Body for Gpt2 {
         Some(self.positions.table.dims()[0])
     }
 
-    fn follow(&self, read: &[u32]) -> Option<Box<dyn Following + '_>> {
+    fn follow(&self, read: &[&[u32]]) -> Option<Box<dyn Following + '_>> {
         let mut walk = Walk { model: self, caches: vec![Cache::new(); self.layers.len()] };
-        if !read.is_empty() {
+        if read.iter().any(|row| !row.is_empty()) {
             let mut texts = Texts::new();
-            texts.push(read);
+            read.iter().for_each(|row| texts.push(row));
             walk.read(texts.words(&self.words.table.device()));
         }
         Some(Box::new(walk))

@@ -1,4 +1,5 @@
-//! Checkpoints in the Hugging Face layout: a folder with `config.json` and `model.safetensors`.
+//! Checkpoints in the Hugging Face layout: a folder with `config.json` and `model.safetensors`, or
+//! an older one with `pytorch_model.bin`; either may be cut into shards, which an index names.
 //!
 //! Names and shapes are described once, by a model's `bind`, for both directions. Whatever is
 //! written goes to a temporary file first, is synced, and takes its name last, so that a crash
@@ -6,6 +7,7 @@
 
 mod arrays;
 mod bind;
+mod pickle;
 mod write;
 
 pub use arrays::{Array, Arrays, Precision};
@@ -21,7 +23,9 @@ use std::path::{Path, PathBuf};
 pub const CONFIG: &str = "config.json";
 /// The file that holds its weights.
 pub const WEIGHTS: &str = "model.safetensors";
-const INDEX: &str = "model.safetensors.index.json";
+/// Where weights may be, the best first.
+const PLACES: [&str; 4] =
+    [WEIGHTS, "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"];
 
 /// Reads `config.json`.
 pub fn read_config(folder: &Path) -> Result<Value> {
@@ -32,14 +36,14 @@ pub fn read_config(folder: &Path) -> Result<Value> {
 
 /// The file that says where a folder's weights are: the weights themselves, or an index of shards.
 pub fn weights_file(folder: &Path) -> PathBuf {
-    let (single, index) = (folder.join(WEIGHTS), folder.join(INDEX));
-    if single.exists() || !index.exists() { single } else { index }
+    let there = PLACES.iter().map(|name| folder.join(name)).find(|path| path.exists());
+    there.unwrap_or_else(|| folder.join(WEIGHTS))
 }
 
 /// Reads all weights, from one file or from the shards that an index names.
 pub fn read_weights(folder: &Path) -> Result<Arrays> {
     let index = weights_file(folder);
-    if index.ends_with(WEIGHTS) {
+    if index.extension().is_none_or(|end| end != "json") {
         return read_arrays(&index);
     }
     let text = fs::read_to_string(&index).map_err(Error::io(&index))?;
@@ -75,9 +79,12 @@ pub fn write(folder: &Path, config: &Value, weights: &Arrays, precision: Precisi
     write_file(&folder.join(CONFIG), text.as_bytes())
 }
 
-/// Reads the arrays of one file.
+/// Reads the arrays of one file: of safetensors, or of PyTorch's pickles if it ends in `.bin`.
 pub fn read_arrays(path: &Path) -> Result<Arrays> {
-    arrays::read(path)
+    match path.extension().is_some_and(|end| end == "bin") {
+        true => pickle::read(path),
+        false => arrays::read(path),
+    }
 }
 
 /// Writes arrays to one file.

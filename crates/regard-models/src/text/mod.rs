@@ -78,9 +78,9 @@ pub trait TextModel: Send {
     /// Reads texts of one length, and tells what went on inside.
     fn look_inside(&self, texts: &Texts) -> (Output, Inside);
 
-    /// Has read the beginning of a text and is ready to go on, or nothing if it is not a model
-    /// that continues texts.
-    fn decode<'a>(&'a self, read: &[u32]) -> Option<Box<dyn Decoding + 'a>>;
+    /// Has read the beginnings of some texts, of one length, and is ready to go on, a row for
+    /// each; nothing if it is not a model that continues texts.
+    fn decode<'a>(&'a self, read: &[&[u32]]) -> Option<Box<dyn Decoding + 'a>>;
 
     /// Its weights by name.
     fn weights(&self) -> Arrays;
@@ -113,8 +113,8 @@ pub(crate) trait Body: Module + ModuleDisplay + 'static {
     /// `[V, M]`: the vectors that words are read with.
     fn table(&self) -> Tensor<2>;
     fn longest(&self) -> Option<usize>;
-    /// Has read a beginning, if it continues texts: gives the vectors of what follows.
-    fn follow(&self, _read: &[u32]) -> Option<Box<dyn Following + '_>> {
+    /// Has read beginnings, if it continues texts: gives the vectors of what follows.
+    fn follow(&self, _read: &[&[u32]]) -> Option<Box<dyn Following + '_>> {
         None
     }
 }
@@ -199,7 +199,9 @@ impl<B: Body> TextModel for Headed<B> {
         (self.say(x, texts, None, Mode::Eval), inside)
     }
 
-    fn decode<'a>(&'a self, read: &[u32]) -> Option<Box<dyn Decoding + 'a>> {
+    fn decode<'a>(&'a self, read: &[&[u32]]) -> Option<Box<dyn Decoding + 'a>> {
+        let same = read.iter().all(|row| row.len() == read[0].len());
+        assert!(same, "decode: need beginnings of one length");
         let following = self.body.follow(read).filter(|_| self.head == Head::Words)?;
         let asked = self.asked(None, Mode::Eval);
         Some(Box::new(Telling { following, heads: &self.heads, asked }))

@@ -176,7 +176,7 @@ fn a_text_that_goes_on_is_what_it_would_have_been() {
         whole.push(&ids);
         let all = model.forward(&whole, None, Mode::Eval).logits.unwrap();
         for read in [0, 1, 4] {
-            let mut decoding = model.decode(&ids[..read]).unwrap();
+            let mut decoding = model.decode(&[&ids[..read]]).unwrap();
             for at in read..ids.len() {
                 let word = Tensor::from_ints([[ids[at] as i64]], &device);
                 let next = decoding.step(word).logits;

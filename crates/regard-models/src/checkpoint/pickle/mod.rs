@@ -1,0 +1,132 @@
+//! Checkpoints that PyTorch wrote as `pytorch_model.bin`, read without running anything.
+//!
+//! Such a file is a pickle: a program for a small machine that may call any function of Python by
+//! its name. Here the machine knows the few names that tensors are made of, makes plain values of
+//! them, and refuses every other name. Both formats are read: the zip archive that PyTorch writes
+//! since 1.6, and the pickles in a row of before.
+//!
+//! What counts is the dictionary at the top of the file, or the one under `"state_dict"` or
+//! `"model"`, as programs for training write it, if that holds tensors. Whatever else such a
+//! dictionary holds, like the number of an epoch, is left out. All numbers become single
+//! precision, integers too.
+
+mod input;
+mod legacy;
+mod machine;
+mod operations;
+mod tensor;
+mod values;
+mod zip;
+
+#[cfg(test)]
+mod tests;
+
+use super::Arrays;
+use crate::{Error, Result};
+use std::fs;
+use std::path::Path;
+use tensor::Budget;
+use values::{Pairs, Pickled, Value};
+use zip::Archive;
+
+/// Where programs for training keep the weights among other things.
+const WITHIN: [&str; 2] = ["state_dict", "model"];
+/// How a zip archive begins.
+const ZIP: &[u8] = b"PK\x03\x04";
+/// How a pickle begins, whatever it holds.
+const PICKLE: &[u8] = b"\x80";
+
+/// Reads a file of PyTorch.
+pub(super) fn read(path: &Path) -> Result<Arrays> {
+    let bytes = fs::read(path).map_err(Error::io(path))?;
+    from_bytes(&bytes).map_err(|message| Error::file(path, message))
+}
+
+/// Reads what a file of PyTorch holds.
+fn from_bytes(bytes: &[u8]) -> Result<Arrays, String> {
+    if bytes.starts_with(ZIP) {
+        from_zip(bytes)
+    } else if bytes.starts_with(PICKLE) {
+        let (pickled, storages) = legacy::read(bytes)?;
+        arrays(&pickled, Budget::of(bytes), |key| Ok(storages.get(key).copied()))
+    } else {
+        Err("not a checkpoint of PyTorch: neither a zip archive nor a pickle. \
+             It may be the pointer that Git LFS leaves in place of a file"
+            .to_string())
+    }
+}
+
+fn from_zip(bytes: &[u8]) -> Result<Arrays, String> {
+    let archive = Archive::open(bytes)?;
+    let root = archive.root()?;
+    if let Some(order) = archive.get(&format!("{root}/byteorder"))?
+        && order != b"little"
+    {
+        let order = shown(&String::from_utf8_lossy(order));
+        return Err(format!(
+            "its numbers are in the byte order \"{order}\"; only \"little\" is read. \
+             Save it again on a little-endian machine, or with safetensors"
+        ));
+    }
+    let pickle = archive.get(&format!("{root}/data.pkl"))?.unwrap_or_default();
+    let (pickled, _) = machine::run(pickle)?;
+    arrays(&pickled, Budget::of(bytes), |key| archive.get(&format!("{root}/data/{key}")))
+}
+
+/// Where the bytes of a storage are, by its key; none if the file has not got it.
+trait Storages<'a>: Fn(&str) -> Result<Option<&'a [u8]>, String> {}
+
+impl<'a, F: Fn(&str) -> Result<Option<&'a [u8]>, String>> Storages<'a> for F {}
+
+/// The tensors of a pickle, by name.
+fn arrays<'a>(
+    pickled: &Pickled,
+    mut budget: Budget,
+    storages: impl Storages<'a>,
+) -> Result<Arrays, String> {
+    let mut arrays = Arrays::new();
+    for (name, value) in weights(pickled)? {
+        if let (Value::Text(name), Value::Tensor(arguments)) =
+            (pickled.at(*name), pickled.at(*value))
+        {
+            let in_tensor = |message| format!("{}: {message}", shown(name));
+            budget.spend(name.len()).map_err(in_tensor)?;
+            let array = tensor::read(pickled, *arguments, &mut budget, &storages);
+            arrays.insert(name.to_string(), array.map_err(in_tensor)?);
+        }
+    }
+    if arrays.is_empty() {
+        let message = "holds no tensors, neither at its top nor under \"state_dict\" or \"model\"";
+        return Err(message.to_string());
+    }
+    Ok(arrays)
+}
+
+/// The dictionary that holds the weights.
+fn weights<'p>(pickled: &'p Pickled) -> Result<&'p Pairs, String> {
+    let Value::Dict(top) = pickled.top() else {
+        return Err("holds no dictionary of tensors. \
+                    Save the model's state_dict(), best with safetensors"
+            .to_string());
+    };
+    let within = WITHIN.iter().find_map(|name| match pickled.entry(top, name) {
+        Some(Value::Dict(pairs)) if has_tensors(pickled, pairs) => Some(pairs),
+        _ => None,
+    });
+    Ok(within.unwrap_or(top))
+}
+
+fn has_tensors(pickled: &Pickled, pairs: &Pairs) -> bool {
+    pairs.iter().any(|(_, value)| matches!(pickled.at(*value), Value::Tensor(_)))
+}
+
+/// A name from a file as an error may show it: not too long, and without characters that a
+/// terminal would obey.
+fn shown(name: &str) -> String {
+    const LONGEST: usize = 100;
+    let mut start: String = name.chars().take(LONGEST).flat_map(char::escape_debug).collect();
+    if name.chars().nth(LONGEST).is_some() {
+        start.push('…');
+    }
+    start
+}
