@@ -2,6 +2,7 @@
 
 mod killed;
 mod learns;
+mod readers;
 mod recipes;
 mod refuses;
 mod resumed;
