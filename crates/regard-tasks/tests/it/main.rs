@@ -1,4 +1,4 @@
-//! Training, from recipes to models.
+//! Training, from recipes to models; tokenizers, beside those of others.
 
 mod killed;
 mod learns;
@@ -7,3 +7,4 @@ mod recipes;
 mod refuses;
 mod resumed;
 mod small;
+mod tokenizers;
