@@ -1,14 +1,44 @@
-//! Data sets: what is known, where it is, how it is split and batched.
+//! Data sets: what is known, where it is, how it is read, split and batched.
+//!
+//! | file | reads | data sets |
+//! |---|---|---|
+//! | `pairs` | source and target, pronunciations | multi30k, tatoeba-*, cmudict |
+//! | `labelled` | texts with a label, from columns or JSON lines | sst2 |
+//! | `conllu` | words with parts of speech and heads | ud-english-ewt |
+//! | `squad` | questions about paragraphs | squad |
+//! | `babi` | questions about stories | babi-en-10k |
+//! | `documents` | plain text, larger than memory | wikitext-2 |
+//! | `characters` | a text letter by letter | tinyshakespeare |
+//! | `vectors` | vectors of words | glove-subset |
+//! | `similarity` | pairs of words with a score | word-similarity |
+//!
+//! A file is never trusted: what is wrong in it is an error that names the file and the line.
 
 pub mod addresses;
+pub mod babi;
 pub mod batches;
 mod catalogue;
+pub mod characters;
+mod columns;
+pub mod conllu;
+pub mod documents;
+pub mod labelled;
 pub mod pairs;
+#[cfg(test)]
+mod scratch;
 pub mod sets;
+pub mod similarity;
 pub mod split;
+pub mod squad;
 pub mod stream;
+pub mod vectors;
 
 pub use batches::{Batches, Lengths, Position};
+pub use characters::Characters;
+pub use documents::{Document, Documents};
+pub use labelled::{Labelled, LabelledTexts};
 pub use pairs::{Pair, Pronunciations, Tsv};
 pub use split::{Part, Split};
+pub use squad::Squad;
 pub use stream::Lines;
+pub use vectors::Vectors;

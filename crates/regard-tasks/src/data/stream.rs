@@ -8,7 +8,7 @@ use flate2::bufread::MultiGzDecoder;
 use regard_models::{Error, Result};
 
 /// A line is held in memory as a whole; what is longer than this is not text.
-const LONGEST: usize = 1 << 26;
+pub(super) const LONGEST: usize = 1 << 26;
 
 /// The lines of a reader, without their ends, with the byte-order mark left out.
 ///
@@ -26,14 +26,18 @@ impl Lines<Box<dyn BufRead + Send>> {
     /// Opens a file; one whose name ends in `.gz` is decompressed.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let file = BufReader::new(File::open(path).map_err(Error::io(path))?);
-        let reader: Box<dyn BufRead + Send> = if path.extension().is_some_and(|e| e == "gz") {
-            Box::new(BufReader::new(MultiGzDecoder::new(file)))
-        } else {
-            Box::new(file)
-        };
-        Ok(Lines::new(reader, path))
+        Ok(Lines::new(open(path)?, path))
     }
+}
+
+/// The bytes of a file; one whose name ends in `.gz` is decompressed.
+pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead + Send>> {
+    let file = BufReader::new(File::open(path).map_err(Error::io(path))?);
+    Ok(if path.extension().is_some_and(|e| e == "gz") {
+        Box::new(BufReader::new(MultiGzDecoder::new(file)))
+    } else {
+        Box::new(file)
+    })
 }
 
 impl<R: BufRead> Lines<R> {

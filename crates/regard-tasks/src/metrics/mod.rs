@@ -10,9 +10,14 @@
 //! | `error_rate` | WER, PER, word accuracy | transcriptions and pronunciations |
 //! | `alignment` | alignment error rate | links between words of two sentences |
 //! | `perplexity` | perplexity, bits | probabilities |
+//! | `classification` | accuracy, F1, Matthews' correlation | labels of texts or of words |
+//! | `entities` | entity F1 | names in sentences |
+//! | `spans` | exact match, F1 | answers to questions |
+//! | `correlation` | Pearson's, Spearman's | two lists of numbers |
 //!
 //! BLEU and chrF are those of sacrebleu [`SACREBLEU_VERSION`]: the same score to the last printed
-//! digit, the same line, the same signature.
+//! digit, the same line, the same signature. Labels are counted as scikit-learn does, entities as
+//! seqeval, correlations as scipy, and answers as SQuAD's own scripts.
 //!
 //! ```
 //! use regard_tasks::metrics::Bleu;
@@ -33,21 +38,31 @@
 pub mod alignment;
 pub mod bleu;
 pub mod chrf;
+pub mod classification;
+pub mod correlation;
+pub mod entities;
 pub mod error_rate;
 pub mod perplexity;
 pub mod segment;
+pub mod spans;
 
 #[cfg(test)]
 mod goldens;
+#[cfg(test)]
+mod measures;
 mod nrefs;
 mod unicode_marks;
 
 pub use alignment::{Alignment, AlignmentErrors, GoldAlignment};
 pub use bleu::{Bleu, BleuCounts, BleuOrder, BleuScore, Smoothing};
 pub use chrf::{Chrf, ChrfCounts, ChrfOrder, ChrfScore, Spaces};
+pub use classification::{Confusion, PrecisionRecall};
+pub use correlation::Correlation;
+pub use entities::{Entities, Entity, Scheme};
 pub use error_rate::{ErrorRate, WordAccuracy, edit_distance};
 pub use perplexity::Perplexity;
 pub use segment::{BleuTokenizer, Case};
+pub use spans::{SpanScore, Spans};
 
 /// The sacrebleu whose results BLEU and chrF were tested to equal; signatures name it.
 pub const SACREBLEU_VERSION: &str = "2.6.0";

@@ -11,7 +11,11 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 use regard_models::{Error, Result};
 use serde_json::{Map, Value, json};
 
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+
 use super::special::NAMES;
+use super::train::Kind;
+use super::wordpiece;
 
 type Pair = (u32, u32);
 
@@ -19,6 +23,8 @@ type Pair = (u32, u32);
 const RARE: u32 = u32::MAX;
 
 struct Learner {
+    /// What a piece that goes on within a word starts with; it is lost when pieces are joined.
+    within: &'static str,
     /// What each piece is written like, by id.
     pieces: Vec<String>,
     ids: HashMap<String, u32>,
@@ -31,8 +37,13 @@ struct Learner {
 }
 
 /// A model of at most `size` rows, from words and how often each occurs.
-pub fn learn(counts: &[(String, u64)], size: usize, min_frequency: u64) -> Result<Value> {
-    let mut learner = Learner::new(counts, size, min_frequency)?;
+pub fn learn(
+    counts: &[(String, u64)],
+    kind: Kind,
+    size: usize,
+    min_frequency: u64,
+) -> Result<Value> {
+    let mut learner = Learner::new(counts, kind, size, min_frequency)?;
     let mut ranks: HashMap<Pair, usize> = HashMap::new();
     let mut merges = Vec::new();
     while learner.pieces.len() < size {
@@ -47,6 +58,10 @@ pub fn learn(counts: &[(String, u64)], size: usize, min_frequency: u64) -> Resul
     }
     let vocabulary: Map<_, _> =
         learner.pieces.into_iter().enumerate().map(|(id, piece)| (piece, json!(id))).collect();
+    // Pieces alone: a word is cut into the longest ones, not in the order they were learned.
+    if kind == Kind::WordPiece {
+        return Ok(wordpiece::model(&vocabulary, "[UNK]"));
+    }
     Ok(json!({
         "type": "BPE", "dropout": null, "unk_token": NAMES[3], "continuing_subword_prefix": null,
         "end_of_word_suffix": null, "fuse_unk": true, "byte_fallback": false,
@@ -54,30 +69,51 @@ pub fn learn(counts: &[(String, u64)], size: usize, min_frequency: u64) -> Resul
     }))
 }
 
+/// The characters of a word as pieces.
+fn letters<'a>(word: &'a str, within: &'a str) -> impl Iterator<Item = String> + 'a {
+    word.char_indices().map(move |(at, c)| {
+        let within = if at > 0 { within } else { "" };
+        format!("{within}{c}")
+    })
+}
+
 impl Learner {
-    fn new(counts: &[(String, u64)], size: usize, min_frequency: u64) -> Result<Learner> {
-        let mut alphabet: BTreeMap<char, u64> = BTreeMap::new();
+    fn new(
+        counts: &[(String, u64)],
+        kind: Kind,
+        size: usize,
+        min_frequency: u64,
+    ) -> Result<Learner> {
+        let within = if kind == Kind::WordPiece { wordpiece::WITHIN } else { "" };
+        let mut alphabet: BTreeMap<String, u64> = BTreeMap::new();
         for (word, count) in counts {
-            for c in word.chars() {
-                *alphabet.entry(c).or_default() += count;
+            for letter in letters(word, within) {
+                *alphabet.entry(letter).or_default() += count;
             }
         }
-        let kept = alphabet.iter().filter(|(_, count)| **count >= min_frequency);
-        let kept = kept.map(|(c, _)| c.to_string());
-        let pieces: Vec<String> = NAMES.iter().map(|name| name.to_string()).chain(kept).collect();
+        if kind == Kind::ByteLevel {
+            // Every byte, so that nothing is unknown.
+            alphabet = ByteLevel::alphabet().iter().map(|c| (c.to_string(), u64::MAX)).collect();
+        }
+        let kept = alphabet.into_iter().filter(|(_, count)| *count >= min_frequency);
+        let special = kind.special();
+        let names = special.iter().map(|(_, name)| name.to_string());
+        let pieces: Vec<String> = names.chain(kept.map(|(letter, _)| letter)).collect();
         if pieces.len() > size {
             return Err(Error::invalid(format!(
                 "{size} rows are not enough: the text has {} characters that occur {min_frequency} \
                  times or more. Ask for more rows, or for a greater min_frequency",
-                pieces.len() - NAMES.len(),
+                pieces.len() - special.len(),
             )));
         }
         let ids: HashMap<String, u32> = pieces.iter().cloned().zip(0..).collect();
-        let id = |c: char| ids.get(c.encode_utf8(&mut [0; 4])).copied().unwrap_or(RARE);
-        let words = counts.iter().map(|(word, n)| (word.chars().map(id).collect(), *n as i64));
-        let words = words.collect();
+        let id = |letter: String| ids.get(&letter).copied().unwrap_or(RARE);
+        let words = counts
+            .iter()
+            .map(|(word, n)| (letters(word, within).map(id).collect(), *n as i64))
+            .collect();
         let (counts, places, queue) = (HashMap::new(), HashMap::new(), BinaryHeap::new());
-        let mut learner = Learner { pieces, ids, words, counts, places, queue };
+        let mut learner = Learner { within, pieces, ids, words, counts, places, queue };
         for word in 0..learner.words.len() {
             learner.note(word, 1);
         }
@@ -113,7 +149,8 @@ impl Learner {
     }
 
     fn merge(&mut self, pair: Pair) {
-        let piece = [pair.0, pair.1].map(|id| self.pieces[id as usize].as_str()).concat();
+        let [left, right] = [pair.0, pair.1].map(|id| self.pieces[id as usize].as_str());
+        let piece = [left, right.strip_prefix(self.within).unwrap_or(right)].concat();
         let id = *self.ids.entry(piece.clone()).or_insert_with(|| {
             self.pieces.push(piece);
             self.pieces.len() as u32 - 1
@@ -148,7 +185,7 @@ mod tests {
     /// The definition: count all pairs, merge the first most frequent one, start again.
     fn slowly(counts: &[(String, u64)], size: usize, min_frequency: i64) -> Vec<String> {
         let Learner { mut pieces, mut words, .. } =
-            Learner::new(counts, size, min_frequency as u64).unwrap();
+            Learner::new(counts, Kind::Bpe, size, min_frequency as u64).unwrap();
         let mut merges: Vec<String> = Vec::new();
         while pieces.len() < size {
             let mut pairs: BTreeMap<Pair, i64> = BTreeMap::new();
@@ -197,7 +234,7 @@ mod tests {
             };
             let mut counts: Vec<(String, u64)> = (0..60).map(|i| (word(i), 1 + i % 3)).collect();
             counts.push(("z".into(), 1));
-            let model = learn(&counts, size, min_frequency).unwrap();
+            let model = learn(&counts, Kind::Bpe, size, min_frequency).unwrap();
             let text = |side: &Value| side.as_str().unwrap().to_owned();
             let merges = model["merges"].as_array().unwrap().iter();
             let merges: Vec<_> = merges.map(|m| text(&m[0]) + " " + &text(&m[1])).collect();

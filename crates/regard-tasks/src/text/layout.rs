@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::special::NAMES;
 use super::train::{Form, Kind, Normalise, Spaces, Train};
+use super::{byte_level, folder, wordpiece};
 
 /// Where a vocabulary of pieces may not reach across: words (an apostrophe belongs to the
 /// letters before it, `▁l' école`), single digits, runs of anything else.
@@ -43,7 +44,7 @@ const REJOIN: [&str; 6] = [
 
 /// A whole `tokenizer.json` around a model.
 pub fn tokenizer(train: &Train, model: Value) -> Value {
-    let special = NAMES.iter().enumerate().map(|(id, name)| {
+    let special = train.kind.special().iter().enumerate().map(|(id, (_, name))| {
         json!({"id": id, "content": name, "single_word": false, "lstrip": false,
                "rstrip": false, "normalized": false, "special": true})
     });
@@ -54,15 +55,17 @@ pub fn tokenizer(train: &Train, model: Value) -> Value {
         "added_tokens": special.collect::<Vec<_>>(),
         "normalizer": normalizer(train),
         "pre_tokenizer": pre_tokenizer(train.kind),
-        "post_processor": null,
+        "post_processor": post_processor(train.kind),
         "decoder": decoder(train.kind),
         "model": model,
     })
 }
 
 /// A model that knows nothing, for counting what the text is cut into.
-pub fn empty_model() -> Value {
-    words_model(&[])
+pub fn empty_model(kind: Kind) -> Value {
+    let names = kind.special().iter().map(|(_, name)| name.to_string());
+    let vocabulary: serde_json::Map<_, _> = names.zip(0..).map(|(n, id)| (n, json!(id))).collect();
+    json!({"type": "WordLevel", "vocab": vocabulary, "unk_token": kind.special()[0].1})
 }
 
 /// A model with one row a word.
@@ -100,7 +103,12 @@ fn normalizer(train: &Train) -> Value {
         }
         Spaces::Drop => steps.push(replace(any_space, "")),
     }
-    if train.kind != Kind::Char {
+    if train.kind == Kind::WordPiece {
+        steps.push(json!({"type": "BertNormalizer", "clean_text": true,
+                          "handle_chinese_chars": true, "strip_accents": null,
+                          "lowercase": train.lowercase}));
+    }
+    if matches!(train.kind, Kind::WordLevel | Kind::Bpe | Kind::Unigram) {
         steps.push(json!({"type": "Prepend", "prepend": "▁"}));
         steps.push(replace(json!({"String": " "}), "▁"));
     }
@@ -120,12 +128,24 @@ fn pre_tokenizer(kind: Kind) -> Value {
         }
         // Not `(?s).`: the library's Python build has another engine, with other flags.
         Kind::Char => split(r"[\s\S]", "Isolated"),
+        Kind::WordPiece => json!({"type": "BertPreTokenizer"}),
+        Kind::ByteLevel => byte_level::pre_tokenizer(false),
     }
+}
+
+/// What is put around texts: only BERT's kind was ever trained with it.
+fn post_processor(kind: Kind) -> Value {
+    let id = |name: &str| kind.special().iter().position(|row| row.1 == name).map(|id| id as u32);
+    let single = [("[CLS]", 0), ("$A", 0), ("[SEP]", 0)];
+    let pair = [("[CLS]", 0), ("$A", 0), ("[SEP]", 0), ("$B", 1), ("[SEP]", 1)];
+    folder::template(&single, &pair, id).into()
 }
 
 fn decoder(kind: Kind) -> Value {
     match kind {
         Kind::Char => json!({"type": "Fuse"}),
+        Kind::WordPiece => wordpiece::decoder(),
+        Kind::ByteLevel => byte_level::decoder(),
         Kind::Bpe | Kind::Unigram => {
             let spaces = replace(json!({"String": "▁"}), " ");
             let strip = json!({"type": "Strip", "content": " ", "start": 1, "stop": 0});

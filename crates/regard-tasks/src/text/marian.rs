@@ -36,11 +36,14 @@ pub fn load(directory: impl AsRef<Path>) -> Result<(Tokenizer, Tokenizer)> {
 pub fn sentencepiece(path: impl AsRef<Path>) -> Result<Tokenizer> {
     let path = path.as_ref();
     let model = fs::read(path).map_err(Error::io(path))?;
-    let tokenizer = SentencePiece::read(&model).and_then(|model| {
-        let ids = model.pieces.iter().map(|piece| piece.text.clone()).zip(0..).collect();
-        with_ids(&model, &ids)
-    });
+    let tokenizer = SentencePiece::read(&model).and_then(|model| from_model(&model));
     tokenizer.map_err(|e| Error::file(path, e.to_string()))
+}
+
+/// The same, of a model that was read.
+pub(super) fn from_model(model: &SentencePiece) -> Result<Tokenizer> {
+    let ids = model.pieces.iter().map(|piece| piece.text.clone()).zip(0..).collect();
+    with_ids(model, &ids)
 }
 
 /// A tokenizer that cuts as the model says and gives the ids of a vocabulary.

@@ -1,19 +1,30 @@
 //! From text to numbers and back.
 
 mod bpe;
+mod byte_level;
 mod charsmap;
+mod check;
+mod encoding;
+mod family;
+mod folder;
 mod layout;
 pub mod marian;
 pub mod simplify;
 pub mod special;
+mod spiece;
 pub mod spm;
+mod stream;
 #[cfg(test)]
 mod tests;
 pub mod tokenizer;
 pub mod train;
 mod unigram;
+mod window;
+mod wordpiece;
 
+pub use encoding::Encoding;
 pub use simplify::simplify;
 pub use special::Special;
-pub use tokenizer::{Encoding, Tokenizer};
+pub use stream::Stream;
+pub use tokenizer::{Padding, Tokenizer};
 pub use train::{Form, Kind, Normalise, Spaces, Train};

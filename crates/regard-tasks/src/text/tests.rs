@@ -34,7 +34,13 @@ fn special_tokens_have_their_ids() {
             assert_eq!(tokenizer.id(name), Some(id as u32), "{kind:?}");
             assert_eq!(tokenizer.token(id as u32).as_deref(), Some(*name));
         }
-        let wanted = Special { pad: Some(0), bos: Some(1), eos: Some(2), unk: Some(3) };
+        let wanted = Special {
+            pad: Some(0),
+            bos: Some(1),
+            eos: Some(2),
+            unk: Some(3),
+            ..Special::default()
+        };
         assert_eq!(tokenizer.special(), wanted);
     }
 }

@@ -1,7 +1,8 @@
-//! A tokenizer: any `tokenizer.json`, with what `tokenizer_config.json` beside it says.
+//! A tokenizer: any `tokenizer.json`, with what `tokenizer_config.json` beside it says, or what
+//! is made of older files.
 
 use std::borrow::Cow;
-use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use regard_models::checkpoint::write_file;
@@ -9,26 +10,23 @@ use regard_models::{Error, Result};
 use serde_json::{Map, Value};
 use tokenizers::Decoder;
 
-use super::Special;
+use super::folder::{self, read, read_object};
 use super::simplify::{original_offsets, simplify};
+use super::{Encoding, Special, check};
 
 /// The key of `tokenizer_config.json` for Chinese in two scripts, which `tokenizer.json` has no
 /// words for.
 pub(super) const SIMPLIFY: &str = "simplify_chinese";
 
-/// A sentence as a model sees it; the lists have one entry a token.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Encoding {
-    /// Rows of the vocabulary.
-    pub ids: Vec<u32>,
-    /// What the vocabulary writes there.
-    pub tokens: Vec<String>,
-    /// The bytes of the user's text that the token stands for, without the spaces around them.
-    pub offsets: Vec<(usize, usize)>,
-    /// Which word of the text the token belongs to; a special token belongs to none.
-    pub words: Vec<Option<u32>>,
-    /// 0 in the first text, 1 in the second text of a pair.
-    pub types: Vec<u32>,
+/// How the rows of a batch are made equally long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Padding {
+    /// Whether they are filled at their beginning, as XLNet's are, or at their end.
+    pub left: bool,
+    /// With which token, if there is one for it.
+    pub id: Option<u32>,
+    /// Of which token type.
+    pub of_type: u32,
 }
 
 /// Text to ids and back.
@@ -43,21 +41,20 @@ pub struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// Reads a `tokenizer.json`, or the one in a directory, with its configuration beside it.
+    /// Reads a `tokenizer.json` with its configuration beside it. Of a directory, reads what is
+    /// there: `tokenizer.json`, or the vocabularies of BERT (`vocab.txt`), of GPT-2 and RoBERTa
+    /// (`vocab.json` and `merges.txt`), of XLNet and ALBERT (`spiece.model`).
     pub fn load(path: impl AsRef<Path>) -> Result<Tokenizer> {
-        let path = in_directory(path.as_ref());
-        let bytes = fs::read(&path).map_err(Error::io(&path))?;
-        let config = beside(&path);
-        let config = match fs::read(&config) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
-                .map_err(|e| Error::file(&config, format!("not a JSON object: {e}")))?,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Map::new(),
-            Err(e) => return Err(Error::io(&config)(e)),
-        };
-        Tokenizer::new(&bytes, config).map_err(|e| match e {
-            Error::Invalid(message) => Error::file(&path, message),
-            other => other,
-        })
+        let path = path.as_ref();
+        if path.is_dir() {
+            return folder::load(path);
+        }
+        if path.file_name().is_some_and(|name| name == folder::TOKENIZER) {
+            return folder::load_file(path);
+        }
+        let bytes = read(path)?;
+        let config = read_object(&beside(path))?.unwrap_or_default();
+        Tokenizer::new(&bytes, config).map_err(|e| of_file(path, e))
     }
 
     /// Reads the contents of a `tokenizer.json`.
@@ -73,8 +70,13 @@ impl Tokenizer {
     }
 
     pub(super) fn new(bytes: &[u8], config: Map<String, Value>) -> Result<Tokenizer> {
-        let mut inner = tokenizers::Tokenizer::from_bytes(bytes)
-            .map_err(|e| Error::invalid(format!("not a tokenizer.json: {e}")))?;
+        let not = |e: &dyn std::fmt::Display| Error::invalid(format!("not a tokenizer.json: {e}"));
+        let value: Value = serde_json::from_slice(bytes).map_err(|e| not(&e))?;
+        check::before(&value)?;
+        let mut inner =
+            guarded(|| tokenizers::Tokenizer::from_bytes(bytes))?.map_err(|e| not(&e))?;
+        check::after(&value, &inner)?;
+        drop(value);
         // Cutting and padding are the business of batches; a file that asks for them would
         // shorten texts without a word.
         inner.with_truncation(None).map_err(failed)?.with_padding(None);
@@ -107,7 +109,7 @@ impl Tokenizer {
 
     /// The tokens of a text, without special tokens around them.
     pub fn encode(&self, text: &str) -> Result<Encoding> {
-        let encoding = self.inner.encode(self.prepare(text), false).map_err(failed)?;
+        let encoding = guarded(|| self.inner.encode(self.prepare(text), false))?.map_err(failed)?;
         Ok(self.seen_by_user(&encoding, &[text]))
     }
 
@@ -115,18 +117,19 @@ impl Tokenizer {
     /// with (`[CLS] … [SEP] … [SEP]`), where the file says so.
     pub fn encode_special(&self, text: &str, pair: Option<&str>) -> Result<Encoding> {
         let Some(pair) = pair else {
-            let encoding = self.inner.encode(self.prepare(text), true).map_err(failed)?;
+            let encoding =
+                guarded(|| self.inner.encode(self.prepare(text), true))?.map_err(failed)?;
             return Ok(self.seen_by_user(&encoding, &[text]));
         };
         let both = (self.prepare(text), self.prepare(pair));
-        let encoding = self.inner.encode(both, true).map_err(failed)?;
+        let encoding = guarded(|| self.inner.encode(both, true))?.map_err(failed)?;
         Ok(self.seen_by_user(&encoding, &[text, pair]))
     }
 
     /// [`encode`](Tokenizer::encode) of many texts, on all cores.
     pub fn encode_batch<S: AsRef<str> + Sync>(&self, texts: &[S]) -> Result<Vec<Encoding>> {
         let inputs: Vec<_> = texts.iter().map(|text| self.prepare(text.as_ref())).collect();
-        let encodings = self.inner.encode_batch(inputs, false).map_err(failed)?;
+        let encodings = guarded(|| self.inner.encode_batch(inputs, false))?.map_err(failed)?;
         let seen = |(encoding, text): (_, &S)| self.seen_by_user(encoding, &[text.as_ref()]);
         Ok(encodings.iter().zip(texts).map(seen).collect())
     }
@@ -134,19 +137,31 @@ impl Tokenizer {
     /// The ids alone, of many texts, on all cores: what training needs.
     pub fn ids_batch<S: AsRef<str> + Sync>(&self, texts: &[S]) -> Result<Vec<Vec<u32>>> {
         let inputs: Vec<_> = texts.iter().map(|text| self.prepare(text.as_ref())).collect();
-        let encodings = self.inner.encode_batch_fast(inputs, false).map_err(failed)?;
+        let encodings = guarded(|| self.inner.encode_batch_fast(inputs, false))?.map_err(failed)?;
         Ok(encodings.iter().map(|e| e.get_ids().to_vec()).collect())
     }
 
     /// The text of ids; special tokens are left out, and ids that do not exist.
     pub fn decode(&self, ids: &[u32]) -> Result<String> {
-        self.inner.decode(ids, true).map_err(failed)
+        // Some decoders fail on nothing.
+        let ids: Vec<u32> = ids.iter().copied().filter(|&id| self.is_text(id)).collect();
+        if ids.is_empty() {
+            return Ok(String::new());
+        }
+        self.inner.decode(&ids, true).map_err(failed)
+    }
+
+    /// Whether an id is of a token that stands for text.
+    pub(super) fn is_text(&self, id: u32) -> bool {
+        let special = |token: &String| self.inner.get_added_vocabulary().is_special_token(token);
+        self.inner.id_to_token(id).is_some_and(|token| !special(&token))
     }
 
     /// The text of tokens that need not be in the vocabulary: what a search returns after
     /// unknown words were replaced by words of the source.
     pub fn join(&self, tokens: &[String]) -> Result<String> {
         match self.inner.get_decoder() {
+            _ if tokens.is_empty() => Ok(String::new()),
             Some(decoder) => decoder.decode(tokens.to_vec()).map_err(failed),
             None => Ok(tokens.join(" ")),
         }
@@ -172,10 +187,17 @@ impl Tokenizer {
         self.special
     }
 
+    /// How the rows of a batch are made equally long.
+    pub fn padding(&self) -> Padding {
+        let side = self.config.get("padding_side").and_then(Value::as_str);
+        let of_type = self.config.get("pad_token_type_id").and_then(Value::as_u64);
+        let of_type = of_type.and_then(|of| of.try_into().ok()).unwrap_or(0);
+        Padding { left: side == Some("left"), id: self.special.pad, of_type }
+    }
+
     /// A special token's name in the configuration, which is a string or an object.
     pub(super) fn configured_token(&self, key: &str) -> Option<&str> {
-        let value = self.config.get(key)?;
-        value.as_str().or_else(|| value.get("content")?.as_str())
+        folder::token_name(&self.config, key)
     }
 
     /// The text as the tokenizers library gets it.
@@ -202,6 +224,8 @@ impl Tokenizer {
             tokens: encoding.get_tokens().to_vec(),
             words: encoding.get_word_ids().to_vec(),
             types: encoding.get_type_ids().to_vec(),
+            texts: of_text,
+            special: encoding.get_special_tokens_mask().iter().map(|&mask| mask != 0).collect(),
         }
     }
 
@@ -210,13 +234,30 @@ impl Tokenizer {
     }
 }
 
+/// Calls the library and makes an error of a panic in it. After a normalizer that puts something
+/// where it matched nothing, such as `{"Regex": "(?=a)"}`, its list of offsets is too short, on
+/// some texts only; and no look at a pattern tells whether it may match nothing.
+fn guarded<T>(call: impl FnOnce() -> T) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|_| {
+        Error::invalid("the tokenizer failed: the steps of its normalizer do not fit this text")
+    })
+}
+
 fn failed(error: tokenizers::Error) -> Error {
     Error::invalid(format!("the tokenizer failed: {error}"))
 }
 
 /// A directory means the file of the usual name in it.
 fn in_directory(path: &Path) -> PathBuf {
-    if path.is_dir() { path.join("tokenizer.json") } else { path.to_owned() }
+    if path.is_dir() { path.join(folder::TOKENIZER) } else { path.to_owned() }
+}
+
+/// Names the file in which something is wrong.
+pub(super) fn of_file(path: &Path, error: Error) -> Error {
+    match error {
+        Error::Invalid(message) => Error::file(path, message),
+        other => other,
+    }
 }
 
 /// `tokenizer.json` has `tokenizer_config.json`, and `source.json` has `source_config.json`.

@@ -9,7 +9,7 @@ use tokenizers::{
     NormalizedString, Normalizer, OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer,
 };
 
-use super::special::{KEYS, NAMES};
+use super::special::{self, NAMES};
 use super::tokenizer::SIMPLIFY;
 use super::{Tokenizer, bpe, layout, unigram};
 
@@ -24,16 +24,31 @@ pub enum Kind {
     Unigram,
     /// A character.
     Char,
+    /// A piece of a word by the most frequent pairs, cut as BERT does, with BERT's special tokens.
+    WordPiece,
+    /// A piece of a word's bytes by the most frequent pairs, as GPT-2's: nothing is unknown.
+    ByteLevel,
 }
 
 impl Kind {
     /// Their names in recipes and on command lines.
-    pub const NAMES: [(&str, Kind); 4] = [
+    pub const NAMES: [(&str, Kind); 6] = [
         ("word", Kind::WordLevel),
         ("bpe", Kind::Bpe),
         ("unigram", Kind::Unigram),
         ("char", Kind::Char),
+        ("wordpiece", Kind::WordPiece),
+        ("bytes", Kind::ByteLevel),
     ];
+
+    /// Its special tokens, with their keys in `tokenizer_config.json`; a token's place is its id.
+    pub fn special(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Kind::WordLevel | Kind::Bpe | Kind::Unigram | Kind::Char => &special::OWN,
+            Kind::WordPiece => &special::OF_BERT,
+            Kind::ByteLevel => &special::OF_BYTES,
+        }
+    }
 }
 
 impl std::str::FromStr for Kind {
@@ -41,7 +56,10 @@ impl std::str::FromStr for Kind {
     fn from_str(name: &str) -> Result<Kind, String> {
         match Kind::NAMES.iter().find(|row| row.0 == name) {
             Some((_, kind)) => Ok(*kind),
-            None => Err(format!("got {name:?}, need word, bpe, unigram or char")),
+            None => {
+                let names = Kind::NAMES.map(|row| row.0).join(", ");
+                Err(format!("got {name:?}, need one of {names}"))
+            }
         }
     }
 }
@@ -89,13 +107,13 @@ impl Default for Normalise {
 /// How to make a vocabulary.
 ///
 /// A character that is not in the vocabulary is `<unk>`, in pieces too: a run of them is one
-/// `<unk>`, whose offsets say what to copy from the source. (Bytes instead would cost 256 rows
-/// and could not be copied.)
+/// `<unk>`, whose offsets say what to copy from the source. (Bytes instead cost 256 rows and
+/// cannot be copied.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Train {
     /// What a row is.
     pub kind: Kind,
-    /// At most so many rows, with the four special ones.
+    /// At most so many rows, with the special ones.
     pub size: usize,
     /// Capital letters become small ones.
     pub lowercase: bool,
@@ -114,11 +132,11 @@ impl Train {
 
     /// Makes the vocabulary.
     pub fn run<S: AsRef<str>>(&self, lines: impl IntoIterator<Item = S>) -> Result<Tokenizer> {
-        if self.size <= NAMES.len() {
+        let special = self.kind.special().len();
+        if self.size <= special {
             return Err(Error::invalid(format!(
-                "a vocabulary of {} rows has no room: {} are taken by special tokens",
+                "a vocabulary of {} rows has no room: {special} are taken by special tokens",
                 self.size,
-                NAMES.len()
             )));
         }
         let counts = self.count(lines)?;
@@ -127,18 +145,22 @@ impl Train {
         }
         let model = match self.kind {
             Kind::WordLevel | Kind::Char => layout::words_model(&self.most_frequent(counts)),
-            Kind::Bpe => bpe::learn(&counts, self.size, self.min_frequency)?,
+            Kind::Bpe | Kind::WordPiece | Kind::ByteLevel => {
+                bpe::learn(&counts, self.kind, self.size, self.min_frequency)?
+            }
             Kind::Unigram => unigram::learn(&counts, self.size, self.min_frequency)?,
         };
         self.build(model)
     }
 
     fn build(&self, model: Value) -> Result<Tokenizer> {
+        let special = self.kind.special().iter();
         let mut config: Map<String, Value> =
-            KEYS.iter().zip(NAMES).map(|(key, name)| (key.to_string(), json!(name))).collect();
+            special.map(|(key, name)| (key.to_string(), json!(name))).collect();
         config.insert("tokenizer_class".into(), json!("PreTrainedTokenizerFast"));
-        // What a person writes is text, even if it looks like `</s>`.
-        config.insert("split_special_tokens".into(), json!(true));
+        // What a person writes is text, even if it looks like `</s>`. Only for a model that
+        // guesses words, a person writes `[MASK]` and means it.
+        config.insert("split_special_tokens".into(), json!(self.kind != Kind::WordPiece));
         if self.normalise.simplify {
             config.insert(SIMPLIFY.into(), json!(true));
         }
@@ -151,7 +173,7 @@ impl Train {
         &self,
         lines: impl IntoIterator<Item = S>,
     ) -> Result<Vec<(String, u64)>> {
-        let cutter = self.build(layout::empty_model())?;
+        let cutter = self.build(layout::empty_model(self.kind))?;
         let mut counts: HashMap<String, u64> = HashMap::new();
         for line in lines {
             let cut = pre_tokenized(cutter.inner(), &cutter.prepare(line.as_ref()))?;

@@ -1,0 +1,143 @@
+//! Rows of columns: with tabs between them, or with commas and quotes as spreadsheets write them.
+
+use std::io::BufRead;
+
+use regard_models::Result;
+
+use super::stream::{LONGEST, Lines};
+
+/// What stands between columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Separator {
+    /// A tab; nothing is quoted, so a quotation mark is a character like others.
+    Tab,
+    /// A comma; a column in quotation marks may have commas, ends of lines and, written twice,
+    /// quotation marks in it (RFC 4180).
+    Comma,
+}
+
+/// The next row, or none at the end. Lines that are empty are left out.
+pub fn row<R: BufRead>(lines: &mut Lines<R>, between: Separator) -> Result<Option<Vec<String>>> {
+    while let Some(line) = lines.next().transpose()? {
+        if line.is_empty() {
+            continue;
+        }
+        return match between {
+            Separator::Tab => Ok(Some(line.split('\t').map(str::to_owned).collect())),
+            Separator::Comma => quoted(lines, &line).map(Some),
+        };
+    }
+    Ok(None)
+}
+
+/// Columns of a row that begins with a line and may go on over the next ones.
+fn quoted<R: BufRead>(lines: &mut Lines<R>, line: &str) -> Result<Vec<String>> {
+    let first = lines.number();
+    let mut columns = Vec::new();
+    let mut line = line.to_owned();
+    let mut rest = line.as_str();
+    loop {
+        let Some(inside) = rest.strip_prefix('"') else {
+            let (column, after) = split(rest);
+            columns.push(column.to_owned());
+            match after {
+                Some(after) => rest = after,
+                None => return Ok(columns),
+            }
+            continue;
+        };
+        let mut column = String::new();
+        rest = inside;
+        loop {
+            match rest.split_once('"') {
+                Some((before, after)) if after.starts_with('"') => {
+                    column += before;
+                    column.push('"');
+                    rest = &after[1..];
+                }
+                Some((before, after)) => {
+                    column += before;
+                    rest = after;
+                    break;
+                }
+                None => {
+                    column += rest;
+                    column.push('\n');
+                    if column.len() > LONGEST {
+                        return Err(lines.error(format!(
+                            "the quotation mark of line {first} is open for {LONGEST} bytes"
+                        )));
+                    }
+                    line = match lines.next().transpose()? {
+                        Some(next) => next,
+                        None => {
+                            return Err(lines.error(format!(
+                                "the file ends within the quotation marks of line {first}"
+                            )));
+                        }
+                    };
+                    rest = line.as_str();
+                }
+            }
+        }
+        columns.push(column);
+        match split(rest) {
+            ("", Some(after)) => rest = after,
+            ("", None) => return Ok(columns),
+            (stray, _) => {
+                return Err(lines.error(format!("{stray:?} stands after a quotation mark")));
+            }
+        }
+    }
+}
+
+/// What is before the next comma, and what is after it.
+fn split(text: &str) -> (&str, Option<&str>) {
+    match text.split_once(',') {
+        Some((before, after)) => (before, Some(after)),
+        None => (text, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(text: &str, between: Separator) -> Result<Vec<Vec<String>>, String> {
+        let mut lines = Lines::new(text.as_bytes(), "in");
+        let mut rows = Vec::new();
+        while let Some(row) = row(&mut lines, between).map_err(|e| e.to_string())? {
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    #[test]
+    fn commas_and_quotes() {
+        for (text, wanted) in [
+            ("a,b\n\nc,d\n", vec![vec!["a", "b"], vec!["c", "d"]]),
+            ("\"a,b\",\"c \"\"d\"\"\"\n", vec![vec!["a,b", "c \"d\""]]),
+            ("\"one\r\n\ntwo\",1\n", vec![vec!["one\n\ntwo", "1"]]),
+            (",\n\"\",\n", vec![vec!["", ""], vec!["", ""]]),
+            ("a \"b\" c,5\" wide", vec![vec!["a \"b\" c", "5\" wide"]]),
+        ] {
+            assert_eq!(rows(text, Separator::Comma).unwrap(), wanted, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn with_tabs_nothing_is_quoted() {
+        let found = rows("\"a\tb,c\"\n\t\n", Separator::Tab).unwrap();
+        assert_eq!(found, [["\"a", "b,c\""], ["", ""]]);
+    }
+
+    #[test]
+    fn quotes_that_are_wrong_are_named() {
+        for (text, message) in [
+            ("a,b\nc,\"d\ne\n", "in: line 3: the file ends within the quotation marks of line 2"),
+            ("\"a\"b,c\n", "in: line 1: \"b\" stands after a quotation mark"),
+        ] {
+            assert_eq!(rows(text, Separator::Comma).unwrap_err(), message);
+        }
+    }
+}

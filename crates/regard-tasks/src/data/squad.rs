@@ -1,0 +1,242 @@
+//! Questions about paragraphs of articles, in the JSON of SQuAD, versions 1.1 and 2.0.
+//!
+//! Version 2.0 also has questions that the paragraph does not answer.
+
+use std::ops::Range;
+use std::path::Path;
+
+use regard_models::{Error, Result};
+use serde::Deserialize;
+
+use super::split::{Part, Split};
+use super::stream;
+
+/// What is held out of a file of articles: a quarter of the titles, by their hash. Of the 48
+/// articles of the development part of version 1.1, that is 10. Questions about one article are
+/// all in one part, or a model would have read the articles that it is asked about.
+pub const SPLIT: Split = Split { valid: 0, test: 250 };
+
+/// A file of articles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Squad {
+    /// `1.1` or `v2.0`.
+    pub version: String,
+    /// The articles, in the order of the file.
+    pub articles: Vec<Article>,
+}
+
+/// An article.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Article {
+    /// Its title, with `_` for spaces.
+    pub title: String,
+    /// Its paragraphs that are asked about.
+    pub paragraphs: Vec<Paragraph>,
+}
+
+/// A paragraph and what is asked about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paragraph {
+    /// The text in which the answers stand.
+    pub context: String,
+    /// The questions.
+    pub questions: Vec<Question>,
+}
+
+/// A question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Its name, by which predictions and questions find each other.
+    pub id: String,
+    /// What is asked.
+    pub text: String,
+    /// Whether the paragraph does not answer it.
+    pub impossible: bool,
+    /// The answers that people gave, none if it is impossible.
+    pub answers: Vec<Answer>,
+}
+
+/// An answer: words of the paragraph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The words.
+    pub text: String,
+    /// Where they start, in characters, as the file says.
+    pub start: usize,
+    /// Where they stand in the bytes of the paragraph; none if other words stand there.
+    pub place: Option<Range<usize>>,
+}
+
+impl Squad {
+    /// Reads a file; one whose name ends in `.gz` is decompressed.
+    pub fn read(path: impl AsRef<Path>) -> Result<Squad> {
+        let path = path.as_ref();
+        let file: file::Whole = serde_json::from_reader(stream::open(path)?)
+            .map_err(|e| Error::file(path, e.to_string()))?;
+        let paragraph = |paragraph: file::Paragraph| {
+            let offsets = byte_offsets(&paragraph.context);
+            let question = |question: file::Question| {
+                if question.is_impossible && !question.answers.is_empty() {
+                    let id = question.id;
+                    let message = format!("question {id:?} is impossible and has answers");
+                    return Err(Error::file(path, message));
+                }
+                let answer = |answer: file::Answer| {
+                    let (text, start) = (answer.text, answer.answer_start);
+                    let from = offsets.get(start).copied();
+                    let place = from.map(|from| from..from.saturating_add(text.len()));
+                    let is_there = |place: &Range<usize>| {
+                        paragraph.context.get(place.clone()) == Some(text.as_str())
+                    };
+                    Answer { place: place.filter(is_there), start, text }
+                };
+                Ok(Question {
+                    id: question.id,
+                    text: question.question,
+                    impossible: question.is_impossible,
+                    answers: question.answers.into_iter().map(answer).collect(),
+                })
+            };
+            let questions = paragraph.qas.into_iter().map(question).collect::<Result<_>>()?;
+            Ok(Paragraph { questions, context: paragraph.context })
+        };
+        let article = |article: file::Article| {
+            let paragraphs = article.paragraphs.into_iter().map(paragraph);
+            Ok(Article { title: article.title, paragraphs: paragraphs.collect::<Result<_>>()? })
+        };
+        let articles = file.data.into_iter().map(article).collect::<Result<_>>()?;
+        Ok(Squad { version: file.version, articles })
+    }
+
+    /// The articles of one part, in their order; [`SPLIT`] is the split of published results.
+    pub fn part(&self, split: &Split, part: Part) -> Vec<&Article> {
+        let articles = self.articles.iter();
+        articles.filter(|article| split.part(&article.title) == part).collect()
+    }
+
+    /// How many answers do not stand where the file says: nothing can be learned from them.
+    pub fn misplaced(&self) -> usize {
+        let questions = self.articles.iter().flat_map(Article::questions);
+        let answers = questions.flat_map(|(_, question)| &question.answers);
+        answers.filter(|answer| answer.place.is_none()).count()
+    }
+}
+
+impl Article {
+    /// All questions, each with the text that answers it.
+    pub fn questions(&self) -> impl Iterator<Item = (&str, &Question)> {
+        self.paragraphs.iter().flat_map(|paragraph| {
+            let context = paragraph.context.as_str();
+            paragraph.questions.iter().map(move |question| (context, question))
+        })
+    }
+}
+
+/// The byte at which each character starts, and the end.
+fn byte_offsets(text: &str) -> Vec<usize> {
+    text.char_indices().map(|(byte, _)| byte).chain([text.len()]).collect()
+}
+
+/// The file as it is; what is not named here is passed over.
+mod file {
+    use super::Deserialize;
+
+    #[derive(Deserialize)]
+    pub struct Whole {
+        #[serde(default)]
+        pub version: String,
+        pub data: Vec<Article>,
+    }
+
+    #[derive(Deserialize)]
+    pub struct Article {
+        #[serde(default)]
+        pub title: String,
+        pub paragraphs: Vec<Paragraph>,
+    }
+
+    #[derive(Deserialize)]
+    pub struct Paragraph {
+        pub context: String,
+        pub qas: Vec<Question>,
+    }
+
+    #[derive(Deserialize)]
+    pub struct Question {
+        pub id: String,
+        pub question: String,
+        #[serde(default)]
+        pub is_impossible: bool,
+        #[serde(default)]
+        pub answers: Vec<Answer>,
+    }
+
+    #[derive(Deserialize)]
+    pub struct Answer {
+        pub text: String,
+        pub answer_start: usize,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scratch::with_file;
+    use super::*;
+
+    fn read(text: &str) -> Result<Squad, String> {
+        with_file("squad.json", text.as_bytes(), |path| Squad::read(path))
+            .map_err(|e| e.to_string())
+    }
+
+    const FILE: &str = r#"{"version": "v2.0", "data": [{"title": "Café", "paragraphs": [{
+        "context": "À Köln, the café is 50 m away.", "document_id": 3, "qas": [
+        {"id": "a", "question": "Where?", "is_impossible": false, "answers": [
+            {"text": "Köln", "answer_start": 2}, {"text": "café", "answer_start": 12},
+            {"text": "Köln", "answer_start": 3}, {"text": "away.", "answer_start": 25},
+            {"text": "away..", "answer_start": 25}, {"text": "x", "answer_start": 999}]},
+        {"id": "b", "question": "Who?", "is_impossible": true, "answers": [],
+         "plausible_answers": [{"text": "Köln", "answer_start": 2}]}]}]}]}"#;
+
+    #[test]
+    fn answers_are_found_in_bytes() {
+        let squad = read(FILE).unwrap();
+        assert_eq!(squad.version, "v2.0");
+        let questions: Vec<_> = squad.articles[0].questions().collect();
+        let (context, where_is) = questions[0];
+        let found: Vec<Option<&str>> =
+            where_is.answers.iter().map(|a| a.place.clone().map(|p| &context[p])).collect();
+        assert_eq!(found, [Some("Köln"), Some("café"), None, Some("away."), None, None]);
+        assert_eq!(squad.misplaced(), 3);
+        assert!(!where_is.impossible && questions[1].1.impossible);
+        assert!(questions[1].1.answers.is_empty());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, message) in [
+            ("{\"data\": 3}", "squad.json: invalid type: integer `3`"),
+            ("{\n\"data\": [\n", "line 3"),
+            (FILE.replace("\"qas\"", "\"asked\"").as_str(), "missing field `qas`"),
+            (FILE.replace("\"answer_start\": 999", "\"answer_start\": -1").as_str(), "-1"),
+            (
+                FILE.replace("is_impossible\": false", "is_impossible\": true").as_str(),
+                "question \"a\"",
+            ),
+            ("[".repeat(100_000).as_str(), "line 1"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_article_is_in_one_part() {
+        let article = |i| Article { title: format!("Title_{i}"), paragraphs: Vec::new() };
+        let articles: Vec<Article> = (0..1000).map(article).collect();
+        let squad = Squad { version: "1.1".into(), articles };
+        let [train, test] = [Part::Train, Part::Test].map(|part| squad.part(&SPLIT, part));
+        assert_eq!(train.len() + test.len(), 1000);
+        assert!((200..300).contains(&test.len()), "{}", test.len());
+        assert!(train.iter().all(|article| !test.contains(article)));
+    }
+}

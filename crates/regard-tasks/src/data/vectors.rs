@@ -1,0 +1,297 @@
+//! Vectors of words that others trained: GloVe's text, word2vec's text and word2vec's binary form.
+//!
+//! A file may be larger than memory: with a vocabulary, only its words are kept.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{BufRead, Read};
+use std::path::Path;
+
+use regard_models::{Error, Result};
+
+use super::stream::{self, Lines};
+
+/// What a header may say at most: no vector of words is wider, and no word is longer in bytes.
+const WIDEST: usize = 1 << 16;
+const LONGEST_WORD: usize = 1 << 12;
+
+/// Words and a vector for each.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Vectors {
+    words: Vec<String>,
+    places: HashMap<String, usize>,
+    width: usize,
+    values: Vec<f32>,
+}
+
+impl Vectors {
+    /// Reads a file in word2vec's binary form if its name ends in `.bin`, and text otherwise; both
+    /// may have `.gz` after it. With a vocabulary, only its words are kept, in the file's order.
+    pub fn read(path: impl AsRef<Path>, keep: Option<&HashSet<String>>) -> Result<Vectors> {
+        let path = path.as_ref();
+        let name = path.to_string_lossy();
+        if name.trim_end_matches(".gz").ends_with(".bin") {
+            Vectors::from_binary(stream::open(path)?, path, keep)
+        } else {
+            Vectors::from_text(Lines::open(path)?, keep)
+        }
+    }
+
+    /// Reads a word and its numbers a line, with spaces between them. A first line of two whole
+    /// numbers, how many words and how wide, is word2vec's header; GloVe has none.
+    ///
+    /// A word may have spaces in it, as some of GloVe's have: a line's last numbers are the
+    /// vector, and what comes before is the word unless it is a number too.
+    pub fn from_text<R: BufRead>(
+        mut lines: Lines<R>,
+        keep: Option<&HashSet<String>>,
+    ) -> Result<Vectors> {
+        let mut vectors = Vectors::default();
+        let (mut promised, mut rows) = (None, 0);
+        while let Some(line) = lines.next().transpose()? {
+            let fields: Vec<&str> = line.trim_end().split([' ', '\t']).collect();
+            if lines.number() == 1
+                && let Some((count, width)) = header(&fields)
+            {
+                (promised, vectors.width) = (Some(count), width);
+                continue;
+            }
+            if vectors.width == 0 {
+                vectors.width = fields.len() - 1;
+            }
+            let Some(words @ 1..) = fields.len().checked_sub(vectors.width) else {
+                let (found, width) = (fields.len() - 1, vectors.width);
+                return Err(lines.error(format!("has {found} numbers, and others have {width}")));
+            };
+            if vectors.width == 0 || vectors.width > WIDEST {
+                return Err(lines.error("is not a word with its numbers"));
+            }
+            let (word, numbers) = fields.split_at(words);
+            if word[1..].iter().any(|field| field.parse::<f32>().is_ok()) {
+                let (found, width) = (fields.len() - 1, vectors.width);
+                return Err(lines.error(format!("has {found} numbers, and others have {width}")));
+            }
+            rows += 1;
+            let word = word.join(" ");
+            if vectors.wants(&word, keep) {
+                for number in numbers {
+                    match number.parse::<f32>() {
+                        Ok(value) if value.is_finite() => vectors.values.push(value),
+                        _ => return Err(lines.error(format!("{number:?} is not a number"))),
+                    }
+                }
+                vectors.add(word);
+            }
+        }
+        match promised {
+            Some(count) if count != rows => Err(Error::file(
+                lines.name(),
+                format!("has {rows} words, and its first line says {count}"),
+            )),
+            _ => Ok(vectors),
+        }
+    }
+
+    /// Reads word2vec's binary form: a line with the number of words and the width, then each
+    /// word, a space and its numbers of 32 bits, the lowest byte first. `name` is what errors
+    /// call the reader.
+    pub fn from_binary(
+        mut reader: impl BufRead,
+        name: impl AsRef<Path>,
+        keep: Option<&HashSet<String>>,
+    ) -> Result<Vectors> {
+        let name = name.as_ref();
+        let wrong = |message: String| Error::file(name, message);
+        let first = until(&mut reader, b'\n', 64).map_err(Error::io(name))?;
+        let first = first.as_deref().map(String::from_utf8_lossy);
+        let fields: Vec<&str> = first.as_deref().unwrap_or("").split_whitespace().collect();
+        let (count, width) = header(&fields).ok_or_else(|| {
+            wrong("line 1: a binary file of vectors starts with two numbers".into())
+        })?;
+        let mut vectors = Vectors { width, ..Vectors::default() };
+        let mut bytes = vec![0; 4 * width];
+        for number in 1..=count {
+            let word = until(&mut reader, b' ', LONGEST_WORD).map_err(Error::io(name))?;
+            let word =
+                word.ok_or_else(|| wrong(format!("word {number} of {count}: the file ends")))?;
+            // word2vec ends a vector with a line feed, others do not.
+            let word = std::str::from_utf8(word.strip_prefix(b"\n").unwrap_or(&word))
+                .map_err(|_| wrong(format!("word {number} of {count} is not UTF-8")))?;
+            reader.read_exact(&mut bytes).map_err(|e| match e.kind() {
+                std::io::ErrorKind::UnexpectedEof => {
+                    wrong(format!("word {number} of {count}: the file ends"))
+                }
+                _ => Error::io(name)(e),
+            })?;
+            if vectors.wants(word, keep) {
+                for value in bytes.chunks_exact(4) {
+                    let value = f32::from_le_bytes([value[0], value[1], value[2], value[3]]);
+                    if !value.is_finite() {
+                        return Err(wrong(format!(
+                            "word {number} of {count}: {value} in {word:?}"
+                        )));
+                    }
+                    vectors.values.push(value);
+                }
+                vectors.add(word.to_owned());
+            }
+        }
+        let mut rest = Vec::new();
+        reader.take(2).read_to_end(&mut rest).map_err(Error::io(name))?;
+        match rest.as_slice() {
+            b"" | b"\n" => Ok(vectors),
+            _ => Err(wrong(format!("goes on after the {count} words that it promises"))),
+        }
+    }
+
+    /// The words, in the order of the file.
+    pub fn words(&self) -> &[String] {
+        &self.words
+    }
+
+    /// How many numbers a vector has.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// All vectors one after the other, in the order of the words.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// The vector of a word, exactly as the file writes it.
+    pub fn get(&self, word: &str) -> Option<&[f32]> {
+        let place = *self.places.get(word)? * self.width;
+        Some(&self.values[place..place + self.width])
+    }
+
+    /// How alike two words are: the cosine of the angle between their vectors, in double
+    /// precision. None if a word is unknown or its vector is zero.
+    pub fn cosine(&self, first: &str, second: &str) -> Option<f64> {
+        let (first, second) = (self.get(first)?, self.get(second)?);
+        let dot = |a: &[f32], b: &[f32]| -> f64 {
+            a.iter().zip(b).map(|(&x, &y)| f64::from(x) * f64::from(y)).sum()
+        };
+        let lengths = (dot(first, first) * dot(second, second)).sqrt();
+        (lengths > 0.0).then(|| dot(first, second) / lengths)
+    }
+
+    /// Of a word that comes twice the first vector is kept.
+    fn wants(&self, word: &str, keep: Option<&HashSet<String>>) -> bool {
+        keep.is_none_or(|keep| keep.contains(word)) && !self.places.contains_key(word)
+    }
+
+    fn add(&mut self, word: String) {
+        self.places.insert(word.clone(), self.words.len());
+        self.words.push(word);
+    }
+}
+
+/// How many words, and how wide.
+fn header(fields: &[&str]) -> Option<(usize, usize)> {
+    let &[count, width] = fields else { return None };
+    let (count, width) = (count.parse().ok()?, width.parse().ok()?);
+    (1..=WIDEST).contains(&width).then_some((count, width))
+}
+
+/// The bytes before the next `end`. None if the reader ends before, or if there are too many.
+fn until(reader: &mut impl BufRead, end: u8, most: usize) -> std::io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    reader.take(most as u64).read_until(end, &mut bytes)?;
+    Ok((bytes.pop() == Some(end)).then_some(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scratch::with_file;
+    use super::*;
+
+    fn text(text: &str, keep: Option<&HashSet<String>>) -> Result<Vectors, String> {
+        Vectors::from_text(Lines::new(text.as_bytes(), "in"), keep).map_err(|e| e.to_string())
+    }
+
+    fn binary(count: usize, rows: &[(&str, [f32; 2])], between: &str) -> Vec<u8> {
+        let mut bytes = format!("{count} 2\n").into_bytes();
+        for (word, values) in rows {
+            bytes.extend_from_slice(word.as_bytes());
+            bytes.push(b' ');
+            values.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+            bytes.extend_from_slice(between.as_bytes());
+        }
+        bytes
+    }
+
+    const ROWS: [(&str, [f32; 2]); 3] =
+        [("the", [1.0, -0.5]), ("né", [0.0, 2.0]), (",", [3.0, 4.0])];
+
+    #[test]
+    fn all_forms_say_the_same() {
+        let glove = "the 1 -0.5\nné 0 2e0\n, 3 4.0\n";
+        let expected = text(glove, None).unwrap();
+        assert_eq!(expected.words(), ["the", "né", ","]);
+        assert_eq!(
+            (expected.width(), expected.values()),
+            (2, &[1.0, -0.5, 0.0, 2.0, 3.0, 4.0][..])
+        );
+        assert_eq!(text(&format!("3 2\n{}", glove.replace('\n', " \n")), None).unwrap(), expected);
+        for between in ["", "\n"] {
+            let bytes = binary(3, &ROWS, between);
+            let found = with_file("vectors.bin", &bytes, |path| Vectors::read(path, None)).unwrap();
+            assert_eq!(found, expected);
+        }
+        assert_eq!(expected.get("né"), Some(&[0.0, 2.0][..]));
+        assert_eq!((expected.get("Né"), expected.cosine("the", "x")), (None, None));
+        assert!((expected.cosine("né", ",").unwrap() - 0.8).abs() < 1e-12);
+    }
+
+    #[test]
+    fn only_words_of_a_vocabulary_and_the_first_of_two() {
+        let keep = HashSet::from(["b".to_owned(), ". .".to_owned(), "absent".to_owned()]);
+        let found = text("a 1 2\nb 3 4\n. . 5 6\nb 7 8\nc x y\n", Some(&keep)).unwrap();
+        assert_eq!(found.words(), ["b", ". ."]);
+        assert_eq!(found.values(), [3.0, 4.0, 5.0, 6.0]);
+        let keep = HashSet::from([",".to_owned()]);
+        let bytes = binary(3, &ROWS, "\n");
+        let found = Vectors::from_binary(bytes.as_slice(), "in", Some(&keep)).unwrap();
+        assert_eq!((found.words(), found.values()), (&[",".to_owned()][..], &[3.0, 4.0][..]));
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_text_has_its_line() {
+        for (bad, message) in [
+            ("a 1 2\nb 3\n", "in: line 2: has 1 numbers, and others have 2"),
+            ("a 1 2\nb 3 4 5\n", "in: line 2: has 3 numbers, and others have 2"),
+            ("a 1 2\n\n", "in: line 2: has 0 numbers"),
+            ("a\n", "in: line 1: is not a word with its numbers"),
+            ("\n", "in: line 1: is not a word"),
+            ("a 1 x\n", "in: line 1: \"x\" is not a number"),
+            ("a 1 inf\n", "in: line 1: \"inf\" is not a number"),
+            ("3 2\na 1 2\n", "in: has 1 words, and its first line says 3"),
+        ] {
+            let error = text(bad, None).unwrap_err();
+            assert!(error.starts_with(message), "{error}");
+        }
+        assert_eq!(text("", None).unwrap(), Vectors::default());
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_binary_has_its_word() {
+        let good = binary(3, &ROWS, "\n");
+        let cut = &good[..good.len() - 3];
+        let more = binary(2, &ROWS, "\n");
+        let infinite = binary(1, &[("a", [1.0, f32::NAN])], "");
+        let endless = [b"1 2\n".as_slice(), &[b'x'; 5000]].concat();
+        for (bytes, message) in [
+            (cut, "in: word 3 of 3: the file ends"),
+            (&more, "in: goes on after the 2 words"),
+            (&infinite, "in: word 1 of 1: NaN in \"a\""),
+            (&endless, "in: word 1 of 1: the file ends"),
+            (b"", "in: line 1: a binary file"),
+            (b"9999999999 99999999999999\n", "in: line 1: a binary file"),
+            (b"99999999999 300\na ", "in: word 1 of 99999999999: the file ends"),
+            (b"1 1\n\xff \0\0\0\0", "in: word 1 of 1 is not UTF-8"),
+        ] {
+            let error = Vectors::from_binary(bytes, "in", None).unwrap_err().to_string();
+            assert!(error.starts_with(message), "{error}");
+        }
+    }
+}

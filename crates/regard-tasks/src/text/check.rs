@@ -1,0 +1,242 @@
+//! Whether a `tokenizer.json` from anywhere is safe to give to the tokenizers library, which
+//! trusts its files: it indexes with what they say, and stops the program where that leads out.
+//!
+//! Each rule here is for something that the library does not look at; what it refuses itself,
+//! such as values of a wrong type, is left to it. Its readers take their values from serde_json,
+//! whose limit of 128 for things within things holds for them too.
+
+use std::collections::HashSet;
+
+use regard_models::{Error, Result};
+use serde_json::{Map, Value};
+
+use super::charsmap;
+
+/// More rows than any vocabulary has; the table of embeddings would not fit into memory.
+const MOST_ROWS: u64 = 1 << 24;
+
+/// Checks what must hold before the library sees the file.
+pub fn before(whole: &Value) -> Result<()> {
+    let model = &whole["model"];
+    if !model.is_object() {
+        return Err(Error::invalid("not a tokenizer.json: it has no model"));
+    }
+    let mut ids = vocabulary(&model["vocab"])?;
+    for token in whole["added_tokens"].as_array().into_iter().flatten() {
+        let id = token["id"].as_u64();
+        let name = token["content"].as_str().unwrap_or_default();
+        ids.insert(id.filter(|id| *id < MOST_ROWS).ok_or_else(|| bad_id(name, &token["id"]))?);
+    }
+    if let (Some(pieces), Some(merges)) = (model["vocab"].as_object(), model["merges"].as_array()) {
+        let prefix = model["continuing_subword_prefix"].as_str().unwrap_or_default();
+        merges.iter().try_for_each(|merge| joined(merge, pieces, prefix))?;
+    }
+    for part in ["normalizer", "pre_tokenizer", "decoder", "post_processor"] {
+        each_object(&whole[part], &mut |object| component(object, &ids))?;
+    }
+    let mut templates = 0;
+    each_object(&whole["post_processor"], &mut |object| {
+        templates += usize::from(object.contains_key("single"));
+        Ok(())
+    })?;
+    if templates > 1 {
+        return Err(Error::invalid(format!(
+            "{templates} templates put special tokens around a text; need one at most"
+        )));
+    }
+    Ok(())
+}
+
+/// Checks that the library gave added tokens the ids that the file says. It gives them the next
+/// free ones, whatever the file says, and a model would read other rows than it was trained with.
+pub fn after(whole: &Value, tokenizer: &tokenizers::Tokenizer) -> Result<()> {
+    for token in whole["added_tokens"].as_array().into_iter().flatten() {
+        let (Some(name), Some(id)) = (token["content"].as_str(), token["id"].as_u64()) else {
+            continue;
+        };
+        let given = tokenizer.token_to_id(name);
+        if !name.is_empty() && given.map(u64::from) != Some(id) {
+            let given = given.map_or("none".to_owned(), |id| id.to_string());
+            return Err(Error::invalid(format!(
+                "the added token {name:?} has the id {id} in the file, and the rows before it \
+                 make it {given}: ids must not repeat or leave gaps"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The ids of a vocabulary: an object of pieces with ids, or a list of pieces with scores.
+fn vocabulary(pieces: &Value) -> Result<HashSet<u64>> {
+    let empty = || Error::invalid("its vocabulary is empty, or missing");
+    if let Some(list) = pieces.as_array() {
+        let rows = list.len() as u64;
+        return match rows {
+            0 => Err(empty()),
+            _ if rows > MOST_ROWS => Err(Error::invalid(format!("{rows} rows are too many"))),
+            _ => Ok((0..rows).collect()),
+        };
+    }
+    let pieces = pieces.as_object().filter(|pieces| !pieces.is_empty()).ok_or_else(empty)?;
+    let mut ids = HashSet::with_capacity(pieces.len());
+    for (piece, value) in pieces {
+        let id = value.as_u64().filter(|id| *id < MOST_ROWS);
+        if !ids.insert(id.ok_or_else(|| bad_id(piece, value))?) {
+            let other = pieces.iter().find(|(other, id)| *other != piece && *id == value);
+            let other = other.map_or("", |(other, _)| other);
+            return Err(Error::invalid(format!(
+                "{piece:?} and {other:?} both have the id {value}"
+            )));
+        }
+    }
+    Ok(ids)
+}
+
+fn bad_id(token: &str, id: &Value) -> Error {
+    Error::invalid(format!("{token:?} has the id {id}, need a number below {MOST_ROWS}"))
+}
+
+/// Whether a merge joins two pieces to a third one. The library copies them to a buffer of the
+/// length of the longest piece, without a look at where that ends.
+fn joined(merge: &Value, pieces: &Map<String, Value>, prefix: &str) -> Result<()> {
+    let pair = match merge {
+        Value::String(text) => text.split_once(' '),
+        _ => merge[0].as_str().zip(merge[1].as_str()),
+    };
+    // Anything but a pair, the library refuses.
+    let Some((left, right)) = pair else { return Ok(()) };
+    let rest = right.get(prefix.len()..);
+    let whole = rest.map(|rest| [left, rest].concat());
+    let known = |piece: &str| pieces.contains_key(piece);
+    match whole {
+        Some(whole) if known(left) && known(right) && known(&whole) => Ok(()),
+        _ => Err(Error::invalid(format!(
+            "it merges {left:?} and {right:?}, which are not both in its vocabulary together \
+             with what they make"
+        ))),
+    }
+}
+
+/// Calls a function for an object and all objects within it.
+fn each_object(
+    value: &Value,
+    call: &mut dyn FnMut(&Map<String, Value>) -> Result<()>,
+) -> Result<()> {
+    match value {
+        Value::Array(list) => list.iter().try_for_each(|value| each_object(value, call)),
+        Value::Object(object) => {
+            call(object)?;
+            object.values().try_for_each(|value| each_object(value, call))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Looks at the keys of a step, not at its type: the library takes a step for anything whose keys
+/// fit.
+fn component(step: &Map<String, Value>, ids: &HashSet<u64>) -> Result<()> {
+    let precompiled = step.get("type").is_some_and(|kind| kind == "Precompiled");
+    if precompiled || step.contains_key("precompiled_charsmap") {
+        let table = step.get("precompiled_charsmap").and_then(Value::as_str);
+        let table = table.and_then(base64).ok_or_else(|| {
+            Error::invalid("the table of a Precompiled normalizer is not in base64")
+        })?;
+        charsmap::check(&table)?;
+    }
+    if step.get("length").is_some_and(|length| length == 0) {
+        return Err(Error::invalid("it cuts texts into parts of length 0"));
+    }
+    if step.get("prepend").is_some_and(|prefix| prefix == "") {
+        return Err(Error::invalid("a step that puts nothing in front of a text"));
+    }
+    // It would count down from the length of a token, past zero.
+    if step.get("stop").and_then(Value::as_u64).is_some_and(|stop| stop > 0) {
+        return Err(Error::invalid("a decoder that strips the end of tokens is not supported"));
+    }
+    for key in ["sep", "cls"] {
+        if let Some([_, id]) = step.get(key).and_then(Value::as_array).map(Vec::as_slice) {
+            known(id, ids)?;
+        }
+    }
+    match (step.get("single"), step.get("pair"), step.get("special_tokens")) {
+        (Some(single), Some(pair), Some(special)) => {
+            template(single, false, special, ids)?;
+            template(pair, true, special, ids)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether all that a template names is there.
+fn template(pieces: &Value, pair: bool, special: &Value, ids: &HashSet<u64>) -> Result<()> {
+    for piece in pieces.as_array().into_iter().flatten() {
+        if !pair && piece["Sequence"]["id"] == "B" {
+            return Err(Error::invalid("the template for one text asks for a second text"));
+        }
+        let Some(name) = piece["SpecialToken"]["id"].as_str() else { continue };
+        let token = &special[name];
+        let count = |key: &str| token[key].as_array().map(Vec::len);
+        if count("ids").is_none() || count("ids") != count("tokens") {
+            return Err(Error::invalid(format!(
+                "its template has {name:?}, for which it does not say ids and as many tokens"
+            )));
+        }
+        token["ids"].as_array().into_iter().flatten().try_for_each(|id| known(id, ids))?;
+    }
+    Ok(())
+}
+
+fn known(id: &Value, ids: &HashSet<u64>) -> Result<()> {
+    match id.as_u64().is_some_and(|id| ids.contains(&id)) {
+        true => Ok(()),
+        false => Err(Error::invalid(format!("a special token has the id {id}, which is no row"))),
+    }
+}
+
+/// The bytes of a text in base64, in its one canonical form.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bare = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
+    if !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    for four in bare.as_bytes().chunks(4) {
+        let mut bits = 0_u32;
+        for byte in four {
+            bits = bits << 6 | DIGITS.iter().position(|digit| digit == byte)? as u32;
+        }
+        bits <<= 6 * (4 - four.len());
+        let three = bits.to_be_bytes();
+        let (used, unused) = three[1..].split_at(four.len() - 1);
+        if unused.iter().any(|byte| *byte != 0) {
+            return None;
+        }
+        bytes.extend(used);
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_as_in_the_standard() {
+        // The examples of RFC 4648.
+        for (text, bytes) in [
+            ("", ""),
+            ("Zg==", "f"),
+            ("Zm8=", "fo"),
+            ("Zm9v", "foo"),
+            ("Zm9vYg==", "foob"),
+            ("Zm9vYmE=", "fooba"),
+            ("Zm9vYmFy", "foobar"),
+        ] {
+            assert_eq!(base64(text).as_deref(), Some(bytes.as_bytes()), "{text}");
+        }
+        for bad in ["Zg=", "Zg", "Zh==", "Zm9=", "Z===", "====", "Zm 9", "Zm9v\n", "é==="] {
+            assert_eq!(base64(bad), None, "{bad:?}");
+        }
+    }
+}

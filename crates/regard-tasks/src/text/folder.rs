@@ -1,0 +1,202 @@
+//! The tokenizer of a folder, from whichever files are there.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use regard_models::{Error, Result};
+use serde_json::{Map, Value, json};
+
+use super::family::Family;
+use super::tokenizer::of_file;
+use super::{Tokenizer, byte_level, spiece, wordpiece};
+
+/// The file that says everything.
+pub const TOKENIZER: &str = "tokenizer.json";
+
+/// The greatest file that is read. The vocabularies of a quarter of a million pieces that there
+/// are have some thirty million bytes.
+const LARGEST: u64 = 256 << 20;
+
+/// What is known of a folder, before its vocabulary is read.
+pub struct Known {
+    /// `tokenizer_config.json`, with the names of special tokens from elsewhere.
+    pub config: Map<String, Value>,
+    /// What is neither in the vocabulary nor a special token of the model, with the ids.
+    pub added: Vec<(u32, String)>,
+    /// Whose way to mark texts it is, where the folder says so.
+    pub family: Option<&'static Family>,
+}
+
+/// Makes a tokenizer of the contents of files.
+type Make = fn(&[Vec<u8>], Known) -> Result<Tokenizer>;
+
+/// The files that make a tokenizer, the best ones first.
+const SOURCES: [(&[&str], Make); 5] = [
+    (&[TOKENIZER], |files, known| Tokenizer::new(&files[0], known.completed(""))),
+    (&["vocab.txt"], wordpiece::make),
+    (&["vocab.json", "merges.txt"], byte_level::make),
+    // As OpenAI published them.
+    (&["encoder.json", "vocab.bpe"], byte_level::make),
+    (&["spiece.model"], spiece::make),
+];
+
+/// The tokenizer of a folder.
+pub fn load(folder: &Path) -> Result<Tokenizer> {
+    let complete = |files: &[&str]| files.iter().all(|name| folder.join(name).is_file());
+    let Some((files, make)) = SOURCES.iter().find(|(files, _)| complete(files)) else {
+        let names = SOURCES.map(|(files, _)| files.join(" with "));
+        let message = format!("has no tokenizer: need one of {}", names.join(", "));
+        return Err(Error::file(folder, message));
+    };
+    let first = folder.join(files[0]);
+    let contents: Vec<Vec<u8>> =
+        files.iter().map(|name| read(&folder.join(name))).collect::<Result<_>>()?;
+    make(&contents, Known::of(folder)?).map_err(|e| of_file(&first, e))
+}
+
+/// A `tokenizer.json` with all that its folder says.
+pub fn load_file(path: &Path) -> Result<Tokenizer> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let known = Known::of(folder.unwrap_or(Path::new(".")))?;
+    Tokenizer::new(&read(path)?, known.completed("")).map_err(|e| of_file(path, e))
+}
+
+impl Known {
+    fn of(folder: &Path) -> Result<Known> {
+        let object = |name: &str| Ok(read_object(&folder.join(name))?.unwrap_or_default());
+        let mut config = object("tokenizer_config.json")?;
+        for (key, value) in object("special_tokens_map.json")? {
+            config.entry(key).or_insert(value);
+        }
+        // The object of a token with the id as its key, or the id of a token: two generations.
+        let rows = config.get("added_tokens_decoder").and_then(Value::as_object);
+        let rows = rows.into_iter().flatten().filter_map(|(id, token)| {
+            Some((id.parse().ok()?, token.get("content")?.as_str()?.to_owned()))
+        });
+        let mut added: Vec<(u32, String)> = rows.collect();
+        added.extend(
+            object("added_tokens.json")?
+                .into_iter()
+                .filter_map(|(token, id)| Some((u32::try_from(id.as_u64()?).ok()?, token))),
+        );
+        added.sort();
+        added.dedup();
+        let family = Family::of(&config, &object("config.json")?);
+        Ok(Known { config, added, family })
+    }
+
+    /// The configuration with what the family means where it says nothing; the family is the one
+    /// of that name where the folder names none.
+    pub fn completed(mut self, otherwise: &str) -> Map<String, Value> {
+        if let Some(family) = self.family.or_else(|| Family::named(otherwise)) {
+            family.complete(&mut self.config);
+        }
+        self.config
+    }
+}
+
+/// The `added_tokens` of a `tokenizer.json`: the special tokens that the configuration names, and
+/// others that are not in the vocabulary. The space before a mask is a part of it, so that
+/// `a <mask>` is what the model saw in training: a mask instead of a word with its space.
+pub fn added_tokens(
+    config: &Map<String, Value>,
+    added: &[(u32, String)],
+    id: impl Fn(&str) -> Option<u32>,
+    space_in_mask: bool,
+) -> Vec<Value> {
+    let mut rows: Vec<(u32, String, bool)> = Vec::new();
+    for key in super::special::KEYS {
+        let Some(name) = token_name(config, key) else { continue };
+        let elsewhere = || added.iter().find(|(_, token)| token == name).map(|(id, _)| *id);
+        let Some(id) = id(name).or_else(elsewhere) else { continue };
+        if rows.iter().all(|(_, seen, _)| seen != name) {
+            rows.push((id, name.to_owned(), space_in_mask && key == "mask_token"));
+        }
+    }
+    for (id, token) in added {
+        if rows.iter().all(|(_, seen, _)| seen != token) {
+            rows.push((*id, token.clone(), false));
+        }
+    }
+    rows.sort();
+    let object = |(id, name, space): &(u32, String, bool)| {
+        json!({"id": id, "content": name, "single_word": false, "lstrip": space,
+               "rstrip": false, "normalized": false, "special": true})
+    };
+    rows.iter().map(object).collect()
+}
+
+/// A special token's name in a configuration, which is a string or an object.
+pub fn token_name<'a>(config: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
+    let value = config.get(key)?;
+    value.as_str().or_else(|| value.get("content")?.as_str())
+}
+
+/// A yes or no of a configuration.
+pub fn flag(config: &Map<String, Value>, key: &str, otherwise: bool) -> bool {
+    config.get(key).and_then(Value::as_bool).unwrap_or(otherwise)
+}
+
+/// The special tokens around a text and around a pair; `$A` and `$B` are the texts, and each has
+/// its token type.
+pub fn template(
+    single: &[(&str, u32)],
+    pair: &[(&str, u32)],
+    id: impl Fn(&str) -> Option<u32>,
+) -> Option<Value> {
+    let pieces = |pieces: &[(&str, u32)]| -> Vec<Value> {
+        let piece = |(name, of_type): &(&str, u32)| match name.strip_prefix('$') {
+            Some(text) => json!({"Sequence": {"id": text, "type_id": of_type}}),
+            None => json!({"SpecialToken": {"id": name, "type_id": of_type}}),
+        };
+        pieces.iter().map(piece).collect()
+    };
+    let mut special = Map::new();
+    for (name, _) in single.iter().chain(pair).filter(|(name, _)| !name.starts_with('$')) {
+        let token = json!({"id": name, "ids": [id(name)?], "tokens": [name]});
+        special.insert((*name).to_owned(), token);
+    }
+    Some(json!({"type": "TemplateProcessing", "single": pieces(single), "pair": pieces(pair),
+                "special_tokens": special}))
+}
+
+/// A file, unless it is too large to be what it should be.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    read_at_most(path, LARGEST)
+}
+
+fn read_at_most(path: &Path, largest: u64) -> Result<Vec<u8>> {
+    let file = File::open(path).map_err(Error::io(path))?;
+    let mut bytes = Vec::new();
+    file.take(largest + 1).read_to_end(&mut bytes).map_err(Error::io(path))?;
+    if bytes.len() as u64 > largest {
+        let message = format!("more than {largest} bytes are too many for a part of a tokenizer");
+        return Err(Error::file(path, message));
+    }
+    Ok(bytes)
+}
+
+/// A file with a JSON object, if it is there.
+pub fn read_object(path: &Path) -> Result<Option<Map<String, Value>>> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let object = serde_json::from_slice(&read(path)?);
+    object.map(Some).map_err(|e| Error::file(path, format!("not a JSON object: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_file_is_refused() {
+        let path = std::env::temp_dir().join(format!("regard-large-{}", std::process::id()));
+        std::fs::write(&path, "12345").unwrap();
+        assert_eq!(read_at_most(&path, 5).unwrap(), b"12345");
+        let error = read_at_most(&path, 4).unwrap_err().to_string();
+        std::fs::remove_file(&path).unwrap();
+        assert!(error.contains("regard-large") && error.contains("more than 4 bytes"), "{error}");
+    }
+}

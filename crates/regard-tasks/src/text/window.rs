@@ -1,0 +1,76 @@
+//! Texts that are longer than a model: cut short, or in windows that overlap.
+
+use regard_models::{Error, Result};
+
+use super::{Encoding, Tokenizer};
+
+impl Tokenizer {
+    /// The tokens of a text or of a pair with their special tokens, at most `length` of them. Of
+    /// a pair the longer text is cut, and both are when half the room is not enough for either.
+    pub fn encode_within(&self, text: &str, pair: Option<&str>, length: usize) -> Result<Encoding> {
+        let whole = self.encode_special(text, pair)?;
+        let room = room(&whole, length)?;
+        let [first, second] = lengths(&whole);
+        if first + second <= room {
+            return Ok(whole);
+        }
+        let (short, long) = (first.min(second), first.max(second));
+        let (short, long) = match short + short.max(room.saturating_sub(short)) {
+            both if both <= room => (short, long.min(room - short)),
+            _ => (room / 2, room - room / 2),
+        };
+        let [first, second] = if first > second { [long, short] } else { [short, long] };
+        Ok(whole.part([0..first, 0..second]))
+    }
+
+    /// A long text in windows of at most `length` tokens with their special tokens; two windows
+    /// that follow each other share `stride` tokens of the text. Of a pair, such as a question
+    /// and a document, the second text is cut and the first is whole in every window.
+    pub fn windows(
+        &self,
+        text: &str,
+        pair: Option<&str>,
+        length: usize,
+        stride: usize,
+    ) -> Result<Vec<Encoding>> {
+        let whole = self.encode_special(text, pair)?;
+        let of = usize::from(pair.is_some());
+        let lengths = lengths(&whole);
+        let room = room(&whole, length)?.saturating_sub(lengths[1 - of]);
+        if lengths[of] <= room {
+            return Ok(vec![whole]);
+        }
+        if room <= stride {
+            return Err(Error::invalid(format!(
+                "a window of {length} tokens has room for {room} of the text, beside {} others; \
+                 need more than the {stride} that two windows share. Make the window longer, \
+                 or the stride shorter",
+                length - room,
+            )));
+        }
+        let mut windows = Vec::new();
+        for start in (0..lengths[of]).step_by(room - stride) {
+            let end = lengths[of].min(start + room);
+            let mut kept = [0..lengths[0], 0..lengths[1]];
+            kept[of] = start..end;
+            windows.push(whole.part(kept));
+            if end == lengths[of] {
+                break;
+            }
+        }
+        Ok(windows)
+    }
+}
+
+/// How many tokens each text has.
+fn lengths(whole: &Encoding) -> [usize; 2] {
+    [0, 1].map(|of| whole.texts.iter().filter(|text| **text == Some(of)).count())
+}
+
+/// How many tokens of the texts have room beside the special ones.
+fn room(whole: &Encoding, length: usize) -> Result<usize> {
+    let special = whole.texts.iter().filter(|text| text.is_none()).count();
+    length.checked_sub(special).ok_or_else(|| {
+        Error::invalid(format!("got a length of {length}, need {special} for special tokens alone"))
+    })
+}
