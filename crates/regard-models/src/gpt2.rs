@@ -191,9 +191,10 @@ impl Layer {
             scale: scale(config, number),
         };
         // What adds to the stream begins smaller the more there is of it.
-        let smaller = 1.0 / ((2 * config.n_layer) as f32).sqrt();
+        let smaller = config.initializer_range / ((2 * config.n_layer) as f32).sqrt();
         for part in [&mut layer.attention.out, &mut layer.forward.down] {
-            part.weight = part.weight.clone().map(|w| w * smaller);
+            let [inputs, outputs] = part.weight.dims();
+            part.weight = init.weights(inputs, outputs, Weights::Normal(smaller));
         }
         layer
     }

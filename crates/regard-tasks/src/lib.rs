@@ -4,7 +4,9 @@
 
 pub mod data;
 pub mod decode;
+pub mod language;
 pub mod metrics;
+pub mod reading;
 pub mod recipe;
 pub mod text;
 pub mod train;

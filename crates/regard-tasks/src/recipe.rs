@@ -4,10 +4,13 @@
 //! over the base's, everything else replaces what the base has. `name`, `about` and `[result]`
 //! are never taken from a base, since they speak of one result.
 
+use crate::{language, train, translate};
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use toml::{Table, Value};
+use toml::Value;
+
+pub use toml::Table;
 
 /// What a recipe gave.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -27,6 +30,62 @@ pub struct Published {
     /// Its `metrics.jsonl`, beside the recipe.
     #[serde(default)]
     pub log: String,
+}
+
+/// A recipe of some task, as the program trains it.
+pub trait Task {
+    /// That of its file and of the run's folder.
+    fn name(&self) -> &str;
+    /// What for.
+    fn task(&self) -> &str;
+    /// In a sentence.
+    fn about(&self) -> &str;
+    /// Where all randomness comes from.
+    fn seed(&self) -> u64;
+    /// Another place for it to come from.
+    fn set_seed(&mut self, seed: u64);
+    /// What came of it, and what others got.
+    fn result(&self) -> Option<&Published>;
+    /// The name of its data set.
+    fn data(&self) -> &str;
+    /// The measure by which the best model is chosen.
+    fn decides(&self) -> &str;
+    /// How to train.
+    fn options(&self) -> &train::Options;
+    /// With all defaults.
+    fn to_toml(&self) -> String;
+    /// The same.
+    fn to_json(&self) -> serde_json::Value;
+    /// Reads the data and makes the model.
+    fn prepare(&self) -> Result<Prepared>;
+}
+
+/// A model with something to learn from, and what there is to say of it.
+pub struct Prepared {
+    /// What is trained.
+    pub learner: Box<dyn train::Learner>,
+    /// Sizes, in words.
+    pub about: String,
+}
+
+/// How the recipe of a task is made of what was read.
+type Make = fn(Table) -> Result<Box<dyn Task>, String>;
+
+/// Every task that can be trained for.
+const TASKS: &[(&str, Make)] = &[
+    ("translate", |table| Ok(Box::new(translate::Recipe::from_table(table)?))),
+    ("language", |table| Ok(Box::new(language::Recipe::from_table(table)?))),
+];
+
+/// The recipe, of whatever task it says it is.
+pub fn task(table: Table) -> Result<Box<dyn Task>, String> {
+    let asked = table.get("task").and_then(Value::as_str).unwrap_or("");
+    let known = TASKS.iter().find(|(name, _)| *name == asked);
+    let (_, make) = known.ok_or_else(|| {
+        let names: Vec<&str> = TASKS.iter().map(|(name, _)| *name).collect();
+        format!("task: got {asked:?}, need one of {}", names.join(", "))
+    })?;
+    make(table)
 }
 
 /// More bases than this are taken for a circle.

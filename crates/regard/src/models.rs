@@ -2,6 +2,9 @@
 //! of this folder, or a folder.
 
 use anyhow::{Context, Result, bail};
+use regard_models::text::Head;
+use regard_tasks::language::Writer;
+use regard_tasks::reading::Reader;
 use regard_tasks::train;
 use regard_tasks::translate::{Embedded, Translator};
 use std::path::{Path, PathBuf};
@@ -82,6 +85,22 @@ pub fn translator(asked: Option<&str>) -> Result<Translator> {
         Found::Shipped(model) => {
             Translator::embedded(&model.embedded).with_context(|| model.name.to_string())
         }
+    }
+}
+
+/// The language model of a name or folder.
+pub fn writer(asked: &str) -> Result<Writer> {
+    match resolve(Some(asked))? {
+        Found::Folder(folder) => Ok(Writer::load(&folder)?),
+        Found::Shipped(model) => bail!("--model: {} translates, and does not go on", model.name),
+    }
+}
+
+/// The model of a name or folder that reads texts, for what it is asked.
+pub fn reader(asked: &str, head: Head) -> Result<Reader> {
+    match resolve(Some(asked))? {
+        Found::Folder(folder) => Ok(Reader::load(&folder, head)?),
+        Found::Shipped(model) => bail!("--model: {} translates, and does no more", model.name),
     }
 }
 

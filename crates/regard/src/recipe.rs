@@ -1,7 +1,7 @@
 //! The recipes that are built into the program, and from a name to a recipe.
 
 use anyhow::{Result, anyhow, bail};
-use regard_tasks::recipe;
+use regard_tasks::recipe::{self, Table, Task};
 use regard_tasks::translate::Recipe;
 use std::path::Path;
 
@@ -32,6 +32,8 @@ pub const RECIPES: &[(&str, &str)] = built_in![
     "multi30k-bahdanau"
     "multi30k-rnn"
     "multi30k-transformer"
+    "shakespeare-gpt"
+    "shakespeare-gpt-small"
     "tatoeba-en-fr-bahdanau"
     "tatoeba-en-fr-rnn"
     "tatoeba-en-fr-transformer"
@@ -45,19 +47,28 @@ fn built_in(asked: &str) -> Option<String> {
 /// A recipe from a file, or the one of this name that is built in, with values that stand in for
 /// its own.
 pub fn resolve(asked: &str, overrides: &[String]) -> Result<Recipe> {
+    let told = |message: String| anyhow!("{asked}: {message}");
+    Recipe::from_table(table(asked, overrides)?).map_err(told)
+}
+
+/// The same for any task.
+pub fn resolve_task(asked: &str, overrides: &[String]) -> Result<Box<dyn Task>> {
+    recipe::task(table(asked, overrides)?).map_err(|message| anyhow!("{asked}: {message}"))
+}
+
+fn table(asked: &str, overrides: &[String]) -> Result<Table> {
     let path = Path::new(asked);
     if path.is_file() {
-        return Ok(Recipe::read(path, overrides)?);
+        return Ok(recipe::read(path, overrides)?);
     }
     match RECIPES.iter().find(|(name, _)| *name == asked) {
         Some((name, text)) => {
             let table = recipe::parse(text, overrides, &built_in);
-            let recipe = table.and_then(Recipe::from_table);
-            recipe.map_err(|message| anyhow!("{name}: {message}"))
+            table.map_err(|message| anyhow!("{name}: {message}"))
         }
         // What looks like a path was meant as one: the system's words for what is wrong with it.
         None if asked.contains(['/', '\\']) || asked.ends_with(".toml") => {
-            Ok(Recipe::read(path, overrides)?)
+            Ok(recipe::read(path, overrides)?)
         }
         None => {
             let names: Vec<_> = RECIPES.iter().map(|(name, _)| *name).collect();
@@ -81,9 +92,9 @@ mod tests {
         names.sort();
         assert_eq!(names, RECIPES.iter().map(|(name, _)| *name).collect::<Vec<_>>());
         for (name, _) in RECIPES {
-            let recipe = resolve(name, &["train.steps=7".into()]).unwrap();
-            assert_eq!((&*recipe.name, recipe.train.steps), (*name, 7));
-            let result = recipe.result.unwrap_or_else(|| panic!("{name} has no [result]"));
+            let recipe = resolve_task(name, &["train.steps=7".into()]).unwrap();
+            assert_eq!((recipe.name(), recipe.options().steps), (*name, 7));
+            let result = recipe.result().unwrap_or_else(|| panic!("{name} has no [result]"));
             assert!(!result.metric.is_empty() && !result.published.is_empty(), "{name}");
         }
     }

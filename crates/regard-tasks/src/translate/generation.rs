@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 use std::path::Path;
 
 /// Its name in a model's folder.
-pub(super) const FILE: &str = "generation_config.json";
+pub(crate) const FILE: &str = "generation_config.json";
 
 /// What that library wants to find there besides, from `config.json`.
 const IDS: [&str; 3] = ["decoder_start_token_id", "eos_token_id", "pad_token_id"];
 
 /// Writes the options, and the tokens that begin, end and fill.
-pub(super) fn save(folder: &Path, options: &Options, config: &Value) -> Result<()> {
+pub(crate) fn save(folder: &Path, options: &Options, config: &Value) -> Result<()> {
     let mut json = known();
     if let Value::Object(options) = serde_json::to_value(options).expect("plain data") {
         json.extend(options);
@@ -25,7 +25,7 @@ pub(super) fn save(folder: &Path, options: &Options, config: &Value) -> Result<(
 }
 
 /// Reads the options; what only others know is left out.
-pub(super) fn read(bytes: &[u8]) -> Result<Options, String> {
+pub(crate) fn read(bytes: &[u8]) -> Result<Options, String> {
     let mut json: Map<String, Value> =
         serde_json::from_slice(bytes).map_err(|e| format!("not a JSON object: {e}"))?;
     let known = known();
@@ -37,7 +37,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Options, String> {
 }
 
 /// Reads the options of a folder; a folder without them has the usual ones.
-pub(super) fn load(folder: &Path) -> Result<Options> {
+pub(crate) fn load(folder: &Path) -> Result<Options> {
     let path = folder.join(FILE);
     match std::fs::read(&path) {
         Ok(bytes) => read(&bytes).map_err(|message| Error::file(&path, message)),

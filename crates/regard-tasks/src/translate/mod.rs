@@ -2,7 +2,7 @@
 //! phonemes.
 
 mod corpus;
-mod generation;
+pub(crate) mod generation;
 mod learn;
 mod measure;
 mod recipe;

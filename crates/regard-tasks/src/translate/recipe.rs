@@ -1,7 +1,8 @@
 //! A recipe: one TOML file from which a result can be made again.
 
+use super::Translation;
 use super::{Data, Vocabularies};
-use crate::recipe::{self, Published};
+use crate::recipe::{self, Prepared, Published, Task};
 use crate::{decode, train};
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -74,7 +75,7 @@ impl Recipe {
         let recipe: Recipe =
             table.try_into().map_err(|e: toml::de::Error| e.message().to_string())?;
         if recipe.task != "translate" {
-            return Err(format!("task: got {:?}, need \"translate\"", recipe.task));
+            return Err(format!("task: got {:?}, need \"translate\" here", recipe.task));
         }
         if !["bleu", "wer", "loss"].contains(&recipe.evaluate.by.as_str()) {
             let by = &recipe.evaluate.by;
@@ -92,5 +93,52 @@ impl Recipe {
     pub fn lowercase(&self) -> bool {
         let target = self.vocabulary.target.as_ref().or(self.vocabulary.shared.as_ref());
         target.is_some_and(|vocabulary| vocabulary.lowercase)
+    }
+}
+
+impl Task for Recipe {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn task(&self) -> &str {
+        &self.task
+    }
+    fn about(&self) -> &str {
+        &self.about
+    }
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+    fn set_seed(&mut self, seed: u64) {
+        self.seed = seed;
+    }
+    fn result(&self) -> Option<&Published> {
+        self.result.as_ref()
+    }
+    fn data(&self) -> &str {
+        &self.data.set
+    }
+    fn decides(&self) -> &str {
+        &self.evaluate.by
+    }
+    fn options(&self) -> &train::Options {
+        &self.train
+    }
+    fn to_toml(&self) -> String {
+        self.to_toml()
+    }
+    fn to_json(&self) -> Value {
+        serde_json::to_value(self).expect("recipes are plain data")
+    }
+    fn prepare(&self) -> Result<Prepared> {
+        let learner = Translation::new(self, self.data.read()?)?;
+        let about = format!(
+            "{} pairs, vocabularies of {} and {}, {:.2} M parameters",
+            learner.examples(),
+            learner.vocabularies().source.size(),
+            learner.vocabularies().target.size(),
+            learner.model().parameters() as f64 / 1e6,
+        );
+        Ok(Prepared { learner: Box::new(learner), about })
     }
 }

@@ -1,8 +1,10 @@
 //! Training, from recipes to models; tokenizers, beside those of others.
 
 mod killed;
+mod language;
 mod learns;
 mod readers;
+mod reading;
 mod recipes;
 mod refuses;
 mod resumed;

@@ -1,13 +1,22 @@
 //! The verbs: one file each, and one row each in [`Verb`].
 
+mod answer;
 mod attend;
 mod bench;
+mod classify;
 mod compare;
 mod data;
 mod doctor;
+mod embed;
 mod eval;
+mod fill;
+mod generate;
+mod inputs;
 mod models;
 mod recipes;
+mod score;
+mod search;
+mod tag;
 mod tokenizer;
 mod train;
 mod translate;
@@ -43,6 +52,7 @@ const EXAMPLES: &str = "\
 Examples:
   regard attend --demo                        draw who looks at whom in a sentence
   regard translate 'They are watching.' --model runs/tatoeba-en-fr-transformer
+  regard generate 'ROMEO:' --model runs/shakespeare-gpt
   regard recipes                              what can be trained, and what came of it
   regard train multi30k-transformer           train by a recipe
   regard data multi30k                        where its data are, and on which terms
@@ -75,6 +85,13 @@ pub struct Global {
 #[derive(Subcommand)]
 enum Verb {
     Translate(translate::Flags),
+    Generate(generate::Flags),
+    Score(score::Flags),
+    Classify(classify::Flags),
+    Tag(tag::Flags),
+    Answer(answer::Flags),
+    Fill(fill::Flags),
+    Embed(embed::Flags),
     Train(train::Flags),
     Eval(eval::Flags),
     Compare(compare::Flags),
@@ -92,6 +109,13 @@ impl Verb {
     fn run(self, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
         match self {
             Verb::Translate(flags) => translate::run(flags, global, out),
+            Verb::Generate(flags) => generate::run(flags, global, out),
+            Verb::Score(flags) => score::run(flags, global, out),
+            Verb::Classify(flags) => classify::run(flags, global, out),
+            Verb::Tag(flags) => tag::run(flags, global, out),
+            Verb::Answer(flags) => answer::run(flags, global, out),
+            Verb::Fill(flags) => fill::run(flags, global, out),
+            Verb::Embed(flags) => embed::run(flags, global, out),
             Verb::Train(flags) => train::run(flags, global, out),
             Verb::Eval(flags) => eval::run(flags, global, out),
             Verb::Compare(flags) => compare::run(flags, global, out),

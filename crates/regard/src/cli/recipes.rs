@@ -1,12 +1,11 @@
 //! `regard recipes`: every result that can be made again.
 
 use super::{Global, Outcome, write_json};
-use crate::recipe::{RECIPES, resolve};
+use crate::recipe::{RECIPES, resolve_task};
 use crate::show::{table::Table, terminal};
 use anyhow::Result;
 use clap::Args;
-use regard_tasks::recipe::Published;
-use regard_tasks::translate::Recipe;
+use regard_tasks::recipe::{Published, Task};
 use serde_json::{Value, json};
 use std::io::Write;
 
@@ -21,29 +20,31 @@ Examples:
 pub struct Flags {}
 
 pub fn run(_: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let recipes: Vec<Recipe> =
-        RECIPES.iter().map(|(name, _)| resolve(name, &[])).collect::<Result<_>>()?;
+    let recipes: Vec<Box<dyn Task>> =
+        RECIPES.iter().map(|(name, _)| resolve_task(name, &[])).collect::<Result<_>>()?;
     if global.json {
-        let rows: Vec<Value> = recipes.iter().map(object).collect();
+        let rows: Vec<Value> = recipes.iter().map(|recipe| object(&**recipe)).collect();
         write_json(out, &rows)?;
         return Ok(Outcome::Positive);
     }
     let mut table = Table::new(["name", "about", "metric", "published", "ours", "minutes"]);
     for recipe in recipes {
-        let result = recipe.result.unwrap_or_default();
+        let result = recipe.result().cloned().unwrap_or_default();
         let number = |x: Option<f64>| x.map_or("–".into(), |x| format!("{x}"));
         let Published { metric, published, ours, minutes, .. } = result;
-        table.row([recipe.name, recipe.about, metric, published, number(ours), number(minutes)]);
+        let (name, about) = (recipe.name().to_string(), recipe.about().to_string());
+        table.row([name, about, metric, published, number(ours), number(minutes)]);
     }
     write!(out, "{}", table.render("", terminal::width_of_terminal()))?;
     Ok(Outcome::Positive)
 }
 
-fn object(recipe: &Recipe) -> Value {
-    let result = recipe.result.clone().unwrap_or_default();
+fn object(recipe: &dyn Task) -> Value {
+    let result = recipe.result().cloned().unwrap_or_default();
     json!({
-        "name": recipe.name, "task": recipe.task, "about": recipe.about, "data": recipe.data.set,
+        "name": recipe.name(), "task": recipe.task(), "about": recipe.about(),
+        "data": recipe.data(),
         "metric": result.metric, "published": result.published, "ours": result.ours,
-        "seed": recipe.seed, "minutes": result.minutes, "log": result.log,
+        "seed": recipe.seed(), "minutes": result.minutes, "log": result.log,
     })
 }

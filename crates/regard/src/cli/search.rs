@@ -13,7 +13,7 @@ pub struct Search {
     /// Hypotheses that are followed at once; 1 is greedy search
     #[arg(long, value_name = "N")]
     num_beams: Option<usize>,
-    /// Above 0 favours long sentences
+    /// Above 0 favours long texts
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     length_penalty: Option<f32>,
     /// When beams may stop: false, true or never
@@ -28,24 +28,15 @@ pub struct Search {
     /// Above 1, what was said becomes less likely
     #[arg(long, value_name = "X")]
     repetition_penalty: Option<f32>,
-    /// Tokens of a translation at least, with its start
+    /// Tokens of a text at least, with its start
     #[arg(long, value_name = "N")]
     min_length: Option<usize>,
-    /// Tokens of a translation at most, with its start and end
+    /// Tokens of a text at most, with its start (or its prompt) and end
     #[arg(long, value_name = "N")]
     max_length: Option<usize>,
-    /// Translations for each text
+    /// Results for each text
     #[arg(long, value_name = "N")]
     pub num_return_sequences: Option<usize>,
-    /// Above 0, the whole source should be looked at
-    #[arg(long, value_name = "X")]
-    coverage_penalty: Option<f32>,
-    /// What translations have to begin with
-    #[arg(long, value_name = "TEXT")]
-    pub target_prefix: Option<String>,
-    /// Put the word that was looked at most in place of an unknown one
-    #[arg(long)]
-    pub replace_unknowns: bool,
     /// Draw words at random, by --seed
     #[arg(long)]
     do_sample: bool,
@@ -78,7 +69,6 @@ impl Search {
         put(&mut options.repetition_penalty, self.repetition_penalty);
         put(&mut options.min_length, self.min_length);
         put(&mut options.num_return_sequences, self.num_return_sequences);
-        put(&mut options.coverage_penalty, self.coverage_penalty);
         put(&mut options.temperature, self.temperature);
         put(&mut options.top_k, self.top_k);
         put(&mut options.top_p, self.top_p);

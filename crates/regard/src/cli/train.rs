@@ -5,8 +5,9 @@ use crate::recipe;
 use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use regard_tasks::train::{Event, Outcome as End, Run};
-use regard_tasks::translate::{Recipe, Translation};
+use regard_tasks::recipe::Prepared;
+use regard_tasks::train::{Event, Options, Outcome as End, Run};
+
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -47,30 +48,22 @@ pub struct Flags {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let mut recipe = recipe::resolve(&flags.recipe, &flags.overrides)?;
+    let mut recipe = recipe::resolve_task(&flags.recipe, &flags.overrides)?;
     if let Some(seed) = global.seed {
-        recipe.seed = seed;
+        recipe.set_seed(seed);
     }
     if flags.dump_config {
         match global.json {
-            true => write_json(out, &recipe)?,
+            true => write_json(out, &recipe.to_json())?,
             false => write!(out, "{}", recipe.to_toml())?,
         }
         return Ok(Outcome::Positive);
     }
-    let folder = flags.out.unwrap_or_else(|| Path::new("runs").join(&recipe.name));
-    let mut show = Show::new(&recipe);
-    show.say(format!("{}: reading {}", recipe.name, recipe.data.set));
-    let corpus = recipe.data.read()?;
-    let mut learner = Translation::new(&recipe, corpus)?;
-    show.say(format!(
-        "{} pairs, vocabularies of {} and {}, {:.2} M parameters, run in {}",
-        learner.examples(),
-        learner.vocabularies().source.size(),
-        learner.vocabularies().target.size(),
-        learner.model().parameters() as f64 / 1e6,
-        folder.display()
-    ));
+    let folder = flags.out.unwrap_or_else(|| Path::new("runs").join(recipe.name()));
+    let mut show = Show::new(recipe.options());
+    show.say(format!("{}: reading {}", recipe.name(), recipe.data()));
+    let Prepared { mut learner, about } = recipe.prepare()?;
+    show.say(format!("{about}, run in {}", folder.display()));
     let stop = Arc::new(AtomicBool::new(false));
     let asked = stop.clone();
     ctrlc::set_handler(move || {
@@ -86,15 +79,15 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     };
     let run = Run {
         folder: &folder,
-        options: &recipe.train,
-        seed: recipe.seed,
+        options: recipe.options(),
+        seed: recipe.seed(),
         resume: flags.resume,
         watch: &mut watch,
     };
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     std::fs::write(folder.join("recipe.toml"), recipe.to_toml())
         .with_context(|| folder.join("recipe.toml").display().to_string())?;
-    let end = run.train(&mut learner)?;
+    let end = run.train(&mut *learner)?;
     show.bar.finish_and_clear();
     let (step, best, what) = match end {
         End::Done { step, best } => (step, Some(best), "done"),
@@ -115,7 +108,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             writeln!(
                 out,
                 "best {} {best:.4}; the model is in {}",
-                recipe.evaluate.by,
+                recipe.decides(),
                 folder.join("model").display()
             )?;
         }
@@ -139,16 +132,16 @@ struct Show {
 }
 
 impl Show {
-    fn new(recipe: &Recipe) -> Show {
+    fn new(options: &Options) -> Show {
         let lines = !std::io::stderr().is_terminal();
         let bar = ProgressBar::with_draw_target(
-            Some(recipe.train.steps),
+            Some(options.steps),
             if lines { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() },
         );
         let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg} · {eta} left");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         let now = Instant::now();
-        Show { bar, lines, every: recipe.train.log_every, began: now, since: (now, 0, 0.0, 0) }
+        Show { bar, lines, every: options.log_every, began: now, since: (now, 0, 0.0, 0) }
     }
 
     fn say(&self, line: String) {

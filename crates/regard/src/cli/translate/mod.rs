@@ -1,9 +1,9 @@
 //! `regard translate`: text in one language, or alphabet, into another.
 
 mod lines;
-mod search;
 mod show;
 
+use super::search::Search;
 use super::{Global, Outcome};
 use crate::models;
 use crate::show::terminal::When;
@@ -11,7 +11,6 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use regard_tasks::decode::Options;
 use regard_tasks::translate::{Request, Translated, Translator};
-use search::Search;
 use show::{Asked, Show};
 use std::io::{IsTerminal, Write};
 
@@ -60,6 +59,15 @@ pub struct Flags {
     /// Colours or shades; `auto` heeds NO_COLOR
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     color: When,
+    /// What translations have to begin with
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    target_prefix: String,
+    /// Put the word that was looked at most in place of an unknown one
+    #[arg(long)]
+    replace_unknowns: bool,
+    /// Above 0, the whole source should be looked at
+    #[arg(long, value_name = "X")]
+    coverage_penalty: Option<f32>,
     #[command(flatten)]
     search: Search,
 }
@@ -103,15 +111,16 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         }
     }
     let translator = models::translator(flags.model.as_deref())?;
-    let options = flags.search.over(translator.defaults(), global.seed);
+    let mut options = flags.search.over(translator.defaults(), global.seed);
+    options.coverage_penalty = flags.coverage_penalty.unwrap_or(options.coverage_penalty);
     options.check()?;
     let job = Job {
         translator: &translator,
         options,
         batch: usize::from(flags.batch),
         look: asked.look(),
-        replace_unknowns: flags.search.replace_unknowns,
-        target_prefix: flags.search.target_prefix.unwrap_or_default(),
+        replace_unknowns: flags.replace_unknowns,
+        target_prefix: flags.target_prefix,
     };
     let show = Show { translator: &translator, asked };
     if from_lines {

@@ -1,0 +1,201 @@
+//! Learning to go on with a text.
+
+use super::{Recipe, Writer};
+use crate::data::{Characters, Lengths};
+use crate::text::Tokenizer;
+use crate::train::{Better, Evaluation, Learner, Loss};
+use crate::translate::generation;
+use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
+use regard_attention::ops::{CrossEntropy, cross_entropy};
+use regard_attention::{AdamW, Mode};
+use regard_kernels::rng::Stream;
+use regard_models::checkpoint::{self, Arrays, Precision};
+use regard_models::text::{self, Head, TextModel, Texts};
+use regard_models::{Error, Result};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Where a step's shift comes from, among the sites of the generator.
+const SHIFT: u64 = 0x6c61_6e67_7561_6765;
+/// Tokens that are evaluated at a time.
+const EVALUATED: usize = 8192;
+
+/// A language model that is being trained.
+pub struct Language {
+    recipe: Recipe,
+    /// Absent only while the optimiser has it.
+    model: Option<Box<dyn TextModel>>,
+    tokenizer: Tokenizer,
+    train: Vec<u32>,
+    valid: Vec<u32>,
+    device: Device,
+}
+
+impl Language {
+    /// Makes a model with first values for what a recipe wants.
+    pub fn new(recipe: &Recipe, text: &Characters) -> Result<Language> {
+        let tokenizer = recipe.vocabulary.train(&text.train)?;
+        let ids = |text: &str| -> Result<Vec<u32>> { Ok(tokenizer.encode(text)?.ids) };
+        let (train, valid) = (ids(&text.train)?, ids(&text.valid)?);
+        for (part, ids) in [("training", &train), ("validation", &valid)] {
+            if ids.len() <= recipe.context {
+                return Err(Error::invalid(format!(
+                    "the {part} text has {} tokens, need more than context = {}",
+                    ids.len(),
+                    recipe.context
+                )));
+            }
+        }
+        let device = Device::flex().autodiff();
+        let config = config(recipe, &tokenizer)?;
+        let model = text::create(&config, Head::Words, recipe.seed, &device)?;
+        if model.decode(&[&[]]).is_none() {
+            let kind = &config["model_type"];
+            return Err(Error::invalid(format!("model_type: {kind} does not go on with a text")));
+        }
+        if let Some(longest) = model.longest().filter(|longest| *longest < recipe.context) {
+            let asked = recipe.context;
+            return Err(Error::invalid(format!("context: got {asked}, the model has {longest}")));
+        }
+        let (recipe, model) = (recipe.clone(), Some(model));
+        Ok(Language { recipe, model, tokenizer, train, valid, device })
+    }
+
+    /// The model.
+    pub fn model(&self) -> &dyn TextModel {
+        self.model.as_deref().expect("it is only away within `update`")
+    }
+
+    /// Its tokenizer.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    /// Tokens that are learned from.
+    pub fn tokens_of_text(&self) -> usize {
+        self.train.len()
+    }
+
+    /// The mean cost of each token of some pieces of a text, each `context + 1` long or less.
+    fn cost(
+        &self,
+        model: &dyn TextModel,
+        pieces: &[&[u32]],
+        mode: Mode,
+        device: &Device,
+    ) -> Tensor<1> {
+        let mut texts = Texts::new();
+        let mut wanted: Vec<i64> = vec![];
+        for piece in pieces {
+            texts.push(&piece[..piece.len() - 1]);
+            wanted.extend(piece[1..].iter().map(|id| i64::from(*id)));
+        }
+        let logits = model.forward(&texts, None, mode).logits.expect("a head for words");
+        let count = wanted.len();
+        let wanted = Tensor::<1, Int>::from_data(TensorData::new(wanted, [count]), device);
+        let smoothing = if mode == Mode::Eval { 0.0 } else { self.recipe.train.label_smoothing };
+        cross_entropy(logits, wanted, CrossEntropy { smoothing, ignore: None })
+    }
+
+    /// The mean negative log-likelihood of a token of the validation part, cut into pieces.
+    fn validation_loss(&self, model: &dyn TextModel) -> f64 {
+        let context = self.recipe.context;
+        let starts: Vec<usize> = (0..self.valid.len() - 1).step_by(context).collect();
+        let piece =
+            |start: &usize| &self.valid[*start..(start + context + 1).min(self.valid.len())];
+        let (mut sum, mut count) = (0.0, 0);
+        for batch in starts.chunks((EVALUATED / context).max(1)) {
+            let pieces: Vec<&[u32]> = batch.iter().map(piece).collect();
+            let tokens: usize = pieces.iter().map(|piece| piece.len() - 1).sum();
+            let cost = self.cost(model, &pieces, Mode::Eval, &Device::flex()).into_scalar::<f32>();
+            sum += f64::from(cost) * tokens as f64;
+            count += tokens;
+        }
+        sum / count.max(1) as f64
+    }
+
+    /// Pieces that the training text has, whatever the shift.
+    fn pieces(&self) -> usize {
+        let context = self.recipe.context;
+        (self.train.len().saturating_sub(context) / context).max(1)
+    }
+}
+
+/// How far all pieces are moved in a step, so that a text is cut everywhere in time.
+fn shift(mode: Mode, room: usize) -> usize {
+    let Mode::Train { seed, step } = mode else { return 0 };
+    let share = f64::from(Stream::new(seed, step, SHIFT).uniform(0));
+    ((share * (room + 1) as f64) as usize).min(room)
+}
+
+impl Learner for Language {
+    fn lengths(&self) -> Vec<Lengths> {
+        let context = self.recipe.context;
+        vec![Lengths { source: context, target: context }; self.pieces()]
+    }
+
+    fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
+        let context = self.recipe.context;
+        let room = self.train.len() - 1 - self.pieces() * context;
+        let shift = shift(mode, room.min(context - 1));
+        let piece = |i: &usize| &self.train[i * context + shift..][..context + 1];
+        let pieces: Vec<&[u32]> = examples.iter().map(piece).collect();
+        let value = self.cost(self.model(), &pieces, mode, &self.device);
+        Loss { value, tokens: self.tokens(examples) }
+    }
+
+    fn tokens(&self, examples: &[usize]) -> usize {
+        examples.len() * self.recipe.context
+    }
+
+    fn gather(&mut self, adamw: &mut AdamW, grads: Gradients) {
+        self.model().gather(adamw, grads);
+    }
+
+    fn update(&mut self, adamw: &mut AdamW, lr: f64, grads: Gradients) {
+        let model = self.model.take().expect("it is only away within `update`");
+        self.model = Some(model.update(adamw, lr, grads));
+    }
+
+    fn evaluate(&self) -> Result<Evaluation> {
+        let model = self.model().frozen();
+        let loss = self.validation_loss(&*model);
+        let mut options = self.recipe.decode.clone();
+        options.max_new_tokens = Some(options.max_new_tokens.unwrap_or(60).min(60));
+        let writer = Writer::new(model, self.tokenizer.clone(), options.clone())?;
+        let written = writer.generate("", &options, &[], &mut |_| {})?;
+        let sample = written.first().map(|text| text.text.replace('\n', " / "));
+        let measures = vec![("valid_loss".to_string(), loss)];
+        Ok(Evaluation { measures, decides: loss, better: Better::Lower, sample })
+    }
+
+    fn weights(&self) -> Arrays {
+        self.model().weights()
+    }
+
+    fn restore(&mut self, weights: Arrays) -> Result<()> {
+        let config = self.model().config();
+        self.model = Some(text::load(&config, weights, None, 0, &self.device)?);
+        Ok(())
+    }
+
+    fn save(&self, folder: &Path) -> Result<()> {
+        checkpoint::write(folder, &self.model().config(), &self.weights(), Precision::Single)?;
+        self.tokenizer.save(folder.join("tokenizer.json"))?;
+        generation::save(folder, &self.recipe.decode, &self.model().config())
+    }
+}
+
+/// `config.json` of what a recipe wants, for this vocabulary.
+fn config(recipe: &Recipe, tokenizer: &Tokenizer) -> Result<Value> {
+    let mut config = recipe.model.clone();
+    let Value::Object(map) = &mut config else {
+        return Err(Error::invalid("model: need a table with at least model_type"));
+    };
+    map.insert("vocab_size".into(), json!(tokenizer.size()));
+    map.entry("n_positions").or_insert(json!(recipe.context));
+    // A piece of a text has no beginning and no end.
+    map.insert("bos_token_id".into(), Value::Null);
+    map.insert("eos_token_id".into(), Value::Null);
+    Ok(config)
+}

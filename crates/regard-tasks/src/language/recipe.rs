@@ -1,0 +1,167 @@
+//! A recipe with `task = "language"`.
+
+use super::Language;
+use crate::data::{Characters, sets};
+use crate::recipe::{Prepared, Published, Task};
+use crate::text::{Form, Kind, Normalise, Spaces, Tokenizer, Train};
+use crate::{decode, train};
+use regard_models::{Error, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// A reproducible result.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recipe {
+    /// Its name: that of its file and of the run's folder.
+    pub name: String,
+    /// What for.
+    pub task: String,
+    /// In a sentence.
+    #[serde(default)]
+    pub about: String,
+    /// Where all randomness comes from.
+    #[serde(default)]
+    pub seed: u64,
+    /// What came of it, and what others got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Published>,
+    /// Which text.
+    pub data: Data,
+    /// Which tokens.
+    pub vocabulary: Vocabulary,
+    /// `config.json` of the model, without the size of the vocabulary.
+    pub model: Value,
+    /// Tokens that are read at once.
+    #[serde(default = "context")]
+    pub context: usize,
+    /// How to train.
+    #[serde(default)]
+    pub train: train::Options,
+    /// How the model likes to write.
+    #[serde(default)]
+    pub decode: decode::Options,
+}
+
+fn context() -> usize {
+    256
+}
+
+/// Which text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Data {
+    /// The name of a known data set, or `files`.
+    pub set: String,
+    /// With `files`: what is learned from. The last tenth is held out if there is no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub train: Option<PathBuf>,
+    /// With `files`: what decisions are made on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub valid: Option<PathBuf>,
+}
+
+impl Data {
+    /// Reads the text, and what is held out of it.
+    pub fn read(&self) -> Result<Characters> {
+        match (self.set.as_str(), &self.train) {
+            ("tinyshakespeare", None) => {
+                Characters::read(sets::find("tinyshakespeare")?.join("input.txt"))
+            }
+            ("files", Some(train)) => {
+                let split = Characters::read(train)?;
+                let Some(valid) = &self.valid else { return Ok(split) };
+                let whole = |parts: Characters| parts.train + &parts.valid;
+                Ok(Characters { train: whole(split), valid: whole(Characters::read(valid)?) })
+            }
+            ("files", None) => Err(Error::invalid("data.train: need a file with `files`")),
+            (other, _) => Err(Error::invalid(format!(
+                "data.set: got {other:?}, need tinyshakespeare (without data.train) or files"
+            ))),
+        }
+    }
+}
+
+/// How the text is cut.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Vocabulary {
+    /// `char`, or `bytes` for byte-level BPE.
+    pub kind: String,
+    /// At most so many rows, with the special ones.
+    #[serde(default = "size")]
+    pub size: usize,
+}
+
+fn size() -> usize {
+    1000
+}
+
+impl Vocabulary {
+    /// Learns the vocabulary. Nothing is made equal: what is written shall be the text itself.
+    pub fn train(&self, text: &str) -> Result<Tokenizer> {
+        let kind: Kind =
+            self.kind.parse().map_err(|e| Error::invalid(format!("vocabulary.kind: {e}")))?;
+        let normalise = Normalise { form: Form::Keep, spaces: Spaces::Keep, simplify: false };
+        Train { normalise, ..Train::new(kind, self.size) }.run([text])
+    }
+}
+
+impl Recipe {
+    /// From what was read.
+    pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
+        let recipe: Recipe =
+            table.try_into().map_err(|e: toml::de::Error| e.message().to_string())?;
+        if recipe.context == 0 {
+            return Err("context: got 0, need at least 1 token".into());
+        }
+        Ok(recipe)
+    }
+}
+
+impl Task for Recipe {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn task(&self) -> &str {
+        &self.task
+    }
+    fn about(&self) -> &str {
+        &self.about
+    }
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+    fn set_seed(&mut self, seed: u64) {
+        self.seed = seed;
+    }
+    fn result(&self) -> Option<&Published> {
+        self.result.as_ref()
+    }
+    fn data(&self) -> &str {
+        &self.data.set
+    }
+    fn decides(&self) -> &str {
+        "loss"
+    }
+    fn options(&self) -> &train::Options {
+        &self.train
+    }
+    fn to_toml(&self) -> String {
+        toml::to_string_pretty(self).expect("recipes are plain data")
+    }
+    fn to_json(&self) -> Value {
+        serde_json::to_value(self).expect("recipes are plain data")
+    }
+    fn prepare(&self) -> Result<Prepared> {
+        let learner = Language::new(self, &self.data.read()?)?;
+        let about = format!(
+            "{} tokens, a vocabulary of {}, {:.2} M parameters",
+            learner.tokens_of_text(),
+            learner.tokenizer().size(),
+            learner.model().parameters() as f64 / 1e6,
+        );
+        Ok(Prepared { learner: Box::new(learner), about })
+    }
+}

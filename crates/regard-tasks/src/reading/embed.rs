@@ -1,0 +1,60 @@
+//! Vectors for texts.
+
+use super::{Reader, numbers};
+use regard_models::Result;
+
+/// How the vectors of a text's tokens become one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pooling {
+    /// Their mean, special tokens included, as sentence-transformers has it.
+    #[default]
+    Mean,
+    /// That of the first token.
+    Cls,
+}
+
+impl Reader {
+    /// A vector for each text, of length 1 if `normalize`. A text that is longer than the model
+    /// can read is read in parts, of which the mean is taken.
+    pub fn embed(
+        &self,
+        texts: &[&str],
+        pooling: Pooling,
+        normalize: bool,
+    ) -> Result<Vec<Vec<f32>>> {
+        let mut windows = vec![];
+        let mut of = vec![];
+        for (i, text) in texts.iter().enumerate() {
+            let parts = self.tokenizer.windows(text, None, self.longest(), 0)?;
+            of.extend(parts.iter().map(|_| i));
+            windows.extend(parts);
+        }
+        let mut sums: Vec<(Vec<f64>, usize)> = vec![(vec![], 0); texts.len()];
+        self.read(&windows, |first, part, said| {
+            let [_, width] = said.hidden.dims();
+            let hidden = numbers(said.hidden);
+            let mut row = 0;
+            for (i, encoding) in part.iter().enumerate() {
+                let (sum, count) = &mut sums[of[first + i]];
+                sum.resize(width, 0.0);
+                let taken = if pooling == Pooling::Mean { encoding.len() } else { 1 };
+                for vector in hidden[row * width..].chunks_exact(width).take(taken) {
+                    sum.iter_mut().zip(vector).for_each(|(sum, x)| *sum += f64::from(*x));
+                }
+                *count += taken;
+                row += encoding.len();
+            }
+            Ok(())
+        })?;
+        let finish = |(sum, count): (Vec<f64>, usize)| {
+            let mean = sum.iter().map(|x| x / count.max(1) as f64);
+            let length = if normalize {
+                mean.clone().map(|x| x * x).sum::<f64>().sqrt().max(1e-12)
+            } else {
+                1.0
+            };
+            mean.map(|x| (x / length) as f32).collect()
+        };
+        Ok(sums.into_iter().map(finish).collect())
+    }
+}

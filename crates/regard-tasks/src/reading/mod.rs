@@ -1,0 +1,126 @@
+//! What models that read texts are asked: a label for a text, labels for its words, an answer in
+//! it, a word that is hidden in it, or a vector for it. What comes out has the fields of Hugging
+//! Face's pipelines.
+
+mod answer;
+mod classify;
+mod embed;
+mod fill;
+mod tag;
+
+pub use answer::{Answer, Asking};
+pub use classify::Label;
+pub use embed::Pooling;
+pub use fill::Candidate;
+pub use tag::{Entity, Grouping};
+
+use crate::text::{Encoding, Tokenizer};
+use crate::train;
+use burn::tensor::{Device, Tensor};
+use regard_attention::Mode;
+use regard_attention::backend;
+use regard_models::text::{self, Head, Output, TextModel, Texts};
+use regard_models::{Error, Result, checkpoint};
+use std::path::Path;
+
+/// Tokens that are read at a time.
+const AT_ONCE: usize = 8192;
+
+/// A model that reads, with its tokenizer.
+pub struct Reader {
+    model: Box<dyn TextModel>,
+    tokenizer: Tokenizer,
+    labels: Vec<String>,
+}
+
+impl Reader {
+    /// From a model and its tokenizer.
+    pub fn new(model: Box<dyn TextModel>, tokenizer: Tokenizer) -> Reader {
+        let names = &model.config()["id2label"];
+        let name = |i: usize| names[i.to_string()].as_str().map(str::to_string);
+        let labels = (0..).map_while(name).collect();
+        Reader { model, tokenizer, labels }
+    }
+
+    /// Reads a folder: a model's, or a training run's. The model must have been trained for what
+    /// it is asked; vectors can be had of any.
+    pub fn load(folder: &Path, head: Head) -> Result<Reader> {
+        let folder = &train::resolve(folder)?;
+        let config = checkpoint::read_config(folder)?;
+        let named = text::head_of(&config)
+            .map_err(|e| Error::file(folder.join(checkpoint::CONFIG), e.to_string()))?;
+        let words = |head: Head| matches!(head, Head::Words | Head::Pretraining);
+        if head != Head::Bare && named != head && !(words(head) && words(named)) {
+            let class = config["architectures"][0].as_str().unwrap_or("no architecture");
+            return Err(Error::file(
+                folder.join(checkpoint::CONFIG),
+                format!("names {class}, which was not trained for this; train it for it first"),
+            ));
+        }
+        let head = if head == Head::Bare { Head::Bare } else { named };
+        let model = text::open(folder, Some(head), 0, &Device::flex())?;
+        Ok(Reader::new(model, Tokenizer::load(folder)?))
+    }
+
+    /// Its tokenizer.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    /// The names of its labels.
+    pub fn labels(&self) -> &[String] {
+        &self.labels
+    }
+
+    fn label(&self, number: usize) -> String {
+        self.labels.get(number).cloned().unwrap_or_else(|| format!("LABEL_{number}"))
+    }
+
+    /// The most tokens that the model reads.
+    fn longest(&self) -> usize {
+        self.model.longest().unwrap_or(usize::MAX)
+    }
+
+    /// Reads encodings, about as many tokens at a time as fit, and gives each part to `see` with
+    /// the number of its first encoding.
+    fn read(
+        &self,
+        encodings: &[Encoding],
+        mut see: impl FnMut(usize, &[Encoding], Output) -> Result<()>,
+    ) -> Result<()> {
+        let mut first = 0;
+        while first < encodings.len() {
+            let mut tokens = 0;
+            let fits = encodings[first..].iter().take_while(|encoding| {
+                tokens += encoding.len();
+                tokens <= AT_ONCE
+            });
+            let part = &encodings[first..][..fits.count().max(1)];
+            let mut texts = Texts::new();
+            for encoding in part {
+                if encoding.is_empty() {
+                    return Err(Error::invalid("a text without tokens cannot be read"));
+                }
+                texts.push_typed(&encoding.ids, &encoding.types);
+            }
+            see(first, part, self.model.forward(&texts, None, Mode::Eval))?;
+            first += part.len();
+        }
+        Ok(())
+    }
+}
+
+/// The numbers of a tensor, row after row.
+fn numbers(x: Tensor<2>) -> Vec<f32> {
+    let mut numbers = vec![];
+    backend::numbers(x, &mut numbers);
+    numbers
+}
+
+/// Probabilities of logits.
+fn softmax(logits: &[f32]) -> Vec<f64> {
+    let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let powers: Vec<f64> = logits.iter().map(|x| f64::from(x - most).exp()).collect();
+    let sum: f64 = powers.iter().sum();
+    powers.into_iter().map(|x| x / sum).collect()
+}

@@ -1,0 +1,146 @@
+//! Labels for the words of a text.
+
+use super::{Reader, numbers, softmax};
+use crate::text::Encoding;
+use regard_models::{Error, Result};
+
+/// What becomes of neighbours with the same label.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Grouping {
+    /// They are one entity, by the `B-` and `I-` of their labels; labels without those are one
+    /// as long as they are the same. The score is the mean of the tokens'.
+    #[default]
+    Entities,
+    /// Every word stands by itself, with the label of its first token.
+    Words,
+    /// Every token stands by itself.
+    Tokens,
+}
+
+/// A part of a text with a label.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entity {
+    /// Its label, without `B-` or `I-` if tokens were put together by them.
+    pub entity_group: String,
+    /// How sure the model is.
+    pub score: f64,
+    /// What stands there.
+    pub word: String,
+    /// The number of its first character.
+    pub start: usize,
+    /// That of the character after it.
+    pub end: usize,
+}
+
+/// A token with what the model says of it.
+struct Tagged {
+    label: String,
+    score: f64,
+    bytes: (usize, usize),
+    characters: (usize, usize),
+    word: Option<u32>,
+}
+
+impl Reader {
+    /// The labels of each text's parts. `O` is left out of entities. A text that is longer than
+    /// the model can read is read in windows that overlap by a quarter; a token counts in the
+    /// window in which it is furthest from an end.
+    pub fn tag(&self, texts: &[&str], grouping: Grouping) -> Result<Vec<Vec<Entity>>> {
+        texts.iter().map(|text| self.tag_one(text, grouping)).collect()
+    }
+
+    fn tag_one(&self, text: &str, grouping: Grouping) -> Result<Vec<Entity>> {
+        let windows = self.tokenizer.windows(text, None, self.longest(), self.longest() / 4)?;
+        let mut tokens: Vec<(Tagged, usize)> = vec![];
+        self.read(&windows, |_, part, said| {
+            let logits = said.logits.ok_or_else(|| Error::invalid("a model without labels"))?;
+            let [_, labels] = logits.dims();
+            let logits = numbers(logits);
+            let mut row = 0;
+            for window in part {
+                let rows = &logits[row * labels..(row + window.len()) * labels];
+                for (tagged, far) in self.tagged(text, window, rows, labels) {
+                    // The same token of two windows: the one that saw more around it.
+                    match tokens.iter_mut().rfind(|(known, _)| known.bytes == tagged.bytes) {
+                        Some(known) if known.1 >= far => {}
+                        Some(known) => *known = (tagged, far),
+                        None => tokens.push((tagged, far)),
+                    }
+                }
+                row += window.len();
+            }
+            Ok(())
+        })?;
+        let tokens: Vec<Tagged> = tokens.into_iter().map(|(tagged, _)| tagged).collect();
+        Ok(grouped(text, tokens, grouping))
+    }
+
+    /// The tokens of a window that are text, each with its distance to the nearer end.
+    fn tagged(
+        &self,
+        text: &str,
+        window: &Encoding,
+        logits: &[f32],
+        labels: usize,
+    ) -> Vec<(Tagged, usize)> {
+        let characters = window.in_characters(&[text]);
+        let real = (0..window.len()).filter(|at| !window.special[*at]);
+        let one = |at: usize| {
+            let scores = softmax(&logits[at * labels..][..labels]);
+            let best = (0..labels).max_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap_or(0);
+            let tagged = Tagged {
+                label: self.label(best),
+                score: scores[best],
+                bytes: window.offsets[at],
+                characters: characters[at],
+                word: window.words[at],
+            };
+            (tagged, at.min(window.len() - 1 - at))
+        };
+        real.map(one).collect()
+    }
+}
+
+/// The kind of a label, and whether it says that something begins.
+fn kind(label: &str, grouping: Grouping) -> (bool, &str) {
+    match (grouping, label.split_at_checked(2)) {
+        (Grouping::Entities, Some(("B-", kind))) => (true, kind),
+        (Grouping::Entities, Some(("I-", kind))) => (false, kind),
+        _ => (false, label),
+    }
+}
+
+fn grouped(text: &str, tokens: Vec<Tagged>, grouping: Grouping) -> Vec<Entity> {
+    let mut groups: Vec<Vec<Tagged>> = vec![];
+    for token in tokens {
+        let joins =
+            groups.last().and_then(|group| group.last()).is_some_and(|last| match grouping {
+                Grouping::Tokens => false,
+                Grouping::Words => last.word == token.word,
+                Grouping::Entities => {
+                    let (begins, kind_here) = kind(&token.label, grouping);
+                    !begins && kind_here == kind(&last.label, grouping).1
+                }
+            });
+        match groups.last_mut().filter(|_| joins) {
+            Some(group) => group.push(token),
+            None => groups.push(vec![token]),
+        }
+    }
+    let entity = |group: Vec<Tagged>| {
+        let (first, last) = (&group[0], &group[group.len() - 1]);
+        let score = match grouping {
+            Grouping::Entities => group.iter().map(|t| t.score).sum::<f64>() / group.len() as f64,
+            _ => first.score,
+        };
+        Entity {
+            entity_group: kind(&first.label, grouping).1.to_string(),
+            score,
+            word: text.get(first.bytes.0..last.bytes.1).unwrap_or_default().to_string(),
+            start: first.characters.0,
+            end: last.characters.1,
+        }
+    };
+    let all = groups.into_iter().map(entity);
+    all.filter(|entity| grouping != Grouping::Entities || entity.entity_group != "O").collect()
+}

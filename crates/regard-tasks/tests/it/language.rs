@@ -1,0 +1,130 @@
+//! Language models that are trained, write and score.
+
+use crate::small::Folder;
+use regard_tasks::data::Characters;
+use regard_tasks::decode::Options;
+use regard_tasks::language::{Language, Recipe, Writer};
+use regard_tasks::train::{Event, Learner, Run};
+
+const RECIPE: &str = r#"
+name = "alphabet"
+task = "language"
+seed = 3
+context = 12
+
+[data]
+set = "files"
+
+[vocabulary]
+kind = "char"
+
+[model]
+model_type = "gpt2"
+n_embd = 32
+n_layer = 2
+n_head = 2
+resid_pdrop = 0.0
+embd_pdrop = 0.0
+attn_pdrop = 0.0
+
+[train]
+steps = 120
+batch_tokens = 192
+lr = 1e-2
+warmup = 10
+schedule = "cosine"
+label_smoothing = 0.0
+eval_every = 60
+"#;
+
+fn recipe() -> Recipe {
+    Recipe::from_table(toml::from_str(RECIPE).unwrap()).unwrap()
+}
+
+/// The alphabet again and again, a line each.
+fn alphabet() -> Characters {
+    Characters::new("abcdefghijklmnopqrstuvwxyz\n".repeat(60))
+}
+
+fn trained(folder: &std::path::Path) -> f64 {
+    let recipe = recipe();
+    let mut learner = Language::new(&recipe, &alphabet()).unwrap();
+    let mut losses = vec![];
+    let mut watch = |event: Event| {
+        if let Event::Evaluated { evaluation, .. } = event {
+            losses.push(evaluation.decides);
+        }
+        true
+    };
+    let run =
+        Run { folder, options: &recipe.train, seed: recipe.seed, resume: false, watch: &mut watch };
+    run.train(&mut learner).unwrap();
+    *losses.last().unwrap()
+}
+
+#[test]
+fn the_alphabet_is_learned_written_and_scored() {
+    let folder = Folder::new("language");
+    let loss = trained(&folder.0);
+    assert!(loss < 0.1, "the next letter is always the same: {loss}");
+    let writer = Writer::load(&folder.0).unwrap();
+    let options = Options { max_new_tokens: Some(60), ..Options::default() };
+    let mut seen = vec![];
+    let written = writer.generate("klm", &options, &[], &mut |id| seen.push(id)).unwrap();
+    // Far beyond the window of twelve letters.
+    let wanted: String = ('n'..='z').chain(['\n']).chain('a'..='z').chain(['\n']).collect();
+    assert!(written[0].text.starts_with(&wanted), "{:?}", written[0].text);
+    assert_eq!(written[0].ids.len(), 60);
+    assert_eq!(seen, written[0].ids[..seen.len()], "what was watched is what was written");
+    assert!(seen.len() + 1 >= written[0].ids.len());
+    let stopped = writer.generate("klm", &options, &["uv".into()], &mut |_| {}).unwrap();
+    assert_eq!(stopped[0].text, "nopqrst");
+    let beams = Options { num_beams: 3, num_return_sequences: 2, ..options };
+    let found = writer.generate("abc", &beams, &[], &mut |_| {}).unwrap();
+    assert_eq!((found.len(), &found[0].text[..5]), (2, "defgh"));
+
+    let likely = writer.score("abcdefghijklmnopqrstuvwxyz\nabcdefghij").unwrap();
+    assert_eq!((likely.tokens.len(), likely.token_logprobs[0]), (37, None));
+    assert!(likely.logprob() > -5.0, "{}", likely.logprob());
+    let unlikely = writer.score("abcdefghijklmnopqrstuvwxyz\nabcdefgxij").unwrap();
+    assert!(unlikely.logprob() < likely.logprob() - 3.0);
+    // A window that is moved gives every letter but the first its probability.
+    assert!(likely.token_logprobs[1..].iter().all(Option::is_some));
+}
+
+#[test]
+fn a_text_that_fits_is_scored_as_a_whole() {
+    let writer = {
+        let recipe = recipe();
+        let learner = Language::new(&recipe, &alphabet()).unwrap();
+        let folder = Folder::new("language-score");
+        learner.save(&folder.0).unwrap();
+        Writer::load(&folder.0).unwrap()
+    };
+    // The first window of a longer text is the text that fits.
+    let (short, long) =
+        (writer.score("abcdefghijkl").unwrap(), writer.score("abcdefghijklmn").unwrap());
+    for (one, other) in short.token_logprobs.iter().zip(&long.token_logprobs) {
+        match (one, other) {
+            (Some(one), Some(other)) => assert!((one - other).abs() < 1e-5),
+            _ => assert_eq!(one, other),
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_learned_is_told() {
+    let error = |change: &dyn Fn(&mut Recipe), text: Characters| {
+        let mut recipe = recipe();
+        change(&mut recipe);
+        Language::new(&recipe, &text).err().unwrap().to_string()
+    };
+    let short = Characters { train: "ab".into(), valid: "ab".into() };
+    assert!(error(&|_| {}, short).contains("more than context = 12"));
+    let bert = |recipe: &mut Recipe| {
+        recipe.model = serde_json::json!({ "model_type": "bert", "hidden_size": 12 });
+    };
+    assert!(error(&bert, alphabet()).contains("does not go on"));
+    let wide = |recipe: &mut Recipe| recipe.model["n_positions"] = 8.into();
+    assert!(error(&wide, alphabet()).contains("the model has 8"));
+}

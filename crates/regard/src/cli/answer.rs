@@ -1,0 +1,91 @@
+//! `regard answer`: the part of a text that answers a question.
+
+use super::{Global, Outcome, inputs, write_json};
+use crate::models;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use regard_models::text::Head;
+use regard_tasks::reading::{Answer, Asking};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  regard answer 'Who wrote Hamlet?' --context 'Hamlet was written by Shakespeare.' --model …
+  regard answer 'Who wrote Hamlet?' --file article.txt --top-k 3 --model …
+  regard answer --json --context … --model … < questions.txt
+
+Without QUESTION, each line of standard input is one. A long text is read in windows that overlap.
+
+With --json: {answer, score, start, end}, places counted in characters; with --top-k also
+{\"answers\": […]}.";
+
+/// Find the answer to a question in a text
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Flags {
+    /// The questions; without them, the lines of standard input
+    question: Vec<String>,
+    /// The text in which the answer stands
+    #[arg(long, value_name = "TEXT", conflicts_with = "file")]
+    context: Option<String>,
+    /// A file with that text
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// A model's name (in runs/ or models/) or folder
+    #[arg(long, value_name = "NAME or FOLDER")]
+    model: String,
+    /// So many answers for each, the likeliest first
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    top_k: usize,
+    /// Tokens of an answer at most
+    #[arg(long, value_name = "N", default_value_t = 15)]
+    max_answer_len: usize,
+    /// Tokens that are read at once, with those of the question
+    #[arg(long, value_name = "N", default_value_t = 384)]
+    max_seq_len: usize,
+    /// Tokens that two windows of a long text share
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    doc_stride: usize,
+    /// There may be no answer
+    #[arg(long)]
+    handle_impossible_answer: bool,
+}
+
+pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let context = match (&flags.context, &flags.file) {
+        (Some(text), _) => text.clone(),
+        (_, Some(path)) => {
+            std::fs::read_to_string(path).with_context(|| path.display().to_string())?
+        }
+        _ => bail!("--context or --file: need a text in which the answer stands"),
+    };
+    let reader = models::reader(&flags.model, Head::Span)?;
+    let asking = Asking {
+        top_k: flags.top_k.max(1),
+        max_answer_len: flags.max_answer_len.max(1),
+        max_seq_len: flags.max_seq_len,
+        doc_stride: flags.doc_stride,
+        handle_impossible_answer: flags.handle_impossible_answer,
+    };
+    inputs::each(&flags.question, |question| {
+        let answers = reader.answer(question, &context, &asking)?;
+        if global.json {
+            let mut best = answers.first().map_or(Value::Null, object);
+            if flags.top_k > 1 {
+                best["answers"] = answers.iter().map(object).collect();
+            }
+            return write_json(out, &best);
+        }
+        for Answer { answer, score, .. } in &answers {
+            writeln!(out, "{answer}\t{score:.4}")?;
+        }
+        Ok(())
+    })?;
+    Ok(Outcome::Positive)
+}
+
+fn object(a: &Answer) -> Value {
+    json!({ "answer": a.answer, "score": a.score, "start": a.start, "end": a.end })
+}

@@ -1,0 +1,62 @@
+//! `regard classify`: a label for a text.
+
+use super::{Global, Outcome, inputs, write_json};
+use crate::models;
+use anyhow::Result;
+use clap::Args;
+use regard_models::text::Head;
+use regard_tasks::reading::Label;
+use serde_json::{Value, json};
+use std::io::Write;
+
+const EXAMPLES: &str = "\
+Examples:
+  regard classify 'A film to fall in love with.' --model runs/sst2
+  regard classify --top-k 3 --json --model … < texts.txt
+  regard classify --pair $'first text\\tsecond text' --model …
+
+Without TEXT, each line of standard input is one. A line out for each: the label, a tab, its
+probability; with --top-k more of them, in the same line.
+
+With --json: {\"label\", \"score\"}, with --top-k also {\"labels\": [{\"label\", \"score\"}, …]}.";
+
+/// Give a text a label
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Flags {
+    /// The texts; without them, the lines of standard input
+    text: Vec<String>,
+    /// A model's name (in runs/ or models/) or folder
+    #[arg(long, value_name = "NAME or FOLDER")]
+    model: String,
+    /// So many labels for each, the likeliest first
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    top_k: usize,
+    /// Each text is a pair, with a tab between
+    #[arg(long)]
+    pair: bool,
+}
+
+pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let reader = models::reader(&flags.model, Head::Sequence)?;
+    inputs::each(&flags.text, |text| {
+        let parts = match text.split_once('\t').filter(|_| flags.pair) {
+            Some((first, second)) => (first, Some(second)),
+            None => (text, None),
+        };
+        let labels = reader.classify(&[parts])?.remove(0);
+        let labels = &labels[..labels.len().min(flags.top_k.max(1))];
+        if global.json {
+            let object = |l: &Label| json!({ "label": l.label, "score": l.score });
+            let mut best = labels.first().map_or(Value::Null, object);
+            if flags.top_k > 1 {
+                best["labels"] = labels.iter().map(object).collect();
+            }
+            return write_json(out, &best);
+        }
+        let columns: Vec<String> =
+            labels.iter().map(|l| format!("{}\t{:.4}", l.label, l.score)).collect();
+        Ok(writeln!(out, "{}", columns.join("\t"))?)
+    })?;
+    Ok(Outcome::Positive)
+}

@@ -1,0 +1,65 @@
+//! `regard fill`: the word that is hidden.
+
+use super::{Global, Outcome, inputs, write_json};
+use crate::models;
+use crate::show::table::Table;
+use anyhow::Result;
+use clap::Args;
+use regard_models::text::Head;
+use regard_tasks::reading::Candidate;
+use serde_json::{Value, json};
+use std::io::Write;
+
+const EXAMPLES: &str = "\
+Examples:
+  regard fill 'The capital of France is [MASK].' --model bert-base-uncased
+  regard fill --top-k 3 --json 'Paris is the <mask> of France.' --model …
+
+The hidden word is written as the model's vocabulary has it: [MASK] or <mask>.
+
+With --json: {\"candidates\": [{token_str, token, score, sequence}, …]}; for a text with several
+hidden words, a list for each of them.";
+
+/// Guess a hidden word
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Flags {
+    /// The texts; without them, the lines of standard input
+    text: Vec<String>,
+    /// A model's name (in runs/ or models/) or folder
+    #[arg(long, value_name = "NAME or FOLDER")]
+    model: String,
+    /// So many candidates for each
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    top_k: usize,
+}
+
+pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let reader = models::reader(&flags.model, Head::Words)?;
+    inputs::each(&flags.text, |text| {
+        let found = reader.fill(text, flags.top_k)?;
+        if global.json {
+            let lists: Vec<Value> = found.iter().map(|list| objects(list)).collect();
+            let all = if let [one] = &lists[..] { one.clone() } else { json!(lists) };
+            return write_json(out, &json!({ "candidates": all }));
+        }
+        for list in &found {
+            let mut table = Table::new(["score", "token", "text"]);
+            for Candidate { token_str, score, sequence, .. } in list {
+                table.row([format!("{score:.4}"), token_str.clone(), sequence.clone()]);
+            }
+            write!(out, "{}", table.render("", None))?;
+        }
+        Ok(())
+    })?;
+    Ok(Outcome::Positive)
+}
+
+fn objects(list: &[Candidate]) -> Value {
+    let object = |c: &Candidate| {
+        json!({
+            "token_str": c.token_str, "token": c.token, "score": c.score, "sequence": c.sequence,
+        })
+    };
+    list.iter().map(object).collect()
+}

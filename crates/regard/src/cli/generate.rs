@@ -1,0 +1,111 @@
+//! `regard generate`: a language model goes on with a text.
+
+use super::search::Search;
+use super::{Global, Outcome, inputs, write_json};
+use crate::models;
+use anyhow::Result;
+use clap::Args;
+use regard_tasks::language::{Writer, Written};
+use serde_json::json;
+use std::cell::Cell;
+use std::io::Write;
+
+const EXAMPLES: &str = "\
+Examples:
+  regard generate 'ROMEO:' --model runs/shakespeare-gpt
+  regard generate 'ROMEO:' --max-new-tokens 200 --do-sample --temperature 0.8 --top-k 40 --seed 7
+  regard generate 'Once upon a time' --model gpt2-folder --num-beams 4 --no-repeat-ngram-size 3
+  regard generate --stop $'\\n\\n' --json < prompts.txt --model …
+
+Without PROMPT, each line of standard input is one. A single text is shown as it is written; with
+beams, several results or --json it is shown at its end. A text that outgrows the model's window
+goes on from the last half of it.
+
+With --json: an object a line for each result, with generated_text (prompt included), token_ids
+(without the prompt's) and score.";
+
+/// Go on with a text
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Flags {
+    /// What to go on with, each by itself; without it, the lines of standard input
+    prompt: Vec<String>,
+    /// A model's name (in runs/ or models/) or folder
+    #[arg(long, value_name = "NAME or FOLDER")]
+    model: String,
+    /// Tokens to write at most, beside the prompt's
+    #[arg(long, value_name = "N")]
+    max_new_tokens: Option<usize>,
+    /// Stop before this text; may be given more than once
+    #[arg(long, value_name = "TEXT")]
+    stop: Vec<String>,
+    #[command(flatten)]
+    search: Search,
+}
+
+pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let writer = models::writer(&flags.model)?;
+    let mut options = flags.search.over(writer.defaults(), global.seed);
+    options.max_new_tokens = flags.max_new_tokens.or(options.max_new_tokens);
+    options.check()?;
+    let as_it_comes = !global.json
+        && flags.stop.is_empty()
+        && options.num_beams == 1
+        && options.num_return_sequences == 1;
+    let one = |prompt: &str, out: &mut dyn Write| -> Result<()> {
+        if as_it_comes {
+            return stream(&writer, prompt, &options, out);
+        }
+        for Written { text, ids, score } in
+            writer.generate(prompt, &options, &flags.stop, &mut |_| {})?
+        {
+            let whole = format!("{prompt}{text}");
+            match global.json {
+                true => write_json(
+                    out,
+                    &json!({ "generated_text": whole, "token_ids": ids, "score": score }),
+                )?,
+                false => writeln!(out, "{whole}")?,
+            }
+        }
+        out.flush()?;
+        Ok(())
+    };
+    inputs::each(&flags.prompt, |prompt| one(prompt, out))?;
+    Ok(Outcome::Positive)
+}
+
+/// Shows a text while it is being written.
+fn stream(
+    writer: &Writer,
+    prompt: &str,
+    options: &regard_tasks::decode::Options,
+    out: &mut dyn Write,
+) -> Result<()> {
+    write!(out, "{prompt}")?;
+    out.flush()?;
+    let mut text = writer.tokenizer().stream();
+    let shown = Cell::new(0);
+    let mut problem = None;
+    let mut show = |id: u32| {
+        shown.set(shown.get() + 1);
+        let step = |piece: Option<String>| -> Result<()> {
+            if let Some(piece) = piece {
+                write!(out, "{piece}")?;
+                out.flush()?;
+            }
+            Ok(())
+        };
+        let done = text.push(id).map_err(anyhow::Error::from).and_then(step);
+        problem = problem.take().or(done.err());
+    };
+    let written = writer.generate(prompt, options, &[], &mut show)?;
+    // What came last was never read again, so it was not seen above.
+    let ids = written.first().map_or(&[][..], |written| &written.ids[..]);
+    ids.iter().skip(shown.get()).for_each(|id| show(*id));
+    if let Some(problem) = problem {
+        return Err(problem);
+    }
+    writeln!(out, "{}", text.finish()?.unwrap_or_default())?;
+    Ok(())
+}

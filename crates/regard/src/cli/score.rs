@@ -1,0 +1,68 @@
+//! `regard score`: how likely a language model finds a text.
+
+use super::{Global, Outcome, inputs, write_json};
+use crate::models;
+use crate::show::table::Table;
+use anyhow::Result;
+use clap::Args;
+use regard_tasks::language::Scored;
+use serde_json::json;
+use std::io::Write;
+
+const EXAMPLES: &str = "\
+Examples:
+  regard score 'to be or not to be' --model runs/shakespeare-gpt
+  regard score --json --model gpt2-folder < sentences.txt
+
+Without TEXT, each line of standard input is one: its log-probability, a tab, and its perplexity.
+Logarithms are natural. The first token has no probability unless the model has a first word.
+
+With --json: an object a line with tokens, token_logprobs (null for a token without one), logprob.";
+
+/// Say how likely a text is, token by token
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Flags {
+    /// The texts; without them, the lines of standard input
+    text: Vec<String>,
+    /// A model's name (in runs/ or models/) or folder
+    #[arg(long, value_name = "NAME or FOLDER")]
+    model: String,
+}
+
+pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let writer = models::writer(&flags.model)?;
+    inputs::each(&flags.text, |text| {
+        let scored = writer.score(text)?;
+        if global.json {
+            return write_json(out, &object(&scored));
+        }
+        let (all, each) = (scored.logprob(), perplexity(&scored));
+        if flags.text.is_empty() {
+            return Ok(writeln!(out, "{all:.4}\t{each:.3}")?);
+        }
+        let mut table = Table::new(["token", "log-probability"]);
+        for (token, logprob) in scored.tokens.iter().zip(&scored.token_logprobs) {
+            table.row([
+                token.escape_debug().to_string(),
+                logprob.map_or("–".into(), |x| format!("{x:.4}")),
+            ]);
+        }
+        write!(out, "{}", table.render("", None))?;
+        writeln!(out, "log-probability {all:.4}, perplexity {each:.3}")?;
+        Ok(())
+    })?;
+    Ok(Outcome::Positive)
+}
+
+fn object(scored: &Scored) -> serde_json::Value {
+    json!({
+        "tokens": scored.tokens, "token_logprobs": scored.token_logprobs,
+        "logprob": scored.logprob(),
+    })
+}
+
+fn perplexity(scored: &Scored) -> f64 {
+    let count = scored.token_logprobs.iter().flatten().count();
+    (-scored.logprob() / count.max(1) as f64).exp()
+}
