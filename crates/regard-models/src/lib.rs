@@ -37,6 +37,7 @@ pub mod seq2seq;
 mod sizes;
 pub mod text;
 pub mod transformer;
+pub mod xlnet;
 
 pub use error::{Error, Result};
 pub use seq2seq::{Decoding, Next, Scores, Seq2Seq, Source};

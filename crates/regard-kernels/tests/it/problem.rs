@@ -72,6 +72,13 @@ pub fn masks([b, h, _, t, s, ..]: Shape) -> Vec<(&'static str, Mask)> {
     let (indptr, indices) = graph(t, s);
     let mut order: Vec<i64> = (0..s as i64).collect();
     order.sort_by_key(|x| stream.bits(*x as u64));
+    let orders: Vec<Vec<i64>> = (0..b)
+        .map(|row| {
+            let mut order: Vec<i64> = (0..s as i64).collect();
+            order.sort_by_key(|x| stream.bits((99 * (row + 1)) as u64 + *x as u64));
+            order
+        })
+        .collect();
     let lens: Vec<i64> = (0..b).map(|r| below(r, s + 1)).collect();
     let per_query: Vec<i64> = (0..b * t).map(|r| below(r, s + 1)).collect();
     let ids: Vec<i64> = (0..s as i64).map(|x| x / 4).collect();
@@ -88,8 +95,10 @@ pub fn masks([b, h, _, t, s, ..]: Shape) -> Vec<(&'static str, Mask)> {
         ("segments", segments(&ids)),
         ("permutation", permutation(&order, true)),
         ("permutation, content", permutation(&order, false)),
+        ("permutations", permutations(&orders, true)),
         ("edges", edges(&indptr, &indices)),
         ("dense", dense((0..t * s).map(coin).collect::<Vec<_>>())),
+        ("dense per row", dense_per_row((0..b * t * s).map(coin).collect::<Vec<_>>())),
         ("dense per head", dense_per_head((0..b * h * t * s).map(coin).collect::<Vec<_>>())),
         ("not causal", !causal()),
         ("causal & lengths & window", causal() & lengths(&lens) & window(4, 0)),

@@ -1,4 +1,5 @@
-//! Models that read texts, or continue them: BERT, GPT-2 and their relatives, with any head.
+//! Models that read texts, or continue them: BERT, GPT-2, XLNet and their relatives, with any
+//! head.
 //!
 //! ```
 //! use burn::tensor::Device;
@@ -27,7 +28,8 @@ pub use texts::Texts;
 
 use crate::checkpoint::{self, Arrays, Binder};
 use crate::seq2seq::{Decoding, Next};
-use crate::{Error, Result, bert, gpt2};
+use crate::xlnet::{Memory, Permuted, Permuting, Predicted};
+use crate::{Error, Result, bert, gpt2, xlnet};
 use burn::module::{Module, ModuleDisplay, ModuleMapper, Param};
 use burn::tensor::{Device, Gradients, Int, Tensor};
 use head::{Asked, Heads};
@@ -82,6 +84,9 @@ pub trait TextModel: Send {
     /// each; nothing if it is not a model that continues texts.
     fn decode<'a>(&'a self, read: &[&[u32]]) -> Option<Box<dyn Decoding + 'a>>;
 
+    /// The way to learn words in any order, if it has two streams and a head for words (XLNet).
+    fn permuting(&self) -> Option<&dyn Permuting>;
+
     /// Its weights by name.
     fn weights(&self) -> Arrays;
 
@@ -117,6 +122,16 @@ pub(crate) trait Body: Module + ModuleDisplay + 'static {
     fn follow(&self, _read: &[&[u32]]) -> Option<Box<dyn Following + '_>> {
         None
     }
+    /// Tells words by a second stream, if it has one.
+    fn two_streams(&self) -> Option<&dyn TwoStreams> {
+        None
+    }
+}
+
+/// A body that tells words in any order.
+pub(crate) trait TwoStreams {
+    /// The vectors `[targets, M]` that words are told from, and what is remembered.
+    fn tell(&self, batch: &Permuted, mode: Mode) -> (Tensor<2>, Option<Memory>);
 }
 
 /// A body in the middle of writing some rows.
@@ -207,6 +222,11 @@ impl<B: Body> TextModel for Headed<B> {
         Some(Box::new(Telling { following, heads: &self.heads, asked }))
     }
 
+    fn permuting(&self) -> Option<&dyn Permuting> {
+        let can = self.head == Head::Words && self.body.two_streams().is_some();
+        can.then_some(self)
+    }
+
     fn weights(&self) -> Arrays {
         self.named()
     }
@@ -242,6 +262,15 @@ impl<B: Body> Headed<B> {
             let got = texts.longest();
             assert!(got <= most, "a text of {got} tokens: the model can read {most}");
         }
+    }
+}
+
+impl<B: Body> Permuting for Headed<B> {
+    fn predict(&self, batch: &Permuted, mode: Mode) -> Predicted {
+        let body = self.body.two_streams().expect("only those with two streams are asked");
+        let (hidden, memory) = body.tell(batch, mode);
+        let said = self.heads.say(hidden, &Texts::new(), &self.asked(None, mode));
+        Predicted { logits: said.logits.expect("a head for words"), memory }
     }
 }
 
@@ -292,6 +321,9 @@ const FAMILIES: &[(&Family, Make)] = &[
     }),
     (&gpt2::GPT2, |json, head, init| {
         made::<gpt2::Gpt2>(gpt2::Config::read(json)?, json, head, init)
+    }),
+    (&xlnet::XLNET, |json, head, init| {
+        made::<xlnet::Xlnet>(xlnet::Config::read(json, head)?, json, head, init)
     }),
 ];
 

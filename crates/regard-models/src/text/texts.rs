@@ -45,6 +45,11 @@ impl Texts {
         &self.ids
     }
 
+    /// The types of the tokens of all texts.
+    pub fn types(&self) -> &[u32] {
+        &self.types
+    }
+
     /// Tokens of each text.
     pub fn lengths(&self) -> &[usize] {
         &self.lengths

@@ -6,4 +6,5 @@ mod goldens;
 mod learning;
 mod stepwise;
 mod texts;
+mod xlnet;
 mod zoo;

@@ -38,20 +38,20 @@ fn texts(rows: &[(Vec<u32>, Vec<u32>)]) -> Texts {
     texts
 }
 
-fn open(folder: &Path, device: &Device) -> Box<dyn TextModel> {
+pub fn open(folder: &Path, device: &Device) -> Box<dyn TextModel> {
     text::open(folder, None, 0, device).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn numbers<const D: usize>(x: &Tensor<D>) -> Vec<f32> {
+pub fn numbers<const D: usize>(x: &Tensor<D>) -> Vec<f32> {
     x.clone().into_data().try_into_vec().unwrap()
 }
 
-fn close(folder: &Path, what: &str, got: &[f32], wanted: &Array) {
+pub fn close(folder: &Path, what: &str, got: &[f32], wanted: &Array) {
     close_to(folder, what, got, wanted, 0.0);
 }
 
 /// Within 1e-4 of the largest number, or of `least` if that is larger.
-fn close_to(folder: &Path, what: &str, got: &[f32], wanted: &Array, least: f32) {
+pub fn close_to(folder: &Path, what: &str, got: &[f32], wanted: &Array, least: f32) {
     assert_eq!(got.len(), wanted.data.len(), "{} {what}", folder.display());
     let scale = wanted.data.iter().fold(least, |max, x| max.max(x.abs()));
     let error = largest_difference(got, &wanted.data);
@@ -168,17 +168,21 @@ fn what_is_saved_is_what_was_read() {
 
 #[test]
 fn a_text_that_goes_on_is_what_it_would_have_been() {
-    let device = Device::flex();
-    for folder in folders().iter().filter(|f| f.display().to_string().contains("LMHead")) {
-        let model = open(folder, &device);
+    let (device, mut compared) = (Device::flex(), 0);
+    for folder in folders() {
+        let model = open(&folder, &device);
+        if model.decode(&[]).is_none() {
+            continue;
+        }
+        compared += 1;
         let ids = [5u32, 9, 4, 20, 7, 3];
         let mut whole = Texts::new();
         whole.push(&ids);
         let all = model.forward(&whole, None, Mode::Eval).logits.unwrap();
         for read in [0, 1, 4] {
             let mut decoding = model.decode(&[&ids[..read]]).unwrap();
-            for at in read..ids.len() {
-                let word = Tensor::from_ints([[ids[at] as i64]], &device);
+            for (at, id) in ids.iter().enumerate().skip(read) {
+                let word = Tensor::from_ints([[i64::from(*id)]], &device);
                 let next = decoding.step(word).logits;
                 let wanted = all.clone().slice([at..at + 1, 0..next.dims()[1]]);
                 let error = largest_difference(&numbers(&next), &numbers(&wanted));
@@ -186,6 +190,7 @@ fn a_text_that_goes_on_is_what_it_would_have_been() {
             }
         }
     }
+    assert!(compared >= 2, "GPT-2 with a head for words continues texts");
 }
 
 fn golden(name: &str) -> (PathBuf, serde_json::Value, Arrays) {

@@ -12,23 +12,40 @@ pub(super) const VARIANT: Variant = Variant {
 #[derive(Debug)]
 struct Dense {
     allowed: Arc<[bool]>,
-    per_head: bool,
+    of: Of,
+}
+
+/// What has cells of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    All,
+    Row,
+    Head,
 }
 
 /// `allowed[i·S + j]`, the same for every batch row and head.
 pub fn dense(allowed: impl Into<Arc<[bool]>>) -> Mask {
-    Mask::new(Dense { allowed: allowed.into(), per_head: false })
+    Mask::new(Dense { allowed: allowed.into(), of: Of::All })
+}
+
+/// `allowed[(b·T + i)·S + j]`, the same for every head.
+pub fn dense_per_row(allowed: impl Into<Arc<[bool]>>) -> Mask {
+    Mask::new(Dense { allowed: allowed.into(), of: Of::Row })
 }
 
 /// `allowed[((b·H + h)·T + i)·S + j]`
 pub fn dense_per_head(allowed: impl Into<Arc<[bool]>>) -> Mask {
-    Mask::new(Dense { allowed: allowed.into(), per_head: true })
+    Mask::new(Dense { allowed: allowed.into(), of: Of::Head })
 }
 
 impl Dense {
     fn row(&self, grid: &Grid, b: usize, h: usize, i: usize) -> &[bool] {
         let (t, s) = (grid.dims.t, grid.dims.s);
-        let row = if self.per_head { (b * grid.dims.h + h) * t + i } else { i };
+        let row = match self.of {
+            Of::All => i,
+            Of::Row => b * t + i,
+            Of::Head => (b * grid.dims.h + h) * t + i,
+        };
         &self.allowed[row * s..(row + 1) * s]
     }
 }
@@ -37,19 +54,23 @@ impl Rule for Dense {
     fn check(&self, grid: &Grid) -> Result<(), Error> {
         let d = grid.dims;
         let (got, shared) = (self.allowed.len(), d.t * d.s);
-        let need = if self.per_head { d.b * d.h * shared } else { shared };
+        let need = match self.of {
+            Of::All => shared,
+            Of::Row => d.b * shared,
+            Of::Head => d.b * d.h * shared,
+        };
         if got != need {
-            let shape = if self.per_head {
-                format!("[B,H,T,S] = [{},{},{},{}]", d.b, d.h, d.t, d.s)
-            } else {
-                format!("[T,S] = [{},{}]", d.t, d.s)
+            let shape = match self.of {
+                Of::All => format!("[T,S] = [{},{}]", d.t, d.s),
+                Of::Row => format!("[B,T,S] = [{},{},{}]", d.b, d.t, d.s),
+                Of::Head => format!("[B,H,T,S] = [{},{},{},{}]", d.b, d.h, d.t, d.s),
             };
             bail!("dense mask: got {got} cells, need {shape}");
         }
         Ok(())
     }
     fn per_head(&self) -> bool {
-        self.per_head
+        self.of == Of::Head
     }
     fn allows(&self, grid: &Grid, b: usize, h: usize, i: usize, j: usize) -> bool {
         self.row(grid, b, h, i)[j]

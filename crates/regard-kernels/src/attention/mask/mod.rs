@@ -25,13 +25,13 @@ mod window;
 
 pub use around::around;
 pub use causal::causal;
-pub use dense::{dense, dense_per_head};
+pub use dense::{dense, dense_per_head, dense_per_row};
 pub use edges::edges;
 pub use expanded::expanded;
 pub use full::full;
 pub use global::global_tokens;
 pub use lengths::{lengths, lengths_per_query};
-pub use permutation::permutation;
+pub use permutation::{permutation, permutations};
 pub use prefix::prefix;
 pub use segments::{segments, segments_between};
 pub use window::window;

@@ -11,9 +11,8 @@ pub(super) const VARIANT: Variant = Variant {
 
 #[derive(Debug)]
 struct Permutation {
-    order: Vec<i64>,
-    /// Rank of each of the last `order.len()` positions.
-    rank: Vec<u32>,
+    /// One for all batch rows, or one for each: the rank of each of the last positions.
+    ranks: Vec<Vec<u32>>,
     strict: bool,
 }
 
@@ -23,33 +22,94 @@ struct Permutation {
 /// With fewer entries than keys, `order` is about the last keys and all earlier ones, a memory,
 /// are seen by all.
 pub fn permutation(order: &[i64], strict: bool) -> Mask {
-    let mut rank = vec![u32::MAX; order.len()];
+    permutations(&[order], strict)
+}
+
+/// As [`permutation`], with an order for each batch row. All are of one length.
+pub fn permutations(orders: &[impl AsRef<[i64]>], strict: bool) -> Mask {
+    let ranks = orders.iter().map(|order| ranks(order.as_ref())).collect();
+    Mask::new(Permutation { ranks, strict })
+}
+
+/// The rank of each position; `u32::MAX` of one that is missing.
+fn ranks(order: &[i64]) -> Vec<u32> {
+    let mut ranks = vec![u32::MAX; order.len()];
     for (m, at) in order.iter().enumerate() {
-        if let Some(rank) = usize::try_from(*at).ok().and_then(|at| rank.get_mut(at)) {
+        if let Some(rank) = usize::try_from(*at).ok().and_then(|at| ranks.get_mut(at)) {
             *rank = m as u32;
         }
     }
-    Mask::new(Permutation { order: order.to_vec(), rank, strict })
+    ranks
+}
+
+impl Permutation {
+    fn row(&self, b: usize) -> &[u32] {
+        if self.ranks.len() == 1 { &self.ranks[0] } else { &self.ranks[b] }
+    }
+
+    /// Query `i` sees keys of ranks below this.
+    fn limit(&self, grid: &Grid, b: usize, i: usize) -> u32 {
+        let ranks = self.row(b);
+        let memory = grid.dims.s - ranks.len();
+        match grid.key_at(b, i).and_then(|p| p.checked_sub(memory)) {
+            Some(query) => ranks[query] + u32::from(!self.strict),
+            None => 0,
+        }
+    }
 }
 
 impl Rule for Permutation {
     fn check(&self, grid: &Grid) -> Result<(), Error> {
-        let (n, s) = (self.order.len(), grid.dims.s);
+        let (b, s, rows) = (grid.dims.b, grid.dims.s, self.ranks.len());
+        if rows != 1 && rows != b {
+            bail!("permutation: got {rows} orders, need one, or one per batch row: B = {b}");
+        }
+        let n = self.ranks[0].len();
         if n > s {
             bail!("permutation: got an order of {n} positions, need at most S = {s}");
         }
-        match self.rank.iter().position(|rank| *rank == u32::MAX) {
+        if let Some(other) = self.ranks.iter().map(Vec::len).find(|other| *other != n) {
+            bail!("permutation: got orders of {n} and of {other} positions, need one length");
+        }
+        match self.ranks.iter().find_map(|row| row.iter().position(|rank| *rank == u32::MAX)) {
             Some(at) => bail!("permutation: position {at} is not in the order of 0..{n}"),
             None => Ok(()),
         }
     }
     fn allows(&self, grid: &Grid, b: usize, _: usize, i: usize, j: usize) -> bool {
-        let memory = grid.dims.s - self.order.len();
-        let Some(key) = j.checked_sub(memory) else { return true };
-        let Some(query) = grid.key_at(b, i).and_then(|p| p.checked_sub(memory)) else {
-            return false;
-        };
-        let (key, query) = (self.rank[key], self.rank[query]);
-        key < query || (!self.strict && key == query)
+        let ranks = self.row(b);
+        match j.checked_sub(grid.dims.s - ranks.len()) {
+            Some(key) => ranks[key] < self.limit(grid, b, i),
+            None => true,
+        }
+    }
+    fn cover(&self, grid: &Grid, block: &Block) -> Cover {
+        let ranks = self.row(block.b);
+        let memory = grid.dims.s - ranks.len();
+        let Block { b, keys, queries, .. } = block.clone();
+        let (mut lowest, mut highest) = (u32::MAX, 0);
+        for i in queries {
+            let limit = self.limit(grid, b, i);
+            (lowest, highest) = (lowest.min(limit), highest.max(limit));
+        }
+        let new = &ranks[keys.start.max(memory) - memory..keys.end.max(memory) - memory];
+        if new.iter().all(|rank| *rank < lowest) {
+            Cover::Full
+        } else if keys.start >= memory && new.iter().all(|rank| *rank >= highest) {
+            Cover::Empty
+        } else {
+            Cover::Partial
+        }
+    }
+    fn cells(&self, grid: &Grid, block: &Block, lanes: usize, cells: &mut [u8]) {
+        let ranks = self.row(block.b);
+        let memory = grid.dims.s - ranks.len();
+        for (ii, i) in block.queries.clone().enumerate() {
+            let limit = self.limit(grid, block.b, i);
+            for (jj, j) in block.keys.clone().enumerate() {
+                let seen = j.checked_sub(memory).is_none_or(|key| ranks[key] < limit);
+                cells[jj * lanes + ii] = u8::from(seen);
+            }
+        }
     }
 }

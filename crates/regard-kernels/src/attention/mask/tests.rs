@@ -21,6 +21,16 @@ fn masks(b: usize, t: usize, s: usize) -> Vec<(&'static str, Mask)> {
     }
     let mut order: Vec<i64> = (0..s as i64).collect();
     order.sort_by_key(|x| stream.bits(*x as u64));
+    // An order of its own for each row, of the last keys only.
+    let orders: Vec<Vec<i64>> = (0..b as u64)
+        .map(|row| {
+            let mut order: Vec<i64> = (0..s.min(t) as i64).collect();
+            order.sort_by_key(|x| stream.bits(1000 * (row + 1) + *x as u64));
+            order
+        })
+        .collect();
+    let cells_per_row: Vec<bool> =
+        (0..b * t * s).map(|c| stream.uniform(7 + c as u64) < 0.6).collect();
     let per_row: Vec<i64> = (0..b as u64).map(|r| below(r, s + 1)).collect();
     let per_query: Vec<i64> = (0..(b * t) as u64).map(|r| below(r, s + 1)).collect();
     let ids: Vec<i64> = (0..(b * s) as i64).map(|x| x / 5).collect();
@@ -37,8 +47,12 @@ fn masks(b: usize, t: usize, s: usize) -> Vec<(&'static str, Mask)> {
         ("segments", segments(&ids)),
         ("permutation", permutation(&order, true)),
         ("permutation, content", permutation(&order, false)),
+        ("permutations", permutations(&orders, true)),
+        ("permutations, content", permutations(&orders, false)),
+        ("permutations in segments", permutations(&orders, true) & segments(&ids)),
         ("edges", edges(&indptr, &indices)),
         ("dense", dense(allowed)),
+        ("dense per row", dense_per_row(cells_per_row)),
         ("dense per head", dense_per_head(per_head)),
         ("and", causal() & window(4, 4) & lengths(&per_row)),
         ("longformer", global_tokens(&[0]) | window(2, 2)),
@@ -138,6 +152,18 @@ fn bad_masks_are_named() {
             permutation(&[0, 1, 2, 3, 4], true),
             "permutation: got an order of 5 positions, need at most S = 4",
         ),
+        (
+            permutations(&[[0, 1], [1, 0], [0, 1]], true),
+            "permutation: got 3 orders, need one, or one per batch row: B = 2",
+        ),
+        (
+            permutations(&[vec![0, 1], vec![0]], true),
+            "permutation: got orders of 2 and of 1 positions, need one length",
+        ),
+        (
+            permutations(&[[0, 1], [1, 1]], true),
+            "permutation: position 0 is not in the order of 0..2",
+        ),
         (edges(&[0, 1], &[0]), "edges: got indptr of 2 numbers, need T + 1 = 4"),
         (edges(&[0, 1, 1, 2], &[0]), "edges: indptr runs from 0 to 2, need 0 to the 1 indices"),
         (edges(&[0, 2, 1, 2], &[0, 1]), "edges: indptr falls after row 1, need ascending numbers"),
@@ -147,6 +173,7 @@ fn bad_masks_are_named() {
             "edges: the indices of row 0 are not ascending and distinct",
         ),
         (dense(vec![true; 5]), "dense mask: got 5 cells, need [T,S] = [3,4]"),
+        (dense_per_row(vec![true; 5]), "dense mask: got 5 cells, need [B,T,S] = [2,3,4]"),
         (dense_per_head(vec![true; 5]), "dense mask: got 5 cells, need [B,H,T,S] = [2,2,3,4]"),
         (causal() & lengths(&[9, 9]), "lengths[0]: got 9, need 0 to S = 4"),
     ];

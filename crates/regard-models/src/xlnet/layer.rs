@@ -1,0 +1,204 @@
+//! One layer, for both streams: they differ only in what asks and in what it may see.
+
+use super::config::{Config, Rules};
+use crate::checkpoint::Binder;
+use burn::module::{Module, Param};
+use burn::tensor::{Tensor, TensorData};
+use regard_attention::layers::{
+    Dropout, FeedForward, FeedForwardConfig, Linear, LinearConfig, Norm, NormConfig,
+};
+use regard_attention::ops::{Activation, linear};
+use regard_attention::{Attention, Init, Mode, Weights};
+
+/// What all layers share while some texts are read.
+pub(super) struct Scene {
+    /// `[R, M]`: the sines and cosines of all distances within one text, the farthest key behind
+    /// the query first.
+    pub distances: Tensor<2>,
+    /// How many more distances there are on either side between texts in one row, which do not
+    /// see each other.
+    pub between: usize,
+    /// `[B·S]`: of which part each key is, if there is more than one part.
+    pub parts: Option<Vec<i64>>,
+}
+
+/// The sines, then the cosines, of the distances `from`, `from − 1`, … down to `to`.
+///
+/// # Shapes
+/// `[from − to + 1, M]`
+pub(super) fn distances(from: i64, to: i64, width: usize, rules: &Rules) -> TensorData {
+    let frequencies: Vec<f64> =
+        (0..width / 2).map(|pair| 10000f64.powf(-(2.0 * pair as f64) / width as f64)).collect();
+    let farthest = rules.farthest.map_or(i64::MAX, |most| most as i64);
+    let mut values = Vec::with_capacity((from - to + 1) as usize * width);
+    for distance in (to..=from).rev() {
+        let distance = distance.clamp(-farthest, farthest) as f64;
+        values.extend(frequencies.iter().map(|f| (distance * f).sin() as f32));
+        values.extend(frequencies.iter().map(|f| (distance * f).cos() as f32));
+    }
+    let rows = values.len() / width;
+    TensorData::new(values, [rows, width])
+}
+
+/// Norms stand after each part.
+#[derive(Module, Debug)]
+pub(super) struct Layer {
+    query: Linear,
+    key: Linear,
+    value: Linear,
+    distance: Linear,
+    /// `[M, H·D]`
+    out: Param<Tensor<2>>,
+    /// `[H, D]` each: what is added to queries before they meet keys, distances and parts.
+    to_keys: Param<Tensor<2>>,
+    to_distances: Param<Tensor<2>>,
+    to_parts: Param<Tensor<2>>,
+    /// `[2, H, D]`: a key of the same part, and one of another.
+    parts: Param<Tensor<3>>,
+    attention_norm: Norm,
+    forward: FeedForward,
+    forward_norm: Norm,
+    /// Of the weights, of what was seen, and of what the feed-forward part made of it.
+    dropout: [Dropout; 3],
+}
+
+impl Layer {
+    pub fn new(config: &Config, init: &mut Init) -> Layer {
+        let &Config { d_model: width, n_head: heads, initializer_range: deviation, .. } = config;
+        let each = width / heads;
+        let weights = Weights::Normal(deviation);
+        let norm = NormConfig { eps: config.layer_norm_eps, ..NormConfig::layer(width) };
+        let mut projection =
+            || LinearConfig { bias: false, weights, ..LinearConfig::new(width, width) }.init(init);
+        let [query, key, value, distance] = [(); 4].map(|()| projection());
+        let forward = FeedForwardConfig {
+            hidden: config.d_inner,
+            activation: config.activation,
+            dropout: config.dropout,
+            weights,
+            ..FeedForwardConfig::new(width)
+        };
+        Layer {
+            query,
+            key,
+            value,
+            distance,
+            out: init.normal([width, width], deviation),
+            to_keys: init.normal([heads, each], deviation),
+            to_distances: init.normal([heads, each], deviation),
+            to_parts: init.normal([heads, each], deviation),
+            parts: init.normal([2, heads, each], deviation),
+            attention_norm: norm.init(init),
+            forward: forward.init(init),
+            forward_norm: norm.init(init),
+            dropout: [(); 3].map(|()| Dropout::new(config.dropout, init)),
+        }
+    }
+
+    pub fn bind(&mut self, b: &mut Binder) {
+        let ([m, _], [h, d]) = (self.out.dims(), self.to_keys.dims());
+        b.at("rel_attn", |b| {
+            b.shaped("q", &[m, h, d], &mut self.query.weight);
+            b.shaped("k", &[m, h, d], &mut self.key.weight);
+            b.shaped("v", &[m, h, d], &mut self.value.weight);
+            b.shaped("o", &[m, h, d], &mut self.out);
+            b.shaped("r", &[m, h, d], &mut self.distance.weight);
+            b.tensor("r_w_bias", &mut self.to_keys);
+            b.tensor("r_r_bias", &mut self.to_distances);
+            b.tensor("r_s_bias", &mut self.to_parts);
+            b.tensor("seg_embed", &mut self.parts);
+            b.norm("layer_norm", &mut self.attention_norm);
+        });
+        b.at("ff", |b| {
+            b.linear("layer_1", &mut self.forward.up);
+            b.linear("layer_2", &mut self.forward.down);
+            b.norm("layer_norm", &mut self.forward_norm);
+        });
+    }
+
+    /// The score of this layer, without a mask: it is the same for both streams.
+    pub fn score(&self, scene: &Scene) -> Attention {
+        let ([h, d], [rows, _]) = (self.to_keys.dims(), scene.distances.dims());
+        let r = self.distance.forward(scene.distances.clone());
+        let mut r = r.reshape([rows, h, d]).swap_dims(0, 1);
+        if scene.between > 0 {
+            // Nothing is looked up there, so nothing is projected for it.
+            let unseen = Tensor::zeros([h, scene.between, d], &r.device());
+            r = Tensor::cat(vec![unseen.clone(), r, unseen], 1);
+        }
+        let score = Attention::relative(r, self.to_keys.val(), self.to_distances.val());
+        match &scene.parts {
+            Some(parts) => {
+                let vectors = self.parts.val().swap_dims(0, 1);
+                score.segment(parts.clone(), vectors, self.to_parts.val())
+            }
+            // A term that is the same for all keys changes no weight.
+            None => score,
+        }
+    }
+
+    /// # Shapes
+    /// `x: [B, T, M]` → `[B, T, H·D]`
+    pub fn queries(&self, x: Tensor<3>) -> Tensor<3> {
+        self.query.forward(x)
+    }
+
+    /// Keys and values.
+    ///
+    /// # Shapes
+    /// `x: [B, S, M]` → twice `[B, H, S, D]`
+    pub fn keys(&self, x: Tensor<3>) -> [Tensor<4>; 2] {
+        [&self.key, &self.value].map(|projection| self.split(projection.forward(x.clone())))
+    }
+
+    /// What queries see.
+    ///
+    /// # Shapes
+    /// `queries: [B, T, H·D]`, as [`Layer::keys`] gives them → `[B, T, H·D]`
+    pub fn look(
+        &self,
+        attention: Attention,
+        queries: Tensor<3>,
+        [k, v]: [Tensor<4>; 2],
+        mode: Mode,
+    ) -> Tensor<3> {
+        let dropout = &self.dropout[0];
+        let attention = match mode.stream(dropout.site) {
+            Some(noise) if dropout.p > 0.0 => attention.dropout(dropout.p, noise),
+            _ => attention,
+        };
+        merge(attention.attend(self.split(queries), k, v))
+    }
+
+    /// The same with the weights, `[B, H, T, S]`.
+    pub fn look_with_weights(
+        &self,
+        attention: &Attention,
+        queries: Tensor<3>,
+        [k, v]: [Tensor<4>; 2],
+    ) -> (Tensor<3>, Tensor<4>) {
+        let (seen, weights) = attention.attend_with_weights(self.split(queries), k, v);
+        (merge(seen), weights)
+    }
+
+    /// Adds what was seen to what was known, and what the feed-forward part makes of both.
+    ///
+    /// # Shapes
+    /// `x: [B, T, M]`, `seen: [B, T, H·D]` → `[B, T, M]`
+    pub fn conclude(&self, x: Tensor<3>, seen: Tensor<3>, mode: Mode) -> Tensor<3> {
+        let seen = linear(seen, self.out.val().transpose(), None, Activation::Identity);
+        let (_, x) = self.attention_norm.forward_sum(self.dropout[1].forward(seen, mode), x);
+        let thought = self.dropout[2].forward(self.forward.forward(x.clone(), mode), mode);
+        self.forward_norm.forward_sum(thought, x).1
+    }
+
+    fn split(&self, x: Tensor<3>) -> Tensor<4> {
+        let ([b, t, _], [h, d]) = (x.dims(), self.to_keys.dims());
+        x.reshape([b, t, h, d]).swap_dims(1, 2)
+    }
+}
+
+fn merge(seen: Tensor<4>) -> Tensor<3> {
+    let [b, h, t, d] = seen.dims();
+    seen.swap_dims(1, 2).reshape([b, t, h * d])
+}

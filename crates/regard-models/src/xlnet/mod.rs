@@ -1,0 +1,176 @@
+//! XLNet (Yang et al. 2019, arXiv:1906.08237): a Transformer that knows how far words are from
+//! each other and not where they stand, and that learns to tell words in any order.
+//!
+//! Texts are read by one stream, as every other model reads them. Words are told by a second one,
+//! see [`Permuting`].
+
+mod config;
+mod layer;
+mod permuted;
+
+pub use config::Config;
+pub use permuted::{Memory, Permuted, Permuting, Predicted, Sight};
+
+use crate::checkpoint::Binder;
+use crate::text::{Body, Family, Head, Inside, Made, Sizes, Texts, TwoStreams, WordNames};
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Tensor};
+use config::Rules;
+use layer::{Layer, Scene, distances};
+use regard_attention::layers::{Dropout, Embedding, EmbeddingConfig};
+use regard_attention::mask::{Mask, window};
+use regard_attention::ops::Activation;
+use regard_attention::{Init, Mode};
+
+/// Its names.
+pub static XLNET: Family = Family {
+    model_type: "xlnet",
+    class: "XLNet",
+    prefix: "transformer",
+    classes: &[
+        (Head::Bare, "Model"),
+        (Head::Words, "LMHeadModel"),
+        (Head::Sequence, "ForSequenceClassification"),
+        (Head::Tokens, "ForTokenClassification"),
+        (Head::Span, "ForQuestionAnsweringSimple"),
+    ],
+    last: true,
+    pooled: false,
+    before_labels: Some(("sequence_summary.summary", Activation::Tanh)),
+    labels: "logits_proj",
+    labels_bias: true,
+    words: WordNames { dense: None, norm: "", table: "lm_loss.weight", bias: Some("lm_loss.bias") },
+};
+
+/// The model below its heads.
+#[derive(Module, Debug)]
+pub(crate) struct Xlnet {
+    words: Embedding,
+    /// `[1, M]`: what is known of a word that is to be told.
+    unknown: Param<Tensor<2>>,
+    layers: Vec<Layer>,
+    /// Of words, of distances, and of what comes out.
+    dropout: [Dropout; 3],
+    #[module(skip)]
+    rules: Rules,
+}
+
+impl Made for Xlnet {
+    type Config = Config;
+
+    fn new(config: &Config, init: &mut Init) -> Xlnet {
+        let deviation = config.initializer_range;
+        let words = EmbeddingConfig {
+            deviation,
+            ..EmbeddingConfig::new(config.vocab_size, config.d_model)
+        };
+        Xlnet {
+            words: words.init(init),
+            unknown: init.normal([1, config.d_model], deviation),
+            layers: (0..config.n_layer).map(|_| Layer::new(config, init)).collect(),
+            dropout: [(); 3].map(|()| Dropout::new(config.dropout, init)),
+            rules: config.rules(),
+        }
+    }
+
+    fn sizes(config: &Config) -> Sizes {
+        Sizes {
+            width: config.d_model,
+            words: config.vocab_size,
+            labels: 0,
+            eps: config.layer_norm_eps,
+            deviation: config.initializer_range,
+            activation: config.activation,
+            dropout: config.label_dropout,
+            tied: config.tie_word_embeddings,
+        }
+    }
+}
+
+impl Xlnet {
+    fn device(&self) -> Device {
+        self.words.table.device()
+    }
+
+    /// The words of texts, `[B, T, M]`.
+    fn begin(&self, texts: &Texts, mode: Mode) -> Tensor<3> {
+        self.dropout[0].forward(self.words.forward(texts.words(&self.device())), mode)
+    }
+
+    /// What all layers need to know of texts behind a memory of so many tokens.
+    fn scene(&self, texts: &Texts, memory: usize, mode: Mode) -> Scene {
+        let ([_, t], longest) = (texts.shape(), texts.longest());
+        let width = self.words.table.dims()[1];
+        let (from, to) = ((memory + longest) as i64, 1 - longest as i64);
+        let known = Tensor::from_data(distances(from, to, width, &self.rules), &self.device());
+        Scene {
+            distances: self.dropout[1].forward(known, mode),
+            between: t - longest,
+            parts: texts.has_parts().then(|| parts(texts, memory)),
+        }
+    }
+
+    /// Which tokens a token may see, whatever the order of telling.
+    fn seen(&self, texts: &Texts, memory: usize) -> Mask {
+        let all = texts.mask(self.rules.left_to_right);
+        if self.rules.same_length { all & window(memory, 0) } else { all }
+    }
+}
+
+/// `[B·S]`: of which part each key is. What is remembered is of the first.
+fn parts(texts: &Texts, memory: usize) -> Vec<i64> {
+    let [_, t] = texts.shape();
+    let rows = texts.types().chunks(t.max(1));
+    let before = || std::iter::repeat_n(0, memory);
+    rows.flat_map(|row| before().chain(row.iter().map(|part| i64::from(*part)))).collect()
+}
+
+impl Body for Xlnet {
+    fn family(&self) -> &'static Family {
+        &XLNET
+    }
+
+    fn bind(&mut self, b: &mut Binder) {
+        let [_, m] = self.unknown.dims();
+        b.embedding("word_embedding", &mut self.words);
+        b.shaped("mask_emb", &[1, 1, m], &mut self.unknown);
+        for (i, layer) in self.layers.iter_mut().enumerate() {
+            b.at(&format!("layer.{i}"), |b| layer.bind(b));
+        }
+    }
+
+    fn read(&self, texts: &Texts, mode: Mode, mut inside: Option<&mut Inside>) -> Tensor<3> {
+        let mut x = self.begin(texts, mode);
+        let (scene, mask) = (self.scene(texts, 0, mode), self.seen(texts, 0));
+        for layer in &self.layers {
+            let attention = layer.score(&scene).mask(mask.clone());
+            let (queries, keys) = (layer.queries(x.clone()), layer.keys(x.clone()));
+            let seen = match &mut inside {
+                None => layer.look(attention, queries, keys, mode),
+                Some(inside) => {
+                    let (seen, weights) = layer.look_with_weights(&attention, queries, keys);
+                    inside.hidden.push(x.clone());
+                    inside.attention.push(weights);
+                    seen
+                }
+            };
+            x = layer.conclude(x, seen, mode);
+        }
+        if let Some(inside) = inside {
+            inside.hidden.push(x.clone());
+        }
+        self.dropout[2].forward(x, mode)
+    }
+
+    fn table(&self) -> Tensor<2> {
+        self.words.table.val()
+    }
+
+    fn longest(&self) -> Option<usize> {
+        None
+    }
+
+    fn two_streams(&self) -> Option<&dyn TwoStreams> {
+        Some(self)
+    }
+}

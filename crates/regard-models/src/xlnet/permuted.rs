@@ -1,0 +1,289 @@
+//! Telling words in any order, by two streams (section 2.3 of the paper).
+//!
+//! The *content* stream knows the words and sees, of each text, those that were told before and
+//! itself. The *query* stream knows only where a word stands; it asks the same keys, but not the
+//! one of the word that it is to tell. Only words that are told have a query.
+
+use super::Xlnet;
+use crate::seq2seq::index;
+use crate::text::{Texts, TwoStreams};
+use burn::tensor::{Device, Int, Tensor};
+use regard_attention::Mode;
+use regard_attention::mask::{Mask, dense_per_row, permutations};
+
+/// A model that learns words in any order. Asked for with
+/// [`TextModel::permuting`](crate::text::TextModel::permuting), which only a model with two
+/// streams and a head for words answers.
+///
+/// ```
+/// use burn::tensor::Device;
+/// use regard_attention::Mode;
+/// use regard_models::text::{Head, Texts, create};
+/// use regard_models::xlnet::{Permuted, Sight};
+/// use serde_json::json;
+///
+/// let config = json!({
+///     "model_type": "xlnet", "vocab_size": 30, "d_model": 16, "n_layer": 2, "n_head": 2,
+///     "d_inner": 32,
+/// });
+/// let model = create(&config, Head::Words, 7, &Device::flex()).unwrap();
+/// let mut texts = Texts::new();
+/// texts.push(&[5, 6, 7, 8]);
+/// let batch = Permuted {
+///     texts: &texts,
+///     sight: Sight::Orders(vec![vec![2, 0, 3, 1]]),
+///     targets: &[1, 3],
+///     memory: None,
+/// };
+/// let said = model.permuting().unwrap().predict(&batch, Mode::Eval);
+/// assert_eq!(said.logits.dims(), [2, 30]);
+/// ```
+pub trait Permuting {
+    /// Tells the words of a batch, each from those before it in the order.
+    ///
+    /// # Panics
+    /// If the parts of the batch do not fit each other.
+    fn predict(&self, batch: &Permuted, mode: Mode) -> Predicted;
+}
+
+/// Texts, and which of their words are told in which order.
+#[derive(Clone, Debug)]
+pub struct Permuted<'a> {
+    /// With a memory or with [`Sight::Cells`] they are of one length.
+    pub texts: &'a Texts,
+    /// What tells which word.
+    pub sight: Sight,
+    /// The words to tell, counted over all texts, each once.
+    pub targets: &'a [usize],
+    /// What was read before these texts. All see it.
+    pub memory: Option<&'a Memory>,
+}
+
+/// Which words a word is told from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// For each text of `n` words an order of `0..n`: a word is told from those before it.
+    Orders(Vec<Vec<usize>>),
+    /// `[B, T, T]`: whether the word at a place is told from the one at another. (The opposite of
+    /// `perm_mask` in Hugging Face's library, where 1 hides.) A word that is told from nothing
+    /// sees nothing, and is told from its place alone.
+    Cells(Vec<bool>),
+}
+
+/// What a model keeps of the texts that it read last: the vectors that went into each layer. No
+/// gradient goes back into them.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// `[B, tokens, M]` each.
+    layers: Vec<Tensor<3>>,
+}
+
+/// What was told.
+#[derive(Debug)]
+pub struct Predicted {
+    /// `[targets, V]`
+    pub logits: Tensor<2>,
+    /// For the texts that follow these, row by row; nothing if texts are of different lengths.
+    pub memory: Option<Memory>,
+}
+
+impl Memory {
+    /// From `[B, tokens, M]` for each layer.
+    pub fn new(layers: Vec<Tensor<3>>) -> Memory {
+        Memory { layers: layers.into_iter().map(Tensor::detach).collect() }
+    }
+
+    /// How many tokens of each text it holds.
+    pub fn tokens(&self) -> usize {
+        self.layers.first().map_or(0, |x| x.dims()[1])
+    }
+
+    /// `[B, tokens, M]`: what went into each layer.
+    pub fn layers(&self) -> &[Tensor<3>] {
+        &self.layers
+    }
+}
+
+impl Permuted<'_> {
+    /// Whether texts are of one length, so that each is a row of a batch.
+    fn even(&self) -> bool {
+        self.texts.shape()[0] == self.texts.lengths().len()
+    }
+
+    fn check(&self) {
+        let (lengths, tokens) = (self.texts.lengths(), self.texts.tokens());
+        match &self.sight {
+            Sight::Orders(orders) => {
+                assert_eq!(orders.len(), lengths.len(), "permuted: need an order for each text");
+                for (row, (order, n)) in orders.iter().zip(lengths).enumerate() {
+                    let mut all = order.clone();
+                    all.sort_unstable();
+                    assert!(all.into_iter().eq(0..*n), "permuted: order {row} is not of 0..{n}");
+                }
+            }
+            Sight::Cells(cells) => {
+                assert!(self.even(), "permuted: cells need texts of one length");
+                let [b, t] = self.texts.shape();
+                assert_eq!(cells.len(), b * t * t, "permuted: need B·T·T = {b}·{t}·{t} cells");
+            }
+        }
+        assert!(!self.targets.is_empty(), "permuted: there is no word to tell");
+        let mut told = vec![false; tokens];
+        for at in self.targets {
+            assert!(*at < tokens, "permuted: word {at} is to be told, there are {tokens}");
+            assert!(!std::mem::replace(&mut told[*at], true), "permuted: word {at} is told twice");
+        }
+        if let Some(memory) = self.memory {
+            assert!(self.even(), "permuted: a memory needs texts of one length");
+            let rows = memory.layers.first().map_or(0, |x| x.dims()[0]);
+            assert_eq!(rows, lengths.len(), "permuted: the memory is of {rows} texts");
+            let even = memory.layers.iter().all(|x| x.dims() == memory.layers[0].dims());
+            assert!(even, "permuted: the layers' memories are of different sizes");
+        }
+    }
+
+    /// What the content stream sees, and what the query stream does.
+    fn masks(&self) -> [Mask; 2] {
+        match &self.sight {
+            Sight::Orders(orders) => {
+                let orders = if self.even() { orders.clone() } else { vec![self.chained(orders)] };
+                let numbers = |order: Vec<usize>| order.into_iter().map(|at| at as i64).collect();
+                let orders: Vec<Vec<i64>> = orders.into_iter().map(numbers).collect();
+                [false, true].map(|strict| permutations(&orders, strict))
+            }
+            Sight::Cells(cells) => [true, false].map(|own| self.dense(cells, own)),
+        }
+    }
+
+    /// The orders of texts that stand in one row. They do not see each other, so that it does
+    /// not matter which text comes first.
+    fn chained(&self, orders: &[Vec<usize>]) -> Vec<usize> {
+        let texts = orders.iter().zip(self.texts.firsts());
+        texts.flat_map(|(order, first)| order.iter().map(move |at| first + at)).collect()
+    }
+
+    /// `[B, T, S]`: the cells behind a memory that all see; with `own`, each word sees itself.
+    fn dense(&self, cells: &[bool], own: bool) -> Mask {
+        let ([_, t], memory) = (self.texts.shape(), self.memory.map_or(0, Memory::tokens));
+        let row = |(at, row): (usize, &[bool])| {
+            let mut seen = vec![true; memory];
+            seen.extend_from_slice(row);
+            seen[memory + at % t] |= own;
+            seen
+        };
+        dense_per_row(cells.chunks(t).enumerate().flat_map(row).collect::<Vec<bool>>())
+    }
+}
+
+/// Where the words to tell stand among all.
+struct Targets {
+    /// `[targets]`: the token of each.
+    tokens: Tensor<1, Int>,
+    /// `[B·T]`: the target of each token; behind the last for all that are not told.
+    rows: Tensor<1, Int>,
+    /// `[B, T]`
+    shape: [usize; 2],
+}
+
+impl Targets {
+    fn new(batch: &Permuted, device: &Device) -> Targets {
+        let mut rows = vec![batch.targets.len(); batch.texts.tokens()];
+        batch.targets.iter().enumerate().for_each(|(row, at)| rows[*at] = row);
+        let (tokens, rows) = (index(batch.targets, device), index(&rows, device));
+        Targets { tokens, rows, shape: batch.texts.shape() }
+    }
+
+    /// The queries of targets at their places. The score needs a query at every place; those that
+    /// nobody asks are 0, and what they see is not read.
+    ///
+    /// # Shapes
+    /// `[1, targets, M]` → `[B, T, M]`
+    fn spread(&self, queries: Tensor<3>) -> Tensor<3> {
+        let ([_, told, m], [b, t]) = (queries.dims(), self.shape);
+        let nobody = Tensor::zeros([1, m], &queries.device());
+        let all = Tensor::cat(vec![queries.reshape([told, m]), nobody], 0);
+        all.select(0, self.rows.clone()).reshape([b, t, m])
+    }
+
+    /// What targets see, of what all places do.
+    ///
+    /// # Shapes
+    /// `[B, T, M]` → `[1, targets, M]`
+    fn pick(&self, seen: Tensor<3>) -> Tensor<3> {
+        let [b, t, m] = seen.dims();
+        seen.reshape([b * t, m]).select(0, self.tokens.clone()).unsqueeze()
+    }
+}
+
+impl TwoStreams for Xlnet {
+    fn tell(&self, batch: &Permuted, mode: Mode) -> (Tensor<2>, Option<Memory>) {
+        batch.check();
+        let (texts, apart) = (batch.texts, apart(mode));
+        let ([_, m], told) = (self.unknown.dims(), batch.targets.len());
+        let memory = batch.memory.map_or(0, Memory::tokens);
+        let scene = self.scene(texts, memory, mode);
+        let [content_mask, query_mask] = self.masks(batch);
+        let targets = Targets::new(batch, &self.device());
+        let mut content = self.begin(texts, mode);
+        let unknown = self.unknown.val().expand([told, m]);
+        let mut query: Tensor<3> = self.dropout[0].forward(unknown, apart).unsqueeze();
+        let mut kept = vec![];
+        for (number, layer) in self.layers.iter().enumerate() {
+            let known = self.remember(batch.memory, number, content.clone());
+            kept.push(self.keep(&known, memory));
+            let (score, keys) = (layer.score(&scene), layer.keys(known));
+            let attention = score.clone().mask(query_mask.clone());
+            let asked = targets.spread(layer.queries(query.clone()));
+            let seen = targets.pick(layer.look(attention, asked, keys.clone(), apart));
+            query = layer.conclude(query, seen, apart);
+            // Nothing is told from what the last layer would make of the words.
+            if number + 1 < self.layers.len() {
+                let attention = score.mask(content_mask.clone());
+                let seen = layer.look(attention, layer.queries(content.clone()), keys, mode);
+                content = layer.conclude(content, seen, mode);
+            }
+        }
+        let told = self.dropout[2].forward(query.reshape([told, m]), mode);
+        (told, batch.even().then_some(Memory { layers: kept }))
+    }
+}
+
+impl Xlnet {
+    /// What the content stream may see, and what the query stream may.
+    fn masks(&self, batch: &Permuted) -> [Mask; 2] {
+        let masks = batch.masks();
+        if batch.even() && !self.rules.left_to_right {
+            return masks;
+        }
+        let memory = batch.memory.map_or(0, Memory::tokens);
+        masks.map(|mask| mask & self.seen(batch.texts, memory))
+    }
+
+    /// What a layer knows of the words, behind what it remembers.
+    ///
+    /// # Shapes
+    /// `content: [B, T, M]` → `[B, memory + T, M]`
+    fn remember(&self, memory: Option<&Memory>, layer: usize, content: Tensor<3>) -> Tensor<3> {
+        let Some(Memory { layers }) = memory else { return content };
+        let (got, need) = (layers.len(), self.layers.len());
+        assert_eq!(got, need, "permuted: a memory of {got} layers, the model has {need}");
+        Tensor::cat(vec![layers[layer].clone(), content], 1)
+    }
+
+    /// What is remembered of a layer's `[B, memory + T, M]`: the last tokens of the memory and of
+    /// the part of the text that is used again.
+    fn keep(&self, known: &Tensor<3>, memory: usize) -> Tensor<3> {
+        let [b, s, m] = known.dims();
+        let end = self.rules.reused.map_or(s, |first| s.min(memory + first));
+        let start = self.rules.remembered.map_or(0, |most| end.saturating_sub(most));
+        known.clone().detach().slice([0..b, start..end, 0..m])
+    }
+}
+
+/// The same step with other randomness, so that the two streams do not drop the same numbers.
+fn apart(mode: Mode) -> Mode {
+    match mode {
+        Mode::Train { seed, step } => Mode::Train { seed: !seed, step },
+        Mode::Eval => Mode::Eval,
+    }
+}
