@@ -4,7 +4,7 @@
 //! over the base's, everything else replaces what the base has. `name`, `about` and `[result]`
 //! are never taken from a base, since they speak of one result.
 
-use crate::{language, train, translate};
+use crate::{language, reading, train, translate};
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -75,7 +75,14 @@ type Make = fn(Table) -> Result<Box<dyn Task>, String>;
 const TASKS: &[(&str, Make)] = &[
     ("translate", |table| Ok(Box::new(translate::Recipe::from_table(table)?))),
     ("language", |table| Ok(Box::new(language::Recipe::from_table(table)?))),
+    ("classify", of_reading),
+    ("tag", of_reading),
+    ("answer", of_reading),
 ];
+
+fn of_reading(table: Table) -> Result<Box<dyn Task>, String> {
+    Ok(Box::new(reading::Recipe::from_table(table)?))
+}
 
 /// The recipe, of whatever task it says it is.
 pub fn task(table: Table) -> Result<Box<dyn Task>, String> {

@@ -38,14 +38,34 @@ macro_rules! files {
 }
 
 /// Every model that ships; the first is taken where none is named.
-pub const SHIPPED: &[Shipped] = &[Shipped {
-    name: "en-fr",
-    about: "English to French, a Transformer",
-    recipe: "tatoeba-en-fr-transformer",
-    licence: "CC BY 2.0 FR; trained on sentences of tatoeba.org, by way of manythings.org/anki",
-    embedded: files!("en-fr": "config.json" "generation_config.json" "model.safetensors"
-        "tokenizer.json" "tokenizer_config.json"),
-}];
+pub const SHIPPED: &[Shipped] = &[
+    Shipped {
+        name: "en-fr",
+        about: "English to French, a Transformer",
+        recipe: "tatoeba-en-fr-transformer",
+        licence: TATOEBA,
+        embedded: files!("en-fr": "config.json" "generation_config.json" "model.safetensors"
+            "tokenizer.json" "tokenizer_config.json"),
+    },
+    Shipped {
+        name: "en-fr-bahdanau",
+        about: "English to French, additive attention over a bidirectional GRU",
+        recipe: "tatoeba-en-fr-bahdanau",
+        licence: TATOEBA,
+        embedded: files!("en-fr-bahdanau": "config.json" "generation_config.json"
+            "model.safetensors" "tokenizer.json" "tokenizer_config.json"),
+    },
+    Shipped {
+        name: "zh-en",
+        about: "Chinese to English, additive attention over a bidirectional GRU, by characters",
+        recipe: "tatoeba-zh-en-bahdanau",
+        licence: TATOEBA,
+        embedded: files!("zh-en": "config.json" "generation_config.json" "model.safetensors" "source.tokenizer.json" "source.tokenizer_config.json" "target.tokenizer.json" "target.tokenizer_config.json"),
+    },
+];
+
+const TATOEBA: &str =
+    "CC BY 2.0 FR; trained on sentences of tatoeba.org, by way of manythings.org/anki";
 
 /// A model that was found.
 pub enum Found {

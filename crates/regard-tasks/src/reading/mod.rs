@@ -6,12 +6,14 @@ mod answer;
 mod classify;
 mod embed;
 mod fill;
+mod learn;
 mod tag;
 
 pub use answer::{Answer, Asking};
 pub use classify::Label;
 pub use embed::Pooling;
 pub use fill::Candidate;
+pub use learn::{Data, Recipe, Vocabulary};
 pub use tag::{Entity, Grouping};
 
 use crate::text::{Encoding, Tokenizer};

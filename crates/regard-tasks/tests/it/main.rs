@@ -3,6 +3,7 @@
 mod killed;
 mod language;
 mod learns;
+mod lessons;
 mod readers;
 mod reading;
 mod recipes;

@@ -1,0 +1,224 @@
+//! Learning to read: one learner for all tasks whose examples are texts, and what each task adds
+//! to it.
+
+mod answer;
+mod classify;
+mod recipe;
+mod tag;
+
+pub use recipe::{Data, Recipe, Vocabulary};
+
+use super::Reader;
+use crate::data::{Batches, Lengths};
+use crate::text::{Encoding, Tokenizer};
+use crate::train::{Better, Evaluation, Learner, Loss};
+use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
+use regard_attention::ops::{CrossEntropy, cross_entropy};
+use regard_attention::{AdamW, Mode};
+use regard_models::checkpoint::{self, Arrays, Precision};
+use regard_models::text::{self, Head, TextModel, Texts};
+use regard_models::{Error, Result};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// The label of what does not count.
+const IGNORED: i64 = -100;
+/// Tokens that are evaluated at a time.
+const EVALUATED: usize = 4096;
+
+/// What a task adds: examples, what they cost, and how good a model is at them.
+pub(super) trait Goal {
+    /// What the model needs on top.
+    const HEAD: Head;
+    /// The measure that decides, which is better when it is higher.
+    const DECIDES: &'static str;
+
+    /// The names of the labels, if there are any.
+    fn labels(&self) -> &[String];
+
+    /// What is learned from.
+    fn examples(&self) -> &[Example];
+
+    /// The mean cost of a batch.
+    fn cost(&self, logits: Tensor<2>, batch: &[&Example], smoothing: f32) -> Tensor<1> {
+        let wanted: Vec<i64> = batch.iter().flat_map(|e| e.wanted.iter().copied()).collect();
+        cost_of(logits, wanted, smoothing)
+    }
+
+    /// Measures by name, the deciding one among them, and something to look at.
+    fn evaluate(&self, study: &Exam) -> Result<(Vec<(String, f64)>, Option<String>)>;
+}
+
+/// A text as numbers, and what is right of it.
+pub(super) struct Example {
+    pub ids: Vec<u32>,
+    pub types: Vec<u32>,
+    /// One label for a text, one for each token, or the places of an answer's ends.
+    pub wanted: Vec<i64>,
+}
+
+impl Example {
+    fn new(encoding: Encoding, wanted: Vec<i64>) -> Example {
+        Example { ids: encoding.ids, types: encoding.types, wanted }
+    }
+
+    fn lengths(&self) -> Lengths {
+        Lengths { source: self.ids.len(), target: 0 }
+    }
+
+    fn counted(&self) -> usize {
+        self.wanted.iter().filter(|label| **label != IGNORED).count()
+    }
+}
+
+fn cost_of(logits: Tensor<2>, wanted: Vec<i64>, smoothing: f32) -> Tensor<1> {
+    let (count, device) = (wanted.len(), logits.device());
+    let wanted = Tensor::<1, Int>::from_data(TensorData::new(wanted, [count]), &device);
+    cross_entropy(logits, wanted, CrossEntropy { smoothing, ignore: Some(IGNORED) })
+}
+
+fn texts(batch: &[&Example]) -> Texts {
+    let mut texts = Texts::new();
+    batch.iter().for_each(|example| texts.push_typed(&example.ids, &example.types));
+    texts
+}
+
+/// A model that is examined.
+pub(super) struct Exam {
+    reader: Reader,
+}
+
+impl Exam {
+    /// The likeliest label of each row of the head's output, with those that are right. Rows that
+    /// do not count are left out.
+    fn labels(
+        &self,
+        examples: &[Example],
+        mut see: impl FnMut(&Example, &[(usize, usize)]) -> Result<()>,
+    ) -> Result<()> {
+        let lengths = examples.iter().map(Example::lengths).collect();
+        for rows in Batches::new(lengths, EVALUATED, 0)?.sorted() {
+            let batch: Vec<&Example> = rows.iter().map(|i| &examples[*i]).collect();
+            let said = self.reader.model.forward(&texts(&batch), None, Mode::Eval);
+            let logits = said.logits.ok_or_else(|| Error::invalid("a model without labels"))?;
+            let [_, labels] = logits.dims();
+            let numbers = super::numbers(logits);
+            let mut rows = numbers.chunks_exact(labels);
+            for example in batch {
+                let best = |row: &[f32]| {
+                    (0..labels).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap_or(0)
+                };
+                let pairs: Vec<(usize, usize)> = example
+                    .wanted
+                    .iter()
+                    .map(|right| (rows.next().map_or(0, best), *right))
+                    .filter(|(_, right)| *right != IGNORED)
+                    .map(|(said, right)| (said, right as usize))
+                    .collect();
+                see(example, &pairs)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A model that is being trained for a task.
+pub(super) struct Study<G> {
+    recipe: Recipe,
+    /// Absent only while the optimiser has it.
+    model: Option<Box<dyn TextModel>>,
+    tokenizer: Tokenizer,
+    goal: G,
+    device: Device,
+}
+
+impl<G: Goal> Study<G> {
+    /// Makes the model that a recipe wants: anew, or on the body of one that was trained before.
+    fn new(recipe: &Recipe, tokenizer: Tokenizer, goal: G) -> Result<Study<G>> {
+        let device = Device::flex().autodiff();
+        let mut config = recipe.config(&tokenizer)?;
+        if !goal.labels().is_empty() {
+            let names = goal.labels().iter().enumerate();
+            let by_number: Vec<(String, Value)> =
+                names.clone().map(|(i, name)| (i.to_string(), json!(name))).collect();
+            let by_name: Vec<(String, Value)> = names.map(|(i, n)| (n.clone(), json!(i))).collect();
+            config["id2label"] = Value::Object(by_number.into_iter().collect());
+            config["label2id"] = Value::Object(by_name.into_iter().collect());
+        }
+        let model = match &recipe.from {
+            Some(folder) => {
+                let weights = checkpoint::read_weights(folder)?;
+                text::load(&config, weights, Some(G::HEAD), recipe.seed, &device)
+                    .map_err(|e| Error::file(folder, e.to_string()))?
+            }
+            None => text::create(&config, G::HEAD, recipe.seed, &device)?,
+        };
+        if goal.examples().is_empty() {
+            return Err(Error::invalid("there is nothing to learn from: look at the data"));
+        }
+        Ok(Study { recipe: recipe.clone(), model: Some(model), tokenizer, goal, device })
+    }
+
+    fn model(&self) -> &dyn TextModel {
+        self.model.as_deref().expect("it is only away within `update`")
+    }
+
+    fn about(&self) -> String {
+        format!(
+            "{} examples, a vocabulary of {}, {:.2} M parameters",
+            self.goal.examples().len(),
+            self.tokenizer.size(),
+            self.model().parameters() as f64 / 1e6,
+        )
+    }
+}
+
+impl<G: Goal> Learner for Study<G> {
+    fn lengths(&self) -> Vec<Lengths> {
+        self.goal.examples().iter().map(Example::lengths).collect()
+    }
+
+    fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
+        let batch: Vec<&Example> = examples.iter().map(|i| &self.goal.examples()[*i]).collect();
+        let said = self.model().forward(&texts(&batch), None, mode);
+        let logits = said.logits.expect("every task here has a head");
+        let value = self.goal.cost(logits, &batch, self.recipe.train.label_smoothing);
+        Loss { value, tokens: self.tokens(examples) }
+    }
+
+    fn tokens(&self, examples: &[usize]) -> usize {
+        examples.iter().map(|i| self.goal.examples()[*i].counted()).sum()
+    }
+
+    fn gather(&mut self, adamw: &mut AdamW, grads: Gradients) {
+        self.model().gather(adamw, grads);
+    }
+
+    fn update(&mut self, adamw: &mut AdamW, lr: f64, grads: Gradients) {
+        let model = self.model.take().expect("it is only away within `update`");
+        self.model = Some(model.update(adamw, lr, grads));
+    }
+
+    fn evaluate(&self) -> Result<Evaluation> {
+        let reader = Reader::new(self.model().frozen(), self.tokenizer.clone());
+        let (measures, sample) = self.goal.evaluate(&Exam { reader })?;
+        let decides = measures.iter().find(|(name, _)| name == G::DECIDES);
+        let decides = decides.map_or(f64::NAN, |(_, value)| *value);
+        Ok(Evaluation { measures, decides, better: Better::Higher, sample })
+    }
+
+    fn weights(&self) -> Arrays {
+        self.model().weights()
+    }
+
+    fn restore(&mut self, weights: Arrays) -> Result<()> {
+        let config = self.model().config();
+        self.model = Some(text::load(&config, weights, None, 0, &self.device)?);
+        Ok(())
+    }
+
+    fn save(&self, folder: &Path) -> Result<()> {
+        checkpoint::write(folder, &self.model().config(), &self.weights(), Precision::Single)?;
+        self.tokenizer.save(folder.join("tokenizer.json"))
+    }
+}
