@@ -6,6 +6,7 @@ pub mod data;
 pub mod decode;
 pub mod language;
 pub mod metrics;
+pub mod pretrain;
 pub mod reading;
 pub mod recipe;
 pub mod text;

@@ -142,6 +142,37 @@ fn answers_are_found() {
 }
 
 #[test]
+fn hidden_words_and_halves_are_learned() {
+    let folder = Folder::new("lesson-pretrain");
+    // Two languages: a half of one never follows a half of the other.
+    let document = |i: usize| {
+        let line = |j: usize| {
+            let (name, place) = lives(7 * i + j);
+            match i % 2 {
+                0 => format!("{name} lives in {place} now."),
+                _ => format!("es wohnt {name} in der stadt {place}."),
+            }
+        };
+        (0..8).map(line).collect::<Vec<_>>().join("\n") + "\n\n"
+    };
+    let text: String = (0..60).map(document).collect();
+    fs::write(folder.0.join("texts.txt"), text).unwrap();
+    let recipe = format!(
+        "name = 'lesson'\ntask = 'pretrain'\nseed = 2\ncontext = 32\n[data]\nset = 'files'\n\
+         files = ['{}']\n{MODEL}\n[train]\nsteps = 150\nbatch_tokens = 1024\nlr = 3e-3\n\
+         warmup = 10\nschedule = 'cosine'\nlabel_smoothing = 0.0\neval_every = 150\n",
+        folder.0.join("texts.txt").display()
+    );
+    let run = folder.0.join("run");
+    let loss = train(&run, &recipe);
+    // Names and places cannot be known, the rest can: chance is above 4.
+    assert!(loss < 2.2, "{loss}");
+    let reader = Reader::load(&run, Head::Words).unwrap();
+    let found = reader.fill("Ann [MASK] in Oslo now.", 1).unwrap();
+    assert_eq!(found[0][0].token_str, "lives");
+}
+
+#[test]
 fn what_cannot_be_taught_is_told() {
     let error = |text: &str| {
         let recipe = recipe::task(toml::from_str(text).unwrap());

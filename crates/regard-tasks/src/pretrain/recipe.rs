@@ -1,0 +1,155 @@
+//! A recipe with `task = "pretrain"`.
+
+use super::{Hiding, Pretraining};
+use crate::data::documents::{Document, Documents, Form};
+use crate::data::{Part, Split, sets};
+use crate::recipe::{Prepared, Published, Task};
+use crate::text::{Kind, Tokenizer, Train};
+use crate::train;
+use regard_models::{Error, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// Of the documents, so many of a thousand are held out.
+const HELD_OUT: Split = Split { valid: 100, test: 0 };
+
+/// A reproducible result.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recipe {
+    /// Its name: that of its file and of the run's folder.
+    pub name: String,
+    /// What for.
+    pub task: String,
+    /// In a sentence.
+    #[serde(default)]
+    pub about: String,
+    /// Where all randomness comes from.
+    #[serde(default)]
+    pub seed: u64,
+    /// What came of it, and what others got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Published>,
+    /// Which documents.
+    pub data: Data,
+    /// Which tokens.
+    pub vocabulary: crate::reading::Vocabulary,
+    /// Which words are hidden.
+    #[serde(default)]
+    pub hiding: Hiding,
+    /// Tokens of a pair, with those around it.
+    #[serde(default = "context")]
+    pub context: usize,
+    /// `config.json` of the model, without the size of the vocabulary.
+    pub model: Value,
+    /// How to train.
+    #[serde(default)]
+    pub train: train::Options,
+}
+
+fn context() -> usize {
+    128
+}
+
+/// Which documents.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Data {
+    /// The name of a known data set, or `files`.
+    pub set: String,
+    /// With `files`: plain text, a blank line between documents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<PathBuf>,
+}
+
+impl Data {
+    /// The documents that are learned from, and those that are held out, by a hash of their text.
+    pub fn read(&self) -> Result<[Vec<Document>; 2]> {
+        let (files, form) = match self.set.as_str() {
+            "wikitext-2" => {
+                let folder = sets::find("wikitext-2")?;
+                (vec![folder.join("valid.txt"), folder.join("test.txt")], Form::WikiText)
+            }
+            "files" => (self.files.clone(), Form::BlankLines),
+            other => {
+                let message = format!("data.set: got {other:?}, need wikitext-2 or files");
+                return Err(Error::invalid(message));
+            }
+        };
+        if files.is_empty() {
+            return Err(Error::invalid("data.files: need at least one file with `files`"));
+        }
+        let mut parts = [vec![], vec![]];
+        for document in Documents::open(&files, form)? {
+            let document = document?;
+            let held_out = document.part(&HELD_OUT) == Part::Valid;
+            parts[usize::from(held_out)].push(document);
+        }
+        Ok(parts)
+    }
+}
+
+impl Recipe {
+    /// From what was read.
+    pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
+        let recipe: Recipe =
+            table.try_into().map_err(|e: toml::de::Error| e.message().to_string())?;
+        recipe.hiding.check()?;
+        if recipe.context < 8 {
+            return Err(format!("context: got {}, need at least 8 tokens", recipe.context));
+        }
+        Ok(recipe)
+    }
+
+    /// Learns the vocabulary.
+    pub(super) fn tokenizer(&self, documents: &[Document]) -> Result<Tokenizer> {
+        let vocabulary = &self.vocabulary;
+        let kind: Kind =
+            vocabulary.kind.parse().map_err(|e| Error::invalid(format!("vocabulary.kind: {e}")))?;
+        let lines = documents.iter().flat_map(|document| &document.lines);
+        let lowercase = vocabulary.lowercase;
+        Train { lowercase, ..Train::new(kind, vocabulary.size) }.run(lines)
+    }
+}
+
+impl Task for Recipe {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn task(&self) -> &str {
+        &self.task
+    }
+    fn about(&self) -> &str {
+        &self.about
+    }
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+    fn set_seed(&mut self, seed: u64) {
+        self.seed = seed;
+    }
+    fn result(&self) -> Option<&Published> {
+        self.result.as_ref()
+    }
+    fn data(&self) -> &str {
+        &self.data.set
+    }
+    fn decides(&self) -> &str {
+        "loss"
+    }
+    fn options(&self) -> &train::Options {
+        &self.train
+    }
+    fn to_toml(&self) -> String {
+        toml::to_string_pretty(self).expect("recipes are plain data")
+    }
+    fn to_json(&self) -> Value {
+        serde_json::to_value(self).expect("recipes are plain data")
+    }
+    fn prepare(&self) -> Result<Prepared> {
+        let learner = Pretraining::new(self, self.data.read()?)?;
+        let about = learner.about();
+        Ok(Prepared { learner: Box::new(learner), about })
+    }
+}
