@@ -28,6 +28,7 @@ pub static BERT: Family = Family {
         (Head::Tokens, "ForTokenClassification"),
         (Head::Span, "ForQuestionAnswering"),
     ],
+    typed: true,
     last: false,
     pooled: true,
     before_labels: None,
@@ -47,6 +48,7 @@ pub static ROBERTA: Family = Family {
     class: "Roberta",
     prefix: "roberta",
     classes: HEADS,
+    typed: false,
     last: false,
     pooled: false,
     before_labels: Some(("classifier.dense", Activation::Tanh)),
@@ -66,6 +68,7 @@ pub static DISTILBERT: Family = Family {
     class: "DistilBert",
     prefix: "distilbert",
     classes: HEADS,
+    typed: false,
     last: false,
     pooled: false,
     before_labels: Some(("pre_classifier", Activation::Relu)),
@@ -304,7 +307,9 @@ impl BertKeys {
         if self.is_decoder {
             return Err("is_decoder: a decoder of this family is not supported".into());
         }
-        sizes::check(&[("type_vocab_size", self.type_vocab_size)])?;
+        let types = ("type_vocab_size", self.type_vocab_size);
+        sizes::check(&[types])?;
+        sizes::check_matrices(&[[types, ("hidden_size", self.hidden_size)]])?;
         Ok(Config {
             family,
             words: self.vocab_size,

@@ -30,6 +30,7 @@ pub static GPT2: Family = Family {
         (Head::Tokens, "ForTokenClassification"),
         (Head::Span, "ForQuestionAnswering"),
     ],
+    typed: false,
     last: true,
     pooled: false,
     before_labels: None,
@@ -92,7 +93,7 @@ impl Config {
         let (words, width) = (("vocab_size", config.vocab_size), ("n_embd", config.n_embd));
         let (places, inner) = (("n_positions", config.n_positions), ("n_inner", config.inner()));
         sizes::check(&[words, width, places, inner, ("n_head", config.n_head)])?;
-        sizes::check(&[("n_layer: layers", config.n_layer)])?;
+        sizes::check(&[("n_layer", config.n_layer)])?;
         sizes::check_matrices(&[[words, width], [places, width], [width, inner], [width, width]])?;
         if !config.n_embd.is_multiple_of(config.n_head) {
             let Config { n_head, n_embd, .. } = config;
@@ -107,7 +108,7 @@ impl Config {
     }
 
     fn inner(&self) -> usize {
-        self.n_inner.unwrap_or(4 * self.n_embd)
+        self.n_inner.unwrap_or(self.n_embd.saturating_mul(4))
     }
 }
 

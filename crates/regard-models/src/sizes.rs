@@ -11,7 +11,8 @@ const DEEPEST: usize = 1 << 10;
 /// Sizes by name, each from 1 to what can be meant.
 pub(crate) fn check(sizes: &[(&str, usize)]) -> Result<(), String> {
     for (name, size) in sizes {
-        let most = if name.ends_with("layers") { DEEPEST } else { WIDEST };
+        let deep = name.ends_with("layer") || name.ends_with("layers");
+        let most = if deep { DEEPEST } else { WIDEST };
         if !(1..=most).contains(size) {
             return Err(format!("{name}: got {size}, need 1 to {most}"));
         }

@@ -39,6 +39,8 @@ pub struct Family {
     pub prefix: &'static str,
     /// How the names of classes end.
     pub(crate) classes: &'static [(Head, &'static str)],
+    /// Whether it is told which part of a pair a token is of.
+    pub(crate) typed: bool,
     /// Whether the last token speaks for a text, or the first.
     pub(crate) last: bool,
     /// Whether there is a layer over the first token inside the model (BERT's pooler).

@@ -29,7 +29,7 @@ pub use texts::Texts;
 use crate::checkpoint::{self, Arrays, Binder};
 use crate::seq2seq::{Decoding, Next};
 use crate::xlnet::{Memory, Permuted, Permuting, Predicted};
-use crate::{Error, Result, bert, gpt2, xlnet};
+use crate::{Error, Result, bert, gpt2, sizes, xlnet};
 use burn::module::{Module, ModuleDisplay, ModuleMapper, Param};
 use burn::tensor::{Device, Gradients, Int, Tensor};
 use head::{Asked, Heads};
@@ -96,6 +96,15 @@ pub trait TextModel: Send {
     /// Numbers that training changes.
     fn parameters(&self) -> usize;
 
+    /// Words that it knows.
+    fn vocabulary(&self) -> usize;
+
+    /// Whether it is told which part of a pair a token is of.
+    fn is_typed(&self) -> bool;
+
+    /// Whether a parameter of this name may go without a gradient: what other heads need.
+    fn may_rest(&self, name: &str) -> bool;
+
     /// The longest text that it can read, if there is one.
     fn longest(&self) -> Option<usize>;
 
@@ -118,6 +127,10 @@ pub(crate) trait Body: Module + ModuleDisplay + 'static {
     /// `[V, M]`: the vectors that words are read with.
     fn table(&self) -> Tensor<2>;
     fn longest(&self) -> Option<usize>;
+    /// Whether a parameter may go without a gradient.
+    fn may_rest(&self, _name: &str) -> bool {
+        false
+    }
     /// Has read beginnings, if it continues texts: gives the vectors of what follows.
     fn follow(&self, _read: &[&[u32]]) -> Option<Box<dyn Following + '_>> {
         None
@@ -215,9 +228,12 @@ impl<B: Body> TextModel for Headed<B> {
     }
 
     fn decode<'a>(&'a self, read: &[&[u32]]) -> Option<Box<dyn Decoding + 'a>> {
+        if self.head != Head::Words {
+            return None;
+        }
         let same = read.iter().all(|row| row.len() == read[0].len());
         assert!(same, "decode: need beginnings of one length");
-        let following = self.body.follow(read).filter(|_| self.head == Head::Words)?;
+        let following = self.body.follow(read)?;
         let asked = self.asked(None, Mode::Eval);
         Some(Box::new(Telling { following, heads: &self.heads, asked }))
     }
@@ -237,6 +253,18 @@ impl<B: Body> TextModel for Headed<B> {
 
     fn parameters(&self) -> usize {
         self.num_params()
+    }
+
+    fn vocabulary(&self) -> usize {
+        self.body.table().dims()[0]
+    }
+
+    fn is_typed(&self) -> bool {
+        self.body.family().typed
+    }
+
+    fn may_rest(&self, name: &str) -> bool {
+        name.strip_prefix("body.").is_some_and(|name| self.body.may_rest(name))
     }
 
     fn longest(&self) -> Option<usize> {
@@ -341,6 +369,8 @@ fn made<B: Made>(
     init: &mut Init,
 ) -> Result<Box<dyn Loadable>, String> {
     let sizes = Sizes { labels: label_count(json)?, ..B::sizes(&config) };
+    let labels = ("num_labels", sizes.labels);
+    sizes::check_matrices(&[[labels, ("the width", sizes.width)]])?;
     Ok(Box::new(Headed::new(B::new(&config, init), head, &sizes, json, init)))
 }
 
@@ -398,8 +428,8 @@ fn make(config: &Value, head: Head, init: &mut Init) -> Result<Box<dyn Loadable>
 
 /// A model with weights from a checkpoint. All names and shapes that do not fit are told at once.
 ///
-/// With another head than the one that the configuration names, the body is taken and what the
-/// new head adds begins anew, from the seed.
+/// With another head than the one that the configuration names, the body is taken and the new
+/// head begins anew, from the seed; but heads for words are one and the same.
 pub fn load(
     config: &Value,
     weights: Arrays,
@@ -411,11 +441,15 @@ pub fn load(
     let named = family.head_of(config).map_err(Error::Invalid)?;
     let head = head.unwrap_or(named);
     let mut weights = with_prefix(weights, family.prefix);
+    let inside = format!("{}.", family.prefix);
+    let words = |head: Head| matches!(head, Head::Words | Head::Pretraining);
+    if head != named && !(words(head) && words(named)) {
+        weights.retain(|name, _| name.starts_with(&inside));
+    }
     let mut init = if head == named { Init::blank(device) } else { Init::new(seed, device) };
     let mut model = make(config, head, &mut init)?;
     let mut binder = Binder::read(&mut weights, device);
     model.fill(&mut binder);
-    let inside = format!("{}.", family.prefix);
     let pooler = format!("{inside}pooler.");
     let new =
         |name: &str| head != named && (!name.starts_with(&inside) || name.starts_with(&pooler));
@@ -439,7 +473,9 @@ pub fn open(
     device: &Device,
 ) -> Result<Box<dyn TextModel>> {
     let config = checkpoint::read_config(folder)?;
-    family(&config).map_err(|e| Error::file(folder.join(checkpoint::CONFIG), e.to_string()))?;
+    let of_config = |e: Error| Error::file(folder.join(checkpoint::CONFIG), e.to_string());
+    let wanted = head.map_or_else(|| head_of(&config), Ok).map_err(of_config)?;
+    make(&config, wanted, &mut Init::blank(device)).map_err(of_config)?;
     let weights = checkpoint::read_weights(folder)?;
     load(&config, weights, head, seed, device)
         .map_err(|e| Error::file(checkpoint::weights_file(folder), e.to_string()))

@@ -34,6 +34,7 @@ pub static XLNET: Family = Family {
         (Head::Tokens, "ForTokenClassification"),
         (Head::Span, "ForQuestionAnsweringSimple"),
     ],
+    typed: true,
     last: true,
     pooled: false,
     before_labels: Some(("sequence_summary.summary", Activation::Tanh)),
@@ -126,6 +127,11 @@ fn parts(texts: &Texts, memory: usize) -> Vec<i64> {
 }
 
 impl Body for Xlnet {
+    /// A word that is to be told is of use to one head only, and parts to pairs of texts.
+    fn may_rest(&self, name: &str) -> bool {
+        ["unknown", ".parts", ".to_parts"].iter().any(|end| name.ends_with(end))
+    }
+
     fn family(&self) -> &'static Family {
         &XLNET
     }

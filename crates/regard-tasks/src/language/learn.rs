@@ -34,6 +34,7 @@ pub struct Language {
 impl Language {
     /// Makes a model with first values for what a recipe wants.
     pub fn new(recipe: &Recipe, text: &Characters) -> Result<Language> {
+        recipe.decode.check()?;
         let tokenizer = recipe.vocabulary.train(&text.train)?;
         let ids = |text: &str| -> Result<Vec<u32>> { Ok(tokenizer.encode(text)?.ids) };
         let (train, valid) = (ids(&text.train)?, ids(&text.valid)?);
@@ -163,7 +164,8 @@ impl Learner for Language {
         let mut options = self.recipe.decode.clone();
         options.max_new_tokens = Some(options.max_new_tokens.unwrap_or(60).min(60));
         let writer = Writer::new(model, self.tokenizer.clone(), options.clone())?;
-        let written = writer.generate("", &options, &[], &mut |_| {})?;
+        // Something to look at, and no reason to stop a run.
+        let written = writer.generate("", &options, 0, &[], &mut |_| {}).unwrap_or_default();
         let sample = written.first().map(|text| text.text.replace('\n', " / "));
         let measures = vec![("valid_loss".to_string(), loss)];
         Ok(Evaluation { measures, decides: loss, better: Better::Lower, sample })

@@ -113,6 +113,10 @@ impl Recipe {
     pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
         let recipe: Recipe =
             table.try_into().map_err(|e: toml::de::Error| e.message().to_string())?;
+        if !["char", "bytes"].contains(&recipe.vocabulary.kind.as_str()) {
+            let kind = &recipe.vocabulary.kind;
+            return Err(format!("vocabulary.kind: got {kind:?}, need char or bytes here"));
+        }
         if recipe.context == 0 {
             return Err("context: got 0, need at least 1 token".into());
         }

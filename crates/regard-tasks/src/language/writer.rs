@@ -1,6 +1,7 @@
 //! A trained language model at work.
 
-use crate::decode::{Attention, Ids, Options, Sentence, Stepper, decode};
+use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, decode};
+use crate::reading::fits;
 use crate::text::Tokenizer;
 use crate::train;
 use crate::translate::generation;
@@ -41,8 +42,8 @@ pub struct Written {
 pub struct Scored {
     /// Its tokens, as they stand in the vocabulary.
     pub tokens: Vec<String>,
-    /// The natural logarithm of each token's probability after those before it; none of the
-    /// first, if nothing stands before it.
+    /// The natural logarithm of each token's probability after those before it; the first, before
+    /// which nothing stands, has none.
     pub token_logprobs: Vec<Option<f64>>,
 }
 
@@ -71,12 +72,13 @@ impl Writer {
                 model.head()
             )));
         }
-        let words = config["vocab_size"].as_u64().unwrap_or(0) as usize;
-        if tokenizer.size() > words {
-            let size = tokenizer.size();
-            return Err(Error::invalid(format!("{size} tokens, of which the model has {words}")));
-        }
-        let id = |key: &str| config[key].as_u64().and_then(|id| u32::try_from(id).ok());
+        fits(&*model, &tokenizer)?;
+        let words = model.vocabulary() as u64;
+        // Of several, the first; one that the model does not have is none.
+        let id = |key: &str| {
+            let id = config[key].as_u64().or_else(|| config[key][0].as_u64());
+            id.filter(|id| *id < words).map(|id| id as u32)
+        };
         let (bos, eos) = (id("bos_token_id"), id("eos_token_id"));
         let pad = tokenizer.special().pad.or(eos);
         let ids = Ids { bos: bos.unwrap_or(0), eos, pad };
@@ -127,16 +129,18 @@ impl Writer {
 
     /// Goes on with a text, until it ends by itself, has one of `stop` in it, or is as long as
     /// the options allow. `watch` is given each token as it comes, if there is one row of them.
+    /// What is drawn at random depends on the text's `number`.
     pub fn generate(
         &self,
         prompt: &str,
         options: &Options,
+        number: u64,
         stop: &[String],
         watch: &mut dyn FnMut(u32),
     ) -> Result<Vec<Written>> {
         let prompt = self.prompt(prompt)?;
-        let (last, read) = prompt.split_last().expect("at least one token");
-        let sentence = Sentence { prompt: prompt.clone(), ..Sentence::default() };
+        let read = &prompt[..prompt.len() - 1];
+        let sentence = Sentence { index: number, prompt: prompt.clone(), ..Sentence::default() };
         let longest = self.model.longest().unwrap_or(usize::MAX);
         let mut writing = Writing {
             writer: self,
@@ -148,20 +152,38 @@ impl Writer {
             from: prompt.len(),
             watch,
         };
-        let mut found = decode(&mut writing, &[sentence], options, &self.ids)?;
-        _ = last;
+        // A text that has come to where it shall stop ends with a token that no model has.
+        let end = (!stop.is_empty()).then_some(writing.vocabulary() as u32 - 1);
+        let ids = Ids { eos: self.ids.eos.or(end), ..self.ids };
+        let mut found = decode(&mut writing, &[sentence], options, &ids)?;
         let found = found.pop().unwrap_or_default();
-        found.into_iter().map(|found| self.written(found.tokens, found.score, stop)).collect()
+        let one = |found: Hypothesis| self.written(found.tokens, found.score, ids.eos, stop);
+        found.into_iter().map(one).collect()
     }
 
-    fn written(&self, mut ids: Vec<u32>, score: f32, stop: &[String]) -> Result<Written> {
-        if self.ids.eos.is_some() && ids.last().copied() == self.ids.eos {
+    /// The text without what ended it. Its tokens are those up to the one with which the text to
+    /// stop at was whole.
+    fn written(
+        &self,
+        mut ids: Vec<u32>,
+        score: f32,
+        eos: Option<u32>,
+        stop: &[String],
+    ) -> Result<Written> {
+        if eos.is_some() && ids.last().copied() == eos {
             ids.pop();
         }
         let mut text = self.tokenizer.decode(&ids)?;
-        let ends = stop.iter().filter(|stop| !stop.is_empty()).filter_map(|stop| text.find(stop));
-        if let Some(end) = ends.min() {
+        let stop = || stop.iter().filter(|stop| !stop.is_empty());
+        if let Some(end) = stop().filter_map(|stop| text.find(stop)).min() {
             text.truncate(end);
+            while let Some((_, fewer)) = ids.split_last() {
+                let before = self.tokenizer.decode(fewer)?;
+                if !stop().any(|stop| before.contains(stop)) {
+                    break;
+                }
+                ids.pop();
+            }
         }
         Ok(Written { text, ids, score })
     }
@@ -169,16 +191,14 @@ impl Writer {
     /// How likely a text is. One that is longer than the model can read is read in windows that
     /// overlap by half, so that every token is told from at least half a window before it.
     pub fn score(&self, text: &str) -> Result<Scored> {
-        let given = self.tokenizer.encode(text)?.ids;
+        let ids = self.tokenizer.encode(text)?.ids;
         let name = |id: &u32| self.tokenizer.token(*id).unwrap_or_default();
-        let tokens: Vec<String> = given.iter().map(name).collect();
-        let before = usize::from(self.bos.is_some());
-        let ids: Vec<u32> = self.bos.into_iter().chain(given).collect();
+        let tokens: Vec<String> = ids.iter().map(name).collect();
         let mut logprobs: Vec<Option<f64>> = vec![None; ids.len()];
         let wide = self.model.longest().unwrap_or(usize::MAX);
         let mut known = 1;
         while known < ids.len() {
-            let from = if known == 1 { 0 } else { known - wide / 2 };
+            let from = if known == 1 { 0 } else { known - (wide / 2).max(1) };
             let to = ids.len().min(from.saturating_add(wide));
             // What the last token leads to is not asked.
             let piece = &ids[from..to.max(from + 1)];
@@ -197,7 +217,7 @@ impl Writer {
             }
             known = to + 1;
         }
-        Ok(Scored { tokens, token_logprobs: logprobs.split_off(before) })
+        Ok(Scored { tokens, token_logprobs: logprobs })
     }
 }
 
@@ -229,6 +249,23 @@ impl Writing<'_> {
         self.decoding = Some(decoding.expect("a writer's model goes on with texts"));
     }
 
+    /// Gives each row one more number, for its end, and nothing else to those that shall end.
+    fn end_stopped(&self, logits: &mut Vec<f32>) {
+        let words = self.writer.model.vocabulary();
+        let end = self.writer.ids.eos.map_or(words, |eos| eos as usize);
+        let mut wider = Vec::with_capacity(logits.len() + self.rows.len());
+        for (row, logits) in self.rows.iter().zip(logits.chunks_exact(words)) {
+            let first = wider.len();
+            wider.extend_from_slice(logits);
+            wider.push(f32::NEG_INFINITY);
+            if self.stopped(row) {
+                wider[first..].fill(f32::NEG_INFINITY);
+                wider[first + end] = 0.0;
+            }
+        }
+        *logits = wider;
+    }
+
     /// Whether a row has come to where it shall stop.
     fn stopped(&self, row: &[u32]) -> bool {
         if self.stop.is_empty() || row.len() <= self.from {
@@ -241,7 +278,8 @@ impl Writing<'_> {
 
 impl Stepper for Writing<'_> {
     fn vocabulary(&self) -> usize {
-        self.writer.config()["vocab_size"].as_u64().unwrap_or(0) as usize
+        // One more for what ends a text that shall stop.
+        self.writer.model.vocabulary() + usize::from(!self.stop.is_empty())
     }
 
     fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<Attention> {
@@ -262,12 +300,8 @@ impl Stepper for Writing<'_> {
         {
             (self.watch)(*token);
         }
-        let words = logits.len() / tokens.len().max(1);
-        for (row, logits) in self.rows.iter().zip(logits.chunks_exact_mut(words.max(1))) {
-            if let Some(eos) = self.writer.ids.eos.filter(|_| self.stopped(row)) {
-                logits.fill(f32::NEG_INFINITY);
-                logits[eos as usize] = 0.0;
-            }
+        if !self.stop.is_empty() {
+            self.end_stopped(logits);
         }
         None
     }

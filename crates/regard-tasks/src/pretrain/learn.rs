@@ -242,6 +242,10 @@ impl Learner for Pretraining {
         Ok(Evaluation { decides: words + follows, measures, better: Better::Lower, sample: None })
     }
 
+    fn may_rest(&self, name: &str) -> bool {
+        self.model().may_rest(name)
+    }
+
     fn weights(&self) -> Arrays {
         self.model().weights()
     }

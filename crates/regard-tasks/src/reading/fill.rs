@@ -46,14 +46,18 @@ impl Reader {
                 let mut order: Vec<u32> = (0..words as u32).collect();
                 order.sort_by(|a, b| scores[*b as usize].total_cmp(&scores[*a as usize]));
                 let candidate = |token: u32| {
+                    let token_str = self.tokenizer.decode(&[token])?;
                     let mut ids = part[0].ids.clone();
                     ids[*at] = token;
-                    Ok(Candidate {
-                        token_str: self.tokenizer.decode(&[token])?,
-                        token,
-                        score: scores[token as usize],
-                        sequence: self.tokenizer.decode(&ids)?,
-                    })
+                    let sequence = match places.len() {
+                        1 => self.tokenizer.decode(&ids)?,
+                        // Other words stay hidden, as the text has them.
+                        _ => {
+                            let (start, end) = part[0].offsets[*at];
+                            format!("{}{token_str}{}", &text[..start], &text[end..])
+                        }
+                    };
+                    Ok(Candidate { token_str, token, score: scores[token as usize], sequence })
                 };
                 all.push(order.into_iter().take(most).map(candidate).collect::<Result<_>>()?);
             }

@@ -61,7 +61,9 @@ impl Reader {
         }
         let head = if head == Head::Bare { Head::Bare } else { named };
         let model = text::open(folder, Some(head), 0, &Device::flex())?;
-        Ok(Reader::new(model, Tokenizer::load(folder)?))
+        let tokenizer = Tokenizer::load(folder)?;
+        fits(&*model, &tokenizer).map_err(|e| Error::file(folder, e.to_string()))?;
+        Ok(Reader::new(model, tokenizer))
     }
 
     /// Its tokenizer.
@@ -103,12 +105,29 @@ impl Reader {
                 if encoding.is_empty() {
                     return Err(Error::invalid("a text without tokens cannot be read"));
                 }
-                texts.push_typed(&encoding.ids, &encoding.types);
+                push(&*self.model, &mut texts, &encoding.ids, &encoding.types);
             }
             see(first, part, self.model.forward(&texts, None, Mode::Eval))?;
             first += part.len();
         }
         Ok(())
+    }
+}
+
+/// Adds a text, with the types of its tokens if the model is told them.
+fn push(model: &dyn TextModel, texts: &mut Texts, ids: &[u32], types: &[u32]) {
+    match model.is_typed() {
+        true => texts.push_typed(ids, types),
+        false => texts.push(ids),
+    }
+}
+
+/// A model that does not know all tokens of a vocabulary is not its model.
+pub(crate) fn fits(model: &dyn TextModel, tokenizer: &Tokenizer) -> Result<()> {
+    let (tokens, words) = (tokenizer.size(), model.vocabulary());
+    match tokens > words {
+        true => Err(Error::invalid(format!("{tokens} tokens, of which the model has {words}"))),
+        false => Ok(()),
     }
 }
 

@@ -59,9 +59,14 @@ impl Reader {
             let mut row = 0;
             for window in part {
                 let rows = &logits[row * labels..(row + window.len()) * labels];
-                for (tagged, far) in self.tagged(text, window, rows, labels) {
-                    // The same token of two windows: the one that saw more around it.
-                    match tokens.iter_mut().rfind(|(known, _)| known.bytes == tagged.bytes) {
+                let here = self.tagged(text, window, rows, labels);
+                // Windows are parts of one row of tokens: where the first one is, the others are.
+                let first = here.first().map(|(tagged, _)| tagged.bytes);
+                let same = tokens.iter().position(|(known, _)| Some(known.bytes) == first);
+                let from = same.unwrap_or(tokens.len());
+                for (i, (tagged, far)) in here.into_iter().enumerate() {
+                    match tokens.get_mut(from + i) {
+                        // Of two windows, the one that saw more around the token.
                         Some(known) if known.1 >= far => {}
                         Some(known) => *known = (tagged, far),
                         None => tokens.push((tagged, far)),

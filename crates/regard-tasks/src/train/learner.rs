@@ -75,6 +75,11 @@ pub trait Learner {
     /// Goes on with other weights.
     fn restore(&mut self, weights: Arrays) -> Result<()>;
 
+    /// Whether a parameter of this name may go without a gradient.
+    fn may_rest(&self, _name: &str) -> bool {
+        false
+    }
+
     /// Writes a folder that can be loaded without the run: configuration, weights, vocabulary.
     fn save(&self, folder: &Path) -> Result<()>;
 }

@@ -181,7 +181,7 @@ impl Run<'_> {
         place.step = step;
         place.seconds += began.elapsed().as_secs_f64();
         if step == 1 {
-            every_parameter_learns(&going.adamw)?;
+            every_parameter_learns(&going.adamw, learner)?;
         }
         if let Some(remembered) = going.remembered.take() {
             every_moment_was_there(&going.adamw, &remembered)?;
@@ -309,8 +309,9 @@ impl Run<'_> {
 }
 
 /// Law 7: whatever can learn must have been told how.
-fn every_parameter_learns(adamw: &AdamW) -> Result<()> {
-    match adamw.without_gradient() {
+fn every_parameter_learns(adamw: &AdamW, learner: &dyn Learner) -> Result<()> {
+    let without = adamw.without_gradient().iter().filter(|name| !learner.may_rest(name));
+    match &without.map(String::as_str).collect::<Vec<_>>()[..] {
         [] => Ok(()),
         names => Err(Error::invalid(format!(
             "after the first step these parameters have no gradient, so they would never learn: {}",

@@ -72,11 +72,14 @@ impl Recipe {
 
     /// The same from what was read.
     pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
+        // First, so that a recipe of another task is not told of its keys.
+        if let Some(task) = table.get("task").and_then(toml::Value::as_str)
+            && task != "translate"
+        {
+            return Err(format!("task: got {task:?}, need \"translate\" here"));
+        }
         let recipe: Recipe =
             table.try_into().map_err(|e: toml::de::Error| e.message().to_string())?;
-        if recipe.task != "translate" {
-            return Err(format!("task: got {:?}, need \"translate\" here", recipe.task));
-        }
         if !["bleu", "wer", "loss"].contains(&recipe.evaluate.by.as_str()) {
             let by = &recipe.evaluate.by;
             return Err(format!("evaluate.by: got {by:?}, need bleu, wer or loss"));

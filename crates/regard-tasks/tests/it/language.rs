@@ -70,17 +70,18 @@ fn the_alphabet_is_learned_written_and_scored() {
     let writer = Writer::load(&folder.0).unwrap();
     let options = Options { max_new_tokens: Some(60), ..Options::default() };
     let mut seen = vec![];
-    let written = writer.generate("klm", &options, &[], &mut |id| seen.push(id)).unwrap();
+    let written = writer.generate("klm", &options, 0, &[], &mut |id| seen.push(id)).unwrap();
     // Far beyond the window of twelve letters.
     let wanted: String = ('n'..='z').chain(['\n']).chain('a'..='z').chain(['\n']).collect();
     assert!(written[0].text.starts_with(&wanted), "{:?}", written[0].text);
     assert_eq!(written[0].ids.len(), 60);
     assert_eq!(seen, written[0].ids[..seen.len()], "what was watched is what was written");
     assert!(seen.len() + 1 >= written[0].ids.len());
-    let stopped = writer.generate("klm", &options, &["uv".into()], &mut |_| {}).unwrap();
+    let stopped = writer.generate("klm", &options, 0, &["uv".into()], &mut |_| {}).unwrap();
     assert_eq!(stopped[0].text, "nopqrst");
+    assert_eq!(stopped[0].ids.len(), 9, "up to the v, and no further");
     let beams = Options { num_beams: 3, num_return_sequences: 2, ..options };
-    let found = writer.generate("abc", &beams, &[], &mut |_| {}).unwrap();
+    let found = writer.generate("abc", &beams, 0, &[], &mut |_| {}).unwrap();
     assert_eq!((found.len(), &found[0].text[..5]), (2, "defgh"));
 
     let likely = writer.score("abcdefghijklmnopqrstuvwxyz\nabcdefghij").unwrap();

@@ -142,6 +142,50 @@ fn answers_are_found() {
 }
 
 #[test]
+fn every_family_can_be_taught() {
+    let folder = Folder::new("lesson-families");
+    let lines: String = (0..12).map(|i| format!("{} sleeps\t{}\n", NAMES[i % 6], i % 2)).collect();
+    fs::write(folder.0.join("train.tsv"), &lines).unwrap();
+    fs::write(folder.0.join("valid.tsv"), &lines).unwrap();
+    let small = "model_type = 'bert'\nhidden_size = 32\nnum_hidden_layers = 2\n";
+    let text = recipe("classify", 2, &folder.0, "tsv").replace("'bert'", "\"bert\"");
+    let (before, after) = text.split_once("[model]").unwrap();
+    let (_, after) = after.split_once("[vocabulary]").unwrap();
+    for (i, model) in [
+        small,
+        "model_type = 'roberta'\nhidden_size = 32\nnum_hidden_layers = 2\n\
+         num_attention_heads = 4\nintermediate_size = 64\npad_token_id = 0\n",
+        "model_type = 'distilbert'\ndim = 32\nn_layers = 2\nn_heads = 4\nhidden_dim = 64\n",
+        "model_type = 'gpt2'\nn_embd = 32\nn_layer = 2\nn_head = 4\n",
+        "model_type = 'xlnet'\nd_model = 32\nn_layer = 2\nn_head = 4\nd_inner = 64\n",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let model = match i {
+            0 => format!("{model}num_attention_heads = 4\nintermediate_size = 64\n"),
+            _ => model.to_string(),
+        };
+        let text = format!("{before}[model]\n{model}\n[vocabulary]{after}");
+        let run = folder.0.join(format!("run-{i}"));
+        assert!(train(&run, &text) >= 0.0, "{model}");
+        // What was learned is a beginning for something else.
+        let again = folder.0.join(format!("again-{i}"));
+        let (without, _) = text.split_once("[model]").unwrap();
+        let (_, options) = text.split_once("[train]").unwrap();
+        let from = format!("seed = 2\nfrom = '{}'", run.display());
+        let next = format!("{}\n[train]{options}", without.replace("seed = 2", &from));
+        assert!(train(&again, &next) >= 0.0, "{model}");
+        let too_long = next.replace("max_tokens = 48", "max_tokens = 5000");
+        let recipe = recipe::task(toml::from_str(&too_long).unwrap()).unwrap();
+        if i != 4 {
+            let error = recipe.prepare().err().unwrap().to_string();
+            assert!(error.contains("data.max_tokens"), "{error}");
+        }
+    }
+}
+
+#[test]
 fn hidden_words_and_halves_are_learned() {
     let folder = Folder::new("lesson-pretrain");
     // Two languages: a half of one never follows a half of the other.

@@ -72,11 +72,15 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     inputs::each(&flags.question, |question| {
         let answers = reader.answer(question, &context, &asking)?;
         if global.json {
-            let mut best = answers.first().map_or(Value::Null, object);
+            let nothing = Answer { answer: String::new(), score: 0.0, start: 0, end: 0 };
+            let mut best = object(answers.first().unwrap_or(&nothing));
             if flags.top_k > 1 {
                 best["answers"] = answers.iter().map(object).collect();
             }
             return write_json(out, &best);
+        }
+        if answers.is_empty() {
+            writeln!(out)?;
         }
         for Answer { answer, score, .. } in &answers {
             writeln!(out, "{answer}\t{score:.4}")?;

@@ -52,12 +52,12 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         && flags.stop.is_empty()
         && options.num_beams == 1
         && options.num_return_sequences == 1;
-    let one = |prompt: &str, out: &mut dyn Write| -> Result<()> {
+    let one = |number: u64, prompt: &str, out: &mut dyn Write| -> Result<()> {
         if as_it_comes {
-            return stream(&writer, prompt, &options, out);
+            return stream(&writer, (number, prompt), &options, out);
         }
         for Written { text, ids, score } in
-            writer.generate(prompt, &options, &flags.stop, &mut |_| {})?
+            writer.generate(prompt, &options, number, &flags.stop, &mut |_| {})?
         {
             let whole = format!("{prompt}{text}");
             match global.json {
@@ -71,14 +71,18 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         out.flush()?;
         Ok(())
     };
-    inputs::each(&flags.prompt, |prompt| one(prompt, out))?;
+    let mut number = 0;
+    inputs::each(&flags.prompt, |prompt| {
+        number += 1;
+        one(number - 1, prompt, out)
+    })?;
     Ok(Outcome::Positive)
 }
 
 /// Shows a text while it is being written.
 fn stream(
     writer: &Writer,
-    prompt: &str,
+    (number, prompt): (u64, &str),
     options: &regard_tasks::decode::Options,
     out: &mut dyn Write,
 ) -> Result<()> {
@@ -99,7 +103,7 @@ fn stream(
         let done = text.push(id).map_err(anyhow::Error::from).and_then(step);
         problem = problem.take().or(done.err());
     };
-    let written = writer.generate(prompt, options, &[], &mut show)?;
+    let written = writer.generate(prompt, options, number, &[], &mut show)?;
     // What came last was never read again, so it was not seen above.
     let ids = written.first().map_or(&[][..], |written| &written.ids[..]);
     ids.iter().skip(shown.get()).for_each(|id| show(*id));

@@ -24,8 +24,9 @@ impl Classes {
                 let encoding = tokenizer.encode_within(&e.text, None, recipe.data.max_tokens)?;
                 Ok(Example::new(encoding, vec![e.label as i64]))
             };
-            let all = texts.examples.iter().filter(|e| !e.text.is_empty());
-            all.map(one).collect()
+            // A text without tokens cannot be read.
+            let all = texts.examples.iter().map(one);
+            all.filter(|e| e.as_ref().map_or(true, |e| !e.ids.is_empty())).collect()
         };
         let (labels, train, valid) = (train.labels.clone(), examples(&train)?, examples(&valid)?);
         Ok((tokenizer, Classes { labels, train, valid }))
@@ -66,12 +67,13 @@ impl Goal for Classes {
         &self.train
     }
 
+    fn asked(&self) -> usize {
+        self.valid.len()
+    }
+
     fn evaluate(&self, exam: &Exam) -> Result<(Vec<(String, f64)>, Option<String>)> {
         let mut confusion = Confusion::new(self.labels.len());
-        exam.labels(&self.valid, |_, pairs| {
-            pairs.iter().for_each(|(said, right)| confusion.add(*said, *right));
-            Ok(())
-        })?;
+        exam.labels(&self.valid, |said, right| confusion.add(said, right))?;
         let measures = vec![
             ("valid_accuracy".to_string(), 100.0 * confusion.accuracy()),
             ("valid_f1".to_string(), 100.0 * confusion.macro_mean().f1),

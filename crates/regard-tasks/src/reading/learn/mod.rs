@@ -11,7 +11,7 @@ pub use recipe::{Data, Recipe, Vocabulary};
 use super::Reader;
 use crate::data::{Batches, Lengths};
 use crate::text::{Encoding, Tokenizer};
-use crate::train::{Better, Evaluation, Learner, Loss};
+use crate::train::{self, Better, Evaluation, Learner, Loss};
 use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_attention::{AdamW, Mode};
@@ -38,6 +38,9 @@ pub(super) trait Goal {
 
     /// What is learned from.
     fn examples(&self) -> &[Example];
+
+    /// How many decisions are made on.
+    fn asked(&self) -> usize;
 
     /// The mean cost of a batch.
     fn cost(&self, logits: Tensor<2>, batch: &[&Example], smoothing: f32) -> Tensor<1> {
@@ -77,9 +80,9 @@ fn cost_of(logits: Tensor<2>, wanted: Vec<i64>, smoothing: f32) -> Tensor<1> {
     cross_entropy(logits, wanted, CrossEntropy { smoothing, ignore: Some(IGNORED) })
 }
 
-fn texts(batch: &[&Example]) -> Texts {
+fn texts(model: &dyn TextModel, batch: &[&Example]) -> Texts {
     let mut texts = Texts::new();
-    batch.iter().for_each(|example| texts.push_typed(&example.ids, &example.types));
+    batch.iter().for_each(|example| super::push(model, &mut texts, &example.ids, &example.types));
     texts
 }
 
@@ -91,15 +94,12 @@ pub(super) struct Exam {
 impl Exam {
     /// The likeliest label of each row of the head's output, with those that are right. Rows that
     /// do not count are left out.
-    fn labels(
-        &self,
-        examples: &[Example],
-        mut see: impl FnMut(&Example, &[(usize, usize)]) -> Result<()>,
-    ) -> Result<()> {
+    fn labels(&self, examples: &[Example], mut see: impl FnMut(usize, usize)) -> Result<()> {
         let lengths = examples.iter().map(Example::lengths).collect();
         for rows in Batches::new(lengths, EVALUATED, 0)?.sorted() {
             let batch: Vec<&Example> = rows.iter().map(|i| &examples[*i]).collect();
-            let said = self.reader.model.forward(&texts(&batch), None, Mode::Eval);
+            let model = &*self.reader.model;
+            let said = model.forward(&texts(model, &batch), None, Mode::Eval);
             let logits = said.logits.ok_or_else(|| Error::invalid("a model without labels"))?;
             let [_, labels] = logits.dims();
             let numbers = super::numbers(logits);
@@ -108,14 +108,12 @@ impl Exam {
                 let best = |row: &[f32]| {
                     (0..labels).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap_or(0)
                 };
-                let pairs: Vec<(usize, usize)> = example
-                    .wanted
-                    .iter()
-                    .map(|right| (rows.next().map_or(0, best), *right))
-                    .filter(|(_, right)| *right != IGNORED)
-                    .map(|(said, right)| (said, right as usize))
-                    .collect();
-                see(example, &pairs)?;
+                for right in &example.wanted {
+                    let said = rows.next().map_or(0, best);
+                    if *right != IGNORED {
+                        see(said, *right as usize);
+                    }
+                }
             }
         }
         Ok(())
@@ -147,15 +145,29 @@ impl<G: Goal> Study<G> {
         }
         let model = match &recipe.from {
             Some(folder) => {
+                // Its head was for other labels, even if it was of the same kind.
+                config["architectures"] = Value::Null;
+                let folder = &train::resolve(folder)?;
                 let weights = checkpoint::read_weights(folder)?;
                 text::load(&config, weights, Some(G::HEAD), recipe.seed, &device)
                     .map_err(|e| Error::file(folder, e.to_string()))?
             }
             None => text::create(&config, G::HEAD, recipe.seed, &device)?,
         };
-        if goal.examples().is_empty() {
-            return Err(Error::invalid("there is nothing to learn from: look at the data"));
+        if goal.examples().is_empty() || goal.asked() == 0 {
+            return Err(Error::invalid(format!(
+                "{} examples to learn from and {} to decide by: look at the data",
+                goal.examples().len(),
+                goal.asked()
+            )));
         }
+        let (asked, longest) = (recipe.data.max_tokens, model.longest().unwrap_or(usize::MAX));
+        if asked > longest {
+            return Err(Error::invalid(format!(
+                "data.max_tokens: got {asked}, the model reads {longest}"
+            )));
+        }
+        super::fits(&*model, &tokenizer)?;
         Ok(Study { recipe: recipe.clone(), model: Some(model), tokenizer, goal, device })
     }
 
@@ -180,7 +192,7 @@ impl<G: Goal> Learner for Study<G> {
 
     fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
         let batch: Vec<&Example> = examples.iter().map(|i| &self.goal.examples()[*i]).collect();
-        let said = self.model().forward(&texts(&batch), None, mode);
+        let said = self.model().forward(&texts(self.model(), &batch), None, mode);
         let logits = said.logits.expect("every task here has a head");
         let value = self.goal.cost(logits, &batch, self.recipe.train.label_smoothing);
         Loss { value, tokens: self.tokens(examples) }
@@ -209,6 +221,10 @@ impl<G: Goal> Learner for Study<G> {
 
     fn weights(&self) -> Arrays {
         self.model().weights()
+    }
+
+    fn may_rest(&self, name: &str) -> bool {
+        self.model().may_rest(name)
     }
 
     fn restore(&mut self, weights: Arrays) -> Result<()> {

@@ -26,7 +26,7 @@ pub struct Recipe {
     /// What came of it, and what others got.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Published>,
-    /// The folder of a model whose body and vocabulary are taken; without one, both begin anew.
+    /// The folder of a model or of a run, whose body and vocabulary are taken; without one, both begin anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<PathBuf>,
     /// Which examples.
@@ -105,7 +105,7 @@ impl Recipe {
     /// The tokenizer: another model's, or learned from the texts.
     pub(super) fn tokenizer<'a>(&self, texts: impl Iterator<Item = &'a str>) -> Result<Tokenizer> {
         if let Some(folder) = &self.from {
-            return Tokenizer::load(folder);
+            return Tokenizer::load(train::resolve(folder)?);
         }
         let vocabulary = self.vocabulary.as_ref().expect("checked when it was read");
         let kind: Kind =
@@ -117,7 +117,7 @@ impl Recipe {
     /// `config.json` of the model.
     pub(super) fn config(&self, tokenizer: &Tokenizer) -> Result<Value> {
         let mut config = match &self.from {
-            Some(folder) => checkpoint::read_config(folder)?,
+            Some(folder) => checkpoint::read_config(&train::resolve(folder)?)?,
             None => json!({
                 "vocab_size": tokenizer.size(), "pad_token_id": tokenizer.special().pad,
             }),
