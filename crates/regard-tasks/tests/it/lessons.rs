@@ -118,8 +118,9 @@ fn answers_are_found() {
     let question = |i: usize| {
         let ((one, here), (two, there)) = (lives(i), lives(i + 7));
         let context = format!("{one} lives in {here} . {two} lives in {there} .");
-        let asked = if i % 2 == 0 { (one, here) } else { (two, there) };
-        let start = if i % 2 == 0 { context.find(here) } else { context.rfind(there) }.unwrap();
+        let asked = if i.is_multiple_of(2) { (one, here) } else { (two, there) };
+        let start =
+            if i.is_multiple_of(2) { context.find(here) } else { context.rfind(there) }.unwrap();
         serde_json::json!({ "context": context, "qas": [{
             "id": i.to_string(), "question": format!("where does {} live ?", asked.0),
             "answers": [{ "text": asked.1, "answer_start": start }],

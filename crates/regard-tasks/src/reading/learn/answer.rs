@@ -1,6 +1,6 @@
 //! Learning to find answers.
 
-use super::{Exam, Example, Goal, Recipe, cost_of};
+use super::{Exam, Example, Goal, Marks, Recipe, cost_of};
 use crate::data::squad::{SPLIT, Squad};
 use crate::data::{Part, Split, sets};
 use crate::metrics::{Spans, spans};
@@ -136,7 +136,7 @@ impl Goal for Questions {
         (side(0) + side(1)) / 2.0
     }
 
-    fn evaluate(&self, exam: &Exam) -> Result<(Vec<(String, f64)>, Option<String>)> {
+    fn evaluate(&self, exam: &Exam) -> Result<Marks> {
         let mut scores = Spans::new(spans::Rules::Version1);
         let mut sample = None;
         for asked in &self.valid {

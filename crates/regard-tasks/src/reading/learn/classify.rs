@@ -1,6 +1,6 @@
 //! Learning to give texts labels.
 
-use super::{Exam, Example, Goal, Recipe};
+use super::{Exam, Example, Goal, Marks, Recipe};
 use crate::data::labelled::{LabelledTexts, Sentiment};
 use crate::data::{Part, sets};
 use crate::metrics::Confusion;
@@ -71,7 +71,7 @@ impl Goal for Classes {
         self.valid.len()
     }
 
-    fn evaluate(&self, exam: &Exam) -> Result<(Vec<(String, f64)>, Option<String>)> {
+    fn evaluate(&self, exam: &Exam) -> Result<Marks> {
         let mut confusion = Confusion::new(self.labels.len());
         exam.labels(&self.valid, |said, right| confusion.add(said, right))?;
         let measures = vec![

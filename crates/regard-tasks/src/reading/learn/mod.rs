@@ -49,8 +49,11 @@ pub(super) trait Goal {
     }
 
     /// Measures by name, the deciding one among them, and something to look at.
-    fn evaluate(&self, study: &Exam) -> Result<(Vec<(String, f64)>, Option<String>)>;
+    fn evaluate(&self, study: &Exam) -> Result<Marks>;
 }
+
+/// Measures by name, and something to look at.
+pub(super) type Marks = (Vec<(String, f64)>, Option<String>);
 
 /// A text as numbers, and what is right of it.
 pub(super) struct Example {

@@ -1,6 +1,6 @@
 //! Learning to label words.
 
-use super::{Exam, Example, Goal, IGNORED, Recipe};
+use super::{Exam, Example, Goal, IGNORED, Marks, Recipe};
 use crate::data::conllu::{Sentence, Sentences};
 use crate::data::{Part, sets};
 use crate::metrics::Confusion;
@@ -106,7 +106,7 @@ impl Goal for Tags {
         self.valid.len()
     }
 
-    fn evaluate(&self, exam: &Exam) -> Result<(Vec<(String, f64)>, Option<String>)> {
+    fn evaluate(&self, exam: &Exam) -> Result<Marks> {
         let mut confusion = Confusion::new(self.labels.len());
         exam.labels(&self.valid, |said, right| confusion.add(said, right))?;
         let share = confusion.total() as f64 / (confusion.total() + self.missed).max(1) as f64;
