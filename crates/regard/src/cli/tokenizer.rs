@@ -41,7 +41,7 @@ enum What {
 
 #[derive(Args)]
 struct Make {
-    /// word, bpe, unigram or char
+    /// word, bpe, unigram, char, wordpiece (BERT) or bytes (GPT-2)
     #[arg(long)]
     kind: Kind,
     /// Rows of the vocabulary at most, with the four special ones

@@ -7,6 +7,7 @@ mod machine;
 mod markup;
 mod pictures;
 mod program;
+mod reading;
 mod tiny;
 mod tokenizer;
 mod translate;

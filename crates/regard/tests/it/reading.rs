@@ -1,0 +1,137 @@
+//! The verbs that read texts or go on with them: what each prints, line by line.
+
+use crate::program::{fails, folder, json, regard};
+use regard_tasks::data::Characters;
+use regard_tasks::language::{Language, Recipe};
+use regard_tasks::recipe;
+use regard_tasks::train::Learner;
+use std::path::Path;
+
+/// A golden model of `fixtures/make/reading.py`.
+fn golden(name: &str) -> String {
+    let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/reading");
+    all.join(name).to_str().unwrap().to_string()
+}
+
+#[test]
+fn a_text_gets_a_label() {
+    let model = golden("BertForSequenceClassification");
+    let said = json(&["classify", "They are watching.", "--model", &model, "--json"]);
+    assert!(said["label"].is_string() && said["score"].is_number(), "{said}");
+    let said = json(&["classify", "the cat", "--top-k", "3", "--model", &model, "--json"]);
+    assert_eq!(said["labels"].as_array().unwrap().len(), 3);
+    let text = regard(&["classify", "one", "two", "--model", &model]).out;
+    assert_eq!(text.lines().count(), 2);
+    assert!(text.lines().all(|line| line.split('\t').count() == 2), "{text}");
+}
+
+#[test]
+fn words_get_labels() {
+    let model = golden("BertForTokenClassification");
+    let said = json(&["tag", "They are watching.", "--by", "words", "--model", &model, "--json"]);
+    let entities = said["entities"].as_array().unwrap();
+    assert_eq!(entities.len(), 4);
+    assert_eq!((&entities[2]["word"], &entities[2]["start"]), (&"watching".into(), &9.into()));
+    for key in ["entity_group", "score", "word", "start", "end"] {
+        assert!(entities[0].get(key).is_some(), "{key}");
+    }
+    let text = regard(&["tag", "They are watching.", "--by", "words", "--model", &model]).out;
+    assert_eq!(text.split_whitespace().count(), 4, "{text}");
+}
+
+#[test]
+fn a_question_gets_an_answer() {
+    let model = golden("BertForQuestionAnswering");
+    let ask = |context: &str| {
+        json(&["answer", "who is in paris?", "--context", context, "--model", &model, "--json"])
+    };
+    let said = ask("Ann is in Paris, and Bob is in London.");
+    let (start, end) = (said["start"].as_u64().unwrap(), said["end"].as_u64().unwrap());
+    let there = &"Ann is in Paris, and Bob is in London."[start as usize..end as usize];
+    assert_eq!(said["answer"], there);
+    // Where nothing stands there is no answer, and still an object.
+    assert_eq!(ask(" ")["answer"], "");
+    fails(&["answer", "who?", "--model", &model], &["--context or --file"]);
+}
+
+#[test]
+fn a_hidden_word_is_guessed() {
+    let model = golden("BertForMaskedLM");
+    let said = json(&["fill", "they are [MASK] .", "--top-k", "2", "--model", &model, "--json"]);
+    let candidates = said["candidates"].as_array().unwrap();
+    assert_eq!(candidates.len(), 2);
+    for key in ["token_str", "token", "score", "sequence"] {
+        assert!(candidates[0].get(key).is_some(), "{key}");
+    }
+    let two = json(&["fill", "they [MASK] the [MASK]", "--model", &model, "--json"]);
+    assert_eq!(two["candidates"].as_array().unwrap().len(), 2);
+    let sequence = two["candidates"][0][0]["sequence"].as_str().unwrap();
+    assert!(sequence.ends_with("the [MASK]"), "{sequence}");
+    fails(&["fill", "nothing", "--model", &model], &["[MASK]"]);
+}
+
+#[test]
+fn a_text_becomes_a_vector() {
+    let model = golden("BertModel");
+    let said = json(&["embed", "They are watching.", "--normalize", "--model", &model, "--json"]);
+    let vector: Vec<f64> =
+        said["embedding"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
+    let length: f64 = vector.iter().map(|x| x * x).sum();
+    assert!(vector.len() == 16 && (length - 1.0).abs() < 1e-5);
+    fails(&["classify", "text", "--model", &model], &["BertModel"]);
+}
+
+/// A language model that has learned nothing.
+fn writer(test: &str) -> String {
+    let recipe = "name = 'tiny'\ntask = 'language'\nseed = 1\ncontext = 8\n[data]\nset = 'files'\n\
+                  [vocabulary]\nkind = 'char'\n[model]\nmodel_type = 'gpt2'\nn_embd = 16\nn_layer = 1\n\
+                  n_head = 2\n";
+    let recipe = Recipe::from_table(recipe::parse(recipe, &[], &|_| None).unwrap()).unwrap();
+    let text = Characters::new("the quick brown fox jumps over the lazy dog\n".repeat(20));
+    let path = folder(test).join("model");
+    std::fs::create_dir_all(&path).unwrap();
+    Language::new(&recipe, &text).unwrap().save(&path).unwrap();
+    path.to_str().unwrap().to_string()
+}
+
+#[test]
+fn a_text_goes_on() {
+    let model = writer("generate");
+    let said = json(&["generate", "the", "--max-new-tokens", "30", "--model", &model, "--json"]);
+    assert!(said["generated_text"].as_str().unwrap().starts_with("the"));
+    assert_eq!(said["token_ids"].as_array().unwrap().len(), 30);
+    // As it comes and at the end, the same text.
+    let streamed = regard(&["generate", "the", "--max-new-tokens", "30", "--model", &model]).out;
+    assert_eq!(
+        streamed.trim_end_matches('\n'),
+        said["generated_text"].as_str().unwrap().trim_end_matches('\n')
+    );
+    let draw = |seed: &str| {
+        regard(&[
+            "generate",
+            "a",
+            "a",
+            "--do-sample",
+            "--max-new-tokens",
+            "20",
+            "--seed",
+            seed,
+            "--model",
+            &model,
+        ])
+        .out
+    };
+    assert_eq!(draw("1"), draw("1"));
+    assert_ne!(draw("1"), draw("2"));
+}
+
+#[test]
+fn a_text_has_a_probability() {
+    let model = writer("score");
+    let said = json(&["score", "the lazy dog", "--model", &model, "--json"]);
+    let each = said["token_logprobs"].as_array().unwrap();
+    assert_eq!((each.len(), said["tokens"].as_array().unwrap().len()), (12, 12));
+    assert!(each[0].is_null() && each[1..].iter().all(|x| x.as_f64().unwrap() < 0.0));
+    let sum: f64 = each.iter().filter_map(|x| x.as_f64()).sum();
+    assert!((sum - said["logprob"].as_f64().unwrap()).abs() < 1e-9);
+}
