@@ -9,6 +9,7 @@ pub mod metrics;
 pub mod pretrain;
 pub mod reading;
 pub mod recipe;
+mod taught;
 pub mod text;
 pub mod train;
 pub mod translate;

@@ -60,6 +60,43 @@ pub trait Task {
     fn prepare(&self) -> Result<Prepared>;
 }
 
+/// The part of [`Task`] that is the same for every recipe: what stands in fields of these names.
+macro_rules! task_fields {
+    () => {
+        fn name(&self) -> &str {
+            &self.name
+        }
+        fn task(&self) -> &str {
+            &self.task
+        }
+        fn about(&self) -> &str {
+            &self.about
+        }
+        fn seed(&self) -> u64 {
+            self.seed
+        }
+        fn set_seed(&mut self, seed: u64) {
+            self.seed = seed;
+        }
+        fn result(&self) -> Option<&$crate::recipe::Published> {
+            self.result.as_ref()
+        }
+        fn data(&self) -> &str {
+            &self.data.set
+        }
+        fn options(&self) -> &$crate::train::Options {
+            &self.train
+        }
+        fn to_toml(&self) -> String {
+            toml::to_string_pretty(self).expect("recipes are plain data")
+        }
+        fn to_json(&self) -> serde_json::Value {
+            serde_json::to_value(self).expect("recipes are plain data")
+        }
+    };
+}
+pub(crate) use task_fields;
+
 /// A model with something to learn from, and what there is to say of it.
 pub struct Prepared {
     /// What is trained.

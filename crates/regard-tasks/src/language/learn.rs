@@ -2,14 +2,14 @@
 
 use super::{Recipe, Writer};
 use crate::data::{Characters, Lengths};
+use crate::taught::{Taught, Teaching};
 use crate::text::Tokenizer;
-use crate::train::{Better, Evaluation, Learner, Loss};
+use crate::train::{Better, Evaluation, Loss};
 use crate::translate::generation;
-use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
-use regard_attention::{AdamW, Mode};
 use regard_kernels::rng::Stream;
-use regard_models::checkpoint::{self, Arrays, Precision};
 use regard_models::text::{self, Head, TextModel, Texts};
 use regard_models::{Error, Result};
 use serde_json::{Value, json};
@@ -23,12 +23,9 @@ const EVALUATED: usize = 8192;
 /// A language model that is being trained.
 pub struct Language {
     recipe: Recipe,
-    /// Absent only while the optimiser has it.
-    model: Option<Box<dyn TextModel>>,
-    tokenizer: Tokenizer,
+    taught: Taught,
     train: Vec<u32>,
     valid: Vec<u32>,
-    device: Device,
 }
 
 impl Language {
@@ -58,23 +55,12 @@ impl Language {
             let asked = recipe.context;
             return Err(Error::invalid(format!("context: got {asked}, the model has {longest}")));
         }
-        let (recipe, model) = (recipe.clone(), Some(model));
-        Ok(Language { recipe, model, tokenizer, train, valid, device })
+        let taught = Taught::new(model, tokenizer, device);
+        Ok(Language { recipe: recipe.clone(), taught, train, valid })
     }
 
-    /// The model.
-    pub fn model(&self) -> &dyn TextModel {
-        self.model.as_deref().expect("it is only away within `update`")
-    }
-
-    /// Its tokenizer.
-    pub fn tokenizer(&self) -> &Tokenizer {
-        &self.tokenizer
-    }
-
-    /// Tokens that are learned from.
-    pub fn tokens_of_text(&self) -> usize {
-        self.train.len()
+    pub(super) fn about(&self) -> String {
+        self.taught.about(self.train.len(), "tokens")
     }
 
     /// The mean cost of each token of some pieces of a text, each `context + 1` long or less.
@@ -129,7 +115,15 @@ fn shift(mode: Mode, room: usize) -> usize {
     ((share * (room + 1) as f64) as usize).min(room)
 }
 
-impl Learner for Language {
+impl Teaching for Language {
+    fn taught(&self) -> &Taught {
+        &self.taught
+    }
+
+    fn taught_mut(&mut self) -> &mut Taught {
+        &mut self.taught
+    }
+
     fn lengths(&self) -> Vec<Lengths> {
         let context = self.recipe.context;
         vec![Lengths { source: context, target: context }; self.pieces()]
@@ -141,7 +135,7 @@ impl Learner for Language {
         let shift = shift(mode, room.min(context - 1));
         let piece = |i: &usize| &self.train[i * context + shift..][..context + 1];
         let pieces: Vec<&[u32]> = examples.iter().map(piece).collect();
-        let value = self.cost(self.model(), &pieces, mode, &self.device);
+        let value = self.cost(self.taught.model(), &pieces, mode, &self.taught.device);
         Loss { value, tokens: self.tokens(examples) }
     }
 
@@ -149,21 +143,12 @@ impl Learner for Language {
         examples.len() * self.recipe.context
     }
 
-    fn gather(&mut self, adamw: &mut AdamW, grads: Gradients) {
-        self.model().gather(adamw, grads);
-    }
-
-    fn update(&mut self, adamw: &mut AdamW, lr: f64, grads: Gradients) {
-        let model = self.model.take().expect("it is only away within `update`");
-        self.model = Some(model.update(adamw, lr, grads));
-    }
-
     fn evaluate(&self) -> Result<Evaluation> {
-        let model = self.model().frozen();
+        let model = self.taught.model().frozen();
         let loss = self.validation_loss(&*model);
         let mut options = self.recipe.decode.clone();
         options.max_new_tokens = Some(options.max_new_tokens.unwrap_or(60).min(60));
-        let writer = Writer::new(model, self.tokenizer.clone(), options.clone())?;
+        let writer = Writer::new(model, self.taught.tokenizer.clone(), options.clone())?;
         // Something to look at, and no reason to stop a run.
         let written = writer.generate("", &options, 0, &[], &mut |_| {}).unwrap_or_default();
         let sample = written.first().map(|text| text.text.replace('\n', " / "));
@@ -171,20 +156,8 @@ impl Learner for Language {
         Ok(Evaluation { measures, decides: loss, better: Better::Lower, sample })
     }
 
-    fn weights(&self) -> Arrays {
-        self.model().weights()
-    }
-
-    fn restore(&mut self, weights: Arrays) -> Result<()> {
-        let config = self.model().config();
-        self.model = Some(text::load(&config, weights, None, 0, &self.device)?);
-        Ok(())
-    }
-
-    fn save(&self, folder: &Path) -> Result<()> {
-        checkpoint::write(folder, &self.model().config(), &self.weights(), Precision::Single)?;
-        self.tokenizer.save(folder.join("tokenizer.json"))?;
-        generation::save(folder, &self.recipe.decode, &self.model().config())
+    fn save_more(&self, folder: &Path) -> Result<()> {
+        generation::save(folder, &self.recipe.decode, &self.taught.model().config())
     }
 }
 

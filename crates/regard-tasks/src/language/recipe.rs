@@ -2,7 +2,7 @@
 
 use super::Language;
 use crate::data::{Characters, sets};
-use crate::recipe::{Prepared, Published, Task};
+use crate::recipe::{Prepared, Published, Task, task_fields};
 use crate::text::{Form, Kind, Normalise, Spaces, Tokenizer, Train};
 use crate::{decode, train};
 use regard_models::{Error, Result};
@@ -125,47 +125,15 @@ impl Recipe {
 }
 
 impl Task for Recipe {
-    fn name(&self) -> &str {
-        &self.name
-    }
-    fn task(&self) -> &str {
-        &self.task
-    }
-    fn about(&self) -> &str {
-        &self.about
-    }
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-    fn set_seed(&mut self, seed: u64) {
-        self.seed = seed;
-    }
-    fn result(&self) -> Option<&Published> {
-        self.result.as_ref()
-    }
-    fn data(&self) -> &str {
-        &self.data.set
-    }
+    task_fields!();
+
     fn decides(&self) -> &str {
         "loss"
     }
-    fn options(&self) -> &train::Options {
-        &self.train
-    }
-    fn to_toml(&self) -> String {
-        toml::to_string_pretty(self).expect("recipes are plain data")
-    }
-    fn to_json(&self) -> Value {
-        serde_json::to_value(self).expect("recipes are plain data")
-    }
+
     fn prepare(&self) -> Result<Prepared> {
         let learner = Language::new(self, &self.data.read()?)?;
-        let about = format!(
-            "{} tokens, a vocabulary of {}, {:.2} M parameters",
-            learner.tokens_of_text(),
-            learner.tokenizer().size(),
-            learner.model().parameters() as f64 / 1e6,
-        );
+        let about = learner.about();
         Ok(Prepared { learner: Box::new(learner), about })
     }
 }

@@ -4,17 +4,16 @@ use super::hide::Tokens;
 use super::{Half, Hidden, Pair, Recipe, pairs};
 use crate::data::Lengths;
 use crate::data::documents::Document;
+use crate::taught::{Taught, Teaching};
 use crate::text::Tokenizer;
-use crate::train::{Better, Evaluation, Learner, Loss};
-use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
+use crate::train::{Better, Evaluation, Loss};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
-use regard_attention::{AdamW, Mode};
 use regard_kernels::rng::Stream;
-use regard_models::checkpoint::{self, Arrays, Precision};
 use regard_models::text::{self, Head, TextModel, Texts};
 use regard_models::{Error, Result};
 use serde_json::json;
-use std::path::Path;
 
 /// Where hiding comes from, among the sites of the generator; a pair's number is added.
 const HIDE: u64 = 0x6869_6465_0000_0000;
@@ -26,13 +25,10 @@ const EVALUATED: usize = 32;
 /// A model that is being pretrained.
 pub struct Pretraining {
     recipe: Recipe,
-    /// Absent only while the optimiser has it.
-    model: Option<Box<dyn TextModel>>,
-    tokenizer: Tokenizer,
+    taught: Taught,
     tokens: Tokens,
     train: Vec<Row>,
     valid: Vec<Row>,
-    device: Device,
 }
 
 /// A pair as the model reads it.
@@ -93,21 +89,12 @@ impl Pretraining {
             let asked = recipe.context;
             return Err(Error::invalid(format!("context: got {asked}, the model has {longest}")));
         }
-        let (recipe, model) = (recipe.clone(), Some(model));
-        Ok(Pretraining { recipe, model, tokenizer, tokens, train, valid, device })
-    }
-
-    fn model(&self) -> &dyn TextModel {
-        self.model.as_deref().expect("it is only away within `update`")
+        let taught = Taught::new(model, tokenizer, device);
+        Ok(Pretraining { recipe: recipe.clone(), taught, tokens, train, valid })
     }
 
     pub(super) fn about(&self) -> String {
-        format!(
-            "{} pairs, a vocabulary of {}, {:.2} M parameters",
-            self.train.len(),
-            self.tokenizer.size(),
-            self.model().parameters() as f64 / 1e6,
-        )
+        self.taught.about(self.train.len(), "pairs")
     }
 
     /// A row with some words hidden: others in every step, the same ones in every evaluation.
@@ -195,14 +182,22 @@ impl Row {
     }
 }
 
-impl Learner for Pretraining {
+impl Teaching for Pretraining {
+    fn taught(&self) -> &Taught {
+        &self.taught
+    }
+
+    fn taught_mut(&mut self) -> &mut Taught {
+        &mut self.taught
+    }
+
     fn lengths(&self) -> Vec<Lengths> {
         self.train.iter().map(|row| Lengths { source: row.ids.len(), target: 0 }).collect()
     }
 
     fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
         let rows: Vec<(usize, &Row)> = examples.iter().map(|i| (*i, &self.train[*i])).collect();
-        let cost = self.cost(self.model(), &rows, mode, &self.device);
+        let cost = self.cost(self.taught.model(), &rows, mode, &self.taught.device);
         Loss { value: cost.words + cost.follows, tokens: self.tokens(examples) }
     }
 
@@ -210,17 +205,8 @@ impl Learner for Pretraining {
         examples.iter().map(|i| self.train[*i].ids.len()).sum()
     }
 
-    fn gather(&mut self, adamw: &mut AdamW, grads: Gradients) {
-        self.model().gather(adamw, grads);
-    }
-
-    fn update(&mut self, adamw: &mut AdamW, lr: f64, grads: Gradients) {
-        let model = self.model.take().expect("it is only away within `update`");
-        self.model = Some(model.update(adamw, lr, grads));
-    }
-
     fn evaluate(&self) -> Result<Evaluation> {
-        let model = self.model().frozen();
+        let model = self.taught.model().frozen();
         let numbered: Vec<(usize, &Row)> = self.valid.iter().enumerate().collect();
         let (mut words, mut guessed, mut follows, mut right) = (0.0, 0, 0.0, 0);
         for batch in numbered.chunks(EVALUATED) {
@@ -240,24 +226,5 @@ impl Learner for Pretraining {
             ("valid_follows".to_string(), 100.0 * right as f64 / self.valid.len() as f64),
         ];
         Ok(Evaluation { decides: words + follows, measures, better: Better::Lower, sample: None })
-    }
-
-    fn may_rest(&self, name: &str) -> bool {
-        self.model().may_rest(name)
-    }
-
-    fn weights(&self) -> Arrays {
-        self.model().weights()
-    }
-
-    fn restore(&mut self, weights: Arrays) -> Result<()> {
-        let config = self.model().config();
-        self.model = Some(text::load(&config, weights, None, 0, &self.device)?);
-        Ok(())
-    }
-
-    fn save(&self, folder: &Path) -> Result<()> {
-        checkpoint::write(folder, &self.model().config(), &self.weights(), Precision::Single)?;
-        self.tokenizer.save(folder.join("tokenizer.json"))
     }
 }

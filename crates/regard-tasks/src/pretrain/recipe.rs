@@ -3,7 +3,7 @@
 use super::{Hiding, Pretraining};
 use crate::data::documents::{Document, Documents, Form};
 use crate::data::{Part, Split, sets};
-use crate::recipe::{Prepared, Published, Task};
+use crate::recipe::{Prepared, Published, Task, task_fields};
 use crate::text::{Kind, Tokenizer, Train};
 use crate::train;
 use regard_models::{Error, Result};
@@ -114,39 +114,12 @@ impl Recipe {
 }
 
 impl Task for Recipe {
-    fn name(&self) -> &str {
-        &self.name
-    }
-    fn task(&self) -> &str {
-        &self.task
-    }
-    fn about(&self) -> &str {
-        &self.about
-    }
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-    fn set_seed(&mut self, seed: u64) {
-        self.seed = seed;
-    }
-    fn result(&self) -> Option<&Published> {
-        self.result.as_ref()
-    }
-    fn data(&self) -> &str {
-        &self.data.set
-    }
+    task_fields!();
+
     fn decides(&self) -> &str {
         "loss"
     }
-    fn options(&self) -> &train::Options {
-        &self.train
-    }
-    fn to_toml(&self) -> String {
-        toml::to_string_pretty(self).expect("recipes are plain data")
-    }
-    fn to_json(&self) -> Value {
-        serde_json::to_value(self).expect("recipes are plain data")
-    }
+
     fn prepare(&self) -> Result<Prepared> {
         let learner = Pretraining::new(self, self.data.read()?)?;
         let about = learner.about();

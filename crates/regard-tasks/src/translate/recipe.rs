@@ -2,7 +2,7 @@
 
 use super::Translation;
 use super::{Data, Vocabularies};
-use crate::recipe::{self, Prepared, Published, Task};
+use crate::recipe::{self, Prepared, Published, Task, task_fields};
 use crate::{decode, train};
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -100,39 +100,12 @@ impl Recipe {
 }
 
 impl Task for Recipe {
-    fn name(&self) -> &str {
-        &self.name
-    }
-    fn task(&self) -> &str {
-        &self.task
-    }
-    fn about(&self) -> &str {
-        &self.about
-    }
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-    fn set_seed(&mut self, seed: u64) {
-        self.seed = seed;
-    }
-    fn result(&self) -> Option<&Published> {
-        self.result.as_ref()
-    }
-    fn data(&self) -> &str {
-        &self.data.set
-    }
+    task_fields!();
+
     fn decides(&self) -> &str {
         &self.evaluate.by
     }
-    fn options(&self) -> &train::Options {
-        &self.train
-    }
-    fn to_toml(&self) -> String {
-        self.to_toml()
-    }
-    fn to_json(&self) -> Value {
-        serde_json::to_value(self).expect("recipes are plain data")
-    }
+
     fn prepare(&self) -> Result<Prepared> {
         let learner = Translation::new(self, self.data.read()?)?;
         let about = format!(

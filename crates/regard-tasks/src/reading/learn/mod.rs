@@ -10,16 +10,16 @@ pub use recipe::{Data, Recipe, Vocabulary};
 
 use super::Reader;
 use crate::data::{Batches, Lengths};
+use crate::taught::{Taught, Teaching};
 use crate::text::{Encoding, Tokenizer};
-use crate::train::{self, Better, Evaluation, Learner, Loss};
-use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
+use crate::train::{self, Better, Evaluation, Loss};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
-use regard_attention::{AdamW, Mode};
-use regard_models::checkpoint::{self, Arrays, Precision};
+use regard_models::checkpoint;
 use regard_models::text::{self, Head, TextModel, Texts};
 use regard_models::{Error, Result};
 use serde_json::{Value, json};
-use std::path::Path;
 
 /// The label of what does not count.
 const IGNORED: i64 = -100;
@@ -126,11 +126,8 @@ impl Exam {
 /// A model that is being trained for a task.
 pub(super) struct Study<G> {
     recipe: Recipe,
-    /// Absent only while the optimiser has it.
-    model: Option<Box<dyn TextModel>>,
-    tokenizer: Tokenizer,
+    taught: Taught,
     goal: G,
-    device: Device,
 }
 
 impl<G: Goal> Study<G> {
@@ -171,31 +168,31 @@ impl<G: Goal> Study<G> {
             )));
         }
         super::fits(&*model, &tokenizer)?;
-        Ok(Study { recipe: recipe.clone(), model: Some(model), tokenizer, goal, device })
-    }
-
-    fn model(&self) -> &dyn TextModel {
-        self.model.as_deref().expect("it is only away within `update`")
+        Ok(Study { recipe: recipe.clone(), taught: Taught::new(model, tokenizer, device), goal })
     }
 
     fn about(&self) -> String {
-        format!(
-            "{} examples, a vocabulary of {}, {:.2} M parameters",
-            self.goal.examples().len(),
-            self.tokenizer.size(),
-            self.model().parameters() as f64 / 1e6,
-        )
+        self.taught.about(self.goal.examples().len(), "examples")
     }
 }
 
-impl<G: Goal> Learner for Study<G> {
+impl<G: Goal> Teaching for Study<G> {
+    fn taught(&self) -> &Taught {
+        &self.taught
+    }
+
+    fn taught_mut(&mut self) -> &mut Taught {
+        &mut self.taught
+    }
+
     fn lengths(&self) -> Vec<Lengths> {
         self.goal.examples().iter().map(Example::lengths).collect()
     }
 
     fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
         let batch: Vec<&Example> = examples.iter().map(|i| &self.goal.examples()[*i]).collect();
-        let said = self.model().forward(&texts(self.model(), &batch), None, mode);
+        let model = self.taught.model();
+        let said = model.forward(&texts(model, &batch), None, mode);
         let logits = said.logits.expect("every task here has a head");
         let value = self.goal.cost(logits, &batch, self.recipe.train.label_smoothing);
         Loss { value, tokens: self.tokens(examples) }
@@ -205,39 +202,11 @@ impl<G: Goal> Learner for Study<G> {
         examples.iter().map(|i| self.goal.examples()[*i].counted()).sum()
     }
 
-    fn gather(&mut self, adamw: &mut AdamW, grads: Gradients) {
-        self.model().gather(adamw, grads);
-    }
-
-    fn update(&mut self, adamw: &mut AdamW, lr: f64, grads: Gradients) {
-        let model = self.model.take().expect("it is only away within `update`");
-        self.model = Some(model.update(adamw, lr, grads));
-    }
-
     fn evaluate(&self) -> Result<Evaluation> {
-        let reader = Reader::new(self.model().frozen(), self.tokenizer.clone());
+        let reader = Reader::new(self.taught.model().frozen(), self.taught.tokenizer.clone());
         let (measures, sample) = self.goal.evaluate(&Exam { reader })?;
         let decides = measures.iter().find(|(name, _)| name == G::DECIDES);
         let decides = decides.map_or(f64::NAN, |(_, value)| *value);
         Ok(Evaluation { measures, decides, better: Better::Higher, sample })
-    }
-
-    fn weights(&self) -> Arrays {
-        self.model().weights()
-    }
-
-    fn may_rest(&self, name: &str) -> bool {
-        self.model().may_rest(name)
-    }
-
-    fn restore(&mut self, weights: Arrays) -> Result<()> {
-        let config = self.model().config();
-        self.model = Some(text::load(&config, weights, None, 0, &self.device)?);
-        Ok(())
-    }
-
-    fn save(&self, folder: &Path) -> Result<()> {
-        checkpoint::write(folder, &self.model().config(), &self.weights(), Precision::Single)?;
-        self.tokenizer.save(folder.join("tokenizer.json"))
     }
 }

@@ -1,7 +1,7 @@
 //! A recipe with `task = "classify"`, `"tag"` or `"answer"`.
 
 use super::{Goal, Study, answer, classify, tag};
-use crate::recipe::{Prepared, Published, Task};
+use crate::recipe::{Prepared, Published, Task, task_fields};
 use crate::text::{Kind, Tokenizer, Train};
 use crate::train;
 use regard_models::{Error, Result, checkpoint};
@@ -138,27 +138,8 @@ impl Recipe {
 }
 
 impl Task for Recipe {
-    fn name(&self) -> &str {
-        &self.name
-    }
-    fn task(&self) -> &str {
-        &self.task
-    }
-    fn about(&self) -> &str {
-        &self.about
-    }
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-    fn set_seed(&mut self, seed: u64) {
-        self.seed = seed;
-    }
-    fn result(&self) -> Option<&Published> {
-        self.result.as_ref()
-    }
-    fn data(&self) -> &str {
-        &self.data.set
-    }
+    task_fields!();
+
     fn decides(&self) -> &str {
         match self.task.as_str() {
             "classify" => classify::Classes::DECIDES,
@@ -166,15 +147,7 @@ impl Task for Recipe {
             _ => answer::Questions::DECIDES,
         }
     }
-    fn options(&self) -> &train::Options {
-        &self.train
-    }
-    fn to_toml(&self) -> String {
-        toml::to_string_pretty(self).expect("recipes are plain data")
-    }
-    fn to_json(&self) -> Value {
-        serde_json::to_value(self).expect("recipes are plain data")
-    }
+
     fn prepare(&self) -> Result<Prepared> {
         match self.task.as_str() {
             "classify" => self.study(classify::Classes::read(self)?),
