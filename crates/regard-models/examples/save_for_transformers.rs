@@ -1,17 +1,24 @@
 //! Saves small models in the Hugging Face layout, each with what it says of a batch, so that
-//! `python fixtures/make/models.py --check FOLDER/*` can ask transformers for the same.
+//! `python fixtures/make/models.py --check FOLDER/*` can ask transformers for the same. With more
+//! folders, the golden text models in them are saved again as they are saved here, for
+//! `python fixtures/make/texts.py --check FOLDER/*`.
 //!
 //!     cargo run -p regard-models --example save_for_transformers -- FOLDER
+//!     cargo run -p regard-models --example save_for_transformers -- FOLDER fixtures/texts/*
 
 use burn::tensor::{Device, Int, Tensor};
 use regard_attention::Mode;
 use regard_models::checkpoint::{self, Precision};
-use regard_models::{Source, create};
+use regard_models::{Source, create, text};
 use serde_json::json;
 use std::path::Path;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::args().nth(1).ok_or("need a folder to write to")?;
+    let goldens: Vec<String> = std::env::args().skip(2).collect();
+    if !goldens.is_empty() {
+        return goldens.iter().try_for_each(|golden| again(Path::new(golden), Path::new(&folder)));
+    }
     let rows = [
         ("shared", json!({ "activation_function": "swish" })),
         (
@@ -46,5 +53,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         checkpoint::write(&folder, &model.config(), &model.weights(), Precision::Single)?;
         checkpoint::write_file(&folder.join("said.json"), said.to_string().as_bytes())?;
     }
+    Ok(())
+}
+
+/// Reads a golden text model and saves it, beside what it has to say.
+fn again(golden: &Path, folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let model = text::open(golden, None, 0, &Device::flex())?;
+    let folder = folder.join(golden.file_name().ok_or("need the folder of a model")?);
+    std::fs::create_dir_all(&folder)?;
+    checkpoint::write(&folder, &model.config(), &model.weights(), Precision::Single)?;
+    std::fs::copy(golden.join("said.safetensors"), folder.join("said.safetensors"))?;
     Ok(())
 }

@@ -437,6 +437,18 @@ pub fn load(
     seed: u64,
     device: &Device,
 ) -> Result<Box<dyn TextModel>> {
+    let (model, problems) = fill(config, weights, head, seed, device)?;
+    if problems.is_empty() { Ok(model) } else { Err(Error::invalid(crate::misfit(&problems))) }
+}
+
+/// The model, and what of the weights did not fit it. An error is one of the configuration.
+fn fill(
+    config: &Value,
+    weights: Arrays,
+    head: Option<Head>,
+    seed: u64,
+    device: &Device,
+) -> Result<(Box<dyn TextModel>, Vec<String>)> {
     let (family, _) = family(config)?;
     let named = family.head_of(config).map_err(Error::Invalid)?;
     let head = head.unwrap_or(named);
@@ -459,10 +471,7 @@ pub fn load(
     let left = weights.keys().filter(|name| name.starts_with(&inside));
     let left = left.filter(|name| !name.starts_with(&pooler) && !is_buffer(name));
     problems.extend(left.map(|name| format!("{name} has no place in this model")));
-    match problems.is_empty() {
-        true => Ok(model.finish()),
-        false => Err(Error::invalid(crate::misfit(&problems))),
-    }
+    Ok((model.finish(), problems))
 }
 
 /// The model of a folder in the Hugging Face layout.
@@ -474,11 +483,13 @@ pub fn open(
 ) -> Result<Box<dyn TextModel>> {
     let config = checkpoint::read_config(folder)?;
     let of_config = |e: Error| Error::file(folder.join(checkpoint::CONFIG), e.to_string());
-    let wanted = head.map_or_else(|| head_of(&config), Ok).map_err(of_config)?;
-    make(&config, wanted, &mut Init::blank(device)).map_err(of_config)?;
+    family(&config).map_err(of_config)?;
     let weights = checkpoint::read_weights(folder)?;
-    load(&config, weights, head, seed, device)
-        .map_err(|e| Error::file(checkpoint::weights_file(folder), e.to_string()))
+    let (model, problems) = fill(&config, weights, head, seed, device).map_err(of_config)?;
+    if problems.is_empty() {
+        return Ok(model);
+    }
+    Err(Error::file(checkpoint::weights_file(folder), crate::misfit(&problems)))
 }
 
 /// Tensors that old checkpoints have and that are not learned.

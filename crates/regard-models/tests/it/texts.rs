@@ -3,7 +3,7 @@
 use crate::batch::largest_difference;
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::Mode;
-use regard_models::checkpoint::{self, Array, Arrays, Precision};
+use regard_models::checkpoint::{self, Array, Arrays};
 use regard_models::text::{self, Head, Output, TextModel, Texts};
 use std::path::{Path, PathBuf};
 
@@ -261,17 +261,4 @@ fn configurations_that_cannot_be() {
     config["architectures"] = serde_json::json!(["BertForNextSentencePrediction"]);
     let error = text::head_of(&config).err().unwrap().to_string();
     assert!(error.contains("BertForMaskedLM"), "{error}");
-}
-
-/// For `fixtures/make/texts.py --check`: writes every golden again, as it is saved here.
-#[test]
-#[ignore = "writes files; see fixtures/make/texts.py"]
-fn save_for_transformers() {
-    let out = PathBuf::from(std::env::var("REGARD_SAVE").expect("REGARD_SAVE, a folder"));
-    for folder in folders() {
-        let (model, to) = (open(&folder, &Device::flex()), out.join(folder.file_name().unwrap()));
-        std::fs::create_dir_all(&to).unwrap();
-        checkpoint::write(&to, &model.config(), &model.weights(), Precision::Single).unwrap();
-        std::fs::copy(folder.join("said.safetensors"), to.join("said.safetensors")).unwrap();
-    }
 }

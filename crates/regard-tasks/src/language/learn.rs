@@ -2,10 +2,10 @@
 
 use super::{Recipe, Writer};
 use crate::data::{Characters, Lengths};
+use crate::decode::generation;
 use crate::taught::{Taught, Teaching};
 use crate::text::Tokenizer;
 use crate::train::{Better, Evaluation, Loss};
-use crate::translate::generation;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};

@@ -1,10 +1,9 @@
 //! A trained language model at work.
 
-use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, decode};
+use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, decode, generation};
 use crate::reading::fits;
 use crate::text::Tokenizer;
 use crate::train;
-use crate::translate::generation;
 use burn::tensor::{Device, Int, Tensor, TensorData, activation};
 use regard_attention::Mode;
 use regard_attention::backend::numbers;

@@ -2,10 +2,10 @@
 
 use super::measure::{Measure, measure};
 use super::translator::padded;
-use super::{Corpus, Recipe, Tokens, Translator, generation};
+use super::{Corpus, Recipe, Tokens, Translator};
 use crate::data::pairs::Group;
 use crate::data::{Batches, Lengths, Pair, split};
-use crate::decode;
+use crate::decode::{self, generation};
 use crate::train::{Better, Evaluation, Learner, Loss};
 use burn::tensor::{Device, Gradients, Int, Tensor, TensorData, activation};
 use regard_attention::ops::{CrossEntropy, cross_entropy};

@@ -2,7 +2,6 @@
 //! phonemes.
 
 mod corpus;
-pub(crate) mod generation;
 mod learn;
 mod measure;
 mod recipe;

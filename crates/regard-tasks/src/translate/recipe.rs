@@ -4,10 +4,9 @@ use super::Translation;
 use super::{Data, Vocabularies};
 use crate::recipe::{self, Prepared, Published, Task, task_fields};
 use crate::{decode, train};
-use regard_models::{Error, Result};
+use regard_models::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::path::Path;
 
 /// A reproducible result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -60,12 +59,7 @@ impl Default for Evaluate {
 }
 
 impl Recipe {
-    /// Reads a recipe, with values that stand in for its own: `train.steps=100`.
-    pub fn read(path: &Path, overrides: &[String]) -> Result<Recipe> {
-        Recipe::from_table(recipe::read(path, overrides)?).map_err(|e| Error::file(path, e))
-    }
-
-    /// The same from a text without a base.
+    /// Reads a recipe without a base, with values that stand in for its own: `train.steps=100`.
     pub fn parse(text: &str, overrides: &[String]) -> Result<Recipe, String> {
         Recipe::from_table(recipe::parse(text, overrides, &|_| None)?)
     }
@@ -85,11 +79,6 @@ impl Recipe {
             return Err(format!("evaluate.by: got {by:?}, need bleu, wer or loss"));
         }
         Ok(recipe)
-    }
-
-    /// As TOML.
-    pub fn to_toml(&self) -> String {
-        toml::to_string_pretty(self).expect("recipes are plain data")
     }
 
     /// Whether what is written has no capital letters.

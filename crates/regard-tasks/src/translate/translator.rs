@@ -1,7 +1,7 @@
 //! A model with its vocabulary: text in, text out.
 
-use super::{Tokens, generation};
-use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, decode};
+use super::Tokens;
+use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, decode, generation};
 use crate::train;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::backend::numbers;

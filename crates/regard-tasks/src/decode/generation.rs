@@ -1,7 +1,7 @@
 //! `generation_config.json`: how a model likes to be searched, in a file that Hugging Face's
 //! library reads too.
 
-use crate::decode::Options;
+use super::Options;
 use regard_models::checkpoint::write_file;
 use regard_models::{Error, Result};
 use serde_json::{Map, Value};
