@@ -16,9 +16,8 @@ use std::ops::Range;
 /// Rapids core 384 gave 81–87 % of the peak where 128, 192 and 256 gave 78–83 %; 512 is no better.
 pub(super) const K_BLOCK: usize = 384;
 
-/// Up to this many rows, or up to that many floats in all, a row-major right operand is read where
-/// it is: to rearrange it would cost as much as the product itself.
-const FEW_ROWS: usize = 16;
+/// Up to this many floats, a row-major right operand is read where it is: to rearrange it would
+/// cost as much as the product itself.
 const FEW_FLOATS: usize = 16 * 1024;
 
 /// Where the right operand is.
@@ -74,13 +73,11 @@ unsafe fn run<S: Simd>(s: S, block: Block) {
         Source::Panels { .. } => 0,
     });
     let in_place = match b {
-        Source::Plain(b) => b.col == 1 && (m <= FEW_ROWS || b.rows * b.cols <= FEW_FLOATS),
+        Source::Plain(b) => b.col == 1 && b.rows * b.cols <= FEW_FLOATS,
         Source::Panels { .. } => false,
     };
     let ragged = !(cols.end - cols.start).is_multiple_of(S::LANES);
     let mut edge = Scratch::new(if ragged { m * width } else { 0 });
-
-    let mut line = Scratch::new(if m == 1 && in_place { cols.len() } else { 0 });
 
     let mut k = ks.start;
     loop {
@@ -97,28 +94,6 @@ unsafe fn run<S: Simd>(s: S, block: Block) {
             }
         };
         let mut n = cols.start;
-        if let (1, true, Source::Plain(b)) = (m, in_place, b) {
-            // One row only: what counts is to read the right operand as its memory runs.
-            let n_end = n + (cols.end - n) / S::LANES * S::LANES;
-            let x = Operands {
-                k: k_end - k,
-                a: a_start,
-                rows: a_rows,
-                b: b.at(k, n),
-                b_row: b.row,
-                c: c.at(rows.start, n),
-                c_row: c.row,
-                add: !first,
-            };
-            // SAFETY: columns `n..n_end` are inside, and `line` has room for them.
-            unsafe {
-                tile::row(s, x, n_end - n, line.as_mut_ptr());
-                if k_end == all {
-                    epilogue.finish(s, c, rows.clone(), n..n_end);
-                }
-            }
-            n = n_end;
-        }
         while n < cols.end {
             let n_end = (n + width).min(cols.end);
             // SAFETY: the panel's rows `k..k_end` and columns `n..n_end` are inside.
@@ -215,7 +190,7 @@ unsafe fn panel_product<S: Simd>(s: S, strip: Strip, x: Operands) {
 
 /// Asks for a line to be in the first-level cache soon.
 #[inline(always)]
-fn fetch(p: *const f32) {
+pub(super) fn fetch(p: *const f32) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: any address may be fetched.
     unsafe {

@@ -6,6 +6,7 @@
 
 mod block;
 mod epilogue;
+mod few;
 mod matrix;
 pub mod micro;
 mod pack;
@@ -16,7 +17,7 @@ mod tile;
 pub use epilogue::Epilogue;
 pub use matrix::{Matrix, MatrixMut};
 pub use pack::Packed;
-pub use peak::peak_gflops;
+pub use peak::{peak_gflops, read_seconds};
 
 use crate::pool::parallel;
 use crate::scratch::Scratch;
@@ -101,7 +102,10 @@ fn product_on(
         RightOperand::Packed(_) => false,
     };
     if !done {
-        run(&Job { isa, tile: tile(isa), a, b, c: &c, epilogue: &epilogue });
+        let job = Job { isa, tile: tile(isa), a, b, c: &c, epilogue: &epilogue };
+        if !few::product(&job) {
+            run(&job);
+        }
     }
     Ok(())
 }

@@ -43,3 +43,32 @@ impl Kernel for Chains {
         s.sum(chains.into_iter().reduce(|a, b| s.add(a, b)).expect("there are chains"))
     }
 }
+
+/// The seconds in which all pool threads together read `data` once, from end to end: less than that
+/// a product with one row on its left cannot take.
+pub fn read_seconds(data: &[f32]) -> f64 {
+    let piece = data.len().div_ceil(8 * threads()).max(1);
+    let start = Instant::now();
+    parallel(data.len().div_ceil(piece), &|task| {
+        let from = task * piece;
+        let part = &data[from..(from + piece).min(data.len())];
+        std::hint::black_box(dispatch(Sum(part)));
+    });
+    start.elapsed().as_secs_f64()
+}
+
+struct Sum<'a>(&'a [f32]);
+
+impl Kernel for Sum<'_> {
+    type Out = f32;
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) -> f32 {
+        let mut sums = [s.splat(0.0); 8];
+        for block in self.0.chunks_exact(8 * S::LANES) {
+            for (i, sum) in sums.iter_mut().enumerate() {
+                *sum = s.add(*sum, crate::ops::lanes::get(s, block, i * S::LANES));
+            }
+        }
+        s.sum(sums.into_iter().reduce(|a, b| s.add(a, b)).expect("there are sums"))
+    }
+}

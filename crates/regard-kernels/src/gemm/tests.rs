@@ -68,6 +68,10 @@ fn products_of_every_shape_and_layout() {
             check(isa, [137, 97, 600], kinds, true);
         }
         check(isa, [300, 70, 2300], [0, 1, 0], false);
+        // Few rows, with passes and columns enough for tasks of their own.
+        for (m, kinds) in [(1, [0, 0, 0]), (5, [0, 1, 0]), (16, [2, 2, 2])] {
+            check(isa, [m, 1111, 900], kinds, m == 5);
+        }
     });
 }
 
@@ -188,4 +192,5 @@ fn shapes_that_do_not_fit_are_told() {
 #[test]
 fn the_peak_is_measured() {
     assert!(peak_gflops() > 0.1);
+    assert!(read_seconds(&[1.0; 100_000]) < 1.0);
 }

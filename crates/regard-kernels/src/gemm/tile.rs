@@ -73,54 +73,6 @@ pub(super) unsafe fn product<S: Simd>(s: S, rows: usize, vectors: usize, x: Oper
     }
 }
 
-/// The same for one row of `n` columns, a multiple of the lanes: some rows of `b` at a time, each
-/// from end to end. The sums, in the same order as in a tile, are in `line` meanwhile.
-///
-/// # Safety
-/// As for [`product`], and `n` floats must be writable at `line`.
-#[inline(always)]
-pub(super) unsafe fn row<S: Simd>(s: S, x: Operands, n: usize, line: *mut f32) {
-    const AT_ONCE: usize = 8;
-    let step = match x.rows {
-        Rows::Apart(_) => 1,
-        Rows::Interleaved => height::<S>(),
-    };
-    // SAFETY: the caller's promises are these.
-    unsafe {
-        let mut k = 0;
-        while k < x.k {
-            let together = if x.k - k >= AT_ONCE { AT_ONCE } else { 1 };
-            let b = x.b.offset(k as isize * x.b_row);
-            let mut factors = [s.splat(0.0); AT_ONCE];
-            for (u, factor) in factors[..together].iter_mut().enumerate() {
-                *factor = s.splat(*x.a.add((k + u) * step));
-            }
-            let mut at = 0;
-            while at < n {
-                let mut sum = if k == 0 { s.splat(0.0) } else { s.load(line.add(at)) };
-                if together == AT_ONCE {
-                    for (u, factor) in factors.iter().enumerate() {
-                        let b = s.load(b.offset(u as isize * x.b_row).add(at));
-                        sum = s.fma(*factor, b, sum);
-                    }
-                } else {
-                    sum = s.fma(factors[0], s.load(b.add(at)), sum);
-                }
-                s.store(line.add(at), sum);
-                at += S::LANES;
-            }
-            k += together;
-        }
-        let mut at = 0;
-        while at < n {
-            let sum = if x.k == 0 { s.splat(0.0) } else { s.load(line.add(at)) };
-            let c = x.c.add(at);
-            s.store(c, if x.add { s.add(s.load(c), sum) } else { sum });
-            at += S::LANES;
-        }
-    }
-}
-
 #[inline(always)]
 unsafe fn heights<S: Simd, const C: usize>(s: S, rows: usize, x: Operands) {
     // SAFETY: as in `product`; a smaller tile takes the rows that the ones before have left.

@@ -9,7 +9,7 @@ pub mod adamw;
 mod chunks;
 pub mod dropout;
 pub mod embedding;
-mod lanes;
+pub(crate) mod lanes;
 pub mod linear;
 pub mod loss;
 pub mod norm;

@@ -1,0 +1,226 @@
+//! Products with few rows on the left: what counts is to read the right operand once, as its
+//! memory runs.
+//!
+//! Every sum is taken in the same order as in the blocked product: passes of [`K_BLOCK`] features,
+//! each one chain, and the passes added in order. Passes can therefore be tasks of their own, so
+//! that a task reads long pieces of memory although there are enough tasks for all threads.
+
+use super::block::{K_BLOCK, fetch};
+use super::epilogue::Epilogue;
+use super::matrix::{Matrix, MatrixMut};
+use super::{Job, RightOperand};
+use crate::pool::parallel;
+use crate::scratch::Scratch;
+use crate::simd::{Kernel, Simd, dispatch_on};
+use std::ops::Range;
+
+/// At most so many rows. With more, to rearrange the right operand costs little.
+const ROWS: usize = 16;
+
+/// Floats of the right operand that are worth a task: 256 KiB, about 20 µs.
+const WORTH: usize = 64 * 1024;
+
+/// Tasks enough for some threads, and columns that a task has at least: a page's quarter. With half
+/// of either, six layers of width 384 took 2.55 ms for 16 tokens instead of 2.4 (two threads).
+const TASKS: usize = 16;
+const COLUMNS: usize = 256;
+
+/// Does the whole product, if it is one of few rows.
+pub(super) fn product(job: &Job) -> bool {
+    let RightOperand::Plain(b) = job.b else { return false };
+    let (a, c) = (job.a, job.c);
+    let [m, n, k] = [c.rows, c.cols, a.cols];
+    if m > ROWS || a.col != 1 || (b.col != 1 && b.row != 1) || k == 0 {
+        return false;
+    }
+    let passes = k.div_ceil(K_BLOCK);
+    let wanted = (n * k / WORTH).clamp(1, TASKS);
+    let mut chunks = 1;
+    while passes * chunks < wanted && n / (2 * chunks) >= COLUMNS {
+        chunks *= 2;
+    }
+    let lanes = job.isa.lanes();
+    let wide = n.div_ceil(chunks).next_multiple_of(lanes);
+    let chunks = n.div_ceil(wide);
+    // A row of sums for each row of the result and each pass, in whole vectors.
+    let stride = n.next_multiple_of(lanes);
+    let mut room = Scratch::new(passes * m * stride);
+    let sums = Shared(room.as_mut_ptr());
+    let sums = &sums;
+    let cols = |chunk: usize| chunk * wide..((chunk + 1) * wide).min(n);
+    parallel(passes * chunks, &|task| {
+        let (pass, chunk) = (task / chunks, task % chunks);
+        let ks = pass * K_BLOCK..((pass + 1) * K_BLOCK).min(k);
+        let cols = cols(chunk);
+        let to = sums.0.wrapping_add(pass * m * stride);
+        dispatch_on(job.isa, Piece { a, b, m, ks, cols: cols.clone(), to, stride });
+        if passes == 1 {
+            let (from, epilogue) = (sums.0, job.epilogue);
+            dispatch_on(job.isa, Finish { c, epilogue, passes, cols, from, stride });
+        }
+    });
+    if passes > 1 {
+        let epilogue = job.epilogue;
+        let alone = passes * m * n < WORTH;
+        let pieces = if alone { 1 } else { chunks };
+        parallel(pieces, &|chunk| {
+            let (from, cols) = (sums.0, if alone { 0..n } else { cols(chunk) });
+            dispatch_on(job.isa, Finish { c, epilogue, passes, cols, from, stride });
+        });
+    }
+    true
+}
+
+struct Shared(*mut f32);
+// SAFETY: every task writes columns and passes of its own.
+unsafe impl Sync for Shared {}
+
+/// One pass over some columns: `to[r, col] = Σ_ks a[r, k]·b[k, col]`.
+struct Piece<'a> {
+    a: Matrix<'a>,
+    b: Matrix<'a>,
+    m: usize,
+    ks: Range<usize>,
+    /// The first is a multiple of the lanes.
+    cols: Range<usize>,
+    to: *mut f32,
+    stride: usize,
+}
+
+impl Kernel for Piece<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        // SAFETY: whoever makes a `Piece` vouches that its ranges are inside of all operands, that
+        // rows of `to` are whole vectors, and that no other task has these columns of them.
+        unsafe {
+            match self.b.col {
+                1 => self.straight(s),
+                _ => self.turned(s),
+            }
+        }
+    }
+}
+
+/// Rows of the right operand that are read side by side: as many streams as a CPU follows.
+const AT_ONCE: usize = 8;
+
+impl Piece<'_> {
+    /// The right operand's rows are contiguous.
+    #[inline(always)]
+    unsafe fn straight<S: Simd>(&self, s: S) {
+        let mut k = self.ks.start;
+        while k < self.ks.end {
+            let together = if self.ks.end - k >= AT_ONCE { AT_ONCE } else { 1 };
+            let (first, ahead) = (k == self.ks.start, k + 2 * AT_ONCE <= self.ks.end);
+            let mut col = self.cols.start;
+            while col < self.cols.end {
+                let n = (self.cols.end - col).min(S::LANES);
+                let mut rows = [s.splat(0.0); AT_ONCE];
+                for (u, row) in rows[..together].iter_mut().enumerate() {
+                    let at = self.b.at(k + u, col);
+                    // SAFETY: `n` columns of row `k + u` are inside.
+                    *row = unsafe { if n == S::LANES { s.load(at) } else { s.load_part(at, n) } };
+                    if ahead {
+                        fetch(self.b.at(k + u + AT_ONCE, col));
+                    }
+                }
+                // SAFETY: as for the whole.
+                unsafe {
+                    match together {
+                        AT_ONCE => self.add(s, first, [k, col], &rows),
+                        _ => self.add(s, first, [k, col], &rows[..1]),
+                    }
+                }
+                col += S::LANES;
+            }
+            k += together;
+        }
+    }
+
+    /// The right operand's columns are contiguous: a square of it at a time is turned.
+    #[inline(always)]
+    unsafe fn turned<S: Simd>(&self, s: S) {
+        let mut col = self.cols.start;
+        while col < self.cols.end {
+            let width = (self.cols.end - col).min(S::LANES);
+            let mut k = self.ks.start;
+            while k < self.ks.end {
+                let n = (self.ks.end - k).min(S::LANES);
+                // No instruction set has more lanes.
+                let mut square = [s.splat(0.0); 16];
+                for (c, line) in square[..width].iter_mut().enumerate() {
+                    let at = self.b.at(k, col + c);
+                    // SAFETY: `n` features of column `col + c` are inside.
+                    *line = unsafe { if n == S::LANES { s.load(at) } else { s.load_part(at, n) } };
+                    if width == S::LANES {
+                        fetch(at.wrapping_offset(S::LANES as isize * self.b.col));
+                    }
+                }
+                s.transpose(&mut square[..S::LANES]);
+                // SAFETY: as for the whole.
+                unsafe {
+                    self.add(s, k == self.ks.start, [k, col], &square[..n]);
+                }
+                k += n;
+            }
+            col += S::LANES;
+        }
+    }
+
+    /// Adds features from `k` on, one after another, to a vector of every row.
+    #[inline(always)]
+    unsafe fn add<S: Simd>(&self, s: S, first: bool, [k, col]: [usize; 2], b: &[S::V]) {
+        for r in 0..self.m {
+            // SAFETY: the caller's promises are these.
+            unsafe {
+                let (a, to) = (self.a.at(r, k), self.to.add(r * self.stride + col));
+                let mut sum = if first { s.splat(0.0) } else { s.load(to) };
+                for (u, b) in b.iter().enumerate() {
+                    sum = s.fma(s.splat(*a.add(u)), *b, sum);
+                }
+                s.store(to, sum);
+            }
+        }
+    }
+}
+
+/// Adds the passes in order, and does what comes after.
+struct Finish<'a> {
+    c: &'a MatrixMut<'a>,
+    epilogue: &'a Epilogue<'a>,
+    passes: usize,
+    cols: Range<usize>,
+    from: *const f32,
+    stride: usize,
+}
+
+impl Kernel for Finish<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let Finish { c, epilogue, passes, cols, from, stride } = self;
+        for r in 0..c.rows {
+            let mut col = cols.start;
+            while col < cols.end {
+                let n = (cols.end - col).min(S::LANES);
+                let to = c.at(r, col);
+                // SAFETY: these columns are inside and nobody else's; sums are whole vectors.
+                unsafe {
+                    let pass = |p: usize| s.load(from.add((p * c.rows + r) * stride + col));
+                    let mut sum = match epilogue.accumulate {
+                        true => s.add(s.load_part(to, n), pass(0)),
+                        false => pass(0),
+                    };
+                    for p in 1..passes {
+                        sum = s.add(sum, pass(p));
+                    }
+                    if n == S::LANES { s.store(to, sum) } else { s.store_part(to, n, sum) }
+                }
+                col += n;
+            }
+        }
+        // SAFETY: as above.
+        unsafe { epilogue.finish(s, c, 0..c.rows, cols) }
+    }
+}
