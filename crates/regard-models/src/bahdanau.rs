@@ -60,6 +60,10 @@ impl Stepwise for Bahdanau {
         crate::config_json(MODEL_TYPE, &self.config)
     }
 
+    fn look_in_words(&self) -> String {
+        format!("additive score; {}", self.config.attention.in_words())
+    }
+
     fn bind(&mut self, b: &mut Binder) {
         self.body.bind(b, |b| {
             b.linear("query", &mut self.score.query);

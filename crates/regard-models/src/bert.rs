@@ -3,7 +3,9 @@
 
 use crate::checkpoint::Binder;
 use crate::sizes;
-use crate::text::{Body, Family, Head, Inside, Made, Sizes, Texts, WordNames, activation};
+use crate::text::{
+    Body, Family, Head, Inside, Made, Sizes, Texts, WordNames, activation, dot_in_words,
+};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use regard_attention::layers::{
@@ -517,5 +519,12 @@ impl Body for Bert {
 
     fn longest(&self) -> Option<usize> {
         Some(self.positions.table.dims()[0] - self.first)
+    }
+
+    fn attention(&self) -> Vec<String> {
+        let layer = |layer: &Layer| {
+            format!("{}; every token sees every token of its text", dot_in_words(&layer.attention))
+        };
+        self.layers.iter().map(layer).collect()
     }
 }

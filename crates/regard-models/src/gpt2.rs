@@ -4,7 +4,7 @@ use crate::checkpoint::Binder;
 use crate::seq2seq::index;
 use crate::sizes;
 use crate::text::{
-    Body, Family, Following, Head, Inside, Made, Sizes, Texts, WordNames, activation,
+    Body, Family, Following, Head, Inside, Made, Sizes, Texts, WordNames, activation, dot_in_words,
 };
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
@@ -302,6 +302,15 @@ impl Body for Gpt2 {
 
     fn longest(&self) -> Option<usize> {
         Some(self.positions.table.dims()[0])
+    }
+
+    fn attention(&self) -> Vec<String> {
+        let layer = |layer: &Layer| {
+            let scale = layer.scale.map_or(String::new(), |scale| format!(", scaled by {scale}"));
+            let heads = dot_in_words(&layer.attention);
+            format!("{heads}{scale}; a token sees itself and the tokens before it")
+        };
+        self.layers.iter().map(layer).collect()
     }
 
     fn follow(&self, read: &[&[u32]]) -> Option<Box<dyn Following + '_>> {

@@ -79,6 +79,16 @@ pub enum Method {
     Reinforce,
 }
 
+impl Method {
+    fn in_words(self) -> &'static str {
+        match self {
+            Method::StraightThrough => "gradients straight through",
+            Method::Gumbel => "Gumbel noise",
+            Method::Reinforce => "REINFORCE",
+        }
+    }
+}
+
 fn one() -> f32 {
     1.0
 }
@@ -117,6 +127,28 @@ pub(crate) struct Looking {
 }
 
 impl Look {
+    /// For people.
+    pub fn in_words(&self) -> String {
+        let window = |left, right| format!("{left} places before and {right} after");
+        match *self {
+            Look::Global => "softmax over all that was read".into(),
+            Look::Sparsemax => "sparsemax over all that was read".into(),
+            Look::Entmax15 => "1.5-entmax over all that was read".into(),
+            Look::Softmax1 => "softmax over all that was read, or nothing".into(),
+            Look::Hard { method, .. } => format!("one place, learned by {}", method.in_words()),
+            Look::Window { left, right } => format!("a window, {}", window(left, right)),
+            Look::Expanded { left, right, stride } => {
+                format!("a window, {}, in steps of {stride}", window(left, right))
+            }
+            Look::Mixed { left, right } => {
+                format!("a learned gate between all and a window, {}", window(left, right))
+            }
+            Look::GlobalTokens { count, left, right } => {
+                format!("the first {count} places and a window, {}", window(left, right))
+            }
+        }
+    }
+
     /// With `H` heads of queries of width `D`.
     pub(crate) fn init(self, heads: usize, width: usize, init: &mut Init) -> Looking {
         let gated = matches!(self, Look::Mixed { .. });

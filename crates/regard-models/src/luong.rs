@@ -199,6 +199,24 @@ impl Stepwise for Luong {
         crate::config_json(MODEL_TYPE, &self.config)
     }
 
+    fn look_in_words(&self) -> String {
+        let score = match self.config.score {
+            Score::Dot => "dot product",
+            Score::General => "a learned matrix between the two",
+            Score::Concat => "additive score",
+        };
+        let place = match self.config.locality {
+            Locality::Global => self.config.attention.in_words(),
+            Locality::LocalM { width } => {
+                format!("within {width} places of the word with the same number")
+            }
+            Locality::LocalP { width } => {
+                format!("within {width} places of a predicted one, under a Gaussian")
+            }
+        };
+        format!("{score}; {place}")
+    }
+
     fn bind(&mut self, b: &mut Binder) {
         self.body.bind(b, |b| {
             if let Some(w) = &mut self.general {

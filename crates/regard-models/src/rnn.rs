@@ -45,6 +45,10 @@ impl Stepwise for Rnn {
         crate::config_json(MODEL_TYPE, &self.body.shape)
     }
 
+    fn look_in_words(&self) -> String {
+        "none; one vector carries all that was read".into()
+    }
+
     fn bind(&mut self, b: &mut Binder) {
         self.body.bind(b, |_| {});
     }

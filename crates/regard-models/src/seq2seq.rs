@@ -75,6 +75,9 @@ pub trait Seq2Seq: Send {
     /// The longest row that it can read or write, if there is one.
     fn longest(&self) -> Option<usize>;
 
+    /// How each of its parts attends, in words.
+    fn attention(&self) -> Vec<String>;
+
     /// The same without a tape, for running.
     fn frozen(&self) -> Box<dyn Seq2Seq>;
 
@@ -91,6 +94,8 @@ pub(crate) trait Described: Module + 'static {
     fn bind(&mut self, b: &mut Binder);
     fn forward(&self, source: &Source, words: Tensor<2, Int>, mode: Mode) -> Scores;
     fn decode<'a>(&'a self, source: &Source, look: bool) -> Box<dyn Decoding + 'a>;
+    /// How each of its parts attends, in words.
+    fn attention(&self) -> Vec<String>;
     fn longest(&self) -> Option<usize> {
         None
     }
@@ -122,6 +127,10 @@ impl<M: Described> Seq2Seq for M {
 
     fn longest(&self) -> Option<usize> {
         Described::longest(self)
+    }
+
+    fn attention(&self) -> Vec<String> {
+        Described::attention(self)
     }
 
     fn frozen(&self) -> Box<dyn Seq2Seq> {

@@ -83,6 +83,23 @@ impl Described for Transformer {
         json
     }
 
+    fn attention(&self) -> Vec<String> {
+        let config = &self.config;
+        let heads = |n: usize| format!("{n} heads of {}, dot product", config.d_model / n);
+        let (reads, writes) =
+            (heads(config.encoder_attention_heads), heads(config.decoder_attention_heads));
+        let encoder = (0..config.encoder_layers)
+            .map(|i| format!("encoder {i}: {reads}; {}", config.encoder_attention.in_words()));
+        let look = config.attention.in_words();
+        let decoder = (0..config.decoder_layers).flat_map(|i| {
+            [
+                format!("decoder {i}: {writes}; a token sees itself and the tokens before it"),
+                format!("decoder {i} to encoder: {writes}; {look}"),
+            ]
+        });
+        encoder.chain(decoder).collect()
+    }
+
     fn bind(&mut self, b: &mut Binder) {
         let [v] = self.bias.dims();
         b.shaped("final_logits_bias", &[1, v], &mut self.bias);

@@ -67,6 +67,8 @@ pub(crate) trait Stepwise: Module + 'static {
     fn config(&self) -> Value;
     fn bind(&mut self, b: &mut Binder);
     fn body(&self) -> &Body;
+    /// How the decoder looks at what was read, in words.
+    fn look_in_words(&self) -> String;
     /// Whether steps can be taken all at once, because none needs what the one before said.
     fn at_once(&self) -> bool;
     /// Ready to write what was read.
@@ -82,6 +84,10 @@ impl<M: Stepwise> Described for M {
 
     fn bind(&mut self, b: &mut Binder) {
         Stepwise::bind(self, b);
+    }
+
+    fn attention(&self) -> Vec<String> {
+        vec![format!("decoder to encoder: {}", self.look_in_words())]
     }
 
     fn forward(&self, source: &Source, words: Tensor<2, Int>, mode: Mode) -> Scores {

@@ -20,10 +20,13 @@
 //! ```
 
 mod head;
+mod old;
+pub mod recorded;
 mod texts;
 
 pub use head::{Family, Head};
 pub(crate) use head::{Sizes, WordNames, label_count};
+pub use old::read_config;
 pub use texts::Texts;
 
 use crate::checkpoint::{self, Arrays, Binder};
@@ -33,6 +36,7 @@ use crate::{Error, Result, bert, gpt2, sizes, xlnet};
 use burn::module::{Module, ModuleDisplay, ModuleMapper, Param};
 use burn::tensor::{Device, Gradients, Int, Tensor};
 use head::{Asked, Heads};
+use regard_attention::layers::SelfAttention;
 use regard_attention::ops::Activation;
 use regard_attention::{AdamW, Init, Mode};
 use serde_json::{Value, json};
@@ -108,6 +112,9 @@ pub trait TextModel: Send {
     /// The longest text that it can read, if there is one.
     fn longest(&self) -> Option<usize>;
 
+    /// How each layer attends, in words.
+    fn attention(&self) -> Vec<String>;
+
     /// The same without a tape, for running.
     fn frozen(&self) -> Box<dyn TextModel>;
 
@@ -127,6 +134,8 @@ pub(crate) trait Body: Module + ModuleDisplay + 'static {
     /// `[V, M]`: the vectors that words are read with.
     fn table(&self) -> Tensor<2>;
     fn longest(&self) -> Option<usize>;
+    /// How each layer attends, in words.
+    fn attention(&self) -> Vec<String>;
     /// Whether a parameter may go without a gradient.
     fn may_rest(&self, _name: &str) -> bool {
         false
@@ -269,6 +278,10 @@ impl<B: Body> TextModel for Headed<B> {
 
     fn longest(&self) -> Option<usize> {
         self.body.longest()
+    }
+
+    fn attention(&self) -> Vec<String> {
+        self.body.attention()
     }
 
     fn frozen(&self) -> Box<dyn TextModel> {
@@ -481,7 +494,7 @@ pub fn open(
     seed: u64,
     device: &Device,
 ) -> Result<Box<dyn TextModel>> {
-    let config = checkpoint::read_config(folder)?;
+    let config = read_config(folder)?;
     let of_config = |e: Error| Error::file(folder.join(checkpoint::CONFIG), e.to_string());
     family(&config).map_err(of_config)?;
     let weights = checkpoint::read_weights(folder)?;
@@ -530,4 +543,10 @@ pub(crate) fn activation(key: &str, name: &str) -> Result<Activation, String> {
         "tanh" => Activation::Tanh,
         _ => return Err(format!("{key}: got {name:?}, need gelu, gelu_new, relu, silu or tanh")),
     })
+}
+
+/// How a layer of self-attention with a dot product attends.
+pub(crate) fn dot_in_words(layer: &SelfAttention) -> String {
+    let (heads, [inputs, _]) = (layer.heads.queries, layer.out.weight.dims());
+    format!("{heads} heads of {}, dot product", inputs / heads)
 }

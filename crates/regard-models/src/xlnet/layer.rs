@@ -63,6 +63,11 @@ pub(super) struct Layer {
 }
 
 impl Layer {
+    /// How many, and how wide.
+    pub fn heads(&self) -> [usize; 2] {
+        self.to_keys.dims()
+    }
+
     pub fn new(config: &Config, init: &mut Init) -> Layer {
         let &Config { d_model: width, n_head: heads, initializer_range: deviation, .. } = config;
         let each = width / heads;

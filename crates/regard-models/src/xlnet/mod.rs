@@ -176,6 +176,18 @@ impl Body for Xlnet {
         None
     }
 
+    fn attention(&self) -> Vec<String> {
+        let order = match self.rules.left_to_right {
+            true => "a token sees itself and the tokens before it",
+            false => "every token sees every token of its text, or those before it in some order",
+        };
+        let layer = |layer: &Layer| {
+            let [heads, wide] = layer.heads();
+            format!("{heads} heads of {wide}, dot product and distance and part; {order}")
+        };
+        self.layers.iter().map(layer).collect()
+    }
+
     fn two_streams(&self) -> Option<&dyn TwoStreams> {
         Some(self)
     }

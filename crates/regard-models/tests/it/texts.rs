@@ -4,7 +4,8 @@ use crate::batch::largest_difference;
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::Mode;
 use regard_models::checkpoint::{self, Array, Arrays};
-use regard_models::text::{self, Head, Output, TextModel, Texts};
+use regard_models::text::recorded::{Recorded, named};
+use regard_models::text::{self, Head, TextModel, Texts};
 use std::path::{Path, PathBuf};
 
 fn folders() -> Vec<PathBuf> {
@@ -13,29 +14,6 @@ fn folders() -> Vec<PathBuf> {
         std::fs::read_dir(all).unwrap().map(|entry| entry.unwrap().path()).collect();
     folders.sort();
     folders
-}
-
-/// What a folder's batch is, row by row, without the padding.
-fn rows(folder: &Path) -> Vec<(Vec<u32>, Vec<u32>)> {
-    let bytes = std::fs::read(folder.join("said.safetensors")).unwrap();
-    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
-    let integers = |name: &str| -> Vec<u32> {
-        let data = file.tensor(name).unwrap().data().to_vec();
-        data.as_chunks().0.iter().map(|b| i64::from_le_bytes(*b) as u32).collect()
-    };
-    let (ids, types, lengths) = (integers("ids"), integers("types"), integers("lengths"));
-    let wide = ids.len() / lengths.len();
-    let row = |(i, n): (usize, &u32)| {
-        let range = i * wide..i * wide + *n as usize;
-        (ids[range.clone()].to_vec(), types[range].to_vec())
-    };
-    lengths.iter().enumerate().map(row).collect()
-}
-
-fn texts(rows: &[(Vec<u32>, Vec<u32>)]) -> Texts {
-    let mut texts = Texts::new();
-    rows.iter().for_each(|(ids, types)| texts.push_typed(ids, types));
-    texts
 }
 
 pub fn open(folder: &Path, device: &Device) -> Box<dyn TextModel> {
@@ -58,65 +36,59 @@ pub fn close_to(folder: &Path, what: &str, got: &[f32], wanted: &Array, least: f
     assert!(error <= 1e-4 * scale, "{} {what}: {error:e} of {scale}", folder.display());
 }
 
-/// The outputs by the names that goldens have for them.
-fn named(said: &Output) -> Vec<(&'static str, Tensor<2>)> {
-    let all = [
-        ("hidden", Some(said.hidden.clone())),
-        ("pooled", said.pooled.clone()),
-        ("logits", said.logits.clone()),
-        ("follows", said.follows.clone()),
-    ];
-    all.into_iter().filter_map(|(name, x)| Some((name, x?))).collect()
+fn recorded(folder: &Path) -> Recorded {
+    Recorded::read(&folder.join("said.safetensors")).unwrap()
 }
 
 #[test]
-fn every_head_says_what_transformers_says() {
+fn every_layer_and_head_says_what_transformers_says() {
     let device = Device::flex();
     for folder in folders() {
-        let model = open(&folder, &device);
-        let golden = checkpoint::read_arrays(&folder.join("said.safetensors")).unwrap();
-        let (rows, mut compared) = (rows(&folder), 0);
-        let said = model.forward(&texts(&rows), None, Mode::Eval);
-        for (name, got) in named(&said) {
-            if let Some(wanted) = golden.get(name) {
-                close(&folder, name, &numbers(&got), wanted);
-                compared += 1;
-            }
+        let (model, recorded) = (open(&folder, &device), recorded(&folder));
+        let found = recorded.compare(&*model).unwrap();
+        for each in &found {
+            assert!(each.relative() <= 1e-4, "{} {each:?}", folder.display());
         }
-        assert!(compared > 0, "{}", folder.display());
-        // A text alone says what it says among others.
+        let count = |begin: &str| found.iter().filter(|d| d.what.starts_with(begin)).count();
+        assert_eq!((count("layer."), count("attention.")), (3, 2), "{}", folder.display());
+        assert!(found.len() > 5, "{} says nothing", folder.display());
+    }
+}
+
+#[test]
+fn a_text_alone_says_what_it_says_among_others() {
+    let device = Device::flex();
+    for folder in folders() {
+        let (model, recorded) = (open(&folder, &device), recorded(&folder));
+        let said = model.forward(&recorded.texts(), None, Mode::Eval);
         let per_text = model.head() == Head::Sequence;
         let mut first = 0;
-        for (i, row) in rows.iter().enumerate() {
-            let alone = model.forward(&texts(std::slice::from_ref(row)), None, Mode::Eval);
-            let (from, n) = if per_text { (i, 1) } else { (first, row.0.len()) };
+        for i in 0..recorded.count() {
+            let text = recorded.text(i);
+            let alone = model.forward(&text, None, Mode::Eval);
+            let (from, n) = if per_text { (i, 1) } else { (first, text.tokens()) };
             if let (Some(alone), Some(all)) = (&alone.logits, &said.logits) {
                 let [_, wide] = alone.dims();
                 let among = all.clone().slice([from..from + n, 0..wide]);
                 let error = largest_difference(&numbers(alone), &numbers(&among));
                 assert!(error <= 1e-5, "{} text {i}: {error:e}", folder.display());
             }
-            first += row.0.len();
+            first += text.tokens();
         }
     }
 }
 
 #[test]
-fn every_layer_is_that_of_transformers() {
+fn a_recording_that_does_not_fit_is_told() {
     let device = Device::flex();
-    for folder in folders() {
-        let model = open(&folder, &device);
-        let golden = checkpoint::read_arrays(&folder.join("said.safetensors")).unwrap();
-        let (_, inside) = model.look_inside(&texts(&rows(&folder)[..1]));
-        for (i, layer) in inside.hidden.iter().enumerate() {
-            close(&folder, &format!("layer {i}"), &numbers(layer), &golden[&format!("layer.{i}")]);
-        }
-        for (i, weights) in inside.attention.iter().enumerate() {
-            let wanted = &golden[&format!("attention.{i}")];
-            close(&folder, &format!("attention {i}"), &numbers(weights), wanted);
-        }
-        assert!(inside.hidden.len() == inside.attention.len() + 1 && inside.hidden.len() == 3);
-    }
+    let folder = |name: &str| folders().into_iter().find(|f| f.ends_with(name)).unwrap();
+    let model = open(&folder("bert-relu-Model"), &device);
+    let other = recorded(&folder("gpt2-ForSequenceClassification"));
+    // Another model's weights are far away, and that is a finding, not an error.
+    assert!(other.compare(&*model).unwrap().iter().any(|d| d.relative() > 1e-2));
+    let weights = folder("bert-relu-Model").join("model.safetensors");
+    let error = Recorded::read(&weights).err().unwrap().to_string();
+    assert!(error.contains("ids"), "{error}");
 }
 
 #[test]
@@ -124,8 +96,9 @@ fn gradients_are_those_of_transformers() {
     let device = Device::flex().autodiff();
     for folder in folders() {
         let model = open(&folder, &device);
-        let golden = checkpoint::read_arrays(&folder.join("said.safetensors")).unwrap();
-        let said = model.forward(&texts(&rows(&folder)), None, Mode::Eval);
+        let recorded = recorded(&folder);
+        let golden = recorded.arrays();
+        let said = model.forward(&recorded.texts(), None, Mode::Eval);
         let mut loss = Tensor::<1>::zeros([1], &device);
         for (name, x) in named(&said) {
             if let Some(Array { shape, data }) = golden.get(&format!("coefficients.{name}")) {
@@ -139,7 +112,7 @@ fn gradients_are_those_of_transformers() {
         let all = golden.iter().filter(|(name, _)| name.starts_with("gradient."));
         let most = all.flat_map(|(_, x)| &x.data).fold(0f32, |max, x| max.max(x.abs()));
         let mut compared = 0;
-        for (name, wanted) in &golden {
+        for (name, wanted) in golden {
             let Some(name) = name.strip_prefix("gradient.") else { continue };
             // The library gives a bias a second name, and a tied table one that is not saved.
             let Some(got) = gradients.get(name) else { continue };
@@ -159,7 +132,7 @@ fn what_is_saved_is_what_was_read() {
         let saved = model.weights();
         assert!(saved.iter().all(|(name, array)| weights[name] == *array), "{}", folder.display());
         let again = text::load(&model.config(), saved, None, 0, &device).unwrap();
-        let texts = texts(&rows(&folder));
+        let texts = recorded(&folder).texts();
         let [one, other] =
             [model, again].map(|m| numbers(&m.forward(&texts, None, Mode::Eval).hidden));
         assert_eq!(one, other);

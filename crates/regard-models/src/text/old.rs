@@ -1,0 +1,88 @@
+//! Checkpoints from before `config.json` said what it is of: the names of tensors tell.
+
+use super::FAMILIES;
+use super::head::{Family, Head};
+use crate::Result;
+use crate::checkpoint;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// `config.json` of a folder, with `model_type` and `architectures`. Where an old one has none,
+/// they are those of the only family, and of the head, whose tensors the folder holds.
+pub fn read_config(folder: &Path) -> Result<Value> {
+    let mut config = checkpoint::read_config(folder)?;
+    let silent = |key: &str| config[key].is_null();
+    if !config.is_object() || !(silent("model_type") || silent("architectures")) {
+        return Ok(config);
+    }
+    if !checkpoint::weights_file(folder).exists() {
+        return Ok(config);
+    }
+    let names: Vec<String> = checkpoint::read_weights(folder)?.into_keys().collect();
+    if silent("model_type") {
+        let there = |family: &Family| has(&names, &format!("{}.", family.prefix));
+        let mut found = FAMILIES.iter().filter(|(family, _)| there(family));
+        if let (Some((family, _)), None) = (found.next(), found.next()) {
+            config["model_type"] = json!(family.model_type);
+        }
+    }
+    let known = |family: &&Family| config["model_type"] == family.model_type;
+    let family = FAMILIES.iter().map(|(family, _)| *family).find(known);
+    if let Some(family) = family.filter(|_| config["architectures"].is_null())
+        && let Some(class) = head(family, &names).and_then(|head| family.class_of(head))
+    {
+        config["architectures"] = json!([class]);
+    }
+    Ok(config)
+}
+
+fn has(names: &[String], begin: &str) -> bool {
+    names.iter().any(|name| name.starts_with(begin))
+}
+
+/// The head whose tensors there are. Labels may be of texts or of tokens, which names do not tell.
+fn head(family: &Family, names: &[String]) -> Option<Head> {
+    let words = [family.words.bias, family.words.dense, Some(family.words.table)];
+    if has(names, "cls.seq_relationship.") {
+        Some(Head::Pretraining)
+    } else if words.into_iter().flatten().any(|name| has(names, name)) {
+        Some(Head::Words)
+    } else {
+        has(names, "qa_outputs.").then_some(Head::Span)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkpoint::Precision;
+    use crate::text::create;
+    use burn::tensor::Device;
+
+    #[test]
+    fn tensors_tell_what_a_silent_configuration_is_of() {
+        let folder = std::env::temp_dir().join(format!("regard-old-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let sizes = json!({
+            "vocab_size": 9, "hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1,
+            "intermediate_size": 4, "max_position_embeddings": 4,
+        });
+        let mut full = sizes.clone();
+        full["model_type"] = json!("bert");
+        for (head, class) in [
+            (Head::Pretraining, json!("BertForPreTraining")),
+            (Head::Words, json!("BertForMaskedLM")),
+            (Head::Span, json!("BertForQuestionAnswering")),
+            (Head::Tokens, json!(null)),
+        ] {
+            let model = create(&full, head, 0, &Device::flex()).unwrap();
+            checkpoint::write(&folder, &sizes, &model.weights(), Precision::Single).unwrap();
+            let config = read_config(&folder).unwrap();
+            assert_eq!(
+                (&config["model_type"], &config["architectures"][0]),
+                (&json!("bert"), &class)
+            );
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
