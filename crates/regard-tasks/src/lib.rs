@@ -4,11 +4,13 @@
 
 pub mod data;
 pub mod decode;
+pub mod inspect;
 pub mod language;
 pub mod metrics;
 pub mod pretrain;
 pub mod reading;
 pub mod recipe;
+pub mod speed;
 mod taught;
 pub mod text;
 pub mod train;

@@ -48,7 +48,7 @@ impl Reader {
     /// it is asked; vectors can be had of any.
     pub fn load(folder: &Path, head: Head) -> Result<Reader> {
         let folder = &train::resolve(folder)?;
-        let config = checkpoint::read_config(folder)?;
+        let config = text::read_config(folder)?;
         let named = text::head_of(&config)
             .map_err(|e| Error::file(folder.join(checkpoint::CONFIG), e.to_string()))?;
         let words = |head: Head| matches!(head, Head::Words | Head::Pretraining);

@@ -12,6 +12,7 @@ mod eval;
 mod fill;
 mod generate;
 mod inputs;
+mod inspect;
 mod models;
 mod recipes;
 mod score;
@@ -21,6 +22,7 @@ mod tokenizer;
 mod train;
 mod translate;
 mod variants;
+mod verify;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, Parser, Subcommand};
@@ -98,6 +100,8 @@ enum Verb {
     Attend(attend::Flags),
     Tokenizer(tokenizer::Flags),
     Models(models::Flags),
+    Inspect(inspect::Flags),
+    Verify(verify::Flags),
     Recipes(recipes::Flags),
     Data(data::Flags),
     Variants(variants::Flags),
@@ -122,6 +126,8 @@ impl Verb {
             Verb::Attend(flags) => attend::run(flags, global, out),
             Verb::Tokenizer(flags) => tokenizer::run(flags, global, out),
             Verb::Models(flags) => models::run(flags, global, out),
+            Verb::Inspect(flags) => inspect::run(flags, global, out),
+            Verb::Verify(flags) => verify::run(flags, global, out),
             Verb::Recipes(flags) => recipes::run(flags, global, out),
             Verb::Data(flags) => data::run(flags, global, out),
             Verb::Variants(flags) => variants::run(flags, global, out),

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod attend;
+mod checkpoints;
 mod data;
 mod machine;
 mod markup;

@@ -4,7 +4,7 @@ use super::{Goal, Study, answer, classify, tag};
 use crate::recipe::{Prepared, Published, Task, task_fields};
 use crate::text::{Kind, Tokenizer, Train};
 use crate::train;
-use regard_models::{Error, Result, checkpoint};
+use regard_models::{Error, Result, text};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -117,7 +117,7 @@ impl Recipe {
     /// `config.json` of the model.
     pub(super) fn config(&self, tokenizer: &Tokenizer) -> Result<Value> {
         let mut config = match &self.from {
-            Some(folder) => checkpoint::read_config(&train::resolve(folder)?)?,
+            Some(folder) => text::read_config(&train::resolve(folder)?)?,
             None => json!({
                 "vocab_size": tokenizer.size(), "pad_token_id": tokenizer.special().pad,
             }),

@@ -1,6 +1,7 @@
 //! `regard bench`: one file for each thing that can be measured.
 
 mod attention;
+mod texts;
 mod translate;
 
 use super::{Global, Outcome};
@@ -18,12 +19,14 @@ pub struct Flags {
 #[derive(Subcommand)]
 enum What {
     Attention(attention::Flags),
+    Texts(texts::Flags),
     Translate(translate::Flags),
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     match flags.what {
         What::Attention(flags) => attention::run(flags, global, out),
+        What::Texts(flags) => texts::run(flags, global, out),
         What::Translate(flags) => translate::run(flags, global, out),
     }
 }

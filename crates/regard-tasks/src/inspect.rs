@@ -1,0 +1,96 @@
+//! What a checkpoint is, and whether it says what another library says with it.
+
+use burn::tensor::Device;
+use regard_models::checkpoint::{self, Arrays};
+use regard_models::text;
+use regard_models::text::recorded::{Difference, Recorded};
+use regard_models::{Error, Result};
+use serde::Serialize;
+use serde_json::Value;
+use std::path::Path;
+
+/// What can be said of a model's folder.
+#[derive(Clone, Debug, Serialize)]
+pub struct Inspected {
+    /// `model_type` of `config.json`.
+    pub model_type: String,
+    /// The class of Hugging Face's library, or the type again.
+    pub class: String,
+    /// Numbers that training changes.
+    pub parameters: usize,
+    /// Of the files that hold the weights.
+    pub bytes: u64,
+    /// Words that it knows.
+    pub vocabulary: usize,
+    /// The longest text that it can read, if there is one.
+    pub longest: Option<usize>,
+    /// How each layer attends, in words.
+    pub attention: Vec<String>,
+    /// Names and shapes, as they are saved.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tensors: Vec<(String, Vec<usize>)>,
+}
+
+/// Reads a folder, with all checks that loading it makes.
+pub fn inspect(folder: &Path) -> Result<Inspected> {
+    let config = text::read_config(folder)?;
+    let device = Device::flex();
+    let asked = config["model_type"].as_str().unwrap_or("").to_string();
+    let class = |config: &Value| {
+        let class = config["architectures"][0].as_str();
+        class.unwrap_or(&asked).to_string()
+    };
+    if text::model_types().contains(&asked.as_str()) {
+        let model = text::open(folder, None, 0, &device)?;
+        return Ok(Inspected {
+            class: class(&model.config()),
+            parameters: model.parameters(),
+            bytes: size_of_weights(folder)?,
+            vocabulary: model.vocabulary(),
+            longest: model.longest(),
+            attention: model.attention(),
+            tensors: shapes(&model.weights()),
+            model_type: asked,
+        });
+    }
+    if !regard_models::model_types().contains(&asked.as_str()) {
+        let all = [text::model_types(), regard_models::model_types()].concat().join(", ");
+        let message = format!("model_type: got {asked:?}, need one of {all}");
+        return Err(Error::file(folder.join(checkpoint::CONFIG), message));
+    }
+    let model = regard_models::open(folder, &device)?;
+    Ok(Inspected {
+        class: class(&model.config()),
+        parameters: model.parameters(),
+        bytes: size_of_weights(folder)?,
+        vocabulary: model.config()["vocab_size"].as_u64().unwrap_or(0) as usize,
+        longest: model.longest(),
+        attention: model.attention(),
+        tensors: shapes(&model.weights()),
+        model_type: asked,
+    })
+}
+
+/// How far the model of a folder is from what was recorded.
+pub fn verify(folder: &Path, recorded: &Recorded) -> Result<Vec<Difference>> {
+    recorded.compare(&*text::open(folder, None, 0, &Device::flex())?)
+}
+
+fn shapes(weights: &Arrays) -> Vec<(String, Vec<usize>)> {
+    weights.iter().map(|(name, array)| (name.clone(), array.shape.clone())).collect()
+}
+
+/// Of one file, or of all shards.
+fn size_of_weights(folder: &Path) -> Result<u64> {
+    let file = checkpoint::weights_file(folder);
+    let size = |path: &Path| std::fs::metadata(path).map(|m| m.len()).map_err(Error::io(path));
+    if file.extension().is_none_or(|end| end != "json") {
+        return size(&file);
+    }
+    let entries = std::fs::read_dir(folder).map_err(Error::io(folder))?;
+    let paths = entries.flatten().map(|entry| entry.path());
+    let shard = |path: &std::path::PathBuf| {
+        path.extension().is_some_and(|end| end == "safetensors" || end == "bin")
+    };
+    paths.filter(shard).map(|path| size(&path)).sum()
+}

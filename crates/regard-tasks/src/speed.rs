@@ -1,0 +1,121 @@
+//! How fast a model that reads texts is: reading, writing and learning, on tokens drawn at random.
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use regard_attention::ops::{CrossEntropy, cross_entropy};
+use regard_attention::{AdamW, AdamWConfig, Mode};
+use regard_kernels::rng::Stream;
+use regard_models::text::{self, Head, TextModel, Texts};
+use regard_models::{Error, Result, checkpoint};
+use std::path::Path;
+use std::time::Instant;
+
+/// A model whose time is taken.
+pub struct Speed {
+    /// Absent only while the optimiser has it.
+    model: Option<Box<dyn TextModel>>,
+    adamw: AdamW,
+    device: Device,
+    step: u64,
+}
+
+/// The parts of writing.
+pub struct Writing {
+    /// To read the beginnings and tell the first word.
+    pub first: f64,
+    /// For every further word.
+    pub steps: Vec<f64>,
+}
+
+impl Speed {
+    /// The model of a folder. One that has a configuration and no weights gets random ones: how
+    /// long a model takes does not depend on them.
+    pub fn open(folder: &Path, head: Head, learning: bool) -> Result<Speed> {
+        let device = if learning { Device::flex().autodiff() } else { Device::flex() };
+        let model = if checkpoint::weights_file(folder).exists() {
+            text::open(folder, Some(head), 0, &device)?
+        } else {
+            text::create(&checkpoint::read_config(folder)?, head, 0, &device)?
+        };
+        let adamw = AdamW::new(AdamWConfig { max_norm: Some(1.0), ..AdamWConfig::default() });
+        Ok(Speed { model: Some(model), adamw, device, step: 0 })
+    }
+
+    fn model(&self) -> &dyn TextModel {
+        self.model.as_deref().expect("it is only away within `learn`")
+    }
+
+    /// Numbers that training changes.
+    pub fn parameters(&self) -> usize {
+        self.model().parameters()
+    }
+
+    /// Texts of these lengths.
+    pub fn texts(&self, lengths: &[usize]) -> Result<Texts> {
+        let longest = lengths.iter().copied().max().unwrap_or(0);
+        if let Some(most) = self.model().longest().filter(|most| *most < longest) {
+            let message = format!("a text of {longest} tokens: the model can read {most}");
+            return Err(Error::invalid(message));
+        }
+        let words = self.model().vocabulary() as u32;
+        let mut texts = Texts::new();
+        for (row, length) in lengths.iter().enumerate() {
+            let draw = Stream::new(0, row as u64, 0);
+            let ids: Vec<u32> = (0..*length as u64).map(|i| draw.bits(i) % words).collect();
+            texts.push(&ids);
+        }
+        Ok(texts)
+    }
+
+    /// Seconds to read texts: to vectors, or, for a head that tells words, to the logits of the
+    /// word after each text.
+    pub fn read(&self, texts: &Texts) -> f64 {
+        let began = Instant::now();
+        let said = self.model().forward(texts, Some(&texts.lasts()), Mode::Eval);
+        drop(said.logits.unwrap_or(said.hidden).into_data());
+        began.elapsed().as_secs_f64()
+    }
+
+    /// Seconds to read the beginnings, all of one length, and to write `words` further ones.
+    pub fn write(&self, texts: &Texts, words: usize) -> Result<Writing> {
+        let (firsts, lengths) = (texts.firsts(), texts.lengths());
+        let rows: Vec<&[u32]> =
+            firsts.iter().zip(lengths).map(|(at, n)| &texts.ids()[*at..at + n]).collect();
+        let (begin, ends): (Vec<&[u32]>, Vec<i64>) =
+            rows.iter().map(|row| (&row[..row.len() - 1], i64::from(row[row.len() - 1]))).unzip();
+        let next = |words: Vec<i64>| -> Tensor<2, Int> {
+            Tensor::from_data(TensorData::new(words.clone(), [words.len(), 1]), &self.device)
+        };
+        let began = Instant::now();
+        let writing = self.model().decode(&begin);
+        let mut writing = writing.ok_or_else(|| Error::invalid("this model does not write"))?;
+        drop(writing.step(next(ends)).logits.into_data());
+        let first = began.elapsed().as_secs_f64();
+        let (draw, all) = (Stream::new(0, 0, 1), self.model().vocabulary() as u32);
+        let mut steps = vec![];
+        for word in 0..words as u64 {
+            let began = Instant::now();
+            let drawn = (0..rows.len() as u64).map(|row| draw.bits(word << 32 | row) % all);
+            let said = writing.step(next(drawn.map(i64::from).collect()));
+            drop(said.logits.into_data());
+            steps.push(began.elapsed().as_secs_f64());
+        }
+        Ok(Writing { first, steps })
+    }
+
+    /// Seconds for a step of learning labels: forward, loss, backward, clipping, AdamW.
+    pub fn learn(&mut self, texts: &Texts) -> f64 {
+        let began = Instant::now();
+        self.step += 1;
+        let mode = Mode::Train { seed: 0, step: self.step };
+        let logits = self.model().forward(texts, None, mode).logits.expect("a head for labels");
+        let [rows, _] = logits.dims();
+        let labels: Vec<i64> = (0..rows as i64).map(|row| row % 2).collect();
+        let labels = Tensor::from_data(TensorData::new(labels, [rows]), &self.device);
+        let loss = cross_entropy(logits, labels, CrossEntropy::default());
+        let grads = loss.backward();
+        let model = self.model.take().expect("it is only away here");
+        self.model = Some(model.update(&mut self.adamw, 1e-5, grads));
+        drop(loss.into_data());
+        began.elapsed().as_secs_f64()
+    }
+}

@@ -1,0 +1,88 @@
+//! `regard inspect`: what a checkpoint is.
+
+use super::{Global, Outcome, write_json};
+use crate::show::table::Table;
+use anyhow::Result;
+use clap::Args;
+use regard_tasks::inspect::{Inspected, inspect};
+use regard_tasks::train;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Say what a checkpoint is: its parts, parameters, memory, and how each layer attends
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  regard inspect runs/shakespeare-gpt
+  regard inspect all-MiniLM-L6-v2 --tensors
+  regard inspect FOLDER --json")]
+pub struct Flags {
+    /// A model's folder, or a run's
+    folder: PathBuf,
+    /// List every tensor
+    #[arg(long)]
+    tensors: bool,
+}
+
+pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let mut found = inspect(&train::resolve(&flags.folder)?)?;
+    if !flags.tensors {
+        found.tensors.clear();
+    }
+    if global.json {
+        write_json(out, &found)?;
+        return Ok(Outcome::Positive);
+    }
+    let Inspected { class, model_type, parameters, vocabulary, longest, .. } = &found;
+    writeln!(out, "{class} ({model_type})")?;
+    let count = *parameters as f64;
+    writeln!(
+        out,
+        "{:.2} M parameters; {:.1} MB in memory, {:.1} MB on disk",
+        count / 1e6,
+        count * 4e-6,
+        found.bytes as f64 / 1e6
+    )?;
+    let most = longest.map_or("as long as you like".into(), |most| format!("up to {most} tokens"));
+    writeln!(out, "{vocabulary} words; texts {most}")?;
+    for (layers, words) in runs(&found.attention) {
+        writeln!(out, "{layers}: {words}")?;
+    }
+    if !found.tensors.is_empty() {
+        let mut table = Table::new(["tensor", "shape"]);
+        for (name, shape) in &found.tensors {
+            table.row([name.clone(), format!("{shape:?}")]);
+        }
+        write!(out, "\n{}", table.render("", None))?;
+    }
+    Ok(Outcome::Positive)
+}
+
+/// Neighbours that attend in the same way, told once.
+fn runs(attention: &[String]) -> Vec<(String, &str)> {
+    let mut runs: Vec<(usize, usize, &str)> = vec![];
+    for (i, words) in attention.iter().enumerate() {
+        match runs.last_mut() {
+            Some((_, last, same)) if *same == words.as_str() => *last = i,
+            _ => runs.push((i, i, words)),
+        }
+    }
+    let name = |(first, last, words)| match first == last {
+        true => (format!("attention {first}"), words),
+        false => (format!("attention {first} to {last}"), words),
+    };
+    runs.into_iter().map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_the_same_is_told_once() {
+        let all = ["a", "a", "b", "a"].map(str::to_string);
+        let told = runs(&all);
+        let names: Vec<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["attention 0 to 1", "attention 2", "attention 3"]);
+    }
+}
