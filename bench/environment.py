@@ -15,6 +15,8 @@ PEERS = {
     "transformers": "transformers",
     "ctranslate2": "ctranslate2",
     "tokenizers": "tokenizers",
+    "onnx": "onnx",
+    "onnxruntime": "onnxruntime",
 }
 
 
