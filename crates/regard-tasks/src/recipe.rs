@@ -7,7 +7,7 @@
 use crate::{language, pretrain, reading, train, translate};
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toml::Value;
 
 pub use toml::Table;
@@ -56,8 +56,24 @@ pub trait Task {
     fn to_toml(&self) -> String;
     /// The same.
     fn to_json(&self) -> serde_json::Value;
+    /// The model that it begins with, if it does not begin anew.
+    fn origin(&self) -> Option<Origin<'_>> {
+        None
+    }
+    /// Says where that model is, and which version of it that is, if it has versions: what the
+    /// recipe calls it need not be a folder.
+    fn set_origin(&mut self, _folder: PathBuf, _version: Option<String>) {}
     /// Reads the data and makes the model.
     fn prepare(&self) -> Result<Prepared>;
+}
+
+/// A model that a recipe begins with, as the recipe calls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin<'a> {
+    /// A folder, or a name.
+    pub model: &'a str,
+    /// Which version of it, where it has versions.
+    pub revision: Option<&'a str>,
 }
 
 /// The part of [`Task`] that is the same for every recipe: what stands in fields of these names.

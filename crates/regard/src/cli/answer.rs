@@ -1,6 +1,7 @@
 //! `regard answer`: the part of a text that answers a question.
 
 use super::{Global, Outcome, inputs, write_json};
+use crate::hub::Hub;
 use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -33,8 +34,8 @@ pub struct Flags {
     /// A file with that text
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// A model's name (in runs/ or models/) or folder
-    #[arg(long, value_name = "NAME or FOLDER")]
+    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    #[arg(long, value_name = "MODEL")]
     model: String,
     /// So many answers for each, the likeliest first
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -51,6 +52,8 @@ pub struct Flags {
     /// There may be no answer
     #[arg(long)]
     handle_impossible_answer: bool,
+    #[command(flatten)]
+    hub: Hub,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
@@ -61,7 +64,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         }
         _ => bail!("--context or --file: need a text in which the answer stands"),
     };
-    let reader = models::reader(&flags.model, Head::Span)?;
+    let reader = models::reader(&flags.model, &flags.hub, Head::Span)?;
     let asking = Asking {
         top_k: flags.top_k.max(1),
         max_answer_len: flags.max_answer_len.max(1),

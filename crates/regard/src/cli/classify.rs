@@ -1,6 +1,7 @@
 //! `regard classify`: a label for a text.
 
 use super::{Global, Outcome, inputs, write_json};
+use crate::hub::Hub;
 use crate::models;
 use anyhow::Result;
 use clap::Args;
@@ -26,8 +27,8 @@ With --json: {\"label\", \"score\"}, with --top-k also {\"labels\": [{\"label\",
 pub struct Flags {
     /// The texts; without them, the lines of standard input
     text: Vec<String>,
-    /// A model's name (in runs/ or models/) or folder
-    #[arg(long, value_name = "NAME or FOLDER")]
+    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    #[arg(long, value_name = "MODEL")]
     model: String,
     /// So many labels for each, the likeliest first
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -35,10 +36,12 @@ pub struct Flags {
     /// Each text is a pair, with a tab between
     #[arg(long)]
     pair: bool,
+    #[command(flatten)]
+    hub: Hub,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let reader = models::reader(&flags.model, Head::Sequence)?;
+    let reader = models::reader(&flags.model, &flags.hub, Head::Sequence)?;
     inputs::each(&flags.text, |text| {
         let parts = match text.split_once('\t').filter(|_| flags.pair) {
             Some((first, second)) => (first, Some(second)),

@@ -1,6 +1,7 @@
 //! `regard eval`: how good a model is.
 
 use super::{Global, Outcome, write_json};
+use crate::hub::Hub;
 use crate::machine;
 use crate::models;
 use crate::recipe;
@@ -24,8 +25,9 @@ Examples:
 pub struct Flags {
     /// The recipe: its name in `regard recipes`, or a TOML file
     recipe: String,
-    /// A model's name or folder [default: the run of the recipe's name in runs/]
-    #[arg(long, value_name = "NAME or FOLDER")]
+    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    /// [default: the run of the recipe's name in runs/]
+    #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// Which part of the data
     #[arg(long, value_enum, default_value_t = Part::Test)]
@@ -39,6 +41,8 @@ pub struct Flags {
     /// Only sources of at least so many words
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_words: usize,
+    #[command(flatten)]
+    hub: Hub,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -50,7 +54,7 @@ enum Part {
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let recipe = recipe::resolve(&flags.recipe, &flags.overrides)?;
     let translator = match &flags.model {
-        Some(model) => models::translator(Some(model))?,
+        Some(model) => models::translator(Some(model), &flags.hub)?,
         None => Translator::load(&Path::new("runs").join(&recipe.name))?,
     };
     let corpus = recipe.data.read()?;

@@ -1,6 +1,7 @@
 //! `regard fill`: the word that is hidden.
 
 use super::{Global, Outcome, inputs, write_json};
+use crate::hub::Hub;
 use crate::models;
 use crate::show::table::Table;
 use anyhow::Result;
@@ -12,7 +13,7 @@ use std::io::Write;
 
 const EXAMPLES: &str = "\
 Examples:
-  regard fill 'The capital of France is [MASK].' --model bert-base-uncased
+  regard fill 'The capital of France is [MASK].' --model google-bert/bert-base-uncased
   regard fill --top-k 3 --json 'Paris is the <mask> of France.' --model …
 
 The hidden word is written as the model's vocabulary has it: [MASK] or <mask>.
@@ -26,16 +27,18 @@ hidden words, a list for each of them.";
 pub struct Flags {
     /// The texts; without them, the lines of standard input
     text: Vec<String>,
-    /// A model's name (in runs/ or models/) or folder
-    #[arg(long, value_name = "NAME or FOLDER")]
+    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    #[arg(long, value_name = "MODEL")]
     model: String,
     /// So many candidates for each
     #[arg(long, value_name = "N", default_value_t = 5)]
     top_k: usize,
+    #[command(flatten)]
+    hub: Hub,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let reader = models::reader(&flags.model, Head::Words)?;
+    let reader = models::reader(&flags.model, &flags.hub, Head::Words)?;
     inputs::each(&flags.text, |text| {
         let found = reader.fill(text, flags.top_k)?;
         if global.json {

@@ -2,6 +2,7 @@
 
 use super::search::Search;
 use super::{Global, Outcome, inputs, write_json};
+use crate::hub::Hub;
 use crate::models;
 use anyhow::Result;
 use clap::Args;
@@ -14,7 +15,7 @@ const EXAMPLES: &str = "\
 Examples:
   regard generate 'ROMEO:' --model runs/shakespeare-gpt
   regard generate 'ROMEO:' --max-new-tokens 200 --do-sample --temperature 0.8 --top-k 40 --seed 7
-  regard generate 'Once upon a time' --model gpt2-folder --num-beams 4 --no-repeat-ngram-size 3
+  regard generate 'Once upon a time' --model gpt2 --num-beams 4 --no-repeat-ngram-size 3
   regard generate --stop $'\\n\\n' --json < prompts.txt --model …
 
 Without PROMPT, each line of standard input is one. A single text is shown as it is written; with
@@ -30,8 +31,8 @@ With --json: an object a line for each result, with generated_text (prompt inclu
 pub struct Flags {
     /// What to go on with, each by itself; without it, the lines of standard input
     prompt: Vec<String>,
-    /// A model's name (in runs/ or models/) or folder
-    #[arg(long, value_name = "NAME or FOLDER")]
+    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    #[arg(long, value_name = "MODEL")]
     model: String,
     /// Tokens to write at most, beside the prompt's
     #[arg(long, value_name = "N")]
@@ -40,11 +41,13 @@ pub struct Flags {
     #[arg(long, value_name = "TEXT")]
     stop: Vec<String>,
     #[command(flatten)]
+    hub: Hub,
+    #[command(flatten)]
     search: Search,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let writer = models::writer(&flags.model)?;
+    let writer = models::writer(&flags.model, &flags.hub)?;
     let mut options = flags.search.over(writer.defaults(), global.seed);
     options.max_new_tokens = flags.max_new_tokens.or(options.max_new_tokens);
     options.check()?;

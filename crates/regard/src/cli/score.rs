@@ -1,6 +1,7 @@
 //! `regard score`: how likely a language model finds a text.
 
 use super::{Global, Outcome, inputs, write_json};
+use crate::hub::Hub;
 use crate::models;
 use crate::show::table::Table;
 use anyhow::Result;
@@ -12,7 +13,7 @@ use std::io::Write;
 const EXAMPLES: &str = "\
 Examples:
   regard score 'to be or not to be' --model runs/shakespeare-gpt
-  regard score --json --model gpt2-folder < sentences.txt
+  regard score --json --model gpt2 < sentences.txt
 
 Without TEXT, each line of standard input is one: its log-probability, a tab, and its perplexity.
 Logarithms are natural. The first token has no probability unless the model has a first word.
@@ -25,13 +26,15 @@ With --json: an object a line with tokens, token_logprobs (null for a token with
 pub struct Flags {
     /// The texts; without them, the lines of standard input
     text: Vec<String>,
-    /// A model's name (in runs/ or models/) or folder
-    #[arg(long, value_name = "NAME or FOLDER")]
+    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    #[arg(long, value_name = "MODEL")]
     model: String,
+    #[command(flatten)]
+    hub: Hub,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let writer = models::writer(&flags.model)?;
+    let writer = models::writer(&flags.model, &flags.hub)?;
     inputs::each(&flags.text, |text| {
         let scored = writer.score(text)?;
         if global.json {

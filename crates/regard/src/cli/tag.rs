@@ -1,6 +1,7 @@
 //! `regard tag`: labels for the words of a text.
 
 use super::{Global, Outcome, inputs, write_json};
+use crate::hub::Hub;
 use crate::models;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
@@ -26,12 +27,14 @@ characters.";
 pub struct Flags {
     /// The texts; without them, the lines of standard input
     text: Vec<String>,
-    /// A model's name (in runs/ or models/) or folder
-    #[arg(long, value_name = "NAME or FOLDER")]
+    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    #[arg(long, value_name = "MODEL")]
     model: String,
     /// What stands by itself
     #[arg(long, value_enum, default_value_t = By::Entities)]
     by: By,
+    #[command(flatten)]
+    hub: Hub,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -45,7 +48,7 @@ enum By {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let reader = models::reader(&flags.model, Head::Tokens)?;
+    let reader = models::reader(&flags.model, &flags.hub, Head::Tokens)?;
     let grouping = match flags.by {
         By::Entities => Grouping::Entities,
         By::Words => Grouping::Words,

@@ -1,11 +1,12 @@
 //! `regard train`: from a recipe to a model.
 
 use super::{Global, Outcome, write_json};
-use crate::recipe;
+use crate::hub::Hub;
+use crate::{models, recipe};
 use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use regard_tasks::recipe::Prepared;
+use regard_tasks::recipe::{Origin, Prepared, Task};
 use regard_tasks::train::{Event, Options, Outcome as End, Run};
 
 use serde_json::json;
@@ -45,6 +46,9 @@ pub struct Flags {
     /// Print the recipe with all defaults and overrides, and train nothing
     #[arg(long)]
     dump_config: bool,
+    /// Download no model that the recipe begins with [default: what HF_HUB_OFFLINE says]
+    #[arg(long)]
+    offline: bool,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
@@ -61,6 +65,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     }
     let folder = flags.out.unwrap_or_else(|| Path::new("runs").join(recipe.name()));
     let mut show = Show::new(recipe.options());
+    find_origin(&mut *recipe, flags.offline)?;
     show.say(format!("{}: reading {}", recipe.name(), recipe.data()));
     let Prepared { mut learner, about } = recipe.prepare()?;
     show.say(format!("{about}, run in {}", folder.display()));
@@ -120,6 +125,15 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         )?,
     }
     Ok(Outcome::Positive)
+}
+
+/// Finds the model that a recipe begins with. Of one of the Hub, the run writes down the commit.
+fn find_origin(recipe: &mut dyn Task, offline: bool) -> Result<()> {
+    let Some(Origin { model, revision }) = recipe.origin() else { return Ok(()) };
+    let hub = Hub { revision: revision.map(str::to_string), offline };
+    let found = models::origin(model, &hub).context("from")?;
+    recipe.set_origin(found.path, found.commit);
+    Ok(())
 }
 
 /// The progress of a run: a bar on a terminal, lines elsewhere.

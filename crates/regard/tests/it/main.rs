@@ -3,11 +3,13 @@
 mod arrays;
 mod attend;
 mod data;
+mod hub;
 mod machine;
 mod markup;
 mod pictures;
 mod program;
 mod reading;
+mod shelf;
 mod tiny;
 mod tokenizer;
 mod translate;

@@ -12,7 +12,7 @@ use super::Reader;
 use crate::data::{Batches, Lengths};
 use crate::taught::{Taught, Teaching};
 use crate::text::{Encoding, Tokenizer};
-use crate::train::{self, Better, Evaluation, Loss};
+use crate::train::{Better, Evaluation, Loss};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
@@ -143,14 +143,13 @@ impl<G: Goal> Study<G> {
             config["id2label"] = Value::Object(by_number.into_iter().collect());
             config["label2id"] = Value::Object(by_name.into_iter().collect());
         }
-        let model = match &recipe.from {
+        let model = match recipe.origin()? {
             Some(folder) => {
                 // Its head was for other labels, even if it was of the same kind.
                 config["architectures"] = Value::Null;
-                let folder = &train::resolve(folder)?;
-                let weights = checkpoint::read_weights(folder)?;
+                let weights = checkpoint::read_weights(&folder)?;
                 text::load(&config, weights, Some(G::HEAD), recipe.seed, &device)
-                    .map_err(|e| Error::file(folder, e.to_string()))?
+                    .map_err(|e| Error::file(&folder, e.to_string()))?
             }
             None => text::create(&config, G::HEAD, recipe.seed, &device)?,
         };

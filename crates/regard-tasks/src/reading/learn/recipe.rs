@@ -1,7 +1,7 @@
 //! A recipe with `task = "classify"`, `"tag"` or `"answer"`.
 
 use super::{Goal, Study, answer, classify, tag};
-use crate::recipe::{Prepared, Published, Task, task_fields};
+use crate::recipe::{Origin, Prepared, Published, Task, task_fields};
 use crate::text::{Kind, Tokenizer, Train};
 use crate::train;
 use regard_models::{Error, Result, checkpoint};
@@ -26,9 +26,16 @@ pub struct Recipe {
     /// What came of it, and what others got.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Published>,
-    /// The folder of a model or of a run, whose body and vocabulary are taken; without one, both begin anew.
+    /// A model whose body and vocabulary are taken: the folder of one or of a run, or a name that
+    /// somebody else resolves ([`Task::set_origin`]); without one, both begin anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<PathBuf>,
+    pub from: Option<String>,
+    /// Which version of that model, where it has versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// Where that model was found.
+    #[serde(skip)]
+    found: Option<PathBuf>,
     /// Which examples.
     pub data: Data,
     /// Which tokens, if they are not another model's.
@@ -95,6 +102,9 @@ impl Recipe {
     pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
         let recipe: Recipe =
             table.try_into().map_err(|e: toml::de::Error| e.message().to_string())?;
+        if recipe.from.is_none() && recipe.revision.is_some() {
+            return Err("revision: it is that of a model in `from`, and there is none".into());
+        }
         match (&recipe.from, &recipe.vocabulary) {
             (Some(_), Some(_)) => Err("vocabulary: it is that of the model in `from`".into()),
             (None, None) => Err("vocabulary: need one, or a model in `from`".into()),
@@ -102,10 +112,16 @@ impl Recipe {
         }
     }
 
+    /// The folder of the model that it begins with.
+    pub(super) fn origin(&self) -> Result<Option<PathBuf>> {
+        let named = || self.from.as_ref().map(PathBuf::from);
+        self.found.clone().or_else(named).map(|folder| train::resolve(&folder)).transpose()
+    }
+
     /// The tokenizer: another model's, or learned from the texts.
     pub(super) fn tokenizer<'a>(&self, texts: impl Iterator<Item = &'a str>) -> Result<Tokenizer> {
-        if let Some(folder) = &self.from {
-            return Tokenizer::load(train::resolve(folder)?);
+        if let Some(folder) = self.origin()? {
+            return Tokenizer::load(folder);
         }
         let vocabulary = self.vocabulary.as_ref().expect("checked when it was read");
         let kind: Kind =
@@ -116,8 +132,8 @@ impl Recipe {
 
     /// `config.json` of the model.
     pub(super) fn config(&self, tokenizer: &Tokenizer) -> Result<Value> {
-        let mut config = match &self.from {
-            Some(folder) => checkpoint::read_config(&train::resolve(folder)?)?,
+        let mut config = match self.origin()? {
+            Some(folder) => checkpoint::read_config(&folder)?,
             None => json!({
                 "vocab_size": tokenizer.size(), "pad_token_id": tokenizer.special().pad,
             }),
@@ -139,6 +155,15 @@ impl Recipe {
 
 impl Task for Recipe {
     task_fields!();
+
+    fn origin(&self) -> Option<Origin<'_>> {
+        Some(Origin { model: self.from.as_deref()?, revision: self.revision.as_deref() })
+    }
+
+    fn set_origin(&mut self, folder: PathBuf, version: Option<String>) {
+        self.found = Some(folder);
+        self.revision = version.or(self.revision.take());
+    }
 
     fn decides(&self) -> &str {
         match self.task.as_str() {
