@@ -86,6 +86,13 @@ pub enum Found {
     Folder(Folder),
 }
 
+impl Found {
+    /// A folder of this machine.
+    pub fn folder(path: PathBuf) -> Found {
+        Found::Folder(Folder { path, commit: None })
+    }
+}
+
 /// The folder of a model.
 pub struct Folder {
     /// Where it is.
@@ -141,7 +148,7 @@ pub fn resolve(asked: Option<&str>, hub: &Hub) -> Result<Found> {
 fn found(asked: &str, hub: &Hub) -> Result<Found> {
     let found = match called(asked)? {
         Called::Shipped(model) => Found::Shipped(model),
-        Called::Folder(path) => Found::Folder(Folder { path, commit: None }),
+        Called::Folder(path) => Found::folder(path),
         Called::Id(id) => {
             let Snapshot { folder: path, commit } = from_hub(&id, hub, hub.fetch())?;
             return Ok(Found::Folder(Folder { path, commit: Some(commit) }));
@@ -172,7 +179,12 @@ pub fn from_hub(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
 
 /// The translator of a name, folder or id.
 pub fn translator(asked: Option<&str>, hub: &Hub) -> Result<Translator> {
-    match resolve(asked, hub)? {
+    load_translator(resolve(asked, hub)?)
+}
+
+/// The translator of what was found.
+pub fn load_translator(found: Found) -> Result<Translator> {
+    match found {
         Found::Folder(folder) => Ok(Translator::load(&folder.path)?),
         Found::Shipped(model) => {
             Translator::embedded(&model.embedded).with_context(|| model.name.to_string())

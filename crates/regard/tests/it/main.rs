@@ -3,6 +3,7 @@
 mod arrays;
 mod attend;
 mod data;
+mod evaluate;
 mod hub;
 mod machine;
 mod markup;

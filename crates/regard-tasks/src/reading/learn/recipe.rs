@@ -1,13 +1,18 @@
 //! A recipe with `task = "classify"`, `"tag"` or `"answer"`.
 
-use super::{Goal, Study, answer, classify, tag};
+use super::{Goal, Study, answer, classify, examine, tag};
+use crate::data::Part;
+use crate::examine::{On, Report};
 use crate::recipe::{Origin, Prepared, Published, Task, task_fields};
 use crate::text::{Kind, Tokenizer, Train};
 use crate::train;
 use regard_models::{Error, Result, checkpoint};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// The set of one's own files.
+const FILES: &str = "files";
 
 /// A reproducible result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -57,14 +62,22 @@ fn nothing() -> Value {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// The name of a known data set, or `files`.
+    /// The name of a known data set, or `files`: what is learned from, and what is held out.
     pub set: String,
+    /// Another set whose validation part decides, and whose test part is reported: phrases may be
+    /// learned from, and sentences decide. Nothing is ever decided on a test part, and what it
+    /// has in common with what is learned from is not learned from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<String>,
     /// With `files`: what is learned from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub train: Option<PathBuf>,
     /// With `files`: what decisions are made on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid: Option<PathBuf>,
+    /// With `files`: what is reported, if there is such a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<PathBuf>,
     /// Tokens of a text at most; the rest is cut, or is another window.
     #[serde(default = "longest")]
     pub max_tokens: usize,
@@ -75,11 +88,39 @@ fn longest() -> usize {
 }
 
 impl Data {
-    /// The two files of `files`.
-    pub(super) fn files(&self) -> Result<[&PathBuf; 2]> {
-        match (&self.train, &self.valid) {
-            (Some(train), Some(valid)) => Ok([train, valid]),
-            _ => Err(Error::invalid("data: `files` need data.train and data.valid")),
+    /// The set that a part is taken from.
+    pub(super) fn set_of(&self, part: Part) -> &str {
+        match (part, &self.held_out) {
+            (Part::Valid | Part::Test, Some(set)) => set,
+            _ => &self.set,
+        }
+    }
+
+    /// With `files`, the file of a part.
+    pub(super) fn file(&self, part: Part) -> Result<&PathBuf> {
+        let (file, key) = match part {
+            Part::Train => (&self.train, "train"),
+            Part::Valid => (&self.valid, "valid"),
+            Part::Test => (&self.test, "test"),
+        };
+        file.as_ref().ok_or_else(|| Error::invalid(format!("data.{key}: `files` need this file")))
+    }
+
+    /// Whether a set has a test part; all that are known do.
+    pub(super) fn has_test(&self, set: &str) -> bool {
+        set != FILES || self.test.is_some()
+    }
+
+    /// Whether it is known what was learned from.
+    pub(super) fn has_train(&self) -> bool {
+        self.set != FILES || self.train.is_some()
+    }
+
+    /// The same with other parts held out, if a set is asked for.
+    pub(super) fn on(&self, on: &On) -> Data {
+        match on {
+            On::Set { set: Some(set), .. } => Data { held_out: Some(set.clone()), ..self.clone() },
+            _ => self.clone(),
         }
     }
 }
@@ -178,9 +219,20 @@ impl Task for Recipe {
             "classify" => self.study(classify::Classes::read(self)?),
             "tag" => self.study(tag::Tags::read(self)?),
             "answer" => self.study(answer::Questions::read(self)?),
-            other => {
-                Err(Error::invalid(format!("task: got {other:?}, need classify, tag or answer")))
-            }
+            other => Err(no_such(other)),
         }
     }
+
+    fn examine(&self, folder: &Path, on: &On) -> Result<Report> {
+        match self.task.as_str() {
+            "classify" => examine::<classify::Classes>(self, folder, on),
+            "tag" => examine::<tag::Tags>(self, folder, on),
+            "answer" => examine::<answer::Questions>(self, folder, on),
+            other => Err(no_such(other)),
+        }
+    }
+}
+
+fn no_such(task: &str) -> Error {
+    Error::invalid(format!("task: got {task:?}, need classify, tag or answer"))
 }
