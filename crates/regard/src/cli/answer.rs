@@ -20,7 +20,10 @@ Examples:
 Without QUESTION, each line of standard input is one. A long text is read in windows that overlap.
 
 With --json: {answer, score, start, end}, places counted in characters; with --top-k also
-{\"answers\": […]}.";
+{\"answers\": […]}.
+
+Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
+--json an object with error), and makes the exit code 1 at the end.";
 
 /// Find the answer to a question in a text
 #[derive(Args)]
@@ -72,7 +75,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         doc_stride: flags.doc_stride,
         handle_impossible_answer: flags.handle_impossible_answer,
     };
-    inputs::each(&flags.question, |question| {
+    inputs::each(&flags.question, global.json, out, &mut |question, out| {
         let answers = reader.answer(question, &context, &asking)?;
         if global.json {
             let nothing = Answer { answer: String::new(), score: 0.0, start: 0, end: 0 };
@@ -80,7 +83,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             if flags.top_k > 1 {
                 best["answers"] = answers.iter().map(object).collect();
             }
-            return write_json(out, &best);
+            return Ok(write_json(out, &best)?);
         }
         if answers.is_empty() {
             writeln!(out)?;
@@ -89,8 +92,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             writeln!(out, "{answer}\t{score:.4}")?;
         }
         Ok(())
-    })?;
-    Ok(Outcome::Positive)
+    })
 }
 
 fn object(a: &Answer) -> Value {

@@ -19,7 +19,10 @@ Examples:
 Without TEXT, each line of standard input is one. A line out for each: the label, a tab, its
 probability; with --top-k more of them, in the same line.
 
-With --json: {\"label\", \"score\"}, with --top-k also {\"labels\": [{\"label\", \"score\"}, …]}.";
+With --json: {\"label\", \"score\"}, with --top-k also {\"labels\": [{\"label\", \"score\"}, …]}.
+
+Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
+--json an object with error), and makes the exit code 1 at the end.";
 
 /// Give a text a label
 #[derive(Args)]
@@ -42,7 +45,7 @@ pub struct Flags {
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let reader = models::reader(&flags.model, &flags.hub, Head::Sequence)?;
-    inputs::each(&flags.text, |text| {
+    inputs::each(&flags.text, global.json, out, &mut |text, out| {
         let parts = match text.split_once('\t').filter(|_| flags.pair) {
             Some((first, second)) => (first, Some(second)),
             None => (text, None),
@@ -55,11 +58,10 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             if flags.top_k > 1 {
                 best["labels"] = labels.iter().map(object).collect();
             }
-            return write_json(out, &best);
+            return Ok(write_json(out, &best)?);
         }
         let columns: Vec<String> =
             labels.iter().map(|l| format!("{}\t{:.4}", l.label, l.score)).collect();
         Ok(writeln!(out, "{}", columns.join("\t"))?)
-    })?;
-    Ok(Outcome::Positive)
+    })
 }

@@ -17,7 +17,10 @@ Examples:
 
 Without TEXT, each line of standard input is one. The numbers of a vector stand on one line,
 separated by spaces; with --json: {\"embedding\": […]}. A text that is longer than the model can
-read is read in parts, of which the mean is taken.";
+read is read in parts, of which the mean is taken.
+
+Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
+--json an object with error), and makes the exit code 1 at the end.";
 
 /// Make a vector of a text
 #[derive(Args)]
@@ -52,7 +55,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         How::Mean => Pooling::Mean,
         How::Cls => Pooling::Cls,
     };
-    inputs::each(&flags.text, |text| {
+    inputs::each(&flags.text, global.json, out, &mut |text, out| {
         let vector = reader.embed(&[text], pooling, flags.normalize)?.remove(0);
         match global.json {
             true => write_json(out, &json!({ "embedding": vector }))?,
@@ -62,6 +65,5 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             }
         }
         Ok(())
-    })?;
-    Ok(Outcome::Positive)
+    })
 }

@@ -19,7 +19,10 @@ Examples:
 The hidden word is written as the model's vocabulary has it: [MASK] or <mask>.
 
 With --json: {\"candidates\": [{token_str, token, score, sequence}, …]}; for a text with several
-hidden words, a list for each of them.";
+hidden words, a list for each of them.
+
+Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
+--json an object with error), and makes the exit code 1 at the end.";
 
 /// Guess a hidden word
 #[derive(Args)]
@@ -39,12 +42,12 @@ pub struct Flags {
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let reader = models::reader(&flags.model, &flags.hub, Head::Words)?;
-    inputs::each(&flags.text, |text| {
+    inputs::each(&flags.text, global.json, out, &mut |text, out| {
         let found = reader.fill(text, flags.top_k)?;
         if global.json {
             let lists: Vec<Value> = found.iter().map(|list| objects(list)).collect();
             let all = if let [one] = &lists[..] { one.clone() } else { json!(lists) };
-            return write_json(out, &json!({ "candidates": all }));
+            return Ok(write_json(out, &json!({ "candidates": all }))?);
         }
         for list in &found {
             let mut table = Table::new(["score", "token", "text"]);
@@ -54,8 +57,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             write!(out, "{}", table.render("", None))?;
         }
         Ok(())
-    })?;
-    Ok(Outcome::Positive)
+    })
 }
 
 fn objects(list: &[Candidate]) -> Value {

@@ -1,7 +1,8 @@
 //! `regard generate`: a language model goes on with a text.
 
+use super::inputs::{self, Trouble};
 use super::search::Search;
-use super::{Global, Outcome, inputs, write_json};
+use super::{Global, Outcome, write_json};
 use crate::hub::Hub;
 use crate::models;
 use anyhow::Result;
@@ -23,7 +24,10 @@ beams, several results or --json it is shown at its end. A text that outgrows th
 goes on from the last half of it.
 
 With --json: an object a line for each result, with generated_text (prompt included), token_ids
-(without the prompt's) and score.";
+(without the prompt's) and score.
+
+Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
+--json an object with error), and makes the exit code 1 at the end.";
 
 /// Go on with a text
 #[derive(Args)]
@@ -55,7 +59,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         && flags.stop.is_empty()
         && options.num_beams == 1
         && options.num_return_sequences == 1;
-    let one = |number: u64, prompt: &str, out: &mut dyn Write| -> Result<()> {
+    let one = |number: u64, prompt: &str, out: &mut dyn Write| -> Result<(), Trouble> {
         if as_it_comes {
             return stream(&writer, (number, prompt), &options, out);
         }
@@ -75,11 +79,10 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         Ok(())
     };
     let mut number = 0;
-    inputs::each(&flags.prompt, |prompt| {
+    inputs::each(&flags.prompt, global.json, out, &mut |prompt, out| {
         number += 1;
         one(number - 1, prompt, out)
-    })?;
-    Ok(Outcome::Positive)
+    })
 }
 
 /// Shows a text while it is being written.
@@ -88,7 +91,7 @@ fn stream(
     (number, prompt): (u64, &str),
     options: &regard_tasks::decode::Options,
     out: &mut dyn Write,
-) -> Result<()> {
+) -> Result<(), Trouble> {
     write!(out, "{prompt}")?;
     out.flush()?;
     let mut text = writer.tokenizer().stream();
@@ -111,7 +114,7 @@ fn stream(
     let ids = written.first().map_or(&[][..], |written| &written.ids[..]);
     ids.iter().skip(shown.get()).for_each(|id| show(*id));
     if let Some(problem) = problem {
-        return Err(problem);
+        return Err(problem.into());
     }
     writeln!(out, "{}", text.finish()?.unwrap_or_default())?;
     Ok(())

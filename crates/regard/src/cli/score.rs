@@ -18,7 +18,10 @@ Examples:
 Without TEXT, each line of standard input is one: its log-probability, a tab, and its perplexity.
 Logarithms are natural. The first token has no probability unless the model has a first word.
 
-With --json: an object a line with tokens, token_logprobs (null for a token without one), logprob.";
+With --json: an object a line with tokens, token_logprobs (null for a token without one), logprob.
+
+Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
+--json an object with error), and makes the exit code 1 at the end.";
 
 /// Say how likely a text is, token by token
 #[derive(Args)]
@@ -35,10 +38,10 @@ pub struct Flags {
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let writer = models::writer(&flags.model, &flags.hub)?;
-    inputs::each(&flags.text, |text| {
+    inputs::each(&flags.text, global.json, out, &mut |text, out| {
         let scored = writer.score(text)?;
         if global.json {
-            return write_json(out, &object(&scored));
+            return Ok(write_json(out, &object(&scored))?);
         }
         let (all, each) = (scored.logprob(), perplexity(&scored));
         if flags.text.is_empty() {
@@ -54,8 +57,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         write!(out, "{}", table.render("", None))?;
         writeln!(out, "log-probability {all:.4}, perplexity {each:.3}")?;
         Ok(())
-    })?;
-    Ok(Outcome::Positive)
+    })
 }
 
 fn object(scored: &Scored) -> serde_json::Value {

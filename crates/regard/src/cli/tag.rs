@@ -19,7 +19,10 @@ Without TEXT, each line of standard input is one. A line out for each: word/LABE
 spaces. A long text is read in windows that overlap.
 
 With --json: {\"entities\": [{entity_group, score, word, start, end}, …]}, places counted in
-characters.";
+characters.
+
+Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
+--json an object with error), and makes the exit code 1 at the end.";
 
 /// Label the words of a text
 #[derive(Args)]
@@ -54,17 +57,16 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         By::Words => Grouping::Words,
         By::Tokens => Grouping::Tokens,
     };
-    inputs::each(&flags.text, |text| {
+    inputs::each(&flags.text, global.json, out, &mut |text, out| {
         let entities = reader.tag(&[text], grouping)?.remove(0);
         if global.json {
             let all: Vec<Value> = entities.iter().map(object).collect();
-            return write_json(out, &json!({ "entities": all }));
+            return Ok(write_json(out, &json!({ "entities": all }))?);
         }
         let parts: Vec<String> =
             entities.iter().map(|e| format!("{}/{}", e.word, e.entity_group)).collect();
         Ok(writeln!(out, "{}", parts.join(" "))?)
-    })?;
-    Ok(Outcome::Positive)
+    })
 }
 
 fn object(e: &Entity) -> Value {
