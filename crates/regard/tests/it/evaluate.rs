@@ -1,6 +1,6 @@
 //! `regard eval` of every task, and what a run leaves behind.
 
-use crate::program::{Ran, fails, folder, json, regard};
+use crate::program::{Ran, fails, folder, json, piped, regard};
 use crate::tiny;
 use serde_json::Value;
 use std::fs;
@@ -112,4 +112,79 @@ fn translations_are_measured_on_a_file_too() {
     let said = json(&["eval", "--model", "en-fr", "--data", file, "--json"]);
     assert_eq!(said["name"], "tatoeba-en-fr-transformer");
     assert!(said["chrf"].as_f64().unwrap() > 50.0, "{said}");
+}
+
+#[test]
+fn every_verb_goes_on_after_an_empty_line() {
+    let home = classifier("eval_gpt");
+    let recipe = fs::read_to_string(home.join("labels.toml")).unwrap();
+    let (data, _) = recipe.split_once("[model]").unwrap();
+    let model = "[model]\nmodel_type = 'gpt2'\nn_embd = 16\nn_layer = 1\nn_head = 2\n\
+        [vocabulary]\nkind = 'bytes'\nsize = 300\n[train]\nsteps = 2\neval_every = 2\n";
+    fs::write(home.join("labels.toml"), format!("{data}{model}")).unwrap();
+    assert_eq!(train(&home, &[]).code, 0);
+    let output = piped(&["classify", "--model", &at(&home, "run")], b"one\n\ntwo\n");
+    let out = String::from_utf8(output.stdout).unwrap();
+    let columns: Vec<usize> = out.lines().map(|line| line.split('\t').count()).collect();
+    assert_eq!((output.status.code(), columns), (Some(1), vec![2, 1, 2]), "{out}");
+}
+
+#[test]
+fn a_run_is_not_written_over_and_tells_its_speed_in_texts() {
+    let home = classifier("eval_refused");
+    let ran = train(&home, &[]);
+    assert_eq!(ran.code, 0);
+    let speeds: Vec<&str> = ran.err.lines().filter(|line| line.contains("/s ·")).collect();
+    assert!(
+        speeds.len() == 2 && speeds.iter().all(|line| line.contains(" texts/s")),
+        "{}",
+        ran.err
+    );
+    let written = || -> Vec<(String, Vec<u8>)> {
+        let files = fs::read_dir(home.join("run")).unwrap().map(|entry| entry.unwrap().path());
+        let mut files: Vec<PathBuf> = files.filter(|path| path.is_file()).collect();
+        files.sort();
+        files.iter().map(|path| (path.display().to_string(), fs::read(path).unwrap())).collect()
+    };
+    let before = written();
+    // Refused before anything is read: the data are gone, and that is not what is told.
+    fs::remove_file(home.join("train.tsv")).unwrap();
+    let ran = train(&home, &["--set", "train.steps=9", "--seed", "8"]);
+    assert!(ran.code == 2 && ran.err.contains("holds a run at step 2"), "{}", ran.err);
+    assert_eq!(written(), before);
+    for entry in fs::read_dir(home.join("run")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().unwrap().to_str().unwrap().starts_with("checkpoint-") {
+            fs::remove_dir_all(path).unwrap();
+        }
+    }
+    let ran = train(&home, &[]);
+    assert!(ran.code == 2 && ran.err.contains("holds a model"), "{}", ran.err);
+}
+
+#[test]
+fn compare_trains_with_the_seed_that_is_asked_for() {
+    let home = folder("compare_seed");
+    for part in ["train", "valid", "test"] {
+        let lines = |words: [&str; 3]| (words.join("\n") + "\n").repeat(4);
+        fs::write(home.join(format!("{part}.en")), lines(["go on", "I read", "we go"])).unwrap();
+        fs::write(home.join(format!("{part}.fr")), lines(["va", "je lis", "on y va"])).unwrap();
+    }
+    for name in ["one", "two"] {
+        let recipe = format!(
+            "name = '{name}'\ntask = 'translate'\nseed = 3\n[data]\nset = 'files'\nsource = 'en'\n\
+             target = 'fr'\nfolder = '{}'\n[vocabulary.shared]\nkind = 'word'\n[model]\n{}\
+             [train]\nsteps = 1\neval_every = 1\n[decode]\nmax_length = 6\n",
+            home.display(),
+            tiny::TRANSFORMER
+        );
+        fs::write(home.join(format!("{name}.toml")), recipe).unwrap();
+    }
+    let (one, two, runs) = (at(&home, "one.toml"), at(&home, "two.toml"), at(&home, "runs"));
+    let ran = regard(&["compare", &one, &two, "--train", "--runs", &runs, "--seed", "77"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    for name in ["one", "two"] {
+        let written = fs::read_to_string(home.join(format!("runs/{name}/recipe.toml"))).unwrap();
+        assert!(written.contains("seed = 77"), "{written}");
+    }
 }
