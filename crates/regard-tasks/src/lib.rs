@@ -4,6 +4,7 @@
 
 pub mod data;
 pub mod decode;
+pub mod examine;
 pub mod inspect;
 pub mod language;
 pub mod metrics;

@@ -4,10 +4,12 @@
 //! over the base's, everything else replaces what the base has. `name`, `about` and `[result]`
 //! are never taken from a base, since they speak of one result.
 
+use crate::examine::{On, Report};
 use crate::{language, pretrain, reading, train, translate};
-use regard_models::{Error, Result};
+use regard_models::text::{self, Head};
+use regard_models::{Error, Result, checkpoint};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toml::Value;
 
 pub use toml::Table;
@@ -56,8 +58,26 @@ pub trait Task {
     fn to_toml(&self) -> String;
     /// The same.
     fn to_json(&self) -> serde_json::Value;
+    /// The model that it begins with, if it does not begin anew.
+    fn origin(&self) -> Option<Origin<'_>> {
+        None
+    }
+    /// Says where that model is, and which version of it that is, if it has versions: what the
+    /// recipe calls it need not be a folder.
+    fn set_origin(&mut self, _folder: PathBuf, _version: Option<String>) {}
     /// Reads the data and makes the model.
     fn prepare(&self) -> Result<Prepared>;
+    /// Asks a model of this task, which is in a folder or a run's, what it has not learned from.
+    fn examine(&self, folder: &Path, on: &On) -> Result<Report>;
+}
+
+/// A model that a recipe begins with, as the recipe calls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin<'a> {
+    /// A folder, or a name.
+    pub model: &'a str,
+    /// Which version of it, where it has versions.
+    pub revision: Option<&'a str>,
 }
 
 /// The part of [`Task`] that is the same for every recipe: what stands in fields of these names.
@@ -133,6 +153,48 @@ pub fn task(table: Table) -> Result<Box<dyn Task>, String> {
     make(table)
 }
 
+/// A recipe for a model that came without one, by which it can be examined on files: its task is
+/// what its head is for.
+pub fn of_model(folder: &Path) -> Result<Table> {
+    let folder = &train::resolve(folder)?;
+    let config = checkpoint::read_config(folder)?;
+    let kind = config["model_type"].as_str().unwrap_or_default();
+    let class = config["architectures"][0].as_str().unwrap_or_default();
+    let reads = text::model_types().contains(&kind);
+    let head = if reads { Some(text::head_of(&config)?) } else { None };
+    let goes_on = ["LMHeadModel", "ForCausalLM"].iter().any(|end| class.ends_with(end));
+    let purpose = match head {
+        None => "translate",
+        Some(Head::Words) if goes_on => "language",
+        Some(Head::Words | Head::Pretraining) => "pretrain",
+        Some(Head::Sequence) => "classify",
+        Some(Head::Tokens) => "tag",
+        Some(Head::Span) => "answer",
+        Some(Head::Bare) => {
+            let message = "has no head: there is nothing that it can be asked";
+            return Err(Error::file(folder.join(checkpoint::CONFIG), message));
+        }
+    };
+    // What a model was trained with is in its folder; what a recipe must say besides is not used.
+    let (data, long) = ("[data]\nset = 'files'\n", "max_tokens = 512\n");
+    let rest = match purpose {
+        "translate" => format!("{data}[model]\n[vocabulary.shared]\nkind = 'word'\n"),
+        "language" => format!("context = 1024\n{data}[model]\n[vocabulary]\nkind = 'bytes'\n"),
+        "pretrain" => {
+            format!("{data}[model]\n[vocabulary]\nkind = 'wordpiece'\nsize = 1\n")
+        }
+        _ => format!("{data}{long}"),
+    };
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let mut table = parse(&format!("task = '{purpose}'\n{rest}"), &[], &|_| None)
+        .expect("what is written above is a table");
+    table.insert("name".into(), Value::String(name.into_owned()));
+    if ["classify", "tag", "answer"].contains(&purpose) {
+        table.insert("from".into(), Value::String(folder.display().to_string()));
+    }
+    Ok(table)
+}
+
 /// More bases than this are taken for a circle.
 const DEEPEST: usize = 8;
 
@@ -153,7 +215,11 @@ pub fn parse(
     overrides: &[String],
     base: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Table, String> {
-    let mut table = merged(text, base, DEEPEST)?;
+    with(merged(text, base, DEEPEST)?, overrides)
+}
+
+/// A recipe with values that stand in for its own.
+pub fn with(mut table: Table, overrides: &[String]) -> Result<Table, String> {
     for each in overrides {
         let (key, value) = each
             .split_once('=')

@@ -44,6 +44,10 @@ pub(crate) trait Teaching {
     fn lengths(&self) -> Vec<Lengths>;
     fn loss(&self, examples: &[usize], mode: Mode) -> Loss;
     fn tokens(&self, examples: &[usize]) -> usize;
+    /// What `tokens` counts.
+    fn counts(&self) -> &'static str {
+        "tokens"
+    }
     fn evaluate(&self) -> Result<Evaluation>;
     /// Writes what belongs to a model's folder besides the model and its tokenizer.
     fn save_more(&self, _folder: &Path) -> Result<()> {
@@ -62,6 +66,10 @@ impl<T: Teaching> Learner for T {
 
     fn tokens(&self, examples: &[usize]) -> usize {
         Teaching::tokens(self, examples)
+    }
+
+    fn counts(&self) -> &'static str {
+        Teaching::counts(self)
     }
 
     fn gather(&mut self, adamw: &mut AdamW, grads: Gradients) {

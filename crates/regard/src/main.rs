@@ -7,6 +7,7 @@
 mod choice;
 mod cli;
 mod files;
+mod hub;
 mod machine;
 mod models;
 mod problem;

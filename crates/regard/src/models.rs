@@ -1,7 +1,8 @@
-//! From what a person calls a model to the model: one that ships with the program, one on a shelf
-//! of this folder, or a folder.
+//! From what a person calls a model to the model: a folder, one on a shelf of this folder, one
+//! that ships with the program, or one of the Hugging Face Hub.
 
-use anyhow::{Context, Result, bail};
+use crate::hub::{self, Fetch, Hub, Snapshot};
+use anyhow::{Context, Result, anyhow, bail};
 use regard_models::text::Head;
 use regard_tasks::language::Writer;
 use regard_tasks::reading::Reader;
@@ -67,59 +68,142 @@ pub const SHIPPED: &[Shipped] = &[
 const TATOEBA: &str =
     "CC BY 2.0 FR; trained on sentences of tatoeba.org, by way of manythings.org/anki";
 
+/// What a person means by a model.
+pub enum Called {
+    /// One that ships.
+    Shipped(&'static Shipped),
+    /// A folder.
+    Folder(PathBuf),
+    /// One of the Hugging Face Hub, by its id.
+    Id(String),
+}
+
 /// A model that was found.
 pub enum Found {
     /// It ships.
     Shipped(&'static Shipped),
-    /// It is a folder.
-    Folder(PathBuf),
+    /// It is a folder, and of a model of the Hub a commit.
+    Folder(Folder),
 }
 
-/// What a name or path stands for. A folder comes before a name on a shelf, and that before a
-/// model that ships.
-pub fn resolve(asked: Option<&str>) -> Result<Found> {
-    let Some(asked) = asked else { return Ok(Found::Shipped(&SHIPPED[0])) };
+impl Found {
+    /// A folder of this machine.
+    pub fn folder(path: PathBuf) -> Found {
+        Found::Folder(Folder { path, commit: None })
+    }
+}
+
+/// The folder of a model.
+pub struct Folder {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Of a model of the Hub, which version it is.
+    pub commit: Option<String>,
+}
+
+/// What a name or path stands for. A folder comes before a name on a shelf, that before a model
+/// that ships, and that before one of the Hub.
+pub fn called(asked: &str) -> Result<Called> {
     let direct = PathBuf::from(asked);
     if direct.is_dir() {
-        return Ok(Found::Folder(direct));
+        return Ok(Called::Folder(direct));
     }
     // A name is one word; anything else was meant as a path.
     let is_name = direct.components().count() == 1;
     let named = SHELVES.iter().map(|shelf| Path::new(shelf).join(asked));
     if let Some(folder) = named.filter(|_| is_name).find(|folder| folder.is_dir()) {
-        return Ok(Found::Folder(folder));
+        return Ok(Called::Folder(folder));
     }
-    match SHIPPED.iter().find(|model| model.name == asked) {
-        Some(model) => Ok(Found::Shipped(model)),
-        None => {
-            let names = names().join(", ");
-            bail!("--model: no model is called {asked:?}, and no folder; there are {names}")
+    if let Some(model) = SHIPPED.iter().find(|model| model.name == asked) {
+        return Ok(Called::Shipped(model));
+    }
+    let owner = asked.split_once('/').map(|(owner, _)| owner);
+    let in_a_folder = owner.is_some_and(|o| SHELVES.contains(&o) || Path::new(o).is_dir());
+    match hub::check(asked) {
+        Ok(()) if !in_a_folder => Ok(Called::Id(asked.to_string())),
+        Ok(()) => bail!("there is no folder {asked}; {}", known()),
+        Err(why) => {
+            bail!("there is no folder {asked:?}, and as the id of a model {why}; {}", known())
         }
     }
 }
 
-/// The translator of a name or folder.
-pub fn translator(asked: Option<&str>) -> Result<Translator> {
-    match resolve(asked)? {
-        Found::Folder(folder) => Ok(Translator::load(&folder)?),
+/// What can be asked for, in a sentence.
+fn known() -> String {
+    format!(
+        "need a folder, one of {}, or the id of a model of the Hugging Face Hub, such as gpt2 or \
+         sentence-transformers/all-MiniLM-L6-v2",
+        names().join(", ")
+    )
+}
+
+/// The model of a name, folder or id; the first that ships if none is asked for.
+pub fn resolve(asked: Option<&str>, hub: &Hub) -> Result<Found> {
+    match asked {
+        None => Ok(Found::Shipped(&SHIPPED[0])),
+        Some(asked) => found(asked, hub).context("--model"),
+    }
+}
+
+fn found(asked: &str, hub: &Hub) -> Result<Found> {
+    let found = match called(asked)? {
+        Called::Shipped(model) => Found::Shipped(model),
+        Called::Folder(path) => Found::folder(path),
+        Called::Id(id) => {
+            let Snapshot { folder: path, commit } = from_hub(&id, hub, hub.fetch())?;
+            return Ok(Found::Folder(Folder { path, commit: Some(commit) }));
+        }
+    };
+    match &hub.revision {
+        Some(_) => bail!("{asked} is on this machine; only models of the Hub have revisions"),
+        None => Ok(found),
+    }
+}
+
+/// The folder of a model that another one begins with.
+pub fn origin(asked: &str, hub: &Hub) -> Result<Folder> {
+    match found(asked, hub)? {
+        Found::Folder(folder) => Ok(folder),
+        Found::Shipped(model) => bail!("{} translates; others cannot begin with it", model.name),
+    }
+}
+
+/// The model of an id. One without an owner may have been meant for a name.
+pub fn from_hub(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
+    let found = hub::find(id, hub, fetch);
+    match id.contains('/') {
+        true => found,
+        false => found.map_err(|e| anyhow!("{e}\n(models that ship: {})", shipped().join(", "))),
+    }
+}
+
+/// The translator of a name, folder or id.
+pub fn translator(asked: Option<&str>, hub: &Hub) -> Result<Translator> {
+    load_translator(resolve(asked, hub)?)
+}
+
+/// The translator of what was found.
+pub fn load_translator(found: Found) -> Result<Translator> {
+    match found {
+        Found::Folder(folder) => Ok(Translator::load(&folder.path)?),
         Found::Shipped(model) => {
             Translator::embedded(&model.embedded).with_context(|| model.name.to_string())
         }
     }
 }
 
-/// The language model of a name or folder.
-pub fn writer(asked: &str) -> Result<Writer> {
-    match resolve(Some(asked))? {
-        Found::Folder(folder) => Ok(Writer::load(&folder)?),
+/// The language model of a name, folder or id.
+pub fn writer(asked: &str, hub: &Hub) -> Result<Writer> {
+    match resolve(Some(asked), hub)? {
+        Found::Folder(folder) => Ok(Writer::load(&folder.path)?),
         Found::Shipped(model) => bail!("--model: {} translates, and does not go on", model.name),
     }
 }
 
-/// The model of a name or folder that reads texts, for what it is asked.
-pub fn reader(asked: &str, head: Head) -> Result<Reader> {
-    match resolve(Some(asked))? {
-        Found::Folder(folder) => Ok(Reader::load(&folder, head)?),
+/// The model of a name, folder or id that reads texts, for what it is asked.
+pub fn reader(asked: &str, hub: &Hub, head: Head) -> Result<Reader> {
+    match resolve(Some(asked), hub)? {
+        Found::Folder(folder) => Ok(Reader::load(&folder.path, head)?),
         Found::Shipped(model) => bail!("--model: {} translates, and does no more", model.name),
     }
 }
@@ -136,9 +220,13 @@ pub fn on_shelves() -> Vec<PathBuf> {
     models
 }
 
+fn shipped() -> Vec<&'static str> {
+    SHIPPED.iter().map(|model| model.name).collect()
+}
+
 /// The names of all models that can be had by name.
 fn names() -> Vec<String> {
-    let shipped = SHIPPED.iter().map(|model| model.name.to_string());
+    let shipped = shipped().into_iter().map(str::to_string);
     let shelved = on_shelves();
     let shelved = shelved.iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_string()));
     let mut names: Vec<String> = shipped.chain(shelved).collect();
@@ -163,8 +251,23 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_told_what_there_is() {
-        let error = resolve(Some("klingon")).err().unwrap().to_string();
-        assert!(error.contains("klingon") && error.contains("en-fr"), "{error}");
+    fn what_can_be_no_model_is_told_what_there_is() {
+        for name in ["kling on", "/no/such/folder", "runs/none", "./none", "a/b/c", ""] {
+            let error = called(name).err().unwrap().to_string();
+            for part in ["no folder", "en-fr", "sentence-transformers/all-MiniLM-L6-v2"] {
+                assert!(error.contains(part), "{name}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_folder_comes_first_and_an_id_last() {
+        assert!(matches!(called("src"), Ok(Called::Folder(_))));
+        assert!(matches!(called("en-fr"), Ok(Called::Shipped(_))));
+        for id in ["gpt2", "google-bert/bert-base-uncased"] {
+            assert!(matches!(called(id), Ok(Called::Id(found)) if found == id));
+        }
+        // In a folder that is here, a path was meant.
+        assert!(called("src/nothing").is_err());
     }
 }

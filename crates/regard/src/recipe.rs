@@ -61,7 +61,28 @@ pub fn resolve_task(asked: &str, overrides: &[String]) -> Result<Box<dyn Task>> 
     recipe::task(table(asked, overrides)?).map_err(|message| anyhow!("{asked}: {message}"))
 }
 
-fn table(asked: &str, overrides: &[String]) -> Result<Table> {
+/// The recipe that a run wrote down: in the run's folder, or beside the folder of its model or of
+/// a checkpoint. None, if it is no run.
+pub fn of_run(folder: &Path, overrides: &[String]) -> Result<Option<Table>> {
+    let within = folder
+        .file_name()
+        .and_then(|name| name.to_str())
+        .is_some_and(|name| name == "model" || name.starts_with("checkpoint-"));
+    let above = folder.parent().filter(|_| within);
+    let files = [Some(folder), above].into_iter().flatten().map(|f| f.join("recipe.toml"));
+    match files.into_iter().find(|file| file.is_file()) {
+        Some(file) => Ok(Some(recipe::read(&file, overrides)?)),
+        None => Ok(None),
+    }
+}
+
+/// A recipe with values that stand in for its own.
+pub fn over(table: Table, overrides: &[String]) -> Result<Table> {
+    recipe::with(table, overrides).map_err(|message| anyhow!("{message}"))
+}
+
+/// What a recipe says, from a file or of the name of one that is built in.
+pub fn table(asked: &str, overrides: &[String]) -> Result<Table> {
     let path = Path::new(asked);
     if path.is_file() {
         return Ok(recipe::read(path, overrides)?);

@@ -15,7 +15,7 @@ pub use bind::{Binder, Problem};
 pub use write::write_file;
 
 use crate::{Error, Result};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 pub const CONFIG: &str = "config.json";
 /// The file that holds its weights.
 pub const WEIGHTS: &str = "model.safetensors";
-/// Where weights may be, the best first.
-const PLACES: [&str; 4] =
+/// Where weights may be, the best first: files, or indices of files.
+pub const PLACES: [&str; 4] =
     [WEIGHTS, "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"];
 
 /// Reads `config.json`.
@@ -46,20 +46,9 @@ pub fn read_weights(folder: &Path) -> Result<Arrays> {
     if index.extension().is_none_or(|end| end != "json") {
         return read_arrays(&index);
     }
-    let text = fs::read_to_string(&index).map_err(Error::io(&index))?;
-    let json: Value =
-        serde_json::from_str(&text).map_err(|e| Error::file(&index, format!("not JSON: {e}")))?;
-    let map = json["weight_map"].as_object();
-    let map = map.ok_or_else(|| Error::file(&index, "has no \"weight_map\""))?;
-    let mut shards: Vec<&str> = map.values().filter_map(Value::as_str).collect();
-    shards.sort_unstable();
-    shards.dedup();
+    let map = weight_map(&index)?;
     let mut all = Arrays::new();
-    for shard in shards {
-        // A name that climbs out of the folder is not a shard of it.
-        if Path::new(shard).components().count() != 1 || shard.starts_with('.') {
-            return Err(Error::file(&index, format!("names a shard outside its folder: {shard}")));
-        }
+    for shard in shards(&index)? {
         all.extend(read_arrays(&folder.join(shard))?);
     }
     let missing: Vec<&str> =
@@ -69,6 +58,33 @@ pub fn read_weights(folder: &Path) -> Result<Arrays> {
         return Err(Error::file(&index, message));
     }
     Ok(all)
+}
+
+/// The files that an index of weights names, which are beside it.
+pub fn shards(index: &Path) -> Result<Vec<String>> {
+    let map = weight_map(index)?;
+    let mut shards: Vec<String> =
+        map.values().filter_map(|name| Some(name.as_str()?.to_string())).collect();
+    shards.sort_unstable();
+    shards.dedup();
+    // A name that climbs out of the folder is not a shard of it.
+    let outside = |name: &&String| {
+        Path::new(name).components().count() != 1 || name.starts_with('.') || name.contains('\\')
+    };
+    match shards.iter().find(outside) {
+        Some(name) => Err(Error::file(index, format!("names a shard outside its folder: {name}"))),
+        None => Ok(shards),
+    }
+}
+
+fn weight_map(index: &Path) -> Result<Map<String, Value>> {
+    let text = fs::read_to_string(index).map_err(Error::io(index))?;
+    let mut json: Value =
+        serde_json::from_str(&text).map_err(|e| Error::file(index, format!("not JSON: {e}")))?;
+    match json["weight_map"].take() {
+        Value::Object(map) => Ok(map),
+        _ => Err(Error::file(index, "has no \"weight_map\"")),
+    }
 }
 
 /// Writes `config.json` and `model.safetensors` into a folder that exists.

@@ -37,6 +37,11 @@ impl Characters {
         Characters { train: text, valid }
     }
 
+    /// The text.
+    pub fn whole(self) -> String {
+        self.train + &self.valid
+    }
+
     /// All characters that occur, in the order of their code points: the vocabulary of a model
     /// that reads letters.
     pub fn alphabet(&self) -> Vec<char> {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::path::Path;
 
 /// Its name in a model's folder.
-pub(crate) const FILE: &str = "generation_config.json";
+pub const FILE: &str = "generation_config.json";
 
 /// What that library wants to find there besides, from `config.json`.
 const IDS: [&str; 3] = ["decoder_start_token_id", "eos_token_id", "pad_token_id"];

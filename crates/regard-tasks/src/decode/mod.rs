@@ -21,6 +21,7 @@ mod tests;
 mod tree;
 
 pub use align::{Alignment, replace_unknowns};
+pub use generation::FILE as GENERATION_FILE;
 pub use options::{EarlyStopping, Options};
 pub use search::decode;
 

@@ -3,6 +3,7 @@
 use super::{Recipe, Writer};
 use crate::data::{Characters, Lengths};
 use crate::decode::generation;
+use crate::metrics::Perplexity;
 use crate::taught::{Taught, Teaching};
 use crate::text::Tokenizer;
 use crate::train::{Better, Evaluation, Loss};
@@ -63,49 +64,45 @@ impl Language {
         self.taught.about(self.train.len(), "tokens")
     }
 
-    /// The mean cost of each token of some pieces of a text, each `context + 1` long or less.
-    fn cost(
-        &self,
-        model: &dyn TextModel,
-        pieces: &[&[u32]],
-        mode: Mode,
-        device: &Device,
-    ) -> Tensor<1> {
-        let mut texts = Texts::new();
-        let mut wanted: Vec<i64> = vec![];
-        for piece in pieces {
-            texts.push(&piece[..piece.len() - 1]);
-            wanted.extend(piece[1..].iter().map(|id| i64::from(*id)));
-        }
-        let logits = model.forward(&texts, None, mode).logits.expect("a head for words");
-        let count = wanted.len();
-        let wanted = Tensor::<1, Int>::from_data(TensorData::new(wanted, [count]), device);
-        let smoothing = if mode == Mode::Eval { 0.0 } else { self.recipe.train.label_smoothing };
-        cross_entropy(logits, wanted, CrossEntropy { smoothing, ignore: None })
-    }
-
-    /// The mean negative log-likelihood of a token of the validation part, cut into pieces.
-    fn validation_loss(&self, model: &dyn TextModel) -> f64 {
-        let context = self.recipe.context;
-        let starts: Vec<usize> = (0..self.valid.len() - 1).step_by(context).collect();
-        let piece =
-            |start: &usize| &self.valid[*start..(start + context + 1).min(self.valid.len())];
-        let (mut sum, mut count) = (0.0, 0);
-        for batch in starts.chunks((EVALUATED / context).max(1)) {
-            let pieces: Vec<&[u32]> = batch.iter().map(piece).collect();
-            let tokens: usize = pieces.iter().map(|piece| piece.len() - 1).sum();
-            let cost = self.cost(model, &pieces, Mode::Eval, &Device::flex()).into_scalar::<f32>();
-            sum += f64::from(cost) * tokens as f64;
-            count += tokens;
-        }
-        sum / count.max(1) as f64
-    }
-
     /// Pieces that the training text has, whatever the shift.
     fn pieces(&self) -> usize {
         let context = self.recipe.context;
         (self.train.len().saturating_sub(context) / context).max(1)
     }
+}
+
+/// The mean cost of each token of some pieces of a text, each `context + 1` long or less.
+fn cost(
+    model: &dyn TextModel,
+    pieces: &[&[u32]],
+    (mode, smoothing): (Mode, f32),
+    device: &Device,
+) -> Tensor<1> {
+    let mut texts = Texts::new();
+    let mut wanted: Vec<i64> = vec![];
+    for piece in pieces {
+        texts.push(&piece[..piece.len() - 1]);
+        wanted.extend(piece[1..].iter().map(|id| i64::from(*id)));
+    }
+    let logits = model.forward(&texts, None, mode).logits.expect("a head for words");
+    let count = wanted.len();
+    let wanted = Tensor::<1, Int>::from_data(TensorData::new(wanted, [count]), device);
+    cross_entropy(logits, wanted, CrossEntropy { smoothing, ignore: None })
+}
+
+/// How likely a model finds a text, cut into pieces of `context` tokens. The first token of all
+/// is not told from anything, and does not count.
+pub(super) fn likelihood(model: &dyn TextModel, ids: &[u32], context: usize) -> Perplexity {
+    let starts: Vec<usize> = (0..ids.len().saturating_sub(1)).step_by(context).collect();
+    let piece = |start: &usize| &ids[*start..(start + context + 1).min(ids.len())];
+    let mut all = Perplexity::new();
+    for batch in starts.chunks((EVALUATED / context).max(1)) {
+        let pieces: Vec<&[u32]> = batch.iter().map(piece).collect();
+        let tokens: usize = pieces.iter().map(|piece| piece.len() - 1).sum();
+        let mean = cost(model, &pieces, (Mode::Eval, 0.0), &Device::flex()).into_scalar::<f32>();
+        all.add_mean(f64::from(mean), tokens as u64);
+    }
+    all
 }
 
 /// How far all pieces are moved in a step, so that a text is cut everywhere in time.
@@ -135,7 +132,8 @@ impl Teaching for Language {
         let shift = shift(mode, room.min(context - 1));
         let piece = |i: &usize| &self.train[i * context + shift..][..context + 1];
         let pieces: Vec<&[u32]> = examples.iter().map(piece).collect();
-        let value = self.cost(self.taught.model(), &pieces, mode, &self.taught.device);
+        let smoothing = if mode == Mode::Eval { 0.0 } else { self.recipe.train.label_smoothing };
+        let value = cost(self.taught.model(), &pieces, (mode, smoothing), &self.taught.device);
         Loss { value, tokens: self.tokens(examples) }
     }
 
@@ -145,7 +143,7 @@ impl Teaching for Language {
 
     fn evaluate(&self) -> Result<Evaluation> {
         let model = self.taught.model().frozen();
-        let loss = self.validation_loss(&*model);
+        let loss = likelihood(&*model, &self.valid, self.recipe.context).loss();
         let mut options = self.recipe.decode.clone();
         options.max_new_tokens = Some(options.max_new_tokens.unwrap_or(60).min(60));
         let writer = Writer::new(model, self.taught.tokenizer.clone(), options.clone())?;

@@ -1,6 +1,7 @@
 //! Language models that go on with a text: learning from text, writing it, and saying how likely
 //! it is.
 
+mod exam;
 mod learn;
 mod recipe;
 mod writer;

@@ -1,14 +1,15 @@
 //! A recipe with `task = "language"`.
 
-use super::Language;
-use crate::data::{Characters, sets};
+use super::{Language, exam};
+use crate::data::{Characters, Part, sets};
+use crate::examine::{On, Report};
 use crate::recipe::{Prepared, Published, Task, task_fields};
 use crate::text::{Form, Kind, Normalise, Spaces, Tokenizer, Train};
 use crate::{decode, train};
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A reproducible result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -60,6 +61,9 @@ pub struct Data {
     /// With `files`: what decisions are made on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid: Option<PathBuf>,
+    /// With `files`: what is reported, if there is such a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<PathBuf>,
 }
 
 impl Data {
@@ -72,12 +76,42 @@ impl Data {
             ("files", Some(train)) => {
                 let split = Characters::read(train)?;
                 let Some(valid) = &self.valid else { return Ok(split) };
-                let whole = |parts: Characters| parts.train + &parts.valid;
-                Ok(Characters { train: whole(split), valid: whole(Characters::read(valid)?) })
+                Ok(Characters { train: split.whole(), valid: Characters::read(valid)?.whole() })
             }
             ("files", None) => Err(Error::invalid("data.train: need a file with `files`")),
             (other, _) => Err(Error::invalid(format!(
                 "data.set: got {other:?}, need tinyshakespeare (without data.train) or files"
+            ))),
+        }
+    }
+
+    /// Whether a set has a test part.
+    pub(super) fn has_test(&self, set: &str) -> bool {
+        match set {
+            "tinyshakespeare" => false,
+            "files" => self.test.is_some(),
+            _ => true,
+        }
+    }
+
+    /// The text of a part that is not learned from.
+    pub(super) fn held_out(&self, set: &str, part: Part) -> Result<String> {
+        let wikitext = |file: &str| -> Result<String> {
+            Ok(Characters::read(sets::find("wikitext-2")?.join(file))?.whole())
+        };
+        match (set, part, &self.test) {
+            ("tinyshakespeare", Part::Valid, _) => {
+                let path = sets::find("tinyshakespeare")?.join("input.txt");
+                Ok(Characters::read(path)?.valid)
+            }
+            ("files", Part::Test, Some(test)) => Ok(Characters::read(test)?.whole()),
+            ("files", Part::Valid, _) => Ok(self.read()?.valid),
+            ("wikitext-2", Part::Valid, _) => wikitext("valid.txt"),
+            ("wikitext-2", Part::Test, _) => wikitext("test.txt"),
+            ("wikitext-2-raw", Part::Test, _) => wikitext("raw/wiki.test.raw"),
+            _ => Err(Error::invalid(format!(
+                "data: got {set:?}, need tinyshakespeare (its validation part), wikitext-2, \
+                 wikitext-2-raw (its test part) or files"
             ))),
         }
     }
@@ -135,5 +169,9 @@ impl Task for Recipe {
         let learner = Language::new(self, &self.data.read()?)?;
         let about = learner.about();
         Ok(Prepared { learner: Box::new(learner), about })
+    }
+
+    fn examine(&self, folder: &Path, on: &On) -> Result<Report> {
+        exam::examine(self, folder, on)
     }
 }

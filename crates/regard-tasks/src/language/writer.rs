@@ -17,7 +17,7 @@ const NOTHING: &str = "\n";
 
 /// A model that goes on with texts.
 pub struct Writer {
-    model: Box<dyn TextModel>,
+    pub(super) model: Box<dyn TextModel>,
     tokenizer: Tokenizer,
     defaults: Options,
     ids: Ids,

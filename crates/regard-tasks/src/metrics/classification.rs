@@ -8,6 +8,8 @@ pub struct Confusion {
     classes: usize,
     /// Rows are what is right, columns are what was said.
     counts: Vec<u64>,
+    /// How often nothing was said where a class is right.
+    missed: Vec<u64>,
 }
 
 /// Precision, recall and their harmonic mean.
@@ -51,7 +53,7 @@ fn share(part: u64, whole: u64) -> f64 {
 impl Confusion {
     /// An empty corpus with so many classes.
     pub fn new(classes: usize) -> Confusion {
-        Confusion { classes, counts: vec![0; classes * classes] }
+        Confusion { classes, counts: vec![0; classes * classes], missed: vec![0; classes] }
     }
 
     /// Adds an example: what was said for it, and what is right.
@@ -67,6 +69,16 @@ impl Confusion {
         self.counts[right * classes + said] += 1;
     }
 
+    /// Adds an example of which nothing was said: it counts as wrong.
+    ///
+    /// # Panics
+    /// If there is no such class.
+    pub fn miss(&mut self, right: usize) {
+        let classes = self.classes;
+        assert!(right < classes, "class {right} missed, but there are {classes} classes");
+        self.missed[right] += 1;
+    }
+
     /// Adds another part of the corpus.
     ///
     /// # Panics
@@ -74,6 +86,7 @@ impl Confusion {
     pub fn merge(&mut self, other: &Confusion) {
         assert_eq!(self.classes, other.classes, "two tables of different classes");
         self.counts.iter_mut().zip(&other.counts).for_each(|(mine, other)| *mine += other);
+        self.missed.iter_mut().zip(&other.missed).for_each(|(mine, other)| *mine += other);
     }
 
     /// How many classes there are.
@@ -83,7 +96,7 @@ impl Confusion {
 
     /// How many examples were added.
     pub fn total(&self) -> u64 {
-        self.counts.iter().sum()
+        self.counts.iter().chain(&self.missed).sum()
     }
 
     /// How often one class was said where another, or the same, is right.
@@ -98,7 +111,7 @@ impl Confusion {
 
     /// How often a class is right.
     pub fn right(&self, class: usize) -> u64 {
-        (0..self.classes).map(|said| self.count(said, class)).sum()
+        (0..self.classes).map(|said| self.count(said, class)).sum::<u64>() + self.missed[class]
     }
 
     /// The share of examples that were told right.
@@ -165,6 +178,19 @@ mod tests {
         assert_eq!(table(2, &[]).macro_mean(), PrecisionRecall::default());
         assert_eq!(table(2, &[(1, 1), (1, 0)]).matthews(), 0.0);
         assert_eq!(table(0, &[]).matthews(), 0.0);
+    }
+
+    #[test]
+    fn what_is_not_said_is_wrong() {
+        let mut table = table(2, &[(0, 0), (1, 1), (1, 1)]);
+        table.miss(0);
+        assert_eq!((table.total(), table.accuracy(), table.right(0)), (4, 0.75, 2));
+        assert_eq!((table.of(0).recall, table.of(0).precision), (0.5, 1.0));
+        // Of a class alone, it is the table in which another class was said that is none of these.
+        assert_eq!(table.macro_mean().f1, (2.0 / 3.0 + 1.0) / 2.0);
+        let mut twice = table.clone();
+        twice.merge(&table);
+        assert_eq!((twice.total(), twice.accuracy()), (8, 0.75));
     }
 
     #[test]

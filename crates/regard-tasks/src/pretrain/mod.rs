@@ -1,6 +1,7 @@
 //! Pretraining as BERT's (Devlin et al. 2019): words that are hidden are guessed, and whether the
 //! second half of a text belongs to the first is told.
 
+mod exam;
 mod hide;
 mod learn;
 mod pairs;

@@ -1,15 +1,19 @@
 //! A recipe with `task = "pretrain"`.
 
+use super::exam::Exercise;
 use super::{Hiding, Pretraining};
 use crate::data::documents::{Document, Documents, Form};
 use crate::data::{Part, Split, sets};
+use crate::examine::{On, Report, Sheet, Source};
 use crate::recipe::{Prepared, Published, Task, task_fields};
 use crate::text::{Kind, Tokenizer, Train};
 use crate::train;
+use burn::tensor::Device;
+use regard_models::text::{self, Head};
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Of the documents, so many of a thousand are held out.
 const HELD_OUT: Split = Split { valid: 100, test: 0 };
@@ -124,5 +128,32 @@ impl Task for Recipe {
         let learner = Pretraining::new(self, self.data.read()?)?;
         let about = learner.about();
         Ok(Prepared { learner: Box::new(learner), about })
+    }
+
+    fn examine(&self, folder: &Path, on: &On) -> Result<Report> {
+        // No set has a test part: articles that are held out are told by their hashes.
+        let source = on.decide(&self.data.set, |_| false)?;
+        let documents = match source {
+            Source::Set(set, _) => {
+                let [_, held_out] = Data { set: set.to_string(), ..self.data.clone() }.read()?;
+                held_out
+            }
+            Source::File(path) => {
+                Documents::open(&[path], Form::BlankLines)?.collect::<Result<_>>()?
+            }
+        };
+        let folder = &train::resolve(folder)?;
+        let model = text::open(folder, None, 0, &Device::flex())?;
+        if !matches!(model.head(), Head::Words | Head::Pretraining) {
+            let message = "its head guesses no hidden words; one of pretraining does";
+            return Err(Error::file(folder, message));
+        }
+        let tokenizer = Tokenizer::load(folder)?;
+        let exercise = Exercise::new(&tokenizer, self.hiding)?;
+        let context = self.context.min(model.longest().unwrap_or(usize::MAX));
+        let rows = exercise.rows(&documents, &tokenizer, (context, self.seed))?;
+        let (data, part, asked) = (source.name(), source.part(), rows.len());
+        let sheet = Sheet { data, part, asked, unit: "pairs", excluded: 0 };
+        Report::of(sheet, model.parameters(), || Ok(exercise.mark(&*model, &rows)))
     }
 }

@@ -27,7 +27,7 @@ pub struct Asking {
     pub max_seq_len: usize,
     /// Tokens that two windows of a long text share.
     pub doc_stride: usize,
-    /// Whether there may be no answer.
+    /// Whether there may be no answer: then the token that stands for a whole text may be one.
     pub handle_impossible_answer: bool,
 }
 
@@ -52,6 +52,13 @@ impl Reader {
         let stride = asking.doc_stride.min(length / 2);
         let windows = self.tokenizer.windows(question, Some(context), length, stride)?;
         let (mut found, mut nothing): (Vec<Answer>, f64) = (vec![], 1.0);
+        let cls = match (asking.handle_impossible_answer, self.tokenizer.special().cls) {
+            (true, None) => {
+                let message = "the vocabulary has no token that could stand for no answer";
+                return Err(Error::invalid(message));
+            }
+            (asked, cls) => cls.filter(|_| asked),
+        };
         self.read(&windows, |_, part, said| {
             let logits = said.logits.ok_or_else(|| Error::invalid("a model without answers"))?;
             let logits = numbers(logits);
@@ -61,11 +68,16 @@ impl Reader {
                 let ends = |side: usize| -> Vec<f32> {
                     (0..window.len()).map(|at| logits[2 * (row + at) + side]).collect()
                 };
+                // BERT has it in front, XLNet at the end.
+                let is_nowhere = |at: &usize| window.special[*at] && Some(window.ids[*at]) == cls;
+                let nowhere = (0..window.len()).find(is_nowhere);
                 let allowed: Vec<bool> = (0..window.len())
-                    .map(|at| places.contains(&at) || (asking.handle_impossible_answer && at == 0))
+                    .map(|at| places.contains(&at) || Some(at) == nowhere)
                     .collect();
                 let (start, end) = (shares(&ends(0), &allowed), shares(&ends(1), &allowed));
-                nothing = nothing.min(start[0] * end[0]);
+                if let Some(at) = nowhere {
+                    nothing = nothing.min(start[at] * end[at]);
+                }
                 let characters = window.in_characters(&[question, context]);
                 for from in places.clone() {
                     let last = places.end.min(from + asking.max_answer_len);

@@ -76,6 +76,14 @@ impl Reader {
         &self.labels
     }
 
+    /// The number of a label, by its name; a model that does not name its labels, or names them
+    /// otherwise than the data do, is asked by numbers.
+    pub fn label_number(&self, name: &str) -> Option<usize> {
+        let named = self.labels.iter().position(|label| label == name);
+        let number = || name.strip_prefix("LABEL_").unwrap_or(name).parse().ok();
+        named.or_else(|| number().filter(|n| self.labels.is_empty() || *n < self.labels.len()))
+    }
+
     fn label(&self, number: usize) -> String {
         self.labels.get(number).cloned().unwrap_or_else(|| format!("LABEL_{number}"))
     }

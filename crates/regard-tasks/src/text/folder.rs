@@ -28,6 +28,16 @@ pub struct Known {
     pub family: Option<&'static Family>,
 }
 
+/// The files beside a vocabulary that say more of it; none has to be there.
+pub const CONFIGURATION_FILES: [&str; 3] =
+    ["tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"];
+
+/// The files that a tokenizer can be made of, the best ones first: the first of these sets of
+/// which a folder has all is the one that is read.
+pub fn vocabulary_files() -> [&'static [&'static str]; 5] {
+    SOURCES.map(|(files, _)| files)
+}
+
 /// Makes a tokenizer of the contents of files.
 type Make = fn(&[Vec<u8>], Known) -> Result<Tokenizer>;
 
@@ -45,7 +55,7 @@ const SOURCES: [(&[&str], Make); 5] = [
 pub fn load(folder: &Path) -> Result<Tokenizer> {
     let complete = |files: &[&str]| files.iter().all(|name| folder.join(name).is_file());
     let Some((files, make)) = SOURCES.iter().find(|(files, _)| complete(files)) else {
-        let names = SOURCES.map(|(files, _)| files.join(" with "));
+        let names = vocabulary_files().map(|files| files.join(" with "));
         let message = format!("has no tokenizer: need one of {}", names.join(", "));
         return Err(Error::file(folder, message));
     };
@@ -65,8 +75,9 @@ pub fn load_file(path: &Path) -> Result<Tokenizer> {
 impl Known {
     fn of(folder: &Path) -> Result<Known> {
         let object = |name: &str| Ok(read_object(&folder.join(name))?.unwrap_or_default());
-        let mut config = object("tokenizer_config.json")?;
-        for (key, value) in object("special_tokens_map.json")? {
+        let [configuration, special, added_tokens] = CONFIGURATION_FILES;
+        let mut config = object(configuration)?;
+        for (key, value) in object(special)? {
             config.entry(key).or_insert(value);
         }
         // The object of a token with the id as its key, or the id of a token: two generations.
@@ -76,7 +87,7 @@ impl Known {
         });
         let mut added: Vec<(u32, String)> = rows.collect();
         added.extend(
-            object("added_tokens.json")?
+            object(added_tokens)?
                 .into_iter()
                 .filter_map(|(token, id)| Some((u32::try_from(id.as_u64()?).ok()?, token))),
         );

@@ -12,6 +12,10 @@ use tokenizers::normalizers::precompiled::Precompiled;
 use super::Tokenizer;
 use super::spm::{Piece, SentencePiece, Use, malformed};
 
+/// The files of a Marian model's vocabulary: one SentencePiece model for each side, and the ids
+/// that both give.
+pub const FILES: [&str; 3] = ["source.spm", "target.spm", "vocab.json"];
+
 /// Written in front of a row that no text may give: a piece of the other language, which has a
 /// row because both share one vocabulary, or one out of use. No normalised text contains it.
 const HIDDEN: char = '\0';
@@ -19,7 +23,8 @@ const HIDDEN: char = '\0';
 /// The tokenizers of the source and of the target in a directory of a Marian model.
 pub fn load(directory: impl AsRef<Path>) -> Result<(Tokenizer, Tokenizer)> {
     let directory = directory.as_ref();
-    let path = directory.join("vocab.json");
+    let [source, target, ids] = FILES;
+    let path = directory.join(ids);
     let ids = fs::read(&path).map_err(Error::io(&path))?;
     let ids: BTreeMap<String, u32> = serde_json::from_slice(&ids)
         .map_err(|e| Error::file(&path, format!("not an object of pieces and ids: {e}")))?;
@@ -29,7 +34,7 @@ pub fn load(directory: impl AsRef<Path>) -> Result<(Tokenizer, Tokenizer)> {
         let tokenizer = SentencePiece::read(&model).and_then(|model| with_ids(&model, &ids));
         tokenizer.map_err(|e| Error::file(&path, e.to_string()))
     };
-    Ok((side("source.spm")?, side("target.spm")?))
+    Ok((side(source)?, side(target)?))
 }
 
 /// The tokenizer of a SentencePiece model whose rows are in the order of its pieces.

@@ -23,6 +23,7 @@ mod window;
 mod wordpiece;
 
 pub use encoding::Encoding;
+pub use folder::{CONFIGURATION_FILES, vocabulary_files};
 pub use simplify::simplify;
 pub use special::Special;
 pub use stream::Stream;

@@ -215,7 +215,7 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     fn field(number: u8, bytes: &[u8]) -> Vec<u8> {

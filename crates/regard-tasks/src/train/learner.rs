@@ -60,6 +60,11 @@ pub trait Learner {
     /// How many of the examples' tokens count, without computing anything.
     fn tokens(&self, examples: &[usize]) -> usize;
 
+    /// What [`Learner::tokens`] counts, for whoever is told the speed.
+    fn counts(&self) -> &'static str {
+        "tokens"
+    }
+
     /// Keeps the gradients of a part of a batch.
     fn gather(&mut self, adamw: &mut AdamW, grads: Gradients);
 

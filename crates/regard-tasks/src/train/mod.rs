@@ -16,4 +16,4 @@ pub use learner::{Better, Evaluation, Learner, Loss};
 pub use options::Options;
 pub use run::{Event, Outcome, Run};
 pub use schedule::{Curve, Schedule};
-pub use state::{Place, best, checkpoints, resolve};
+pub use state::{Place, best, check_folder, checkpoints, resolve};

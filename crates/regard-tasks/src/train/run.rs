@@ -108,6 +108,7 @@ impl Run<'_> {
     pub fn train(mut self, learner: &mut dyn Learner) -> Result<Outcome> {
         let options = self.options;
         options.check()?;
+        state::check_folder(self.folder, self.resume)?;
         fs::create_dir_all(self.folder).map_err(Error::io(self.folder))?;
         state::clean(self.folder)?;
         let batches = Batches::new(learner.lengths(), options.batch_tokens, self.seed)?;
@@ -150,14 +151,8 @@ impl Run<'_> {
                 }
                 (AdamW::resume(config, adamw), place)
             }
-            (Some(step), false) => {
-                return Err(Error::file(
-                    self.folder,
-                    format!("holds a run at step {step}; resume it, or choose another folder"),
-                ));
-            }
             // A run that was killed before its first checkpoint begins again.
-            (None, _) => (AdamW::new(config), Place::default()),
+            _ => (AdamW::new(config), Place::default()),
         };
         let log = Log::open(self.folder, self.resume.then_some(place.step))?;
         let on = place.step == 0 || (self.watch)(Event::Resumed(place.step));

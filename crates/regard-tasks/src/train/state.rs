@@ -117,6 +117,22 @@ pub fn prune(run: &Path, keep: usize) -> Result<()> {
     Ok(())
 }
 
+/// Refuses a folder that holds a run, unless the run shall go on.
+///
+/// # Errors
+/// If there is a checkpoint, or the model of a run that is done.
+pub fn check_folder(run: &Path, resume: bool) -> Result<()> {
+    let held = match checkpoints(run).last() {
+        _ if resume => None,
+        Some(step) => Some(format!("holds a run at step {step}")),
+        None => run.join(MODEL).join(checkpoint::CONFIG).exists().then(|| "holds a model".into()),
+    };
+    match held {
+        Some(held) => Err(Error::file(run, format!("{held}; resume it, or choose another folder"))),
+        None => Ok(()),
+    }
+}
+
 /// Removes what a killed run left unfinished.
 pub fn clean(run: &Path) -> Result<()> {
     let Ok(entries) = fs::read_dir(run) else { return Ok(()) };

@@ -3,6 +3,7 @@
 use crate::data::pairs::{self, Group, Pair, Tsv, group};
 use crate::data::split::Key;
 use crate::data::{Part, Split, sets};
+use crate::examine::{On, Source};
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -86,6 +87,24 @@ impl Data {
             corpus.train.truncate(limit);
         }
         Ok(corpus)
+    }
+
+    /// What a translator is asked: sources, each with all that it may become. A file has a pair a
+    /// line, with a tab between; sources that are the same are asked once.
+    pub fn asked(&self, on: &On) -> Result<Vec<Group>> {
+        let source = on.decide(&self.set, |_| true)?;
+        let path = match source {
+            Source::File(path) => path,
+            Source::Set(set, part) => {
+                let corpus = Data { set: set.to_string(), ..self.clone() }.read()?;
+                return Ok(if part == Part::Valid { corpus.valid } else { corpus.test });
+            }
+        };
+        let mut groups = group(&Tsv::FORWARD.read(path)?);
+        if self.plain_spaces {
+            groups.iter_mut().flat_map(|group| &mut group.targets).for_each(|t| *t = plain(t));
+        }
+        Ok(groups)
     }
 
     fn multi30k(&self, folder: &Path) -> Result<Corpus> {

@@ -16,5 +16,5 @@ pub use measure::{Bucket, Measure, Report, measure};
 pub use recipe::Recipe;
 pub use request::{Request, Translated};
 pub use translator::{Embedded, Translator};
-pub use vocabulary::{Tokens, Vocabularies, Vocabulary};
+pub use vocabulary::{Tokens, VOCABULARY_FILES, Vocabularies, Vocabulary};
 pub use words::Aligned;

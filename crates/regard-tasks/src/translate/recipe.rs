@@ -1,12 +1,13 @@
 //! A recipe: one TOML file from which a result can be made again.
 
-use super::Translation;
-use super::{Data, Vocabularies};
+use super::{Data, Measure, Translation, Translator, Vocabularies, measure};
+use crate::examine::{Mark, On, Report, Sheet};
 use crate::recipe::{self, Prepared, Published, Task, task_fields};
 use crate::{decode, train};
 use regard_models::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::path::Path;
 
 /// A reproducible result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -105,5 +106,25 @@ impl Task for Recipe {
             learner.model().parameters() as f64 / 1e6,
         );
         Ok(Prepared { learner: Box::new(learner), about })
+    }
+
+    fn examine(&self, folder: &Path, on: &On) -> Result<Report> {
+        let translator = Translator::load(folder)?;
+        let groups = self.data.asked(on)?;
+        let source = on.decide(&self.data.set, |_| true)?;
+        let (data, part, asked) = (source.name(), source.part(), groups.len());
+        let sheet = Sheet { data, part, asked, unit: "sentences", excluded: 0 };
+        Report::of(sheet, translator.parameters(), || {
+            let how = Measure::of(&self.data, self.lowercase());
+            let (report, _) = measure(&translator, &groups, &self.decode, how)?;
+            let marks = [
+                ("bleu", report.bleu, "BLEU (sacrebleu)"),
+                ("chrf", report.chrf, "chrF2 (sacrebleu)"),
+                ("wer", report.wer, "% of words"),
+                ("per", report.per, "% of phonemes"),
+            ];
+            let mark = |(name, value, unit)| Some(Mark { name, value: value?, unit });
+            Ok(marks.into_iter().filter_map(mark).collect())
+        })
     }
 }

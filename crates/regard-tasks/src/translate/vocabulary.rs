@@ -2,7 +2,7 @@
 
 use super::Embedded;
 use crate::data::Pair;
-use crate::text::{Encoding, Form, Kind, Normalise, Spaces, Tokenizer, Train};
+use crate::text::{Encoding, Form, Kind, Normalise, Spaces, Tokenizer, Train, marian};
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -11,6 +11,13 @@ use std::path::Path;
 const SHARED: &str = "tokenizer.json";
 const SOURCE: &str = "source.tokenizer.json";
 const TARGET: &str = "target.tokenizer.json";
+
+/// The files of vocabularies that only translators have: Marian's, and two that were trained
+/// here. Of the latter, the configurations need not be there.
+pub const VOCABULARY_FILES: [&[&str]; 2] = [
+    &marian::FILES,
+    &[SOURCE, TARGET, "source.tokenizer_config.json", "target.tokenizer_config.json"],
+];
 
 /// How a vocabulary is made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -118,6 +125,10 @@ impl Tokens {
                 shared: false,
             });
         }
+        if !folder.join(SHARED).exists() && marian::FILES.iter().all(|f| folder.join(f).exists()) {
+            let (source, target) = marian::load(folder)?;
+            return Ok(Tokens { source, target, shared: false });
+        }
         let both = Tokenizer::load(folder.join(SHARED))?;
         Ok(Tokens { source: both.clone(), target: both, shared: true })
     }
@@ -154,5 +165,28 @@ impl Tokens {
         let mut ids = encoding.ids.clone();
         ids.push(self.source.special().need_eos()?);
         Ok((ids, encoding))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::spm::tests::model;
+
+    #[test]
+    fn the_vocabulary_of_a_marian_model_is_read() {
+        let folder = std::env::temp_dir().join(format!("regard-marian-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let pieces = |own| model(&[("<unk>", 0.0, 2), ("</s>", 0.0, 3), (own, -1.0, 1)]);
+        let [source, target, ids] = marian::FILES;
+        fs::write(folder.join(source), pieces("▁go")).unwrap();
+        fs::write(folder.join(target), pieces("▁va")).unwrap();
+        let all = r#"{"</s>": 0, "<unk>": 1, "▁go": 2, "▁va": 3, "<pad>": 4}"#;
+        fs::write(folder.join(ids), all).unwrap();
+        let tokens = Tokens::load(&folder).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(tokens.read("go").unwrap().0, [2, 0]);
+        assert_eq!(tokens.target.encode("va").unwrap().ids, [3]);
+        assert!(!tokens.shared);
     }
 }

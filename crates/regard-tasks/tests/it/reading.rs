@@ -1,7 +1,11 @@
 //! The goldens of `fixtures/make/reading.py`: what transformers' pipelines say.
 
-use regard_models::text::Head;
+use burn::tensor::Device;
+use regard_attention::Mode;
+use regard_models::checkpoint::{self, Precision};
+use regard_models::text::{self as text_models, Head, Texts};
 use regard_tasks::reading::{Asking, Grouping, Pooling, Reader};
+use regard_tasks::text::Tokenizer;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -140,4 +144,82 @@ fn a_model_is_not_asked_what_it_was_not_trained_for() {
     assert!(error.contains("BertForMaskedLM") && error.contains("train it"), "{error}");
     // Vectors can be had of any.
     assert!(Reader::load(&folder("BertForMaskedLM"), Head::Bare).is_ok());
+}
+
+/// A model that has learned nothing, with the marks of XLNet: what stands for a whole text is at
+/// its end.
+fn xlnet(folder: &Path) {
+    let words =
+        ["<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "who", "is", "ann", "bob", "in"];
+    let ids: serde_json::Map<String, Value> =
+        words.iter().enumerate().map(|(i, word)| (word.to_string(), i.into())).collect();
+    let part = |id: &str, of: u32| serde_json::json!({ "Sequence": { "id": id, "type_id": of } });
+    let mark =
+        |id: &str, of: u32| serde_json::json!({ "SpecialToken": { "id": id, "type_id": of } });
+    let token = |id: &str| serde_json::json!({ "id": id, "ids": [ids[id]], "tokens": [id] });
+    let tokenizer = serde_json::json!({
+        "version": "1.0", "truncation": null, "padding": null, "normalizer": null,
+        "added_tokens": [],
+        "pre_tokenizer": { "type": "WhitespaceSplit" },
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [part("A", 0), mark("<sep>", 0), mark("<cls>", 2)],
+            "pair": [part("A", 0), mark("<sep>", 0), part("B", 1), mark("<sep>", 1), mark("<cls>", 2)],
+            "special_tokens": { "<sep>": token("<sep>"), "<cls>": token("<cls>") },
+        },
+        "decoder": null,
+        "model": { "type": "WordLevel", "vocab": ids, "unk_token": "<unk>" },
+    });
+    std::fs::write(folder.join("tokenizer.json"), tokenizer.to_string()).unwrap();
+    let config = serde_json::json!({
+        "model_type": "xlnet", "vocab_size": words.len(), "d_model": 16, "n_layer": 1, "n_head": 2,
+        "d_inner": 16, "initializer_range": 0.5,
+    });
+    let model = text_models::create(&config, Head::Span, 5, &Device::flex()).unwrap();
+    checkpoint::write(folder, &model.config(), &model.weights(), Precision::Single).unwrap();
+}
+
+/// The probability of no answer, from the model itself: of both ends at the token of the whole
+/// text, among those and the places of the context.
+fn of_nothing(folder: &Path, question: &str, context: &str, cls: &str) -> f64 {
+    let model = text_models::open(folder, None, 0, &Device::flex()).unwrap();
+    let tokenizer = Tokenizer::load(folder).unwrap();
+    let whole = tokenizer.encode_special(question, Some(context)).unwrap();
+    let mut texts = Texts::new();
+    texts.push_typed(&whole.ids, &whole.types);
+    let logits = model.forward(&texts, None, Mode::Eval).logits.unwrap();
+    let logits: Vec<f32> = logits.into_data().try_into_vec().unwrap();
+    let at = whole.tokens.iter().position(|token| token == cls).unwrap();
+    let share = |side: usize| {
+        let power = |at: usize| f64::from(logits[2 * at + side]).exp();
+        power(at) / (power(at) + whole.places(1).map(power).sum::<f64>())
+    };
+    share(0) * share(1)
+}
+
+#[test]
+fn no_answer_is_where_the_model_has_the_whole_text() {
+    let own = crate::small::Folder::new("reading-nothing");
+    xlnet(&own.0);
+    let bert = folder("BertForQuestionAnswering");
+    let (question, context) = ("who is in", "ann is in bob");
+    for (folder, cls) in [(own.0.as_path(), "<cls>"), (&bert, "[CLS]")] {
+        let reader = Reader::load(folder, Head::Span).unwrap();
+        let asking = Asking { top_k: 100, handle_impossible_answer: true, ..Asking::default() };
+        let found = reader.answer(question, context, &asking).unwrap();
+        let nothing = found.iter().find(|answer| answer.answer.is_empty()).unwrap();
+        let wanted = of_nothing(folder, question, context, cls);
+        assert!((nothing.score - wanted).abs() < 1e-6, "{cls}: {} is not {wanted}", nothing.score);
+        // Without that way out, all of the probability is in the text.
+        let asking = Asking { handle_impossible_answer: false, ..asking };
+        let found = reader.answer(question, context, &asking).unwrap();
+        assert!(found.iter().all(|answer| !answer.answer.is_empty()));
+    }
+    // A vocabulary without such a token cannot say so.
+    let text = std::fs::read_to_string(own.0.join("tokenizer.json")).unwrap();
+    std::fs::write(own.0.join("tokenizer.json"), text.replace("<cls>", "<other>")).unwrap();
+    let reader = Reader::load(&own.0, Head::Span).unwrap();
+    let asking = Asking { handle_impossible_answer: true, ..Asking::default() };
+    let error = reader.answer(question, context, &asking).unwrap_err().to_string();
+    assert!(error.contains("no answer"), "{error}");
 }

@@ -1,6 +1,7 @@
 //! `regard answer`: the part of a text that answers a question.
 
 use super::{Global, Outcome, inputs, write_json};
+use crate::hub::Hub;
 use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -19,7 +20,10 @@ Examples:
 Without QUESTION, each line of standard input is one. A long text is read in windows that overlap.
 
 With --json: {answer, score, start, end}, places counted in characters; with --top-k also
-{\"answers\": […]}.";
+{\"answers\": […]}.
+
+Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
+--json an object with error), and makes the exit code 1 at the end.";
 
 /// Find the answer to a question in a text
 #[derive(Args)]
@@ -33,8 +37,8 @@ pub struct Flags {
     /// A file with that text
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// A model's name (in runs/ or models/) or folder
-    #[arg(long, value_name = "NAME or FOLDER")]
+    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    #[arg(long, value_name = "MODEL")]
     model: String,
     /// So many answers for each, the likeliest first
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -51,6 +55,8 @@ pub struct Flags {
     /// There may be no answer
     #[arg(long)]
     handle_impossible_answer: bool,
+    #[command(flatten)]
+    hub: Hub,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
@@ -61,7 +67,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         }
         _ => bail!("--context or --file: need a text in which the answer stands"),
     };
-    let reader = models::reader(&flags.model, Head::Span)?;
+    let reader = models::reader(&flags.model, &flags.hub, Head::Span)?;
     let asking = Asking {
         top_k: flags.top_k.max(1),
         max_answer_len: flags.max_answer_len.max(1),
@@ -69,7 +75,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         doc_stride: flags.doc_stride,
         handle_impossible_answer: flags.handle_impossible_answer,
     };
-    inputs::each(&flags.question, |question| {
+    inputs::each(&flags.question, global.json, out, &mut |question, out| {
         let answers = reader.answer(question, &context, &asking)?;
         if global.json {
             let nothing = Answer { answer: String::new(), score: 0.0, start: 0, end: 0 };
@@ -77,7 +83,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             if flags.top_k > 1 {
                 best["answers"] = answers.iter().map(object).collect();
             }
-            return write_json(out, &best);
+            return Ok(write_json(out, &best)?);
         }
         if answers.is_empty() {
             writeln!(out)?;
@@ -86,8 +92,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             writeln!(out, "{answer}\t{score:.4}")?;
         }
         Ok(())
-    })?;
-    Ok(Outcome::Positive)
+    })
 }
 
 fn object(a: &Answer) -> Value {

@@ -1,6 +1,7 @@
 //! `regard classify`: a label for a text.
 
 use super::{Global, Outcome, inputs, write_json};
+use crate::hub::Hub;
 use crate::models;
 use anyhow::Result;
 use clap::Args;
@@ -18,7 +19,10 @@ Examples:
 Without TEXT, each line of standard input is one. A line out for each: the label, a tab, its
 probability; with --top-k more of them, in the same line.
 
-With --json: {\"label\", \"score\"}, with --top-k also {\"labels\": [{\"label\", \"score\"}, …]}.";
+With --json: {\"label\", \"score\"}, with --top-k also {\"labels\": [{\"label\", \"score\"}, …]}.
+
+Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
+--json an object with error), and makes the exit code 1 at the end.";
 
 /// Give a text a label
 #[derive(Args)]
@@ -26,8 +30,8 @@ With --json: {\"label\", \"score\"}, with --top-k also {\"labels\": [{\"label\",
 pub struct Flags {
     /// The texts; without them, the lines of standard input
     text: Vec<String>,
-    /// A model's name (in runs/ or models/) or folder
-    #[arg(long, value_name = "NAME or FOLDER")]
+    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    #[arg(long, value_name = "MODEL")]
     model: String,
     /// So many labels for each, the likeliest first
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -35,11 +39,13 @@ pub struct Flags {
     /// Each text is a pair, with a tab between
     #[arg(long)]
     pair: bool,
+    #[command(flatten)]
+    hub: Hub,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let reader = models::reader(&flags.model, Head::Sequence)?;
-    inputs::each(&flags.text, |text| {
+    let reader = models::reader(&flags.model, &flags.hub, Head::Sequence)?;
+    inputs::each(&flags.text, global.json, out, &mut |text, out| {
         let parts = match text.split_once('\t').filter(|_| flags.pair) {
             Some((first, second)) => (first, Some(second)),
             None => (text, None),
@@ -52,11 +58,10 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             if flags.top_k > 1 {
                 best["labels"] = labels.iter().map(object).collect();
             }
-            return write_json(out, &best);
+            return Ok(write_json(out, &best)?);
         }
         let columns: Vec<String> =
             labels.iter().map(|l| format!("{}\t{:.4}", l.label, l.score)).collect();
         Ok(writeln!(out, "{}", columns.join("\t"))?)
-    })?;
-    Ok(Outcome::Positive)
+    })
 }

@@ -86,6 +86,9 @@ fn myself(global: &Global, overrides: &[String], name: &str, words: &[&str]) -> 
     if let Some(threads) = global.threads {
         command.args(["--threads", &threads.to_string()]);
     }
+    if let Some(seed) = global.seed {
+        command.args(["--seed", &seed.to_string()]);
+    }
     let done = command.stderr(Stdio::inherit()).output().context("running this program again")?;
     if !done.status.success() {
         bail!("{} {name} failed", words[0]);

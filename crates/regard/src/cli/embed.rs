@@ -1,6 +1,7 @@
 //! `regard embed`: a vector for a text.
 
 use super::{Global, Outcome, inputs, write_json};
+use crate::hub::Hub;
 use crate::models;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
@@ -11,12 +12,15 @@ use std::io::Write;
 
 const EXAMPLES: &str = "\
 Examples:
-  regard embed 'They are watching.' --model all-MiniLM-L6-v2 --normalize
+  regard embed 'They are watching.' --normalize --model sentence-transformers/all-MiniLM-L6-v2
   regard embed --json --model … < sentences.txt > vectors.jsonl
 
 Without TEXT, each line of standard input is one. The numbers of a vector stand on one line,
 separated by spaces; with --json: {\"embedding\": […]}. A text that is longer than the model can
-read is read in parts, of which the mean is taken.";
+read is read in parts, of which the mean is taken.
+
+Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
+--json an object with error), and makes the exit code 1 at the end.";
 
 /// Make a vector of a text
 #[derive(Args)]
@@ -24,8 +28,8 @@ read is read in parts, of which the mean is taken.";
 pub struct Flags {
     /// The texts; without them, the lines of standard input
     text: Vec<String>,
-    /// A model's name (in runs/ or models/) or folder
-    #[arg(long, value_name = "NAME or FOLDER")]
+    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    #[arg(long, value_name = "MODEL")]
     model: String,
     /// How the vectors of a text's tokens become one
     #[arg(long, value_enum, default_value_t = How::Mean)]
@@ -33,6 +37,8 @@ pub struct Flags {
     /// Vectors of length 1
     #[arg(long)]
     normalize: bool,
+    #[command(flatten)]
+    hub: Hub,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -44,12 +50,12 @@ enum How {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let reader = models::reader(&flags.model, Head::Bare)?;
+    let reader = models::reader(&flags.model, &flags.hub, Head::Bare)?;
     let pooling = match flags.pooling {
         How::Mean => Pooling::Mean,
         How::Cls => Pooling::Cls,
     };
-    inputs::each(&flags.text, |text| {
+    inputs::each(&flags.text, global.json, out, &mut |text, out| {
         let vector = reader.embed(&[text], pooling, flags.normalize)?.remove(0);
         match global.json {
             true => write_json(out, &json!({ "embedding": vector }))?,
@@ -59,6 +65,5 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             }
         }
         Ok(())
-    })?;
-    Ok(Outcome::Positive)
+    })
 }

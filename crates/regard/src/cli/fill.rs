@@ -1,6 +1,7 @@
 //! `regard fill`: the word that is hidden.
 
 use super::{Global, Outcome, inputs, write_json};
+use crate::hub::Hub;
 use crate::models;
 use crate::show::table::Table;
 use anyhow::Result;
@@ -12,13 +13,16 @@ use std::io::Write;
 
 const EXAMPLES: &str = "\
 Examples:
-  regard fill 'The capital of France is [MASK].' --model bert-base-uncased
+  regard fill 'The capital of France is [MASK].' --model google-bert/bert-base-uncased
   regard fill --top-k 3 --json 'Paris is the <mask> of France.' --model …
 
 The hidden word is written as the model's vocabulary has it: [MASK] or <mask>.
 
 With --json: {\"candidates\": [{token_str, token, score, sequence}, …]}; for a text with several
-hidden words, a list for each of them.";
+hidden words, a list for each of them.
+
+Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
+--json an object with error), and makes the exit code 1 at the end.";
 
 /// Guess a hidden word
 #[derive(Args)]
@@ -26,22 +30,24 @@ hidden words, a list for each of them.";
 pub struct Flags {
     /// The texts; without them, the lines of standard input
     text: Vec<String>,
-    /// A model's name (in runs/ or models/) or folder
-    #[arg(long, value_name = "NAME or FOLDER")]
+    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    #[arg(long, value_name = "MODEL")]
     model: String,
     /// So many candidates for each
     #[arg(long, value_name = "N", default_value_t = 5)]
     top_k: usize,
+    #[command(flatten)]
+    hub: Hub,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let reader = models::reader(&flags.model, Head::Words)?;
-    inputs::each(&flags.text, |text| {
+    let reader = models::reader(&flags.model, &flags.hub, Head::Words)?;
+    inputs::each(&flags.text, global.json, out, &mut |text, out| {
         let found = reader.fill(text, flags.top_k)?;
         if global.json {
             let lists: Vec<Value> = found.iter().map(|list| objects(list)).collect();
             let all = if let [one] = &lists[..] { one.clone() } else { json!(lists) };
-            return write_json(out, &json!({ "candidates": all }));
+            return Ok(write_json(out, &json!({ "candidates": all }))?);
         }
         for list in &found {
             let mut table = Table::new(["score", "token", "text"]);
@@ -51,8 +57,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             write!(out, "{}", table.render("", None))?;
         }
         Ok(())
-    })?;
-    Ok(Outcome::Positive)
+    })
 }
 
 fn objects(list: &[Candidate]) -> Value {

@@ -1,7 +1,9 @@
 //! `regard generate`: a language model goes on with a text.
 
+use super::inputs::{self, Trouble};
 use super::search::Search;
-use super::{Global, Outcome, inputs, write_json};
+use super::{Global, Outcome, write_json};
+use crate::hub::Hub;
 use crate::models;
 use anyhow::Result;
 use clap::Args;
@@ -14,7 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   regard generate 'ROMEO:' --model runs/shakespeare-gpt
   regard generate 'ROMEO:' --max-new-tokens 200 --do-sample --temperature 0.8 --top-k 40 --seed 7
-  regard generate 'Once upon a time' --model gpt2-folder --num-beams 4 --no-repeat-ngram-size 3
+  regard generate 'Once upon a time' --model gpt2 --num-beams 4 --no-repeat-ngram-size 3
   regard generate --stop $'\\n\\n' --json < prompts.txt --model …
 
 Without PROMPT, each line of standard input is one. A single text is shown as it is written; with
@@ -22,7 +24,10 @@ beams, several results or --json it is shown at its end. A text that outgrows th
 goes on from the last half of it.
 
 With --json: an object a line for each result, with generated_text (prompt included), token_ids
-(without the prompt's) and score.";
+(without the prompt's) and score.
+
+Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
+--json an object with error), and makes the exit code 1 at the end.";
 
 /// Go on with a text
 #[derive(Args)]
@@ -30,8 +35,8 @@ With --json: an object a line for each result, with generated_text (prompt inclu
 pub struct Flags {
     /// What to go on with, each by itself; without it, the lines of standard input
     prompt: Vec<String>,
-    /// A model's name (in runs/ or models/) or folder
-    #[arg(long, value_name = "NAME or FOLDER")]
+    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    #[arg(long, value_name = "MODEL")]
     model: String,
     /// Tokens to write at most, beside the prompt's
     #[arg(long, value_name = "N")]
@@ -40,11 +45,13 @@ pub struct Flags {
     #[arg(long, value_name = "TEXT")]
     stop: Vec<String>,
     #[command(flatten)]
+    hub: Hub,
+    #[command(flatten)]
     search: Search,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let writer = models::writer(&flags.model)?;
+    let writer = models::writer(&flags.model, &flags.hub)?;
     let mut options = flags.search.over(writer.defaults(), global.seed);
     options.max_new_tokens = flags.max_new_tokens.or(options.max_new_tokens);
     options.check()?;
@@ -52,7 +59,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         && flags.stop.is_empty()
         && options.num_beams == 1
         && options.num_return_sequences == 1;
-    let one = |number: u64, prompt: &str, out: &mut dyn Write| -> Result<()> {
+    let one = |number: u64, prompt: &str, out: &mut dyn Write| -> Result<(), Trouble> {
         if as_it_comes {
             return stream(&writer, (number, prompt), &options, out);
         }
@@ -72,11 +79,10 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         Ok(())
     };
     let mut number = 0;
-    inputs::each(&flags.prompt, |prompt| {
+    inputs::each(&flags.prompt, global.json, out, &mut |prompt, out| {
         number += 1;
         one(number - 1, prompt, out)
-    })?;
-    Ok(Outcome::Positive)
+    })
 }
 
 /// Shows a text while it is being written.
@@ -85,7 +91,7 @@ fn stream(
     (number, prompt): (u64, &str),
     options: &regard_tasks::decode::Options,
     out: &mut dyn Write,
-) -> Result<()> {
+) -> Result<(), Trouble> {
     write!(out, "{prompt}")?;
     out.flush()?;
     let mut text = writer.tokenizer().stream();
@@ -108,7 +114,7 @@ fn stream(
     let ids = written.first().map_or(&[][..], |written| &written.ids[..]);
     ids.iter().skip(shown.get()).for_each(|id| show(*id));
     if let Some(problem) = problem {
-        return Err(problem);
+        return Err(problem.into());
     }
     writeln!(out, "{}", text.finish()?.unwrap_or_default())?;
     Ok(())

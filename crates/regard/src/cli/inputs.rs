@@ -1,25 +1,93 @@
 //! Texts from the command line, or the lines of standard input.
 
-use anyhow::{Context, Result, anyhow};
-use std::io::BufRead;
+use super::{Outcome, write_json};
+use anyhow::{Context, Result};
+use regard_tasks::Error;
+use regard_tasks::data::Lines;
+use serde_json::json;
+use std::io::{BufReader, Write, stdin};
 
-/// Gives each text to `see`, with a name for messages: what was given as arguments, or else the
-/// lines of standard input as they come.
-pub fn each(given: &[String], mut see: impl FnMut(&str) -> Result<()>) -> Result<()> {
+/// What a pipe holds: a reader with less would not see that more is there.
+const BUFFER: usize = 1 << 16;
+
+/// Why a text got no answer.
+pub enum Trouble {
+    /// It is of the text: the next one may be fine.
+    Text(Error),
+    /// Nobody reads the answers any more, or anything else that no other text would change.
+    End(anyhow::Error),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Trouble {
+        Trouble::Text(error)
+    }
+}
+
+impl From<anyhow::Error> for Trouble {
+    fn from(error: anyhow::Error) -> Trouble {
+        Trouble::End(error)
+    }
+}
+
+impl From<std::io::Error> for Trouble {
+    fn from(error: std::io::Error) -> Trouble {
+        Trouble::End(error.into())
+    }
+}
+
+/// What `answer` is given, and where what it says is written.
+pub type Answer<'a> = dyn FnMut(&str, &mut dyn Write) -> Result<(), Trouble> + 'a;
+
+/// Has each text answered: what was given as arguments, or else the lines of standard input as
+/// they come. An argument without an answer is an error. A line without one is told on standard
+/// error, gives an empty line or an object that says why, and makes the outcome negative.
+pub fn each(
+    given: &[String],
+    json: bool,
+    out: &mut dyn Write,
+    answer: &mut Answer,
+) -> Result<Outcome> {
     for (i, text) in given.iter().enumerate() {
-        see(text).with_context(|| format!("text {}", i + 1))?;
+        answer(text, out).map_err(|trouble| match trouble {
+            Trouble::Text(error) => anyhow::Error::from(error).context(format!("text {}", i + 1)),
+            Trouble::End(error) => error,
+        })?;
     }
     if !given.is_empty() {
-        return Ok(());
+        return Ok(Outcome::Positive);
     }
-    for (i, line) in std::io::stdin().lock().split(b'\n').enumerate() {
-        let mut line = line.context("standard input")?;
-        if line.last() == Some(&b'\r') {
-            line.pop();
+    let mut lines = Lines::new(BufReader::with_capacity(BUFFER, stdin().lock()), "standard input");
+    let mut outcome = Outcome::Positive;
+    while let Some(line) = lines.next() {
+        let number = lines.number();
+        let answered = match line {
+            Ok(text) => answer(&text, out),
+            Err(Error::File { message, .. }) => Err(Trouble::Text(Error::Invalid(message))),
+            Err(error) => return Err(error.into()),
+        };
+        match answered {
+            Ok(()) => {}
+            Err(Trouble::End(error)) => return Err(error),
+            Err(Trouble::Text(error)) => {
+                outcome = Outcome::Negative;
+                let why = match error.to_string() {
+                    // What could not be read knows its line already.
+                    why if why.starts_with("line ") => why,
+                    why => format!("line {number}: {why}"),
+                };
+                // A closed standard error is no reason to stop.
+                let _ = writeln!(std::io::stderr(), "regard: note: {why}");
+                match json {
+                    true => write_json(out, &json!({ "error": why }))?,
+                    false => writeln!(out)?,
+                }
+            }
         }
-        let named = || format!("line {}", i + 1);
-        let text = String::from_utf8(line).map_err(|_| anyhow!("not UTF-8")).with_context(named)?;
-        see(&text).with_context(named)?;
+        // Whoever waits for the answer has it before more is waited for.
+        if lines.reader().buffer().is_empty() {
+            out.flush().context("standard output")?;
+        }
     }
-    Ok(())
+    Ok(outcome)
 }

@@ -55,6 +55,7 @@ Examples:
   regard attend --demo                        draw who looks at whom in a sentence
   regard translate 'They are watching.' --model runs/tatoeba-en-fr-transformer
   regard generate 'ROMEO:' --model runs/shakespeare-gpt
+  regard fill 'Paris is the [MASK] of France.' --model google-bert/bert-base-uncased
   regard recipes                              what can be trained, and what came of it
   regard train multi30k-transformer           train by a recipe
   regard data multi30k                        where its data are, and on which terms
@@ -65,7 +66,8 @@ Examples:
 
 Exit codes: 0 ok, 1 a negative result, 2 an error.
 Environment: REGARD_NUM_THREADS, REGARD_ISA (portable, neon, avx2, avx512), REGARD_DATA,
-REGARD_DATA_SOURCE, NO_COLOR.";
+REGARD_DATA_SOURCE, NO_COLOR; for models of the Hugging Face Hub HF_HOME, HF_HUB_CACHE, HF_TOKEN,
+HF_ENDPOINT, HF_HUB_OFFLINE.";
 
 /// Where help lists them.
 const EVERY: &str = "Options of every verb";

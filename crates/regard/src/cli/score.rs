@@ -1,6 +1,7 @@
 //! `regard score`: how likely a language model finds a text.
 
 use super::{Global, Outcome, inputs, write_json};
+use crate::hub::Hub;
 use crate::models;
 use crate::show::table::Table;
 use anyhow::Result;
@@ -12,12 +13,15 @@ use std::io::Write;
 const EXAMPLES: &str = "\
 Examples:
   regard score 'to be or not to be' --model runs/shakespeare-gpt
-  regard score --json --model gpt2-folder < sentences.txt
+  regard score --json --model gpt2 < sentences.txt
 
 Without TEXT, each line of standard input is one: its log-probability, a tab, and its perplexity.
 Logarithms are natural. The first token has no probability unless the model has a first word.
 
-With --json: an object a line with tokens, token_logprobs (null for a token without one), logprob.";
+With --json: an object a line with tokens, token_logprobs (null for a token without one), logprob.
+
+Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
+--json an object with error), and makes the exit code 1 at the end.";
 
 /// Say how likely a text is, token by token
 #[derive(Args)]
@@ -25,17 +29,19 @@ With --json: an object a line with tokens, token_logprobs (null for a token with
 pub struct Flags {
     /// The texts; without them, the lines of standard input
     text: Vec<String>,
-    /// A model's name (in runs/ or models/) or folder
-    #[arg(long, value_name = "NAME or FOLDER")]
+    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    #[arg(long, value_name = "MODEL")]
     model: String,
+    #[command(flatten)]
+    hub: Hub,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let writer = models::writer(&flags.model)?;
-    inputs::each(&flags.text, |text| {
+    let writer = models::writer(&flags.model, &flags.hub)?;
+    inputs::each(&flags.text, global.json, out, &mut |text, out| {
         let scored = writer.score(text)?;
         if global.json {
-            return write_json(out, &object(&scored));
+            return Ok(write_json(out, &object(&scored))?);
         }
         let (all, each) = (scored.logprob(), perplexity(&scored));
         if flags.text.is_empty() {
@@ -51,8 +57,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         write!(out, "{}", table.render("", None))?;
         writeln!(out, "log-probability {all:.4}, perplexity {each:.3}")?;
         Ok(())
-    })?;
-    Ok(Outcome::Positive)
+    })
 }
 
 fn object(scored: &Scored) -> serde_json::Value {

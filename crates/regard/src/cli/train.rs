@@ -1,12 +1,13 @@
 //! `regard train`: from a recipe to a model.
 
 use super::{Global, Outcome, write_json};
-use crate::recipe;
+use crate::hub::Hub;
+use crate::{models, recipe};
 use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use regard_tasks::recipe::Prepared;
-use regard_tasks::train::{Event, Options, Outcome as End, Run};
+use regard_tasks::recipe::{Origin, Prepared, Task};
+use regard_tasks::train::{self, Event, Options, Outcome as End, Run};
 
 use serde_json::json;
 use std::io::{IsTerminal, Write};
@@ -45,6 +46,9 @@ pub struct Flags {
     /// Print the recipe with all defaults and overrides, and train nothing
     #[arg(long)]
     dump_config: bool,
+    /// Download no model that the recipe begins with [default: what HF_HUB_OFFLINE says]
+    #[arg(long)]
+    offline: bool,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
@@ -60,10 +64,14 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         return Ok(Outcome::Positive);
     }
     let folder = flags.out.unwrap_or_else(|| Path::new("runs").join(recipe.name()));
+    // First of all: what is there already must not be touched.
+    train::check_folder(&folder, flags.resume)?;
     let mut show = Show::new(recipe.options());
+    find_origin(&mut *recipe, flags.offline)?;
     show.say(format!("{}: reading {}", recipe.name(), recipe.data()));
     let Prepared { mut learner, about } = recipe.prepare()?;
     show.say(format!("{about}, run in {}", folder.display()));
+    show.counts = learner.counts();
     let stop = Arc::new(AtomicBool::new(false));
     let asked = stop.clone();
     ctrlc::set_handler(move || {
@@ -122,11 +130,22 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     Ok(Outcome::Positive)
 }
 
+/// Finds the model that a recipe begins with. Of one of the Hub, the run writes down the commit.
+fn find_origin(recipe: &mut dyn Task, offline: bool) -> Result<()> {
+    let Some(Origin { model, revision }) = recipe.origin() else { return Ok(()) };
+    let hub = Hub { revision: revision.map(str::to_string), offline };
+    let found = models::origin(model, &hub).context("from")?;
+    recipe.set_origin(found.path, found.commit);
+    Ok(())
+}
+
 /// The progress of a run: a bar on a terminal, lines elsewhere.
 struct Show {
     bar: ProgressBar,
     lines: bool,
     every: u64,
+    /// What the speed is told in.
+    counts: &'static str,
     began: Instant,
     since: (Instant, u64, f64, u64),
 }
@@ -141,7 +160,8 @@ impl Show {
         let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg} · {eta} left");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         let now = Instant::now();
-        Show { bar, lines, every: options.log_every, began: now, since: (now, 0, 0.0, 0) }
+        let (every, since) = (options.log_every, (now, 0, 0.0, 0));
+        Show { bar, lines, every, counts: "tokens", began: now, since }
     }
 
     fn say(&self, line: String) {
@@ -170,7 +190,8 @@ impl Show {
                 let (from, tokens, sum, steps) = self.since;
                 let rate = tokens as f64 / from.elapsed().as_secs_f64();
                 let mean = sum / steps as f64;
-                let message = format!("loss {mean:.3} · lr {lr:.2e} · {rate:.0} tokens/s");
+                let of = self.counts;
+                let message = format!("loss {mean:.3} · lr {lr:.2e} · {rate:.0} {of}/s");
                 if line {
                     let minutes = self.began.elapsed().as_secs_f64() / 60.0;
                     eprintln!("{step:>7} {message} · {minutes:.1} min");

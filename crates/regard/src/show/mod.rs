@@ -42,6 +42,14 @@ pub fn pad(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
+/// A number of bytes for people.
+pub fn bytes(count: u64) -> String {
+    match count {
+        0..1_000_000 => format!("{} kB", count.div_ceil(1000)),
+        _ => format!("{:.1} MB", count as f64 / 1e6),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

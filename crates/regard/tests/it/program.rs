@@ -1,7 +1,8 @@
 //! Runs the binary.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// What came of a run.
 pub struct Ran {
@@ -28,6 +29,22 @@ pub fn finish(mut command: Command) -> Ran {
 
 pub fn regard(args: &[&str]) -> Ran {
     finish(command(args))
+}
+
+/// A run with these bytes on standard input.
+pub fn piped(args: &[&str], input: &[u8]) -> Output {
+    let mut child = command(args);
+    child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = child.spawn().expect("the binary starts");
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    // Both ends at once, or full pipes would wait for each other.
+    let writer = std::thread::spawn(move || {
+        let _ = stdin.write_all(&input);
+    });
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    output
 }
 
 /// Runs it, asks for success, and reads what it printed as JSON.

@@ -1,6 +1,6 @@
 //! The verbs that read texts or go on with them: what each prints, line by line.
 
-use crate::program::{fails, folder, json, regard};
+use crate::program::{fails, folder, json, piped, regard};
 use regard_tasks::data::Characters;
 use regard_tasks::language::{Language, Recipe};
 use regard_tasks::recipe;
@@ -134,4 +134,36 @@ fn a_text_has_a_probability() {
     assert!(each[0].is_null() && each[1..].iter().all(|x| x.as_f64().unwrap() < 0.0));
     let sum: f64 = each.iter().filter_map(|x| x.as_f64()).sum();
     assert!((sum - said["logprob"].as_f64().unwrap()).abs() < 1e-9);
+}
+
+/// A model of GPT-2's kind puts nothing around a text, so an empty one has no tokens.
+#[test]
+fn an_empty_line_does_not_end_the_stream() {
+    let model = writer("empty_lines");
+    let lines = b"the fox\n\nthe \xff dog\nlazy";
+    let run = |verb: &str, more: &[&str]| {
+        let output = piped(&[&[verb, "--model", &model], more].concat(), lines);
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    };
+    let (code, out, err) = run("embed", &["--json"]);
+    assert_eq!(code, 1, "{err}");
+    let objects: Vec<serde_json::Value> =
+        out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let answered: Vec<bool> = objects.iter().map(|o| o["embedding"].is_array()).collect();
+    assert_eq!(answered, [true, false, false, true], "{out}");
+    for (object, part) in [(&objects[1], "line 2: a text without tokens"), (&objects[2], "line 3")]
+    {
+        let why = object["error"].as_str().unwrap();
+        assert!(why.starts_with(part) && err.contains(why), "{why}: {err}");
+    }
+    let (code, out, _) = run("embed", &[]);
+    let empty: Vec<bool> = out.lines().map(str::is_empty).collect();
+    assert_eq!((code, empty), (1, vec![false, true, true, false]));
+    // What can be said of nothing is said.
+    let (code, out, _) = run("score", &[]);
+    assert_eq!((code, out.lines().count()), (1, 4));
+    assert!(!out.lines().nth(1).unwrap().is_empty(), "{out}");
+    // An argument without an answer is an error at once.
+    fails(&["embed", "", "--model", &model], &["text 1", "without tokens"]);
 }

@@ -1,26 +1,10 @@
 //! `regard translate`, with texts and with lines.
 
-use crate::program::{command, fails, json, regard};
+use crate::program::{command, fails, json, piped, regard};
 use crate::tiny::{BLIND, LEARNED, TRANSFORMER, model};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Output, Stdio};
-
-/// A run with these bytes on standard input.
-fn piped(args: &[&str], input: &[u8]) -> Output {
-    let mut child = command(args);
-    child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = child.spawn().expect("the binary starts");
-    let mut stdin = child.stdin.take().unwrap();
-    let input = input.to_vec();
-    // Both ends at once, or full pipes would wait for each other.
-    let writer = std::thread::spawn(move || {
-        let _ = stdin.write_all(&input);
-    });
-    let output = child.wait_with_output().unwrap();
-    writer.join().unwrap();
-    output
-}
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()

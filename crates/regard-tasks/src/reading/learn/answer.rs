@@ -1,18 +1,19 @@
 //! Learning to find answers.
 
-use super::{Exam, Example, Goal, Marks, Recipe, cost_of};
-use crate::data::squad::{SPLIT, Squad};
-use crate::data::{Part, Split, sets};
+use super::{Data, Exam, Example, Goal, Marks, Paper, Recipe, cost_of};
+use crate::data::split::hash;
+use crate::data::squad::{Article, Squad};
+use crate::data::{Part, sets};
+use crate::examine::{Mark, On, Sheet, Source};
 use crate::metrics::{Spans, spans};
-use crate::reading::Asking;
+use crate::reading::{Asking, Reader};
 use crate::text::Tokenizer;
 use burn::tensor::{Tensor, TensorData};
 use regard_models::text::Head;
 use regard_models::{Error, Result};
 
-/// By article, so that the model is not chosen on what is reported: the test part is the same.
-const PARTS: Split = Split { valid: 50, ..SPLIT };
-/// Questions that are asked in an evaluation during training.
+/// Questions of a validation part that are asked, those with the smallest hashes: a question
+/// takes as long as a text, and evaluations come often.
 const ASKED: usize = 300;
 /// What logits of places that are not there are.
 const NOWHERE: f32 = -1e9;
@@ -20,12 +21,17 @@ const NOWHERE: f32 = -1e9;
 /// Questions with their answers.
 pub(in super::super) struct Questions {
     train: Vec<Example>,
-    valid: Vec<Asked>,
+    valid: Asked,
+}
+
+/// Questions that are asked.
+pub(in super::super) struct Asked {
+    questions: Vec<Question>,
     asking: Asking,
 }
 
-/// A question of the held-out part.
-struct Asked {
+/// A question, where its answer stands, and what people answered.
+struct Question {
     question: String,
     context: String,
     answers: Vec<String>,
@@ -33,41 +39,18 @@ struct Asked {
 
 impl Questions {
     pub fn read(recipe: &Recipe) -> Result<(Tokenizer, Questions)> {
-        let (train, held_out) = match recipe.data.set.as_str() {
-            "squad" => {
-                let all = Squad::read(sets::find("squad")?.join("dev-v1.1.json"))?;
-                (all.clone(), all)
-            }
-            "files" => {
-                let [train, valid] = recipe.data.files()?;
-                (Squad::read(train)?, Squad::read(valid)?)
-            }
-            other => {
-                return Err(Error::invalid(format!(
-                    "data.set: got {other:?}, need squad or files"
-                )));
-            }
-        };
-        let whole = recipe.data.set == "files";
-        let of = |squad: &Squad, part: Part| -> Vec<crate::data::squad::Article> {
-            match whole {
-                true => squad.articles.clone(),
-                false => squad.part(&PARTS, part).into_iter().cloned().collect(),
-            }
-        };
-        let articles = of(&train, Part::Train);
-        let contexts = articles.iter().flat_map(|a| &a.paragraphs).map(|p| p.context.as_str());
-        let tokenizer = recipe.tokenizer(contexts)?;
-        let length = recipe.data.max_tokens;
-        let asking = Asking { max_seq_len: length, doc_stride: length / 3, ..Asking::default() };
+        let train = articles(&recipe.data, Part::Train)?;
+        let paragraphs = train.iter().flat_map(|article| &article.paragraphs);
+        let tokenizer = recipe.tokenizer(paragraphs.map(|paragraph| paragraph.context.as_str()))?;
+        let asking = asking(recipe.data.max_tokens);
         let mut examples = vec![];
-        for (context, question) in articles.iter().flat_map(|article| article.questions()) {
+        for (context, question) in train.iter().flat_map(Article::questions) {
             let Some(place) = question.answers.iter().find_map(|a| a.place.clone()) else {
                 continue;
             };
             // A question that leaves no room for a text is not learned from.
-            let windows =
-                tokenizer.windows(&question.text, Some(context), length, asking.doc_stride);
+            let (length, stride) = (asking.max_seq_len, asking.doc_stride);
+            let windows = tokenizer.windows(&question.text, Some(context), length, stride);
             for window in windows.unwrap_or_default() {
                 let inside = |byte: usize| {
                     let mut places = window.places(1);
@@ -80,25 +63,57 @@ impl Questions {
                 }
             }
         }
-        let held_out = of(&held_out, Part::Valid);
-        let mut valid: Vec<Asked> = held_out
-            .iter()
-            .flat_map(|article| article.questions())
-            .map(|(context, question)| Asked {
-                question: question.text.clone(),
-                context: context.to_string(),
-                answers: question.answers.iter().map(|answer| answer.text.clone()).collect(),
-            })
-            .collect();
-        valid.sort_by_key(|asked| crate::data::split::hash(&asked.question));
-        valid.truncate(ASKED);
-        Ok((tokenizer, Questions { train: examples, valid, asking }))
+        let valid = Asked::of_part(&articles(&recipe.data, Part::Valid)?, Part::Valid, asking);
+        Ok((tokenizer, Questions { train: examples, valid }))
+    }
+}
+
+fn asking(longest: usize) -> Asking {
+    Asking { max_seq_len: longest, doc_stride: longest / 3, ..Asking::default() }
+}
+
+/// The articles of a part.
+fn articles(data: &Data, part: Part) -> Result<Vec<Article>> {
+    match data.set_of(part) {
+        "squad" => {
+            let all = Squad::read(sets::find("squad")?.join("dev-v1.1.json"))?;
+            Ok(all.part(part).to_vec())
+        }
+        "files" => Ok(Squad::read(data.file(part)?)?.articles),
+        other => Err(Error::invalid(format!("data.set: got {other:?}, need squad or files"))),
+    }
+}
+
+impl Asked {
+    fn new(articles: &[Article], asking: Asking) -> Asked {
+        let question = |(context, question): (&str, &crate::data::squad::Question)| Question {
+            question: question.text.clone(),
+            context: context.to_string(),
+            answers: question.answers.iter().map(|answer| answer.text.clone()).collect(),
+        };
+        let all = || articles.iter().flat_map(Article::questions);
+        // Where the text does not answer every question, to say nothing may be right.
+        let handle_impossible_answer = all().any(|(_, question)| question.impossible);
+        let asking = Asking { handle_impossible_answer, ..asking };
+        Asked { questions: all().map(question).collect(), asking }
+    }
+
+    /// Of a validation part, not all of it.
+    fn of_part(articles: &[Article], part: Part, asking: Asking) -> Asked {
+        let mut asked = Asked::new(articles, asking);
+        if part == Part::Valid {
+            asked.questions.sort_by_key(|question| hash(&question.question));
+            asked.questions.truncate(ASKED);
+        }
+        asked
     }
 }
 
 impl Goal for Questions {
     const HEAD: Head = Head::Span;
     const DECIDES: &'static str = "valid_f1";
+    const COUNTED: &'static str = "texts";
+    type Paper = Asked;
 
     fn labels(&self) -> &[String] {
         &[]
@@ -108,8 +123,12 @@ impl Goal for Questions {
         &self.train
     }
 
-    fn asked(&self) -> usize {
-        self.valid.len()
+    fn valid(&self) -> &Asked {
+        &self.valid
+    }
+
+    fn counted(&self, _: &Example) -> usize {
+        1
     }
 
     /// The mean cost of where answers begin and of where they end, each among the places of its
@@ -136,21 +155,41 @@ impl Goal for Questions {
         (side(0) + side(1)) / 2.0
     }
 
-    fn evaluate(&self, exam: &Exam) -> Result<Marks> {
-        let mut scores = Spans::new(spans::Rules::Version1);
+    fn paper(recipe: &Recipe, on: &On, reader: &Reader) -> Result<(Asked, Sheet)> {
+        let data = recipe.data.on(on);
+        let source = on.decide(data.set_of(Part::Test), |set| data.has_test(set))?;
+        let asking = asking(recipe.data.max_tokens.min(reader.longest()));
+        let paper = match source {
+            Source::File(path) => Asked::new(&Squad::read(path)?.articles, asking),
+            Source::Set(_, part) => Asked::of_part(&articles(&data, part)?, part, asking),
+        };
+        let (data, part, asked) = (source.name(), source.part(), paper.asked());
+        Ok((paper, Sheet { data, part, asked, unit: "questions", excluded: 0 }))
+    }
+}
+
+impl Paper for Asked {
+    fn asked(&self) -> usize {
+        self.questions.len()
+    }
+
+    fn mark(&self, exam: &Exam) -> Result<Marks> {
+        let mut scores = Spans::new(match self.asking.handle_impossible_answer {
+            true => spans::Rules::Version2,
+            false => spans::Rules::Version1,
+        });
         let mut sample = None;
-        for asked in &self.valid {
-            let found = exam.reader.answer(&asked.question, &asked.context, &self.asking);
+        for Question { question, context, answers } in &self.questions {
             // A question that cannot be asked is not answered.
-            let found = found.unwrap_or_default();
+            let found = exam.reader.answer(question, context, &self.asking).unwrap_or_default();
             let said = found.first().map_or("", |answer| answer.answer.as_str());
-            scores.add(said, &asked.answers);
-            sample.get_or_insert_with(|| format!("{} → {said}", asked.question));
+            scores.add(said, answers);
+            sample.get_or_insert_with(|| format!("{question} → {said}"));
         }
-        let measures = vec![
-            ("valid_exact".to_string(), scores.exact()),
-            ("valid_f1".to_string(), scores.f1()),
+        let marks = vec![
+            Mark { name: "exact", value: scores.exact(), unit: "% of questions" },
+            Mark { name: "f1", value: scores.f1(), unit: "% of words" },
         ];
-        Ok((measures, sample))
+        Ok((marks, sample))
     }
 }

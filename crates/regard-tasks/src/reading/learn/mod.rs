@@ -10,9 +10,10 @@ pub use recipe::{Data, Recipe, Vocabulary};
 
 use super::Reader;
 use crate::data::{Batches, Lengths};
+use crate::examine::{self, Mark, On, Report, Sheet};
 use crate::taught::{Taught, Teaching};
 use crate::text::{Encoding, Tokenizer};
-use crate::train::{self, Better, Evaluation, Loss};
+use crate::train::{Better, Evaluation, Loss};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
@@ -20,18 +21,23 @@ use regard_models::checkpoint;
 use regard_models::text::{self, Head, TextModel, Texts};
 use regard_models::{Error, Result};
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// The label of what does not count.
 const IGNORED: i64 = -100;
 /// Tokens that are evaluated at a time.
 const EVALUATED: usize = 4096;
 
-/// What a task adds: examples, what they cost, and how good a model is at them.
-pub(super) trait Goal {
+/// What a task adds: examples, what they cost, and how good a model is at others.
+pub(super) trait Goal: Sized {
     /// What the model needs on top.
     const HEAD: Head;
     /// The measure that decides, which is better when it is higher.
     const DECIDES: &'static str;
+    /// What [`Goal::counted`] counts.
+    const COUNTED: &'static str;
+    /// What a model is asked.
+    type Paper: Paper;
 
     /// The names of the labels, if there are any.
     fn labels(&self) -> &[String];
@@ -39,8 +45,18 @@ pub(super) trait Goal {
     /// What is learned from.
     fn examples(&self) -> &[Example];
 
-    /// How many decisions are made on.
-    fn asked(&self) -> usize;
+    /// What decisions are made on.
+    fn valid(&self) -> &Self::Paper;
+
+    /// What else there is to say of the data.
+    fn about(&self) -> Option<String> {
+        None
+    }
+
+    /// How much of an example the mean cost of a batch is taken over.
+    fn counted(&self, example: &Example) -> usize {
+        example.counted()
+    }
 
     /// The mean cost of a batch.
     fn cost(&self, logits: Tensor<2>, batch: &[&Example], smoothing: f32) -> Tensor<1> {
@@ -48,12 +64,21 @@ pub(super) trait Goal {
         cost_of(logits, wanted, smoothing)
     }
 
-    /// Measures by name, the deciding one among them, and something to look at.
-    fn evaluate(&self, study: &Exam) -> Result<Marks>;
+    /// What a model that was trained before is asked, and what there is to say of it.
+    fn paper(recipe: &Recipe, on: &On, reader: &Reader) -> Result<(Self::Paper, Sheet)>;
 }
 
-/// Measures by name, and something to look at.
-pub(super) type Marks = (Vec<(String, f64)>, Option<String>);
+/// What a model is asked, and how its answers are marked.
+pub(super) trait Paper {
+    /// How many answers are wanted.
+    fn asked(&self) -> usize;
+
+    /// Asks all, and marks the answers.
+    fn mark(&self, exam: &Exam) -> Result<Marks>;
+}
+
+/// Measures, and something to look at.
+pub(super) type Marks = (Vec<Mark>, Option<String>);
 
 /// A text as numbers, and what is right of it.
 pub(super) struct Example {
@@ -95,32 +120,37 @@ pub(super) struct Exam {
 }
 
 impl Exam {
-    /// The likeliest label of each row of the head's output, with those that are right. Rows that
-    /// do not count are left out.
-    fn labels(&self, examples: &[Example], mut see: impl FnMut(usize, usize)) -> Result<()> {
+    /// The likeliest label of each row of the head's output, for each example.
+    fn labels(&self, examples: &[Example]) -> Result<Vec<Vec<usize>>> {
         let lengths = examples.iter().map(Example::lengths).collect();
+        let mut all = vec![vec![]; examples.len()];
+        if examples.is_empty() {
+            return Ok(all);
+        }
         for rows in Batches::new(lengths, EVALUATED, 0)?.sorted() {
             let batch: Vec<&Example> = rows.iter().map(|i| &examples[*i]).collect();
             let model = &*self.reader.model;
             let said = model.forward(&texts(model, &batch), None, Mode::Eval);
             let logits = said.logits.ok_or_else(|| Error::invalid("a model without labels"))?;
             let [_, labels] = logits.dims();
+            let best =
+                |row: &[f32]| (0..labels).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap_or(0);
             let numbers = super::numbers(logits);
-            let mut rows = numbers.chunks_exact(labels);
-            for example in batch {
-                let best = |row: &[f32]| {
-                    (0..labels).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap_or(0)
-                };
-                for right in &example.wanted {
-                    let said = rows.next().map_or(0, best);
-                    if *right != IGNORED {
-                        see(said, *right as usize);
-                    }
-                }
+            let mut said = numbers.chunks_exact(labels).map(best);
+            for (i, example) in rows.iter().zip(batch) {
+                all[*i] = said.by_ref().take(example.wanted.len()).collect();
             }
         }
-        Ok(())
+        Ok(all)
     }
+}
+
+/// Asks a model that was trained before.
+pub(super) fn examine<G: Goal>(recipe: &Recipe, folder: &Path, on: &On) -> Result<Report> {
+    let exam = Exam { reader: Reader::load(folder, G::HEAD)? };
+    let (paper, sheet) = G::paper(recipe, on, &exam.reader)?;
+    let parameters = exam.reader.model.parameters();
+    Report::of(sheet, parameters, || Ok(paper.mark(&exam)?.0))
 }
 
 /// A model that is being trained for a task.
@@ -143,22 +173,20 @@ impl<G: Goal> Study<G> {
             config["id2label"] = Value::Object(by_number.into_iter().collect());
             config["label2id"] = Value::Object(by_name.into_iter().collect());
         }
-        let model = match &recipe.from {
+        let model = match recipe.origin()? {
             Some(folder) => {
                 // Its head was for other labels, even if it was of the same kind.
                 config["architectures"] = Value::Null;
-                let folder = &train::resolve(folder)?;
-                let weights = checkpoint::read_weights(folder)?;
+                let weights = checkpoint::read_weights(&folder)?;
                 text::load(&config, weights, Some(G::HEAD), recipe.seed, &device)
-                    .map_err(|e| Error::file(folder, e.to_string()))?
+                    .map_err(|e| Error::file(&folder, e.to_string()))?
             }
             None => text::create(&config, G::HEAD, recipe.seed, &device)?,
         };
-        if goal.examples().is_empty() || goal.asked() == 0 {
+        let (learned, asked) = (goal.examples().len(), goal.valid().asked());
+        if learned == 0 || asked == 0 {
             return Err(Error::invalid(format!(
-                "{} examples to learn from and {} to decide by: look at the data",
-                goal.examples().len(),
-                goal.asked()
+                "{learned} examples to learn from and {asked} to decide by: look at the data"
             )));
         }
         let (asked, longest) = (recipe.data.max_tokens, model.longest().unwrap_or(usize::MAX));
@@ -172,7 +200,8 @@ impl<G: Goal> Study<G> {
     }
 
     fn about(&self) -> String {
-        self.taught.about(self.goal.examples().len(), "examples")
+        let about = self.taught.about(self.goal.examples().len(), "examples");
+        self.goal.about().map_or(about.clone(), |more| format!("{about}, {more}"))
     }
 }
 
@@ -199,12 +228,17 @@ impl<G: Goal> Teaching for Study<G> {
     }
 
     fn tokens(&self, examples: &[usize]) -> usize {
-        examples.iter().map(|i| self.goal.examples()[*i].counted()).sum()
+        examples.iter().map(|i| self.goal.counted(&self.goal.examples()[*i])).sum()
+    }
+
+    fn counts(&self) -> &'static str {
+        G::COUNTED
     }
 
     fn evaluate(&self) -> Result<Evaluation> {
         let reader = Reader::new(self.taught.model().frozen(), self.taught.tokenizer.clone());
-        let (measures, sample) = self.goal.evaluate(&Exam { reader })?;
+        let (marks, sample) = self.goal.valid().mark(&Exam { reader })?;
+        let measures = examine::measures(&marks);
         let decides = measures.iter().find(|(name, _)| name == G::DECIDES);
         let decides = decides.map_or(f64::NAN, |(_, value)| *value);
         Ok(Evaluation { measures, decides, better: Better::Higher, sample })

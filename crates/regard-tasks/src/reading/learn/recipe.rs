@@ -1,13 +1,18 @@
 //! A recipe with `task = "classify"`, `"tag"` or `"answer"`.
 
-use super::{Goal, Study, answer, classify, tag};
-use crate::recipe::{Prepared, Published, Task, task_fields};
+use super::{Goal, Study, answer, classify, examine, tag};
+use crate::data::Part;
+use crate::examine::{On, Report};
+use crate::recipe::{Origin, Prepared, Published, Task, task_fields};
 use crate::text::{Kind, Tokenizer, Train};
 use crate::train;
 use regard_models::{Error, Result, text};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// The set of one's own files.
+const FILES: &str = "files";
 
 /// A reproducible result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -26,9 +31,16 @@ pub struct Recipe {
     /// What came of it, and what others got.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Published>,
-    /// The folder of a model or of a run, whose body and vocabulary are taken; without one, both begin anew.
+    /// A model whose body and vocabulary are taken: the folder of one or of a run, or a name that
+    /// somebody else resolves ([`Task::set_origin`]); without one, both begin anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<PathBuf>,
+    pub from: Option<String>,
+    /// Which version of that model, where it has versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// Where that model was found.
+    #[serde(skip)]
+    found: Option<PathBuf>,
     /// Which examples.
     pub data: Data,
     /// Which tokens, if they are not another model's.
@@ -50,14 +62,22 @@ fn nothing() -> Value {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// The name of a known data set, or `files`.
+    /// The name of a known data set, or `files`: what is learned from, and what is held out.
     pub set: String,
+    /// Another set whose validation part decides, and whose test part is reported: phrases may be
+    /// learned from, and sentences decide. Nothing is ever decided on a test part, and what it
+    /// has in common with what is learned from is not learned from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<String>,
     /// With `files`: what is learned from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub train: Option<PathBuf>,
     /// With `files`: what decisions are made on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid: Option<PathBuf>,
+    /// With `files`: what is reported, if there is such a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<PathBuf>,
     /// Tokens of a text at most; the rest is cut, or is another window.
     #[serde(default = "longest")]
     pub max_tokens: usize,
@@ -68,11 +88,39 @@ fn longest() -> usize {
 }
 
 impl Data {
-    /// The two files of `files`.
-    pub(super) fn files(&self) -> Result<[&PathBuf; 2]> {
-        match (&self.train, &self.valid) {
-            (Some(train), Some(valid)) => Ok([train, valid]),
-            _ => Err(Error::invalid("data: `files` need data.train and data.valid")),
+    /// The set that a part is taken from.
+    pub(super) fn set_of(&self, part: Part) -> &str {
+        match (part, &self.held_out) {
+            (Part::Valid | Part::Test, Some(set)) => set,
+            _ => &self.set,
+        }
+    }
+
+    /// With `files`, the file of a part.
+    pub(super) fn file(&self, part: Part) -> Result<&PathBuf> {
+        let (file, key) = match part {
+            Part::Train => (&self.train, "train"),
+            Part::Valid => (&self.valid, "valid"),
+            Part::Test => (&self.test, "test"),
+        };
+        file.as_ref().ok_or_else(|| Error::invalid(format!("data.{key}: `files` need this file")))
+    }
+
+    /// Whether a set has a test part; all that are known do.
+    pub(super) fn has_test(&self, set: &str) -> bool {
+        set != FILES || self.test.is_some()
+    }
+
+    /// Whether it is known what was learned from.
+    pub(super) fn has_train(&self) -> bool {
+        self.set != FILES || self.train.is_some()
+    }
+
+    /// The same with other parts held out, if a set is asked for.
+    pub(super) fn on(&self, on: &On) -> Data {
+        match on {
+            On::Set { set: Some(set), .. } => Data { held_out: Some(set.clone()), ..self.clone() },
+            _ => self.clone(),
         }
     }
 }
@@ -95,6 +143,9 @@ impl Recipe {
     pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
         let recipe: Recipe =
             table.try_into().map_err(|e: toml::de::Error| e.message().to_string())?;
+        if recipe.from.is_none() && recipe.revision.is_some() {
+            return Err("revision: it is that of a model in `from`, and there is none".into());
+        }
         match (&recipe.from, &recipe.vocabulary) {
             (Some(_), Some(_)) => Err("vocabulary: it is that of the model in `from`".into()),
             (None, None) => Err("vocabulary: need one, or a model in `from`".into()),
@@ -102,10 +153,16 @@ impl Recipe {
         }
     }
 
+    /// The folder of the model that it begins with.
+    pub(super) fn origin(&self) -> Result<Option<PathBuf>> {
+        let named = || self.from.as_ref().map(PathBuf::from);
+        self.found.clone().or_else(named).map(|folder| train::resolve(&folder)).transpose()
+    }
+
     /// The tokenizer: another model's, or learned from the texts.
     pub(super) fn tokenizer<'a>(&self, texts: impl Iterator<Item = &'a str>) -> Result<Tokenizer> {
-        if let Some(folder) = &self.from {
-            return Tokenizer::load(train::resolve(folder)?);
+        if let Some(folder) = self.origin()? {
+            return Tokenizer::load(folder);
         }
         let vocabulary = self.vocabulary.as_ref().expect("checked when it was read");
         let kind: Kind =
@@ -116,8 +173,8 @@ impl Recipe {
 
     /// `config.json` of the model.
     pub(super) fn config(&self, tokenizer: &Tokenizer) -> Result<Value> {
-        let mut config = match &self.from {
-            Some(folder) => text::read_config(&train::resolve(folder)?)?,
+        let mut config = match self.origin()? {
+            Some(folder) => text::read_config(&folder)?,
             None => json!({
                 "vocab_size": tokenizer.size(), "pad_token_id": tokenizer.special().pad,
             }),
@@ -140,6 +197,15 @@ impl Recipe {
 impl Task for Recipe {
     task_fields!();
 
+    fn origin(&self) -> Option<Origin<'_>> {
+        Some(Origin { model: self.from.as_deref()?, revision: self.revision.as_deref() })
+    }
+
+    fn set_origin(&mut self, folder: PathBuf, version: Option<String>) {
+        self.found = Some(folder);
+        self.revision = version.or(self.revision.take());
+    }
+
     fn decides(&self) -> &str {
         match self.task.as_str() {
             "classify" => classify::Classes::DECIDES,
@@ -153,9 +219,20 @@ impl Task for Recipe {
             "classify" => self.study(classify::Classes::read(self)?),
             "tag" => self.study(tag::Tags::read(self)?),
             "answer" => self.study(answer::Questions::read(self)?),
-            other => {
-                Err(Error::invalid(format!("task: got {other:?}, need classify, tag or answer")))
-            }
+            other => Err(no_such(other)),
         }
     }
+
+    fn examine(&self, folder: &Path, on: &On) -> Result<Report> {
+        match self.task.as_str() {
+            "classify" => examine::<classify::Classes>(self, folder, on),
+            "tag" => examine::<tag::Tags>(self, folder, on),
+            "answer" => examine::<answer::Questions>(self, folder, on),
+            other => Err(no_such(other)),
+        }
+    }
+}
+
+fn no_such(task: &str) -> Error {
+    Error::invalid(format!("task: got {task:?}, need classify, tag or answer"))
 }

@@ -1,98 +1,132 @@
 //! Learning to label words.
 
-use super::{Exam, Example, Goal, IGNORED, Marks, Recipe};
+use super::{Data, Exam, Example, Goal, IGNORED, Marks, Paper, Recipe};
 use crate::data::conllu::{Sentence, Sentences};
 use crate::data::{Part, sets};
-use crate::metrics::Confusion;
-use crate::text::Tokenizer;
+use crate::examine::{Mark, On, Sheet, Source};
+use crate::metrics::{Entities, Scheme};
+use crate::reading::Reader;
+use crate::text::{Encoding, Tokenizer};
 use regard_models::text::Head;
 use regard_models::{Error, Result};
+use std::path::Path;
+
+/// What is said of a word of which nothing is said.
+const OUTSIDE: &str = "O";
 
 /// Sentences whose words have labels.
 pub(in super::super) struct Tags {
     labels: Vec<String>,
     train: Vec<Example>,
-    valid: Vec<Example>,
-    /// Words of the validation part that no token tells: those count as wrong.
-    missed: u64,
+    valid: Tagged,
+}
+
+/// Sentences as numbers, and all their words.
+pub(in super::super) struct Tagged {
+    /// The labels that can be said.
+    labels: Vec<String>,
+    examples: Vec<Example>,
+    sentences: Vec<Words>,
+}
+
+/// The words of a sentence.
+struct Words {
+    /// Which of the examples, if any of the words has a token.
+    example: Option<usize>,
+    /// Of each word its token, if there is one, and what is right.
+    words: Vec<(Option<usize>, String)>,
 }
 
 impl Tags {
     pub fn read(recipe: &Recipe) -> Result<(Tokenizer, Tags)> {
-        let [train, valid] = parts(recipe)?;
+        let train = sentences(&recipe.data, Part::Train)?;
+        let valid = sentences(&recipe.data, Part::Valid)?;
         let tokenizer =
             recipe.tokenizer(train.iter().filter_map(|sentence| sentence.text.as_deref()))?;
-        let words = || train.iter().flat_map(|sentence| &sentence.words);
-        let mut labels: Vec<String> = words().map(|word| word.universal.clone()).collect();
+        let words = train.iter().flat_map(|sentence| &sentence.words);
+        let mut labels: Vec<String> = words.map(|word| word.universal.clone()).collect();
         labels.sort_unstable();
         labels.dedup();
         let longest = recipe.data.max_tokens;
-        let examples = |sentences: &[Sentence]| -> Result<Vec<Example>> {
-            let all =
-                sentences.iter().map(|sentence| example(sentence, &tokenizer, &labels, longest));
-            Ok(all.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+        let tagged = |sentences: &[Sentence]| {
+            let number = |name: &str| labels.iter().position(|label| label == name);
+            Tagged::new(&labels, sentences, (&tokenizer, longest), &number)
         };
-        let words: usize = valid.iter().map(|sentence| sentence.words.len()).sum();
-        let (train, valid) = (examples(&train)?, examples(&valid)?);
-        let told: usize = valid.iter().map(Example::counted).sum();
-        let missed = words.saturating_sub(told) as u64;
-        Ok((tokenizer, Tags { labels, train, valid, missed }))
+        let (train, valid) = (tagged(&train)?.examples, tagged(&valid)?);
+        Ok((tokenizer, Tags { labels, train, valid }))
     }
 }
 
-fn parts(recipe: &Recipe) -> Result<[Vec<Sentence>; 2]> {
-    match recipe.data.set.as_str() {
-        "ud-english-ewt" => {
-            let folder = sets::find("ud-english-ewt")?;
-            let part = |part| Sentences::open_part(&folder, part)?.collect::<Result<Vec<_>>>();
-            Ok([part(Part::Train)?, part(Part::Valid)?])
-        }
-        "files" => {
-            let read = |path| Sentences::open(path)?.collect::<Result<Vec<_>>>();
-            let [train, valid] = recipe.data.files()?;
-            Ok([read(train)?, read(valid)?])
-        }
+fn sentences(data: &Data, part: Part) -> Result<Vec<Sentence>> {
+    match data.set_of(part) {
+        "ud-english-ewt" => Sentences::open_part(sets::find("ud-english-ewt")?, part)?.collect(),
+        "files" => read(data.file(part)?),
         other => {
             Err(Error::invalid(format!("data.set: got {other:?}, need ud-english-ewt or files")))
         }
     }
 }
 
-/// A sentence as numbers: the first token of a word has the word's label, others count nothing.
-/// Nothing, if the words cannot be found in the text, or none has a token of its own.
-fn example(
-    sentence: &Sentence,
-    tokenizer: &Tokenizer,
-    labels: &[String],
-    longest: usize,
-) -> Result<Option<Example>> {
-    let Some(text) = &sentence.text else { return Ok(None) };
-    let encoding = tokenizer.encode_within(text, None, longest)?;
-    let mut wanted = vec![IGNORED; encoding.len()];
+fn read(path: &Path) -> Result<Vec<Sentence>> {
+    Sentences::open(path)?.collect()
+}
+
+impl Tagged {
+    /// Sentences for a model with these labels; `number` says which one a name is.
+    fn new(
+        labels: &[String],
+        sentences: &[Sentence],
+        (tokenizer, longest): (&Tokenizer, usize),
+        number: &dyn Fn(&str) -> Option<usize>,
+    ) -> Result<Tagged> {
+        let mut all = Tagged { labels: labels.to_vec(), examples: vec![], sentences: vec![] };
+        for sentence in sentences {
+            let text = sentence.text.as_deref().unwrap_or_default();
+            let encoding = tokenizer.encode_within(text, None, longest)?;
+            let tokens = first_tokens(sentence, &encoding);
+            let mut wanted = vec![IGNORED; encoding.len()];
+            for (token, word) in tokens.iter().zip(&sentence.words) {
+                if let (Some(token), Some(label)) = (token, number(&word.universal)) {
+                    wanted[*token] = label as i64;
+                }
+            }
+            // Of a sentence without a label nothing can be learned, and nothing be said.
+            let counts = wanted.iter().any(|label| *label != IGNORED);
+            let example = counts.then_some(all.examples.len());
+            if counts {
+                all.examples.push(Example::new(encoding, wanted));
+            }
+            let right = sentence.words.iter().map(|word| word.universal.clone());
+            all.sentences.push(Words { example, words: tokens.into_iter().zip(right).collect() });
+        }
+        Ok(all)
+    }
+}
+
+/// The token that speaks for each word, its first; none for a word that stands nowhere in the
+/// text, behind its cut end, or within the token of another word.
+fn first_tokens(sentence: &Sentence, encoding: &Encoding) -> Vec<Option<usize>> {
     let mut from = 0;
-    for word in &sentence.words {
-        let (Some(place), Ok(label)) = (&word.place, labels.binary_search(&word.universal)) else {
-            continue;
-        };
-        let tokens = from..encoding.len();
-        let mut tokens = tokens.filter(|at| !encoding.special[*at]);
-        // A token may span two words, as in a contraction; the first one has it.
-        if let Some(at) = tokens.find(|at| {
+    let one = |word: &crate::data::conllu::Word| {
+        let place = word.place.as_ref()?;
+        let mut tokens = (from..encoding.len()).filter(|at| !encoding.special[*at]);
+        let touches = |at: &usize| {
             let (start, end) = encoding.offsets[*at];
             end > place.start && start < place.end
-        }) && encoding.offsets[at].0 >= place.start
-        {
-            wanted[at] = label as i64;
-            from = at + 1;
-        }
-    }
-    let counts = wanted.iter().any(|label| *label != IGNORED);
-    Ok(counts.then(|| Example::new(encoding, wanted)))
+        };
+        // A token may span two words, as in a contraction; the first one has it.
+        let at = tokens.find(touches).filter(|at| encoding.offsets[*at].0 >= place.start)?;
+        from = at + 1;
+        Some(at)
+    };
+    sentence.words.iter().map(one).collect()
 }
 
 impl Goal for Tags {
     const HEAD: Head = Head::Tokens;
     const DECIDES: &'static str = "valid_accuracy";
+    const COUNTED: &'static str = "words";
+    type Paper = Tagged;
 
     fn labels(&self) -> &[String] {
         &self.labels
@@ -102,15 +136,72 @@ impl Goal for Tags {
         &self.train
     }
 
-    fn asked(&self) -> usize {
-        self.valid.len()
+    fn valid(&self) -> &Tagged {
+        &self.valid
     }
 
-    fn evaluate(&self, exam: &Exam) -> Result<Marks> {
-        let mut confusion = Confusion::new(self.labels.len());
-        exam.labels(&self.valid, |said, right| confusion.add(said, right))?;
-        let share = confusion.total() as f64 / (confusion.total() + self.missed).max(1) as f64;
-        let accuracy = 100.0 * confusion.accuracy() * share;
-        Ok((vec![("valid_accuracy".to_string(), accuracy)], None))
+    fn paper(recipe: &Recipe, on: &On, reader: &Reader) -> Result<(Tagged, Sheet)> {
+        let data = recipe.data.on(on);
+        let source = on.decide(data.set_of(Part::Test), |set| data.has_test(set))?;
+        let sentences = match source {
+            Source::File(path) => read(path)?,
+            Source::Set(_, part) => sentences(&data, part)?,
+        };
+        let longest = recipe.data.max_tokens.min(reader.longest());
+        let number = |name: &str| reader.label_number(name);
+        let cut = (reader.tokenizer(), longest);
+        let paper = Tagged::new(reader.labels(), &sentences, cut, &number)?;
+        let (data, part, asked) = (source.name(), source.part(), paper.asked());
+        Ok((paper, Sheet { data, part, asked, unit: "words", excluded: 0 }))
     }
+}
+
+impl Paper for Tagged {
+    fn asked(&self) -> usize {
+        self.sentences.iter().map(|sentence| sentence.words.len()).sum()
+    }
+
+    /// Words without a token count as wrong.
+    fn mark(&self, exam: &Exam) -> Result<Marks> {
+        let said = exam.labels(&self.examples)?;
+        let mut entities = Entities::new(Scheme::Lenient);
+        let (mut right, mut asked) = (0, 0);
+        for Words { example, words } in &self.sentences {
+            let say = |token: Option<usize>| -> Option<(usize, i64)> {
+                let (example, token) = ((*example)?, token?);
+                Some((said[example][token], self.examples[example].wanted[token]))
+            };
+            let tags: Vec<_> = words.iter().map(|(token, _)| say(*token)).collect();
+            right += tags.iter().flatten().filter(|(said, right)| *said as i64 == *right).count();
+            asked += words.len();
+            if names_entities(&self.labels) {
+                let name = |tag: &Option<(usize, i64)>| -> &str {
+                    tag.and_then(|(said, _)| self.labels.get(said)).map_or(OUTSIDE, |name| name)
+                };
+                let tags: Vec<&str> = tags.iter().map(name).collect();
+                let wanted: Vec<&str> = words.iter().map(|(_, right)| right.as_str()).collect();
+                entities.add(&tags, &wanted)?;
+            }
+        }
+        let accuracy = 100.0 * right as f64 / asked.max(1) as f64;
+        let mut marks = vec![Mark { name: "accuracy", value: accuracy, unit: "% of words" }];
+        if names_entities(&self.labels) {
+            let micro = entities.micro();
+            for (name, value) in [
+                ("entity_f1", micro.f1),
+                ("entity_precision", micro.precision),
+                ("entity_recall", micro.recall),
+            ] {
+                marks.push(Mark { name, value: 100.0 * value, unit: "% of entities (seqeval)" });
+            }
+        }
+        Ok((marks, None))
+    }
+}
+
+/// Whether labels are of the kind `B-PER`, `I-PER`, `O`.
+fn names_entities(labels: &[String]) -> bool {
+    let begins = |label: &String, letters: &[&str]| letters.iter().any(|l| label.starts_with(l));
+    labels.iter().any(|label| begins(label, &["B-", "S-"]))
+        && labels.iter().all(|label| label == OUTSIDE || begins(label, &["B-", "I-", "E-", "S-"]))
 }

@@ -11,6 +11,7 @@ mod translation;
 
 use super::{Global, Outcome};
 use crate::choice::Choice;
+use crate::hub::Hub;
 use crate::show::terminal::When;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -52,8 +53,8 @@ pub struct Flags {
     /// Look at where the words of a translation of a text came from
     #[arg(long, conflicts_with = "demo")]
     translate: bool,
-    /// With --translate: a model's name (in runs/ or models/) or folder
-    #[arg(long, value_name = "NAME or FOLDER")]
+    /// With --translate: a model, as `regard translate` takes it
+    #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// With --translate: tokens, and the end, rather than words
     #[arg(long)]
@@ -82,6 +83,8 @@ pub struct Flags {
     color: When,
     #[command(flatten)]
     choice: Choice,
+    #[command(flatten)]
+    hub: Hub,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
@@ -92,8 +95,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     {
         bail!("--save: got {}, need a name that ends in .npz", to.display());
     }
-    if !flags.translate && (flags.model.is_some() || flags.tokens) {
-        bail!("attend: --model and --tokens are for --translate");
+    let of_models = flags.model.is_some() || flags.hub.offline || flags.hub.revision.is_some();
+    if !flags.translate && (of_models || flags.tokens) {
+        bail!("attend: --model, --revision, --offline and --tokens are for --translate");
     }
     match (flags.demo, flags.translate, &flags.input[..]) {
         (true, ..) if of_files || flags.save.is_some() => {

@@ -19,7 +19,7 @@ const TOKENS: &str = "Weights of tokens, as the model has them.";
 
 pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
     let text = super::text(&flags.input)?.unwrap_or_default();
-    let translator = models::translator(flags.model.as_deref())?;
+    let translator = models::translator(flags.model.as_deref(), &flags.hub)?;
     let mut options = translator.defaults().clone();
     options.seed = global.seed.unwrap_or(options.seed);
     let request = Request { look: true, ..Request::new(&options) };

@@ -1,6 +1,7 @@
 //! `regard bench translate`: sentences a second.
 
 use super::super::{Global, Outcome, write_json};
+use crate::hub::Hub;
 use crate::{machine, models};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -20,8 +21,9 @@ Examples:
 
 Lines are read and cut into batches by length; a first round warms up and does not count.")]
 pub struct Flags {
-    /// A model's name or folder [default: the one that ships]
-    #[arg(long, value_name = "NAME or FOLDER")]
+    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    /// [default: en-fr]
+    #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// A sentence a line
     #[arg(long, value_name = "FILE")]
@@ -35,6 +37,8 @@ pub struct Flags {
     /// Rounds; the fastest and the median are told
     #[arg(long, value_name = "N", default_value_t = 3)]
     rounds: usize,
+    #[command(flatten)]
+    hub: Hub,
 }
 
 #[derive(Serialize)]
@@ -55,7 +59,7 @@ struct Findings {
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let began = Instant::now();
-    let translator = models::translator(flags.model.as_deref())?;
+    let translator = models::translator(flags.model.as_deref(), &flags.hub)?;
     let load_ms = 1e3 * began.elapsed().as_secs_f64();
     let text =
         std::fs::read_to_string(&flags.lines).with_context(|| flags.lines.display().to_string())?;

@@ -3,7 +3,7 @@
 mod fetch;
 
 use super::{Global, Outcome, write_json};
-use crate::show::{table::Table, terminal};
+use crate::show::{self, table::Table, terminal};
 use anyhow::Result;
 use clap::Args;
 use regard_tasks::data::sets::{self, Checksums, KnownFile, SETS, Set, State};
@@ -51,7 +51,7 @@ fn list(global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     for set in SETS {
         let found = set.find_in(&roots).map_or("–".into(), |folder| folder.display().to_string());
         let (what, licence) = (set.what.into(), set.licence.into());
-        table.row([set.name.into(), what, licence, size(bytes(set)), found]);
+        table.row([set.name.into(), what, licence, show::bytes(bytes(set)), found]);
     }
     write!(out, "{}", table.render("", terminal::width_of_terminal()))?;
     Ok(Outcome::Positive)
@@ -132,11 +132,4 @@ fn word(state: State) -> &'static str {
 
 fn bytes(set: &Set) -> u64 {
     set.files().map(|file| file.bytes).sum()
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_000_000 => format!("{} kB", bytes.div_ceil(1000)),
-        _ => format!("{:.1} MB", bytes as f64 / 1e6),
-    }
 }

@@ -5,6 +5,7 @@ mod show;
 
 use super::search::Search;
 use super::{Global, Outcome};
+use crate::hub::Hub;
 use crate::models;
 use crate::show::terminal::When;
 use anyhow::{Result, bail};
@@ -40,8 +41,8 @@ went to the end of the source, which is not shown.";
 pub struct Flags {
     /// What to translate, each by itself; without it, the lines of standard input
     text: Vec<String>,
-    /// A model's name (in runs/ or models/) or folder
-    #[arg(long, value_name = "NAME or FOLDER")]
+    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// Draw where each word came from; `auto` on a terminal, for TEXT
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true,
@@ -68,6 +69,8 @@ pub struct Flags {
     /// Above 0, the whole source should be looked at
     #[arg(long, value_name = "X")]
     coverage_penalty: Option<f32>,
+    #[command(flatten)]
+    hub: Hub,
     #[command(flatten)]
     search: Search,
 }
@@ -110,7 +113,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             );
         }
     }
-    let translator = models::translator(flags.model.as_deref())?;
+    let translator = models::translator(flags.model.as_deref(), &flags.hub)?;
     let mut options = flags.search.over(translator.defaults(), global.seed);
     options.coverage_penalty = flags.coverage_penalty.unwrap_or(options.coverage_penalty);
     options.check()?;

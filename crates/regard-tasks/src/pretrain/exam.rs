@@ -1,0 +1,211 @@
+//! Pairs as a model reads them, what they cost, and how well a model tells them.
+
+use super::hide::Tokens;
+use super::{Half, Hidden, Hiding, Pair, pairs};
+use crate::data::documents::Document;
+use crate::examine::Mark;
+use crate::text::Tokenizer;
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use regard_attention::Mode;
+use regard_attention::backend::numbers;
+use regard_attention::ops::{CrossEntropy, cross_entropy};
+use regard_kernels::rng::Stream;
+use regard_models::text::{TextModel, Texts};
+use regard_models::{Error, Result};
+
+/// Where hiding comes from, among the sites of the generator; a pair's number is added.
+const HIDE: u64 = 0x6869_6465_0000_0000;
+/// Tokens that are put around a pair.
+const AROUND: usize = 3;
+/// Pairs that are evaluated at a time.
+const EVALUATED: usize = 32;
+
+/// A pair as the model reads it.
+pub(super) struct Row {
+    pub ids: Vec<u32>,
+    types: Vec<u32>,
+    /// The word of each token that can be hidden.
+    words: Vec<Option<u32>>,
+    follows: bool,
+}
+
+/// How pairs are made of documents, and words of them hidden.
+pub(super) struct Exercise {
+    cls: u32,
+    sep: u32,
+    tokens: Tokens,
+    hiding: Hiding,
+}
+
+/// What a batch costs, and what was said of it.
+pub(super) struct Cost {
+    pub words: Tensor<1>,
+    /// Of whether halves belong together, if the model tells.
+    pub follows: Option<Tensor<1>>,
+    /// `[guessed, V]`, in evaluations, and what is right.
+    guesses: Option<(Tensor<2>, Vec<i64>)>,
+    guessed: usize,
+    /// `[B, 2]`
+    said: Option<Tensor<2>>,
+}
+
+impl Exercise {
+    pub fn new(tokenizer: &Tokenizer, hiding: Hiding) -> Result<Exercise> {
+        let special = tokenizer.special();
+        let (cls, sep) = special.cls.zip(special.sep).ok_or_else(|| {
+            Error::invalid("vocabulary: need one with [CLS] and [SEP], such as wordpiece")
+        })?;
+        let mask = special.need_mask()?;
+        let last = [special.pad, special.unk, Some(cls), Some(sep), Some(mask)];
+        let first = last.into_iter().flatten().max().map_or(0, |id| id + 1);
+        let tokens = Tokens { mask, words: (first, tokenizer.size() as u32) };
+        if tokens.words.0 >= tokens.words.1 {
+            return Err(Error::invalid("vocabulary: need words behind the special tokens"));
+        }
+        Ok(Exercise { cls, sep, tokens, hiding })
+    }
+
+    /// The pairs of some documents, of at most `context` tokens, as a function of the seed.
+    pub fn rows(
+        &self,
+        documents: &[Document],
+        tokenizer: &Tokenizer,
+        (context, seed): (usize, u64),
+    ) -> Result<Vec<Row>> {
+        let halves: Vec<Vec<Half>> =
+            documents.iter().map(|d| sentences(d, tokenizer)).collect::<Result<_>>()?;
+        let all = pairs(&halves, context - AROUND, seed);
+        Ok(all.into_iter().map(|pair| Row::new(pair, self.cls, self.sep)).collect())
+    }
+
+    /// A row with some words hidden: others in every step, the same ones in every evaluation.
+    fn hidden(&self, row: &Row, number: usize, mode: Mode) -> Hidden {
+        let (seed, step) = match mode {
+            Mode::Eval => (0, 0),
+            Mode::Train { seed, step } => (seed, step),
+        };
+        let stream = Stream::new(seed, step, HIDE + number as u64);
+        self.hiding.hide(&row.ids, &row.words, self.tokens, stream)
+    }
+
+    pub fn cost(
+        &self,
+        model: &dyn TextModel,
+        rows: &[(usize, &Row)],
+        mode: Mode,
+        device: &Device,
+    ) -> Cost {
+        let mut texts = Texts::new();
+        let (mut at, mut wanted, mut follows): (Vec<usize>, Vec<i64>, Vec<i64>) =
+            Default::default();
+        for (number, row) in rows {
+            let hidden = self.hidden(row, *number, mode);
+            let first = texts.tokens();
+            at.extend(hidden.places.iter().map(|place| first + place));
+            wanted.extend(hidden.wanted.iter().map(|id| i64::from(*id)));
+            // Hugging Face's label of a pair that belongs together is 0.
+            follows.push(i64::from(!row.follows));
+            match model.is_typed() {
+                true => texts.push_typed(&hidden.ids, &row.types),
+                false => texts.push(&hidden.ids),
+            }
+        }
+        let said = model.forward(&texts, Some(&at), mode);
+        let logits = said.logits.expect("a head for words");
+        let guesses = (mode == Mode::Eval).then(|| (logits.clone(), wanted.clone()));
+        let cost = |logits: Tensor<2>, wanted: Vec<i64>| {
+            let data = TensorData::new(wanted, [logits.dims()[0]]);
+            let wanted = Tensor::<1, Int>::from_data(data, device);
+            cross_entropy(logits, wanted, CrossEntropy { smoothing: 0.0, ignore: None })
+        };
+        Cost {
+            words: cost(logits, wanted),
+            follows: said.follows.clone().map(|said| cost(said, follows)),
+            guesses,
+            guessed: at.len(),
+            said: said.follows,
+        }
+    }
+
+    /// How well a model guesses the words that are hidden in pairs, and tells whether their
+    /// halves belong together, if it was trained to.
+    pub fn mark(&self, model: &dyn TextModel, rows: &[Row]) -> Vec<Mark> {
+        let numbered: Vec<(usize, &Row)> = rows.iter().enumerate().collect();
+        let (mut words, mut guessed, mut right) = (0.0, 0, 0);
+        let (mut follows, mut told, mut asked) = (0.0, 0, 0);
+        let mut list = vec![];
+        for batch in numbered.chunks(EVALUATED) {
+            let cost = self.cost(model, batch, Mode::Eval, &Device::flex());
+            words += f64::from(cost.words.into_scalar::<f32>()) * cost.guessed as f64;
+            guessed += cost.guessed;
+            if let Some((logits, wanted)) = cost.guesses {
+                let [_, size] = logits.dims();
+                numbers(logits, &mut list);
+                let best = |row: &[f32]| (0..size).max_by(|a, b| row[*a].total_cmp(&row[*b]));
+                let guesses = list.chunks_exact(size).map(best).zip(&wanted);
+                right += guesses.filter(|(said, w)| *said == Some(**w as usize)).count();
+            }
+            if let (Some(cost), Some(said)) = (cost.follows, cost.said) {
+                follows += f64::from(cost.into_scalar::<f32>()) * batch.len() as f64;
+                numbers(said, &mut list);
+                let pairs = list.chunks_exact(2).zip(batch);
+                told += pairs.filter(|(said, (_, row))| (said[0] > said[1]) == row.follows).count();
+                asked += batch.len();
+            }
+        }
+        let share = |part: usize, whole: usize| 100.0 * part as f64 / whole.max(1) as f64;
+        let words = words / guessed.max(1) as f64;
+        let follows = follows / asked.max(1) as f64;
+        let accuracy = share(right, guessed);
+        let mut marks = vec![
+            Mark { name: "loss", value: words + follows, unit: "nats, of both" },
+            Mark { name: "words", value: words, unit: "nats a hidden token" },
+            Mark { name: "words_accuracy", value: accuracy, unit: "% of hidden tokens" },
+        ];
+        if asked > 0 {
+            let value = share(told, asked);
+            marks.push(Mark { name: "follows", value, unit: "% of pairs told apart" });
+        }
+        marks
+    }
+}
+
+/// The sentences of a document as tokens. A line is cut after full stops, question marks and
+/// exclamation marks that a space follows.
+fn sentences(document: &Document, tokenizer: &Tokenizer) -> Result<Vec<Half>> {
+    let mut all = vec![];
+    for line in &document.lines {
+        for sentence in line
+            .split_inclusive(". ")
+            .flat_map(|s| s.split_inclusive("? "))
+            .flat_map(|s| s.split_inclusive("! "))
+        {
+            let encoding = tokenizer.encode(sentence)?;
+            if encoding.is_empty() {
+                continue;
+            }
+            let words = encoding.words.iter().enumerate();
+            let words = words.map(|(i, word)| word.unwrap_or(i as u32)).collect();
+            all.push(Half { ids: encoding.ids, words });
+        }
+    }
+    Ok(all)
+}
+
+impl Row {
+    fn new(Pair { first, second, follows }: Pair, cls: u32, sep: u32) -> Row {
+        let (a, b) = (first.ids.len(), second.ids.len());
+        let mut row = Row { ids: vec![cls], types: vec![0; a + 2], words: vec![None], follows };
+        let next = first.words.last().map_or(0, |last| last + 1);
+        row.ids.extend(first.ids);
+        row.words.extend(first.words.into_iter().map(Some));
+        row.ids.push(sep);
+        row.words.push(None);
+        row.ids.extend(second.ids);
+        row.words.extend(second.words.into_iter().map(|word| Some(next + word)));
+        row.ids.push(sep);
+        row.words.push(None);
+        row.types.resize(a + b + AROUND, 1);
+        row
+    }
+}

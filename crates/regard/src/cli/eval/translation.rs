@@ -1,0 +1,57 @@
+//! Translation: measures by length, and what was written.
+
+use super::{Flags, Global, Job, Outcome};
+use crate::cli::write_json;
+use crate::show::table::Table;
+use crate::{machine, models};
+use anyhow::{Result, anyhow, bail};
+use regard_tasks::translate::{Measure, Recipe, measure};
+use serde_json::json;
+use std::io::Write;
+
+pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let recipe = Recipe::from_table(job.recipe).map_err(|message| anyhow!("{message}"))?;
+    let translator = models::load_translator(job.model)?;
+    let mut groups = recipe.data.asked(&job.on)?;
+    groups.retain(|group| group.source.split_whitespace().count() >= flags.min_words);
+    if groups.is_empty() {
+        bail!("{}: no sentence is left to measure", recipe.name);
+    }
+    let how = Measure::of(&recipe.data, recipe.lowercase());
+    let (report, texts) = measure(&translator, &groups, &recipe.decode, how)?;
+    let seconds = report.seconds;
+    if let Some(path) = &flags.save {
+        let mut text = texts.join("\n");
+        text.push('\n');
+        std::fs::write(path, text).map_err(|e| anyhow!("{}: {e}", path.display()))?;
+    }
+    if global.json {
+        let mut json = serde_json::to_value(&report)?;
+        json["name"] = json!(recipe.name);
+        json["task"] = json!(recipe.task);
+        json["parameters"] = json!(translator.parameters());
+        json["peak_memory"] = json!(machine::peak_memory());
+        write_json(out, &json)?;
+        return Ok(Outcome::Positive);
+    }
+    writeln!(out, "{}: {} sentences in {seconds:.1} s", recipe.name, report.sentences)?;
+    if let (Some(line), Some(tokenized), Some(chrf)) =
+        (&report.bleu_line, report.tokenized_bleu, report.chrf)
+    {
+        writeln!(out, "{line}\ntokenised, lower-cased BLEU {tokenized:.2}\nchrF2 {chrf:.2}")?;
+    }
+    if let (Some(wer), Some(per)) = (report.wer, report.per) {
+        writeln!(out, "WER {wer:.2} %\nPER {per:.2} %")?;
+    }
+    let mut table = Table::new(["length", "sentences", "score", "seconds"]);
+    for bucket in &report.by_length {
+        table.row([
+            format!("{}–{}", bucket.from, bucket.to),
+            bucket.report.sentences.to_string(),
+            bucket.report.main().map_or(String::new(), |score| format!("{score:.1}")),
+            format!("{:.2}", bucket.report.seconds),
+        ]);
+    }
+    write!(out, "{}", table.render("", None))?;
+    Ok(Outcome::Positive)
+}

@@ -1,0 +1,130 @@
+//! Models of the Hugging Face Hub: found in the cache that Python's `huggingface_hub` keeps, or
+//! downloaded into it.
+//!
+//! A model is asked for by its id. What the cache has is taken without a word to anybody; what it
+//! lacks is downloaded, all files from one commit, and a branch gets its commit's name only when
+//! everything is there. So a download that was interrupted is never taken for a model, and goes
+//! on where it ended.
+
+mod cache;
+mod download;
+mod name;
+mod needs;
+mod settings;
+
+pub use name::check;
+
+use anyhow::{Result, anyhow};
+use cache::{Here, Repository};
+use clap::Args;
+use download::{Failure, Remote};
+use needs::Lack;
+use settings::Settings;
+use std::path::PathBuf;
+
+/// Where help lists them.
+const HEADING: &str = "Models of the Hugging Face Hub";
+
+/// How a model of the Hub is found, as flags.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = HEADING)]
+pub struct Hub {
+    /// A branch, a tag or a commit of the model [default: main]
+    #[arg(long, value_name = "NAME")]
+    pub revision: Option<String>,
+    /// Download nothing: only what is on this machine [default: what HF_HUB_OFFLINE says]
+    #[arg(long)]
+    pub offline: bool,
+}
+
+impl Hub {
+    /// The revision that is asked for.
+    pub fn revision(&self) -> &str {
+        self.revision.as_deref().unwrap_or("main")
+    }
+
+    /// What is to be done about a model that is not here.
+    pub fn fetch(&self) -> Fetch {
+        match self.offline || settings::is_offline() {
+            true => Fetch::Never,
+            false => Fetch::Missing,
+        }
+    }
+}
+
+/// Whether a model may come from elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fetch {
+    /// Only what is on this machine is taken.
+    Never,
+    /// What is not on this machine is downloaded.
+    Missing,
+    /// The Hub is asked for the newest version, even if there is one here.
+    Newest,
+}
+
+/// A model that is in the cache, whole.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Which version of it.
+    pub commit: String,
+}
+
+/// The model of an id.
+pub fn find(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
+    let revision = hub.revision();
+    name::check_revision(revision)?;
+    let settings = Settings::of_environment()?;
+    let repository = Repository::new(&settings.cache, id);
+    let known = repository.commit(revision);
+    let here = known.as_deref().map_or(Here::Lacking, |commit| repository.look(commit));
+    let snapshot = |commit: String| Snapshot { folder: repository.snapshot(&commit), commit };
+    match (known, here, fetch) {
+        (Some(commit), Here::Whole, Fetch::Never | Fetch::Missing)
+        | (Some(commit), Here::Enough, Fetch::Never) => Ok(snapshot(commit)),
+        (_, _, Fetch::Never) => Err(anyhow!(not_here(id, revision, &settings))),
+        (known, here, _) => {
+            let pinned = known.as_deref().filter(|_| fetch == Fetch::Missing);
+            match fill(&repository, &settings, (revision, pinned)) {
+                Ok(commit) => Ok(snapshot(commit)),
+                // What is here will do, if nobody can be asked what else there may be.
+                Err(Failure::Unreachable(_)) if here == Here::Enough && pinned.is_some() => {
+                    Ok(snapshot(known.unwrap_or_default()))
+                }
+                Err(failure) => Err(anyhow!(failure.tell(id, revision, &settings))),
+            }
+        }
+    }
+}
+
+/// Downloads what a commit lacks: the one that is known, or the one that the revision now is.
+fn fill(
+    repository: &Repository,
+    settings: &Settings,
+    (revision, pinned): (&str, Option<&str>),
+) -> Result<String, Failure> {
+    let remote = Remote::new(settings, repository)?;
+    let commit = match pinned {
+        Some(commit) => commit.to_string(),
+        None => remote.commit(revision)?,
+    };
+    let lack = needs::gather(&mut |file| remote.file(&commit, file))?;
+    match lack {
+        None => {}
+        Some(Lack::Config) => return Err(Failure::Absent),
+        Some(lack) => return Err(Failure::Other(lack.to_string())),
+    }
+    repository.name(revision, &commit).map_err(|e| Failure::Other(e.to_string()))?;
+    Ok(commit)
+}
+
+fn not_here(id: &str, revision: &str, settings: &Settings) -> String {
+    format!(
+        "{id}: not whole on this machine at revision {revision:?} (looked in {}), and nothing is \
+         to be downloaded (--offline or HF_HUB_OFFLINE). Run it once with a network: \
+         `regard models {id} --fetch`; or set HF_HOME to a folder that has it",
+        settings.cache.display()
+    )
+}

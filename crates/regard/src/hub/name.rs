@@ -1,0 +1,70 @@
+//! What a model of the Hub may be called.
+
+use anyhow::{Result, bail};
+
+/// The longest name that the Hub gives out.
+const LONGEST: usize = 96;
+
+/// Whether this can be the id of a model: `owner/name`, or a name alone. Says why not.
+pub fn check(id: &str) -> Result<(), &'static str> {
+    let parts: Vec<&str> = id.split('/').collect();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let end = |c: char| c == '-' || c == '.';
+    match () {
+        _ if id.is_empty() => Err("it is empty"),
+        _ if id.len() > LONGEST => Err("it is longer than 96 letters"),
+        _ if parts.len() > 2 => Err("it has more than one slash"),
+        _ if parts.iter().any(|part| part.is_empty()) => Err("a part of it is empty"),
+        _ if !parts.iter().all(|part| part.chars().all(plain)) => {
+            Err("it has other characters than letters, digits, - _ and .")
+        }
+        _ if parts.iter().any(|part| part.starts_with(end) || part.ends_with(end)) => {
+            Err("a part of it begins or ends with - or .")
+        }
+        _ if id.contains("--") || id.contains("..") => Err("it has -- or .. in it"),
+        _ if id.ends_with(".git") => Err("it ends in .git"),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a revision that no branch, tag or commit can be: its name becomes part of a path.
+pub fn check_revision(revision: &str) -> Result<()> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
+    let parts = || revision.split('/');
+    let fine = revision.chars().all(plain)
+        && parts().all(|part| !part.is_empty() && !part.starts_with('.') && !part.ends_with('.'));
+    if revision.is_empty() || !fine {
+        bail!("--revision: got {revision:?}, need a branch, a tag or a commit, such as main");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_names_with_at_most_one_owner() {
+        for id in ["gpt2", "bert-base-uncased", "sentence-transformers/all-MiniLM-L6-v2", "a/b_c.d"]
+        {
+            assert_eq!(check(id), Ok(()), "{id}");
+        }
+        let long = "x".repeat(97);
+        for id in [
+            "", "a/b/c", "/abs", "a/", "./run", "../run", "~/run", "a b", "été", "-a", "a.",
+            "a--b", "a..b", "x.git", r"a\b", &long,
+        ] {
+            assert!(check(id).is_err(), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_revision_stays_where_it_belongs() {
+        for revision in ["main", "v1.0", "refs/pr/3", "0123456789abcdef"] {
+            assert!(check_revision(revision).is_ok(), "{revision}");
+        }
+        for revision in ["", "../main", "a//b", "/etc", "a/../b", "a b", "x\n", "."] {
+            assert!(check_revision(revision).is_err(), "{revision}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Which files of a model are needed, and no others: repositories hold the same weights for
+//! other libraries beside them.
+
+use regard_models::checkpoint;
+use regard_tasks::decode::GENERATION_FILE;
+use regard_tasks::{text, translate};
+use std::fmt;
+use std::path::PathBuf;
+
+/// What a model must have and has not.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// `config.json`
+    Config,
+    /// A vocabulary in a format that can be read.
+    Vocabulary,
+    /// Weights in a format that can be read.
+    Weights,
+    /// A part of the weights that their index names.
+    Shard(String),
+    /// The index of the weights is not one.
+    Index(String),
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Lack::Config => write!(f, "it has no {}", checkpoint::CONFIG),
+            Lack::Vocabulary => {
+                let names: Vec<String> = vocabularies().map(|files| files.join(" with ")).collect();
+                let names = names.join(", ");
+                write!(f, "it has no vocabulary that can be read: need one of {names}")
+            }
+            Lack::Weights => {
+                let names = checkpoint::PLACES.join(", ");
+                write!(f, "it has no weights that can be read: need one of {names}")
+            }
+            Lack::Shard(name) => write!(f, "its index names {name}, which it does not have"),
+            Lack::Index(message) => write!(f, "{message}"),
+        }
+    }
+}
+
+/// The sets of files that a vocabulary may be in, the best first.
+fn vocabularies() -> impl Iterator<Item = &'static [&'static str]> {
+    text::vocabulary_files().into_iter().chain(translate::VOCABULARY_FILES)
+}
+
+/// Asks for the files of a model, one after another; `get` gives the place of one, or nothing if
+/// the model has none of that name. Of several forms in which something may be, the first one
+/// that is there is taken, as it is when the folder is read. Weights come last, because they are
+/// large: of a model that cannot be used for another reason, none are downloaded.
+pub fn gather<E>(
+    get: &mut dyn FnMut(&str) -> Result<Option<PathBuf>, E>,
+) -> Result<Option<Lack>, E> {
+    if get(checkpoint::CONFIG)?.is_none() {
+        return Ok(Some(Lack::Config));
+    }
+    for name in [GENERATION_FILE].iter().chain(&text::CONFIGURATION_FILES) {
+        get(name)?;
+    }
+    let mut found = false;
+    for files in vocabularies() {
+        if !found {
+            found = true;
+            for name in files {
+                found = found && get(name)?.is_some();
+            }
+        }
+    }
+    if !found {
+        return Ok(Some(Lack::Vocabulary));
+    }
+    for name in checkpoint::PLACES {
+        let Some(place) = get(name)? else { continue };
+        if !name.ends_with(".json") {
+            return Ok(None);
+        }
+        let shards = match checkpoint::shards(&place) {
+            Ok(shards) => shards,
+            Err(error) => return Ok(Some(Lack::Index(error.to_string()))),
+        };
+        for shard in shards {
+            if get(&shard)?.is_none() {
+                return Ok(Some(Lack::Shard(shard)));
+            }
+        }
+        return Ok(None);
+    }
+    Ok(Some(Lack::Weights))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+
+    /// What is asked for of a model with these files, and what is lacking.
+    fn asked(files: &[&str]) -> (Vec<String>, Option<Lack>) {
+        let mut asked = vec![];
+        let mut get = |name: &str| -> Result<Option<PathBuf>, Infallible> {
+            asked.push(name.to_string());
+            Ok(files.contains(&name).then(|| PathBuf::from(name)))
+        };
+        let Ok(lack) = gather(&mut get);
+        (asked, lack)
+    }
+
+    #[test]
+    fn the_first_form_is_taken_and_weights_come_last() {
+        let (asked_for, lack) = asked(&[
+            "config.json",
+            "tokenizer.json",
+            "vocab.txt",
+            "model.safetensors",
+            "pytorch_model.bin",
+        ]);
+        assert_eq!(lack, None);
+        assert!(asked_for.contains(&"tokenizer_config.json".to_string()), "{asked_for:?}");
+        assert!(!asked_for.iter().any(|name| name == "vocab.txt" || name.ends_with(".bin")));
+        assert_eq!(asked_for.last().unwrap(), "model.safetensors");
+        let (asked_for, lack) =
+            asked(&["config.json", "vocab.json", "merges.txt", "pytorch_model.bin"]);
+        assert_eq!((asked_for.last().unwrap().as_str(), lack), ("pytorch_model.bin", None));
+    }
+
+    #[test]
+    fn what_is_lacking_is_told() {
+        assert_eq!(asked(&["model.safetensors"]), (vec!["config.json".into()], Some(Lack::Config)));
+        let (_, lack) = asked(&["config.json", "vocab.txt", "tf_model.h5"]);
+        assert!(lack.unwrap().to_string().contains("model.safetensors"));
+        let (asked_for, lack) = asked(&["config.json", "model.safetensors", "vocab.json"]);
+        assert!(lack.unwrap().to_string().contains("vocab.json with merges.txt"));
+        assert!(!asked_for.contains(&"model.safetensors".to_string()), "before anything large");
+        let (_, lack) = asked(&["config.json", "vocab.txt", "model.safetensors.index.json"]);
+        assert!(matches!(lack, Some(Lack::Index(_))), "there is no such file to read");
+    }
+}
