@@ -9,6 +9,7 @@ pub mod metrics;
 pub mod pretrain;
 pub mod reading;
 pub mod recipe;
+pub mod stories;
 mod taught;
 pub mod text;
 pub mod train;

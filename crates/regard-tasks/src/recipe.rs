@@ -4,9 +4,10 @@
 //! over the base's, everything else replaces what the base has. `name`, `about` and `[result]`
 //! are never taken from a base, since they speak of one result.
 
-use crate::{language, pretrain, reading, train, translate};
+use crate::{language, pretrain, reading, stories, train, translate};
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 use std::path::Path;
 use toml::Value;
 
@@ -55,7 +56,7 @@ pub trait Task {
     /// With all defaults.
     fn to_toml(&self) -> String;
     /// The same.
-    fn to_json(&self) -> serde_json::Value;
+    fn to_json(&self) -> Json;
     /// Reads the data and makes the model.
     fn prepare(&self) -> Result<Prepared>;
 }
@@ -116,6 +117,7 @@ const TASKS: &[(&str, Make)] = &[
     ("classify", of_reading),
     ("tag", of_reading),
     ("answer", of_reading),
+    ("stories", |table| Ok(Box::new(stories::Recipe::from_table(table)?))),
 ];
 
 fn of_reading(table: Table) -> Result<Box<dyn Task>, String> {
@@ -211,6 +213,27 @@ fn set(table: &mut Table, key: &str, value: &str) -> Result<(), String> {
     }
     inside.insert(last.to_string(), value);
     Ok(())
+}
+
+/// A key that the model does not know is a spelling mistake.
+pub(crate) fn known_keys(asked: &Json, known: &Json) -> Result<()> {
+    let (Json::Object(asked), Json::Object(known)) = (asked, known) else { return Ok(()) };
+    // To look everywhere goes without saying, and some configurations do not say it.
+    let unsaid = serde_json::json!({ "kind": "global" });
+    let unknown: Vec<&str> = asked
+        .iter()
+        .filter(|(key, value)| !known.contains_key(*key) && **value != unsaid)
+        .map(|(key, _)| key.as_str())
+        .collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let keys: Vec<&str> = known.keys().map(String::as_str).collect();
+    Err(Error::invalid(format!(
+        "model: no such key: {}; this model has {}",
+        unknown.join(", "),
+        keys.join(", ")
+    )))
 }
 
 #[cfg(test)]

@@ -10,4 +10,5 @@ mod recipes;
 mod refuses;
 mod resumed;
 mod small;
+mod stories;
 mod tokenizers;
