@@ -5,6 +5,7 @@ use anyhow::{Context, Result, bail};
 use regard_models::text::Head;
 use regard_tasks::language::Writer;
 use regard_tasks::reading::Reader;
+use regard_tasks::stories::Listener;
 use regard_tasks::train;
 use regard_tasks::translate::{Embedded, Translator};
 use std::path::{Path, PathBuf};
@@ -121,6 +122,14 @@ pub fn reader(asked: &str, head: Head) -> Result<Reader> {
     match resolve(Some(asked))? {
         Found::Folder(folder) => Ok(Reader::load(&folder, head)?),
         Found::Shipped(model) => bail!("--model: {} translates, and does no more", model.name),
+    }
+}
+
+/// The model of a name or folder that is told stories, if it is one.
+pub fn listener(asked: &str) -> Result<Option<Listener>> {
+    match resolve(Some(asked))? {
+        Found::Folder(folder) if Listener::is_in(&folder)? => Ok(Some(Listener::load(&folder)?)),
+        _ => Ok(None),
     }
 }
 
