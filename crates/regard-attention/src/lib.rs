@@ -38,6 +38,8 @@ pub mod layers;
 pub mod ops;
 pub mod optim;
 
-pub use attention::{Attention, Choice, Graph, Heads, Positions, bias, mask, normalize, score};
+pub use attention::{
+    Attention, BLOCK, Choice, Graph, Heads, Positions, bias, mask, normalize, score,
+};
 pub use init::{Init, Mode, Weights};
 pub use optim::{AdamW, AdamWConfig, AdamWState};

@@ -20,6 +20,14 @@ pub(crate) fn check(sizes: &[(&str, usize)]) -> Result<(), String> {
     Ok(())
 }
 
+/// How often something is done, by name.
+pub(crate) fn check_depth(name: &str, depth: usize) -> Result<(), String> {
+    match (1..=DEEPEST).contains(&depth) {
+        true => Ok(()),
+        false => Err(format!("{name}: got {depth}, need 1 to {DEEPEST}")),
+    }
+}
+
 /// Matrices by the names of their sides.
 pub(crate) fn check_matrices(sides: &[[(&str, usize); 2]]) -> Result<(), String> {
     for [(rows, r), (columns, c)] in sides {

@@ -12,6 +12,7 @@ pub mod pretrain;
 pub mod reading;
 pub mod recipe;
 pub mod speed;
+pub mod stories;
 mod taught;
 pub mod text;
 pub mod train;

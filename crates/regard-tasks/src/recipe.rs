@@ -5,10 +5,11 @@
 //! are never taken from a base, since they speak of one result.
 
 use crate::examine::{On, Report};
-use crate::{language, pretrain, reading, train, translate};
+use crate::{language, pretrain, reading, stories, train, translate};
 use regard_models::text::{self, Head};
-use regard_models::{Error, Result, checkpoint};
+use regard_models::{Error, Result, checkpoint, story};
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 use std::path::{Path, PathBuf};
 use toml::Value;
 
@@ -57,7 +58,7 @@ pub trait Task {
     /// With all defaults.
     fn to_toml(&self) -> String;
     /// The same.
-    fn to_json(&self) -> serde_json::Value;
+    fn to_json(&self) -> Json;
     /// The model that it begins with, if it does not begin anew.
     fn origin(&self) -> Option<Origin<'_>> {
         None
@@ -136,6 +137,7 @@ const TASKS: &[(&str, Make)] = &[
     ("classify", of_reading),
     ("tag", of_reading),
     ("answer", of_reading),
+    ("stories", |table| Ok(Box::new(stories::Recipe::from_table(table)?))),
 ];
 
 fn of_reading(table: Table) -> Result<Box<dyn Task>, String> {
@@ -157,13 +159,14 @@ pub fn task(table: Table) -> Result<Box<dyn Task>, String> {
 /// what its head is for.
 pub fn of_model(folder: &Path) -> Result<Table> {
     let folder = &train::resolve(folder)?;
-    let config = checkpoint::read_config(folder)?;
+    let config = text::read_config(folder)?;
     let kind = config["model_type"].as_str().unwrap_or_default();
     let class = config["architectures"][0].as_str().unwrap_or_default();
     let reads = text::model_types().contains(&kind);
     let head = if reads { Some(text::head_of(&config)?) } else { None };
     let goes_on = ["LMHeadModel", "ForCausalLM"].iter().any(|end| class.ends_with(end));
     let purpose = match head {
+        None if story::is_story(&config) => "stories",
         None => "translate",
         Some(Head::Words) if goes_on => "language",
         Some(Head::Words | Head::Pretraining) => "pretrain",
@@ -183,6 +186,7 @@ pub fn of_model(folder: &Path) -> Result<Table> {
         "pretrain" => {
             format!("{data}[model]\n[vocabulary]\nkind = 'wordpiece'\nsize = 1\n")
         }
+        "stories" => format!("{data}[model]\n"),
         _ => format!("{data}{long}"),
     };
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
@@ -277,6 +281,27 @@ fn set(table: &mut Table, key: &str, value: &str) -> Result<(), String> {
     }
     inside.insert(last.to_string(), value);
     Ok(())
+}
+
+/// A key that the model does not know is a spelling mistake.
+pub(crate) fn known_keys(asked: &Json, known: &Json) -> Result<()> {
+    let (Json::Object(asked), Json::Object(known)) = (asked, known) else { return Ok(()) };
+    // To look everywhere goes without saying, and some configurations do not say it.
+    let unsaid = serde_json::json!({ "kind": "global" });
+    let unknown: Vec<&str> = asked
+        .iter()
+        .filter(|(key, value)| !known.contains_key(*key) && **value != unsaid)
+        .map(|(key, _)| key.as_str())
+        .collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let keys: Vec<&str> = known.keys().map(String::as_str).collect();
+    Err(Error::invalid(format!(
+        "model: no such key: {}; this model has {}",
+        unknown.join(", "),
+        keys.join(", ")
+    )))
 }
 
 #[cfg(test)]

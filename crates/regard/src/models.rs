@@ -6,6 +6,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use regard_models::text::Head;
 use regard_tasks::language::Writer;
 use regard_tasks::reading::Reader;
+use regard_tasks::stories::Listener;
 use regard_tasks::train;
 use regard_tasks::translate::{Embedded, Translator};
 use std::path::{Path, PathBuf};
@@ -205,6 +206,16 @@ pub fn reader(asked: &str, hub: &Hub, head: Head) -> Result<Reader> {
     match resolve(Some(asked), hub)? {
         Found::Folder(folder) => Ok(Reader::load(&folder.path, head)?),
         Found::Shipped(model) => bail!("--model: {} translates, and does no more", model.name),
+    }
+}
+
+/// The model of a name, folder or id that is told stories, if it is one.
+pub fn listener(asked: &str, hub: &Hub) -> Result<Option<Listener>> {
+    match resolve(Some(asked), hub)? {
+        Found::Folder(Folder { path, .. }) if Listener::is_in(&path)? => {
+            Ok(Some(Listener::load(&path)?))
+        }
+        _ => Ok(None),
     }
 }
 

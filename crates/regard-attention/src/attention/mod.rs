@@ -24,7 +24,7 @@ use crate::backend;
 use burn::tensor::{DType, Device, Int, Tensor};
 use operation::{Attend, Output, Packing};
 use regard_kernels::attention::{self as spec};
-pub use regard_kernels::attention::{Dims, Graph, Positions, bias, mask, normalize, score};
+pub use regard_kernels::attention::{BLOCK, Dims, Graph, Positions, bias, mask, normalize, score};
 use regard_kernels::rng::Stream;
 use std::any::Any;
 use std::sync::Arc;

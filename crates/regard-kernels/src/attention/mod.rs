@@ -65,6 +65,11 @@ use normalize::{Normalizer, Softmax};
 use score::{Dot, Score};
 use std::sync::Arc;
 
+/// Keys are visited in blocks that begin at multiples of this. Segments of a row
+/// ([`mask::segments`]) that do not cross one, and longer ones that begin at one, come out bitwise
+/// as they would alone.
+pub const BLOCK: usize = engine::KEYS;
+
 /// Score, bias, mask and normaliser, and what goes with them.
 #[derive(Clone, Debug)]
 pub struct Attention {

@@ -1,7 +1,7 @@
 //! The laws of the engine that are not plain agreement with the reference.
 
 use super::problem::*;
-use regard_kernels::attention::{Attention, Dims, Inputs, mask::*};
+use regard_kernels::attention::{Attention, BLOCK, Dims, Inputs, mask::*};
 use regard_kernels::view::{View, ViewMut};
 
 fn plain(shape: Shape, mask: Mask) -> Problem {
@@ -86,6 +86,36 @@ fn neighbours_and_padding_do_not_matter() {
                 let want = &take(&grads[which], s * width)[head * s * width..][..s * width];
                 assert_eq!(got, want, "gradient {which} of head {head} at {t} × {s}");
             }
+        }
+    }
+}
+
+/// Law 2, for segments of a row: each is what it is alone, if blocks of keys do not cut it
+/// otherwise than alone.
+#[test]
+fn segments_between_blocks_do_not_see_each_other() {
+    let (h, d, e, s) = (2, 20, 9, 4 * BLOCK);
+    let segment = |j: usize| [7, 30, 64, 70, 71, 128, 230].iter().filter(|end| j >= **end).count();
+    let ids: Vec<i64> = (0..s).map(|j| segment(j) as i64).collect();
+    let row = plain([1, h, h, s, s, d, e], segments(&ids));
+    let (out, saved) = row.forward();
+    let (grads, _) = row.backward(&out, &saved);
+    assert!(saved.pairs < 4 * count(&row.fast.mask, &row.grid()) * h as u64);
+    for id in 0..8 {
+        let places: Vec<usize> = (0..s).filter(|j| ids[*j] == id).collect();
+        let (from, n) = (places[0], places.len());
+        let take = |x: &[f32], width: usize| -> Vec<f32> {
+            (0..h).flat_map(|head| x[(head * s + from) * width..][..n * width].to_vec()).collect()
+        };
+        let mut alone = plain([1, h, h, n, n, d, e], full());
+        (alone.q, alone.k, alone.v) = (take(&row.q, d), take(&row.k, d), take(&row.v, e));
+        alone.dout = take(&row.dout, e);
+        let (alone_out, saved) = alone.forward();
+        assert_eq!(alone_out, take(&out, e), "segment {id} of {n}");
+        let (alone_grads, _) = alone.backward(&alone_out, &saved);
+        for (which, width) in [d, d, e].into_iter().enumerate() {
+            let wanted = take(&grads[which], width);
+            assert_eq!(alone_grads[which], wanted, "gradient {which} of segment {id}");
         }
     }
 }

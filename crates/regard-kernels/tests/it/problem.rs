@@ -93,6 +93,7 @@ pub fn masks([b, h, _, t, s, ..]: Shape) -> Vec<(&'static str, Mask)> {
         ("global_tokens", global_tokens(&[0]) | window(1, 1)),
         ("prefix", prefix(s / 3)),
         ("segments", segments(&ids)),
+        ("segments in pieces", segments(&(0..s as i64).map(|x| x % 3).collect::<Vec<_>>())),
         ("permutation", permutation(&order, true)),
         ("permutation, content", permutation(&order, false)),
         ("permutations", permutations(&orders, true)),

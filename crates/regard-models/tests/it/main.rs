@@ -5,6 +5,7 @@ mod checkpoints;
 mod goldens;
 mod learning;
 mod stepwise;
+mod stories;
 mod texts;
 mod xlnet;
 mod zoo;

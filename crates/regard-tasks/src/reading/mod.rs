@@ -147,7 +147,7 @@ fn numbers(x: Tensor<2>) -> Vec<f32> {
 }
 
 /// Probabilities of logits.
-fn softmax(logits: &[f32]) -> Vec<f64> {
+pub(crate) fn softmax(logits: &[f32]) -> Vec<f64> {
     let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let powers: Vec<f64> = logits.iter().map(|x| f64::from(x - most).exp()).collect();
     let sum: f64 = powers.iter().sum();

@@ -6,6 +6,7 @@ use super::{Corpus, Recipe, Tokens, Translator};
 use crate::data::pairs::Group;
 use crate::data::{Batches, Lengths, Pair, split};
 use crate::decode::{self, generation};
+use crate::recipe::known_keys;
 use crate::train::{Better, Evaluation, Learner, Loss};
 use burn::tensor::{Device, Gradients, Int, Tensor, TensorData, activation};
 use regard_attention::ops::{CrossEntropy, cross_entropy};
@@ -271,25 +272,4 @@ fn config(recipe: &Recipe, tokens: &Tokens) -> Result<Value> {
         map.entry("share_encoder_decoder_embeddings").or_insert(json!(false));
     }
     Ok(config)
-}
-
-/// A key that the model does not know is a spelling mistake.
-fn known_keys(asked: &Value, known: &Value) -> Result<()> {
-    let (Value::Object(asked), Value::Object(known)) = (asked, known) else { return Ok(()) };
-    // To look everywhere goes without saying, and some configurations do not say it.
-    let unsaid = json!({ "kind": "global" });
-    let unknown: Vec<&str> = asked
-        .iter()
-        .filter(|(key, value)| !known.contains_key(*key) && **value != unsaid)
-        .map(|(key, _)| key.as_str())
-        .collect();
-    if unknown.is_empty() {
-        return Ok(());
-    }
-    let keys: Vec<&str> = known.keys().map(String::as_str).collect();
-    Err(Error::invalid(format!(
-        "model: no such key: {}; this model has {}",
-        unknown.join(", "),
-        keys.join(", ")
-    )))
 }

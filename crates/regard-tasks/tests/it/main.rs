@@ -11,4 +11,5 @@ mod recipes;
 mod refuses;
 mod resumed;
 mod small;
+mod stories;
 mod tokenizers;

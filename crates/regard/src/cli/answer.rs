@@ -1,4 +1,5 @@
-//! `regard answer`: the part of a text that answers a question.
+//! `regard answer`: the part of a text that answers a question, or the answer to a question about
+//! a story.
 
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
@@ -7,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use regard_models::text::Head;
 use regard_tasks::reading::{Answer, Asking};
+use regard_tasks::stories::{Heard, Listener, Reply, Support};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
@@ -16,16 +18,22 @@ Examples:
   regard answer 'Who wrote Hamlet?' --context 'Hamlet was written by Shakespeare.' --model …
   regard answer 'Who wrote Hamlet?' --file article.txt --top-k 3 --model …
   regard answer --json --context … --model … < questions.txt
+  regard answer 'Where is John?' --context 'John took the milk. John went to the hall.' \\
+    --model runs/babi
 
 Without QUESTION, each line of standard input is one. A long text is read in windows that overlap.
 
 With --json: {answer, score, start, end}, places counted in characters; with --top-k also
 {\"answers\": […]}.
 
+A model that was trained for stories (`regard train babi`) knows some words and gives one of some
+answers, which need not stand in the text. It tells which sentences it looked at; with --json
+{answer, score, support: [{sentence, text, weight}, …]}, sentences counted from 0.
+
 Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
 --json an object with error), and makes the exit code 1 at the end.";
 
-/// Find the answer to a question in a text
+/// Find the answer to a question in a text, or to one about a story
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
@@ -67,6 +75,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         }
         _ => bail!("--context or --file: need a text in which the answer stands"),
     };
+    if let Some(listener) = models::listener(&flags.model, &flags.hub)? {
+        return told(&flags, &listener, &context, global, out);
+    }
     let reader = models::reader(&flags.model, &flags.hub, Head::Span)?;
     let asking = Asking {
         top_k: flags.top_k.max(1),
@@ -90,6 +101,38 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         }
         for Answer { answer, score, .. } in &answers {
             writeln!(out, "{answer}\t{score:.4}")?;
+        }
+        Ok(())
+    })
+}
+
+/// The answers of a model that is told a story.
+fn told(
+    flags: &Flags,
+    listener: &Listener,
+    story: &str,
+    global: &Global,
+    out: &mut dyn Write,
+) -> Result<Outcome> {
+    inputs::each(&flags.question, global.json, out, &mut |question, out| {
+        let Heard { replies, support } = listener.answer(question, story, flags.top_k.max(1))?;
+        let object = |r: &Reply| json!({ "answer": r.answer, "score": r.score });
+        if global.json {
+            let mut best = object(&replies[0]);
+            if flags.top_k > 1 {
+                best["answers"] = replies.iter().map(object).collect();
+            }
+            best["support"] = support
+                .iter()
+                .map(|s| json!({ "sentence": s.sentence, "text": s.text, "weight": s.weight }))
+                .collect();
+            return Ok(write_json(out, &best)?);
+        }
+        for Reply { answer, score } in &replies {
+            writeln!(out, "{answer}\t{score:.4}")?;
+        }
+        for Support { sentence, text, weight } in &support {
+            writeln!(out, "  {sentence}  {weight:.2}  {text}")?;
         }
         Ok(())
     })

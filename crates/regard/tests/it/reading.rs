@@ -2,8 +2,10 @@
 
 use crate::program::{fails, folder, json, piped, regard};
 use regard_tasks::data::Characters;
+use regard_tasks::data::babi::{Fact, Question, Story};
 use regard_tasks::language::{Language, Recipe};
 use regard_tasks::recipe;
+use regard_tasks::stories::{self, Tales};
 use regard_tasks::train::Learner;
 use std::path::Path;
 
@@ -79,6 +81,47 @@ fn a_text_becomes_a_vector() {
     let length: f64 = vector.iter().map(|x| x * x).sum();
     assert!(vector.len() == 16 && (length - 1.0).abs() < 1e-5);
     fails(&["classify", "text", "--model", &model], &["BertModel"]);
+}
+
+/// A model of stories that has learned nothing but their words.
+fn listener(test: &str) -> String {
+    let recipe = "name = 'tiny'\ntask = 'stories'\n[data]\nset = 'files'\n[model]\n\
+                  model_type = 'memn2n'\nhidden_size = 8\n";
+    let recipe = recipe::parse(recipe, &[], &|_| None).unwrap();
+    let recipe = stories::Recipe::from_table(recipe).unwrap();
+    let fact = |id, text: &str| Fact { id, text: text.into() };
+    let facts = vec![fact(1, "John took the milk."), fact(2, "Mary went to the hall.")];
+    let (text, answers) = ("Where is Mary?".into(), vec!["hall".into()]);
+    let question = Question { text, answers, support: vec![2], after: 2 };
+    let (text, answers) = ("Where is John?".into(), vec!["garden".into()]);
+    let other = Question { text, answers, support: vec![], after: 2 };
+    let story = Story { facts, questions: vec![question, other] };
+    let tales = vec![Tales { task: 1, stories: vec![story] }];
+    let corpus = stories::Corpus { train: tales.clone(), valid: tales, test: vec![] };
+    let path = folder(test).join("model");
+    std::fs::create_dir_all(&path).unwrap();
+    stories::Lesson::new(&recipe, &corpus).unwrap().save(&path).unwrap();
+    path.to_str().unwrap().to_string()
+}
+
+#[test]
+fn a_story_is_asked_about() {
+    let model = listener("stories");
+    let base = ["answer", "where is mary", "--context", "Mary took the milk.", "--model", &model];
+    let said = json(&[&base[..], &["--json", "--top-k", "2"]].concat());
+    assert!(["hall", "garden"].contains(&said["answer"].as_str().unwrap()), "{said}");
+    assert_eq!(said["answers"].as_array().unwrap().len(), 2);
+    // All that was said is all that can be looked at.
+    let wanted =
+        serde_json::json!([{ "sentence": 0, "text": "Mary took the milk.", "weight": 1.0 }]);
+    assert_eq!(said["support"], wanted);
+    let text = regard(&base).out;
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!((lines.len(), lines[1]), (2, "  0  1.00  Mary took the milk."), "{text}");
+    assert_eq!(lines[0].split('\t').count(), 2, "{text}");
+    let told = |context| ["answer", "Where is Mary?", "--context", context, "--model", &model];
+    fails(&told("John took the sword."), &["sword", "10 words"]);
+    fails(&told("John John John John John John."), &["6 words", "at most 5"]);
 }
 
 /// A language model that has learned nothing.

@@ -1,6 +1,7 @@
 //! Documents packed into one row: each sees only itself.
 
 use super::*;
+use std::sync::OnceLock;
 
 pub(super) const VARIANT: Variant = Variant {
     name: "segments",
@@ -14,21 +15,43 @@ struct Segments {
     keys: Vec<i64>,
     /// Ids of the queries; without them a query has the id of the key where it stands.
     queries: Option<Vec<i64>>,
+    /// Found when it is first asked for, with the number of keys that it was found for: only a
+    /// grid knows how long a row is.
+    runs: OnceLock<(usize, Option<Vec<Runs>>)>,
 }
 
+/// The keys of each segment of a row, by its id, in ascending order of ids.
+type Runs = Vec<(i64, Range<usize>)>;
+
 /// Keys carry `ids`, `[S]` or `[B·S]`; a query at position `p` sees keys with the id of key `p`.
+/// It costs least where the keys of a segment stand next to each other.
 pub fn segments(ids: &[i64]) -> Mask {
-    Mask::new(Segments { keys: ids.to_vec(), queries: None })
+    Mask::new(Segments { keys: ids.to_vec(), queries: None, runs: OnceLock::new() })
 }
 
 /// As [`segments`], with ids of the queries' own, `[T]` or `[B·T]`.
 pub fn segments_between(queries: &[i64], keys: &[i64]) -> Mask {
-    Mask::new(Segments { keys: keys.to_vec(), queries: Some(queries.to_vec()) })
+    let queries = Some(queries.to_vec());
+    Mask::new(Segments { keys: keys.to_vec(), queries, runs: OnceLock::new() })
 }
 
 /// Row `b` of ids that are given once or per batch row.
 fn row(ids: &[i64], b: usize, n: usize) -> &[i64] {
     if ids.len() == n { ids } else { &ids[b * n..(b + 1) * n] }
+}
+
+/// Where each segment of a row stands, if each stands in one piece.
+fn runs(ids: &[i64]) -> Option<Runs> {
+    let mut runs: Runs = vec![];
+    for (j, id) in ids.iter().enumerate() {
+        match runs.last_mut() {
+            Some((last, keys)) if last == id => keys.end = j + 1,
+            _ => runs.push((*id, j..j + 1)),
+        }
+    }
+    runs.sort_by_key(|(id, _)| *id);
+    let once = runs.windows(2).all(|pair| pair[0].0 < pair[1].0);
+    once.then_some(runs)
 }
 
 impl Segments {
@@ -37,6 +60,17 @@ impl Segments {
             Some(ids) => Some(row(ids, b, grid.dims.t)[i]),
             None => grid.key_at(b, i).map(|p| row(&self.keys, b, grid.dims.s)[p]),
         }
+    }
+
+    /// The segments of a row, if those of every row stand in one piece each.
+    fn runs(&self, grid: &Grid, b: usize) -> Option<&Runs> {
+        let s = grid.dims.s;
+        let (found_for, rows) = self.runs.get_or_init(|| {
+            let rows = if s == 0 { None } else { self.keys.chunks_exact(s).map(runs).collect() };
+            (s, rows)
+        });
+        let rows = rows.as_ref().filter(|_| *found_for == s)?;
+        rows.get(if rows.len() == 1 { 0 } else { b })
     }
 }
 
@@ -56,7 +90,16 @@ impl Rule for Segments {
     fn allows(&self, grid: &Grid, b: usize, _: usize, i: usize, j: usize) -> bool {
         self.query_id(grid, b, i) == Some(row(&self.keys, b, grid.dims.s)[j])
     }
+    fn range(&self, grid: &Grid, b: usize, i: usize) -> Option<(i64, i64)> {
+        let runs = self.runs(grid, b)?;
+        let at = self.query_id(grid, b, i);
+        let at = at.and_then(|id| runs.binary_search_by_key(&id, |(id, _)| *id).ok());
+        Some(at.map_or((0, 0), |at| (runs[at].1.start as i64, runs[at].1.end as i64)))
+    }
     fn cover(&self, grid: &Grid, block: &Block) -> Cover {
+        if self.runs(grid, block.b).is_some() {
+            return cover_by_range(self, grid, block);
+        }
         let keys = &row(&self.keys, block.b, grid.dims.s)[block.keys.clone()];
         let (low, high) = (keys.iter().min().unwrap(), keys.iter().max().unwrap());
         let (mut any, mut all) = (false, low == high);

@@ -34,6 +34,8 @@ fn masks(b: usize, t: usize, s: usize) -> Vec<(&'static str, Mask)> {
     let per_row: Vec<i64> = (0..b as u64).map(|r| below(r, s + 1)).collect();
     let per_query: Vec<i64> = (0..(b * t) as u64).map(|r| below(r, s + 1)).collect();
     let ids: Vec<i64> = (0..(b * s) as i64).map(|x| x / 5).collect();
+    let pieces: Vec<i64> = (0..(b * s) as u64).map(|x| below(x, 3)).collect();
+    let asking: Vec<i64> = (0..(b * t) as u64).map(|x| below(5 + x, 4)).collect();
     vec![
         ("full", full()),
         ("causal", causal()),
@@ -45,6 +47,10 @@ fn masks(b: usize, t: usize, s: usize) -> Vec<(&'static str, Mask)> {
         ("global", global_tokens(&[0, s / 2])),
         ("prefix", prefix(s / 3)),
         ("segments", segments(&ids)),
+        ("segments in pieces", segments(&pieces)),
+        ("segments between", segments_between(&asking, &pieces)),
+        ("segments between, in one piece", segments_between(&asking, &ids)),
+        ("segments and causal", segments(&ids) & causal()),
         ("permutation", permutation(&order, true)),
         ("permutation, content", permutation(&order, false)),
         ("permutations", permutations(&orders, true)),

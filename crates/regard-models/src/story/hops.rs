@@ -1,0 +1,178 @@
+//! A memory that is looked at several times: the end-to-end memory network (Sukhbaatar et al.
+//! 2015, arXiv:1503.08895).
+//!
+//! ```text
+//! p_i = softmax_i(u · m_i)        o = Σ_i p_i c_i        u ← H u + o
+//! ```
+//!
+//! `m_i` and `c_i` are two vectors of sentence `i`, and `u` is what is asked, which after each hop
+//! also holds what was found. All hops share `H` and the vectors (the paper's layer-wise tying).
+
+use super::sentences::{Sentences, Sizes, Times};
+use super::stories::{Layout, Stories};
+use super::{Answers, Described, Limits};
+use crate::checkpoint::Binder;
+use crate::seq2seq::index;
+use crate::sizes;
+use burn::module::Module;
+use burn::tensor::Tensor;
+use regard_attention::layers::{Dropout, Linear, LinearConfig};
+use regard_attention::mask::segments_between;
+use regard_attention::{Attention, Init, Mode};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Its name in `config.json`.
+pub const MODEL_TYPE: &str = "memn2n";
+
+/// `config.json`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Config {
+    /// Words that it knows.
+    pub vocab_size: usize,
+    /// `M`
+    pub hidden_size: usize,
+    /// How often it looks.
+    pub hops: usize,
+    /// Words of a sentence at most.
+    pub max_words: usize,
+    /// Sentences of a story at most.
+    pub max_sentences: usize,
+    /// How it is told when a sentence was said.
+    pub times: Times,
+    /// The share of sentences before which, in training, another moment passes.
+    pub time_noise: f32,
+    /// The share that is dropped of what is found.
+    pub dropout: f32,
+    /// The word that stands for none.
+    pub pad_token_id: u32,
+    /// What it can say.
+    #[serde(flatten)]
+    pub answers: Answers,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            vocab_size: 200,
+            hidden_size: 50,
+            hops: 3,
+            max_words: 12,
+            max_sentences: 130,
+            times: Times::Learned,
+            time_noise: 0.1,
+            dropout: 0.0,
+            pad_token_id: 0,
+            answers: Answers::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Turns down what cannot be.
+    pub(super) fn check(&self) -> Result<(), String> {
+        self.sentences().check(self.answers.count()?)?;
+        sizes::check_depth("hops", self.hops)?;
+        sizes::check_shares(&[("dropout", self.dropout)])
+    }
+
+    fn sentences(&self) -> Sizes {
+        Sizes {
+            vocabulary: self.vocab_size,
+            width: self.hidden_size,
+            words: self.max_words,
+            sentences: self.max_sentences,
+            padding: self.pad_token_id,
+            times: self.times,
+            noise: self.time_noise,
+            // Scores are products of two of these vectors, and begin small.
+            deviation: 0.1,
+        }
+    }
+}
+
+/// The model.
+#[derive(Module, Debug)]
+pub(super) struct Hops {
+    /// What is compared with what is asked, and what is asked itself.
+    keys: Sentences,
+    /// What is found.
+    values: Sentences,
+    /// `H`
+    goes_on: Linear,
+    answer: Linear,
+    /// Of each hop.
+    dropout: Vec<Dropout>,
+    #[module(skip)]
+    config: Config,
+}
+
+impl Hops {
+    pub fn new(config: &Config, init: &mut Init) -> Hops {
+        let m = config.hidden_size;
+        let answers = config.answers.count().expect("it was checked");
+        let linear = |outputs| LinearConfig { bias: false, ..LinearConfig::new(m, outputs) };
+        Hops {
+            keys: Sentences::new(&config.sentences(), init),
+            values: Sentences::new(&config.sentences(), init),
+            goes_on: linear(m).init(init),
+            answer: linear(answers).init(init),
+            dropout: (0..config.hops).map(|_| Dropout::new(config.dropout, init)).collect(),
+            config: config.clone(),
+        }
+    }
+}
+
+impl Described for Hops {
+    fn config(&self) -> Value {
+        crate::config_json(MODEL_TYPE, &self.config)
+    }
+
+    fn limits(&self) -> Limits {
+        self.config.sentences().limits(self.answer.weight.dims()[1])
+    }
+
+    fn bind(&mut self, b: &mut Binder) {
+        b.at("keys", |b| self.keys.bind(b));
+        b.at("values", |b| self.values.bind(b));
+        b.linear("goes_on", &mut self.goes_on);
+        b.linear("answer", &mut self.answer);
+    }
+
+    fn read(
+        &self,
+        stories: &Stories,
+        mode: Mode,
+        mut looks: Option<&mut Vec<Tensor<3>>>,
+    ) -> Tensor<2> {
+        let (layout, device) = (Layout::new(stories), self.goes_on.weight.device());
+        let (count, m) = (stories.len(), self.config.hidden_size);
+        let asked = layout.questions(stories);
+        // A question is not one of the sentences in which its answer is looked for.
+        let mut owners = layout.owners(stories);
+        asked.iter().for_each(|row| owners[*row] = -1 - *row as i64);
+        let numbers: Vec<i64> = (0..count as i64).collect();
+        let mask = segments_between(&numbers, &owners);
+        let attention = Attention::dot().scale(1.0).mask(mask);
+        let keys = self.keys.forward(stories, &layout, mode);
+        let values = self.values.forward(stories, &layout, mode).unsqueeze_dim::<4>(1);
+        let asked = index(&asked, &device);
+        let mut u: Tensor<2> = keys.clone().squeeze_dim::<2>(0).select(0, asked);
+        let keys = keys.unsqueeze_dim::<4>(1);
+        for dropout in &self.dropout {
+            let q = u.clone().reshape([1, 1, count, m]);
+            let found = match looks.as_deref_mut() {
+                None => attention.attend(q, keys.clone(), values.clone()),
+                Some(looks) => {
+                    let (found, weights) =
+                        attention.attend_with_weights(q, keys.clone(), values.clone());
+                    looks.push(weights.squeeze_dim(0));
+                    found
+                }
+            };
+            u = self.goes_on.forward(u) + dropout.forward(found.reshape([count, m]), mode);
+        }
+        self.answer.forward(u)
+    }
+}

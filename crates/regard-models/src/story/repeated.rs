@@ -1,0 +1,249 @@
+//! One layer of a Transformer that is applied again and again, over the sentences of a story: the
+//! Universal Transformer (Dehghani et al. 2019), as it reads bAbI.
+
+use super::sentences::{Sentences, Sizes, Times};
+use super::stories::{Layout, Stories};
+use super::{Answers, Described, Limits};
+use crate::checkpoint::Binder;
+use crate::seq2seq::index;
+use crate::sizes;
+use crate::text::activation;
+use burn::module::{Module, Param};
+use burn::tensor::Tensor;
+use regard_attention::layers::{
+    Dropout, Linear, LinearConfig, Norm, NormConfig, RelativeTable, SelfAttention,
+    SelfAttentionConfig,
+};
+use regard_attention::ops::{Activation, linear};
+use regard_attention::{Attention, Init, Mode, Weights};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Its name in `config.json`.
+pub const MODEL_TYPE: &str = "story";
+
+/// `config.json`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Config {
+    /// Words that it knows.
+    pub vocab_size: usize,
+    /// `M`
+    pub hidden_size: usize,
+    /// `H`
+    pub num_attention_heads: usize,
+    /// Of the middle of the feed-forward part.
+    pub intermediate_size: usize,
+    /// Its function.
+    pub hidden_act: String,
+    /// How often the layer is applied.
+    pub repetitions: usize,
+    /// Words of a sentence at most.
+    pub max_words: usize,
+    /// Sentences of a story at most.
+    pub max_sentences: usize,
+    /// How it is told when a sentence was said.
+    pub times: Times,
+    /// The share of sentences before which, in training, another moment passes.
+    pub time_noise: f32,
+    /// Distances between sentences, either way, that each head has a number of its own for, which
+    /// is added to scores; 0 for none.
+    pub reach: usize,
+    /// The share that is dropped of what each part adds.
+    pub dropout: f32,
+    /// The share of weights that is dropped.
+    pub attention_dropout: f32,
+    /// The word that stands for none.
+    pub pad_token_id: u32,
+    /// What it can say.
+    #[serde(flatten)]
+    pub answers: Answers,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            vocab_size: 200,
+            hidden_size: 64,
+            num_attention_heads: 4,
+            intermediate_size: 128,
+            hidden_act: "relu".into(),
+            repetitions: 6,
+            max_words: 12,
+            max_sentences: 130,
+            times: Times::Sines,
+            time_noise: 0.1,
+            reach: 0,
+            dropout: 0.1,
+            attention_dropout: 0.0,
+            pad_token_id: 0,
+            answers: Answers::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Turns down what cannot be.
+    pub(super) fn check(&self) -> Result<(), String> {
+        self.sentences().check(self.answers.count()?)?;
+        sizes::check_depth("repetitions", self.repetitions)?;
+        let (width, heads) = (self.hidden_size, self.num_attention_heads);
+        let (inner, heads_) = ("intermediate_size", "num_attention_heads");
+        let reach = ("reach", self.reach.saturating_mul(2).saturating_add(1));
+        sizes::check(&[(inner, self.intermediate_size), (heads_, heads), reach])?;
+        sizes::check_matrices(&[
+            [("hidden_size", width), (inner, self.intermediate_size)],
+            [(heads_, heads), reach],
+        ])?;
+        if !width.is_multiple_of(heads) {
+            return Err(format!(
+                "num_attention_heads: got {heads}, need a divisor of hidden_size = {width}"
+            ));
+        }
+        sizes::check_shares(&[
+            ("dropout", self.dropout),
+            ("attention_dropout", self.attention_dropout),
+        ])?;
+        activation("hidden_act", &self.hidden_act).map(|_| ())
+    }
+
+    fn sentences(&self) -> Sizes {
+        Sizes {
+            vocabulary: self.vocab_size,
+            width: self.hidden_size,
+            words: self.max_words,
+            sentences: self.max_sentences,
+            padding: self.pad_token_id,
+            times: self.times,
+            noise: self.time_noise,
+            deviation: 0.5,
+        }
+    }
+}
+
+/// The model.
+#[derive(Module, Debug)]
+pub(super) struct Repeated {
+    sentences: Sentences,
+    attention_norm: Norm,
+    attention: SelfAttention,
+    distances: Option<RelativeTable>,
+    forward_norm: Norm,
+    up: Linear,
+    /// Without a bias: each repetition has its own, by which it knows which one it is.
+    down: Linear,
+    /// `[repetitions, M]`
+    steps: Param<Tensor<2>>,
+    last: Norm,
+    answer: Linear,
+    /// Of each repetition: weights, what attention adds, what the feed-forward part adds.
+    dropout: Vec<[Dropout; 3]>,
+    #[module(skip)]
+    config: Config,
+}
+
+impl Repeated {
+    pub fn new(config: &Config, init: &mut Init) -> Repeated {
+        let Config { hidden_size: m, num_attention_heads: heads, .. } = *config;
+        let weights = Weights::Xavier;
+        let attention = SelfAttentionConfig { weights, ..SelfAttentionConfig::new(m, heads) };
+        let activation = activation("hidden_act", &config.hidden_act).expect("it was checked");
+        let up =
+            LinearConfig { activation, weights, ..LinearConfig::new(m, config.intermediate_size) };
+        let down =
+            LinearConfig { bias: false, weights, ..LinearConfig::new(config.intermediate_size, m) };
+        let answers = config.answers.count().expect("it was checked");
+        let shares = [config.attention_dropout, config.dropout, config.dropout];
+        Repeated {
+            sentences: Sentences::new(&config.sentences(), init),
+            attention_norm: NormConfig::layer(m).init(init),
+            attention: attention.init(init),
+            distances: (config.reach > 0).then(|| RelativeTable::new(heads, config.reach, init)),
+            forward_norm: NormConfig::layer(m).init(init),
+            up: up.init(init),
+            down: down.init(init),
+            steps: init.normal([config.repetitions, m], 0.02),
+            last: NormConfig::layer(m).init(init),
+            answer: LinearConfig::new(m, answers).init(init),
+            dropout: (0..config.repetitions)
+                .map(|_| shares.map(|p| Dropout::new(p, init)))
+                .collect(),
+            config: config.clone(),
+        }
+    }
+
+    /// What attention adds in a repetition, before its dropout.
+    fn look(
+        &self,
+        x: Tensor<3>,
+        attention: &Attention,
+        looks: Option<&mut Vec<Tensor<3>>>,
+    ) -> Tensor<3> {
+        let Some(looks) = looks else {
+            return self.attention.forward(x, attention, Mode::Eval);
+        };
+        let (y, weights) = self.attention.forward_with_weights(x, attention, None);
+        looks.push(weights.squeeze_dim(0));
+        y
+    }
+}
+
+impl Described for Repeated {
+    fn config(&self) -> Value {
+        crate::config_json(MODEL_TYPE, &self.config)
+    }
+
+    fn limits(&self) -> Limits {
+        self.config.sentences().limits(self.answer.weight.dims()[1])
+    }
+
+    fn bind(&mut self, b: &mut Binder) {
+        self.sentences.bind(b);
+        b.at("layer", |b| {
+            b.norm("attention_norm", &mut self.attention_norm);
+            let names = ["attention.query", "attention.key", "attention.value"];
+            b.packed(&names, &mut self.attention.qkv);
+            b.linear("attention.output", &mut self.attention.out);
+            if let Some(distances) = &mut self.distances {
+                b.tensor("attention.distances", &mut distances.table);
+            }
+            b.norm("forward_norm", &mut self.forward_norm);
+            b.linear("up", &mut self.up);
+            b.linear("down", &mut self.down);
+            b.tensor("steps", &mut self.steps);
+        });
+        b.norm("last_norm", &mut self.last);
+        b.linear("answer", &mut self.answer);
+    }
+
+    fn read(
+        &self,
+        stories: &Stories,
+        mode: Mode,
+        mut looks: Option<&mut Vec<Tensor<3>>>,
+    ) -> Tensor<2> {
+        let (layout, device) = (Layout::new(stories), self.steps.device());
+        let mut attention = Attention::dot().mask(layout.mask(stories));
+        if let Some(distances) = &self.distances {
+            attention = distances.forward(attention);
+        }
+        let m = self.config.hidden_size;
+        let mut x = self.sentences.forward(stories, &layout, mode);
+        let mut y = self.attention_norm.forward(x.clone());
+        for (step, [weights, looked, added]) in self.dropout.iter().enumerate() {
+            let attention = match mode.stream(weights.site) {
+                Some(noise) if weights.p > 0.0 => attention.clone().dropout(weights.p, noise),
+                _ => attention.clone(),
+            };
+            let seen = self.look(y, &attention, looks.as_deref_mut());
+            (x, y) = self.forward_norm.forward_sum(looked.forward(seen, mode), x);
+            let which = self.steps.val().slice([step..step + 1, 0..m]).reshape([m]);
+            let down = self.down.weight.val();
+            let more = linear(self.up.forward(y), down, Some(which), Activation::Identity);
+            (x, y) = self.attention_norm.forward_sum(added.forward(more, mode), x);
+        }
+        let [_, rows, _] = x.dims();
+        let asked = index(&layout.questions(stories), &device);
+        self.answer.forward(self.last.forward(x.reshape([rows, m]).select(0, asked)))
+    }
+}

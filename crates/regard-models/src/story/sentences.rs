@@ -1,0 +1,141 @@
+//! From the words of a sentence to its vector.
+
+use super::Limits;
+use super::stories::{Layout, Stories};
+use crate::checkpoint::Binder;
+use crate::sizes;
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Tensor, TensorData};
+use regard_attention::layers::{Embedding, EmbeddingConfig, sinusoidal};
+use regard_attention::{Init, Mode, ops};
+use serde::{Deserialize, Serialize};
+
+/// How a model is told when a sentence was said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Times {
+    /// A vector of sines and cosines for each moment.
+    #[default]
+    Sines,
+    /// A learned vector for each moment.
+    Learned,
+}
+
+/// Sizes of a [`Sentences`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    pub vocabulary: usize,
+    pub width: usize,
+    pub words: usize,
+    pub sentences: usize,
+    pub padding: u32,
+    pub times: Times,
+    pub noise: f32,
+    /// Of the first vectors.
+    pub deviation: f32,
+}
+
+impl Sizes {
+    /// Turns down what cannot be.
+    pub fn check(&self, answers: usize) -> Result<(), String> {
+        let (words, width) = (("vocab_size", self.vocabulary), ("hidden_size", self.width));
+        let (wide, long) = (("max_words", self.words), ("max_sentences", self.sentences));
+        sizes::check(&[words, width, wide, long])?;
+        let answers = ("num_labels", answers);
+        sizes::check_matrices(&[
+            [words, width],
+            [width, width],
+            [wide, width],
+            [long, width],
+            [answers, width],
+        ])?;
+        sizes::check_ids(&[("pad_token_id", self.padding)], self.vocabulary)?;
+        sizes::check_shares(&[("time_noise", self.noise)])
+    }
+
+    pub fn limits(&self, answers: usize) -> Limits {
+        let Sizes { vocabulary, words, sentences, .. } = *self;
+        Limits { sentences, words, vocabulary, answers }
+    }
+}
+
+/// `Σ_j place_j ⊙ word_j + time`: words that are multiplied with a vector for their place in the
+/// sentence, so that their order counts (Sukhbaatar et al. 2015, who fix it; Henaff et al. 2017,
+/// who learn it), and a vector for how long ago the sentence was said.
+#[derive(Module, Debug)]
+pub(super) struct Sentences {
+    words: Embedding,
+    /// `[words, M]`
+    places: Param<Tensor<2>>,
+    /// `[sentences + 1, M]`, if they are learned.
+    times: Option<Param<Tensor<2>>>,
+    /// The share of sentences before which, in training, another moment passes: how long ago
+    /// something was is then learned with some room (random empty memories in Sukhbaatar et al.).
+    #[module(skip)]
+    noise: f32,
+    #[module(skip)]
+    site: u64,
+    /// `[sentences + 1, M]`, if they are not learned.
+    #[module(skip)]
+    sines: Option<TensorData>,
+    #[module(skip)]
+    most: usize,
+}
+
+impl Sentences {
+    pub fn new(sizes: &Sizes, init: &mut Init) -> Sentences {
+        let padding = Some(i64::from(sizes.padding));
+        let words = EmbeddingConfig {
+            padding,
+            deviation: sizes.deviation,
+            ..EmbeddingConfig::new(sizes.vocabulary, sizes.width)
+        };
+        let rows = sizes.sentences + 1;
+        Sentences {
+            words: words.init(init),
+            places: init.fill([sizes.words, sizes.width], |noise, i| 1.0 + 0.1 * noise.normal(i)),
+            times: match sizes.times {
+                Times::Learned => Some(init.normal([rows, sizes.width], sizes.deviation)),
+                Times::Sines => None,
+            },
+            noise: sizes.noise,
+            site: init.site(),
+            sines: match sizes.times {
+                Times::Learned => None,
+                Times::Sines => Some(sinusoidal(rows, sizes.width, &Device::flex()).into_data()),
+            },
+            most: sizes.sentences,
+        }
+    }
+
+    pub fn bind(&mut self, b: &mut Binder) {
+        b.embedding("words", &mut self.words);
+        b.tensor("places", &mut self.places);
+        if let Some(times) = &mut self.times {
+            b.tensor("times", times);
+        }
+    }
+
+    /// `[1, rows, M]`
+    pub fn forward(&self, stories: &Stories, layout: &Layout, mode: Mode) -> Tensor<3> {
+        let device: Device = self.places.device();
+        let pad = self.words.padding.expect("words have a padding") as u32;
+        // As wide in every batch: the order in which a sum is taken might depend on it.
+        let [wide, m] = self.places.dims();
+        let words = self.words.forward(layout.words(stories, (wide, pad), &device));
+        let sum = (words * self.places.val().unsqueeze()).sum_dim(1);
+        let noise = mode.stream(self.site);
+        let pause = |sentence: usize| {
+            noise.is_some_and(|noise| noise.uniform(sentence as u64) < self.noise)
+        };
+        let times = layout.times(stories, self.most, pause, &device);
+        let table = match (&self.times, &self.sines) {
+            (Some(learned), _) => learned.val(),
+            (None, sines) => {
+                let sines = sines.clone().expect("what is not learned is known");
+                Tensor::from_data(sines, &device)
+            }
+        };
+        sum.reshape([1, layout.rows, m]) + ops::embedding(table, times, None)
+    }
+}

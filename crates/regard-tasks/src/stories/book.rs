@@ -1,0 +1,79 @@
+//! Stories as numbers, and what is right.
+
+use super::{Tales, Words};
+use regard_models::Result;
+use regard_models::story::{Limits, Stories};
+use std::collections::HashMap;
+
+/// Questions with the stories before them. Sentences are few and said often, so that each is kept
+/// once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Book {
+    sentences: Vec<Vec<u32>>,
+    pub questions: Vec<Asked>,
+    /// Questions of each task that cannot be put to the model: a word or an answer that it does
+    /// not know, or a sentence that is too long.
+    pub unreadable: Vec<(usize, usize)>,
+}
+
+/// A question, as numbers of sentences.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub task: usize,
+    facts: Vec<u32>,
+    question: u32,
+    pub answer: usize,
+    /// The sentences that say it, counted from the first that is kept.
+    pub support: Vec<usize>,
+}
+
+impl Book {
+    /// Of long stories, what was said last is kept, as in the literature.
+    pub fn new(tales: &[Tales], words: &Words, limits: &Limits) -> Result<Book> {
+        let mut book = Book::default();
+        let mut known: HashMap<&str, Option<u32>> = HashMap::new();
+        for Tales { task, stories } in tales {
+            let mut unreadable = 0;
+            for (facts, question) in stories.iter().flat_map(|story| story.asked()) {
+                let kept = facts.len().saturating_sub(limits.sentences);
+                let mut number = |text: &'_ str| book.number(text, words, limits);
+                let mut numbers = vec![];
+                for text in facts[kept..].iter().map(|fact| fact.text.as_str()) {
+                    let entry = known.entry(text);
+                    numbers.push(*entry.or_insert_with(|| number(text)));
+                }
+                let asked = *known.entry(&question.text).or_insert_with(|| number(&question.text));
+                let facts_read: Option<Vec<u32>> = numbers.into_iter().collect();
+                let answer = words.answer(&question.answers);
+                let (Some(read), Some(asked), Some(answer)) = (facts_read, asked, answer) else {
+                    unreadable += 1;
+                    continue;
+                };
+                let place = |id: &usize| facts[kept..].iter().position(|fact| fact.id == *id);
+                let support = question.support.iter().filter_map(place).collect();
+                let task = *task;
+                book.questions.push(Asked { task, facts: read, question: asked, answer, support });
+            }
+            book.unreadable.push((*task, unreadable));
+        }
+        Ok(book)
+    }
+
+    /// A sentence that was not met before.
+    fn number(&mut self, text: &str, words: &Words, limits: &Limits) -> Option<u32> {
+        let ids = words.encode(text).ok().filter(|ids| ids.len() <= limits.words)?;
+        self.sentences.push(ids);
+        Some(self.sentences.len() as u32 - 1)
+    }
+
+    /// Some of the questions, as a model reads them.
+    pub fn stories<'a>(&self, asked: impl Iterator<Item = &'a Asked>) -> Stories {
+        let mut stories = Stories::new();
+        for Asked { facts, question, .. } in asked {
+            let facts: Vec<&Vec<u32>> =
+                facts.iter().map(|at| &self.sentences[*at as usize]).collect();
+            stories.push(&facts, &self.sentences[*question as usize]);
+        }
+        stories
+    }
+}

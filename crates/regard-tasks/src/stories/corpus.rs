@@ -1,0 +1,75 @@
+//! Which stories are learned from, which decide, and which are reported.
+
+use crate::data::babi::{self, Story};
+use crate::data::{Part, Split};
+use regard_models::{Error, Result};
+use std::path::Path;
+
+/// The stories of one task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tales {
+    /// The number of the task.
+    pub task: usize,
+    /// Its stories.
+    pub stories: Vec<Story>,
+}
+
+/// Stories of several tasks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Corpus {
+    /// What is learned from.
+    pub train: Vec<Tales>,
+    /// What decisions are made on: a share of the training files.
+    pub valid: Vec<Tales>,
+    /// What is reported: the test files. A task may be among them that nothing was learned from.
+    pub test: Vec<Tales>,
+}
+
+impl Corpus {
+    /// Reads a folder of bAbI's files. So many of a thousand training stories are for validation;
+    /// which ones is a function of their text.
+    pub fn read(folder: &Path, tasks: Option<&[usize]>, valid: u16) -> Result<Corpus> {
+        if let Some(task) = tasks.into_iter().flatten().find(|task| !(1..=20).contains(*task)) {
+            return Err(Error::invalid(format!("data.tasks: got {task}, need 1 to 20")));
+        }
+        let asked = |task: &usize| tasks.is_none_or(|tasks| tasks.contains(task));
+        let read = |part: Part| -> Result<Vec<Tales>> {
+            let there = babi::present(folder, part).into_iter().filter(asked);
+            let one = |task| {
+                let stories = babi::read(babi::file(folder, task, part)?)?;
+                Ok(Tales { task, stories })
+            };
+            there.map(one).collect()
+        };
+        let all = read(Part::Train)?;
+        if all.is_empty() {
+            let message = "holds no training file of a task that is asked for, such as \
+                           qa1_single-supporting-fact_train.txt";
+            return Err(Error::file(folder, message));
+        }
+        let split = Split { valid, test: 0 };
+        let part = |part: Part| all.iter().map(|tales| tales.part(split, part)).collect();
+        Ok(Corpus { train: part(Part::Train), valid: part(Part::Valid), test: read(Part::Test)? })
+    }
+
+    /// One of the parts.
+    pub fn part(&self, part: Part) -> &[Tales] {
+        match part {
+            Part::Train => &self.train,
+            Part::Valid => &self.valid,
+            Part::Test => &self.test,
+        }
+    }
+}
+
+impl Tales {
+    /// The stories of a part. Those that tell the same are in the same part.
+    fn part(&self, split: Split, part: Part) -> Tales {
+        let told = |story: &&Story| {
+            let text: Vec<&str> = story.facts.iter().map(|fact| fact.text.as_str()).collect();
+            split.part(&text.join(" ")) == part
+        };
+        let stories = self.stories.iter().filter(told).cloned().collect();
+        Tales { task: self.task, stories }
+    }
+}

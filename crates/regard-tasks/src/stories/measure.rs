@@ -1,0 +1,106 @@
+//! How often a model is wrong, task by task.
+
+use super::book::{Asked, Book};
+use super::{Listener, Tales};
+use crate::data::babi;
+use regard_attention::{Mode, backend};
+use regard_models::Result;
+use regard_models::story::StoryModel;
+use serde::Serialize;
+
+/// Questions that are asked at a time.
+const AT_ONCE: usize = 256;
+
+/// How a model does at a task.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Marks {
+    /// The number of the task.
+    pub task: usize,
+    /// Its name.
+    pub name: String,
+    /// Questions.
+    pub questions: usize,
+    /// Those that were answered wrong.
+    pub wrong: usize,
+    /// Of these, those that could not be put to the model: it does not know a word, or the answer.
+    pub unreadable: usize,
+    /// Percent of the questions.
+    pub error: f64,
+}
+
+/// How a model does at several tasks.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// Task by task.
+    pub tasks: Vec<Marks>,
+    /// The mean of their errors, percent.
+    pub mean_error: f64,
+    /// Tasks with more than five percent of errors, which count as failed in the literature.
+    pub failed: usize,
+}
+
+impl Report {
+    fn new(tasks: Vec<Marks>) -> Report {
+        let sum: f64 = tasks.iter().map(|marks| marks.error).sum();
+        let failed = tasks.iter().filter(|marks| marks.error > 5.0).count();
+        Report { mean_error: sum / tasks.len().max(1) as f64, failed, tasks }
+    }
+
+    /// The same of some of the tasks.
+    pub fn of(&self, tasks: &[usize]) -> Report {
+        let asked = |marks: &&Marks| tasks.contains(&marks.task);
+        Report::new(self.tasks.iter().filter(asked).cloned().collect())
+    }
+}
+
+/// Asks a model all questions about some stories.
+pub fn measure(listener: &Listener, tales: &[Tales]) -> Result<Report> {
+    let model = listener.model();
+    let book = Book::new(tales, listener.words(), &model.limits())?;
+    Ok(report(model, &book).0)
+}
+
+/// The report, and the mean negative log-likelihood of the right answers.
+pub(super) fn report(model: &dyn StoryModel, book: &Book) -> (Report, f64) {
+    let mut marks: Vec<Marks> = book
+        .unreadable
+        .iter()
+        .map(|(task, unreadable)| {
+            let name = babi::TASKS.iter().find(|(number, _)| number == task);
+            let name = name.map_or("", |(_, name)| name).to_string();
+            let (questions, wrong) = (*unreadable, *unreadable);
+            Marks { task: *task, name, questions, wrong, unreadable: *unreadable, error: 0.0 }
+        })
+        .collect();
+    let mut cost = 0.0;
+    for asked in book.questions.chunks(AT_ONCE) {
+        for (Asked { task, answer, .. }, scores) in asked.iter().zip(scores(model, book, asked)) {
+            let best = (0..scores.len()).max_by(|a, b| scores[*a].total_cmp(&scores[*b]));
+            let mine = marks.iter_mut().find(|marks| marks.task == *task);
+            let mine = mine.expect("every task of the book has its marks");
+            mine.questions += 1;
+            mine.wrong += usize::from(best != Some(*answer));
+            cost -= log_share(&scores, *answer);
+        }
+    }
+    for mine in &mut marks {
+        mine.error = 100.0 * mine.wrong as f64 / mine.questions.max(1) as f64;
+    }
+    (Report::new(marks), cost / book.questions.len().max(1) as f64)
+}
+
+/// The scores of every answer to some questions.
+fn scores(model: &dyn StoryModel, book: &Book, asked: &[Asked]) -> Vec<Vec<f32>> {
+    let logits = model.forward(&book.stories(asked.iter()), Mode::Eval);
+    let [_, answers] = logits.dims();
+    let mut numbers = vec![];
+    backend::numbers(logits, &mut numbers);
+    numbers.chunks_exact(answers).map(<[f32]>::to_vec).collect()
+}
+
+/// The logarithm of an answer's probability.
+fn log_share(scores: &[f32], answer: usize) -> f64 {
+    let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = scores.iter().map(|x| f64::from(x - most).exp()).sum();
+    f64::from(scores[answer] - most) - sum.ln()
+}

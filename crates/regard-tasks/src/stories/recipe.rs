@@ -1,0 +1,136 @@
+//! A recipe with `task = "stories"`.
+
+use super::{Corpus, Lesson, Listener, Marks, measure};
+use crate::data::{Part, babi, sets};
+use crate::examine::{Mark, On, Report, Sheet};
+use crate::recipe::{Prepared, Published, Task, task_fields};
+use crate::train;
+use regard_models::{Error, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// The set of one's own files.
+const FILES: &str = "files";
+
+/// A reproducible result.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recipe {
+    /// Its name: that of its file and of the run's folder.
+    pub name: String,
+    /// What for.
+    pub task: String,
+    /// In a sentence.
+    #[serde(default)]
+    pub about: String,
+    /// Where all randomness comes from.
+    #[serde(default)]
+    pub seed: u64,
+    /// What came of it, and what others got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Published>,
+    /// Which stories.
+    pub data: Data,
+    /// `config.json` of the model, without words and answers.
+    pub model: Value,
+    /// How to train. A question counts as one token of a batch.
+    #[serde(default)]
+    pub train: train::Options,
+}
+
+/// Which stories.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Data {
+    /// The name of a known data set, or `files`.
+    pub set: String,
+    /// With `files`: a folder with files that are named as bAbI's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
+    /// The numbers of tasks; all that have a training file if none are named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<Vec<usize>>,
+    /// So many of a thousand training stories are not learned from: decisions are made on them.
+    #[serde(default = "tenth")]
+    pub valid: u16,
+}
+
+fn tenth() -> u16 {
+    100
+}
+
+impl Data {
+    /// Reads the stories.
+    pub fn read(&self) -> Result<Corpus> {
+        if !(1..1000).contains(&self.valid) {
+            return Err(Error::invalid(format!("data.valid: got {}, need 1 to 999", self.valid)));
+        }
+        let folder = match (self.set.as_str(), &self.folder) {
+            ("babi-en-10k", None) => sets::find("babi-en-10k")?,
+            ("files", Some(folder)) => folder.clone(),
+            ("files", None) => return Err(Error::invalid("data.folder: need one with `files`")),
+            (other, _) => {
+                return Err(Error::invalid(format!(
+                    "data.set: got {other:?}, need babi-en-10k (without data.folder) or files"
+                )));
+            }
+        };
+        Corpus::read(&folder, self.tasks.as_deref(), self.valid)
+    }
+}
+
+impl Recipe {
+    /// From what was read.
+    pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
+        table.try_into().map_err(|e: toml::de::Error| e.message().to_string())
+    }
+}
+
+impl Task for Recipe {
+    task_fields!();
+
+    fn decides(&self) -> &str {
+        "error, percent"
+    }
+
+    fn prepare(&self) -> Result<Prepared> {
+        let learner = Lesson::new(self, &self.data.read()?)?;
+        let about = learner.about();
+        Ok(Prepared { learner: Box::new(learner), about })
+    }
+
+    fn examine(&self, folder: &Path, on: &On) -> Result<Report> {
+        let data = match on {
+            On::File(folder) => {
+                Data { set: FILES.into(), folder: Some(folder.clone()), ..self.data.clone() }
+            }
+            On::Set { set, .. } => {
+                let set = set.clone().unwrap_or_else(|| self.data.set.clone());
+                Data { set, ..self.data.clone() }
+            }
+        };
+        let part = match on {
+            On::File(_) => Part::Test,
+            On::Set { part, .. } => part.unwrap_or(Part::Test),
+        };
+        let (listener, corpus) = (Listener::load(folder)?, data.read()?);
+        let tales = corpus.part(part);
+        let asked = tales.iter().flat_map(|tales| &tales.stories).map(|s| s.questions.len()).sum();
+        let sheet =
+            Sheet { data: data.set, part: Some(part), asked, unit: "questions", excluded: 0 };
+        Report::of(sheet, listener.model().parameters(), || {
+            let report = measure(&listener, tales)?;
+            let learned: Vec<usize> = corpus.train.iter().map(|tales| tales.task).collect();
+            let mean = report.of(&learned).mean_error;
+            let of_task = |marks: &Marks| Mark {
+                name: babi::TASKS.iter().find(|(task, _)| *task == marks.task).map_or("", |t| t.1),
+                value: marks.error,
+                unit: "% wrong",
+            };
+            let mut all: Vec<Mark> = report.tasks.iter().map(of_task).collect();
+            all.push(Mark { name: "error", value: mean, unit: "% wrong, mean of tasks learned" });
+            Ok(all)
+        })
+    }
+}

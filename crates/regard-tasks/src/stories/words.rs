@@ -1,0 +1,164 @@
+//! From sentences and answers to numbers and back.
+
+use super::Tales;
+use crate::text::{Kind, Tokenizer, Train};
+use regard_models::{Error, Result};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// More words than any story has.
+const MANY: usize = 1 << 16;
+
+/// The words that a model knows, and the answers that it can give. A list of several words is one
+/// answer, as in the literature.
+#[derive(Clone)]
+pub struct Words {
+    tokenizer: Tokenizer,
+    answers: Vec<String>,
+}
+
+impl Words {
+    /// Those of some stories.
+    pub fn learn(tales: &[Tales]) -> Result<Words> {
+        let stories = || tales.iter().flat_map(|tales| &tales.stories);
+        let facts = stories().flat_map(|story| story.facts.iter().map(|fact| &fact.text));
+        let asked = || stories().flat_map(|story| &story.questions);
+        let texts = facts.chain(asked().map(|question| &question.text));
+        let train = Train { lowercase: true, ..Train::new(Kind::WordLevel, MANY) };
+        let tokenizer = train.run(texts.map(|text| spoken(text)))?;
+        let answers: BTreeSet<String> = asked().map(|q| q.answers.join(",")).collect();
+        Ok(Words { tokenizer, answers: answers.into_iter().collect() })
+    }
+
+    /// Those of a model's folder, with its configuration.
+    pub fn load(folder: &Path, config: &Value) -> Result<Words> {
+        let names = &config["id2label"];
+        let name = |i: usize| names[i.to_string()].as_str().map(str::to_string);
+        let answers = (0..).map_while(name).collect();
+        Ok(Words { tokenizer: Tokenizer::load(folder)?, answers })
+    }
+
+    /// Writes what the configuration does not hold.
+    pub fn save(&self, folder: &Path) -> Result<()> {
+        self.tokenizer.save(folder.join("tokenizer.json"))
+    }
+
+    /// What a configuration says of them.
+    pub fn configure(&self, config: &mut Value) {
+        let answers = self.answers.iter().enumerate();
+        let by_number = answers.clone().map(|(i, name)| (i.to_string(), json!(name)));
+        let by_name = answers.map(|(i, name)| (name.clone(), json!(i)));
+        config["vocab_size"] = json!(self.tokenizer.size());
+        config["pad_token_id"] = json!(self.tokenizer.special().pad);
+        config["id2label"] = Value::Object(by_number.collect());
+        config["label2id"] = Value::Object(by_name.collect());
+    }
+
+    /// How many words there are.
+    pub fn size(&self) -> usize {
+        self.tokenizer.size()
+    }
+
+    /// The answers, by their numbers.
+    pub fn answers(&self) -> &[String] {
+        &self.answers
+    }
+
+    /// The number of an answer, if it is one that can be given.
+    pub fn answer(&self, words: &[String]) -> Option<usize> {
+        self.answers.binary_search(&words.join(",")).ok()
+    }
+
+    /// The words of a sentence. The mark at its end is not one of them.
+    pub fn encode(&self, sentence: &str) -> Result<Vec<u32>> {
+        let encoding = self.tokenizer.encode(spoken(sentence))?;
+        let unknown = self.tokenizer.special().unk;
+        match encoding.ids.iter().position(|id| Some(*id) == unknown) {
+            Some(at) => {
+                let (from, to) = encoding.offsets[at];
+                let word = spoken(sentence).get(from..to).unwrap_or(sentence);
+                Err(Error::invalid(format!(
+                    "{word:?} in {sentence:?} is not one of the {} words that the model knows",
+                    self.known()
+                )))
+            }
+            None if encoding.is_empty() => {
+                Err(Error::invalid(format!("{sentence:?} has no words")))
+            }
+            None => Ok(encoding.ids),
+        }
+    }
+
+    /// Words without those that stand for something else.
+    fn known(&self) -> usize {
+        self.size() - Kind::WordLevel.special().len()
+    }
+}
+
+/// A sentence without the mark at its end.
+fn spoken(sentence: &str) -> &str {
+    sentence.trim().trim_end_matches(['.', '?', '!']).trim_end()
+}
+
+/// The sentences of a text, each with its mark.
+pub(super) fn sentences(text: &str) -> Vec<&str> {
+    let mut sentences = vec![];
+    let mut rest = text;
+    while !rest.is_empty() {
+        let is_end = |c: char| matches!(c, '.' | '?' | '!' | '\n');
+        let end = rest.find(is_end).map_or(rest.len(), |at| at + 1);
+        // Several marks are one end.
+        let end = end + rest[end..].len() - rest[end..].trim_start_matches(is_end).len();
+        let (sentence, after) = rest.split_at(end);
+        if !spoken(sentence).is_empty() {
+            sentences.push(sentence.trim());
+        }
+        rest = after;
+    }
+    sentences
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::babi::{Fact, Question, Story};
+
+    fn words() -> Words {
+        let fact = |id, text: &str| Fact { id, text: text.into() };
+        let question = |text: &str, answers: &[&str]| Question {
+            text: text.into(),
+            answers: answers.iter().map(|word| word.to_string()).collect(),
+            support: vec![],
+            after: 2,
+        };
+        let facts = vec![fact(1, "John took the milk."), fact(2, "John went to the hall.")];
+        let questions = vec![
+            question("Where is John?", &["hall"]),
+            question("What is John carrying?", &["milk", "apple"]),
+        ];
+        let tales = Tales { task: 1, stories: vec![Story { facts, questions }] };
+        Words::learn(&[tales]).unwrap()
+    }
+
+    #[test]
+    fn a_sentence_is_its_words() {
+        let words = words();
+        let ids = words.encode("john took the MILK").unwrap();
+        assert_eq!(ids.len(), 4);
+        assert_eq!(words.encode("John took the milk.").unwrap(), ids);
+        assert_eq!(words.answers(), ["hall", "milk,apple"]);
+        assert_eq!(words.answer(&["milk".into(), "apple".into()]), Some(1));
+        assert_eq!(words.answer(&["milk".into()]), None);
+        let error = words.encode("John took the sword.").unwrap_err().to_string();
+        assert!(error.contains("\"sword\"") && error.contains("11 words"), "{error}");
+        assert!(words.encode(" . ").unwrap_err().to_string().contains("no words"));
+    }
+
+    #[test]
+    fn a_text_is_its_sentences() {
+        let text = " John left. Where to?\nMary  stayed!!  \n\n so ";
+        assert_eq!(sentences(text), ["John left.", "Where to?", "Mary  stayed!!", "so"]);
+        assert!(sentences(" .\n ").is_empty());
+    }
+}
