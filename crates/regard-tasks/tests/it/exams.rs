@@ -291,6 +291,10 @@ fn a_model_without_a_recipe_is_examined_on_files() {
     );
     let report = recipe.examine(&model, &words).unwrap();
     assert_eq!((recipe.task(), report.asked, report.marks.len()), ("tag", 3, 4));
+    let strange =
+        file("strange.conllu", &sentence("Ann sees", &[("Ann", "PROPN"), ("sees", "VERB")]));
+    let error = recipe.examine(&model, &strange).unwrap_err().to_string();
+    assert!(error.contains("\"PROPN\", is one of the model's"), "{error}");
     let (model, recipe) = golden("BertForMaskedLM");
     let text = file("text.txt", "the cat sat on the mat. bob is in london.\nann is in paris.\n");
     let report = recipe.examine(&model, &text).unwrap();

@@ -152,6 +152,15 @@ impl Goal for Tags {
         let cut = (reader.tokenizer(), longest);
         let paper = Tagged::new(reader.labels(), &sentences, cut, &number)?;
         let (data, part, asked) = (source.name(), source.part(), paper.asked());
+        if paper.examples.is_empty() && asked > 0 {
+            // Labels of which the model has some are another matter: those it lacks are wrong.
+            let first = paper.sentences.iter().find_map(|sentence| sentence.words.first());
+            let theirs = first.map_or("", |(_, right)| right.as_str());
+            let own = reader.labels().join(", ");
+            return Err(Error::invalid(format!(
+                "{data}: none of its labels, such as {theirs:?}, is one of the model's: {own}"
+            )));
+        }
         Ok((paper, Sheet { data, part, asked, unit: "words", excluded: 0 }))
     }
 }

@@ -1,6 +1,7 @@
 //! Downloading a data set with what the machine has for it: curl or wget.
 //!
-//! An HTTP client with TLS would be the program's largest dependency, for what is done once.
+//! Those know the machine's own certificates; the client that models of the Hub come through knows
+//! only the ones that it was built with.
 
 use anyhow::{Context, Result, bail};
 use regard_tasks::data::addresses::{Address, Form};
