@@ -37,6 +37,7 @@ pub mod seq2seq;
 mod sizes;
 pub mod text;
 pub mod transformer;
+pub mod words;
 pub mod xlnet;
 
 pub use error::{Error, Result};

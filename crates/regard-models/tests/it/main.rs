@@ -6,5 +6,6 @@ mod goldens;
 mod learning;
 mod stepwise;
 mod texts;
+mod words;
 mod xlnet;
 mod zoo;
