@@ -4,7 +4,7 @@ use super::{Hiding, Pretraining};
 use crate::data::documents::{Document, Documents, Form};
 use crate::data::{Part, Split, sets};
 use crate::recipe::{Prepared, Published, Task, task_fields};
-use crate::text::{Kind, Tokenizer, Train};
+use crate::text::Tokenizer;
 use crate::train;
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -104,12 +104,8 @@ impl Recipe {
 
     /// Learns the vocabulary.
     pub(super) fn tokenizer(&self, documents: &[Document]) -> Result<Tokenizer> {
-        let vocabulary = &self.vocabulary;
-        let kind: Kind =
-            vocabulary.kind.parse().map_err(|e| Error::invalid(format!("vocabulary.kind: {e}")))?;
         let lines = documents.iter().flat_map(|document| &document.lines);
-        let lowercase = vocabulary.lowercase;
-        Train { lowercase, ..Train::new(kind, vocabulary.size) }.run(lines)
+        self.vocabulary.learn(lines.map(String::as_str))
     }
 }
 

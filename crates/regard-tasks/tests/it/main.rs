@@ -11,3 +11,4 @@ mod refuses;
 mod resumed;
 mod small;
 mod tokenizers;
+mod words;

@@ -2,7 +2,7 @@
 
 use super::{Exam, Example, Goal, Marks, Recipe};
 use crate::data::labelled::{LabelledTexts, Sentiment};
-use crate::data::{Part, sets};
+use crate::data::{Part, sentiment, sets};
 use crate::metrics::Confusion;
 use crate::text::Tokenizer;
 use regard_models::text::Head;
@@ -42,6 +42,7 @@ fn parts(recipe: &Recipe) -> Result<(LabelledTexts, LabelledTexts)> {
     match recipe.data.set.as_str() {
         "sst2-phrases" => sentiment(Sentiment::Phrases),
         "sst2-sentences" => sentiment(Sentiment::Sentences),
+        "sst2-all" => sentiment::phrases_and_sentences(sets::find("sst2")?),
         "files" => {
             let [train, valid] = recipe.data.files()?;
             let train = LabelledTexts::read(train, None)?;
@@ -50,7 +51,7 @@ fn parts(recipe: &Recipe) -> Result<(LabelledTexts, LabelledTexts)> {
             Ok((train, valid))
         }
         other => Err(Error::invalid(format!(
-            "data.set: got {other:?}, need sst2-phrases, sst2-sentences or files"
+            "data.set: got {other:?}, need sst2-phrases, sst2-sentences, sst2-all or files"
         ))),
     }
 }

@@ -1,7 +1,7 @@
 //! Learning to label words.
 
 use super::{Exam, Example, Goal, IGNORED, Marks, Recipe};
-use crate::data::conllu::{Sentence, Sentences};
+use crate::data::conllu::{Sentence, Sentences, Word};
 use crate::data::{Part, sets};
 use crate::metrics::Confusion;
 use crate::text::Tokenizer;
@@ -58,7 +58,8 @@ fn parts(recipe: &Recipe) -> Result<[Vec<Sentence>; 2]> {
     }
 }
 
-/// A sentence as numbers: the first token of a word has the word's label, others count nothing.
+/// A sentence as numbers: the first token of a word has the word's label, others count nothing;
+/// a tokenizer of words is given the words themselves.
 /// Nothing, if the words cannot be found in the text, or none has a token of its own.
 fn example(
     sentence: &Sentence,
@@ -66,6 +67,16 @@ fn example(
     labels: &[String],
     longest: usize,
 ) -> Result<Option<Example>> {
+    if tokenizer.alphabet().is_some() {
+        // Its tokens are words, and these are known.
+        let words: Vec<&str> = sentence.words.iter().map(|word| word.form.as_str()).collect();
+        let words = &words[..words.len().min(longest)];
+        let label =
+            |word: &Word| labels.binary_search(&word.universal).map_or(IGNORED, |i| i as i64);
+        let wanted: Vec<i64> = sentence.words.iter().take(words.len()).map(label).collect();
+        let counts = wanted.iter().any(|label| *label != IGNORED);
+        return Ok(counts.then_some(Example::new(tokenizer.encode_words(words)?, wanted)));
+    }
     let Some(text) = &sentence.text else { return Ok(None) };
     let encoding = tokenizer.encode_within(text, None, longest)?;
     let mut wanted = vec![IGNORED; encoding.len()];
