@@ -11,11 +11,12 @@ use std::io::Write;
 
 const EXAMPLES: &str = "\
 Examples:
-  regard tag 'They are watching.' --by words --model runs/ewt
+  regard tag 'They are watching.' --model runs/ewt-words
   regard tag --json --model … < texts.txt
 
 Without TEXT, each line of standard input is one. A line out for each: word/LABEL, separated by
-spaces. A long text is read in windows that overlap.
+spaces. A long text is read in windows that overlap. Without --by, labels with B- and I- are put
+together to entities, and others are those of words.
 
 With --json: {\"entities\": [{entity_group, score, word, start, end}, …]}, places counted in
 characters.";
@@ -29,9 +30,9 @@ pub struct Flags {
     /// A model's name (in runs/ or models/) or folder
     #[arg(long, value_name = "NAME or FOLDER")]
     model: String,
-    /// What stands by itself
-    #[arg(long, value_enum, default_value_t = By::Entities)]
-    by: By,
+    /// What stands by itself [default: entities if labels have B- and I-, else words]
+    #[arg(long, value_enum)]
+    by: Option<By>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -46,10 +47,13 @@ enum By {
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let reader = models::reader(&flags.model, Head::Tokens)?;
+    let inside = |label: &String| label.starts_with("B-") || label.starts_with("I-");
     let grouping = match flags.by {
-        By::Entities => Grouping::Entities,
-        By::Words => Grouping::Words,
-        By::Tokens => Grouping::Tokens,
+        Some(By::Entities) => Grouping::Entities,
+        Some(By::Words) => Grouping::Words,
+        Some(By::Tokens) => Grouping::Tokens,
+        None if reader.labels().iter().any(inside) => Grouping::Entities,
+        None => Grouping::Words,
     };
     inputs::each(&flags.text, |text| {
         let entities = reader.tag(&[text], grouping)?.remove(0);
