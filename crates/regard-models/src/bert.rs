@@ -4,7 +4,7 @@
 use crate::checkpoint::Binder;
 use crate::sizes;
 use crate::text::{
-    Body, Family, Head, Inside, Made, Sizes, Texts, WordNames, activation, dot_in_words,
+    Body, Family, Head, Inside, Made, Sizes, Speaker, Texts, WordNames, activation, dot_in_words,
 };
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -31,7 +31,7 @@ pub static BERT: Family = Family {
         (Head::Span, "ForQuestionAnswering"),
     ],
     typed: true,
-    last: false,
+    speaker: Speaker::First,
     pooled: true,
     before_labels: None,
     labels: "classifier",
@@ -51,7 +51,7 @@ pub static ROBERTA: Family = Family {
     prefix: "roberta",
     classes: HEADS,
     typed: false,
-    last: false,
+    speaker: Speaker::First,
     pooled: false,
     before_labels: Some(("classifier.dense", Activation::Tanh)),
     labels: "classifier.out_proj",
@@ -71,7 +71,7 @@ pub static DISTILBERT: Family = Family {
     prefix: "distilbert",
     classes: HEADS,
     typed: false,
-    last: false,
+    speaker: Speaker::First,
     pooled: false,
     before_labels: Some(("pre_classifier", Activation::Relu)),
     labels: "classifier",
@@ -393,6 +393,7 @@ impl Made for Bert {
             activation: config.activation,
             dropout: config.label_dropout,
             tied: config.tied,
+            pool: None,
         }
     }
 }
@@ -513,8 +514,12 @@ impl Body for Bert {
         x
     }
 
-    fn table(&self) -> Tensor<2> {
-        self.words.table.val()
+    fn words(&self) -> Option<&Embedding> {
+        Some(&self.words)
+    }
+
+    fn words_mut(&mut self) -> Option<&mut Embedding> {
+        Some(&mut self.words)
     }
 
     fn longest(&self) -> Option<usize> {

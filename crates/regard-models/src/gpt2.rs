@@ -4,7 +4,8 @@ use crate::checkpoint::Binder;
 use crate::seq2seq::index;
 use crate::sizes;
 use crate::text::{
-    Body, Family, Following, Head, Inside, Made, Sizes, Texts, WordNames, activation, dot_in_words,
+    Body, Family, Following, Head, Inside, Made, Sizes, Speaker, Texts, WordNames, activation,
+    dot_in_words,
 };
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
@@ -31,7 +32,7 @@ pub static GPT2: Family = Family {
         (Head::Span, "ForQuestionAnswering"),
     ],
     typed: false,
-    last: true,
+    speaker: Speaker::Last,
     pooled: false,
     before_labels: None,
     labels: "score",
@@ -161,6 +162,7 @@ impl Made for Gpt2 {
             activation: config.activation,
             dropout: 0.0,
             tied: config.tie_word_embeddings,
+            pool: None,
         }
     }
 }
@@ -296,8 +298,12 @@ impl Body for Gpt2 {
         x
     }
 
-    fn table(&self) -> Tensor<2> {
-        self.words.table.val()
+    fn words(&self) -> Option<&Embedding> {
+        Some(&self.words)
+    }
+
+    fn words_mut(&mut self) -> Option<&mut Embedding> {
+        Some(&mut self.words)
     }
 
     fn longest(&self) -> Option<usize> {

@@ -1,6 +1,6 @@
 //! What all learners have in common whose model reads texts.
 
-use crate::data::Lengths;
+use crate::data::{Lengths, Vectors};
 use crate::text::Tokenizer;
 use crate::train::{Evaluation, Learner, Loss};
 use burn::tensor::{Device, Gradients};
@@ -16,11 +16,28 @@ pub(crate) struct Taught {
     model: Option<Box<dyn TextModel>>,
     pub tokenizer: Tokenizer,
     pub device: Device,
+    /// How many words began with vectors of others.
+    begun: Option<usize>,
 }
 
 impl Taught {
     pub fn new(model: Box<dyn TextModel>, tokenizer: Tokenizer, device: Device) -> Taught {
-        Taught { model: Some(model), tokenizer, device }
+        Taught { model: Some(model), tokenizer, device, begun: None }
+    }
+
+    /// Gives those words that others have vectors for these vectors.
+    pub fn begin_with(&mut self, vectors: &str) -> Result<()> {
+        let tokenizer = &self.tokenizer;
+        let words: Vec<(usize, String)> = (0..tokenizer.size())
+            .filter_map(|id| Some((id, tokenizer.token(id as u32)?)))
+            .collect();
+        let keep = words.iter().map(|(_, token)| token.clone()).collect();
+        let vectors = Vectors::named(vectors, Some(&keep))?;
+        let rows: Vec<(usize, &[f32])> =
+            words.iter().filter_map(|(id, token)| Some((*id, vectors.get(token)?))).collect();
+        self.model.as_mut().expect("it is only away within `update`").set_words(&rows)?;
+        self.begun = Some(rows.len());
+        Ok(())
     }
 
     pub fn model(&self) -> &dyn TextModel {
@@ -29,10 +46,12 @@ impl Taught {
 
     /// So many examples of a kind, and the sizes.
     pub fn about(&self, count: usize, what: &str) -> String {
+        let (words, parameters) = (self.tokenizer.size(), self.model().parameters());
+        let begun = self.begun.map(|n| format!(" ({n} with vectors, {} without)", words - n));
         format!(
-            "{count} {what}, a vocabulary of {}, {:.2} M parameters",
-            self.tokenizer.size(),
-            self.model().parameters() as f64 / 1e6,
+            "{count} {what}, a vocabulary of {words}{}, {:.2} M parameters",
+            begun.unwrap_or_default(),
+            parameters as f64 / 1e6,
         )
     }
 }

@@ -5,24 +5,30 @@
 
 mod additive;
 mod cache;
+mod convolution;
 mod cross_attention;
 mod dropout;
 mod embedding;
 mod feed_forward;
 mod linear;
 mod norm;
+mod pooling;
 mod positions;
 mod recurrent;
 mod self_attention;
+mod sequences;
 
 pub use additive::{AdditiveAttention, AdditiveAttentionConfig};
 pub use cache::Cache;
+pub use convolution::{Convolution, ConvolutionConfig};
 pub use cross_attention::{CrossAttention, CrossAttentionConfig};
 pub use dropout::Dropout;
 pub use embedding::{Embedding, EmbeddingConfig};
 pub use feed_forward::{FeedForward, FeedForwardConfig};
 pub use linear::{Linear, LinearConfig};
 pub use norm::{Norm, NormConfig};
+pub use pooling::{Pool, Pooling, PoolingAttention, PoolingConfig};
 pub use positions::{LearnedPositions, RelativeTable, Rotary, alibi_slopes, sinusoidal};
 pub use recurrent::{LayerStates, Recurrent, RecurrentConfig, RecurrentLayer, RecurrentWeights};
 pub use self_attention::{SelfAttention, SelfAttentionConfig};
+pub use sequences::Sequences;

@@ -6,6 +6,7 @@
 mod activation;
 mod dropout;
 mod embedding;
+mod largest;
 mod linear;
 mod loss;
 mod norm;
@@ -15,6 +16,7 @@ mod rotary;
 pub use activation::{Activation, activate};
 pub use dropout::dropout;
 pub use embedding::embedding;
+pub use largest::largest;
 pub use linear::linear;
 pub use loss::{CrossEntropy, cross_entropy};
 pub use norm::{Norm, NormKind, add_norm, norm};

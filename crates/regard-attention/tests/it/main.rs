@@ -6,3 +6,4 @@ mod goldens;
 mod layers;
 mod operations;
 mod optimizer;
+mod sequences;

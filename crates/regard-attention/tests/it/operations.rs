@@ -170,3 +170,13 @@ fn recurrences() {
         }
     }
 }
+
+#[test]
+fn largest_of_runs() {
+    for (lengths, width) in [(vec![1], 1), (vec![3, 1, 5], 4), (vec![2, 30, 7, 1], 19)] {
+        let n = lengths.iter().sum();
+        check(&format!("{lengths:?} {width}"), &[random(1, &[n, width])], USUAL, |x| {
+            largest(x.two(0), &lengths)
+        });
+    }
+}

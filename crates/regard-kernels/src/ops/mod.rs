@@ -10,6 +10,7 @@ mod chunks;
 pub mod dropout;
 pub mod embedding;
 pub(crate) mod lanes;
+pub mod largest;
 pub mod linear;
 pub mod loss;
 pub mod norm;

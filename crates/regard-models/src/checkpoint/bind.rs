@@ -3,7 +3,7 @@
 use super::{Array, Arrays};
 use burn::module::Param;
 use burn::tensor::{Device, Tensor, TensorData};
-use regard_attention::layers::{Embedding, Linear, Norm, Recurrent};
+use regard_attention::layers::{Convolution, Embedding, Linear, Norm, Pooling, Recurrent};
 
 /// Goes through a model's tensors by name: puts into them what a checkpoint has, or takes out
 /// what a checkpoint should have.
@@ -213,6 +213,46 @@ impl<'a> Binder<'a> {
     /// A table of vectors: `name.weight`.
     pub fn embedding(&mut self, name: &str, embedding: &mut Embedding) {
         self.tensor(&format!("{name}.weight"), &mut embedding.table);
+    }
+
+    /// Convolutions: `name.0.weight [O, I, width]`, as PyTorch has it, and `name.0.bias`.
+    pub fn convolutions(&mut self, name: &str, layers: &mut [Convolution]) {
+        for (i, layer) in layers.iter_mut().enumerate() {
+            self.at(&format!("{name}.{i}"), |b| b.convolution(layer));
+        }
+    }
+
+    /// In memory the numbers of a window stand row after row, in the file column after column.
+    fn convolution(&mut self, layer: &mut Convolution) {
+        let ([wide, outputs], width) = (layer.linear.weight.dims(), layer.width);
+        let inputs = wide / width;
+        let place = |o: usize, i: usize, w: usize| (w * inputs + i) * outputs + o;
+        let shape = [outputs, inputs, width];
+        let places = (0..outputs).flat_map(|o| (0..inputs).map(move |i| (o, i)));
+        let places: Vec<usize> =
+            places.flat_map(|(o, i)| (0..width).map(move |w| place(o, i, w))).collect();
+        if let Way::Write(_) = self.way {
+            let weight = numbers(layer.linear.weight.val());
+            self.put("weight", &shape, places.iter().map(|at| weight[*at]).collect());
+        } else if let Some(data) = self.take("weight", &shape) {
+            let mut weight = vec![0.0; data.len()];
+            places.iter().zip(data).for_each(|(at, x)| weight[*at] = x);
+            self.fill(&mut layer.linear.weight, weight);
+        }
+        if let Some(bias) = &mut layer.linear.bias {
+            self.tensor("bias", bias);
+        }
+    }
+
+    /// What is learned of pooling: `name.key.weight`, `name.query`, `name.v`.
+    pub fn pooling(&mut self, name: &str, pooling: &mut Pooling) {
+        if let Some(attention) = &mut pooling.attention {
+            self.at(name, |b| {
+                b.linear("key", &mut attention.key);
+                b.tensor("query", &mut attention.query);
+                b.tensor("v", &mut attention.v);
+            });
+        }
     }
 
     /// Recurrent layers, with PyTorch's names: `name.weight_ih_l0`, `name.weight_ih_l0_reverse`.

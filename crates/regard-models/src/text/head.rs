@@ -6,7 +6,9 @@ use crate::checkpoint::Binder;
 use crate::seq2seq::index;
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
-use regard_attention::layers::{Dropout, Linear, LinearConfig, Norm, NormConfig};
+use regard_attention::layers::{
+    Dropout, Linear, LinearConfig, Norm, NormConfig, Pool, Pooling, PoolingConfig,
+};
 use regard_attention::ops::{Activation, linear};
 use regard_attention::{Init, Mode, Weights};
 use serde_json::Value;
@@ -41,8 +43,8 @@ pub struct Family {
     pub(crate) classes: &'static [(Head, &'static str)],
     /// Whether it is told which part of a pair a token is of.
     pub(crate) typed: bool,
-    /// Whether the last token speaks for a text, or the first.
-    pub(crate) last: bool,
+    /// Which token speaks for a text.
+    pub(crate) speaker: Speaker,
     /// Whether there is a layer over the first token inside the model (BERT's pooler).
     pub(crate) pooled: bool,
     /// The layer before the labels of a text.
@@ -53,6 +55,15 @@ pub struct Family {
     pub(crate) labels_bias: bool,
     /// What words are told with.
     pub(crate) words: WordNames,
+}
+
+/// Which token speaks for a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speaker {
+    First,
+    Last,
+    /// All together, by a layer that pools them.
+    All,
 }
 
 /// What the parts of a head for words are called.
@@ -94,6 +105,8 @@ pub(crate) struct Sizes {
     pub activation: Activation,
     pub dropout: f32,
     pub tied: bool,
+    /// How all tokens speak for a text, if they do.
+    pub pool: Option<Pool>,
 }
 
 /// The number of labels that a configuration names: two if it names none.
@@ -122,6 +135,8 @@ pub(crate) struct Heads {
     pooler: Option<Linear>,
     words: Option<WordHead>,
     follows: Option<Linear>,
+    /// One vector of all tokens of a text.
+    pooling: Option<Pooling>,
     before: Option<Linear>,
     labels: Option<Linear>,
     dropout: Dropout,
@@ -152,6 +167,10 @@ impl Heads {
             pooler: pooler.then(|| active(Activation::Tanh, init)),
             words: words.then(|| WordHead::new(family, sizes, init)),
             follows: (head == Head::Pretraining).then(|| layer(2).init(init)),
+            pooling: sizes
+                .pool
+                .filter(|_| head == Head::Sequence)
+                .map(|pool| PoolingConfig { width, pool }.init(init)),
             before: before.map(|(_, activation)| active(activation, init)),
             labels: labels.map(|labels| labels.init(init)),
             dropout: Dropout::new(sizes.dropout, init),
@@ -165,6 +184,9 @@ impl Heads {
         }
         if let Some(follows) = &mut self.follows {
             b.linear("cls.seq_relationship", follows);
+        }
+        if let Some(pooling) = &mut self.pooling {
+            b.pooling("pooling", pooling);
         }
         if let (Some(before), Some((name, _))) = (&mut self.before, family.before_labels) {
             b.linear(name, before);
@@ -189,10 +211,13 @@ impl Heads {
     /// From the vectors of all tokens, `[N, M]`, to what the head says.
     pub fn say(&self, hidden: Tensor<2>, texts: &Texts, of: &Asked) -> Output {
         let Asked { family, head, mode, table, at } = of;
-        let speakers = if family.last { texts.lasts() } else { texts.firsts() };
         let pick = |x: &Tensor<2>, rows: &[usize]| x.clone().select(0, index(rows, &x.device()));
         let speaking = |x: &Tensor<2>| {
-            let spoken = pick(x, &speakers);
+            let spoken = match (&self.pooling, family.speaker) {
+                (Some(pooling), _) => pooling.forward(x.clone(), &texts.sequences()),
+                (None, Speaker::Last) => pick(x, &texts.lasts()),
+                (None, _) => pick(x, &texts.firsts()),
+            };
             match &self.pooler {
                 Some(pooler) => pooler.forward(spoken),
                 None => spoken,
@@ -215,7 +240,7 @@ impl Heads {
             Head::Bare => None,
             Head::Words | Head::Pretraining => {
                 let words = self.words.as_ref().expect("heads for words have it");
-                Some(words.forward(wanted, table))
+                Some(words.forward(wanted, table.as_ref()))
             }
             Head::Sequence => {
                 let spoken = pooled.clone().unwrap_or_else(|| speaking(&hidden));
@@ -230,13 +255,20 @@ impl Heads {
     }
 }
 
+impl Heads {
+    /// The weight of each token in what is said of its text, `[N]`, if they are weighed.
+    pub fn weights(&self, hidden: Tensor<2>, texts: &Texts) -> Option<Tensor<1>> {
+        self.pooling.as_ref()?.weights(hidden, &texts.sequences())
+    }
+}
+
 /// What is asked of the heads.
 pub(crate) struct Asked<'a> {
     pub family: &'a Family,
     pub head: Head,
     pub mode: Mode,
-    /// `[V, M]`, the vectors that words are read with.
-    pub table: Tensor<2>,
+    /// `[V, M]`, the vectors that words are read with, if they are told with them.
+    pub table: Option<Tensor<2>>,
     /// The tokens that are asked about; all of them by default.
     pub at: Option<&'a [usize]>,
 }
@@ -276,11 +308,12 @@ impl WordHead {
         }
     }
 
-    fn forward(&self, mut x: Tensor<2>, table: &Tensor<2>) -> Tensor<2> {
+    fn forward(&self, mut x: Tensor<2>, table: Option<&Tensor<2>>) -> Tensor<2> {
         if let (Some(dense), Some(norm)) = (&self.dense, &self.norm) {
             x = norm.forward(dense.forward(x));
         }
-        let table = self.table.as_ref().map_or_else(|| table.clone(), Param::val);
+        let own = self.table.as_ref().map(Param::val);
+        let table = own.or_else(|| table.cloned()).expect("a head for words has a table");
         linear(x, table.transpose(), self.bias.as_ref().map(Param::val), Activation::Identity)
     }
 }

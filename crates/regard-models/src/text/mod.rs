@@ -1,5 +1,5 @@
 //! Models that read texts, or continue them: BERT, GPT-2, XLNet and their relatives, with any
-//! head.
+//! head, and models of words and their letters.
 //!
 //! ```
 //! use burn::tensor::Device;
@@ -25,18 +25,18 @@ pub mod recorded;
 mod texts;
 
 pub use head::{Family, Head};
-pub(crate) use head::{Sizes, WordNames, label_count};
+pub(crate) use head::{Sizes, Speaker, WordNames, label_count};
 pub use old::read_config;
 pub use texts::Texts;
 
 use crate::checkpoint::{self, Arrays, Binder};
 use crate::seq2seq::{Decoding, Next};
 use crate::xlnet::{Memory, Permuted, Permuting, Predicted};
-use crate::{Error, Result, bert, gpt2, sizes, xlnet};
+use crate::{Error, Result, bert, gpt2, sizes, words, xlnet};
 use burn::module::{Module, ModuleDisplay, ModuleMapper, Param};
-use burn::tensor::{Device, Gradients, Int, Tensor};
+use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 use head::{Asked, Heads};
-use regard_attention::layers::SelfAttention;
+use regard_attention::layers::{Embedding, SelfAttention};
 use regard_attention::ops::Activation;
 use regard_attention::{AdamW, Init, Mode};
 use serde_json::{Value, json};
@@ -63,6 +63,8 @@ pub struct Inside {
     pub hidden: Vec<Tensor<3>>,
     /// `[B, H, T, T]`: where each head of each layer looked.
     pub attention: Vec<Tensor<4>>,
+    /// `[B, T]`: how much each token weighs in what is said of its text, if they are weighed.
+    pub weights: Option<Tensor<2>>,
 }
 
 /// A model that reads texts. Made by [`create`], [`load`] or [`open`], trained and run through
@@ -100,8 +102,17 @@ pub trait TextModel: Send {
     /// Numbers that training changes.
     fn parameters(&self) -> usize;
 
-    /// Words that it knows.
+    /// Words that it knows; any number if it knows them by their letters alone.
     fn vocabulary(&self) -> usize;
+
+    /// Letters that it knows; 0 if it does not look at them.
+    fn alphabet(&self) -> usize;
+
+    /// Puts vectors in the rows of some words.
+    ///
+    /// # Errors
+    /// If it has no table of words, or one of another width, or not these rows.
+    fn set_words(&mut self, rows: &[(usize, &[f32])]) -> Result<()>;
 
     /// Whether it is told which part of a pair a token is of.
     fn is_typed(&self) -> bool;
@@ -131,8 +142,14 @@ pub(crate) trait Body: Module + ModuleDisplay + 'static {
     fn bind(&mut self, b: &mut Binder);
     /// `[B, T, M]`, or `[1, N, M]` for texts of different lengths.
     fn read(&self, texts: &Texts, mode: Mode, inside: Option<&mut Inside>) -> Tensor<3>;
-    /// `[V, M]`: the vectors that words are read with.
-    fn table(&self) -> Tensor<2>;
+    /// `[V, M]`: the vectors that words are read with, if there is a table of them.
+    fn words(&self) -> Option<&Embedding>;
+    /// The same, to be changed.
+    fn words_mut(&mut self) -> Option<&mut Embedding>;
+    /// Letters that it knows; 0 if it does not look at them.
+    fn alphabet(&self) -> usize {
+        0
+    }
     fn longest(&self) -> Option<usize>;
     /// How each layer attends, in words.
     fn attention(&self) -> Vec<String>;
@@ -190,7 +207,8 @@ impl<B: Body> Headed<B> {
     }
 
     fn asked<'a>(&self, at: Option<&'a [usize]>, mode: Mode) -> Asked<'a> {
-        Asked { family: self.body.family(), head: self.head, mode, table: self.body.table(), at }
+        let table = self.body.words().map(|words| words.table.val());
+        Asked { family: self.body.family(), head: self.head, mode, table, at }
     }
 
     fn say(&self, x: Tensor<3>, texts: &Texts, at: Option<&[usize]>, mode: Mode) -> Output {
@@ -233,7 +251,10 @@ impl<B: Body> TextModel for Headed<B> {
         assert_eq!(texts.shape()[0], rows, "look_inside: need texts of one length");
         let mut inside = Inside::default();
         let x = self.body.read(texts, Mode::Eval, Some(&mut inside));
-        (self.say(x, texts, None, Mode::Eval), inside)
+        let said = self.say(x, texts, None, Mode::Eval);
+        let weights = self.heads.weights(said.hidden.clone(), texts);
+        inside.weights = weights.map(|weights| weights.reshape(texts.shape()));
+        (said, inside)
     }
 
     fn decode<'a>(&'a self, read: &[&[u32]]) -> Option<Box<dyn Decoding + 'a>> {
@@ -265,7 +286,17 @@ impl<B: Body> TextModel for Headed<B> {
     }
 
     fn vocabulary(&self) -> usize {
-        self.body.table().dims()[0]
+        self.body.words().map_or(usize::MAX, |words| words.table.dims()[0])
+    }
+
+    fn alphabet(&self) -> usize {
+        self.body.alphabet()
+    }
+
+    fn set_words(&mut self, rows: &[(usize, &[f32])]) -> Result<()> {
+        let words = self.body.words_mut();
+        let words = words.ok_or_else(|| Error::invalid("the model has no table of words"))?;
+        set_rows(words, rows).map_err(Error::Invalid)
     }
 
     fn is_typed(&self) -> bool {
@@ -334,6 +365,26 @@ impl Decoding for Telling<'_> {
     }
 }
 
+/// Puts vectors in the rows of a table.
+fn set_rows(words: &mut Embedding, rows: &[(usize, &[f32])]) -> Result<(), String> {
+    let ([entries, width], device) = (words.table.dims(), words.table.device());
+    let mut table: Vec<f32> = words.table.val().into_data().try_into_vec().expect("floats");
+    for (row, vector) in rows {
+        if vector.len() != width {
+            let got = vector.len();
+            return Err(format!(
+                "vectors: got {got} numbers a word, the model's table has {width}"
+            ));
+        }
+        if *row >= entries {
+            return Err(format!("vectors: got one for word {row}, the model has {entries} words"));
+        }
+        table[row * width..(row + 1) * width].copy_from_slice(vector);
+    }
+    words.table = Param::from_data(TensorData::new(table, [entries, width]), &device);
+    Ok(())
+}
+
 /// Puts the gradient of each parameter in the place of its value, so that the names of tensors
 /// are those of gradients too.
 struct AsGradients<'a>(&'a mut Gradients);
@@ -365,6 +416,12 @@ const FAMILIES: &[(&Family, Make)] = &[
     }),
     (&xlnet::XLNET, |json, head, init| {
         made::<xlnet::Xlnet>(xlnet::Config::read(json, head)?, json, head, init)
+    }),
+    (&words::BILSTM, |json, head, init| {
+        made::<words::Words>(words::Config::bilstm(json)?, json, head, init)
+    }),
+    (&words::CNN, |json, head, init| {
+        made::<words::Words>(words::Config::cnn(json)?, json, head, init)
     }),
 ];
 

@@ -1,6 +1,7 @@
 //! Texts as models read them: rows of token numbers, one after another, without padding.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use regard_attention::layers::Sequences;
 use regard_attention::mask::{Mask, causal, full, segments};
 
 /// Rows of tokens. Rows of one length are a batch `[B, T]`; rows of different lengths are one
@@ -10,6 +11,9 @@ pub struct Texts {
     ids: Vec<u32>,
     types: Vec<u32>,
     lengths: Vec<usize>,
+    /// The letters of all tokens that have any, and how many each has.
+    letters: Vec<u32>,
+    spelled: Vec<usize>,
 }
 
 impl Texts {
@@ -33,6 +37,29 @@ impl Texts {
         self.ids.extend_from_slice(ids);
         self.types.extend_from_slice(types);
         self.lengths.push(ids.len());
+    }
+
+    /// Adds a text of words, with the letters of each.
+    ///
+    /// # Panics
+    /// If the text is empty, if a word has no letters, or if there are other than one row of
+    /// letters for each word.
+    pub fn push_spelled(&mut self, ids: &[u32], letters: &[Vec<u32>]) {
+        assert_eq!(ids.len(), letters.len(), "a text needs the letters of each of its words");
+        assert!(letters.iter().all(|word| !word.is_empty()), "a word of no letters");
+        self.push(ids);
+        self.spelled.extend(letters.iter().map(Vec::len));
+        letters.iter().for_each(|word| self.letters.extend(word));
+    }
+
+    /// The letters of each token that has any.
+    pub fn letters(&self) -> impl Iterator<Item = &[u32]> {
+        let mut rest = &self.letters[..];
+        self.spelled.iter().map(move |n| {
+            let (word, after) = rest.split_at(*n);
+            rest = after;
+            word
+        })
     }
 
     /// Tokens of all texts.
@@ -80,6 +107,11 @@ impl Texts {
             Some(t) if self.lengths.iter().all(|n| n == t) => [self.lengths.len(), *t],
             _ => [1, self.tokens()],
         }
+    }
+
+    /// Texts as sequences of rows.
+    pub(crate) fn sequences(&self) -> Sequences {
+        Sequences::new(&self.lengths)
     }
 
     /// Which tokens a token may see.

@@ -12,7 +12,7 @@ pub use config::Config;
 pub use permuted::{Memory, Permuted, Permuting, Predicted, Sight};
 
 use crate::checkpoint::Binder;
-use crate::text::{Body, Family, Head, Inside, Made, Sizes, Texts, TwoStreams, WordNames};
+use crate::text::{Body, Family, Head, Inside, Made, Sizes, Speaker, Texts, TwoStreams, WordNames};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use config::Rules;
@@ -35,7 +35,7 @@ pub static XLNET: Family = Family {
         (Head::Span, "ForQuestionAnsweringSimple"),
     ],
     typed: true,
-    last: true,
+    speaker: Speaker::Last,
     pooled: false,
     before_labels: Some(("sequence_summary.summary", Activation::Tanh)),
     labels: "logits_proj",
@@ -84,6 +84,7 @@ impl Made for Xlnet {
             activation: config.activation,
             dropout: config.label_dropout,
             tied: config.tie_word_embeddings,
+            pool: None,
         }
     }
 }
@@ -168,8 +169,12 @@ impl Body for Xlnet {
         self.dropout[2].forward(x, mode)
     }
 
-    fn table(&self) -> Tensor<2> {
-        self.words.table.val()
+    fn words(&self) -> Option<&Embedding> {
+        Some(&self.words)
+    }
+
+    fn words_mut(&mut self) -> Option<&mut Embedding> {
+        Some(&mut self.words)
     }
 
     fn longest(&self) -> Option<usize> {

@@ -7,5 +7,6 @@ mod learning;
 mod stepwise;
 mod stories;
 mod texts;
+mod words;
 mod xlnet;
 mod zoo;

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `pairs` | source and target, pronunciations | multi30k, tatoeba-*, cmudict |
 //! | `labelled` | texts with a label, from columns or JSON lines | sst2 |
+//! | `sentiment` | the same treebank in two spellings, for learning from both | sst2 |
 //! | `conllu` | words with parts of speech and heads | ud-english-ewt |
 //! | `squad` | questions about paragraphs | squad |
 //! | `babi` | questions about stories | babi-en-10k |

@@ -8,7 +8,11 @@ use std::path::Path;
 
 use regard_models::{Error, Result};
 
+use super::sets;
 use super::stream::{self, Lines};
+
+/// The known data set of vectors.
+const GLOVE: &str = "glove-subset";
 
 /// What a header may say at most: no vector of words is wider, and no word is longer in bytes.
 const WIDEST: usize = 1 << 16;
@@ -24,6 +28,21 @@ pub struct Vectors {
 }
 
 impl Vectors {
+    /// Reads the vectors of a known data set by its name, or of a file by its path.
+    pub fn named(name: &str, keep: Option<&HashSet<String>>) -> Result<Vectors> {
+        if Path::new(name).is_file() {
+            return Vectors::read(name, keep);
+        }
+        let set = sets::set(name).map_err(|_| {
+            Error::invalid(format!("vectors: got {name:?}, need a file or {GLOVE}"))
+        })?;
+        let file = set.files().find(|file| file.path.ends_with(".txt") && set.name == GLOVE);
+        let file = file.ok_or_else(|| {
+            Error::invalid(format!("vectors: the data set {name} has none, {GLOVE} has"))
+        })?;
+        Vectors::read(sets::find(name)?.join(file.path), keep)
+    }
+
     /// Reads a file in word2vec's binary form if its name ends in `.bin`, and text otherwise; both
     /// may have `.gz` after it. With a vocabulary, only its words are kept, in the file's order.
     pub fn read(path: impl AsRef<Path>, keep: Option<&HashSet<String>>) -> Result<Vectors> {

@@ -47,7 +47,10 @@ impl Pretraining {
             let asked = recipe.context;
             return Err(Error::invalid(format!("context: got {asked}, the model has {longest}")));
         }
-        let taught = Taught::new(model, tokenizer, device);
+        let mut taught = Taught::new(model, tokenizer, device);
+        if let Some(vectors) = &recipe.vocabulary.vectors {
+            taught.begin_with(vectors)?;
+        }
         Ok(Pretraining { taught, exercise, train, valid })
     }
 

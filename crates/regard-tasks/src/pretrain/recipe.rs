@@ -6,7 +6,7 @@ use crate::data::documents::{Document, Documents, Form};
 use crate::data::{Part, Split, sets};
 use crate::examine::{On, Report, Sheet, Source};
 use crate::recipe::{Prepared, Published, Task, task_fields};
-use crate::text::{Kind, Tokenizer, Train};
+use crate::text::Tokenizer;
 use crate::train;
 use burn::tensor::Device;
 use regard_models::text::{self, Head};
@@ -108,12 +108,8 @@ impl Recipe {
 
     /// Learns the vocabulary.
     pub(super) fn tokenizer(&self, documents: &[Document]) -> Result<Tokenizer> {
-        let vocabulary = &self.vocabulary;
-        let kind: Kind =
-            vocabulary.kind.parse().map_err(|e| Error::invalid(format!("vocabulary.kind: {e}")))?;
         let lines = documents.iter().flat_map(|document| &document.lines);
-        let lowercase = vocabulary.lowercase;
-        Train { lowercase, ..Train::new(kind, vocabulary.size) }.run(lines)
+        self.vocabulary.learn(lines.map(String::as_str))
     }
 }
 

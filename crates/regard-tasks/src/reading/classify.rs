@@ -1,6 +1,8 @@
 //! A label for a text.
 
-use super::{Reader, numbers, softmax};
+use super::{Reader, numbers, push, softmax};
+use crate::text::Encoding;
+use regard_models::text::Texts;
 use regard_models::{Error, Result};
 
 /// A label, and how sure the model is of it.
@@ -12,7 +14,40 @@ pub struct Label {
     pub score: f64,
 }
 
+/// A word of a text, and how much it weighs in what is said of the text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Weight {
+    /// What stands there.
+    pub word: String,
+    /// From 0 to 1; those of a text make 1.
+    pub weight: f64,
+    /// The number of its first character.
+    pub start: usize,
+    /// That of the character after it.
+    pub end: usize,
+}
+
 impl Reader {
+    /// Which words decide: the weights by which a model pools the words of a text. Nothing of a
+    /// model that does not pool by attention.
+    pub fn weigh(&self, text: &str) -> Result<Option<Vec<Weight>>> {
+        let encoding = self.tokenizer.encode_within(text, None, self.longest())?;
+        if encoding.is_empty() {
+            return Err(Error::invalid("a text without tokens cannot be read"));
+        }
+        let mut texts = Texts::new();
+        let Encoding { ids, types, letters, .. } = &encoding;
+        push(&*self.model, &mut texts, ids, types, letters);
+        let Some(weights) = self.model.look_inside(&texts).1.weights else { return Ok(None) };
+        let places = encoding.in_characters(&[text]);
+        let one = |(at, weight): (usize, f32)| {
+            let ((start, end), (from, to)) = (places[at], encoding.offsets[at]);
+            let word = text.get(from..to).unwrap_or_default().to_string();
+            Weight { word, weight: f64::from(weight), start, end }
+        };
+        Ok(Some(numbers(weights).into_iter().enumerate().map(one).collect()))
+    }
+
     /// All labels of each text, the likeliest first. Of a pair, both texts are read. A text that
     /// is longer than the model can read is cut, as Hugging Face's pipeline cuts it.
     ///

@@ -10,13 +10,13 @@ mod learn;
 mod tag;
 
 pub use answer::{Answer, Asking};
-pub use classify::Label;
+pub use classify::{Label, Weight};
 pub use embed::Pooling;
 pub use fill::Candidate;
 pub use learn::{Data, Recipe, Vocabulary};
 pub use tag::{Entity, Grouping};
 
-use crate::text::{Encoding, Tokenizer};
+use crate::text::{Alphabet, Encoding, Tokenizer};
 use crate::train;
 use burn::tensor::{Device, Tensor};
 use regard_attention::Mode;
@@ -113,7 +113,8 @@ impl Reader {
                 if encoding.is_empty() {
                     return Err(Error::invalid("a text without tokens cannot be read"));
                 }
-                push(&*self.model, &mut texts, &encoding.ids, &encoding.types);
+                let Encoding { ids, types, letters, .. } = encoding;
+                push(&*self.model, &mut texts, ids, types, letters);
             }
             see(first, part, self.model.forward(&texts, None, Mode::Eval))?;
             first += part.len();
@@ -122,20 +123,37 @@ impl Reader {
     }
 }
 
-/// Adds a text, with the types of its tokens if the model is told them.
-fn push(model: &dyn TextModel, texts: &mut Texts, ids: &[u32], types: &[u32]) {
-    match model.is_typed() {
-        true => texts.push_typed(ids, types),
-        false => texts.push(ids),
+/// Adds a text, with the types or the letters of its tokens if the model is told them.
+fn push(
+    model: &dyn TextModel,
+    texts: &mut Texts,
+    ids: &[u32],
+    types: &[u32],
+    letters: &[Vec<u32>],
+) {
+    match (model.is_typed(), model.alphabet() > 0) {
+        (true, _) => texts.push_typed(ids, types),
+        (false, true) => texts.push_spelled(ids, letters),
+        (false, false) => texts.push(ids),
     }
 }
 
-/// A model that does not know all tokens of a vocabulary is not its model.
+/// A model that does not know all tokens of a vocabulary, or all of its letters, is not its model.
 pub(crate) fn fits(model: &dyn TextModel, tokenizer: &Tokenizer) -> Result<()> {
     let (tokens, words) = (tokenizer.size(), model.vocabulary());
-    match tokens > words {
-        true => Err(Error::invalid(format!("{tokens} tokens, of which the model has {words}"))),
-        false => Ok(()),
+    if tokens > words {
+        return Err(Error::invalid(format!("{tokens} tokens, of which the model has {words}")));
+    }
+    let (letters, known) = (tokenizer.alphabet().map(Alphabet::size), model.alphabet());
+    match letters {
+        None if known > 0 => Err(Error::invalid(
+            "the model reads letters, and the tokenizer does not say them: need a vocabulary of \
+             words with letters, as kind = \"treebank\" has",
+        )),
+        Some(letters) if known > 0 && letters > known => {
+            Err(Error::invalid(format!("{letters} letters, of which the model has {known}")))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -49,8 +49,42 @@ impl Reader {
         texts.iter().map(|text| self.tag_one(text, grouping)).collect()
     }
 
+    /// The labels of sentences whose words are known, one for each word, with how sure the model
+    /// is.
+    ///
+    /// # Errors
+    /// If the tokens of the model are not words.
+    pub fn tag_words(&self, sentences: &[Vec<&str>]) -> Result<Vec<Vec<(String, f64)>>> {
+        let mut all = vec![vec![]; sentences.len()];
+        let written: Vec<usize> =
+            (0..sentences.len()).filter(|i| !sentences[*i].is_empty()).collect();
+        let encode = |i: &usize| self.tokenizer.encode_words(&sentences[*i]);
+        let encodings: Vec<Encoding> = written.iter().map(encode).collect::<Result<_>>()?;
+        self.read(&encodings, |first, part, said| {
+            let logits = said.logits.ok_or_else(|| Error::invalid("a model without labels"))?;
+            let [_, labels] = logits.dims();
+            let logits = numbers(logits);
+            let mut rows = logits.chunks_exact(labels);
+            for (sentence, encoding) in written[first..].iter().zip(part) {
+                let likeliest = |row| self.likeliest(row);
+                all[*sentence] = rows.by_ref().take(encoding.len()).map(likeliest).collect();
+            }
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    fn likeliest(&self, logits: &[f32]) -> (String, f64) {
+        let scores = softmax(logits);
+        let best = (0..scores.len()).max_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap_or(0);
+        (self.label(best), scores.get(best).copied().unwrap_or(0.0))
+    }
+
     fn tag_one(&self, text: &str, grouping: Grouping) -> Result<Vec<Entity>> {
         let windows = self.tokenizer.windows(text, None, self.longest(), self.longest() / 4)?;
+        if windows.iter().all(Encoding::is_empty) {
+            return Ok(vec![]);
+        }
         let mut tokens: Vec<(Tagged, usize)> = vec![];
         self.read(&windows, |_, part, said| {
             let logits = said.logits.ok_or_else(|| Error::invalid("a model without labels"))?;
@@ -91,11 +125,10 @@ impl Reader {
         let characters = window.in_characters(&[text]);
         let real = (0..window.len()).filter(|at| !window.special[*at]);
         let one = |at: usize| {
-            let scores = softmax(&logits[at * labels..][..labels]);
-            let best = (0..labels).max_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap_or(0);
+            let (label, score) = self.likeliest(&logits[at * labels..][..labels]);
             let tagged = Tagged {
-                label: self.label(best),
-                score: scores[best],
+                label,
+                score,
                 bytes: window.offsets[at],
                 characters: characters[at],
                 word: window.words[at],

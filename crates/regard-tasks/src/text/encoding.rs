@@ -20,6 +20,8 @@ pub struct Encoding {
     pub texts: Vec<Option<usize>>,
     /// Whether the token was put around the texts.
     pub special: Vec<bool>,
+    /// The letters that the token is written with, if the tokenizer has an alphabet.
+    pub letters: Vec<Vec<u32>>,
 }
 
 impl Encoding {
@@ -72,6 +74,7 @@ impl Encoding {
             part.types.push(self.types[at]);
             part.texts.push(of);
             part.special.push(self.special[at]);
+            part.letters.extend(self.letters.get(at).cloned());
         }
         part
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::special::NAMES;
 use super::train::{Form, Kind, Normalise, Spaces, Train};
-use super::{byte_level, folder, wordpiece};
+use super::{byte_level, english, folder, wordpiece};
 
 /// Where a vocabulary of pieces may not reach across: words (an apostrophe belongs to the
 /// letters before it, `▁l' école`), single digits, runs of anything else.
@@ -126,6 +126,12 @@ fn pre_tokenizer(kind: Kind) -> Value {
             let steps = vec![split(WORDS, "Isolated"), split("^[▁\\s]+$", "Removed")];
             sequence("pretokenizers", steps)
         }
+        Kind::Treebank => {
+            let steps = [(english::words(), "Isolated"), (r"^\s+$".into(), "Removed")];
+            let steps = steps.into_iter().chain([(english::parts(), "Isolated")]);
+            let steps = steps.map(|(pattern, behavior)| split(&pattern, behavior));
+            sequence("pretokenizers", steps.collect())
+        }
         // Not `(?s).`: the library's Python build has another engine, with other flags.
         Kind::Char => split(r"[\s\S]", "Isolated"),
         Kind::WordPiece => json!({"type": "BertPreTokenizer"}),
@@ -145,6 +151,8 @@ fn decoder(kind: Kind) -> Value {
     match kind {
         Kind::Char => json!({"type": "Fuse"}),
         Kind::WordPiece => wordpiece::decoder(),
+        // With a space between any two words.
+        Kind::Treebank => Value::Null,
         Kind::ByteLevel => byte_level::decoder(),
         Kind::Bpe | Kind::Unigram => {
             let spaces = replace(json!({"String": "▁"}), " ");

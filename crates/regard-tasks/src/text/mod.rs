@@ -1,10 +1,12 @@
 //! From text to numbers and back.
 
+mod alphabet;
 mod bpe;
 mod byte_level;
 mod charsmap;
 mod check;
 mod encoding;
+mod english;
 mod family;
 mod folder;
 mod layout;
@@ -21,7 +23,9 @@ pub mod train;
 mod unigram;
 mod window;
 mod wordpiece;
+mod words;
 
+pub use alphabet::Alphabet;
 pub use encoding::Encoding;
 pub use folder::{CONFIGURATION_FILES, vocabulary_files};
 pub use simplify::simplify;

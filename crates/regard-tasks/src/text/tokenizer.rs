@@ -12,7 +12,7 @@ use tokenizers::Decoder;
 
 use super::folder::{self, read, read_object};
 use super::simplify::{original_offsets, simplify};
-use super::{Encoding, Special, check};
+use super::{Alphabet, Encoding, Special, alphabet, check};
 
 /// The key of `tokenizer_config.json` for Chinese in two scripts, which `tokenizer.json` has no
 /// words for.
@@ -38,6 +38,7 @@ pub struct Tokenizer {
     special: Special,
     size: usize,
     simplify: bool,
+    alphabet: Option<Alphabet>,
 }
 
 impl Tokenizer {
@@ -85,7 +86,9 @@ impl Tokenizer {
         let simplify = flag(SIMPLIFY);
         let size = inner.get_vocab(true).values().max().map_or(0, |&id| id as usize + 1);
         let special = Special::default();
-        let mut tokenizer = Tokenizer { inner, config, special, size, simplify };
+        let letters = config.get(alphabet::KEY).and_then(Value::as_str);
+        let alphabet = letters.map(Alphabet::new);
+        let mut tokenizer = Tokenizer { inner, config, special, size, simplify, alphabet };
         tokenizer.special = Special::of(&tokenizer);
         Ok(tokenizer)
     }
@@ -187,6 +190,11 @@ impl Tokenizer {
         self.special
     }
 
+    /// How its tokens are spelled, if they are words.
+    pub fn alphabet(&self) -> Option<&Alphabet> {
+        self.alphabet.as_ref()
+    }
+
     /// How the rows of a batch are made equally long.
     pub fn padding(&self) -> Padding {
         let side = self.config.get("padding_side").and_then(Value::as_str);
@@ -218,7 +226,15 @@ impl Tokenizer {
             }
             offsets[first..=last].iter_mut().for_each(|offset| *offset = trimmed(text, *offset));
         }
+        let spelled = |alphabet: &Alphabet| {
+            let written = |((start, end), of): (&(usize, usize), &Option<usize>)| {
+                let text = of.and_then(|of| texts.get(of)).copied().unwrap_or_default();
+                alphabet.spell(text.get(*start..*end).unwrap_or_default())
+            };
+            offsets.iter().zip(&of_text).map(written).collect()
+        };
         Encoding {
+            letters: self.alphabet.as_ref().map(spelled).unwrap_or_default(),
             offsets,
             ids: encoding.get_ids().to_vec(),
             tokens: encoding.get_tokens().to_vec(),
@@ -237,13 +253,13 @@ impl Tokenizer {
 /// Calls the library and makes an error of a panic in it. After a normalizer that puts something
 /// where it matched nothing, such as `{"Regex": "(?=a)"}`, its list of offsets is too short, on
 /// some texts only; and no look at a pattern tells whether it may match nothing.
-fn guarded<T>(call: impl FnOnce() -> T) -> Result<T> {
+pub(super) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|_| {
         Error::invalid("the tokenizer failed: the steps of its normalizer do not fit this text")
     })
 }
 
-fn failed(error: tokenizers::Error) -> Error {
+pub(super) fn failed(error: tokenizers::Error) -> Error {
     Error::invalid(format!("the tokenizer failed: {error}"))
 }
 

@@ -1,7 +1,7 @@
 //! A vocabulary from a corpus. The same lines give the same file, on any machine, with any
 //! number of threads.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use regard_models::{Error, Result};
 use serde_json::{Map, Value, json};
@@ -9,6 +9,7 @@ use tokenizers::{
     NormalizedString, Normalizer, OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer,
 };
 
+use super::alphabet::{self, Letters};
 use super::special::{self, NAMES};
 use super::tokenizer::SIMPLIFY;
 use super::{Tokenizer, bpe, layout, unigram};
@@ -28,23 +29,28 @@ pub enum Kind {
     WordPiece,
     /// A piece of a word's bytes by the most frequent pairs, as GPT-2's: nothing is unknown.
     ByteLevel,
+    /// An English word as treebanks cut them, with its letters: `do` and `n't`.
+    Treebank,
 }
 
 impl Kind {
     /// Their names in recipes and on command lines.
-    pub const NAMES: [(&str, Kind); 6] = [
+    pub const NAMES: [(&str, Kind); 7] = [
         ("word", Kind::WordLevel),
         ("bpe", Kind::Bpe),
         ("unigram", Kind::Unigram),
         ("char", Kind::Char),
         ("wordpiece", Kind::WordPiece),
         ("bytes", Kind::ByteLevel),
+        ("treebank", Kind::Treebank),
     ];
 
     /// Its special tokens, with their keys in `tokenizer_config.json`; a token's place is its id.
     pub fn special(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Kind::WordLevel | Kind::Bpe | Kind::Unigram | Kind::Char => &special::OWN,
+            Kind::WordLevel | Kind::Bpe | Kind::Unigram | Kind::Char | Kind::Treebank => {
+                &special::OWN
+            }
             Kind::WordPiece => &special::OF_BERT,
             Kind::ByteLevel => &special::OF_BYTES,
         }
@@ -132,6 +138,16 @@ impl Train {
 
     /// Makes the vocabulary.
     pub fn run<S: AsRef<str>>(&self, lines: impl IntoIterator<Item = S>) -> Result<Tokenizer> {
+        self.run_beside(lines, &[])
+    }
+
+    /// Makes the vocabulary, with words that are known from elsewhere behind those of the lines,
+    /// as long as there is room. A vocabulary of pieces or characters has no room for words.
+    pub fn run_beside<S: AsRef<str>>(
+        &self,
+        lines: impl IntoIterator<Item = S>,
+        known: &[String],
+    ) -> Result<Tokenizer> {
         let special = self.kind.special().len();
         if self.size <= special {
             return Err(Error::invalid(format!(
@@ -139,21 +155,24 @@ impl Train {
                 self.size,
             )));
         }
-        let counts = self.count(lines)?;
+        let (counts, letters) = self.count(lines)?;
         if counts.is_empty() {
             return Err(Error::invalid("the training text is empty: give it at least one word"));
         }
         let model = match self.kind {
-            Kind::WordLevel | Kind::Char => layout::words_model(&self.most_frequent(counts)),
+            Kind::Char => layout::words_model(&self.most_frequent(counts, &[])),
+            Kind::WordLevel | Kind::Treebank => {
+                layout::words_model(&self.most_frequent(counts, known))
+            }
             Kind::Bpe | Kind::WordPiece | Kind::ByteLevel => {
                 bpe::learn(&counts, self.kind, self.size, self.min_frequency)?
             }
             Kind::Unigram => unigram::learn(&counts, self.size, self.min_frequency)?,
         };
-        self.build(model)
+        self.build(model, letters)
     }
 
-    fn build(&self, model: Value) -> Result<Tokenizer> {
+    fn build(&self, model: Value, letters: Letters) -> Result<Tokenizer> {
         let special = self.kind.special().iter();
         let mut config: Map<String, Value> =
             special.map(|(key, name)| (key.to_string(), json!(name))).collect();
@@ -164,18 +183,24 @@ impl Train {
         if self.normalise.simplify {
             config.insert(SIMPLIFY.into(), json!(true));
         }
+        if self.kind == Kind::Treebank {
+            config.insert(alphabet::KEY.into(), json!(letters.alphabet()));
+        }
         Tokenizer::new(layout::tokenizer(self, model).to_string().as_bytes(), config)
     }
 
     /// How often each word is in the text, most frequent first, equal ones in the order of their
-    /// bytes: from here on nothing depends on the order of the lines.
+    /// bytes: from here on nothing depends on the order of the lines. And its letters, as they
+    /// are written.
     fn count<S: AsRef<str>>(
         &self,
         lines: impl IntoIterator<Item = S>,
-    ) -> Result<Vec<(String, u64)>> {
-        let cutter = self.build(layout::empty_model(self.kind))?;
+    ) -> Result<(Vec<(String, u64)>, Letters)> {
+        let cutter = self.build(layout::empty_model(self.kind), Letters::default())?;
+        let mut letters = Letters::default();
         let mut counts: HashMap<String, u64> = HashMap::new();
         for line in lines {
+            letters.count(line.as_ref());
             let cut = pre_tokenized(cutter.inner(), &cutter.prepare(line.as_ref()))?;
             for (word, _, _) in cut.get_splits(OffsetReferential::Normalized, OffsetType::None) {
                 match counts.get_mut(word) {
@@ -186,12 +211,14 @@ impl Train {
         }
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        Ok(counts)
+        Ok((counts, letters))
     }
 
-    fn most_frequent(&self, counts: Vec<(String, u64)>) -> Vec<String> {
+    fn most_frequent(&self, counts: Vec<(String, u64)>, known: &[String]) -> Vec<String> {
         let kept = counts.into_iter().filter(|(_, count)| *count >= self.min_frequency);
-        kept.map(|(word, _)| word).take(self.size - NAMES.len()).collect()
+        let words = kept.map(|(word, _)| word).chain(known.iter().cloned());
+        let mut seen: HashSet<String> = NAMES.map(String::from).into();
+        words.filter(|word| seen.insert(word.clone())).take(self.size - NAMES.len()).collect()
     }
 }
 

@@ -13,3 +13,4 @@ mod resumed;
 mod small;
 mod stories;
 mod tokenizers;
+mod words;

@@ -12,11 +12,12 @@ use std::io::Write;
 
 const EXAMPLES: &str = "\
 Examples:
-  regard tag 'They are watching.' --by words --model runs/ewt
+  regard tag 'They are watching.' --model runs/ewt-words
   regard tag --json --model … < texts.txt
 
 Without TEXT, each line of standard input is one. A line out for each: word/LABEL, separated by
-spaces. A long text is read in windows that overlap.
+spaces. A long text is read in windows that overlap. Without --by, labels with B- and I- are put
+together to entities, and others are those of words.
 
 With --json: {\"entities\": [{entity_group, score, word, start, end}, …]}, places counted in
 characters.
@@ -33,9 +34,9 @@ pub struct Flags {
     /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
     #[arg(long, value_name = "MODEL")]
     model: String,
-    /// What stands by itself
-    #[arg(long, value_enum, default_value_t = By::Entities)]
-    by: By,
+    /// What stands by itself [default: entities if labels have B- and I-, else words]
+    #[arg(long, value_enum)]
+    by: Option<By>,
     #[command(flatten)]
     hub: Hub,
 }
@@ -52,10 +53,13 @@ enum By {
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let reader = models::reader(&flags.model, &flags.hub, Head::Tokens)?;
+    let inside = |label: &String| label.starts_with("B-") || label.starts_with("I-");
     let grouping = match flags.by {
-        By::Entities => Grouping::Entities,
-        By::Words => Grouping::Words,
-        By::Tokens => Grouping::Tokens,
+        Some(By::Entities) => Grouping::Entities,
+        Some(By::Words) => Grouping::Words,
+        Some(By::Tokens) => Grouping::Tokens,
+        None if reader.labels().iter().any(inside) => Grouping::Entities,
+        None => Grouping::Words,
     };
     inputs::each(&flags.text, global.json, out, &mut |text, out| {
         let entities = reader.tag(&[text], grouping)?.remove(0);

@@ -41,7 +41,8 @@ enum What {
 
 #[derive(Args)]
 struct Make {
-    /// word, bpe, unigram, char, wordpiece (BERT) or bytes (GPT-2)
+    /// word, bpe, unigram, char, wordpiece (BERT), bytes (GPT-2) or treebank (English words and
+    /// their letters)
     #[arg(long)]
     kind: Kind,
     /// Rows of the vocabulary at most, with the four special ones

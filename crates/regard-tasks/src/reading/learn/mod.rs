@@ -84,13 +84,15 @@ pub(super) type Marks = (Vec<Mark>, Option<String>);
 pub(super) struct Example {
     pub ids: Vec<u32>,
     pub types: Vec<u32>,
+    pub letters: Vec<Vec<u32>>,
     /// One label for a text, one for each token, or the places of an answer's ends.
     pub wanted: Vec<i64>,
 }
 
 impl Example {
     fn new(encoding: Encoding, wanted: Vec<i64>) -> Example {
-        Example { ids: encoding.ids, types: encoding.types, wanted }
+        let Encoding { ids, types, letters, .. } = encoding;
+        Example { ids, types, letters, wanted }
     }
 
     fn lengths(&self) -> Lengths {
@@ -110,7 +112,9 @@ fn cost_of(logits: Tensor<2>, wanted: Vec<i64>, smoothing: f32) -> Tensor<1> {
 
 fn texts(model: &dyn TextModel, batch: &[&Example]) -> Texts {
     let mut texts = Texts::new();
-    batch.iter().for_each(|example| super::push(model, &mut texts, &example.ids, &example.types));
+    for Example { ids, types, letters, .. } in batch {
+        super::push(model, &mut texts, ids, types, letters);
+    }
     texts
 }
 
@@ -196,7 +200,11 @@ impl<G: Goal> Study<G> {
             )));
         }
         super::fits(&*model, &tokenizer)?;
-        Ok(Study { recipe: recipe.clone(), taught: Taught::new(model, tokenizer, device), goal })
+        let mut taught = Taught::new(model, tokenizer, device);
+        if let Some(vectors) = recipe.vocabulary.as_ref().and_then(|v| v.vectors.as_ref()) {
+            taught.begin_with(vectors)?;
+        }
+        Ok(Study { recipe: recipe.clone(), taught, goal })
     }
 
     fn about(&self) -> String {

@@ -1,7 +1,7 @@
 //! A recipe with `task = "classify"`, `"tag"` or `"answer"`.
 
 use super::{Goal, Study, answer, classify, examine, tag};
-use crate::data::Part;
+use crate::data::{Part, Vectors};
 use crate::examine::{On, Report};
 use crate::recipe::{Origin, Prepared, Published, Task, task_fields};
 use crate::text::{Kind, Tokenizer, Train};
@@ -129,13 +129,39 @@ impl Data {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Vocabulary {
-    /// `wordpiece`, `bytes`, `bpe`, `unigram`, `word` or `char`.
+    /// `wordpiece`, `bytes`, `bpe`, `unigram`, `word`, `char` or `treebank`.
     pub kind: String,
     /// At most so many rows, with the special ones.
     pub size: usize,
     /// Whether capital letters become small ones.
     #[serde(default)]
     pub lowercase: bool,
+    /// What is rarer is left out.
+    #[serde(default = "once")]
+    pub min_frequency: u64,
+    /// Vectors that words begin with: the name of a known data set, or a file of GloVe's or
+    /// word2vec's. Words that have one belong to the vocabulary, as long as there is room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vectors: Option<String>,
+}
+
+fn once() -> u64 {
+    1
+}
+
+impl Vocabulary {
+    /// Learns it from texts.
+    pub(crate) fn learn<'a>(&self, texts: impl Iterator<Item = &'a str>) -> Result<Tokenizer> {
+        let kind: Kind =
+            self.kind.parse().map_err(|e| Error::invalid(format!("vocabulary.kind: {e}")))?;
+        let Vocabulary { size, lowercase, min_frequency, .. } = *self;
+        let known = match &self.vectors {
+            Some(name) => Vectors::named(name, None)?,
+            None => Vectors::default(),
+        };
+        let train = Train { lowercase, min_frequency, ..Train::new(kind, size) };
+        train.run_beside(texts, known.words())
+    }
 }
 
 impl Recipe {
@@ -164,11 +190,7 @@ impl Recipe {
         if let Some(folder) = self.origin()? {
             return Tokenizer::load(folder);
         }
-        let vocabulary = self.vocabulary.as_ref().expect("checked when it was read");
-        let kind: Kind =
-            vocabulary.kind.parse().map_err(|e| Error::invalid(format!("vocabulary.kind: {e}")))?;
-        let lowercase = vocabulary.lowercase;
-        Train { lowercase, ..Train::new(kind, vocabulary.size) }.run(texts)
+        self.vocabulary.as_ref().expect("checked when it was read").learn(texts)
     }
 
     /// `config.json` of the model.
@@ -179,6 +201,10 @@ impl Recipe {
                 "vocab_size": tokenizer.size(), "pad_token_id": tokenizer.special().pad,
             }),
         };
+        if let (None, Some(alphabet)) = (&self.from, tokenizer.alphabet()) {
+            config["alphabet_size"] = alphabet.size().into();
+            config["unk_token_id"] = tokenizer.special().need_unk()?.into();
+        }
         let own = self.model.as_object();
         let own = own.ok_or_else(|| Error::invalid("model: need a table"))?;
         for (key, value) in own {

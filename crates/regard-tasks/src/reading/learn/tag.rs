@@ -81,9 +81,7 @@ impl Tagged {
     ) -> Result<Tagged> {
         let mut all = Tagged { labels: labels.to_vec(), examples: vec![], sentences: vec![] };
         for sentence in sentences {
-            let text = sentence.text.as_deref().unwrap_or_default();
-            let encoding = tokenizer.encode_within(text, None, longest)?;
-            let tokens = first_tokens(sentence, &encoding);
+            let (encoding, tokens) = cut(sentence, tokenizer, longest)?;
             let mut wanted = vec![IGNORED; encoding.len()];
             for (token, word) in tokens.iter().zip(&sentence.words) {
                 if let (Some(token), Some(label)) = (token, number(&word.universal)) {
@@ -101,6 +99,25 @@ impl Tagged {
         }
         Ok(all)
     }
+}
+
+/// The tokens of a sentence, and which one speaks for each word.
+fn cut(
+    sentence: &Sentence,
+    tokenizer: &Tokenizer,
+    longest: usize,
+) -> Result<(Encoding, Vec<Option<usize>>)> {
+    if tokenizer.alphabet().is_some() {
+        // Its tokens are words, and these are known.
+        let words: Vec<&str> = sentence.words.iter().map(|word| word.form.as_str()).collect();
+        let read = words.len().min(longest);
+        let tokens = (0..words.len()).map(|word| (word < read).then_some(word)).collect();
+        return Ok((tokenizer.encode_words(&words[..read])?, tokens));
+    }
+    let text = sentence.text.as_deref().unwrap_or_default();
+    let encoding = tokenizer.encode_within(text, None, longest)?;
+    let tokens = first_tokens(sentence, &encoding);
+    Ok((encoding, tokens))
 }
 
 /// The token that speaks for each word, its first; none for a word that stands nowhere in the

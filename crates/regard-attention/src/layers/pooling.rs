@@ -1,0 +1,171 @@
+//! One vector for each sequence of vectors.
+//!
+//! | how | `y` |
+//! |---|---|
+//! | attention | `Σ_n softmax_n(v·tanh(W x_n + q)) · x_n` with a learned `q` (Bahdanau's score; over words Yang et al. 2016) |
+//! | mean | the mean, which is attention that weighs all alike |
+//! | max | the largest number of each column |
+//! | last | what stands at the end of the way: of two directions, the last of one and the first of the other |
+
+use super::{Linear, LinearConfig, Sequences};
+use crate::attention::{Attention, mask::lengths, normalize::Uniform};
+use crate::init::Init;
+use crate::ops;
+use burn::module::{Module, Param};
+use burn::tensor::{Int, Tensor, TensorData};
+
+/// How a sequence becomes a vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pool {
+    /// By weights that are learned.
+    Attention {
+        /// The width in which the query and the rows meet.
+        hidden: usize,
+    },
+    /// The mean of all.
+    Mean,
+    /// The largest of each column.
+    Max,
+    /// The last one.
+    Last {
+        /// Whether the second half of the columns was read backwards, so that it ends at the
+        /// first row.
+        both_ways: bool,
+    },
+}
+
+/// Of a [`Pooling`].
+#[derive(Clone, Debug)]
+pub struct PoolingConfig {
+    /// `M`
+    pub width: usize,
+    /// How.
+    pub pool: Pool,
+}
+
+/// One vector for each sequence.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use regard_attention::{Init, layers::{Pool, PoolingConfig, Sequences}};
+///
+/// let config = PoolingConfig { width: 4, pool: Pool::Attention { hidden: 8 } };
+/// let layer = config.init(&mut Init::new(0, &Device::flex()));
+/// let x = Tensor::<2>::ones([5, 4], &Device::flex());
+/// let sequences = Sequences::new(&[3, 2]);
+/// assert_eq!(layer.forward(x.clone(), &sequences).dims(), [2, 4]);
+/// let weights = layer.weights(x, &sequences).unwrap();
+/// assert_eq!(weights.to_data().try_to_vec::<f32>().unwrap()[3..], [0.5, 0.5]);
+/// ```
+#[derive(Module, Debug)]
+pub struct Pooling {
+    /// What attends, if something does.
+    pub attention: Option<PoolingAttention>,
+    /// How.
+    #[module(skip)]
+    pub pool: Pool,
+}
+
+/// The learned parts of attention with one query for all sequences.
+#[derive(Module, Debug)]
+pub struct PoolingAttention {
+    /// `W`, `[M, A]`, without a bias: `q` is one.
+    pub key: Linear,
+    /// `q`, `[1, A]`
+    pub query: Param<Tensor<2>>,
+    /// `v`, `[1, A]`
+    pub v: Param<Tensor<2>>,
+}
+
+impl PoolingConfig {
+    /// The layer with its first values.
+    pub fn init(&self, init: &mut Init) -> Pooling {
+        let attention = match self.pool {
+            Pool::Attention { hidden } => {
+                let bound = 1.0 / (hidden as f32).sqrt();
+                Some(PoolingAttention {
+                    key: LinearConfig { bias: false, ..LinearConfig::new(self.width, hidden) }
+                        .init(init),
+                    query: init.uniform([1, hidden], bound),
+                    v: init.uniform([1, hidden], bound),
+                })
+            }
+            _ => None,
+        };
+        Pooling { attention, pool: self.pool }
+    }
+}
+
+impl Pooling {
+    /// # Shapes
+    /// `x: [N, M]` → `[S, M]`
+    pub fn forward(&self, x: Tensor<2>, sequences: &Sequences) -> Tensor<2> {
+        match (&self.attention, self.pool) {
+            (Some(attention), _) => sequences.whole(x, |x, lengths| attention.pool(x, lengths)),
+            (None, Pool::Max) => ops::largest(x, sequences.lengths()),
+            (None, Pool::Last { both_ways }) => ends(x, sequences, both_ways),
+            (None, _) => sequences.whole(x, mean),
+        }
+    }
+
+    /// The weight of each row in its sequence, if that is how they are pooled.
+    ///
+    /// # Shapes
+    /// `x: [N, M]` → `[N]`
+    pub fn weights(&self, x: Tensor<2>, sequences: &Sequences) -> Option<Tensor<1>> {
+        let attention = self.attention.as_ref()?;
+        let weights = sequences.rows(x, |x, lengths| attention.weights(x, lengths));
+        let [n, _] = weights.dims();
+        Some(weights.reshape([n]))
+    }
+}
+
+fn valid(lengths: &[usize]) -> Vec<i64> {
+    lengths.iter().map(|n| *n as i64).collect()
+}
+
+impl PoolingAttention {
+    /// The attention, its queries `[B, 1, 1, A]` and its keys `[B, 1, T, A]`.
+    fn prepare(&self, x: &Tensor<3>, valid_rows: &[usize]) -> (Attention, Tensor<4>, Tensor<4>) {
+        let ([b, ..], [_, a]) = (x.dims(), self.query.dims());
+        let queries = self.query.val().reshape([1, 1, 1, a]).expand([b, 1, 1, a]);
+        let attention = Attention::additive(self.v.val()).mask(lengths(&valid(valid_rows)));
+        (attention, queries, self.key.forward(x.clone()).unsqueeze_dim(1))
+    }
+
+    fn pool(&self, x: Tensor<3>, lengths: &[usize]) -> Tensor<2> {
+        let [b, _, m] = x.dims();
+        let (attention, queries, keys) = self.prepare(&x, lengths);
+        attention.attend(queries, keys, x.unsqueeze_dim(1)).reshape([b, m])
+    }
+
+    /// `[B, T, 1]`
+    fn weights(&self, x: Tensor<3>, lengths: &[usize]) -> Tensor<3> {
+        let [b, t, _] = x.dims();
+        let (attention, queries, keys) = self.prepare(&x, lengths);
+        attention.weights(queries, keys).reshape([b, t, 1])
+    }
+}
+
+/// Attention whose weights do not depend on what is seen.
+fn mean(x: Tensor<3>, valid_rows: &[usize]) -> Tensor<2> {
+    let [b, t, m] = x.dims();
+    let attention = Attention::dot().normalize(Uniform).mask(lengths(&valid(valid_rows)));
+    let nothing = |rows| Tensor::<4>::zeros([b, 1, rows, 1], (&x.device(), x.dtype()));
+    attention.attend(nothing(1), nothing(t), x.clone().unsqueeze_dim(1)).reshape([b, m])
+}
+
+fn ends(x: Tensor<2>, sequences: &Sequences, both_ways: bool) -> Tensor<2> {
+    let ([_, m], s) = (x.dims(), sequences.len());
+    let pick = |rows: &[usize]| {
+        let rows: Vec<i64> = rows.iter().map(|row| *row as i64).collect();
+        let rows = Tensor::<1, Int>::from_data(TensorData::new(rows, [s]), &x.device());
+        x.clone().select(0, rows)
+    };
+    let last = pick(&sequences.lasts());
+    if !both_ways {
+        return last;
+    }
+    let first = pick(sequences.firsts());
+    Tensor::cat(vec![last.slice([0..s, 0..m / 2]), first.slice([0..s, m / 2..m])], 1)
+}

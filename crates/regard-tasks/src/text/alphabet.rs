@@ -1,0 +1,110 @@
+//! How words are spelled for models that read their letters.
+//!
+//! A tokenizer whose tokens are words may have an alphabet: the key `letters` of
+//! `tokenizer_config.json`, a string of characters. Every token is then also the characters that
+//! the user wrote there, capital or small, whether the vocabulary knows the word or not.
+
+use std::collections::HashMap;
+
+/// The key of `tokenizer_config.json`.
+pub(super) const KEY: &str = "letters";
+
+/// What is not in the alphabet, what a word begins with, and what it ends with. 0 is no letter,
+/// so that a table may have a row for what is not there.
+const UNKNOWN: u32 = 1;
+const BEGINS: u32 = 2;
+const ENDS: u32 = 3;
+/// The number of the alphabet's first character.
+const FIRST: u32 = 4;
+
+/// Of a longer word the middle is left out: what it is, its beginning and its end tell.
+const LONGEST: usize = 40;
+
+/// A letter that was seen less often is left out, so that there is something to learn about
+/// unknown ones.
+const LEAST: u64 = 2;
+
+/// Characters with their numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Alphabet {
+    numbers: HashMap<char, u32>,
+    size: usize,
+}
+
+impl Alphabet {
+    /// The characters of a string, in its order.
+    pub fn new(letters: &str) -> Alphabet {
+        let mut numbers = HashMap::new();
+        for (letter, number) in letters.chars().zip(FIRST..) {
+            numbers.entry(letter).or_insert(number);
+        }
+        Alphabet { numbers, size: FIRST as usize + letters.chars().count() }
+    }
+
+    /// One more than the greatest number: the rows that a table of letters needs.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The numbers of a word's characters, with a beginning and an end.
+    pub fn spell(&self, word: &str) -> Vec<u32> {
+        let number = |letter: char| self.numbers.get(&letter).copied().unwrap_or(UNKNOWN);
+        let mut spelled = vec![BEGINS];
+        spelled.extend(word.chars().map(number));
+        if spelled.len() > LONGEST + 1 {
+            spelled.drain(1 + LONGEST / 2..spelled.len() - LONGEST / 2);
+        }
+        spelled.push(ENDS);
+        spelled
+    }
+}
+
+/// Counts characters.
+#[derive(Default)]
+pub(super) struct Letters(HashMap<char, u64>);
+
+impl Letters {
+    pub fn count(&mut self, text: &str) {
+        for letter in text.chars().filter(|letter| !letter.is_whitespace()) {
+            *self.0.entry(letter).or_default() += 1;
+        }
+    }
+
+    /// The string of an alphabet, the most frequent characters first.
+    pub fn alphabet(self) -> String {
+        let often = self.0.into_iter().filter(|(_, count)| *count >= LEAST);
+        let mut often: Vec<(char, u64)> = often.collect();
+        often.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        often.into_iter().map(|(letter, _)| letter).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_spelled_with_their_ends() {
+        let alphabet = Alphabet::new("abA");
+        assert_eq!((alphabet.size(), alphabet.spell("aAbé")), (7, vec![2, 4, 6, 5, 1, 3]));
+        assert_eq!(alphabet.spell(""), [2, 3]);
+    }
+
+    #[test]
+    fn the_middle_of_a_long_word_is_left_out() {
+        let alphabet = Alphabet::new("abc");
+        let word = format!("{}{}{}", "a".repeat(20), "b".repeat(1000), "c".repeat(20));
+        let spelled = alphabet.spell(&word);
+        assert_eq!(spelled, alphabet.spell(&format!("{}{}", "a".repeat(20), "c".repeat(20))));
+        assert_eq!(spelled.len(), LONGEST + 2);
+        assert_eq!(alphabet.spell(&"b".repeat(41)).len(), LONGEST + 2);
+    }
+
+    #[test]
+    fn rare_letters_are_left_out_of_an_alphabet() {
+        let mut letters = Letters::default();
+        letters.count("abba x");
+        letters.count("bA");
+        assert_eq!(letters.alphabet(), "ba");
+    }
+}
