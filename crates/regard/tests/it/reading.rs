@@ -112,7 +112,8 @@ fn a_story_is_asked_about() {
     assert!(["hall", "garden"].contains(&said["answer"].as_str().unwrap()), "{said}");
     assert_eq!(said["answers"].as_array().unwrap().len(), 2);
     // All that was said is all that can be looked at.
-    let wanted = serde_json::json!([{ "sentence": 0, "text": "Mary took the milk.", "weight": 1.0 }]);
+    let wanted =
+        serde_json::json!([{ "sentence": 0, "text": "Mary took the milk.", "weight": 1.0 }]);
     assert_eq!(said["support"], wanted);
     let text = regard(&base).out;
     let lines: Vec<&str> = text.lines().collect();
