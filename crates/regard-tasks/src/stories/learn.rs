@@ -2,6 +2,7 @@
 
 use super::book::{Asked, Book};
 use super::measure::report;
+use super::words::said;
 use super::{Corpus, Recipe, Tales, Words};
 use crate::data::Lengths;
 use crate::recipe::known_keys;
@@ -137,14 +138,8 @@ fn config(recipe: &Recipe, words: &Words, tales: &[Tales]) -> Result<Value> {
 
 /// Words of the longest sentence.
 fn longest(words: &Words, tales: &[Tales]) -> Result<usize> {
-    let stories = tales.iter().flat_map(|tales| &tales.stories);
-    let texts = stories.flat_map(|story| {
-        let asked = story.questions.iter().map(|question| question.text.as_str());
-        story.facts.iter().map(|fact| fact.text.as_str()).chain(asked)
-    });
-    let distinct: std::collections::BTreeSet<&str> = texts.collect();
     let mut most = 1;
-    for text in distinct {
+    for text in said(tales) {
         most = most.max(words.encode(text)?.len());
     }
     Ok(most)

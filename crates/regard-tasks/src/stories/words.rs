@@ -21,13 +21,11 @@ pub struct Words {
 impl Words {
     /// Those of some stories.
     pub fn learn(tales: &[Tales]) -> Result<Words> {
-        let stories = || tales.iter().flat_map(|tales| &tales.stories);
-        let facts = stories().flat_map(|story| story.facts.iter().map(|fact| &fact.text));
-        let asked = || stories().flat_map(|story| &story.questions);
-        let texts = facts.chain(asked().map(|question| &question.text));
         let train = Train { lowercase: true, ..Train::new(Kind::WordLevel, MANY) };
-        let tokenizer = train.run(texts.map(|text| spoken(text)))?;
-        let answers: BTreeSet<String> = asked().map(|q| q.answers.join(",")).collect();
+        let tokenizer = train.run(said(tales).into_iter().map(spoken))?;
+        let stories = tales.iter().flat_map(|tales| &tales.stories);
+        let asked = stories.flat_map(|story| &story.questions);
+        let answers: BTreeSet<String> = asked.map(|question| question.answers.join(",")).collect();
         Ok(Words { tokenizer, answers: answers.into_iter().collect() })
     }
 
@@ -94,6 +92,16 @@ impl Words {
     fn known(&self) -> usize {
         self.size() - Kind::WordLevel.special().len()
     }
+}
+
+/// All sentences and questions of some stories. They are few, and said often.
+pub(super) fn said(tales: &[Tales]) -> BTreeSet<&str> {
+    let stories = tales.iter().flat_map(|tales| &tales.stories);
+    let texts = stories.flat_map(|story| {
+        let asked = story.questions.iter().map(|question| question.text.as_str());
+        story.facts.iter().map(|fact| fact.text.as_str()).chain(asked)
+    });
+    texts.collect()
 }
 
 /// A sentence without the mark at its end.
