@@ -61,8 +61,8 @@ impl Runs<'_> {
         let width = self.width;
         let dx = Parts::new(dx);
         parallel_ranges(self.lengths.len(), (super::PIECE / width).max(1), &|from, to| {
-            for run in from..to {
-                let first = firsts[run];
+            let runs = firsts.iter().enumerate().take(to).skip(from);
+            for (run, first) in runs.map(|(run, first)| (run, *first)) {
                 // SAFETY: the rows of a run are one task's.
                 let dx = unsafe { dx.slice(first * width, (first + self.lengths[run]) * width) };
                 dx.fill(0.0);
