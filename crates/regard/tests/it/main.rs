@@ -11,3 +11,4 @@ mod reading;
 mod tiny;
 mod tokenizer;
 mod translate;
+mod words;

@@ -7,6 +7,7 @@ use crate::metrics::Confusion;
 use crate::text::Tokenizer;
 use regard_models::text::Head;
 use regard_models::{Error, Result};
+use std::borrow::Cow;
 
 /// Sentences whose words have labels.
 pub(in super::super) struct Tags {
@@ -20,8 +21,8 @@ pub(in super::super) struct Tags {
 impl Tags {
     pub fn read(recipe: &Recipe) -> Result<(Tokenizer, Tags)> {
         let [train, valid] = parts(recipe)?;
-        let tokenizer =
-            recipe.tokenizer(train.iter().filter_map(|sentence| sentence.text.as_deref()))?;
+        let texts: Vec<Cow<str>> = train.iter().map(written).collect();
+        let tokenizer = recipe.tokenizer(texts.iter().map(|text| &**text))?;
         let words = || train.iter().flat_map(|sentence| &sentence.words);
         let mut labels: Vec<String> = words().map(|word| word.universal.clone()).collect();
         labels.sort_unstable();
@@ -37,6 +38,17 @@ impl Tags {
         let told: usize = valid.iter().map(Example::counted).sum();
         let missed = words.saturating_sub(told) as u64;
         Ok((tokenizer, Tags { labels, train, valid, missed }))
+    }
+}
+
+/// The text of a sentence, or its words with spaces between them where nobody kept the text.
+fn written(sentence: &Sentence) -> Cow<'_, str> {
+    match &sentence.text {
+        Some(text) => text.into(),
+        None => {
+            let words: Vec<&str> = sentence.words.iter().map(|word| word.form.as_str()).collect();
+            words.join(" ").into()
+        }
     }
 }
 
