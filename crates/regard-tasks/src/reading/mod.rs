@@ -6,6 +6,7 @@ mod answer;
 mod classify;
 mod embed;
 mod fill;
+mod folder;
 mod learn;
 mod tag;
 

@@ -1,6 +1,6 @@
 //! Labels for the words of a text.
 
-use super::{Reader, numbers, softmax};
+use super::{AT_ONCE, Reader, numbers, softmax};
 use crate::text::Encoding;
 use regard_models::{Error, Result};
 
@@ -81,7 +81,8 @@ impl Reader {
     }
 
     fn tag_one(&self, text: &str, grouping: Grouping) -> Result<Vec<Entity>> {
-        let windows = self.tokenizer.windows(text, None, self.longest(), self.longest() / 4)?;
+        let longest = self.longest().min(AT_ONCE);
+        let windows = self.tokenizer.windows(text, None, longest, longest / 4)?;
         if windows.iter().all(Encoding::is_empty) {
             return Ok(vec![]);
         }

@@ -28,7 +28,7 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    pub(super) fn file(&self, name: &str) -> Result<&'static [u8]> {
+    pub(crate) fn file(&self, name: &str) -> Result<&'static [u8]> {
         let found = self.files.iter().find(|(known, _)| *known == name);
         found.map(|(_, bytes)| *bytes).ok_or_else(|| {
             Error::invalid(format!("a model of this program has no {name}: it was built wrongly"))

@@ -2,12 +2,14 @@
 
 use crate::lessons::train;
 use crate::small::Folder;
+use regard_models::checkpoint::Precision;
 use regard_models::text::Head;
 use regard_tasks::data::conllu::Sentences;
 use regard_tasks::data::{Part, sets};
 use regard_tasks::reading::{Grouping, Reader};
 use regard_tasks::recipe;
 use regard_tasks::text::{Kind, Tokenizer, Train};
+use regard_tasks::translate::Embedded;
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
@@ -153,6 +155,31 @@ fn unknown_words_are_told_by_their_letters() {
         given.iter().map(|tags| tags.iter().map(|(tag, _)| tag.as_str()).collect()).collect();
     assert_eq!(given, [vec!["NAME", "VERB", "ADV"], vec![], vec!["NAME"]]);
     assert!(reader.tag(&[" "], Grouping::Words).unwrap()[0].is_empty());
+}
+
+/// A model is what it was after its folder was written, moved into a program, and read there.
+#[test]
+fn a_model_can_be_a_part_of_a_program() {
+    let folder = Folder::new("words-embedded");
+    lines(&folder.0);
+    let model = "model_type = 'bilstm'\nembedding_size = 4\nhidden_size = 4\n\
+                 characters = { kind = 'lstm', hidden_size = 3 }";
+    let text = recipe("classify", &folder.0, "tsv", model, "");
+    let run = folder.0.join("run");
+    train(&run, &text.replace("steps = 60", "steps = 2"));
+    let reader = Reader::load(&run, Head::Sequence).unwrap();
+    let saved = folder.0.join("saved");
+    reader.save(&saved, Precision::Single).unwrap();
+    let names = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"];
+    let files = names.map(|name| {
+        let bytes: &'static [u8] = fs::read(saved.join(name)).unwrap().leak();
+        (name, bytes)
+    });
+    let embedded = Embedded { files: files.to_vec().leak() };
+    let text = [("the unseen house", None)];
+    let again = Reader::embedded(&embedded, Head::Sequence).unwrap();
+    assert_eq!(again.classify(&text).unwrap(), reader.classify(&text).unwrap());
+    assert!(Reader::embedded(&embedded, Head::Tokens).is_err());
 }
 
 fn lines(folder: &Path) {

@@ -15,3 +15,4 @@ mod shelf;
 mod tiny;
 mod tokenizer;
 mod translate;
+mod words;

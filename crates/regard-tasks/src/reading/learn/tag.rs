@@ -9,6 +9,7 @@ use crate::reading::Reader;
 use crate::text::{Encoding, Tokenizer};
 use regard_models::text::Head;
 use regard_models::{Error, Result};
+use std::borrow::Cow;
 use std::path::Path;
 
 /// What is said of a word of which nothing is said.
@@ -41,8 +42,8 @@ impl Tags {
     pub fn read(recipe: &Recipe) -> Result<(Tokenizer, Tags)> {
         let train = sentences(&recipe.data, Part::Train)?;
         let valid = sentences(&recipe.data, Part::Valid)?;
-        let tokenizer =
-            recipe.tokenizer(train.iter().filter_map(|sentence| sentence.text.as_deref()))?;
+        let texts: Vec<Cow<str>> = train.iter().map(written).collect();
+        let tokenizer = recipe.tokenizer(texts.iter().map(|text| &**text))?;
         let words = train.iter().flat_map(|sentence| &sentence.words);
         let mut labels: Vec<String> = words.map(|word| word.universal.clone()).collect();
         labels.sort_unstable();
@@ -54,6 +55,17 @@ impl Tags {
         };
         let (train, valid) = (tagged(&train)?.examples, tagged(&valid)?);
         Ok((tokenizer, Tags { labels, train, valid }))
+    }
+}
+
+/// The text of a sentence, or its words with spaces between them where nobody kept the text.
+fn written(sentence: &Sentence) -> Cow<'_, str> {
+    match &sentence.text {
+        Some(text) => text.into(),
+        None => {
+            let words: Vec<&str> = sentence.words.iter().map(|word| word.form.as_str()).collect();
+            words.join(" ").into()
+        }
     }
 }
 

@@ -1,0 +1,55 @@
+//! The verbs that read texts, with models of words.
+
+use crate::program::{fails, folder, json, regard};
+use regard_tasks::recipe;
+use std::path::Path;
+
+/// A model of words that has learned nothing, by a recipe.
+fn model(test: &str, task: &str, ends: &str, data: &str) -> String {
+    let place = folder(test);
+    let file = place.join(format!("data.{ends}"));
+    std::fs::write(&file, data).unwrap();
+    let text = format!(
+        "name = 'tiny'\ntask = '{task}'\nseed = 1\n[data]\nset = 'files'\ntrain = '{0}'\n\
+         valid = '{0}'\n[vocabulary]\nkind = 'treebank'\nsize = 90\nlowercase = true\n[model]\n\
+         model_type = 'bilstm'\nembedding_size = 6\nhidden_size = 5\nattention_size = 4\n\
+         characters = {{ kind = 'cnn', embedding_size = 4, channels = 5 }}",
+        file.display()
+    );
+    let recipe = recipe::task(recipe::parse(&text, &[], &|_| None).unwrap()).unwrap();
+    let path = place.join("model");
+    std::fs::create_dir_all(&path).unwrap();
+    recipe.prepare().unwrap().learner.save(&path).unwrap();
+    path.to_str().unwrap().to_string()
+}
+
+#[test]
+fn the_words_that_decide_are_told() {
+    let model = model("why", "classify", "tsv", "a good film\t1\nnot so good\t0\n");
+    let said = json(&["classify", "Isn't it a GOOD film?", "--why", "--model", &model, "--json"]);
+    let words = said["words"].as_array().unwrap();
+    let written: Vec<&str> = words.iter().map(|word| word["word"].as_str().unwrap()).collect();
+    assert_eq!(written, ["Is", "n't", "it", "a", "GOOD", "film", "?"]);
+    assert_eq!((&words[4]["start"], &words[4]["end"]), (&11.into(), &15.into()));
+    let sum: f64 = words.iter().map(|word| word["weight"].as_f64().unwrap()).sum();
+    assert!((sum - 1.0).abs() < 1e-5 && said["label"].is_string());
+    let text = regard(&["classify", "a good film", "--why", "--model", &model]).out;
+    let weights: Vec<f64> = text.lines().skip(1).map(|l| l[2..8].parse().unwrap()).collect();
+    assert!(weights.len() == 3 && weights.is_sorted_by(|a, b| a >= b), "{text}");
+    let bert = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fixtures/reading/BertForSequenceClassification");
+    let bert = bert.to_str().unwrap();
+    fails(&["classify", "text", "--why", "--model", bert], &["--why", "by attention"]);
+}
+
+#[test]
+fn labels_without_beginnings_are_those_of_words() {
+    let row =
+        |n: usize, form: &str, tag: &str| format!("{n}\t{form}\t_\t{tag}\t_\t_\t_\t_\t_\t_\n");
+    let data = row(1, "Ann", "X") + &row(2, "sees", "X") + &row(3, "Bob", "X") + "\n";
+    let model = model("tags", "tag", "conllu", &data);
+    let text = regard(&["tag", "Ann doesn't see Carl.", " ", "--model", &model]).out;
+    assert_eq!(text, "Ann/X does/X n't/X see/X Carl/X ./X\n\n");
+    let text = regard(&["tag", "Ann sees", "--by", "entities", "--model", &model]).out;
+    assert_eq!(text, "Ann sees/X\n");
+}
