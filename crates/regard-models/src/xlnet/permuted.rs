@@ -44,6 +44,13 @@ pub trait Permuting {
     /// # Panics
     /// If the parts of the batch do not fit each other.
     fn predict(&self, batch: &Permuted, mode: Mode) -> Predicted;
+
+    /// Reads texts of one length, all of whose words see each other, and keeps what texts that
+    /// follow them need to know. Nothing is told of them and nothing is learned from them.
+    ///
+    /// # Panics
+    /// If the texts are of different lengths.
+    fn remember(&self, texts: &Texts, mode: Mode) -> Memory;
 }
 
 /// Texts, and which of their words are told in which order.
@@ -64,6 +71,10 @@ pub struct Permuted<'a> {
 pub enum Sight {
     /// For each text of `n` words an order of `0..n`: a word is told from those before it.
     Orders(Vec<Vec<usize>>),
+    /// For each text the rank of each word: a word is told from those of a lower rank. Words of
+    /// one rank know of each other once they are told, so that what is not told at all is best
+    /// of one rank, the lowest: it is then read from both sides.
+    Ranks(Vec<Vec<u32>>),
     /// `[B, T, T]`: whether the word at a place is told from the one at another. (The opposite of
     /// `perm_mask` in Hugging Face's library, where 1 hides.) A word that is told from nothing
     /// sees nothing, and is told from its place alone.
@@ -121,6 +132,12 @@ impl Permuted<'_> {
                     assert!(all.into_iter().eq(0..*n), "permuted: order {row} is not of 0..{n}");
                 }
             }
+            Sight::Ranks(ranks) => {
+                assert_eq!(ranks.len(), lengths.len(), "permuted: need ranks for each text");
+                for (row, (ranks, n)) in ranks.iter().zip(lengths).enumerate() {
+                    assert_eq!(ranks.len(), *n, "permuted: row {row} needs a rank for each word");
+                }
+            }
             Sight::Cells(cells) => {
                 assert!(self.even(), "permuted: cells need texts of one length");
                 let [b, t] = self.texts.shape();
@@ -144,8 +161,9 @@ impl Permuted<'_> {
 
     /// What the content stream sees, and what the query stream does where it asks.
     fn masks(&self, asked: &Questions) -> [Mask; 2] {
-        let ranks: Vec<Vec<u32>> = match &self.sight {
+        let ranks = match &self.sight {
             Sight::Orders(orders) => orders.iter().map(|order| ranks(order)).collect(),
+            Sight::Ranks(ranks) => ranks.clone(),
             Sight::Cells(cells) => {
                 let all: Vec<usize> = (0..self.texts.tokens()).collect();
                 return [self.dense(cells, &all, true), self.dense(cells, &asked.tokens(), false)];
@@ -207,6 +225,25 @@ impl TwoStreams for Xlnet {
         }
         let told = self.dropout[2].forward(query.reshape([told, m]), mode);
         (told, batch.even().then_some(Memory { layers: kept }))
+    }
+
+    fn remember(&self, texts: &Texts, mode: Mode) -> Memory {
+        let even = texts.shape()[0] == texts.lengths().len();
+        assert!(even, "permuted: a memory needs texts of one length");
+        let (scene, mask) = (self.scene(texts, 0, mode), self.seen(texts, 0));
+        let mut x = self.begin(texts, mode);
+        let mut kept = vec![];
+        for (number, layer) in self.layers.iter().enumerate() {
+            kept.push(self.keep(&x, 0));
+            // What comes out of the last layer goes into none.
+            if number + 1 < self.layers.len() {
+                let attention = layer.score(&scene).mask(mask.clone());
+                let (queries, keys) = (layer.queries(x.clone()), layer.keys(x.clone()));
+                let seen = layer.look(attention, queries, keys, mode);
+                x = layer.conclude(x, seen, mode);
+            }
+        }
+        Memory { layers: kept }
     }
 }
 
