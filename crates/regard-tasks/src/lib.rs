@@ -4,6 +4,7 @@
 
 pub mod data;
 pub mod decode;
+pub mod filling;
 pub mod language;
 pub mod metrics;
 pub mod pretrain;

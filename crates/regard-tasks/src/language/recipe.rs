@@ -1,7 +1,8 @@
 //! A recipe with `task = "language"`.
 
 use super::Language;
-use crate::data::{Characters, sets};
+use crate::data::{Characters, Running, sets};
+use crate::filling::Filling;
 use crate::recipe::{Prepared, Published, Task, task_fields};
 use crate::text::{Form, Kind, Normalise, Spaces, Tokenizer, Train};
 use crate::{decode, train};
@@ -39,6 +40,10 @@ pub struct Recipe {
     /// How to train.
     #[serde(default)]
     pub train: train::Options,
+    /// Spans of the held-out text that the model is asked to fill, if any, from what stands
+    /// before them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filling: Option<Filling>,
     /// How the model likes to write.
     #[serde(default)]
     pub decode: decode::Options,
@@ -64,20 +69,24 @@ pub struct Data {
 
 impl Data {
     /// Reads the text, and what is held out of it.
-    pub fn read(&self) -> Result<Characters> {
+    pub fn read(&self) -> Result<Running> {
         match (self.set.as_str(), &self.train) {
             ("tinyshakespeare", None) => {
-                Characters::read(sets::find("tinyshakespeare")?.join("input.txt"))
+                let file = sets::find("tinyshakespeare")?.join("input.txt");
+                Ok(Characters::read(file)?.into())
             }
+            ("wikitext-2", None) => Running::wikitext2(),
             ("files", Some(train)) => {
                 let split = Characters::read(train)?;
-                let Some(valid) = &self.valid else { return Ok(split) };
+                let Some(valid) = &self.valid else { return Ok(split.into()) };
                 let whole = |parts: Characters| parts.train + &parts.valid;
-                Ok(Characters { train: whole(split), valid: whole(Characters::read(valid)?) })
+                let valid = whole(Characters::read(valid)?);
+                Ok(Characters { train: whole(split), valid }.into())
             }
             ("files", None) => Err(Error::invalid("data.train: need a file with `files`")),
             (other, _) => Err(Error::invalid(format!(
-                "data.set: got {other:?}, need tinyshakespeare (without data.train) or files"
+                "data.set: got {other:?}, need tinyshakespeare or wikitext-2 (without \
+                 data.train), or files"
             ))),
         }
     }
@@ -100,11 +109,11 @@ fn size() -> usize {
 
 impl Vocabulary {
     /// Learns the vocabulary. Nothing is made equal: what is written shall be the text itself.
-    pub fn train(&self, text: &str) -> Result<Tokenizer> {
+    pub fn train<S: AsRef<str>>(&self, texts: &[S]) -> Result<Tokenizer> {
         let kind: Kind =
             self.kind.parse().map_err(|e| Error::invalid(format!("vocabulary.kind: {e}")))?;
         let normalise = Normalise { form: Form::Keep, spaces: Spaces::Keep, simplify: false };
-        Train { normalise, ..Train::new(kind, self.size) }.run([text])
+        Train { normalise, ..Train::new(kind, self.size) }.run(texts)
     }
 }
 
@@ -120,6 +129,7 @@ impl Recipe {
         if recipe.context == 0 {
             return Err("context: got 0, need at least 1 token".into());
         }
+        recipe.filling.map_or(Ok(()), |filling| filling.check(recipe.context))?;
         Ok(recipe)
     }
 }
