@@ -7,6 +7,7 @@ pub mod decode;
 pub mod filling;
 pub mod language;
 pub mod metrics;
+pub mod permute;
 pub mod pretrain;
 pub mod reading;
 pub mod recipe;

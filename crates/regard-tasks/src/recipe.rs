@@ -4,7 +4,7 @@
 //! over the base's, everything else replaces what the base has. `name`, `about` and `[result]`
 //! are never taken from a base, since they speak of one result.
 
-use crate::{language, pretrain, reading, train, translate};
+use crate::{language, permute, pretrain, reading, train, translate};
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -113,6 +113,7 @@ const TASKS: &[(&str, Make)] = &[
     ("translate", |table| Ok(Box::new(translate::Recipe::from_table(table)?))),
     ("language", |table| Ok(Box::new(language::Recipe::from_table(table)?))),
     ("pretrain", |table| Ok(Box::new(pretrain::Recipe::from_table(table)?))),
+    ("permute", |table| Ok(Box::new(permute::Recipe::from_table(table)?))),
     ("classify", of_reading),
     ("tag", of_reading),
     ("answer", of_reading),
