@@ -108,6 +108,14 @@ pub fn translator(asked: Option<&str>) -> Result<Translator> {
     }
 }
 
+/// The folder of a name or folder, for a model that is not one of those that ship.
+pub fn folder(asked: &str) -> Result<PathBuf> {
+    match resolve(Some(asked))? {
+        Found::Folder(folder) => Ok(folder),
+        Found::Shipped(model) => bail!("--model: {} translates, and does no more", model.name),
+    }
+}
+
 /// The language model of a name or folder.
 pub fn writer(asked: &str) -> Result<Writer> {
     match resolve(Some(asked))? {
@@ -118,10 +126,7 @@ pub fn writer(asked: &str) -> Result<Writer> {
 
 /// The model of a name or folder that reads texts, for what it is asked.
 pub fn reader(asked: &str, head: Head) -> Result<Reader> {
-    match resolve(Some(asked))? {
-        Found::Folder(folder) => Ok(Reader::load(&folder, head)?),
-        Found::Shipped(model) => bail!("--model: {} translates, and does no more", model.name),
-    }
+    Ok(Reader::load(&folder(asked)?, head)?)
 }
 
 /// The folders on the shelves that hold a model.

@@ -7,16 +7,24 @@ use crate::recipe;
 use crate::show::table::Table;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
+use regard_models::checkpoint::read_weights;
+use regard_tasks::recipe::{Prepared, Task};
+use regard_tasks::train;
 use regard_tasks::translate::{Measure, Translator, measure};
 use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 const EXAMPLES: &str = "\
 Examples:
   regard eval multi30k-transformer
   regard eval multi30k-transformer --part valid --set decode.num_beams=1
-  regard eval cmudict-transformer --model runs/try --save out.txt";
+  regard eval cmudict-transformer --model runs/try --save out.txt
+  regard eval wikitext2-xlnet --set filling.spans=4000
+
+Translators are measured on their test part. All others are measured as training does it, on what
+the recipe holds out; --part, --save and --min-words are for translators only.";
 
 /// Measure a model on the data of a recipe
 #[derive(Args)]
@@ -27,9 +35,9 @@ pub struct Flags {
     /// A model's name or folder [default: the run of the recipe's name in runs/]
     #[arg(long, value_name = "NAME or FOLDER")]
     model: Option<String>,
-    /// Which part of the data
-    #[arg(long, value_enum, default_value_t = Part::Test)]
-    part: Part,
+    /// Which part of the data [default: test]
+    #[arg(long, value_enum)]
+    part: Option<Part>,
     /// Another value for a key of the recipe; may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
@@ -48,6 +56,10 @@ enum Part {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let task = recipe::resolve_task(&flags.recipe, &flags.overrides)?;
+    if task.task() != "translate" {
+        return held_out(&*task, flags, global, out);
+    }
     let recipe = recipe::resolve(&flags.recipe, &flags.overrides)?;
     let translator = match &flags.model {
         Some(model) => models::translator(Some(model))?,
@@ -55,8 +67,8 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     };
     let corpus = recipe.data.read()?;
     let mut groups = match flags.part {
-        Part::Valid => corpus.valid,
-        Part::Test => corpus.test,
+        Some(Part::Valid) => corpus.valid,
+        None | Some(Part::Test) => corpus.test,
     };
     groups.retain(|group| group.source.split_whitespace().count() >= flags.min_words);
     if groups.is_empty() {
@@ -95,6 +107,44 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             bucket.report.main().map_or(String::new(), |score| format!("{score:.1}")),
             format!("{:.2}", bucket.report.seconds),
         ]);
+    }
+    write!(out, "{}", table.render("", None))?;
+    Ok(Outcome::Positive)
+}
+
+/// The measures of training, of a model that is already there.
+fn held_out(
+    task: &dyn Task,
+    flags: Flags,
+    global: &Global,
+    out: &mut dyn Write,
+) -> Result<Outcome> {
+    if flags.part.is_some() || flags.save.is_some() || flags.min_words > 0 {
+        let what = task.task();
+        bail!(
+            "--part, --save, --min-words: only for translators, and this recipe's task is {what}"
+        );
+    }
+    let model = flags.model.unwrap_or_else(|| format!("runs/{}", task.name()));
+    let folder = models::folder(&model)?;
+    let Prepared { mut learner, .. } = task.prepare()?;
+    learner.restore(read_weights(&train::resolve(&folder)?)?)?;
+    let began = Instant::now();
+    let evaluation = learner.evaluate()?;
+    let seconds = began.elapsed().as_secs_f64();
+    if global.json {
+        let mut json = json!({ "name": task.name(), "seconds": seconds });
+        for (name, value) in &evaluation.measures {
+            json[name] = json!(value);
+        }
+        json["peak_memory"] = json!(machine::peak_memory());
+        write_json(out, &json)?;
+        return Ok(Outcome::Positive);
+    }
+    writeln!(out, "{}: measured in {seconds:.1} s", task.name())?;
+    let mut table = Table::new(["measure", "value"]);
+    for (name, value) in &evaluation.measures {
+        table.row([name.clone(), format!("{value:.4}")]);
     }
     write!(out, "{}", table.render("", None))?;
     Ok(Outcome::Positive)

@@ -3,6 +3,7 @@
 mod arrays;
 mod attend;
 mod data;
+mod eval;
 mod machine;
 mod markup;
 mod pictures;
