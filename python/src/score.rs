@@ -71,7 +71,7 @@ fn relative(segments: Option<&Bound<PyAny>>) -> PyResult<PyScore> {
     let Some(segments) = segments else { return Ok(PyScore::new("relative", Relative::default())) };
     let (values, got) = ints("segments", segments)?;
     let claims = vec![Claim { name: "segments", got, need: &["BS"] }];
-    let score = Relative { segments: Some(values) };
+    let score = Relative { segments: Some(values), last: None };
     Ok(PyScore { claims, ..PyScore::new("relative", score) })
 }
 

@@ -5,9 +5,11 @@
 pub mod data;
 pub mod decode;
 pub mod examine;
+pub mod filling;
 pub mod inspect;
 pub mod language;
 pub mod metrics;
+pub mod permute;
 pub mod pretrain;
 pub mod reading;
 pub mod recipe;

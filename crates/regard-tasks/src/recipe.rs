@@ -5,7 +5,7 @@
 //! are never taken from a base, since they speak of one result.
 
 use crate::examine::{On, Report};
-use crate::{language, pretrain, reading, stories, train, translate};
+use crate::{language, permute, pretrain, reading, stories, train, translate};
 use regard_models::text::{self, Head};
 use regard_models::{Error, Result, checkpoint, story};
 use serde::{Deserialize, Serialize};
@@ -134,6 +134,7 @@ const TASKS: &[(&str, Make)] = &[
     ("translate", |table| Ok(Box::new(translate::Recipe::from_table(table)?))),
     ("language", |table| Ok(Box::new(language::Recipe::from_table(table)?))),
     ("pretrain", |table| Ok(Box::new(pretrain::Recipe::from_table(table)?))),
+    ("permute", |table| Ok(Box::new(permute::Recipe::from_table(table)?))),
     ("classify", of_reading),
     ("tag", of_reading),
     ("answer", of_reading),

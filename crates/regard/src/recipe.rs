@@ -47,7 +47,10 @@ pub const RECIPES: &[(&str, &str)] = built_in![
     "tatoeba-en-fr-bahdanau"
     "tatoeba-en-fr-rnn"
     "tatoeba-en-fr-transformer"
+    "tatoeba-en-fr-xlnet"
     "tatoeba-zh-en-bahdanau"
+    "wikitext2-gpt"
+    "wikitext2-xlnet"
 ];
 
 fn built_in(asked: &str) -> Option<String> {

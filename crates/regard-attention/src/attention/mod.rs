@@ -170,12 +170,35 @@ impl Attention {
     /// `x: [H, D]`
     pub fn segment(self, ids: Vec<i64>, segment: Tensor<3>, x: Tensor<2>) -> Attention {
         assert_eq!(self.params.len(), 3, "segment: only after `relative`, and before any bias");
-        let mut params = self.params;
-        params.extend([segment.unsqueeze(), per_head(x)]);
-        let score = Arc::new(score::Relative { segments: Some(ids) });
-        let kinds = Kinds { score: score.clone(), ..self.kinds };
-        let spec = Arc::new(spec::Attention { score, ..(*self.spec).clone() });
-        Attention { spec, params, kinds }
+        let mut with = self.relative_score("segment", |score| score.segments = Some(ids));
+        with.params.extend([segment.unsqueeze(), per_head(x)]);
+        with
+    }
+
+    /// Relative positions for queries that stand at any of the last `n` keys, query `i` of batch
+    /// row `b` at `places[b·T + i]`: a model that asks at a few places need not ask at all of them.
+    ///
+    /// # Shapes
+    /// as [`Attention::relative`], but `r: [H, S + n, D]`
+    pub fn among_last(self, n: usize, places: &[usize]) -> Attention {
+        let centres = places.iter().map(|place| *place as f32).collect();
+        let with = self.relative_score("among_last", |score| score.last = Some(n));
+        with.positions(Positions::Centres(centres))
+    }
+
+    fn relative_score(
+        mut self,
+        asked: &str,
+        change: impl FnOnce(&mut score::Relative),
+    ) -> Attention {
+        let Some(known) = self.kinds.score.downcast_ref::<score::Relative>() else {
+            panic!("{asked}: only after `relative`");
+        };
+        let mut score = known.clone();
+        change(&mut score);
+        let score = Arc::new(score);
+        self.kinds.score = score.clone();
+        self.map(|spec| spec::Attention { score, ..spec })
     }
 
     /// `f(q·k/√D, place)`, a function of the caller's own with its derivative.

@@ -73,6 +73,15 @@ fn scores() {
         let attention = Attention::relative(x.three(3), x.two(4), x.two(5));
         attend(x, attention.segment(ids, x.three(6), x.two(7)).mask(mask()))
     });
+    // At a few places among the last six keys, in no order.
+    let more: &[&[usize]] = &[&[H, S + 6, D], &[H, D], &[H, D], &[H, 2, D], &[H, D]];
+    check("relative, among the last", &arrays(more), USUAL, |x| {
+        let ids = (0..(B * S) as i64).map(|i| i / 3 % 2).collect();
+        let attention = Attention::relative(x.three(3), x.two(4), x.two(5));
+        let attention = attention.segment(ids, x.three(6), x.two(7));
+        let attention = attention.among_last(6, &[1, 6, 4, 4, 2, 3, 4, 5, 6, 1]);
+        attend(x, attention.mask(mask()))
+    });
     for (shape, limits) in [
         (score::Shape::Gaussian, USUAL),
         (score::Shape::Epanechnikov, KINKED),

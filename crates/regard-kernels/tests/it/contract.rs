@@ -1,9 +1,10 @@
 //! Every score × mask × normaliser, on odd shapes, forward and backward, against the reference.
 
 use super::problem::*;
-use regard_kernels::attention::reference::Bias as Slow;
-use regard_kernels::attention::{Positions, bias, mask};
+use regard_kernels::attention::reference::{Bias as Slow, Score};
+use regard_kernels::attention::{Positions, bias, mask, score};
 use regard_kernels::rng::Stream;
+use std::sync::Arc;
 
 const TOLERANCE: f64 = 2e-5;
 
@@ -149,6 +150,36 @@ fn positions_and_scale_are_used() {
             let mut problem = with_positions(problem, positions.clone());
             problem.fast = problem.fast.scale(0.9);
             problem.check(TOLERANCE);
+        }
+    }
+}
+
+#[test]
+fn relative_positions_are_those_of_a_few_places() {
+    // In order and not, across blocks and vectors, with a memory that nobody stands in.
+    for (shape, last) in [
+        ([2, 2, 2, 5, 9, 4, 3], 9),
+        ([2, 2, 1, 3, 18, 8, 5], 12),
+        ([1, 2, 2, 70, 160, 5, 4], 140),
+        ([1, 1, 1, 33, 400, 16, 16], 300),
+    ] as [(Shape, usize); 4]
+    {
+        let [b, _, _, t, s, ..] = shape;
+        let stream = Stream::new(4, t as u64, s as u64);
+        let drawn = |at: usize| s - 1 - stream.bits(at as u64) as usize % last;
+        let spread = |at: usize| s - last + at % t * (last / t);
+        for places in [(0..b * t).map(drawn).collect(), (0..b * t).map(spread).collect()] {
+            let places: Vec<usize> = places;
+            let centres: Vec<f32> = places.iter().map(|place| *place as f32).collect();
+            for mut score in scores(shape).into_iter().filter(|row| row.0.starts_with("relative")) {
+                let Score::Relative(segments) = score.2.clone() else { unreachable!() };
+                score.1 = Arc::new(score::Relative { segments, last: Some(last) });
+                for (name, rule) in masks(shape) {
+                    let norm = normalizers()[0].clone();
+                    let problem = Problem::new(shape, score.clone(), (name, rule), norm);
+                    with_positions(problem, Positions::Centres(centres.clone())).check(TOLERANCE);
+                }
+            }
         }
     }
 }

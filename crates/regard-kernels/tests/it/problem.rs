@@ -45,7 +45,7 @@ pub fn scores([b, _, _, t, s, _, _]: Shape) -> Vec<ScoreRow> {
         ("relative", Arc::new(score::Relative::default()), R::Relative(None)),
         (
             "relative, segments",
-            Arc::new(score::Relative { segments: Some(ids.clone()) }),
+            Arc::new(score::Relative { segments: Some(ids.clone()), last: None }),
             R::Relative(Some(ids)),
         ),
         ("edge", Arc::new(score::Edge { slope, graph: None }), R::Edge(slow_slope, None)),
@@ -79,6 +79,9 @@ pub fn masks([b, h, _, t, s, ..]: Shape) -> Vec<(&'static str, Mask)> {
             order
         })
         .collect();
+    // Those of the first rank are a third of all.
+    let rank = |at: &i64| (*at as u32).saturating_sub(s as u32 / 3);
+    let ranks: Vec<Vec<u32>> = orders.iter().map(|row| row.iter().map(rank).collect()).collect();
     let lens: Vec<i64> = (0..b).map(|r| below(r, s + 1)).collect();
     let per_query: Vec<i64> = (0..b * t).map(|r| below(r, s + 1)).collect();
     let ids: Vec<i64> = (0..s as i64).map(|x| x / 4).collect();
@@ -97,6 +100,7 @@ pub fn masks([b, h, _, t, s, ..]: Shape) -> Vec<(&'static str, Mask)> {
         ("permutation", permutation(&order, true)),
         ("permutation, content", permutation(&order, false)),
         ("permutations", permutations(&orders, true)),
+        ("ranked", ranked(&ranks, false)),
         ("edges", edges(&indptr, &indices)),
         ("dense", dense((0..t * s).map(coin).collect::<Vec<_>>())),
         ("dense per row", dense_per_row((0..b * t * s).map(coin).collect::<Vec<_>>())),

@@ -171,6 +171,8 @@ pub(crate) trait Body: Module + ModuleDisplay + 'static {
 pub(crate) trait TwoStreams {
     /// The vectors `[targets, M]` that words are told from, and what is remembered.
     fn tell(&self, batch: &Permuted, mode: Mode) -> (Tensor<2>, Option<Memory>);
+    /// What is remembered of texts of which nothing is told.
+    fn remember(&self, texts: &Texts, mode: Mode) -> Memory;
 }
 
 /// A body in the middle of writing some rows.
@@ -343,6 +345,12 @@ impl<B: Body> Permuting for Headed<B> {
         let (hidden, memory) = body.tell(batch, mode);
         let said = self.heads.say(hidden, &Texts::new(), &self.asked(None, mode));
         Predicted { logits: said.logits.expect("a head for words"), memory }
+    }
+
+    fn remember(&self, texts: &Texts, mode: Mode) -> Memory {
+        // No gradient goes back into a memory, so that no tape is needed to make one.
+        let still = self.body.valid();
+        still.two_streams().expect("only those with two streams are asked").remember(texts, mode)
     }
 }
 

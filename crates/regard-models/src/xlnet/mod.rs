@@ -7,6 +7,7 @@
 mod config;
 mod layer;
 mod permuted;
+mod questions;
 
 pub use config::Config;
 pub use permuted::{Memory, Permuted, Permuting, Predicted, Sight};

@@ -5,11 +5,11 @@
 //! one of the word that it is to tell. Only words that are told have a query.
 
 use super::Xlnet;
-use crate::seq2seq::index;
+use super::questions::Questions;
 use crate::text::{Texts, TwoStreams};
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::Tensor;
 use regard_attention::Mode;
-use regard_attention::mask::{Mask, dense_per_row, permutations};
+use regard_attention::mask::{Mask, dense_per_row, ranked};
 
 /// A model that learns words in any order. Asked for with
 /// [`TextModel::permuting`](crate::text::TextModel::permuting), which only a model with two
@@ -44,6 +44,13 @@ pub trait Permuting {
     /// # Panics
     /// If the parts of the batch do not fit each other.
     fn predict(&self, batch: &Permuted, mode: Mode) -> Predicted;
+
+    /// Reads texts of one length, all of whose words see each other, and keeps what texts that
+    /// follow them need to know. Nothing is told of them and nothing is learned from them.
+    ///
+    /// # Panics
+    /// If the texts are of different lengths.
+    fn remember(&self, texts: &Texts, mode: Mode) -> Memory;
 }
 
 /// Texts, and which of their words are told in which order.
@@ -64,6 +71,10 @@ pub struct Permuted<'a> {
 pub enum Sight {
     /// For each text of `n` words an order of `0..n`: a word is told from those before it.
     Orders(Vec<Vec<usize>>),
+    /// For each text the rank of each word: a word is told from those of a lower rank. Words of
+    /// one rank know of each other once they are told, so that what is not told at all is best
+    /// of one rank, the lowest: it is then read from both sides.
+    Ranks(Vec<Vec<u32>>),
     /// `[B, T, T]`: whether the word at a place is told from the one at another. (The opposite of
     /// `perm_mask` in Hugging Face's library, where 1 hides.) A word that is told from nothing
     /// sees nothing, and is told from its place alone.
@@ -121,6 +132,12 @@ impl Permuted<'_> {
                     assert!(all.into_iter().eq(0..*n), "permuted: order {row} is not of 0..{n}");
                 }
             }
+            Sight::Ranks(ranks) => {
+                assert_eq!(ranks.len(), lengths.len(), "permuted: need ranks for each text");
+                for (row, (ranks, n)) in ranks.iter().zip(lengths).enumerate() {
+                    assert_eq!(ranks.len(), *n, "permuted: row {row} needs a rank for each word");
+                }
+            }
             Sight::Cells(cells) => {
                 assert!(self.even(), "permuted: cells need texts of one length");
                 let [b, t] = self.texts.shape();
@@ -142,77 +159,40 @@ impl Permuted<'_> {
         }
     }
 
-    /// What the content stream sees, and what the query stream does.
-    fn masks(&self) -> [Mask; 2] {
-        match &self.sight {
-            Sight::Orders(orders) => {
-                let orders = if self.even() { orders.clone() } else { vec![self.chained(orders)] };
-                let numbers = |order: Vec<usize>| order.into_iter().map(|at| at as i64).collect();
-                let orders: Vec<Vec<i64>> = orders.into_iter().map(numbers).collect();
-                [false, true].map(|strict| permutations(&orders, strict))
+    /// What the content stream sees, and what the query stream does where it asks.
+    fn masks(&self, asked: &Questions) -> [Mask; 2] {
+        let ranks = match &self.sight {
+            Sight::Orders(orders) => orders.iter().map(|order| ranks(order)).collect(),
+            Sight::Ranks(ranks) => ranks.clone(),
+            Sight::Cells(cells) => {
+                let all: Vec<usize> = (0..self.texts.tokens()).collect();
+                return [self.dense(cells, &all, true), self.dense(cells, &asked.tokens(), false)];
             }
-            Sight::Cells(cells) => [true, false].map(|own| self.dense(cells, own)),
-        }
+        };
+        // Texts in one row do not see each other, so that it does not matter whose ranks are lower.
+        let rows = if self.even() { ranks } else { vec![ranks.concat()] };
+        [false, true].map(|strict| ranked(&rows, strict))
     }
 
-    /// The orders of texts that stand in one row. They do not see each other, so that it does
-    /// not matter which text comes first.
-    fn chained(&self, orders: &[Vec<usize>]) -> Vec<usize> {
-        let texts = orders.iter().zip(self.texts.firsts());
-        texts.flat_map(|(order, first)| order.iter().map(move |at| first + at)).collect()
-    }
-
-    /// `[B, T, S]`: the cells behind a memory that all see; with `own`, each word sees itself.
-    fn dense(&self, cells: &[bool], own: bool) -> Mask {
+    /// `[B, T, S]`: the cells of some tokens behind a memory that all see; with `own`, each word
+    /// sees itself.
+    fn dense(&self, cells: &[bool], of: &[usize], own: bool) -> Mask {
         let ([_, t], memory) = (self.texts.shape(), self.memory.map_or(0, Memory::tokens));
-        let row = |(at, row): (usize, &[bool])| {
+        let row = |at: &usize| {
             let mut seen = vec![true; memory];
-            seen.extend_from_slice(row);
+            seen.extend_from_slice(&cells[at * t..][..t]);
             seen[memory + at % t] |= own;
             seen
         };
-        dense_per_row(cells.chunks(t).enumerate().flat_map(row).collect::<Vec<bool>>())
+        dense_per_row(of.iter().flat_map(row).collect::<Vec<bool>>())
     }
 }
 
-/// Where the words to tell stand among all.
-struct Targets {
-    /// `[targets]`: the token of each.
-    tokens: Tensor<1, Int>,
-    /// `[B·T]`: the target of each token; behind the last for all that are not told.
-    rows: Tensor<1, Int>,
-    /// `[B, T]`
-    shape: [usize; 2],
-}
-
-impl Targets {
-    fn new(batch: &Permuted, device: &Device) -> Targets {
-        let mut rows = vec![batch.targets.len(); batch.texts.tokens()];
-        batch.targets.iter().enumerate().for_each(|(row, at)| rows[*at] = row);
-        let (tokens, rows) = (index(batch.targets, device), index(&rows, device));
-        Targets { tokens, rows, shape: batch.texts.shape() }
-    }
-
-    /// The queries of targets at their places. The score needs a query at every place; those that
-    /// nobody asks are 0, and what they see is not read.
-    ///
-    /// # Shapes
-    /// `[1, targets, M]` → `[B, T, M]`
-    fn spread(&self, queries: Tensor<3>) -> Tensor<3> {
-        let ([_, told, m], [b, t]) = (queries.dims(), self.shape);
-        let nobody = Tensor::zeros([1, m], &queries.device());
-        let all = Tensor::cat(vec![queries.reshape([told, m]), nobody], 0);
-        all.select(0, self.rows.clone()).reshape([b, t, m])
-    }
-
-    /// What targets see, of what all places do.
-    ///
-    /// # Shapes
-    /// `[B, T, M]` → `[1, targets, M]`
-    fn pick(&self, seen: Tensor<3>) -> Tensor<3> {
-        let [b, t, m] = seen.dims();
-        seen.reshape([b * t, m]).select(0, self.tokens.clone()).unsqueeze()
-    }
+/// The place of each word in an order.
+fn ranks(order: &[usize]) -> Vec<u32> {
+    let mut ranks = vec![0; order.len()];
+    order.iter().zip(0..).for_each(|(at, rank)| ranks[*at] = rank);
+    ranks
 }
 
 impl TwoStreams for Xlnet {
@@ -222,8 +202,8 @@ impl TwoStreams for Xlnet {
         let ([_, m], told) = (self.unknown.dims(), batch.targets.len());
         let memory = batch.memory.map_or(0, Memory::tokens);
         let scene = self.scene(texts, memory, mode);
-        let [content_mask, query_mask] = self.masks(batch);
-        let targets = Targets::new(batch, &self.device());
+        let asked = Questions::new(batch, &self.device());
+        let [content_mask, query_mask] = self.masks(batch, &asked);
         let mut content = self.begin(texts, mode);
         let unknown = self.unknown.val().expand([told, m]);
         let mut query: Tensor<3> = self.dropout[0].forward(unknown, apart).unsqueeze();
@@ -232,9 +212,9 @@ impl TwoStreams for Xlnet {
             let known = self.remember(batch.memory, number, content.clone());
             kept.push(self.keep(&known, memory));
             let (score, keys) = (layer.score(&scene), layer.keys(known));
-            let attention = score.clone().mask(query_mask.clone());
-            let asked = targets.spread(layer.queries(query.clone()));
-            let seen = targets.pick(layer.look(attention, asked, keys.clone(), apart));
+            let attention = asked.attention(score.clone(), memory).mask(query_mask.clone());
+            let queries = asked.ask(layer.queries(query.clone()));
+            let seen = asked.answers(layer.look(attention, queries, keys.clone(), apart));
             query = layer.conclude(query, seen, apart);
             // Nothing is told from what the last layer would make of the words.
             if number + 1 < self.layers.len() {
@@ -246,12 +226,31 @@ impl TwoStreams for Xlnet {
         let told = self.dropout[2].forward(query.reshape([told, m]), mode);
         (told, batch.even().then_some(Memory { layers: kept }))
     }
+
+    fn remember(&self, texts: &Texts, mode: Mode) -> Memory {
+        let even = texts.shape()[0] == texts.lengths().len();
+        assert!(even, "permuted: a memory needs texts of one length");
+        let (scene, mask) = (self.scene(texts, 0, mode), self.seen(texts, 0));
+        let mut x = self.begin(texts, mode);
+        let mut kept = vec![];
+        for (number, layer) in self.layers.iter().enumerate() {
+            kept.push(self.keep(&x, 0));
+            // What comes out of the last layer goes into none.
+            if number + 1 < self.layers.len() {
+                let attention = layer.score(&scene).mask(mask.clone());
+                let (queries, keys) = (layer.queries(x.clone()), layer.keys(x.clone()));
+                let seen = layer.look(attention, queries, keys, mode);
+                x = layer.conclude(x, seen, mode);
+            }
+        }
+        Memory { layers: kept }
+    }
 }
 
 impl Xlnet {
     /// What the content stream may see, and what the query stream may.
-    fn masks(&self, batch: &Permuted) -> [Mask; 2] {
-        let masks = batch.masks();
+    fn masks(&self, batch: &Permuted, asked: &Questions) -> [Mask; 2] {
+        let masks = batch.masks(asked);
         if batch.even() && !self.rules.left_to_right {
             return masks;
         }

@@ -182,6 +182,47 @@ fn an_order_is_the_mask_that_it_means() {
     }
 }
 
+/// A text's words are not told but for its targets, which come one after the other.
+fn context_first(lengths: &[usize], targets: &[usize]) -> Vec<Vec<u32>> {
+    let (mut at, mut next) = (0, 0);
+    let mut rank = || {
+        at += 1;
+        next += u32::from(targets.contains(&(at - 1)));
+        if targets.contains(&(at - 1)) { next } else { 0 }
+    };
+    lengths.iter().map(|n| (0..*n).map(|_| rank()).collect()).collect()
+}
+
+#[test]
+fn words_of_one_rank_see_each_other() {
+    let (model, texts, targets) = (model(&Device::flex()), texts(&[7; 3], None), [1, 2, 9, 12, 20]);
+    let ranks = context_first(&[7; 3], &targets);
+    let cell = |ranks: &[u32], i: usize, j: usize| {
+        ranks[j] < ranks[i] || (i != j && ranks[j] == 0 && ranks[i] == 0)
+    };
+    let of = |row: &Vec<u32>| -> Vec<bool> {
+        (0..7).flat_map(|i| (0..7).map(move |j| (i, j))).map(|(i, j)| cell(row, i, j)).collect()
+    };
+    let cells: Vec<bool> = ranks.iter().flat_map(of).collect();
+    let predict = |sight, memory| {
+        let batch = Permuted { texts: &texts, sight, targets: &targets, memory };
+        model.permuting().unwrap().predict(&batch, Mode::Eval)
+    };
+    let memory = model.permuting().unwrap().remember(&texts, Mode::Eval);
+    assert_eq!(memory.tokens(), 4);
+    for memory in [None, Some(&memory)] {
+        let one = numbers(&predict(Sight::Ranks(ranks.clone()), memory).logits);
+        let other = numbers(&predict(Sight::Cells(cells.clone()), memory).logits);
+        let error = largest_difference(&one, &other);
+        assert!(error <= 1e-5, "{error:e}");
+    }
+    // What is remembered of a text is what all its words make of each other.
+    let kept = predict(Sight::Ranks(vec![vec![0; 7]; 3]), None).memory.unwrap();
+    for (one, other) in kept.layers().iter().zip(memory.layers()) {
+        assert_eq!(numbers(one), numbers(other));
+    }
+}
+
 #[test]
 fn a_word_is_told_from_those_before_it_and_from_no_other() {
     let model = model(&Device::flex());
@@ -212,17 +253,24 @@ fn targets_and_texts_are_told_alone_what_they_are_told_together() {
     let (model, lengths) = (model(&Device::flex()), [7, 4, 6]);
     let (all, orders) = (texts(&lengths, None), orders(&lengths));
     let targets = [2, 6, 0, 8, 15];
-    let sight = Sight::Orders(orders.clone());
-    let together = told(&*model, &Permuted { texts: &all, sight, targets: &targets, memory: None });
-    for (target, together) in targets.iter().zip(together) {
-        let row = all.firsts().iter().rposition(|first| first <= target).unwrap();
-        let (first, n) = (all.firsts()[row], lengths[row]);
-        let mut text = Texts::new();
-        text.push_typed(&all.ids()[first..first + n], &all.types()[first..first + n]);
-        let sight = Sight::Orders(vec![orders[row].clone()]);
-        let batch = Permuted { texts: &text, sight, targets: &[target - first], memory: None };
-        let error = largest_difference(&told(&*model, &batch)[0], &together);
-        assert!(error <= 1e-5, "{target}: {error:e}");
+    let ranks = context_first(&lengths, &targets);
+    let of_all = [Sight::Orders(orders.clone()), Sight::Ranks(ranks.clone())];
+    for (kind, sight) in of_all.into_iter().enumerate() {
+        let batch = Permuted { texts: &all, sight, targets: &targets, memory: None };
+        let together = told(&*model, &batch);
+        for (target, together) in targets.iter().zip(together) {
+            let row = all.firsts().iter().rposition(|first| first <= target).unwrap();
+            let (first, n) = (all.firsts()[row], lengths[row]);
+            let mut text = Texts::new();
+            text.push_typed(&all.ids()[first..first + n], &all.types()[first..first + n]);
+            let sight = match kind {
+                0 => Sight::Orders(vec![orders[row].clone()]),
+                _ => Sight::Ranks(vec![ranks[row].clone()]),
+            };
+            let batch = Permuted { texts: &text, sight, targets: &[target - first], memory: None };
+            let error = largest_difference(&told(&*model, &batch)[0], &together);
+            assert!(error <= 1e-5, "{target}: {error:e}");
+        }
     }
 }
 

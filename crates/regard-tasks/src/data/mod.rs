@@ -10,6 +10,7 @@
 //! | `babi` | questions about stories | babi-en-10k |
 //! | `documents` | plain text, larger than memory | wikitext-2 |
 //! | `characters` | a text letter by letter | tinyshakespeare |
+//! | `running` | the documents of a language, and those held out | wikitext-2 |
 //! | `vectors` | vectors of words | glove-subset |
 //! | `similarity` | pairs of words with a score | word-similarity |
 //!
@@ -25,6 +26,7 @@ pub mod conllu;
 pub mod documents;
 pub mod labelled;
 pub mod pairs;
+pub mod running;
 #[cfg(test)]
 mod scratch;
 pub mod sets;
@@ -39,6 +41,7 @@ pub use characters::Characters;
 pub use documents::{Document, Documents};
 pub use labelled::{Labelled, LabelledTexts};
 pub use pairs::{Pair, Pronunciations, Tsv};
+pub use running::Running;
 pub use split::{Part, Split};
 pub use squad::Squad;
 pub use stream::Lines;

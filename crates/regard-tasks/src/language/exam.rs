@@ -3,7 +3,9 @@
 use super::learn::likelihood;
 use super::{Recipe, Writer};
 use crate::data::Characters;
+use crate::data::running::tokens;
 use crate::examine::{Mark, On, Report, Sheet, Source};
+use crate::filling::{self, Passage};
 use regard_models::{Error, Result};
 use std::f64::consts::LN_2;
 use std::path::Path;
@@ -11,10 +13,11 @@ use std::path::Path;
 pub(super) fn examine(recipe: &Recipe, folder: &Path, on: &On) -> Result<Report> {
     let writer = Writer::load(folder)?;
     let source = on.decide(&recipe.data.set, |set| recipe.data.has_test(set))?;
-    let text = match source {
+    let documents = match source {
         Source::Set(set, part) => recipe.data.held_out(set, part)?,
-        Source::File(path) => Characters::read(path)?.whole(),
+        Source::File(path) => vec![Characters::read(path)?.whole()],
     };
+    let text = documents.concat();
     let encoding = writer.tokenizer().encode(&text)?;
     if encoding.len() < 2 {
         let name = source.name();
@@ -23,6 +26,8 @@ pub(super) fn examine(recipe: &Recipe, folder: &Path, on: &On) -> Result<Report>
         )));
     }
     let context = recipe.context.min(writer.model.longest().unwrap_or(usize::MAX));
+    let passages = Passage::running(&tokens(&documents, writer.tokenizer())?, context);
+    let gaps = recipe.filling.map_or(vec![], |filling| filling.gaps(&passages));
     // What the first token says is given, and does not count.
     let told = text.get(encoding.offsets[0].1..).unwrap_or(&text);
     let unknown = writer.tokenizer().special().unk;
@@ -51,6 +56,7 @@ pub(super) fn examine(recipe: &Recipe, folder: &Path, on: &On) -> Result<Report>
             let value = 100.0 * unknown as f64 / asked as f64;
             marks.push(Mark { name: "unknown", value, unit: "% of tokens" });
         }
+        marks.extend(filling::marks(&*writer.model, &gaps)?);
         Ok(marks)
     })
 }

@@ -1,8 +1,11 @@
 //! Learning to go on with a text.
 
 use super::{Recipe, Writer};
-use crate::data::{Characters, Lengths};
+use crate::data::running::tokens;
+use crate::data::{Lengths, Running};
 use crate::decode::generation;
+use crate::examine::{self, Mark};
+use crate::filling::{self, Gap, Passage};
 use crate::metrics::Perplexity;
 use crate::taught::{Taught, Teaching};
 use crate::text::Tokenizer;
@@ -27,15 +30,19 @@ pub struct Language {
     taught: Taught,
     train: Vec<u32>,
     valid: Vec<u32>,
+    /// Spans of the held-out text to fill.
+    gaps: Vec<Gap>,
 }
 
 impl Language {
     /// Makes a model with first values for what a recipe wants.
-    pub fn new(recipe: &Recipe, text: &Characters) -> Result<Language> {
+    pub fn new(recipe: &Recipe, text: &Running) -> Result<Language> {
         recipe.decode.check()?;
         let tokenizer = recipe.vocabulary.train(&text.train)?;
-        let ids = |text: &str| -> Result<Vec<u32>> { Ok(tokenizer.encode(text)?.ids) };
-        let (train, valid) = (ids(&text.train)?, ids(&text.valid)?);
+        let held_out = tokens(&text.valid, &tokenizer)?;
+        let passages = Passage::running(&held_out, recipe.context);
+        let gaps = recipe.filling.map_or(vec![], |filling| filling.gaps(&passages));
+        let (train, valid) = (tokens(&text.train, &tokenizer)?.concat(), held_out.concat());
         for (part, ids) in [("training", &train), ("validation", &valid)] {
             if ids.len() <= recipe.context {
                 return Err(Error::invalid(format!(
@@ -57,7 +64,7 @@ impl Language {
             return Err(Error::invalid(format!("context: got {asked}, the model has {longest}")));
         }
         let taught = Taught::new(model, tokenizer, device);
-        Ok(Language { recipe: recipe.clone(), taught, train, valid })
+        Ok(Language { recipe: recipe.clone(), taught, train, valid, gaps })
     }
 
     pub(super) fn about(&self) -> String {
@@ -144,13 +151,15 @@ impl Teaching for Language {
     fn evaluate(&self) -> Result<Evaluation> {
         let model = self.taught.model().frozen();
         let loss = likelihood(&*model, &self.valid, self.recipe.context).loss();
+        let mut marks = vec![Mark { name: "loss", value: loss, unit: "nats a token" }];
+        marks.extend(filling::marks(&*model, &self.gaps)?);
+        let measures = examine::measures(&marks);
         let mut options = self.recipe.decode.clone();
         options.max_new_tokens = Some(options.max_new_tokens.unwrap_or(60).min(60));
         let writer = Writer::new(model, self.taught.tokenizer.clone(), options.clone())?;
         // Something to look at, and no reason to stop a run.
         let written = writer.generate("", &options, 0, &[], &mut |_| {}).unwrap_or_default();
         let sample = written.first().map(|text| text.text.replace('\n', " / "));
-        let measures = vec![("valid_loss".to_string(), loss)];
         Ok(Evaluation { measures, decides: loss, better: Better::Lower, sample })
     }
 

@@ -1,8 +1,9 @@
 //! A recipe with `task = "language"`.
 
 use super::{Language, exam};
-use crate::data::{Characters, Part, sets};
+use crate::data::{Characters, Part, Running, sets};
 use crate::examine::{On, Report};
+use crate::filling::Filling;
 use crate::recipe::{Prepared, Published, Task, task_fields};
 use crate::text::{Form, Kind, Normalise, Spaces, Tokenizer, Train};
 use crate::{decode, train};
@@ -40,6 +41,10 @@ pub struct Recipe {
     /// How to train.
     #[serde(default)]
     pub train: train::Options,
+    /// Spans of the held-out text that the model is asked to fill, if any, from what stands
+    /// before them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filling: Option<Filling>,
     /// How the model likes to write.
     #[serde(default)]
     pub decode: decode::Options,
@@ -68,19 +73,23 @@ pub struct Data {
 
 impl Data {
     /// Reads the text, and what is held out of it.
-    pub fn read(&self) -> Result<Characters> {
+    pub fn read(&self) -> Result<Running> {
         match (self.set.as_str(), &self.train) {
             ("tinyshakespeare", None) => {
-                Characters::read(sets::find("tinyshakespeare")?.join("input.txt"))
+                let file = sets::find("tinyshakespeare")?.join("input.txt");
+                Ok(Characters::read(file)?.into())
             }
+            ("wikitext-2", None) => Running::wikitext2(),
             ("files", Some(train)) => {
                 let split = Characters::read(train)?;
-                let Some(valid) = &self.valid else { return Ok(split) };
-                Ok(Characters { train: split.whole(), valid: Characters::read(valid)?.whole() })
+                let Some(valid) = &self.valid else { return Ok(split.into()) };
+                let valid = Characters::read(valid)?.whole();
+                Ok(Characters { train: split.whole(), valid }.into())
             }
             ("files", None) => Err(Error::invalid("data.train: need a file with `files`")),
             (other, _) => Err(Error::invalid(format!(
-                "data.set: got {other:?}, need tinyshakespeare (without data.train) or files"
+                "data.set: got {other:?}, need tinyshakespeare or wikitext-2 (without \
+                 data.train), or files"
             ))),
         }
     }
@@ -88,29 +97,31 @@ impl Data {
     /// Whether a set has a test part.
     pub(super) fn has_test(&self, set: &str) -> bool {
         match set {
-            "tinyshakespeare" => false,
+            "wikitext-2-raw" => true,
             "files" => self.test.is_some(),
-            _ => true,
+            _ => false,
         }
     }
 
-    /// The text of a part that is not learned from.
-    pub(super) fn held_out(&self, set: &str, part: Part) -> Result<String> {
-        let wikitext = |file: &str| -> Result<String> {
-            Ok(Characters::read(sets::find("wikitext-2")?.join(file))?.whole())
-        };
+    /// The documents of a part that is not learned from.
+    pub(super) fn held_out(&self, set: &str, part: Part) -> Result<Vec<String>> {
         match (set, part, &self.test) {
-            ("tinyshakespeare", Part::Valid, _) => {
-                let path = sets::find("tinyshakespeare")?.join("input.txt");
-                Ok(Characters::read(path)?.valid)
+            ("tinyshakespeare" | "wikitext-2", Part::Valid, _) => {
+                let set = Data { set: set.into(), train: None, valid: None, test: None };
+                Ok(set.read()?.valid)
             }
-            ("files", Part::Test, Some(test)) => Ok(Characters::read(test)?.whole()),
+            ("files", Part::Test, Some(test)) => Ok(vec![Characters::read(test)?.whole()]),
             ("files", Part::Valid, _) => Ok(self.read()?.valid),
-            ("wikitext-2", Part::Valid, _) => wikitext("valid.txt"),
-            ("wikitext-2", Part::Test, _) => wikitext("test.txt"),
-            ("wikitext-2-raw", Part::Test, _) => wikitext("raw/wiki.test.raw"),
+            ("wikitext-2-raw", Part::Test, _) if self.set == "wikitext-2" => {
+                let message = "data: recipes of wikitext-2 learn from most of wikitext-2-raw";
+                Err(Error::invalid(message))
+            }
+            ("wikitext-2-raw", Part::Test, _) => {
+                let path = sets::find("wikitext-2")?.join("raw/wiki.test.raw");
+                Ok(vec![Characters::read(path)?.whole()])
+            }
             _ => Err(Error::invalid(format!(
-                "data: got {set:?}, need tinyshakespeare (its validation part), wikitext-2, \
+                "data: got {set:?}, need tinyshakespeare or wikitext-2 (what is held out of them), \
                  wikitext-2-raw (its test part) or files"
             ))),
         }
@@ -134,11 +145,11 @@ fn size() -> usize {
 
 impl Vocabulary {
     /// Learns the vocabulary. Nothing is made equal: what is written shall be the text itself.
-    pub fn train(&self, text: &str) -> Result<Tokenizer> {
+    pub fn train<S: AsRef<str>>(&self, texts: &[S]) -> Result<Tokenizer> {
         let kind: Kind =
             self.kind.parse().map_err(|e| Error::invalid(format!("vocabulary.kind: {e}")))?;
         let normalise = Normalise { form: Form::Keep, spaces: Spaces::Keep, simplify: false };
-        Train { normalise, ..Train::new(kind, self.size) }.run([text])
+        Train { normalise, ..Train::new(kind, self.size) }.run(texts)
     }
 }
 
@@ -154,6 +165,7 @@ impl Recipe {
         if recipe.context == 0 {
             return Err("context: got 0, need at least 1 token".into());
         }
+        recipe.filling.map_or(Ok(()), |filling| filling.check(recipe.context))?;
         Ok(recipe)
     }
 }

@@ -3,7 +3,7 @@
 use super::exam::Exercise;
 use super::{Hiding, Pretraining};
 use crate::data::documents::{Document, Documents, Form};
-use crate::data::{Part, Split, sets};
+use crate::data::running;
 use crate::examine::{On, Report, Sheet, Source};
 use crate::recipe::{Prepared, Published, Task, task_fields};
 use crate::text::Tokenizer;
@@ -14,9 +14,6 @@ use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-
-/// Of the documents, so many of a thousand are held out.
-const HELD_OUT: Split = Split { valid: 100, test: 0 };
 
 /// A reproducible result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -70,27 +67,14 @@ pub struct Data {
 impl Data {
     /// The documents that are learned from, and those that are held out, by a hash of their text.
     pub fn read(&self) -> Result<[Vec<Document>; 2]> {
-        let (files, form) = match self.set.as_str() {
-            "wikitext-2" => {
-                let folder = sets::find("wikitext-2")?;
-                (vec![folder.join("valid.txt"), folder.join("test.txt")], Form::WikiText)
-            }
-            "files" => (self.files.clone(), Form::BlankLines),
+        match self.set.as_str() {
+            "wikitext-2" => running::divided(&running::wikitext2()?, Form::WikiText),
+            "files" => running::divided(&self.files, Form::BlankLines),
             other => {
                 let message = format!("data.set: got {other:?}, need wikitext-2 or files");
-                return Err(Error::invalid(message));
+                Err(Error::invalid(message))
             }
-        };
-        if files.is_empty() {
-            return Err(Error::invalid("data.files: need at least one file with `files`"));
         }
-        let mut parts = [vec![], vec![]];
-        for document in Documents::open(&files, form)? {
-            let document = document?;
-            let held_out = document.part(&HELD_OUT) == Part::Valid;
-            parts[usize::from(held_out)].push(document);
-        }
-        Ok(parts)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Language models that are trained, write and score.
 
 use crate::small::Folder;
-use regard_tasks::data::Characters;
+use regard_tasks::data::{Characters, Running};
 use regard_tasks::decode::Options;
 use regard_tasks::language::{Language, Recipe, Writer};
 use regard_tasks::train::{Event, Learner, Run};
@@ -42,8 +42,8 @@ fn recipe() -> Recipe {
 }
 
 /// The alphabet again and again, a line each.
-fn alphabet() -> Characters {
-    Characters::new("abcdefghijklmnopqrstuvwxyz\n".repeat(60))
+fn alphabet() -> Running {
+    Characters::new("abcdefghijklmnopqrstuvwxyz\n".repeat(60)).into()
 }
 
 fn trained(folder: &std::path::Path) -> f64 {
@@ -115,12 +115,12 @@ fn a_text_that_fits_is_scored_as_a_whole() {
 
 #[test]
 fn what_cannot_be_learned_is_told() {
-    let error = |change: &dyn Fn(&mut Recipe), text: Characters| {
+    let error = |change: &dyn Fn(&mut Recipe), text: Running| {
         let mut recipe = recipe();
         change(&mut recipe);
         Language::new(&recipe, &text).err().unwrap().to_string()
     };
-    let short = Characters { train: "ab".into(), valid: "ab".into() };
+    let short = Characters { train: "ab".into(), valid: "ab".into() }.into();
     assert!(error(&|_| {}, short).contains("more than context = 12"));
     let bert = |recipe: &mut Recipe| {
         recipe.model = serde_json::json!({ "model_type": "bert", "hidden_size": 12 });

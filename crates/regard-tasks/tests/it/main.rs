@@ -5,6 +5,7 @@ mod killed;
 mod language;
 mod learns;
 mod lessons;
+mod permute;
 mod readers;
 mod reading;
 mod recipes;

@@ -79,7 +79,7 @@ fn score(name: &str, arrays: Option<&Archive>) -> Result<Arc<dyn Score>> {
             // Segment ids are optional: with them come two more parameters.
             let ids = arrays.filter(|arrays| arrays.has("segments"));
             let segments = ids.map(|arrays| arrays.integers("segments")).transpose()?;
-            Arc::new(Relative { segments: segments.map(|ids| ids.data) })
+            Arc::new(Relative { segments: segments.map(|ids| ids.data), last: None })
         }
         "edge" | "gatv2" => {
             // So are the features of edges: with them comes a graph.

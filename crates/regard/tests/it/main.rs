@@ -8,6 +8,7 @@ mod evaluate;
 mod hub;
 mod machine;
 mod markup;
+mod permuted;
 mod pictures;
 mod program;
 mod reading;

@@ -133,7 +133,7 @@ fn writer(test: &str) -> String {
     let text = Characters::new("the quick brown fox jumps over the lazy dog\n".repeat(20));
     let path = folder(test).join("model");
     std::fs::create_dir_all(&path).unwrap();
-    Language::new(&recipe, &text).unwrap().save(&path).unwrap();
+    Language::new(&recipe, &text.into()).unwrap().save(&path).unwrap();
     path.to_str().unwrap().to_string()
 }
 

@@ -130,10 +130,15 @@ fn positions(
 ) -> Tensor<4> {
     let (Dims { b, h, t, s, .. }, device) = (grid.dims, q.device());
     let mut all = (q.clone() + params[1].clone()).matmul(k.transpose());
-    // Row S − (p − j) with p = i + S − T is T − i + j.
+    // Row S − (p − j) for the distance p − j.
     let rows = (q.clone() + params[2].clone()).matmul(params[0].clone().transpose());
-    let shear: Vec<i64> = (0..t * s).map(|at| (t - at / s + at % s) as i64).collect();
-    let shear = Tensor::<4, Int>::from_data(TensorData::new(shear, [1, 1, t, s]), &device);
+    let shear: Vec<i64> = (0..b * t)
+        .flat_map(|at| {
+            let place = grid.key_at(at / t, at % t).expect("places were checked");
+            (0..s).map(move |j| (s - place + j) as i64)
+        })
+        .collect();
+    let shear = Tensor::<4, Int>::from_data(TensorData::new(shear, [b, 1, t, s]), &device);
     all = all + rows.gather(3, shear.expand([b, h, t, s]));
     if let Some(ids) = &relative.segments {
         let both = (q + params[4].clone()).matmul(params[3].clone().transpose());

@@ -31,7 +31,7 @@ pub use expanded::expanded;
 pub use full::full;
 pub use global::global_tokens;
 pub use lengths::{lengths, lengths_per_query};
-pub use permutation::{permutation, permutations};
+pub use permutation::{permutation, permutations, ranked};
 pub use prefix::prefix;
 pub use segments::{segments, segments_between};
 pub use window::window;

@@ -31,6 +31,17 @@ pub fn permutations(orders: &[impl AsRef<[i64]>], strict: bool) -> Mask {
     Mask::new(Permutation { ranks, strict })
 }
 
+/// As [`permutations`], by the rank of each position, for orders in which some come at once: a
+/// token sees those of a lower rank and, unless `strict`, all of its own.
+///
+/// What is only looked at, and never predicted, may so be one rank whose tokens see each other.
+pub fn ranked(ranks: &[impl AsRef<[u32]>], strict: bool) -> Mask {
+    Mask::new(Permutation {
+        ranks: ranks.iter().map(|row| row.as_ref().to_vec()).collect(),
+        strict,
+    })
+}
+
 /// The rank of each position; `u32::MAX` of one that is missing.
 fn ranks(order: &[i64]) -> Vec<u32> {
     let mut ranks = vec![u32::MAX; order.len()];

@@ -29,6 +29,9 @@ fn masks(b: usize, t: usize, s: usize) -> Vec<(&'static str, Mask)> {
             order
         })
         .collect();
+    // A rank for several of them.
+    let ranks: Vec<Vec<u32>> =
+        orders.iter().map(|row| row.iter().map(|at| *at as u32 / 3).collect()).collect();
     let cells_per_row: Vec<bool> =
         (0..b * t * s).map(|c| stream.uniform(7 + c as u64) < 0.6).collect();
     let per_row: Vec<i64> = (0..b as u64).map(|r| below(r, s + 1)).collect();
@@ -55,6 +58,8 @@ fn masks(b: usize, t: usize, s: usize) -> Vec<(&'static str, Mask)> {
         ("permutation, content", permutation(&order, false)),
         ("permutations", permutations(&orders, true)),
         ("permutations, content", permutations(&orders, false)),
+        ("ranked", ranked(&ranks, true)),
+        ("ranked, content", ranked(&ranks, false)),
         ("permutations in segments", permutations(&orders, true) & segments(&ids)),
         ("edges", edges(&indptr, &indices)),
         ("dense", dense(allowed)),

@@ -203,8 +203,9 @@ impl Problem<'_> {
             }
             Score::KeyValue => scale * (params[0][0] * dot(q, k) + params[1][0] * dot(q, v)),
             Score::Relative(segments) => {
-                let p = i + s - t;
-                let r = &params[0][(h * (s + t) + s - p + j) * d..][..d];
+                let p = self.grid.key_at(b, i).expect("queries stand at keys");
+                let rows = params[0].len() / (heads * d);
+                let r = &params[0][(h * rows + s - p + j) * d..][..d];
                 let with = |add: usize, row: &[N]| {
                     sum(q.iter().zip(of_head(add)).zip(row).map(|((q, a), x)| (*q + *a) * *x))
                 };

@@ -3,20 +3,30 @@
 //!
 //! The content term is a dot product like any other. The position term of a block of `m` queries
 //! and `n` keys needs only `m + n − 1` rows of `r`: one more product, and a shear.
+//!
+//! XLNet's second stream asks at a few places only. Such queries need more rows of `r` than they
+//! are, so they are taken a vector at a time: 16 queries at every sixth place need `96 + n` rows,
+//! 64 of them `384 + n`.
 
 use super::*;
+use crate::attention::engine::QUERIES;
 use crate::attention::pair::{Pairwise, Source};
 use crate::attention::rows::{RowBlock, Rows, pack, packed_len, padded};
 use crate::attention::term::sum_over_batch;
 use crate::attention::tile::{Keys, Over, accumulate, each_cell};
 use crate::gemm::micro::Product;
 use crate::scratch::Scratch;
+use crate::simd::isa;
 use crate::view::bail;
+use std::ops::Range;
 
 pub(super) const VARIANT: Variant = Variant {
     name: "relative",
     params: &[
-        ("r", "[H,S+T,D], row S − (p − j) for the distance p − j"),
+        (
+            "r",
+            "[H,S+T,D], row S − (p − j) for the distance p − j; [H,S+n,D] for queries among the last n keys",
+        ),
         ("u", "[H,D]"),
         ("w", "[H,D]"),
         ("segment", "[H,2,D], if segment ids are given: same, different"),
@@ -31,13 +41,23 @@ pub(super) const VARIANT: Variant = Variant {
 pub struct Relative {
     /// Segment ids of the keys, `[B·S]`; a query has the id of the key where it stands.
     pub segments: Option<Vec<i64>>,
+    /// Queries stand among so many last keys, wherever the positions say, and `r` is `[H, S + n, D]`
+    /// for them. Without it the keys are as many as the queries.
+    pub last: Option<usize>,
+}
+
+impl Relative {
+    /// Among how many last keys queries stand.
+    fn last(&self, dims: &Dims) -> usize {
+        self.last.unwrap_or(dims.t)
+    }
 }
 
 impl Score for Relative {
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        let Dims { h, t, s, d, .. } = *dims;
+        let Dims { h, s, d, .. } = *dims;
         let mut params = vec![
-            Param::new("r", [1, h, s + t, d]),
+            Param::new("r", [1, h, s + self.last(dims), d]),
             Param::new("u", [1, h, 1, d]),
             Param::new("w", [1, h, 1, d]),
         ];
@@ -49,10 +69,13 @@ impl Score for Relative {
     }
     fn check(&self, grid: &Grid) -> Result<(), Error> {
         same_width(grid)?;
-        let Dims { b, t, s, .. } = grid.dims;
-        let at_end = |at: usize| grid.position(at / t, at % t) == (at % t + s) as f32 - t as f32;
-        if t > s || !(0..b * t).all(at_end) {
-            bail!("relative: got T = {t} queries that do not stand at the last of S = {s} keys");
+        let (Dims { b, t, s, .. }, last) = (grid.dims, self.last(&grid.dims));
+        let at_end = |at: usize| grid.key_at(at / t, at % t).is_some_and(|p| p + last >= s);
+        if last > s || !(0..b * t).all(at_end) {
+            bail!(
+                "relative: got T = {t} queries that do not all stand at one of the last {last} of \
+                 S = {s} keys"
+            );
         }
         match &self.segments {
             Some(ids) if ids.len() != b * s => {
@@ -140,82 +163,121 @@ struct Position<'a> {
     scale: f32,
 }
 
+/// Some queries of a block, and the rows of `r` that they need.
+struct Few<'a> {
+    /// Their lanes in the block.
+    lanes: Range<usize>,
+    rows: Rows,
+    /// The first row of `r`, and how many.
+    first: usize,
+    count: usize,
+    /// Behind the first row, where each query's row for the first key is.
+    shifts: &'a [usize],
+}
+
 impl Position<'_> {
-    /// The block's queries, and the rows of `r` that it needs.
-    fn rows(&self, at: &At, tile: &Tile) -> (Rows, usize, usize) {
+    /// Calls `f` with all queries of a block if they stand side by side, else with a vector of
+    /// them after another.
+    fn each(&self, at: &At, tile: &Tile, mut f: impl FnMut(Few)) {
         let Keys::Run { start, len } = at.keys else {
             panic!("relative positions need runs of keys")
         };
-        let dims = &self.grid.dims;
-        let last = at.i0 + tile.queries - 1 + dims.s - dims.t;
-        let queries = head(&self.queries, dims, at.b, at.h).from(at.i0);
-        (queries, dims.s - last + start, tile.queries + len - 1)
+        let (dims, queries) = (&self.grid.dims, tile.queries);
+        let mut places = [0; QUERIES];
+        for (lane, place) in places[..queries].iter_mut().enumerate() {
+            *place = self.grid.key_at(at.b, at.i0 + lane).expect("places were checked");
+        }
+        let side_by_side = places[..queries].windows(2).all(|two| two[0] + 1 == two[1]);
+        let each = if side_by_side { QUERIES } else { isa().lanes() };
+        for (group, places) in places[..queries].chunks_mut(each).enumerate() {
+            let (mut lowest, mut highest) = (usize::MAX, 0);
+            for place in &*places {
+                (lowest, highest) = (lowest.min(*place), highest.max(*place));
+            }
+            places.iter_mut().for_each(|place| *place = highest - *place);
+            let lanes = group * each..group * each + places.len();
+            f(Few {
+                rows: head(&self.queries, dims, at.b, at.h).from(at.i0 + lanes.start),
+                lanes,
+                first: dims.s - highest + start,
+                count: highest - lowest + len,
+                shifts: places,
+            });
+        }
     }
 }
 
 impl Term for Position<'_> {
     fn accumulator(&self) -> usize {
-        let Dims { t, s, d, .. } = self.grid.dims;
-        (s + t + t) * padded(d)
+        let ([_, _, rows, _], Dims { t, d, .. }) = (self.r.shape, self.grid.dims);
+        (rows + t) * padded(d)
     }
 
     fn apply(&self, at: &At, tile: &mut Tile) {
-        let (queries, first, count) = self.rows(at, tile);
-        let mut packed = Scratch::new(packed_len(tile.lanes, queries.width));
-        let mut terms = Scratch::new(count * tile.lanes);
-        let mut terms = Tile { data: &mut terms, keys: count, spans: None, ..*tile };
-        // SAFETY: the block's queries exist, and `rows` gives rows that `r` has: for queries that
-        // stand at the last keys, distances lie between −(S − 1) and S − 1.
-        unsafe {
-            pack(queries, tile.queries, self.scale, &mut packed);
-            let keys = Rows::of(&self.r, 0, at.h);
-            let (packed, weights) = (packed.as_ptr(), std::ptr::null());
-            let place = (at.h, at.i0);
-            let source = Source { packed, queries, scale: self.scale, keys, weights, place };
-            Product.fill(&source, Keys::Run { start: first, len: count }, &mut terms);
-        }
-        for row in 0..tile.keys {
-            for lane in 0..tile.queries {
-                let sheared = (tile.queries - 1 - lane + row) * tile.lanes + lane;
-                tile.data[row * tile.lanes + lane] += terms.data[sheared];
+        let (all, cells) = (tile.lanes, std::mem::take(&mut tile.data));
+        self.each(at, tile, |Few { lanes, rows, first, count, shifts }| {
+            let (queries, wide) = (lanes.len(), padded(lanes.len()));
+            let mut packed = Scratch::new(packed_len(wide, rows.width));
+            let mut terms = Scratch::new(count * wide);
+            let mut terms =
+                Tile { data: &mut terms, keys: count, lanes: wide, queries, spans: None };
+            // SAFETY: the block's queries exist, and `r` has the rows: queries stand among the
+            // last keys, and for n of them distances lie between −(n − 1) and S − 1.
+            unsafe {
+                pack(rows, queries, self.scale, &mut packed);
+                let keys = Rows::of(&self.r, 0, at.h);
+                let (packed, weights) = (packed.as_ptr(), std::ptr::null());
+                let place = (at.h, at.i0 + lanes.start);
+                let source =
+                    Source { packed, queries: rows, scale: self.scale, keys, weights, place };
+                Product.fill(&source, Keys::Run { start: first, len: count }, &mut terms);
             }
-        }
+            for (row, cells) in cells.chunks_exact_mut(all).take(at.keys.len()).enumerate() {
+                for (lane, shift) in shifts.iter().enumerate() {
+                    cells[lanes.start + lane] += terms.data[(shift + row) * wide + lane];
+                }
+            }
+        });
+        tile.data = cells;
     }
 
     fn gradient(&self, at: &At, ds: &mut Tile, sums: &mut [f32]) {
-        let Dims { t, s, d, .. } = self.grid.dims;
-        let (queries, first, count) = self.rows(at, ds);
-        let wide = padded(d);
-        let mut sheared = Scratch::zeroed(count * ds.lanes);
-        for row in 0..ds.keys {
-            for lane in 0..ds.queries {
-                let to = (ds.queries - 1 - lane + row) * ds.lanes + lane;
-                sheared[to] = ds.data[row * ds.lanes + lane];
+        let ([_, _, of_r, d], wide) = (self.r.shape, padded(self.grid.dims.d));
+        debug_assert_eq!(d, self.grid.dims.d);
+        let (dr, dq) = sums.split_at_mut(of_r * wide);
+        self.each(at, ds, |Few { lanes, rows, first, count, shifts }| {
+            let (queries, across) = (lanes.len(), padded(lanes.len()));
+            let mut sheared = Scratch::zeroed(count * across);
+            for (row, cells) in ds.data.chunks_exact(ds.lanes).take(ds.keys).enumerate() {
+                for (lane, shift) in shifts.iter().enumerate() {
+                    sheared[(shift + row) * across + lane] = cells[lanes.start + lane];
+                }
             }
-        }
-        let sheared = Tile { data: &mut sheared, keys: count, spans: None, ..*ds };
-        let (dr, dq) = sums.split_at_mut((s + t) * wide);
-        // SAFETY: as in `apply`.
-        unsafe {
-            // forward: s += scale · (q + w)_i · r_t
-            let block = RowBlock::new(queries, ds.queries, false);
-            accumulate(&sheared, Over::Queries, &block, &mut dr[first * wide..], wide);
-            let block = RowBlock::new(Rows::of(&self.r, 0, at.h).from(first), count, false);
-            accumulate(&sheared, Over::Keys, &block, &mut dq[at.i0 * wide..], wide);
-        }
+            let sheared =
+                Tile { data: &mut sheared, keys: count, lanes: across, queries, spans: None };
+            let to = (at.i0 + lanes.start) * wide;
+            // SAFETY: as in `apply`.
+            unsafe {
+                // forward: s += scale · (q + w)_i · r_t
+                let block = RowBlock::new(rows, queries, false);
+                accumulate(&sheared, Over::Queries, &block, &mut dr[first * wide..], wide);
+                let block = RowBlock::new(Rows::of(&self.r, 0, at.h).from(first), count, false);
+                accumulate(&sheared, Over::Keys, &block, &mut dq[to..], wide);
+            }
+        });
     }
 
     fn collect(&self, sums: &[f32]) -> Vec<Vec<f32>> {
-        let Dims { h, t, s, d, .. } = self.grid.dims;
+        let [_, h, rows, d] = self.r.shape;
         let (wide, each) = (padded(d), self.accumulator());
         let (mut dr, mut dq) = (vec![], vec![]);
         for sums in sums.chunks_exact(each) {
             for (n, row) in sums.chunks_exact(wide).enumerate() {
-                let to = if n < s + t { &mut dr } else { &mut dq };
+                let to = if n < rows { &mut dr } else { &mut dq };
                 to.extend(row[..d].iter().map(|x| x * self.scale));
             }
         }
-        vec![sum_over_batch(&dr, h, (s + t) * d), dq]
+        vec![sum_over_batch(&dr, h, rows * d), dq]
     }
 }
 
@@ -229,10 +291,20 @@ struct Segment<'a> {
 }
 
 impl Segment<'_> {
-    /// 0 if query and key are of one segment, else 1.
-    fn differ(&self, b: usize, query: usize, key: usize) -> usize {
-        let Dims { t, s, .. } = self.grid.dims;
-        usize::from(self.ids[b * s + query + s - t] != self.ids[b * s + key])
+    /// The ids of all keys of a batch row.
+    fn row(&self, b: usize) -> &[i64] {
+        let s = self.grid.dims.s;
+        &self.ids[b * s..(b + 1) * s]
+    }
+
+    /// The ids of a block's queries.
+    fn own(&self, at: &At, tile: &Tile) -> [i64; QUERIES] {
+        let mut own = [0; QUERIES];
+        for (lane, own) in own[..tile.queries].iter_mut().enumerate() {
+            let place = self.grid.key_at(at.b, at.i0 + lane).expect("places were checked");
+            *own = self.row(at.b)[place];
+        }
+        own
     }
 }
 
@@ -252,10 +324,15 @@ impl Term for Segment<'_> {
                 })
             })
             .collect();
-        each_cell(at, tile, |s, i, j| *s += terms[i - at.i0][self.differ(at.b, i, j)]);
+        let (own, row) = (self.own(at, tile), self.row(at.b));
+        each_cell(at, tile, |s, i, j| {
+            let lane = i - at.i0;
+            *s += terms[lane][usize::from(own[lane] != row[j])];
+        });
     }
     fn gradient(&self, at: &At, ds: &mut Tile, sums: &mut [f32]) {
-        each_cell(at, ds, |ds, i, j| sums[2 * i + self.differ(at.b, i, j)] += *ds);
+        let (own, row) = (self.own(at, ds), self.row(at.b));
+        each_cell(at, ds, |ds, i, j| sums[2 * i + usize::from(own[i - at.i0] != row[j])] += *ds);
     }
     fn collect(&self, sums: &[f32]) -> Vec<Vec<f32>> {
         let Dims { h, t, d, .. } = self.grid.dims;

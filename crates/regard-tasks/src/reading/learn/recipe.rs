@@ -152,15 +152,19 @@ fn once() -> u64 {
 impl Vocabulary {
     /// Learns it from texts.
     pub(crate) fn learn<'a>(&self, texts: impl Iterator<Item = &'a str>) -> Result<Tokenizer> {
-        let kind: Kind =
-            self.kind.parse().map_err(|e| Error::invalid(format!("vocabulary.kind: {e}")))?;
-        let Vocabulary { size, lowercase, min_frequency, .. } = *self;
         let known = match &self.vectors {
             Some(name) => Vectors::named(name, None)?,
             None => Vectors::default(),
         };
-        let train = Train { lowercase, min_frequency, ..Train::new(kind, size) };
-        train.run_beside(texts, known.words())
+        self.training()?.run_beside(texts, known.words())
+    }
+
+    /// How it is learned.
+    pub(crate) fn training(&self) -> Result<Train> {
+        let kind: Kind =
+            self.kind.parse().map_err(|e| Error::invalid(format!("vocabulary.kind: {e}")))?;
+        let Vocabulary { size, lowercase, min_frequency, .. } = *self;
+        Ok(Train { lowercase, min_frequency, ..Train::new(kind, size) })
     }
 }
 

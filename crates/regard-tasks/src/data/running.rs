@@ -1,0 +1,75 @@
+//! Running text to learn a language from, document by document, and what is held out of it.
+
+use std::path::Path;
+
+use regard_models::{Error, Result};
+
+use super::characters::Characters;
+use super::documents::{Document, Documents, Form};
+use super::sets;
+use super::split::{Part, Split};
+use crate::text::Tokenizer;
+
+/// Of the documents, so many of a thousand are held out.
+const HELD_OUT: Split = Split { valid: 100, test: 0 };
+
+/// The two parts of a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Running {
+    /// What is learned from, a document each.
+    pub train: Vec<String>,
+    /// What decisions are made on.
+    pub valid: Vec<String>,
+}
+
+impl Running {
+    /// The articles of WikiText-2, of which about a tenth are held out by a hash of their text.
+    /// Only its validation and its test part are read.
+    pub fn wikitext2() -> Result<Running> {
+        Ok(Running::of(divided(&wikitext2()?, Form::WikiText)?))
+    }
+
+    /// The documents of files of plain text with blank lines between them, divided likewise.
+    pub fn files<P: AsRef<Path>>(paths: &[P]) -> Result<Running> {
+        Ok(Running::of(divided(paths, Form::BlankLines)?))
+    }
+
+    fn of(parts: [Vec<Document>; 2]) -> Running {
+        let texts = |documents: Vec<Document>| {
+            documents.iter().map(|document| document.text() + "\n").collect()
+        };
+        let [train, valid] = parts.map(texts);
+        Running { train, valid }
+    }
+}
+
+impl From<Characters> for Running {
+    fn from(text: Characters) -> Running {
+        Running { train: vec![text.train], valid: vec![text.valid] }
+    }
+}
+
+/// The files of WikiText-2 that are learned from.
+pub(crate) fn wikitext2() -> Result<[std::path::PathBuf; 2]> {
+    let folder = sets::find("wikitext-2")?;
+    Ok(["valid.txt", "test.txt"].map(|name| folder.join(name)))
+}
+
+/// The documents that are learned from, and those that are held out, by a hash of their text.
+pub(crate) fn divided<P: AsRef<Path>>(paths: &[P], form: Form) -> Result<[Vec<Document>; 2]> {
+    if paths.is_empty() {
+        return Err(Error::invalid("data.files: need at least one file with `files`"));
+    }
+    let mut parts = [vec![], vec![]];
+    for document in Documents::open(paths, form)? {
+        let document = document?;
+        let held_out = document.part(&HELD_OUT) == Part::Valid;
+        parts[usize::from(held_out)].push(document);
+    }
+    Ok(parts)
+}
+
+/// The tokens of each text.
+pub(crate) fn tokens(texts: &[String], tokenizer: &Tokenizer) -> Result<Vec<Vec<u32>>> {
+    texts.iter().map(|text| Ok(tokenizer.encode(text)?.ids)).collect()
+}

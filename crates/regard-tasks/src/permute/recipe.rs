@@ -1,0 +1,183 @@
+//! A recipe with `task = "permute"`.
+
+use super::{Parts, Permutation, Targets, exam};
+use crate::data::documents::{self, Document, Documents};
+use crate::data::pairs::Tsv;
+use crate::data::split::Key;
+use crate::data::{Pair, Part, Running, Split, sets};
+use crate::examine::{On, Report};
+use crate::filling::Filling;
+use crate::reading::Vocabulary;
+use crate::recipe::{Prepared, Published, Task, task_fields};
+use crate::text::{Form, Kind, Normalise, Spaces, Tokenizer};
+use crate::train;
+use regard_models::{Error, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// A reproducible result.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recipe {
+    /// Its name: that of its file and of the run's folder.
+    pub name: String,
+    /// What for.
+    pub task: String,
+    /// In a sentence.
+    #[serde(default)]
+    pub about: String,
+    /// Where all randomness comes from.
+    #[serde(default)]
+    pub seed: u64,
+    /// What came of it, and what others got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Published>,
+    /// Tokens of a sequence at most, with those around its parts.
+    #[serde(default = "context")]
+    pub context: usize,
+    /// Tokens before a sequence, in its document, that it is told from too; 0 for none.
+    #[serde(default)]
+    pub memory: usize,
+    /// Which text.
+    pub data: Data,
+    /// Which tokens.
+    pub vocabulary: Vocabulary,
+    /// Which words are told.
+    #[serde(default)]
+    pub targets: Targets,
+    /// Sequences of two parts. Without it documents are running text, and half of all second
+    /// parts of pairs are from elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Parts>,
+    /// Spans of the held-out text that the model is asked to fill.
+    #[serde(default)]
+    pub filling: Filling,
+    /// `config.json` of the model, without the size of the vocabulary.
+    pub model: Value,
+    /// How to train.
+    #[serde(default)]
+    pub train: train::Options,
+}
+
+fn context() -> usize {
+    128
+}
+
+/// Which text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Data {
+    /// The name of a known data set, or `files`, or `pairs`.
+    pub set: String,
+    /// With `files`: plain text, a blank line between documents. With `pairs`: a first part, a tab
+    /// and a second part in every line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<PathBuf>,
+}
+
+/// What is learned from, and what is held out.
+#[derive(Clone, Debug)]
+pub enum Corpus {
+    /// Documents.
+    Running(Running),
+    /// Sentences of two languages: the first parts of sequences, and the second ones.
+    Pairs([Vec<Pair>; 2]),
+}
+
+impl Data {
+    /// Reads it.
+    pub fn read(&self) -> Result<Corpus> {
+        match self.set.as_str() {
+            "wikitext-2" => Ok(Corpus::Running(Running::wikitext2()?)),
+            "tatoeba-fra-eng" => pairs(&[sets::find("tatoeba-fra-eng")?.join("fra.txt")]),
+            "files" => Ok(Corpus::Running(Running::files(&self.files)?)),
+            "pairs" => pairs(&self.files),
+            other => Err(Error::invalid(format!(
+                "data.set: got {other:?}, need wikitext-2, tatoeba-fra-eng, files or pairs"
+            ))),
+        }
+    }
+}
+
+impl Data {
+    /// Another set.
+    pub(super) fn of(&self, set: &str) -> Data {
+        Data { set: set.to_string(), files: self.files.clone() }
+    }
+
+    /// All of a file, of which nothing is learned.
+    pub(super) fn whole(&self, path: &Path) -> Result<Corpus> {
+        match self.set.as_str() {
+            "tatoeba-fra-eng" | "pairs" => Ok(Corpus::Pairs([vec![], Tsv::FORWARD.read(path)?])),
+            _ => {
+                let documents = Documents::open(&[path], documents::Form::BlankLines)?;
+                let text = |document: Result<Document>| Ok(document?.text() + "\n");
+                let valid = documents.map(text).collect::<Result<_>>()?;
+                Ok(Corpus::Running(Running { train: vec![], valid }))
+            }
+        }
+    }
+}
+
+/// Pairs that are learned from, and those that are held out, by a hash of their first parts. What
+/// translators are tested on is left out of both.
+fn pairs(files: &[PathBuf]) -> Result<Corpus> {
+    if files.is_empty() {
+        return Err(Error::invalid("data.files: need at least one file with `pairs`"));
+    }
+    let mut all = vec![];
+    for file in files {
+        all.extend(Tsv::FORWARD.read(file)?);
+    }
+    let part = |part| Split::default().pairs(&all, Key::Source, part);
+    Ok(Corpus::Pairs([part(Part::Train), part(Part::Valid)]))
+}
+
+impl Recipe {
+    /// From what was read.
+    pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
+        let recipe: Recipe =
+            table.try_into().map_err(|e: toml::de::Error| e.message().to_string())?;
+        if recipe.context < 8 {
+            return Err(format!("context: got {}, need at least 8 tokens", recipe.context));
+        }
+        recipe.targets.check()?;
+        recipe.filling.check(recipe.context)?;
+        recipe.parts.map_or(Ok(()), |parts| parts.check())?;
+        Ok(recipe)
+    }
+
+    /// Learns the vocabulary, of letters or bytes as [`language`](crate::language) does: they are
+    /// the text itself.
+    pub(super) fn tokenizer(&self, corpus: &Corpus) -> Result<Tokenizer> {
+        let mut train = self.vocabulary.training()?;
+        if matches!(train.kind, Kind::ByteLevel | Kind::Char) {
+            train.normalise = Normalise { form: Form::Keep, spaces: Spaces::Keep, simplify: false };
+        }
+        match corpus {
+            Corpus::Running(text) => train.run(&text.train),
+            Corpus::Pairs([pairs, _]) => {
+                train.run(pairs.iter().flat_map(|pair| [&pair.source, &pair.target]))
+            }
+        }
+    }
+}
+
+impl Task for Recipe {
+    task_fields!();
+
+    fn decides(&self) -> &str {
+        "loss"
+    }
+
+    fn prepare(&self) -> Result<Prepared> {
+        let learner = Permutation::new(self, &self.data.read()?)?;
+        let about = learner.about();
+        Ok(Prepared { learner: Box::new(learner), about })
+    }
+
+    fn examine(&self, folder: &Path, on: &On) -> Result<Report> {
+        exam::examine(self, folder, on)
+    }
+}
