@@ -1,7 +1,7 @@
 //! A linear layer with its activation: `y = f(x·W + b)`.
 
 use crate::init::{Init, Weights};
-use crate::ops::{self, Activation};
+use crate::ops::{self, Activation, Packing};
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
@@ -40,6 +40,8 @@ pub struct Linear {
     /// `f`
     #[module(skip)]
     pub activation: Activation,
+    #[module(skip)]
+    packing: Packing,
 }
 
 impl LinearConfig {
@@ -55,15 +57,24 @@ impl LinearConfig {
         let weight = init.weights(inputs, outputs, weights);
         let bound = if weights == Weights::Uniform { 1.0 / (inputs as f32).sqrt() } else { 0.0 };
         let bias = self.bias.then(|| init.uniform([outputs], bound));
-        Linear { weight, bias, activation }
+        Linear::new(weight, bias, activation)
     }
 }
 
 impl Linear {
+    /// Of a weight `[I, O]` and a bias `[O]` that there are.
+    pub fn new(
+        weight: Param<Tensor<2>>,
+        bias: Option<Param<Tensor<1>>>,
+        activation: Activation,
+    ) -> Linear {
+        Linear { weight, bias, activation, packing: Packing::default() }
+    }
+
     /// # Shapes
     /// `x: […, I]` → `[…, O]`
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         let bias = self.bias.as_ref().map(Param::val);
-        ops::linear(x, self.weight.val(), bias, self.activation)
+        ops::linear_kept(x, self.weight.val(), bias, self.activation, &self.packing)
     }
 }

@@ -1,18 +1,21 @@
 //! `y = f(x·W + b)`
 
 use super::activation::{Activation, composed as activate};
+use super::packing::Packing;
 use crate::backend::{self, Buffer, Operands, Operation, Rows, matrix, ok};
 use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::Tensor;
 use burn_flex::FlexTensor;
-use regard_kernels::gemm::MatrixMut;
+use regard_kernels::gemm::{Epilogue, MatrixMut, product};
 use regard_kernels::ops::linear::{Gradients, Linear as Kernel, Saved};
 
 /// The operation: operands `x`, `W` and, if there is one, `b`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Linear {
     /// `f`
     pub activation: Activation,
+    /// Where the weight is kept as products want it.
+    pub packing: Option<Packing>,
 }
 
 /// `y = f(x·W + b)`
@@ -36,14 +39,35 @@ pub fn linear<const D: usize>(
     bias: Option<Tensor<1>>,
     activation: Activation,
 ) -> Tensor<D> {
+    apply(x, weight, bias, Linear { activation, packing: None })
+}
+
+/// The same for a weight that is used again and again: while no gradient is asked for, it is kept
+/// as products want it.
+pub fn linear_kept<const D: usize>(
+    x: Tensor<D>,
+    weight: Tensor<2>,
+    bias: Option<Tensor<1>>,
+    activation: Activation,
+    packing: &Packing,
+) -> Tensor<D> {
+    apply(x, weight, bias, Linear { activation, packing: Some(packing.clone()) })
+}
+
+fn apply<const D: usize>(
+    x: Tensor<D>,
+    weight: Tensor<2>,
+    bias: Option<Tensor<1>>,
+    operation: Linear,
+) -> Tensor<D> {
     let ([i, o], shape) = (weight.dims(), x.dims());
     assert_eq!(shape[D - 1], i, "linear: x is {shape:?}, the weight [{i}, {o}]");
     if !backend::fused(&x) {
-        return composed(x, weight, bias, activation);
+        return composed(x, weight, bias, operation.activation);
     }
     let mut floats = vec![x.into_dispatch(), weight.into_dispatch()];
     floats.extend(bias.map(Tensor::into_dispatch));
-    backend::apply(Linear { activation }, floats, vec![])
+    backend::apply(operation, floats, vec![])
 }
 
 fn composed<const D: usize>(
@@ -70,15 +94,24 @@ impl Operation for Linear {
     fn forward(&self, x: &Operands<Flex>, tracked: bool) -> (FlexTensor, Self::Saved) {
         let [input, weight, bias @ ..] = &x.floats[..] else { panic!("x, W and perhaps b") };
         let rows = Rows::new(input);
-        let (rows, weight) = (ok(rows.matrix()), ok(matrix(weight)));
-        let (n, o) = (rows.shape()[0], weight.shape()[1]);
+        let (rows, w) = (ok(rows.matrix()), ok(matrix(weight)));
+        let (n, o) = (rows.shape()[0], w.shape()[1]);
         let bias = bias.first().map(backend::Dense::new);
-        let kernel = Kernel { weight, bias: bias.as_deref(), activation: self.activation };
+        let packing = self.packing.as_ref().filter(|_| !tracked);
+        let kept = packing.and_then(|packing| packing.of(weight, w, n));
         let mut y = Buffer::new(n * o);
         let keep = tracked && self.activation != Activation::Identity;
         let mut pre = keep.then(|| Buffer::new(n * o));
         let room = pre.as_deref_mut().map(|pre| ok(MatrixMut::new(pre, n, o)));
-        ok(kernel.forward(rows, ok(MatrixMut::new(&mut y, n, o)), room));
+        let (bias, activation) = (bias.as_deref(), self.activation);
+        let to = ok(MatrixMut::new(&mut y, n, o));
+        ok(match kept {
+            Some(kept) => {
+                let rest = Epilogue { bias, activation, pre: room, ..Epilogue::default() };
+                product(rows, kept.packed(), to, rest)
+            }
+            None => Kernel { weight: w, bias, activation }.forward(rows, to, room),
+        });
         let mut shape = input.shape();
         let last = shape.num_dims() - 1;
         shape[last] = o;

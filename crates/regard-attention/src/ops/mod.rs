@@ -10,6 +10,7 @@ mod largest;
 mod linear;
 mod loss;
 mod norm;
+mod packing;
 mod recurrent;
 mod rotary;
 
@@ -17,8 +18,9 @@ pub use activation::{Activation, activate};
 pub use dropout::dropout;
 pub use embedding::embedding;
 pub use largest::largest;
-pub use linear::linear;
+pub use linear::{linear, linear_kept};
 pub use loss::{CrossEntropy, cross_entropy};
 pub use norm::{Norm, NormKind, add_norm, norm};
+pub use packing::{Packing, set_packing_limit};
 pub use recurrent::{Cell, Direction, States, recurrent};
 pub use rotary::{Angles, Pairs, rotate};

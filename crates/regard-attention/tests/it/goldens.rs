@@ -53,12 +53,8 @@ fn device() -> Device {
 }
 
 fn linear(weight: Tensor<2>, bias: Tensor<1>) -> Linear {
-    let weight = weight.detach().transpose();
-    Linear {
-        weight: Param::from_tensor(weight),
-        bias: Some(Param::from_tensor(bias.detach())),
-        activation: Activation::Identity,
-    }
+    let weight = Param::from_tensor(weight.detach().transpose());
+    Linear::new(weight, Some(Param::from_tensor(bias.detach())), Activation::Identity)
 }
 
 /// Rows `from..to` of PyTorch's packed projection as a layer.

@@ -54,7 +54,7 @@ fn gradients_of_windows_and_batches() {
     let arrays = [random(1, &[12, 4]), random(2, &[4, 5]), random(3, &[1, 5]), random(4, &[1, 5])];
     check("attention", &arrays, USUAL, |x| {
         let parameter = |i| Param::from_tensor(x.two(i));
-        let key = Linear { weight: parameter(1), bias: None, activation: Activation::Identity };
+        let key = Linear::new(parameter(1), None, Activation::Identity);
         let (query, v) = (parameter(2), parameter(3));
         let attention = Some(PoolingAttention { key, query, v });
         Pooling { attention, pool: Pool::Attention { hidden: 5 } }.forward(x.two(0), &sequences)

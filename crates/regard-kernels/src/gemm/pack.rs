@@ -33,6 +33,11 @@ impl Packed {
         Packed { data, isa, rows, cols }
     }
 
+    /// How many floats a matrix `[rows, cols]` takes when it is rearranged.
+    pub fn floats([rows, cols]: [usize; 2]) -> usize {
+        cols.next_multiple_of(tile(isa()).width) * rows
+    }
+
     /// Rows and columns.
     pub fn shape(&self) -> [usize; 2] {
         [self.rows, self.cols]

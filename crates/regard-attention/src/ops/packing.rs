@@ -1,0 +1,148 @@
+//! Weights that are rearranged once for many products.
+//!
+//! A product rearranges its right operand so that the registers read it in order. For thousands of
+//! rows that is nothing; for the 16 or 128 tokens of one text it is a third of the time or more. A
+//! weight that does not change is therefore kept as products want it, beside itself.
+//!
+//! A weight is known by its memory: as long as a [`Packing`] watches it, Burn cannot write to it
+//! in place or give its place to another, so that what was rearranged is never out of date.
+
+use burn::tensor::Bytes;
+use burn_flex::{FlexTensor, Layout};
+use regard_kernels::gemm::{Matrix, Packed};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// For fewer rows a weight is not rearranged: to read it takes as long as to use it.
+const ROWS: usize = 8;
+
+/// Bytes that are kept rearranged, at most, in the whole program.
+static LIMIT: AtomicUsize = AtomicUsize::new(1 << 30);
+static KEPT: AtomicUsize = AtomicUsize::new(0);
+
+/// Limits the memory of rearranged weights in the whole program, which is 1 GiB unless said
+/// otherwise. Weights for which no room is left are rearranged in every product, as they are while
+/// they are trained; results are the same to the bit.
+pub fn set_packing_limit(bytes: usize) {
+    LIMIT.store(bytes, Ordering::Relaxed);
+}
+
+/// A place to keep a weight that was rearranged. Copies of a layer share it.
+#[derive(Clone, Debug, Default)]
+pub struct Packing(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// The memory of the weight that was last used.
+    of: Weak<Bytes>,
+    /// Which part of it, and how it lies there.
+    layout: Option<Layout>,
+    kept: Option<Arc<Kept>>,
+}
+
+/// A weight that was rearranged, and its bytes counted.
+pub(super) struct Kept(Packed, usize);
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "Kept({:?})", self.0.shape())
+    }
+}
+
+impl Kept {
+    fn new(weight: Matrix) -> Option<Kept> {
+        let bytes = Packed::floats(weight.shape()) * size_of::<f32>();
+        let limit = LIMIT.load(Ordering::Relaxed);
+        let room = |kept: usize| kept.checked_add(bytes).filter(|all| *all <= limit);
+        KEPT.try_update(Ordering::Relaxed, Ordering::Relaxed, room).ok()?;
+        Some(Kept(Packed::new(weight), bytes))
+    }
+
+    pub fn packed(&self) -> &Packed {
+        &self.0
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        KEPT.fetch_sub(self.1, Ordering::Relaxed);
+    }
+}
+
+impl Packing {
+    /// The weight as products want it, if it is worth it for so many rows: from its second use on.
+    pub(super) fn of(&self, tensor: &FlexTensor, weight: Matrix, rows: usize) -> Option<Arc<Kept>> {
+        let (memory, layout) = (tensor.data_arc(), tensor.layout());
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = std::ptr::eq(state.of.as_ptr(), Arc::as_ptr(&memory));
+        if !same || state.layout.as_ref() != Some(layout) {
+            let of = Arc::downgrade(&memory);
+            *state = State { of, layout: Some(layout.clone()), kept: None };
+        } else if state.kept.is_none() && rows >= ROWS {
+            state.kept = Kept::new(weight).map(Arc::new);
+        }
+        state.kept.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Activation, linear, linear_kept};
+    use super::*;
+    use burn::tensor::{Device, Tensor, TensorData};
+
+    fn numbers(shape: [usize; 2], seed: usize) -> Tensor<2> {
+        let one = |i: usize| ((i * 2654435761 + seed * 97) % 1000) as f32 / 500.0 - 1.0;
+        let all: Vec<f32> = (0..shape[0] * shape[1]).map(one).collect();
+        Tensor::from_data(TensorData::new(all, shape), &Device::flex())
+    }
+
+    fn bits(x: Tensor<2>) -> Vec<u32> {
+        x.to_data().try_to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect()
+    }
+
+    /// Uses a weight again and again, with different numbers of rows.
+    fn used(weight: &Tensor<2>, packing: &Packing) {
+        let [i, _] = weight.dims();
+        for rows in [1, 9, 16, 3, 130, 1] {
+            let x = numbers([rows, i], rows);
+            let plain = linear(x.clone(), weight.clone(), None, Activation::Gelu);
+            let kept = linear_kept(x, weight.clone(), None, Activation::Gelu, packing);
+            assert!(bits(plain) == bits(kept), "{rows} rows of {:?}", weight.dims());
+        }
+        assert!(packing.0.lock().unwrap().kept.is_some());
+    }
+
+    #[test]
+    fn a_kept_weight_gives_the_same_bits() {
+        for shape in [[7, 5], [64, 64], [385, 49], [100, 131]] {
+            let packing = Packing::default();
+            used(&numbers(shape, 1), &packing);
+            used(&numbers([shape[1], shape[0]], 2).transpose(), &packing);
+        }
+    }
+
+    #[test]
+    fn a_weight_that_changes_is_not_taken_for_what_it_was() {
+        let packing = Packing::default();
+        let mut weight = numbers([33, 33], 3);
+        used(&weight, &packing);
+        // In place, if Burn thinks that it may.
+        weight = weight.slice_assign([3..4, 0..33], numbers([1, 33], 4));
+        used(&weight, &packing);
+        weight = weight * 2.0;
+        used(&weight, &packing);
+        used(&weight.clone().transpose(), &packing);
+        used(&weight.slice([0..20, 0..33]), &packing);
+    }
+
+    #[test]
+    fn memory_is_given_back_when_a_weight_goes() {
+        let before = KEPT.load(Ordering::Relaxed);
+        let packing = Packing::default();
+        used(&numbers([50, 50], 5), &packing);
+        drop(packing);
+        // Other tests keep weights of their own meanwhile, but none of this size.
+        assert!(KEPT.load(Ordering::Relaxed) < before + (1 << 20));
+    }
+}
