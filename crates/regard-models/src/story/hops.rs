@@ -88,6 +88,7 @@ impl Config {
             noise: self.time_noise,
             // Scores are products of two of these vectors, and begin small.
             deviation: 0.1,
+            order: 0.1,
         }
     }
 }

@@ -33,6 +33,8 @@ pub(super) struct Sizes {
     pub noise: f32,
     /// Of the first vectors.
     pub deviation: f32,
+    /// How far the places of words begin apart, in the second half of their vectors.
+    pub order: f32,
 }
 
 impl Sizes {
@@ -90,10 +92,14 @@ impl Sentences {
             deviation: sizes.deviation,
             ..EmbeddingConfig::new(sizes.vocabulary, sizes.width)
         };
-        let rows = sizes.sentences + 1;
+        let (rows, width) = (sizes.sentences + 1, sizes.width);
+        let half = width as u64 / 2;
         Sentences {
             words: words.init(init),
-            places: init.fill([sizes.words, sizes.width], |noise, i| 1.0 + 0.1 * noise.normal(i)),
+            places: init.fill([sizes.words, width], |noise, i| {
+                let order = if i % width as u64 >= half { sizes.order } else { 0.1 };
+                1.0 + order * noise.normal(i)
+            }),
             times: match sizes.times {
                 Times::Learned => Some(init.normal([rows, sizes.width], sizes.deviation)),
                 Times::Sines => None,
