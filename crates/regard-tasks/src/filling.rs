@@ -319,7 +319,7 @@ mod tests {
             assert_eq!(known.said, last.said);
             // Together or alone, a gap is the same.
             let alone: f64 =
-                gaps.iter().map(|gap| fill(&*model, &[gap.clone()]).unwrap().nats).sum();
+                gaps.iter().map(|gap| fill(&*model, std::slice::from_ref(gap)).unwrap().nats).sum();
             assert!((alone - known.nats).abs() < 1e-3, "{alone} {}", known.nats);
         }
     }

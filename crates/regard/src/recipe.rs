@@ -49,6 +49,7 @@ pub const RECIPES: &[(&str, &str)] = built_in![
     "tatoeba-en-fr-transformer"
     "tatoeba-en-fr-xlnet"
     "tatoeba-zh-en-bahdanau"
+    "wikitext2-bert"
     "wikitext2-gpt"
     "wikitext2-xlnet"
 ];

@@ -1,6 +1,7 @@
 //! Pairs as a model reads them, what they cost, and how well a model tells them.
 
 use super::hide::Tokens;
+use super::overlap::Overlap;
 use super::{Half, Hidden, Hiding, Pair, pairs};
 use crate::data::documents::Document;
 use crate::examine::Mark;
@@ -26,7 +27,18 @@ pub(super) struct Row {
     types: Vec<u32>,
     /// The word of each token that can be hidden.
     words: Vec<Option<u32>>,
-    follows: bool,
+    pub follows: bool,
+}
+
+/// A pair with some words hidden, as a model is asked in a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// What is read, and what is guessed where.
+    pub hidden: Hidden,
+    /// Of which half each token is.
+    pub types: Vec<u32>,
+    /// Whether the halves belong together.
+    pub follows: bool,
 }
 
 /// How pairs are made of documents, and words of them hidden.
@@ -79,7 +91,7 @@ impl Exercise {
     }
 
     /// A row with some words hidden: others in every step, the same ones in every evaluation.
-    fn hidden(&self, row: &Row, number: usize, mode: Mode) -> Hidden {
+    pub fn hidden(&self, row: &Row, number: usize, mode: Mode) -> Hidden {
         let (seed, step) = match mode {
             Mode::Eval => (0, 0),
             Mode::Train { seed, step } => (seed, step),
@@ -129,7 +141,9 @@ impl Exercise {
 
     /// How well a model guesses the words that are hidden in pairs, and tells whether their
     /// halves belong together, if it was trained to.
-    pub fn mark(&self, model: &dyn TextModel, rows: &[Row]) -> Vec<Mark> {
+    ///
+    /// What can be told by the words that halves share stands beside that, if it is known.
+    pub fn mark(&self, model: &dyn TextModel, rows: &[Row], by_words: &[Overlap]) -> Vec<Mark> {
         let numbered: Vec<(usize, &Row)> = rows.iter().enumerate().collect();
         let (mut words, mut guessed, mut right) = (0.0, 0, 0);
         let (mut follows, mut told, mut asked) = (0.0, 0, 0);
@@ -165,6 +179,11 @@ impl Exercise {
         if asked > 0 {
             let value = share(told, asked);
             marks.push(Mark { name: "follows", value, unit: "% of pairs told apart" });
+            marks.extend(by_words.iter().map(|overlap| Mark {
+                name: overlap.name,
+                value: overlap.accuracy(rows),
+                unit: "% by the words that halves share",
+            }));
         }
         marks
     }
@@ -193,7 +212,7 @@ fn sentences(document: &Document, tokenizer: &Tokenizer) -> Result<Vec<Half>> {
 }
 
 impl Row {
-    fn new(Pair { first, second, follows }: Pair, cls: u32, sep: u32) -> Row {
+    pub fn new(Pair { first, second, follows }: Pair, cls: u32, sep: u32) -> Row {
         let (a, b) = (first.ids.len(), second.ids.len());
         let mut row = Row { ids: vec![cls], types: vec![0; a + 2], words: vec![None], follows };
         let next = first.words.last().map_or(0, |last| last + 1);
@@ -207,5 +226,15 @@ impl Row {
         row.words.push(None);
         row.types.resize(a + b + AROUND, 1);
         row
+    }
+
+    /// The tokens of each half, without those around them.
+    pub fn halves(&self) -> [&[u32]; 2] {
+        let second = self.types.iter().position(|half| *half == 1).unwrap_or(self.ids.len());
+        [&self.ids[1..second - 1], &self.ids[second..self.ids.len() - 1]]
+    }
+
+    pub fn asked(&self, hidden: Hidden) -> Asked {
+        Asked { hidden, types: self.types.clone(), follows: self.follows }
     }
 }

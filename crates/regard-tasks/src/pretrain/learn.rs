@@ -1,7 +1,8 @@
 //! Learning from texts that nobody labelled.
 
 use super::Recipe;
-use super::exam::{Exercise, Row};
+use super::exam::{Asked, Exercise, Row};
+use super::overlap::Overlap;
 use crate::data::Lengths;
 use crate::data::documents::Document;
 use crate::examine;
@@ -19,6 +20,7 @@ pub struct Pretraining {
     exercise: Exercise,
     train: Vec<Row>,
     valid: Vec<Row>,
+    by_words: Vec<Overlap>,
 }
 
 impl Pretraining {
@@ -51,7 +53,18 @@ impl Pretraining {
         if let Some(vectors) = &recipe.vocabulary.vectors {
             taught.begin_with(vectors)?;
         }
-        Ok(Pretraining { taught, exercise, train, valid })
+        let by_words = Overlap::both(&train);
+        Ok(Pretraining { taught, exercise, train, valid, by_words })
+    }
+
+    /// What some examples are in a step: the same for the same step of a run, and for every
+    /// evaluation.
+    pub fn drawn(&self, examples: &[usize], mode: Mode) -> Vec<Asked> {
+        let one = |i: &usize| {
+            let row = &self.train[*i];
+            row.asked(self.exercise.hidden(row, *i, mode))
+        };
+        examples.iter().map(one).collect()
     }
 
     pub(super) fn about(&self) -> String {
@@ -85,7 +98,8 @@ impl Teaching for Pretraining {
     }
 
     fn evaluate(&self) -> Result<Evaluation> {
-        let marks = self.exercise.mark(&*self.taught.model().frozen(), &self.valid);
+        let model = self.taught.model().frozen();
+        let marks = self.exercise.mark(&*model, &self.valid, &self.by_words);
         let decides = marks.iter().find(|mark| mark.name == "loss").map_or(f64::NAN, |m| m.value);
         let measures = examine::measures(&marks);
         Ok(Evaluation { decides, measures, better: Better::Lower, sample: None })

@@ -4,9 +4,11 @@
 mod exam;
 mod hide;
 mod learn;
+mod overlap;
 mod pairs;
 mod recipe;
 
+pub use exam::Asked;
 pub use hide::{Hidden, Hiding};
 pub use learn::Pretraining;
 pub use pairs::{Half, Pair, pairs};

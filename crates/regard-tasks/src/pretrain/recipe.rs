@@ -1,6 +1,7 @@
 //! A recipe with `task = "pretrain"`.
 
 use super::exam::Exercise;
+use super::overlap::Overlap;
 use super::{Hiding, Pretraining};
 use crate::data::documents::{Document, Documents, Form};
 use crate::data::running;
@@ -113,13 +114,10 @@ impl Task for Recipe {
     fn examine(&self, folder: &Path, on: &On) -> Result<Report> {
         // No set has a test part: articles that are held out are told by their hashes.
         let source = on.decide(&self.data.set, |_| false)?;
-        let documents = match source {
-            Source::Set(set, _) => {
-                let [_, held_out] = Data { set: set.to_string(), ..self.data.clone() }.read()?;
-                held_out
-            }
+        let [learned, documents] = match source {
+            Source::Set(set, _) => Data { set: set.to_string(), ..self.data.clone() }.read()?,
             Source::File(path) => {
-                Documents::open(&[path], Form::BlankLines)?.collect::<Result<_>>()?
+                [vec![], Documents::open(&[path], Form::BlankLines)?.collect::<Result<_>>()?]
             }
         };
         let folder = &train::resolve(folder)?;
@@ -131,9 +129,12 @@ impl Task for Recipe {
         let tokenizer = Tokenizer::load(folder)?;
         let exercise = Exercise::new(&tokenizer, self.hiding)?;
         let context = self.context.min(model.longest().unwrap_or(usize::MAX));
-        let rows = exercise.rows(&documents, &tokenizer, (context, self.seed))?;
+        let rows =
+            |documents: &[Document]| exercise.rows(documents, &tokenizer, (context, self.seed));
+        let by_words = Overlap::both(&rows(&learned)?);
+        let rows = rows(&documents)?;
         let (data, part, asked) = (source.name(), source.part(), rows.len());
         let sheet = Sheet { data, part, asked, unit: "pairs", excluded: 0 };
-        Report::of(sheet, model.parameters(), || Ok(exercise.mark(&*model, &rows)))
+        Report::of(sheet, model.parameters(), || Ok(exercise.mark(&*model, &rows, &by_words)))
     }
 }
