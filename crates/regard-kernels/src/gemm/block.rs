@@ -52,6 +52,9 @@ pub(super) struct Block<'a> {
     pub ks: Range<usize>,
     /// All features.
     pub k: usize,
+    /// So many columns behind this block's first begins the block that this thread is likely to do
+    /// next; 0 if it is not known.
+    pub later: usize,
 }
 
 impl Kernel for Block<'_> {
@@ -66,13 +69,13 @@ impl Kernel for Block<'_> {
 
 #[inline(always)]
 unsafe fn run<S: Simd>(s: S, block: Block) {
-    let Block { a, b, c, epilogue, rows, cols, ks, k: all } = block;
+    let Block { a, b: source, c, epilogue, rows, cols, ks, k: all, later } = block;
     let (width, m) = (tile::width::<S>(), rows.len());
-    let mut panel = Scratch::new(match b {
+    let mut panel = Scratch::new(match source {
         Source::Plain(_) => width * K_BLOCK,
         Source::Panels { .. } => 0,
     });
-    let in_place = match b {
+    let in_place = match source {
         Source::Plain(b) => b.col == 1 && b.rows * b.cols <= FEW_FLOATS,
         Source::Panels { .. } => false,
     };
@@ -98,7 +101,7 @@ unsafe fn run<S: Simd>(s: S, block: Block) {
             let n_end = (n + width).min(cols.end);
             // SAFETY: the panel's rows `k..k_end` and columns `n..n_end` are inside.
             let (b, b_row) = unsafe {
-                match b {
+                match source {
                     Source::Panels { start, k: rows, k_start, n_start } => {
                         let start = start.add((n - n_start) * rows + (k - k_start) * width);
                         (start, width as isize)
@@ -120,6 +123,14 @@ unsafe fn run<S: Simd>(s: S, block: Block) {
             } else {
                 (edge.as_mut_ptr(), width as isize)
             };
+            // While this panel is used, the next one comes nearer.
+            let next = match source {
+                Source::Panels { k: rows, .. } if n_end < cols.end => b.wrapping_add(rows * width),
+                Source::Panels { k: rows, .. } => {
+                    b.wrapping_add(rows * later.saturating_sub(n - cols.start))
+                }
+                Source::Plain(_) => b,
+            };
             let operands = Operands {
                 k: k_end - k,
                 a: a_start,
@@ -129,6 +140,7 @@ unsafe fn run<S: Simd>(s: S, block: Block) {
                 c: c_start,
                 c_row,
                 add: whole && !first,
+                next,
             };
             let strip = Strip { rows: m, cols: n_end - n, a_row };
             // SAFETY: sizes and operands are those of the panel; the target is this block's part
@@ -179,10 +191,11 @@ unsafe fn panel_product<S: Simd>(s: S, strip: Strip, x: Operands) {
                 fetch(c.wrapping_offset(r as isize * x.c_row).wrapping_add(v * S::LANES));
             }
         }
+        let next = x.next.wrapping_add(m / height * tile::fetched(x.k));
         // SAFETY: the caller's promises are these.
         unsafe {
             let a = x.a.offset(m as isize * strip.a_row);
-            tile::product(s, rows, vectors, Operands { a, c, ..x });
+            tile::product(s, rows, vectors, Operands { a, c, next, ..x });
         }
         m += height;
     }
@@ -195,6 +208,18 @@ pub(super) fn fetch(p: *const f32) {
     // SAFETY: any address may be fetched.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(p.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = p;
+}
+
+/// The same for the second-level cache.
+#[inline(always)]
+pub(super) fn fetch_near(p: *const f32) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: any address may be fetched.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(p.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = p;

@@ -19,7 +19,7 @@ pub use matrix::{Matrix, MatrixMut};
 pub use pack::Packed;
 pub use peak::{peak_gflops, read_seconds};
 
-use crate::pool::parallel;
+use crate::pool::{parallel, threads};
 use crate::scratch::Scratch;
 use crate::simd::{Isa, dispatch_on, isa};
 use crate::view::{Error, bail};
@@ -188,6 +188,8 @@ fn region(job: &Job, operands: (LeftSource, Source), [m, n, k]: [Range<usize>; 3
     let operands = &operands;
     let plan = Plan::new(job.tile, [m.len(), n.len(), k.len()]);
     let blocks = plan.row_blocks();
+    // Where all rows are in one block, threads take columns in turn.
+    let turn = if blocks == 1 { plan.cols * threads() } else { 0 };
     parallel(blocks * n.len().div_ceil(plan.cols), &|task| {
         let (i, j) = (task % blocks, task / blocks);
         let row = m.start + i * plan.rows;
@@ -202,12 +204,13 @@ fn region(job: &Job, operands: (LeftSource, Source), [m, n, k]: [Range<usize>; 3
             cols: col..(col + plan.cols).min(n.end),
             ks: k.clone(),
             k: job.a.cols,
+            later: if col + turn < n.end { turn } else { 0 },
         };
         dispatch_on(job.isa, block);
     });
 }
 
-/// How a result is cut into tasks: by its shape and the register tile alone.
+/// How a result is cut into tasks, which no number in it depends on.
 struct Plan {
     m: usize,
     /// Rows of a task.
@@ -217,8 +220,11 @@ struct Plan {
 }
 
 impl Plan {
-    /// Tasks that keep some dozens of threads busy, or two threads to within a few percent.
-    const TASKS: usize = 48;
+    /// So many tasks for each thread, and no more than keep some dozens of them busy.
+    fn tasks(each: usize) -> usize {
+        (each * threads()).min(48)
+    }
+
     /// Multiply-adds that are worth a task: about 10 µs.
     const WORTH: usize = 1 << 19;
 
@@ -228,13 +234,12 @@ impl Plan {
         // 128 rows of 384 features are 192 KiB, which a second-level cache of 512 KiB holds.
         let (mut height, mut length) = (groups.min(128 / tile.rows), panels.min(512 / tile.width));
         let work = |h: usize, l: usize| h * tile.rows * l * tile.width * k.max(1);
-        while groups.div_ceil(height) * panels.div_ceil(length) < Self::TASKS
-            && work(height, length) > 2 * Self::WORTH
-        {
-            // Halve the longer side, but leave rows enough to make a panel's loading worthwhile.
-            if length > 1 && (length * tile.width >= height * tile.rows || height <= 2) {
+        while work(height, length) > 2 * Self::WORTH {
+            let tasks = groups.div_ceil(height) * panels.div_ceil(length);
+            // Fewer columns first: rows are what makes the loading of a panel worthwhile.
+            if length > 1 && tasks < Self::tasks(8) {
                 length = length.div_ceil(2);
-            } else if height > 2 {
+            } else if height > 2 && tasks < Self::tasks(4) {
                 height = height.div_ceil(2);
             } else {
                 break;

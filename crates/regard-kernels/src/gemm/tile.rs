@@ -5,6 +5,7 @@
 //! the loop) a wide tile needs the fewest, and a core that shares its front end with another
 //! thread has few to spare.
 
+use super::block::{fetch, fetch_near};
 use crate::simd::Simd;
 
 /// Rows of the tile.
@@ -50,6 +51,8 @@ pub(super) struct Operands {
     pub c_row: isize,
     /// Whether to add to `c`.
     pub add: bool,
+    /// What will be read later, [`fetched`] floats of it.
+    pub next: *const f32,
 }
 
 /// `c = a·b` or, with `add`, `c += a·b`, for up to [`height`] rows of `vectors` vectors.
@@ -127,7 +130,7 @@ unsafe fn tile<S: Simd, const R: usize, const C: usize>(
     a_row: isize,
     a_col: usize,
 ) {
-    let Operands { k, a, b, b_row, c, c_row, add, .. } = x;
+    let Operands { k, a, b, b_row, c, c_row, add, next, .. } = x;
     // SAFETY: the caller vouches for `R` rows of `a` and `c` and for `k` rows of `b`.
     unsafe {
         let mut acc = [[s.splat(0.0); C]; R];
@@ -140,8 +143,13 @@ unsafe fn tile<S: Simd, const R: usize, const C: usize>(
         let mut b = b;
         let mut k0 = 0;
         while k0 + UNROLL <= k {
+            fetch_near(next.wrapping_add(k0 / UNROLL * LINE));
             for u in 0..UNROLL {
                 let at = (k0 + u) * a_col;
+                let soon = b.wrapping_offset((AHEAD + u) as isize * b_row);
+                for v in 0..C {
+                    fetch(soon.wrapping_add(v * S::LANES));
+                }
                 feature::<S, R, C>(s, &mut acc, &a, at, b.offset(u as isize * b_row));
             }
             b = b.offset(UNROLL as isize * b_row);
@@ -160,6 +168,18 @@ unsafe fn tile<S: Simd, const R: usize, const C: usize>(
         }
     }
 }
+
+/// Floats of a line of the cache.
+const LINE: usize = 16;
+
+/// Floats of what comes next that one tile fetches.
+#[inline(always)]
+pub(super) const fn fetched(k: usize) -> usize {
+    k / UNROLL * LINE
+}
+
+/// How many features ahead the right operand is fetched.
+const AHEAD: usize = 8;
 
 /// Features to a turn of the loop: 1 to 2 % more than with 2 or 1.
 const UNROLL: usize = 4;
