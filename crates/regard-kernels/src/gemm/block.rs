@@ -125,9 +125,13 @@ unsafe fn run<S: Simd>(s: S, block: Block) {
             };
             // While this panel is used, the next one comes nearer.
             let next = match source {
-                Source::Panels { k: rows, .. } if n_end < cols.end => b.wrapping_add(rows * width),
-                Source::Panels { k: rows, .. } => {
-                    b.wrapping_add(rows * later.saturating_sub(n - cols.start))
+                Source::Panels { start, k: rows, k_start, n_start } => {
+                    let (n, k) = match (n_end < cols.end, k_end < ks.end) {
+                        (true, _) => (n_end, k),
+                        (false, true) => (cols.start, k_end),
+                        (false, false) => (cols.start + later, ks.start),
+                    };
+                    start.wrapping_add((n - n_start) * rows + (k - k_start) * width)
                 }
                 Source::Plain(_) => b,
             };

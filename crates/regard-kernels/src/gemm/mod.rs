@@ -245,6 +245,10 @@ impl Plan {
                 break;
             }
         }
+        // The last round of tasks shall not leave threads without one.
+        let blocks = groups.div_ceil(height);
+        let longest = |l: &usize| (blocks * panels.div_ceil(*l)).div_ceil(threads()) * l;
+        length = (length.div_ceil(2)..=length).rev().min_by_key(longest).unwrap_or(length);
         // The same number of blocks, as even as can be.
         let even = |n: usize, size: usize| n.div_ceil(n.div_ceil(size).max(1));
         let rows = even(groups, height) * tile.rows;
