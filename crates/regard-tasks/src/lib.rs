@@ -4,6 +4,7 @@
 
 pub mod data;
 pub mod decode;
+mod embedded;
 pub mod examine;
 pub mod filling;
 pub mod inspect;
@@ -20,4 +21,5 @@ pub mod text;
 pub mod train;
 pub mod translate;
 
+pub use embedded::Embedded;
 pub use regard_models::{Error, Result};

@@ -3,16 +3,43 @@
 
 use crate::hub::{self, Fetch, Hub, Snapshot};
 use anyhow::{Context, Result, anyhow, bail};
+use regard_models::checkpoint::{self, Precision};
 use regard_models::text::Head;
+use regard_tasks::Embedded;
 use regard_tasks::language::Writer;
 use regard_tasks::reading::Reader;
 use regard_tasks::stories::Listener;
 use regard_tasks::train;
-use regard_tasks::translate::{Embedded, Translator};
+use regard_tasks::translate::Translator;
 use std::path::{Path, PathBuf};
 
 /// Where models are looked for by name: what was trained here, and what was put here.
 const SHELVES: [&str; 2] = ["runs", "models"];
+
+/// What a model that ships is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Does {
+    /// `translate`
+    Translate,
+    /// `generate`, `score`
+    GoOn,
+    /// `tag`
+    Tag,
+    /// `answer`, about stories
+    Listen,
+}
+
+impl Does {
+    /// In words: a model that ….
+    fn what(self) -> &'static str {
+        match self {
+            Does::Translate => "translates",
+            Does::GoOn => "goes on with texts",
+            Does::Tag => "labels words",
+            Does::Listen => "answers questions about stories",
+        }
+    }
+}
 
 /// A model that is part of the program.
 pub struct Shipped {
@@ -22,6 +49,8 @@ pub struct Shipped {
     pub about: &'static str,
     /// The recipe that made it.
     pub recipe: &'static str,
+    /// What for.
+    pub does: Does,
     /// On which terms.
     pub licence: &'static str,
     /// Its files.
@@ -39,12 +68,13 @@ macro_rules! files {
     };
 }
 
-/// Every model that ships; the first is taken where none is named.
+/// Every model that ships; of those for what is asked, the first is taken where none is named.
 pub const SHIPPED: &[Shipped] = &[
     Shipped {
         name: "en-fr",
         about: "English to French, a Transformer",
         recipe: "tatoeba-en-fr-transformer",
+        does: Does::Translate,
         licence: TATOEBA,
         embedded: files!("en-fr": "config.json" "generation_config.json" "model.safetensors"
             "tokenizer.json" "tokenizer_config.json"),
@@ -53,6 +83,7 @@ pub const SHIPPED: &[Shipped] = &[
         name: "en-fr-bahdanau",
         about: "English to French, additive attention over a bidirectional GRU",
         recipe: "tatoeba-en-fr-bahdanau",
+        does: Does::Translate,
         licence: TATOEBA,
         embedded: files!("en-fr-bahdanau": "config.json" "generation_config.json"
             "model.safetensors" "tokenizer.json" "tokenizer_config.json"),
@@ -61,8 +92,27 @@ pub const SHIPPED: &[Shipped] = &[
         name: "zh-en",
         about: "Chinese to English, additive attention over a bidirectional GRU, by characters",
         recipe: "tatoeba-zh-en-bahdanau",
+        does: Does::Translate,
         licence: TATOEBA,
         embedded: files!("zh-en": "config.json" "generation_config.json" "model.safetensors" "source.tokenizer.json" "source.tokenizer_config.json" "target.tokenizer.json" "target.tokenizer_config.json"),
+    },
+    Shipped {
+        name: "shakespeare",
+        about: "Goes on in Shakespeare's manner, letter by letter, a GPT",
+        recipe: "shakespeare-gpt",
+        does: Does::GoOn,
+        licence: "trained on Shakespeare's plays (tinyshakespeare), which are in the public domain",
+        embedded: files!("shakespeare": "config.json" "generation_config.json" "model.safetensors"
+            "tokenizer.json" "tokenizer_config.json"),
+    },
+    Shipped {
+        name: "en-pos",
+        about: "Parts of speech of English words, an LSTM both ways over words and their letters",
+        recipe: "ewt-words",
+        does: Does::Tag,
+        licence: "CC BY-SA 4.0; trained on Universal Dependencies, English Web Treebank",
+        embedded: files!("en-pos": "config.json" "model.safetensors" "tokenizer.json"
+            "tokenizer_config.json"),
     },
 ];
 
@@ -138,11 +188,27 @@ fn known() -> String {
     )
 }
 
-/// The model of a name, folder or id; the first that ships if none is asked for.
-pub fn resolve(asked: Option<&str>, hub: &Hub) -> Result<Found> {
-    match asked {
-        None => Ok(Found::Shipped(&SHIPPED[0])),
-        Some(asked) => found(asked, hub).context("--model"),
+/// The model of a name, folder or id.
+pub fn resolve(asked: &str, hub: &Hub) -> Result<Found> {
+    found(asked, hub).context("--model")
+}
+
+/// The same for a purpose: without a name, the first that ships for it; one that ships for another
+/// is turned down.
+fn resolve_for(does: Option<Does>, asked: Option<&str>, hub: &Hub) -> Result<Found> {
+    let found = match (asked, does) {
+        (Some(asked), _) => resolve(asked, hub)?,
+        (None, Some(does)) => {
+            let first = SHIPPED.iter().find(|model| model.does == does);
+            Found::Shipped(first.context("--model: need one; none that ships does this")?)
+        }
+        (None, None) => bail!("--model: need one; none that ships does this. {}", known()),
+    };
+    match found {
+        Found::Shipped(model) if Some(model.does) != does => {
+            bail!("--model: {} {}, and does no more", model.name, model.does.what())
+        }
+        found => Ok(found),
     }
 }
 
@@ -165,7 +231,7 @@ fn found(asked: &str, hub: &Hub) -> Result<Found> {
 pub fn origin(asked: &str, hub: &Hub) -> Result<Folder> {
     match found(asked, hub)? {
         Found::Folder(folder) => Ok(folder),
-        Found::Shipped(model) => bail!("{} translates; others cannot begin with it", model.name),
+        Found::Shipped(model) => bail!("{} ships, and no other can begin with it", model.name),
     }
 }
 
@@ -180,7 +246,7 @@ pub fn from_hub(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
 
 /// The translator of a name, folder or id.
 pub fn translator(asked: Option<&str>, hub: &Hub) -> Result<Translator> {
-    load_translator(resolve(asked, hub)?)
+    load_translator(resolve_for(Some(Does::Translate), asked, hub)?)
 }
 
 /// The translator of what was found.
@@ -194,29 +260,80 @@ pub fn load_translator(found: Found) -> Result<Translator> {
 }
 
 /// The language model of a name, folder or id.
-pub fn writer(asked: &str, hub: &Hub) -> Result<Writer> {
-    match resolve(Some(asked), hub)? {
+pub fn writer(asked: Option<&str>, hub: &Hub) -> Result<Writer> {
+    match resolve_for(Some(Does::GoOn), asked, hub)? {
         Found::Folder(folder) => Ok(Writer::load(&folder.path)?),
-        Found::Shipped(model) => bail!("--model: {} translates, and does not go on", model.name),
+        Found::Shipped(model) => Ok(Writer::embedded(&model.embedded).context(model.name)?),
     }
 }
 
 /// The model of a name, folder or id that reads texts, for what it is asked.
-pub fn reader(asked: &str, hub: &Hub, head: Head) -> Result<Reader> {
-    match resolve(Some(asked), hub)? {
+pub fn reader(asked: Option<&str>, hub: &Hub, head: Head) -> Result<Reader> {
+    let does = (head == Head::Tokens).then_some(Does::Tag);
+    match resolve_for(does, asked, hub)? {
         Found::Folder(folder) => Ok(Reader::load(&folder.path, head)?),
-        Found::Shipped(model) => bail!("--model: {} translates, and does no more", model.name),
+        Found::Shipped(model) => Ok(Reader::embedded(&model.embedded, head).context(model.name)?),
     }
 }
 
 /// The model of a name, folder or id that is told stories, if it is one.
-pub fn listener(asked: &str, hub: &Hub) -> Result<Option<Listener>> {
-    match resolve(Some(asked), hub)? {
+pub fn listener(asked: Option<&str>, hub: &Hub) -> Result<Option<Listener>> {
+    match resolve_for(Some(Does::Listen), asked, hub)? {
+        Found::Shipped(model) => Ok(Some(Listener::embedded(&model.embedded).context(model.name)?)),
         Found::Folder(Folder { path, .. }) if Listener::is_in(&path)? => {
             Ok(Some(Listener::load(&path)?))
         }
-        _ => Ok(None),
+        Found::Folder(_) => Ok(None),
     }
+}
+
+/// Writes the folder of a model of any kind: configuration and weights as they are loaded, and
+/// every other small file as it is.
+pub fn export(asked: &str, hub: &Hub, to: &Path, precision: Precision) -> Result<()> {
+    let (config, weights, rest) = match resolve(asked, hub)? {
+        Found::Shipped(Shipped { embedded, .. }) => {
+            let own = [checkpoint::CONFIG, checkpoint::WEIGHTS];
+            let rest = embedded.files.iter().filter(|(name, _)| !own.contains(name));
+            let rest = rest.map(|(name, bytes)| (name.to_string(), bytes.to_vec())).collect();
+            (embedded.config()?, embedded.weights()?, rest)
+        }
+        Found::Folder(Folder { path, .. }) => {
+            let folder = train::resolve(&path)?;
+            (
+                checkpoint::read_config(&folder)?,
+                checkpoint::read_weights(&folder)?,
+                beside(&folder)?,
+            )
+        }
+    };
+    std::fs::create_dir_all(to).with_context(|| to.display().to_string())?;
+    checkpoint::write(to, &config, &weights, precision)?;
+    for (name, bytes) in rest {
+        checkpoint::write_file(&to.join(name), &bytes)?;
+    }
+    Ok(())
+}
+
+/// What of a folder belongs to a model besides its configuration and weights: the files of
+/// tokenizers and of generation.
+fn beside(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
+    let mut files = vec![];
+    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let known = ["tokenizer", "vocab", "merges", "special_tokens", "added_tokens"];
+        let kinds = ["json", "txt", "spm", "model"];
+        let of_tokenizer = known.iter().any(|part| name.contains(part))
+            && kinds.iter().any(|kind| name.ends_with(kind));
+        if of_tokenizer
+            || name == "generation_config.json"
+            || name.ends_with(".spm")
+            || name == "spiece.model"
+        {
+            let path = folder.join(&name);
+            files.push((name, std::fs::read(&path).with_context(|| path.display().to_string())?));
+        }
+    }
+    Ok(files)
 }
 
 /// The folders on the shelves that hold a model.
@@ -252,13 +369,19 @@ mod tests {
 
     #[test]
     fn what_ships_can_be_loaded_and_is_small() {
+        let hub = Hub::default();
         let mut bytes = 0;
         for model in SHIPPED {
-            let translator = Translator::embedded(&model.embedded).unwrap();
-            assert!(translator.parameters() > 100_000, "{}", model.name);
+            let name = Some(model.name);
+            match model.does {
+                Does::Translate => drop(translator(name, &hub).unwrap()),
+                Does::GoOn => drop(writer(name, &hub).unwrap()),
+                Does::Tag => drop(reader(name, &hub, Head::Tokens).unwrap()),
+                Does::Listen => drop(listener(name, &hub).unwrap().unwrap()),
+            }
             bytes += model.embedded.files.iter().map(|(_, file)| file.len()).sum::<usize>();
         }
-        assert!(bytes < 24 << 20, "models of {bytes} bytes ship; 24 MB are the limit");
+        assert!(bytes < 40 << 20, "models of {bytes} bytes ship; 40 MB are the limit");
     }
 
     #[test]

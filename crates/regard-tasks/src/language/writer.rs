@@ -1,5 +1,6 @@
 //! A trained language model at work.
 
+use crate::Embedded;
 use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, decode, generation};
 use crate::reading::fits;
 use crate::text::Tokenizer;
@@ -91,6 +92,12 @@ impl Writer {
         let tokenizer = Tokenizer::load(folder)?;
         let defaults = generation::load(folder)?;
         Writer::new(model, tokenizer, defaults).map_err(|e| Error::file(folder, e.to_string()))
+    }
+
+    /// A model that is part of the program.
+    pub fn embedded(model: &Embedded) -> Result<Writer> {
+        let body = text::load(&model.config()?, model.weights()?, None, 0, &Device::flex())?;
+        Writer::new(body, model.tokenizer("tokenizer.json")?, model.options()?)
     }
 
     /// `config.json`

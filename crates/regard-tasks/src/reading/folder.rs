@@ -1,8 +1,7 @@
 //! Models that read, as folders and as parts of a program.
 
 use super::{Reader, fits};
-use crate::text::Tokenizer;
-use crate::translate::Embedded;
+use crate::Embedded;
 use burn::tensor::Device;
 use regard_models::checkpoint::{self, Precision};
 use regard_models::text::{self, Head};
@@ -19,19 +18,13 @@ impl Reader {
 
     /// A model that is part of the program, for what it was trained for.
     pub fn embedded(model: &Embedded, head: Head) -> Result<Reader> {
-        let config = serde_json::from_slice(model.file(checkpoint::CONFIG)?)
-            .map_err(|e| Error::invalid(format!("{}: {e}", checkpoint::CONFIG)))?;
+        let config = model.config()?;
         let named = text::head_of(&config)?;
         if named != head {
             return Err(Error::invalid(format!("trained for {named:?}, asked for {head:?}")));
         }
-        let weights = checkpoint::weights_from_bytes(model.file(checkpoint::WEIGHTS)?)
-            .map_err(Error::Invalid)?;
-        let model_of = text::load(&config, weights, None, 0, &Device::flex())?;
-        let tokenizer = Tokenizer::with_config(
-            model.file("tokenizer.json")?,
-            model.file("tokenizer_config.json")?,
-        )?;
+        let model_of = text::load(&config, model.weights()?, None, 0, &Device::flex())?;
+        let tokenizer = model.tokenizer("tokenizer.json")?;
         fits(&*model_of, &tokenizer)?;
         Ok(Reader::new(model_of, tokenizer))
     }

@@ -2,6 +2,7 @@
 
 use super::words::sentences;
 use super::{Words, look};
+use crate::Embedded;
 use crate::reading::softmax;
 use crate::train;
 use burn::tensor::Device;
@@ -66,6 +67,13 @@ impl Listener {
         let model = story::open(folder, &Device::flex())?;
         let words = Words::load(folder, &config)?;
         Listener::new(model, words).map_err(|e| Error::file(folder, e.to_string()))
+    }
+
+    /// A model that is part of the program.
+    pub fn embedded(model: &Embedded) -> Result<Listener> {
+        let config = model.config()?;
+        let words = Words::new(model.tokenizer("tokenizer.json")?, &config);
+        Listener::new(story::load(&config, model.weights()?, &Device::flex())?, words)
     }
 
     /// Whether a folder holds such a model.

@@ -31,10 +31,15 @@ impl Words {
 
     /// Those of a model's folder, with its configuration.
     pub fn load(folder: &Path, config: &Value) -> Result<Words> {
+        Ok(Words::new(Tokenizer::load(folder)?, config))
+    }
+
+    /// The same with a tokenizer that is read already.
+    pub fn new(tokenizer: Tokenizer, config: &Value) -> Words {
         let names = &config["id2label"];
         let name = |i: usize| names[i.to_string()].as_str().map(str::to_string);
         let answers = (0..).map_while(name).collect();
-        Ok(Words { tokenizer: Tokenizer::load(folder)?, answers })
+        Words { tokenizer, answers }
     }
 
     /// Writes what the configuration does not hold.

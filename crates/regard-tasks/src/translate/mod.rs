@@ -15,6 +15,6 @@ pub use learn::Translation;
 pub use measure::{Bucket, Measure, Report, measure};
 pub use recipe::Recipe;
 pub use request::{Request, Translated};
-pub use translator::{Embedded, Translator};
+pub use translator::Translator;
 pub use vocabulary::{Tokens, VOCABULARY_FILES, Vocabularies, Vocabulary};
 pub use words::Aligned;

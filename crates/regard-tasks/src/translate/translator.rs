@@ -1,6 +1,7 @@
 //! A model with its vocabulary: text in, text out.
 
 use super::Tokens;
+use crate::Embedded;
 use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, decode, generation};
 use crate::train;
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -18,22 +19,6 @@ pub struct Translator {
     ids: Ids,
     defaults: Options,
     device: Device,
-}
-
-/// A model that is part of a program: the files of its folder, by name.
-#[derive(Clone, Copy, Debug)]
-pub struct Embedded {
-    /// Names and contents.
-    pub files: &'static [(&'static str, &'static [u8])],
-}
-
-impl Embedded {
-    pub(crate) fn file(&self, name: &str) -> Result<&'static [u8]> {
-        let found = self.files.iter().find(|(known, _)| *known == name);
-        found.map(|(_, bytes)| *bytes).ok_or_else(|| {
-            Error::invalid(format!("a model of this program has no {name}: it was built wrongly"))
-        })
-    }
 }
 
 impl Translator {
@@ -70,15 +55,8 @@ impl Translator {
 
     /// A model that is part of the program.
     pub fn embedded(model: &Embedded) -> Result<Translator> {
-        let json = |name: &str| {
-            serde_json::from_slice(model.file(name)?)
-                .map_err(|e| Error::invalid(format!("{name}: {e}")))
-        };
-        let weights = checkpoint::weights_from_bytes(model.file(checkpoint::WEIGHTS)?)
-            .map_err(Error::Invalid)?;
-        let defaults = generation::read(model.file(generation::FILE)?).map_err(Error::Invalid)?;
-        let config = json(checkpoint::CONFIG)?;
-        Translator::from_parts(&config, weights, Tokens::embedded(model)?, defaults)
+        let (config, weights) = (model.config()?, model.weights()?);
+        Translator::from_parts(&config, weights, Tokens::embedded(model)?, model.options()?)
     }
 
     /// Writes the folder of a model, so that it can be loaded, moved or built in.

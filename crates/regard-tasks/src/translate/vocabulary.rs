@@ -1,6 +1,6 @@
 //! The section `[vocabulary]` of a recipe, and the tokenizers that it makes.
 
-use super::Embedded;
+use crate::Embedded;
 use crate::data::Pair;
 use crate::text::{Encoding, Form, Kind, Normalise, Spaces, Tokenizer, Train, marian};
 use regard_models::{Error, Result};
@@ -135,17 +135,14 @@ impl Tokens {
 
     /// Reads them from files in memory.
     pub(super) fn embedded(model: &Embedded) -> Result<Tokens> {
-        let one = |name: &str| {
-            let config = name.replace("tokenizer.json", "tokenizer_config.json");
-            match model.file(&config) {
-                Ok(config) => Tokenizer::with_config(model.file(name)?, config),
-                Err(_) => Tokenizer::from_bytes(model.file(name)?),
-            }
-        };
         if model.file(SOURCE).is_ok() {
-            return Ok(Tokens { source: one(SOURCE)?, target: one(TARGET)?, shared: false });
+            return Ok(Tokens {
+                source: model.tokenizer(SOURCE)?,
+                target: model.tokenizer(TARGET)?,
+                shared: false,
+            });
         }
-        let both = one(SHARED)?;
+        let both = model.tokenizer(SHARED)?;
         Ok(Tokens { source: both.clone(), target: both, shared: true })
     }
 

@@ -47,7 +47,7 @@ pub struct Flags {
     file: Option<PathBuf>,
     /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
     #[arg(long, value_name = "MODEL")]
-    model: String,
+    model: Option<String>,
     /// So many answers for each, the likeliest first
     #[arg(long, value_name = "N", default_value_t = 1)]
     top_k: usize,
@@ -75,10 +75,10 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         }
         _ => bail!("--context or --file: need a text in which the answer stands"),
     };
-    if let Some(listener) = models::listener(&flags.model, &flags.hub)? {
+    if let Some(listener) = models::listener(flags.model.as_deref(), &flags.hub)? {
         return told(&flags, &listener, &context, global, out);
     }
-    let reader = models::reader(&flags.model, &flags.hub, Head::Span)?;
+    let reader = models::reader(flags.model.as_deref(), &flags.hub, Head::Span)?;
     let asking = Asking {
         top_k: flags.top_k.max(1),
         max_answer_len: flags.max_answer_len.max(1),

@@ -49,7 +49,7 @@ pub struct Flags {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let reader = models::reader(&flags.model, &flags.hub, Head::Sequence)?;
+    let reader = models::reader(Some(&flags.model), &flags.hub, Head::Sequence)?;
     inputs::each(&flags.text, global.json, out, &mut |text, out| {
         let parts = match text.split_once('\t').filter(|_| flags.pair) {
             Some((first, second)) => (first, Some(second)),

@@ -50,7 +50,7 @@ enum How {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let reader = models::reader(&flags.model, &flags.hub, Head::Bare)?;
+    let reader = models::reader(Some(&flags.model), &flags.hub, Head::Bare)?;
     let pooling = match flags.pooling {
         How::Mean => Pooling::Mean,
         How::Cls => Pooling::Cls,

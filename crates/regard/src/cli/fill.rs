@@ -41,7 +41,7 @@ pub struct Flags {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let reader = models::reader(&flags.model, &flags.hub, Head::Words)?;
+    let reader = models::reader(Some(&flags.model), &flags.hub, Head::Words)?;
     inputs::each(&flags.text, global.json, out, &mut |text, out| {
         let found = reader.fill(text, flags.top_k)?;
         if global.json {

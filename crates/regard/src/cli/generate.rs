@@ -14,7 +14,7 @@ use std::io::Write;
 
 const EXAMPLES: &str = "\
 Examples:
-  regard generate 'ROMEO:' --model runs/shakespeare-gpt
+  regard generate 'ROMEO:'                        # by the model that ships
   regard generate 'ROMEO:' --max-new-tokens 200 --do-sample --temperature 0.8 --top-k 40 --seed 7
   regard generate 'Once upon a time' --model gpt2 --num-beams 4 --no-repeat-ngram-size 3
   regard generate --stop $'\\n\\n' --json < prompts.txt --model …
@@ -35,9 +35,10 @@ Of standard input, a line that gets no answer is told on standard error, gives a
 pub struct Flags {
     /// What to go on with, each by itself; without it, the lines of standard input
     prompt: Vec<String>,
-    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face
+    /// Hub [default: shakespeare, which ships]
     #[arg(long, value_name = "MODEL")]
-    model: String,
+    model: Option<String>,
     /// Tokens to write at most, beside the prompt's
     #[arg(long, value_name = "N")]
     max_new_tokens: Option<usize>,
@@ -51,7 +52,7 @@ pub struct Flags {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let writer = models::writer(&flags.model, &flags.hub)?;
+    let writer = models::writer(flags.model.as_deref(), &flags.hub)?;
     let mut options = flags.search.over(writer.defaults(), global.seed);
     options.max_new_tokens = flags.max_new_tokens.or(options.max_new_tokens);
     options.check()?;

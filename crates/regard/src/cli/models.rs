@@ -47,9 +47,9 @@ pub struct Flags {
 
 #[derive(Subcommand)]
 enum What {
-    /// Write a translation model's folder: configuration, weights, vocabulary
+    /// Write a model's folder: configuration, weights, vocabulary
     Export {
-        /// A model, as `regard translate` takes it
+        /// A model, as `--model` takes it
         model: String,
         /// The folder to write
         #[arg(long, value_name = "FOLDER")]
@@ -80,7 +80,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
                 Stored::Single => Precision::Single,
                 Stored::Half => Precision::Half,
             };
-            models::translator(Some(&model), &hub)?.save(&folder, precision)?;
+            models::export(&model, &hub, &folder, precision)?;
             if !global.json {
                 writeln!(out, "{model} is in {}", folder.display())?;
             }

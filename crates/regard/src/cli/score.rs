@@ -12,7 +12,7 @@ use std::io::Write;
 
 const EXAMPLES: &str = "\
 Examples:
-  regard score 'to be or not to be' --model runs/shakespeare-gpt
+  regard score 'to be or not to be'                # by the model that ships
   regard score --json --model gpt2 < sentences.txt
 
 Without TEXT, each line of standard input is one: its log-probability, a tab, and its perplexity.
@@ -29,15 +29,16 @@ Of standard input, a line that gets no answer is told on standard error, gives a
 pub struct Flags {
     /// The texts; without them, the lines of standard input
     text: Vec<String>,
-    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face
+    /// Hub [default: shakespeare, which ships]
     #[arg(long, value_name = "MODEL")]
-    model: String,
+    model: Option<String>,
     #[command(flatten)]
     hub: Hub,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let writer = models::writer(&flags.model, &flags.hub)?;
+    let writer = models::writer(flags.model.as_deref(), &flags.hub)?;
     inputs::each(&flags.text, global.json, out, &mut |text, out| {
         let scored = writer.score(text)?;
         if global.json {

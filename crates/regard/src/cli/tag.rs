@@ -12,7 +12,7 @@ use std::io::Write;
 
 const EXAMPLES: &str = "\
 Examples:
-  regard tag 'They are watching.' --model runs/ewt-words
+  regard tag 'They are watching.'                  # by the model that ships
   regard tag --json --model … < texts.txt
 
 Without TEXT, each line of standard input is one. A line out for each: word/LABEL, separated by
@@ -31,9 +31,10 @@ Of standard input, a line that gets no answer is told on standard error, gives a
 pub struct Flags {
     /// The texts; without them, the lines of standard input
     text: Vec<String>,
-    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face
+    /// Hub [default: en-pos, which ships]
     #[arg(long, value_name = "MODEL")]
-    model: String,
+    model: Option<String>,
     /// What stands by itself [default: entities if labels have B- and I-, else words]
     #[arg(long, value_enum)]
     by: Option<By>,
@@ -52,7 +53,7 @@ enum By {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let reader = models::reader(&flags.model, &flags.hub, Head::Tokens)?;
+    let reader = models::reader(flags.model.as_deref(), &flags.hub, Head::Tokens)?;
     let inside = |label: &String| label.starts_with("B-") || label.starts_with("I-");
     let grouping = match flags.by {
         Some(By::Entities) => Grouping::Entities,

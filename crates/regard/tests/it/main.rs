@@ -13,6 +13,7 @@ mod pictures;
 mod program;
 mod reading;
 mod shelf;
+mod shipped;
 mod tiny;
 mod tokenizer;
 mod translate;

@@ -96,7 +96,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
 
 fn job(flags: &Flags) -> Result<Job> {
     let on = on(flags)?;
-    let given = flags.model.as_deref().map(|model| models::resolve(Some(model), &flags.hub));
+    let given = flags.model.as_deref().map(|model| models::resolve(model, &flags.hub));
     let given = given.transpose()?;
     let (recipe, model) = match (&flags.recipe, given) {
         (Some(name), given) if Path::new(name).is_dir() => {

@@ -14,7 +14,7 @@ use std::io::Write;
 
 pub fn run(job: Job, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let Found::Folder(folder) = job.model else {
-        bail!("--model: models that ship translate, and do no more");
+        bail!("--model: to measure a model that ships, write it to a folder: regard models export");
     };
     let mut task = recipe::task(job.recipe).map_err(|message| anyhow!("{message}"))?;
     if let Some(seed) = global.seed {
