@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for step in 0..steps {
         let examples: Vec<usize> = (0..PAIRS).map(|i| (step * PAIRS + i) % pairs).collect();
         let mode = Mode::Train { seed: recipe.seed, step: step as u64 };
-        let lr = f64::from(recipe.train.lr) * ((step + 1) as f64 / WARMUP as f64).min(1.0);
+        let lr = recipe.train.lr * ((step + 1) as f64 / WARMUP as f64).min(1.0);
         let loss = learner.loss(&examples, mode);
         let cost = loss.value.clone().into_scalar::<f32>();
         learner.update(&mut adamw, lr, loss.value.backward());
