@@ -73,6 +73,10 @@ impl Packing {
     /// The weight as products want it, if it is worth it for so many rows: from its second use on.
     pub(super) fn of(&self, tensor: &FlexTensor, weight: Matrix, rows: usize) -> Option<Arc<Kept>> {
         let (memory, layout) = (tensor.data_arc(), tensor.layout());
+        // A weight whose rows lie in order is read as fast where it is.
+        if rows < ROWS && layout.strides()[1] == 1 {
+            return None;
+        }
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let same = std::ptr::eq(state.of.as_ptr(), Arc::as_ptr(&memory));
         if !same || state.layout.as_ref() != Some(layout) {

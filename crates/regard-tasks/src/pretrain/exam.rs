@@ -49,6 +49,14 @@ pub(super) struct Exercise {
     hiding: Hiding,
 }
 
+/// How documents are cut into pairs.
+#[derive(Clone, Copy)]
+pub(super) struct Cut {
+    pub context: usize,
+    pub seed: u64,
+    pub copies: u64,
+}
+
 /// What a batch costs, and what was said of it.
 pub(super) struct Cost {
     pub words: Tensor<1>,
@@ -77,17 +85,19 @@ impl Exercise {
         Ok(Exercise { cls, sep, tokens, hiding })
     }
 
-    /// The pairs of some documents, of at most `context` tokens, as a function of the seed.
+    /// The pairs of some documents, of at most `context` tokens, as a function of the seed; they are
+    /// made of them `copies` times, each time others.
     pub fn rows(
         &self,
         documents: &[Document],
         tokenizer: &Tokenizer,
-        (context, seed): (usize, u64),
+        Cut { context, seed, copies }: Cut,
     ) -> Result<Vec<Row>> {
         let halves: Vec<Vec<Half>> =
             documents.iter().map(|d| sentences(d, tokenizer)).collect::<Result<_>>()?;
-        let all = pairs(&halves, context - AROUND, seed);
-        Ok(all.into_iter().map(|pair| Row::new(pair, self.cls, self.sep)).collect())
+        let copy = |number: u64| pairs(&halves, context - AROUND, seed.wrapping_add(number << 32));
+        let all = (0..copies).flat_map(copy);
+        Ok(all.map(|pair| Row::new(pair, self.cls, self.sep)).collect())
     }
 
     /// A row with some words hidden: others in every step, the same ones in every evaluation.

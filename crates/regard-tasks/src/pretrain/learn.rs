@@ -1,7 +1,7 @@
 //! Learning from texts that nobody labelled.
 
 use super::Recipe;
-use super::exam::{Asked, Exercise, Row};
+use super::exam::{Asked, Cut, Exercise, Row};
 use super::overlap::Overlap;
 use crate::data::Lengths;
 use crate::data::documents::Document;
@@ -28,9 +28,9 @@ impl Pretraining {
     pub fn new(recipe: &Recipe, [train, valid]: [Vec<Document>; 2]) -> Result<Pretraining> {
         let tokenizer = recipe.tokenizer(&train)?;
         let exercise = Exercise::new(&tokenizer, recipe.hiding)?;
-        let size = (recipe.context, recipe.seed);
-        let rows = |documents: &[Document]| exercise.rows(documents, &tokenizer, size);
-        let (train, valid) = (rows(&train)?, rows(&valid)?);
+        let once = recipe.cut();
+        let train = exercise.rows(&train, &tokenizer, Cut { copies: recipe.copies, ..once })?;
+        let valid = exercise.rows(&valid, &tokenizer, once)?;
         for (part, rows) in [("learn from", &train), ("hold out", &valid)] {
             if rows.is_empty() {
                 let message = format!("there is no pair of sentences to {part}: look at the data");

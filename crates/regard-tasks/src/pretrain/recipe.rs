@@ -1,6 +1,6 @@
 //! A recipe with `task = "pretrain"`.
 
-use super::exam::Exercise;
+use super::exam::{Cut, Exercise};
 use super::overlap::Overlap;
 use super::{Hiding, Pretraining};
 use crate::data::documents::{Document, Documents, Form};
@@ -43,6 +43,10 @@ pub struct Recipe {
     /// Tokens of a pair, with those around it.
     #[serde(default = "context")]
     pub context: usize,
+    /// How many times the documents that are learned from are cut into pairs, each time others:
+    /// few documents make few pairs, which are soon known by heart.
+    #[serde(default = "copies")]
+    pub copies: u64,
     /// `config.json` of the model, without the size of the vocabulary.
     pub model: Value,
     /// How to train.
@@ -52,6 +56,10 @@ pub struct Recipe {
 
 fn context() -> usize {
     128
+}
+
+fn copies() -> u64 {
+    1
 }
 
 /// Which documents.
@@ -88,7 +96,15 @@ impl Recipe {
         if recipe.context < 8 {
             return Err(format!("context: got {}, need at least 8 tokens", recipe.context));
         }
+        if recipe.copies == 0 {
+            return Err("copies: got 0, need at least 1".into());
+        }
         Ok(recipe)
+    }
+
+    /// How documents are cut once.
+    pub(super) fn cut(&self) -> Cut {
+        Cut { context: self.context, seed: self.seed, copies: 1 }
     }
 
     /// Learns the vocabulary.
@@ -129,8 +145,9 @@ impl Task for Recipe {
         let tokenizer = Tokenizer::load(folder)?;
         let exercise = Exercise::new(&tokenizer, self.hiding)?;
         let context = self.context.min(model.longest().unwrap_or(usize::MAX));
-        let rows =
-            |documents: &[Document]| exercise.rows(documents, &tokenizer, (context, self.seed));
+        let rows = |documents: &[Document]| {
+            exercise.rows(documents, &tokenizer, Cut { context, ..self.cut() })
+        };
         let by_words = Overlap::both(&rows(&learned)?);
         let rows = rows(&documents)?;
         let (data, part, asked) = (source.name(), source.part(), rows.len());
