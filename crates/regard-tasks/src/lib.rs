@@ -14,6 +14,7 @@ pub mod permute;
 pub mod pretrain;
 pub mod reading;
 pub mod recipe;
+pub mod regression;
 pub mod speed;
 pub mod stories;
 mod taught;

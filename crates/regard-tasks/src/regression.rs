@@ -1,0 +1,380 @@
+//! Nadaraya–Watson regression (1964), where attention began: what is predicted for a query is the
+//! mean of all values, weighted by how near their keys are.
+//!
+//! ```
+//! use regard_tasks::regression::{Kernel, KernelRegression, Points};
+//!
+//! let x: Vec<f32> = (0..200).map(|i| i as f32 / 40.0).collect();
+//! let y: Vec<f32> = x.iter().map(|x| 2.0 * x.sin() + x.powf(0.8)).collect();
+//! let points = Points::new(&x, 1, &y, 1).unwrap();
+//! let mut model = KernelRegression::fit(Kernel::Gaussian, points).unwrap();
+//! model.choose_width(&[0.03, 0.1, 0.3, 1.0, 3.0]).unwrap();
+//! let wanted = 2.0 * 2.5f32.sin() + 2.5f32.powf(0.8);
+//! assert!((model.predict(&[2.5]).unwrap()[0] - wanted).abs() < 0.01);
+//! ```
+//!
+//! The engine walks over blocks of queries and keys: 100,000 points need no matrix of their pairs.
+
+use regard_kernels::attention::mask::window;
+use regard_kernels::attention::normalize::Uniform;
+use regard_kernels::attention::score::{Kernel as Score, Shape};
+use regard_kernels::attention::{Attention, Inputs, Saved, Upstream};
+use regard_kernels::view::{View, ViewMut};
+use regard_models::{Error, Result};
+use std::sync::Arc;
+
+/// How the weight of a key falls with its distance `u`, in widths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kernel {
+    /// `1`: the mean of all values, whatever is asked.
+    Constant,
+    /// `1` up to a width, then 0.
+    Boxcar,
+    /// `1 − u²` up to a width, then 0.
+    Epanechnikov,
+    /// `e^{−u²/2}`
+    Gaussian,
+}
+
+/// Keys and their values, a row each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Points {
+    keys: Vec<f32>,
+    values: Vec<f32>,
+    features: usize,
+    outputs: usize,
+}
+
+impl Points {
+    /// Keys of so many features, and values of so many outputs, one row after another.
+    ///
+    /// # Errors
+    /// If these are not as many rows, or there are none, or a number is not finite.
+    pub fn new(keys: &[f32], features: usize, values: &[f32], outputs: usize) -> Result<Points> {
+        let rows = |name: &str, numbers: &[f32], width: usize| -> Result<usize> {
+            if width == 0 || !numbers.len().is_multiple_of(width) {
+                let got = numbers.len();
+                return Err(Error::invalid(format!(
+                    "{name}: {got} numbers are no rows of {width}"
+                )));
+            }
+            match numbers.iter().position(|x| !x.is_finite()) {
+                Some(at) => {
+                    let (row, value) = (at / width, numbers[at]);
+                    Err(Error::invalid(format!("{name}: got {value} in row {row}, need a number")))
+                }
+                None => Ok(numbers.len() / width),
+            }
+        };
+        let (n, m) = (rows("keys", keys, features)?, rows("values", values, outputs)?);
+        if n != m || n == 0 {
+            return Err(Error::invalid(format!("{n} keys and {m} values: need as many, and some")));
+        }
+        Ok(Points { keys: keys.to_vec(), values: values.to_vec(), features, outputs })
+    }
+
+    /// How many there are.
+    #[allow(clippy::len_without_is_empty)] // there are some
+    pub fn len(&self) -> usize {
+        self.keys.len() / self.features
+    }
+}
+
+/// A regression that remembers its points, and asks them.
+#[derive(Clone, Debug)]
+pub struct KernelRegression {
+    kernel: Kernel,
+    points: Points,
+    width: f32,
+    /// Of each output: what is said where no key is near enough.
+    mean: Vec<f32>,
+}
+
+/// How far a width is from predicting each point from all others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LeftOut {
+    /// The width.
+    pub width: f32,
+    /// The mean squared error.
+    pub error: f64,
+}
+
+impl KernelRegression {
+    /// Remembers points. The width begins as Scott's rule has it: the mean deviation of features
+    /// times `n^(−1/(d + 4))`.
+    pub fn fit(kernel: Kernel, points: Points) -> Result<KernelRegression> {
+        let (n, d) = (points.len() as f64, points.features);
+        let column = |of: &[f32], width: usize, j: usize| -> (f64, f64) {
+            let all = || of.iter().skip(j).step_by(width).map(|x| f64::from(*x));
+            let mean = all().sum::<f64>() / n;
+            (mean, (all().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n).sqrt())
+        };
+        let spread = (0..d).map(|j| column(&points.keys, d, j).1).sum::<f64>() / d as f64;
+        let rule = spread * n.powf(-1.0 / (d as f64 + 4.0));
+        let width = if rule > 0.0 { rule as f32 } else { 1.0 };
+        let outputs = points.outputs;
+        let mean = (0..outputs).map(|j| column(&points.values, outputs, j).0 as f32).collect();
+        Ok(KernelRegression { kernel, points, width, mean })
+    }
+
+    /// The width.
+    pub fn width(&self) -> f32 {
+        self.width
+    }
+
+    /// Sets the width.
+    pub fn set_width(&mut self, width: f32) -> Result<()> {
+        if !(width.is_finite() && width > 0.0) {
+            return Err(Error::invalid(format!("width: got {width}, need a positive number")));
+        }
+        self.width = width;
+        Ok(())
+    }
+
+    /// What is predicted for queries, a row each: `outputs` numbers for each. Where no key is near
+    /// enough, that is the mean of all values.
+    pub fn predict(&self, queries: &[f32]) -> Result<Vec<f32>> {
+        let features = self.points.features;
+        if !queries.len().is_multiple_of(features) {
+            let got = queries.len();
+            let message = format!("queries: {got} numbers are no rows of {features}");
+            return Err(Error::invalid(message));
+        }
+        Ok(self.asked(queries, self.width, false)?.0)
+    }
+
+    /// The error of leaving each point out in turn and predicting it from the others.
+    pub fn leave_one_out(&self, width: f32) -> Result<LeftOut> {
+        let (said, _) = self.asked(&self.points.keys, width, true)?;
+        let square = |(a, b): (&f32, &f32)| f64::from(a - b) * f64::from(a - b);
+        let sum: f64 = said.iter().zip(&self.points.values).map(square).sum();
+        Ok(LeftOut { width, error: sum / said.len() as f64 })
+    }
+
+    /// Takes the width with the least error of leaving one out, and says what each had.
+    pub fn choose_width(&mut self, widths: &[f32]) -> Result<Vec<LeftOut>> {
+        let mut tried = vec![];
+        for width in widths {
+            self.clone().set_width(*width)?;
+            tried.push(self.leave_one_out(*width)?);
+        }
+        let best = tried.iter().min_by(|a, b| a.error.total_cmp(&b.error));
+        let best =
+            best.ok_or_else(|| Error::invalid("widths: got none, need some to choose from"))?;
+        self.width = best.width;
+        Ok(tried)
+    }
+
+    /// Learns the width by so many steps down the gradient of the error of leaving one out, as the
+    /// parametric attention pooling of textbooks does, and says how each step did.
+    ///
+    /// # Errors
+    /// If the kernel has no slope: the constant one and the boxcar.
+    pub fn learn_width(&mut self, steps: usize, rate: f32) -> Result<Vec<LeftOut>> {
+        if matches!(self.kernel, Kernel::Constant | Kernel::Boxcar) {
+            return Err(Error::invalid("kernel: its width has no gradient; choose it instead"));
+        }
+        let mut log = vec![];
+        // Adam on the logarithm of the width, which keeps it positive.
+        let (mut first, mut second) = (0.0f64, 0.0f64);
+        for step in 1..=steps {
+            let (error, slope) = self.slope()?;
+            log.push(LeftOut { width: self.width, error });
+            let slope = slope * f64::from(self.width);
+            first = 0.9 * first + 0.1 * slope;
+            second = 0.99 * second + 0.01 * slope * slope;
+            let n = step as i32;
+            let (m, v) = (first / (1.0 - 0.9f64.powi(n)), second / (1.0 - 0.99f64.powi(n)));
+            self.width *= (-f64::from(rate) * m / (v.sqrt() + 1e-12)).exp() as f32;
+        }
+        Ok(log)
+    }
+
+    /// The error of leaving one out, and its derivative by the width.
+    fn slope(&self) -> Result<(f64, f64)> {
+        let Points { keys, values, outputs, .. } = &self.points;
+        let (said, saved) = self.asked(keys, self.width, true)?;
+        let scale = 2.0 / said.len() as f32;
+        let mut error = 0.0;
+        let up: Vec<f32> = (said.iter().zip(values))
+            .map(|(said, value)| {
+                error += f64::from(said - value) * f64::from(said - value);
+                scale * (said - value)
+            })
+            .collect();
+        let (n, e) = (self.points.len(), *outputs);
+        let width = [self.width];
+        let inputs = self.inputs(keys, &width)?;
+        let view = |x| View::new(x, [1, 1, n, e]).map_err(invalid);
+        let upstream = Upstream { out: Some((view(&said)?, view(&up)?)), ..Upstream::default() };
+        let mut room = [vec![0.0; keys.len()], vec![0.0; keys.len()], vec![0.0; values.len()]];
+        let [dq, dk, dv] = &mut room;
+        let shape = inputs.q.shape;
+        let to = (
+            &ViewMut::new(dq, shape).map_err(invalid)?,
+            &ViewMut::new(dk, shape).map_err(invalid)?,
+            &ViewMut::new(dv, [1, 1, n, e]).map_err(invalid)?,
+        );
+        let gradients =
+            self.attention(true).backward(&inputs, &saved, &upstream, to).map_err(invalid)?;
+        Ok((error / said.len() as f64, f64::from(gradients.params[0][0])))
+    }
+
+    fn attention(&self, leave_out: bool) -> Attention {
+        let shape = match self.kernel {
+            Kernel::Constant | Kernel::Gaussian => Shape::Gaussian,
+            Kernel::Boxcar => Shape::Boxcar,
+            Kernel::Epanechnikov => Shape::Epanechnikov,
+        };
+        let mut attention = Attention::with_score(Score(shape));
+        if self.kernel == Kernel::Constant {
+            attention.normalizer = Arc::new(Uniform);
+        }
+        if leave_out { attention.mask(!window(0, 0)) } else { attention }
+    }
+
+    fn inputs<'a>(&'a self, queries: &'a [f32], width: &'a [f32; 1]) -> Result<Inputs<'a>> {
+        let Points { keys, values, features, outputs } = &self.points;
+        let rows = |x: &'a [f32], width: usize| {
+            View::new(x, [1, 1, x.len() / width, width]).map_err(invalid)
+        };
+        let params = vec![View::new(width, [1, 1, 1, 1]).map_err(invalid)?];
+        let (q, k, v) =
+            (rows(queries, *features)?, rows(keys, *features)?, rows(values, *outputs)?);
+        Ok(Inputs { q, k, v, params })
+    }
+
+    fn asked(&self, queries: &[f32], width: f32, leave_out: bool) -> Result<(Vec<f32>, Saved)> {
+        let width = [width];
+        let inputs = self.inputs(queries, &width)?;
+        let (n, e) = (inputs.q.shape[2], self.points.outputs);
+        let mut said = vec![0.0; n * e];
+        let to = ViewMut::new(&mut said, [1, 1, n, e]).map_err(invalid)?;
+        let saved = self.attention(leave_out).forward(&inputs, &to).map_err(invalid)?;
+        // A query that no key is near has no sum.
+        let none = (0..n).filter(|i| self.kernel != Kernel::Constant && saved.factor[*i] == 0.0);
+        none.for_each(|i| said[i * e..(i + 1) * e].copy_from_slice(&self.mean));
+        Ok((said, saved))
+    }
+}
+
+fn invalid(error: regard_kernels::view::Error) -> Error {
+    Error::invalid(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regard_kernels::rng::Stream;
+
+    const ALL: [Kernel; 4] =
+        [Kernel::Constant, Kernel::Boxcar, Kernel::Epanechnikov, Kernel::Gaussian];
+
+    /// Points of a noisy sine, as in Dive into Deep Learning.
+    fn sine(n: usize) -> Points {
+        let stream = Stream::new(1, 0, 0);
+        let x: Vec<f32> = (0..n).map(|i| 5.0 * stream.uniform(i as u64)).collect();
+        let noise = |i: usize| 0.5 * stream.normal((n + i) as u64);
+        let y: Vec<f32> =
+            x.iter().enumerate().map(|(i, x)| 2.0 * x.sin() + x.powf(0.8) + noise(i)).collect();
+        Points::new(&x, 1, &y, 1).unwrap()
+    }
+
+    /// The same by the definition, in double precision.
+    fn defined(kernel: Kernel, points: &Points, query: &[f32], width: f32, but: usize) -> Vec<f64> {
+        let Points { keys, values, features, outputs } = points;
+        let (mut sum, mut out) = (0.0, vec![0.0; *outputs]);
+        for (i, key) in keys.chunks(*features).enumerate().filter(|(i, _)| *i != but) {
+            let square: f64 =
+                key.iter().zip(query).map(|(k, q)| f64::from(k - q) * f64::from(k - q)).sum();
+            let u = square.sqrt() / f64::from(width);
+            let weight = match kernel {
+                Kernel::Constant => 1.0,
+                Kernel::Boxcar => f64::from(u <= 1.0),
+                Kernel::Epanechnikov => (1.0 - u * u).max(0.0),
+                Kernel::Gaussian => (-0.5 * u * u).exp(),
+            };
+            sum += weight;
+            let value = &values[i * outputs..];
+            out.iter_mut().zip(value).for_each(|(out, v)| *out += weight * f64::from(*v));
+        }
+        if sum == 0.0 {
+            let n = points.len() as f64;
+            let mean = |j: usize| values.iter().skip(j).step_by(*outputs).map(|v| f64::from(*v));
+            return (0..*outputs).map(|j| mean(j).sum::<f64>() / n).collect();
+        }
+        out.iter().map(|x| x / sum).collect()
+    }
+
+    #[test]
+    fn predictions_are_those_of_the_definition() {
+        let stream = Stream::new(2, 0, 0);
+        let numbers = |n: usize| -> Vec<f32> { (0..n as u64).map(|i| stream.normal(i)).collect() };
+        let points = Points::new(&numbers(3 * 131), 3, &numbers(2 * 131), 2).unwrap();
+        // The last one is far from all.
+        let queries = [numbers(3 * 20), vec![50.0; 3]].concat();
+        for kernel in ALL {
+            let mut model = KernelRegression::fit(kernel, points.clone()).unwrap();
+            model.set_width(0.9).unwrap();
+            let said = model.predict(&queries).unwrap();
+            let far = if kernel == Kernel::Gaussian { 20 } else { 21 };
+            for (query, said) in queries.chunks(3).zip(said.chunks(2)).take(far) {
+                let wanted = defined(kernel, &points, query, 0.9, usize::MAX);
+                for (said, wanted) in said.iter().zip(wanted) {
+                    assert!((f64::from(*said) - wanted).abs() < 1e-4, "{kernel:?} {said} {wanted}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn each_point_is_predicted_from_the_others() {
+        let points = sine(150);
+        for kernel in ALL {
+            let model = KernelRegression::fit(kernel, points.clone()).unwrap();
+            for width in [0.02, 0.3] {
+                let one = |i: usize| {
+                    let query = &points.keys[i..i + 1];
+                    let said = defined(kernel, &points, query, width, i)[0];
+                    (said - f64::from(points.values[i])).powi(2)
+                };
+                let wanted = (0..150).map(one).sum::<f64>() / 150.0;
+                let LeftOut { error, .. } = model.leave_one_out(width).unwrap();
+                assert!((error - wanted).abs() < 1e-3 * wanted, "{kernel:?} {error} {wanted}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_width_that_is_learned_is_the_one_that_would_be_chosen() {
+        for kernel in [Kernel::Gaussian, Kernel::Epanechnikov] {
+            let mut chosen = KernelRegression::fit(kernel, sine(300)).unwrap();
+            let widths: Vec<f32> = (0..40).map(|i| 0.05 * 1.08f32.powi(i)).collect();
+            let tried = chosen.choose_width(&widths).unwrap();
+            let least = tried.iter().map(|t| t.error).fold(f64::INFINITY, f64::min);
+            let mut learned = chosen.clone();
+            learned.set_width(1.5).unwrap();
+            let log = learned.learn_width(150, 0.05).unwrap();
+            assert!(log[0].error > 1.2 * least, "{kernel:?}");
+            let error = learned.leave_one_out(learned.width()).unwrap().error;
+            assert!(error < 1.01 * least, "{kernel:?}: {error} of {least}");
+        }
+        let mut boxcar = KernelRegression::fit(Kernel::Boxcar, sine(20)).unwrap();
+        assert!(boxcar.learn_width(1, 0.1).unwrap_err().to_string().contains("no gradient"));
+    }
+
+    #[test]
+    fn what_cannot_be_is_told() {
+        let error =
+            |keys: &[f32], values: &[f32]| Points::new(keys, 2, values, 1).unwrap_err().to_string();
+        assert!(error(&[1.0], &[1.0]).contains("keys: 1 numbers are no rows of 2"));
+        assert!(error(&[1.0, f32::NAN], &[1.0]).contains("keys: got NaN in row 0"));
+        assert!(error(&[1.0, 2.0], &[]).contains("1 keys and 0 values"));
+        assert!(error(&[], &[]).contains("need as many, and some"));
+        let points = Points::new(&[1.0, 2.0], 2, &[3.0], 1).unwrap();
+        let mut model = KernelRegression::fit(Kernel::Gaussian, points).unwrap();
+        assert!(model.set_width(0.0).is_err() && model.choose_width(&[]).is_err());
+        assert!(model.predict(&[1.0]).unwrap_err().to_string().contains("no rows of 2"));
+        assert_eq!(model.predict(&[9.0, 9.0]).unwrap(), [3.0]);
+    }
+}
