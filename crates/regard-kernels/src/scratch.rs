@@ -20,19 +20,29 @@ thread_local! {
     static FREE: RefCell<Vec<Vec<Line>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A piece of this thread's working memory, aligned to 64 bytes; its contents are arbitrary
-/// floats left by earlier use.
-pub struct Scratch {
+/// Memory of its own, aligned to 64 bytes, all zeros at first.
+#[derive(Default)]
+pub(crate) struct Aligned {
     lines: Vec<Line>,
     len: usize,
 }
+
+impl Aligned {
+    pub fn new(len: usize) -> Aligned {
+        Aligned { lines: vec![Line([0.0; LINE]); len.div_ceil(LINE)], len }
+    }
+}
+
+/// A piece of this thread's working memory, aligned to 64 bytes; its contents are arbitrary
+/// floats left by earlier use.
+pub struct Scratch(Aligned);
 
 impl Scratch {
     /// Takes room for `len` floats.
     pub fn new(len: usize) -> Scratch {
         let wanted = len.div_ceil(LINE);
         if wanted == 0 {
-            return Scratch { lines: vec![], len };
+            return Scratch(Aligned { lines: vec![], len });
         }
         let mut lines = FREE.with_borrow_mut(|free| {
             // The smallest that is large enough, else the largest to grow.
@@ -46,7 +56,7 @@ impl Scratch {
             lines.clear();
             lines.resize(wanted, Line([0.0; LINE]));
         }
-        Scratch { lines, len }
+        Scratch(Aligned { lines, len })
     }
 
     /// As [`Scratch::new`], all zeros.
@@ -57,7 +67,7 @@ impl Scratch {
     }
 }
 
-impl std::ops::Deref for Scratch {
+impl std::ops::Deref for Aligned {
     type Target = [f32];
     fn deref(&self) -> &[f32] {
         // SAFETY: a `Line` is sixteen floats without padding, and there are enough of them.
@@ -65,16 +75,29 @@ impl std::ops::Deref for Scratch {
     }
 }
 
-impl std::ops::DerefMut for Scratch {
+impl std::ops::DerefMut for Aligned {
     fn deref_mut(&mut self) -> &mut [f32] {
         // SAFETY: as in `deref`; the borrow is unique.
         unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
     }
 }
 
+impl std::ops::Deref for Scratch {
+    type Target = [f32];
+    fn deref(&self) -> &[f32] {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Scratch {
+    fn deref_mut(&mut self) -> &mut [f32] {
+        &mut self.0
+    }
+}
+
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let lines = std::mem::take(&mut self.lines);
+        let Aligned { lines, .. } = std::mem::take(&mut self.0);
         // The thread may be ending; then the memory goes back to the system after all.
         let _ = FREE.try_with(|free| {
             let mut free = free.borrow_mut();

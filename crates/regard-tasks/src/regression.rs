@@ -124,10 +124,7 @@ impl KernelRegression {
 
     /// Sets the width.
     pub fn set_width(&mut self, width: f32) -> Result<()> {
-        if !(width.is_finite() && width > 0.0) {
-            return Err(Error::invalid(format!("width: got {width}, need a positive number")));
-        }
-        self.width = width;
+        self.width = checked(width)?;
         Ok(())
     }
 
@@ -145,7 +142,10 @@ impl KernelRegression {
 
     /// The error of leaving each point out in turn and predicting it from the others.
     pub fn leave_one_out(&self, width: f32) -> Result<LeftOut> {
-        let (said, _) = self.asked(&self.points.keys, width, true)?;
+        if self.points.len() == 1 {
+            return Err(Error::invalid("one point: need others to predict it from"));
+        }
+        let (said, _) = self.asked(&self.points.keys, checked(width)?, true)?;
         let square = |(a, b): (&f32, &f32)| f64::from(a - b) * f64::from(a - b);
         let sum: f64 = said.iter().zip(&self.points.values).map(square).sum();
         Ok(LeftOut { width, error: sum / said.len() as f64 })
@@ -155,7 +155,6 @@ impl KernelRegression {
     pub fn choose_width(&mut self, widths: &[f32]) -> Result<Vec<LeftOut>> {
         let mut tried = vec![];
         for width in widths {
-            self.clone().set_width(*width)?;
             tried.push(self.leave_one_out(*width)?);
         }
         let best = tried.iter().min_by(|a, b| a.error.total_cmp(&b.error));
@@ -174,6 +173,9 @@ impl KernelRegression {
         if matches!(self.kernel, Kernel::Constant | Kernel::Boxcar) {
             return Err(Error::invalid("kernel: its width has no gradient; choose it instead"));
         }
+        if !(rate.is_finite() && rate > 0.0) {
+            return Err(Error::invalid(format!("rate: got {rate}, need a positive number")));
+        }
         let mut log = vec![];
         // Adam on the logarithm of the width, which keeps it positive.
         let (mut first, mut second) = (0.0f64, 0.0f64);
@@ -185,7 +187,8 @@ impl KernelRegression {
             second = 0.99 * second + 0.01 * slope * slope;
             let n = step as i32;
             let (m, v) = (first / (1.0 - 0.9f64.powi(n)), second / (1.0 - 0.99f64.powi(n)));
-            self.width *= (-f64::from(rate) * m / (v.sqrt() + 1e-12)).exp() as f32;
+            let next = self.width * (-f64::from(rate) * m / (v.sqrt() + 1e-12)).exp() as f32;
+            self.set_width(next).map_err(|e| Error::invalid(format!("step {step}: {e}")))?;
         }
         Ok(log)
     }
@@ -253,8 +256,24 @@ impl KernelRegression {
         let saved = self.attention(leave_out).forward(&inputs, &to).map_err(invalid)?;
         // A query that no key is near has no sum.
         let none = (0..n).filter(|i| self.kernel != Kernel::Constant && saved.factor[*i] == 0.0);
-        none.for_each(|i| said[i * e..(i + 1) * e].copy_from_slice(&self.mean));
+        let all = self.points.len() as f32;
+        for i in none {
+            for j in 0..e {
+                // Of all others, if this is one of the points.
+                said[i * e + j] = match leave_out {
+                    true => (all * self.mean[j] - self.points.values[i * e + j]) / (all - 1.0),
+                    false => self.mean[j],
+                };
+            }
+        }
         Ok((said, saved))
+    }
+}
+
+fn checked(width: f32) -> Result<f32> {
+    match width.is_finite() && width > 0.0 {
+        true => Ok(width),
+        false => Err(Error::invalid(format!("width: got {width}, need a positive number"))),
     }
 }
 
@@ -299,9 +318,10 @@ mod tests {
             out.iter_mut().zip(value).for_each(|(out, v)| *out += weight * f64::from(*v));
         }
         if sum == 0.0 {
-            let n = points.len() as f64;
-            let mean = |j: usize| values.iter().skip(j).step_by(*outputs).map(|v| f64::from(*v));
-            return (0..*outputs).map(|j| mean(j).sum::<f64>() / n).collect();
+            let others = || values.chunks(*outputs).enumerate().filter(|(i, _)| *i != but);
+            let n = others().count() as f64;
+            let sum = |j: usize| others().map(|(_, row)| f64::from(row[j])).sum::<f64>();
+            return (0..*outputs).map(|j| sum(j) / n).collect();
         }
         out.iter().map(|x| x / sum).collect()
     }
@@ -360,6 +380,9 @@ mod tests {
             assert!(error < 1.01 * least, "{kernel:?}: {error} of {least}");
         }
         let mut boxcar = KernelRegression::fit(Kernel::Boxcar, sine(20)).unwrap();
+        let mut fast = KernelRegression::fit(Kernel::Gaussian, sine(20)).unwrap();
+        assert!(fast.learn_width(10, 200.0).unwrap_err().to_string().contains("step 1: width"));
+        assert!(fast.leave_one_out(0.0).is_err() && fast.learn_width(1, f32::NAN).is_err());
         assert!(boxcar.learn_width(1, 0.1).unwrap_err().to_string().contains("no gradient"));
     }
 
@@ -376,5 +399,6 @@ mod tests {
         assert!(model.set_width(0.0).is_err() && model.choose_width(&[]).is_err());
         assert!(model.predict(&[1.0]).unwrap_err().to_string().contains("no rows of 2"));
         assert_eq!(model.predict(&[9.0, 9.0]).unwrap(), [3.0]);
+        assert!(model.leave_one_out(1.0).unwrap_err().to_string().contains("one point"));
     }
 }

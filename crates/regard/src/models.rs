@@ -198,6 +198,9 @@ pub fn resolve(asked: &str, hub: &Hub) -> Result<Found> {
 fn resolve_for(does: Option<Does>, asked: Option<&str>, hub: &Hub) -> Result<Found> {
     let found = match (asked, does) {
         (Some(asked), _) => resolve(asked, hub)?,
+        (None, _) if hub.revision.is_some() => {
+            bail!("--revision: only models of the Hub have revisions; --model names one")
+        }
         (None, Some(does)) => {
             let first = SHIPPED.iter().find(|model| model.does == does);
             Found::Shipped(first.context("--model: need one; none that ships does this")?)
@@ -287,8 +290,8 @@ pub fn listener(asked: Option<&str>, hub: &Hub) -> Result<Option<Listener>> {
     }
 }
 
-/// Writes the folder of a model of any kind: configuration and weights as they are loaded, and
-/// every other small file as it is.
+/// Writes the folder of a model of any kind: configuration and weights as they are loaded, and the
+/// files of its vocabulary and of how it writes as they are.
 pub fn export(asked: &str, hub: &Hub, to: &Path, precision: Precision) -> Result<()> {
     let (config, weights, rest) = match resolve(asked, hub)? {
         Found::Shipped(Shipped { embedded, .. }) => {
@@ -314,23 +317,15 @@ pub fn export(asked: &str, hub: &Hub, to: &Path, precision: Precision) -> Result
     Ok(())
 }
 
-/// What of a folder belongs to a model besides its configuration and weights: the files of
-/// tokenizers and of generation.
+/// What of a folder belongs to a model besides its configuration and weights.
 fn beside(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let mut files = vec![];
-    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        let known = ["tokenizer", "vocab", "merges", "special_tokens", "added_tokens"];
-        let kinds = ["json", "txt", "spm", "model"];
-        let of_tokenizer = known.iter().any(|part| name.contains(part))
-            && kinds.iter().any(|kind| name.ends_with(kind));
-        if of_tokenizer
-            || name == "generation_config.json"
-            || name.ends_with(".spm")
-            || name == "spiece.model"
-        {
-            let path = folder.join(&name);
-            files.push((name, std::fs::read(&path).with_context(|| path.display().to_string())?));
+    for name in hub::small_files() {
+        let path = folder.join(name);
+        match std::fs::read(&path) {
+            Ok(bytes) => files.push((name.to_string(), bytes)),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => return Err(e).with_context(|| path.display().to_string()),
         }
     }
     Ok(files)

@@ -6,7 +6,7 @@ use crate::backend::{self, Buffer, Operands, Operation, Rows, matrix, ok};
 use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::Tensor;
 use burn_flex::FlexTensor;
-use regard_kernels::gemm::{Epilogue, MatrixMut, product};
+use regard_kernels::gemm::{Epilogue, MatrixMut, product, seems_sparse};
 use regard_kernels::ops::linear::{Gradients, Linear as Kernel, Saved};
 
 /// The operation: operands `x`, `W` and, if there is one, `b`.
@@ -97,8 +97,12 @@ impl Operation for Linear {
         let (rows, w) = (ok(rows.matrix()), ok(matrix(weight)));
         let (n, o) = (rows.shape()[0], w.shape()[1]);
         let bias = bias.first().map(backend::Dense::new);
-        let packing = self.packing.as_ref().filter(|_| !tracked);
-        let kept = packing.and_then(|packing| packing.of(weight, w, n));
+        let kept = match &self.packing {
+            // The weight is about to change.
+            Some(packing) if tracked => packing.forget(),
+            Some(packing) if !seems_sparse(rows, w) => packing.of(weight, w, n),
+            _ => None,
+        };
         let mut y = Buffer::new(n * o);
         let keep = tracked && self.activation != Activation::Identity;
         let mut pre = keep.then(|| Buffer::new(n * o));

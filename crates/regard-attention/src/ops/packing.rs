@@ -4,8 +4,9 @@
 //! rows that is nothing; for the 16 or 128 tokens of one text it is a third of the time or more. A
 //! weight that does not change is therefore kept as products want it, beside itself.
 //!
-//! A weight is known by its memory: as long as a [`Packing`] watches it, Burn cannot write to it
-//! in place or give its place to another, so that what was rearranged is never out of date.
+//! A weight is known by its memory: as long as a [`Packing`] watches it, it cannot be written to in
+//! place, nor its place be another's, so that what was rearranged is never out of date. (Whoever
+//! wants to write gets the memory, and a new name for it.)
 
 use burn::tensor::Bytes;
 use burn_flex::{FlexTensor, Layout};
@@ -21,7 +22,7 @@ static LIMIT: AtomicUsize = AtomicUsize::new(1 << 30);
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 
 /// Limits the memory of rearranged weights in the whole program, which is 1 GiB unless said
-/// otherwise. Weights for which no room is left are rearranged in every product, as they are while
+/// otherwise; what is kept already stays until its layer goes. Weights for which no room is left are rearranged in every product, as they are while
 /// they are trained; results are the same to the bit.
 pub fn set_packing_limit(bytes: usize) {
     LIMIT.store(bytes, Ordering::Relaxed);
@@ -70,6 +71,12 @@ impl Drop for Kept {
 }
 
 impl Packing {
+    /// Keeps nothing.
+    pub(super) fn forget(&self) -> Option<Arc<Kept>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).kept = None;
+        None
+    }
+
     /// The weight as products want it, if it is worth it for so many rows: from its second use on.
     pub(super) fn of(&self, tensor: &FlexTensor, weight: Matrix, rows: usize) -> Option<Arc<Kept>> {
         let (memory, layout) = (tensor.data_arc(), tensor.layout());
@@ -141,12 +148,31 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_given_back_when_a_weight_goes() {
-        let before = KEPT.load(Ordering::Relaxed);
+    fn memory_that_was_watched_is_used_again() {
         let packing = Packing::default();
-        used(&numbers([50, 50], 5), &packing);
-        drop(packing);
-        // Other tests keep weights of their own meanwhile, but none of this size.
-        assert!(KEPT.load(Ordering::Relaxed) < before + (1 << 20));
+        let ([a, b], x) = ([6, 7].map(|seed| numbers([256, 256], seed)), numbers([16, 256], 8));
+        for _ in 0..4 {
+            // Its memory is that of the weight before it, which is gone.
+            let weight = linear(a.clone(), b.clone(), None, Activation::Identity);
+            let plain = linear(x.clone(), weight.clone(), None, Activation::Identity);
+            for _ in 0..3 {
+                let (x, weight) = (x.clone(), weight.clone());
+                let kept = linear_kept(x, weight, None, Activation::Identity, &packing);
+                assert!(bits(plain.clone()) == bits(kept));
+            }
+        }
+    }
+
+    #[test]
+    fn a_weight_that_learns_is_not_kept() {
+        let packing = Packing::default();
+        let weight = numbers([50, 50], 5);
+        used(&weight, &packing);
+        assert!(KEPT.load(Ordering::Relaxed) >= 50 * 50 * 4);
+        let device = Device::flex().autodiff();
+        let learning = Tensor::from_data(weight.to_data(), &device).require_grad();
+        let x = Tensor::<2>::from_data(numbers([9, 50], 1).to_data(), &device);
+        linear_kept(x, learning, None, Activation::Identity, &packing);
+        assert!(packing.0.lock().unwrap().kept.is_none());
     }
 }

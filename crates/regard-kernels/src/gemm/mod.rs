@@ -18,6 +18,7 @@ pub use epilogue::Epilogue;
 pub use matrix::{Matrix, MatrixMut};
 pub use pack::Packed;
 pub use peak::{peak_gflops, read_seconds};
+pub use sparse::seems_sparse;
 
 use crate::pool::{parallel, threads};
 use crate::scratch::Scratch;

@@ -7,13 +7,13 @@ use super::block::K_BLOCK;
 use super::matrix::Matrix;
 use super::tile::{height, vectors, width};
 use crate::pool::{parallel, parallel_ranges};
-use crate::scratch::Scratch;
+use crate::scratch::Aligned;
 use crate::simd::{Isa, Kernel, Simd, dispatch_on, isa};
 use std::ops::Range;
 
 /// A right operand that has been rearranged once, for many products.
 pub struct Packed {
-    data: Scratch,
+    data: Aligned,
     isa: Isa,
     rows: usize,
     cols: usize,
@@ -28,7 +28,7 @@ impl Packed {
     pub(super) fn on(isa: Isa, b: Matrix) -> Packed {
         let [rows, cols] = b.shape();
         let width = tile(isa).width;
-        let mut data = Scratch::new(cols.div_ceil(width) * width * rows);
+        let mut data = Aligned::new(cols.div_ceil(width) * width * rows);
         pack_all(isa, b, &mut data);
         Packed { data, isa, rows, cols }
     }

@@ -43,16 +43,26 @@ thread_local! {
     static PLACES: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Whether the left operand of a large product seems to be mostly zeros, so that only its numbers
+/// are worth multiplying.
+pub fn seems_sparse(a: Matrix, b: Matrix) -> bool {
+    let [m, k] = a.shape();
+    let lines = lines(a);
+    let worth = m * k * b.cols >= WORTH && b.cols >= FEW && lines.cols >= SAMPLE;
+    worth && lines.col == 1 && b.col == 1 && looks_sparse(&lines)
+}
+
+/// What is contiguous in memory: rows, or columns of a transpose.
+fn lines(a: Matrix) -> Matrix {
+    if a.col == 1 { a } else { a.t() }
+}
+
 /// Computes the product if the left operand is mostly zeros; else does nothing and says so.
 pub(super) fn product(isa: Isa, a: Matrix, b: Matrix, c: &MatrixMut, epilogue: &Epilogue) -> bool {
-    let [m, k] = a.shape();
-    // Lines are what is contiguous in memory: rows, or columns of a transpose.
-    let by_rows = a.col == 1;
-    let lines = if by_rows { a } else { a.t() };
-    let worth = m * k * b.cols >= WORTH && b.cols >= FEW && lines.cols >= SAMPLE;
-    if !worth || lines.col != 1 || b.col != 1 || !looks_sparse(&lines) {
+    if !seems_sparse(a, b) {
         return false;
     }
+    let (by_rows, lines) = (a.col == 1, lines(a));
     let mut kept = PLACES.take();
     let done = by_numbers(isa, (lines, by_rows), b, (c, epilogue), &mut kept);
     PLACES.set(kept);

@@ -142,6 +142,9 @@ impl Recipe {
         if recipe.context < 8 {
             return Err(format!("context: got {}, need at least 8 tokens", recipe.context));
         }
+        if recipe.vocabulary.vectors.is_some() {
+            return Err("vocabulary.vectors: models of this task begin without them".into());
+        }
         recipe.targets.check()?;
         recipe.filling.check(recipe.context)?;
         recipe.parts.map_or(Ok(()), |parts| parts.check())?;

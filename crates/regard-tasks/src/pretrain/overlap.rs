@@ -8,8 +8,10 @@ use std::collections::{HashMap, HashSet};
 /// Tells whether halves belong together by the words that they share.
 pub(super) struct Overlap {
     pub name: &'static str,
-    /// What a token counts; all count alike if there are none.
+    /// What a token counts.
     weights: HashMap<u32, f64>,
+    /// What one counts that is not among them.
+    unseen: f64,
     /// Halves that share more belong together.
     threshold: f64,
     /// How many of the pairs that it was made from it tells apart.
@@ -24,7 +26,7 @@ impl Overlap {
 
     /// With the threshold that is best for some pairs, and all tokens alike.
     fn of(rows: &[Row]) -> Overlap {
-        Overlap::fitted("follows_by_overlap", HashMap::new(), rows)
+        Overlap::fitted("follows_by_overlap", (HashMap::new(), 1.0), rows)
     }
 
     /// The same, with tokens counting the more the fewer pairs have them.
@@ -36,11 +38,15 @@ impl Overlap {
         }
         let rarity = |n: usize| (rows.len() as f64 / n as f64).ln();
         let weights = pairs_with.into_iter().map(|(id, n)| (id, rarity(n))).collect();
-        Overlap::fitted("follows_by_rare_overlap", weights, rows)
+        Overlap::fitted("follows_by_rare_overlap", (weights, rarity(1)), rows)
     }
 
-    fn fitted(name: &'static str, weights: HashMap<u32, f64>, rows: &[Row]) -> Overlap {
-        let mut overlap = Overlap { name, weights, threshold: 0.0, right: 0 };
+    fn fitted(
+        name: &'static str,
+        (weights, unseen): (HashMap<u32, f64>, f64),
+        rows: &[Row],
+    ) -> Overlap {
+        let mut overlap = Overlap { name, weights, unseen, threshold: 0.0, right: 0 };
         let mut scored: Vec<(f64, bool)> =
             rows.iter().map(|row| (overlap.share(row), row.follows)).collect();
         scored.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -64,7 +70,7 @@ impl Overlap {
             // In order, so that the sum is the same every time.
             let mut ids: Vec<u32> = ids.copied().collect();
             ids.sort_unstable();
-            ids.iter().map(|id| self.weights.get(id).copied().unwrap_or(1.0)).sum()
+            ids.iter().map(|id| self.weights.get(id).copied().unwrap_or(self.unseen)).sum()
         };
         let (shared, all) = (sum(&mut first.intersection(&second)), sum(&mut first.union(&second)));
         if all > 0.0 { shared / all } else { 0.0 }

@@ -145,11 +145,11 @@ impl Task for Recipe {
         let tokenizer = Tokenizer::load(folder)?;
         let exercise = Exercise::new(&tokenizer, self.hiding)?;
         let context = self.context.min(model.longest().unwrap_or(usize::MAX));
-        let rows = |documents: &[Document]| {
-            exercise.rows(documents, &tokenizer, Cut { context, ..self.cut() })
+        let rows = |documents: &[Document], copies: u64| {
+            exercise.rows(documents, &tokenizer, Cut { context, copies, ..self.cut() })
         };
-        let by_words = Overlap::both(&rows(&learned)?);
-        let rows = rows(&documents)?;
+        let by_words = Overlap::both(&rows(&learned, self.copies)?);
+        let rows = rows(&documents, 1)?;
         let (data, part, asked) = (source.name(), source.part(), rows.len());
         let sheet = Sheet { data, part, asked, unit: "pairs", excluded: 0 };
         Report::of(sheet, model.parameters(), || Ok(exercise.mark(&*model, &rows, &by_words)))

@@ -19,6 +19,7 @@ use cache::{Here, Repository};
 use clap::Args;
 use download::{Failure, Remote};
 use needs::Lack;
+pub use needs::small_files;
 use settings::Settings;
 use std::path::PathBuf;
 

@@ -46,6 +46,15 @@ fn vocabularies() -> impl Iterator<Item = &'static [&'static str]> {
     text::vocabulary_files().into_iter().chain(translate::VOCABULARY_FILES)
 }
 
+/// Every file that a model may have besides its configuration and weights.
+pub fn small_files() -> Vec<&'static str> {
+    let settings = [GENERATION_FILE].into_iter().chain(text::CONFIGURATION_FILES);
+    let mut files: Vec<&str> = settings.chain(vocabularies().flatten().copied()).collect();
+    files.sort_unstable();
+    files.dedup();
+    files
+}
+
 /// Asks for the files of a model, one after another; `get` gives the place of one, or nothing if
 /// the model has none of that name. Of several forms in which something may be, the first one
 /// that is there is taken, as it is when the folder is read. Weights come last, because they are
