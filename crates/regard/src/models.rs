@@ -114,6 +114,15 @@ pub const SHIPPED: &[Shipped] = &[
         embedded: files!("en-pos": "config.json" "model.safetensors" "tokenizer.json"
             "tokenizer_config.json"),
     },
+    Shipped {
+        name: "stories",
+        about: "Answers questions about short stories, and says which sentences it looked at",
+        recipe: "babi",
+        does: Does::Listen,
+        licence: "CC BY 3.0; trained on the bAbI tasks of Facebook AI Research",
+        embedded: files!("stories": "config.json" "model.safetensors" "tokenizer.json"
+            "tokenizer_config.json"),
+    },
 ];
 
 const TATOEBA: &str =

@@ -18,8 +18,7 @@ Examples:
   regard answer 'Who wrote Hamlet?' --context 'Hamlet was written by Shakespeare.' --model …
   regard answer 'Who wrote Hamlet?' --file article.txt --top-k 3 --model …
   regard answer --json --context … --model … < questions.txt
-  regard answer 'Where is John?' --context 'John took the milk. John went to the hall.' \\
-    --model runs/babi
+  regard answer 'Where is John?' --context 'John took the milk. John went to the hall.'
 
 Without QUESTION, each line of standard input is one. A long text is read in windows that overlap.
 
@@ -45,7 +44,8 @@ pub struct Flags {
     /// A file with that text
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face
+    /// Hub [default: stories, which ships]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// So many answers for each, the likeliest first

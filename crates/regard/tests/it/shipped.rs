@@ -24,6 +24,16 @@ fn a_play_goes_on_by_the_model_that_ships() {
 }
 
 #[test]
+fn questions_are_answered_by_the_model_that_ships() {
+    let story = "Mary went to the garden. John took the milk. John went to the hallway.";
+    let said = json(&["answer", "Where is John?", "--context", story, "--json"]);
+    assert_eq!(said["answer"], "hallway");
+    let looked = said["support"].as_array().unwrap();
+    assert!(looked.iter().any(|sentence| sentence["sentence"] == 2), "{said}");
+    fails(&["answer", "Who?", "--context", "a", "--model", "en-pos"], &["en-pos labels words"]);
+}
+
+#[test]
 fn a_model_that_ships_does_what_it_is_for() {
     fails(&["tag", "a", "--model", "shakespeare"], &["shakespeare goes on with texts"]);
     fails(&["generate", "a", "--model", "en-pos"], &["en-pos labels words"]);
