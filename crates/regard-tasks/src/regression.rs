@@ -74,8 +74,7 @@ impl Points {
     }
 
     /// How many there are.
-    #[allow(clippy::len_without_is_empty)] // there are some
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.keys.len() / self.features
     }
 }
@@ -103,7 +102,7 @@ impl KernelRegression {
     /// Remembers points. The width begins as Scott's rule has it: the mean deviation of features
     /// times `n^(−1/(d + 4))`.
     pub fn fit(kernel: Kernel, points: Points) -> Result<KernelRegression> {
-        let (n, d) = (points.len() as f64, points.features);
+        let (n, d) = (points.count() as f64, points.features);
         let column = |of: &[f32], width: usize, j: usize| -> (f64, f64) {
             let all = || of.iter().skip(j).step_by(width).map(|x| f64::from(*x));
             let mean = all().sum::<f64>() / n;
@@ -142,7 +141,7 @@ impl KernelRegression {
 
     /// The error of leaving each point out in turn and predicting it from the others.
     pub fn leave_one_out(&self, width: f32) -> Result<LeftOut> {
-        if self.points.len() == 1 {
+        if self.points.count() == 1 {
             return Err(Error::invalid("one point: need others to predict it from"));
         }
         let (said, _) = self.asked(&self.points.keys, checked(width)?, true)?;
@@ -205,7 +204,7 @@ impl KernelRegression {
                 scale * (said - value)
             })
             .collect();
-        let (n, e) = (self.points.len(), *outputs);
+        let (n, e) = (self.points.count(), *outputs);
         let width = [self.width];
         let inputs = self.inputs(keys, &width)?;
         let view = |x| View::new(x, [1, 1, n, e]).map_err(invalid);
@@ -256,7 +255,7 @@ impl KernelRegression {
         let saved = self.attention(leave_out).forward(&inputs, &to).map_err(invalid)?;
         // A query that no key is near has no sum.
         let none = (0..n).filter(|i| self.kernel != Kernel::Constant && saved.factor[*i] == 0.0);
-        let all = self.points.len() as f32;
+        let all = self.points.count() as f32;
         for i in none {
             for j in 0..e {
                 // Of all others, if this is one of the points.

@@ -117,8 +117,8 @@ impl Config {
             times: self.times,
             noise: self.time_noise,
             deviation: 0.5,
-            // Who is north of whom is told by order alone: with 0.1, task 4 was still 17 % wrong
-            // after 10,000 steps, with 1.0 it was below 1 % after 5,000.
+            // Who is north of whom is told by order alone: with 0.1, task 4 of bAbI was still 17 %
+            // wrong after 320,000 questions (width 64), with 1.0 1.2 % after 256,000 (width 128).
             order: 1.0,
         }
     }
