@@ -46,6 +46,10 @@ pub(super) fn composed<const D: usize>(x: Tensor<D>, f: Activation) -> Tensor<D>
         Activation::Relu => activation::relu(x),
         Activation::Silu => activation::silu(x),
         Activation::Tanh => x.tanh(),
+        Activation::Elu => {
+            let below = x.clone().clamp_max(0.0).exp() - 1.0;
+            activation::relu(x) + below
+        }
     }
 }
 

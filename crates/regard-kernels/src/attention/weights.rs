@@ -1,6 +1,6 @@
 //! The weights themselves, exact, for the heads and rows that are asked for.
 
-use super::engine::{Engine, KEYS, with_engine};
+use super::engine::{Engine, KEYS, Walk, with_engine};
 use super::forward::Saved;
 use super::grid::Dims;
 use super::normalize::Stats;
@@ -77,6 +77,40 @@ impl Attention {
             });
         });
         Ok(())
+    }
+}
+
+impl Attention {
+    /// The weights of a mask that lists keys, as graphs do: for each batch row and head those of
+    /// all queries' lists, one list after another. None if the mask does not list them.
+    pub fn listed_weights(
+        &self,
+        inputs: &Inputs,
+        saved: &Saved,
+    ) -> Result<Option<Vec<f32>>, Error> {
+        let grid = self.check(inputs)?;
+        let Dims { b, h, t, .. } = grid.dims;
+        Ok(with_engine(self, &grid, inputs, KEYS, |engine| {
+            if engine.walk != Walk::Lists {
+                return None;
+            }
+            let (each, mut all) = (engine.block_queries(), vec![]);
+            for head in 0..b * h {
+                let (b, h) = (head / h, head % h);
+                for i0 in (0..t).step_by(each) {
+                    let n = each.min(t - i0);
+                    walk_weights(engine, saved, (b, h, i0, n), &mut |at, tile| {
+                        for lane in 0..n {
+                            let listed = (0..tile.keys).take_while(|row| {
+                                at.keys.key(*row, lane).is_some()
+                            });
+                            all.extend(listed.map(|row| tile.data[row * tile.lanes + lane]));
+                        }
+                    });
+                }
+            }
+            Some(all)
+        }))
     }
 }
 

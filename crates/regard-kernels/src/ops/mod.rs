@@ -15,6 +15,7 @@ pub mod linear;
 pub mod loss;
 pub mod norm;
 pub mod recurrent;
+pub mod sparse;
 #[cfg(test)]
 mod testing;
 

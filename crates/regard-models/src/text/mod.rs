@@ -606,7 +606,8 @@ pub(crate) fn activation(key: &str, name: &str) -> Result<Activation, String> {
         "relu" => Activation::Relu,
         "silu" | "swish" => Activation::Silu,
         "tanh" => Activation::Tanh,
-        _ => return Err(format!("{key}: got {name:?}, need gelu, gelu_new, relu, silu or tanh")),
+        "elu" => Activation::Elu,
+        _ => return Err(format!("{key}: got {name:?}, need gelu, gelu_new, relu, silu, tanh or elu")),
     })
 }
 
