@@ -39,9 +39,7 @@ pub fn sparse_linear(x: Arc<Sparse>, values: Arc<Vec<f32>>, w: Tensor<2>) -> Ten
 fn composed(x: &Sparse, values: &[f32], w: Tensor<2>) -> Tensor<2> {
     let ([_, m], places) = (w.dims(), x.places());
     let device = w.device();
-    let ints = |of: Vec<i64>| {
-        Tensor::<1, Int>::from_data(TensorData::new(of, [places]), &device)
-    };
+    let ints = |of: Vec<i64>| Tensor::<1, Int>::from_data(TensorData::new(of, [places]), &device);
     let rows = (0..x.rows()).flat_map(|n| vec![n as i64; x.row(n).len()]).collect();
     let columns = (0..x.rows()).flat_map(|n| x.row(n).iter().map(|c| i64::from(*c))).collect();
     let values = backend::constant(values.to_vec(), [places, 1], &w).expand([places, m]);

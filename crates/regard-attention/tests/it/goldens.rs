@@ -9,26 +9,26 @@ use regard_attention::ops::{self, Activation, Cell, CrossEntropy, NormKind};
 use regard_attention::{Attention, Init, Mode};
 use serde_json::Value;
 
-fn read(file: &str) -> Value {
+pub fn read(file: &str) -> Value {
     let path = format!("{}/../../fixtures/{file}.json", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
     serde_json::from_str(&text).unwrap()
 }
 
 /// The tensors of one case.
-pub struct Case<'a>(&'a Value);
+pub struct Case<'a>(pub &'a Value);
 
 impl Case<'_> {
-    fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.0.get(name).is_some()
     }
 
-    fn numbers(&self, name: &str) -> Vec<f64> {
+    pub fn numbers(&self, name: &str) -> Vec<f64> {
         let data = self.0[name]["data"].as_array().unwrap_or_else(|| panic!("no {name}"));
         data.iter().map(|x| x.as_f64().unwrap()).collect()
     }
 
-    fn tensor<const D: usize>(&self, name: &str, device: &Device) -> Tensor<D> {
+    pub fn tensor<const D: usize>(&self, name: &str, device: &Device) -> Tensor<D> {
         let shape: Vec<usize> = self.0[name]["shape"]
             .as_array()
             .unwrap()
@@ -39,11 +39,11 @@ impl Case<'_> {
         Tensor::from_data(TensorData::new(values, shape), device)
     }
 
-    fn leaf<const D: usize>(&self, name: &str, device: &Device) -> Tensor<D> {
+    pub fn leaf<const D: usize>(&self, name: &str, device: &Device) -> Tensor<D> {
         self.tensor::<D>(name, device).require_grad()
     }
 
-    fn check<const D: usize>(&self, name: &str, got: Tensor<D>, limit: f64) {
+    pub fn check<const D: usize>(&self, name: &str, got: Tensor<D>, limit: f64) {
         close(name, &numbers(got), &self.numbers(name), limit);
     }
 }

@@ -3,6 +3,7 @@
 mod attention;
 mod close;
 mod goldens;
+mod graphs;
 mod layers;
 mod operations;
 mod optimizer;

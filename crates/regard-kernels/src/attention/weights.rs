@@ -101,9 +101,8 @@ impl Attention {
                     let n = each.min(t - i0);
                     walk_weights(engine, saved, (b, h, i0, n), &mut |at, tile| {
                         for lane in 0..n {
-                            let listed = (0..tile.keys).take_while(|row| {
-                                at.keys.key(*row, lane).is_some()
-                            });
+                            let listed =
+                                (0..tile.keys).take_while(|row| at.keys.key(*row, lane).is_some());
                             all.extend(listed.map(|row| tile.data[row * tile.lanes + lane]));
                         }
                     });

@@ -251,7 +251,13 @@ pub(crate) fn truth(f: Activation, x: f64) -> f64 {
         Activation::Relu => x.max(0.0),
         Activation::Silu => x / (1.0 + (-x).exp()),
         Activation::Tanh => x.tanh(),
-        Activation::Elu => if x > 0.0 { x } else { x.exp_m1() },
+        Activation::Elu => {
+            if x > 0.0 {
+                x
+            } else {
+                x.exp_m1()
+            }
+        }
     }
 }
 

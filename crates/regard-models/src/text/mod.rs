@@ -607,7 +607,11 @@ pub(crate) fn activation(key: &str, name: &str) -> Result<Activation, String> {
         "silu" | "swish" => Activation::Silu,
         "tanh" => Activation::Tanh,
         "elu" => Activation::Elu,
-        _ => return Err(format!("{key}: got {name:?}, need gelu, gelu_new, relu, silu, tanh or elu")),
+        _ => {
+            return Err(format!(
+                "{key}: got {name:?}, need gelu, gelu_new, relu, silu, tanh or elu"
+            ));
+        }
     })
 }
 

@@ -1,0 +1,248 @@
+//! The words of the formula: scores, biases, and what goes with them.
+
+use super::{Attention, Kinds};
+use burn::tensor::Tensor;
+use regard_kernels::attention::{self as spec, Graph, Positions, bias, mask, normalize, score};
+use regard_kernels::rng::Stream;
+use std::sync::Arc;
+
+/// `[H, D]` as the kernels take it.
+fn per_head(x: Tensor<2>) -> Tensor<4> {
+    let [h, d] = x.dims();
+    x.reshape([1, h, 1, d])
+}
+
+fn scalar(x: Tensor<1>) -> Tensor<4> {
+    x.reshape([1, 1, 1, 1])
+}
+
+impl Attention {
+    /// `q·k/√D`, softmax, every key: the place to start from.
+    pub fn dot() -> Attention {
+        Attention::with_score(score::Dot, vec![])
+    }
+
+    /// Bahdanau's score `Σ v_d tanh(q_d + k_d)`; projections are outside.
+    ///
+    /// # Shapes
+    /// `v: [H, D]`
+    pub fn additive(v: Tensor<2>) -> Attention {
+        Attention::with_score(score::Additive, vec![per_head(v)])
+    }
+
+    /// GATv2's score `Σ v_d LeakyReLU(q_d + k_d)`.
+    ///
+    /// # Shapes
+    /// `v: [H, D]`
+    pub fn gatv2(v: Tensor<2>, slope: f32) -> Attention {
+        Attention::with_score(score::Gatv2 { slope, graph: None }, vec![per_head(v)])
+    }
+
+    /// GAT's score `LeakyReLU(a_q·q + a_k·k)`.
+    ///
+    /// # Shapes
+    /// `a_q, a_k: [H, D]`
+    pub fn edge(a_q: Tensor<2>, a_k: Tensor<2>, slope: f32) -> Attention {
+        let score = score::Edge { slope, graph: None };
+        Attention::with_score(score, vec![per_head(a_q), per_head(a_k)])
+    }
+
+    /// Features of a graph's edges, inside of the nonlinearity: `LeakyReLU(a_q·q + a_k·k + e)` for
+    /// GAT, `Σ v_d LeakyReLU(q_d + k_d + e_d)` for GATv2. Their projection is outside. The graph is
+    /// usually the mask's; a pair that is no edge of it adds nothing.
+    ///
+    /// # Shapes
+    /// `features: [H, edges, 1]` after [`Attention::edge`], `[H, edges, D]` after
+    /// [`Attention::gatv2`]
+    pub fn edge_features(self, graph: Graph, features: Tensor<3>) -> Attention {
+        let first = "edge_features: only after `edge` or `gatv2`, once and before any bias";
+        let ([h, edges, _], graph) = (features.dims(), Some(Arc::new(graph)));
+        let kinds = &*self.kinds.score;
+        if let Some(score::Edge { slope, graph: None }) = kinds.downcast_ref() {
+            assert_eq!(self.params.len(), 2, "{first}");
+            let score = score::Edge { slope: *slope, graph };
+            self.with_edges(score, features.reshape([1, h, 1, edges]))
+        } else if let Some(score::Gatv2 { slope, graph: None }) = kinds.downcast_ref() {
+            assert_eq!(self.params.len(), 1, "{first}");
+            let score = score::Gatv2 { slope: *slope, graph };
+            self.with_edges(score, features.unsqueeze())
+        } else {
+            panic!("{first}");
+        }
+    }
+
+    fn with_edges(mut self, score: impl score::Score + 'static, edge: Tensor<4>) -> Attention {
+        let score = Arc::new(score);
+        self.params.push(edge);
+        self.kinds.score = score.clone();
+        self.map(|spec| spec::Attention { score, ..spec })
+    }
+
+    /// Luong's general score `qᵀ W k`.
+    ///
+    /// # Shapes
+    /// `w: [H, Dq, Dk]`
+    pub fn general(w: Tensor<3>) -> Attention {
+        Attention::with_score(score::General, vec![w.unsqueeze()])
+    }
+
+    /// A kernel of the distance `|q − k|/σ` (Nadaraya–Watson).
+    ///
+    /// # Shapes
+    /// `sigma: [1]`
+    pub fn kernel(shape: score::Shape, sigma: Tensor<1>) -> Attention {
+        Attention::with_score(score::Kernel(shape), vec![scalar(sigma)])
+    }
+
+    /// `(a·(q·k) + b·(q·v))/√D`
+    ///
+    /// # Shapes
+    /// `a, b: [1]`
+    pub fn key_value(a: Tensor<1>, b: Tensor<1>) -> Attention {
+        Attention::with_score(score::KeyValue, vec![scalar(a), scalar(b)])
+    }
+
+    /// Transformer-XL's relative positions: `((q + u)·k_j + (q + w)·r_{p−j})/√D`.
+    ///
+    /// # Shapes
+    /// `r: [H, S + T, D]` with row `S − (p − j)` for the distance `p − j`; `u, w: [H, D]`
+    pub fn relative(r: Tensor<3>, u: Tensor<2>, w: Tensor<2>) -> Attention {
+        let params = vec![r.unsqueeze(), per_head(u), per_head(w)];
+        Attention::with_score(score::Relative::default(), params)
+    }
+
+    /// XLNet's: relative positions, and whether query and key are of one segment.
+    ///
+    /// # Shapes
+    /// as [`Attention::relative`]; `ids: [B·S]`, `segment: [H, 2, D]` (same, different),
+    /// `x: [H, D]`
+    pub fn segment(self, ids: Vec<i64>, segment: Tensor<3>, x: Tensor<2>) -> Attention {
+        assert_eq!(self.params.len(), 3, "segment: only after `relative`, and before any bias");
+        let mut with = self.relative_score("segment", |score| score.segments = Some(ids));
+        with.params.extend([segment.unsqueeze(), per_head(x)]);
+        with
+    }
+
+    /// Relative positions for queries that stand at any of the last `n` keys, query `i` of batch
+    /// row `b` at `places[b·T + i]`: a model that asks at a few places need not ask at all of them.
+    ///
+    /// # Shapes
+    /// as [`Attention::relative`], but `r: [H, S + n, D]`
+    pub fn among_last(self, n: usize, places: &[usize]) -> Attention {
+        let centres = places.iter().map(|place| *place as f32).collect();
+        let with = self.relative_score("among_last", |score| score.last = Some(n));
+        with.positions(Positions::Centres(centres))
+    }
+
+    fn relative_score(
+        mut self,
+        asked: &str,
+        change: impl FnOnce(&mut score::Relative),
+    ) -> Attention {
+        let Some(known) = self.kinds.score.downcast_ref::<score::Relative>() else {
+            panic!("{asked}: only after `relative`");
+        };
+        let mut score = known.clone();
+        change(&mut score);
+        let score = Arc::new(score);
+        self.kinds.score = score.clone();
+        self.map(|spec| spec::Attention { score, ..spec })
+    }
+
+    /// `f(q·k/√D, place)`, a function of the caller's own with its derivative.
+    pub fn modified(f: Arc<dyn score::ScoreMod>) -> Attention {
+        Attention::with_score(score::Modified(f), vec![])
+    }
+
+    /// Any score, with its parameters as the kernels take them.
+    pub fn with_score(score: impl score::Score + 'static, params: Vec<Tensor<4>>) -> Attention {
+        let score = Arc::new(score);
+        let kinds = Kinds {
+            score: score.clone(),
+            biases: vec![],
+            normalizer: Arc::new(normalize::Softmax),
+        };
+        let spec = spec::Attention { score, ..spec::Attention::dot() };
+        Attention { spec: Arc::new(spec), params, kinds }
+    }
+
+    fn map(self, f: impl FnOnce(spec::Attention) -> spec::Attention) -> Attention {
+        let spec = Arc::try_unwrap(self.spec).unwrap_or_else(|shared| (*shared).clone());
+        Attention { spec: Arc::new(f(spec)), ..self }
+    }
+
+    /// With this mask.
+    pub fn mask(self, mask: mask::Mask) -> Attention {
+        self.map(|spec| spec.mask(mask))
+    }
+
+    /// With this normaliser.
+    pub fn normalize(self, normalizer: impl normalize::Normalizer + 'static) -> Attention {
+        let normalizer = Arc::new(normalizer);
+        let kinds = Kinds { normalizer: normalizer.clone(), ..self.kinds };
+        Attention { kinds, ..self }.map(|spec| spec::Attention { normalizer, ..spec })
+    }
+
+    /// With this scale instead of the score's own.
+    pub fn scale(self, scale: f32) -> Attention {
+        self.map(|spec| spec.scale(scale))
+    }
+
+    /// With queries at these positions.
+    pub fn positions(self, positions: Positions) -> Attention {
+        self.map(|spec| spec.positions(positions))
+    }
+
+    /// With a share `p` of the weights dropped; the backward drops the same ones.
+    pub fn dropout(self, p: f32, noise: Stream) -> Attention {
+        self.map(|spec| spec.dropout(p, noise))
+    }
+
+    /// With one more bias, and its parameters as the kernels take them.
+    pub fn bias(mut self, bias: impl bias::Bias + 'static, params: Vec<Tensor<4>>) -> Attention {
+        let bias = Arc::new(bias);
+        self.params.extend(params);
+        self.kinds.biases.push(bias.clone());
+        self.map(|mut spec| {
+            spec.biases.push(bias);
+            spec
+        })
+    }
+
+    /// With `−slope_h·|p − j|`.
+    ///
+    /// # Shapes
+    /// `slopes: [H]`
+    pub fn alibi(self, slopes: Tensor<1>) -> Attention {
+        let [h] = slopes.dims();
+        self.bias(bias::Alibi, vec![slopes.reshape([1, h, 1, 1])])
+    }
+
+    /// With a learned number for each distance, clipped at both ends.
+    ///
+    /// # Shapes
+    /// `table: [H, 2·reach + 1]`
+    pub fn table(self, table: Tensor<2>) -> Attention {
+        let [h, n] = table.dims();
+        assert!(n % 2 == 1, "table: got {n} distances, need 2·reach + 1");
+        self.bias(bias::Table { reach: n / 2 }, vec![table.reshape([1, h, 1, n])])
+    }
+
+    /// With a number for each cell.
+    ///
+    /// # Shapes
+    /// `bias: [B or 1, H or 1, T, S]`; a leading 1 is shared
+    pub fn dense_bias(self, bias: Tensor<4>) -> Attention {
+        let [b, h, ..] = bias.dims();
+        self.bias(bias::Dense { per_batch: b > 1, per_head: h > 1 }, vec![bias])
+    }
+
+    /// With a Gaussian around each query's centre: added to the scores, or `after` them
+    /// multiplied with the weights.
+    ///
+    /// # Shapes
+    /// `centres: [B, T]`, `sigma: [1]`
+    pub fn gaussian_bias(self, centres: Tensor<2>, sigma: Tensor<1>, after: bool) -> Attention {
+        self.bias(bias::Gaussian { after }, vec![centres.unsqueeze(), scalar(sigma)])
+    }
+}

@@ -1,0 +1,246 @@
+//! Attention along the edges of a graph: GAT (Veličković et al. 2018) and GATv2 (Brody et al.
+//! 2022).
+
+use super::{Linear, LinearConfig};
+use crate::attention::{Attention, Graph, mask};
+use crate::init::{Init, Mode, Weights};
+use crate::ops::{self, Sparse};
+use burn::module::{Module, Param};
+use burn::tensor::Tensor;
+use regard_kernels::ops::dropout::Dropout as Drop;
+use std::sync::Arc;
+
+/// What is known of nodes: a row each.
+#[derive(Clone, Debug)]
+pub enum Features {
+    /// `[N, I]`
+    Dense(Tensor<2>),
+    /// The places that are not 0, and what stands there.
+    Sparse(Arc<Sparse>, Arc<Vec<f32>>),
+}
+
+impl Features {
+    /// With a share of the numbers dropped in training.
+    pub fn dropped(&self, p: f32, mode: Mode, site: u64) -> Features {
+        let Some(stream) = mode.stream(site).filter(|_| p > 0.0) else { return self.clone() };
+        match self {
+            Features::Dense(x) => Features::Dense(ops::dropout(x.clone(), p, stream)),
+            Features::Sparse(x, values) => {
+                let mut left = vec![0.0; values.len()];
+                let done = Drop { p, stream }.forward(values, &mut left);
+                done.expect("as many out as in");
+                Features::Sparse(x.clone(), Arc::new(left))
+            }
+        }
+    }
+
+    /// `x·W + b`
+    fn through(&self, layer: &Linear) -> Tensor<2> {
+        match self {
+            Features::Dense(x) => layer.forward(x.clone()),
+            Features::Sparse(x, values) => {
+                let y = ops::sparse_linear(x.clone(), values.clone(), layer.weight.val());
+                match &layer.bias {
+                    Some(bias) => y + bias.val().unsqueeze::<2>(),
+                    None => y,
+                }
+            }
+        }
+    }
+}
+
+/// A graph's edges, ready to be attended along: a node sees those that its edges come from.
+#[derive(Clone, Debug)]
+pub struct Along {
+    graph: Graph,
+    mask: mask::Mask,
+    /// What is known of each edge, in the graph's order.
+    features: Option<Tensor<2>>,
+}
+
+impl Along {
+    /// With `features: [edges, I]`, or none.
+    pub fn new(graph: Graph, features: Option<Tensor<2>>) -> Along {
+        if let Some(features) = &features {
+            assert_eq!(features.dims()[0], graph.edges(), "features: need a row for each edge");
+        }
+        let mask = mask::edges(graph.indptr(), graph.indices());
+        Along { graph, mask, features }
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+}
+
+/// Which score.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GraphScore {
+    /// `LeakyReLU(a_t·W x_i + a_s·W x_j)`: which neighbour counts most does not depend on the node.
+    #[default]
+    Gat,
+    /// `a·LeakyReLU(W_t x_i + W_s x_j)`: it does.
+    Gatv2,
+}
+
+/// Of a [`GraphAttention`] layer.
+#[derive(Clone, Debug)]
+pub struct GraphAttentionConfig {
+    /// `I`
+    pub inputs: usize,
+    /// `D`, of each head.
+    pub width: usize,
+    /// `H`
+    pub heads: usize,
+    /// Whether heads stand side by side, or their mean is taken.
+    pub concat: bool,
+    /// The score.
+    pub score: GraphScore,
+    /// Of LeakyReLU's negative side.
+    pub slope: f32,
+    /// The share of the weights that is dropped in training.
+    pub dropout: f32,
+    /// Numbers that are known of each edge; 0 for none.
+    pub edge: usize,
+}
+
+/// One layer of attention along edges.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use regard_attention::layers::{Along, Features, GraphAttentionConfig};
+/// use regard_attention::{Graph, Init, Mode};
+///
+/// let device = Device::flex();
+/// // 0 sees itself and 1, 1 sees itself, 2 sees nobody.
+/// let along = Along::new(Graph::new(&[0, 2, 3, 3], &[0, 1, 1]), None);
+/// let layer = GraphAttentionConfig::new(4, 8, 2).init(&mut Init::new(0, &device));
+/// let x = Features::Dense(Tensor::ones([3, 4], &device));
+/// assert_eq!(layer.forward(&x, &along, Mode::Eval).dims(), [3, 16]);
+/// let weights = layer.weights(&x, &along);
+/// assert_eq!(weights[..3], [0.5, 0.5, 1.0]);
+/// ```
+#[derive(Module, Debug)]
+pub struct GraphAttention {
+    /// Of nodes as others see them: `W_s`, `[I, H·D]`.
+    pub source: Linear,
+    /// Of nodes as they see others: `W_t`, `[I, H·D]`; GAT has one for both.
+    pub target: Option<Linear>,
+    /// `a_s`, `[H, D]`; GATv2's `a`.
+    pub a_source: Param<Tensor<2>>,
+    /// `a_t`, `[H, D]`, of GAT.
+    pub a_target: Option<Param<Tensor<2>>>,
+    /// Of edges, `[edge, H·D]`.
+    pub edge: Option<Linear>,
+    /// `a_e`, `[H, D]`, of GAT.
+    pub a_edge: Option<Param<Tensor<2>>>,
+    /// `[H·D]`, or `[D]` for a mean.
+    pub bias: Param<Tensor<1>>,
+    /// Whether heads stand side by side.
+    #[module(skip)]
+    pub concat: bool,
+    /// Of LeakyReLU's negative side.
+    #[module(skip)]
+    pub slope: f32,
+    /// The share of the weights that is dropped in training.
+    #[module(skip)]
+    pub dropout: f32,
+    /// Where its randomness comes from.
+    #[module(skip)]
+    pub site: u64,
+}
+
+impl GraphAttentionConfig {
+    /// GAT's, with heads side by side, and a slope of 0.2.
+    pub fn new(inputs: usize, width: usize, heads: usize) -> GraphAttentionConfig {
+        let (concat, score, slope, dropout) = (true, GraphScore::Gat, 0.2, 0.0);
+        GraphAttentionConfig { inputs, width, heads, concat, score, slope, dropout, edge: 0 }
+    }
+
+    /// The layer with its first values.
+    pub fn init(&self, init: &mut Init) -> GraphAttention {
+        let GraphAttentionConfig { inputs, width, heads, .. } = *self;
+        let v2 = self.score == GraphScore::Gatv2;
+        let weights = Weights::Xavier;
+        let linear = |inputs, bias| LinearConfig {
+            bias,
+            weights,
+            ..LinearConfig::new(inputs, heads * width)
+        };
+        let bound = (6.0 / (heads + width) as f32).sqrt();
+        let edges = self.edge > 0;
+        GraphAttention {
+            source: linear(inputs, v2).init(init),
+            target: v2.then(|| linear(inputs, true).init(init)),
+            a_source: init.uniform([heads, width], bound),
+            a_target: (!v2).then(|| init.uniform([heads, width], bound)),
+            edge: edges.then(|| linear(self.edge, false).init(init)),
+            a_edge: (edges && !v2).then(|| init.uniform([heads, width], bound)),
+            bias: init.constant([if self.concat { heads * width } else { width }], 0.0),
+            concat: self.concat,
+            slope: self.slope,
+            dropout: self.dropout,
+            site: init.site(),
+        }
+    }
+}
+
+impl GraphAttention {
+    /// # Shapes
+    /// `x: [N, I]` → `[N, H·D]`, or `[N, D]` if the mean of the heads is taken
+    pub fn forward(&self, x: &Features, along: &Along, mode: Mode) -> Tensor<2> {
+        let (attention, q, k) = self.prepare(x, along);
+        let attention = super::self_attention::dropped(&attention, self.dropout, mode, self.site);
+        let [_, h, n, d] = k.dims();
+        let out = attention.attend(q, k.clone(), k);
+        let out = match self.concat {
+            true => out.swap_dims(1, 2).reshape([n, h * d]),
+            false => out.mean_dim(1).reshape([n, d]),
+        };
+        out + self.bias.val().unsqueeze::<2>()
+    }
+
+    /// The weight of each edge, head by head, in the graph's order: `[H·edges]`.
+    pub fn weights(&self, x: &Features, along: &Along) -> Vec<f32> {
+        let (attention, q, k) = self.prepare(x, along);
+        attention.listed_weights(q, k).expect("a graph lists its edges")
+    }
+
+    /// The attention, its queries and its keys, which are its values too: `[1, H, N, D]`.
+    fn prepare(&self, x: &Features, along: &Along) -> (Attention, Tensor<4>, Tensor<4>) {
+        let [h, d] = self.a_source.dims();
+        let heads = |x: Tensor<2>| {
+            let [n, _] = x.dims();
+            x.reshape([1, n, h, d]).swap_dims(1, 2)
+        };
+        let k = heads(x.through(&self.source));
+        let (attention, q) = match (&self.target, &self.a_target) {
+            (Some(target), _) => {
+                let attention = Attention::gatv2(self.a_source.val(), self.slope);
+                (attention, heads(x.through(target)))
+            }
+            (None, Some(a)) => {
+                let attention = Attention::edge(a.val(), self.a_source.val(), self.slope);
+                (attention, k.clone())
+            }
+            (None, None) => unreachable!("GAT has both vectors"),
+        };
+        let attention = match (&self.edge, &along.features) {
+            (Some(layer), Some(features)) => {
+                let edges = along.graph.edges();
+                let seen = layer.forward(features.clone()).reshape([edges, h, d]);
+                let seen = match &self.a_edge {
+                    // GAT has one number for an edge and head.
+                    Some(a) => (seen * a.val().unsqueeze::<3>()).sum_dim(2),
+                    None => seen,
+                };
+                attention.edge_features(along.graph.clone(), seen.swap_dims(0, 1))
+            }
+            (None, None) => attention,
+            (Some(_), None) => panic!("this layer needs features of edges"),
+            (None, Some(_)) => panic!("this layer knows no features of edges"),
+        };
+        (attention.mask(along.mask.clone()), q, k)
+    }
+}
