@@ -28,6 +28,7 @@ pub mod bahdanau;
 pub mod bert;
 pub mod checkpoint;
 pub mod error;
+pub mod gat;
 pub mod gpt2;
 pub mod look;
 pub mod luong;

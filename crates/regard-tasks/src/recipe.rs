@@ -5,7 +5,7 @@
 //! are never taken from a base, since they speak of one result.
 
 use crate::examine::{On, Report};
-use crate::{language, permute, pretrain, reading, stories, train, translate};
+use crate::{graphs, language, permute, pretrain, reading, stories, train, translate};
 use regard_models::text::{self, Head};
 use regard_models::{Error, Result, checkpoint, story};
 use serde::{Deserialize, Serialize};
@@ -139,6 +139,7 @@ const TASKS: &[(&str, Make)] = &[
     ("tag", of_reading),
     ("answer", of_reading),
     ("stories", |table| Ok(Box::new(stories::Recipe::from_table(table)?))),
+    ("graphs", |table| Ok(Box::new(graphs::Recipe::from_table(table)?))),
 ];
 
 fn of_reading(table: Table) -> Result<Box<dyn Task>, String> {

@@ -14,6 +14,7 @@ macro_rules! built_in {
 /// Every recipe by its name: one row for each file in `recipes/`.
 pub const RECIPES: &[(&str, &str)] = built_in![
     "babi"
+    "citeseer-gat"
     "cmudict-transformer"
     "cmudict30k-additive"
     "cmudict30k-entmax"
@@ -30,6 +31,7 @@ pub const RECIPES: &[(&str, &str)] = built_in![
     "cmudict30k-sparsemax"
     "cmudict30k-transformer"
     "cmudict30k-window"
+    "cora-gat"
     "ewt-bert-scratch"
     "ewt-minilm"
     "ewt-words"

@@ -3,7 +3,9 @@
 use super::{Array, Arrays};
 use burn::module::Param;
 use burn::tensor::{Device, Tensor, TensorData};
-use regard_attention::layers::{Convolution, Embedding, Linear, Norm, Pooling, Recurrent};
+use regard_attention::layers::{
+    Convolution, Embedding, GraphAttention, Linear, Norm, Pooling, Recurrent,
+};
 
 /// Goes through a model's tensors by name: puts into them what a checkpoint has, or takes out
 /// what a checkpoint should have.
@@ -253,6 +255,26 @@ impl<'a> Binder<'a> {
                 b.tensor("v", &mut attention.v);
             });
         }
+    }
+
+    /// Attention along edges, with PyTorch Geometric's names.
+    pub fn graph_attention(&mut self, layer: &mut GraphAttention) {
+        let v2 = layer.target.is_some();
+        self.linear(if v2 { "lin_l" } else { "lin" }, &mut layer.source);
+        if let Some(target) = &mut layer.target {
+            self.linear("lin_r", target);
+        }
+        if let Some(edge) = &mut layer.edge {
+            self.linear("lin_edge", edge);
+        }
+        let mut vectors = vec![(if v2 { "att" } else { "att_src" }, &mut layer.a_source)];
+        vectors.extend(layer.a_target.as_mut().map(|a| ("att_dst", a)));
+        vectors.extend(layer.a_edge.as_mut().map(|a| ("att_edge", a)));
+        for (name, a) in vectors {
+            let [heads, width] = a.dims();
+            self.shaped(name, &[1, heads, width], a);
+        }
+        self.tensor("bias", &mut layer.bias);
     }
 
     /// Recurrent layers, with PyTorch's names: `name.weight_ih_l0`, `name.weight_ih_l0_reverse`.

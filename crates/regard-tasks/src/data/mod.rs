@@ -11,6 +11,7 @@
 //! | `documents` | plain text, larger than memory | wikitext-2 |
 //! | `characters` | a text letter by letter | tinyshakespeare |
 //! | `running` | the documents of a language, and those held out | wikitext-2 |
+//! | `network` | a graph's nodes and edges | planetoid |
 //! | `vectors` | vectors of words | glove-subset |
 //! | `similarity` | pairs of words with a score | word-similarity |
 //!
@@ -25,6 +26,7 @@ mod columns;
 pub mod conllu;
 pub mod documents;
 pub mod labelled;
+pub mod network;
 pub mod pairs;
 pub mod running;
 #[cfg(test)]
@@ -40,6 +42,7 @@ pub use batches::{Batches, Lengths, Position};
 pub use characters::Characters;
 pub use documents::{Document, Documents};
 pub use labelled::{Labelled, LabelledTexts};
+pub use network::Network;
 pub use pairs::{Pair, Pronunciations, Tsv};
 pub use running::Running;
 pub use split::{Part, Split};

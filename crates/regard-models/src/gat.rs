@@ -1,0 +1,331 @@
+//! Attention along the edges of graphs: GAT (Veličković et al. 2018) and GATv2 (Brody et al.
+//! 2022), for a label of each node, or one of a whole graph by an attention that reads all nodes.
+//!
+//! ```
+//! use burn::tensor::{Device, Tensor};
+//! use regard_attention::layers::{Along, Features};
+//! use regard_attention::{Graph, Mode};
+//! use regard_models::gat::{Gat, Nodes};
+//! use serde_json::json;
+//!
+//! let config = json!({ "model_type": "gat", "features": 5, "num_labels": 3 });
+//! let device = Device::flex();
+//! let model = Gat::create(&config, 7, &device).unwrap();
+//! let nodes = Nodes {
+//!     features: Features::Dense(Tensor::ones([2, 5], &device)),
+//!     along: Along::new(Graph::new(&[0, 2, 4], &[0, 1, 0, 1]), None),
+//!     graphs: vec![2],
+//! };
+//! assert_eq!(model.forward(&nodes, Mode::Eval).dims(), [2, 3]);
+//! ```
+
+use crate::checkpoint::{self, Arrays, Binder};
+use crate::story::Answers;
+use crate::text::activation;
+use crate::{Error, Result, sizes};
+use burn::module::Module;
+use burn::tensor::{Device, Gradients, Tensor};
+use regard_attention::layers::{
+    Along, Dropout, Features, GraphAttention, GraphAttentionConfig, GraphScore, Linear,
+    LinearConfig, Pool, Pooling, PoolingConfig, Sequences,
+};
+use regard_attention::ops::{Activation, activate};
+use regard_attention::{AdamW, Init, Mode};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::Path;
+
+/// Its name in `config.json`.
+pub const MODEL_TYPE: &str = "gat";
+
+/// `config.json`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Config {
+    /// Numbers that are known of a node.
+    pub features: usize,
+    /// Numbers that are known of an edge; 0 for none.
+    pub edge_features: usize,
+    /// Of each head.
+    pub hidden_size: usize,
+    /// Of all layers but the last one of a model that labels nodes.
+    pub num_attention_heads: usize,
+    /// Heads whose mean is the label of a node.
+    pub output_heads: usize,
+    /// Layers.
+    pub num_layers: usize,
+    /// `gat` or `gatv2`
+    pub score: String,
+    /// Between layers.
+    pub hidden_act: String,
+    /// Of LeakyReLU in the score.
+    pub negative_slope: f32,
+    /// The share of each layer's inputs that is dropped in training.
+    pub dropout: f32,
+    /// The share of weights that is dropped in training.
+    pub attention_dropout: f32,
+    /// The width of the attention that reads a whole graph; 0 for a label of each node.
+    pub readout: usize,
+    /// What it can say.
+    #[serde(flatten)]
+    pub labels: Answers,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            features: 0,
+            edge_features: 0,
+            hidden_size: 8,
+            num_attention_heads: 8,
+            output_heads: 1,
+            num_layers: 2,
+            score: "gat".into(),
+            hidden_act: "elu".into(),
+            negative_slope: 0.2,
+            dropout: 0.6,
+            attention_dropout: 0.6,
+            readout: 0,
+            labels: Answers::default(),
+        }
+    }
+}
+
+impl Config {
+    fn check(&self) -> Result<(), String> {
+        let labels = self.labels.count()?;
+        sizes::check_depth("num_layers", self.num_layers)?;
+        let (features, heads) = ("features", "num_attention_heads");
+        let wide = self.hidden_size.saturating_mul(self.num_attention_heads);
+        sizes::check(&[
+            (features, self.features),
+            ("hidden_size", self.hidden_size),
+            (heads, self.num_attention_heads),
+            ("output_heads", self.output_heads),
+        ])?;
+        sizes::check_matrices(&[
+            [(features, self.features), ("hidden_size · num_attention_heads", wide)],
+            [("hidden_size · num_attention_heads", wide), ("num_labels", labels)],
+        ])?;
+        sizes::check_shares(&[
+            ("dropout", self.dropout),
+            ("attention_dropout", self.attention_dropout),
+        ])?;
+        activation("hidden_act", &self.hidden_act)?;
+        self.score().map(|_| ())
+    }
+
+    fn score(&self) -> Result<GraphScore, String> {
+        match self.score.as_str() {
+            "gat" => Ok(GraphScore::Gat),
+            "gatv2" => Ok(GraphScore::Gatv2),
+            other => Err(format!("score: got {other:?}, need gat or gatv2")),
+        }
+    }
+}
+
+/// The nodes of one graph or several, side by side: edges stay within their graph.
+#[derive(Clone, Debug)]
+pub struct Nodes {
+    /// A row for each node.
+    pub features: Features,
+    /// Their edges.
+    pub along: Along,
+    /// How many nodes each graph has.
+    pub graphs: Vec<usize>,
+}
+
+/// The model.
+#[derive(Module, Debug)]
+pub struct Gat {
+    layers: Vec<GraphAttention>,
+    dropout: Vec<Dropout>,
+    readout: Option<Pooling>,
+    classifier: Option<Linear>,
+    #[module(skip)]
+    activation: Activation,
+    #[module(skip)]
+    config: Config,
+}
+
+impl Gat {
+    /// A model with first values that are a function of the seed.
+    pub fn create(config: &Value, seed: u64, device: &Device) -> Result<Gat> {
+        Gat::make(config, &mut Init::new(seed, device)).map_err(Error::Invalid)
+    }
+
+    /// A model with weights from a checkpoint. All names and shapes that do not fit are told at
+    /// once.
+    pub fn load(config: &Value, mut weights: Arrays, device: &Device) -> Result<Gat> {
+        let mut model = Gat::make(config, &mut Init::blank(device)).map_err(Error::Invalid)?;
+        let mut binder = Binder::read(&mut weights, device);
+        model.bind(&mut binder);
+        let mut problems: Vec<String> = binder.problems().iter().map(|p| p.to_string()).collect();
+        problems.extend(weights.keys().map(|name| format!("{name} has no place in this model")));
+        match problems.is_empty() {
+            true => Ok(model),
+            false => Err(Error::invalid(crate::misfit(&problems))),
+        }
+    }
+
+    /// The model of a folder with `config.json` and `model.safetensors`.
+    pub fn open(folder: &Path, device: &Device) -> Result<Gat> {
+        let config = checkpoint::read_config(folder)?;
+        let weights = checkpoint::read_weights(folder)?;
+        Gat::load(&config, weights, device).map_err(|e| Error::file(folder, e.to_string()))
+    }
+
+    fn make(json: &Value, init: &mut Init) -> Result<Gat, String> {
+        if json["model_type"] != MODEL_TYPE {
+            let got = &json["model_type"];
+            return Err(format!("model_type: got {got}, need {MODEL_TYPE:?}"));
+        }
+        let config: Config = crate::parse(json)?;
+        config.check()?;
+        let labels = config.labels.count()?;
+        let of_nodes = config.readout == 0;
+        let wide = config.hidden_size * config.num_attention_heads;
+        let layer = |i: usize| {
+            let last = of_nodes && i + 1 == config.num_layers;
+            GraphAttentionConfig {
+                inputs: if i == 0 { config.features } else { wide },
+                width: if last { labels } else { config.hidden_size },
+                heads: if last { config.output_heads } else { config.num_attention_heads },
+                concat: !last,
+                score: config.score().expect("it was checked"),
+                slope: config.negative_slope,
+                dropout: config.attention_dropout,
+                edge: config.edge_features,
+            }
+        };
+        let pool = Pool::Attention { hidden: config.readout };
+        Ok(Gat {
+            layers: (0..config.num_layers).map(|i| layer(i).init(init)).collect(),
+            dropout: (0..config.num_layers).map(|_| Dropout::new(config.dropout, init)).collect(),
+            readout: (!of_nodes).then(|| PoolingConfig { width: wide, pool }.init(init)),
+            classifier: (!of_nodes).then(|| LinearConfig::new(wide, labels).init(init)),
+            activation: activation("hidden_act", &config.hidden_act)?,
+            config,
+        })
+    }
+
+    fn bind(&mut self, b: &mut Binder) {
+        for (i, layer) in self.layers.iter_mut().enumerate() {
+            b.at(&format!("layers.{i}"), |b| b.graph_attention(layer));
+        }
+        if let (Some(readout), Some(classifier)) = (&mut self.readout, &mut self.classifier) {
+            b.pooling("readout", readout);
+            b.linear("classifier", classifier);
+        }
+    }
+
+    /// `config.json`
+    pub fn config(&self) -> Value {
+        crate::config_json(MODEL_TYPE, &self.config)
+    }
+
+    /// Its sizes.
+    pub fn sizes(&self) -> &Config {
+        &self.config
+    }
+
+    /// Scores of every label before the softmax: `[N, labels]` of nodes, `[graphs, labels]` of a
+    /// model that reads graphs out.
+    pub fn forward(&self, nodes: &Nodes, mode: Mode) -> Tensor<2> {
+        self.through(nodes, mode, &mut |_, _| {})
+    }
+
+    /// As [`Gat::forward`], and the weight of each edge: for each layer `[H·edges]`, head by head;
+    /// of a model that reads graphs out, of each node in its graph too.
+    pub fn look_inside(&self, nodes: &Nodes) -> Looks {
+        let mut layers = vec![];
+        let scores = self.through(nodes, Mode::Eval, &mut |layer, x| {
+            layers.push(layer.weights(x, &nodes.along));
+        });
+        // What is read out was kept by nobody: it is cheap to make again.
+        let readout = self.readout.as_ref().and_then(|readout| {
+            let x = self.nodes(nodes, Mode::Eval, &mut |_, _| {});
+            readout.weights(x, &Sequences::new(&nodes.graphs))
+        });
+        Looks { scores, layers, readout }
+    }
+
+    fn through(&self, nodes: &Nodes, mode: Mode, each: Each) -> Tensor<2> {
+        let x = self.nodes(nodes, mode, each);
+        match (&self.readout, &self.classifier) {
+            (Some(readout), Some(classifier)) => {
+                classifier.forward(readout.forward(x, &Sequences::new(&nodes.graphs)))
+            }
+            _ => x,
+        }
+    }
+
+    /// The nodes after all layers.
+    fn nodes(&self, nodes: &Nodes, mode: Mode, each: Each) -> Tensor<2> {
+        let mut x = nodes.features.clone();
+        for (i, layer) in self.layers.iter().enumerate() {
+            let Dropout { p, site } = self.dropout[i];
+            x = x.dropped(p, mode, site);
+            each(layer, &x);
+            let y = layer.forward(&x, &nodes.along, mode);
+            let last = self.readout.is_none() && i + 1 == self.layers.len();
+            x = Features::Dense(if last { y } else { activate(y, self.activation) });
+        }
+        match x {
+            Features::Dense(x) => x,
+            Features::Sparse(..) => unreachable!("there is at least one layer"),
+        }
+    }
+
+    /// Half the sum of the squares of all matrices.
+    pub fn squares(&self) -> Tensor<1> {
+        let linear = |layer: &Linear| layer.weight.val();
+        let of_layer = |layer: &GraphAttention| {
+            let mut all = vec![linear(&layer.source), layer.a_source.val()];
+            all.extend(layer.target.iter().chain(&layer.edge).map(linear));
+            all.extend(layer.a_target.iter().chain(&layer.a_edge).map(|a| a.val()));
+            all
+        };
+        let matrices = self.layers.iter().flat_map(of_layer);
+        let matrices = matrices.chain(self.classifier.iter().map(linear));
+        let square = |x: Tensor<2>| (x.clone() * x).sum() * 0.5;
+        matrices.map(square).reduce(|a, b| a + b).expect("there is at least one layer")
+    }
+
+    /// Its weights by name.
+    pub fn weights(&self) -> Arrays {
+        let mut arrays = Arrays::new();
+        // Writing changes nothing, but the names are said once, for both directions.
+        self.clone().bind(&mut Binder::write(&mut arrays));
+        arrays
+    }
+
+    /// Numbers that training changes.
+    pub fn parameters(&self) -> usize {
+        self.num_params()
+    }
+
+    /// Keeps the gradients of a part of a batch for the next step.
+    pub fn gather(&self, adamw: &mut AdamW, grads: Gradients) {
+        adamw.gather(self, grads);
+    }
+
+    /// One step of the optimiser.
+    pub fn update(self, adamw: &mut AdamW, lr: f64, grads: Gradients) -> Gat {
+        adamw.step(lr, self, grads)
+    }
+}
+
+/// Called with each layer and what it is given.
+type Each<'a> = &'a mut dyn FnMut(&GraphAttention, &Features);
+
+/// What a model says, and what it looked at.
+#[derive(Clone, Debug)]
+pub struct Looks {
+    /// As [`Gat::forward`] gives them.
+    pub scores: Tensor<2>,
+    /// Of each layer `[H·edges]`, head by head, edges in the graph's order.
+    pub layers: Vec<Vec<f32>>,
+    /// `[N]`, of a model that reads graphs out.
+    pub readout: Option<Tensor<1>>,
+}

@@ -1,0 +1,214 @@
+//! A graph of which something is known: nodes with features and labels, and edges between them.
+//!
+//! | file | a line |
+//! |---|---|
+//! | `NAME.nodes.tsv` | node, part (`train`, `val`, `test` or `none`), label or `-`, features, with tabs between them |
+//! | `NAME.edges.tsv` | node, node, and numbers that are known of the edge, if any |
+//!
+//! Features are separated by spaces: `7` is a 1 in column 7, `7:0.5` another number. Nodes are
+//! numbered from 0, in order.
+
+use super::Part;
+use super::stream::Lines;
+use regard_models::{Error, Result};
+use std::path::Path;
+
+/// No node has more columns.
+const WIDEST: u32 = 1 << 24;
+
+/// A graph with what is known of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Network {
+    /// The columns of each node that hold something, ascending, and what they hold.
+    pub features: Vec<Vec<(u32, f32)>>,
+    /// How many columns there are.
+    pub columns: usize,
+    /// The label of each node, if it is known.
+    pub labels: Vec<Option<String>>,
+    /// What each node is for.
+    pub parts: Vec<Option<Part>>,
+    /// From where to where, each once, ascending.
+    pub edges: Vec<(u32, u32)>,
+    /// Numbers of each edge, as many for all.
+    pub edge_features: Vec<Vec<f32>>,
+}
+
+impl Network {
+    /// Reads both files.
+    ///
+    /// # Errors
+    /// With the file and the line: a number that is none, or not finite; a node out of its order;
+    /// an edge from or to a node that there is not.
+    pub fn read(nodes: &Path, edges: &Path) -> Result<Network> {
+        let mut network = Network::read_nodes(nodes)?;
+        network.read_edges(edges)?;
+        Ok(network)
+    }
+
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.features.len()
+    }
+
+    /// Whether there are no nodes.
+    pub fn is_empty(&self) -> bool {
+        self.features.is_empty()
+    }
+
+    /// All labels, each once, in their order; numbers are in the order of numbers.
+    pub fn label_names(&self) -> Vec<String> {
+        let mut names: Vec<&String> = self.labels.iter().flatten().collect();
+        names.sort_by_key(|name| (name.parse::<u64>().unwrap_or(u64::MAX), *name));
+        names.dedup();
+        names.into_iter().cloned().collect()
+    }
+
+    fn read_nodes(path: &Path) -> Result<Network> {
+        let mut lines = Lines::open(path)?;
+        let mut network = Network::default();
+        while let Some(line) = lines.next().transpose()? {
+            if line.trim().is_empty() {
+                continue;
+            }
+            let columns: Vec<&str> = line.split('\t').collect();
+            let &[id, part, label, ref features @ ..] = &columns[..] else {
+                return Err(lines.error(format!("has {} columns, need 3 or 4", columns.len())));
+            };
+            if id.trim().parse() != Ok(network.len()) {
+                let need = network.len();
+                return Err(lines.error(format!("node {id:?}: need {need}, nodes in their order")));
+            }
+            network.parts.push(match part.trim() {
+                "train" => Some(Part::Train),
+                "val" | "valid" => Some(Part::Valid),
+                "test" => Some(Part::Test),
+                "none" | "-" | "" => None,
+                other => {
+                    let need = "train, val, test or none";
+                    return Err(lines.error(format!("part {other:?}, need {need}")));
+                }
+            });
+            let label = label.trim();
+            network.labels.push((!matches!(label, "-" | "")).then(|| label.to_string()));
+            let mut row = vec![];
+            for token in features.iter().flat_map(|text| text.split_whitespace()) {
+                row.push(feature(token).map_err(|message| lines.error(message))?);
+            }
+            row.sort_by_key(|(column, _)| *column);
+            if let Some(twice) = row.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+                return Err(lines.error(format!("column {} stands there twice", twice[0].0)));
+            }
+            network.columns = network.columns.max(row.last().map_or(0, |last| last.0 as usize + 1));
+            network.features.push(row);
+        }
+        match network.is_empty() {
+            true => Err(Error::file(path, "there are no nodes")),
+            false => Ok(network),
+        }
+    }
+
+    fn read_edges(&mut self, path: &Path) -> Result<()> {
+        let mut lines = Lines::open(path)?;
+        let (mut all, mut width) = (vec![], None);
+        while let Some(line) = lines.next().transpose()? {
+            if line.trim().is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let &[from, to, ref numbers @ ..] = &words[..] else {
+                return Err(lines.error("has 1 column, need two nodes"));
+            };
+            let node = |word: &str| match word.parse::<u32>() {
+                Ok(node) if (node as usize) < self.len() => Ok(node),
+                Ok(node) => Err(format!("an edge of node {node}, there are {}", self.len())),
+                Err(_) => Err(format!("{word:?} is not the number of a node")),
+            };
+            let ends = node(from).and_then(|from| Ok((from, node(to)?)));
+            let numbers: Result<Vec<f32>, String> =
+                numbers.iter().map(|word| number(word)).collect();
+            let (ends, numbers) =
+                ends.and_then(|ends| Ok((ends, numbers?))).map_err(|e| lines.error(e))?;
+            if *width.get_or_insert(numbers.len()) != numbers.len() {
+                let got = numbers.len();
+                return Err(lines.error(format!("{got} numbers, other edges have another count")));
+            }
+            all.push((ends, numbers));
+        }
+        all.sort_by_key(|(ends, _)| *ends);
+        all.dedup_by_key(|(ends, _)| *ends);
+        let known = width.is_some_and(|width| width > 0);
+        self.edges = all.iter().map(|(ends, _)| *ends).collect();
+        self.edge_features = if known { all.into_iter().map(|(_, n)| n).collect() } else { vec![] };
+        Ok(())
+    }
+}
+
+/// `7`, or `7:0.5`.
+fn feature(token: &str) -> Result<(u32, f32), String> {
+    let (column, value) = match token.split_once(':') {
+        Some((column, value)) => (column, number(value)?),
+        None => (token, 1.0),
+    };
+    match column.parse::<u32>() {
+        Ok(column) if column < WIDEST => Ok((column, value)),
+        _ => Err(format!("{column:?} is not a column, need 0 to {}", WIDEST - 1)),
+    }
+}
+
+fn number(word: &str) -> Result<f32, String> {
+    match word.parse::<f32>() {
+        Ok(x) if x.is_finite() => Ok(x),
+        Ok(x) => Err(format!("got {x}, need a number")),
+        Err(_) => Err(format!("{word:?} is not a number")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scratch::with_file;
+    use super::*;
+
+    fn read(nodes: &str, edges: &str) -> Result<Network> {
+        with_file("nodes", nodes.as_bytes(), |path| {
+            let beside = path.with_file_name("edges");
+            std::fs::write(&beside, edges).unwrap();
+            Network::read(path, &beside)
+        })
+    }
+
+    #[test]
+    fn nodes_and_edges() {
+        let network =
+            read("0\ttrain\tb\t2 0:0.5\n1\tval\t-\n2\tnone\ta\t1\n", "0 1\n2\t0\n").unwrap();
+        assert_eq!(network.features[0], [(0, 0.5), (2, 1.0)]);
+        assert_eq!((network.columns, network.len()), (3, 3));
+        assert_eq!(network.label_names(), ["a", "b"]);
+        assert_eq!(network.edges, [(0, 1), (2, 0)]);
+        assert_eq!(network.parts, [Some(Part::Train), Some(Part::Valid), None]);
+        let network = read("0\t-\t1\n1\t-\t10\n", "0 1 0.5 2\n1 0 1 3\n").unwrap();
+        assert_eq!(network.edge_features, [[0.5, 2.0], [1.0, 3.0]]);
+        assert_eq!(network.label_names(), ["1", "10"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let good = "0\ttrain\ta\t1\n1\ttrain\tb\t2\n";
+        for (nodes, edges, message) in [
+            ("0\ttrain\n", "", "line 1: has 2 columns"),
+            ("1\ttrain\ta\n", "", "line 1: node \"1\": need 0"),
+            ("0\tlearn\ta\n", "", "part \"learn\""),
+            ("0\t-\ta\t1:nan\n", "", "line 1: got NaN"),
+            ("0\t-\ta\t1:x\n", "", "\"x\" is not a number"),
+            ("0\t-\ta\t1 1\n", "", "column 1 stands there twice"),
+            ("", "", "there are no nodes"),
+            (good, "0 1\n0 2\n", "line 2: an edge of node 2, there are 2"),
+            (good, "0\n", "line 1: has 1 column"),
+            (good, "0 -1\n", "\"-1\" is not the number"),
+            (good, "0 1 inf\n", "line 1: got inf"),
+            (good, "0 1 1\n1 0\n", "line 2: 0 numbers"),
+        ] {
+            let error = read(nodes, edges).unwrap_err().to_string();
+            assert!(error.contains(message), "{error}: {message}");
+        }
+    }
+}

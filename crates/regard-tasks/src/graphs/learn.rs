@@ -1,0 +1,174 @@
+//! Learning labels from graphs.
+
+use super::book::{Exercise, NOT_ASKED};
+use super::{Book, Recipe};
+use crate::data::{Lengths, Part};
+use crate::recipe::known_keys;
+use crate::train::{Better, Evaluation, Learner, Loss};
+use burn::tensor::{Device, Gradients};
+use regard_attention::ops::{CrossEntropy, cross_entropy};
+use regard_attention::{AdamW, Mode, backend};
+use regard_models::checkpoint::{self, Arrays, Precision};
+use regard_models::gat::Gat;
+use regard_models::{Error, Result};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Graphs that are asked about at a time.
+const AT_ONCE: usize = 256;
+
+/// A model that is being taught.
+pub struct Lesson {
+    /// Absent only while the optimiser has it.
+    model: Option<Gat>,
+    book: Book,
+    l2: f32,
+    smoothing: f32,
+    wiring: Value,
+    device: Device,
+}
+
+impl Lesson {
+    /// Makes a model with first values for what a recipe wants.
+    pub fn new(recipe: &Recipe) -> Result<Lesson> {
+        let device = Device::flex().autodiff();
+        let (book, labels, (columns, edge)) = recipe.read(&device)?;
+        let mut config = recipe.model.clone();
+        if !config.is_object() {
+            return Err(Error::invalid("model: need a table with at least model_type"));
+        }
+        config["features"] = json!(columns);
+        config["edge_features"] = json!(edge);
+        let numbered = || labels.iter().enumerate();
+        config["id2label"] = numbered().map(|(i, name)| (i.to_string(), json!(name))).collect();
+        config["label2id"] = numbered().map(|(i, name)| (name.clone(), json!(i))).collect();
+        let of_nodes = matches!(book, Book::Nodes { .. });
+        if of_nodes != (config["readout"].as_u64().unwrap_or(0) == 0) {
+            return Err(Error::invalid(format!(
+                "model.readout: {} has labels of {}, so it must {} 0",
+                recipe.data.set,
+                if of_nodes { "nodes" } else { "whole graphs" },
+                if of_nodes { "be" } else { "not be" }
+            )));
+        }
+        let model = Gat::create(&config, recipe.seed, &device)?;
+        known_keys(&recipe.model, &model.config())?;
+        for (part, what) in [(Part::Train, "learn from"), (Part::Valid, "decide by")] {
+            if book.asked(part) == 0 {
+                return Err(Error::invalid(format!("there is nothing to {what}")));
+            }
+        }
+        let (l2, smoothing) = (recipe.l2, recipe.train.label_smoothing);
+        let wiring = serde_json::to_value(recipe.data.wiring).expect("it is plain data");
+        Ok(Lesson { model: Some(model), book, l2, smoothing, wiring, device })
+    }
+
+    fn model(&self) -> &Gat {
+        self.model.as_ref().expect("it is only away within `update`")
+    }
+
+    /// Sizes, in words.
+    pub fn about(&self) -> String {
+        format!(
+            "{} labels to learn from and {} to decide by, {:.3} M parameters",
+            self.book.asked(Part::Train),
+            self.book.asked(Part::Valid),
+            self.model().parameters() as f64 / 1e6,
+        )
+    }
+}
+
+impl Learner for Lesson {
+    /// A batch is a number of graphs.
+    fn lengths(&self) -> Vec<Lengths> {
+        vec![Lengths { source: 1, target: 0 }; self.book.examples(Part::Train)]
+    }
+
+    fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
+        let exercise = self.book.exercise(Part::Train, examples, &self.device);
+        let logits = self.model().forward(&exercise.nodes, mode);
+        let options = CrossEntropy { smoothing: self.smoothing, ignore: Some(NOT_ASKED) };
+        let mut value = cross_entropy(logits, exercise.targets(&self.device), options);
+        if self.l2 > 0.0 {
+            value = value + self.model().squares() * self.l2;
+        }
+        Loss { value, tokens: exercise.asked() }
+    }
+
+    fn tokens(&self, examples: &[usize]) -> usize {
+        match self.book {
+            Book::Nodes { .. } => self.book.asked(Part::Train),
+            Book::Graphs { .. } => examples.len(),
+        }
+    }
+
+    fn counts(&self) -> &'static str {
+        "labels"
+    }
+
+    fn gather(&mut self, adamw: &mut AdamW, grads: Gradients) {
+        self.model().gather(adamw, grads);
+    }
+
+    fn update(&mut self, adamw: &mut AdamW, lr: f64, grads: Gradients) {
+        let model = self.model.take().expect("it is only away within `update`");
+        self.model = Some(model.update(adamw, lr, grads));
+    }
+
+    fn evaluate(&self) -> Result<Evaluation> {
+        let marks = mark(self.model(), &self.book, Part::Valid, &self.device);
+        let measures = vec![
+            ("valid_accuracy".to_string(), marks.accuracy),
+            ("valid_loss".to_string(), marks.loss),
+        ];
+        // Few labels decide, and many models get as many of them right: the surer one wins.
+        let decides = marks.accuracy - marks.loss / 1000.0;
+        Ok(Evaluation { measures, decides, better: Better::Higher, sample: None })
+    }
+
+    fn weights(&self) -> Arrays {
+        self.model().weights()
+    }
+
+    fn restore(&mut self, weights: Arrays) -> Result<()> {
+        self.model = Some(Gat::load(&self.model().config(), weights, &self.device)?);
+        Ok(())
+    }
+
+    fn save(&self, folder: &Path) -> Result<()> {
+        let mut config = self.model().config();
+        config["wiring"] = self.wiring.clone();
+        checkpoint::write(folder, &config, &self.weights(), Precision::Single)
+    }
+}
+
+/// How good a model is.
+pub(super) struct Marks {
+    /// Percent.
+    pub accuracy: f64,
+    /// The mean negative log-likelihood of the right labels.
+    pub loss: f64,
+}
+
+/// Asks a model for all labels of a part.
+pub(super) fn mark(model: &Gat, book: &Book, part: Part, device: &Device) -> Marks {
+    let all: Vec<usize> = (0..book.examples(part)).collect();
+    let (mut right, mut cost, mut asked) = (0, 0.0, 0);
+    for examples in all.chunks(AT_ONCE) {
+        let exercise = book.exercise(part, examples, device);
+        let logits = model.forward(&exercise.nodes, Mode::Eval);
+        let ([_, labels], mut numbers) = (logits.dims(), vec![]);
+        backend::numbers(logits, &mut numbers);
+        let rows = numbers.chunks_exact(labels);
+        let Exercise { wanted, .. } = &exercise;
+        for (scores, wanted) in rows.zip(wanted).filter(|(_, wanted)| **wanted != NOT_ASKED) {
+            let shares = crate::reading::softmax(scores);
+            let best = (0..labels).max_by(|a, b| shares[*a].total_cmp(&shares[*b]));
+            right += usize::from(best == Some(*wanted as usize));
+            cost -= shares[*wanted as usize].max(f64::MIN_POSITIVE).ln();
+            asked += 1;
+        }
+    }
+    let count = f64::from(asked.max(1));
+    Marks { accuracy: 100.0 * right as f64 / count, loss: cost / count }
+}

@@ -1,0 +1,26 @@
+//! Labels for the nodes of a graph, or for whole graphs, by attention along edges.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `recipe` | what is asked for in a recipe |
+//! | `planetoid` | citations between papers |
+//! | `wiring` | from a graph as it was read to one that is attended along |
+//! | `molecules` | generated graphs whose label is one of the whole |
+//! | `book` | what is learned from, what decides, what is reported |
+//! | `learn` | the learner |
+//! | `reader` | a trained model that labels, and tells what it looked at |
+
+mod book;
+mod learn;
+pub mod molecules;
+mod planetoid;
+mod reader;
+mod recipe;
+mod wiring;
+
+pub use book::{Book, Whole};
+pub use learn::Lesson;
+pub use planetoid::planetoid;
+pub use reader::{Labelled, Labeller, Look};
+pub use recipe::{Data, Recipe};
+pub use wiring::{Wiring, wire};

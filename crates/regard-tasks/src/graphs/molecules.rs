@@ -1,0 +1,107 @@
+//! Generated molecules: trees of atoms with single and double bonds. Which group one has is a
+//! label of the whole that no atom knows alone.
+//!
+//! An acid has a carbon with a double-bonded and a single-bonded oxygen, a ketone a carbon with
+//! a double-bonded oxygen and no other, the rest neither.
+
+use crate::data::{Network, Part};
+use regard_kernels::rng::Stream;
+
+/// The labels.
+pub const LABELS: [&str; 3] = ["acid", "ketone", "none"];
+
+const CARBON: u32 = 0;
+const NITROGEN: u32 = 1;
+const OXYGEN: u32 = 2;
+/// Kinds of atoms.
+const ATOMS: u32 = 3;
+
+/// A molecule and the number of its label: a function of seed, part and number.
+pub fn molecule(seed: u64, part: Part, number: u64) -> (Network, usize) {
+    let stream = Stream::new(seed, part as u64, number);
+    let mut drawn = 0;
+    let mut draw = |below: u32| {
+        drawn += 1;
+        stream.bits(drawn) % below
+    };
+    let label = draw(LABELS.len() as u32) as usize;
+    let size = 6 + draw(9);
+    // A chain of carbons and nitrogens that branches.
+    let mut atoms = vec![CARBON];
+    let mut bonds = vec![];
+    while atoms.len() < size as usize {
+        let parent = draw(atoms.len() as u32);
+        bonds.push((parent, atoms.len() as u32, 1));
+        atoms.push(if draw(4) == 0 { NITROGEN } else { CARBON });
+    }
+    let mut add = |atoms: &mut Vec<u32>, parent: u32, order: u32| {
+        bonds.push((parent, atoms.len() as u32, order));
+        atoms.push(OXYGEN);
+    };
+    // Oxygens elsewhere, so that to see one is not enough: on other atoms than the group's.
+    let carbons: Vec<u32> = (0..size).filter(|i| atoms[*i as usize] == CARBON).collect();
+    let group = carbons[draw(carbons.len() as u32) as usize];
+    for atom in (0..size).filter(|atom| *atom != group) {
+        match (draw(4), atoms[atom as usize]) {
+            (0, _) => add(&mut atoms, atom, 1),
+            (1, NITROGEN) => add(&mut atoms, atom, 2),
+            _ => {}
+        }
+    }
+    let orders: &[u32] = [&[2u32, 1][..], &[2], &[1]][label];
+    orders.iter().for_each(|order| add(&mut atoms, group, *order));
+    bonds.sort_unstable();
+    let network = Network {
+        features: atoms.iter().map(|atom| vec![(*atom, 1.0)]).collect(),
+        columns: ATOMS as usize,
+        labels: vec![None; atoms.len()],
+        parts: vec![None; atoms.len()],
+        edges: bonds.iter().map(|(a, b, _)| (*a, *b)).collect(),
+        edge_features: bonds
+            .iter()
+            .map(|(_, _, order)| vec![f32::from(*order == 1), f32::from(*order == 2)])
+            .collect(),
+    };
+    (network, label)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The label by definition.
+    fn group(network: &Network) -> usize {
+        let is = |atom: u32, kind: u32| network.features[atom as usize][0].0 == kind;
+        let oxygens = |carbon: u32, double: bool| {
+            let bonds = network.edges.iter().zip(&network.edge_features);
+            bonds
+                .filter(|((a, b), order)| {
+                    (order[1] == 1.0) == double
+                        && (*a == carbon && is(*b, OXYGEN) || *b == carbon && is(*a, OXYGEN))
+                })
+                .count()
+        };
+        let carbons: Vec<u32> =
+            (0..network.len() as u32).filter(|atom| is(*atom, CARBON)).collect();
+        let with_double: Vec<u32> =
+            carbons.into_iter().filter(|carbon| oxygens(*carbon, true) > 0).collect();
+        match with_double.iter().any(|carbon| oxygens(*carbon, false) > 0) {
+            true => 0,
+            false if !with_double.is_empty() => 1,
+            false => 2,
+        }
+    }
+
+    #[test]
+    fn a_molecule_has_the_group_that_its_label_says() {
+        let mut seen = [0; LABELS.len()];
+        for number in 0..500 {
+            let (network, label) = molecule(7, Part::Train, number);
+            assert_eq!(group(&network), label, "molecule {number}");
+            seen[label] += 1;
+            assert_eq!(network, molecule(7, Part::Train, number).0);
+        }
+        assert!(seen.iter().all(|n| *n > 100), "{seen:?}");
+        assert_ne!(molecule(7, Part::Train, 1).0, molecule(7, Part::Test, 1).0);
+    }
+}

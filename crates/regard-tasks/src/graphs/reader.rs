@@ -1,0 +1,125 @@
+//! A trained model that labels, and tells what it looked at.
+
+use super::wiring::{Wiring, wire};
+use crate::data::Network;
+use crate::reading::softmax;
+use crate::train;
+use burn::tensor::Device;
+use regard_attention::{Mode, backend};
+use regard_models::gat::{self, Gat};
+use regard_models::{Error, Result, checkpoint};
+use serde::Deserialize;
+use std::path::Path;
+
+/// A label, and how sure the model is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Labelled {
+    /// The label.
+    pub label: String,
+    /// Its probability.
+    pub score: f64,
+}
+
+/// What a model says of a graph, and along which edges it looked.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// For each node, or the one graph: labels, the likeliest first.
+    pub labels: Vec<Vec<Labelled>>,
+    /// For each layer: `(from, to, weight of each head)`, by the node that looks.
+    pub layers: Vec<Vec<(usize, usize, Vec<f32>)>>,
+    /// How much of each node went into the label of a graph.
+    pub nodes: Option<Vec<f32>>,
+}
+
+/// A model that labels nodes or graphs.
+pub struct Labeller {
+    model: Gat,
+    labels: Vec<String>,
+    wiring: Wiring,
+}
+
+impl Labeller {
+    /// Reads a folder: a model's, or a training run's.
+    pub fn load(folder: &Path) -> Result<Labeller> {
+        let folder = &train::resolve(folder)?;
+        let mut config = checkpoint::read_config(folder)?;
+        let wrong = |message: String| Error::file(folder.join(checkpoint::CONFIG), message);
+        if config["model_type"] != gat::MODEL_TYPE {
+            let got = &config["model_type"];
+            return Err(wrong(format!("model_type: got {got}, need {:?}", gat::MODEL_TYPE)));
+        }
+        let wiring = match config.as_object_mut().and_then(|config| config.remove("wiring")) {
+            Some(json) => Wiring::deserialize(json).map_err(|e| wrong(format!("wiring: {e}")))?,
+            None => Wiring::default(),
+        };
+        let model = Gat::open(folder, &Device::flex())?;
+        let names = &model.config()["id2label"];
+        let count = model.config()["id2label"].as_object().map_or(0, serde_json::Map::len);
+        let name = |i: usize| names[i.to_string()].as_str().map(str::to_string);
+        let labels: Option<Vec<String>> = (0..count).map(name).collect();
+        let labels = labels.filter(|labels| !labels.is_empty());
+        let labels = labels.ok_or_else(|| wrong("id2label: need a name for each label".into()))?;
+        Ok(Labeller { model, labels, wiring })
+    }
+
+    /// Its model.
+    pub fn model(&self) -> &Gat {
+        &self.model
+    }
+
+    /// Its labels.
+    pub fn labels(&self) -> &[String] {
+        &self.labels
+    }
+
+    /// Whether it labels whole graphs.
+    pub fn reads_graphs(&self) -> bool {
+        self.model.sizes().readout > 0
+    }
+
+    /// The labels of a graph's nodes, or of the graph.
+    pub fn label(&self, network: &Network) -> Result<Vec<Vec<Labelled>>> {
+        let logits = self.model.forward(&self.wire(network)?, Mode::Eval);
+        Ok(self.named(logits))
+    }
+
+    /// The same, and what it looked at.
+    pub fn look(&self, network: &Network) -> Result<Look> {
+        let nodes = self.wire(network)?;
+        let looks = self.model.look_inside(&nodes);
+        let graph = nodes.along.graph();
+        let edges = graph.edges();
+        let named = |weights: &Vec<f32>| {
+            let target = |edge: usize| graph.indptr().partition_point(|at| *at <= edge as i64) - 1;
+            let heads = |edge: usize| weights.iter().skip(edge).step_by(edges).copied().collect();
+            let each = |edge: usize| (graph.indices()[edge] as usize, target(edge), heads(edge));
+            (0..edges).map(each).collect()
+        };
+        let nodes = looks.readout.map(|weights| {
+            let mut numbers = vec![];
+            backend::numbers(weights, &mut numbers);
+            numbers
+        });
+        let layers = looks.layers.iter().map(named).collect();
+        Ok(Look { labels: self.named(looks.scores), layers, nodes })
+    }
+
+    fn wire(&self, network: &Network) -> Result<gat::Nodes> {
+        let sizes = self.model.sizes();
+        let widths = (sizes.features, sizes.edge_features);
+        wire(&[network], self.wiring, widths, &Device::flex())
+    }
+
+    fn named(&self, logits: burn::tensor::Tensor<2>) -> Vec<Vec<Labelled>> {
+        let ([_, labels], mut numbers) = (logits.dims(), vec![]);
+        backend::numbers(logits, &mut numbers);
+        let row = |scores: &[f32]| {
+            let shares = softmax(scores).into_iter().zip(&self.labels);
+            let mut all: Vec<Labelled> =
+                shares.map(|(score, label)| Labelled { label: label.clone(), score }).collect();
+            all.sort_by(|a, b| b.score.total_cmp(&a.score));
+            all
+        };
+        numbers.chunks_exact(labels).map(row).collect()
+    }
+}

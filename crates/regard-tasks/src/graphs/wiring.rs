@@ -1,0 +1,127 @@
+//! From a graph as it was read to one that is attended along.
+
+use crate::data::Network;
+use burn::tensor::{Device, Tensor, TensorData};
+use regard_attention::Graph;
+use regard_attention::layers::{Along, Features};
+use regard_attention::ops::Sparse;
+use regard_models::gat::Nodes;
+use regard_models::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How edges and features are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Wiring {
+    /// Whether an edge is seen from both of its ends.
+    pub both_ways: bool,
+    /// Whether a node sees itself. Of features of edges it gets the mean of those that reach it.
+    pub loops: bool,
+    /// Whether the features of each node are scaled to a sum of 1.
+    pub normalize: bool,
+}
+
+impl Default for Wiring {
+    fn default() -> Wiring {
+        Wiring { both_ways: true, loops: true, normalize: true }
+    }
+}
+
+/// The nodes of some graphs, side by side, for a model that knows so many columns and numbers of
+/// edges.
+pub fn wire(
+    networks: &[&Network],
+    wiring: Wiring,
+    (columns, edge_width): (usize, usize),
+    device: &Device,
+) -> Result<Nodes> {
+    let (mut rows, mut values) = (vec![], vec![]);
+    let (mut indptr, mut indices, mut edges) = (vec![0i64], vec![], vec![]);
+    let mut first = 0;
+    for network in networks {
+        let width = network.edge_features.first().map_or(0, Vec::len);
+        if width != edge_width || network.columns > columns {
+            return Err(Error::invalid(format!(
+                "the graph has {} columns and {width} numbers for an edge, the model {columns} \
+                 and {edge_width}",
+                network.columns
+            )));
+        }
+        for features in &network.features {
+            let sum: f32 = features.iter().map(|(_, x)| x).sum();
+            let scale = if wiring.normalize && sum != 0.0 { 1.0 / sum } else { 1.0 };
+            rows.push(features.iter().map(|(column, _)| *column).collect::<Vec<u32>>());
+            values.extend(features.iter().map(|(_, x)| x * scale));
+        }
+        for seen in neighbours(network, wiring, edge_width) {
+            for (source, numbers) in seen {
+                indices.push(first + i64::from(source));
+                edges.extend(numbers);
+            }
+            indptr.push(indices.len() as i64);
+        }
+        first += network.len() as i64;
+    }
+    let features = Sparse::new(&rows, columns).map_err(|e| Error::invalid(e.0))?;
+    let known = (edge_width > 0).then(|| {
+        Tensor::<2>::from_data(TensorData::new(edges, [indices.len(), edge_width]), device)
+    });
+    Ok(Nodes {
+        features: Features::Sparse(Arc::new(features), Arc::new(values)),
+        along: Along::new(Graph::new(&indptr, &indices), known),
+        graphs: networks.iter().map(|network| network.len()).collect(),
+    })
+}
+
+/// For each node those that it sees, ascending, with the numbers of the edge.
+fn neighbours(network: &Network, wiring: Wiring, width: usize) -> Vec<BTreeMap<u32, Vec<f32>>> {
+    let mut seen = vec![BTreeMap::new(); network.len()];
+    for (at, (from, to)) in network.edges.iter().enumerate() {
+        let numbers = || network.edge_features.get(at).cloned().unwrap_or_default();
+        seen[*to as usize].entry(*from).or_insert_with(numbers);
+        if wiring.both_ways {
+            seen[*from as usize].entry(*to).or_insert_with(numbers);
+        }
+    }
+    for (node, seen) in seen.iter_mut().enumerate().filter(|_| wiring.loops) {
+        // A loop that the file has gives way, as it does elsewhere.
+        seen.remove(&(node as u32));
+        let mut mean = vec![0.0; width];
+        for numbers in seen.values() {
+            mean.iter_mut().zip(numbers).for_each(|(m, x)| *m += x / seen.len() as f32);
+        }
+        seen.insert(node as u32, mean);
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loops_and_both_ways_and_the_mean_of_edges() {
+        let network = Network {
+            features: vec![vec![(0, 1.0), (2, 3.0)], vec![], vec![(1, 2.0)]],
+            columns: 3,
+            labels: vec![None; 3],
+            parts: vec![None; 3],
+            edges: vec![(0, 1), (1, 1), (2, 1)],
+            edge_features: vec![vec![1.0], vec![9.0], vec![3.0]],
+        };
+        let device = Device::flex();
+        let nodes = wire(&[&network, &network], Wiring::default(), (4, 1), &device).unwrap();
+        assert_eq!(nodes.along.graph().indptr(), [0, 2, 5, 7, 9, 12, 14]);
+        assert_eq!(nodes.along.graph().indices(), [0, 1, 0, 1, 2, 1, 2, 3, 4, 3, 4, 5, 4, 5]);
+        let Features::Sparse(_, values) = &nodes.features else { panic!() };
+        assert_eq!(values[..3], [0.25, 0.75, 1.0]);
+        let seen = neighbours(&network, Wiring::default(), 1);
+        assert_eq!(seen[1][&1], [2.0]);
+        let alone = Wiring { both_ways: false, loops: false, ..Wiring::default() };
+        assert!(neighbours(&network, alone, 1)[0].is_empty());
+        let error = wire(&[&network], Wiring::default(), (2, 1), &device).unwrap_err();
+        assert!(error.to_string().contains("3 columns"), "{error}");
+    }
+}

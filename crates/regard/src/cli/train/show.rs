@@ -1,0 +1,95 @@
+//! The progress of a run.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use regard_tasks::train::{Event, Options};
+use std::io::IsTerminal;
+use std::time::Instant;
+
+/// The progress of a run: a bar on a terminal, lines elsewhere.
+pub struct Show {
+    pub bar: ProgressBar,
+    lines: bool,
+    /// Whether nothing but the bar is shown: of many runs, what came of each is told by others.
+    pub quiet: bool,
+    every: u64,
+    /// What the speed is told in.
+    pub counts: &'static str,
+    pub began: Instant,
+    since: (Instant, u64, f64, u64),
+}
+
+impl Show {
+    pub fn new(options: &Options) -> Show {
+        let lines = !std::io::stderr().is_terminal();
+        let bar = ProgressBar::with_draw_target(
+            Some(options.steps),
+            if lines { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() },
+        );
+        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg} · {eta} left");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        let now = Instant::now();
+        let (every, since) = (options.log_every, (now, 0, 0.0, 0));
+        Show { bar, lines, quiet: false, every, counts: "tokens", began: now, since }
+    }
+
+    pub fn say(&self, line: String) {
+        match self.lines {
+            _ if self.quiet => {}
+            true => eprintln!("{line}"),
+            false => self.bar.println(line),
+        }
+    }
+
+    pub fn event(&mut self, event: Event) {
+        match event {
+            Event::Resumed(step) => {
+                self.bar.set_position(step);
+                self.bar.reset_eta();
+                self.say(format!("going on from step {step}"));
+            }
+            Event::Step { step, loss, lr, tokens } => {
+                self.since.1 += tokens as u64;
+                self.since.2 += loss;
+                self.since.3 += 1;
+                self.bar.set_position(step);
+                let line = self.lines && !self.quiet && step.is_multiple_of(self.every);
+                if !line && (self.lines || !step.is_multiple_of(self.every.min(10))) {
+                    return;
+                }
+                let (from, tokens, sum, steps) = self.since;
+                let rate = tokens as f64 / from.elapsed().as_secs_f64();
+                let mean = sum / steps as f64;
+                let of = self.counts;
+                let message = format!("loss {mean:.3} · lr {lr:.2e} · {rate:.0} {of}/s");
+                if line {
+                    let minutes = self.began.elapsed().as_secs_f64() / 60.0;
+                    eprintln!("{step:>7} {message} · {minutes:.1} min");
+                }
+                self.bar.set_message(message);
+                self.since = (Instant::now(), 0, 0.0, 0);
+            }
+            Event::Skipped(step) => {
+                self.say(format!("step {step}: gradients that are not finite; nothing changed"));
+            }
+            Event::Evaluated { step, evaluation, best } => {
+                let mark = if best { " (best)" } else { "" };
+                self.say(format!("step {step}: {}{mark}", measures(&evaluation.measures)));
+                if let Some(sample) = &evaluation.sample {
+                    self.say(format!("  {sample}"));
+                }
+                self.since = (Instant::now(), 0, 0.0, 0);
+            }
+            Event::Averaged { checkpoints, evaluation, best } => {
+                let mark = if best { " (best)" } else { "" };
+                let measures = measures(&evaluation.measures);
+                self.say(format!("mean of {checkpoints} checkpoints: {measures}{mark}"));
+            }
+            Event::Saved(_) => {}
+        }
+    }
+}
+
+fn measures(all: &[(String, f64)]) -> String {
+    let each = all.iter().map(|(name, value)| format!("{name} {value:.4}"));
+    each.collect::<Vec<_>>().join(" · ")
+}
