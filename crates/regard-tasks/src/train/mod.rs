@@ -8,12 +8,14 @@
 mod learner;
 pub mod log;
 mod options;
+mod pace;
 mod run;
 mod schedule;
 mod state;
 
 pub use learner::{Better, Evaluation, Learner, Loss};
 pub use options::Options;
+pub use pace::{Pace, pace};
 pub use run::{Event, Outcome, Run};
 pub use schedule::{Curve, Schedule};
 pub use state::{Place, best, check_folder, checkpoints, resolve};

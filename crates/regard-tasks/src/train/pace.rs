@@ -1,0 +1,42 @@
+//! How long the steps of a recipe take, without a run's folder.
+
+use super::{Learner, Options};
+use crate::data::{Batches, Position};
+use regard_attention::{AdamW, Mode};
+use regard_models::Result;
+use std::time::Instant;
+
+/// A step that was taken.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// How long it took: batch, forward, loss, backward, clipping, AdamW.
+    pub seconds: f64,
+    /// What it learned from, in what [`Learner::counts`] counts.
+    pub tokens: usize,
+    /// Its loss.
+    pub loss: f64,
+}
+
+/// Takes steps as a run takes them, and the time of each.
+pub fn pace(
+    learner: &mut dyn Learner,
+    options: &Options,
+    seed: u64,
+    steps: usize,
+) -> Result<Vec<Pace>> {
+    options.check()?;
+    let batches = Batches::new(learner.lengths(), options.batch_tokens, seed)?;
+    let mut adamw = AdamW::new(options.adamw());
+    let mut found = Vec::with_capacity(steps);
+    let each = (1..).zip(batches.from(Position::default()));
+    for (step, (examples, _)) in each.take(steps) {
+        let began = Instant::now();
+        let loss = learner.loss(&examples, Mode::Train { seed, step });
+        let value = f64::from(loss.value.clone().into_scalar::<f32>());
+        let grads = loss.value.backward();
+        learner.update(&mut adamw, options.rates().rate(step), grads);
+        let seconds = began.elapsed().as_secs_f64();
+        found.push(Pace { seconds, tokens: loss.tokens, loss: value });
+    }
+    Ok(found)
+}

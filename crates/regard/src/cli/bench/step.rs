@@ -1,0 +1,64 @@
+//! `regard bench step`: how long a step of a recipe takes.
+
+use super::super::{Global, Outcome, write_json};
+use crate::{machine, recipe};
+use anyhow::Result;
+use clap::Args;
+use regard_kernels::pool;
+use regard_tasks::recipe::Prepared;
+use regard_tasks::train::pace;
+use serde_json::json;
+use std::io::Write;
+
+/// Measure the training steps of a recipe, on its data
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  regard bench step cora-gat --steps 100
+  regard bench step shakespeare-gpt-small --set train.batch_tokens=768
+
+A step is the batch, forward, loss, backward, clipping and AdamW. The first tenth of the steps warms
+up and does not count.")]
+pub struct Flags {
+    /// The recipe: its name in `regard recipes`, or a TOML file
+    recipe: String,
+    /// Steps to take
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    steps: usize,
+    /// Another value for a key of the recipe; may be given more than once
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+}
+
+pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let recipe = recipe::resolve_task(&flags.recipe, &flags.overrides)?;
+    let Prepared { mut learner, about } = recipe.prepare()?;
+    let all = pace(&mut *learner, recipe.options(), recipe.seed(), flags.steps.max(1))?;
+    let counted = &all[all.len() / 10..];
+    let mut ms: Vec<f64> = counted.iter().map(|step| 1e3 * step.seconds).collect();
+    ms.sort_by(f64::total_cmp);
+    let (median, fastest) = (ms[ms.len() / 2], ms[0]);
+    let seconds: f64 = counted.iter().map(|step| step.seconds).sum();
+    let rate = counted.iter().map(|step| step.tokens).sum::<usize>() as f64 / seconds;
+    let (unit, threads) = (learner.counts(), pool::threads());
+    if global.json {
+        let memory = machine::peak_memory();
+        write_json(
+            out,
+            &json!({
+                "recipe": recipe.name(), "steps": counted.len(), "ms": median,
+                "fastest_ms": fastest, "per_second": rate, "unit": unit, "threads": threads,
+                "peak_memory_bytes": memory, "loss": all.last().map(|step| step.loss),
+            }),
+        )?;
+        return Ok(Outcome::Positive);
+    }
+    writeln!(out, "{}: {about}", recipe.name())?;
+    writeln!(
+        out,
+        "a step: {median:.2} ms ({fastest:.2} the fastest of {}), {rate:.0} {unit}/s, {threads} \
+         threads",
+        counted.len()
+    )?;
+    Ok(Outcome::Positive)
+}
