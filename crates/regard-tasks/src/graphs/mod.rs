@@ -3,7 +3,7 @@
 //! | file | what it knows |
 //! |---|---|
 //! | `recipe` | what is asked for in a recipe |
-//! | `planetoid` | citations between papers |
+//! | `planetoid`, `pickled` | citations between papers, and the files that they were published as |
 //! | `wiring` | from a graph as it was read to one that is attended along |
 //! | `molecules` | generated graphs whose label is one of the whole |
 //! | `book` | what is learned from, what decides, what is reported |
@@ -13,6 +13,7 @@
 mod book;
 mod learn;
 pub mod molecules;
+mod pickled;
 mod planetoid;
 mod reader;
 mod recipe;

@@ -1,11 +1,139 @@
 //! Citations between papers, as Planetoid has them.
+//!
+//! The published files are pickles: `x`, `tx` and `allx` hold features, `y`, `ty` and `ally`
+//! labels, as rows with a single 1, of the papers to learn from, to test on, and of all but those
+//! to test on; `graph` who cites whom, and `test.index` where the papers to test on stand. The 500
+//! papers after those to learn from decide. A folder `derived-text` with the same as plain text is
+//! taken if there is one.
 
-use crate::data::Network;
-use regard_models::Result;
+use super::pickled::{self, Rows};
+use crate::data::{Network, Part};
+use regard_models::{Error, Result};
+use std::fs;
 use std::path::Path;
 
-/// A graph of the set, by its name, from the plain text beside the published files.
+/// Papers that decide.
+const VALID: usize = 500;
+
+/// A graph of the set, by its name.
 pub fn planetoid(folder: &Path, name: &str) -> Result<Network> {
-    let text = folder.join("derived-text");
-    Network::read(&text.join(format!("{name}.nodes.tsv")), &text.join(format!("{name}.edges.tsv")))
+    let text = |part: &str| folder.join("derived-text").join(format!("{name}.{part}.tsv"));
+    if text("nodes").is_file() {
+        return Network::read(&text("nodes"), &text("edges"));
+    }
+    published(folder, name)
+}
+
+/// The same from the published files.
+pub fn published(folder: &Path, name: &str) -> Result<Network> {
+    let path = |part: &str| folder.join(format!("ind.{name}.{part}"));
+    let rows = |part: &str| -> Result<Rows> {
+        let path = path(part);
+        let bytes = fs::read(&path).map_err(Error::io(&path))?;
+        let rows = pickled::read(&bytes).and_then(|pickled| pickled.rows());
+        rows.map_err(|message| Error::file(path, message))
+    };
+    let (all, all_labels) = (rows("allx")?, rows("ally")?);
+    let (test, test_labels) = (rows("tx")?, rows("ty")?);
+    let learned = rows("y")?.rows.len();
+    let index = test_index(&path("test.index"), test.rows.len())?;
+    let known = all.rows.len();
+    // Some papers of Citeseer are in no list: they have neither features nor a label.
+    let count = index.iter().map(|at| at + 1).max().unwrap_or(0).max(known);
+    let wrong = |part: &str, message: String| Error::file(path(part), message);
+    if count > known + 2 * test.rows.len() {
+        return Err(wrong("test.index", format!("names paper {}, of {known}", count - 1)));
+    }
+    let mut network = Network {
+        features: vec![vec![]; count],
+        columns: all.columns.max(test.columns),
+        labels: vec![None; count],
+        parts: vec![None; count],
+        ..Network::default()
+    };
+    let places = (0..known).chain(index.iter().copied());
+    let features = all.rows.into_iter().chain(test.rows);
+    let labels = all_labels.rows.iter().chain(&test_labels.rows);
+    for ((node, features), label) in places.zip(features).zip(labels) {
+        network.features[node] = features;
+        network.labels[node] = label.first().map(|(label, _)| label.to_string());
+        network.parts[node] = match node {
+            _ if node < learned => Some(Part::Train),
+            _ if node < learned + VALID => Some(Part::Valid),
+            _ if node >= known => Some(Part::Test),
+            _ => None,
+        };
+    }
+    network.edges = edges(&path("graph"), count)?;
+    Ok(network)
+}
+
+fn test_index(path: &Path, count: usize) -> Result<Vec<usize>> {
+    let text = fs::read_to_string(path).map_err(Error::io(path))?;
+    let read = |(line, word): (usize, &str)| {
+        let wrong = || Error::file(path, format!("line {}: {word:?} is no number", line + 1));
+        word.trim().parse().map_err(|_| wrong())
+    };
+    let index: Vec<usize> = text.lines().enumerate().map(read).collect::<Result<_>>()?;
+    match index.len() == count {
+        true => Ok(index),
+        false => Err(Error::file(path, format!("{} papers, need {count}", index.len()))),
+    }
+}
+
+/// Each pair of papers once, the smaller number first; nobody cites oneself.
+fn edges(path: &Path, count: usize) -> Result<Vec<(u32, u32)>> {
+    let bytes = fs::read(path).map_err(Error::io(path))?;
+    let lists = pickled::read(&bytes).and_then(|pickled| pickled.lists());
+    let lists = lists.map_err(|message| Error::file(path, message))?;
+    let mut edges = vec![];
+    for (node, others) in lists {
+        for other in others.into_iter().filter(|other| *other != node) {
+            if node.max(other) >= count {
+                let message = format!("an edge of node {}, there are {count}", node.max(other));
+                return Err(Error::file(path, message));
+            }
+            edges.push((node.min(other) as u32, node.max(other) as u32));
+        }
+    }
+    edges.sort_unstable();
+    edges.dedup();
+    Ok(edges)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::sets;
+
+    #[test]
+    fn the_published_files_are_the_plain_text() {
+        let Ok(folder) = sets::find("planetoid") else {
+            eprintln!("skipped: planetoid is not in REGARD_DATA");
+            return;
+        };
+        for name in ["cora", "citeseer"] {
+            let (text, published) = (planetoid(&folder, name), published(&folder, name));
+            let (text, published) = (text.unwrap(), published.unwrap());
+            let asked = |network: &Network, part| {
+                let is = |p: &&Option<Part>| **p == Some(part);
+                network.parts.iter().filter(is).count()
+            };
+            for part in [Part::Train, Part::Valid, Part::Test] {
+                assert_eq!(asked(&text, part), asked(&published, part), "{name} {part:?}");
+            }
+            assert_eq!(text.columns, published.columns);
+            assert_eq!(text.edges, published.edges, "{name}");
+            for node in 0..text.len() {
+                let columns = |network: &Network| -> Vec<u32> {
+                    network.features[node].iter().map(|(column, _)| *column).collect()
+                };
+                assert_eq!(columns(&text), columns(&published), "{name} {node}");
+                if text.parts[node].is_some() {
+                    assert_eq!(text.labels[node], published.labels[node], "{name} {node}");
+                    assert_eq!(text.parts[node], published.parts[node], "{name} {node}");
+                }
+            }
+        }
+    }
 }
