@@ -36,6 +36,7 @@ pub const RECIPES: &[(&str, &str)] = built_in![
     "ewt-minilm"
     "ewt-words"
     "ewt-words-glove"
+    "molecules-gat"
     "multi30k-bahdanau"
     "multi30k-rnn"
     "multi30k-transformer"

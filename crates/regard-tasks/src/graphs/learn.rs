@@ -1,7 +1,7 @@
 //! Learning labels from graphs.
 
 use super::book::{Exercise, NOT_ASKED};
-use super::{Book, Recipe};
+use super::{BestBy, Book, Recipe};
 use crate::data::{Lengths, Part};
 use crate::recipe::known_keys;
 use crate::train::{Better, Evaluation, Learner, Loss};
@@ -24,6 +24,7 @@ pub struct Lesson {
     book: Book,
     l2: f32,
     smoothing: f32,
+    best_by: BestBy,
     wiring: Value,
     device: Device,
 }
@@ -60,7 +61,8 @@ impl Lesson {
         }
         let (l2, smoothing) = (recipe.l2, recipe.train.label_smoothing);
         let wiring = serde_json::to_value(recipe.data.wiring).expect("it is plain data");
-        Ok(Lesson { model: Some(model), book, l2, smoothing, wiring, device })
+        let best_by = recipe.best_by;
+        Ok(Lesson { model: Some(model), book, l2, smoothing, best_by, wiring, device })
     }
 
     fn model(&self) -> &Gat {
@@ -121,9 +123,12 @@ impl Learner for Lesson {
             ("valid_accuracy".to_string(), marks.accuracy),
             ("valid_loss".to_string(), marks.loss),
         ];
-        // Few labels decide, and many models get as many of them right: the surer one wins.
-        let decides = marks.accuracy - marks.loss / 1000.0;
-        Ok(Evaluation { measures, decides, better: Better::Higher, sample: None })
+        let (decides, better) = match self.best_by {
+            // Few labels decide, and many models get as many of them right: the surer one wins.
+            BestBy::Accuracy => (marks.accuracy - marks.loss / 1000.0, Better::Higher),
+            BestBy::Loss => (marks.loss, Better::Lower),
+        };
+        Ok(Evaluation { measures, decides, better, sample: None })
     }
 
     fn weights(&self) -> Arrays {

@@ -22,6 +22,6 @@ mod wiring;
 pub use book::{Book, Whole};
 pub use learn::Lesson;
 pub use planetoid::planetoid;
-pub use reader::{Labelled, Labeller, Look};
-pub use recipe::{Data, Recipe};
+pub use reader::{Labeller, Look};
+pub use recipe::{BestBy, Data, Recipe};
 pub use wiring::{Wiring, wire};

@@ -2,7 +2,7 @@
 
 use super::wiring::{Wiring, wire};
 use crate::data::Network;
-use crate::reading::softmax;
+use crate::reading::{Label, softmax};
 use crate::train;
 use burn::tensor::Device;
 use regard_attention::{Mode, backend};
@@ -11,20 +11,11 @@ use regard_models::{Error, Result, checkpoint};
 use serde::Deserialize;
 use std::path::Path;
 
-/// A label, and how sure the model is.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Labelled {
-    /// The label.
-    pub label: String,
-    /// Its probability.
-    pub score: f64,
-}
-
 /// What a model says of a graph, and along which edges it looked.
 #[derive(Clone, Debug)]
 pub struct Look {
     /// For each node, or the one graph: labels, the likeliest first.
-    pub labels: Vec<Vec<Labelled>>,
+    pub labels: Vec<Vec<Label>>,
     /// For each layer: `(from, to, weight of each head)`, by the node that looks.
     pub layers: Vec<Vec<(usize, usize, Vec<f32>)>>,
     /// How much of each node went into the label of a graph.
@@ -78,7 +69,7 @@ impl Labeller {
     }
 
     /// The labels of a graph's nodes, or of the graph.
-    pub fn label(&self, network: &Network) -> Result<Vec<Vec<Labelled>>> {
+    pub fn label(&self, network: &Network) -> Result<Vec<Vec<Label>>> {
         let logits = self.model.forward(&self.wire(network)?, Mode::Eval);
         Ok(self.named(logits))
     }
@@ -110,13 +101,13 @@ impl Labeller {
         wire(&[network], self.wiring, widths, &Device::flex())
     }
 
-    fn named(&self, logits: burn::tensor::Tensor<2>) -> Vec<Vec<Labelled>> {
+    fn named(&self, logits: burn::tensor::Tensor<2>) -> Vec<Vec<Label>> {
         let ([_, labels], mut numbers) = (logits.dims(), vec![]);
         backend::numbers(logits, &mut numbers);
         let row = |scores: &[f32]| {
             let shares = softmax(scores).into_iter().zip(&self.labels);
-            let mut all: Vec<Labelled> =
-                shares.map(|(score, label)| Labelled { label: label.clone(), score }).collect();
+            let mut all: Vec<Label> =
+                shares.map(|(score, label)| Label { label: label.clone(), score }).collect();
             all.sort_by(|a, b| b.score.total_cmp(&a.score));
             all
         };

@@ -36,9 +36,23 @@ pub struct Recipe {
     /// The share of half the squares of all matrices that is added to the loss.
     #[serde(default)]
     pub l2: f32,
+    /// By what the best model is chosen, on labels that are not learned from.
+    #[serde(default)]
+    pub best_by: BestBy,
     /// How to train. A graph counts as one token of a batch.
     #[serde(default)]
     pub train: train::Options,
+}
+
+/// By what the best model is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BestBy {
+    /// How many labels are right; among equals the lower loss.
+    #[default]
+    Accuracy,
+    /// The loss, which says more than accuracy where labels are few.
+    Loss,
 }
 
 /// Which graphs.
@@ -124,7 +138,10 @@ impl Task for Recipe {
     task_fields!();
 
     fn decides(&self) -> &str {
-        "accuracy, percent"
+        match self.best_by {
+            BestBy::Accuracy => "accuracy, percent",
+            BestBy::Loss => "loss",
+        }
     }
 
     fn prepare(&self) -> Result<Prepared> {
