@@ -9,6 +9,7 @@ pub mod examine;
 pub mod filling;
 pub mod inspect;
 pub mod language;
+pub mod lessons;
 pub mod metrics;
 pub mod permute;
 pub mod pretrain;

@@ -120,7 +120,7 @@ fn plot(reports: &[Value]) -> Plot {
             Some((middle, score(bucket)?))
         };
         let name = report["name"].as_str().unwrap_or_default().to_string();
-        Curve { name, points: buckets.iter().filter_map(point).collect() }
+        Curve { name, points: buckets.iter().filter_map(point).collect(), ..Curve::default() }
     };
     let bleu = reports.iter().any(|report| report["bleu"].is_number());
     Plot {
@@ -128,6 +128,7 @@ fn plot(reports: &[Value]) -> Plot {
         x: if bleu { "words of the source" } else { "letters of the source" }.into(),
         y: if bleu { "BLEU" } else { "word error rate, %" }.into(),
         curves: reports.iter().map(curve).collect(),
+        ..Plot::default()
     }
 }
 
