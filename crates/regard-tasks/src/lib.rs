@@ -2,6 +2,7 @@
 //! made of them.
 #![forbid(unsafe_code)]
 
+mod begin;
 pub mod data;
 pub mod decode;
 mod embedded;

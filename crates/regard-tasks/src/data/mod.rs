@@ -28,7 +28,7 @@ pub mod labelled;
 pub mod pairs;
 pub mod running;
 #[cfg(test)]
-mod scratch;
+pub(crate) mod scratch;
 pub mod sets;
 pub mod similarity;
 pub mod split;

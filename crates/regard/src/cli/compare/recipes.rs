@@ -1,0 +1,178 @@
+//! `regard compare`: models side by side on the same data.
+
+use super::{Global, Outcome, write_json};
+use crate::recipe;
+use crate::show::plot::{Curve, Plot};
+use crate::show::table::Table;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use regard_tasks::translate::Recipe;
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const EXAMPLES: &str = "\
+Examples:
+  regard compare tatoeba-en-fr-bahdanau tatoeba-en-fr-rnn
+  regard compare A.toml B.toml --train --svg by-length.svg
+
+Each model is measured in a process of its own, one after the other: how good it is, for short and
+for long sentences, how fast, and how much memory that took. A run is looked for in runs/ and the
+recipe's name; --train makes those that are not there.";
+
+/// Compare models on the same data: quality by length, speed, memory
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Flags {
+    /// Two or more recipes with the same data, by name or file
+    #[arg(required = true, num_args = 2..)]
+    recipes: Vec<String>,
+    /// The folder of the runs
+    #[arg(long, value_name = "FOLDER", default_value = "runs")]
+    runs: PathBuf,
+    /// Train what is not there yet
+    #[arg(long)]
+    train: bool,
+    /// Draw quality against length into this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Another value for a key of every recipe; may be given more than once
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+}
+
+pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let recipes: Vec<Recipe> = flags
+        .recipes
+        .iter()
+        .map(|name| recipe::resolve(name, &flags.overrides))
+        .collect::<Result<_>>()?;
+    if let Some(other) = recipes.iter().find(|recipe| recipe.data != recipes[0].data) {
+        bail!("{} and {} are not of the same data", recipes[0].name, other.name);
+    }
+    let mut reports = vec![];
+    for (recipe, name) in recipes.iter().zip(&flags.recipes) {
+        let folder = flags.runs.join(&recipe.name);
+        if flags.train && regard_tasks::train::resolve(&folder).is_err() {
+            let out = folder.display().to_string();
+            myself(global, &flags.overrides, name, &["train", "--out", &out])?;
+        }
+        let model = folder.display().to_string();
+        let text = myself(global, &flags.overrides, name, &["eval", "--model", &model])?;
+        let mut report: Value = serde_json::from_str(&text).context("what eval said")?;
+        report["training"] = training(&folder);
+        reports.push(report);
+    }
+    if let Some(path) = &flags.svg {
+        let svg = plot(&reports).svg();
+        std::fs::write(path, svg).with_context(|| path.display().to_string())?;
+    }
+    if global.json {
+        write_json(out, &reports)?;
+        return Ok(Outcome::Positive);
+    }
+    write!(out, "{}", table(&reports))?;
+    Ok(Outcome::Positive)
+}
+
+/// Runs this program again, in a process of its own, so that times and memory are one model's.
+fn myself(global: &Global, overrides: &[String], name: &str, words: &[&str]) -> Result<String> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg(words[0]).arg(name).args(&words[1..]).arg("--json");
+    for each in overrides {
+        command.args(["--set", each]);
+    }
+    if let Some(threads) = global.threads {
+        command.args(["--threads", &threads.to_string()]);
+    }
+    if let Some(seed) = global.seed {
+        command.args(["--seed", &seed.to_string()]);
+    }
+    let done = command.stderr(Stdio::inherit()).output().context("running this program again")?;
+    if !done.status.success() {
+        bail!("{} {name} failed", words[0]);
+    }
+    Ok(String::from_utf8(done.stdout)?)
+}
+
+/// What the run's log says of its speed.
+fn training(folder: &Path) -> Value {
+    let text = std::fs::read_to_string(folder.join("metrics.jsonl")).unwrap_or_default();
+    let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let last = lines.rfind(|line| line.get("tokens").is_some());
+    last.map_or(Value::Null, |last| {
+        let (tokens, seconds) = (last["tokens"].as_f64(), last["seconds"].as_f64());
+        let rate = tokens.zip(seconds).map(|(tokens, seconds)| tokens / seconds.max(1e-9));
+        json!({ "seconds": seconds, "tokens_per_second": rate })
+    })
+}
+
+fn score(report: &Value) -> Option<f64> {
+    report["bleu"].as_f64().or_else(|| report["wer"].as_f64())
+}
+
+fn plot(reports: &[Value]) -> Plot {
+    let curve = |report: &Value| {
+        let buckets = report["by_length"].as_array().cloned().unwrap_or_default();
+        let point = |bucket: &Value| {
+            let middle = (bucket["from"].as_f64()? + bucket["to"].as_f64()?) / 2.0;
+            Some((middle, score(bucket)?))
+        };
+        let name = report["name"].as_str().unwrap_or_default().to_string();
+        Curve { name, points: buckets.iter().filter_map(point).collect(), ..Curve::default() }
+    };
+    let bleu = reports.iter().any(|report| report["bleu"].is_number());
+    Plot {
+        title: "Quality against the length of the source".into(),
+        x: if bleu { "words of the source" } else { "letters of the source" }.into(),
+        y: if bleu { "BLEU" } else { "word error rate, %" }.into(),
+        curves: reports.iter().map(curve).collect(),
+        ..Plot::default()
+    }
+}
+
+fn table(reports: &[Value]) -> String {
+    let number = |value: Option<f64>, digits: usize| {
+        value.map_or("–".to_string(), |value| format!("{value:.digits$}"))
+    };
+    let mut all = Table::new([
+        "model",
+        "score",
+        "parameters",
+        "sentences/s",
+        "memory",
+        "training tokens/s",
+        "training min",
+    ]);
+    for report in reports {
+        let rate = report["sentences"].as_f64().zip(report["seconds"].as_f64());
+        all.row([
+            report["name"].as_str().unwrap_or_default().to_string(),
+            number(score(report), 2),
+            number(report["parameters"].as_f64().map(|n| n / 1e6), 2) + " M",
+            number(rate.map(|(n, seconds)| n / seconds), 1),
+            number(report["peak_memory"].as_f64().map(|n| n / 1e6), 0) + " MB",
+            number(report["training"]["tokens_per_second"].as_f64(), 0),
+            number(report["training"]["seconds"].as_f64().map(|s| s / 60.0), 1),
+        ]);
+    }
+    let mut text = all.render("", None);
+    let mut lengths = Table::new(["length", "model", "sentences", "score", "ms/sentence"]);
+    let buckets = reports[0]["by_length"].as_array().map_or(0, Vec::len);
+    for i in 0..buckets {
+        for report in reports {
+            let bucket = &report["by_length"][i];
+            let count = bucket["sentences"].as_f64().unwrap_or(0.0);
+            lengths.row([
+                format!("{}–{}", bucket["from"], bucket["to"]),
+                report["name"].as_str().unwrap_or_default().to_string(),
+                number(Some(count), 0),
+                number(score(bucket), 2),
+                number(bucket["seconds"].as_f64().map(|s| 1000.0 * s / count.max(1.0)), 2),
+            ]);
+        }
+    }
+    text.push('\n');
+    text + &lengths.render("", None)
+}
