@@ -23,6 +23,7 @@ mod taught;
 pub mod text;
 pub mod train;
 pub mod translate;
+pub mod word_space;
 
 pub use embedded::Embedded;
 pub use regard_models::{Error, Result};
