@@ -87,8 +87,7 @@ impl Lesson {
         let mut keys: Vec<f32> = (0..COUNT as u64).map(|i| 5.0 * stream.uniform(i)).collect();
         keys.sort_by(f32::total_cmp);
         let noise = |i: usize| NOISE * stream.normal((COUNT + i) as u64);
-        let values: Vec<f32> =
-            keys.iter().enumerate().map(|(i, x)| truth(*x) + noise(i)).collect();
+        let values: Vec<f32> = keys.iter().enumerate().map(|(i, x)| truth(*x) + noise(i)).collect();
         let queries: Vec<f32> = (0..COUNT).map(|i| i as f32 / 10.0).collect();
         let right = queries.iter().map(|x| truth(*x)).collect();
         let mut lesson = Lesson {
@@ -114,15 +113,7 @@ impl Lesson {
     fn add(&mut self, name: &'static str, formula: &'static str, sees: Sees, said: Vec<f32>) {
         let square = |(said, right): (&f32, &f32)| f64::from(said - right).powi(2);
         let error = said.iter().zip(&self.truth).map(square).sum::<f64>() / said.len() as f64;
-        self.methods.push(Method {
-            name,
-            formula,
-            sees,
-            width: None,
-            said,
-            error,
-            weights: None,
-        });
+        self.methods.push(Method { name, formula, sees, width: None, said, error, weights: None });
     }
 
     fn without_queries(&mut self) -> Result<()> {
