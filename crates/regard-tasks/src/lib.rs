@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod begin;
+pub mod compare;
 pub mod data;
 pub mod decode;
 mod embedded;
