@@ -2,6 +2,8 @@
 //! made of them.
 #![forbid(unsafe_code)]
 
+mod begin;
+pub mod compare;
 pub mod data;
 pub mod decode;
 mod embedded;
@@ -10,6 +12,7 @@ pub mod filling;
 pub mod graphs;
 pub mod inspect;
 pub mod language;
+pub mod lessons;
 pub mod metrics;
 pub mod permute;
 pub mod pretrain;
@@ -22,6 +25,7 @@ mod taught;
 pub mod text;
 pub mod train;
 pub mod translate;
+pub mod word_space;
 
 pub use embedded::Embedded;
 pub use regard_models::{Error, Result};

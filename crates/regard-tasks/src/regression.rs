@@ -18,7 +18,7 @@
 use regard_kernels::attention::mask::window;
 use regard_kernels::attention::normalize::Uniform;
 use regard_kernels::attention::score::{Kernel as Score, Shape};
-use regard_kernels::attention::{Attention, Inputs, Saved, Upstream};
+use regard_kernels::attention::{Asked, Attention, Inputs, Saved, Upstream};
 use regard_kernels::view::{View, ViewMut};
 use regard_models::{Error, Result};
 use std::sync::Arc;
@@ -130,13 +130,22 @@ impl KernelRegression {
     /// What is predicted for queries, a row each: `outputs` numbers for each. Where no key is near
     /// enough, that is the mean of all values.
     pub fn predict(&self, queries: &[f32]) -> Result<Vec<f32>> {
-        let features = self.points.features;
-        if !queries.len().is_multiple_of(features) {
-            let got = queries.len();
-            let message = format!("queries: {got} numbers are no rows of {features}");
-            return Err(Error::invalid(message));
-        }
         Ok(self.asked(queries, self.width, false)?.0)
+    }
+
+    /// The weights of all points for each query: what [`KernelRegression::predict`] takes the mean
+    /// with. A row is 0 where no key is near enough.
+    pub fn weights(&self, queries: &[f32]) -> Result<Vec<f32>> {
+        let width = [self.width];
+        let inputs = self.inputs(queries, &width)?;
+        let (n, s, e) = (inputs.q.shape[2], self.points.count(), self.points.outputs);
+        let (mut said, mut weights) = (vec![0.0; n * e], vec![0.0; n * s]);
+        let attention = self.attention(false);
+        let out = ViewMut::new(&mut said, [1, 1, n, e]).map_err(invalid)?;
+        let saved = attention.forward(&inputs, &out).map_err(invalid)?;
+        let to = ViewMut::new(&mut weights, [1, 1, n, s]).map_err(invalid)?;
+        attention.weights(&inputs, &saved, Asked::default(), &to).map_err(invalid)?;
+        Ok(weights)
     }
 
     /// The error of leaving each point out in turn and predicting it from the others.
@@ -237,6 +246,11 @@ impl KernelRegression {
 
     fn inputs<'a>(&'a self, queries: &'a [f32], width: &'a [f32; 1]) -> Result<Inputs<'a>> {
         let Points { keys, values, features, outputs } = &self.points;
+        if !queries.len().is_multiple_of(*features) {
+            let got = queries.len();
+            let message = format!("queries: {got} numbers are no rows of {features}");
+            return Err(Error::invalid(message));
+        }
         let rows = |x: &'a [f32], width: usize| {
             View::new(x, [1, 1, x.len() / width, width]).map_err(invalid)
         };

@@ -1,6 +1,7 @@
 //! What all learners have in common whose model reads texts.
 
-use crate::data::{Lengths, Vectors};
+use crate::begin;
+use crate::data::Lengths;
 use crate::text::Tokenizer;
 use crate::train::{Evaluation, Learner, Loss};
 use burn::tensor::{Device, Gradients};
@@ -27,14 +28,8 @@ impl Taught {
 
     /// Gives those words that others have vectors for these vectors.
     pub fn begin_with(&mut self, vectors: &str) -> Result<()> {
-        let tokenizer = &self.tokenizer;
-        let words: Vec<(usize, String)> = (0..tokenizer.size())
-            .filter_map(|id| Some((id, tokenizer.token(id as u32)?)))
-            .collect();
-        let keep = words.iter().map(|(_, token)| token.clone()).collect();
-        let vectors = Vectors::named(vectors, Some(&keep))?;
-        let rows: Vec<(usize, &[f32])> =
-            words.iter().filter_map(|(id, token)| Some((*id, vectors.get(token)?))).collect();
+        let known = begin::known(&self.tokenizer, vectors)?;
+        let rows: Vec<(usize, &[f32])> = known.iter().map(|(id, row)| (*id, &row[..])).collect();
         self.model.as_mut().expect("it is only away within `update`").set_words(&rows)?;
         self.begun = Some(rows.len());
         Ok(())

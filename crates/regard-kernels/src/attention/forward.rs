@@ -3,12 +3,12 @@
 use super::engine::{Engine, KEYS, Walk, with_engine};
 use super::grid::Dims;
 use super::normalize::State;
-use super::rows::{RowBlock, pack, packed_len, padded, store_rows};
-use super::tile::{At, Keys, Over, Tile, accumulate, accumulate_listed};
+use super::rows::{pack, packed_len, padded, store_rows};
+use super::sums::Sums;
+use super::tile::{At, Keys, Tile};
 use super::{Attention, Inputs};
 use crate::pool::{Parts, parallel_ranges};
 use crate::scratch::Scratch;
-use crate::simd::{Kernel, Simd, dispatch};
 use crate::view::{Error, ViewMut, bail};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -111,7 +111,7 @@ impl QueryBlock {
         let plan = engine.plan(b, h, i0..i0 + n);
         let normalizer = &*engine.spec.normalizer;
         let mut state = normalizer.start(lanes);
-        let mut sums = Scratch::zeroed(n * wide);
+        let mut sums = Sums::new((n, engine.grid.dims.e), engine.walk == Walk::Lists || careful);
         let mut packed = Scratch::new(0);
         let mut source = engine.source(b, h, i0, std::ptr::null());
         if plan.index_is_empty() {
@@ -122,10 +122,10 @@ impl QueryBlock {
         }
         let values = engine.values(b, h);
         let at = |keys| At { grid: engine.grid, b, h, i0, keys };
-        let add = |at: &At, tile: &mut Tile, sums: &mut Scratch| {
+        let add = |at: &At, tile: &mut Tile, sums: &mut Sums| {
             engine.after_weights(at, tile);
             // SAFETY: the values of the block's keys exist.
-            unsafe { add_values(at.keys, tile, values, sums, (wide, careful)) };
+            unsafe { sums.add(at.keys, tile, values, careful) };
         };
         let mut pairs = 0;
         if normalizer.needs_strip() {
@@ -159,7 +159,7 @@ impl QueryBlock {
                 // SAFETY: the source is of this head, and the block's keys exist.
                 unsafe { engine.scores(&at, (&source, &plan, *cover), &mut tile, None) };
                 normalizer.block(&at, &mut tile, &mut state);
-                rescale(&mut sums, wide, &state.rescale);
+                sums.rescale(&state.rescale);
                 add(&at, &mut tile, &mut sums);
                 pairs += plan.pairs(keys, lanes, n);
             }
@@ -174,7 +174,13 @@ impl QueryBlock {
                 keep_choice(&state, kept.pick.part(row, n), kept.log_prob.part(row, n));
             }
             let factors = !(normalizer.chooses() || normalizer.needs_strip());
-            store_rows(&sums, wide, factors.then_some(&*state.sum), 1.0, (out, [b, h, i0], n))
+            store_rows(
+                &sums.into_rows(),
+                wide,
+                factors.then_some(&*state.sum),
+                1.0,
+                (out, [b, h, i0], n),
+            )
         };
         drop(packed);
         (pairs, finite)
@@ -200,61 +206,5 @@ fn keep_choice(state: &State, pick: &mut [i32], log_prob: &mut [f32]) {
             -1 => 0.0,
             _ => state.best[lane].1 - state.shift[lane] + state.sum[lane].ln(),
         };
-    }
-}
-
-/// Multiplies each query's sums with its factor. A factor of 0 clears, whatever was there.
-fn rescale(sums: &mut [f32], wide: usize, factors: &[f32]) {
-    assert!(sums.len() <= wide * factors.len() && wide.is_multiple_of(crate::simd::isa().lanes()));
-    dispatch(Rescale { sums, wide, factors });
-}
-
-struct Rescale<'a> {
-    sums: &'a mut [f32],
-    wide: usize,
-    factors: &'a [f32],
-}
-
-impl Kernel for Rescale<'_> {
-    type Out = ();
-    #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        for (row, factor) in self.sums.chunks_exact_mut(self.wide).zip(self.factors) {
-            if *factor == 1.0 {
-                continue;
-            }
-            let (zero, factor) = (*factor == 0.0, s.splat(*factor));
-            for d in (0..self.wide).step_by(S::LANES) {
-                // SAFETY: rows are whole vectors.
-                unsafe {
-                    let p = row.as_mut_ptr().add(d);
-                    s.store(p, if zero { s.splat(0.0) } else { s.mul(s.load(p), factor) });
-                }
-            }
-        }
-    }
-}
-
-/// `sums[i] += Σ_j p[j, i] · v[j]`
-///
-/// # Safety
-/// The values of the block's keys must exist.
-unsafe fn add_values(
-    keys: Keys,
-    tile: &mut Tile,
-    values: super::rows::Rows,
-    sums: &mut [f32],
-    (wide, careful): (usize, bool),
-) {
-    match keys {
-        // SAFETY: the caller vouches for the values.
-        Keys::Run { start, len } => unsafe {
-            let block = RowBlock::new(values.from(start), len, careful);
-            accumulate(tile, Over::Keys, &block, sums, wide);
-        },
-        // SAFETY: the caller vouches for the values.
-        Keys::Listed { .. } => unsafe {
-            accumulate_listed((tile, keys), Over::Keys, values, sums, wide);
-        },
     }
 }

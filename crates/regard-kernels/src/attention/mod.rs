@@ -42,6 +42,7 @@ mod listed;
 mod pair;
 mod reduce;
 mod rows;
+mod sums;
 mod term;
 mod tile;
 mod weights;

@@ -17,7 +17,7 @@ mod tile;
 pub use epilogue::Epilogue;
 pub use matrix::{Matrix, MatrixMut};
 pub use pack::Packed;
-pub use peak::{peak_gflops, read_seconds};
+pub use peak::{exp_seconds, peak_gflops, read_seconds};
 pub use sparse::seems_sparse;
 
 use crate::pool::{parallel, threads};

@@ -1,7 +1,7 @@
 //! What this machine can do at best: the yardstick of every rate.
 
 use crate::pool::{parallel, threads};
-use crate::simd::{Kernel, Simd, dispatch};
+use crate::simd::{Kernel, Simd, dispatch, exp_nonpositive};
 use std::time::Instant;
 
 /// The measured peak of all pool threads in GFLOP/s: independent chains of multiply-adds that
@@ -70,5 +70,49 @@ impl Kernel for Sum<'_> {
             }
         }
         s.sum(sums.into_iter().reduce(|a, b| s.add(a, b)).expect("there are sums"))
+    }
+}
+
+/// The seconds in which all pool threads together take `count` exponentials of numbers that are not
+/// positive, as a softmax asks for, from one part of their first-level caches to another: less than
+/// that no softmax over as many pairs can take.
+pub fn exp_seconds(count: u64) -> f64 {
+    let tasks = 8 * threads();
+    let rounds = count.div_ceil((tasks * EXPONENTS) as u64);
+    let start = Instant::now();
+    parallel(tasks, &|_| {
+        let from: Vec<f32> = (0..EXPONENTS).map(|i| -(i as f32) / 64.0).collect();
+        let mut to = vec![0.0; EXPONENTS];
+        for _ in 0..rounds {
+            dispatch(Exponentials { from: std::hint::black_box(&from), to: &mut to });
+            std::hint::black_box(&to);
+        }
+    });
+    let done = rounds * (tasks * EXPONENTS) as u64;
+    start.elapsed().as_secs_f64() * count as f64 / done as f64
+}
+
+/// Twice as many floats are half of a first-level cache of 32 kB.
+const EXPONENTS: usize = 2048;
+
+struct Exponentials<'a> {
+    from: &'a [f32],
+    to: &'a mut [f32],
+}
+
+impl Kernel for Exponentials<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let blocks = self.from.chunks_exact(4 * S::LANES);
+        for (from, to) in blocks.zip(self.to.chunks_exact_mut(4 * S::LANES)) {
+            for i in 0..4 {
+                // SAFETY: both blocks are four vectors.
+                unsafe {
+                    let x = s.load(from.as_ptr().add(i * S::LANES));
+                    s.store(to.as_mut_ptr().add(i * S::LANES), exp_nonpositive(s, x));
+                }
+            }
+        }
     }
 }

@@ -30,7 +30,7 @@ pub mod network;
 pub mod pairs;
 pub mod running;
 #[cfg(test)]
-mod scratch;
+pub(crate) mod scratch;
 pub mod sets;
 pub mod similarity;
 pub mod split;

@@ -177,9 +177,14 @@ impl Vectors {
         &self.values
     }
 
+    /// Where a word stands among the words, exactly as the file writes it.
+    pub fn place(&self, word: &str) -> Option<usize> {
+        self.places.get(word).copied()
+    }
+
     /// The vector of a word, exactly as the file writes it.
     pub fn get(&self, word: &str) -> Option<&[f32]> {
-        let place = *self.places.get(word)? * self.width;
+        let place = self.place(word)? * self.width;
         Some(&self.values[place..place + self.width])
     }
 

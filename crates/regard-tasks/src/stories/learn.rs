@@ -4,6 +4,7 @@ use super::book::{Asked, Book};
 use super::measure::report;
 use super::words::said;
 use super::{Corpus, Recipe, Tales, Words};
+use crate::begin;
 use crate::data::Lengths;
 use crate::recipe::known_keys;
 use crate::train::{Better, Evaluation, Learner, Loss};
@@ -33,8 +34,13 @@ impl Lesson {
         let words = Words::learn(&corpus.train)?;
         let device = Device::flex().autodiff();
         let config = config(recipe, &words, &corpus.train)?;
-        let model = story::create(&config, recipe.seed, &device)?;
+        let mut model = story::create(&config, recipe.seed, &device)?;
         known_keys(&recipe.model, &model.config())?;
+        if let Some(vectors) = &recipe.vectors {
+            let mut weights = model.weights();
+            begin::with_vectors(&mut weights, &["words.weight"], words.tokenizer(), vectors)?;
+            model = story::load(&model.config(), weights, &device)?;
+        }
         let limits = model.limits();
         let train = Book::new(&corpus.train, &words, &limits)?;
         let valid = Book::new(&corpus.valid, &words, &limits)?;

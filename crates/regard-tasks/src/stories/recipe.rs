@@ -32,6 +32,10 @@ pub struct Recipe {
     pub result: Option<Published>,
     /// Which stories.
     pub data: Data,
+    /// Vectors of words that embeddings begin with: `glove-subset`, or a file of GloVe's or
+    /// word2vec's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vectors: Option<String>,
     /// `config.json` of the model, without words and answers.
     pub model: Value,
     /// How to train. A question counts as one token of a batch.

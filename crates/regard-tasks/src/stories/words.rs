@@ -42,6 +42,11 @@ impl Words {
         Words { tokenizer, answers }
     }
 
+    /// What makes words of sentences.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
     /// Writes what the configuration does not hold.
     pub fn save(&self, folder: &Path) -> Result<()> {
         self.tokenizer.save(folder.join("tokenizer.json"))

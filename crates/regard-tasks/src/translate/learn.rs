@@ -47,8 +47,12 @@ impl Translation {
         let tokens = recipe.vocabulary.train(&corpus.train)?;
         let device = Device::flex().autodiff();
         let config = config(recipe, &tokens)?;
-        let model = regard_models::create(&config, recipe.seed, &device)?;
+        let mut model = regard_models::create(&config, recipe.seed, &device)?;
         known_keys(&recipe.model, &model.config())?;
+        let mut weights = model.weights();
+        if recipe.vocabulary.begin(&tokens, &mut weights)? {
+            model = regard_models::load(&model.config(), weights, &device)?;
+        }
         let reach = model.longest().unwrap_or(usize::MAX);
         let longest = recipe.data.max_tokens.min(recipe.train.batch_tokens).min(reach);
         let mut train = examples(&tokens, &corpus.train)?;

@@ -1,8 +1,10 @@
 //! The section `[vocabulary]` of a recipe, and the tokenizers that it makes.
 
 use crate::Embedded;
+use crate::begin;
 use crate::data::Pair;
 use crate::text::{Encoding, Form, Kind, Normalise, Spaces, Tokenizer, Train, marian};
+use regard_models::checkpoint::Arrays;
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -40,6 +42,10 @@ pub struct Vocabulary {
     /// Whether Chinese is made simplified.
     #[serde(default)]
     pub simplify: bool,
+    /// Vectors of words that embeddings begin with: `glove-subset`, or a file of GloVe's or
+    /// word2vec's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vectors: Option<String>,
 }
 
 fn size() -> usize {
@@ -92,6 +98,25 @@ impl Vocabulary {
 }
 
 impl Vocabularies {
+    /// Gives words that others have vectors for these vectors, where a recipe wants that. Says
+    /// whether it did.
+    pub(super) fn begin(&self, tokens: &Tokens, weights: &mut Arrays) -> Result<bool> {
+        const BOTH: [&str; 2] = ["shared.weight", "embed_tokens.weight"];
+        let sides: [(&Option<Vocabulary>, &Tokenizer, &[&str]); 3] = [
+            (&self.shared, &tokens.source, &BOTH),
+            (&self.source, &tokens.source, &["encoder.embed_tokens.weight"]),
+            (&self.target, &tokens.target, &["decoder.embed_tokens.weight"]),
+        ];
+        let mut some = false;
+        for (vocabulary, tokenizer, tables) in sides {
+            if let Some(vectors) = vocabulary.as_ref().and_then(|v| v.vectors.as_ref()) {
+                begin::with_vectors(weights, tables, tokenizer, vectors)?;
+                some = true;
+            }
+        }
+        Ok(some)
+    }
+
     /// Makes the tokenizers from the training part.
     pub fn train(&self, pairs: &[Pair]) -> Result<Tokens> {
         let (sources, targets) = (

@@ -1,5 +1,6 @@
 //! Training, from recipes to models; tokenizers, beside those of others.
 
+mod begins;
 mod exams;
 mod killed;
 mod language;

@@ -160,3 +160,20 @@ fn parts_of_babi() {
         assert!((7..13).contains(&(100 * valid / (train + valid))), "{valid} of {train}");
     }
 }
+
+#[test]
+fn a_model_of_stories_begins_with_vectors() {
+    let folder = Folder::new("stories-vectors");
+    babi(&folder.0);
+    let file = folder.0.join("vectors.txt");
+    let row = |x: f32| vec![x.to_string(); 16].join(" ");
+    fs::write(&file, format!("garden {}\nhorse {}\n", row(1.5), row(2.5))).unwrap();
+    let mut recipe = recipe(&folder.0, STORY);
+    recipe.vectors = Some(file.display().to_string());
+    let weights = recipe.prepare().unwrap().learner.weights();
+    let (_, table) = weights.iter().find(|(name, _)| name.ends_with("words.weight")).unwrap();
+    let given = table.data.chunks(16).filter(|row| row.iter().all(|x| *x == 1.5)).count();
+    assert_eq!(given, 1);
+    recipe.vectors = Some("word3vec".into());
+    assert!(recipe.prepare().err().unwrap().to_string().contains("need a file or glove-subset"));
+}

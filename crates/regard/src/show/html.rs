@@ -1,7 +1,6 @@
 //! Maps of weights as a page: one file that needs nothing else.
 
-use super::heatmap::Map;
-use super::svg::{escape, svg};
+use super::svg::{Drawing, document, escape};
 
 const STYLE: &str = "\
 :root{color-scheme:light dark}\
@@ -20,11 +19,11 @@ const name = event.target.querySelector(':scope > title');\
 if (name) says.textContent = name.textContent;\
 });";
 
-/// A page with maps, under a heading and some lines about them.
-pub fn html(heading: &str, about: &[String], maps: &[Map]) -> String {
+/// A page with pictures, under a heading and some lines about them.
+pub fn html(heading: &str, about: &[String], parts: &[Drawing]) -> String {
     let heading = escape(heading);
     let about: String = about.iter().map(|line| format!("<p>{}</p>\n", escape(line))).collect();
-    let pictures = svg(maps);
+    let pictures = document(parts);
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
          <meta name=\"viewport\" content=\"width=device-width\"/>\n<title>{heading}</title>\n\
@@ -35,13 +34,14 @@ pub fn html(heading: &str, about: &[String], maps: &[Map]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{heatmap::Map, svg::drawing};
     use super::*;
 
     #[test]
     fn a_page_needs_nothing_else_and_text_stays_text() {
         let words = ["</script><b>".to_string()];
         let map = Map { title: vec![], rows: &words, columns: &words, cells: &[1.0] };
-        let page = html("<i>", &["a & b".into()], &[map]);
+        let page = html("<i>", &["a & b".into()], &[drawing(&[map])]);
         for part in ["<title>&lt;i&gt;</title>", "<p>a &amp; b</p>", "&lt;/script&gt;&lt;b&gt;"] {
             assert!(page.contains(part), "{part}: {page}");
         }

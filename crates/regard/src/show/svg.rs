@@ -18,22 +18,52 @@ const MARGIN: f32 = 16.0;
 
 const STYLE: &str = "\
 .regard{--paper:#fff;--ink:#222;--pale:#888;--line:#ddd;--weight:#1f4e9c;background:var(--paper)}\
-.regard text{fill:var(--ink)}.regard .pale{fill:var(--pale)}\
+.regard text{fill:var(--ink)}.regard .white text{fill:#000}.regard .pale{fill:var(--pale)}\
 .regard .cell{fill:var(--weight);stroke:var(--line);stroke-width:.5;stroke-opacity:1}\
 .regard .cell:hover{stroke:var(--ink);stroke-width:2}\
 .regard .zero{fill:var(--pale)}.regard .broken{fill:#c22;fill-opacity:1}\
 @media(prefers-color-scheme:dark){.regard{--paper:#16161a;--ink:#eee;--pale:#888;--line:#333;\
 --weight:#ffc857}}";
 
-/// Draws maps, one below the other.
-pub fn svg(maps: &[Map]) -> String {
+/// A part of a picture.
+pub struct Drawing {
+    /// Elements of SVG.
+    pub inside: String,
+    /// Of what they cover.
+    pub width: f32,
+    /// Of what they cover.
+    pub height: f32,
+}
+
+/// Maps as a part of a picture, one below the other.
+pub fn drawing(maps: &[Map]) -> Drawing {
     let (mut inside, mut top, mut right) = (String::new(), MARGIN, 0f32);
     for map in maps {
         let (below, wide) = draw(map, top, &mut inside);
         top = below + 2.0 * LINE;
         right = right.max(wide);
     }
-    let (wide, high) = (right + MARGIN, top - 2.0 * LINE + MARGIN);
+    Drawing { inside, width: right + MARGIN, height: top - 2.0 * LINE + MARGIN }
+}
+
+/// A file of parts, one below the other.
+pub fn document(parts: &[Drawing]) -> String {
+    let wide = parts.iter().map(|part| part.width).fold(0.0, f32::max);
+    let high: f32 = parts.iter().map(|part| part.height).sum();
+    let (mut inside, mut top) = (String::new(), 0.0);
+    for part in parts {
+        match parts.len() {
+            1 => inside += &part.inside,
+            _ => {
+                let _ = write!(
+                    inside,
+                    "<g transform=\"translate(0 {top:.0})\">\n{}</g>\n",
+                    part.inside
+                );
+            }
+        }
+        top += part.height;
+    }
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"regard\" role=\"img\" \
          viewBox=\"0 0 {wide:.0} {high:.0}\" width=\"{wide:.0}\" height=\"{high:.0}\" \
@@ -122,6 +152,10 @@ pub fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn svg(maps: &[Map]) -> String {
+        document(&[drawing(maps)])
+    }
 
     #[test]
     fn a_cell_for_each_weight() {

@@ -2,9 +2,17 @@
 
 use super::{pad, width};
 
-/// A table with a heading.
+/// A table with a heading, whose number of columns is known.
 pub struct Table<const N: usize> {
     rows: Vec<[String; N]>,
+}
+
+/// A table with a heading, of any number of columns.
+pub struct Rows {
+    /// The first line.
+    pub heading: Vec<String>,
+    /// The others, with as many cells.
+    pub rows: Vec<Vec<String>>,
 }
 
 const GAP: usize = 2;
@@ -22,38 +30,54 @@ impl<const N: usize> Table<N> {
 
     /// The lines, each behind `indent`; within `most` columns, if given, by wrapping cells.
     pub fn render(&self, indent: &str, most: Option<usize>) -> String {
-        let mut widths: [usize; N] =
-            std::array::from_fn(|c| self.rows.iter().map(|row| width(&row[c])).max().unwrap_or(0));
-        let room = most.map_or(usize::MAX, |most| {
-            most.saturating_sub(width(indent) + GAP * N.saturating_sub(1))
-        });
-        // The widest column gives first; 12 columns still hold most words.
-        while widths.iter().sum::<usize>() > room {
-            let widest = widths.iter_mut().max().expect("a table has columns");
-            if *widest <= 12 {
-                break;
-            }
-            *widest -= 1;
-        }
-        let mut text = String::new();
-        for row in &self.rows {
-            let cells: [Vec<String>; N] = std::array::from_fn(|c| wrap(&row[c], widths[c]));
-            let height = cells.iter().map(Vec::len).max().unwrap_or(0);
-            for line in 0..height {
-                let empty = String::new();
-                let columns = (0..N).map(|c| pad(cells[c].get(line).unwrap_or(&empty), widths[c]));
-                let columns: Vec<_> = columns.collect();
-                text += indent;
-                text += columns.join(&" ".repeat(GAP)).trim_end();
-                text.push('\n');
-            }
-        }
-        text
+        render(&self.rows.iter().map(|row| &row[..]).collect::<Vec<_>>(), indent, most)
     }
 }
 
+impl Rows {
+    /// As [`Table::render`].
+    pub fn render(&self, indent: &str, most: Option<usize>) -> String {
+        let all: Vec<&[String]> =
+            std::iter::once(&self.heading).chain(&self.rows).map(|row| &row[..]).collect();
+        render(&all, indent, most)
+    }
+}
+
+fn render(rows: &[&[String]], indent: &str, most: Option<usize>) -> String {
+    let columns = rows.iter().map(|row| row.len()).max().unwrap_or(0);
+    let empty = String::new();
+    let cell = |row: &[String], c: usize| row.get(c).unwrap_or(&empty).clone();
+    let widest = |c: usize| rows.iter().map(|row| width(&cell(row, c))).max().unwrap_or(0);
+    let mut widths: Vec<usize> = (0..columns).map(widest).collect();
+    let room = most.map_or(usize::MAX, |most| {
+        most.saturating_sub(width(indent) + GAP * columns.saturating_sub(1))
+    });
+    // The widest column gives first; 12 columns still hold most words.
+    while widths.iter().sum::<usize>() > room {
+        let widest = widths.iter_mut().max().expect("a table has columns");
+        if *widest <= 12 {
+            break;
+        }
+        *widest -= 1;
+    }
+    let mut text = String::new();
+    for row in rows {
+        let cells: Vec<Vec<String>> =
+            (0..columns).map(|c| wrap(&cell(row, c), widths[c])).collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+        for line in 0..height {
+            let parts = (0..columns).map(|c| pad(cells[c].get(line).unwrap_or(&empty), widths[c]));
+            let parts: Vec<_> = parts.collect();
+            text += indent;
+            text += parts.join(&" ".repeat(GAP)).trim_end();
+            text.push('\n');
+        }
+    }
+    text
+}
+
 /// Breaks a text between words into lines of at most so many columns; a long word stays whole.
-fn wrap(text: &str, columns: usize) -> Vec<String> {
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let line = lines.last_mut().expect("there is always one");

@@ -2,7 +2,7 @@
 //! `u = |q − k|/σ`, because the score is `ln K(u)`. Where a kernel is 0 the score is −∞.
 
 use super::*;
-use crate::attention::pair::{ByFeature, Feature};
+use crate::attention::pair::{ByFeature, Feature, Pairwise};
 use crate::gemm::micro::Pair;
 use crate::simd::Simd;
 
@@ -45,45 +45,60 @@ impl Score for Kernel {
         vec![Param::width("sigma")]
     }
     #[allow(private_interfaces)]
-    fn lower<'a>(&'a self, _: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
+    fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         let sigma = x.params[0].get(0, 0, 0, 0);
-        Lowered {
-            pair: Box::new(ByFeature(SquaredDifference)),
-            q: Operand::Given(x.q),
-            k: Operand::Given(x.k),
-            scale: 1.0,
-            weights: vec![],
-            map: Some(Box::new(LogKernel { shape: self.0, sigma, scale })),
-            terms: vec![],
-        }
+        let (q, k) = (Operand::Given(x.q), Operand::Given(x.k));
+        let (pair, weights, map): (Box<dyn Pairwise>, _, Option<Box<dyn Map>>) = match self.0 {
+            // Its logarithm is the sum of the features': no pass over the scores of its own.
+            Shape::Gaussian => {
+                let weights = vec![-0.5 * scale / (sigma * sigma); grid.dims.h * grid.dims.d];
+                (Box::new(ByFeature(SquaredDifference::<true>)), weights, None)
+            }
+            shape => {
+                let map = LogKernel { shape, sigma, scale };
+                (Box::new(ByFeature(SquaredDifference::<false>)), vec![], Some(Box::new(map)))
+            }
+        };
+        Lowered { pair, q, k, scale: 1.0, weights, map, terms: vec![] }
     }
     #[allow(private_interfaces)]
-    fn raise(&self, _: &Grid, _: Operands, _: f32, grads: Raise) -> Vec<Vec<f32>> {
-        vec![vec![grads.map]]
+    fn raise(&self, _: &Grid, x: Operands, scale: f32, grads: Raise) -> Vec<Vec<f32>> {
+        match self.0 {
+            Shape::Gaussian => {
+                // forward: w = −scale/(2σ²)
+                let sigma = f64::from(x.params[0].get(0, 0, 0, 0));
+                let sum: f64 = grads.weights.iter().map(|dw| f64::from(*dw)).sum();
+                vec![vec![(sum * f64::from(scale) / sigma.powi(3)) as f32]]
+            }
+            Shape::Boxcar | Shape::Epanechnikov => vec![vec![grads.map]],
+        }
     }
 }
 
-/// `(q − k)²`
+/// `(q − k)²`, or `w·(q − k)²`.
 #[derive(Clone, Copy)]
-struct SquaredDifference;
+struct SquaredDifference<const WEIGHTED: bool>;
 
-impl Pair for SquaredDifference {
-    const WEIGHTED: bool = false;
+impl<const WEIGHTED: bool> Pair for SquaredDifference<WEIGHTED> {
+    const WEIGHTED: bool = WEIGHTED;
     #[inline(always)]
-    fn step<S: Simd>(self, s: S, acc: S::V, k: S::V, q: S::V, _: S::V) -> S::V {
+    fn step<S: Simd>(self, s: S, acc: S::V, k: S::V, q: S::V, w: S::V) -> S::V {
         let difference = s.sub(q, k);
-        s.fma(difference, difference, acc)
+        let other = if WEIGHTED { s.mul(difference, w) } else { difference };
+        s.fma(other, difference, acc)
     }
 }
 
-impl Feature for SquaredDifference {
+impl<const WEIGHTED: bool> Feature for SquaredDifference<WEIGHTED> {
     #[inline(always)]
     fn value<S: Simd>(self, s: S, k: S::V, q: S::V) -> S::V {
-        self.step(s, s.splat(0.0), k, q, k)
+        let difference = s.sub(q, k);
+        s.mul(difference, difference)
     }
     #[inline(always)]
-    fn slopes<S: Simd>(self, s: S, k: S::V, q: S::V, _: S::V) -> (S::V, S::V) {
+    fn slopes<S: Simd>(self, s: S, k: S::V, q: S::V, w: S::V) -> (S::V, S::V) {
         let twice = s.mul(s.splat(2.0), s.sub(q, k));
+        let twice = if WEIGHTED { s.mul(twice, w) } else { twice };
         (s.sub(s.splat(0.0), twice), twice)
     }
 }
@@ -100,8 +115,8 @@ impl Map for LogKernel {
         let (by, scale) = (1.0 / (self.sigma * self.sigma), self.scale);
         let cells = tile.data[..tile.keys * tile.lanes].iter_mut();
         match self.shape {
+            Shape::Gaussian => unreachable!("its features have weights instead"),
             // −∞ marks a cell that is not there; a squared distance is never negative.
-            Shape::Gaussian => cells.for_each(|x| *x = -0.5 * by * scale * x.abs()),
             Shape::Boxcar => cells.for_each(|x| {
                 *x = if x.abs() * by > 1.0 { f32::NEG_INFINITY } else { *x * 0.0 };
             }),
@@ -119,7 +134,7 @@ impl Map for LogKernel {
         for (x, ds) in before.data[..n].iter().zip(&mut ds.data[..n]) {
             // d(scale · ln K)/dx for x = |q − k|²; by σ it is −2x/σ of that
             let slope = match self.shape {
-                Shape::Gaussian => -0.5 * by * scale,
+                Shape::Gaussian => unreachable!("its features have weights instead"),
                 Shape::Boxcar => 0.0,
                 Shape::Epanechnikov => {
                     let k = 1.0 - x * by;

@@ -5,6 +5,7 @@
 
 mod demo;
 mod file;
+mod lesson;
 mod pictures;
 mod span;
 mod translation;
@@ -15,6 +16,7 @@ use crate::hub::Hub;
 use crate::show::terminal::When;
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use lesson::Lesson;
 use pictures::Pictures;
 use span::Span;
 use std::io::{Read, Write};
@@ -23,6 +25,8 @@ use std::path::PathBuf;
 /// Draw an attention map, or give it as JSON
 ///
 /// With --demo: of the words of a sentence, by vectors that need no trained model.
+///
+/// With --lesson: what attention is for, by an experiment that is computed while you wait.
 ///
 /// With --translate: of a translation; a row for each word that a model wrote, a column for each
 /// that it read.
@@ -37,6 +41,7 @@ use std::path::PathBuf;
 Examples:
   regard attend --demo
   regard attend --demo 'the cat that the cats chased was chasing a catfish' --html cats.html
+  regard attend --lesson pooling --svg lesson.svg
   regard attend --translate 'They are watching.' --model tatoeba-en-fr-transformer --svg map.svg
   regard attend qkv.npz --mask 'causal & window(15, 0)' --head 3
   regard attend qkv.safetensors --score additive --normalize entmax15 --rows 0:8 --json
@@ -50,6 +55,9 @@ pub struct Flags {
     /// Look at the words of a text
     #[arg(long)]
     demo: bool,
+    /// Compute and draw a lesson; `pooling` goes from the mean of all points to attention
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["demo", "translate", "input", "save"])]
+    lesson: Option<Lesson>,
     /// Look at where the words of a translation of a text came from
     #[arg(long, conflicts_with = "demo")]
     translate: bool,
@@ -99,6 +107,15 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     if !flags.translate && (of_models || flags.tokens) {
         bail!("attend: --model, --revision, --offline and --tokens are for --translate");
     }
+    if let Some(lesson) = flags.lesson {
+        if of_files || flags.rows.is_some() || flags.keys.is_some() {
+            bail!(
+                "attend --lesson: what it attends with is part of the lesson; give a FILE instead"
+            );
+        }
+        lesson::run(lesson, &flags, global, out)?;
+        return Ok(Outcome::Positive);
+    }
     match (flags.demo, flags.translate, &flags.input[..]) {
         (true, ..) if of_files || flags.save.is_some() => {
             bail!("attend --demo: its heads are fixed; for your own choice, give a FILE");
@@ -109,7 +126,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         }
         (_, true, _) => translation::run(&flags, global, out)?,
         (.., [path]) => file::run(&flags, path.as_ref(), global, out)?,
-        (.., []) => bail!("attend: need a .npz or .safetensors FILE, --translate, or --demo"),
+        (.., []) => {
+            bail!("attend: need a .npz or .safetensors FILE, --translate, --lesson or --demo")
+        }
         _ => bail!("attend: need one FILE; for a text, add --demo or --translate"),
     }
     Ok(Outcome::Positive)

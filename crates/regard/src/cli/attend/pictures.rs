@@ -3,7 +3,7 @@
 use crate::files::save_text;
 use crate::show::heatmap::Map;
 use crate::show::html::html;
-use crate::show::svg::svg;
+use crate::show::svg::{Drawing, document, drawing};
 use anyhow::{Result, bail};
 use clap::Args;
 use std::path::PathBuf;
@@ -37,11 +37,19 @@ impl Pictures {
                  --keys A:B choose some"
             );
         }
+        match self.wanted() {
+            true => self.write_parts(heading, about, &[drawing(maps)]),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes pictures of any kind, one below the other.
+    pub fn write_parts(&self, heading: &str, about: &[String], parts: &[Drawing]) -> Result<()> {
         if let Some(path) = &self.svg {
-            save_text(path, &svg(maps))?;
+            save_text(path, &document(parts))?;
         }
         if let Some(path) = &self.html {
-            save_text(path, &html(heading, about, maps))?;
+            save_text(path, &html(heading, about, parts))?;
         }
         Ok(())
     }

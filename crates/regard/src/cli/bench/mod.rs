@@ -1,6 +1,7 @@
 //! `regard bench`: one file for each thing that can be measured.
 
 mod attention;
+mod regression;
 mod step;
 mod texts;
 mod translate;
@@ -21,6 +22,7 @@ pub struct Flags {
 enum What {
     Attention(attention::Flags),
     Step(step::Flags),
+    Regression(regression::Flags),
     Texts(texts::Flags),
     Translate(translate::Flags),
 }
@@ -29,6 +31,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     match flags.what {
         What::Attention(flags) => attention::run(flags, global, out),
         What::Step(flags) => step::run(flags, global, out),
+        What::Regression(flags) => regression::run(flags, global, out),
         What::Texts(flags) => texts::run(flags, global, out),
         What::Translate(flags) => translate::run(flags, global, out),
     }

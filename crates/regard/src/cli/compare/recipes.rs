@@ -1,48 +1,16 @@
-//! `regard compare`: models side by side on the same data.
+//! Recipes side by side on the same data: quality by length, speed, memory.
 
-use super::{Global, Outcome, write_json};
+use super::{Flags, Global, Outcome, myself, write_json};
 use crate::recipe;
 use crate::show::plot::{Curve, Plot};
 use crate::show::table::Table;
 use anyhow::{Context, Result, bail};
-use clap::Args;
 use regard_tasks::translate::Recipe;
 use serde_json::{Value, json};
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 
-const EXAMPLES: &str = "\
-Examples:
-  regard compare tatoeba-en-fr-bahdanau tatoeba-en-fr-rnn
-  regard compare A.toml B.toml --train --svg by-length.svg
-
-Each model is measured in a process of its own, one after the other: how good it is, for short and
-for long sentences, how fast, and how much memory that took. A run is looked for in runs/ and the
-recipe's name; --train makes those that are not there.";
-
-/// Compare models on the same data: quality by length, speed, memory
-#[derive(Args)]
-#[command(after_help = EXAMPLES)]
-pub struct Flags {
-    /// Two or more recipes with the same data, by name or file
-    #[arg(required = true, num_args = 2..)]
-    recipes: Vec<String>,
-    /// The folder of the runs
-    #[arg(long, value_name = "FOLDER", default_value = "runs")]
-    runs: PathBuf,
-    /// Train what is not there yet
-    #[arg(long)]
-    train: bool,
-    /// Draw quality against length into this file
-    #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
-    /// Another value for a key of every recipe; may be given more than once
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    overrides: Vec<String>,
-}
-
-pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let recipes: Vec<Recipe> = flags
         .recipes
         .iter()
@@ -56,10 +24,10 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         let folder = flags.runs.join(&recipe.name);
         if flags.train && regard_tasks::train::resolve(&folder).is_err() {
             let out = folder.display().to_string();
-            myself(global, &flags.overrides, name, &["train", "--out", &out])?;
+            again(global, &flags.overrides, &["train", name, "--out", &out])?;
         }
         let model = folder.display().to_string();
-        let text = myself(global, &flags.overrides, name, &["eval", "--model", &model])?;
+        let text = again(global, &flags.overrides, &["eval", name, "--model", &model])?;
         let mut report: Value = serde_json::from_str(&text).context("what eval said")?;
         report["training"] = training(&folder);
         reports.push(report);
@@ -76,24 +44,10 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     Ok(Outcome::Positive)
 }
 
-/// Runs this program again, in a process of its own, so that times and memory are one model's.
-fn myself(global: &Global, overrides: &[String], name: &str, words: &[&str]) -> Result<String> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.arg(words[0]).arg(name).args(&words[1..]).arg("--json");
-    for each in overrides {
-        command.args(["--set", each]);
-    }
-    if let Some(threads) = global.threads {
-        command.args(["--threads", &threads.to_string()]);
-    }
-    if let Some(seed) = global.seed {
-        command.args(["--seed", &seed.to_string()]);
-    }
-    let done = command.stderr(Stdio::inherit()).output().context("running this program again")?;
-    if !done.status.success() {
-        bail!("{} {name} failed", words[0]);
-    }
-    Ok(String::from_utf8(done.stdout)?)
+/// Runs this program again with the same other values.
+fn again(global: &Global, overrides: &[String], words: &[&str]) -> Result<String> {
+    let sets = overrides.iter().flat_map(|each| ["--set", each.as_str()]);
+    myself(global, &words.iter().copied().chain(sets).collect::<Vec<_>>())
 }
 
 /// What the run's log says of its speed.
@@ -120,7 +74,7 @@ fn plot(reports: &[Value]) -> Plot {
             Some((middle, score(bucket)?))
         };
         let name = report["name"].as_str().unwrap_or_default().to_string();
-        Curve { name, points: buckets.iter().filter_map(point).collect() }
+        Curve { name, points: buckets.iter().filter_map(point).collect(), ..Curve::default() }
     };
     let bleu = reports.iter().any(|report| report["bleu"].is_number());
     Plot {
@@ -128,6 +82,7 @@ fn plot(reports: &[Value]) -> Plot {
         x: if bleu { "words of the source" } else { "letters of the source" }.into(),
         y: if bleu { "BLEU" } else { "word error rate, %" }.into(),
         curves: reports.iter().map(curve).collect(),
+        ..Plot::default()
     }
 }
 

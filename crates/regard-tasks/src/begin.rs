@@ -1,0 +1,96 @@
+//! Vectors of others as the first values of a model's words.
+
+use crate::data::Vectors;
+use crate::text::Tokenizer;
+use regard_models::checkpoint::Arrays;
+use regard_models::{Error, Result};
+
+/// The vectors that others have for words of a tokenizer, by the words' numbers.
+pub(crate) fn known(tokenizer: &Tokenizer, vectors: &str) -> Result<Vec<(usize, Vec<f32>)>> {
+    let words: Vec<(usize, String)> =
+        (0..tokenizer.size()).filter_map(|id| Some((id, tokenizer.token(id as u32)?))).collect();
+    let keep = words.iter().map(|(_, token)| token.clone()).collect();
+    let vectors = Vectors::named(vectors, Some(&keep))?;
+    let row = |(id, token): (usize, String)| Some((id, vectors.get(&token)?.to_vec()));
+    Ok(words.into_iter().filter_map(row).collect())
+}
+
+/// Gives those words of a model that others have vectors for these vectors: in all tables whose
+/// names end in one of `tables`. Says how many words that were.
+///
+/// # Errors
+/// If the model has no such table, or it is as wide as the vectors are not.
+pub(crate) fn with_vectors(
+    weights: &mut Arrays,
+    tables: &[&str],
+    tokenizer: &Tokenizer,
+    vectors: &str,
+) -> Result<usize> {
+    let rows = known(tokenizer, vectors)?;
+    let width = rows.first().map(|(_, row)| row.len());
+    let ends = |name: &str| {
+        let is = |table: &&str| {
+            name.strip_suffix(*table)
+                .is_some_and(|before| before.is_empty() || before.ends_with('.'))
+        };
+        tables.iter().any(is)
+    };
+    let mut found = false;
+    for (name, array) in weights.iter_mut().filter(|(name, _)| ends(name)) {
+        found = true;
+        let Some(width) = width else { break };
+        if array.shape[..] != [tokenizer.size(), width] {
+            let got = &array.shape;
+            return Err(Error::invalid(format!(
+                "vectors: they are {width} wide, and {name} of the model has the shape {got:?}; its \
+                 embeddings need the same width"
+            )));
+        }
+        for (id, row) in &rows {
+            array.data[id * width..][..width].copy_from_slice(row);
+        }
+    }
+    match found {
+        true => Ok(rows.len()),
+        false => {
+            Err(Error::invalid("vectors: this model has no table of words to begin with them"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::scratch::with_file;
+    use crate::text::{Kind, Train};
+    use regard_models::checkpoint::Array;
+
+    #[test]
+    fn known_words_get_their_vectors_and_others_keep_what_they_had() {
+        let tokenizer = Train::new(Kind::WordLevel, 20).run(["cat dog bird"]).unwrap();
+        let size = tokenizer.size();
+        let table =
+            |width: usize| Array { shape: vec![size, width], data: vec![0.5; size * width] };
+        let file = b"cat 1 2\nbird 3 4\nhorse 5 6\n";
+        with_file("begin", file, |path| {
+            let name = path.to_str().unwrap();
+            let mut weights = Arrays::new();
+            weights.insert("encoder.embed_tokens.weight".into(), table(2));
+            weights.insert("other.weight".into(), table(2));
+            let tables = ["embed_tokens.weight"];
+            assert_eq!(with_vectors(&mut weights, &tables, &tokenizer, name).unwrap(), 2);
+            let row = |word: &str| {
+                let id = (0..size).find(|id| tokenizer.token(*id as u32).as_deref() == Some(word));
+                weights["encoder.embed_tokens.weight"].data[2 * id.unwrap()..][..2].to_vec()
+            };
+            assert_eq!((row("cat"), row("bird")), (vec![1.0, 2.0], vec![3.0, 4.0]));
+            assert_eq!(row("dog"), [0.5, 0.5]);
+            assert!(weights["other.weight"].data.iter().all(|x| *x == 0.5));
+            let missing = with_vectors(&mut weights, &["words.weight"], &tokenizer, name);
+            assert!(missing.unwrap_err().to_string().contains("no table of words"));
+            weights.insert("words.weight".into(), table(3));
+            let narrow = with_vectors(&mut weights, &["words.weight"], &tokenizer, name);
+            assert!(narrow.unwrap_err().to_string().contains("2 wide"));
+        });
+    }
+}

@@ -1,0 +1,155 @@
+//! Time and memory of a layer against the length: `L·d²`, `L²·d` or `L·w·d`?
+
+use super::layer::{Kind, REACH, SequenceLayer};
+use super::{Figure, Finding, Line, Options, megabytes};
+use burn::tensor::{Device, Tensor, TensorData};
+use regard_attention::Init;
+use regard_kernels::rng::Stream;
+use regard_models::Result;
+use std::time::Instant;
+
+/// The width of all layers.
+pub const WIDTH: usize = 64;
+/// A process that did nothing worth counting.
+const NOTHING: usize = 16;
+
+/// A step of a layer on one sequence: forward and backward.
+pub struct Step {
+    layer: SequenceLayer,
+    x: Tensor<3>,
+}
+
+impl Step {
+    /// Of a length.
+    pub fn new(kind: Kind, length: usize, seed: u64) -> Step {
+        let device = Device::flex().autodiff();
+        let stream = Stream::new(seed, 0, 7);
+        let numbers: Vec<f32> = (0..(length * WIDTH) as u64).map(|i| stream.normal(i)).collect();
+        let x = Tensor::from_data(TensorData::new(numbers, [1, length, WIDTH]), &device);
+        Step { layer: kind.init(WIDTH, &mut Init::new(seed, &device)), x: x.require_grad() }
+    }
+
+    /// Seconds of it.
+    pub fn run(&self) -> f64 {
+        let started = Instant::now();
+        let loss = self.layer.forward(self.x.clone()).sum();
+        let grads = loss.backward();
+        let gradient = self.x.grad(&grads).expect("the input is followed");
+        drop(gradient.into_data());
+        started.elapsed().as_secs_f64()
+    }
+
+    /// The least of some: other programs only ever make a step slower.
+    pub fn seconds(&self, times: usize) -> f64 {
+        self.run();
+        (0..times).map(|_| self.run()).fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// The slope of a line through logarithms: how often the cost doubles when the length does.
+pub fn exponent(points: &[(f64, f64)]) -> f64 {
+    let n = points.len() as f64;
+    let logs = || points.iter().map(|(x, y)| (x.ln(), y.ln()));
+    let (x, y) = (logs().map(|p| p.0).sum::<f64>() / n, logs().map(|p| p.1).sum::<f64>() / n);
+    let up: f64 = logs().map(|p| (p.0 - x) * (p.1 - y)).sum();
+    up / logs().map(|p| (p.0 - x).powi(2)).sum::<f64>()
+}
+
+pub fn measure(options: &Options) -> Result<Finding> {
+    let lengths: &[usize] =
+        if options.quick { &[512, 1024, 2048] } else { &[512, 1024, 2048, 4096, 8192] };
+    let longest = lengths[lengths.len() - 1];
+    let mut found = Finding::new(
+        format!(
+            "forward and backward of one layer of width d = {WIDTH} on one sequence; window w = \
+             {} keys; exponents fitted over lengths {} to {longest}",
+            2 * REACH + 1,
+            lengths[0],
+        ),
+        &["layer", "by definition", "time ~ L^", "longest", "memory ~ L^", "memory there"],
+    );
+    let (mut times, mut memories) = (vec![], vec![]);
+    for kind in Kind::ALL {
+        let name = kind.name();
+        let mut points = vec![];
+        for length in lengths {
+            let step = Step::new(kind, *length, options.seed);
+            points.push((*length as f64, step.seconds(if *length > 2048 { 3 } else { 5 })));
+        }
+        let memory = memory(options, kind, lengths);
+        let slope = exponent(&points);
+        let last = points[points.len() - 1].1;
+        found.number(name, "time_exponent", slope);
+        found.number(name, "seconds_at_longest", last);
+        let grows = memory.as_ref().map(|points| exponent(points));
+        let there = memory.as_ref().map(|points| points[points.len() - 1].1);
+        if let (Some(slope), Some(bytes)) = (grows, there) {
+            found.number(name, "memory_exponent", slope);
+            found.number(name, "bytes_at_longest", bytes);
+        }
+        found.row(vec![
+            name.into(),
+            kind.growth().into(),
+            format!("{slope:.2}"),
+            format!("{:.1} ms", 1e3 * last),
+            grows.map_or("–".into(), |slope| format!("{slope:.2}")),
+            there.map_or("–".into(), megabytes),
+        ]);
+        let milliseconds = points.iter().map(|p| (p.0, 1e3 * p.1)).collect();
+        times.push(Line { name: name.into(), points: milliseconds });
+        memories.extend(memory.map(|points| {
+            let points = points.iter().map(|p| (p.0, p.1 / 1e6)).collect();
+            Line { name: name.into(), points }
+        }));
+    }
+    found.numbers.insert("longest".into(), longest as f64);
+    let figure = |name: &str, y: &str, lines| Figure {
+        name: name.into(),
+        title: format!("{y} of a training step against the length"),
+        x: "length".into(),
+        y: y.into(),
+        logarithmic: [true, true],
+        lines,
+    };
+    found.figures.push(figure("time", "milliseconds", times));
+    if !memories.is_empty() {
+        found.figures.push(figure("memory", "megabytes", memories));
+    }
+    Ok(found)
+}
+
+/// What a step takes beyond a process that does next to nothing.
+fn memory(options: &Options, kind: Kind, lengths: &[usize]) -> Option<Vec<(f64, f64)>> {
+    let peak = options.peak_memory?;
+    let before = peak(kind.name(), NOTHING)?;
+    let taken = |length: &usize| {
+        let bytes = peak(kind.name(), *length)?.saturating_sub(before);
+        Some((*length as f64, (bytes as f64).max(1.0)))
+    };
+    lengths.iter().map(taken).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exponents_are_those_of_powers() {
+        for power in [0.5, 1.0, 2.0] {
+            let points: Vec<_> = [2f64, 4.0, 16.0].map(|x| (x, 3.0 * x.powf(power))).into();
+            assert!((exponent(&points) - power).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn a_window_is_linear_and_all_with_all_is_not() {
+        let exponent = |kind| {
+            let points =
+                [1024, 4096].map(|length| (length as f64, Step::new(kind, length, 0).seconds(5)));
+            exponent(&points)
+        };
+        let (truncated, global) = (exponent(Kind::Truncated), exponent(Kind::Global));
+        assert!(truncated < 1.4, "{truncated}");
+        assert!(global > truncated + 0.25, "{global} beside {truncated}");
+    }
+}

@@ -1,0 +1,91 @@
+//! Recall: the first position holds a symbol, noise follows, and at the end the symbol is asked
+//! for. One layer of each kind, the same steps, one training for each distance.
+
+use super::layer::Kind;
+use super::learn::{Classifier, Draws, accuracy, integers, loss, percent, train};
+use super::{Figure, Finding, Line, Options};
+use regard_models::Result;
+
+/// Symbols, and as many words of noise.
+const SYMBOLS: usize = 8;
+const BATCH: usize = 32;
+const WIDTH: usize = 32;
+
+/// Sequences `[rows, distance + 1]` and the symbol at the beginning of each.
+fn batch(rows: usize, distance: usize, draws: &mut Draws) -> (Vec<usize>, Vec<usize>) {
+    let (mut ids, mut wanted) = (vec![], vec![]);
+    for _ in 0..rows {
+        let symbol = draws.below(SYMBOLS);
+        wanted.push(symbol);
+        ids.push(symbol);
+        ids.extend((0..distance).map(|_| SYMBOLS + draws.below(SYMBOLS)));
+    }
+    (ids, wanted)
+}
+
+/// The share of symbols that a layer recalls after training at a distance.
+fn recalled(kind: Kind, distance: usize, steps: u64, seed: u64) -> f64 {
+    let model = Classifier::new(kind, 2 * SYMBOLS, WIDTH, SYMBOLS, seed);
+    let shape = |rows: usize| [rows, distance + 1];
+    let model = train(model, (steps, 5e-3), |model, step| {
+        let (ids, wanted) = batch(BATCH, distance, &mut Draws::new(seed, step));
+        loss(model.last(integers(&ids, shape(BATCH))), &wanted)
+    });
+    const EXAM: usize = 256;
+    let (ids, wanted) = batch(EXAM, distance, &mut Draws::new(seed, u64::MAX));
+    accuracy(model.last(integers(&ids, shape(EXAM))), &wanted)
+}
+
+pub fn measure(options: &Options) -> Result<Finding> {
+    let (distances, steps): (&[usize], u64) =
+        if options.quick { (&[1, 8, 48], 120) } else { (&[1, 4, 8, 16, 32, 64, 128], 300) };
+    let mut heading = vec!["layer".to_string()];
+    heading.extend(distances.iter().map(|distance| format!("distance {distance}")));
+    let heading: Vec<&str> = heading.iter().map(String::as_str).collect();
+    let mut found = Finding::new(
+        format!(
+            "which of {SYMBOLS} symbols came first? One layer of width {WIDTH}, {steps} steps of \
+             {BATCH} sequences for each distance; guessing has {}",
+            percent(1.0 / SYMBOLS as f64)
+        ),
+        &heading,
+    );
+    let mut lines = vec![];
+    for kind in Kind::ALL {
+        let (mut row, mut points) = (vec![kind.name().to_string()], vec![]);
+        for distance in distances {
+            let share = recalled(kind, *distance, steps, options.seed);
+            row.push(percent(share));
+            points.push((*distance as f64, 100.0 * share));
+            found.number(kind.name(), &format!("at_{distance}"), share);
+        }
+        let furthest = points[points.len() - 1].1 / 100.0;
+        found.number(kind.name(), "at_furthest", furthest);
+        found.row(row);
+        lines.push(Line { name: kind.name().into(), points });
+    }
+    found.numbers.insert("furthest".into(), distances[distances.len() - 1] as f64);
+    found.figures.push(Figure {
+        name: "distance".into(),
+        title: "symbols recalled at a distance".into(),
+        x: "distance".into(),
+        y: "%".into(),
+        logarithmic: [true, false],
+        lines,
+    });
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attention_recalls_what_a_recurrence_and_a_window_do_not() {
+        let share = |kind, distance| recalled(kind, distance, 120, 0);
+        assert!(share(Kind::Tanh, 1) > 0.9, "a recurrence recalls its neighbour");
+        assert!(share(Kind::Global, 48) > 0.9, "{}", share(Kind::Global, 48));
+        assert!(share(Kind::Tanh, 48) < 0.5, "{}", share(Kind::Tanh, 48));
+        assert!(share(Kind::Truncated, 48) < 0.35, "{}", share(Kind::Truncated, 48));
+    }
+}

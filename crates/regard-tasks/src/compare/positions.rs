@@ -1,0 +1,183 @@
+//! Positions beyond the length that was trained: each position is to say which symbol stood two
+//! places before it. Only what is told about positions can tell.
+
+use super::learn::{Draws, accuracy, device, integers, loss, percent, train};
+use super::{Figure, Finding, Line, Options};
+use burn::module::Module;
+use burn::tensor::{Int, Tensor};
+use regard_attention::layers::{
+    Embedding, EmbeddingConfig, LearnedPositions, Linear, LinearConfig, Rotary, SelfAttention,
+    SelfAttentionConfig, alibi_slopes, sinusoidal,
+};
+use regard_attention::mask::causal;
+use regard_attention::{Attention, Init, Mode};
+use regard_models::Result;
+
+const SYMBOLS: usize = 12;
+const WIDTH: usize = 64;
+const HEADS: usize = 2;
+const BATCH: usize = 16;
+/// The length that is trained.
+const TRAINED: usize = 32;
+/// The longest that is asked for: there are vectors for all of these, trained or not.
+const LONGEST: usize = 128;
+/// How far back the symbol is.
+const BACK: usize = 2;
+/// Positions at the end that are marked.
+const MARKED: usize = 8;
+
+/// How positions are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    Sine,
+    Learned,
+    Rotary,
+    Alibi,
+    Nothing,
+}
+
+const ALL: [Told; 5] = [Told::Sine, Told::Learned, Told::Rotary, Told::Alibi, Told::Nothing];
+
+impl Told {
+    fn name(self) -> &'static str {
+        match self {
+            Told::Sine => "sine",
+            Told::Learned => "learned",
+            Told::Rotary => "rotary",
+            Told::Alibi => "ALiBi",
+            Told::Nothing => "none",
+        }
+    }
+}
+
+#[derive(Module, Debug)]
+struct Model {
+    embedding: Embedding,
+    learned: Option<LearnedPositions>,
+    rotary: Option<Rotary>,
+    layer: SelfAttention,
+    classes: Linear,
+    #[module(skip)]
+    told: Told,
+}
+
+impl Model {
+    fn new(told: Told, seed: u64) -> Model {
+        let init = &mut Init::new(seed, &device());
+        let learned =
+            || LearnedPositions::new(LONGEST, WIDTH, 1.0, &mut Init::new(seed + 1, &device()));
+        Model {
+            embedding: EmbeddingConfig::new(SYMBOLS, WIDTH).init(init),
+            learned: (told == Told::Learned).then(learned),
+            rotary: (told == Told::Rotary).then(|| Rotary::new(LONGEST, WIDTH / HEADS)),
+            layer: SelfAttentionConfig::new(WIDTH, HEADS).init(init),
+            classes: LinearConfig::new(WIDTH, SYMBOLS).init(init),
+            told,
+        }
+    }
+
+    /// `[B, T]` → `[B, T, SYMBOLS]`
+    fn forward(&self, ids: Tensor<2, Int>) -> Tensor<3> {
+        let mut x = self.embedding.forward(ids);
+        let [_, t, m] = x.dims();
+        let mut attention = Attention::dot().mask(causal());
+        match self.told {
+            Told::Sine => x = x + sinusoidal(t, m, &device()).unsqueeze(),
+            Told::Learned => {
+                x = self.learned.as_ref().expect("it learns them").forward(x, 0);
+            }
+            Told::Alibi => attention = attention.alibi(alibi_slopes(HEADS, &device())),
+            Told::Rotary | Told::Nothing => {}
+        }
+        self.classes.forward(self.layer.forward_rotated(
+            x,
+            &attention,
+            self.rotary.as_ref(),
+            Mode::Eval,
+        ))
+    }
+
+    /// Logits of the last positions that are marked.
+    fn ends(&self, ids: Tensor<2, Int>, marked: usize) -> Tensor<2> {
+        let [b, t] = ids.dims();
+        let all = self.forward(ids);
+        all.slice([0..b, t - marked..t, 0..SYMBOLS]).reshape([b * marked, SYMBOLS])
+    }
+}
+
+/// Sequences `[rows, length]`, and what their last positions are to say.
+fn batch(rows: usize, length: usize, marked: usize, draws: &mut Draws) -> (Vec<usize>, Vec<usize>) {
+    let ids: Vec<usize> = (0..rows * length).map(|_| draws.below(SYMBOLS)).collect();
+    let places = |row: usize| (length - marked..length).map(move |i| row * length + i - BACK);
+    let wanted = (0..rows).flat_map(places).map(|at| ids[at]).collect();
+    (ids, wanted)
+}
+
+/// The shares that are right at some lengths, after training at one.
+fn shares(told: Told, lengths: &[usize], steps: u64, seed: u64) -> Vec<f64> {
+    let model = train(Model::new(told, seed), (steps, 5e-3), |model, step| {
+        let marked = TRAINED - BACK;
+        let (ids, wanted) = batch(BATCH, TRAINED, marked, &mut Draws::new(seed, step));
+        loss(model.ends(integers(&ids, [BATCH, TRAINED]), marked), &wanted)
+    });
+    let share = |length: &usize| {
+        const EXAM: usize = 64;
+        let (ids, wanted) = batch(EXAM, *length, MARKED, &mut Draws::new(seed, u64::MAX));
+        accuracy(model.ends(integers(&ids, [EXAM, *length]), MARKED), &wanted)
+    };
+    lengths.iter().map(share).collect()
+}
+
+pub fn measure(options: &Options) -> Result<Finding> {
+    let (lengths, steps): (&[usize], u64) =
+        if options.quick { (&[32, 48, 128], 200) } else { (&[16, 32, 40, 48, 64, 96, 128], 500) };
+    let mut heading = vec!["positions".to_string()];
+    heading.extend(lengths.iter().map(|length| format!("length {length}")));
+    let heading: Vec<&str> = heading.iter().map(String::as_str).collect();
+    let mut found = Finding::new(
+        format!(
+            "which of {SYMBOLS} symbols stood {BACK} places back? One self-attention of width \
+             {WIDTH}, trained at length {TRAINED} ({steps} steps), marked at the last {MARKED} \
+             positions; guessing has {}",
+            percent(1.0 / SYMBOLS as f64)
+        ),
+        &heading,
+    );
+    let mut lines = vec![];
+    for told in ALL {
+        let shares = shares(told, lengths, steps, options.seed);
+        let mut row = vec![told.name().to_string()];
+        row.extend(shares.iter().map(|share| percent(*share)));
+        found.row(row);
+        for (length, share) in lengths.iter().zip(&shares) {
+            found.number(told.name(), &format!("at_{length}"), *share);
+        }
+        let points = lengths.iter().zip(&shares).map(|(n, share)| (*n as f64, 100.0 * share));
+        lines.push(Line { name: told.name().into(), points: points.collect() });
+    }
+    found.figures.push(Figure {
+        name: "positions".into(),
+        title: format!("right beyond the trained length of {TRAINED}"),
+        x: "length".into(),
+        y: "%".into(),
+        logarithmic: [false, false],
+        lines,
+    });
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn learned_positions_end_where_training_did() {
+        let lengths = [TRAINED, 64];
+        let learned = shares(Told::Learned, &lengths, 200, 0);
+        assert!(learned[0] > 0.9 && learned[1] < 0.4, "{learned:?}");
+        let rotary = shares(Told::Rotary, &lengths, 200, 0);
+        assert!(rotary[0] > 0.9 && rotary[1] > learned[1] + 0.3, "{rotary:?}");
+        let nothing = shares(Told::Nothing, &[TRAINED], 100, 0);
+        assert!(nothing[0] < 0.3, "{nothing:?}");
+    }
+}

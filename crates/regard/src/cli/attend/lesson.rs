@@ -1,0 +1,163 @@
+//! Lessons about attention, computed by `regard_tasks::lessons` and drawn here.
+
+use super::{Flags, Global};
+use crate::cli::write_json;
+use crate::show::heatmap::{Map, columns_that_fit, gallery};
+use crate::show::plot::{Curve, Plot, Style};
+use crate::show::svg::drawing;
+use crate::show::table::Table;
+use crate::show::terminal;
+use anyhow::Result;
+use clap::ValueEnum;
+use regard_tasks::lessons::pooling::{Lesson as Pooling, Method, Sees, names};
+use regard_tasks::regression::LeftOut;
+use serde_json::{Value, json};
+use std::io::Write;
+
+/// What can be taught.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Lesson {
+    /// From pooling to attention: predict a noisy sine by all points, by none, and by the near ones
+    Pooling,
+}
+
+pub fn run(lesson: Lesson, flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
+    match lesson {
+        Lesson::Pooling => pooling(flags, global, out),
+    }
+}
+
+const ABOUT: &str = "\
+50 points of y = 2 sin x + x^0.8 with noise of deviation 0.5, and the question: what is y at x?
+Pooling without a query says one thing everywhere; a layer of x alone draws a line. Attention takes
+the mean of all y_i, each by how near its x_i is, and how near is near can be learned.";
+
+/// The methods whose curves are drawn, beside the points and the truth.
+const DRAWN: [&str; 4] = [names::LEARNED, names::FIXED, "fully connected layer", names::AVERAGE];
+
+fn pooling(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
+    let lesson = Pooling::new(global.seed.unwrap_or(0))?;
+    let (plot, most) = (plot(&lesson), terminal::width());
+    if flags.pictures.wanted() {
+        let tables = maps(&lesson, 1, 1);
+        let maps: Vec<Map> = tables.iter().map(Cells::map).collect();
+        let parts = [plot.drawing(), drawing(&maps)];
+        let about: Vec<String> = ABOUT.lines().map(String::from).collect();
+        flags.pictures.write_parts("From pooling to attention", &about, &parts)?;
+    }
+    if global.json {
+        return write_json(out, &document(&lesson));
+    }
+    writeln!(out, "{ABOUT}\n")?;
+    let mut table = Table::new(["prediction", "sees", "formula", "width", "error"]);
+    for method in &lesson.methods {
+        table.row([
+            method.name.into(),
+            seen(method.sees).into(),
+            method.formula.into(),
+            method.width.map_or("–".into(), |width| format!("{width:.3}")),
+            format!("{:.4}", method.error),
+        ]);
+    }
+    writeln!(out, "{}", table.render("", None))?;
+    writeln!(out, "The error is the mean square against the truth without noise, at 50 places.\n")?;
+    writeln!(out, "{}", plot.text(most))?;
+    // Two maps side by side, if there is room for both.
+    let label = ["0.0".to_string()];
+    let fit = columns_that_fit(&label, most.saturating_sub(4) / 2);
+    let tables = maps(&lesson, 2, lesson.keys.len().div_ceil(fit));
+    let paint = terminal::paint(flags.color);
+    write!(out, "{}", gallery(tables.iter().map(|t| t.map().draw(paint)).collect(), most))?;
+    writeln!(out, "\nOther points: --seed N. As a picture: --svg FILE. All numbers: --json.")?;
+    Ok(())
+}
+
+fn seen(sees: Sees) -> &'static str {
+    match sees {
+        Sees::Values => "points",
+        Sees::Query => "query",
+        Sees::Both => "both",
+    }
+}
+
+fn plot(lesson: &Pooling) -> Plot {
+    let curve = |name: &str, y: &[f32], style: Style, x: &[f32]| Curve {
+        name: name.into(),
+        points: x.iter().zip(y).map(|(x, y)| (f64::from(*x), f64::from(*y))).collect(),
+        style,
+    };
+    let mut curves = vec![];
+    for name in DRAWN {
+        let said = &lesson.method(name).expect("the lesson has it").said;
+        curves.push(curve(name, said, Style::Line, &lesson.queries));
+    }
+    curves.insert(1, curve("truth", &lesson.truth, Style::Line, &lesson.queries));
+    curves.push(curve("points", &lesson.values, Style::Dots, &lesson.keys));
+    Plot {
+        title: "What is y at x?".into(),
+        x: "x".into(),
+        y: "y".into(),
+        curves,
+        ..Plot::default()
+    }
+}
+
+/// A map that owns what it shows.
+struct Cells {
+    title: Vec<String>,
+    rows: Vec<String>,
+    columns: Vec<String>,
+    cells: Vec<f32>,
+}
+
+impl Cells {
+    fn map(&self) -> Map<'_> {
+        let Cells { title, rows, columns, cells } = self;
+        Map { title: title.clone(), rows, columns, cells }
+    }
+}
+
+/// The weights of the fixed and of the learned width: every `step`th query, and the weights of
+/// `group` neighbouring points together.
+fn maps(lesson: &Pooling, step: usize, group: usize) -> Vec<Cells> {
+    let names = [names::FIXED, names::LEARNED];
+    let methods = names.iter().filter_map(|name| lesson.method(name));
+    methods.map(|method| map(lesson, method, step, group)).collect()
+}
+
+fn map(lesson: &Pooling, method: &Method, step: usize, group: usize) -> Cells {
+    let weights = method.weights.as_deref().unwrap_or_default();
+    let rows = weights.chunks_exact(lesson.keys.len()).step_by(step);
+    let cells = rows.flat_map(|row| row.chunks(group).map(|some| some.iter().sum())).collect();
+    let number = |x: &f32| format!("{x:.1}");
+    let together = match group {
+        1 => "rows are x, columns the points".to_string(),
+        _ => format!("rows are x, columns {group} points each"),
+    };
+    Cells {
+        title: vec![method.name.into(), together],
+        rows: lesson.queries.iter().step_by(step).map(number).collect(),
+        columns: lesson.keys.iter().step_by(group).map(number).collect(),
+        cells,
+    }
+}
+
+fn document(lesson: &Pooling) -> Value {
+    let width = |of: &LeftOut| json!({ "width": of.width, "left_out_error": of.error });
+    let method = |method: &Method| {
+        let rows = method.weights.as_ref().map(|w| w.chunks_exact(lesson.keys.len()));
+        json!({
+            "name": method.name, "formula": method.formula, "sees": seen(method.sees),
+            "width": method.width, "error": method.error, "said": method.said,
+            "weights": rows.map(Iterator::collect::<Vec<_>>),
+        })
+    };
+    json!({
+        "lesson": "pooling",
+        "keys": lesson.keys, "values": lesson.values,
+        "queries": lesson.queries, "truth": lesson.truth,
+        "methods": lesson.methods.iter().map(method).collect::<Vec<_>>(),
+        "learning": lesson.learning.iter().map(width).collect::<Vec<_>>(),
+        "tried": lesson.tried.iter().map(width).collect::<Vec<_>>(),
+    })
+}

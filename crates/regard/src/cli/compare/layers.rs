@@ -1,0 +1,128 @@
+//! Layers side by side: computed by `regard_tasks::compare`, told and drawn here.
+
+use super::{Flags, Global, Outcome, myself, write_json};
+use crate::files::save_text;
+use crate::machine;
+use crate::show::plot::{Curve, Plot, Scale};
+use crate::show::table::{Rows, wrap};
+use crate::show::terminal;
+use anyhow::{Context, Result};
+use regard_kernels::{pool, simd};
+use regard_tasks::compare::{self, COMPARISONS, Comparison, Figure, Finding, Options, Probe};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::Path;
+use std::time::Instant;
+
+pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let chosen: Vec<&Comparison> = match flags.only.is_empty() {
+        true => COMPARISONS.iter().collect(),
+        false => {
+            let found = flags.only.iter().map(|name| compare::find(name));
+            found.collect::<Result<_, _>>().context("--only")?
+        }
+    };
+    if let Some(folder) = &flags.svg {
+        std::fs::create_dir_all(folder).with_context(|| format!("--svg {}", folder.display()))?;
+    }
+    let started = Instant::now();
+    let peak: Probe = &|name, length| peak_of(global, name, length);
+    let options = Options {
+        quick: flags.quick,
+        seed: global.seed.unwrap_or(0),
+        peak_memory: machine::peak_memory().is_some().then_some(peak),
+    };
+    let mut findings = vec![];
+    for comparison in chosen {
+        let found = comparison.measure(&options)?;
+        if let Some(folder) = &flags.svg {
+            draw(&found, folder)?;
+        }
+        if !global.json {
+            tell(&found, out)?;
+            // The next one takes a while.
+            out.flush()?;
+        }
+        findings.push(found);
+    }
+    let (heading, rows) = compare::summary(&findings);
+    let seconds = started.elapsed().as_secs_f64();
+    if global.json {
+        let summary = json!({ "heading": heading, "rows": rows });
+        let machine = json!({
+            "cpu": machine::cpu(), "isa": simd::isa().name(), "threads": pool::threads(),
+        });
+        write_json(
+            out,
+            &json!({
+                "findings": findings, "summary": summary, "machine": machine, "seconds": seconds,
+            }),
+        )?;
+        return Ok(Outcome::Positive);
+    }
+    // Of one comparison, its own table has said all.
+    if rows.len() > 1 {
+        writeln!(out, "RNN against self-attention, as measured here\n")?;
+        writeln!(out, "{}", Rows { heading, rows }.render("  ", Some(terminal::width())))?;
+    }
+    let (cpu, isa, threads) = (machine::cpu(), simd::isa().name(), pool::threads());
+    writeln!(out, "{cpu}; {isa}, {threads} threads; {seconds:.0} s")?;
+    Ok(Outcome::Positive)
+}
+
+/// The most memory of a process that does one step.
+fn peak_of(global: &Global, name: &str, length: usize) -> Option<u64> {
+    let text = myself(global, &["compare", "--probe", &format!("{name}:{length}")]).ok()?;
+    serde_json::from_str::<Value>(&text).ok()?["peak_memory"].as_u64()
+}
+
+/// Does one step, and says what it took.
+pub fn probe(asked: &str, out: &mut dyn Write) -> Result<Outcome> {
+    let parts = asked.rsplit_once(':');
+    let parts = parts.and_then(|(name, length)| Some((name, length.parse::<usize>().ok()?)));
+    let (name, length) =
+        parts.filter(|(_, length)| (1..=1 << 20).contains(length)).with_context(|| {
+            format!("--probe: got {asked:?}, need LAYER:LENGTH with a length of 1 to 1048576")
+        })?;
+    compare::probe(name, length).context("--probe")?;
+    write_json(out, &json!({ "peak_memory": machine::peak_memory() }))?;
+    Ok(Outcome::Positive)
+}
+
+fn plot(figure: &Figure) -> Plot {
+    let scale = |logarithmic| if logarithmic { Scale::Logarithmic } else { Scale::Even };
+    let curves = figure.lines.iter().map(|line| Curve {
+        name: line.name.clone(),
+        points: line.points.clone(),
+        ..Curve::default()
+    });
+    Plot {
+        title: figure.title.clone(),
+        x: figure.x.clone(),
+        y: figure.y.clone(),
+        scales: figure.logarithmic.map(scale),
+        curves: curves.collect(),
+    }
+}
+
+fn draw(found: &Finding, folder: &Path) -> Result<()> {
+    for figure in &found.figures {
+        save_text(&folder.join(format!("{}.svg", figure.name)), &plot(figure).svg())?;
+    }
+    Ok(())
+}
+
+fn tell(found: &Finding, out: &mut dyn Write) -> Result<()> {
+    let most = terminal::width();
+    writeln!(out, "{}: {}\n", found.name, found.question)?;
+    let table = Rows { heading: found.heading.clone(), rows: found.rows.clone() };
+    write!(out, "{}", table.render("  ", Some(most)))?;
+    for line in wrap(&found.method, most.saturating_sub(2).max(20)) {
+        write!(out, "\n  {line}")?;
+    }
+    writeln!(out, "\n")?;
+    for figure in &found.figures {
+        writeln!(out, "{}", plot(figure).text(most))?;
+    }
+    Ok(())
+}
