@@ -31,6 +31,7 @@ pub mod error;
 pub mod gpt2;
 pub mod look;
 pub mod luong;
+pub mod pointer;
 pub mod recurrent;
 pub mod rnn;
 pub mod seq2seq;

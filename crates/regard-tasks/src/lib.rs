@@ -11,6 +11,7 @@ pub mod inspect;
 pub mod language;
 pub mod metrics;
 pub mod permute;
+pub mod points;
 pub mod pretrain;
 pub mod reading;
 pub mod recipe;

@@ -5,7 +5,7 @@
 //! are never taken from a base, since they speak of one result.
 
 use crate::examine::{On, Report};
-use crate::{language, permute, pretrain, reading, stories, train, translate};
+use crate::{language, permute, points, pretrain, reading, stories, train, translate};
 use regard_models::text::{self, Head};
 use regard_models::{Error, Result, checkpoint, story};
 use serde::{Deserialize, Serialize};
@@ -135,6 +135,7 @@ const TASKS: &[(&str, Make)] = &[
     ("language", |table| Ok(Box::new(language::Recipe::from_table(table)?))),
     ("pretrain", |table| Ok(Box::new(pretrain::Recipe::from_table(table)?))),
     ("permute", |table| Ok(Box::new(permute::Recipe::from_table(table)?))),
+    ("points", |table| Ok(Box::new(points::Recipe::from_table(table)?))),
     ("classify", of_reading),
     ("tag", of_reading),
     ("answer", of_reading),
