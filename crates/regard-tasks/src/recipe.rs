@@ -7,7 +7,7 @@
 use crate::examine::{On, Report};
 use crate::{language, permute, points, pretrain, reading, stories, train, translate};
 use regard_models::text::{self, Head};
-use regard_models::{Error, Result, checkpoint, story};
+use regard_models::{Error, Result, checkpoint, pointer, story};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::path::{Path, PathBuf};
@@ -169,6 +169,7 @@ pub fn of_model(folder: &Path) -> Result<Table> {
     let goes_on = ["LMHeadModel", "ForCausalLM"].iter().any(|end| class.ends_with(end));
     let purpose = match head {
         None if story::is_story(&config) => "stories",
+        None if pointer::is_pointer(&config) => "points",
         None => "translate",
         Some(Head::Words) if goes_on => "language",
         Some(Head::Words | Head::Pretraining) => "pretrain",
@@ -189,6 +190,10 @@ pub fn of_model(folder: &Path) -> Result<Table> {
             format!("{data}[model]\n[vocabulary]\nkind = 'wordpiece'\nsize = 1\n")
         }
         "stories" => format!("{data}[model]\n"),
+        "points" => {
+            let problem = config["problem"].as_str().unwrap_or_default();
+            format!("{data}problem = {problem:?}\n[model]\n")
+        }
         _ => format!("{data}{long}"),
     };
     let name = folder.file_name().unwrap_or_default().to_string_lossy();

@@ -7,6 +7,7 @@ use regard_models::checkpoint::{self, Precision};
 use regard_models::text::Head;
 use regard_tasks::Embedded;
 use regard_tasks::language::Writer;
+use regard_tasks::points::Pointer;
 use regard_tasks::reading::Reader;
 use regard_tasks::stories::Listener;
 use regard_tasks::train;
@@ -296,6 +297,14 @@ pub fn listener(asked: Option<&str>, hub: &Hub) -> Result<Option<Listener>> {
             Ok(Some(Listener::load(&path)?))
         }
         Found::Folder(_) => Ok(None),
+    }
+}
+
+/// The model of a name or folder that points at points.
+pub fn pointer(asked: Option<&str>, hub: &Hub) -> Result<Pointer> {
+    match resolve_for(None, asked, hub)? {
+        Found::Folder(folder) => Ok(Pointer::load(&folder.path)?),
+        Found::Shipped(model) => bail!("--model: {} {}", model.name, model.does.what()),
     }
 }
 

@@ -21,6 +21,10 @@ pub trait Problem: Sync {
     fn width(&self) -> usize;
     /// How many points a set may have.
     fn sizes(&self) -> RangeInclusive<usize>;
+    /// How many points a set may have whose true answer is computed.
+    fn most_solved(&self) -> usize {
+        *self.sizes().end()
+    }
     /// Which points an answer has.
     fn choice(&self) -> Choice;
     /// Whether a written answer ends with the point that it begins with.

@@ -111,7 +111,7 @@ impl Data {
         count: usize,
     ) -> Result<Instances> {
         let problem = self.problem()?;
-        let (known, [fewest, most]) = (problem.sizes(), sizes);
+        let (known, [fewest, most]) = (*problem.sizes().start()..=problem.most_solved(), sizes);
         if fewest > most || !known.contains(&fewest) || !known.contains(&most) {
             return Err(Error::invalid(format!(
                 "data.{name}: got {fewest} to {most}, {} needs two numbers from {} to {}",

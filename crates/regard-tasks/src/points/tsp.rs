@@ -25,7 +25,11 @@ impl Problem for Tsp {
     }
 
     fn sizes(&self) -> RangeInclusive<usize> {
-        2..=MOST
+        2..=1000
+    }
+
+    fn most_solved(&self) -> usize {
+        MOST
     }
 
     fn choice(&self) -> Choice {
