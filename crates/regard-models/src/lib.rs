@@ -27,6 +27,7 @@
 pub mod bahdanau;
 pub mod bert;
 pub mod checkpoint;
+pub mod copying;
 pub mod error;
 pub mod gpt2;
 pub mod look;

@@ -18,6 +18,7 @@ pub mod recipe;
 pub mod regression;
 pub mod speed;
 pub mod stories;
+pub mod summarize;
 mod taught;
 pub mod text;
 pub mod train;

@@ -5,9 +5,9 @@
 //! are never taken from a base, since they speak of one result.
 
 use crate::examine::{On, Report};
-use crate::{language, permute, points, pretrain, reading, stories, train, translate};
+use crate::{language, permute, points, pretrain, reading, stories, summarize, train, translate};
 use regard_models::text::{self, Head};
-use regard_models::{Error, Result, checkpoint, pointer, story};
+use regard_models::{Error, Result, checkpoint, copying, pointer, story};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::path::{Path, PathBuf};
@@ -136,6 +136,7 @@ const TASKS: &[(&str, Make)] = &[
     ("pretrain", |table| Ok(Box::new(pretrain::Recipe::from_table(table)?))),
     ("permute", |table| Ok(Box::new(permute::Recipe::from_table(table)?))),
     ("points", |table| Ok(Box::new(points::Recipe::from_table(table)?))),
+    ("summarize", |table| Ok(Box::new(summarize::Recipe::from_table(table)?))),
     ("classify", of_reading),
     ("tag", of_reading),
     ("answer", of_reading),
@@ -170,6 +171,7 @@ pub fn of_model(folder: &Path) -> Result<Table> {
     let purpose = match head {
         None if story::is_story(&config) => "stories",
         None if pointer::is_pointer(&config) => "points",
+        None if copying::is_copying(&config) => "summarize",
         None => "translate",
         Some(Head::Words) if goes_on => "language",
         Some(Head::Words | Head::Pretraining) => "pretrain",
@@ -189,7 +191,7 @@ pub fn of_model(folder: &Path) -> Result<Table> {
         "pretrain" => {
             format!("{data}[model]\n[vocabulary]\nkind = 'wordpiece'\nsize = 1\n")
         }
-        "stories" => format!("{data}[model]\n"),
+        "stories" | "summarize" => format!("{data}[model]\n"),
         "points" => {
             let problem = config["problem"].as_str().unwrap_or_default();
             format!("{data}problem = {problem:?}\n[model]\n")

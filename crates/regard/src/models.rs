@@ -10,6 +10,7 @@ use regard_tasks::language::Writer;
 use regard_tasks::points::Pointer;
 use regard_tasks::reading::Reader;
 use regard_tasks::stories::Listener;
+use regard_tasks::summarize::Summarizer;
 use regard_tasks::train;
 use regard_tasks::translate::Translator;
 use std::path::{Path, PathBuf};
@@ -304,6 +305,14 @@ pub fn listener(asked: Option<&str>, hub: &Hub) -> Result<Option<Listener>> {
 pub fn pointer(asked: Option<&str>, hub: &Hub) -> Result<Pointer> {
     match resolve_for(None, asked, hub)? {
         Found::Folder(folder) => Ok(Pointer::load(&folder.path)?),
+        Found::Shipped(model) => bail!("--model: {} {}", model.name, model.does.what()),
+    }
+}
+
+/// The model of a name or folder that summarises.
+pub fn summarizer(asked: Option<&str>, hub: &Hub) -> Result<Summarizer> {
+    match resolve_for(None, asked, hub)? {
+        Found::Folder(folder) => Ok(Summarizer::load(&folder.path)?),
         Found::Shipped(model) => bail!("--model: {} {}", model.name, model.does.what()),
     }
 }

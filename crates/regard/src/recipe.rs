@@ -13,6 +13,8 @@ macro_rules! built_in {
 
 /// Every recipe by its name: one row for each file in `recipes/`.
 pub const RECIPES: &[(&str, &str)] = built_in![
+    "aeslc-plain"
+    "aeslc-pointer"
     "babi"
     "cmudict-transformer"
     "cmudict30k-additive"

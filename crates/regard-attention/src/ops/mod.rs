@@ -19,7 +19,7 @@ pub use activation::{Activation, activate};
 pub use dropout::dropout;
 pub use embedding::embedding;
 pub use largest::largest;
-pub use likelihood::negative_log_likelihood;
+pub use likelihood::{log_likelihoods, negative_log_likelihood};
 pub use linear::{linear, linear_kept};
 pub use loss::{CrossEntropy, cross_entropy};
 pub use norm::{Norm, NormKind, add_norm, norm};

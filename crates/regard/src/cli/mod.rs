@@ -18,6 +18,7 @@ mod point;
 mod recipes;
 mod score;
 mod search;
+mod summarize;
 mod tag;
 mod tokenizer;
 mod train;
@@ -97,6 +98,7 @@ enum Verb {
     Answer(answer::Flags),
     Fill(fill::Flags),
     Embed(embed::Flags),
+    Summarize(summarize::Flags),
     Point(point::Flags),
     Train(train::Flags),
     Eval(eval::Flags),
@@ -124,6 +126,7 @@ impl Verb {
             Verb::Answer(flags) => answer::run(flags, global, out),
             Verb::Fill(flags) => fill::run(flags, global, out),
             Verb::Embed(flags) => embed::run(flags, global, out),
+            Verb::Summarize(flags) => summarize::run(flags, global, out),
             Verb::Point(flags) => point::run(flags, global, out),
             Verb::Train(flags) => train::run(flags, global, out),
             Verb::Eval(flags) => eval::run(flags, global, out),

@@ -10,6 +10,7 @@ mod machine;
 mod markup;
 mod permuted;
 mod pictures;
+mod point;
 mod program;
 mod reading;
 mod shelf;
