@@ -27,11 +27,13 @@
 pub mod bahdanau;
 pub mod bert;
 pub mod checkpoint;
+pub mod copying;
 pub mod error;
 pub mod gat;
 pub mod gpt2;
 pub mod look;
 pub mod luong;
+pub mod pointer;
 pub mod recurrent;
 pub mod rnn;
 pub mod seq2seq;

@@ -6,8 +6,8 @@
 //! attention between decoder and encoder, is saved as `transformer`.
 
 mod config;
-mod decoding;
-mod stack;
+pub(crate) mod decoding;
+pub(crate) mod stack;
 
 pub use config::{Config, Norms, Places};
 

@@ -5,9 +5,10 @@
 //! are never taken from a base, since they speak of one result.
 
 use crate::examine::{On, Report};
-use crate::{graphs, language, permute, pretrain, reading, stories, train, translate};
+use crate::{graphs, language, permute, points, pretrain, reading};
+use crate::{stories, summarize, train, translate};
 use regard_models::text::{self, Head};
-use regard_models::{Error, Result, checkpoint, story};
+use regard_models::{Error, Result, checkpoint, copying, pointer, story};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::path::{Path, PathBuf};
@@ -135,6 +136,8 @@ const TASKS: &[(&str, Make)] = &[
     ("language", |table| Ok(Box::new(language::Recipe::from_table(table)?))),
     ("pretrain", |table| Ok(Box::new(pretrain::Recipe::from_table(table)?))),
     ("permute", |table| Ok(Box::new(permute::Recipe::from_table(table)?))),
+    ("points", |table| Ok(Box::new(points::Recipe::from_table(table)?))),
+    ("summarize", |table| Ok(Box::new(summarize::Recipe::from_table(table)?))),
     ("classify", of_reading),
     ("tag", of_reading),
     ("answer", of_reading),
@@ -169,6 +172,8 @@ pub fn of_model(folder: &Path) -> Result<Table> {
     let goes_on = ["LMHeadModel", "ForCausalLM"].iter().any(|end| class.ends_with(end));
     let purpose = match head {
         None if story::is_story(&config) => "stories",
+        None if pointer::is_pointer(&config) => "points",
+        None if copying::is_copying(&config) => "summarize",
         None => "translate",
         Some(Head::Words) if goes_on => "language",
         Some(Head::Words | Head::Pretraining) => "pretrain",
@@ -188,7 +193,11 @@ pub fn of_model(folder: &Path) -> Result<Table> {
         "pretrain" => {
             format!("{data}[model]\n[vocabulary]\nkind = 'wordpiece'\nsize = 1\n")
         }
-        "stories" => format!("{data}[model]\n"),
+        "stories" | "summarize" => format!("{data}[model]\n"),
+        "points" => {
+            let problem = config["problem"].as_str().unwrap_or_default();
+            format!("{data}problem = {problem:?}\n[model]\n")
+        }
         _ => format!("{data}{long}"),
     };
     let name = folder.file_name().unwrap_or_default().to_string_lossy();

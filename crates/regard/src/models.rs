@@ -7,8 +7,10 @@ use regard_models::checkpoint::{self, Precision};
 use regard_models::text::Head;
 use regard_tasks::Embedded;
 use regard_tasks::language::Writer;
+use regard_tasks::points::Pointer;
 use regard_tasks::reading::Reader;
 use regard_tasks::stories::Listener;
+use regard_tasks::summarize::Summarizer;
 use regard_tasks::train;
 use regard_tasks::translate::Translator;
 use std::path::{Path, PathBuf};
@@ -296,6 +298,22 @@ pub fn listener(asked: Option<&str>, hub: &Hub) -> Result<Option<Listener>> {
             Ok(Some(Listener::load(&path)?))
         }
         Found::Folder(_) => Ok(None),
+    }
+}
+
+/// The model of a name or folder that points at points.
+pub fn pointer(asked: Option<&str>, hub: &Hub) -> Result<Pointer> {
+    match resolve_for(None, asked, hub)? {
+        Found::Folder(folder) => Ok(Pointer::load(&folder.path)?),
+        Found::Shipped(model) => bail!("--model: {} {}", model.name, model.does.what()),
+    }
+}
+
+/// The model of a name or folder that summarises.
+pub fn summarizer(asked: Option<&str>, hub: &Hub) -> Result<Summarizer> {
+    match resolve_for(None, asked, hub)? {
+        Found::Folder(folder) => Ok(Summarizer::load(&folder.path)?),
+        Found::Shipped(model) => bail!("--model: {} {}", model.name, model.does.what()),
     }
 }
 

@@ -13,6 +13,8 @@ macro_rules! built_in {
 
 /// Every recipe by its name: one row for each file in `recipes/`.
 pub const RECIPES: &[(&str, &str)] = built_in![
+    "aeslc-plain"
+    "aeslc-pointer"
     "babi"
     "citeseer-gat"
     "cmudict-transformer"
@@ -36,12 +38,15 @@ pub const RECIPES: &[(&str, &str)] = built_in![
     "ewt-minilm"
     "ewt-words"
     "ewt-words-glove"
+    "hull-10"
+    "hull-5"
     "molecules-gat"
     "multi30k-bahdanau"
     "multi30k-rnn"
     "multi30k-transformer"
     "shakespeare-gpt"
     "shakespeare-gpt-small"
+    "sort-10"
     "squad-minilm"
     "sst2-bert-scratch"
     "sst2-minilm"
@@ -52,6 +57,7 @@ pub const RECIPES: &[(&str, &str)] = built_in![
     "tatoeba-en-fr-transformer"
     "tatoeba-en-fr-xlnet"
     "tatoeba-zh-en-bahdanau"
+    "tsp-10"
     "wikitext2-bert"
     "wikitext2-gpt"
     "wikitext2-xlnet"

@@ -2,8 +2,10 @@
 
 mod batch;
 mod checkpoints;
+mod copying;
 mod goldens;
 mod learning;
+mod pointers;
 mod stepwise;
 mod stories;
 mod texts;

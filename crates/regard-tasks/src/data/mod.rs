@@ -8,6 +8,7 @@
 //! | `conllu` | words with parts of speech and heads | ud-english-ewt |
 //! | `squad` | questions about paragraphs | squad |
 //! | `babi` | questions about stories | babi-en-10k |
+//! | `aeslc` | e-mails with subjects, from an archive that `tar` reads | aeslc |
 //! | `documents` | plain text, larger than memory | wikitext-2 |
 //! | `characters` | a text letter by letter | tinyshakespeare |
 //! | `running` | the documents of a language, and those held out | wikitext-2 |
@@ -18,6 +19,7 @@
 //! A file is never trusted: what is wrong in it is an error that names the file and the line.
 
 pub mod addresses;
+pub mod aeslc;
 pub mod babi;
 pub mod batches;
 mod catalogue;
@@ -36,6 +38,7 @@ pub mod similarity;
 pub mod split;
 pub mod squad;
 pub mod stream;
+mod tar;
 pub mod vectors;
 
 pub use batches::{Batches, Lengths, Position};

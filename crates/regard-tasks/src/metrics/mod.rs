@@ -14,10 +14,11 @@
 //! | `entities` | entity F1 | names in sentences |
 //! | `spans` | exact match, F1 | answers to questions |
 //! | `correlation` | Pearson's, Spearman's | two lists of numbers |
+//! | `rouge` | ROUGE-1, ROUGE-2, ROUGE-L | summaries |
 //!
 //! BLEU and chrF are those of sacrebleu [`SACREBLEU_VERSION`]: the same score to the last printed
 //! digit, the same line, the same signature. Labels are counted as scikit-learn does, entities as
-//! seqeval, correlations as scipy, and answers as SQuAD's own scripts.
+//! seqeval, correlations as scipy, answers as SQuAD's own scripts, and ROUGE as `rouge_score`.
 //!
 //! ```
 //! use regard_tasks::metrics::Bleu;
@@ -43,6 +44,8 @@ pub mod correlation;
 pub mod entities;
 pub mod error_rate;
 pub mod perplexity;
+pub mod porter;
+pub mod rouge;
 pub mod segment;
 pub mod spans;
 
@@ -61,6 +64,7 @@ pub use correlation::Correlation;
 pub use entities::{Entities, Entity, Scheme};
 pub use error_rate::{ErrorRate, WordAccuracy, edit_distance};
 pub use perplexity::Perplexity;
+pub use rouge::{Overlap, Rouge, RougeCounts, RougeScore};
 pub use segment::{BleuTokenizer, Case};
 pub use spans::{SpanScore, Spans};
 

@@ -7,6 +7,7 @@ mod language;
 mod learns;
 mod lessons;
 mod permute;
+mod points;
 mod readers;
 mod reading;
 mod recipes;

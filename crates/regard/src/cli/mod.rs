@@ -14,9 +14,11 @@ mod generate;
 mod inputs;
 mod inspect;
 mod models;
+mod point;
 mod recipes;
 mod score;
 mod search;
+mod summarize;
 mod tag;
 mod tokenizer;
 mod train;
@@ -96,6 +98,8 @@ enum Verb {
     Answer(answer::Flags),
     Fill(fill::Flags),
     Embed(embed::Flags),
+    Summarize(summarize::Flags),
+    Point(point::Flags),
     Train(train::Flags),
     Eval(eval::Flags),
     Compare(compare::Flags),
@@ -122,6 +126,8 @@ impl Verb {
             Verb::Answer(flags) => answer::run(flags, global, out),
             Verb::Fill(flags) => fill::run(flags, global, out),
             Verb::Embed(flags) => embed::run(flags, global, out),
+            Verb::Summarize(flags) => summarize::run(flags, global, out),
+            Verb::Point(flags) => point::run(flags, global, out),
             Verb::Train(flags) => train::run(flags, global, out),
             Verb::Eval(flags) => eval::run(flags, global, out),
             Verb::Compare(flags) => compare::run(flags, global, out),

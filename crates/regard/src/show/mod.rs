@@ -2,6 +2,7 @@
 
 pub mod heatmap;
 pub mod html;
+pub mod plane;
 pub mod plot;
 pub mod svg;
 pub mod table;

@@ -11,6 +11,7 @@ mod machine;
 mod markup;
 mod permuted;
 mod pictures;
+mod point;
 mod program;
 mod reading;
 mod shelf;

@@ -1,0 +1,296 @@
+//! The pointer-generator (See et al. 2017, arXiv:1704.04368): what is written is a word of the
+//! vocabulary, or one that is copied from what was read, known or not.
+//!
+//! ```text
+//! P(w) = p_gen · softmax(words)_w + (1 − p_gen) · Σ_{i: x_i = w} a_i
+//! ```
+//!
+//! `a` are the weights with which the decoder looks at what it reads. A word that the vocabulary
+//! does not have gets a number behind it for as long as its text is read (an extended vocabulary).
+//! With coverage, the score is told how much each place was looked at before, and to look there
+//! again costs something.
+
+mod batch;
+mod config;
+mod walk;
+
+pub use batch::Copied;
+pub use config::Config;
+pub use walk::{Mixed, Walk};
+
+use crate::checkpoint::{self, Arrays, Binder};
+use crate::recurrent::{Read, Reader, Readout, Widths};
+use crate::seq2seq::Source;
+use crate::{Error, Result};
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Gradients, Tensor, activation};
+use regard_attention::layers::{
+    AdditiveAttention, AdditiveAttentionConfig, Dropout, Linear, LinearConfig, Recurrent,
+};
+use regard_attention::mask::lengths;
+use regard_attention::{AdamW, Init, Mode, ops};
+use serde_json::Value;
+use std::path::Path;
+
+/// Its name in `config.json`.
+pub const MODEL_TYPE: &str = "pointer-generator";
+
+/// Smaller probabilities count as this one, whose logarithm is finite.
+const LEAST: f32 = 1e-30;
+
+/// The model.
+#[derive(Module, Debug)]
+pub struct PointerGenerator {
+    /// Its vectors of words are those of the decoder too.
+    reader: Reader,
+    dropout: Dropout,
+    decoder: Recurrent,
+    score: AdditiveAttention,
+    /// `[1, A]`: what having been looked at adds to a place's key.
+    covered: Option<Param<Tensor<2>>>,
+    readout: Readout,
+    /// Context, state and word before → whether to write or to copy.
+    gate: Option<Linear>,
+    #[module(skip)]
+    config: Config,
+}
+
+/// What a batch costs: means over the words that are to be written.
+#[derive(Debug)]
+pub struct Cost {
+    /// `[1]`: minus the log-probability of the right word.
+    pub likelihood: Tensor<1>,
+    /// `[1]`: how much of each look went where others had gone, with coverage.
+    pub coverage: Option<Tensor<1>>,
+}
+
+/// What looking gave.
+struct Looked {
+    /// `[B, T, W]`
+    context: Tensor<3>,
+    /// `[B, T, S]`
+    weights: Tensor<3>,
+    /// `[B, T, S]`: how much each place had been looked at before, with coverage.
+    before: Option<Tensor<3>>,
+}
+
+/// What is looked at.
+struct Memory<'a> {
+    /// `[B, S, A]`
+    keys: Tensor<3>,
+    /// `[B, S, W]`
+    values: Tensor<3>,
+    /// `[B]`
+    lengths: &'a [i64],
+}
+
+impl PointerGenerator {
+    fn new(config: &Config, init: &mut Init) -> PointerGenerator {
+        let shape = &config.shape;
+        let (h, e, memory) = (shape.hidden_size, shape.embedding_size, shape.memory());
+        let hidden = config.attention_size.unwrap_or(h);
+        let score = AdditiveAttentionConfig { query: h, key: memory, hidden, dropout: 0.0 };
+        PointerGenerator {
+            reader: Reader::new(shape, init),
+            dropout: Dropout::new(shape.dropout, init),
+            decoder: shape.writer(e).init(init),
+            score: score.init(init),
+            covered: config.coverage.then(|| init.uniform([1, hidden], 0.1)),
+            readout: Readout::new(shape, Widths { state: h, context: memory }, init),
+            gate: config.copy.then(|| LinearConfig::new(memory + h + e, 1).init(init)),
+            config: config.clone(),
+        }
+    }
+
+    fn bind(&mut self, b: &mut Binder) {
+        b.at("encoder", |b| self.reader.bind(b));
+        b.at("decoder", |b| {
+            b.recurrent("rnn", &mut self.decoder);
+            b.at("attention", |b| {
+                b.linear("query", &mut self.score.query);
+                b.linear("key", &mut self.score.key);
+                b.tensor("v", &mut self.score.v);
+                if let Some(covered) = &mut self.covered {
+                    b.tensor("coverage", covered);
+                }
+            });
+            self.readout.bind(b);
+            if let Some(gate) = &mut self.gate {
+                b.linear("gate", gate);
+            }
+        });
+    }
+
+    /// A model with first values that are a function of the seed.
+    pub fn create(config: &Value, seed: u64, device: &Device) -> Result<PointerGenerator> {
+        Ok(PointerGenerator::new(&Config::read(config)?, &mut Init::new(seed, device)))
+    }
+
+    /// A model with weights from a checkpoint. All names and shapes that do not fit are told at
+    /// once.
+    pub fn load(config: &Value, weights: Arrays, device: &Device) -> Result<PointerGenerator> {
+        let (model, problems) = fill(config, weights, device)?;
+        if problems.is_empty() { Ok(model) } else { Err(Error::invalid(crate::misfit(&problems))) }
+    }
+
+    /// The model of a folder with `config.json` and `model.safetensors`. What is wrong with it is
+    /// told with the file that it is wrong with.
+    pub fn open(folder: &Path, device: &Device) -> Result<PointerGenerator> {
+        let config = checkpoint::read_config(folder)?;
+        let weights = checkpoint::read_weights(folder)?;
+        let (model, problems) = fill(&config, weights, device)
+            .map_err(|e| Error::file(folder.join(checkpoint::CONFIG), e.to_string()))?;
+        match problems.is_empty() {
+            true => Ok(model),
+            false => Err(Error::file(checkpoint::weights_file(folder), crate::misfit(&problems))),
+        }
+    }
+
+    /// `config.json`
+    pub fn json(&self) -> Value {
+        crate::config_json(MODEL_TYPE, &self.config)
+    }
+
+    /// What it is.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Its weights by name.
+    pub fn weights(&self) -> Arrays {
+        let mut arrays = Arrays::new();
+        // Writing changes nothing, but the names are said once, for both directions.
+        self.clone().bind(&mut Binder::write(&mut arrays));
+        arrays
+    }
+
+    /// Numbers that training changes.
+    pub fn parameters(&self) -> usize {
+        self.num_params()
+    }
+
+    /// The same without a tape, for running.
+    pub fn frozen(&self) -> PointerGenerator {
+        self.valid()
+    }
+
+    /// One step of the optimiser.
+    pub fn update(self, adamw: &mut AdamW, lr: f64, grads: Gradients) -> PointerGenerator {
+        adamw.step(lr, self, grads)
+    }
+
+    fn read(&self, batch: &Copied, mode: Mode) -> Read {
+        let unknown = self.config.unk_token_id;
+        let device = self.score.v.device();
+        let ids = batch.known(self.config.shape.vocab_size, unknown, &device);
+        self.reader.read(&Source { ids, lengths: batch.lengths() }, mode)
+    }
+
+    /// Looks with all states at once, or one after another if each is told of those before.
+    ///
+    /// # Shapes
+    /// `states: [B, T, H]`; `before: [B, S]`, how much each place was looked at already
+    fn look(&self, states: Tensor<3>, memory: &Memory, before: Option<Tensor<2>>) -> Looked {
+        let Memory { keys, values, lengths: valid } = memory;
+        let Some(covered) = &self.covered else {
+            let ask = (states, keys.clone(), values.clone());
+            let (context, weights) =
+                self.score.forward_with_weights(ask.0, ask.1, ask.2, lengths(valid), Mode::Eval);
+            return Looked { context, weights, before: None };
+        };
+        let ([b, t, h], [_, s, _]) = (states.dims(), keys.dims());
+        let mut sum = before.unwrap_or_else(|| Tensor::zeros([b, s], &states.device()));
+        let (mut contexts, mut weights, mut sums) = (vec![], vec![], vec![]);
+        for i in 0..t {
+            let state = states.clone().slice([0..b, i..i + 1, 0..h]);
+            let more = sum.clone().reshape([b, s, 1]) * covered.val().unsqueeze();
+            let (context, weight) = self.score.forward_with_weights(
+                state,
+                keys.clone() + more,
+                values.clone(),
+                lengths(valid),
+                Mode::Eval,
+            );
+            sums.push(sum.clone().reshape([b, 1, s]));
+            sum = sum + weight.clone().reshape([b, s]);
+            contexts.push(context);
+            weights.push(weight);
+        }
+        let [context, weights, before] = [contexts, weights, sums].map(|each| Tensor::cat(each, 1));
+        Looked { context, weights, before: Some(before) }
+    }
+
+    /// The share of writing, against copying: `[B, T, 1]`
+    fn share(&self, context: Tensor<3>, state: Tensor<3>, word: Tensor<3>) -> Option<Tensor<3>> {
+        let gate = self.gate.as_ref()?;
+        Some(activation::sigmoid(gate.forward(Tensor::cat(vec![context, state, word], 2))))
+    }
+
+    /// What it costs to write these words, of which each row's last ends it; words from the
+    /// vocabulary's size on are those that the row's text has and the vocabulary has not.
+    ///
+    /// # Panics
+    /// If there are not as many rows as texts.
+    pub fn cost(&self, batch: &Copied, wanted: &[Vec<u32>], mode: Mode) -> Cost {
+        assert_eq!(batch.len(), wanted.len(), "a row of words for each text");
+        let shape = &self.config.shape;
+        let Read { states, start, lengths } = self.read(batch, mode);
+        let device = states.device();
+        let begin = shape.decoder_start_token_id;
+        let told = batch::Wanted::new(wanted, shape.vocab_size, self.config.unk_token_id);
+        let words = self.reader.words.forward(told.inputs(begin, shape.pad_token_id, &device));
+        let words = self.dropout.forward(words, mode);
+        let (state, _) = self.decoder.forward(words.clone(), Some(&start), None, mode);
+        let keys = self.score.keys(states.clone());
+        let memory = Memory { keys, values: states, lengths: &lengths };
+        let Looked { context, weights, before } = self.look(state.clone(), &memory, None);
+        let [b, t, _] = state.dims();
+        let n = b * t;
+        let said = [state.clone(), context.clone(), words.clone()];
+        let logits = self.readout.forward(said, true, &self.reader.words, mode);
+        let v = logits.dims()[2];
+        let logs = ops::log_likelihoods(logits.reshape([n, v]), told.targets(&device));
+        let counts = told.counts(&device);
+        let count = counts.clone().sum().clamp_min(1.0);
+        let logs = match self.share(context, state, words) {
+            None => logs,
+            Some(share) => {
+                // P(w) = p_gen · softmax(words)_w + (1 − p_gen) · Σ_{i: x_i = w} a_i
+                let share = share.reshape([n]);
+                let here = batch.places(&told, &device);
+                let copied = (weights.clone() * here).sum_dim(2).reshape([n]);
+                let written = logs.exp() * told.known(&device) * share.clone();
+                (written + copied * (share.neg() + 1.0)).clamp_min(LEAST).log()
+            }
+        };
+        let coverage = before.map(|before| {
+            let twice = weights.min_pair(before).sum_dim(2).reshape([n]);
+            (twice * counts.clone()).sum() / count.clone()
+        });
+        Cost { likelihood: (logs * counts).sum().neg() / count, coverage }
+    }
+
+    /// Reads texts and is ready to write, one row for each.
+    pub fn walk<'a>(&'a self, batch: &'a Copied) -> Walk<'a> {
+        Walk::new(self, batch)
+    }
+}
+
+/// Whether a configuration is of such a model.
+pub fn is_copying(config: &Value) -> bool {
+    config["model_type"] == MODEL_TYPE
+}
+
+/// The model, and what of the weights did not fit it.
+fn fill(
+    config: &Value,
+    mut weights: Arrays,
+    device: &Device,
+) -> Result<(PointerGenerator, Vec<String>)> {
+    let mut model = PointerGenerator::new(&Config::read(config)?, &mut Init::blank(device));
+    let mut binder = Binder::read(&mut weights, device);
+    model.bind(&mut binder);
+    let mut problems: Vec<String> = binder.problems().iter().map(|p| p.to_string()).collect();
+    problems.extend(weights.keys().map(|name| format!("{name} has no place in this model")));
+    Ok((model, problems))
+}

@@ -1,0 +1,262 @@
+//! Pointer networks (Vinyals et al. 2015, arXiv:1506.03134): what is written are places of what
+//! was read.
+//!
+//! A set of points is read, and each step of a decoder gives a distribution over the points and a
+//! marker that stands for the end: the weights of an attention are the output. So one model
+//! answers for sets of any size.
+//!
+//! ```
+//! use burn::tensor::Device;
+//! use regard_attention::Mode;
+//! use regard_models::pointer::{PointerNet, Points};
+//! use serde_json::json;
+//!
+//! let config = json!({ "model_type": "pointer-network", "hidden_size": 16,
+//!     "num_attention_heads": 2, "intermediate_size": 32 });
+//! let net = PointerNet::create(&config, 7, &Device::flex()).unwrap();
+//! let mut points = Points::new(2);
+//! points.push(&[0.1, 0.2, 0.9, 0.1, 0.5, 0.7]);
+//! points.push(&[0.3, 0.4, 0.6, 0.6]);
+//! // Two steps and the end; the marker and three points.
+//! let weights = net.forward(&points, &[vec![0, 1], vec![1]], Mode::Eval);
+//! assert_eq!(weights.dims(), [2, 3, 4]);
+//! ```
+
+mod config;
+mod head;
+mod points;
+mod recurrent;
+mod walk;
+
+pub use config::{Choice, Config, Kind, Score};
+pub use points::{MARKER, Points};
+pub use walk::Walk;
+
+use crate::checkpoint::{self, Arrays, Binder};
+use crate::transformer::stack::{Ask, Decoder, Encoder};
+use crate::{Error, Result};
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Gradients, Tensor};
+use head::Head;
+use recurrent::Lstm;
+use regard_attention::layers::{LayerStates, Linear, LinearConfig};
+use regard_attention::ops::{self, Activation};
+use regard_attention::{AdamW, Init, Mode, Weights};
+use serde_json::Value;
+use std::path::Path;
+
+/// Its name in `config.json`.
+pub const MODEL_TYPE: &str = "pointer-network";
+
+/// The model.
+#[derive(Module, Debug)]
+pub struct PointerNet {
+    /// From what is told of a point to its vector.
+    up: Linear,
+    down: Linear,
+    /// `[1, M]`: what begins an answer and what ends it.
+    marker: Param<Tensor<2>>,
+    attention: Option<Layers>,
+    lstm: Option<Lstm>,
+    head: Head,
+    #[module(skip)]
+    config: Config,
+}
+
+/// A Transformer's layers.
+#[derive(Module, Debug)]
+struct Layers {
+    encoder: Encoder,
+    decoder: Decoder,
+}
+
+/// What was read.
+struct Read {
+    /// `[B, S, M]`: the marker and the points.
+    memory: Tensor<3>,
+    /// `[B]`: how much of it is not padding.
+    lengths: Vec<i64>,
+    /// What an LSTM begins to point from.
+    states: Option<LayerStates>,
+}
+
+impl PointerNet {
+    fn new(config: &Config, init: &mut Init) -> PointerNet {
+        let (m, inner, weights) = (config.hidden_size, config.intermediate_size, Weights::Xavier);
+        let activation = Activation::Gelu;
+        let up =
+            LinearConfig { activation, weights, ..LinearConfig::new(config.features(), inner) };
+        let down = LinearConfig { weights, ..LinearConfig::new(inner, m) };
+        let layers = |init: &mut Init| {
+            let config = config.layers();
+            Layers { encoder: Encoder::new(&config, init), decoder: Decoder::new(&config, init) }
+        };
+        PointerNet {
+            up: up.init(init),
+            down: down.init(init),
+            marker: init.normal([1, m], 1.0),
+            attention: (config.encoder == Kind::Transformer).then(|| layers(init)),
+            lstm: (config.encoder == Kind::Lstm).then(|| Lstm::new(config, init)),
+            head: Head::new(config, init),
+            config: config.clone(),
+        }
+    }
+
+    fn bind(&mut self, b: &mut Binder) {
+        b.at("points", |b| {
+            b.linear("up", &mut self.up);
+            b.linear("down", &mut self.down);
+        });
+        b.tensor("marker", &mut self.marker);
+        if let Some(Layers { encoder, decoder }) = &mut self.attention {
+            b.at("encoder", |b| encoder.bind(b));
+            b.at("decoder", |b| decoder.bind(b));
+        }
+        if let Some(lstm) = &mut self.lstm {
+            b.at("lstm", |b| lstm.bind(b));
+        }
+        b.at("head", |b| self.head.bind(b));
+    }
+
+    /// A model with first values that are a function of the seed.
+    pub fn create(config: &Value, seed: u64, device: &Device) -> Result<PointerNet> {
+        Ok(PointerNet::new(&read_config(config)?, &mut Init::new(seed, device)))
+    }
+
+    /// A model with weights from a checkpoint. All names and shapes that do not fit are told at
+    /// once.
+    pub fn load(config: &Value, weights: Arrays, device: &Device) -> Result<PointerNet> {
+        let (model, problems) = fill(config, weights, device)?;
+        if problems.is_empty() { Ok(model) } else { Err(Error::invalid(crate::misfit(&problems))) }
+    }
+
+    /// The model of a folder with `config.json` and `model.safetensors`. What is wrong with it is
+    /// told with the file that it is wrong with.
+    pub fn open(folder: &Path, device: &Device) -> Result<PointerNet> {
+        let config = checkpoint::read_config(folder)?;
+        let weights = checkpoint::read_weights(folder)?;
+        let (model, problems) = fill(&config, weights, device)
+            .map_err(|e| Error::file(folder.join(checkpoint::CONFIG), e.to_string()))?;
+        match problems.is_empty() {
+            true => Ok(model),
+            false => Err(Error::file(checkpoint::weights_file(folder), crate::misfit(&problems))),
+        }
+    }
+
+    /// `config.json`
+    pub fn json(&self) -> Value {
+        crate::config_json(MODEL_TYPE, &self.config)
+    }
+
+    /// What it is.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Its weights by name.
+    pub fn weights(&self) -> Arrays {
+        let mut arrays = Arrays::new();
+        // Writing changes nothing, but the names are said once, for both directions.
+        self.clone().bind(&mut Binder::write(&mut arrays));
+        arrays
+    }
+
+    /// Numbers that training changes.
+    pub fn parameters(&self) -> usize {
+        self.num_params()
+    }
+
+    /// The same without a tape, for running.
+    pub fn frozen(&self) -> PointerNet {
+        self.valid()
+    }
+
+    /// One step of the optimiser.
+    pub fn update(self, adamw: &mut AdamW, lr: f64, grads: Gradients) -> PointerNet {
+        adamw.step(lr, self, grads)
+    }
+
+    fn read(&self, points: &Points, mode: Mode) -> Read {
+        let (b, m, lengths) = (points.len(), self.config.hidden_size, points.lengths());
+        let told = points.features(&self.config, &self.marker.device());
+        let x = self.down.forward(self.up.forward(told));
+        let marker = self.marker.val().reshape([1, 1, m]).expand([b, 1, m]);
+        let x = Tensor::cat(vec![marker, x], 1);
+        match (&self.attention, &self.lstm) {
+            (Some(layers), _) => {
+                Read { memory: layers.encoder.forward(x, &lengths, mode), lengths, states: None }
+            }
+            (_, lstm) => {
+                let lstm = lstm.as_ref().expect("what reads is one or the other");
+                let (memory, states) = lstm.read(x, &lengths, mode);
+                Read { memory, lengths, states: Some(states) }
+            }
+        }
+    }
+
+    /// Where each step points if all steps before it went as told, all at once: the step after the
+    /// last of an answer should point at the marker. A row behind that means nothing.
+    ///
+    /// # Shapes
+    /// `answers`: places of points, from 0 → `[B, T, S]`, `T` the longest answer and one more, `S`
+    /// the marker and the points of the largest set
+    ///
+    /// # Panics
+    /// If there are not as many answers as sets, or an answer has a place that is no point's.
+    pub fn forward(&self, points: &Points, answers: &[Vec<u32>], mode: Mode) -> Tensor<3> {
+        assert_eq!(points.len(), answers.len(), "an answer for each set of points");
+        let (s, t) = (points.most() + 1, 1 + answers.iter().map(Vec::len).max().unwrap_or(0));
+        for (answer, count) in answers.iter().zip(points.counts()) {
+            let known = answer.iter().all(|at| (*at as usize) < *count);
+            assert!(known, "an answer {answer:?} about {count} points, counted from 0");
+        }
+        let Read { memory, lengths, states } = self.read(points, mode);
+        let ([b, _, m], device) = (memory.dims(), memory.device());
+        let told = answers.iter().enumerate().flat_map(|(set, answer)| {
+            let before = std::iter::once(MARKER).chain(answer.iter().map(|at| at + 1));
+            before.chain(std::iter::repeat(MARKER)).take(t).map(move |at| (set, at))
+        });
+        let told = points::rows(told, (s, [b, t]), &device);
+        let x = ops::embedding(memory.clone().reshape([b * s, m]), told, None);
+        let x = match (&self.attention, &self.lstm, &states) {
+            (_, Some(lstm), Some(states)) => lstm.point(x, states, mode).0,
+            (layers, ..) => {
+                let ask = Ask { lengths: &lengths, mode, look: None };
+                let decoder = &layers.as_ref().expect("what points is one or the other").decoder;
+                decoder.forward(x, memory.clone(), &ask).0
+            }
+        };
+        let mask = points::taught_mask(points, answers, (t, self.config.choice));
+        self.head.forward(x, self.head.keys(memory), mask)
+    }
+
+    /// Reads points and is ready to point, one row for each set.
+    pub fn walk(&self, points: &Points) -> Walk<'_> {
+        Walk::new(self, points)
+    }
+}
+
+/// Whether a configuration is of a pointer network.
+pub fn is_pointer(config: &Value) -> bool {
+    config["model_type"] == MODEL_TYPE
+}
+
+fn read_config(json: &Value) -> Result<Config> {
+    if !is_pointer(json) {
+        let asked = json["model_type"].as_str().unwrap_or("");
+        return Err(Error::invalid(format!("model_type: got {asked:?}, need {MODEL_TYPE}")));
+    }
+    let config: Config = crate::parse(json).map_err(Error::Invalid)?;
+    config.check().map_err(Error::Invalid)?;
+    Ok(config)
+}
+
+/// The model, and what of the weights did not fit it.
+fn fill(config: &Value, mut weights: Arrays, device: &Device) -> Result<(PointerNet, Vec<String>)> {
+    let mut model = PointerNet::new(&read_config(config)?, &mut Init::blank(device));
+    let mut binder = Binder::read(&mut weights, device);
+    model.bind(&mut binder);
+    let mut problems: Vec<String> = binder.problems().iter().map(|p| p.to_string()).collect();
+    problems.extend(weights.keys().map(|name| format!("{name} has no place in this model")));
+    Ok((model, problems))
+}

@@ -1,0 +1,184 @@
+//! A model that is given points and asked.
+
+use super::{Asked, Instances, Problem, problem};
+use crate::decode::{Attention, Ids, Options, Sentence, Stepper, decode, generation};
+use crate::train;
+use burn::tensor::Device;
+use regard_attention::backend;
+use regard_models::pointer::{self, MARKER, PointerNet, Points, Walk};
+use regard_models::{Error, Result, checkpoint};
+use std::path::Path;
+
+/// Sets that are asked about at a time.
+const AT_ONCE: usize = 128;
+
+/// What a model points at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pointed {
+    /// Places of points, from 0, in the written form, without the end of a closed one.
+    pub answer: Vec<u32>,
+    /// The probability of all of it, as a natural logarithm.
+    pub log_prob: f64,
+    /// In which order the model said them.
+    pub steps: Vec<u32>,
+    /// Where each step looked, and the end: the marker of the end, then each point.
+    pub weights: Vec<Vec<f32>>,
+}
+
+/// A model with the problem that it knows.
+pub struct Pointer {
+    net: PointerNet,
+    problem: &'static dyn Problem,
+    defaults: Options,
+}
+
+impl Pointer {
+    /// From a model that knows which problem it was trained for.
+    pub fn new(net: PointerNet, defaults: Options) -> Result<Pointer> {
+        let problem = problem(&net.config().problem)?;
+        let (got, wanted) = (net.config().input_size, problem.width());
+        if got != wanted {
+            return Err(Error::invalid(format!(
+                "input_size: got {got}, a point of {} has {wanted} numbers",
+                problem.name()
+            )));
+        }
+        Ok(Pointer { net, problem, defaults })
+    }
+
+    /// Reads a folder: a model's, or a training run's.
+    pub fn load(folder: &Path) -> Result<Pointer> {
+        let folder = &train::resolve(folder)?;
+        let net = PointerNet::open(folder, &Device::flex())?;
+        let defaults = generation::load(folder)?;
+        Pointer::new(net, defaults).map_err(|e| Error::file(folder, e.to_string()))
+    }
+
+    /// Whether a folder holds such a model.
+    pub fn is_in(folder: &Path) -> Result<bool> {
+        Ok(pointer::is_pointer(&checkpoint::read_config(&train::resolve(folder)?)?))
+    }
+
+    /// What it was trained for.
+    pub fn problem(&self) -> &'static dyn Problem {
+        self.problem
+    }
+
+    /// How it likes to be searched.
+    pub fn defaults(&self) -> &Options {
+        &self.defaults
+    }
+
+    /// Numbers in its weights.
+    pub fn parameters(&self) -> usize {
+        self.net.parameters()
+    }
+
+    /// Points at some points of each set.
+    ///
+    /// # Errors
+    /// If the options cannot be.
+    pub fn ask(&self, sets: &[&[f64]], options: &Options) -> Result<Vec<Pointed>> {
+        let mut points = Points::new(self.problem.width());
+        sets.iter().for_each(|set| points.push(&within_unit(set)));
+        let sentences: Vec<Sentence> = points
+            .counts()
+            .iter()
+            .enumerate()
+            .map(|(index, n)| Sentence {
+                index: index as u64,
+                source: n + 1,
+                ..Sentence::default()
+            })
+            .collect();
+        // Where a problem can tell answers apart, it is asked about all that were followed.
+        let options = Options {
+            // The marker that begins, a step for each point, and the marker that ends.
+            max_length: points.most() + 2,
+            num_return_sequences: options.num_beams,
+            max_new_tokens: None,
+            max_len_a: 0.0,
+            max_len_b: 0,
+            ..options.clone()
+        };
+        let ids = Ids { bos: MARKER, eos: Some(MARKER), pad: None };
+        let mut stepping = Stepping(self.net.walk(&points));
+        let found = decode(&mut stepping, &sentences, &options, &ids)?;
+        let one = |(set, found): (&&[f64], Vec<crate::decode::Hypothesis>)| {
+            let places = |tokens: &[u32]| tokens.iter().map(|at| at - 1).collect::<Vec<u32>>();
+            let answers: Vec<Vec<u32>> = found.iter().map(|each| places(&each.tokens)).collect();
+            let best = self.problem.prefer(set, &answers);
+            let (steps, best) = (answers[best].clone(), &found[best]);
+            Pointed {
+                answer: self.problem.written(&steps),
+                log_prob: f64::from(best.log_prob),
+                steps,
+                weights: best.attention.clone(),
+            }
+        };
+        Ok(sets.iter().zip(found).map(one).collect())
+    }
+
+    /// Asks about many sets, and puts what was said beside what is right.
+    pub fn exam(&self, instances: &Instances, options: &Options) -> Result<Vec<Asked>> {
+        let mut asked = Vec::with_capacity(instances.len());
+        let all: Vec<_> = instances.iter().collect();
+        for some in all.chunks(AT_ONCE) {
+            let sets: Vec<&[f64]> = some.iter().map(|instance| &instance.points[..]).collect();
+            let said = self.ask(&sets, options)?;
+            asked.extend(some.iter().zip(said).map(|(instance, said)| Asked {
+                points: instance.points.clone(),
+                right: self.problem.written(&instance.answer),
+                said: said.answer,
+            }));
+        }
+        Ok(asked)
+    }
+}
+
+/// Points as the model has learned from: within the unit square. Others are moved and scaled as a
+/// whole, which changes neither hulls nor orders nor which tour is the shortest.
+pub(super) fn within_unit(set: &[f64]) -> Vec<f32> {
+    let (low, high) = set
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(*x), high.max(*x)));
+    if low >= 0.0 && high <= 1.0 {
+        return set.iter().map(|x| *x as f32).collect();
+    }
+    let wide = if high > low { high - low } else { 1.0 };
+    set.iter().map(|x| ((x - low) / wide) as f32).collect()
+}
+
+/// A model as the search sees it.
+struct Stepping<'a>(Walk<'a>);
+
+impl Stepper for Stepping<'_> {
+    fn vocabulary(&self) -> usize {
+        self.0.width()
+    }
+
+    fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<Attention> {
+        let mut weights = vec![];
+        backend::numbers(self.0.step(tokens), &mut weights);
+        logits.clear();
+        // Weights sum to one, so that their logarithms are what a softmax takes back to them.
+        logits.extend(weights.iter().map(|weight| weight.ln()));
+        Some(Attention { weights, keys: self.0.width() })
+    }
+
+    fn reorder(&mut self, parents: &[usize]) {
+        self.0.reorder(parents);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_elsewhere_are_moved_as_a_whole() {
+        assert_eq!(within_unit(&[0.25, 0.5]), [0.25, 0.5]);
+        assert_eq!(within_unit(&[-10.0, 0.0, 10.0, 5.0]), [0.0, 0.5, 1.0, 0.75]);
+        assert_eq!(within_unit(&[7.0, 7.0]), [0.0, 0.0]);
+    }
+}

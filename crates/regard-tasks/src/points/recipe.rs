@@ -1,0 +1,233 @@
+//! A recipe with `task = "points"`.
+
+use super::instances::{Instances, Site};
+use super::{Lesson, Pointer, Problem, file, problem};
+use crate::data::{Part, sets};
+use crate::decode;
+use crate::examine::{On, Report, Sheet};
+use crate::recipe::{Prepared, Published, Task, task_fields};
+use crate::train;
+use regard_models::{Error, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// The set whose points are all drawn.
+const DRAWN: &str = "drawn";
+/// The set whose test part is the file of Vinyals et al. 2015.
+const PAPER: &str = "pointer-nets";
+/// Its file.
+const PAPER_FILE: &str = "convex_hull_5_test.txt";
+/// The set of one's own files.
+const FILES: &str = "files";
+/// What decides and what is reported does not depend on the seed of a recipe.
+const HELD_OUT: u64 = 0;
+
+/// A reproducible result.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recipe {
+    /// Its name: that of its file and of the run's folder.
+    pub name: String,
+    /// What for.
+    pub task: String,
+    /// In a sentence.
+    #[serde(default)]
+    pub about: String,
+    /// Where all randomness comes from.
+    #[serde(default)]
+    pub seed: u64,
+    /// What came of it, and what others got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Published>,
+    /// Which points, and what is asked of them.
+    pub data: Data,
+    /// `config.json` of the model, without the problem.
+    pub model: Value,
+    /// How to train. A point counts as one token of a batch, and so does the marker of a set.
+    #[serde(default)]
+    pub train: train::Options,
+    /// How answers are searched for.
+    #[serde(default)]
+    pub decode: decode::Options,
+}
+
+/// Which points, and what is asked of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Data {
+    /// `drawn`: from a seed; `pointer-nets`: the same, but the test part is the paper's file of
+    /// hulls of five points; `files`: one's own.
+    pub set: String,
+    /// `hull`, `sort` or `tsp`.
+    pub problem: String,
+    /// Points of a set that is drawn to learn from, at least and at most.
+    #[serde(default = "five")]
+    pub points: [usize; 2],
+    /// Points of a set that is drawn to decide by or to be reported; those of `points` without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<[usize; 2]>,
+    /// Sets that are drawn to learn from; then they come again.
+    #[serde(default = "million")]
+    pub train: usize,
+    /// Sets that are drawn to decide by.
+    #[serde(default = "thousand")]
+    pub valid: usize,
+    /// Sets that are drawn to be reported.
+    #[serde(default = "ten_thousand")]
+    pub test: usize,
+    /// With `files`: a folder with `train.txt`, `valid.txt` and `test.txt`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
+}
+
+fn five() -> [usize; 2] {
+    [5, 5]
+}
+
+fn thousand() -> usize {
+    1000
+}
+
+fn ten_thousand() -> usize {
+    10_000
+}
+
+fn million() -> usize {
+    1_000_000
+}
+
+impl Data {
+    /// What is asked.
+    pub fn problem(&self) -> Result<&'static dyn Problem> {
+        problem(&self.problem).map_err(|e| Error::invalid(format!("data.{e}")))
+    }
+
+    fn drawn(
+        &self,
+        name: &str,
+        sizes: [usize; 2],
+        from: (u64, Site),
+        count: usize,
+    ) -> Result<Instances> {
+        let problem = self.problem()?;
+        let (known, [fewest, most]) = (*problem.sizes().start()..=problem.most_solved(), sizes);
+        if fewest > most || !known.contains(&fewest) || !known.contains(&most) {
+            return Err(Error::invalid(format!(
+                "data.{name}: got {fewest} to {most}, {} needs two numbers from {} to {}",
+                problem.name(),
+                known.start(),
+                known.end()
+            )));
+        }
+        Ok(Instances::drawn(problem, from, sizes, count))
+    }
+
+    fn held_out(&self, site: Site, count: usize) -> Result<Instances> {
+        let (name, sizes) = match self.held_out {
+            Some(sizes) => ("held_out", sizes),
+            None => ("points", self.points),
+        };
+        self.drawn(name, sizes, (HELD_OUT, site), count)
+    }
+
+    fn file(&self, part: &str) -> Result<Instances> {
+        let folder = self.folder.as_ref();
+        let folder = folder.ok_or_else(|| Error::invalid("data.folder: need one with `files`"))?;
+        Ok(Instances::Read(file::read(&folder.join(part), self.problem()?)?))
+    }
+
+    fn unknown(&self) -> Error {
+        let set = &self.set;
+        Error::invalid(format!("data.set: got {set:?}, need {DRAWN}, {PAPER} or {FILES}"))
+    }
+
+    /// What is learned from.
+    pub fn train(&self, seed: u64) -> Result<Instances> {
+        match self.set.as_str() {
+            DRAWN | PAPER => self.drawn("points", self.points, (seed, Site::Train), self.train),
+            FILES => self.file("train.txt"),
+            _ => Err(self.unknown()),
+        }
+    }
+
+    /// What decides.
+    pub fn valid(&self) -> Result<Instances> {
+        match self.set.as_str() {
+            DRAWN | PAPER => self.held_out(Site::Valid, self.valid),
+            FILES => self.file("valid.txt"),
+            _ => Err(self.unknown()),
+        }
+    }
+
+    /// What is reported.
+    pub fn test(&self) -> Result<Instances> {
+        match self.set.as_str() {
+            DRAWN => self.held_out(Site::Test, self.test),
+            PAPER if self.problem == "hull" => {
+                let file = sets::find(PAPER)?.join(PAPER_FILE);
+                Ok(Instances::Read(file::read(&file, self.problem()?)?))
+            }
+            PAPER => {
+                let message = format!("data.set: {PAPER} has hulls only; need {DRAWN} or {FILES}");
+                Err(Error::invalid(message))
+            }
+            FILES => self.file("test.txt"),
+            _ => Err(self.unknown()),
+        }
+    }
+}
+
+impl Recipe {
+    /// From what was read.
+    pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
+        table.try_into().map_err(|e: toml::de::Error| e.message().to_string())
+    }
+}
+
+impl Task for Recipe {
+    task_fields!();
+
+    fn decides(&self) -> &str {
+        self.data.problem().map_or("", |problem| problem.decides().0)
+    }
+
+    fn prepare(&self) -> Result<Prepared> {
+        let learner = Lesson::new(self)?;
+        let about = learner.about();
+        Ok(Prepared { learner: Box::new(learner), about })
+    }
+
+    fn examine(&self, folder: &Path, on: &On) -> Result<Report> {
+        let pointer = Pointer::load(folder)?;
+        if pointer.problem().name() != self.data.problem {
+            return Err(Error::invalid(format!(
+                "the recipe asks for {}, the model was trained for {}",
+                self.data.problem,
+                pointer.problem().name()
+            )));
+        }
+        let (data, part, instances) = match on {
+            On::File(path) => {
+                let read = file::read(path, pointer.problem())?;
+                (path.display().to_string(), None, Instances::Read(read))
+            }
+            On::Set { set, part } => {
+                let set = set.clone().unwrap_or_else(|| self.data.set.clone());
+                let data = Data { set, ..self.data.clone() };
+                let part = part.unwrap_or(Part::Test);
+                let instances = match part {
+                    Part::Train => data.train(self.seed)?,
+                    Part::Valid => data.valid()?,
+                    Part::Test => data.test()?,
+                };
+                (data.set, Some(part), instances)
+            }
+        };
+        let (asked, unit) = (instances.len(), "sets of points");
+        let sheet = Sheet { data, part, asked, unit, excluded: 0 };
+        Report::of(sheet, pointer.parameters(), || {
+            Ok(pointer.problem().marks(&pointer.exam(&instances, &self.decode)?))
+        })
+    }
+}

@@ -1,0 +1,173 @@
+//! A recipe with `task = "summarize"`.
+
+use super::{Lesson, Summarizer};
+use crate::data::aeslc::{self, Document};
+use crate::data::{Part, Tsv, sets};
+use crate::decode;
+use crate::examine::{On, Report, Sheet};
+use crate::recipe::{Prepared, Published, Task, task_fields};
+use crate::train;
+use regard_models::{Error, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// The set of e-mails.
+const MAILS: &str = "aeslc";
+/// The set of one's own files.
+const FILES: &str = "files";
+
+/// A reproducible result.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recipe {
+    /// Its name: that of its file and of the run's folder.
+    pub name: String,
+    /// What for.
+    pub task: String,
+    /// In a sentence.
+    #[serde(default)]
+    pub about: String,
+    /// Where all randomness comes from.
+    #[serde(default)]
+    pub seed: u64,
+    /// Words of the vocabulary at most, with four special ones: the most frequent of the texts.
+    #[serde(default = "thousands")]
+    pub vocabulary: usize,
+    /// What came of it, and what others got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Published>,
+    /// Which texts.
+    pub data: Data,
+    /// `config.json` of the model, without the vocabulary.
+    pub model: Value,
+    /// How to train.
+    #[serde(default)]
+    pub train: train::Options,
+    /// How summaries are searched for.
+    #[serde(default)]
+    pub decode: decode::Options,
+}
+
+/// Which texts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Data {
+    /// `aeslc`, or `files`.
+    pub set: String,
+    /// With `files`: a folder with `train.tsv`, `valid.tsv` and `test.tsv`, text and summary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
+    /// Words of a text that are read.
+    #[serde(default = "of::<120>")]
+    pub max_words: usize,
+    /// Words of a summary that are learned.
+    #[serde(default = "of::<12>")]
+    pub max_summary: usize,
+    /// Whether summaries of others count beside the one that a text came with; then the best does.
+    #[serde(default)]
+    pub all_references: bool,
+}
+
+/// Texts with summaries.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Corpus {
+    /// What is learned from.
+    pub train: Vec<Document>,
+    /// What decisions are made on.
+    pub valid: Vec<Document>,
+}
+
+fn thousands() -> usize {
+    8000
+}
+
+fn of<const N: usize>() -> usize {
+    N
+}
+
+impl Data {
+    /// Reads a part. What is not to count is left out.
+    pub fn read(&self, part: Part) -> Result<Vec<Document>> {
+        let documents = match (self.set.as_str(), &self.folder) {
+            (MAILS, None) => aeslc::read(&sets::find(MAILS)?.join("aeslc.tar"), part)?,
+            (FILES, Some(folder)) => {
+                let name = match part {
+                    Part::Train => "train.tsv",
+                    Part::Valid => "valid.tsv",
+                    Part::Test => "test.tsv",
+                };
+                file(&folder.join(name))?
+            }
+            (FILES, None) => return Err(Error::invalid("data.folder: need one with `files`")),
+            (other, _) => {
+                return Err(Error::invalid(format!(
+                    "data.set: got {other:?}, need {MAILS} (without data.folder) or {FILES}"
+                )));
+            }
+        };
+        Ok(self.counted(documents))
+    }
+
+    fn counted(&self, mut documents: Vec<Document>) -> Vec<Document> {
+        if !self.all_references {
+            documents.iter_mut().for_each(|each| each.summaries.truncate(1));
+        }
+        documents.retain(|each| !each.text.trim().is_empty());
+        documents
+    }
+}
+
+fn file(path: &Path) -> Result<Vec<Document>> {
+    let pairs = Tsv::FORWARD.read(path)?;
+    let document =
+        |pair: crate::data::Pair| Document { text: pair.source, summaries: vec![pair.target] };
+    Ok(pairs.into_iter().map(document).collect())
+}
+
+impl Recipe {
+    /// From what was read.
+    pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
+        table.try_into().map_err(|e: toml::de::Error| e.message().to_string())
+    }
+}
+
+impl Task for Recipe {
+    task_fields!();
+
+    fn decides(&self) -> &str {
+        "loss"
+    }
+
+    fn prepare(&self) -> Result<Prepared> {
+        for (name, got) in
+            [("max_words", self.data.max_words), ("max_summary", self.data.max_summary)]
+        {
+            if got == 0 {
+                return Err(Error::invalid(format!("data.{name}: got 0, need at least 1")));
+            }
+        }
+        let (train, valid) = (self.data.read(Part::Train)?, self.data.read(Part::Valid)?);
+        let learner = Lesson::new(self, &Corpus { train, valid })?;
+        let about = learner.about();
+        Ok(Prepared { learner: Box::new(learner), about })
+    }
+
+    fn examine(&self, folder: &Path, on: &On) -> Result<Report> {
+        let summarizer = Summarizer::load(folder)?;
+        let (data, part, documents) = match on {
+            On::File(path) => (path.display().to_string(), None, self.data.counted(file(path)?)),
+            On::Set { set, part } => {
+                let set = set.clone().unwrap_or_else(|| self.data.set.clone());
+                let data = Data { set, ..self.data.clone() };
+                let part = part.unwrap_or(Part::Test);
+                let documents = data.read(part)?;
+                (data.set, Some(part), documents)
+            }
+        };
+        let sheet = Sheet { data, part, asked: documents.len(), unit: "texts", excluded: 0 };
+        Report::of(sheet, summarizer.parameters(), || {
+            summarizer.exam(&documents, self.data.max_words, &self.decode)
+        })
+    }
+}

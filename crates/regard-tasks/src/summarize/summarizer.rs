@@ -1,0 +1,208 @@
+//! A model with its words: text in, summary out.
+
+use super::{Text, Words};
+use crate::data::aeslc::Document;
+use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, decode, generation};
+use crate::examine::Mark;
+use crate::metrics::Rouge;
+use crate::train;
+use burn::tensor::Device;
+use regard_models::copying::{self, Copied, PointerGenerator, Walk};
+use regard_models::{Error, Result, checkpoint};
+use std::path::Path;
+
+/// Texts that are summarised at a time.
+const AT_ONCE: usize = 16;
+/// Words of a text that are read, if nothing else is asked for.
+const MOST_WORDS: usize = 400;
+
+/// A summary.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// As text.
+    pub text: String,
+    /// The probability of all of it, as a natural logarithm.
+    pub log_prob: f64,
+    /// Word by word.
+    pub words: Vec<Said>,
+}
+
+/// A word of a summary.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Said {
+    /// It.
+    pub word: String,
+    /// Its probability.
+    pub probability: f64,
+    /// The share of that which comes from copying.
+    pub copied: f64,
+    /// Whether the vocabulary has it.
+    pub known: bool,
+}
+
+/// A model with its words.
+pub struct Summarizer {
+    model: PointerGenerator,
+    words: Words,
+    ids: Ids,
+    defaults: Options,
+}
+
+impl Summarizer {
+    /// Puts a model together.
+    pub fn new(model: PointerGenerator, words: Words, defaults: Options) -> Result<Summarizer> {
+        let shape = &model.config().shape;
+        if words.size() != shape.vocab_size {
+            return Err(Error::invalid(format!(
+                "the vocabulary is another model's: it has {} words, the model {}",
+                words.size(),
+                shape.vocab_size
+            )));
+        }
+        let ids = Ids {
+            bos: shape.decoder_start_token_id,
+            eos: Some(shape.eos_token_id),
+            pad: Some(shape.pad_token_id),
+        };
+        Ok(Summarizer { model, words, ids, defaults })
+    }
+
+    /// Reads a folder: a model's, or a training run's.
+    pub fn load(folder: &Path) -> Result<Summarizer> {
+        let folder = &train::resolve(folder)?;
+        let model = PointerGenerator::open(folder, &Device::flex())?;
+        let (words, defaults) = (Words::load(folder)?, generation::load(folder)?);
+        Summarizer::new(model, words, defaults).map_err(|e| Error::file(folder, e.to_string()))
+    }
+
+    /// Whether a folder holds such a model.
+    pub fn is_in(folder: &Path) -> Result<bool> {
+        Ok(copying::is_copying(&checkpoint::read_config(&train::resolve(folder)?)?))
+    }
+
+    /// How it likes to be searched.
+    pub fn defaults(&self) -> &Options {
+        &self.defaults
+    }
+
+    /// Numbers in its weights.
+    pub fn parameters(&self) -> usize {
+        self.model.parameters()
+    }
+
+    /// Summarises texts, of which the first `most` words are read, or as many as usual.
+    ///
+    /// # Errors
+    /// If a text has no words, or the options cannot be.
+    pub fn summarize<S: AsRef<str> + Sync>(
+        &self,
+        texts: &[S],
+        most: Option<usize>,
+        options: &Options,
+    ) -> Result<Vec<Summary>> {
+        let read = self.words.read(texts, most.unwrap_or(MOST_WORDS))?;
+        if read.iter().any(|text| text.ids.is_empty()) {
+            return Err(Error::invalid("there are no words to summarise"));
+        }
+        let mut said = Vec::with_capacity(texts.len());
+        for some in read.chunks(AT_ONCE) {
+            said.extend(self.some(some, options)?);
+        }
+        Ok(said)
+    }
+
+    fn some(&self, texts: &[Text], options: &Options) -> Result<Vec<Summary>> {
+        let batch = Copied::new(texts.iter().map(|text| text.ids.clone()).collect());
+        let sentence = |(index, text): (usize, &Text)| Sentence {
+            index: index as u64,
+            // The share of writing, then the places.
+            source: text.ids.len() + 1,
+            ..Sentence::default()
+        };
+        let sentences: Vec<Sentence> = texts.iter().enumerate().map(sentence).collect();
+        // A summary says something, and never that a word is unknown.
+        let mut options = Options { min_length: options.min_length.max(2), ..options.clone() };
+        options.suppress_tokens.push(self.words.unknown());
+        options.num_return_sequences = 1;
+        let mut stepping = Stepping(self.model.walk(&batch));
+        let found = decode(&mut stepping, &sentences, &options, &self.ids)?;
+        texts.iter().zip(found).map(|(text, mut found)| self.said(text, found.remove(0))).collect()
+    }
+
+    fn said(&self, text: &Text, found: Hypothesis) -> Result<Summary> {
+        let each = found.tokens.iter().zip(&found.token_log_probs).zip(&found.attention);
+        let words: Vec<Said> = each
+            .map(|((id, log_prob), look)| {
+                let probability = f64::from(*log_prob).exp();
+                let here = text.ids.iter().zip(&look[1..]).filter(|(word, _)| *word == id);
+                let weight: f64 = here.map(|(_, weight)| f64::from(*weight)).sum();
+                let copied = (1.0 - f64::from(look[0])) * weight / probability.max(1e-30);
+                let known = (*id as usize) < self.words.size();
+                let word = self.words.word(*id, text);
+                Said { word, probability, copied: copied.clamp(0.0, 1.0), known }
+            })
+            .collect();
+        let written: Vec<String> = words.iter().map(|said| said.word.clone()).collect();
+        let text = self.words.tokenizer().join(&written)?;
+        Ok(Summary { text, log_prob: f64::from(found.log_prob), words })
+    }
+
+    /// ROUGE of what it says about documents, in percent: F1 with and without stems.
+    pub fn exam(
+        &self,
+        documents: &[Document],
+        most: usize,
+        options: &Options,
+    ) -> Result<Vec<Mark>> {
+        let texts: Vec<&str> = documents.iter().map(|each| each.text.as_str()).collect();
+        let said = self.summarize(&texts, Some(most), options)?;
+        let rouge = |stemmed: bool| {
+            let mut counts = Rouge { stemmed }.counts();
+            let all = said.iter().zip(documents);
+            all.for_each(|(said, document)| counts.add(&said.text, &document.summaries));
+            counts.score()
+        };
+        let (plain, stemmed) = (rouge(false), rouge(true));
+        let words = said.iter().flat_map(|said| &said.words);
+        let (all, new) =
+            words.fold((0, 0), |(all, new), said| (all + 1, new + usize::from(!said.known)));
+        let (f1, stems) = ("% F1", "% F1 of stems");
+        let mark = |name, value: f64, unit| Mark { name, value: 100.0 * value, unit };
+        Ok(vec![
+            mark("rouge1", plain.rouge1.f1, f1),
+            mark("rouge2", plain.rouge2.f1, f1),
+            mark("rouge_l", plain.rouge_l.f1, f1),
+            mark("rouge1_stems", stemmed.rouge1.f1, stems),
+            mark("rouge2_stems", stemmed.rouge2.f1, stems),
+            mark("rouge_l_stems", stemmed.rouge_l.f1, stems),
+            mark("new_words", new as f64 / f64::from(all.max(1)), "% not in the vocabulary"),
+        ])
+    }
+}
+
+/// A model as the search sees it.
+struct Stepping<'a>(Walk<'a>);
+
+impl Stepper for Stepping<'_> {
+    fn vocabulary(&self) -> usize {
+        self.0.width()
+    }
+
+    fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<Attention> {
+        let mixed = self.0.step(tokens);
+        logits.clear();
+        // Probabilities sum to one, so that their logarithms are what a softmax takes back to them.
+        logits.extend(mixed.words.iter().map(|p| p.ln()));
+        let places = self.0.places();
+        let mut weights = Vec::with_capacity(tokens.len() * (places + 1));
+        for (share, row) in mixed.share.iter().zip(mixed.weights.chunks_exact(places)) {
+            weights.push(*share);
+            weights.extend_from_slice(row);
+        }
+        Some(Attention { weights, keys: places + 1 })
+    }
+
+    fn reorder(&mut self, parents: &[usize]) {
+        self.0.reorder(parents);
+    }
+}

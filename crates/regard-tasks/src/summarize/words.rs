@@ -1,0 +1,130 @@
+//! From texts to numbers of words. A word that the vocabulary has not is numbered behind it, for
+//! as long as its text is read.
+
+use crate::text::{Encoding, Kind, Tokenizer, Train};
+use regard_models::{Error, Result};
+use std::path::Path;
+
+/// The file of the vocabulary.
+const FILE: &str = "tokenizer.json";
+
+/// A text as numbers of words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Text {
+    /// Its words.
+    pub ids: Vec<u32>,
+    /// Those that the vocabulary has not, in the order of their numbers.
+    pub own: Vec<String>,
+}
+
+/// A vocabulary of words.
+#[derive(Clone, Debug)]
+pub struct Words {
+    tokenizer: Tokenizer,
+    unknown: u32,
+}
+
+impl Words {
+    /// From a tokenizer that cuts words.
+    pub fn new(tokenizer: Tokenizer) -> Result<Words> {
+        Ok(Words { unknown: tokenizer.special().need_unk()?, tokenizer })
+    }
+
+    /// Learns the most frequent words of texts, in small letters.
+    pub fn learn<'a>(texts: impl Iterator<Item = &'a str>, size: usize) -> Result<Words> {
+        let train = Train { lowercase: true, ..Train::new(Kind::WordLevel, size) };
+        Words::new(train.run(texts)?)
+    }
+
+    /// Reads the vocabulary of a model's folder.
+    pub fn load(folder: &Path) -> Result<Words> {
+        let tokenizer = Tokenizer::load(folder.join(FILE))?;
+        Words::new(tokenizer).map_err(|e| Error::file(folder.join(FILE), e.to_string()))
+    }
+
+    /// Writes it there.
+    pub fn save(&self, folder: &Path) -> Result<()> {
+        self.tokenizer.save(folder.join(FILE))
+    }
+
+    /// The tokenizer.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    /// Words that it has.
+    pub fn size(&self) -> usize {
+        self.tokenizer.size()
+    }
+
+    /// The number of a word that it has not.
+    pub fn unknown(&self) -> u32 {
+        self.unknown
+    }
+
+    /// The first words of texts.
+    pub fn read<S: AsRef<str> + Sync>(&self, texts: &[S], most: usize) -> Result<Vec<Text>> {
+        let encodings = self.tokenizer.encode_batch(texts)?;
+        let one = |(encoding, text): (&Encoding, &S)| self.text(encoding, text.as_ref(), most);
+        Ok(encodings.iter().zip(texts).map(one).collect())
+    }
+
+    fn text(&self, encoding: &Encoding, text: &str, most: usize) -> Text {
+        let mut read = Text::default();
+        for (id, (from, to)) in encoding.ids.iter().zip(&encoding.offsets).take(most) {
+            if *id != self.unknown {
+                read.ids.push(*id);
+                continue;
+            }
+            let word = text.get(*from..*to).unwrap_or_default().to_lowercase();
+            let place = read.own.iter().position(|other| *other == word).unwrap_or_else(|| {
+                read.own.push(word);
+                read.own.len() - 1
+            });
+            read.ids.push((self.size() + place) as u32);
+        }
+        read
+    }
+
+    /// Words of a summary, those that only its text has by the text's numbers; what neither text
+    /// nor vocabulary has is unknown.
+    pub fn told(&self, summary: &Text, text: &Text) -> Vec<u32> {
+        let number = |id: &u32| match (*id as usize).checked_sub(self.size()) {
+            None => *id,
+            Some(place) => {
+                let there = text.own.iter().position(|word| *word == summary.own[place]);
+                there.map_or(self.unknown, |place| (self.size() + place) as u32)
+            }
+        };
+        summary.ids.iter().map(number).collect()
+    }
+
+    /// What a number stands for, about a text.
+    pub fn word(&self, id: u32, text: &Text) -> String {
+        match (id as usize).checked_sub(self.size()) {
+            None => self.tokenizer.token(id).unwrap_or_default(),
+            Some(place) => text.own.get(place).cloned().unwrap_or_default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_the_vocabulary_has_not_are_numbered_behind_it() {
+        let words = Words::learn(["the deal is on", "the deal"].into_iter(), 7).unwrap();
+        assert_eq!(words.size(), 7, "four special ones, and three");
+        let known = |word: &str| words.tokenizer().id(word).unwrap();
+        let all = words.read(&["The Bishops deal, Bishops Corner", "Corner the Deal grande"], 9);
+        let [text, summary] = &all.unwrap()[..] else { panic!("two texts") };
+        assert_eq!(text.own, ["bishops", ",", "corner"]);
+        assert_eq!(text.ids, [known("the"), 7, known("deal"), 8, 7, 9]);
+        let told = words.told(summary, text);
+        assert_eq!(told, [9, known("the"), known("deal"), words.unknown()]);
+        assert_eq!(words.word(9, text), "corner");
+        assert_eq!(words.word(known("the"), text), "the");
+        assert_eq!(words.read(&["a b c d"], 2).unwrap()[0].ids.len(), 2);
+    }
+}

@@ -1,0 +1,106 @@
+//! `regard summarize`: a few words about a text.
+
+use super::{Global, Outcome, write_json};
+use crate::hub::Hub;
+use crate::models;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use regard_tasks::decode::Options;
+use regard_tasks::summarize::{Said, Summary};
+use serde_json::json;
+use std::io::{Read, Write, stdin};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  regard summarize 'Attached is the Grande service agreement. …' --model runs/aeslc-pointer
+  regard summarize --file mail.txt --why --model runs/aeslc-pointer
+  regard summarize --json --model runs/aeslc-pointer < mail.txt
+
+Without TEXT and --file, all of standard input is one text. Its first words are read, as many as
+--max-words says.
+
+A pointer-generator (regard train aeslc-pointer) writes words that it knows, and copies words of the
+text that it need not know. --why tells of each word how likely it was, and which share of that came
+from copying: above 0.5 it was copied rather than written.
+
+With --json: {summary, log_prob}, and with --why words: [{word, probability, copied, known}, …].";
+
+/// Summarise a text in a few words
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Flags {
+    /// The texts; without them, standard input is one
+    text: Vec<String>,
+    /// A file with the text
+    #[arg(long, value_name = "FILE", conflicts_with = "text")]
+    file: Option<PathBuf>,
+    /// A model: a folder, or a name that `regard models` lists
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// Tell which words were copied
+    #[arg(long)]
+    why: bool,
+    /// Words of a text that are read
+    #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..))]
+    max_words: u32,
+    /// Summaries that are followed at once [default: the model's own]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    num_beams: Option<u16>,
+    /// Words of a summary at most, with its beginning and its end [default: the model's own]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(3..=512))]
+    max_length: Option<u16>,
+    #[command(flatten)]
+    hub: Hub,
+}
+
+pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let summarizer = models::summarizer(flags.model.as_deref(), &flags.hub)?;
+    let texts = texts(&flags)?;
+    if let Some(at) = texts.iter().position(|text| text.trim().is_empty()) {
+        bail!("text {}: got nothing, need words to summarise", at + 1);
+    }
+    let defaults = summarizer.defaults();
+    let options = Options {
+        num_beams: flags.num_beams.map_or(defaults.num_beams, usize::from),
+        max_length: flags.max_length.map_or(defaults.max_length, usize::from),
+        ..defaults.clone()
+    };
+    let said = summarizer.summarize(&texts, Some(flags.max_words as usize), &options)?;
+    for Summary { text, log_prob, words } in &said {
+        if global.json {
+            let mut object = json!({ "summary": text, "log_prob": log_prob });
+            if flags.why {
+                let word = |said: &Said| {
+                    json!({ "word": said.word, "probability": said.probability,
+                        "copied": said.copied, "known": said.known })
+                };
+                object["words"] = words.iter().map(word).collect();
+            }
+            write_json(out, &object)?;
+            continue;
+        }
+        writeln!(out, "{text}")?;
+        for Said { word, probability, copied, known } in words.iter().filter(|_| flags.why) {
+            let how = if *copied > 0.5 { "copied" } else { "written" };
+            let new = if *known { "" } else { ", not in the vocabulary" };
+            writeln!(out, "  {probability:.3}  {:>3.0} %  {word}  {how}{new}", 100.0 * copied)?;
+        }
+    }
+    Ok(Outcome::Positive)
+}
+
+fn texts(flags: &Flags) -> Result<Vec<String>> {
+    match &flags.file {
+        Some(path) => {
+            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            Ok(vec![text])
+        }
+        None if flags.text.is_empty() => {
+            let mut text = String::new();
+            stdin().lock().read_to_string(&mut text).context("standard input")?;
+            Ok(vec![text])
+        }
+        None => Ok(flags.text.clone()),
+    }
+}

@@ -1,0 +1,104 @@
+//! Points of a plane and ways through them, as a picture.
+
+use std::fmt::Write;
+
+/// The side of the picture.
+const SIDE: f64 = 480.0;
+const MARGIN: f64 = 40.0;
+
+const STYLE: &str = "\
+.plane{--paper:#fff;--ink:#222;--pale:#bbb;--way:#1f4e9c;background:var(--paper)}\
+.plane text{fill:var(--ink)}.plane circle{fill:var(--ink)}\
+.plane .solution{fill:none;stroke:var(--pale);stroke-width:7;stroke-linejoin:round}\
+.plane .answer{fill:none;stroke:var(--way);stroke-width:2}\
+@media(prefers-color-scheme:dark){.plane{--paper:#16161a;--ink:#eee;--pale:#555;--way:#ffc857}}";
+
+/// A way through points.
+pub struct Way {
+    /// Places of points, from 0.
+    pub places: Vec<u32>,
+    /// Whether it goes back to the first.
+    pub closed: bool,
+}
+
+/// What is to be drawn.
+pub struct Plane {
+    pub points: Vec<[f64; 2]>,
+    /// What was said.
+    pub answer: Way,
+    /// What is right, drawn below it.
+    pub solution: Option<Way>,
+}
+
+impl Plane {
+    /// The picture, with each point's number, counted from 1, beside it. Upwards is more.
+    pub fn svg(&self) -> String {
+        let places: Vec<[f64; 2]> = self.points.iter().map(|point| self.place(*point)).collect();
+        let mut inside = String::new();
+        for (class, way) in [("solution", self.solution.as_ref()), ("answer", Some(&self.answer))] {
+            if let Some(way) = way {
+                let corner = |at: &u32| {
+                    let [x, y] = places[*at as usize];
+                    format!("{x:.1},{y:.1}")
+                };
+                let corners: Vec<String> = way.places.iter().map(corner).collect();
+                let shape = if way.closed { "polygon" } else { "polyline" };
+                let _ = writeln!(
+                    inside,
+                    "<{shape} class=\"{class}\" points=\"{}\"><title>{class}</title></{shape}>",
+                    corners.join(" ")
+                );
+            }
+        }
+        for (i, [x, y]) in places.iter().enumerate() {
+            let (tx, ty, name) = (x + 7.0, y - 7.0, i + 1);
+            let _ = writeln!(
+                inside,
+                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\"/>\
+                 <text x=\"{tx:.1}\" y=\"{ty:.1}\">{name}</text>"
+            );
+        }
+        let _ = writeln!(
+            inside,
+            "<text x=\"{MARGIN}\" y=\"{:.0}\">thin: the answer · broad: the solution</text>",
+            SIDE + 2.0 * MARGIN - 10.0
+        );
+        let whole = SIDE + 2.0 * MARGIN;
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plane\" role=\"img\" \
+             viewBox=\"0 0 {whole} {whole}\" width=\"{whole}\" height=\"{whole}\" \
+             font-family=\"ui-monospace,Menlo,Consolas,monospace\" font-size=\"12\">\n\
+             <style>{STYLE}</style>\n{inside}</svg>\n"
+        )
+    }
+
+    /// Where a point stands in the picture: each axis is as long as the points need it.
+    fn place(&self, point: [f64; 2]) -> [f64; 2] {
+        let along = |axis: usize| {
+            let of = |all: fn(f64, f64) -> f64, from: f64| {
+                self.points.iter().map(|point| point[axis]).fold(from, all)
+            };
+            let (low, high) = (of(f64::min, f64::INFINITY), of(f64::max, f64::NEG_INFINITY));
+            if high > low { (point[axis] - low) / (high - low) } else { 0.5 }
+        };
+        [MARGIN + SIDE * along(0), MARGIN + SIDE * (1.0 - along(1))]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_point_and_both_ways() {
+        let way = |places: &[u32]| Way { places: places.to_vec(), closed: true };
+        let points = vec![[0.0, 0.0], [2.0, 0.0], [2.0, 1e6]];
+        let plane = Plane { points, answer: way(&[0, 1]), solution: Some(way(&[0, 1, 2])) };
+        let text = plane.svg();
+        assert_eq!(text.matches("<circle").count(), 3);
+        assert!(text.contains("class=\"answer\" points=\"40.0,520.0 520.0,520.0\""), "{text}");
+        assert!(text.contains("520.0,40.0\"><title>solution"), "{text}");
+        let one = Plane { points: vec![[3.0, 3.0]], answer: way(&[0]), solution: None };
+        assert!(!one.svg().contains("NaN"));
+    }
+}
