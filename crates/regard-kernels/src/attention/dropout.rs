@@ -1,6 +1,6 @@
 //! Dropped weights. The backward makes the same choice again instead of keeping it.
 
-use super::tile::{At, Keys, Tile, each_cell};
+use super::tile::{At, Keys, Tile};
 use crate::rng::Stream;
 use crate::simd::{Kernel, Simd, dispatch};
 
@@ -19,50 +19,61 @@ impl Dropout {
     pub(super) fn apply(self, at: &At, tile: &mut Tile) {
         let d = at.grid.dims;
         let row = |i: usize| ((at.b * d.h + at.h) * d.t + i) as u64 * d.s as u64;
-        match at.keys {
-            Keys::Run { start, .. } => {
-                let rows: Vec<u64> = (0..tile.lanes).map(|lane| row(at.i0 + lane)).collect();
-                let half =
-                    |shift: u32| rows.iter().map(|x| (x >> shift) as u32).collect::<Vec<_>>();
-                let (low, high) = (half(0), half(32));
-                dispatch(DropRun { dropout: self, start, low: &low, high: &high, tile });
-            }
-            Keys::Listed { .. } => {
-                let kept = 1.0 / (1.0 - self.p);
-                each_cell(at, tile, |cell, i, j| {
-                    let keep = self.noise.uniform(row(i) + j as u64) >= self.p;
-                    *cell = if keep { *cell * kept } else { 0.0 };
-                });
-            }
-        }
+        let rows: Vec<u64> = (0..tile.lanes).map(|lane| row(at.i0 + lane)).collect();
+        let half = |shift: u32| rows.iter().map(|x| (x >> shift) as u32).collect::<Vec<_>>();
+        let (low, high) = (half(0), half(32));
+        dispatch(Drop { dropout: self, keys: at.keys, low: &low, high: &high, tile });
     }
 }
 
-struct DropRun<'a, 'b> {
+struct Drop<'a, 'b> {
     dropout: Dropout,
-    start: usize,
+    keys: Keys<'a>,
+    /// The number of each query's first cell, in two halves.
     low: &'a [u32],
     high: &'a [u32],
     tile: &'a mut Tile<'b>,
 }
 
-impl Kernel for DropRun<'_, '_> {
+impl Kernel for Drop<'_, '_> {
     type Out = ();
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
-        let Dropout { p, noise } = self.dropout;
-        // uniform ≥ p, in whole numbers: uniform is 24 bits of the word over 2²⁴.
-        let (kept, least) = (1.0 / (1.0 - p), (p * 16_777_216.0).ceil() as u32);
         let Tile { data, keys, lanes, .. } = self.tile;
-        for (row, cells) in data.chunks_exact_mut(*lanes).take(*keys).enumerate() {
-            let key = (self.start + row) as u32;
-            // Plain 32-bit arithmetic, which becomes vectors of whatever this is compiled for.
-            for ((cell, low), high) in cells.iter_mut().zip(self.low).zip(self.high) {
-                let index = low.wrapping_add(key);
-                let carry = u32::from(index < key);
-                let keep = noise.bits_of(index, high.wrapping_add(carry)) >> 8 >= least;
-                *cell = if keep { *cell * kept } else { 0.0 };
+        let (lanes, dropout) = (*lanes, self.dropout);
+        for (row, cells) in data.chunks_exact_mut(lanes).take(*keys).enumerate() {
+            let places = (self.low, self.high);
+            match self.keys {
+                Keys::Run { start, .. } => {
+                    dropout.row(cells, places, std::iter::repeat((start + row) as u32));
+                }
+                // Behind the end of a list there is nothing to drop: 0 stays 0.
+                Keys::Listed { index, .. } => {
+                    let list = &index[row * lanes..(row + 1) * lanes];
+                    dropout.row(cells, places, list.iter().copied());
+                }
             }
+        }
+    }
+}
+
+impl Dropout {
+    /// The cells of one row, each with its key.
+    #[inline(always)]
+    fn row(
+        self,
+        cells: &mut [f32],
+        (low, high): (&[u32], &[u32]),
+        keys: impl Iterator<Item = u32>,
+    ) {
+        // uniform ≥ p, in whole numbers: uniform is 24 bits of the word over 2²⁴.
+        let (kept, least) = (1.0 / (1.0 - self.p), (self.p * 16_777_216.0).ceil() as u32);
+        // Plain 32-bit arithmetic, which becomes vectors of whatever this is compiled for.
+        for (((cell, low), high), key) in cells.iter_mut().zip(low).zip(high).zip(keys) {
+            let index = low.wrapping_add(key);
+            let carry = u32::from(index < key);
+            let keep = self.noise.bits_of(index, high.wrapping_add(carry)) >> 8 >= least;
+            *cell = if keep { *cell * kept } else { 0.0 };
         }
     }
 }
