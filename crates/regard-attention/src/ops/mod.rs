@@ -13,6 +13,7 @@ mod norm;
 mod packing;
 mod recurrent;
 mod rotary;
+mod unfold;
 
 pub use activation::{Activation, activate};
 pub use dropout::dropout;
@@ -24,3 +25,4 @@ pub use norm::{Norm, NormKind, add_norm, norm};
 pub use packing::{Packing, set_packing_limit};
 pub use recurrent::{Cell, Direction, States, recurrent};
 pub use rotary::{Angles, Pairs, rotate};
+pub use unfold::{Windows, unfold};

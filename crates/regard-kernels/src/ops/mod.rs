@@ -17,6 +17,7 @@ pub mod norm;
 pub mod recurrent;
 #[cfg(test)]
 mod testing;
+pub mod unfold;
 
 pub(crate) use crate::pool::Parts;
 
