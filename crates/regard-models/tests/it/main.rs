@@ -3,6 +3,7 @@
 mod batch;
 mod checkpoints;
 mod goldens;
+mod images;
 mod learning;
 mod stepwise;
 mod stories;
