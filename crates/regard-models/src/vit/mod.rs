@@ -19,6 +19,7 @@
 
 mod config;
 mod layer;
+mod tokens;
 
 pub use config::{Config, Pooling, Positions, Sides};
 
@@ -29,7 +30,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Gradients, Tensor};
 use layer::{Layer, norm};
 use regard_attention::layers::{
-    Dropout, ImageConvolution, ImageConvolutionConfig, Linear, LinearConfig, Norm, sinusoidal,
+    Dropout, ImageConvolution, ImageConvolutionConfig, Linear, LinearConfig, Norm,
 };
 use regard_attention::ops::{Activation, Windows};
 use regard_attention::{AdamW, Init, Mode, Weights};
@@ -125,21 +126,20 @@ impl Vit {
         let weights = Weights::Normal(config.initializer_range);
         let mut channels = config.num_channels;
         let mut stem = vec![];
-        for outputs in &config.stem_channels {
+        for outputs in config.stem_channels.iter().copied() {
             let windows = Windows { size: [3, 3], stride: [2, 2], padding: [1, 1] };
-            let (inputs, outputs, weights) = (channels, *outputs, Weights::Uniform);
+            // What goes through a stem has no norm yet, so that its scale must not shrink.
+            let (inputs, weights) = (channels, Weights::Uniform);
             let layer = ImageConvolutionConfig { inputs, outputs, windows, activation, weights };
             stem.push(layer.init(init));
             channels = outputs;
         }
         let size = config.patch_size.both();
-        let windows = Windows { size, stride: size, padding: [0, 0] };
-        let (inputs, outputs, activation_of_patches) = (channels, m, Activation::Identity);
         let patches = ImageConvolutionConfig {
-            inputs,
-            outputs,
-            windows,
-            activation: activation_of_patches,
+            inputs: channels,
+            outputs: m,
+            windows: Windows { size, stride: size, padding: [0, 0] },
+            activation: Activation::Identity,
             weights,
         };
         let (grid, first) = (config.grid(), config.first_patch());
@@ -201,21 +201,6 @@ impl Vit {
         }
     }
 
-    fn bind_embeddings(&mut self, b: &mut Binder) {
-        let m = self.config.hidden_size;
-        if let Some(cls) = &mut self.cls {
-            b.shaped("cls_token", &[1, 1, m], cls);
-        }
-        if let Some(positions) = &mut self.positions {
-            let [tokens, _] = positions.dims();
-            b.shaped("position_embeddings", &[1, tokens, m], positions);
-        }
-        for (i, layer) in self.stem.iter_mut().enumerate() {
-            b.image_convolution(&format!("stem.{i}"), layer);
-        }
-        b.image_convolution("patch_embeddings.projection", &mut self.patches);
-    }
-
     /// Reads images.
     ///
     /// # Shapes
@@ -254,33 +239,6 @@ impl Vit {
         let pooled = self.pooler.as_ref().map(|pooler| pooler.forward(speaker.clone()));
         let logits = self.classifier.as_ref().map(|classifier| classifier.forward(speaker));
         Seen { hidden, pooled, logits }
-    }
-
-    /// From pixels to tokens: `[B, C, H, W]` → `[B, T, M]`
-    fn embed(&self, pixels: Tensor<4>, mode: Mode) -> Tensor<3> {
-        let Config { hidden_size: m, num_channels, image_size, .. } = self.config;
-        let ([b, c, h, w], [high, wide]) = (pixels.dims(), image_size.both());
-        assert_eq!([c, h, w], [num_channels, high, wide], "images of [channels, rows, columns]");
-        // One channel stands where it should already.
-        let mut x = match c {
-            1 => pixels.reshape([b, h, w, c]),
-            _ => pixels.permute([0, 2, 3, 1]),
-        };
-        for layer in &self.stem {
-            x = layer.forward(x);
-        }
-        let x = self.patches.forward(x);
-        let [_, rows, columns, _] = x.dims();
-        let mut x = x.reshape([b, rows * columns, m]);
-        if let Some(cls) = &self.cls {
-            let cls = cls.val().unsqueeze::<3>().expand([b, 1, m]);
-            x = Tensor::cat(vec![cls, x], 1);
-        }
-        let places = match &self.positions {
-            Some(table) => table.val(),
-            None => sines([rows, columns], m, self.config.first_patch(), &x.device()),
-        };
-        self.dropout.forward(x + places.unsqueeze(), mode)
     }
 
     /// Whether it says what is on an image, or only has vectors for it.
@@ -337,22 +295,5 @@ impl Vit {
     /// One step of the optimiser.
     pub fn update(self, adamw: &mut AdamW, lr: f64, grads: Gradients) -> Vit {
         adamw.step(lr, self, grads)
-    }
-}
-
-/// The sines of rows in the first half of each vector, those of columns in the second; a token
-/// before the patches stands nowhere.
-///
-/// # Shapes
-/// `[first + rows·columns, M]`
-fn sines([rows, columns]: [usize; 2], m: usize, first: usize, device: &Device) -> Tensor<2> {
-    let half = m / 2;
-    let shape = [rows, columns, half];
-    let of_rows = sinusoidal(rows, half, device).reshape([rows, 1, half]).expand(shape);
-    let of_columns = sinusoidal(columns, half, device).reshape([1, columns, half]).expand(shape);
-    let table = Tensor::cat(vec![of_rows, of_columns], 2).reshape([rows * columns, m]);
-    match first {
-        0 => table,
-        _ => Tensor::cat(vec![Tensor::zeros([first, m], device), table], 0),
     }
 }
