@@ -7,6 +7,7 @@ pub mod decode;
 mod embedded;
 pub mod examine;
 pub mod filling;
+pub mod images;
 pub mod inspect;
 pub mod language;
 pub mod metrics;

@@ -34,6 +34,7 @@ pub const RECIPES: &[(&str, &str)] = built_in![
     "ewt-minilm"
     "ewt-words"
     "ewt-words-glove"
+    "fashion-mnist-vit"
     "multi30k-bahdanau"
     "multi30k-rnn"
     "multi30k-transformer"

@@ -8,6 +8,8 @@
 //! | `conllu` | words with parts of speech and heads | ud-english-ewt |
 //! | `squad` | questions about paragraphs | squad |
 //! | `babi` | questions about stories | babi-en-10k |
+//! | `idx` | piles of images and their labels | fashion-mnist |
+//! | `pictures` | one image: PNG, JPEG | |
 //! | `documents` | plain text, larger than memory | wikitext-2 |
 //! | `characters` | a text letter by letter | tinyshakespeare |
 //! | `running` | the documents of a language, and those held out | wikitext-2 |
@@ -24,8 +26,10 @@ pub mod characters;
 mod columns;
 pub mod conllu;
 pub mod documents;
+pub mod idx;
 pub mod labelled;
 pub mod pairs;
+pub mod pictures;
 pub mod running;
 #[cfg(test)]
 mod scratch;
@@ -41,6 +45,7 @@ pub use characters::Characters;
 pub use documents::{Document, Documents};
 pub use labelled::{Labelled, LabelledTexts};
 pub use pairs::{Pair, Pronunciations, Tsv};
+pub use pictures::Picture;
 pub use running::Running;
 pub use split::{Part, Split};
 pub use squad::Squad;

@@ -1,11 +1,13 @@
 //! Training, from recipes to models; tokenizers, beside those of others.
 
 mod exams;
+mod images;
 mod killed;
 mod language;
 mod learns;
 mod lessons;
 mod permute;
+mod pictures;
 mod readers;
 mod reading;
 mod recipes;
