@@ -1,6 +1,7 @@
 //! `regard bench`: one file for each thing that can be measured.
 
 mod attention;
+mod images;
 mod texts;
 mod translate;
 
@@ -19,6 +20,7 @@ pub struct Flags {
 #[derive(Subcommand)]
 enum What {
     Attention(attention::Flags),
+    Images(images::Flags),
     Texts(texts::Flags),
     Translate(translate::Flags),
 }
@@ -26,6 +28,7 @@ enum What {
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     match flags.what {
         What::Attention(flags) => attention::run(flags, global, out),
+        What::Images(flags) => images::run(flags, global, out),
         What::Texts(flags) => texts::run(flags, global, out),
         What::Translate(flags) => translate::run(flags, global, out),
     }
