@@ -1,14 +1,16 @@
 //! Saves small models in the Hugging Face layout, each with what it says of a batch, so that
 //! `python fixtures/make/models.py --check FOLDER/*` can ask transformers for the same. With more
-//! folders, the golden text models in them are saved again as they are saved here, for
-//! `python fixtures/make/texts.py --check FOLDER/*`.
+//! folders, the golden models of texts or images in them are saved again as they are saved here,
+//! for `python fixtures/make/texts.py --check FOLDER/*`, or `vit.py`.
 //!
 //!     cargo run -p regard-models --example save_for_transformers -- FOLDER
 //!     cargo run -p regard-models --example save_for_transformers -- FOLDER fixtures/texts/*
+//!     cargo run -p regard-models --example save_for_transformers -- FOLDER fixtures/vit/*
 
 use burn::tensor::{Device, Int, Tensor};
 use regard_attention::Mode;
 use regard_models::checkpoint::{self, Precision};
+use regard_models::vit::{self, Vit};
 use regard_models::{Source, create, text};
 use serde_json::json;
 use std::path::Path;
@@ -56,12 +58,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Reads a golden text model and saves it, beside what it has to say.
+/// Reads a golden model and saves it, beside what it has to say.
 fn again(golden: &Path, folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let model = text::open(golden, None, 0, &Device::flex())?;
+    let device = Device::flex();
+    let (config, weights) = match vit::is_vit(&checkpoint::read_config(golden)?) {
+        true => {
+            let model = Vit::open(golden, &device)?;
+            (model.config(), model.weights())
+        }
+        false => {
+            let model = text::open(golden, None, 0, &device)?;
+            (model.config(), model.weights())
+        }
+    };
     let folder = folder.join(golden.file_name().ok_or("need the folder of a model")?);
     std::fs::create_dir_all(&folder)?;
-    checkpoint::write(&folder, &model.config(), &model.weights(), Precision::Single)?;
+    checkpoint::write(&folder, &config, &weights, Precision::Single)?;
     std::fs::copy(golden.join("said.safetensors"), folder.join("said.safetensors"))?;
     Ok(())
 }

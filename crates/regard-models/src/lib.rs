@@ -41,6 +41,7 @@ mod sizes;
 pub mod story;
 pub mod text;
 pub mod transformer;
+pub mod vit;
 pub mod words;
 pub mod xlnet;
 

@@ -4,6 +4,7 @@ use burn::tensor::Device;
 use regard_models::checkpoint::{self, Arrays};
 use regard_models::text;
 use regard_models::text::recorded::{Difference, Recorded};
+use regard_models::vit::{self, Vit};
 use regard_models::{Error, Result};
 use serde::Serialize;
 use serde_json::Value;
@@ -20,8 +21,11 @@ pub struct Inspected {
     pub parameters: usize,
     /// Of the files that hold the weights.
     pub bytes: u64,
-    /// Words that it knows.
+    /// Words that it knows; none if it looks at images.
     pub vocabulary: usize,
+    /// Channels, rows and columns of an image, if it looks at images.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<[usize; 3]>,
     /// The longest text that it can read, if there is one.
     pub longest: Option<usize>,
     /// How each layer attends, in words.
@@ -47,14 +51,32 @@ pub fn inspect(folder: &Path) -> Result<Inspected> {
             parameters: model.parameters(),
             bytes: size_of_weights(folder)?,
             vocabulary: model.vocabulary(),
+            images: None,
             longest: model.longest(),
             attention: model.attention(),
             tensors: shapes(&model.weights()),
             model_type: asked,
         });
     }
+    if vit::is_vit(&config) {
+        let model = Vit::open(folder, &device)?;
+        let [rows, columns] = model.shape().image_size.both();
+        return Ok(Inspected {
+            class: class(&model.config()),
+            parameters: model.parameters(),
+            bytes: size_of_weights(folder)?,
+            vocabulary: 0,
+            images: Some([model.shape().num_channels, rows, columns]),
+            longest: None,
+            attention: model.attention(),
+            tensors: shapes(&model.weights()),
+            model_type: asked,
+        });
+    }
     if !regard_models::model_types().contains(&asked.as_str()) {
-        let all = [text::model_types(), regard_models::model_types()].concat().join(", ");
+        let known =
+            [text::model_types(), vit::model_types().to_vec(), regard_models::model_types()];
+        let all = known.concat().join(", ");
         let message = format!("model_type: got {asked:?}, need one of {all}");
         return Err(Error::file(folder.join(checkpoint::CONFIG), message));
     }
@@ -64,6 +86,7 @@ pub fn inspect(folder: &Path) -> Result<Inspected> {
         parameters: model.parameters(),
         bytes: size_of_weights(folder)?,
         vocabulary: model.config()["vocab_size"].as_u64().unwrap_or(0) as usize,
+        images: None,
         longest: model.longest(),
         attention: model.attention(),
         tensors: shapes(&model.weights()),

@@ -10,6 +10,7 @@ mod embedded;
 pub mod examine;
 pub mod filling;
 pub mod graphs;
+pub mod images;
 pub mod inspect;
 pub mod language;
 pub mod lessons;

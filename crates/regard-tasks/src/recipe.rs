@@ -5,10 +5,10 @@
 //! are never taken from a base, since they speak of one result.
 
 use crate::examine::{On, Report};
-use crate::{graphs, language, permute, points, pretrain, reading};
+use crate::{graphs, images, language, permute, points, pretrain, reading};
 use crate::{stories, summarize, train, translate};
 use regard_models::text::{self, Head};
-use regard_models::{Error, Result, checkpoint, copying, pointer, story};
+use regard_models::{Error, Result, checkpoint, copying, pointer, story, vit};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::path::{Path, PathBuf};
@@ -143,6 +143,7 @@ const TASKS: &[(&str, Make)] = &[
     ("answer", of_reading),
     ("stories", |table| Ok(Box::new(stories::Recipe::from_table(table)?))),
     ("graphs", |table| Ok(Box::new(graphs::Recipe::from_table(table)?))),
+    ("image", |table| Ok(Box::new(images::Recipe::from_table(table)?))),
 ];
 
 fn of_reading(table: Table) -> Result<Box<dyn Task>, String> {
@@ -174,6 +175,7 @@ pub fn of_model(folder: &Path) -> Result<Table> {
         None if story::is_story(&config) => "stories",
         None if pointer::is_pointer(&config) => "points",
         None if copying::is_copying(&config) => "summarize",
+        None if vit::is_vit(&config) => "image",
         None => "translate",
         Some(Head::Words) if goes_on => "language",
         Some(Head::Words | Head::Pretraining) => "pretrain",
@@ -193,7 +195,7 @@ pub fn of_model(folder: &Path) -> Result<Table> {
         "pretrain" => {
             format!("{data}[model]\n[vocabulary]\nkind = 'wordpiece'\nsize = 1\n")
         }
-        "stories" | "summarize" => format!("{data}[model]\n"),
+        "stories" | "summarize" | "image" => format!("{data}[model]\n"),
         "points" => {
             let problem = config["problem"].as_str().unwrap_or_default();
             format!("{data}problem = {problem:?}\n[model]\n")

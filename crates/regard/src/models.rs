@@ -6,6 +6,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use regard_models::checkpoint::{self, Precision};
 use regard_models::text::Head;
 use regard_tasks::Embedded;
+use regard_tasks::images::Viewer;
 use regard_tasks::language::Writer;
 use regard_tasks::points::Pointer;
 use regard_tasks::reading::Reader;
@@ -29,6 +30,8 @@ pub enum Does {
     Tag,
     /// `answer`, about stories
     Listen,
+    /// `classify --image`
+    See,
 }
 
 impl Does {
@@ -39,6 +42,7 @@ impl Does {
             Does::GoOn => "goes on with texts",
             Does::Tag => "labels words",
             Does::Listen => "answers questions about stories",
+            Does::See => "says what is on images",
         }
     }
 }
@@ -317,6 +321,17 @@ pub fn summarizer(asked: Option<&str>, hub: &Hub) -> Result<Summarizer> {
     }
 }
 
+/// The model of a name, folder or id that looks at images.
+pub fn viewer(asked: Option<&str>, hub: &Hub) -> Result<Viewer> {
+    match resolve_for(Some(Does::See), asked, hub)? {
+        Found::Shipped(model) => Ok(Viewer::embedded(&model.embedded).context(model.name)?),
+        Found::Folder(Folder { path, .. }) if Viewer::is_in(&path)? => Ok(Viewer::load(&path)?),
+        Found::Folder(Folder { path, .. }) => {
+            bail!("--model: {} holds a model that does not look at images", path.display())
+        }
+    }
+}
+
 /// Writes the folder of a model of any kind: configuration and weights as they are loaded, and the
 /// files of its vocabulary and of how it writes as they are.
 pub fn export(asked: &str, hub: &Hub, to: &Path, precision: Precision) -> Result<()> {
@@ -400,6 +415,7 @@ mod tests {
                 Does::GoOn => drop(writer(name, &hub).unwrap()),
                 Does::Tag => drop(reader(name, &hub, Head::Tokens).unwrap()),
                 Does::Listen => drop(listener(name, &hub).unwrap().unwrap()),
+                Does::See => drop(viewer(name, &hub).unwrap()),
             }
             bytes += model.embedded.files.iter().map(|(_, file)| file.len()).sum::<usize>();
         }

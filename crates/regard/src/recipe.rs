@@ -41,6 +41,7 @@ pub const RECIPES: &[(&str, &str)] = built_in![
     "hull-10"
     "hull-5"
     "molecules-gat"
+    "fashion-mnist-vit"
     "multi30k-bahdanau"
     "multi30k-rnn"
     "multi30k-transformer"

@@ -1,9 +1,9 @@
 //! Convolution over sequences: `y_i = f(W·[x_{i−a} … x_{i+b}] + b)`, zeros beyond the ends
-//! (Waibel et al. 1989; over words Kim 2014, arXiv:1408.5882).
+//! (Waibel et al. 1989; over words Kim 2014, arXiv:1408.5882); and the same over images.
 
 use super::{Linear, LinearConfig, Sequences};
-use crate::init::Init;
-use crate::ops::Activation;
+use crate::init::{Init, Weights};
+use crate::ops::{self, Activation, Windows};
 use burn::module::Module;
 use burn::tensor::Tensor;
 
@@ -57,5 +57,65 @@ impl Convolution {
     /// `x: [N, I]` → `[N, O]`
     pub fn forward(&self, x: Tensor<2>, sequences: &Sequences) -> Tensor<2> {
         self.linear.forward(sequences.windows(x, self.width))
+    }
+}
+
+/// Of an [`ImageConvolution`].
+#[derive(Clone, Debug)]
+pub struct ImageConvolutionConfig {
+    /// `I`, the channels of a pixel.
+    pub inputs: usize,
+    /// `O`
+    pub outputs: usize,
+    /// Which windows.
+    pub windows: Windows,
+    /// `f`
+    pub activation: Activation,
+    /// How the weights begin.
+    pub weights: Weights,
+}
+
+/// One number of each output for each window of an image.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use regard_attention::layers::ImageConvolutionConfig;
+/// use regard_attention::ops::{Activation, Windows};
+/// use regard_attention::{Init, Weights};
+///
+/// let windows = Windows { size: [3, 3], stride: [2, 2], padding: [1, 1] };
+/// let (activation, weights) = (Activation::Relu, Weights::Uniform);
+/// let config = ImageConvolutionConfig { inputs: 3, outputs: 8, windows, activation, weights };
+/// let layer = config.init(&mut Init::new(0, &Device::flex()));
+/// let x = Tensor::<4>::ones([1, 6, 4, 3], &Device::flex());
+/// assert_eq!(layer.forward(x).dims(), [1, 3, 2, 8]);
+/// ```
+#[derive(Module, Debug)]
+pub struct ImageConvolution {
+    /// `[rows·columns·I, O]`: the pixels of a window row by row, each with its channels.
+    pub linear: Linear,
+    /// Which windows.
+    #[module(skip)]
+    pub windows: Windows,
+}
+
+impl ImageConvolutionConfig {
+    /// The layer with its first values.
+    pub fn init(&self, init: &mut Init) -> ImageConvolution {
+        let ImageConvolutionConfig { inputs, outputs, windows, activation, weights } = *self;
+        let wide = windows.size[0] * windows.size[1] * inputs;
+        let linear = LinearConfig { activation, weights, ..LinearConfig::new(wide, outputs) };
+        ImageConvolution { linear: linear.init(init), windows }
+    }
+}
+
+impl ImageConvolution {
+    /// # Shapes
+    /// `x: [B, H, W, I]` → `[B, H', W', O]`
+    pub fn forward(&self, x: Tensor<4>) -> Tensor<4> {
+        let alone = Windows { size: [1, 1], stride: [1, 1], padding: [0, 0] };
+        // Windows of one pixel are the pixels.
+        let x = if self.windows == alone { x } else { ops::unfold(x, self.windows) };
+        self.linear.forward(x)
     }
 }

@@ -21,7 +21,7 @@ mod sequences;
 
 pub use additive::{AdditiveAttention, AdditiveAttentionConfig};
 pub use cache::Cache;
-pub use convolution::{Convolution, ConvolutionConfig};
+pub use convolution::{Convolution, ConvolutionConfig, ImageConvolution, ImageConvolutionConfig};
 pub use cross_attention::{CrossAttention, CrossAttentionConfig};
 pub use dropout::Dropout;
 pub use embedding::{Embedding, EmbeddingConfig};

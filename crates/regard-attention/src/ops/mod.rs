@@ -15,6 +15,7 @@ mod packing;
 mod recurrent;
 mod rotary;
 mod sparse;
+mod unfold;
 
 pub use activation::{Activation, activate};
 pub use dropout::dropout;
@@ -28,3 +29,4 @@ pub use packing::{Packing, set_packing_limit};
 pub use recurrent::{Cell, Direction, States, recurrent};
 pub use rotary::{Angles, Pairs, rotate};
 pub use sparse::{Sparse, sparse_linear};
+pub use unfold::{Windows, unfold};

@@ -2,6 +2,7 @@
 
 mod attention;
 mod close;
+mod convolution;
 mod goldens;
 mod graphs;
 mod layers;

@@ -97,6 +97,18 @@ fn embeddings() {
 }
 
 #[test]
+fn windows_of_images() {
+    for (size, stride, padding) in
+        [([3, 3], [2, 2], [1, 1]), ([2, 3], [2, 3], [0, 0]), ([1, 2], [1, 1], [0, 1])]
+    {
+        let windows = Windows { size, stride, padding };
+        check(&format!("{windows:?}"), &[random(1, &[2, 5, 7, 3])], USUAL, |x| {
+            unfold(x.four(0), windows)
+        });
+    }
+}
+
+#[test]
 fn dropped_numbers() {
     for p in [0.0, 0.3, 0.9] {
         check(&format!("dropout {p}"), &[random(1, &[9, 31])], USUAL, |x| {

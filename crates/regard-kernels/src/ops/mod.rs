@@ -18,6 +18,7 @@ pub mod recurrent;
 pub mod sparse;
 #[cfg(test)]
 mod testing;
+pub mod unfold;
 
 pub(crate) use crate::pool::Parts;
 

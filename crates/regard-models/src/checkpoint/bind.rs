@@ -4,7 +4,7 @@ use super::{Array, Arrays};
 use burn::module::Param;
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::layers::{
-    Convolution, Embedding, GraphAttention, Linear, Norm, Pooling, Recurrent,
+    Convolution, Embedding, GraphAttention, ImageConvolution, Linear, Norm, Pooling, Recurrent,
 };
 
 /// Goes through a model's tensors by name: puts into them what a checkpoint has, or takes out
@@ -224,24 +224,35 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// In memory the numbers of a window stand row after row, in the file column after column.
     fn convolution(&mut self, layer: &mut Convolution) {
-        let ([wide, outputs], width) = (layer.linear.weight.dims(), layer.width);
-        let inputs = wide / width;
-        let place = |o: usize, i: usize, w: usize| (w * inputs + i) * outputs + o;
-        let shape = [outputs, inputs, width];
-        let places = (0..outputs).flat_map(|o| (0..inputs).map(move |i| (o, i)));
-        let places: Vec<usize> =
-            places.flat_map(|(o, i)| (0..width).map(move |w| place(o, i, w))).collect();
+        self.windows(&[layer.width], &mut layer.linear);
+    }
+
+    /// A convolution over images: `name.weight [O, I, rows, columns]`, as PyTorch has it, and
+    /// `name.bias`.
+    pub fn image_convolution(&mut self, name: &str, layer: &mut ImageConvolution) {
+        self.at(name, |b| b.windows(&layer.windows.size, &mut layer.linear));
+    }
+
+    /// In memory the numbers of a window stand place by place, each with its channels; in the file
+    /// channel by channel, each with its places.
+    fn windows(&mut self, sides: &[usize], layer: &mut Linear) {
+        let ([wide, outputs], places) = (layer.weight.dims(), sides.iter().product::<usize>());
+        let inputs = wide / places;
+        let shape = [&[outputs, inputs], sides].concat();
+        let order = (0..outputs).flat_map(|o| (0..inputs).map(move |i| (o, i)));
+        let order: Vec<usize> = order
+            .flat_map(|(o, i)| (0..places).map(move |at| (at * inputs + i) * outputs + o))
+            .collect();
         if let Way::Write(_) = self.way {
-            let weight = numbers(layer.linear.weight.val());
-            self.put("weight", &shape, places.iter().map(|at| weight[*at]).collect());
+            let weight = numbers(layer.weight.val());
+            self.put("weight", &shape, order.iter().map(|at| weight[*at]).collect());
         } else if let Some(data) = self.take("weight", &shape) {
             let mut weight = vec![0.0; data.len()];
-            places.iter().zip(data).for_each(|(at, x)| weight[*at] = x);
-            self.fill(&mut layer.linear.weight, weight);
+            order.iter().zip(data).for_each(|(at, x)| weight[*at] = x);
+            self.fill(&mut layer.weight, weight);
         }
-        if let Some(bias) = &mut layer.linear.bias {
+        if let Some(bias) = &mut layer.bias {
             self.tensor("bias", bias);
         }
     }

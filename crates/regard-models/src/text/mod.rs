@@ -578,7 +578,7 @@ fn is_buffer(name: &str) -> bool {
 
 /// The names as the newest checkpoints have them: inside the model with its prefix, and norms
 /// with weights and biases.
-fn with_prefix(arrays: Arrays, prefix: &str) -> Arrays {
+pub(crate) fn with_prefix(arrays: Arrays, prefix: &str) -> Arrays {
     let inside = format!("{prefix}.");
     let bare = !arrays.keys().any(|name| name.starts_with(&inside));
     let rename = |name: String| {
@@ -592,7 +592,7 @@ fn with_prefix(arrays: Arrays, prefix: &str) -> Arrays {
     arrays.into_iter().map(|(name, array)| (rename(name), array)).collect()
 }
 
-fn without_prefix(arrays: Arrays, prefix: &str) -> Arrays {
+pub(crate) fn without_prefix(arrays: Arrays, prefix: &str) -> Arrays {
     let inside = format!("{prefix}.");
     let rename = |name: String| name.strip_prefix(&inside).map_or(name.clone(), str::to_string);
     arrays.into_iter().map(|(name, array)| (rename(name), array)).collect()

@@ -4,6 +4,7 @@ mod batch;
 mod checkpoints;
 mod copying;
 mod goldens;
+mod images;
 mod learning;
 mod pointers;
 mod stepwise;

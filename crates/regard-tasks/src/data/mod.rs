@@ -9,6 +9,8 @@
 //! | `squad` | questions about paragraphs | squad |
 //! | `babi` | questions about stories | babi-en-10k |
 //! | `aeslc` | e-mails with subjects, from an archive that `tar` reads | aeslc |
+//! | `idx` | piles of images and their labels | fashion-mnist |
+//! | `pictures` | one image: PNG, JPEG | |
 //! | `documents` | plain text, larger than memory | wikitext-2 |
 //! | `characters` | a text letter by letter | tinyshakespeare |
 //! | `running` | the documents of a language, and those held out | wikitext-2 |
@@ -27,9 +29,11 @@ pub mod characters;
 mod columns;
 pub mod conllu;
 pub mod documents;
+pub mod idx;
 pub mod labelled;
 pub mod network;
 pub mod pairs;
+pub mod pictures;
 pub mod running;
 #[cfg(test)]
 pub(crate) mod scratch;
@@ -47,6 +51,7 @@ pub use documents::{Document, Documents};
 pub use labelled::{Labelled, LabelledTexts};
 pub use network::Network;
 pub use pairs::{Pair, Pronunciations, Tsv};
+pub use pictures::Picture;
 pub use running::Running;
 pub use split::{Part, Split};
 pub use squad::Squad;

@@ -2,11 +2,13 @@
 
 mod begins;
 mod exams;
+mod images;
 mod killed;
 mod language;
 mod learns;
 mod lessons;
 mod permute;
+mod pictures;
 mod points;
 mod readers;
 mod reading;

@@ -44,7 +44,12 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         found.bytes as f64 / 1e6
     )?;
     let most = longest.map_or("as long as you like".into(), |most| format!("up to {most} tokens"));
-    writeln!(out, "{vocabulary} words; texts {most}")?;
+    match found.images {
+        Some([channels, rows, columns]) => {
+            writeln!(out, "images of {rows} × {columns} pixels, {channels} channels")?;
+        }
+        None => writeln!(out, "{vocabulary} words; texts {most}")?,
+    }
     for (layers, words) in runs(&found.attention) {
         writeln!(out, "{layers}: {words}")?;
     }

@@ -3,7 +3,7 @@
 
 use regard_models::checkpoint;
 use regard_tasks::decode::GENERATION_FILE;
-use regard_tasks::{text, translate};
+use regard_tasks::{images, text, translate};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 pub enum Lack {
     /// `config.json`
     Config,
-    /// A vocabulary in a format that can be read.
+    /// A vocabulary in a format that can be read, or what is done with images instead.
     Vocabulary,
     /// Weights in a format that can be read.
     Weights,
@@ -29,7 +29,12 @@ impl fmt::Display for Lack {
             Lack::Vocabulary => {
                 let names: Vec<String> = vocabularies().map(|files| files.join(" with ")).collect();
                 let names = names.join(", ");
-                write!(f, "it has no vocabulary that can be read: need one of {names}")
+                let images = images::FILE;
+                write!(
+                    f,
+                    "it has no vocabulary that can be read: need one of {names}; nor does it look \
+                     at images, which takes {images}"
+                )
             }
             Lack::Weights => {
                 let names = checkpoint::PLACES.join(", ");
@@ -48,7 +53,7 @@ fn vocabularies() -> impl Iterator<Item = &'static [&'static str]> {
 
 /// Every file that a model may have besides its configuration and weights.
 pub fn small_files() -> Vec<&'static str> {
-    let settings = [GENERATION_FILE].into_iter().chain(text::CONFIGURATION_FILES);
+    let settings = [GENERATION_FILE, images::FILE].into_iter().chain(text::CONFIGURATION_FILES);
     let mut files: Vec<&str> = settings.chain(vocabularies().flatten().copied()).collect();
     files.sort_unstable();
     files.dedup();
@@ -77,7 +82,8 @@ pub fn gather<E>(
             }
         }
     }
-    if !found {
+    // A model of images has no words, and says what is done with images instead.
+    if !found && get(images::FILE)?.is_none() {
         return Ok(Some(Lack::Vocabulary));
     }
     for name in checkpoint::PLACES {
@@ -128,6 +134,9 @@ mod tests {
         assert!(asked_for.contains(&"tokenizer_config.json".to_string()), "{asked_for:?}");
         assert!(!asked_for.iter().any(|name| name == "vocab.txt" || name.ends_with(".bin")));
         assert_eq!(asked_for.last().unwrap(), "model.safetensors");
+        let (asked_for, lack) =
+            asked(&["config.json", "preprocessor_config.json", "model.safetensors"]);
+        assert_eq!((asked_for.last().unwrap().as_str(), lack), ("model.safetensors", None));
         let (asked_for, lack) =
             asked(&["config.json", "vocab.json", "merges.txt", "pytorch_model.bin"]);
         assert_eq!((asked_for.last().unwrap().as_str(), lack), ("pytorch_model.bin", None));

@@ -6,6 +6,7 @@ mod checkpoints;
 mod data;
 mod evaluate;
 mod hub;
+mod images;
 mod lessons;
 mod machine;
 mod markup;

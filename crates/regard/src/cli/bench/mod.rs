@@ -1,6 +1,7 @@
 //! `regard bench`: one file for each thing that can be measured.
 
 mod attention;
+mod images;
 mod regression;
 mod step;
 mod texts;
@@ -23,6 +24,7 @@ enum What {
     Attention(attention::Flags),
     Step(step::Flags),
     Regression(regression::Flags),
+    Images(images::Flags),
     Texts(texts::Flags),
     Translate(translate::Flags),
 }
@@ -32,6 +34,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         What::Attention(flags) => attention::run(flags, global, out),
         What::Step(flags) => step::run(flags, global, out),
         What::Regression(flags) => regression::run(flags, global, out),
+        What::Images(flags) => images::run(flags, global, out),
         What::Texts(flags) => texts::run(flags, global, out),
         What::Translate(flags) => translate::run(flags, global, out),
     }

@@ -1,0 +1,299 @@
+//! Images as sets of patches, read by a Transformer whose norms stand before each part
+//! (Dosovitskiy et al. 2021, arXiv:2010.11929).
+//!
+//! ```
+//! use burn::tensor::{Device, Tensor};
+//! use regard_attention::Mode;
+//! use regard_models::vit::Vit;
+//! use serde_json::json;
+//!
+//! let config = json!({
+//!     "model_type": "vit", "image_size": 12, "patch_size": 4, "num_channels": 1,
+//!     "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
+//!     "intermediate_size": 32, "num_labels": 5,
+//! });
+//! let model = Vit::create(&config, 7, &Device::flex()).unwrap();
+//! let pixels = Tensor::<4>::zeros([3, 1, 12, 12], &Device::flex());
+//! assert_eq!(model.forward(pixels, Mode::Eval).logits.unwrap().dims(), [3, 5]);
+//! ```
+
+mod config;
+mod layer;
+mod tokens;
+
+pub use config::{Config, Pooling, Positions, Sides};
+
+use crate::checkpoint::{self, Arrays, Binder};
+use crate::text::{with_prefix, without_prefix};
+use crate::{Error, Result};
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Gradients, Tensor};
+use layer::{Layer, norm};
+use regard_attention::layers::{
+    Dropout, ImageConvolution, ImageConvolutionConfig, Linear, LinearConfig, Norm,
+};
+use regard_attention::ops::{Activation, Windows};
+use regard_attention::{AdamW, Init, Mode, Weights};
+use serde_json::Value;
+use std::path::Path;
+
+/// What a model says of some images.
+#[derive(Debug)]
+pub struct Seen {
+    /// `[B, T, M]`: the vectors of all tokens, the patches row by row.
+    pub hidden: Tensor<3>,
+    /// `[B, P]`: of every image, if the model has no labels.
+    pub pooled: Option<Tensor<2>>,
+    /// `[B, labels]`: before the softmax, if it has.
+    pub logits: Option<Tensor<2>>,
+}
+
+/// A model that reads images. It has labels, or it is the body of such a one.
+#[derive(Module, Debug)]
+pub struct Vit {
+    stem: Vec<ImageConvolution>,
+    patches: ImageConvolution,
+    /// `[1, M]`
+    cls: Option<Param<Tensor<2>>>,
+    /// `[T, M]`, if they are learned.
+    positions: Option<Param<Tensor<2>>>,
+    dropout: Dropout,
+    layers: Vec<Layer>,
+    last: Norm,
+    pooler: Option<Linear>,
+    classifier: Option<Linear>,
+    #[module(skip)]
+    config: Config,
+}
+
+/// The names of all kinds.
+pub fn model_types() -> [&'static str; 2] {
+    [config::VIT, config::EXTENDED]
+}
+
+/// Whether a configuration is of a model that reads images.
+pub fn is_vit(config: &Value) -> bool {
+    model_types().iter().any(|name| config["model_type"] == *name)
+}
+
+impl Vit {
+    /// A model with first values that are a function of the seed.
+    pub fn create(config: &Value, seed: u64, device: &Device) -> Result<Vit> {
+        Vit::new(config, &mut Init::new(seed, device))
+    }
+
+    /// A model with weights from a checkpoint. All names and shapes that do not fit are told at
+    /// once.
+    pub fn load(config: &Value, weights: Arrays, device: &Device) -> Result<Vit> {
+        let (model, problems) = Vit::fill(config, weights, device)?;
+        if problems.is_empty() { Ok(model) } else { Err(Error::invalid(crate::misfit(&problems))) }
+    }
+
+    /// The model of a folder in the Hugging Face layout. What is wrong with it is told with the
+    /// file that it is wrong with.
+    pub fn open(folder: &Path, device: &Device) -> Result<Vit> {
+        let config = checkpoint::read_config(folder)?;
+        let weights = checkpoint::read_weights(folder)?;
+        let (model, problems) = Vit::fill(&config, weights, device)
+            .map_err(|e| Error::file(folder.join(checkpoint::CONFIG), e.to_string()))?;
+        match problems.is_empty() {
+            true => Ok(model),
+            false => Err(Error::file(checkpoint::weights_file(folder), crate::misfit(&problems))),
+        }
+    }
+
+    fn new(json: &Value, init: &mut Init) -> Result<Vit> {
+        if !is_vit(json) {
+            let asked = json["model_type"].as_str().unwrap_or("");
+            let names = model_types().join(" or ");
+            return Err(Error::invalid(format!("model_type: got {asked:?}, need {names}")));
+        }
+        let labelled = match json["architectures"][0].as_str() {
+            None | Some("ViTForImageClassification") => true,
+            Some("ViTModel") => false,
+            Some(other) => {
+                return Err(Error::invalid(format!(
+                    "architectures: got {other:?}, need ViTForImageClassification or ViTModel"
+                )));
+            }
+        };
+        let config = Config::read(json).map_err(Error::Invalid)?;
+        Vit::build(config, labelled, init).map_err(Error::Invalid)
+    }
+
+    fn build(config: Config, labelled: bool, init: &mut Init) -> Result<Vit, String> {
+        let (m, activation) = (config.hidden_size, config.activation()?);
+        let weights = Weights::Normal(config.initializer_range);
+        let mut channels = config.num_channels;
+        let mut stem = vec![];
+        for outputs in config.stem_channels.iter().copied() {
+            let windows = Windows { size: [3, 3], stride: [2, 2], padding: [1, 1] };
+            // What goes through a stem has no norm yet, so that its scale must not shrink.
+            let (inputs, weights) = (channels, Weights::Uniform);
+            let layer = ImageConvolutionConfig { inputs, outputs, windows, activation, weights };
+            stem.push(layer.init(init));
+            channels = outputs;
+        }
+        let size = config.patch_size.both();
+        let patches = ImageConvolutionConfig {
+            inputs: channels,
+            outputs: m,
+            windows: Windows { size, stride: size, padding: [0, 0] },
+            activation: Activation::Identity,
+            weights,
+        };
+        let (grid, first) = (config.grid(), config.first_patch());
+        let tokens = grid[0] * grid[1] + first;
+        let table = |rows: usize, init: &mut Init| init.normal([rows, m], config.initializer_range);
+        let linear = |outputs: usize| LinearConfig { weights, ..LinearConfig::new(m, outputs) };
+        let pooler = LinearConfig {
+            activation: crate::text::activation("pooler_act", &config.pooler_act)?,
+            ..linear(config.pooled())
+        };
+        let labels = config.labels.count()?;
+        Ok(Vit {
+            stem,
+            patches: patches.init(init),
+            cls: (first > 0).then(|| table(1, init)),
+            positions: (config.positions == Positions::Learned).then(|| table(tokens, init)),
+            dropout: Dropout::new(config.hidden_dropout_prob, init),
+            layers: (0..config.num_hidden_layers)
+                .map(|_| Layer::new(&config, activation, init))
+                .collect(),
+            last: norm(&config).init(init),
+            pooler: (!labelled).then(|| pooler.init(init)),
+            classifier: labelled.then(|| linear(labels).init(init)),
+            config,
+        })
+    }
+
+    /// The model, and what of the weights did not fit it.
+    fn fill(config: &Value, weights: Arrays, device: &Device) -> Result<(Vit, Vec<String>)> {
+        let mut weights = with_prefix(weights, "vit");
+        let mut model = Vit::new(config, &mut Init::blank(device))?;
+        if !weights.contains_key("vit.pooler.dense.weight") {
+            model.pooler = None;
+        }
+        let mut binder = Binder::read(&mut weights, device);
+        model.bind(&mut binder);
+        let mut problems: Vec<String> = binder.problems().iter().map(|p| p.to_string()).collect();
+        // What other heads need is not missed.
+        let others = ["vit.pooler.", "vit.embeddings.mask_token", "classifier."];
+        let left =
+            weights.keys().filter(|name| !others.iter().any(|other| name.starts_with(other)));
+        problems.extend(left.map(|name| format!("{name} has no place in this model")));
+        Ok((model, problems))
+    }
+
+    fn bind(&mut self, b: &mut Binder) {
+        b.at("vit", |b| {
+            b.at("embeddings", |b| self.bind_embeddings(b));
+            for (i, layer) in self.layers.iter_mut().enumerate() {
+                b.at(&format!("encoder.layer.{i}"), |b| layer.bind(b));
+            }
+            b.norm("layernorm", &mut self.last);
+            if let Some(pooler) = &mut self.pooler {
+                b.linear("pooler.dense", pooler);
+            }
+        });
+        if let Some(classifier) = &mut self.classifier {
+            b.linear("classifier", classifier);
+        }
+    }
+
+    /// Reads images.
+    ///
+    /// # Shapes
+    /// `pixels: [B, C, H, W]`
+    ///
+    /// # Panics
+    /// If the images are of another size than the model's.
+    pub fn forward(&self, pixels: Tensor<4>, mode: Mode) -> Seen {
+        self.read(pixels, mode, None)
+    }
+
+    /// Reads images, and tells where each head of each layer looked: `[B, H, T, T]`.
+    ///
+    /// # Panics
+    /// As [`Vit::forward`].
+    pub fn look_inside(&self, pixels: Tensor<4>) -> (Seen, Vec<Tensor<4>>) {
+        let mut looks = vec![];
+        let seen = self.read(pixels, Mode::Eval, Some(&mut looks));
+        (seen, looks)
+    }
+
+    fn read(&self, pixels: Tensor<4>, mode: Mode, mut looks: Option<&mut Vec<Tensor<4>>>) -> Seen {
+        let x = self.embed(pixels, mode);
+        let norms = self.layers[1..].iter().map(|layer| &layer.attention_norm);
+        let mut stream = (x.clone(), self.layers[0].attention_norm.forward(x));
+        for (layer, next) in self.layers.iter().zip(norms.chain([&self.last])) {
+            stream = layer.read(stream, next, mode, looks.as_deref_mut());
+        }
+        let hidden = stream.1;
+        let [b, t, m] = hidden.dims();
+        let speaker = match self.config.pooling {
+            Pooling::Cls if t == 1 => hidden.clone().reshape([b, m]),
+            Pooling::Cls => hidden.clone().slice([0..b, 0..1, 0..m]).reshape([b, m]),
+            Pooling::Mean => hidden.clone().mean_dim(1).reshape([b, m]),
+        };
+        let pooled = self.pooler.as_ref().map(|pooler| pooler.forward(speaker.clone()));
+        let logits = self.classifier.as_ref().map(|classifier| classifier.forward(speaker));
+        Seen { hidden, pooled, logits }
+    }
+
+    /// Whether it says what is on an image, or only has vectors for it.
+    pub fn has_labels(&self) -> bool {
+        self.classifier.is_some()
+    }
+
+    /// What it is made from.
+    pub fn shape(&self) -> &Config {
+        &self.config
+    }
+
+    /// How each layer attends, in words.
+    pub fn attention(&self) -> Vec<String> {
+        let [rows, columns] = self.config.grid();
+        let (heads, width) = (self.config.num_attention_heads, self.config.hidden_size);
+        let token = if self.cls.is_some() { ", and a token of its own," } else { "" };
+        let words = format!(
+            "{heads} heads of {}, dot product; every patch of {rows} × {columns}{token} sees all",
+            width / heads
+        );
+        vec![words; self.layers.len()]
+    }
+
+    /// `config.json`
+    pub fn config(&self) -> Value {
+        self.config.json(self.classifier.is_some())
+    }
+
+    /// Its weights by name.
+    pub fn weights(&self) -> Arrays {
+        let mut arrays = Arrays::new();
+        // Writing changes nothing, but the names are said once, for both directions.
+        self.clone().bind(&mut Binder::write(&mut arrays));
+        // Without labels they have the names that the body itself has.
+        if self.classifier.is_some() { arrays } else { without_prefix(arrays, "vit") }
+    }
+
+    /// Numbers that training changes.
+    pub fn parameters(&self) -> usize {
+        self.num_params()
+    }
+
+    /// The same without a tape, for running.
+    pub fn frozen(&self) -> Vit {
+        self.valid()
+    }
+
+    /// Keeps the gradients of a part of a batch for the next step.
+    pub fn gather(&self, adamw: &mut AdamW, grads: Gradients) {
+        adamw.gather(self, grads);
+    }
+
+    /// One step of the optimiser.
+    pub fn update(self, adamw: &mut AdamW, lr: f64, grads: Gradients) -> Vit {
+        adamw.step(lr, self, grads)
+    }
+}

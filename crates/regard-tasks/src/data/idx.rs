@@ -1,0 +1,168 @@
+//! IDX, the format of MNIST and its relatives: a magic number, the sizes of all axes, bytes.
+//!
+//! The header is 0, 0, the type (8 for bytes) and the number of axes, one byte each; then each
+//! axis as four bytes, the largest first; then the numbers, the last axis running fastest. A file
+//! may be compressed with gzip: its first bytes say so, whatever it is called.
+
+use flate2::bufread::MultiGzDecoder;
+use regard_models::{Error, Result};
+use std::fs::File;
+use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::path::Path;
+
+/// No file holds more bytes of numbers than this: what says so was not made by a person.
+const LARGEST: u64 = 1 << 31;
+/// So many bytes are asked for before any has come.
+const FIRST: usize = 1 << 20;
+/// The axes that a file may have.
+const AXES: std::ops::RangeInclusive<u8> = 1..=4;
+
+/// Bytes with a shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Idx {
+    /// The sizes of all axes.
+    pub shape: Vec<usize>,
+    /// The numbers, row after row.
+    pub data: Vec<u8>,
+}
+
+/// Whether a file begins as IDX does, compressed or not.
+pub fn is_idx(path: &Path) -> Result<bool> {
+    let mut magic = [0; 4];
+    let mut reader = open(path)?;
+    match reader.read_exact(&mut magic) {
+        Ok(()) => Ok(magic[..3] == [0, 0, 8] && AXES.contains(&magic[3])),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Reads a file.
+pub fn read(path: impl AsRef<Path>) -> Result<Idx> {
+    let path = path.as_ref();
+    parse(open(path)?).map_err(|message| Error::file(path, message))
+}
+
+fn open(path: &Path) -> Result<Box<dyn BufRead>> {
+    let mut file = BufReader::new(File::open(path).map_err(Error::io(path))?);
+    let begin = file.fill_buf().map_err(Error::io(path))?;
+    Ok(match begin.starts_with(&[0x1f, 0x8b]) {
+        true => Box::new(BufReader::new(MultiGzDecoder::new(file))),
+        false => Box::new(file),
+    })
+}
+
+fn parse(mut reader: impl BufRead) -> Result<Idx, String> {
+    let mut magic = [0; 4];
+    fill(&mut reader, &mut magic, 0, "the magic number")?;
+    let [zero, one, kind, axes] = magic;
+    if (zero, one) != (0, 0) || !AXES.contains(&axes) {
+        return Err(format!(
+            "byte 0: got {magic:?}, need 0, 0, 8 and 1 to 4 axes: this is not an IDX file"
+        ));
+    }
+    if kind != 8 {
+        return Err(format!("byte 2: got type {kind}, need 8: numbers that are bytes"));
+    }
+    let (mut shape, mut count) = (vec![], 1u64);
+    for axis in 0..axes {
+        let at = 4 + 4 * u64::from(axis);
+        let mut size = [0; 4];
+        fill(&mut reader, &mut size, at, &format!("the size of axis {axis}"))?;
+        let size = u32::from_be_bytes(size);
+        if size == 0 {
+            return Err(format!("byte {at}: axis {axis} is empty, need at least 1"));
+        }
+        count = count.saturating_mul(u64::from(size));
+        shape.push(size as usize);
+    }
+    if count > LARGEST {
+        return Err(format!("byte 4: a shape of {shape:?}, need at most {LARGEST} numbers"));
+    }
+    let begin = 4 + 4 * u64::from(axes);
+    let mut data = Vec::with_capacity(FIRST.min(count as usize));
+    let read = reader.by_ref().take(count).read_to_end(&mut data);
+    let got = data.len() as u64;
+    read.map_err(|e| format!("byte {}: {e}", begin + got))?;
+    if got < count {
+        return Err(format!(
+            "byte {}: the file ends after {got} of the {count} numbers of its shape {shape:?}",
+            begin + got
+        ));
+    }
+    match reader.fill_buf() {
+        Ok([]) => Ok(Idx { shape, data }),
+        Ok(_) => {
+            Err(format!("byte {}: more follows than the shape {shape:?} holds", begin + count))
+        }
+        Err(e) => Err(format!("byte {}: {e}", begin + count)),
+    }
+}
+
+fn fill(reader: &mut impl Read, bytes: &mut [u8], at: u64, what: &str) -> Result<(), String> {
+    reader.read_exact(bytes).map_err(|e| match e.kind() {
+        ErrorKind::UnexpectedEof => format!("byte {at}: the file ends within {what}"),
+        _ => format!("byte {at}: {e}"),
+    })
+}
+
+/// The bytes of a file of this shape.
+pub fn to_bytes(shape: &[usize], data: &[u8]) -> Vec<u8> {
+    let axes = shape.iter().flat_map(|size| (*size as u32).to_be_bytes());
+    [0, 0, 8, shape.len() as u8].into_iter().chain(axes).chain(data.iter().copied()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scratch::with_file;
+    use super::*;
+    use flate2::{Compression, write::GzEncoder};
+    use std::io::Write;
+
+    #[test]
+    fn what_is_written_is_read_compressed_or_not() {
+        let wanted = Idx { shape: vec![2, 3, 1], data: vec![1, 2, 3, 4, 5, 255] };
+        let bytes = to_bytes(&wanted.shape, &wanted.data);
+        let mut zipped = GzEncoder::new(vec![], Compression::fast());
+        zipped.write_all(&bytes).unwrap();
+        for bytes in [bytes, zipped.finish().unwrap()] {
+            let (got, is) = with_file("idx", &bytes, |path| (read(path), is_idx(path)));
+            assert_eq!(got.unwrap(), wanted);
+            assert!(is.unwrap());
+        }
+    }
+
+    fn refused(bytes: &[u8]) -> String {
+        with_file("idx-file", bytes, |path| read(path).unwrap_err().to_string())
+    }
+
+    #[test]
+    fn hostile_files_are_told_with_the_place() {
+        let whole = to_bytes(&[2, 2, 2], &[7; 8]);
+        let mut longer = whole.clone();
+        longer.push(0);
+        let mut zipped = GzEncoder::new(vec![], Compression::fast());
+        zipped.write_all(&whole).unwrap();
+        let zipped = zipped.finish().unwrap();
+        let rows: [(&[u8], &str); 10] = [
+            (b"", "byte 0: the file ends within the magic number"),
+            (&whole[..3], "byte 0: the file ends within the magic number"),
+            (b"\x89PNG\r\n", "byte 0: got [137, 80, 78, 71]"),
+            (&[0, 0, 13, 1, 0, 0, 0, 1], "byte 2: got type 13"),
+            (&[0, 0, 8, 9, 0, 0], "byte 0: got [0, 0, 8, 9]"),
+            (&whole[..10], "byte 8: the file ends within the size of axis 1"),
+            (&[0, 0, 8, 2, 0, 0, 0, 1, 0, 0, 0, 0], "byte 8: axis 1 is empty"),
+            (&to_bytes(&[u32::MAX as usize; 3], &[]), "need at most"),
+            (&whole[..20], "byte 20: the file ends after 4 of the 8 numbers"),
+            (&longer, "byte 24: more follows"),
+        ];
+        for (bytes, wanted) in rows {
+            let error = refused(bytes);
+            assert!(error.contains(wanted), "{error} is not {wanted}");
+            assert!(error.contains("idx-file"), "{error}");
+        }
+        assert!(refused(&zipped[..zipped.len() - 9]).contains("byte "));
+        // A header that lies about its length takes no memory before numbers come.
+        let liar = to_bytes(&[1 << 15, 1 << 15], &[1; 5]);
+        assert!(refused(&liar).contains("after 5 of the 1073741824"));
+    }
+}

@@ -1,0 +1,225 @@
+//! One image: PNG or JPEG, or one of an IDX file.
+//!
+//! A file may say anything of its size: it is asked for the size first, and nothing larger than
+//! [`WIDEST`] by [`WIDEST`] is decoded.
+
+use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
+use regard_models::{Error, Result, checkpoint};
+use std::fs;
+use std::io::Cursor;
+use std::path::Path;
+
+/// No side of an image is longer, in pixels.
+pub const WIDEST: u32 = 1 << 14;
+/// No file is longer, in bytes.
+const LONGEST: u64 = 1 << 28;
+/// The decoder asks for no more memory, in bytes.
+const MEMORY: u64 = 1 << 30;
+
+/// An image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Picture {
+    /// Rows and columns.
+    pub size: [usize; 2],
+    /// Of a pixel: 1 of grey ones, 3 of coloured ones.
+    pub channels: usize,
+    /// Row after row, each pixel with its channels.
+    pub pixels: Vec<u8>,
+}
+
+impl Picture {
+    /// Reads a PNG or a JPEG. What is not opaque is taken as if it were, as Pillow does it.
+    pub fn read(path: impl AsRef<Path>) -> Result<Picture> {
+        let path = path.as_ref();
+        let length = fs::metadata(path).map_err(Error::io(path))?.len();
+        if length > LONGEST {
+            let message = format!("a file of {length} bytes, need at most {LONGEST}");
+            return Err(Error::file(path, message));
+        }
+        let bytes = fs::read(path).map_err(Error::io(path))?;
+        Picture::decode(&bytes).map_err(|message| Error::file(path, message))
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Picture, String> {
+        let format = match image::guess_format(bytes) {
+            Ok(format @ (ImageFormat::Png | ImageFormat::Jpeg)) => format,
+            _ => {
+                let begin = &bytes[..bytes.len().min(4)];
+                return Err(format!("byte 0: got {begin:02x?}, need a PNG, a JPEG or an IDX file"));
+            }
+        };
+        if format == ImageFormat::Jpeg {
+            // The decoder makes up what is missing at the end; a person wants to know.
+            whole_jpeg(bytes)?;
+        }
+        let mut cursor = Cursor::new(bytes);
+        let image = decoded(&mut cursor, format).map_err(|message| {
+            let (at, all) = (cursor.position(), bytes.len());
+            format!("{message} (at byte {at} of {all})")
+        })?;
+        let size = [image.height() as usize, image.width() as usize];
+        Ok(match image.color().has_color() {
+            true => Picture { size, channels: 3, pixels: image.into_rgb8().into_raw() },
+            false => Picture { size, channels: 1, pixels: image.into_luma8().into_raw() },
+        })
+    }
+
+    /// The same with so many channels: grey as Pillow makes it of colours (ITU-R 601-2), or grey
+    /// in all three of them.
+    pub fn with_channels(&self, channels: usize) -> Result<Picture> {
+        let pixels = match (self.channels, channels) {
+            (from, to) if from == to => self.pixels.clone(),
+            (1, 3) => self.pixels.iter().flat_map(|grey| [*grey; 3]).collect(),
+            (3, 1) => self.pixels.as_chunks::<3>().0.iter().map(grey).collect(),
+            (from, to) => {
+                return Err(Error::invalid(format!(
+                    "an image of {from} channels cannot become one of {to}; need 1 or 3"
+                )));
+            }
+        };
+        Ok(Picture { size: self.size, channels, pixels })
+    }
+
+    /// Writes a PNG.
+    pub fn write_png(&self, path: &Path) -> Result<()> {
+        let kind = match self.channels {
+            1 => image::ExtendedColorType::L8,
+            3 => image::ExtendedColorType::Rgb8,
+            other => {
+                let message = format!("an image of {other} channels, need 1 or 3");
+                return Err(Error::file(path, message));
+            }
+        };
+        let (mut bytes, [rows, columns]) = (vec![], self.size.map(|side| side as u32));
+        let encoder = image::codecs::png::PngEncoder::new(&mut bytes);
+        image::ImageEncoder::write_image(encoder, &self.pixels, columns, rows, kind)
+            .map_err(|e| Error::file(path, e.to_string()))?;
+        checkpoint::write_file(path, &bytes)
+    }
+}
+
+fn grey([r, g, b]: &[u8; 3]) -> u8 {
+    let sum = 19595 * u32::from(*r) + 38470 * u32::from(*g) + 7471 * u32::from(*b);
+    ((sum + 0x8000) >> 16) as u8
+}
+
+fn decoded(cursor: &mut Cursor<&[u8]>, format: ImageFormat) -> Result<DynamicImage, String> {
+    let mut limits = Limits::default();
+    limits.max_image_width = Some(WIDEST);
+    limits.max_image_height = Some(WIDEST);
+    limits.max_alloc = Some(MEMORY);
+    let mut reader = ImageReader::with_format(cursor, format);
+    reader.limits(limits.clone());
+    let mut decoder = reader.into_decoder().map_err(|e| e.to_string())?;
+    let (columns, rows) = decoder.dimensions();
+    if [columns, rows].iter().any(|side| !(1..=WIDEST).contains(side)) {
+        return Err(format!("an image of {columns}×{rows}, need 1×1 to {WIDEST}×{WIDEST}"));
+    }
+    decoder.set_limits(limits).map_err(|e| e.to_string())?;
+    DynamicImage::from_decoder(decoder).map_err(|e| e.to_string())
+}
+
+/// Whether a JPEG has its end: its segments are walked, so that the end of a small image within
+/// the header is not taken for it.
+fn whole_jpeg(bytes: &[u8]) -> Result<(), String> {
+    let ends = |at: usize| format!("byte {at}: the JPEG ends before its end marker");
+    let mut at = 2;
+    loop {
+        // Between segments stand markers; within the image data everything that is not one.
+        while bytes.get(at) != Some(&0xff) {
+            at += 1;
+            if at >= bytes.len() {
+                return Err(ends(bytes.len()));
+            }
+        }
+        match *bytes.get(at + 1).ok_or_else(|| ends(bytes.len()))? {
+            0xd9 => return Ok(()),
+            // Fill, an escaped 255, restarts and markers without a length.
+            0xff => at += 1,
+            0x00 | 0x01 | 0xd0..=0xd8 => at += 2,
+            _ => {
+                let length = bytes.get(at + 2..at + 4).ok_or_else(|| ends(bytes.len()))?;
+                at += 2 + usize::from(u16::from_be_bytes([length[0], length[1]])).max(2);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scratch::with_file;
+    use super::*;
+    use image::codecs::jpeg::JpegEncoder;
+    use image::codecs::png::PngEncoder;
+    use image::{ExtendedColorType, ImageEncoder};
+
+    fn png(size: [u32; 2], pixels: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![];
+        let encoder = PngEncoder::new(&mut bytes);
+        encoder.write_image(pixels, size[1], size[0], ExtendedColorType::Rgb8).unwrap();
+        bytes
+    }
+
+    fn jpeg(size: [u32; 2], pixels: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![];
+        let encoder = JpegEncoder::new_with_quality(&mut bytes, 95);
+        encoder.write_image(pixels, size[1], size[0], ExtendedColorType::L8).unwrap();
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Result<Picture> {
+        with_file("picture", bytes, |path| Picture::read(path))
+    }
+
+    #[test]
+    fn pictures_are_read_whatever_they_are_called() {
+        let pixels: Vec<u8> = (0..2 * 3 * 3).map(|i| i * 13).collect();
+        let got = read(&png([2, 3], &pixels)).unwrap();
+        assert_eq!(got, Picture { size: [2, 3], channels: 3, pixels });
+        let got = read(&jpeg([4, 5], &[120; 20])).unwrap();
+        assert_eq!((got.size, got.channels), ([4, 5], 1));
+        assert!(got.pixels.iter().all(|x| x.abs_diff(120) < 3));
+        let colours = got.with_channels(3).unwrap();
+        assert_eq!((colours.pixels.len(), colours.with_channels(1).unwrap()), (60, got));
+        // Pillow's numbers for red, green, blue and a mixture.
+        let colours = vec![255, 0, 0, 0, 255, 0, 0, 0, 255, 10, 200, 77];
+        let colours = Picture { size: [1, 4], channels: 3, pixels: colours };
+        assert_eq!(colours.with_channels(1).unwrap().pixels, [76, 150, 29, 129]);
+        let written = with_file("out.png", &[], |path| {
+            colours.write_png(path).unwrap();
+            Picture::read(path).unwrap()
+        });
+        assert_eq!(written, colours);
+    }
+
+    #[test]
+    fn hostile_files_are_told_with_the_place() {
+        let whole = png([8, 8], &[99; 192]);
+        // A header that says another width, with the sum that belongs to it.
+        let as_wide_as = |byte: u8| {
+            let (mut bytes, mut sum) = (whole.clone(), flate2::Crc::new());
+            bytes[16..20].fill(byte);
+            sum.update(&bytes[12..29]);
+            bytes[29..33].copy_from_slice(&sum.sum().to_be_bytes());
+            bytes
+        };
+        let (empty, huge) = (as_wide_as(0), as_wide_as(0x7f));
+        let photo = jpeg([64, 64], &(0..4096).map(|i| (i * 7919 % 251) as u8).collect::<Vec<_>>());
+        let rows: [(&[u8], &str); 7] = [
+            (b"", "need a PNG, a JPEG or an IDX file"),
+            (b"GIF89a..........", "need a PNG, a JPEG or an IDX file"),
+            (&whole[..30], "at byte"),
+            (&whole[..whole.len() - 20], "at byte"),
+            (&empty, "at byte"),
+            (&huge, "at byte"),
+            (&photo[..photo.len() / 2], "the JPEG ends before its end marker"),
+        ];
+        for (bytes, wanted) in rows {
+            let error = read(bytes).unwrap_err().to_string();
+            assert!(error.contains(wanted) && error.contains("picture"), "{error}: no {wanted}");
+        }
+        assert!(read(&photo).is_ok());
+        let folder = std::env::temp_dir();
+        assert!(Picture::read(&folder).is_err(), "a folder is no image");
+    }
+}

@@ -1,0 +1,142 @@
+//! Another look at an image in each step of training: moved a little, mirrored, partly hidden.
+
+use regard_kernels::rng::Stream;
+use regard_models::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// Where randomness of this file comes from, among the sites of the generator.
+const SITE: u64 = 0x696d_6167_6573_0001;
+/// Draws that an image has to itself.
+const DRAWS: u64 = 8;
+
+/// What may happen to an image. All of it is a function of the seed, the step and the image's
+/// number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Augment {
+    /// It is moved by up to so many pixels in each direction; what comes in is 0.
+    pub shift: usize,
+    /// Whether every other image is mirrored, left and right.
+    pub flip: bool,
+    /// The share of images of which a rectangle is hidden behind the mean (random erasing, Zhong
+    /// et al. 2020, arXiv:1708.04896: 2 to 33 % of the area, sides of 0.3 to 3.3 to 1).
+    pub erase: f32,
+}
+
+/// A rectangle: rows and columns, from and to.
+type Rectangle = [std::ops::Range<usize>; 2];
+
+impl Augment {
+    /// Finds numbers that cannot be meant, for images of this size.
+    pub fn check(&self, size: [usize; 2]) -> Result<()> {
+        if self.shift >= size[0].min(size[1]) {
+            return Err(Error::invalid(format!(
+                "augment.shift: got {}, need less than a side of {size:?}",
+                self.shift
+            )));
+        }
+        match (0.0..=1.0).contains(&self.erase) {
+            true => Ok(()),
+            false => Err(Error::invalid(format!("augment.erase: got {}, need 0 to 1", self.erase))),
+        }
+    }
+
+    /// An image's numbers in one step of a run: the table's for its pixels, `hidden` where it is
+    /// hidden.
+    pub fn look(
+        &self,
+        (pixels, size): (&[u8], [usize; 2]),
+        (seed, step, number): (u64, u64, usize),
+        table: &[f32; 256],
+        to: &mut Vec<f32>,
+    ) {
+        let ([rows, columns], stream) = (size, Stream::new(seed, step, SITE));
+        let draw = |i: u64| stream.uniform(number as u64 * DRAWS + i);
+        let moved = |draw: f32| (draw * (2 * self.shift + 1) as f32) as isize - self.shift as isize;
+        let (down, right) = (moved(draw(0)), moved(draw(1)));
+        let flipped = self.flip && draw(2) < 0.5;
+        let hidden =
+            (draw(3) < self.erase).then(|| rectangle(size, [draw(4), draw(5), draw(6), draw(7)]));
+        for row in 0..rows {
+            let from = row.checked_add_signed(-down).filter(|row| *row < rows);
+            for column in 0..columns {
+                let seen = if flipped { columns - 1 - column } else { column };
+                let at = seen.checked_add_signed(-right).filter(|column| *column < columns);
+                let covered = |r: &Rectangle| r[0].contains(&row) && r[1].contains(&column);
+                to.push(match (&hidden, from.zip(at)) {
+                    // The mean is 0 after it was taken away.
+                    (Some(hidden), _) if covered(hidden) => 0.0,
+                    (_, Some((row, column))) => table[usize::from(pixels[row * columns + column])],
+                    (_, None) => table[0],
+                });
+            }
+        }
+    }
+}
+
+fn rectangle([rows, columns]: [usize; 2], [area, aspect, top, left]: [f32; 4]) -> Rectangle {
+    let area = (rows * columns) as f32 * (0.02 + area * 0.31);
+    // From 0.3 to 1/0.3, as often below 1 as above.
+    let aspect = 0.3f32.powf(1.0 - 2.0 * aspect);
+    let side = |length: f32, most: usize| (length.round() as usize).clamp(1, most);
+    let (high, wide) = (side((area * aspect).sqrt(), rows), side((area / aspect).sqrt(), columns));
+    let first = |draw: f32, room: usize| (draw * (room + 1) as f32) as usize;
+    let (top, left) = (first(top, rows - high), first(left, columns - wide));
+    [top..top + high, left..left + wide]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> [f32; 256] {
+        std::array::from_fn(|byte| byte as f32 + 1000.0)
+    }
+
+    fn looks(augment: Augment, step: u64) -> Vec<Vec<f32>> {
+        let pixels: Vec<u8> = (1..=48).collect();
+        let one = |number: usize| {
+            let mut to = vec![];
+            augment.look((&pixels, [6, 8]), (3, step, number), &table(), &mut to);
+            to
+        };
+        (0..200).map(one).collect()
+    }
+
+    #[test]
+    fn nothing_asked_for_is_nothing_done() {
+        let wanted: Vec<f32> = (1..=48).map(|byte| byte as f32 + 1000.0).collect();
+        assert!(looks(Augment::default(), 5).iter().all(|look| *look == wanted));
+    }
+
+    #[test]
+    fn an_image_is_moved_mirrored_and_hidden_as_a_function_of_its_number_and_step() {
+        let all = Augment { shift: 2, flip: true, erase: 0.5 };
+        assert_eq!(looks(all, 1), looks(all, 1));
+        assert_ne!(looks(all, 1), looks(all, 2));
+        let moved = looks(Augment { shift: 2, ..Augment::default() }, 1);
+        // Where the pixel of row 2, column 3 went; zeros come in.
+        let place = |look: &Vec<f32>| look.iter().position(|x| *x == 1020.0).unwrap() as isize;
+        let mut seen: Vec<isize> = moved.iter().map(|look| place(look) - 19).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        let wanted: Vec<isize> = (-2..=2).flat_map(|d| (-2..=2).map(move |r| d * 8 + r)).collect();
+        assert_eq!(seen, wanted);
+        assert!(moved.iter().flatten().all(|x| (1000.0..=1048.0).contains(x)));
+        let flipped = looks(Augment { flip: true, ..Augment::default() }, 1);
+        let turned = flipped.iter().filter(|look| look[0] == 1008.0).count();
+        assert!((60..140).contains(&turned), "{turned} of 200 are mirrored");
+        let erased = looks(Augment { erase: 0.5, ..Augment::default() }, 1);
+        let hidden = erased.iter().filter(|look| look.contains(&0.0)).count();
+        assert!((60..140).contains(&hidden), "{hidden} of 200 are hidden");
+        let most = erased.iter().map(|look| look.iter().filter(|x| **x == 0.0).count()).max();
+        assert!(most.unwrap() <= 24, "{most:?} of 48");
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_meant() {
+        let error = |augment: Augment| augment.check([6, 8]).unwrap_err().to_string();
+        assert!(error(Augment { shift: 6, ..Augment::default() }).contains("augment.shift: got 6"));
+        assert!(error(Augment { erase: 1.5, ..Augment::default() }).contains("augment.erase"));
+    }
+}

@@ -1,0 +1,142 @@
+//! A recipe with `task = "image"`.
+
+use super::corpus::CLOTHES;
+use super::{Augment, Corpus, Lesson, Pile, Viewer, measure};
+use crate::data::{Part, sets};
+use crate::examine::{Mark, On, Report, Sheet};
+use crate::recipe::{Prepared, Published, Task, task_fields};
+use crate::train;
+use regard_models::{Error, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// The set of one's own files.
+const FILES: &str = "files";
+/// The set that has names for its classes.
+const FASHION: &str = "fashion-mnist";
+
+/// A reproducible result.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recipe {
+    /// Its name: that of its file and of the run's folder.
+    pub name: String,
+    /// What for.
+    pub task: String,
+    /// In a sentence.
+    #[serde(default)]
+    pub about: String,
+    /// Where all randomness comes from.
+    #[serde(default)]
+    pub seed: u64,
+    /// What came of it, and what others got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Published>,
+    /// Which images.
+    pub data: Data,
+    /// `config.json` of the model, without the size of images, channels and labels.
+    pub model: Value,
+    /// What happens to images while they are learned from.
+    #[serde(default)]
+    pub augment: Augment,
+    /// How to train. An image counts as one token of a batch.
+    #[serde(default)]
+    pub train: train::Options,
+}
+
+/// Which images.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Data {
+    /// The name of a known data set, or `files`.
+    pub set: String,
+    /// With `files`: a folder with four files that are named as MNIST's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
+    /// With `files`: the names of the classes, by their numbers; the numbers if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
+    /// So many images at the end of the training file are not learned from: decisions are made on
+    /// them.
+    #[serde(default = "five_thousand")]
+    pub valid: usize,
+}
+
+fn five_thousand() -> usize {
+    5000
+}
+
+impl Data {
+    /// Reads the images.
+    pub fn read(&self) -> Result<Corpus> {
+        let folder = match (self.set.as_str(), &self.folder) {
+            (FASHION, None) => sets::find(FASHION)?,
+            (FILES, Some(folder)) => folder.clone(),
+            (FILES, None) => return Err(Error::invalid("data.folder: need one with `files`")),
+            (other, _) => {
+                return Err(Error::invalid(format!(
+                    "data.set: got {other:?}, need {FASHION} (without data.folder) or {FILES}"
+                )));
+            }
+        };
+        Corpus::read(&folder, self.valid)
+    }
+
+    /// The names of so many classes.
+    pub(super) fn names(&self, classes: usize) -> Result<Vec<String>> {
+        let known: Vec<String> = match self.set.as_str() {
+            FASHION => CLOTHES.map(str::to_string).to_vec(),
+            _ => self.labels.clone(),
+        };
+        let numbers = || (0..classes).map(|class| class.to_string()).collect();
+        match known.len() {
+            0 => Ok(numbers()),
+            n if n >= classes => Ok(known),
+            n => Err(Error::invalid(format!("data.labels: got {n} names, need {classes}"))),
+        }
+    }
+}
+
+impl Recipe {
+    /// From what was read.
+    pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
+        table.try_into().map_err(|e: toml::de::Error| e.message().to_string())
+    }
+}
+
+impl Task for Recipe {
+    task_fields!();
+
+    fn decides(&self) -> &str {
+        "accuracy, percent"
+    }
+
+    fn prepare(&self) -> Result<Prepared> {
+        let learner = Lesson::new(self, self.data.read()?)?;
+        let about = learner.about();
+        Ok(Prepared { learner: Box::new(learner), about })
+    }
+
+    fn examine(&self, folder: &Path, on: &On) -> Result<Report> {
+        let viewer = Viewer::load(folder)?;
+        let (data, part, pile) = match on {
+            On::File(path) => (path.display().to_string(), None, Pile::beside_labels(path)?),
+            On::Set { set, part } => {
+                let set = set.clone().unwrap_or_else(|| self.data.set.clone());
+                let part = part.unwrap_or(Part::Test);
+                let pile = Data { set: set.clone(), ..self.data.clone() }.read()?.take(part);
+                (set, Some(part), pile)
+            }
+        };
+        let sheet = Sheet { data, part, asked: pile.len(), unit: "images", excluded: 0 };
+        Report::of(sheet, viewer.model().parameters(), || {
+            let marks = measure(&viewer, &pile)?;
+            Ok(vec![
+                Mark { name: "accuracy", value: marks.accuracy, unit: "% of images" },
+                Mark { name: "f1", value: marks.macro_f1, unit: "% (macro-F1)" },
+                Mark { name: "loss", value: marks.loss, unit: "nats an image" },
+            ])
+        })
+    }
+}

@@ -1,0 +1,83 @@
+//! How fast a model that reads images is: looking and learning, on pixels drawn at random.
+
+use burn::tensor::{Device, Tensor, TensorData};
+use regard_attention::ops::{CrossEntropy, cross_entropy};
+use regard_attention::{AdamW, AdamWConfig, Mode};
+use regard_kernels::rng::Stream;
+use regard_models::vit::Vit;
+use regard_models::{Error, Result, checkpoint};
+use std::path::Path;
+use std::time::Instant;
+
+/// A model whose time is taken.
+pub struct Speed {
+    /// Absent only while the optimiser has it.
+    model: Option<Vit>,
+    adamw: AdamW,
+    device: Device,
+    step: u64,
+}
+
+impl Speed {
+    /// The model of a folder. One that has a configuration and no weights gets random ones: how
+    /// long a model takes does not depend on them.
+    pub fn open(folder: &Path, learning: bool) -> Result<Speed> {
+        let device = if learning { Device::flex().autodiff() } else { Device::flex() };
+        let model = match checkpoint::weights_file(folder).exists() {
+            true => Vit::open(folder, &device)?,
+            false => Vit::create(&checkpoint::read_config(folder)?, 0, &device)?,
+        };
+        if learning && !model.has_labels() {
+            return Err(Error::file(folder, "a model without labels: there is nothing to learn"));
+        }
+        let adamw = AdamW::new(AdamWConfig { max_norm: Some(1.0), ..AdamWConfig::default() });
+        Ok(Speed { model: Some(model), adamw, device, step: 0 })
+    }
+
+    fn model(&self) -> &Vit {
+        self.model.as_ref().expect("it is only away within `learn`")
+    }
+
+    /// Numbers that training changes.
+    pub fn parameters(&self) -> usize {
+        self.model().parameters()
+    }
+
+    /// So many images: `[B, C, H, W]`
+    pub fn images(&self, count: usize) -> Tensor<4> {
+        let config = self.model().shape();
+        let [rows, columns] = config.image_size.both();
+        let shape = [count, config.num_channels, rows, columns];
+        let draw = Stream::new(0, 0, 0);
+        let numbers = (0..shape.iter().product::<usize>() as u64).map(|i| draw.normal(i)).collect();
+        Tensor::from_data(TensorData::new(numbers, shape), &self.device)
+    }
+
+    /// Seconds to look at images.
+    pub fn read(&self, images: &Tensor<4>) -> f64 {
+        let began = Instant::now();
+        let seen = self.model().forward(images.clone(), Mode::Eval);
+        match seen.logits.or(seen.pooled) {
+            Some(said) => drop(said.into_data()),
+            None => drop(seen.hidden.into_data()),
+        }
+        began.elapsed().as_secs_f64()
+    }
+
+    /// Seconds for a step of learning labels: forward, loss, backward, clipping, AdamW.
+    pub fn learn(&mut self, images: &Tensor<4>) -> f64 {
+        let began = Instant::now();
+        self.step += 1;
+        let mode = Mode::Train { seed: 0, step: self.step };
+        let logits = self.model().forward(images.clone(), mode).logits.expect("it has labels");
+        let [rows, classes] = logits.dims();
+        let labels: Vec<i64> = (0..rows).map(|row| (row % classes) as i64).collect();
+        let labels = Tensor::from_data(TensorData::new(labels, [rows]), &self.device);
+        let loss = cross_entropy(logits, labels, CrossEntropy::default());
+        let grads = loss.backward();
+        let model = self.model.take().expect("it is only away here");
+        self.model = Some(model.update(&mut self.adamw, 1e-4, grads));
+        drop(loss.into_data());
+        began.elapsed().as_secs_f64()
+    }
+}

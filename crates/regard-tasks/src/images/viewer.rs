@@ -1,0 +1,121 @@
+//! A model that says what is on an image.
+
+use super::corpus::pictures;
+use super::measure::AT_ONCE;
+use super::{FILE, Looks, Processor};
+use crate::Embedded;
+use crate::data::{Picture, idx};
+use crate::reading::{Label, softmax};
+use crate::train;
+use burn::tensor::{Device, Tensor, TensorData};
+use regard_attention::{Mode, backend};
+use regard_models::vit::{self, Vit};
+use regard_models::{Error, Result, checkpoint};
+use serde_json::Value;
+use std::path::Path;
+
+/// A model that looks at images, with what it takes to show them to it.
+pub struct Viewer {
+    model: Vit,
+    processor: Processor,
+    labels: Vec<String>,
+}
+
+impl Viewer {
+    /// From a model, what is done with images, and the configuration that names the labels.
+    pub fn new(model: Vit, processor: Processor, config: &Value) -> Viewer {
+        let name = |i: usize| config["id2label"][i.to_string()].as_str().map(str::to_string);
+        Viewer { model, processor, labels: (0..).map_while(name).collect() }
+    }
+
+    /// Reads a folder: a model's, or a training run's.
+    pub fn load(folder: &Path) -> Result<Viewer> {
+        let folder = &train::resolve(folder)?;
+        let config = checkpoint::read_config(folder)?;
+        let model = Vit::open(folder, &Device::flex())?;
+        let processor = Processor::load(folder, model.shape())?;
+        Ok(Viewer::new(model, processor, &config))
+    }
+
+    /// A model that is part of the program.
+    pub fn embedded(files: &Embedded) -> Result<Viewer> {
+        let config = files.config()?;
+        let model = Vit::load(&config, files.weights()?, &Device::flex())?;
+        let processor = Processor::from_bytes(files.file(FILE)?, model.shape());
+        Ok(Viewer::new(model, processor.map_err(Error::Invalid)?, &config))
+    }
+
+    /// Whether a folder holds such a model.
+    pub fn is_in(folder: &Path) -> Result<bool> {
+        Ok(vit::is_vit(&checkpoint::read_config(&train::resolve(folder)?)?))
+    }
+
+    /// The images of a file: one of a PNG or a JPEG, all of an IDX file.
+    pub fn read(path: &Path) -> Result<Vec<Picture>> {
+        match idx::is_idx(path)? {
+            true => pictures(path),
+            false => Ok(vec![Picture::read(path)?]),
+        }
+    }
+
+    /// Its model.
+    pub fn model(&self) -> &Vit {
+        &self.model
+    }
+
+    /// What is done with images before the model reads them.
+    pub fn processor(&self) -> &Processor {
+        &self.processor
+    }
+
+    /// Channels, rows and columns that the model reads.
+    pub(super) fn sides(&self) -> [usize; 3] {
+        let config = self.model.shape();
+        let [rows, columns] = config.image_size.both();
+        [config.num_channels, rows, columns]
+    }
+
+    /// All labels of each image, the likeliest first.
+    pub fn classify(&self, pictures: &[Picture]) -> Result<Vec<Vec<Label>>> {
+        let mut all = vec![];
+        for some in pictures.chunks(AT_ONCE) {
+            let logits = self.model.forward(self.pixels(some)?, Mode::Eval).logits;
+            all.extend(self.labels(logits)?);
+        }
+        Ok(all)
+    }
+
+    /// All labels of an image, and where the model looked.
+    pub fn look(&self, picture: &Picture) -> Result<(Vec<Label>, Looks)> {
+        let pixels = self.pixels(std::slice::from_ref(picture))?;
+        let (seen, weights) = self.model.look_inside(pixels);
+        let mut labels = self.labels(seen.logits)?;
+        Ok((labels.remove(0), Looks::new(weights, self.model.shape())))
+    }
+
+    /// Images as the model reads them: `[B, C, H, W]`
+    fn pixels(&self, pictures: &[Picture]) -> Result<Tensor<4>> {
+        let [channels, rows, columns] = self.sides();
+        let mut numbers = Vec::with_capacity(pictures.len() * channels * rows * columns);
+        for picture in pictures {
+            numbers.extend(self.processor.prepare(picture, self.model.shape())?);
+        }
+        let shape = [pictures.len(), channels, rows, columns];
+        Ok(Tensor::from_data(TensorData::new(numbers, shape), &Device::flex()))
+    }
+
+    fn labels(&self, logits: Option<Tensor<2>>) -> Result<Vec<Vec<Label>>> {
+        let logits = logits.ok_or_else(|| Error::invalid("a model without labels"))?;
+        let ([_, classes], mut numbers) = (logits.dims(), vec![]);
+        backend::numbers(logits, &mut numbers);
+        let name = |i: usize| self.labels.get(i).cloned().unwrap_or_else(|| format!("LABEL_{i}"));
+        let row = |scores: &[f32]| {
+            let named = softmax(scores).into_iter().enumerate();
+            let mut named: Vec<Label> =
+                named.map(|(i, score)| Label { label: name(i), score }).collect();
+            named.sort_by(|a, b| b.score.total_cmp(&a.score));
+            named
+        };
+        Ok(numbers.chunks_exact(classes).map(row).collect())
+    }
+}

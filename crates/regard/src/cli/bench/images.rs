@@ -1,0 +1,91 @@
+//! `regard bench images`: how fast a model looks at images and learns from them.
+
+use super::super::{Global, Outcome, write_json};
+use crate::machine;
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use regard_kernels::pool;
+use regard_tasks::images::Speed;
+use serde::Serialize;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Measure how fast a model looks at images, or learns from them
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  regard bench images --model runs/fashion-mnist-vit/model --batch 128
+  regard bench images --model runs/fashion-mnist-vit/model --do learn --batch 128
+
+The folder needs a config.json; without weights, random ones are measured. Pixels are drawn at
+random.")]
+pub struct Flags {
+    /// A model's folder
+    #[arg(long, value_name = "FOLDER")]
+    model: PathBuf,
+    /// What it does
+    #[arg(long = "do", value_enum, default_value_t = Doing::Read)]
+    doing: Doing,
+    /// Images at a time
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    batch: usize,
+    /// Rounds; the median and the fastest are told
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    rounds: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Doing {
+    /// To labels
+    Read,
+    /// Steps of learning labels
+    Learn,
+}
+
+#[derive(Serialize)]
+struct Findings {
+    batch: usize,
+    parameters: usize,
+    threads: usize,
+    /// Of a round.
+    ms: f64,
+    fastest_ms: f64,
+    peak_memory_bytes: Option<u64>,
+}
+
+pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    if flags.batch == 0 {
+        bail!("--batch: need at least one image");
+    }
+    let mut speed = Speed::open(&flags.model, flags.doing == Doing::Learn)?;
+    let images = speed.images(flags.batch);
+    let mut times = vec![];
+    // The first round warms up.
+    for round in 0..=flags.rounds.max(1) {
+        let time = match flags.doing {
+            Doing::Read => speed.read(&images),
+            Doing::Learn => speed.learn(&images),
+        };
+        if round > 0 {
+            times.push(1e3 * time);
+        }
+    }
+    times.sort_by(f64::total_cmp);
+    let (ms, fastest_ms) = (times[times.len() / 2], times[0]);
+    let (parameters, threads) = (speed.parameters(), pool::threads());
+    let peak_memory_bytes = machine::peak_memory();
+    let batch = flags.batch;
+    if global.json {
+        let findings = Findings { batch, parameters, threads, ms, fastest_ms, peak_memory_bytes };
+        write_json(out, &findings)?;
+        return Ok(Outcome::Positive);
+    }
+    writeln!(
+        out,
+        "{batch} images, {:.2} M parameters, {threads} threads: {ms:.2} ms ({fastest_ms:.2} in the \
+         fastest round), {:.0} images/s",
+        parameters as f64 / 1e6,
+        batch as f64 / ms * 1e3,
+    )?;
+    Ok(Outcome::Positive)
+}

@@ -1,0 +1,97 @@
+//! `regard classify`: a label for a text or for an image. What is given says which: one file for
+//! each.
+
+mod image;
+mod text;
+
+use super::{Global, Outcome, write_json};
+use crate::hub::Hub;
+use anyhow::Result;
+use clap::Args;
+use regard_tasks::reading::Label;
+use serde_json::{Value, json};
+use std::io::Write;
+
+const EXAMPLES: &str = "\
+Examples:
+  regard classify 'A film to fall in love with.' --model runs/sst2
+  regard classify --top-k 3 --json --model … < texts.txt
+  regard classify --why 'It never gets off the ground.' --model runs/sst2-words
+  regard classify --pair $'first text\\tsecond text' --model …
+  regard classify --image shoe.png --model runs/fashion-mnist-vit
+  regard classify --image t10k-images-idx3-ubyte.gz --index 7 --top-k 3 --model …
+  regard classify --image shoe.png --attention looked.png --model …
+  regard classify --image shoe.png --attention looked.png --head 3.1 --model …
+
+Without TEXT and --image, each line of standard input is a text. A line out for each text or image:
+the label, a tab, its probability; with --top-k more of them, in the same line.
+
+With --json: {\"label\", \"score\"}, with --top-k also {\"labels\": [{\"label\", \"score\"}, …]}, and
+with --why also {\"words\": [{\"word\", \"weight\", \"start\", \"end\"}, …]}, in the order of the text.
+Of an image also {\"file\", \"index\"}, and with --attention {\"attention\": {\"of\", \"file\",
+\"weights\"}}, rows of patches from the top.
+
+Images are PNG, JPEG or IDX, compressed or not; all that an IDX file holds, or the one of --index.
+--attention draws where the model looked: by default the attention of all layers followed from what
+speaks for the image to the patches (rollout), or with --head that of one head.
+
+Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
+--json an object with error), and makes the exit code 1 at the end.";
+
+/// Give a text or an image a label
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Flags {
+    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// So many labels for each, the likeliest first
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    top_k: usize,
+    #[command(flatten)]
+    text: text::Flags,
+    #[command(flatten)]
+    image: image::Flags,
+    #[command(flatten)]
+    hub: Hub,
+}
+
+/// What is asked of any kind of model.
+struct Asked<'a> {
+    model: Option<&'a str>,
+    top_k: usize,
+    hub: &'a Hub,
+    json: bool,
+}
+
+pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let Flags { model, top_k, text, image, hub } = &flags;
+    let (model, top_k) = (model.as_deref(), (*top_k).max(1));
+    let asked = Asked { model, top_k, hub, json: global.json };
+    match image.is_asked() {
+        true => image::run(image, &asked, out),
+        false => text::run(text, &asked, out),
+    }
+}
+
+impl Asked<'_> {
+    /// The labels that are told, as one object.
+    fn object(&self, labels: &[Label]) -> Value {
+        let object = |l: &Label| json!({ "label": l.label, "score": l.score });
+        let mut best = labels.first().map_or(Value::Null, object);
+        if self.top_k > 1 {
+            best["labels"] = self.told(labels).iter().map(object).collect();
+        }
+        best
+    }
+
+    /// The same as a line.
+    fn line(&self, labels: &[Label]) -> String {
+        let column = |l: &Label| format!("{}\t{:.4}", l.label, l.score);
+        self.told(labels).iter().map(column).collect::<Vec<_>>().join("\t")
+    }
+
+    fn told<'l>(&self, labels: &'l [Label]) -> &'l [Label] {
+        &labels[..labels.len().min(self.top_k)]
+    }
+}

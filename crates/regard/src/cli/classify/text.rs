@@ -1,0 +1,61 @@
+//! A label for a text.
+
+use super::super::{Outcome, inputs};
+use super::{Asked, write_json};
+use crate::models;
+use anyhow::{Result, anyhow};
+use clap::Args;
+use regard_models::text::Head;
+use regard_tasks::reading::{Reader, Weight};
+use serde_json::{Value, json};
+use std::io::Write;
+
+// Without a group of its own, whose name would be that of the others here.
+#[derive(Args)]
+#[group(skip)]
+pub struct Flags {
+    /// The texts; without them, the lines of standard input
+    text: Vec<String>,
+    /// Each text is a pair, with a tab between
+    #[arg(long)]
+    pair: bool,
+    /// Which words decided, the heaviest first: of models that pool words by attention
+    #[arg(long, conflicts_with = "pair")]
+    why: bool,
+}
+
+pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome> {
+    let reader = models::reader(asked.model, asked.hub, Head::Sequence)?;
+    inputs::each(&flags.text, asked.json, out, &mut |text, out| {
+        let parts = match text.split_once('\t').filter(|_| flags.pair) {
+            Some((first, second)) => (first, Some(second)),
+            None => (text, None),
+        };
+        let labels = reader.classify(&[parts])?.remove(0);
+        let words = if flags.why { weights(&reader, text)? } else { vec![] };
+        if asked.json {
+            let mut object = asked.object(&labels);
+            if flags.why {
+                object["words"] = words.iter().map(word).collect();
+            }
+            return Ok(write_json(out, &object)?);
+        }
+        writeln!(out, "{}", asked.line(&labels))?;
+        let mut heaviest = words;
+        heaviest.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+        for Weight { word, weight, .. } in heaviest {
+            writeln!(out, "  {weight:.4}\t{word}")?;
+        }
+        Ok(())
+    })
+}
+
+/// The words of a text with their weights.
+fn weights(reader: &Reader, text: &str) -> Result<Vec<Weight>> {
+    let weights = reader.weigh(text)?;
+    weights.ok_or_else(|| anyhow!("--why: this model does not pool words by attention"))
+}
+
+fn word(w: &Weight) -> Value {
+    json!({ "word": w.word, "weight": w.weight, "start": w.start, "end": w.end })
+}
