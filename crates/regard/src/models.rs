@@ -6,6 +6,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use regard_models::checkpoint::{self, Precision};
 use regard_models::text::Head;
 use regard_tasks::Embedded;
+use regard_tasks::graphs::Labeller;
 use regard_tasks::images::Viewer;
 use regard_tasks::language::Writer;
 use regard_tasks::points::Pointer;
@@ -317,6 +318,14 @@ pub fn pointer(asked: Option<&str>, hub: &Hub) -> Result<Pointer> {
 pub fn summarizer(asked: Option<&str>, hub: &Hub) -> Result<Summarizer> {
     match resolve_for(None, asked, hub)? {
         Found::Folder(folder) => Ok(Summarizer::load(&folder.path)?),
+        Found::Shipped(model) => bail!("--model: {} {}", model.name, model.does.what()),
+    }
+}
+
+/// The model of a name or folder that labels graphs or their nodes.
+pub fn labeller(asked: Option<&str>, hub: &Hub) -> Result<Labeller> {
+    match resolve_for(None, asked, hub)? {
+        Found::Folder(folder) => Ok(Labeller::load(&folder.path)?),
         Found::Shipped(model) => bail!("--model: {} {}", model.name, model.does.what()),
     }
 }

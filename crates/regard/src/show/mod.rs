@@ -1,5 +1,6 @@
 //! What a terminal shows, and a browser.
 
+pub mod graph;
 pub mod heatmap;
 pub mod html;
 pub mod plane;

@@ -5,6 +5,7 @@ mod attend;
 mod checkpoints;
 mod data;
 mod evaluate;
+mod graphs;
 mod hub;
 mod images;
 mod lessons;

@@ -1,6 +1,7 @@
-//! `regard classify`: a label for a text or for an image. What is given says which: one file for
-//! each.
+//! `regard classify`: a label for a text, an image, a graph or its nodes. What is given says which:
+//! one file for each.
 
+mod graph;
 mod image;
 mod text;
 
@@ -22,8 +23,10 @@ Examples:
   regard classify --image t10k-images-idx3-ubyte.gz --index 7 --top-k 3 --model …
   regard classify --image shoe.png --attention looked.png --model …
   regard classify --image shoe.png --attention looked.png --head 3.1 --model …
+  regard classify --graph cora --node 7 --svg looked.svg --model runs/cora-gat
+  regard classify --graph edges.tsv --nodes nodes.tsv --model …
 
-Without TEXT and --image, each line of standard input is a text. A line out for each text or image:
+Without TEXT, --image and --graph, each line of standard input is a text. A line out for each text or image:
 the label, a tab, its probability; with --top-k more of them, in the same line.
 
 With --json: {\"label\", \"score\"}, with --top-k also {\"labels\": [{\"label\", \"score\"}, …]}, and
@@ -35,10 +38,16 @@ Images are PNG, JPEG or IDX, compressed or not; all that an IDX file holds, or t
 --attention draws where the model looked: by default the attention of all layers followed from what
 speaks for the image to the patches (rollout), or with --head that of one head.
 
+A graph is a file of edges, two nodes a line and numbers that are known of the edge, and one of
+nodes, with tabs between its columns: number from 0, part (- for none), label (- for none), features
+(7 is a 1 in column 7, 7:0.5 another number). A line out for each node: its number, a tab, the
+label, a tab, its probability; models that label whole graphs give one line. --svg draws along which
+edges the model looked.
+
 Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
 --json an object with error), and makes the exit code 1 at the end.";
 
-/// Give a text or an image a label
+/// Give a text, an image, a graph or its nodes a label
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
@@ -53,6 +62,8 @@ pub struct Flags {
     #[command(flatten)]
     image: image::Flags,
     #[command(flatten)]
+    graph: graph::Flags,
+    #[command(flatten)]
     hub: Hub,
 }
 
@@ -65,12 +76,15 @@ struct Asked<'a> {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let Flags { model, top_k, text, image, hub } = &flags;
+    let Flags { model, top_k, text, image, graph, hub } = &flags;
     let (model, top_k) = (model.as_deref(), (*top_k).max(1));
     let asked = Asked { model, top_k, hub, json: global.json };
-    match image.is_asked() {
-        true => image::run(image, &asked, out),
-        false => text::run(text, &asked, out),
+    if image.is_asked() {
+        image::run(image, &asked, out)
+    } else if graph.is_asked() {
+        graph::run(graph, &asked, out)
+    } else {
+        text::run(text, &asked, out)
     }
 }
 

@@ -1,0 +1,169 @@
+//! A graph as a picture: nodes in the colour of their label, edges as thick as their weight.
+
+use super::svg::escape;
+use std::fmt::Write;
+
+/// What is drawn of a node.
+pub struct Node {
+    /// What stands in it.
+    pub name: String,
+    /// What is told when it is pointed at.
+    pub about: String,
+    /// The number of its colour.
+    pub colour: usize,
+    /// How far it is from what is in the middle.
+    pub ring: usize,
+    /// How large it is, from 0 to 1.
+    pub weight: f32,
+}
+
+/// An edge between two of the nodes, by their places.
+pub struct Edge {
+    /// Whom is looked at.
+    pub from: usize,
+    /// Who looks.
+    pub to: usize,
+    /// How much, from 0 to 1.
+    pub weight: f32,
+}
+
+const SIDE: f64 = 800.0;
+const MARGIN: f64 = 40.0;
+/// Colours that people tell apart (Okabe and Ito 2008).
+const COLOURS: [&str; 8] =
+    ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999"];
+
+/// Draws a graph; `labels` are the names of the colours.
+pub fn svg(title: &str, nodes: &[Node], edges: &[Edge], labels: &[String]) -> String {
+    let places = lay_out(nodes, edges);
+    let mut inside = String::new();
+    let _ =
+        writeln!(inside, "<text x=\"{MARGIN}\" y=\"24\" fill=\"#222\">{}</text>", escape(title));
+    for edge in edges.iter().filter(|edge| edge.from != edge.to) {
+        let ((x1, y1), (x2, y2)) = (places[edge.from], places[edge.to]);
+        let (wide, strong) = (0.5 + 6.0 * edge.weight, 0.15 + 0.85 * edge.weight);
+        let _ = writeln!(
+            inside,
+            "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"#444\" \
+             stroke-width=\"{wide:.2}\" stroke-opacity=\"{strong:.2}\"><title>{} → {}: {:.4}\
+             </title></line>",
+            escape(&nodes[edge.from].name),
+            escape(&nodes[edge.to].name),
+            edge.weight
+        );
+    }
+    for (node, (x, y)) in nodes.iter().zip(&places) {
+        let radius = 8.0 + 10.0 * node.weight;
+        let colour = COLOURS[node.colour % COLOURS.len()];
+        let _ = writeln!(
+            inside,
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius:.1}\" fill=\"{colour}\" \
+             stroke=\"#222\"><title>{}</title></circle>\n<text x=\"{x:.1}\" y=\"{:.1}\" \
+             text-anchor=\"middle\" font-size=\"10\" fill=\"#222\">{}</text>",
+            escape(&node.about),
+            y - f64::from(radius) - 3.0,
+            escape(&node.name)
+        );
+    }
+    for (at, label) in labels.iter().enumerate() {
+        let y = SIDE + 20.0 + 20.0 * at as f64;
+        let _ = writeln!(
+            inside,
+            "<circle cx=\"{MARGIN}\" cy=\"{:.1}\" r=\"6\" fill=\"{}\"/><text x=\"{:.1}\" \
+             y=\"{y:.1}\" fill=\"#222\">{}</text>",
+            y - 4.0,
+            COLOURS[at % COLOURS.len()],
+            MARGIN + 14.0,
+            escape(label)
+        );
+    }
+    let high = SIDE + 40.0 + 20.0 * labels.len() as f64;
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 {SIDE:.0} \
+         {high:.0}\" width=\"{SIDE:.0}\" height=\"{high:.0}\" font-family=\"sans-serif\" \
+         font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{inside}</svg>\n"
+    )
+}
+
+/// Where nodes stand: on rings around the middle first, then moved until those with an edge are
+/// near one another and others are not (Fruchterman and Reingold 1991).
+fn lay_out(nodes: &[Node], edges: &[Edge]) -> Vec<(f64, f64)> {
+    let count = nodes.len();
+    let mut places: Vec<(f64, f64)> = (0..count)
+        .map(|i| {
+            let angle = std::f64::consts::TAU * i as f64 / count.max(1) as f64;
+            let far = nodes[i].ring as f64 + if count > 1 { 0.01 } else { 0.0 };
+            (far * angle.cos(), far * angle.sin())
+        })
+        .collect();
+    let ideal = 1.0;
+    let rounds = 300;
+    for round in 0..rounds {
+        let mut moves = vec![(0.0, 0.0); count];
+        for i in 0..count {
+            for j in 0..i {
+                let (dx, dy, apart) = between(places[i], places[j]);
+                let push = ideal * ideal / apart;
+                pull(&mut moves, (i, j), (dx, dy), push);
+            }
+        }
+        for edge in edges.iter().filter(|edge| edge.from != edge.to) {
+            let (dx, dy, apart) = between(places[edge.from], places[edge.to]);
+            pull(&mut moves, (edge.from, edge.to), (dx, dy), -apart * apart / ideal);
+        }
+        let most = 0.5 * (1.0 - f64::from(round) / f64::from(rounds));
+        for (place, (dx, dy)) in places.iter_mut().zip(moves) {
+            let far = (dx * dx + dy * dy).sqrt().max(1e-9);
+            let step = far.min(most) / far;
+            (place.0, place.1) = (place.0 + dx * step, place.1 + dy * step);
+        }
+    }
+    let span = |of: fn(&(f64, f64)) -> f64| {
+        let all = || places.iter().map(of);
+        (all().fold(f64::MAX, f64::min), all().fold(f64::MIN, f64::max))
+    };
+    let ((left, right), (top, bottom)) = (span(|p| p.0), span(|p| p.1));
+    let scale = (SIDE - 2.0 * MARGIN - 20.0) / (right - left).max(bottom - top).max(1e-9);
+    let middle = |x: f64, low: f64, high: f64| (x - (low + high) / 2.0) * scale + SIDE / 2.0;
+    places.iter().map(|(x, y)| (middle(*x, left, right), middle(*y, top, bottom) + 10.0)).collect()
+}
+
+/// The direction from the second to the first, and how far they are apart.
+fn between(a: (f64, f64), b: (f64, f64)) -> (f64, f64, f64) {
+    let (dx, dy) = (a.0 - b.0, a.1 - b.1);
+    let apart = (dx * dx + dy * dy).sqrt().max(1e-3);
+    (dx / apart, dy / apart, apart)
+}
+
+fn pull(moves: &mut [(f64, f64)], (i, j): (usize, usize), (dx, dy): (f64, f64), force: f64) {
+    moves[i] = (moves[i].0 + dx * force, moves[i].1 + dy * force);
+    moves[j] = (moves[j].0 - dx * force, moves[j].1 - dy * force);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_stand_apart_within_the_picture() {
+        let node = |i: usize| Node {
+            name: i.to_string(),
+            about: "<a>".into(),
+            colour: i,
+            ring: usize::from(i > 0),
+            weight: 0.5,
+        };
+        let nodes: Vec<Node> = (0..6).map(node).collect();
+        let edges: Vec<Edge> = (1..6).map(|from| Edge { from, to: 0, weight: 0.2 }).collect();
+        let places = lay_out(&nodes, &edges);
+        for (i, a) in places.iter().enumerate() {
+            assert!((0.0..=SIDE + 20.0).contains(&a.0) && (0.0..=SIDE + 20.0).contains(&a.1));
+            for b in &places[..i] {
+                assert!(between(*a, *b).2 > 40.0, "{places:?}");
+            }
+        }
+        let svg = svg("a < b", &nodes, &edges, &["one".into()]);
+        assert!(svg.contains("a &lt; b") && svg.matches("<line").count() == 5);
+        assert_eq!(lay_out(&nodes[..1], &[]).len(), 1);
+    }
+}
