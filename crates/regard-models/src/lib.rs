@@ -35,6 +35,7 @@ pub mod recurrent;
 pub mod rnn;
 pub mod seq2seq;
 mod sizes;
+pub mod speech;
 pub mod story;
 pub mod text;
 pub mod transformer;

@@ -2,6 +2,7 @@
 //! made of them.
 #![forbid(unsafe_code)]
 
+pub mod audio;
 pub mod data;
 pub mod decode;
 mod embedded;
@@ -15,6 +16,7 @@ pub mod pretrain;
 pub mod reading;
 pub mod recipe;
 pub mod regression;
+pub mod speech;
 pub mod speed;
 pub mod stories;
 mod taught;

@@ -5,8 +5,9 @@
 //! are never taken from a base, since they speak of one result.
 
 use crate::examine::{On, Report};
-use crate::{language, permute, pretrain, reading, stories, train, translate};
+use crate::{language, permute, pretrain, reading, speech, stories, train, translate};
 use regard_models::text::{self, Head};
+use regard_models::speech::is_speech;
 use regard_models::{Error, Result, checkpoint, story};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -139,6 +140,7 @@ const TASKS: &[(&str, Make)] = &[
     ("tag", of_reading),
     ("answer", of_reading),
     ("stories", |table| Ok(Box::new(stories::Recipe::from_table(table)?))),
+    ("speech", |table| Ok(Box::new(speech::Recipe::from_table(table)?))),
 ];
 
 fn of_reading(table: Table) -> Result<Box<dyn Task>, String> {
@@ -168,6 +170,7 @@ pub fn of_model(folder: &Path) -> Result<Table> {
     let goes_on = ["LMHeadModel", "ForCausalLM"].iter().any(|end| class.ends_with(end));
     let purpose = match head {
         None if story::is_story(&config) => "stories",
+        None if is_speech(&config) => "speech",
         None => "translate",
         Some(Head::Words) if goes_on => "language",
         Some(Head::Words | Head::Pretraining) => "pretrain",
@@ -187,7 +190,7 @@ pub fn of_model(folder: &Path) -> Result<Table> {
         "pretrain" => {
             format!("{data}[model]\n[vocabulary]\nkind = 'wordpiece'\nsize = 1\n")
         }
-        "stories" => format!("{data}[model]\n"),
+        "stories" | "speech" => format!("{data}[model]\n"),
         _ => format!("{data}{long}"),
     };
     let name = folder.file_name().unwrap_or_default().to_string_lossy();

@@ -34,6 +34,8 @@ pub const RECIPES: &[(&str, &str)] = built_in![
     "ewt-minilm"
     "ewt-words"
     "ewt-words-glove"
+    "fsdd-ctc"
+    "fsdd-truncated"
     "multi30k-bahdanau"
     "multi30k-rnn"
     "multi30k-transformer"

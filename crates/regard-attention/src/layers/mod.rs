@@ -17,10 +17,11 @@ mod positions;
 mod recurrent;
 mod self_attention;
 mod sequences;
+mod streamed;
 
 pub use additive::{AdditiveAttention, AdditiveAttentionConfig};
 pub use cache::Cache;
-pub use convolution::{Convolution, ConvolutionConfig};
+pub use convolution::{Convolution, ConvolutionConfig, ConvolutionPast};
 pub use cross_attention::{CrossAttention, CrossAttentionConfig};
 pub use dropout::Dropout;
 pub use embedding::{Embedding, EmbeddingConfig};
@@ -32,3 +33,4 @@ pub use positions::{LearnedPositions, RelativeTable, Rotary, alibi_slopes, sinus
 pub use recurrent::{LayerStates, Recurrent, RecurrentConfig, RecurrentLayer, RecurrentWeights};
 pub use self_attention::{SelfAttention, SelfAttentionConfig};
 pub use sequences::Sequences;
+pub use streamed::{Reach, StreamPast};

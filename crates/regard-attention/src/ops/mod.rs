@@ -4,6 +4,7 @@
 //! is composed of Burn's own operations elsewhere.
 
 mod activation;
+mod ctc;
 mod dropout;
 mod embedding;
 mod largest;
@@ -15,6 +16,7 @@ mod recurrent;
 mod rotary;
 
 pub use activation::{Activation, activate};
+pub use ctc::{Ctc, Transcripts, ctc_loss};
 pub use dropout::dropout;
 pub use embedding::embedding;
 pub use largest::largest;

@@ -67,7 +67,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    fn count(&self) -> Result<usize, String> {
+    pub(crate) fn count(&self) -> Result<usize, String> {
         label_count(&serde_json::to_value(self).expect("it is plain data"))
     }
 }

@@ -8,6 +8,7 @@
 //! | `conllu` | words with parts of speech and heads | ud-english-ewt |
 //! | `squad` | questions about paragraphs | squad |
 //! | `babi` | questions about stories | babi-en-10k |
+//! | `recordings` | sounds and what is said in them | fsdd |
 //! | `documents` | plain text, larger than memory | wikitext-2 |
 //! | `characters` | a text letter by letter | tinyshakespeare |
 //! | `running` | the documents of a language, and those held out | wikitext-2 |
@@ -26,6 +27,7 @@ pub mod conllu;
 pub mod documents;
 pub mod labelled;
 pub mod pairs;
+pub mod recordings;
 pub mod running;
 #[cfg(test)]
 mod scratch;
