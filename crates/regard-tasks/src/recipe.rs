@@ -6,8 +6,8 @@
 
 use crate::examine::{On, Report};
 use crate::{language, permute, pretrain, reading, speech, stories, train, translate};
-use regard_models::text::{self, Head};
 use regard_models::speech::is_speech;
+use regard_models::text::{self, Head};
 use regard_models::{Error, Result, checkpoint, story};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;

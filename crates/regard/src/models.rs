@@ -8,6 +8,7 @@ use regard_models::text::Head;
 use regard_tasks::Embedded;
 use regard_tasks::language::Writer;
 use regard_tasks::reading::Reader;
+use regard_tasks::speech::Recognizer;
 use regard_tasks::stories::Listener;
 use regard_tasks::train;
 use regard_tasks::translate::Translator;
@@ -27,6 +28,8 @@ pub enum Does {
     Tag,
     /// `answer`, about stories
     Listen,
+    /// `recognize`
+    Recognize,
 }
 
 impl Does {
@@ -37,6 +40,7 @@ impl Does {
             Does::GoOn => "goes on with texts",
             Does::Tag => "labels words",
             Does::Listen => "answers questions about stories",
+            Does::Recognize => "tells what is said",
         }
     }
 }
@@ -299,6 +303,14 @@ pub fn listener(asked: Option<&str>, hub: &Hub) -> Result<Option<Listener>> {
     }
 }
 
+/// The model of a name or folder that hears.
+pub fn recognizer(asked: Option<&str>, hub: &Hub) -> Result<Recognizer> {
+    match resolve_for(Some(Does::Recognize), asked, hub)? {
+        Found::Folder(folder) => Ok(Recognizer::load(&folder.path)?),
+        Found::Shipped(model) => Ok(Recognizer::embedded(&model.embedded).context(model.name)?),
+    }
+}
+
 /// Writes the folder of a model of any kind: configuration and weights as they are loaded, and the
 /// files of its vocabulary and of how it writes as they are.
 pub fn export(asked: &str, hub: &Hub, to: &Path, precision: Precision) -> Result<()> {
@@ -382,6 +394,7 @@ mod tests {
                 Does::GoOn => drop(writer(name, &hub).unwrap()),
                 Does::Tag => drop(reader(name, &hub, Head::Tokens).unwrap()),
                 Does::Listen => drop(listener(name, &hub).unwrap().unwrap()),
+                Does::Recognize => drop(recognizer(name, &hub).unwrap()),
             }
             bytes += model.embedded.files.iter().map(|(_, file)| file.len()).sum::<usize>();
         }

@@ -417,8 +417,13 @@ mod tests {
     fn a_nan_is_passed_on_and_stays_in_its_sequence() {
         let mut logits = random(3, 12);
         logits[1] = f32::NAN;
-        let spoken =
-            Spoken { logits: &logits, classes: 3, rows: &[2, 2], letters: &[1, 2], counts: &[1, 1] };
+        let spoken = Spoken {
+            logits: &logits,
+            classes: 3,
+            rows: &[2, 2],
+            letters: &[1, 2],
+            counts: &[1, 1],
+        };
         let mut losses = [0f32; 2];
         Ctc::default().forward(spoken, &mut losses).unwrap();
         assert!(losses[0].is_nan() && losses[1].is_finite(), "{losses:?}");

@@ -73,7 +73,8 @@ impl Layer {
         match &self.distances {
             Some(distances) => distances.forward(attention.clone()),
             None => {
-                let (heads, device) = (self.attention.heads.queries, self.attention.out.weight.device());
+                let (heads, device) =
+                    (self.attention.heads.queries, self.attention.out.weight.device());
                 attention.clone().alibi(alibi_slopes(heads, &device))
             }
         }

@@ -4,6 +4,7 @@ mod batch;
 mod checkpoints;
 mod goldens;
 mod learning;
+mod speech;
 mod stepwise;
 mod stories;
 mod texts;

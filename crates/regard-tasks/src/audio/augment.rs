@@ -70,7 +70,8 @@ impl Augment {
         let between = |index: u64, most: f32| (2.0 * random.uniform(index) - 1.0) * most;
         let percent = 100 + between(SPEED, self.speed as f32 + 0.5).round() as i32;
         let sound = resample(samples, percent.max(1) as u32, 100);
-        let quiet = |index| vec![0.0; (random.uniform(index) * self.silence * rate as f32) as usize];
+        let quiet =
+            |index| vec![0.0; (random.uniform(index) * self.silence * rate as f32) as usize];
         let mut sound = [quiet(BEFORE), sound, quiet(AFTER)].concat();
         let factor = 10f32.powf(between(GAIN, self.gain) / 20.0);
         sound.iter_mut().for_each(|x| *x *= factor);

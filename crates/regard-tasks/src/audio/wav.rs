@@ -128,7 +128,10 @@ fn read_format(chunk: &[u8], at: usize) -> Result<Format, String> {
         return Err(format!("says {channels} channels at byte {}, need 1 to {CHANNELS}", at + 2));
     }
     if !(1..=FASTEST).contains(&rate) {
-        return Err(format!("says {rate} samples a second at byte {}, need 1 to {FASTEST}", at + 4));
+        return Err(format!(
+            "says {rate} samples a second at byte {}, need 1 to {FASTEST}",
+            at + 4
+        ));
     }
     if block != channels * sample.bytes() {
         return Err(format!(

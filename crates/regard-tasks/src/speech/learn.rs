@@ -54,8 +54,8 @@ impl Lesson {
             return Err(Error::invalid("model: need a table with at least model_type"));
         }
         let head = config.get("head").cloned().unwrap_or(json!("labels"));
-        let head: Head = serde_json::from_value(head)
-            .map_err(|e| Error::invalid(format!("model.head: {e}")))?;
+        let head: Head =
+            serde_json::from_value(head).map_err(|e| Error::invalid(format!("model.head: {e}")))?;
         if head == Head::Labels && recipe.data.join > 1 {
             let message = "data.join: of several recordings there is no one label; need 1, or \
                            model.head = \"ctc\"";

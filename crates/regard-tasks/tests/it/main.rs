@@ -1,5 +1,6 @@
 //! Training, from recipes to models; tokenizers, beside those of others.
 
+mod audio;
 mod exams;
 mod killed;
 mod language;
@@ -12,6 +13,7 @@ mod recipes;
 mod refuses;
 mod resumed;
 mod small;
+mod speech;
 mod stories;
 mod tokenizers;
 mod words;

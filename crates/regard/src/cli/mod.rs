@@ -15,6 +15,7 @@ mod inputs;
 mod inspect;
 mod models;
 mod recipes;
+mod recognize;
 mod score;
 mod search;
 mod tag;
@@ -96,6 +97,7 @@ enum Verb {
     Answer(answer::Flags),
     Fill(fill::Flags),
     Embed(embed::Flags),
+    Recognize(recognize::Flags),
     Train(train::Flags),
     Eval(eval::Flags),
     Compare(compare::Flags),
@@ -122,6 +124,7 @@ impl Verb {
             Verb::Answer(flags) => answer::run(flags, global, out),
             Verb::Fill(flags) => fill::run(flags, global, out),
             Verb::Embed(flags) => embed::run(flags, global, out),
+            Verb::Recognize(flags) => recognize::run(flags, global, out),
             Verb::Train(flags) => train::run(flags, global, out),
             Verb::Eval(flags) => eval::run(flags, global, out),
             Verb::Compare(flags) => compare::run(flags, global, out),

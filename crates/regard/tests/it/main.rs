@@ -12,6 +12,7 @@ mod permuted;
 mod pictures;
 mod program;
 mod reading;
+mod recognize;
 mod shelf;
 mod shipped;
 mod tiny;

@@ -28,12 +28,13 @@ Examples:
 What is measured depends on the task. translate: BLEU and chrF, or word and phoneme error rate;
 language: loss and perplexity, by token, character, byte and word; classify: accuracy, macro-F1;
 tag: accuracy by word, and of labels such as B-PER entity F1 as seqeval counts it; answer: exact
-match and F1 of SQuAD; pretrain: loss and accuracy of hidden words, and of whether halves belong
+match and F1 of SQuAD; speech: accuracy, or of letters word and letter error rate; pretrain: loss and accuracy of hidden words, and of whether halves belong
 together. On a validation part, the numbers are those of the run's own evaluations; but those of
 translations are searched greedily while training, and here as the recipe's [decode] says.
 
 Files: classify .tsv, .csv or .jsonl with text and label; tag CoNLL-U; answer SQuAD's JSON;
-language and pretrain plain text (for pretrain, a blank line between documents); translate .tsv.
+language and pretrain plain text (for pretrain, a blank line between documents); translate .tsv;
+speech lines of a WAV file, a tab and what is said.
 
 Test texts that a classifier has learned from are not asked, and counted as excluded.
 
