@@ -244,7 +244,7 @@ impl Sequence<'_> {
         for t in 0..rows {
             let (before, now) = alphas.split_at_mut(t * states);
             let (before, now) = (&before[t.saturating_sub(1) * states..], &mut now[..states]);
-            for s in 0..states {
+            for (s, now) in now.iter_mut().enumerate() {
                 let came = match t {
                     0 if s < 2 => 0.0,
                     0 => NEVER,
@@ -254,7 +254,7 @@ impl Sequence<'_> {
                         log_sum([back(0), back(1), jumped].into_iter())
                     }
                 };
-                now[s] = came + self.log_share(t, s);
+                *now = came + self.log_share(t, s);
             }
         }
         let last = &alphas[(rows - 1) * states..];
@@ -272,10 +272,10 @@ impl Sequence<'_> {
                 for (s, after) in after.iter_mut().enumerate() {
                     *after = beta[s] + self.log_share(t + 1, s);
                 }
-                for s in 0..states {
+                for (s, beta) in beta.iter_mut().enumerate() {
                     let on = |n: usize| after.get(s + n).copied().unwrap_or(NEVER);
                     let jumped = if self.skips(s) { on(2) } else { NEVER };
-                    beta[s] = log_sum([on(0), on(1), jumped].into_iter());
+                    *beta = log_sum([on(0), on(1), jumped].into_iter());
                 }
             }
             let alpha = &alphas[t * states..][..states];
@@ -286,8 +286,8 @@ impl Sequence<'_> {
             for (dx, x) in dx.iter_mut().zip(x) {
                 *dx = dloss * (f64::from(*x) - self.sums[t]).exp() as f32;
             }
-            for s in 0..states {
-                dx[self.class(s)] -= dloss * (alpha[s] + beta[s] - all).exp() as f32;
+            for (s, (alpha, beta)) in alpha.iter().zip(&beta).enumerate() {
+                dx[self.class(s)] -= dloss * (alpha + beta - all).exp() as f32;
             }
         }
     }

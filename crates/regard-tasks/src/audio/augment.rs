@@ -68,7 +68,8 @@ impl Augment {
     /// A sound as it is heard this time.
     pub fn sound(&self, samples: &[f32], rate: u32, random: Stream) -> Vec<f32> {
         let between = |index: u64, most: f32| (2.0 * random.uniform(index) - 1.0) * most;
-        let percent = 100 + between(SPEED, self.speed as f32 + 0.5).round() as i32;
+        let most = self.speed as f32;
+        let percent = 100 + between(SPEED, most + 0.5).round().clamp(-most, most) as i32;
         let sound = resample(samples, percent.max(1) as u32, 100);
         let quiet =
             |index| vec![0.0; (random.uniform(index) * self.silence * rate as f32) as usize];

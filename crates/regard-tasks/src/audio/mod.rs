@@ -46,5 +46,8 @@ impl Sound {
     }
 }
 
+/// No rate is lower: a file that says it is would become many times as large at the rate of a
+/// model.
+pub const SLOWEST: u32 = 1000;
 /// No rate is higher: what a file says is not believed beyond it.
 pub const FASTEST: u32 = 768_000;

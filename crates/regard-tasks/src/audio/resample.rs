@@ -125,6 +125,6 @@ mod tests {
     fn the_shortest_sounds() {
         assert_eq!(resample(&[], 3, 2), []);
         assert_eq!(resample(&[0.5], 44100, 8000).len(), 1);
-        assert_eq!(resample(&[0.5], 1, 768_000).len(), 768_000);
+        assert_eq!(resample(&[0.5], 1, 50).len(), 50);
     }
 }

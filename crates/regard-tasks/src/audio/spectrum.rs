@@ -130,7 +130,8 @@ mod tests {
     #[test]
     fn a_tone_is_where_it_belongs() {
         let frames = Frames::new(256, 200, 80);
-        let tone: Vec<f32> = (0..1000).map(|i| (i as f32 * 0.125 * 6.2831855).sin()).collect();
+        let tone: Vec<f32> =
+            (0..1000).map(|i| (i as f32 * 0.125 * std::f32::consts::TAU).sin()).collect();
         let power = frames.power(&tone, Ends::Inside);
         assert_eq!(power.len(), 10 * 129);
         for frame in power.chunks(129) {

@@ -4,7 +4,7 @@
 //! A file may say anything. Every length in it is checked against the bytes that are there, and
 //! what is wrong is told with the place in the file.
 
-use super::{FASTEST, Sound};
+use super::{FASTEST, SLOWEST, Sound};
 use regard_models::{Error, Result};
 use std::path::Path;
 
@@ -127,9 +127,9 @@ fn read_format(chunk: &[u8], at: usize) -> Result<Format, String> {
     if !(1..=CHANNELS).contains(&channels) {
         return Err(format!("says {channels} channels at byte {}, need 1 to {CHANNELS}", at + 2));
     }
-    if !(1..=FASTEST).contains(&rate) {
+    if !(SLOWEST..=FASTEST).contains(&rate) {
         return Err(format!(
-            "says {rate} samples a second at byte {}, need 1 to {FASTEST}",
+            "says {rate} samples a second at byte {}, need {SLOWEST} to {FASTEST}",
             at + 4
         ));
     }
@@ -264,7 +264,7 @@ mod tests {
         let samples: Vec<f32> = (-50..50).map(|i| i as f32 / 64.0).collect();
         let sound = Sound { samples, rate: 16000 };
         assert_eq!(parse(&encode(&sound)).unwrap(), sound);
-        let loud = Sound { samples: vec![2.0, -3.0], rate: 1 };
+        let loud = Sound { samples: vec![2.0, -3.0], rate: 1000 };
         assert_eq!(parse(&encode(&loud)).unwrap().samples, [32767.0 / 32768.0, -1.0]);
     }
 

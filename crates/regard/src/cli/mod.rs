@@ -57,6 +57,7 @@ Examples:
   regard translate 'They are watching.' --model runs/tatoeba-en-fr-transformer
   regard generate 'ROMEO:' --model runs/shakespeare-gpt
   regard fill 'Paris is the [MASK] of France.' --model google-bert/bert-base-uncased
+  regard recognize seven.wav --model runs/fsdd-truncated
   regard recipes                              what can be trained, and what came of it
   regard train multi30k-transformer           train by a recipe
   regard data multi30k                        where its data are, and on which terms

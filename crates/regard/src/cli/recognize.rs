@@ -9,7 +9,7 @@ use regard_tasks::audio::{Sound, wav};
 use regard_tasks::speech::{Guess, Recognizer};
 use serde_json::{Value, json};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -106,7 +106,7 @@ fn stream(
 }
 
 fn write(
-    path: &PathBuf,
+    path: &Path,
     guesses: &[Guess],
     top_k: usize,
     global: &Global,

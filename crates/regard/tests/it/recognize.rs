@@ -88,7 +88,7 @@ fn tones_are_learned_and_recognized() {
     std::fs::write(path("b.wav"), tone(1500.0, 6, 22050)).unwrap();
     let files = [path("a.wav"), path("b.wav")];
     let ask = |more: &[&str]| {
-        let named = ["recognize", &files[0], &files[1], "--model", &run];
+        let named: [&str; 5] = ["recognize", &files[0], &files[1], "--model", &run];
         regard(&[&named[..], more].concat()).out
     };
     let said = ask(&[]);
