@@ -38,6 +38,7 @@ pub mod recurrent;
 pub mod rnn;
 pub mod seq2seq;
 mod sizes;
+pub mod speech;
 pub mod story;
 pub mod text;
 pub mod transformer;

@@ -1,7 +1,10 @@
 //! What a checkpoint is, and whether it says what another library says with it.
 
+use burn::module::Module;
 use burn::tensor::Device;
+use regard_attention::layers::Reach;
 use regard_models::checkpoint::{self, Arrays};
+use regard_models::speech::{self, Speech};
 use regard_models::text;
 use regard_models::text::recorded::{Difference, Recorded};
 use regard_models::vit::{self, Vit};
@@ -73,9 +76,16 @@ pub fn inspect(folder: &Path) -> Result<Inspected> {
             model_type: asked,
         });
     }
+    if speech::is_speech(&config) {
+        return of_speech(folder, &speech::open(folder, &device)?);
+    }
     if !regard_models::model_types().contains(&asked.as_str()) {
-        let known =
-            [text::model_types(), vit::model_types().to_vec(), regard_models::model_types()];
+        let known = [
+            text::model_types(),
+            vit::model_types().to_vec(),
+            vec![speech::MODEL_TYPE],
+            regard_models::model_types(),
+        ];
         let all = known.concat().join(", ");
         let message = format!("model_type: got {asked:?}, need one of {all}");
         return Err(Error::file(folder.join(checkpoint::CONFIG), message));
@@ -91,6 +101,25 @@ pub fn inspect(folder: &Path) -> Result<Inspected> {
         attention: model.attention(),
         tensors: shapes(&model.weights()),
         model_type: asked,
+    })
+}
+
+fn of_speech(folder: &Path, model: &Speech) -> Result<Inspected> {
+    let config = model.config();
+    let Reach { left, right } = config.reach();
+    let heads = config.num_attention_heads;
+    let each = config.hidden_size / heads;
+    let how = format!("{heads} heads of {each}, dot product, {left} rows before and {right} after");
+    Ok(Inspected {
+        model_type: speech::MODEL_TYPE.into(),
+        class: speech::MODEL_TYPE.into(),
+        parameters: model.num_params(),
+        bytes: size_of_weights(folder)?,
+        images: None,
+        vocabulary: model.labels(),
+        longest: None,
+        attention: vec![how; config.num_hidden_layers],
+        tensors: shapes(&model.weights()),
     })
 }
 

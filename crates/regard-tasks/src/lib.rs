@@ -2,6 +2,7 @@
 //! made of them.
 #![forbid(unsafe_code)]
 
+pub mod audio;
 mod begin;
 pub mod compare;
 pub mod data;
@@ -21,6 +22,7 @@ pub mod pretrain;
 pub mod reading;
 pub mod recipe;
 pub mod regression;
+pub mod speech;
 pub mod speed;
 pub mod stories;
 pub mod summarize;

@@ -6,7 +6,8 @@
 
 use crate::examine::{On, Report};
 use crate::{graphs, images, language, permute, points, pretrain, reading};
-use crate::{stories, summarize, train, translate};
+use crate::{speech, stories, summarize, train, translate};
+use regard_models::speech::is_speech;
 use regard_models::text::{self, Head};
 use regard_models::{Error, Result, checkpoint, copying, pointer, story, vit};
 use serde::{Deserialize, Serialize};
@@ -144,6 +145,7 @@ const TASKS: &[(&str, Make)] = &[
     ("stories", |table| Ok(Box::new(stories::Recipe::from_table(table)?))),
     ("graphs", |table| Ok(Box::new(graphs::Recipe::from_table(table)?))),
     ("image", |table| Ok(Box::new(images::Recipe::from_table(table)?))),
+    ("speech", |table| Ok(Box::new(speech::Recipe::from_table(table)?))),
 ];
 
 fn of_reading(table: Table) -> Result<Box<dyn Task>, String> {
@@ -176,6 +178,7 @@ pub fn of_model(folder: &Path) -> Result<Table> {
         None if pointer::is_pointer(&config) => "points",
         None if copying::is_copying(&config) => "summarize",
         None if vit::is_vit(&config) => "image",
+        None if is_speech(&config) => "speech",
         None => "translate",
         Some(Head::Words) if goes_on => "language",
         Some(Head::Words | Head::Pretraining) => "pretrain",
@@ -195,7 +198,7 @@ pub fn of_model(folder: &Path) -> Result<Table> {
         "pretrain" => {
             format!("{data}[model]\n[vocabulary]\nkind = 'wordpiece'\nsize = 1\n")
         }
-        "stories" | "summarize" | "image" => format!("{data}[model]\n"),
+        "stories" | "summarize" | "image" | "speech" => format!("{data}[model]\n"),
         "points" => {
             let problem = config["problem"].as_str().unwrap_or_default();
             format!("{data}problem = {problem:?}\n[model]\n")

@@ -11,6 +11,7 @@ use regard_tasks::images::Viewer;
 use regard_tasks::language::Writer;
 use regard_tasks::points::Pointer;
 use regard_tasks::reading::Reader;
+use regard_tasks::speech::Recognizer;
 use regard_tasks::stories::Listener;
 use regard_tasks::summarize::Summarizer;
 use regard_tasks::train;
@@ -33,6 +34,8 @@ pub enum Does {
     Listen,
     /// `classify --image`
     See,
+    /// `recognize`
+    Recognize,
 }
 
 impl Does {
@@ -44,6 +47,7 @@ impl Does {
             Does::Tag => "labels words",
             Does::Listen => "answers questions about stories",
             Does::See => "says what is on images",
+            Does::Recognize => "tells what is said",
         }
     }
 }
@@ -341,6 +345,14 @@ pub fn viewer(asked: Option<&str>, hub: &Hub) -> Result<Viewer> {
     }
 }
 
+/// The model of a name or folder that hears.
+pub fn recognizer(asked: Option<&str>, hub: &Hub) -> Result<Recognizer> {
+    match resolve_for(Some(Does::Recognize), asked, hub)? {
+        Found::Folder(folder) => Ok(Recognizer::load(&folder.path)?),
+        Found::Shipped(model) => Ok(Recognizer::embedded(&model.embedded).context(model.name)?),
+    }
+}
+
 /// Writes the folder of a model of any kind: configuration and weights as they are loaded, and the
 /// files of its vocabulary and of how it writes as they are.
 pub fn export(asked: &str, hub: &Hub, to: &Path, precision: Precision) -> Result<()> {
@@ -425,6 +437,7 @@ mod tests {
                 Does::Tag => drop(reader(name, &hub, Head::Tokens).unwrap()),
                 Does::Listen => drop(listener(name, &hub).unwrap().unwrap()),
                 Does::See => drop(viewer(name, &hub).unwrap()),
+                Does::Recognize => drop(recognizer(name, &hub).unwrap()),
             }
             bytes += model.embedded.files.iter().map(|(_, file)| file.len()).sum::<usize>();
         }

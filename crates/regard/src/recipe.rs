@@ -42,6 +42,8 @@ pub const RECIPES: &[(&str, &str)] = built_in![
     "hull-5"
     "molecules-gat"
     "fashion-mnist-vit"
+    "fsdd-ctc"
+    "fsdd-truncated"
     "multi30k-bahdanau"
     "multi30k-rnn"
     "multi30k-transformer"

@@ -5,7 +5,7 @@ use super::{Linear, LinearConfig, Sequences};
 use crate::init::{Init, Weights};
 use crate::ops::{self, Activation, Windows};
 use burn::module::Module;
-use burn::tensor::Tensor;
+use burn::tensor::{Int, Tensor, TensorData};
 
 /// Of a [`Convolution`].
 #[derive(Clone, Debug)]
@@ -58,6 +58,84 @@ impl Convolution {
     pub fn forward(&self, x: Tensor<2>, sequences: &Sequences) -> Tensor<2> {
         self.linear.forward(sequences.windows(x, self.width))
     }
+
+    /// The same at every `stride`-th row, and how long sequences are then.
+    ///
+    /// # Shapes
+    /// `x: [N, I]` → `[N′, O]`
+    pub fn forward_apart(
+        &self,
+        x: Tensor<2>,
+        sequences: &Sequences,
+        stride: usize,
+    ) -> (Tensor<2>, Sequences) {
+        let (windows, sequences) = sequences.windows_apart(x, self.width, stride);
+        (self.linear.forward(windows), sequences)
+    }
+
+    /// The same of one sequence as it comes: what more rows complete, and with the `last` ones all
+    /// that is left. Put together, it is what [`Convolution::forward_apart`] gives.
+    ///
+    /// # Shapes
+    /// `x: [n, I]` → `[n′, O]`, none where there is no row
+    pub fn forward_streamed(
+        &self,
+        x: Option<Tensor<2>>,
+        stride: usize,
+        past: &mut ConvolutionPast,
+        last: bool,
+    ) -> Option<Tensor<2>> {
+        past.seen += x.as_ref().map_or(0, |x| x.dims()[0]);
+        let rows: Vec<Tensor<2>> = past.rows.take().into_iter().chain(x).collect();
+        if rows.is_empty() {
+            return None;
+        }
+        let rows = Tensor::cat(rows, 0);
+        let [_, inputs] = rows.dims();
+        let nothing = |n: usize| Tensor::zeros([n, inputs], (&rows.device(), rows.dtype()));
+        let before = (self.width - 1) / 2;
+        let rows = match past.begun {
+            false if before > 0 => Tensor::cat(vec![nothing(before), rows.clone()], 0),
+            _ => rows.clone(),
+        };
+        past.begun = true;
+        let there = rows.dims()[0];
+        let ready = match last {
+            true => past.seen.div_ceil(stride) - past.given,
+            false => (there + stride).saturating_sub(self.width) / stride,
+        };
+        let needed = if ready == 0 { 0 } else { (ready - 1) * stride + self.width };
+        let rows = match needed > there {
+            true => Tensor::cat(vec![rows, nothing(needed - there)], 0),
+            false => rows,
+        };
+        past.given += ready;
+        let [all, _] = rows.dims();
+        let passed = (ready * stride).min(all);
+        past.rows = (!last && passed < all).then(|| rows.clone().slice([passed..all, 0..inputs]));
+        if ready == 0 {
+            return None;
+        }
+        let place = |at: usize| (at / self.width * stride + at % self.width) as i64;
+        let ids: Vec<i64> = (0..ready * self.width).map(place).collect();
+        let ids = TensorData::new(ids, [ready, self.width]);
+        let ids = Tensor::<2, Int>::from_data(ids, &rows.device());
+        let windows = ops::embedding(rows, ids, None).reshape([ready, self.width * inputs]);
+        Some(self.linear.forward(windows))
+    }
+}
+
+/// What [`Convolution::forward_streamed`] keeps of a sequence.
+#[derive(Clone, Debug, Default)]
+pub struct ConvolutionPast {
+    /// Rows from the next window on, with the zeros before the first one.
+    rows: Option<Tensor<2>>,
+    /// Whether those zeros are there.
+    begun: bool,
+    /// Rows that came.
+    seen: usize,
+    /// Rows that were given.
+    given: usize,
 }
 
 /// Of an [`ImageConvolution`].

@@ -18,10 +18,13 @@ mod positions;
 mod recurrent;
 mod self_attention;
 mod sequences;
+mod streamed;
 
 pub use additive::{AdditiveAttention, AdditiveAttentionConfig};
 pub use cache::Cache;
-pub use convolution::{Convolution, ConvolutionConfig, ImageConvolution, ImageConvolutionConfig};
+pub use convolution::{
+    Convolution, ConvolutionConfig, ConvolutionPast, ImageConvolution, ImageConvolutionConfig,
+};
 pub use cross_attention::{CrossAttention, CrossAttentionConfig};
 pub use dropout::Dropout;
 pub use embedding::{Embedding, EmbeddingConfig};
@@ -34,3 +37,4 @@ pub use positions::{LearnedPositions, RelativeTable, Rotary, alibi_slopes, sinus
 pub use recurrent::{LayerStates, Recurrent, RecurrentConfig, RecurrentLayer, RecurrentWeights};
 pub use self_attention::{SelfAttention, SelfAttentionConfig};
 pub use sequences::Sequences;
+pub use streamed::{Reach, StreamPast};

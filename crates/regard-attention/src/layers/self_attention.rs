@@ -156,7 +156,7 @@ impl SelfAttention {
     }
 
     /// `[B, T, (H + 2·Hk)·D]` → `[B, H, T, D]` and twice `[B, Hk, T, D]`, without copying.
-    fn split(&self, qkv: Tensor<3>) -> [Tensor<4>; 3] {
+    pub(super) fn split(&self, qkv: Tensor<3>) -> [Tensor<4>; 3] {
         let Heads { queries: h, keys: hk } = self.heads;
         let [b, t, m] = qkv.dims();
         let d = m / (h + 2 * hk);
@@ -166,7 +166,7 @@ impl SelfAttention {
         })
     }
 
-    fn merge(&self, out: Tensor<4>) -> Tensor<3> {
+    pub(super) fn merge(&self, out: Tensor<4>) -> Tensor<3> {
         let [b, h, t, d] = out.dims();
         self.out.forward(out.swap_dims(1, 2).reshape([b, t, h * d]))
     }

@@ -140,12 +140,27 @@ impl Sequences {
     /// # Shapes
     /// `x: [N, M]` → `[N, width·M]`
     pub fn windows(&self, x: Tensor<2>, width: usize) -> Tensor<2> {
-        let ([n, m], before) = (x.dims(), (width - 1) / 2);
+        self.windows_apart(x, width, 1).0
+    }
+
+    /// The same around every `stride`-th row of each sequence, and how long sequences are then.
+    ///
+    /// # Shapes
+    /// `x: [N, M]` → `[N′, width·M]`
+    pub fn windows_apart(
+        &self,
+        x: Tensor<2>,
+        width: usize,
+        stride: usize,
+    ) -> (Tensor<2>, Sequences) {
+        let ([_, m], before) = (x.dims(), (width - 1) / 2);
+        let kept: Vec<usize> = self.lengths.iter().map(|n| n.div_ceil(stride)).collect();
+        let n = kept.iter().sum::<usize>();
         // Row 0 is that of what is not there.
         let table = Tensor::cat(vec![Tensor::zeros([1, m], (&x.device(), x.dtype())), x], 0);
         let mut ids = Vec::with_capacity(n * width);
         for (first, length) in self.firsts.iter().zip(&self.lengths) {
-            for at in 0..*length {
+            for at in (0..*length).step_by(stride) {
                 ids.extend((at..at + width).map(|place| match place.checked_sub(before) {
                     Some(place) if place < *length => (first + place + 1) as i64,
                     _ => 0,
@@ -153,7 +168,8 @@ impl Sequences {
             }
         }
         let ids = Tensor::<2, Int>::from_data(TensorData::new(ids, [n, width]), &table.device());
-        ops::embedding(table, ids, Some(0)).reshape([n, width * m])
+        let windows = ops::embedding(table, ids, Some(0)).reshape([n, width * m]);
+        (windows, if stride == 1 { self.clone() } else { Sequences::new(&kept) })
     }
 
     /// Whether rows stand in one batch as they are.

@@ -4,6 +4,7 @@
 //! is composed of Burn's own operations elsewhere.
 
 mod activation;
+mod ctc;
 mod dropout;
 mod embedding;
 mod largest;
@@ -18,6 +19,7 @@ mod sparse;
 mod unfold;
 
 pub use activation::{Activation, activate};
+pub use ctc::{Ctc, Transcripts, ctc_loss};
 pub use dropout::dropout;
 pub use embedding::embedding;
 pub use largest::largest;

@@ -148,6 +148,26 @@ fn losses() {
     }
 }
 
+#[test]
+fn losses_of_letters() {
+    for value in read("ops/ctc").as_array().unwrap() {
+        let (case, device, options) = (Case(&value["tensors"]), device(), &value["options"]);
+        let mut said = ops::Transcripts::new();
+        let whole = |value: &Value| value.as_i64().unwrap();
+        let rows = options["rows"].as_array().unwrap();
+        for (rows, letters) in rows.iter().zip(options["texts"].as_array().unwrap()) {
+            let letters: Vec<i64> = letters.as_array().unwrap().iter().map(whole).collect();
+            said.push(whole(rows) as usize, &letters);
+        }
+        let blank = whole(&options["blank"]) as usize;
+        let logits: Tensor<2> = case.leaf("x", &device);
+        let losses = ops::ctc_loss(logits.clone(), said, ops::Ctc { blank, zero_infinity: false });
+        case.check("losses", losses.clone(), 1e-5);
+        let grads = (losses * case.tensor("dlosses", &device)).sum().backward();
+        case.check("dx", logits.grad(&grads).unwrap(), 1e-5);
+    }
+}
+
 fn weights(case: &Case, device: &Device, suffix: &str) -> RecurrentWeights {
     let two = |name: &str| Param::from_tensor(case.tensor(&format!("{name}{suffix}"), device));
     let one = |name: &str| Param::from_tensor(case.tensor(&format!("{name}{suffix}"), device));

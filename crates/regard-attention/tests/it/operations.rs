@@ -86,6 +86,24 @@ fn losses() {
 }
 
 #[test]
+fn losses_of_letters() {
+    for (blank, texts) in [(0, [&[1, 1, 2][..], &[], &[3]]), (2, [&[0, 1], &[3, 3], &[0, 1, 0]])] {
+        check(&format!("{texts:?}"), &[random(1, &[16, 4])], USUAL, |x| {
+            let mut said = Transcripts::new();
+            [7, 4, 5].iter().zip(texts).for_each(|(rows, text)| said.push(*rows, text));
+            ctc_loss(x.two(0), said, Ctc { blank, zero_infinity: false })
+        });
+    }
+    // The second has fewer rows than its letters need: nothing, and nothing to learn.
+    check("impossible", &[random(1, &[6, 3])], USUAL, |x| {
+        let mut said = Transcripts::new();
+        said.push(4, &[2, 1]);
+        said.push(2, &[1, 1]);
+        ctc_loss(x.two(0), said, Ctc { blank: 0, zero_infinity: true })
+    });
+}
+
+#[test]
 fn embeddings() {
     for padding in [None, Some(1)] {
         // The gradient of a padding row is 0 by decree, not by calculus.

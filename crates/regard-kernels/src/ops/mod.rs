@@ -7,6 +7,7 @@
 pub mod activation;
 pub mod adamw;
 mod chunks;
+pub mod ctc;
 pub mod dropout;
 pub mod embedding;
 pub(crate) mod lanes;

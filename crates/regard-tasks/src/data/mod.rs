@@ -11,6 +11,7 @@
 //! | `aeslc` | e-mails with subjects, from an archive that `tar` reads | aeslc |
 //! | `idx` | piles of images and their labels | fashion-mnist |
 //! | `pictures` | one image: PNG, JPEG | |
+//! | `recordings` | sounds and what is said in them | fsdd |
 //! | `documents` | plain text, larger than memory | wikitext-2 |
 //! | `characters` | a text letter by letter | tinyshakespeare |
 //! | `running` | the documents of a language, and those held out | wikitext-2 |
@@ -34,6 +35,7 @@ pub mod labelled;
 pub mod network;
 pub mod pairs;
 pub mod pictures;
+pub mod recordings;
 pub mod running;
 #[cfg(test)]
 pub(crate) mod scratch;

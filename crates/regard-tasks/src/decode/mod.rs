@@ -10,6 +10,7 @@
 pub mod align;
 mod beam;
 mod constrain;
+pub mod ctc;
 pub(crate) mod generation;
 mod options;
 mod row;

@@ -1,5 +1,6 @@
 //! Training, from recipes to models; tokenizers, beside those of others.
 
+mod audio;
 mod begins;
 mod exams;
 mod images;
@@ -16,6 +17,7 @@ mod recipes;
 mod refuses;
 mod resumed;
 mod small;
+mod speech;
 mod stories;
 mod tokenizers;
 mod words;

@@ -16,6 +16,7 @@ mod inspect;
 mod models;
 mod point;
 mod recipes;
+mod recognize;
 mod score;
 mod search;
 mod summarize;
@@ -59,6 +60,7 @@ Examples:
   regard generate 'ROMEO:' --model runs/shakespeare-gpt
   regard fill 'Paris is the [MASK] of France.' --model google-bert/bert-base-uncased
   regard classify --image shoe.png --model runs/fashion-mnist-vit
+  regard recognize seven.wav --model runs/fsdd-truncated
   regard recipes                              what can be trained, and what came of it
   regard train multi30k-transformer           train by a recipe
   regard data multi30k                        where its data are, and on which terms
@@ -101,6 +103,7 @@ enum Verb {
     Embed(embed::Flags),
     Summarize(summarize::Flags),
     Point(point::Flags),
+    Recognize(recognize::Flags),
     Train(train::Flags),
     Eval(eval::Flags),
     Compare(compare::Flags),
@@ -129,6 +132,7 @@ impl Verb {
             Verb::Embed(flags) => embed::run(flags, global, out),
             Verb::Summarize(flags) => summarize::run(flags, global, out),
             Verb::Point(flags) => point::run(flags, global, out),
+            Verb::Recognize(flags) => recognize::run(flags, global, out),
             Verb::Train(flags) => train::run(flags, global, out),
             Verb::Eval(flags) => eval::run(flags, global, out),
             Verb::Compare(flags) => compare::run(flags, global, out),

@@ -2,6 +2,7 @@
 //! other libraries beside them.
 
 use regard_models::checkpoint;
+use regard_tasks::audio::front;
 use regard_tasks::decode::GENERATION_FILE;
 use regard_tasks::{images, text, translate};
 use std::fmt;
@@ -53,7 +54,8 @@ fn vocabularies() -> impl Iterator<Item = &'static [&'static str]> {
 
 /// Every file that a model may have besides its configuration and weights.
 pub fn small_files() -> Vec<&'static str> {
-    let settings = [GENERATION_FILE, images::FILE].into_iter().chain(text::CONFIGURATION_FILES);
+    let settings = [GENERATION_FILE, images::FILE, front::FILE];
+    let settings = settings.into_iter().chain(text::CONFIGURATION_FILES);
     let mut files: Vec<&str> = settings.chain(vocabularies().flatten().copied()).collect();
     files.sort_unstable();
     files.dedup();

@@ -16,6 +16,7 @@ mod pictures;
 mod point;
 mod program;
 mod reading;
+mod recognize;
 mod shelf;
 mod shipped;
 mod tiny;

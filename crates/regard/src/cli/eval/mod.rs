@@ -29,7 +29,8 @@ What is measured depends on the task. translate: BLEU and chrF, or word and phon
 language: loss and perplexity, by token, character, byte and word; classify, image: accuracy,
 macro-F1; tag: accuracy by word, and of labels such as B-PER entity F1 as seqeval counts it; answer:
 exact match and F1 of SQuAD; points: answers exactly right, and the area of hulls or the length of
-tours; graphs: accuracy; summarize: ROUGE; pretrain: loss and accuracy of hidden words, and of
+tours; graphs: accuracy; speech: accuracy, or of letters
+word and letter error rate; summarize: ROUGE; pretrain: loss and accuracy of hidden words, and of
 whether halves belong together. On a validation part, the numbers are those of the run's own
 evaluations; but those of translations are searched greedily while training, and here as the
 recipe's [decode] says.
@@ -37,7 +38,7 @@ recipe's [decode] says.
 Files: classify .tsv, .csv or .jsonl with text and label; image an IDX file of images, with that of
 their labels beside it; tag CoNLL-U; answer SQuAD's JSON; language and pretrain plain text (for
 pretrain, a blank line between documents); translate and summarize .tsv; points lines of numbers,
-the word output and places from 1.
+the word output and places from 1; speech lines of a WAV file, a tab and what is said.
 
 Test texts that a classifier has learned from are not asked, and counted as excluded.
 

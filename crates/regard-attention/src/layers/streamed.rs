@@ -1,0 +1,102 @@
+//! Truncated self-attention over a sequence that is not over (Zhang et al. 2020,
+//! arXiv:2002.02562): a row sees `left` rows before it and `right` after it, so that it can be
+//! computed as soon as `right` more have come, and what is further back can be forgotten.
+
+use super::SelfAttention;
+use crate::attention::{Attention, Positions, mask};
+use burn::tensor::Tensor;
+
+/// How far a row sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// Rows before it.
+    pub left: usize,
+    /// Rows after it.
+    pub right: usize,
+}
+
+impl Reach {
+    /// The mask.
+    pub fn mask(self) -> mask::Mask {
+        mask::window(self.left, self.right)
+    }
+}
+
+/// What [`SelfAttention::forward_streamed`] keeps of a sequence: memory for `left + right` rows.
+#[derive(Clone, Debug, Default)]
+pub struct StreamPast {
+    /// Queries that wait for rows after them.
+    waiting: Option<Tensor<4>>,
+    /// Keys and values of the rows that someone may still see.
+    seen: Option<[Tensor<4>; 2]>,
+    /// Keys before the first query that waits.
+    before: usize,
+}
+
+impl SelfAttention {
+    /// The rows that more rows complete, in order, and with the `last` ones all that are left. Put
+    /// together, they are what [`SelfAttention::forward`] gives with the window of this reach.
+    ///
+    /// # Shapes
+    /// `x: [B, n, M]` → `[B, n′, M]`, none where there is no row
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor};
+    /// use regard_attention::layers::{Reach, SelfAttentionConfig, StreamPast};
+    /// use regard_attention::{Attention, Init};
+    ///
+    /// let layer = SelfAttentionConfig::new(8, 2).init(&mut Init::new(0, &Device::flex()));
+    /// let (reach, mut past) = (Reach { left: 4, right: 2 }, StreamPast::default());
+    /// let three = Tensor::<3>::ones([1, 3, 8], &Device::flex());
+    /// let mut hear = |x, last| layer.forward_streamed(x, &Attention::dot(), reach, &mut past, last);
+    /// assert_eq!(hear(Some(three.clone()), false).unwrap().dims(), [1, 1, 8]);
+    /// assert_eq!(hear(Some(three), false).unwrap().dims(), [1, 3, 8]);
+    /// assert_eq!(hear(None, true).unwrap().dims(), [1, 2, 8]);
+    /// ```
+    pub fn forward_streamed(
+        &self,
+        x: Option<Tensor<3>>,
+        attention: &Attention,
+        reach: Reach,
+        past: &mut StreamPast,
+        last: bool,
+    ) -> Option<Tensor<3>> {
+        if let Some(x) = x {
+            let [q, k, v] = self.split(self.qkv.forward(x));
+            past.waiting = Some(behind(past.waiting.take(), q));
+            past.seen = Some(match past.seen.take() {
+                Some([seen_k, seen_v]) => [behind(Some(seen_k), k), behind(Some(seen_v), v)],
+                None => [k, v],
+            });
+        }
+        let [_, _, waiting, _] = past.waiting.as_ref()?.dims();
+        let ready = if last { waiting } else { waiting.saturating_sub(reach.right) };
+        if ready == 0 {
+            return None;
+        }
+        let (queries, keys) = (past.waiting.take()?, past.seen.take()?);
+        let batch = queries.dims()[0];
+        let stand = Positions::Offsets(vec![past.before as i64; batch]);
+        let attention = attention.clone().mask(reach.mask()).positions(stand);
+        let [k, v] = keys.clone();
+        let out = attention.attend(rows(queries.clone(), 0, ready), k, v);
+        let forgotten = (past.before + ready).saturating_sub(reach.left);
+        past.before = past.before + ready - forgotten;
+        past.waiting = (ready < waiting).then(|| rows(queries, ready, waiting));
+        let all = keys[0].dims()[2];
+        past.seen = (forgotten < all).then(|| keys.map(|x| rows(x, forgotten, all)));
+        Some(self.merge(out))
+    }
+}
+
+fn behind(old: Option<Tensor<4>>, new: Tensor<4>) -> Tensor<4> {
+    match old {
+        Some(old) => Tensor::cat(vec![old, new], 2),
+        None => new,
+    }
+}
+
+fn rows(x: Tensor<4>, from: usize, to: usize) -> Tensor<4> {
+    let [b, h, _, d] = x.dims();
+    x.slice([0..b, 0..h, from..to, 0..d])
+}

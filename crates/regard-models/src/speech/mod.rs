@@ -1,0 +1,316 @@
+//! A model that hears: convolutions that thin rows out, layers of truncated self-attention, and a
+//! label for all of it or a letter for each row (Graves et al. 2006; Zhang et al. 2020,
+//! arXiv:2002.02562).
+//!
+//! A row sees so many rows before it and after it, so that time and memory are linear in the
+//! length, no length is the longest, and what comes can be heard while it comes: with
+//! [`Speech::hear`] in any pieces, a sound gives the rows that [`Speech::encode`] gives at once.
+//!
+//! ```
+//! use burn::tensor::Device;
+//! use regard_attention::Mode;
+//! use regard_models::speech::{Sounds, create};
+//! use serde_json::json;
+//!
+//! let config = json!({
+//!     "model_type": "speech", "feature_size": 6, "num_labels": 3, "hidden_size": 16,
+//!     "num_attention_heads": 2, "intermediate_size": 32, "num_hidden_layers": 2,
+//! });
+//! let model = create(&config, 7, &Device::flex()).unwrap();
+//! let mut sounds = Sounds::new(6);
+//! sounds.push(&[0.5; 6 * 20]);
+//! sounds.push(&[0.1; 6 * 31]);
+//! assert_eq!(model.forward(&sounds, Mode::Eval).logits.dims(), [2, 3]);
+//! ```
+
+mod config;
+mod layer;
+
+pub use config::{Config, Head, Places};
+
+use crate::checkpoint::{self, Arrays, Binder};
+use crate::text::activation;
+use crate::{Error, Result};
+use burn::module::Module;
+use burn::tensor::{Device, Tensor, TensorData};
+use layer::{Layer, LayerPast};
+use regard_attention::layers::{
+    Convolution, ConvolutionConfig, ConvolutionPast, Dropout, Linear, LinearConfig, Norm,
+    NormConfig, Pool, Pooling, PoolingConfig, Sequences,
+};
+use regard_attention::mask::segments;
+use regard_attention::{Attention, Init, Mode};
+use serde_json::Value;
+use std::path::Path;
+
+/// Its name in `config.json`.
+pub const MODEL_TYPE: &str = "speech";
+
+/// Sounds as rows of numbers, one sound after another without padding.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sounds {
+    width: usize,
+    rows: Vec<f32>,
+    lengths: Vec<usize>,
+}
+
+impl Sounds {
+    /// None yet; a row has so many columns.
+    pub fn new(width: usize) -> Sounds {
+        Sounds { width, rows: vec![], lengths: vec![] }
+    }
+
+    /// Adds a sound.
+    ///
+    /// # Panics
+    /// If it has no rows, or not a whole number of them.
+    pub fn push(&mut self, rows: &[f32]) {
+        let (n, width) = (rows.len(), self.width);
+        assert!(n > 0 && n.is_multiple_of(width), "a sound of {n} numbers has no rows of {width}");
+        self.rows.extend_from_slice(rows);
+        self.lengths.push(n / width);
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.lengths.is_empty()
+    }
+}
+
+/// What a model says of sounds.
+#[derive(Clone, Debug)]
+pub struct Said {
+    /// Before the softmax: `[B, labels]`, or of letters `[N, letters]` with the rows of one sound
+    /// after those of another.
+    pub logits: Tensor<2>,
+    /// Rows that each sound became.
+    pub lengths: Vec<usize>,
+}
+
+/// The model.
+#[derive(Module, Debug)]
+pub struct Speech {
+    convolutions: Vec<Convolution>,
+    front_norm: Norm,
+    front_dropout: Dropout,
+    layers: Vec<Layer>,
+    last_norm: Norm,
+    /// Where there is one label for all rows.
+    pooling: Option<Pooling>,
+    head_dropout: Dropout,
+    head: Linear,
+    #[module(skip)]
+    config: Config,
+}
+
+/// A sound that is not over, as far as a model has heard it.
+#[derive(Clone, Debug)]
+pub struct Hearing {
+    convolutions: Vec<ConvolutionPast>,
+    layers: Vec<LayerPast>,
+}
+
+impl Speech {
+    fn new(config: &Config, init: &mut Init) -> Speech {
+        let m = config.hidden_size;
+        let activation = activation("hidden_act", &config.hidden_act).expect("it was checked");
+        let labels = config.labels.count().expect("it was checked");
+        let inputs = [config.feature_size].into_iter().chain(std::iter::repeat(m));
+        let convolutions = inputs.zip(&config.conv_kernel).map(|(inputs, width)| {
+            ConvolutionConfig { inputs, outputs: m, width: *width, activation }.init(init)
+        });
+        let convolutions = convolutions.collect();
+        let pool = Pool::Attention { hidden: config.pooling_size };
+        let one = config.head == Head::Labels;
+        Speech {
+            convolutions,
+            front_norm: NormConfig::layer(m).init(init),
+            front_dropout: Dropout::new(config.dropout, init),
+            layers: (0..config.num_hidden_layers).map(|_| Layer::new(config, init)).collect(),
+            last_norm: NormConfig::layer(m).init(init),
+            pooling: one.then(|| PoolingConfig { width: m, pool }.init(init)),
+            head_dropout: Dropout::new(config.dropout, init),
+            head: LinearConfig::new(m, labels).init(init),
+            config: config.clone(),
+        }
+    }
+
+    fn bind(&mut self, b: &mut Binder) {
+        b.convolutions("convolutions", &mut self.convolutions);
+        b.norm("front_norm", &mut self.front_norm);
+        for (i, layer) in self.layers.iter_mut().enumerate() {
+            b.at(&format!("layers.{i}"), |b| layer.bind(b));
+        }
+        b.norm("last_norm", &mut self.last_norm);
+        if let Some(pooling) = &mut self.pooling {
+            b.pooling("pooling", pooling);
+        }
+        b.linear("head", &mut self.head);
+    }
+
+    /// What it was made from.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// `config.json`
+    pub fn to_json(&self) -> Value {
+        crate::config_json(MODEL_TYPE, &self.config)
+    }
+
+    /// Its weights by name.
+    pub fn weights(&self) -> Arrays {
+        let mut arrays = Arrays::new();
+        // Writing changes nothing, but the names are said once, for both directions.
+        self.clone().bind(&mut Binder::write(&mut arrays));
+        arrays
+    }
+
+    /// Labels, or letters with the one that is none.
+    pub fn labels(&self) -> usize {
+        self.head.weight.dims()[1]
+    }
+
+    fn tensor(&self, rows: &[f32]) -> Tensor<2> {
+        let width = self.config.feature_size;
+        assert!(
+            rows.len().is_multiple_of(width),
+            "speech: got {} numbers, need rows of {width}",
+            rows.len()
+        );
+        let data = TensorData::new(rows.to_vec(), [rows.len() / width, width]);
+        Tensor::from_data(data, &self.head.weight.device())
+    }
+
+    /// The rows of sounds as the last layer leaves them: `[N, M]`, and whose they are.
+    ///
+    /// # Panics
+    /// If there are no sounds, or their rows are not as wide as the model's.
+    pub fn encode(&self, sounds: &Sounds, mode: Mode) -> (Tensor<2>, Sequences) {
+        assert_eq!(sounds.width, self.config.feature_size, "speech: rows of another width");
+        assert!(!sounds.is_empty(), "speech: got no sounds");
+        let (mut x, mut sequences) = (self.tensor(&sounds.rows), Sequences::new(&sounds.lengths));
+        for (convolution, stride) in self.convolutions.iter().zip(&self.config.conv_stride) {
+            (x, sequences) = convolution.forward_apart(x, &sequences, *stride);
+        }
+        let x = self.front_dropout.forward(self.front_norm.forward(x), mode);
+        let mut mask = self.config.reach().mask();
+        if sequences.len() > 1 {
+            let each = sequences.lengths().iter().enumerate();
+            let owners = each.flat_map(|(i, n)| std::iter::repeat_n(i as i64, *n));
+            mask = mask & segments(&owners.collect::<Vec<_>>());
+        }
+        let attention = Attention::dot().mask(mask);
+        let mut x: Tensor<3> = x.unsqueeze_dim(0);
+        for layer in &self.layers {
+            x = layer.forward(x, &attention, mode);
+        }
+        (self.last_norm.forward(x.squeeze_dim::<2>(0)), sequences)
+    }
+
+    /// What it says of sounds.
+    ///
+    /// # Panics
+    /// As [`Speech::encode`].
+    pub fn forward(&self, sounds: &Sounds, mode: Mode) -> Said {
+        let (x, sequences) = self.encode(sounds, mode);
+        let lengths = sequences.lengths().to_vec();
+        Said { logits: self.judge(x, &sequences, mode), lengths }
+    }
+
+    fn judge(&self, x: Tensor<2>, sequences: &Sequences, mode: Mode) -> Tensor<2> {
+        let x = match &self.pooling {
+            Some(pooling) => pooling.forward(x, sequences),
+            None => x,
+        };
+        self.head.forward(self.head_dropout.forward(x, mode))
+    }
+
+    /// What it says of the rows of one sound, or with letters of some of them.
+    ///
+    /// # Shapes
+    /// `encoded: [n, M]` → `[1, labels]` or `[n, letters]`
+    pub fn say(&self, encoded: Tensor<2>) -> Tensor<2> {
+        let sequences = Sequences::new(&[encoded.dims()[0]]);
+        self.judge(encoded, &sequences, Mode::Eval)
+    }
+
+    /// Begins to hear a sound.
+    pub fn begin(&self) -> Hearing {
+        Hearing {
+            convolutions: vec![ConvolutionPast::default(); self.convolutions.len()],
+            layers: vec![LayerPast::default(); self.layers.len()],
+        }
+    }
+
+    /// The rows of the last layer that more rows of a sound complete, and with the `last` ones all
+    /// that are left. What is kept does not grow with the length.
+    ///
+    /// # Shapes
+    /// `rows: [n, features]` → `[n′, M]`, none if nothing is complete
+    pub fn hear(&self, rows: &[f32], hearing: &mut Hearing, last: bool) -> Option<Tensor<2>> {
+        let mut x = (!rows.is_empty()).then(|| self.tensor(rows));
+        let strides = self.convolutions.iter().zip(&self.config.conv_stride);
+        for ((convolution, stride), past) in strides.zip(&mut hearing.convolutions) {
+            x = convolution.forward_streamed(x, *stride, past, last);
+        }
+        let mut x: Option<Tensor<3>> = x.map(|x| self.front_norm.forward(x).unsqueeze_dim(0));
+        for (layer, past) in self.layers.iter().zip(&mut hearing.layers) {
+            x = layer.forward_streamed(x, self.config.reach(), past, last);
+        }
+        x.map(|x| self.last_norm.forward(x.squeeze_dim::<2>(0)))
+    }
+}
+
+/// Whether a configuration is of a model that hears.
+pub fn is_speech(config: &Value) -> bool {
+    config["model_type"] == MODEL_TYPE
+}
+
+fn make(json: &Value, init: &mut Init) -> Result<Speech> {
+    if !is_speech(json) {
+        let got = &json["model_type"];
+        return Err(Error::invalid(format!("model_type: got {got}, need \"{MODEL_TYPE}\"")));
+    }
+    let config: Config = crate::parse(json).map_err(Error::Invalid)?;
+    config.check().map_err(Error::Invalid)?;
+    Ok(Speech::new(&config, init))
+}
+
+/// A model with first values that are a function of the seed.
+pub fn create(config: &Value, seed: u64, device: &Device) -> Result<Speech> {
+    make(config, &mut Init::new(seed, device))
+}
+
+/// A model with weights from a checkpoint. All names and shapes that do not fit are told at once.
+pub fn load(config: &Value, weights: Arrays, device: &Device) -> Result<Speech> {
+    let (model, problems) = fill(config, weights, device)?;
+    if problems.is_empty() { Ok(model) } else { Err(Error::invalid(crate::misfit(&problems))) }
+}
+
+fn fill(config: &Value, mut weights: Arrays, device: &Device) -> Result<(Speech, Vec<String>)> {
+    let mut model = make(config, &mut Init::blank(device))?;
+    let mut binder = Binder::read(&mut weights, device);
+    model.bind(&mut binder);
+    let mut problems: Vec<String> = binder.problems().iter().map(|p| p.to_string()).collect();
+    problems.extend(weights.keys().map(|name| format!("{name} has no place in this model")));
+    Ok((model, problems))
+}
+
+/// The model of a folder with `config.json` and `model.safetensors`. What is wrong with it is told
+/// with the file that it is wrong with.
+pub fn open(folder: &Path, device: &Device) -> Result<Speech> {
+    let config = checkpoint::read_config(folder)?;
+    let weights = checkpoint::read_weights(folder)?;
+    let (model, problems) = fill(&config, weights, device)
+        .map_err(|e| Error::file(folder.join(checkpoint::CONFIG), e.to_string()))?;
+    match problems.is_empty() {
+        true => Ok(model),
+        false => Err(Error::file(checkpoint::weights_file(folder), crate::misfit(&problems))),
+    }
+}

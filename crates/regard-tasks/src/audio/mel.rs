@@ -1,0 +1,138 @@
+//! Bands of frequencies as ears have them: triangles that are equally wide on the mel scale.
+
+use serde::{Deserialize, Serialize};
+
+/// Which mel scale.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scale {
+    /// `2595·log10(1 + f/700)`, the Hidden Markov Model Toolkit's (torchaudio's default).
+    #[default]
+    Htk,
+    /// Straight up to 1000 Hz, logarithmic above, the Auditory Toolbox's (librosa's default).
+    Slaney,
+}
+
+/// Above, 27 bands are a factor of 6.4 (Slaney 1998).
+const BREAK: f64 = 1000.0;
+const STEP: f64 = 200.0 / 3.0;
+
+impl Scale {
+    fn mel(self, hertz: f64) -> f64 {
+        match self {
+            Scale::Htk => 2595.0 * (1.0 + hertz / 700.0).log10(),
+            Scale::Slaney if hertz < BREAK => hertz / STEP,
+            Scale::Slaney => BREAK / STEP + (hertz / BREAK).ln() / (6.4f64.ln() / 27.0),
+        }
+    }
+
+    fn hertz(self, mel: f64) -> f64 {
+        match self {
+            Scale::Htk => 700.0 * (10f64.powf(mel / 2595.0) - 1.0),
+            Scale::Slaney if mel < BREAK / STEP => mel * STEP,
+            Scale::Slaney => BREAK * ((mel - BREAK / STEP) * (6.4f64.ln() / 27.0)).exp(),
+        }
+    }
+}
+
+/// How high the triangles are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Height {
+    /// 1 (torchaudio's default).
+    #[default]
+    One,
+    /// So high that each has the same area (librosa's default).
+    Slaney,
+}
+
+/// Which bands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bands {
+    /// How many.
+    pub count: usize,
+    /// The lowest frequency, in Hertz.
+    pub low: f64,
+    /// The highest.
+    pub high: f64,
+    /// On which scale.
+    pub scale: Scale,
+    /// How high.
+    pub height: Height,
+}
+
+/// The weight of each frequency in each band.
+#[derive(Clone, Debug)]
+pub struct FilterBank {
+    bins: usize,
+    /// For each band the first frequency that it hears, and the weights from there on.
+    bands: Vec<(usize, Vec<f32>)>,
+}
+
+impl FilterBank {
+    /// For spectra of `bins` frequencies of a sound of so many samples a second.
+    pub fn new(bands: &Bands, bins: usize, rate: u32) -> FilterBank {
+        let Bands { count, low, high, scale, height } = *bands;
+        let (from, to) = (scale.mel(low), scale.mel(high));
+        let edge = |i: usize| scale.hertz(from + (to - from) * i as f64 / (count + 1) as f64);
+        let hertz = |bin: usize| f64::from(rate) / 2.0 * bin as f64 / (bins - 1).max(1) as f64;
+        let band = |i: usize| {
+            let [left, middle, right] = [edge(i), edge(i + 1), edge(i + 2)];
+            let scale = match height {
+                Height::One => 1.0,
+                Height::Slaney => 2.0 / (right - left),
+            };
+            let weight = |bin: usize| {
+                let f = hertz(bin);
+                let rising = (f - left) / (middle - left);
+                let falling = (right - f) / (right - middle);
+                (rising.min(falling).max(0.0) * scale) as f32
+            };
+            let first = (0..bins).find(|bin| weight(*bin) > 0.0).unwrap_or(0);
+            let weights = (first..bins).map(weight).take_while(|w| *w > 0.0).collect();
+            (first, weights)
+        };
+        FilterBank { bins, bands: (0..count).map(band).collect() }
+    }
+
+    /// A band that hears none of the frequencies, if there is one: there are more bands than the
+    /// frames can tell apart.
+    pub fn deaf(&self) -> Option<usize> {
+        self.bands.iter().position(|(_, weights)| weights.is_empty())
+    }
+
+    /// How much is in each band: `[frames, bins]` → `[frames, bands]`.
+    pub fn apply(&self, power: &[f32]) -> Vec<f32> {
+        let mut out = Vec::with_capacity(power.len() / self.bins.max(1) * self.bands.len());
+        for frame in power.chunks_exact(self.bins) {
+            out.extend(self.bands.iter().map(|(first, weights)| {
+                let heard = weights.iter().zip(&frame[*first..]);
+                heard.map(|(w, x)| w * x).sum::<f32>()
+            }));
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales_go_there_and_back() {
+        for scale in [Scale::Htk, Scale::Slaney] {
+            for hertz in [0.0, 100.0, 999.0, 1000.0, 1001.0, 7000.0] {
+                assert!((scale.hertz(scale.mel(hertz)) - hertz).abs() < 1e-6, "{hertz}");
+            }
+        }
+        assert_eq!(Scale::Slaney.mel(1000.0), 15.0);
+    }
+
+    #[test]
+    fn more_bands_than_frequencies_are_noticed() {
+        let bands =
+            |count| Bands { count, low: 0.0, high: 4000.0, scale: Scale::Htk, height: Height::One };
+        assert_eq!(FilterBank::new(&bands(20), 129, 8000).deaf(), None);
+        assert!(FilterBank::new(&bands(128), 129, 8000).deaf().is_some());
+    }
+}

@@ -1,0 +1,114 @@
+//! Recordings and what is said in them.
+//!
+//! | form | what it is |
+//! |---|---|
+//! | a list | a line for each recording: the file, seen from the list's folder, a tab, the text |
+//! | `fsdd` | a folder of files that are named digit, speaker and number: `7_jackson_32.wav` |
+
+use super::split::Part;
+use super::stream::Lines;
+use regard_models::{Error, Result};
+use std::path::{Path, PathBuf};
+
+/// A file and what is said in it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Recording {
+    /// The file.
+    pub path: PathBuf,
+    /// What is said.
+    pub text: String,
+}
+
+/// The names of the digits.
+pub const DIGITS: [&str; 10] =
+    ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
+
+/// Reads a list.
+pub fn list(path: impl AsRef<Path>) -> Result<Vec<Recording>> {
+    let folder = path.as_ref().parent().unwrap_or(Path::new("")).to_owned();
+    let mut lines = Lines::open(path)?;
+    let mut all = vec![];
+    while let Some(line) = lines.next().transpose()? {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let (file, text) = line.split_once('\t').unwrap_or((&line, ""));
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if file.is_empty() || text.is_empty() {
+            return Err(lines.error(format!("got {line:?}, need a file, a tab and what is said")));
+        }
+        all.push(Recording { path: folder.join(file), text });
+    }
+    match all.is_empty() {
+        true => Err(Error::file(lines.name(), "lists no recordings")),
+        false => Ok(all),
+    }
+}
+
+/// Reads a part of the Free Spoken Digit Dataset: of each digit of each speaker, numbers 0 to 4
+/// are the test, as its authors have it; of the others, 5 to 9 are for decisions.
+pub fn fsdd(folder: impl AsRef<Path>, part: Part) -> Result<Vec<Recording>> {
+    let folder = folder.as_ref().join("recordings");
+    let mut all = vec![];
+    for entry in std::fs::read_dir(&folder).map_err(Error::io(&folder))? {
+        let path = entry.map_err(Error::io(&folder))?.path();
+        if path.extension().is_none_or(|end| end != "wav") {
+            continue;
+        }
+        let (digit, number) = digit(&path).ok_or_else(|| {
+            Error::file(&path, "need a name of digit, speaker and number: 7_jackson_32.wav")
+        })?;
+        let of = match number {
+            0..=4 => Part::Test,
+            5..=9 => Part::Valid,
+            _ => Part::Train,
+        };
+        if of == part {
+            all.push(Recording { path, text: DIGITS[digit].to_string() });
+        }
+    }
+    // A folder has no order of its own.
+    all.sort();
+    match all.is_empty() {
+        true => Err(Error::file(folder, "holds no recordings of this part, as 7_jackson_32.wav")),
+        false => Ok(all),
+    }
+}
+
+/// The digit and the number of a file.
+fn digit(path: &Path) -> Option<(usize, usize)> {
+    let parts: Vec<&str> = path.file_stem()?.to_str()?.split('_').collect();
+    let [digit, _, number] = parts[..] else { return None };
+    let digit = digit.parse().ok().filter(|digit| *digit < DIGITS.len())?;
+    Some((digit, number.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::scratch::with_file;
+
+    #[test]
+    fn names_say_what_is_said() {
+        assert_eq!(digit(Path::new("a/7_jackson_32.wav")), Some((7, 32)));
+        for wrong in ["7_jackson.wav", "10_jackson_3.wav", "7_jackson_x.wav", "x.wav"] {
+            assert_eq!(digit(Path::new(wrong)), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn lists_name_files_beside_them() {
+        let text = "a.wav\tone  two\n\n/b.wav\tthree\n";
+        with_file("list.tsv", text.as_bytes(), |path| {
+            let (all, folder) = (list(path).unwrap(), path.parent().unwrap());
+            assert_eq!(all[0], Recording { path: folder.join("a.wav"), text: "one two".into() });
+            assert_eq!(all[1].path, Path::new("/b.wav"));
+        });
+        let error = |text: &str| {
+            with_file("list.tsv", text.as_bytes(), |path| list(path).unwrap_err().to_string())
+        };
+        let told = error("a.wav\tone\nb.wav\n");
+        assert!(told.contains("list.tsv: line 2") && told.contains("b.wav"), "{told}");
+        assert!(error("\n").contains("no recordings"));
+    }
+}

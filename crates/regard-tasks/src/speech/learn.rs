@@ -1,0 +1,219 @@
+//! Learning to tell what is said.
+
+use super::measure::marks;
+use super::names::BLANK;
+use super::{Clip, Corpus, Names, Recipe};
+use crate::audio::front::statistics;
+use crate::audio::{Augment, FrontEnd, Preprocessor, Sound};
+use crate::data::{Lengths, Part};
+use crate::examine::measures;
+use crate::recipe::known_keys;
+use crate::train::{Better, Evaluation, Learner, Loss};
+use burn::module::Module;
+use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
+use regard_attention::ops::{CrossEntropy, Ctc, Transcripts, cross_entropy, ctc_loss};
+use regard_attention::{AdamW, Mode};
+use regard_kernels::pool;
+use regard_kernels::rng::Stream;
+use regard_models::checkpoint::{self, Arrays, Precision};
+use regard_models::speech::{self, Head, Said, Sounds, Speech};
+use regard_models::{Error, Result};
+use serde_json::json;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// Where what training does to sounds comes from, among the sites of the generator: a number for
+/// each recording, and for each that is joined to it.
+const AUGMENT: u64 = 0x7370_6565_6368_8000;
+
+/// A model that is being taught.
+pub struct Lesson {
+    /// Absent only while the optimiser has it.
+    model: Option<Speech>,
+    front: FrontEnd,
+    names: Names,
+    train: Corpus,
+    valid: Corpus,
+    augment: Augment,
+    join: usize,
+    smoothing: f32,
+    device: Device,
+}
+
+impl Lesson {
+    /// Makes a model with first values for what a recipe wants.
+    pub fn new(recipe: &Recipe) -> Result<Lesson> {
+        recipe.augment.check()?;
+        let rate = recipe.features.sampling_rate;
+        let read = |part| Corpus::read(&recipe.data.recordings(&recipe.data.set, part)?, rate);
+        let train = read(Part::Train)?.not_empty("learn from")?;
+        let valid = read(Part::Valid)?.not_empty("decide by")?.joined(recipe.data.join, rate);
+        let front = front(&recipe.features, &train)?;
+        let mut config = recipe.model.clone();
+        if !config.is_object() {
+            return Err(Error::invalid("model: need a table with at least model_type"));
+        }
+        let head = config.get("head").cloned().unwrap_or(json!("labels"));
+        let head: Head =
+            serde_json::from_value(head).map_err(|e| Error::invalid(format!("model.head: {e}")))?;
+        if head == Head::Labels && recipe.data.join > 1 {
+            let message = "data.join: of several recordings there is no one label; need 1, or \
+                           model.head = \"ctc\"";
+            return Err(Error::invalid(message));
+        }
+        // Between those that are joined stands a space, which is a letter then.
+        let between = if recipe.data.join > 1 { Some(" ") } else { None };
+        let names = Names::learn(head, train.texts().chain(between));
+        names.configure(&mut config);
+        config["feature_size"] = json!(front.width());
+        let device = Device::flex().autodiff();
+        let model = speech::create(&config, recipe.seed, &device)?;
+        known_keys(&recipe.model, &model.to_json())?;
+        Ok(Lesson {
+            model: Some(model),
+            front,
+            names,
+            train,
+            valid,
+            augment: recipe.augment.clone(),
+            join: recipe.data.join,
+            smoothing: recipe.train.label_smoothing,
+            device,
+        })
+    }
+
+    fn model(&self) -> &Speech {
+        self.model.as_ref().expect("it is only away within `update`")
+    }
+
+    /// Sizes, in words.
+    pub fn about(&self) -> String {
+        let what = match self.model().config().head {
+            Head::Labels => "labels",
+            Head::Ctc => "letters",
+        };
+        format!(
+            "{} recordings to learn from and {} to decide by, {} {what}, {:.3} M parameters",
+            self.train.clips.len(),
+            self.valid.clips.len(),
+            self.names.len(),
+            self.model().num_params() as f64 / 1e6,
+        )
+    }
+
+    /// The rows of an example as they are heard in this step, and what is said.
+    fn example(&self, example: usize, mode: Mode) -> (Vec<f32>, String) {
+        let rate = self.front.preprocessor().sampling_rate;
+        let Mode::Train { seed, step } = mode else {
+            let Clip { samples, text } = self.train.clips[example].clone();
+            return (self.front.rows(&Sound { samples, rate }), text);
+        };
+        let site = AUGMENT.wrapping_add((example as u64) << 20);
+        let (mut samples, mut texts) = (vec![], vec![]);
+        let company = self.train.company(example, self.join, seed, step);
+        for (i, clip) in company.iter().map(|i| &self.train.clips[*i]).enumerate() {
+            let random = Stream::new(seed, step, site + 1 + i as u64);
+            samples.extend(self.augment.sound(&clip.samples, rate, random));
+            texts.push(clip.text.as_str());
+        }
+        let mut rows = self.front.rows(&Sound { samples, rate });
+        self.augment.hide(&mut rows, self.front.width(), Stream::new(seed, step, site));
+        (rows, texts.join(" "))
+    }
+}
+
+/// The front end, with the mean and deviation that the recordings have.
+fn front(features: &Preprocessor, train: &Corpus) -> Result<FrontEnd> {
+    let told = |message: String| Error::invalid(format!("features.{message}"));
+    let plain = Preprocessor { mean: vec![], std: vec![], ..features.clone() };
+    let front = FrontEnd::new(plain.clone()).map_err(told)?;
+    let rate = plain.sampling_rate;
+    let rows = train.clips.iter().map(|clip| {
+        let sound = Sound { samples: clip.samples.clone(), rate };
+        front.rows(&sound)
+    });
+    let (mean, std) = statistics(&rows.collect::<Vec<_>>(), front.width());
+    FrontEnd::new(Preprocessor { mean, std, ..plain }).map_err(told)
+}
+
+impl Learner for Lesson {
+    /// A batch is a number of recordings. Nothing is padded, so that there is no reason to put
+    /// those of one length into a batch.
+    fn lengths(&self) -> Vec<Lengths> {
+        vec![Lengths { source: 1, target: 0 }; self.train.clips.len()]
+    }
+
+    fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
+        let slots: Vec<_> = examples.iter().map(|_| Mutex::new(Default::default())).collect();
+        pool::parallel(examples.len(), &|i| {
+            let heard = self.example(examples[i], mode);
+            *slots[i].lock().unwrap_or_else(PoisonError::into_inner) = heard;
+        });
+        let mut sounds = Sounds::new(self.front.width());
+        let mut wanted = vec![];
+        for slot in slots {
+            let (rows, text) = slot.into_inner().unwrap_or_else(PoisonError::into_inner);
+            sounds.push(&rows);
+            wanted.push(self.names.encode(&text).expect("the names are those of these texts"));
+        }
+        let Said { logits, lengths } = self.model().forward(&sounds, mode);
+        let value = match self.model().config().head {
+            Head::Labels => {
+                let wanted = TensorData::new(wanted.concat(), [examples.len()]);
+                let wanted = Tensor::<1, Int>::from_data(wanted, &self.device);
+                let options = CrossEntropy { smoothing: self.smoothing, ignore: None };
+                cross_entropy(logits, wanted, options)
+            }
+            Head::Ctc => {
+                let mut said = Transcripts::new();
+                lengths.iter().zip(&wanted).for_each(|(rows, text)| said.push(*rows, text));
+                // What is said too fast for the rows that are left teaches nothing.
+                let options = Ctc { blank: BLANK, zero_infinity: true };
+                ctc_loss(logits, said, options).mean()
+            }
+        };
+        Loss { value, tokens: examples.len() }
+    }
+
+    fn tokens(&self, examples: &[usize]) -> usize {
+        examples.len()
+    }
+
+    fn counts(&self) -> &'static str {
+        "recordings"
+    }
+
+    fn gather(&mut self, adamw: &mut AdamW, grads: Gradients) {
+        adamw.gather(self.model(), grads);
+    }
+
+    fn update(&mut self, adamw: &mut AdamW, lr: f64, grads: Gradients) {
+        let model = self.model.take().expect("it is only away within `update`");
+        self.model = Some(adamw.step(lr, model, grads));
+    }
+
+    fn evaluate(&self) -> Result<Evaluation> {
+        let model = self.model().valid();
+        let (marks, sample) = marks(&model, &self.front, &self.names, &self.valid);
+        let better = match model.config().head {
+            Head::Labels => Better::Higher,
+            Head::Ctc => Better::Lower,
+        };
+        Ok(Evaluation { measures: measures(&marks), decides: marks[0].value, better, sample })
+    }
+
+    fn weights(&self) -> Arrays {
+        self.model().weights()
+    }
+
+    fn restore(&mut self, weights: Arrays) -> Result<()> {
+        self.model = Some(speech::load(&self.model().to_json(), weights, &self.device)?);
+        Ok(())
+    }
+
+    fn save(&self, folder: &Path) -> Result<()> {
+        let (config, weights) = (self.model().to_json(), self.weights());
+        checkpoint::write(folder, &config, &weights, Precision::Single)?;
+        self.front.preprocessor().save(folder)
+    }
+}

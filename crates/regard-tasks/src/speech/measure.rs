@@ -1,0 +1,110 @@
+//! How often a model is wrong.
+
+use super::names::BLANK;
+use super::{Clip, Corpus, Names};
+use crate::audio::{FrontEnd, Sound};
+use crate::decode::ctc::PrefixBeam;
+use crate::examine::Mark;
+use crate::metrics::error_rate::ErrorRate;
+use burn::tensor::activation::log_softmax;
+use regard_attention::ops::{Ctc, Transcripts, ctc_loss};
+use regard_attention::{Mode, backend};
+use regard_models::speech::{Head, Said, Sounds, Speech};
+
+/// Prefixes that are kept while letters are searched for.
+pub(super) const BEAMS: usize = 16;
+
+/// Recordings that are heard at a time.
+const AT_ONCE: usize = 32;
+
+/// What a model says to recordings, beside what is right.
+struct Heard {
+    text: String,
+    /// The negative logarithm of what it gives to the right text, if it can say it.
+    cost: Option<f64>,
+}
+
+/// The marks of a model; the first decides.
+pub(super) fn marks(
+    model: &Speech,
+    front: &FrontEnd,
+    names: &Names,
+    corpus: &Corpus,
+) -> (Vec<Mark>, Option<String>) {
+    let all: Vec<Heard> =
+        corpus.clips.chunks(AT_ONCE).flat_map(|clips| hear(model, front, names, clips)).collect();
+    let pairs = || all.iter().map(|heard| heard.text.as_str()).zip(corpus.texts());
+    let share = 100.0 / all.len().max(1) as f64;
+    let wrong = pairs().filter(|(said, right)| said != right).count() as f64 * share;
+    let costs: Vec<f64> = all.iter().filter_map(|heard| heard.cost).collect();
+    let loss = costs.iter().sum::<f64>() / costs.len().max(1) as f64;
+    let loss = Mark { name: "loss", value: loss, unit: "nats a recording" };
+    let sample = pairs().find(|(said, right)| said != right).or(pairs().next());
+    let sample = sample.map(|(said, right)| format!("{right} → {said}"));
+    let marks = match model.config().head {
+        Head::Labels => {
+            let accuracy = Mark { name: "accuracy", value: 100.0 - wrong, unit: "% of recordings" };
+            vec![accuracy, loss]
+        }
+        Head::Ctc => {
+            let (mut words, mut letters) = (ErrorRate::new(), ErrorRate::new());
+            for (said, right) in pairs() {
+                words.add_line(said, &[right]);
+                let [said, right] = [said, right].map(|text| text.chars().collect::<Vec<_>>());
+                letters.add(&said, &[right]);
+            }
+            vec![
+                Mark { name: "wer", value: 100.0 * words.rate(), unit: "% of words" },
+                Mark { name: "cer", value: 100.0 * letters.rate(), unit: "% of letters" },
+                Mark { name: "wrong", value: wrong, unit: "% of recordings" },
+                loss,
+            ]
+        }
+    };
+    (marks, sample)
+}
+
+fn hear(model: &Speech, front: &FrontEnd, names: &Names, clips: &[Clip]) -> Vec<Heard> {
+    let mut sounds = Sounds::new(front.width());
+    let rate = front.preprocessor().sampling_rate;
+    for clip in clips {
+        sounds.push(&front.rows(&Sound { samples: clip.samples.clone(), rate }));
+    }
+    let Said { logits, lengths } = model.forward(&sounds, Mode::Eval);
+    let [_, classes] = logits.dims();
+    let right: Vec<Option<Vec<i64>>> = clips.iter().map(|clip| names.encode(&clip.text)).collect();
+    let logs = log_softmax(logits.clone(), 1);
+    let mut rows = vec![];
+    backend::numbers(logs, &mut rows);
+    let rows: Vec<&[f32]> = rows.chunks_exact(classes).collect();
+    match model.config().head {
+        Head::Labels => {
+            let judge = |(row, right): (&&[f32], &Option<Vec<i64>>)| {
+                let best = (0..classes).rev().max_by(|a, b| row[*a].total_cmp(&row[*b]));
+                Heard {
+                    text: names.label(best.unwrap_or(0)).to_string(),
+                    cost: right.as_ref().map(|right| -f64::from(row[right[0] as usize])),
+                }
+            };
+            rows.iter().zip(&right).map(judge).collect()
+        }
+        Head::Ctc => {
+            let mut said = Transcripts::new();
+            for (rows, letters) in lengths.iter().zip(&right) {
+                said.push(*rows, letters.as_deref().unwrap_or_default());
+            }
+            let options = Ctc { blank: BLANK, zero_infinity: true };
+            let mut costs = vec![];
+            backend::numbers(ctc_loss(logits, said, options), &mut costs);
+            let mut next = 0;
+            let judge = |((count, cost), right): ((&usize, f32), &Option<Vec<i64>>)| {
+                let mut beam = PrefixBeam::new(BEAMS, BLANK);
+                rows[next..next + count].iter().for_each(|row| beam.push(row));
+                next += count;
+                let cost = right.as_ref().map(|_| f64::from(cost));
+                Heard { text: names.text(&beam.best(1)[0].0), cost }
+            };
+            lengths.iter().zip(costs).zip(&right).map(judge).collect()
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! From labels and letters to numbers and back.
+
+use regard_models::speech::Head;
+use regard_models::{Error, Result};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// The class that stands for no letter.
+pub const BLANK: usize = 0;
+
+/// What a model can say: its labels, or its letters with nothing as the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names {
+    head: Head,
+    names: Vec<String>,
+}
+
+impl Names {
+    /// Those of some texts.
+    pub fn learn<'a>(head: Head, texts: impl Iterator<Item = &'a str>) -> Names {
+        let names: BTreeSet<String> = match head {
+            Head::Labels => texts.map(str::to_string).collect(),
+            // Nothing comes before every letter.
+            Head::Ctc => {
+                let letters = texts.flat_map(str::chars).map(|letter| letter.to_string());
+                letters.chain([String::new()]).collect()
+            }
+        };
+        Names { head, names: names.into_iter().collect() }
+    }
+
+    /// Those of a model's configuration.
+    pub fn new(head: Head, config: &Value) -> Result<Names> {
+        let table = &config["id2label"];
+        let name = |i: usize| table[i.to_string()].as_str().map(str::to_string);
+        let names: Vec<String> = (0..).map_while(name).collect();
+        match table.as_object().is_some_and(|table| table.len() == names.len()) {
+            true => Ok(Names { head, names }),
+            false => Err(Error::invalid(format!(
+                "id2label: got {table}, need names by their numbers from \"0\" on"
+            ))),
+        }
+    }
+
+    /// What a configuration says of them.
+    pub fn configure(&self, config: &mut Value) {
+        let names = self.names.iter().enumerate();
+        let by_number = names.clone().map(|(i, name)| (i.to_string(), json!(name)));
+        let by_name = names.map(|(i, name)| (name.clone(), json!(i)));
+        config["id2label"] = Value::Object(by_number.collect());
+        config["label2id"] = Value::Object(by_name.collect());
+    }
+
+    /// How many there are, with the one that is none.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// The name of a label.
+    pub fn label(&self, label: usize) -> &str {
+        &self.names[label]
+    }
+
+    /// The text of letters.
+    pub fn text(&self, letters: &[u32]) -> String {
+        letters.iter().map(|letter| self.names[*letter as usize].as_str()).collect()
+    }
+
+    /// The numbers of what is said: one of a label, one for each letter. None if the model cannot
+    /// say it.
+    pub fn encode(&self, text: &str) -> Option<Vec<i64>> {
+        let number = |name: &str| self.names.iter().position(|known| known == name);
+        match self.head {
+            Head::Labels => number(text).map(|label| vec![label as i64]),
+            Head::Ctc => {
+                let letter = |c: char| number(c.encode_utf8(&mut [0; 4])).map(|at| at as i64);
+                text.chars().map(letter).collect()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_and_letters() {
+        let texts = ["two", "one", "two"];
+        let labels = Names::learn(Head::Labels, texts.into_iter());
+        assert_eq!((labels.len(), labels.label(0)), (2, "one"));
+        assert_eq!(labels.encode("two"), Some(vec![1]));
+        assert_eq!(labels.encode("three"), None);
+        let letters = Names::learn(Head::Ctc, texts.into_iter());
+        assert_eq!(letters.len(), 6);
+        let two = letters.encode("two").unwrap();
+        assert_eq!(two, [4, 5, 3]);
+        assert_eq!(letters.text(&[4, 5, 3]), "two");
+        assert_eq!(letters.encode("twos"), None);
+    }
+
+    #[test]
+    fn configurations_go_there_and_back() {
+        for head in [Head::Labels, Head::Ctc] {
+            let names = Names::learn(head, ["un", "deux", "été"].into_iter());
+            let mut config = json!({});
+            names.configure(&mut config);
+            assert_eq!(Names::new(head, &config).unwrap(), names);
+        }
+        let wrong = json!({ "id2label": { "0": "a", "2": "b" } });
+        assert!(Names::new(Head::Labels, &wrong).unwrap_err().to_string().contains("id2label"));
+    }
+}

@@ -1,0 +1,146 @@
+//! A recipe with `task = "speech"`.
+
+use super::measure::marks;
+use super::{Corpus, Lesson, Recognizer};
+use crate::audio::{Augment, Preprocessor};
+use crate::data::recordings::{self, Recording};
+use crate::data::{Part, sets};
+use crate::examine::{On, Report, Sheet, Source};
+use crate::recipe::{Prepared, Published, Task, task_fields};
+use crate::train;
+use regard_models::{Error, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// A reproducible result.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recipe {
+    /// Its name: that of its file and of the run's folder.
+    pub name: String,
+    /// What for.
+    pub task: String,
+    /// In a sentence.
+    #[serde(default)]
+    pub about: String,
+    /// Where all randomness comes from.
+    #[serde(default)]
+    pub seed: u64,
+    /// What came of it, and what others got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Published>,
+    /// Which recordings.
+    pub data: Data,
+    /// How sounds become rows.
+    #[serde(default)]
+    pub features: Preprocessor,
+    /// What training does to sounds.
+    #[serde(default)]
+    pub augment: Augment,
+    /// `config.json` of the model, without labels or letters.
+    pub model: Value,
+    /// How to train. A recording counts as one token of a batch.
+    #[serde(default)]
+    pub train: train::Options,
+}
+
+/// Which recordings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Data {
+    /// The name of a known data set, or `files`.
+    pub set: String,
+    /// With `files`: a list of recordings to learn from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub train: Option<PathBuf>,
+    /// One to decide by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub valid: Option<PathBuf>,
+    /// One to report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<PathBuf>,
+    /// Recordings that are joined to one, at most; with letters a space is between them.
+    #[serde(default = "one")]
+    pub join: usize,
+}
+
+fn one() -> usize {
+    1
+}
+
+const FSDD: &str = "fsdd";
+const FILES: &str = "files";
+
+impl Data {
+    /// The recordings of a part of a set.
+    pub(super) fn recordings(&self, set: &str, part: Part) -> Result<Vec<Recording>> {
+        if !(1..=100).contains(&self.join) {
+            return Err(Error::invalid(format!("data.join: got {}, need 1 to 100", self.join)));
+        }
+        let (name, file) = match part {
+            Part::Train => ("train", &self.train),
+            Part::Valid => ("valid", &self.valid),
+            Part::Test => ("test", &self.test),
+        };
+        match (set, file) {
+            (FSDD, None) => recordings::fsdd(sets::find(FSDD)?, part),
+            (FILES, Some(file)) => recordings::list(file),
+            (FILES, None) => Err(Error::invalid(format!(
+                "data.{name}: need a list of recordings with `files`: a line for each, the file, \
+                 a tab, what is said"
+            ))),
+            (FSDD, Some(_)) => {
+                Err(Error::invalid(format!("data.{name}: only with `files`, not with {FSDD}")))
+            }
+            (other, _) => {
+                Err(Error::invalid(format!("data.set: got {other:?}, need {FSDD} or {FILES}")))
+            }
+        }
+    }
+
+    fn has_test(&self, set: &str) -> bool {
+        set == FSDD || self.test.is_some()
+    }
+}
+
+impl Recipe {
+    /// From what was read.
+    pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
+        table.try_into().map_err(|e: toml::de::Error| e.message().to_string())
+    }
+}
+
+impl Task for Recipe {
+    task_fields!();
+
+    fn decides(&self) -> &str {
+        match self.model.get("head").and_then(Value::as_str) {
+            Some("ctc") => "word error rate, percent",
+            _ => "accuracy, percent",
+        }
+    }
+
+    fn prepare(&self) -> Result<Prepared> {
+        let learner = Lesson::new(self)?;
+        let about = learner.about();
+        Ok(Prepared { learner: Box::new(learner), about })
+    }
+
+    fn examine(&self, folder: &Path, on: &On) -> Result<Report> {
+        let source = on.decide(&self.data.set, |set| self.data.has_test(set))?;
+        let recordings = match source {
+            Source::Set(set, part) => self.data.recordings(set, part)?,
+            Source::File(path) => recordings::list(path)?,
+        };
+        let recognizer = Recognizer::load(folder)?;
+        let rate = recognizer.front().preprocessor().sampling_rate;
+        let corpus = Corpus::read(&recordings, rate)?.joined(self.data.join, rate);
+        let (data, part, asked) = (source.name(), source.part(), corpus.clips.len());
+        let sheet = Sheet { data, part, asked, unit: "recordings", excluded: 0 };
+        Report::of(sheet, recognizer.parameters(), || {
+            let (model, front) = (recognizer.model(), recognizer.front());
+            Ok(marks(model, front, recognizer.names(), &corpus).0)
+        })
+    }
+}

@@ -1,0 +1,173 @@
+//! Speech: tones that are learned as labels and as letters, saved, heard whole and in pieces, and
+//! gone on with.
+
+use crate::small::Folder;
+use regard_tasks::audio::{Sound, wav};
+use regard_tasks::data::{Part, recordings, sets};
+use regard_tasks::examine::On;
+use regard_tasks::recipe::{self, Task};
+use regard_tasks::speech::{Recipe, Recognizer};
+use regard_tasks::train::{Event, Outcome, Run};
+use std::path::Path;
+
+/// Words that are two tones each, the same two in another order.
+const WORDS: [(&str, [f32; 2]); 3] =
+    [("up", [400.0, 900.0]), ("down", [900.0, 400.0]), ("low", [400.0, 400.0])];
+
+fn tones(word: usize, variant: usize) -> Sound {
+    let parts = WORDS[word].1.iter().flat_map(|hertz| {
+        let hertz = hertz * (1.0 + 0.01 * variant as f32);
+        let sample =
+            move |i: usize| 0.5 * (hertz * i as f32 / 8000.0 * std::f32::consts::TAU).sin();
+        (0..900 + 40 * variant).map(sample)
+    });
+    Sound { samples: parts.collect(), rate: 8000 }
+}
+
+/// Writes recordings and lists of them.
+fn record(folder: &Path) {
+    std::fs::create_dir_all(folder).unwrap();
+    for (part, variants) in [("train", 0..6), ("valid", 6..8)] {
+        let mut list = String::new();
+        for variant in variants {
+            for (word, (text, _)) in WORDS.iter().enumerate() {
+                let name = format!("{text}-{variant}.wav");
+                std::fs::write(folder.join(&name), wav::encode(&tones(word, variant))).unwrap();
+                list += &format!("{name}\t{text}\n");
+            }
+        }
+        std::fs::write(folder.join(format!("{part}.tsv")), list).unwrap();
+    }
+}
+
+fn recipe(folder: &Path, more: &str, steps: usize) -> Recipe {
+    let text = format!(
+        "name = 'tones'\ntask = 'speech'\nseed = 3\n[data]\nset = 'files'\n\
+         train = '{0}/train.tsv'\nvalid = '{0}/valid.tsv'\n{more}\n\
+         [features]\nsampling_rate = 8000\nfeature_size = 16\nn_fft = 256\nwin_length = 200\n\
+         hop_length = 80\n[augment]\nspeed = 2\ngain = 3.0\nnoise = 30.0\ntime_masks = 1\n\
+         time_mask = 2\n[model]\nmodel_type = 'speech'\nhidden_size = 24\n\
+         num_attention_heads = 2\nnum_hidden_layers = 1\nintermediate_size = 32\n\
+         conv_kernel = [3]\nconv_stride = [2]\nleft_context = 6\nright_context = 3\n\
+         pooling_size = 8\ndropout = 0.0\n[train]\nsteps = {steps}\nbatch_tokens = 9\nlr = 1e-2\n\
+         warmup = 5\nschedule = 'cosine'\nlabel_smoothing = 0.0\neval_every = 20\nkeep = 2",
+        folder.display()
+    );
+    Recipe::from_table(recipe::parse(&text, &[], &|_| None).unwrap()).unwrap()
+}
+
+fn train(recipe: &Recipe, folder: &Path, resume: bool, stop: Option<u64>) -> Outcome {
+    let mut learner = recipe.prepare().unwrap().learner;
+    let mut watch = |event: Event| match event {
+        Event::Step { step, .. } => Some(step) != stop,
+        _ => true,
+    };
+    let (options, seed) = (recipe.options(), recipe.seed());
+    Run { folder, options, seed, resume, watch: &mut watch }.train(&mut *learner).unwrap()
+}
+
+/// The recognizer says of a stream what it says of the whole.
+fn stream(recognizer: &Recognizer, sound: &Sound) {
+    let whole = recognizer.recognize(sound, 3);
+    for piece in [37, 400, 5000] {
+        let mut streaming = recognizer.listen();
+        sound.samples.chunks(piece).for_each(|samples| streaming.hear(samples, false));
+        streaming.hear(&[], true);
+        let heard = streaming.guesses(3);
+        assert_eq!(heard.len(), whole.len());
+        for (heard, whole) in heard.iter().zip(&whole) {
+            assert_eq!(heard.text, whole.text);
+            assert!((heard.score - whole.score).abs() < 1e-4);
+        }
+    }
+}
+
+#[test]
+fn tones_are_learned_as_labels() {
+    let place = Folder::new("speech-labels");
+    record(&place.0);
+    let (recipe, run) = (recipe(&place.0, "", 60), place.0.join("run"));
+    let Outcome::Done { best, .. } = train(&recipe, &run, false, None) else { panic!() };
+    assert_eq!(best, 100.0);
+    let recognizer = Recognizer::load(&run).unwrap();
+    for (word, (text, _)) in WORDS.iter().enumerate() {
+        let sound = tones(word, 8);
+        let guesses = recognizer.recognize(&sound, 2);
+        assert_eq!((guesses.len(), guesses[0].text.as_str()), (2, *text));
+        stream(&recognizer, &sound);
+        // At another rate it is the same word.
+        assert_eq!(recognizer.recognize(&sound.at(11025), 1)[0].text, *text);
+    }
+    let report = recipe.examine(&run, &On::Set { set: None, part: None }).unwrap();
+    assert_eq!((report.marks[0].name, report.marks[0].value), ("accuracy", 100.0));
+    let file = On::File(place.0.join("train.tsv"));
+    assert_eq!(recipe.examine(&run, &file).unwrap().asked, 18);
+}
+
+#[test]
+fn joined_tones_are_learned_as_letters() {
+    let place = Folder::new("speech-letters");
+    record(&place.0);
+    let mut recipe = recipe(&place.0, "join = 2", 160);
+    recipe.model["head"] = "ctc".into();
+    let run = place.0.join("run");
+    let Outcome::Done { best, .. } = train(&recipe, &run, false, None) else { panic!() };
+    assert!(best < 20.0, "{best} % of words are wrong");
+    let recognizer = Recognizer::load(&run).unwrap();
+    let mut right = 0;
+    for (word, (text, _)) in WORDS.iter().enumerate() {
+        right += usize::from(recognizer.recognize(&tones(word, 8), 1)[0].text == *text);
+        stream(&recognizer, &tones(word, 8));
+    }
+    assert!(right >= 2, "{right} of 3");
+}
+
+#[test]
+fn resumed_is_never_stopped() {
+    let place = Folder::new("speech-resumed");
+    record(&place.0);
+    let recipe = recipe(&place.0, "", 24);
+    let [whole, parts] = ["whole", "parts"].map(|name| place.0.join(name));
+    train(&recipe, &whole, false, None);
+    assert!(matches!(train(&recipe, &parts, false, Some(9)), Outcome::Interrupted { step: 9 }));
+    train(&recipe, &parts, true, None);
+    let weights = |run: &Path| std::fs::read(run.join("model/model.safetensors")).unwrap();
+    assert_eq!(weights(&whole), weights(&parts));
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    let place = Folder::new("speech-wrong");
+    record(&place.0);
+    let error = |recipe: &Recipe| recipe.prepare().err().unwrap().to_string();
+    let good = || recipe(&place.0, "", 1);
+    let mut bad = good();
+    bad.data.join = 2;
+    assert!(error(&bad).contains("data.join"));
+    let mut bad = good();
+    bad.data.set = "fsdd".into();
+    assert!(error(&bad).contains("data.train: only with `files`"));
+    let mut bad = good();
+    bad.data.valid = None;
+    assert!(error(&bad).contains("data.valid: need a list"));
+    let mut bad = good();
+    bad.model["hiden_size"] = 3.into();
+    assert!(error(&bad).contains("no such key: hiden_size"));
+    let mut bad = good();
+    bad.features.hop_length = 0;
+    assert!(error(&bad).contains("features.hop_length"));
+    let whole = std::fs::read(place.0.join("up-0.wav")).unwrap();
+    std::fs::write(place.0.join("up-0.wav"), &whole[..whole.len() - 7]).unwrap();
+    let told = error(&good());
+    assert!(told.contains("up-0.wav: is cut off") && told.contains("at byte 36"), "{told}");
+}
+
+#[test]
+fn spoken_digits_have_their_parts() {
+    let Ok(folder) = sets::find("fsdd") else {
+        println!("skipped: REGARD_DATA has no fsdd");
+        return;
+    };
+    let count = |part| recordings::fsdd(&folder, part).unwrap().len();
+    assert_eq!([Part::Train, Part::Valid, Part::Test].map(count), [2400, 300, 300]);
+}
