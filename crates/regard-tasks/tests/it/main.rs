@@ -14,5 +14,6 @@ mod refuses;
 mod resumed;
 mod small;
 mod stories;
+mod summaries;
 mod tokenizers;
 mod words;

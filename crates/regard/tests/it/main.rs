@@ -15,6 +15,7 @@ mod program;
 mod reading;
 mod shelf;
 mod shipped;
+mod summarize;
 mod tiny;
 mod tokenizer;
 mod translate;
