@@ -104,6 +104,19 @@ fn losses_of_letters() {
 }
 
 #[test]
+fn likelihoods() {
+    check("row by row", &[random(1, &[5, 7])], USUAL, |x| {
+        log_likelihoods(x.two(0), ints(&[6, 2, 0, 2, 1], [5], &x.device))
+    });
+    for targets in [[6, 2, -1, 2, 0], [-1; 5]] {
+        check(&format!("{targets:?}"), &[random(1, &[5, 7])], USUAL, |x| {
+            let p = burn::tensor::activation::sigmoid(x.two(0));
+            negative_log_likelihood(p, ints(&targets, [5], &x.device), -1)
+        });
+    }
+}
+
+#[test]
 fn embeddings() {
     for padding in [None, Some(1)] {
         // The gradient of a padding row is 0 by decree, not by calculus.

@@ -19,5 +19,6 @@ mod resumed;
 mod small;
 mod speech;
 mod stories;
+mod summaries;
 mod tokenizers;
 mod words;

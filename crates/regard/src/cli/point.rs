@@ -24,7 +24,8 @@ Examples:
   regard point --model runs/hull-5 --file points.txt --json
 
 A set of points is a line of numbers, x y x y …, for sort one number for each. What comes behind
-the word output, as in files of Vinyals et al., is not read. Points are counted from 1.
+the word output, as in files of Vinyals et al., is not read. Points are counted from 1. A set that
+begins with a minus comes behind --, after all flags.
 
   hull  the corners of the convex hull, counter-clockwise, from the lowest number and back to it
   sort  the numbers, the smallest first
@@ -83,14 +84,18 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         Some(path) => read(path)?,
         None => flags.points.clone(),
     };
+    let many = || anyhow!("--svg: draws one set of points, got more");
+    if flags.svg.is_some() && given.len() > 1 {
+        return Err(many());
+    }
     let show = Show { pointer: &pointer, flags: &flags, json: global.json };
-    let mut drawn = 0;
+    let mut sets = 0;
     let answered = inputs::each(&given, global.json, out, &mut |line, out| {
-        drawn += 1;
-        if flags.svg.is_some() && drawn > 1 {
-            return Err(anyhow!("--svg: draws one set of points, got more").into());
+        sets += 1;
+        match flags.svg.is_some() && sets > 1 {
+            true => Err(many().into()),
+            false => show.answer(line, out),
         }
-        show.answer(line, out)
     });
     match &flags.file {
         Some(path) => answered.with_context(|| path.display().to_string()),

@@ -19,6 +19,7 @@ mod reading;
 mod recognize;
 mod shelf;
 mod shipped;
+mod summarize;
 mod tiny;
 mod tokenizer;
 mod translate;
