@@ -174,7 +174,13 @@ impl QueryBlock {
                 keep_choice(&state, kept.pick.part(row, n), kept.log_prob.part(row, n));
             }
             let factors = !(normalizer.chooses() || normalizer.needs_strip());
-            store_rows(&sums.into_rows(), wide, factors.then_some(&*state.sum), 1.0, (out, [b, h, i0], n))
+            store_rows(
+                &sums.into_rows(),
+                wide,
+                factors.then_some(&*state.sum),
+                1.0,
+                (out, [b, h, i0], n),
+            )
         };
         drop(packed);
         (pairs, finite)

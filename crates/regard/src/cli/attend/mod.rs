@@ -109,7 +109,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     }
     if let Some(lesson) = flags.lesson {
         if of_files || flags.rows.is_some() || flags.keys.is_some() {
-            bail!("attend --lesson: what it attends with is part of the lesson; give a FILE instead");
+            bail!(
+                "attend --lesson: what it attends with is part of the lesson; give a FILE instead"
+            );
         }
         lesson::run(lesson, &flags, global, out)?;
         return Ok(Outcome::Positive);
@@ -124,7 +126,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         }
         (_, true, _) => translation::run(&flags, global, out)?,
         (.., [path]) => file::run(&flags, path.as_ref(), global, out)?,
-        (.., []) => bail!("attend: need a .npz or .safetensors FILE, --translate, --lesson or --demo"),
+        (.., []) => {
+            bail!("attend: need a .npz or .safetensors FILE, --translate, --lesson or --demo")
+        }
         _ => bail!("attend: need one FILE; for a text, add --demo or --translate"),
     }
     Ok(Outcome::Positive)

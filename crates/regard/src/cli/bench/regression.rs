@@ -67,9 +67,8 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let (n, m) = (u64::from(flags.points), u64::from(flags.queries));
     let keys: Vec<f32> = (0..n).map(|i| 5.0 * stream.uniform(i)).collect();
     let noise = |i: usize| 0.5 * stream.normal(n + m + i as u64);
-    let values: Vec<f32> = (keys.iter().enumerate())
-        .map(|(i, x)| 2.0 * x.sin() + x.powf(0.8) + noise(i))
-        .collect();
+    let values: Vec<f32> =
+        (keys.iter().enumerate()).map(|(i, x)| 2.0 * x.sin() + x.powf(0.8) + noise(i)).collect();
     let queries: Vec<f32> = (n..n + m).map(|i| 5.0 * stream.uniform(i)).collect();
     let mut model = KernelRegression::fit(Kernel::Gaussian, Points::new(&keys, 1, &values, 1)?)?;
     model.set_width(flags.width).context("--width")?;
@@ -84,7 +83,8 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         exponentials.push(1e3 * exp_seconds(n * m));
     }
     if let Some(folder) = &flags.save {
-        let arrays = [("points", &keys), ("values", &values), ("queries", &queries), ("said", &said)];
+        let arrays =
+            [("points", &keys), ("values", &values), ("queries", &queries), ("said", &said)];
         for (name, numbers) in arrays {
             save(&folder.join(name), numbers)?;
         }

@@ -85,8 +85,7 @@ fn draw(curve: &Curve, places: &[(f64, f64)], number: usize, svg: &mut String) {
         );
     }
     for (x, y) in places {
-        let _ =
-            writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>");
+        let _ = writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>");
     }
     let row = TOP + 8.0 + 18.0 * number as f64;
     let _ = write!(

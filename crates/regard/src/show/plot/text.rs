@@ -88,13 +88,21 @@ mod tests {
 
     #[test]
     fn marks_stand_where_points_are() {
-        let line = Curve { name: "rises".into(), points: vec![(0.0, 0.0), (5.0, 1.0)], style: Style::Line };
+        let line = Curve {
+            name: "rises".into(),
+            points: vec![(0.0, 0.0), (5.0, 1.0)],
+            style: Style::Line,
+        };
         let dots = Curve { name: "dot".into(), points: vec![(5.0, 0.0)], style: Style::Dots };
-        let plot = Plot { x: "x".into(), y: "y".into(), curves: vec![line, dots], ..Plot::default() };
+        let plot =
+            Plot { x: "x".into(), y: "y".into(), curves: vec![line, dots], ..Plot::default() };
         let text = plot.text(60);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[2].starts_with("  1 │") && lines[2].ends_with('●'), "{text}");
-        assert!(lines[1 + HEIGHT].starts_with("  0 │●") && lines[1 + HEIGHT].ends_with('○'), "{text}");
+        assert!(
+            lines[1 + HEIGHT].starts_with("  0 │●") && lines[1 + HEIGHT].ends_with('○'),
+            "{text}"
+        );
         assert!(lines.last().unwrap().trim() == "● rises  ○ dot", "{text}");
         assert!(lines.iter().all(|line| width(line) <= 60), "{text}");
         let bare = Plot { scales: [Scale::Logarithmic; 2], ..Plot::default() };
