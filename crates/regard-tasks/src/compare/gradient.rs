@@ -56,7 +56,10 @@ pub fn measure(options: &Options) -> Result<Finding> {
         let norms = norms(kind, options.seed);
         let mut row = vec![kind.name().to_string()];
         for distance in SHOWN {
-            row.push(format!("{:.1e}", norms[distance]));
+            row.push(match norms[distance] {
+                0.0 => "0".into(),
+                norm => format!("{norm:.1e}"),
+            });
             found.number(kind.name(), &format!("at_{distance}"), norms[distance]);
         }
         found.row(row);

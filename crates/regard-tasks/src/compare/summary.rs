@@ -44,7 +44,10 @@ pub fn summary(findings: &[Finding]) -> (Vec<String>, Vec<Vec<String>>) {
         get("cost", name, "memory_exponent").map(|slope| format!("{slope:.2}"))
     });
     row("long range: gradient left at 60".into(), &|name| {
-        get("gradient", name, "at_60").map(|norm| format!("{norm:.0e}"))
+        get("gradient", name, "at_60").map(|norm| match norm {
+            0.0 => "0".into(),
+            norm => format!("{norm:.0e}"),
+        })
     });
     let furthest = plain("distance", "furthest").unwrap_or(0.0);
     row(format!("long range: recalled at {furthest}"), &|name| {

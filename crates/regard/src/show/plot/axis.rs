@@ -100,7 +100,10 @@ fn number(value: f64) -> String {
     if value != 0.0 && !(1e-3..1e6).contains(&value.abs()) {
         return format!("{value:.0e}");
     }
-    let text = if value.abs() < 100.0 { format!("{value:.3}") } else { format!("{value:.1}") };
+    if value.abs() >= 100.0 {
+        return format!("{value:.0}");
+    }
+    let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
@@ -116,6 +119,14 @@ mod tests {
         let axis = Axis::around(Scale::Even, [-0.3, 3.0, f64::NAN].into_iter());
         assert_eq!((axis.low, axis.high, axis.parts), (-1.0, 3.0, 4));
         assert_eq!(axis.place(f64::NAN), None);
+    }
+
+    #[test]
+    fn numbers_keep_their_zeros() {
+        let rows = [(0.0, "0"), (100.0, "100"), (2.5, "2.5"), (-10.0, "-10"), (675.6, "676")];
+        for (value, text) in rows {
+            assert_eq!(number(value), text);
+        }
     }
 
     #[test]
