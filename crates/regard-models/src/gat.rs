@@ -12,7 +12,7 @@
 //! let device = Device::flex();
 //! let model = Gat::create(&config, 7, &device).unwrap();
 //! let nodes = Nodes {
-//!     features: Features::Dense(Tensor::ones([2, 5], &device)),
+//!     features: Tensor::<2>::ones([2, 5], &device).into(),
 //!     along: Along::new(Graph::new(&[0, 2, 4], &[0, 1, 0, 1]), None),
 //!     graphs: vec![2],
 //! };
@@ -269,10 +269,10 @@ impl Gat {
             each(layer, &x);
             let y = layer.forward(&x, &nodes.along, mode);
             let last = self.readout.is_none() && i + 1 == self.layers.len();
-            x = Features::Dense(if last { y } else { activate(y, self.activation) });
+            x = if last { y } else { activate(y, self.activation) }.into();
         }
         match x {
-            Features::Dense(x) => x,
+            Features::Dense(x) => *x,
             Features::Sparse(..) => unreachable!("there is at least one layer"),
         }
     }

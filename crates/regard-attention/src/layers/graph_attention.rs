@@ -14,9 +14,15 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub enum Features {
     /// `[N, I]`
-    Dense(Tensor<2>),
+    Dense(Box<Tensor<2>>),
     /// The places that are not 0, and what stands there.
     Sparse(Arc<Sparse>, Arc<Vec<f32>>),
+}
+
+impl From<Tensor<2>> for Features {
+    fn from(x: Tensor<2>) -> Features {
+        Features::Dense(Box::new(x))
+    }
 }
 
 impl Features {
@@ -24,7 +30,7 @@ impl Features {
     pub fn dropped(&self, p: f32, mode: Mode, site: u64) -> Features {
         let Some(stream) = mode.stream(site).filter(|_| p > 0.0) else { return self.clone() };
         match self {
-            Features::Dense(x) => Features::Dense(ops::dropout(x.clone(), p, stream)),
+            Features::Dense(x) => ops::dropout((**x).clone(), p, stream).into(),
             Features::Sparse(x, values) => {
                 let mut left = vec![0.0; values.len()];
                 let done = Drop { p, stream }.forward(values, &mut left);
@@ -37,7 +43,7 @@ impl Features {
     /// `x·W + b`
     fn through(&self, layer: &Linear) -> Tensor<2> {
         match self {
-            Features::Dense(x) => layer.forward(x.clone()),
+            Features::Dense(x) => layer.forward((**x).clone()),
             Features::Sparse(x, values) => {
                 let y = ops::sparse_linear(x.clone(), values.clone(), layer.weight.val());
                 match &layer.bias {
@@ -116,7 +122,7 @@ pub struct GraphAttentionConfig {
 /// // 0 sees itself and 1, 1 sees itself, 2 sees nobody.
 /// let along = Along::new(Graph::new(&[0, 2, 3, 3], &[0, 1, 1]), None);
 /// let layer = GraphAttentionConfig::new(4, 8, 2).init(&mut Init::new(0, &device));
-/// let x = Features::Dense(Tensor::ones([3, 4], &device));
+/// let x = Features::from(Tensor::<2>::ones([3, 4], &device));
 /// assert_eq!(layer.forward(&x, &along, Mode::Eval).dims(), [3, 16]);
 /// let weights = layer.weights(&x, &along);
 /// assert_eq!(weights[..3], [0.5, 0.5, 1.0]);

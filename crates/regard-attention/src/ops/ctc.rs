@@ -124,7 +124,7 @@ fn one(logs: Tensor<2>, letters: &[i64], blank: usize) -> Tensor<1> {
     if rows == 0 {
         return Tensor::zeros([1], (&logs.device(), logs.dtype()));
     }
-    let class = |s: usize| if s % 2 == 0 { blank as i64 } else { letters[s / 2] };
+    let class = |s: usize| if s.is_multiple_of(2) { blank as i64 } else { letters[s / 2] };
     let classes: Vec<i64> = (0..states).map(class).collect();
     let classes = TensorData::new(classes.clone(), [states]);
     let classes = Tensor::<1, Int>::from_data(classes, &logs.device());

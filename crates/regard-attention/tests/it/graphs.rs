@@ -58,7 +58,7 @@ fn layers_are_those_of_pytorch_geometric() {
         let edges = case.has("with_loops").then(|| case.tensor("with_loops", &device()));
         let (layer, along) = (layer(&case, &value["options"]), Along::new(graph, edges));
         let x: Tensor<2> = case.leaf("x", &device());
-        let features = Features::Dense(x.clone());
+        let features = Features::from(x.clone());
         let out = layer.forward(&features, &along, Mode::Eval);
         case.check("out", out.clone(), 1e-5);
         let weights: Vec<f64> =
@@ -110,7 +110,7 @@ fn features_that_are_mostly_zeros() {
     let along = Along::new(Graph::new(&indptr, &indptr[..19]), None);
     let sparse = Features::Sparse(x, values);
     let run = |x: &Features| crate::close::numbers(layer.forward(x, &along, Mode::Eval));
-    crate::close::close("dense", &run(&sparse), &run(&Features::Dense(dense)), 1e-6);
+    crate::close::close("dense", &run(&sparse), &run(&Features::from(dense)), 1e-6);
     let mode = Mode::Train { seed: 3, step: 1 };
     let (once, again) = (sparse.dropped(0.5, mode, 7), sparse.dropped(0.5, mode, 7));
     assert_eq!(run(&once), run(&again));

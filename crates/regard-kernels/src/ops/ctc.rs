@@ -222,7 +222,7 @@ impl Sequence<'_> {
 
     /// The class of a place: blanks at even ones.
     fn class(&self, s: usize) -> usize {
-        if s % 2 == 0 { self.blank } else { self.letters[s / 2] as usize }
+        if s.is_multiple_of(2) { self.blank } else { self.letters[s / 2] as usize }
     }
 
     /// Whether a path may go from `s` to `s + 2`.

@@ -112,7 +112,7 @@ impl Sparse {
     /// `M`, if all fits.
     fn width(&self, values: &[f32], w: &[f32], y: &[f32]) -> Result<usize, Error> {
         let (rows, columns) = (self.rows(), self.columns());
-        let width = if columns > 0 { w.len() / columns } else { 0 };
+        let width = w.len().checked_div(columns).unwrap_or(0);
         if values.len() != self.places() || w.len() != columns * width || y.len() != rows * width {
             bail!(
                 "sparse: {} values, {} and {} floats, need {} values, [{columns}, M] and [{rows}, M]",
@@ -197,7 +197,11 @@ mod tests {
     fn products_and_gradients_are_those_of_the_dense_matrix() {
         for (n, columns, width) in [(1, 1, 1), (3, 5, 7), (150, 40, 64), (70, 9, 83)] {
             let rows: Vec<Vec<u32>> = (0..n)
-                .map(|i| (0..columns as u32).filter(|c| (*c as usize * 7 + i) % 3 == 0).collect())
+                .map(|i| {
+                    (0..columns as u32)
+                        .filter(|c| (*c as usize * 7 + i).is_multiple_of(3))
+                        .collect()
+                })
                 .collect();
             let x = Sparse::new(&rows, columns).unwrap();
             assert_eq!((x.rows(), x.columns()), (n, columns));

@@ -24,7 +24,7 @@ pub struct Walk<'a> {
 /// What the decoder holds between two steps.
 enum State {
     Attention(Kept),
-    Lstm(LayerStates, Rows),
+    Lstm(Box<LayerStates>, Rows),
 }
 
 impl State {
@@ -45,7 +45,7 @@ impl<'a> Walk<'a> {
             }
             (None, states) => {
                 let states = states.expect("an LSTM leaves its states");
-                State::Lstm(states, Rows::new(points.len()))
+                State::Lstm(Box::new(states), Rows::new(points.len()))
             }
         };
         let choice = net.config.choice;
@@ -78,7 +78,7 @@ impl<'a> Walk<'a> {
             State::Lstm(states, _) => {
                 let lstm = self.net.lstm.as_ref().expect("it began with an LSTM");
                 let (x, next) = lstm.point(x, states, Mode::Eval);
-                *states = next;
+                **states = next;
                 x
             }
         };
@@ -100,7 +100,7 @@ impl<'a> Walk<'a> {
             State::Attention(kept) => kept.reorder(parents),
             State::Lstm(states, rows) => {
                 let from = index(parents, &device);
-                *states = LayerStates {
+                **states = LayerStates {
                     h: states.h.clone().select(1, from.clone()),
                     c: states.c.take().map(|c| c.select(1, from)),
                 };

@@ -14,6 +14,7 @@ pub struct Instance {
 
 /// Where sets that are drawn come from, among the sites of the generator: what is learned from,
 /// what decides, and what is reported never meet.
+#[repr(u64)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Site {
     Train = 0x706f_696e_7473_0001,
