@@ -3,7 +3,8 @@
 
 use super::learn::{Draws, accuracy, device, integers, loss, percent, train};
 use super::{Finding, Options};
-use crate::data::{Lines, sets};
+use crate::data::{Network, Part, sets};
+use crate::graphs::planetoid;
 use burn::module::{Module, Param};
 use burn::tensor::{Tensor, TensorData};
 use regard_attention::layers::{Linear, LinearConfig};
@@ -70,46 +71,27 @@ impl Nodes {
         nodes.tidy()
     }
 
-    /// Cora as text: nodes with their split, class and words; and edges.
+    /// Cora, with the labels that everybody learns from and tests on.
     fn cora(folder: &Path) -> Result<Nodes> {
-        let (mut classes, mut words, mut train, mut test) = (vec![], vec![], vec![], vec![]);
-        let mut lines = Lines::open(folder.join("cora.nodes.tsv"))?;
-        while let Some(line) = lines.next().transpose()? {
-            let parts: Vec<&str> = line.split('\t').collect();
-            let [_, split, class, features] = parts[..] else {
-                return Err(lines.error(format!("has {} columns, not 4", parts.len())));
-            };
-            let number = |text: &str| text.parse::<usize>().ok();
-            let row: Option<Vec<usize>> = features.split_whitespace().map(number).collect();
-            let (Some(class), Some(row)) = (number(class), row) else {
-                return Err(lines.error("has a class or a feature that is no number"));
-            };
-            match split {
-                "train" => train.push(classes.len()),
-                "test" => test.push(classes.len()),
-                _ => {}
-            }
-            classes.push(class);
-            words.push(row);
-        }
-        let width = words.iter().flatten().max().map_or(1, |most| most + 1);
-        let mut features = vec![0.0; classes.len() * width];
+        let Network { features: words, columns: width, labels, parts, edges, .. } =
+            planetoid(folder, "cora")?;
+        let count = words.len();
+        let mut features = vec![0.0; count * width];
         for (i, row) in words.iter().enumerate() {
             // Rows of sum 1, as in the papers.
-            row.iter().for_each(|word| features[i * width + word] = 1.0 / row.len() as f32);
+            row.iter().for_each(|(word, _)| {
+                features[i * width + *word as usize] = 1.0 / row.len() as f32;
+            });
         }
-        let mut near: Vec<Vec<usize>> = (0..classes.len()).map(|i| vec![i]).collect();
-        let mut lines = Lines::open(folder.join("cora.edges.tsv"))?;
-        while let Some(line) = lines.next().transpose()? {
-            let ends: Option<Vec<usize>> = line.split('\t').map(|end| end.parse().ok()).collect();
-            match ends.as_deref() {
-                Some([a, b]) if *a < near.len() && *b < near.len() => {
-                    near[*a].push(*b);
-                    near[*b].push(*a);
-                }
-                _ => return Err(lines.error("is no edge between two nodes")),
-            }
+        let mut near: Vec<Vec<usize>> = (0..count).map(|i| vec![i]).collect();
+        for (a, b) in edges {
+            near[a as usize].push(b as usize);
+            near[b as usize].push(a as usize);
         }
+        let of = |part| (0..count).filter(|i| parts[*i] == Some(part)).collect();
+        let (train, test) = (of(Part::Train), of(Part::Test));
+        let class = |label: &Option<String>| label.as_ref()?.parse().ok();
+        let classes: Vec<usize> = labels.iter().map(|label| class(label).unwrap_or(0)).collect();
         let kinds = classes.iter().max().map_or(1, |most| most + 1);
         let name = "Cora";
         Ok(Nodes { name, features, width, classes, kinds, near, train, test }.tidy())
@@ -196,9 +178,7 @@ fn learned(nodes: &Nodes, by_edges: bool, steps: u64, seed: u64) -> (f64, f64) {
 }
 
 pub fn measure(options: &Options) -> Result<Finding> {
-    let cora = sets::find("planetoid").ok().map(|folder| folder.join("derived-text"));
-    let cora = cora.filter(|folder| !options.quick && folder.join("cora.nodes.tsv").is_file());
-    let nodes = match cora {
+    let nodes = match sets::find("planetoid").ok().filter(|_| !options.quick) {
         Some(folder) => Nodes::cora(&folder)?,
         None => Nodes::drawn(options.seed),
     };
