@@ -108,7 +108,7 @@ fn tones_are_learned_as_labels() {
 fn joined_tones_are_learned_as_letters() {
     let place = Folder::new("speech-letters");
     record(&place.0);
-    let mut recipe = recipe(&place.0, "join = 2", 160);
+    let mut recipe = recipe(&place.0, "join = 2", 1500);
     recipe.model["head"] = "ctc".into();
     let run = place.0.join("run");
     let Outcome::Done { best, .. } = train(&recipe, &run, false, None) else { panic!() };

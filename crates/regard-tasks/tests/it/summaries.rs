@@ -63,7 +63,8 @@ fn words_beyond_the_vocabulary_are_copied() {
     let plain = recipe(&data.0, "copy = false", 60);
     train(&plain, &writes, false, None);
     let (ours, theirs) = (test(&copying, &copies, "rouge_l"), test(&plain, &writes, "rouge_l"));
-    assert!(ours > 90.0 && theirs < 60.0, "copying {ours}, without {theirs}");
+    // Who cannot write the thing gets at most two thirds, for saying "about" and no more.
+    assert!(ours > 90.0 && theirs < 67.0, "copying {ours}, without {theirs}");
     assert_eq!(test(&plain, &writes, "new_words"), 0.0);
     assert!(test(&copying, &copies, "new_words") > 40.0);
 

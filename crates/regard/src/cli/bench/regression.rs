@@ -32,7 +32,7 @@ pub struct Flags {
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     queries: u32,
     /// The width of the kernel; points and queries are in 0..5
-    #[arg(long, value_name = "W", default_value_t = 0.3)]
+    #[arg(long, value_name = "W", default_value_t = 0.3, allow_negative_numbers = true)]
     width: f32,
     /// Runs of each; the median counts
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]

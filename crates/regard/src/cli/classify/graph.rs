@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 /// A picture of more nodes shows nothing.
 const MOST_NODES: usize = 300;
 
+// Without a group of its own, whose name would be that of the others here.
 #[derive(Args)]
+#[group(skip)]
 pub struct Flags {
     /// A graph instead of texts: a file with two nodes a line, or cora or citeseer
     #[arg(long, value_name = "EDGES", conflicts_with_all = ["text", "pair", "why", "image"])]
