@@ -362,6 +362,51 @@ mod tests {
         assert_eq!(read(LISTS).unwrap().lists().unwrap(), [(0, vec![1, 2]), (1, vec![0])]);
     }
 
+    /// An array as NumPy writes it: `kind`, the shape as it stands in the pickle, the numbers.
+    fn array(kind: &[u8; 2], shape: &[u8], numbers: &[u8]) -> Vec<u8> {
+        let made = b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R";
+        let dtype = [b"cnumpy\ndtype\nU\x02", &kind[..], b"K\x00K\x01\x87R"].concat();
+        let count = (numbers.len() as u32).to_le_bytes();
+        [&made[..], b"(K\x01", shape, &dtype, b"\x89T", &count, numbers, b"tb"].concat()
+    }
+
+    fn whole(numbers: &[i32]) -> Vec<u8> {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+        array(b"i4", &[b'K', numbers.len() as u8, 0x85], &bytes)
+    }
+
+    /// Two rows and three columns, with the columns given.
+    fn sparse(columns: &[i32]) -> Vec<u8> {
+        let data: Vec<u8> = [2.0f32, 1.5].iter().flat_map(|x| x.to_le_bytes()).collect();
+        let parts = [
+            &b"\x80\x02cscipy.sparse.csr\ncsr_matrix\n)\x81}(U\x06_shapeK\x02K\x03\x86U\x06indptr"
+                [..],
+            &whole(&[0, 2, 2]),
+            b"U\x07indices",
+            &whole(columns),
+            b"U\x04data",
+            &array(b"f4", b"K\x02\x85", &data),
+            b"ub.",
+        ];
+        parts.concat()
+    }
+
+    #[test]
+    fn arrays_with_and_without_zeros() {
+        let rows = read(&sparse(&[2, 0])).unwrap().rows().unwrap();
+        assert_eq!(rows, Rows { rows: vec![vec![(0, 1.5), (2, 2.0)], vec![]], columns: 3 });
+        let error = read(&sparse(&[3, 0])).unwrap().rows().unwrap_err();
+        assert!(error.contains("do not fit [2, 3]"), "{error}");
+        let numbers: Vec<u8> = [0f64, 7.0].iter().flat_map(|x| x.to_le_bytes()).collect();
+        let dense = |shape: &[u8]| {
+            let bytes = [&b"\x80\x02"[..], &array(b"f8", shape, &numbers), b"."].concat();
+            read(&bytes).unwrap().rows()
+        };
+        let row = Rows { rows: vec![vec![(1, 7.0)]], columns: 2 };
+        assert_eq!(dense(b"K\x01K\x02\x86").unwrap(), row);
+        assert!(dense(b"K\x02K\x02\x86").unwrap_err().contains("2 numbers for the shape"));
+    }
+
     #[test]
     fn what_is_damaged_is_told() {
         for end in 0..LISTS.len() {
