@@ -19,7 +19,7 @@
 //! assert_eq!(model.forward(&nodes, Mode::Eval).dims(), [2, 3]);
 //! ```
 
-use crate::checkpoint::{self, Arrays, Binder};
+use crate::checkpoint::{Arrays, Binder, Fit};
 use crate::story::Answers;
 use crate::text::activation;
 use crate::{Error, Result, sizes};
@@ -156,23 +156,19 @@ impl Gat {
 
     /// A model with weights from a checkpoint. All names and shapes that do not fit are told at
     /// once.
-    pub fn load(config: &Value, mut weights: Arrays, device: &Device) -> Result<Gat> {
-        let mut model = Gat::make(config, &mut Init::blank(device)).map_err(Error::Invalid)?;
-        let mut binder = Binder::read(&mut weights, device);
-        model.bind(&mut binder);
-        let mut problems: Vec<String> = binder.problems().iter().map(|p| p.to_string()).collect();
-        problems.extend(weights.keys().map(|name| format!("{name} has no place in this model")));
-        match problems.is_empty() {
-            true => Ok(model),
-            false => Err(Error::invalid(crate::misfit(&problems))),
-        }
+    pub fn load(config: &Value, weights: Arrays, device: &Device) -> Result<Gat> {
+        Gat::fill(config, weights, device)?.whole()
     }
 
-    /// The model of a folder with `config.json` and `model.safetensors`.
+    /// The model of a folder with `config.json` and `model.safetensors`. What is wrong with it is
+    /// told with the file that it is wrong with.
     pub fn open(folder: &Path, device: &Device) -> Result<Gat> {
-        let config = checkpoint::read_config(folder)?;
-        let weights = checkpoint::read_weights(folder)?;
-        Gat::load(&config, weights, device).map_err(|e| Error::file(folder, e.to_string()))
+        Fit::open(folder, |config, weights| Gat::fill(config, weights, device))
+    }
+
+    fn fill(config: &Value, weights: Arrays, device: &Device) -> Result<Fit<Gat>> {
+        let model = Gat::make(config, &mut Init::blank(device)).map_err(Error::Invalid)?;
+        Ok(Fit::new(model, Gat::bind, weights, |_| false, device))
     }
 
     fn make(json: &Value, init: &mut Init) -> Result<Gat, String> {

@@ -7,11 +7,13 @@
 
 mod arrays;
 mod bind;
+mod fit;
 mod pickle;
 mod write;
 
 pub use arrays::{Array, Arrays, Precision};
 pub use bind::{Binder, Problem};
+pub(crate) use fit::Fit;
 pub use write::write_file;
 
 use crate::{Error, Result};

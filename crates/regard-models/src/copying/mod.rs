@@ -18,10 +18,10 @@ pub use batch::Copied;
 pub use config::Config;
 pub use walk::{Mixed, Walk};
 
-use crate::checkpoint::{self, Arrays, Binder};
+use crate::Result;
+use crate::checkpoint::{Arrays, Binder, Fit};
 use crate::recurrent::{Read, Reader, Readout, Widths};
 use crate::seq2seq::Source;
-use crate::{Error, Result};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Gradients, Tensor, activation};
 use regard_attention::layers::{
@@ -129,21 +129,13 @@ impl PointerGenerator {
     /// A model with weights from a checkpoint. All names and shapes that do not fit are told at
     /// once.
     pub fn load(config: &Value, weights: Arrays, device: &Device) -> Result<PointerGenerator> {
-        let (model, problems) = fill(config, weights, device)?;
-        if problems.is_empty() { Ok(model) } else { Err(Error::invalid(crate::misfit(&problems))) }
+        fill(config, weights, device)?.whole()
     }
 
     /// The model of a folder with `config.json` and `model.safetensors`. What is wrong with it is
     /// told with the file that it is wrong with.
     pub fn open(folder: &Path, device: &Device) -> Result<PointerGenerator> {
-        let config = checkpoint::read_config(folder)?;
-        let weights = checkpoint::read_weights(folder)?;
-        let (model, problems) = fill(&config, weights, device)
-            .map_err(|e| Error::file(folder.join(checkpoint::CONFIG), e.to_string()))?;
-        match problems.is_empty() {
-            true => Ok(model),
-            false => Err(Error::file(checkpoint::weights_file(folder), crate::misfit(&problems))),
-        }
+        Fit::open(folder, |config, weights| fill(config, weights, device))
     }
 
     /// `config.json`
@@ -282,15 +274,7 @@ pub fn is_copying(config: &Value) -> bool {
 }
 
 /// The model, and what of the weights did not fit it.
-fn fill(
-    config: &Value,
-    mut weights: Arrays,
-    device: &Device,
-) -> Result<(PointerGenerator, Vec<String>)> {
-    let mut model = PointerGenerator::new(&Config::read(config)?, &mut Init::blank(device));
-    let mut binder = Binder::read(&mut weights, device);
-    model.bind(&mut binder);
-    let mut problems: Vec<String> = binder.problems().iter().map(|p| p.to_string()).collect();
-    problems.extend(weights.keys().map(|name| format!("{name} has no place in this model")));
-    Ok((model, problems))
+fn fill(config: &Value, weights: Arrays, device: &Device) -> Result<Fit<PointerGenerator>> {
+    let model = PointerGenerator::new(&Config::read(config)?, &mut Init::blank(device));
+    Ok(Fit::new(model, PointerGenerator::bind, weights, |_| false, device))
 }

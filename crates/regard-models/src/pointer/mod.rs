@@ -32,7 +32,7 @@ pub use config::{Choice, Config, Kind, Score};
 pub use points::{MARKER, Points};
 pub use walk::Walk;
 
-use crate::checkpoint::{self, Arrays, Binder};
+use crate::checkpoint::{Arrays, Binder, Fit};
 use crate::transformer::stack::{Ask, Decoder, Encoder};
 use crate::{Error, Result};
 use burn::module::{Module, Param};
@@ -126,21 +126,13 @@ impl PointerNet {
     /// A model with weights from a checkpoint. All names and shapes that do not fit are told at
     /// once.
     pub fn load(config: &Value, weights: Arrays, device: &Device) -> Result<PointerNet> {
-        let (model, problems) = fill(config, weights, device)?;
-        if problems.is_empty() { Ok(model) } else { Err(Error::invalid(crate::misfit(&problems))) }
+        fill(config, weights, device)?.whole()
     }
 
     /// The model of a folder with `config.json` and `model.safetensors`. What is wrong with it is
     /// told with the file that it is wrong with.
     pub fn open(folder: &Path, device: &Device) -> Result<PointerNet> {
-        let config = checkpoint::read_config(folder)?;
-        let weights = checkpoint::read_weights(folder)?;
-        let (model, problems) = fill(&config, weights, device)
-            .map_err(|e| Error::file(folder.join(checkpoint::CONFIG), e.to_string()))?;
-        match problems.is_empty() {
-            true => Ok(model),
-            false => Err(Error::file(checkpoint::weights_file(folder), crate::misfit(&problems))),
-        }
+        Fit::open(folder, |config, weights| fill(config, weights, device))
     }
 
     /// `config.json`
@@ -252,11 +244,7 @@ fn read_config(json: &Value) -> Result<Config> {
 }
 
 /// The model, and what of the weights did not fit it.
-fn fill(config: &Value, mut weights: Arrays, device: &Device) -> Result<(PointerNet, Vec<String>)> {
-    let mut model = PointerNet::new(&read_config(config)?, &mut Init::blank(device));
-    let mut binder = Binder::read(&mut weights, device);
-    model.bind(&mut binder);
-    let mut problems: Vec<String> = binder.problems().iter().map(|p| p.to_string()).collect();
-    problems.extend(weights.keys().map(|name| format!("{name} has no place in this model")));
-    Ok((model, problems))
+fn fill(config: &Value, weights: Arrays, device: &Device) -> Result<Fit<PointerNet>> {
+    let model = PointerNet::new(&read_config(config)?, &mut Init::blank(device));
+    Ok(Fit::new(model, PointerNet::bind, weights, |_| false, device))
 }

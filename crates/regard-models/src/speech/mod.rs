@@ -28,7 +28,7 @@ mod layer;
 
 pub use config::{Config, Head, Places};
 
-use crate::checkpoint::{self, Arrays, Binder};
+use crate::checkpoint::{Arrays, Binder, Fit};
 use crate::text::activation;
 use crate::{Error, Result};
 use burn::module::Module;
@@ -289,28 +289,16 @@ pub fn create(config: &Value, seed: u64, device: &Device) -> Result<Speech> {
 
 /// A model with weights from a checkpoint. All names and shapes that do not fit are told at once.
 pub fn load(config: &Value, weights: Arrays, device: &Device) -> Result<Speech> {
-    let (model, problems) = fill(config, weights, device)?;
-    if problems.is_empty() { Ok(model) } else { Err(Error::invalid(crate::misfit(&problems))) }
+    fill(config, weights, device)?.whole()
 }
 
-fn fill(config: &Value, mut weights: Arrays, device: &Device) -> Result<(Speech, Vec<String>)> {
-    let mut model = make(config, &mut Init::blank(device))?;
-    let mut binder = Binder::read(&mut weights, device);
-    model.bind(&mut binder);
-    let mut problems: Vec<String> = binder.problems().iter().map(|p| p.to_string()).collect();
-    problems.extend(weights.keys().map(|name| format!("{name} has no place in this model")));
-    Ok((model, problems))
+fn fill(config: &Value, weights: Arrays, device: &Device) -> Result<Fit<Speech>> {
+    let model = make(config, &mut Init::blank(device))?;
+    Ok(Fit::new(model, Speech::bind, weights, |_| false, device))
 }
 
 /// The model of a folder with `config.json` and `model.safetensors`. What is wrong with it is told
 /// with the file that it is wrong with.
 pub fn open(folder: &Path, device: &Device) -> Result<Speech> {
-    let config = checkpoint::read_config(folder)?;
-    let weights = checkpoint::read_weights(folder)?;
-    let (model, problems) = fill(&config, weights, device)
-        .map_err(|e| Error::file(folder.join(checkpoint::CONFIG), e.to_string()))?;
-    match problems.is_empty() {
-        true => Ok(model),
-        false => Err(Error::file(checkpoint::weights_file(folder), crate::misfit(&problems))),
-    }
+    Fit::open(folder, |config, weights| fill(config, weights, device))
 }

@@ -28,7 +28,7 @@ mod stories;
 pub use sentences::Times;
 pub use stories::Stories;
 
-use crate::checkpoint::{self, Arrays, Binder};
+use crate::checkpoint::{Arrays, Binder, Fit};
 use crate::text::label_count;
 use crate::{Error, Result};
 use burn::module::Module;
@@ -225,32 +225,20 @@ pub fn create(config: &Value, seed: u64, device: &Device) -> Result<Box<dyn Stor
 
 /// A model with weights from a checkpoint. All names and shapes that do not fit are told at once.
 pub fn load(config: &Value, weights: Arrays, device: &Device) -> Result<Box<dyn StoryModel>> {
-    let (model, problems) = fill(config, weights, device)?;
-    if problems.is_empty() { Ok(model) } else { Err(Error::invalid(crate::misfit(&problems))) }
+    fill(config, weights, device)?.whole()
 }
 
 /// The model, and what of the weights did not fit it.
-fn fill(
-    config: &Value,
-    mut weights: Arrays,
-    device: &Device,
-) -> Result<(Box<dyn StoryModel>, Vec<String>)> {
+fn fill(config: &Value, mut weights: Arrays, device: &Device) -> Result<Fit<Box<dyn StoryModel>>> {
     let mut binder = Binder::read(&mut weights, device);
     let model = make(config, &mut Init::blank(device), Some(&mut binder))?;
     let mut problems: Vec<String> = binder.problems().iter().map(|p| p.to_string()).collect();
     problems.extend(weights.keys().map(|name| format!("{name} has no place in this model")));
-    Ok((model, problems))
+    Ok(Fit { model, problems })
 }
 
 /// The model of a folder with `config.json` and `model.safetensors`. What is wrong with it is told
 /// with the file that it is wrong with.
 pub fn open(folder: &Path, device: &Device) -> Result<Box<dyn StoryModel>> {
-    let config = checkpoint::read_config(folder)?;
-    let weights = checkpoint::read_weights(folder)?;
-    let (model, problems) = fill(&config, weights, device)
-        .map_err(|e| Error::file(folder.join(checkpoint::CONFIG), e.to_string()))?;
-    match problems.is_empty() {
-        true => Ok(model),
-        false => Err(Error::file(checkpoint::weights_file(folder), crate::misfit(&problems))),
-    }
+    Fit::open(folder, |config, weights| fill(config, weights, device))
 }

@@ -23,7 +23,7 @@ mod tokens;
 
 pub use config::{Config, Pooling, Positions, Sides};
 
-use crate::checkpoint::{self, Arrays, Binder};
+use crate::checkpoint::{Arrays, Binder, Fit};
 use crate::text::{with_prefix, without_prefix};
 use crate::{Error, Result};
 use burn::module::{Module, Param};
@@ -85,21 +85,13 @@ impl Vit {
     /// A model with weights from a checkpoint. All names and shapes that do not fit are told at
     /// once.
     pub fn load(config: &Value, weights: Arrays, device: &Device) -> Result<Vit> {
-        let (model, problems) = Vit::fill(config, weights, device)?;
-        if problems.is_empty() { Ok(model) } else { Err(Error::invalid(crate::misfit(&problems))) }
+        Vit::fill(config, weights, device)?.whole()
     }
 
     /// The model of a folder in the Hugging Face layout. What is wrong with it is told with the
     /// file that it is wrong with.
     pub fn open(folder: &Path, device: &Device) -> Result<Vit> {
-        let config = checkpoint::read_config(folder)?;
-        let weights = checkpoint::read_weights(folder)?;
-        let (model, problems) = Vit::fill(&config, weights, device)
-            .map_err(|e| Error::file(folder.join(checkpoint::CONFIG), e.to_string()))?;
-        match problems.is_empty() {
-            true => Ok(model),
-            false => Err(Error::file(checkpoint::weights_file(folder), crate::misfit(&problems))),
-        }
+        Fit::open(folder, |config, weights| Vit::fill(config, weights, device))
     }
 
     fn new(json: &Value, init: &mut Init) -> Result<Vit> {
@@ -168,21 +160,16 @@ impl Vit {
     }
 
     /// The model, and what of the weights did not fit it.
-    fn fill(config: &Value, weights: Arrays, device: &Device) -> Result<(Vit, Vec<String>)> {
-        let mut weights = with_prefix(weights, "vit");
+    fn fill(config: &Value, weights: Arrays, device: &Device) -> Result<Fit<Vit>> {
+        let weights = with_prefix(weights, "vit");
         let mut model = Vit::new(config, &mut Init::blank(device))?;
         if !weights.contains_key("vit.pooler.dense.weight") {
             model.pooler = None;
         }
-        let mut binder = Binder::read(&mut weights, device);
-        model.bind(&mut binder);
-        let mut problems: Vec<String> = binder.problems().iter().map(|p| p.to_string()).collect();
         // What other heads need is not missed.
         let others = ["vit.pooler.", "vit.embeddings.mask_token", "classifier."];
-        let left =
-            weights.keys().filter(|name| !others.iter().any(|other| name.starts_with(other)));
-        problems.extend(left.map(|name| format!("{name} has no place in this model")));
-        Ok((model, problems))
+        let may = |name: &str| others.iter().any(|other| name.starts_with(other));
+        Ok(Fit::new(model, Vit::bind, weights, may, device))
     }
 
     fn bind(&mut self, b: &mut Binder) {
