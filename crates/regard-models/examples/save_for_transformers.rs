@@ -10,8 +10,8 @@
 use burn::tensor::{Device, Int, Tensor};
 use regard_attention::Mode;
 use regard_models::checkpoint::{self, Precision};
-use regard_models::vit::{self, Vit};
-use regard_models::{Source, create, text};
+use regard_models::vit::Vit;
+use regard_models::{Model, Source, create, text};
 use serde_json::json;
 use std::path::Path;
 
@@ -61,10 +61,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// Reads a golden model and saves it, beside what it has to say.
 fn again(golden: &Path, folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let device = Device::flex();
-    let (config, weights) = match vit::is_vit(&checkpoint::read_config(golden)?) {
+    let (config, weights) = match Vit::is_of(&checkpoint::read_config(golden)?) {
         true => {
             let model = Vit::open(golden, &device)?;
-            (model.config(), model.weights())
+            (model.json(), model.weights())
         }
         false => {
             let model = text::open(golden, None, 0, &device)?;

@@ -5,6 +5,7 @@
 //! use burn::tensor::{Device, Tensor};
 //! use regard_attention::layers::{Along, Features};
 //! use regard_attention::{Graph, Mode};
+//! use regard_models::Model;
 //! use regard_models::gat::{Gat, Nodes};
 //! use serde_json::json;
 //!
@@ -19,21 +20,21 @@
 //! assert_eq!(model.forward(&nodes, Mode::Eval).dims(), [2, 3]);
 //! ```
 
-use crate::checkpoint::{Arrays, Binder, Fit};
+use crate::checkpoint::Binder;
+use crate::model::Definition;
+use crate::sizes;
 use crate::story::Answers;
 use crate::text::activation;
-use crate::{Error, Result, sizes};
 use burn::module::Module;
-use burn::tensor::{Device, Gradients, Tensor};
+use burn::tensor::Tensor;
 use regard_attention::layers::{
     Along, Dropout, Features, GraphAttention, GraphAttentionConfig, GraphScore, Linear,
     LinearConfig, Pool, Pooling, PoolingConfig, Sequences,
 };
 use regard_attention::ops::{Activation, activate};
-use regard_attention::{AdamW, Init, Mode};
+use regard_attention::{Init, Mode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::path::Path;
 
 /// Its name in `config.json`.
 pub const MODEL_TYPE: &str = "gat";
@@ -148,34 +149,10 @@ pub struct Gat {
     config: Config,
 }
 
-impl Gat {
-    /// A model with first values that are a function of the seed.
-    pub fn create(config: &Value, seed: u64, device: &Device) -> Result<Gat> {
-        Gat::make(config, &mut Init::new(seed, device)).map_err(Error::Invalid)
-    }
-
-    /// A model with weights from a checkpoint. All names and shapes that do not fit are told at
-    /// once.
-    pub fn load(config: &Value, weights: Arrays, device: &Device) -> Result<Gat> {
-        Gat::fill(config, weights, device)?.whole()
-    }
-
-    /// The model of a folder with `config.json` and `model.safetensors`. What is wrong with it is
-    /// told with the file that it is wrong with.
-    pub fn open(folder: &Path, device: &Device) -> Result<Gat> {
-        Fit::open(folder, |config, weights| Gat::fill(config, weights, device))
-    }
-
-    fn fill(config: &Value, weights: Arrays, device: &Device) -> Result<Fit<Gat>> {
-        let model = Gat::make(config, &mut Init::blank(device)).map_err(Error::Invalid)?;
-        Ok(Fit::new(model, Gat::bind, weights, |_| false, device))
-    }
+impl Definition for Gat {
+    const TYPES: &'static [&'static str] = &[MODEL_TYPE];
 
     fn make(json: &Value, init: &mut Init) -> Result<Gat, String> {
-        if json["model_type"] != MODEL_TYPE {
-            let got = &json["model_type"];
-            return Err(format!("model_type: got {got}, need {MODEL_TYPE:?}"));
-        }
         let config: Config = crate::parse(json)?;
         config.check()?;
         let labels = config.labels.count()?;
@@ -215,13 +192,33 @@ impl Gat {
         }
     }
 
-    /// `config.json`
-    pub fn config(&self) -> Value {
+    fn json(&self) -> Value {
         crate::config_json(MODEL_TYPE, &self.config)
     }
 
-    /// Its sizes.
-    pub fn sizes(&self) -> &Config {
+    fn reads(&self) -> String {
+        let Config { features, edge_features, readout, .. } = self.config;
+        let edges = match edge_features {
+            0 => String::new(),
+            numbers => format!(", edges {numbers}"),
+        };
+        let what = if readout > 0 { "whole graphs" } else { "the nodes of graphs" };
+        format!("{what}; a node has {features} numbers{edges}")
+    }
+
+    fn attention(&self) -> Vec<String> {
+        let of_layer = |layer: &GraphAttention| {
+            let ([heads, each], score) = (layer.a_source.dims(), &self.config.score);
+            format!("{heads} heads of {each}, {score}, along edges")
+        };
+        let readout = self.readout.as_ref().map(|_| "one head over all nodes of a graph".into());
+        self.layers.iter().map(of_layer).chain(readout).collect()
+    }
+}
+
+impl Gat {
+    /// What it was made from.
+    pub fn config(&self) -> &Config {
         &self.config
     }
 
@@ -286,29 +283,6 @@ impl Gat {
         let matrices = matrices.chain(self.classifier.iter().map(linear));
         let square = |x: Tensor<2>| (x.clone() * x).sum() * 0.5;
         matrices.map(square).reduce(|a, b| a + b).expect("there is at least one layer")
-    }
-
-    /// Its weights by name.
-    pub fn weights(&self) -> Arrays {
-        let mut arrays = Arrays::new();
-        // Writing changes nothing, but the names are said once, for both directions.
-        self.clone().bind(&mut Binder::write(&mut arrays));
-        arrays
-    }
-
-    /// Numbers that training changes.
-    pub fn parameters(&self) -> usize {
-        self.num_params()
-    }
-
-    /// Keeps the gradients of a part of a batch for the next step.
-    pub fn gather(&self, adamw: &mut AdamW, grads: Gradients) {
-        adamw.gather(self, grads);
-    }
-
-    /// One step of the optimiser.
-    pub fn update(self, adamw: &mut AdamW, lr: f64, grads: Gradients) -> Gat {
-        adamw.step(lr, self, grads)
     }
 }
 

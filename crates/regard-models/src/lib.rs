@@ -33,6 +33,7 @@ pub mod gat;
 pub mod gpt2;
 pub mod look;
 pub mod luong;
+pub mod model;
 pub mod pointer;
 pub mod recurrent;
 pub mod rnn;
@@ -47,6 +48,7 @@ pub mod words;
 pub mod xlnet;
 
 pub use error::{Error, Result};
+pub use model::Model;
 pub use seq2seq::{Decoding, Next, Scores, Seq2Seq, Source};
 
 use burn::tensor::Device;

@@ -1,20 +1,21 @@
 //! What a checkpoint is, and whether it says what another library says with it.
 
-use burn::module::Module;
+use crate::Embedded;
 use burn::tensor::Device;
-use regard_attention::layers::Reach;
 use regard_models::checkpoint::{self, Arrays};
-use regard_models::speech::{self, Speech};
-use regard_models::text;
+use regard_models::copying::PointerGenerator;
+use regard_models::gat::Gat;
+use regard_models::pointer::PointerNet;
+use regard_models::speech::Speech;
 use regard_models::text::recorded::{Difference, Recorded};
-use regard_models::vit::{self, Vit};
-use regard_models::{Error, Result};
+use regard_models::vit::Vit;
+use regard_models::{Error, Model, Result, story, text};
 use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
 
-/// What can be said of a model's folder.
-#[derive(Clone, Debug, Serialize)]
+/// What can be said of a model.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Inspected {
     /// `model_type` of `config.json`.
     pub model_type: String,
@@ -24,12 +25,13 @@ pub struct Inspected {
     pub parameters: usize,
     /// Of the files that hold the weights.
     pub bytes: u64,
-    /// Words that it knows; none if it looks at images.
-    pub vocabulary: usize,
-    /// Channels, rows and columns of an image, if it looks at images.
+    /// What it reads, in words.
+    pub reads: String,
+    /// Words that it knows, if it reads words.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub images: Option<[usize; 3]>,
+    pub vocabulary: Option<usize>,
     /// The longest text that it can read, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub longest: Option<usize>,
     /// How each layer attends, in words.
     pub attention: Vec<String>,
@@ -41,86 +43,123 @@ pub struct Inspected {
 /// Reads a folder, with all checks that loading it makes.
 pub fn inspect(folder: &Path) -> Result<Inspected> {
     let config = text::read_config(folder)?;
-    let device = Device::flex();
-    let asked = config["model_type"].as_str().unwrap_or("").to_string();
-    let class = |config: &Value| {
-        let class = config["architectures"][0].as_str();
-        class.unwrap_or(&asked).to_string()
-    };
-    if text::model_types().contains(&asked.as_str()) {
-        let model = text::open(folder, None, 0, &device)?;
-        return Ok(Inspected {
-            class: class(&model.config()),
-            parameters: model.parameters(),
-            bytes: size_of_weights(folder)?,
-            vocabulary: model.vocabulary(),
-            images: None,
-            longest: model.longest(),
-            attention: model.attention(),
-            tensors: shapes(&model.weights()),
-            model_type: asked,
-        });
-    }
-    if vit::is_vit(&config) {
-        let model = Vit::open(folder, &device)?;
-        let [rows, columns] = model.shape().image_size.both();
-        return Ok(Inspected {
-            class: class(&model.config()),
-            parameters: model.parameters(),
-            bytes: size_of_weights(folder)?,
-            vocabulary: 0,
-            images: Some([model.shape().num_channels, rows, columns]),
-            longest: None,
-            attention: model.attention(),
-            tensors: shapes(&model.weights()),
-            model_type: asked,
-        });
-    }
-    if speech::is_speech(&config) {
-        return of_speech(folder, &speech::open(folder, &device)?);
-    }
-    if !regard_models::model_types().contains(&asked.as_str()) {
-        let known = [
-            text::model_types(),
-            vit::model_types().to_vec(),
-            vec![speech::MODEL_TYPE],
-            regard_models::model_types(),
-        ];
-        let all = known.concat().join(", ");
-        let message = format!("model_type: got {asked:?}, need one of {all}");
-        return Err(Error::file(folder.join(checkpoint::CONFIG), message));
-    }
-    let model = regard_models::open(folder, &device)?;
-    Ok(Inspected {
-        class: class(&model.config()),
-        parameters: model.parameters(),
-        bytes: size_of_weights(folder)?,
-        vocabulary: model.config()["vocab_size"].as_u64().unwrap_or(0) as usize,
-        images: None,
-        longest: model.longest(),
-        attention: model.attention(),
-        tensors: shapes(&model.weights()),
-        model_type: asked,
+    let of =
+        family(&config).map_err(|e| Error::file(folder.join(checkpoint::CONFIG), e.to_string()))?;
+    let found = of(&config, checkpoint::read_weights(folder)?)
+        .map_err(|e| Error::file(folder, e.to_string()))?;
+    Ok(Inspected { bytes: size_of_weights(folder)?, ..found })
+}
+
+/// The same of a model that is part of a program.
+pub fn inspect_embedded(model: &Embedded) -> Result<Inspected> {
+    let config = model.config()?;
+    let found = family(&config)?(&config, model.weights()?)?;
+    Ok(Inspected { bytes: model.file(checkpoint::WEIGHTS)?.len() as u64, ..found })
+}
+
+/// What is said of a model, apart from the size of its file.
+type Of = fn(&Value, Arrays) -> Result<Inspected>;
+
+/// Models that share a trait: their types, and what is said of one.
+type Family = (fn() -> Vec<&'static str>, Of);
+
+const FAMILIES: &[Family] = &[
+    (text::model_types, of_text),
+    (regard_models::model_types, of_translator),
+    (story::model_types, of_story),
+    own::<Vit>(),
+    own::<Speech>(),
+    own::<Gat>(),
+    own::<PointerNet>(),
+    own::<PointerGenerator>(),
+];
+
+fn family(config: &Value) -> Result<Of> {
+    let asked = config["model_type"].as_str().unwrap_or("");
+    let known = FAMILIES.iter().find(|(types, _)| types().contains(&asked));
+    known.map(|(_, of)| *of).ok_or_else(|| {
+        let all: Vec<&str> = FAMILIES.iter().flat_map(|(types, _)| types()).collect();
+        let all = all.join(", ");
+        Error::invalid(format!("model_type: got {asked:?}, need one of {all}"))
     })
 }
 
-fn of_speech(folder: &Path, model: &Speech) -> Result<Inspected> {
-    let config = model.config();
-    let Reach { left, right } = config.reach();
-    let heads = config.num_attention_heads;
-    let each = config.hidden_size / heads;
-    let how = format!("{heads} heads of {each}, dot product, {left} rows before and {right} after");
-    Ok(Inspected {
-        model_type: speech::MODEL_TYPE.into(),
-        class: speech::MODEL_TYPE.into(),
-        parameters: model.num_params(),
-        bytes: size_of_weights(folder)?,
-        images: None,
-        vocabulary: model.labels(),
-        longest: None,
-        attention: vec![how; config.num_hidden_layers],
-        tensors: shapes(&model.weights()),
-    })
+fn of_text(config: &Value, weights: Arrays) -> Result<Inspected> {
+    let model = text::load(config, weights, None, 0, &Device::flex())?;
+    // One that knows words by their letters alone knows any number of them.
+    let vocabulary = Some(model.vocabulary()).filter(|words| *words < usize::MAX);
+    let read = Read { vocabulary, longest: model.longest() };
+    Ok(read.said(&model.config(), model.parameters(), model.attention(), &model.weights()))
+}
+
+fn of_translator(config: &Value, weights: Arrays) -> Result<Inspected> {
+    let model = regard_models::load(config, weights, &Device::flex())?;
+    let vocabulary = model.config()["vocab_size"].as_u64().map(|words| words as usize);
+    let read = Read { vocabulary, longest: model.longest() };
+    Ok(read.said(&model.config(), model.parameters(), model.attention(), &model.weights()))
+}
+
+fn of_story(config: &Value, weights: Arrays) -> Result<Inspected> {
+    let model = story::load(config, weights, &Device::flex())?;
+    let vocabulary = model.config()["vocab_size"].as_u64().map(|words| words as usize);
+    let read = Read { vocabulary, longest: None };
+    let (config, attention) = (model.config(), model.attention());
+    let found = read.said(&config, model.parameters(), attention, &model.weights());
+    let story::Limits { sentences, words, .. } = model.limits();
+    let reads = format!("stories of up to {sentences} sentences of up to {words} words");
+    Ok(Inspected { reads, ..found })
+}
+
+/// Words and lengths of a model of texts.
+struct Read {
+    vocabulary: Option<usize>,
+    longest: Option<usize>,
+}
+
+impl Read {
+    fn said(
+        self,
+        config: &Value,
+        parameters: usize,
+        attention: Vec<String>,
+        weights: &Arrays,
+    ) -> Inspected {
+        let Read { vocabulary, longest } = self;
+        let words = vocabulary.map_or("any words".into(), |words| format!("{words} words"));
+        let most = longest.map_or("of any length".into(), |most| format!("of up to {most} tokens"));
+        Inspected {
+            parameters,
+            reads: format!("texts {most}; {words}"),
+            vocabulary,
+            longest,
+            attention,
+            tensors: shapes(weights),
+            ..named(config)
+        }
+    }
+}
+
+/// A model of a type of its own.
+const fn own<M: Model>() -> Family {
+    let types = || M::types().to_vec();
+    let of = |config: &Value, weights: Arrays| {
+        let model = M::load(config, weights, &Device::flex())?;
+        Ok(Inspected {
+            parameters: model.parameters(),
+            reads: model.reads(),
+            attention: model.attention(),
+            tensors: shapes(&model.weights()),
+            ..named(&model.json())
+        })
+    };
+    (types, of)
+}
+
+/// What a configuration says.
+fn named(config: &Value) -> Inspected {
+    let model_type = config["model_type"].as_str().unwrap_or_default();
+    let class = config["architectures"][0].as_str().unwrap_or(model_type);
+    Inspected { class: class.into(), model_type: model_type.into(), ..Inspected::default() }
 }
 
 /// How far the model of a folder is from what was recorded.
@@ -145,4 +184,57 @@ fn size_of_weights(folder: &Path) -> Result<u64> {
         path.extension().is_some_and(|end| end == "safetensors" || end == "bin")
     };
     paths.filter(shard).map(|path| size(&path)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn said<M: Model>(config: Value) -> Inspected {
+        let model = M::create(&config, 3, &Device::flex()).unwrap();
+        let found = family(&config).unwrap()(&config, model.weights()).unwrap();
+        assert_eq!(found.model_type, config["model_type"]);
+        assert_eq!(found.parameters, model.parameters());
+        assert_eq!(found.tensors.len(), model.weights().len());
+        found
+    }
+
+    #[test]
+    fn models_of_every_kind_are_told_in_words() {
+        let nodes = said::<Gat>(json!({ "model_type": "gat", "features": 5, "num_labels": 3 }));
+        assert_eq!(nodes.reads, "the nodes of graphs; a node has 5 numbers");
+        assert_eq!(
+            nodes.attention,
+            ["8 heads of 8, gat, along edges", "1 heads of 3, gat, along edges"]
+        );
+        let graphs = said::<Gat>(json!({
+            "model_type": "gat", "features": 5, "edge_features": 2, "num_labels": 3, "readout": 4,
+        }));
+        assert_eq!(graphs.reads, "whole graphs; a node has 5 numbers, edges 2");
+        assert_eq!(graphs.attention.len(), 3);
+        let points = said::<PointerNet>(json!({
+            "model_type": "pointer-network", "hidden_size": 16, "num_attention_heads": 2,
+            "encoder_layers": 2, "decoder_layers": 1, "intermediate_size": 32, "problem": "hull",
+        }));
+        assert_eq!(points.reads, "sets of points of 2 numbers, for hull");
+        assert_eq!(points.attention.len(), 2 + 2 + 1);
+        let copies = said::<PointerGenerator>(json!({
+            "model_type": "pointer-generator", "vocab_size": 20, "embedding_size": 8,
+            "hidden_size": 8,
+        }));
+        assert_eq!(copies.reads, "texts of 20 words");
+        assert!(copies.attention[0].ends_with("its weights copy words"), "{copies:?}");
+        let sounds = said::<Speech>(json!({
+            "model_type": "speech", "feature_size": 6, "num_labels": 3, "hidden_size": 16,
+            "num_attention_heads": 2, "intermediate_size": 32, "num_hidden_layers": 2,
+        }));
+        assert!(sounds.attention[1].contains("rows before"), "{sounds:?}");
+        let images = said::<Vit>(json!({
+            "model_type": "vit", "image_size": 12, "patch_size": 4, "num_channels": 1,
+            "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
+            "intermediate_size": 32, "num_labels": 5,
+        }));
+        assert_eq!(images.reads, "images of 12 × 12 pixels, 1 channels");
+    }
 }

@@ -7,9 +7,12 @@
 use crate::examine::{On, Report};
 use crate::{graphs, images, language, permute, points, pretrain, reading};
 use crate::{speech, stories, summarize, train, translate};
-use regard_models::speech::is_speech;
+use regard_models::copying::PointerGenerator;
+use regard_models::pointer::PointerNet;
+use regard_models::speech::Speech;
 use regard_models::text::{self, Head};
-use regard_models::{Error, Result, checkpoint, copying, pointer, story, vit};
+use regard_models::vit::Vit;
+use regard_models::{Error, Model, Result, checkpoint, story};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::path::{Path, PathBuf};
@@ -175,10 +178,10 @@ pub fn of_model(folder: &Path) -> Result<Table> {
     let goes_on = ["LMHeadModel", "ForCausalLM"].iter().any(|end| class.ends_with(end));
     let purpose = match head {
         None if story::is_story(&config) => "stories",
-        None if pointer::is_pointer(&config) => "points",
-        None if copying::is_copying(&config) => "summarize",
-        None if vit::is_vit(&config) => "image",
-        None if is_speech(&config) => "speech",
+        None if PointerNet::is_of(&config) => "points",
+        None if PointerGenerator::is_of(&config) => "summarize",
+        None if Vit::is_of(&config) => "image",
+        None if Speech::is_of(&config) => "speech",
         None => "translate",
         Some(Head::Words) if goes_on => "language",
         Some(Head::Words | Head::Pretraining) => "pretrain",

@@ -1,8 +1,7 @@
 //! `config.json` of a pointer-generator.
 
-use super::{MODEL_TYPE, is_copying};
 use crate::recurrent::{Shape, Told};
-use crate::{Error, Result, sizes};
+use crate::sizes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -44,11 +43,7 @@ fn three() -> u32 {
 
 impl Config {
     /// Reads a configuration, with what this model always has.
-    pub(super) fn read(json: &Value) -> Result<Config> {
-        if !is_copying(json) {
-            let asked = json["model_type"].as_str().unwrap_or("");
-            return Err(Error::invalid(format!("model_type: got {asked:?}, need {MODEL_TYPE}")));
-        }
+    pub(super) fn read(json: &Value) -> Result<Config, String> {
         let mut json = json.clone();
         for (key, usual) in [("cell", json!("lstm")), ("bidirectional", json!(true))] {
             if json.get(key).is_none() {
@@ -58,9 +53,9 @@ impl Config {
         if json.get("decoder_vocab_size").is_none() {
             json["decoder_vocab_size"] = json["vocab_size"].clone();
         }
-        let mut config: Config = crate::parse(&json).map_err(Error::Invalid)?;
+        let mut config: Config = crate::parse(&json)?;
         config.shape.readout = Told::Deep;
-        config.check().map_err(Error::Invalid)?;
+        config.check()?;
         Ok(config)
     }
 

@@ -18,19 +18,18 @@ pub use batch::Copied;
 pub use config::Config;
 pub use walk::{Mixed, Walk};
 
-use crate::Result;
-use crate::checkpoint::{Arrays, Binder, Fit};
+use crate::checkpoint::Binder;
+use crate::model::Definition;
 use crate::recurrent::{Read, Reader, Readout, Widths};
 use crate::seq2seq::Source;
 use burn::module::{Module, Param};
-use burn::tensor::{Device, Gradients, Tensor, activation};
+use burn::tensor::{Tensor, activation};
 use regard_attention::layers::{
     AdditiveAttention, AdditiveAttentionConfig, Dropout, Linear, LinearConfig, Recurrent,
 };
 use regard_attention::mask::lengths;
-use regard_attention::{AdamW, Init, Mode, ops};
+use regard_attention::{Init, Mode, ops};
 use serde_json::Value;
-use std::path::Path;
 
 /// Its name in `config.json`.
 pub const MODEL_TYPE: &str = "pointer-generator";
@@ -102,73 +101,9 @@ impl PointerGenerator {
         }
     }
 
-    fn bind(&mut self, b: &mut Binder) {
-        b.at("encoder", |b| self.reader.bind(b));
-        b.at("decoder", |b| {
-            b.recurrent("rnn", &mut self.decoder);
-            b.at("attention", |b| {
-                b.linear("query", &mut self.score.query);
-                b.linear("key", &mut self.score.key);
-                b.tensor("v", &mut self.score.v);
-                if let Some(covered) = &mut self.covered {
-                    b.tensor("coverage", covered);
-                }
-            });
-            self.readout.bind(b);
-            if let Some(gate) = &mut self.gate {
-                b.linear("gate", gate);
-            }
-        });
-    }
-
-    /// A model with first values that are a function of the seed.
-    pub fn create(config: &Value, seed: u64, device: &Device) -> Result<PointerGenerator> {
-        Ok(PointerGenerator::new(&Config::read(config)?, &mut Init::new(seed, device)))
-    }
-
-    /// A model with weights from a checkpoint. All names and shapes that do not fit are told at
-    /// once.
-    pub fn load(config: &Value, weights: Arrays, device: &Device) -> Result<PointerGenerator> {
-        fill(config, weights, device)?.whole()
-    }
-
-    /// The model of a folder with `config.json` and `model.safetensors`. What is wrong with it is
-    /// told with the file that it is wrong with.
-    pub fn open(folder: &Path, device: &Device) -> Result<PointerGenerator> {
-        Fit::open(folder, |config, weights| fill(config, weights, device))
-    }
-
-    /// `config.json`
-    pub fn json(&self) -> Value {
-        crate::config_json(MODEL_TYPE, &self.config)
-    }
-
     /// What it is.
     pub fn config(&self) -> &Config {
         &self.config
-    }
-
-    /// Its weights by name.
-    pub fn weights(&self) -> Arrays {
-        let mut arrays = Arrays::new();
-        // Writing changes nothing, but the names are said once, for both directions.
-        self.clone().bind(&mut Binder::write(&mut arrays));
-        arrays
-    }
-
-    /// Numbers that training changes.
-    pub fn parameters(&self) -> usize {
-        self.num_params()
-    }
-
-    /// The same without a tape, for running.
-    pub fn frozen(&self) -> PointerGenerator {
-        self.valid()
-    }
-
-    /// One step of the optimiser.
-    pub fn update(self, adamw: &mut AdamW, lr: f64, grads: Gradients) -> PointerGenerator {
-        adamw.step(lr, self, grads)
     }
 
     fn read(&self, batch: &Copied, mode: Mode) -> Read {
@@ -268,13 +203,46 @@ impl PointerGenerator {
     }
 }
 
-/// Whether a configuration is of such a model.
-pub fn is_copying(config: &Value) -> bool {
-    config["model_type"] == MODEL_TYPE
-}
+impl Definition for PointerGenerator {
+    const TYPES: &'static [&'static str] = &[MODEL_TYPE];
 
-/// The model, and what of the weights did not fit it.
-fn fill(config: &Value, weights: Arrays, device: &Device) -> Result<Fit<PointerGenerator>> {
-    let model = PointerGenerator::new(&Config::read(config)?, &mut Init::blank(device));
-    Ok(Fit::new(model, PointerGenerator::bind, weights, |_| false, device))
+    fn make(json: &Value, init: &mut Init) -> Result<PointerGenerator, String> {
+        Ok(PointerGenerator::new(&Config::read(json)?, init))
+    }
+
+    fn bind(&mut self, b: &mut Binder) {
+        b.at("encoder", |b| self.reader.bind(b));
+        b.at("decoder", |b| {
+            b.recurrent("rnn", &mut self.decoder);
+            b.at("attention", |b| {
+                b.linear("query", &mut self.score.query);
+                b.linear("key", &mut self.score.key);
+                b.tensor("v", &mut self.score.v);
+                if let Some(covered) = &mut self.covered {
+                    b.tensor("coverage", covered);
+                }
+            });
+            self.readout.bind(b);
+            if let Some(gate) = &mut self.gate {
+                b.linear("gate", gate);
+            }
+        });
+    }
+
+    fn json(&self) -> Value {
+        crate::config_json(MODEL_TYPE, &self.config)
+    }
+
+    fn reads(&self) -> String {
+        format!("texts of {} words", self.config.shape.vocab_size)
+    }
+
+    fn attention(&self) -> Vec<String> {
+        let told = |yes: bool, words: &'static str| if yes { words } else { "" };
+        vec![format!(
+            "additive, over the text{}{}",
+            told(self.covered.is_some(), ", told what was looked at before"),
+            told(self.gate.is_some(), "; its weights copy words")
+        )]
+    }
 }

@@ -8,6 +8,7 @@
 //! ```
 //! use burn::tensor::Device;
 //! use regard_attention::Mode;
+//! use regard_models::Model;
 //! use regard_models::pointer::{PointerNet, Points};
 //! use serde_json::json;
 //!
@@ -32,18 +33,17 @@ pub use config::{Choice, Config, Kind, Score};
 pub use points::{MARKER, Points};
 pub use walk::Walk;
 
-use crate::checkpoint::{Arrays, Binder, Fit};
+use crate::checkpoint::Binder;
+use crate::model::Definition;
 use crate::transformer::stack::{Ask, Decoder, Encoder};
-use crate::{Error, Result};
 use burn::module::{Module, Param};
-use burn::tensor::{Device, Gradients, Tensor};
+use burn::tensor::Tensor;
 use head::Head;
 use recurrent::Lstm;
 use regard_attention::layers::{LayerStates, Linear, LinearConfig};
 use regard_attention::ops::{self, Activation};
-use regard_attention::{AdamW, Init, Mode, Weights};
+use regard_attention::{Init, Mode, Weights};
 use serde_json::Value;
-use std::path::Path;
 
 /// Its name in `config.json`.
 pub const MODEL_TYPE: &str = "pointer-network";
@@ -102,70 +102,9 @@ impl PointerNet {
         }
     }
 
-    fn bind(&mut self, b: &mut Binder) {
-        b.at("points", |b| {
-            b.linear("up", &mut self.up);
-            b.linear("down", &mut self.down);
-        });
-        b.tensor("marker", &mut self.marker);
-        if let Some(Layers { encoder, decoder }) = &mut self.attention {
-            b.at("encoder", |b| encoder.bind(b));
-            b.at("decoder", |b| decoder.bind(b));
-        }
-        if let Some(lstm) = &mut self.lstm {
-            b.at("lstm", |b| lstm.bind(b));
-        }
-        b.at("head", |b| self.head.bind(b));
-    }
-
-    /// A model with first values that are a function of the seed.
-    pub fn create(config: &Value, seed: u64, device: &Device) -> Result<PointerNet> {
-        Ok(PointerNet::new(&read_config(config)?, &mut Init::new(seed, device)))
-    }
-
-    /// A model with weights from a checkpoint. All names and shapes that do not fit are told at
-    /// once.
-    pub fn load(config: &Value, weights: Arrays, device: &Device) -> Result<PointerNet> {
-        fill(config, weights, device)?.whole()
-    }
-
-    /// The model of a folder with `config.json` and `model.safetensors`. What is wrong with it is
-    /// told with the file that it is wrong with.
-    pub fn open(folder: &Path, device: &Device) -> Result<PointerNet> {
-        Fit::open(folder, |config, weights| fill(config, weights, device))
-    }
-
-    /// `config.json`
-    pub fn json(&self) -> Value {
-        crate::config_json(MODEL_TYPE, &self.config)
-    }
-
     /// What it is.
     pub fn config(&self) -> &Config {
         &self.config
-    }
-
-    /// Its weights by name.
-    pub fn weights(&self) -> Arrays {
-        let mut arrays = Arrays::new();
-        // Writing changes nothing, but the names are said once, for both directions.
-        self.clone().bind(&mut Binder::write(&mut arrays));
-        arrays
-    }
-
-    /// Numbers that training changes.
-    pub fn parameters(&self) -> usize {
-        self.num_params()
-    }
-
-    /// The same without a tape, for running.
-    pub fn frozen(&self) -> PointerNet {
-        self.valid()
-    }
-
-    /// One step of the optimiser.
-    pub fn update(self, adamw: &mut AdamW, lr: f64, grads: Gradients) -> PointerNet {
-        adamw.step(lr, self, grads)
     }
 
     fn read(&self, points: &Points, mode: Mode) -> Read {
@@ -228,23 +167,51 @@ impl PointerNet {
     }
 }
 
-/// Whether a configuration is of a pointer network.
-pub fn is_pointer(config: &Value) -> bool {
-    config["model_type"] == MODEL_TYPE
-}
+impl Definition for PointerNet {
+    const TYPES: &'static [&'static str] = &[MODEL_TYPE];
 
-fn read_config(json: &Value) -> Result<Config> {
-    if !is_pointer(json) {
-        let asked = json["model_type"].as_str().unwrap_or("");
-        return Err(Error::invalid(format!("model_type: got {asked:?}, need {MODEL_TYPE}")));
+    fn make(json: &Value, init: &mut Init) -> Result<PointerNet, String> {
+        let config: Config = crate::parse(json)?;
+        config.check()?;
+        Ok(PointerNet::new(&config, init))
     }
-    let config: Config = crate::parse(json).map_err(Error::Invalid)?;
-    config.check().map_err(Error::Invalid)?;
-    Ok(config)
-}
 
-/// The model, and what of the weights did not fit it.
-fn fill(config: &Value, weights: Arrays, device: &Device) -> Result<Fit<PointerNet>> {
-    let model = PointerNet::new(&read_config(config)?, &mut Init::blank(device));
-    Ok(Fit::new(model, PointerNet::bind, weights, |_| false, device))
+    fn bind(&mut self, b: &mut Binder) {
+        b.at("points", |b| {
+            b.linear("up", &mut self.up);
+            b.linear("down", &mut self.down);
+        });
+        b.tensor("marker", &mut self.marker);
+        if let Some(Layers { encoder, decoder }) = &mut self.attention {
+            b.at("encoder", |b| encoder.bind(b));
+            b.at("decoder", |b| decoder.bind(b));
+        }
+        if let Some(lstm) = &mut self.lstm {
+            b.at("lstm", |b| lstm.bind(b));
+        }
+        b.at("head", |b| self.head.bind(b));
+    }
+
+    fn json(&self) -> Value {
+        crate::config_json(MODEL_TYPE, &self.config)
+    }
+
+    fn reads(&self) -> String {
+        let Config { input_size, problem, .. } = &self.config;
+        format!("sets of points of {input_size} numbers, for {problem}")
+    }
+
+    fn attention(&self) -> Vec<String> {
+        let Config { encoder_layers, decoder_layers, num_attention_heads: heads, .. } = self.config;
+        let each = self.config.hidden_size / heads;
+        let mut parts = vec![];
+        if self.attention.is_some() {
+            let over = |what: &str| format!("{heads} heads of {each}, dot product, {what}");
+            parts.extend(vec![over("every point sees all"); encoder_layers]);
+            let step = [over("a step sees those before"), over("a step sees the points")];
+            (0..decoder_layers).for_each(|_| parts.extend(step.clone()));
+        }
+        parts.push("the pointer: its weights over the points are what is said".into());
+        parts
+    }
 }

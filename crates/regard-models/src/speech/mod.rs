@@ -9,14 +9,15 @@
 //! ```
 //! use burn::tensor::Device;
 //! use regard_attention::Mode;
-//! use regard_models::speech::{Sounds, create};
+//! use regard_models::Model;
+//! use regard_models::speech::{Sounds, Speech};
 //! use serde_json::json;
 //!
 //! let config = json!({
 //!     "model_type": "speech", "feature_size": 6, "num_labels": 3, "hidden_size": 16,
 //!     "num_attention_heads": 2, "intermediate_size": 32, "num_hidden_layers": 2,
 //! });
-//! let model = create(&config, 7, &Device::flex()).unwrap();
+//! let model = Speech::create(&config, 7, &Device::flex()).unwrap();
 //! let mut sounds = Sounds::new(6);
 //! sounds.push(&[0.5; 6 * 20]);
 //! sounds.push(&[0.1; 6 * 31]);
@@ -28,20 +29,19 @@ mod layer;
 
 pub use config::{Config, Head, Places};
 
-use crate::checkpoint::{Arrays, Binder, Fit};
+use crate::checkpoint::Binder;
+use crate::model::Definition;
 use crate::text::activation;
-use crate::{Error, Result};
 use burn::module::Module;
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Tensor, TensorData};
 use layer::{Layer, LayerPast};
 use regard_attention::layers::{
     Convolution, ConvolutionConfig, ConvolutionPast, Dropout, Linear, LinearConfig, Norm,
-    NormConfig, Pool, Pooling, PoolingConfig, Sequences,
+    NormConfig, Pool, Pooling, PoolingConfig, Reach, Sequences,
 };
 use regard_attention::mask::segments;
 use regard_attention::{Attention, Init, Mode};
 use serde_json::Value;
-use std::path::Path;
 
 /// Its name in `config.json`.
 pub const MODEL_TYPE: &str = "speech";
@@ -140,35 +140,9 @@ impl Speech {
         }
     }
 
-    fn bind(&mut self, b: &mut Binder) {
-        b.convolutions("convolutions", &mut self.convolutions);
-        b.norm("front_norm", &mut self.front_norm);
-        for (i, layer) in self.layers.iter_mut().enumerate() {
-            b.at(&format!("layers.{i}"), |b| layer.bind(b));
-        }
-        b.norm("last_norm", &mut self.last_norm);
-        if let Some(pooling) = &mut self.pooling {
-            b.pooling("pooling", pooling);
-        }
-        b.linear("head", &mut self.head);
-    }
-
     /// What it was made from.
     pub fn config(&self) -> &Config {
         &self.config
-    }
-
-    /// `config.json`
-    pub fn to_json(&self) -> Value {
-        crate::config_json(MODEL_TYPE, &self.config)
-    }
-
-    /// Its weights by name.
-    pub fn weights(&self) -> Arrays {
-        let mut arrays = Arrays::new();
-        // Writing changes nothing, but the names are said once, for both directions.
-        self.clone().bind(&mut Binder::write(&mut arrays));
-        arrays
     }
 
     /// Labels, or letters with the one that is none.
@@ -267,38 +241,42 @@ impl Speech {
     }
 }
 
-/// Whether a configuration is of a model that hears.
-pub fn is_speech(config: &Value) -> bool {
-    config["model_type"] == MODEL_TYPE
-}
+impl Definition for Speech {
+    const TYPES: &'static [&'static str] = &[MODEL_TYPE];
 
-fn make(json: &Value, init: &mut Init) -> Result<Speech> {
-    if !is_speech(json) {
-        let got = &json["model_type"];
-        return Err(Error::invalid(format!("model_type: got {got}, need \"{MODEL_TYPE}\"")));
+    fn make(json: &Value, init: &mut Init) -> Result<Speech, String> {
+        let config: Config = crate::parse(json)?;
+        config.check()?;
+        Ok(Speech::new(&config, init))
     }
-    let config: Config = crate::parse(json).map_err(Error::Invalid)?;
-    config.check().map_err(Error::Invalid)?;
-    Ok(Speech::new(&config, init))
-}
 
-/// A model with first values that are a function of the seed.
-pub fn create(config: &Value, seed: u64, device: &Device) -> Result<Speech> {
-    make(config, &mut Init::new(seed, device))
-}
+    fn bind(&mut self, b: &mut Binder) {
+        b.convolutions("convolutions", &mut self.convolutions);
+        b.norm("front_norm", &mut self.front_norm);
+        for (i, layer) in self.layers.iter_mut().enumerate() {
+            b.at(&format!("layers.{i}"), |b| layer.bind(b));
+        }
+        b.norm("last_norm", &mut self.last_norm);
+        if let Some(pooling) = &mut self.pooling {
+            b.pooling("pooling", pooling);
+        }
+        b.linear("head", &mut self.head);
+    }
 
-/// A model with weights from a checkpoint. All names and shapes that do not fit are told at once.
-pub fn load(config: &Value, weights: Arrays, device: &Device) -> Result<Speech> {
-    fill(config, weights, device)?.whole()
-}
+    fn json(&self) -> Value {
+        crate::config_json(MODEL_TYPE, &self.config)
+    }
 
-fn fill(config: &Value, weights: Arrays, device: &Device) -> Result<Fit<Speech>> {
-    let model = make(config, &mut Init::blank(device))?;
-    Ok(Fit::new(model, Speech::bind, weights, |_| false, device))
-}
+    fn reads(&self) -> String {
+        format!("sounds of any length, as rows of {} numbers", self.config.feature_size)
+    }
 
-/// The model of a folder with `config.json` and `model.safetensors`. What is wrong with it is told
-/// with the file that it is wrong with.
-pub fn open(folder: &Path, device: &Device) -> Result<Speech> {
-    Fit::open(folder, |config, weights| fill(config, weights, device))
+    fn attention(&self) -> Vec<String> {
+        let Reach { left, right } = self.config.reach();
+        let heads = self.config.num_attention_heads;
+        let each = self.config.hidden_size / heads;
+        let words =
+            format!("{heads} heads of {each}, dot product, {left} rows before and {right} after");
+        vec![words; self.config.num_hidden_layers]
+    }
 }

@@ -134,6 +134,11 @@ impl Described for Hops {
         self.config.sentences().limits(self.answer.weight.dims()[1])
     }
 
+    fn attention(&self) -> Vec<String> {
+        let words = "one head, dot product, from the question to the sentences";
+        vec![words.into(); self.config.hops]
+    }
+
     fn bind(&mut self, b: &mut Binder) {
         b.at("keys", |b| self.keys.bind(b));
         b.at("values", |b| self.values.bind(b));

@@ -94,6 +94,9 @@ pub trait StoryModel: Send {
     /// As [`StoryModel::forward`], or if there is more than one story.
     fn look_inside(&self, story: &Stories) -> (Tensor<2>, Vec<Tensor<3>>);
 
+    /// How it attends, in words.
+    fn attention(&self) -> Vec<String>;
+
     /// Its weights by name.
     fn weights(&self) -> Arrays;
 
@@ -115,6 +118,8 @@ pub trait StoryModel: Send {
 pub(crate) trait Described: Module + 'static {
     fn config(&self) -> Value;
     fn limits(&self) -> Limits;
+    /// How it attends, in words.
+    fn attention(&self) -> Vec<String>;
     fn bind(&mut self, b: &mut Binder);
     /// Keeps where it looked if somebody wants to know.
     fn read(&self, stories: &Stories, mode: Mode, looks: Option<&mut Vec<Tensor<3>>>) -> Tensor<2>;
@@ -140,6 +145,10 @@ impl<M: Described> StoryModel for M {
         let mut looks = vec![];
         let scores = self.read(story, Mode::Eval, Some(&mut looks));
         (scores, looks)
+    }
+
+    fn attention(&self) -> Vec<String> {
+        Described::attention(self)
     }
 
     fn weights(&self) -> Arrays {

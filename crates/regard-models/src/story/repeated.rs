@@ -200,6 +200,18 @@ impl Described for Repeated {
         self.config.sentences().limits(self.answer.weight.dims()[1])
     }
 
+    fn attention(&self) -> Vec<String> {
+        let Config { num_attention_heads: heads, repetitions, reach, .. } = self.config;
+        let each = self.config.hidden_size / heads;
+        let near = match reach {
+            0 => String::new(),
+            reach => format!(", with a number for each distance up to {reach}"),
+        };
+        vec![format!(
+            "{heads} heads of {each}, dot product{near}, over sentences; the same layer {repetitions} times"
+        )]
+    }
+
     fn bind(&mut self, b: &mut Binder) {
         self.sentences.bind(b);
         b.at("layer", |b| {

@@ -4,6 +4,7 @@
 //! ```
 //! use burn::tensor::{Device, Tensor};
 //! use regard_attention::Mode;
+//! use regard_models::Model;
 //! use regard_models::vit::Vit;
 //! use serde_json::json;
 //!
@@ -23,19 +24,18 @@ mod tokens;
 
 pub use config::{Config, Pooling, Positions, Sides};
 
-use crate::checkpoint::{Arrays, Binder, Fit};
+use crate::checkpoint::{Arrays, Binder};
+use crate::model::Definition;
 use crate::text::{with_prefix, without_prefix};
-use crate::{Error, Result};
 use burn::module::{Module, Param};
-use burn::tensor::{Device, Gradients, Tensor};
+use burn::tensor::Tensor;
 use layer::{Layer, norm};
 use regard_attention::layers::{
     Dropout, ImageConvolution, ImageConvolutionConfig, Linear, LinearConfig, Norm,
 };
 use regard_attention::ops::{Activation, Windows};
-use regard_attention::{AdamW, Init, Mode, Weights};
+use regard_attention::{Init, Mode, Weights};
 use serde_json::Value;
-use std::path::Path;
 
 /// What a model says of some images.
 #[derive(Debug)]
@@ -66,53 +66,7 @@ pub struct Vit {
     config: Config,
 }
 
-/// The names of all kinds.
-pub fn model_types() -> [&'static str; 2] {
-    [config::VIT, config::EXTENDED]
-}
-
-/// Whether a configuration is of a model that reads images.
-pub fn is_vit(config: &Value) -> bool {
-    model_types().iter().any(|name| config["model_type"] == *name)
-}
-
 impl Vit {
-    /// A model with first values that are a function of the seed.
-    pub fn create(config: &Value, seed: u64, device: &Device) -> Result<Vit> {
-        Vit::new(config, &mut Init::new(seed, device))
-    }
-
-    /// A model with weights from a checkpoint. All names and shapes that do not fit are told at
-    /// once.
-    pub fn load(config: &Value, weights: Arrays, device: &Device) -> Result<Vit> {
-        Vit::fill(config, weights, device)?.whole()
-    }
-
-    /// The model of a folder in the Hugging Face layout. What is wrong with it is told with the
-    /// file that it is wrong with.
-    pub fn open(folder: &Path, device: &Device) -> Result<Vit> {
-        Fit::open(folder, |config, weights| Vit::fill(config, weights, device))
-    }
-
-    fn new(json: &Value, init: &mut Init) -> Result<Vit> {
-        if !is_vit(json) {
-            let asked = json["model_type"].as_str().unwrap_or("");
-            let names = model_types().join(" or ");
-            return Err(Error::invalid(format!("model_type: got {asked:?}, need {names}")));
-        }
-        let labelled = match json["architectures"][0].as_str() {
-            None | Some("ViTForImageClassification") => true,
-            Some("ViTModel") => false,
-            Some(other) => {
-                return Err(Error::invalid(format!(
-                    "architectures: got {other:?}, need ViTForImageClassification or ViTModel"
-                )));
-            }
-        };
-        let config = Config::read(json).map_err(Error::Invalid)?;
-        Vit::build(config, labelled, init).map_err(Error::Invalid)
-    }
-
     fn build(config: Config, labelled: bool, init: &mut Init) -> Result<Vit, String> {
         let (m, activation) = (config.hidden_size, config.activation()?);
         let weights = Weights::Normal(config.initializer_range);
@@ -157,35 +111,6 @@ impl Vit {
             classifier: labelled.then(|| linear(labels).init(init)),
             config,
         })
-    }
-
-    /// The model, and what of the weights did not fit it.
-    fn fill(config: &Value, weights: Arrays, device: &Device) -> Result<Fit<Vit>> {
-        let weights = with_prefix(weights, "vit");
-        let mut model = Vit::new(config, &mut Init::blank(device))?;
-        if !weights.contains_key("vit.pooler.dense.weight") {
-            model.pooler = None;
-        }
-        // What other heads need is not missed.
-        let others = ["vit.pooler.", "vit.embeddings.mask_token", "classifier."];
-        let may = |name: &str| others.iter().any(|other| name.starts_with(other));
-        Ok(Fit::new(model, Vit::bind, weights, may, device))
-    }
-
-    fn bind(&mut self, b: &mut Binder) {
-        b.at("vit", |b| {
-            b.at("embeddings", |b| self.bind_embeddings(b));
-            for (i, layer) in self.layers.iter_mut().enumerate() {
-                b.at(&format!("encoder.layer.{i}"), |b| layer.bind(b));
-            }
-            b.norm("layernorm", &mut self.last);
-            if let Some(pooler) = &mut self.pooler {
-                b.linear("pooler.dense", pooler);
-            }
-        });
-        if let Some(classifier) = &mut self.classifier {
-            b.linear("classifier", classifier);
-        }
     }
 
     /// Reads images.
@@ -234,12 +159,53 @@ impl Vit {
     }
 
     /// What it is made from.
-    pub fn shape(&self) -> &Config {
+    pub fn config(&self) -> &Config {
         &self.config
     }
+}
 
-    /// How each layer attends, in words.
-    pub fn attention(&self) -> Vec<String> {
+impl Definition for Vit {
+    const TYPES: &'static [&'static str] = &[config::VIT, config::EXTENDED];
+
+    fn make(json: &Value, init: &mut Init) -> Result<Vit, String> {
+        let labelled = match json["architectures"][0].as_str() {
+            None | Some("ViTForImageClassification") => true,
+            Some("ViTModel") => false,
+            Some(other) => {
+                return Err(format!(
+                    "architectures: got {other:?}, need ViTForImageClassification or ViTModel"
+                ));
+            }
+        };
+        Vit::build(Config::read(json)?, labelled, init)
+    }
+
+    fn bind(&mut self, b: &mut Binder) {
+        b.at("vit", |b| {
+            b.at("embeddings", |b| self.bind_embeddings(b));
+            for (i, layer) in self.layers.iter_mut().enumerate() {
+                b.at(&format!("encoder.layer.{i}"), |b| layer.bind(b));
+            }
+            b.norm("layernorm", &mut self.last);
+            if let Some(pooler) = &mut self.pooler {
+                b.linear("pooler.dense", pooler);
+            }
+        });
+        if let Some(classifier) = &mut self.classifier {
+            b.linear("classifier", classifier);
+        }
+    }
+
+    fn json(&self) -> Value {
+        self.config.json(self.classifier.is_some())
+    }
+
+    fn reads(&self) -> String {
+        let ([rows, columns], channels) = (self.config.image_size.both(), self.config.num_channels);
+        format!("images of {rows} × {columns} pixels, {channels} channels")
+    }
+
+    fn attention(&self) -> Vec<String> {
         let [rows, columns] = self.config.grid();
         let (heads, width) = (self.config.num_attention_heads, self.config.hidden_size);
         let token = if self.cls.is_some() { ", and a token of its own," } else { "" };
@@ -250,37 +216,21 @@ impl Vit {
         vec![words; self.layers.len()]
     }
 
-    /// `config.json`
-    pub fn config(&self) -> Value {
-        self.config.json(self.classifier.is_some())
+    fn expect(&mut self, weights: Arrays) -> Arrays {
+        let weights = with_prefix(weights, "vit");
+        if !weights.contains_key("vit.pooler.dense.weight") {
+            self.pooler = None;
+        }
+        weights
     }
 
-    /// Its weights by name.
-    pub fn weights(&self) -> Arrays {
-        let mut arrays = Arrays::new();
-        // Writing changes nothing, but the names are said once, for both directions.
-        self.clone().bind(&mut Binder::write(&mut arrays));
+    fn named(&self, weights: Arrays) -> Arrays {
         // Without labels they have the names that the body itself has.
-        if self.classifier.is_some() { arrays } else { without_prefix(arrays, "vit") }
+        if self.has_labels() { weights } else { without_prefix(weights, "vit") }
     }
 
-    /// Numbers that training changes.
-    pub fn parameters(&self) -> usize {
-        self.num_params()
-    }
-
-    /// The same without a tape, for running.
-    pub fn frozen(&self) -> Vit {
-        self.valid()
-    }
-
-    /// Keeps the gradients of a part of a batch for the next step.
-    pub fn gather(&self, adamw: &mut AdamW, grads: Gradients) {
-        adamw.gather(self, grads);
-    }
-
-    /// One step of the optimiser.
-    pub fn update(self, adamw: &mut AdamW, lr: f64, grads: Gradients) -> Vit {
-        adamw.step(lr, self, grads)
+    fn is_others(name: &str) -> bool {
+        let heads = ["vit.pooler.", "vit.embeddings.mask_token", "classifier."];
+        heads.iter().any(|head| name.starts_with(head))
     }
 }

@@ -3,6 +3,7 @@
 use crate::batch::largest_difference;
 use burn::tensor::Device;
 use regard_attention::{AdamW, AdamWConfig, Mode};
+use regard_models::Model;
 use regard_models::checkpoint::Arrays;
 use regard_models::copying::{Copied, Cost, PointerGenerator};
 use serde_json::{Value, json};

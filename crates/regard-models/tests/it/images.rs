@@ -6,6 +6,7 @@ use crate::texts::close;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_attention::{AdamW, AdamWConfig, Mode};
+use regard_models::Model;
 use regard_models::checkpoint::{self, Precision};
 use regard_models::vit::Vit;
 use serde_json::{Value, json};
@@ -67,7 +68,7 @@ fn what_is_saved_is_what_was_read() {
     let device = Device::flex();
     for folder in folders() {
         let model = Vit::open(&folder, &device).unwrap();
-        let (config, weights) = (model.config(), model.weights());
+        let (config, weights) = (model.json(), model.weights());
         assert_eq!(weights, checkpoint::read_weights(&folder).unwrap(), "{}", folder.display());
         let theirs = checkpoint::read_config(&folder).unwrap();
         for (key, value) in config.as_object().unwrap() {
@@ -91,20 +92,20 @@ fn what_hugging_face_cannot_say_is_saved_under_a_name_of_its_own() {
         let mut asked = extended();
         asked.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         let model = Vit::create(&asked, 3, &device).unwrap();
-        let config = model.config();
+        let config = model.json();
         assert_eq!(config["model_type"], "vision_transformer");
         let again = Vit::load(&config, model.weights(), &device).unwrap();
         let pixels = images(2, [1, 9, 13], &device);
         let said = |model: &Vit| numbers(model.forward(pixels.clone(), Mode::Eval).logits.unwrap());
         assert_eq!(said(&model), said(&again));
-        assert_eq!(again.config(), config);
+        assert_eq!(again.json(), config);
     }
     let mut plain = extended();
     for (key, value) in [("stem_channels", json!([])), ("pooling", json!("cls"))] {
         plain[key] = value;
     }
     plain["positions"] = json!("learned");
-    let config = Vit::create(&plain, 3, &device).unwrap().config();
+    let config = Vit::create(&plain, 3, &device).unwrap().json();
     assert_eq!(config["model_type"], "vit");
     assert!(config.get("pooling").is_none() && config.get("stem_channels").is_none());
 }
@@ -191,7 +192,7 @@ fn weights_that_do_not_fit_are_told_at_once() {
     weights.remove("vit.embeddings.stem.1.bias").unwrap();
     let norm = weights.remove("vit.layernorm.weight").unwrap();
     weights.insert("vit.strange".into(), norm);
-    let error = Vit::load(&model.config(), weights, &device).err().unwrap().to_string();
+    let error = Vit::load(&model.json(), weights, &device).err().unwrap().to_string();
     for part in ["stem.1.bias [10] is missing", "layernorm.weight [16] is missing", "vit.strange"] {
         assert!(error.contains(part), "{error}");
     }
@@ -203,7 +204,7 @@ fn folders_are_written_and_opened() {
     let folder = std::env::temp_dir().join(format!("regard-vit-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let model = Vit::create(&extended(), 3, &device).unwrap();
-    checkpoint::write(&folder, &model.config(), &model.weights(), Precision::Single).unwrap();
+    checkpoint::write(&folder, &model.json(), &model.weights(), Precision::Single).unwrap();
     assert_eq!(Vit::open(&folder, &device).unwrap().weights(), model.weights());
     std::fs::remove_dir_all(folder).unwrap();
 }

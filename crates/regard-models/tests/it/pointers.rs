@@ -4,6 +4,7 @@ use crate::batch::{largest_difference, numbers};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::ops::negative_log_likelihood;
 use regard_attention::{AdamW, AdamWConfig, Mode};
+use regard_models::Model;
 use regard_models::pointer::{MARKER, PointerNet, Points};
 use serde_json::{Value, json};
 

@@ -3,7 +3,8 @@
 use burn::tensor::{Device, Int, Tensor};
 use regard_attention::ops::{CrossEntropy, Ctc, Transcripts, cross_entropy, ctc_loss};
 use regard_attention::{AdamW, AdamWConfig, Mode};
-use regard_models::speech::{self, Sounds, Speech};
+use regard_models::Model;
+use regard_models::speech::{Sounds, Speech};
 use serde_json::{Value, json};
 
 const WIDTH: usize = 5;
@@ -21,7 +22,7 @@ fn config(changes: Value) -> Value {
 }
 
 fn model(changes: Value) -> Speech {
-    speech::create(&config(changes), 3, &Device::flex()).unwrap()
+    Speech::create(&config(changes), 3, &Device::flex()).unwrap()
 }
 
 fn rows(seed: u64, count: usize) -> Vec<f32> {
@@ -122,14 +123,14 @@ fn neighbours_change_nothing() {
 fn saved_is_loaded() {
     for kind in kinds() {
         let model = model(kind);
-        let again = speech::load(&model.to_json(), model.weights(), &Device::flex()).unwrap();
+        let again = Speech::load(&model.json(), model.weights(), &Device::flex()).unwrap();
         let sounds = sounds([&rows(1, 30)]);
         let said = |model: &Speech| numbers(model.forward(&sounds, Mode::Eval).logits);
         assert_eq!(said(&model), said(&again));
     }
     let mut weights = model(json!({})).weights();
     weights.remove("head.bias").unwrap();
-    let error = speech::load(&config(json!({ "hidden_size": 32 })), weights, &Device::flex());
+    let error = Speech::load(&config(json!({ "hidden_size": 32 })), weights, &Device::flex());
     let error = error.unwrap_err().to_string();
     assert!(error.contains("head.bias") && error.contains("layers.0.up.weight"), "{error}");
 }
@@ -137,7 +138,7 @@ fn saved_is_loaded() {
 #[test]
 fn what_cannot_be_is_turned_down() {
     let error = |changes: Value| {
-        speech::create(&config(changes), 0, &Device::flex()).unwrap_err().to_string()
+        Speech::create(&config(changes), 0, &Device::flex()).unwrap_err().to_string()
     };
     for (changes, told) in [
         (json!({ "num_attention_heads": 3 }), "num_attention_heads: got 3, need a divisor"),
@@ -165,7 +166,7 @@ fn it_learns() {
         (0..count * WIDTH).map(|i| if i % WIDTH == label { 1.5 } else { -0.5 }).collect()
     };
     for head in ["labels", "ctc"] {
-        let mut model = speech::create(&config(json!({ "head": head })), 3, &device).unwrap();
+        let mut model = Speech::create(&config(json!({ "head": head })), 3, &device).unwrap();
         let mut adamw = AdamW::new(AdamWConfig::default());
         let texts = [vec![1, 2], vec![2, 1], vec![3, 1], vec![1, 3]];
         let all: Vec<Vec<f32>> = texts

@@ -10,7 +10,7 @@ use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_attention::{AdamW, Mode, backend};
 use regard_models::checkpoint::{self, Arrays, Precision};
 use regard_models::gat::Gat;
-use regard_models::{Error, Result};
+use regard_models::{Error, Model, Result};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -53,7 +53,7 @@ impl Lesson {
             )));
         }
         let model = Gat::create(&config, recipe.seed, &device)?;
-        known_keys(&recipe.model, &model.config())?;
+        known_keys(&recipe.model, &model.json())?;
         for (part, what) in [(Part::Train, "learn from"), (Part::Valid, "decide by")] {
             if book.asked(part) == 0 {
                 return Err(Error::invalid(format!("there is nothing to {what}")));
@@ -136,12 +136,12 @@ impl Learner for Lesson {
     }
 
     fn restore(&mut self, weights: Arrays) -> Result<()> {
-        self.model = Some(Gat::load(&self.model().config(), weights, &self.device)?);
+        self.model = Some(Gat::load(&self.model().json(), weights, &self.device)?);
         Ok(())
     }
 
     fn save(&self, folder: &Path) -> Result<()> {
-        let mut config = self.model().config();
+        let mut config = self.model().json();
         config["wiring"] = self.wiring.clone();
         checkpoint::write(folder, &config, &self.weights(), Precision::Single)
     }

@@ -6,8 +6,8 @@ use crate::reading::{Label, softmax};
 use crate::train;
 use burn::tensor::Device;
 use regard_attention::{Mode, backend};
-use regard_models::gat::{self, Gat};
-use regard_models::{Error, Result, checkpoint};
+use regard_models::gat::{Gat, Nodes};
+use regard_models::{Error, Model, Result, checkpoint};
 use serde::Deserialize;
 use std::path::Path;
 
@@ -35,17 +35,13 @@ impl Labeller {
         let folder = &train::resolve(folder)?;
         let mut config = checkpoint::read_config(folder)?;
         let wrong = |message: String| Error::file(folder.join(checkpoint::CONFIG), message);
-        if config["model_type"] != gat::MODEL_TYPE {
-            let got = &config["model_type"];
-            return Err(wrong(format!("model_type: got {got}, need {:?}", gat::MODEL_TYPE)));
-        }
         let wiring = match config.as_object_mut().and_then(|config| config.remove("wiring")) {
             Some(json) => Wiring::deserialize(json).map_err(|e| wrong(format!("wiring: {e}")))?,
             None => Wiring::default(),
         };
         let model = Gat::open(folder, &Device::flex())?;
-        let names = &model.config()["id2label"];
-        let count = model.config()["id2label"].as_object().map_or(0, serde_json::Map::len);
+        let names = &model.json()["id2label"];
+        let count = model.json()["id2label"].as_object().map_or(0, serde_json::Map::len);
         let name = |i: usize| names[i.to_string()].as_str().map(str::to_string);
         let labels: Option<Vec<String>> = (0..count).map(name).collect();
         let labels = labels.filter(|labels| !labels.is_empty());
@@ -65,7 +61,7 @@ impl Labeller {
 
     /// Whether it labels whole graphs.
     pub fn reads_graphs(&self) -> bool {
-        self.model.sizes().readout > 0
+        self.model.config().readout > 0
     }
 
     /// The labels of a graph's nodes, or of the graph.
@@ -95,8 +91,8 @@ impl Labeller {
         Ok(Look { labels: self.named(looks.scores), layers, nodes })
     }
 
-    fn wire(&self, network: &Network) -> Result<gat::Nodes> {
-        let sizes = self.model.sizes();
+    fn wire(&self, network: &Network) -> Result<Nodes> {
+        let sizes = self.model.config();
         let widths = (sizes.features, sizes.edge_features);
         wire(&[network], self.wiring, widths, &Device::flex())
     }

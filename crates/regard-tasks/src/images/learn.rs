@@ -10,7 +10,7 @@ use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_attention::{AdamW, Mode};
 use regard_models::checkpoint::{self, Arrays, Precision};
 use regard_models::vit::Vit;
-use regard_models::{Error, Result};
+use regard_models::{Error, Model, Result};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -34,7 +34,7 @@ impl Lesson {
         let device = Device::flex().autodiff();
         let config = config(recipe, &corpus)?;
         let model = Vit::create(&config, recipe.seed, &device)?;
-        known_keys(&recipe.model, &model.config())?;
+        known_keys(&recipe.model, &model.json())?;
         recipe.augment.check(corpus.train.size)?;
         let (mean, std) = moments(&corpus.train);
         let processor = Processor::new(corpus.train.size, vec![mean], vec![std]);
@@ -57,7 +57,7 @@ impl Lesson {
 
     /// Sizes, in words.
     pub fn about(&self) -> String {
-        let [rows, columns] = self.model().shape().grid();
+        let [rows, columns] = self.model().config().grid();
         format!(
             "{} images to learn from and {} to decide by, {rows}×{columns} patches, {:.3} M \
              parameters",
@@ -130,13 +130,13 @@ impl Learner for Lesson {
     }
 
     fn restore(&mut self, weights: Arrays) -> Result<()> {
-        let config = self.model().config();
+        let config = self.model().json();
         self.model = Some(Vit::load(&config, weights, &self.device)?);
         Ok(())
     }
 
     fn save(&self, folder: &Path) -> Result<()> {
-        checkpoint::write(folder, &self.model().config(), &self.weights(), Precision::Single)?;
+        checkpoint::write(folder, &self.model().json(), &self.weights(), Precision::Single)?;
         self.processor.save(folder)
     }
 }

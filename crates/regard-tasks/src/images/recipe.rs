@@ -6,7 +6,7 @@ use crate::data::{Part, sets};
 use crate::examine::{Mark, On, Report, Sheet};
 use crate::recipe::{Prepared, Published, Task, task_fields};
 use crate::train;
-use regard_models::{Error, Result};
+use regard_models::{Error, Model, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};

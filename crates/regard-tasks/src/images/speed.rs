@@ -5,7 +5,7 @@ use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_attention::{AdamW, AdamWConfig, Mode};
 use regard_kernels::rng::Stream;
 use regard_models::vit::Vit;
-use regard_models::{Error, Result, checkpoint};
+use regard_models::{Error, Model, Result, checkpoint};
 use std::path::Path;
 use std::time::Instant;
 
@@ -45,7 +45,7 @@ impl Speed {
 
     /// So many images: `[B, C, H, W]`
     pub fn images(&self, count: usize) -> Tensor<4> {
-        let config = self.model().shape();
+        let config = self.model().config();
         let [rows, columns] = config.image_size.both();
         let shape = [count, config.num_channels, rows, columns];
         let draw = Stream::new(0, 0, 0);

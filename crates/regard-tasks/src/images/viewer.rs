@@ -9,8 +9,8 @@ use crate::reading::{Label, softmax};
 use crate::train;
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::{Mode, backend};
-use regard_models::vit::{self, Vit};
-use regard_models::{Error, Result, checkpoint};
+use regard_models::vit::Vit;
+use regard_models::{Error, Model, Result, checkpoint};
 use serde_json::Value;
 use std::path::Path;
 
@@ -33,7 +33,7 @@ impl Viewer {
         let folder = &train::resolve(folder)?;
         let config = checkpoint::read_config(folder)?;
         let model = Vit::open(folder, &Device::flex())?;
-        let processor = Processor::load(folder, model.shape())?;
+        let processor = Processor::load(folder, model.config())?;
         Ok(Viewer::new(model, processor, &config))
     }
 
@@ -41,13 +41,13 @@ impl Viewer {
     pub fn embedded(files: &Embedded) -> Result<Viewer> {
         let config = files.config()?;
         let model = Vit::load(&config, files.weights()?, &Device::flex())?;
-        let processor = Processor::from_bytes(files.file(FILE)?, model.shape());
+        let processor = Processor::from_bytes(files.file(FILE)?, model.config());
         Ok(Viewer::new(model, processor.map_err(Error::Invalid)?, &config))
     }
 
     /// Whether a folder holds such a model.
     pub fn is_in(folder: &Path) -> Result<bool> {
-        Ok(vit::is_vit(&checkpoint::read_config(&train::resolve(folder)?)?))
+        Ok(Vit::is_of(&checkpoint::read_config(&train::resolve(folder)?)?))
     }
 
     /// The images of a file: one of a PNG or a JPEG, all of an IDX file.
@@ -70,7 +70,7 @@ impl Viewer {
 
     /// Channels, rows and columns that the model reads.
     pub(super) fn sides(&self) -> [usize; 3] {
-        let config = self.model.shape();
+        let config = self.model.config();
         let [rows, columns] = config.image_size.both();
         [config.num_channels, rows, columns]
     }
@@ -90,7 +90,7 @@ impl Viewer {
         let pixels = self.pixels(std::slice::from_ref(picture))?;
         let (seen, weights) = self.model.look_inside(pixels);
         let mut labels = self.labels(seen.logits)?;
-        Ok((labels.remove(0), Looks::new(weights, self.model.shape())))
+        Ok((labels.remove(0), Looks::new(weights, self.model.config())))
     }
 
     /// Images as the model reads them: `[B, C, H, W]`
@@ -98,7 +98,7 @@ impl Viewer {
         let [channels, rows, columns] = self.sides();
         let mut numbers = Vec::with_capacity(pictures.len() * channels * rows * columns);
         for picture in pictures {
-            numbers.extend(self.processor.prepare(picture, self.model.shape())?);
+            numbers.extend(self.processor.prepare(picture, self.model.config())?);
         }
         let shape = [pictures.len(), channels, rows, columns];
         Ok(Tensor::from_data(TensorData::new(numbers, shape), &Device::flex()))

@@ -12,7 +12,7 @@ use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 use regard_attention::{AdamW, Mode, ops};
 use regard_models::checkpoint::{self, Arrays, Precision};
 use regard_models::pointer::{MARKER, PointerNet, Points};
-use regard_models::{Error, Result};
+use regard_models::{Error, Model, Result};
 use serde_json::{Value, json};
 use std::path::Path;
 

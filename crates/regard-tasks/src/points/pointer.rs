@@ -1,12 +1,13 @@
 //! A model that is given points and asked.
 
 use super::{Asked, Instances, Problem, problem};
+use crate::Embedded;
 use crate::decode::{Attention, Ids, Options, Sentence, Stepper, decode, generation};
 use crate::train;
 use burn::tensor::Device;
 use regard_attention::backend;
-use regard_models::pointer::{self, MARKER, PointerNet, Points, Walk};
-use regard_models::{Error, Result, checkpoint};
+use regard_models::pointer::{MARKER, PointerNet, Points, Walk};
+use regard_models::{Error, Model, Result, checkpoint};
 use std::path::Path;
 
 /// Sets that are asked about at a time.
@@ -54,9 +55,15 @@ impl Pointer {
         Pointer::new(net, defaults).map_err(|e| Error::file(folder, e.to_string()))
     }
 
+    /// A model that is part of the program.
+    pub fn embedded(model: &Embedded) -> Result<Pointer> {
+        let net = PointerNet::load(&model.config()?, model.weights()?, &Device::flex())?;
+        Pointer::new(net, model.options()?)
+    }
+
     /// Whether a folder holds such a model.
     pub fn is_in(folder: &Path) -> Result<bool> {
-        Ok(pointer::is_pointer(&checkpoint::read_config(&train::resolve(folder)?)?))
+        Ok(PointerNet::is_of(&checkpoint::read_config(&train::resolve(folder)?)?))
     }
 
     /// What it was trained for.

@@ -16,8 +16,8 @@ use regard_attention::{AdamW, Mode};
 use regard_kernels::pool;
 use regard_kernels::rng::Stream;
 use regard_models::checkpoint::{self, Arrays, Precision};
-use regard_models::speech::{self, Head, Said, Sounds, Speech};
-use regard_models::{Error, Result};
+use regard_models::speech::{Head, Said, Sounds, Speech};
+use regard_models::{Error, Model, Result};
 use serde_json::json;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -67,8 +67,8 @@ impl Lesson {
         names.configure(&mut config);
         config["feature_size"] = json!(front.width());
         let device = Device::flex().autodiff();
-        let model = speech::create(&config, recipe.seed, &device)?;
-        known_keys(&recipe.model, &model.to_json())?;
+        let model = Speech::create(&config, recipe.seed, &device)?;
+        known_keys(&recipe.model, &model.json())?;
         Ok(Lesson {
             model: Some(model),
             front,
@@ -207,12 +207,12 @@ impl Learner for Lesson {
     }
 
     fn restore(&mut self, weights: Arrays) -> Result<()> {
-        self.model = Some(speech::load(&self.model().to_json(), weights, &self.device)?);
+        self.model = Some(Speech::load(&self.model().json(), weights, &self.device)?);
         Ok(())
     }
 
     fn save(&self, folder: &Path) -> Result<()> {
-        let (config, weights) = (self.model().to_json(), self.weights());
+        let (config, weights) = (self.model().json(), self.weights());
         checkpoint::write(folder, &config, &weights, Precision::Single)?;
         self.front.preprocessor().save(folder)
     }

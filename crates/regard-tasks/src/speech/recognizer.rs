@@ -9,12 +9,11 @@ use crate::audio::front::{self, FrontEnd, Listening, Preprocessor};
 use crate::decode::ctc::PrefixBeam;
 use crate::reading::softmax;
 use crate::train;
-use burn::module::Module;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Tensor};
 use regard_attention::{Mode, backend};
-use regard_models::speech::{self, Head, Hearing, Sounds, Speech};
-use regard_models::{Error, Result, checkpoint};
+use regard_models::speech::{Head, Hearing, Sounds, Speech};
+use regard_models::{Error, Model, Result, checkpoint};
 use std::path::Path;
 
 /// What may have been said.
@@ -53,10 +52,10 @@ impl Recognizer {
     /// Reads a folder: a model's, or a training run's.
     pub fn load(folder: &Path) -> Result<Recognizer> {
         let folder = &train::resolve(folder)?;
-        let model = speech::open(folder, &Device::flex())?;
+        let model = Speech::open(folder, &Device::flex())?;
         let told = |message: String| Error::file(folder, message);
         let front = FrontEnd::new(Preprocessor::load(folder)?).map_err(told)?;
-        let names = Names::new(model.config().head, &model.to_json());
+        let names = Names::new(model.config().head, &model.json());
         names
             .and_then(|names| Recognizer::new(model, front, names))
             .map_err(|e| told(e.to_string()))
@@ -66,14 +65,14 @@ impl Recognizer {
     pub fn embedded(model: &Embedded) -> Result<Recognizer> {
         let preprocessor = Preprocessor::parse(model.file(front::FILE)?).map_err(Error::Invalid)?;
         let front = FrontEnd::new(preprocessor).map_err(Error::Invalid)?;
-        let model = speech::load(&model.config()?, model.weights()?, &Device::flex())?;
-        let names = Names::new(model.config().head, &model.to_json())?;
+        let model = Speech::load(&model.config()?, model.weights()?, &Device::flex())?;
+        let names = Names::new(model.config().head, &model.json())?;
         Recognizer::new(model, front, names)
     }
 
     /// Whether a folder holds such a model.
     pub fn is_in(folder: &Path) -> Result<bool> {
-        Ok(speech::is_speech(&checkpoint::read_config(&train::resolve(folder)?)?))
+        Ok(Speech::is_of(&checkpoint::read_config(&train::resolve(folder)?)?))
     }
 
     /// Its model.
@@ -93,7 +92,7 @@ impl Recognizer {
 
     /// Numbers that training changes.
     pub fn parameters(&self) -> usize {
-        self.model.num_params()
+        self.model.parameters()
     }
 
     /// The likeliest labels or texts of a sound, so many at most, the likeliest first.

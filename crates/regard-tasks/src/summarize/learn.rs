@@ -11,7 +11,7 @@ use burn::tensor::{Device, Gradients};
 use regard_attention::{AdamW, Mode};
 use regard_models::checkpoint::{self, Arrays, Precision};
 use regard_models::copying::{Copied, Cost, PointerGenerator};
-use regard_models::{Error, Result};
+use regard_models::{Error, Model, Result};
 use serde_json::{Value, json};
 use std::path::Path;
 

@@ -7,8 +7,8 @@ use crate::examine::Mark;
 use crate::metrics::Rouge;
 use crate::train;
 use burn::tensor::Device;
-use regard_models::copying::{self, Copied, PointerGenerator, Walk};
-use regard_models::{Error, Result, checkpoint};
+use regard_models::copying::{Copied, PointerGenerator, Walk};
+use regard_models::{Error, Model, Result, checkpoint};
 use std::path::Path;
 
 /// Texts that are summarised at a time.
@@ -77,7 +77,7 @@ impl Summarizer {
 
     /// Whether a folder holds such a model.
     pub fn is_in(folder: &Path) -> Result<bool> {
-        Ok(copying::is_copying(&checkpoint::read_config(&train::resolve(folder)?)?))
+        Ok(PointerGenerator::is_of(&checkpoint::read_config(&train::resolve(folder)?)?))
     }
 
     /// How it likes to be searched.

@@ -1,31 +1,38 @@
 //! `regard inspect`: what a checkpoint is.
 
 use super::{Global, Outcome, write_json};
+use crate::hub::Hub;
+use crate::models::{self, Found};
 use crate::show::table::Table;
 use anyhow::Result;
 use clap::Args;
-use regard_tasks::inspect::{Inspected, inspect};
+use regard_tasks::inspect::{Inspected, inspect, inspect_embedded};
 use regard_tasks::train;
 use std::io::Write;
-use std::path::PathBuf;
 
-/// Say what a checkpoint is: its parts, parameters, memory, and how each layer attends
+/// Say what a model is: its parts, parameters, memory, and how each layer attends
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
+  regard inspect en-fr
   regard inspect runs/shakespeare-gpt
   regard inspect all-MiniLM-L6-v2 --tensors
   regard inspect FOLDER --json")]
 pub struct Flags {
-    /// A model's folder, or a run's
-    folder: PathBuf,
+    /// A model: a folder, a run's, or a name that `regard models` lists
+    model: String,
     /// List every tensor
     #[arg(long)]
     tensors: bool,
+    #[command(flatten)]
+    hub: Hub,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let mut found = inspect(&train::resolve(&flags.folder)?)?;
+    let mut found = match models::resolve(&flags.model, &flags.hub)? {
+        Found::Folder(folder) => inspect(&train::resolve(&folder.path)?)?,
+        Found::Shipped(model) => inspect_embedded(&model.embedded)?,
+    };
     if !flags.tensors {
         found.tensors.clear();
     }
@@ -33,7 +40,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         write_json(out, &found)?;
         return Ok(Outcome::Positive);
     }
-    let Inspected { class, model_type, parameters, vocabulary, longest, .. } = &found;
+    let Inspected { class, model_type, parameters, reads, .. } = &found;
     writeln!(out, "{class} ({model_type})")?;
     let count = *parameters as f64;
     writeln!(
@@ -43,13 +50,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         count * 4e-6,
         found.bytes as f64 / 1e6
     )?;
-    let most = longest.map_or("as long as you like".into(), |most| format!("up to {most} tokens"));
-    match found.images {
-        Some([channels, rows, columns]) => {
-            writeln!(out, "images of {rows} × {columns} pixels, {channels} channels")?;
-        }
-        None => writeln!(out, "{vocabulary} words; texts {most}")?,
-    }
+    writeln!(out, "reads {reads}")?;
     for (layers, words) in runs(&found.attention) {
         writeln!(out, "{layers}: {words}")?;
     }
