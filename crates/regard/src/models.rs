@@ -36,6 +36,8 @@ pub enum Does {
     See,
     /// `recognize`
     Recognize,
+    /// `point`; its name is that of the problem
+    Point,
 }
 
 impl Does {
@@ -48,6 +50,7 @@ impl Does {
             Does::Listen => "answers questions about stories",
             Does::See => "says what is on images",
             Does::Recognize => "tells what is said",
+            Does::Point => "points at points",
         }
     }
 }
@@ -134,6 +137,14 @@ pub const SHIPPED: &[Shipped] = &[
         embedded: files!("stories": "config.json" "model.safetensors" "tokenizer.json"
             "tokenizer_config.json"),
     },
+    Shipped {
+        name: "digits",
+        about: "Tells which English digit is said, truncated self-attention",
+        recipe: "fsdd-truncated",
+        does: Does::Recognize,
+        licence: "CC BY-SA 4.0; trained on the Free Spoken Digit Dataset of Zohar Jackson and others",
+        embedded: files!("digits": "config.json" "model.safetensors" "preprocessor_config.json"),
+    },
 ];
 
 const TATOEBA: &str =
@@ -161,6 +172,20 @@ impl Found {
     /// A folder of this machine.
     pub fn folder(path: PathBuf) -> Found {
         Found::Folder(Folder { path, commit: None })
+    }
+
+    /// Its model.
+    fn open<T, E: Into<anyhow::Error>>(
+        &self,
+        load: impl FnOnce(&Path) -> Result<T, E>,
+        embedded: impl FnOnce(&Embedded) -> Result<T, E>,
+    ) -> Result<T> {
+        match self {
+            Found::Folder(folder) => load(&folder.path).map_err(Into::into),
+            Found::Shipped(model) => {
+                embedded(&model.embedded).map_err(Into::into).context(model.name)
+            }
+        }
     }
 }
 
@@ -267,6 +292,14 @@ pub fn from_hub(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
     }
 }
 
+/// The folder of a model for what none that ships does.
+fn folder_of(asked: Option<&str>, hub: &Hub) -> Result<PathBuf> {
+    match resolve_for(None, asked, hub)? {
+        Found::Folder(folder) => Ok(folder.path),
+        Found::Shipped(model) => bail!("--model: {} {}", model.name, model.does.what()),
+    }
+}
+
 /// The translator of a name, folder or id.
 pub fn translator(asked: Option<&str>, hub: &Hub) -> Result<Translator> {
     load_translator(resolve_for(Some(Does::Translate), asked, hub)?)
@@ -274,83 +307,64 @@ pub fn translator(asked: Option<&str>, hub: &Hub) -> Result<Translator> {
 
 /// The translator of what was found.
 pub fn load_translator(found: Found) -> Result<Translator> {
-    match found {
-        Found::Folder(folder) => Ok(Translator::load(&folder.path)?),
-        Found::Shipped(model) => {
-            Translator::embedded(&model.embedded).with_context(|| model.name.to_string())
-        }
-    }
+    found.open(Translator::load, Translator::embedded)
 }
 
 /// The language model of a name, folder or id.
 pub fn writer(asked: Option<&str>, hub: &Hub) -> Result<Writer> {
-    match resolve_for(Some(Does::GoOn), asked, hub)? {
-        Found::Folder(folder) => Ok(Writer::load(&folder.path)?),
-        Found::Shipped(model) => Ok(Writer::embedded(&model.embedded).context(model.name)?),
-    }
+    resolve_for(Some(Does::GoOn), asked, hub)?.open(Writer::load, Writer::embedded)
 }
 
 /// The model of a name, folder or id that reads texts, for what it is asked.
 pub fn reader(asked: Option<&str>, hub: &Hub, head: Head) -> Result<Reader> {
     let does = (head == Head::Tokens).then_some(Does::Tag);
-    match resolve_for(does, asked, hub)? {
-        Found::Folder(folder) => Ok(Reader::load(&folder.path, head)?),
-        Found::Shipped(model) => Ok(Reader::embedded(&model.embedded, head).context(model.name)?),
-    }
+    let load = |path: &Path| Reader::load(path, head);
+    resolve_for(does, asked, hub)?.open(load, |model| Reader::embedded(model, head))
 }
 
 /// The model of a name, folder or id that is told stories, if it is one.
 pub fn listener(asked: Option<&str>, hub: &Hub) -> Result<Option<Listener>> {
     match resolve_for(Some(Does::Listen), asked, hub)? {
-        Found::Shipped(model) => Ok(Some(Listener::embedded(&model.embedded).context(model.name)?)),
-        Found::Folder(Folder { path, .. }) if Listener::is_in(&path)? => {
-            Ok(Some(Listener::load(&path)?))
-        }
-        Found::Folder(_) => Ok(None),
+        Found::Folder(Folder { path, .. }) if !Listener::is_in(&path)? => Ok(None),
+        found => Ok(Some(found.open(Listener::load, Listener::embedded)?)),
     }
 }
 
-/// The model of a name or folder that points at points.
-pub fn pointer(asked: Option<&str>, hub: &Hub) -> Result<Pointer> {
-    match resolve_for(None, asked, hub)? {
-        Found::Folder(folder) => Ok(Pointer::load(&folder.path)?),
-        Found::Shipped(model) => bail!("--model: {} {}", model.name, model.does.what()),
-    }
+/// The model of a name or folder that points at points; without one, the one that ships for a
+/// problem.
+pub fn pointer(asked: Option<&str>, problem: Option<&str>, hub: &Hub) -> Result<Pointer> {
+    let ships = |model: &&Shipped| model.does == Does::Point && Some(model.name) == problem;
+    let shipped = SHIPPED.iter().find(ships).filter(|_| asked.is_none() && hub.revision.is_none());
+    let found = match shipped {
+        Some(model) => Found::Shipped(model),
+        None => resolve_for(Some(Does::Point), asked, hub)?,
+    };
+    found.open(Pointer::load, Pointer::embedded)
 }
 
 /// The model of a name or folder that summarises.
 pub fn summarizer(asked: Option<&str>, hub: &Hub) -> Result<Summarizer> {
-    match resolve_for(None, asked, hub)? {
-        Found::Folder(folder) => Ok(Summarizer::load(&folder.path)?),
-        Found::Shipped(model) => bail!("--model: {} {}", model.name, model.does.what()),
-    }
+    Ok(Summarizer::load(&folder_of(asked, hub)?)?)
 }
 
 /// The model of a name or folder that labels graphs or their nodes.
 pub fn labeller(asked: Option<&str>, hub: &Hub) -> Result<Labeller> {
-    match resolve_for(None, asked, hub)? {
-        Found::Folder(folder) => Ok(Labeller::load(&folder.path)?),
-        Found::Shipped(model) => bail!("--model: {} {}", model.name, model.does.what()),
-    }
+    Ok(Labeller::load(&folder_of(asked, hub)?)?)
 }
 
 /// The model of a name, folder or id that looks at images.
 pub fn viewer(asked: Option<&str>, hub: &Hub) -> Result<Viewer> {
     match resolve_for(Some(Does::See), asked, hub)? {
-        Found::Shipped(model) => Ok(Viewer::embedded(&model.embedded).context(model.name)?),
-        Found::Folder(Folder { path, .. }) if Viewer::is_in(&path)? => Ok(Viewer::load(&path)?),
-        Found::Folder(Folder { path, .. }) => {
+        Found::Folder(Folder { path, .. }) if !Viewer::is_in(&path)? => {
             bail!("--model: {} holds a model that does not look at images", path.display())
         }
+        found => found.open(Viewer::load, Viewer::embedded),
     }
 }
 
 /// The model of a name or folder that hears.
 pub fn recognizer(asked: Option<&str>, hub: &Hub) -> Result<Recognizer> {
-    match resolve_for(Some(Does::Recognize), asked, hub)? {
-        Found::Folder(folder) => Ok(Recognizer::load(&folder.path)?),
-        Found::Shipped(model) => Ok(Recognizer::embedded(&model.embedded).context(model.name)?),
-    }
+    resolve_for(Some(Does::Recognize), asked, hub)?.open(Recognizer::load, Recognizer::embedded)
 }
 
 /// Writes the folder of a model of any kind: configuration and weights as they are loaded, and the
@@ -438,6 +452,7 @@ mod tests {
                 Does::Listen => drop(listener(name, &hub).unwrap().unwrap()),
                 Does::See => drop(viewer(name, &hub).unwrap()),
                 Does::Recognize => drop(recognizer(name, &hub).unwrap()),
+                Does::Point => drop(pointer(name, None, &hub).unwrap()),
             }
             bytes += model.embedded.files.iter().map(|(_, file)| file.len()).sum::<usize>();
         }

@@ -75,7 +75,8 @@ pub struct Flags {
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let asked = flags.problem.as_deref().map(problem).transpose().context("--problem")?;
-    let pointer = models::pointer(flags.model.as_deref(), &flags.hub)?;
+    let wanted = asked.map(|problem| problem.name());
+    let pointer = models::pointer(flags.model.as_deref(), wanted, &flags.hub)?;
     if let Some(asked) = asked.filter(|asked| asked.name() != pointer.problem().name()) {
         let (asked, known) = (asked.name(), pointer.problem().name());
         bail!("--problem: got {asked}, this model was trained for {known}");

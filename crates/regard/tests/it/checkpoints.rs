@@ -40,6 +40,12 @@ fn a_checkpoint_is_told_in_words() {
     let said = json(&["inspect", &golden("xlnet-Model"), "--json"]);
     assert_eq!((&said["model_type"], &said["longest"]), (&"xlnet".into(), &().into()));
     assert_eq!(said["attention"].as_array().unwrap().len(), 2);
+    for (name, part) in
+        [("en-fr", "8000 words"), ("stories", "the same layer"), ("digits", "sounds")]
+    {
+        let text = regard(&["inspect", name]).out;
+        assert!(text.contains(part), "{text}");
+    }
     let strange = folder("inspect-strange");
     std::fs::write(strange.join("config.json"), r#"{"model_type": "mamba"}"#).unwrap();
     fails(&["inspect", strange.to_str().unwrap()], &["mamba", "bert", "bahdanau"]);

@@ -1,6 +1,8 @@
 //! What the program does with nothing but itself.
 
 use crate::program::{fails, folder, json, regard};
+use regard_tasks::audio::{Sound, wav};
+use std::path::PathBuf;
 
 #[test]
 fn words_are_labelled_by_the_model_that_ships() {
@@ -31,6 +33,36 @@ fn questions_are_answered_by_the_model_that_ships() {
     let looked = said["support"].as_array().unwrap();
     assert!(looked.iter().any(|sentence| sentence["sentence"] == 2), "{said}");
     fails(&["answer", "Who?", "--context", "a", "--model", "en-pos"], &["en-pos labels words"]);
+}
+
+#[test]
+fn a_sound_gets_a_digit_by_the_model_that_ships() {
+    let hum: Vec<f32> = (0..6000).map(|i| 0.3 * (i as f32 * 0.1).sin()).collect();
+    let file = folder("digits").join("hum.wav");
+    std::fs::write(&file, wav::encode(&Sound { samples: hum, rate: 16000 })).unwrap();
+    let said = json(&["recognize", file.to_str().unwrap(), "--top-k", "10", "--json"]);
+    let guesses = said["guesses"].as_array().unwrap();
+    let sum: f64 = guesses.iter().map(|guess| guess["score"].as_f64().unwrap()).sum();
+    assert!(guesses.len() == 10 && (sum - 1.0).abs() < 1e-4, "{said}");
+}
+
+#[test]
+fn digits_of_a_recording_are_told_by_the_model_that_ships() {
+    let data = std::env::var_os("REGARD_DATA").map(PathBuf::from);
+    let Some(data) = data.map(|data| data.join("fsdd/recordings")).filter(|data| data.is_dir())
+    else {
+        return println!("skipped: REGARD_DATA has no fsdd");
+    };
+    let digits = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
+    let file = |digit: usize| data.join(format!("{digit}_jackson_0.wav")).display().to_string();
+    let files: Vec<String> = (0..10).map(file).collect();
+    let mut ask = vec!["recognize"];
+    ask.extend(files.iter().map(String::as_str));
+    let said = regard(&ask).out;
+    let said = said.lines().map(|line| line.split('\t').next().unwrap());
+    let right = said.zip(digits).filter(|(said, digit)| said == digit).count();
+    // None of these was trained on, and 99 of 100 such are right.
+    assert!(right >= 9, "{right} of 10");
 }
 
 #[test]
