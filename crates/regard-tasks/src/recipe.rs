@@ -13,6 +13,7 @@ use regard_models::speech::Speech;
 use regard_models::text::{self, Head};
 use regard_models::vit::Vit;
 use regard_models::{Error, Model, Result, checkpoint, story};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::path::{Path, PathBuf};
@@ -71,6 +72,10 @@ pub trait Task {
     /// Says where that model is, and which version of it that is, if it has versions: what the
     /// recipe calls it need not be a folder.
     fn set_origin(&mut self, _folder: PathBuf, _version: Option<String>) {}
+    /// What a type cannot say of what was read.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
     /// Reads the data and makes the model.
     fn prepare(&self) -> Result<Prepared>;
     /// Asks a model of this task, which is in a folder or a run's, what it has not learned from.
@@ -84,6 +89,54 @@ pub struct Origin<'a> {
     pub model: &'a str,
     /// Which version of it, where it has versions.
     pub revision: Option<&'a str>,
+}
+
+/// A kind of recipe: what all have, and the fields that this one has besides.
+macro_rules! recipe {
+    (for $($task:literal)*; $($(#[$about:meta])* $seen:vis $field:ident: $kind:ty,)*) => {
+        /// A reproducible result.
+        #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct Recipe {
+            /// Its name: that of its file and of the run's folder.
+            pub name: String,
+            /// What for.
+            pub task: String,
+            /// In a sentence.
+            #[serde(default)]
+            pub about: String,
+            /// Where all randomness comes from.
+            #[serde(default)]
+            pub seed: u64,
+            /// What came of it, and what others got.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub result: Option<$crate::recipe::Published>,
+            $($(#[$about])* $seen $field: $kind,)*
+        }
+
+        impl Recipe {
+            /// What it can be for.
+            pub const TASKS: &'static [&'static str] = &[$($task),*];
+
+            /// From what was read.
+            pub fn from_table(table: $crate::recipe::Table) -> Result<Recipe, String> {
+                let recipe: Recipe = $crate::recipe::of_table(table, Recipe::TASKS)?;
+                $crate::recipe::Task::check(&recipe)?;
+                Ok(recipe)
+            }
+        }
+    };
+}
+pub(crate) use recipe;
+
+/// What a table says, if it is for one of these tasks.
+pub(crate) fn of_table<R: DeserializeOwned>(table: Table, tasks: &[&str]) -> Result<R, String> {
+    // First, so that a recipe of another task is not told of its keys.
+    let task = table.get("task").and_then(Value::as_str).unwrap_or_default();
+    if !tasks.contains(&task) {
+        return Err(format!("task: got {task:?}, need {} here", tasks.join(" or ")));
+    }
+    table.try_into().map_err(|e: toml::de::Error| e.message().to_string())
 }
 
 /// The part of [`Task`] that is the same for every recipe: what stands in fields of these names.
@@ -131,36 +184,26 @@ pub struct Prepared {
     pub about: String,
 }
 
-/// How the recipe of a task is made of what was read.
-type Make = fn(Table) -> Result<Box<dyn Task>, String>;
+/// The tasks of a kind of recipe, and how one is made of what was read.
+type Kind = (&'static [&'static str], fn(Table) -> Result<Box<dyn Task>, String>);
 
-/// Every task that can be trained for.
-const TASKS: &[(&str, Make)] = &[
-    ("translate", |table| Ok(Box::new(translate::Recipe::from_table(table)?))),
-    ("language", |table| Ok(Box::new(language::Recipe::from_table(table)?))),
-    ("pretrain", |table| Ok(Box::new(pretrain::Recipe::from_table(table)?))),
-    ("permute", |table| Ok(Box::new(permute::Recipe::from_table(table)?))),
-    ("points", |table| Ok(Box::new(points::Recipe::from_table(table)?))),
-    ("summarize", |table| Ok(Box::new(summarize::Recipe::from_table(table)?))),
-    ("classify", of_reading),
-    ("tag", of_reading),
-    ("answer", of_reading),
-    ("stories", |table| Ok(Box::new(stories::Recipe::from_table(table)?))),
-    ("graphs", |table| Ok(Box::new(graphs::Recipe::from_table(table)?))),
-    ("image", |table| Ok(Box::new(images::Recipe::from_table(table)?))),
-    ("speech", |table| Ok(Box::new(speech::Recipe::from_table(table)?))),
-];
-
-fn of_reading(table: Table) -> Result<Box<dyn Task>, String> {
-    Ok(Box::new(reading::Recipe::from_table(table)?))
+macro_rules! kinds {
+    ($($room:ident)*) => {
+        &[$(($room::Recipe::TASKS, |table| Ok(Box::new($room::Recipe::from_table(table)?)))),*]
+    };
 }
+
+/// Every kind of recipe there is.
+const KINDS: &[Kind] = kinds! {
+    translate language pretrain permute points summarize reading stories graphs images speech
+};
 
 /// The recipe, of whatever task it says it is.
 pub fn task(table: Table) -> Result<Box<dyn Task>, String> {
     let asked = table.get("task").and_then(Value::as_str).unwrap_or("");
-    let known = TASKS.iter().find(|(name, _)| *name == asked);
+    let known = KINDS.iter().find(|(names, _)| names.contains(&asked));
     let (_, make) = known.ok_or_else(|| {
-        let names: Vec<&str> = TASKS.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = KINDS.iter().flat_map(|(names, _)| *names).copied().collect();
         format!("task: got {asked:?}, need one of {}", names.join(", "))
     })?;
     make(table)

@@ -4,7 +4,7 @@ use super::learn::mark;
 use super::{Book, Labeller, Lesson, Whole, Wiring, molecules};
 use crate::data::{Network, Part, sets};
 use crate::examine::{Mark, On, Report, Sheet};
-use crate::recipe::{Prepared, Published, Task, task_fields};
+use crate::recipe::{Prepared, Task, recipe, task_fields};
 use crate::train;
 use burn::tensor::Device;
 use regard_models::{Error, Model, Result};
@@ -12,23 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// A reproducible result.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Recipe {
-    /// Its name: that of its file and of the run's folder.
-    pub name: String,
-    /// What for.
-    pub task: String,
-    /// In a sentence.
-    #[serde(default)]
-    pub about: String,
-    /// Where all randomness comes from.
-    #[serde(default)]
-    pub seed: u64,
-    /// What came of it, and what others got.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<Published>,
+recipe! {
+    for "graphs";
     /// Which graphs.
     pub data: Data,
     /// `config.json` of the model, without features and labels.
@@ -105,11 +90,6 @@ impl Data {
 }
 
 impl Recipe {
-    /// From what was read.
-    pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
-        table.try_into().map_err(|e: toml::de::Error| e.message().to_string())
-    }
-
     pub(super) fn read(&self, device: &Device) -> Result<Read> {
         let wiring = self.data.wiring;
         let Some(network) = self.data.network()? else {

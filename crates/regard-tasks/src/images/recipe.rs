@@ -4,7 +4,7 @@ use super::corpus::CLOTHES;
 use super::{Augment, Corpus, Lesson, Pile, Viewer, measure};
 use crate::data::{Part, sets};
 use crate::examine::{Mark, On, Report, Sheet};
-use crate::recipe::{Prepared, Published, Task, task_fields};
+use crate::recipe::{Prepared, Task, recipe, task_fields};
 use crate::train;
 use regard_models::{Error, Model, Result};
 use serde::{Deserialize, Serialize};
@@ -16,23 +16,8 @@ const FILES: &str = "files";
 /// The set that has names for its classes.
 const FASHION: &str = "fashion-mnist";
 
-/// A reproducible result.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Recipe {
-    /// Its name: that of its file and of the run's folder.
-    pub name: String,
-    /// What for.
-    pub task: String,
-    /// In a sentence.
-    #[serde(default)]
-    pub about: String,
-    /// Where all randomness comes from.
-    #[serde(default)]
-    pub seed: u64,
-    /// What came of it, and what others got.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<Published>,
+recipe! {
+    for "image";
     /// Which images.
     pub data: Data,
     /// `config.json` of the model, without the size of images, channels and labels.
@@ -95,13 +80,6 @@ impl Data {
             n if n >= classes => Ok(known),
             n => Err(Error::invalid(format!("data.labels: got {n} names, need {classes}"))),
         }
-    }
-}
-
-impl Recipe {
-    /// From what was read.
-    pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
-        table.try_into().map_err(|e: toml::de::Error| e.message().to_string())
     }
 }
 

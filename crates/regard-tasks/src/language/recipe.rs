@@ -4,7 +4,7 @@ use super::{Language, exam};
 use crate::data::{Characters, Part, Running, sets};
 use crate::examine::{On, Report};
 use crate::filling::Filling;
-use crate::recipe::{Prepared, Published, Task, task_fields};
+use crate::recipe::{Prepared, Task, recipe, task_fields};
 use crate::text::{Form, Kind, Normalise, Spaces, Tokenizer, Train};
 use crate::{decode, train};
 use regard_models::{Error, Result};
@@ -12,23 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// A reproducible result.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Recipe {
-    /// Its name: that of its file and of the run's folder.
-    pub name: String,
-    /// What for.
-    pub task: String,
-    /// In a sentence.
-    #[serde(default)]
-    pub about: String,
-    /// Where all randomness comes from.
-    #[serde(default)]
-    pub seed: u64,
-    /// What came of it, and what others got.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<Published>,
+recipe! {
+    for "language";
     /// Which text.
     pub data: Data,
     /// Which tokens.
@@ -153,25 +138,19 @@ impl Vocabulary {
     }
 }
 
-impl Recipe {
-    /// From what was read.
-    pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
-        let recipe: Recipe =
-            table.try_into().map_err(|e: toml::de::Error| e.message().to_string())?;
-        if !["char", "bytes"].contains(&recipe.vocabulary.kind.as_str()) {
-            let kind = &recipe.vocabulary.kind;
-            return Err(format!("vocabulary.kind: got {kind:?}, need char or bytes here"));
-        }
-        if recipe.context == 0 {
-            return Err("context: got 0, need at least 1 token".into());
-        }
-        recipe.filling.map_or(Ok(()), |filling| filling.check(recipe.context))?;
-        Ok(recipe)
-    }
-}
-
 impl Task for Recipe {
     task_fields!();
+
+    fn check(&self) -> Result<(), String> {
+        if !["char", "bytes"].contains(&self.vocabulary.kind.as_str()) {
+            let kind = &self.vocabulary.kind;
+            return Err(format!("vocabulary.kind: got {kind:?}, need char or bytes here"));
+        }
+        if self.context == 0 {
+            return Err("context: got 0, need at least 1 token".into());
+        }
+        self.filling.map_or(Ok(()), |filling| filling.check(self.context))
+    }
 
     fn decides(&self) -> &str {
         "loss"

@@ -8,7 +8,7 @@ use crate::data::{Pair, Part, Running, Split, sets};
 use crate::examine::{On, Report};
 use crate::filling::Filling;
 use crate::reading::Vocabulary;
-use crate::recipe::{Prepared, Published, Task, task_fields};
+use crate::recipe::{Prepared, Task, recipe, task_fields};
 use crate::text::{Form, Kind, Normalise, Spaces, Tokenizer};
 use crate::train;
 use regard_models::{Error, Result};
@@ -16,23 +16,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// A reproducible result.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Recipe {
-    /// Its name: that of its file and of the run's folder.
-    pub name: String,
-    /// What for.
-    pub task: String,
-    /// In a sentence.
-    #[serde(default)]
-    pub about: String,
-    /// Where all randomness comes from.
-    #[serde(default)]
-    pub seed: u64,
-    /// What came of it, and what others got.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<Published>,
+recipe! {
+    for "permute";
     /// Tokens of a sequence at most, with those around its parts.
     #[serde(default = "context")]
     pub context: usize,
@@ -135,22 +120,6 @@ fn pairs(files: &[PathBuf]) -> Result<Corpus> {
 }
 
 impl Recipe {
-    /// From what was read.
-    pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
-        let recipe: Recipe =
-            table.try_into().map_err(|e: toml::de::Error| e.message().to_string())?;
-        if recipe.context < 8 {
-            return Err(format!("context: got {}, need at least 8 tokens", recipe.context));
-        }
-        if recipe.vocabulary.vectors.is_some() {
-            return Err("vocabulary.vectors: models of this task begin without them".into());
-        }
-        recipe.targets.check()?;
-        recipe.filling.check(recipe.context)?;
-        recipe.parts.map_or(Ok(()), |parts| parts.check())?;
-        Ok(recipe)
-    }
-
     /// Learns the vocabulary, of letters or bytes as [`language`](crate::language) does: they are
     /// the text itself.
     pub(super) fn tokenizer(&self, corpus: &Corpus) -> Result<Tokenizer> {
@@ -169,6 +138,18 @@ impl Recipe {
 
 impl Task for Recipe {
     task_fields!();
+
+    fn check(&self) -> Result<(), String> {
+        if self.context < 8 {
+            return Err(format!("context: got {}, need at least 8 tokens", self.context));
+        }
+        if self.vocabulary.vectors.is_some() {
+            return Err("vocabulary.vectors: models of this task begin without them".into());
+        }
+        self.targets.check()?;
+        self.filling.check(self.context)?;
+        self.parts.map_or(Ok(()), |parts| parts.check())
+    }
 
     fn decides(&self) -> &str {
         "loss"

@@ -5,7 +5,7 @@ use super::{Lesson, Pointer, Problem, file, problem};
 use crate::data::{Part, sets};
 use crate::decode;
 use crate::examine::{On, Report, Sheet};
-use crate::recipe::{Prepared, Published, Task, task_fields};
+use crate::recipe::{Prepared, Task, recipe, task_fields};
 use crate::train;
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -23,23 +23,8 @@ const FILES: &str = "files";
 /// What decides and what is reported does not depend on the seed of a recipe.
 const HELD_OUT: u64 = 0;
 
-/// A reproducible result.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Recipe {
-    /// Its name: that of its file and of the run's folder.
-    pub name: String,
-    /// What for.
-    pub task: String,
-    /// In a sentence.
-    #[serde(default)]
-    pub about: String,
-    /// Where all randomness comes from.
-    #[serde(default)]
-    pub seed: u64,
-    /// What came of it, and what others got.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<Published>,
+recipe! {
+    for "points";
     /// Which points, and what is asked of them.
     pub data: Data,
     /// `config.json` of the model, without the problem.
@@ -175,13 +160,6 @@ impl Data {
             FILES => self.file("test.txt"),
             _ => Err(self.unknown()),
         }
-    }
-}
-
-impl Recipe {
-    /// From what was read.
-    pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
-        table.try_into().map_err(|e: toml::de::Error| e.message().to_string())
     }
 }
 

@@ -6,7 +6,7 @@ use super::{Hiding, Pretraining};
 use crate::data::documents::{Document, Documents, Form};
 use crate::data::running;
 use crate::examine::{On, Report, Sheet, Source};
-use crate::recipe::{Prepared, Published, Task, task_fields};
+use crate::recipe::{Prepared, Task, recipe, task_fields};
 use crate::text::Tokenizer;
 use crate::train;
 use burn::tensor::Device;
@@ -16,23 +16,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// A reproducible result.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Recipe {
-    /// Its name: that of its file and of the run's folder.
-    pub name: String,
-    /// What for.
-    pub task: String,
-    /// In a sentence.
-    #[serde(default)]
-    pub about: String,
-    /// Where all randomness comes from.
-    #[serde(default)]
-    pub seed: u64,
-    /// What came of it, and what others got.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<Published>,
+recipe! {
+    for "pretrain";
     /// Which documents.
     pub data: Data,
     /// Which tokens.
@@ -88,20 +73,6 @@ impl Data {
 }
 
 impl Recipe {
-    /// From what was read.
-    pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
-        let recipe: Recipe =
-            table.try_into().map_err(|e: toml::de::Error| e.message().to_string())?;
-        recipe.hiding.check()?;
-        if recipe.context < 8 {
-            return Err(format!("context: got {}, need at least 8 tokens", recipe.context));
-        }
-        if recipe.copies == 0 {
-            return Err("copies: got 0, need at least 1".into());
-        }
-        Ok(recipe)
-    }
-
     /// How documents are cut once.
     pub(super) fn cut(&self) -> Cut {
         Cut { context: self.context, seed: self.seed, copies: 1 }
@@ -116,6 +87,17 @@ impl Recipe {
 
 impl Task for Recipe {
     task_fields!();
+
+    fn check(&self) -> Result<(), String> {
+        self.hiding.check()?;
+        if self.context < 8 {
+            return Err(format!("context: got {}, need at least 8 tokens", self.context));
+        }
+        if self.copies == 0 {
+            return Err("copies: got 0, need at least 1".into());
+        }
+        Ok(())
+    }
 
     fn decides(&self) -> &str {
         "loss"

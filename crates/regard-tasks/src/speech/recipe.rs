@@ -6,30 +6,15 @@ use crate::audio::{Augment, Preprocessor};
 use crate::data::recordings::{self, Recording};
 use crate::data::{Part, sets};
 use crate::examine::{On, Report, Sheet, Source};
-use crate::recipe::{Prepared, Published, Task, task_fields};
+use crate::recipe::{Prepared, Task, recipe, task_fields};
 use crate::train;
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// A reproducible result.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Recipe {
-    /// Its name: that of its file and of the run's folder.
-    pub name: String,
-    /// What for.
-    pub task: String,
-    /// In a sentence.
-    #[serde(default)]
-    pub about: String,
-    /// Where all randomness comes from.
-    #[serde(default)]
-    pub seed: u64,
-    /// What came of it, and what others got.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<Published>,
+recipe! {
+    for "speech";
     /// Which recordings.
     pub data: Data,
     /// How sounds become rows.
@@ -101,13 +86,6 @@ impl Data {
 
     fn has_test(&self, set: &str) -> bool {
         set == FSDD || self.test.is_some()
-    }
-}
-
-impl Recipe {
-    /// From what was read.
-    pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
-        table.try_into().map_err(|e: toml::de::Error| e.message().to_string())
     }
 }
 

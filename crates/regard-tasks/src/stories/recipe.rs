@@ -3,7 +3,7 @@
 use super::{Corpus, Lesson, Listener, Marks, measure};
 use crate::data::{Part, babi, sets};
 use crate::examine::{Mark, On, Report, Sheet};
-use crate::recipe::{Prepared, Published, Task, task_fields};
+use crate::recipe::{Prepared, Task, recipe, task_fields};
 use crate::train;
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -13,23 +13,8 @@ use std::path::{Path, PathBuf};
 /// The set of one's own files.
 const FILES: &str = "files";
 
-/// A reproducible result.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Recipe {
-    /// Its name: that of its file and of the run's folder.
-    pub name: String,
-    /// What for.
-    pub task: String,
-    /// In a sentence.
-    #[serde(default)]
-    pub about: String,
-    /// Where all randomness comes from.
-    #[serde(default)]
-    pub seed: u64,
-    /// What came of it, and what others got.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<Published>,
+recipe! {
+    for "stories";
     /// Which stories.
     pub data: Data,
     /// Vectors of words that embeddings begin with: `glove-subset`, or a file of GloVe's or
@@ -81,13 +66,6 @@ impl Data {
             }
         };
         Corpus::read(&folder, self.tasks.as_deref(), self.valid)
-    }
-}
-
-impl Recipe {
-    /// From what was read.
-    pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
-        table.try_into().map_err(|e: toml::de::Error| e.message().to_string())
     }
 }
 

@@ -5,7 +5,7 @@ use crate::data::aeslc::{self, Document};
 use crate::data::{Part, Tsv, sets};
 use crate::decode;
 use crate::examine::{On, Report, Sheet};
-use crate::recipe::{Prepared, Published, Task, task_fields};
+use crate::recipe::{Prepared, Task, recipe, task_fields};
 use crate::train;
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -17,26 +17,11 @@ const MAILS: &str = "aeslc";
 /// The set of one's own files.
 const FILES: &str = "files";
 
-/// A reproducible result.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Recipe {
-    /// Its name: that of its file and of the run's folder.
-    pub name: String,
-    /// What for.
-    pub task: String,
-    /// In a sentence.
-    #[serde(default)]
-    pub about: String,
-    /// Where all randomness comes from.
-    #[serde(default)]
-    pub seed: u64,
+recipe! {
+    for "summarize";
     /// Words of the vocabulary at most, with four special ones: the most frequent of the texts.
     #[serde(default = "thousands")]
     pub vocabulary: usize,
-    /// What came of it, and what others got.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<Published>,
     /// Which texts.
     pub data: Data,
     /// `config.json` of the model, without the vocabulary.
@@ -123,13 +108,6 @@ fn file(path: &Path) -> Result<Vec<Document>> {
     let document =
         |pair: crate::data::Pair| Document { text: pair.source, summaries: vec![pair.target] };
     Ok(pairs.into_iter().map(document).collect())
-}
-
-impl Recipe {
-    /// From what was read.
-    pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
-        table.try_into().map_err(|e: toml::de::Error| e.message().to_string())
-    }
 }
 
 impl Task for Recipe {

@@ -2,30 +2,15 @@
 
 use super::{Data, Measure, Translation, Translator, Vocabularies, measure};
 use crate::examine::{Mark, On, Report, Sheet};
-use crate::recipe::{self, Prepared, Published, Task, task_fields};
+use crate::recipe::{self, Prepared, Task, recipe, task_fields};
 use crate::{decode, train};
 use regard_models::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::Path;
 
-/// A reproducible result.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Recipe {
-    /// Its name: that of its file and of the run's folder.
-    pub name: String,
-    /// What for.
-    pub task: String,
-    /// In a sentence.
-    #[serde(default)]
-    pub about: String,
-    /// Where all randomness comes from.
-    #[serde(default)]
-    pub seed: u64,
-    /// What came of it, and what others got.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<Published>,
+recipe! {
+    for "translate";
     /// Which sentences.
     pub data: Data,
     /// Which tokens.
@@ -65,23 +50,6 @@ impl Recipe {
         Recipe::from_table(recipe::parse(text, overrides, &|_| None)?)
     }
 
-    /// The same from what was read.
-    pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
-        // First, so that a recipe of another task is not told of its keys.
-        if let Some(task) = table.get("task").and_then(toml::Value::as_str)
-            && task != "translate"
-        {
-            return Err(format!("task: got {task:?}, need \"translate\" here"));
-        }
-        let recipe: Recipe =
-            table.try_into().map_err(|e: toml::de::Error| e.message().to_string())?;
-        if !["bleu", "wer", "loss"].contains(&recipe.evaluate.by.as_str()) {
-            let by = &recipe.evaluate.by;
-            return Err(format!("evaluate.by: got {by:?}, need bleu, wer or loss"));
-        }
-        Ok(recipe)
-    }
-
     /// Whether what is written has no capital letters.
     pub fn lowercase(&self) -> bool {
         let target = self.vocabulary.target.as_ref().or(self.vocabulary.shared.as_ref());
@@ -91,6 +59,14 @@ impl Recipe {
 
 impl Task for Recipe {
     task_fields!();
+
+    fn check(&self) -> Result<(), String> {
+        if !["bleu", "wer", "loss"].contains(&self.evaluate.by.as_str()) {
+            let by = &self.evaluate.by;
+            return Err(format!("evaluate.by: got {by:?}, need bleu, wer or loss"));
+        }
+        Ok(())
+    }
 
     fn decides(&self) -> &str {
         &self.evaluate.by

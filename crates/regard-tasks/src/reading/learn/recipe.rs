@@ -3,7 +3,7 @@
 use super::{Goal, Study, answer, classify, examine, tag};
 use crate::data::{Part, Vectors};
 use crate::examine::{On, Report};
-use crate::recipe::{Origin, Prepared, Published, Task, task_fields};
+use crate::recipe::{Origin, Prepared, Task, recipe, task_fields};
 use crate::text::{Kind, Tokenizer, Train};
 use crate::train;
 use regard_models::{Error, Result, text};
@@ -14,23 +14,8 @@ use std::path::{Path, PathBuf};
 /// The set of one's own files.
 const FILES: &str = "files";
 
-/// A reproducible result.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Recipe {
-    /// Its name: that of its file and of the run's folder.
-    pub name: String,
-    /// What for.
-    pub task: String,
-    /// In a sentence.
-    #[serde(default)]
-    pub about: String,
-    /// Where all randomness comes from.
-    #[serde(default)]
-    pub seed: u64,
-    /// What came of it, and what others got.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<Published>,
+recipe! {
+    for "classify" "tag" "answer";
     /// A model whose body and vocabulary are taken: the folder of one or of a run, or a name that
     /// somebody else resolves ([`Task::set_origin`]); without one, both begin anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -169,20 +154,6 @@ impl Vocabulary {
 }
 
 impl Recipe {
-    /// From what was read.
-    pub fn from_table(table: toml::Table) -> Result<Recipe, String> {
-        let recipe: Recipe =
-            table.try_into().map_err(|e: toml::de::Error| e.message().to_string())?;
-        if recipe.from.is_none() && recipe.revision.is_some() {
-            return Err("revision: it is that of a model in `from`, and there is none".into());
-        }
-        match (&recipe.from, &recipe.vocabulary) {
-            (Some(_), Some(_)) => Err("vocabulary: it is that of the model in `from`".into()),
-            (None, None) => Err("vocabulary: need one, or a model in `from`".into()),
-            _ => Ok(recipe),
-        }
-    }
-
     /// The folder of the model that it begins with.
     pub(super) fn origin(&self) -> Result<Option<PathBuf>> {
         let named = || self.from.as_ref().map(PathBuf::from);
@@ -226,6 +197,17 @@ impl Recipe {
 
 impl Task for Recipe {
     task_fields!();
+
+    fn check(&self) -> Result<(), String> {
+        if self.from.is_none() && self.revision.is_some() {
+            return Err("revision: it is that of a model in `from`, and there is none".into());
+        }
+        match (&self.from, &self.vocabulary) {
+            (Some(_), Some(_)) => Err("vocabulary: it is that of the model in `from`".into()),
+            (None, None) => Err("vocabulary: need one, or a model in `from`".into()),
+            _ => Ok(()),
+        }
+    }
 
     fn origin(&self) -> Option<Origin<'_>> {
         Some(Origin { model: self.from.as_deref()?, revision: self.revision.as_deref() })
