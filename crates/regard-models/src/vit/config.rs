@@ -32,6 +32,18 @@ impl Sides {
     }
 }
 
+/// How a convolution of the stem halves the sides of what it reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Halving {
+    /// Its windows go by steps of 2 (Xiao et al. 2021, arXiv:2106.14881).
+    #[default]
+    Stride,
+    /// Its windows go by steps of 1, and of each square of four the largest number is kept
+    /// (Hassani et al. 2021, arXiv:2104.05704).
+    Max,
+}
+
 /// Which vector speaks for the image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -54,7 +66,7 @@ pub enum Positions {
     Sinusoidal,
 }
 
-/// The keys of Hugging Face's `vit`, and three of our own.
+/// The keys of Hugging Face's `vit`, and four of our own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
@@ -92,9 +104,11 @@ pub struct Config {
     /// What is told apart.
     #[serde(flatten)]
     pub labels: Answers,
-    /// Channels of convolutions before the patches, 3×3 by steps of 2, each with `hidden_act`:
-    /// each halves the sides of the image. None by default (Xiao et al. 2021, arXiv:2106.14881).
+    /// Channels of 3×3 convolutions before the patches, each with `hidden_act`: each halves the
+    /// sides of the image. None by default.
     pub stem_channels: Vec<usize>,
+    /// How it does.
+    pub stem_halving: Halving,
     /// Which vector speaks for the image.
     pub pooling: Pooling,
     /// How patches are told where they are.
@@ -121,6 +135,7 @@ impl Default for Config {
             pooler_act: "tanh".into(),
             labels: Answers::default(),
             stem_channels: vec![],
+            stem_halving: Halving::Stride,
             pooling: Pooling::Cls,
             positions: Positions::Learned,
         }
@@ -204,7 +219,11 @@ impl Config {
 
     /// Rows and columns of what patches are cut from.
     fn before_patches(&self) -> [usize; 2] {
-        let halved = |side: usize| self.stem_channels.iter().fold(side, |n, _| n.div_ceil(2));
+        let half = |side: usize| match self.stem_halving {
+            Halving::Stride => side.div_ceil(2),
+            Halving::Max => side / 2,
+        };
+        let halved = |side: usize| self.stem_channels.iter().fold(side, |n, _| half(n));
         self.image_size.both().map(halved)
     }
 
@@ -241,9 +260,8 @@ impl Config {
         let class = if labelled { "ViTForImageClassification" } else { "ViTModel" };
         json["architectures"] = json!([class]);
         if let Some(keys) = json.as_object_mut().filter(|_| plain) {
-            keys.retain(|key, _| {
-                !["stem_channels", "pooling", "positions"].contains(&key.as_str())
-            });
+            let own = ["stem_channels", "stem_halving", "pooling", "positions"];
+            keys.retain(|key, _| !own.contains(&key.as_str()));
         }
         json
     }

@@ -22,7 +22,7 @@ mod config;
 mod layer;
 mod tokens;
 
-pub use config::{Config, Pooling, Positions, Sides};
+pub use config::{Config, Halving, Pooling, Positions, Sides};
 
 use crate::checkpoint::{Arrays, Binder};
 use crate::model::Definition;
@@ -73,7 +73,11 @@ impl Vit {
         let mut channels = config.num_channels;
         let mut stem = vec![];
         for outputs in config.stem_channels.iter().copied() {
-            let windows = Windows { size: [3, 3], stride: [2, 2], padding: [1, 1] };
+            let stride = match config.stem_halving {
+                Halving::Stride => [2, 2],
+                Halving::Max => [1, 1],
+            };
+            let windows = Windows { size: [3, 3], stride, padding: [1, 1] };
             // What goes through a stem has no norm yet, so that its scale must not shrink.
             let (inputs, weights) = (channels, Weights::Uniform);
             let layer = ImageConvolutionConfig { inputs, outputs, windows, activation, weights };

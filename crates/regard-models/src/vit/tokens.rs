@@ -1,11 +1,12 @@
 //! From pixels to tokens: the stem, the patches, the token that speaks for the image, and where each
 //! of them stands.
 
-use super::{Config, Vit};
+use super::{Config, Halving, Vit};
 use crate::checkpoint::Binder;
 use burn::tensor::{Device, Tensor};
 use regard_attention::Mode;
 use regard_attention::layers::sinusoidal;
+use regard_attention::ops::{Windows, largest, unfold};
 
 impl Vit {
     /// From pixels to tokens: `[B, C, H, W]` → `[B, T, M]`
@@ -20,6 +21,9 @@ impl Vit {
         };
         for layer in &self.stem {
             x = layer.forward(x);
+            if self.config.stem_halving == Halving::Max {
+                x = largest_of_squares(x);
+            }
         }
         let x = self.patches.forward(x);
         let [_, rows, columns, _] = x.dims();
@@ -51,6 +55,19 @@ impl Vit {
     }
 }
 
+/// Of each square of four pixels the largest number of each channel; what fills no square is left
+/// out.
+///
+/// # Shapes
+/// `[B, H, W, C]` → `[B, H/2, W/2, C]`
+fn largest_of_squares(x: Tensor<4>) -> Tensor<4> {
+    let [b, _, _, c] = x.dims();
+    let squares = unfold(x, Windows { size: [2, 2], stride: [2, 2], padding: [0, 0] });
+    let [_, rows, columns, _] = squares.dims();
+    let count = b * rows * columns;
+    largest(squares.reshape([count * 4, c]), &vec![4; count]).reshape([b, rows, columns, c])
+}
+
 /// The sines of rows in the first half of each vector, those of columns in the second; a token
 /// before the patches stands nowhere.
 ///
@@ -65,5 +82,34 @@ fn sines([rows, columns]: [usize; 2], m: usize, first: usize, device: &Device) -
     match first {
         0 => table,
         _ => Tensor::cat(vec![Tensor::zeros([first, m], device), table], 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn squares_keep_their_largest_numbers() {
+        // Two channels, of which the second is the first with another sign; the last row and the
+        // last column fill no square.
+        let numbers = [1., 4., 2., 0., 9., 3., 2., 5., 1., 9., 9., 9., 9., 9., 9.];
+        let pixels: Vec<f32> = numbers.iter().flat_map(|x| [*x, -*x]).collect();
+        let x = Tensor::<1>::from_floats(pixels.as_slice(), &Device::flex()).reshape([1, 3, 5, 2]);
+        let y = largest_of_squares(x);
+        assert_eq!(y.dims(), [1, 1, 2, 2]);
+        assert_eq!(y.to_data().try_to_vec::<f32>().unwrap(), [4., -1., 5., 0.]);
+    }
+
+    #[test]
+    fn sines_are_of_rows_and_columns() {
+        let table = sines([2, 3], 8, 1, &Device::flex()).to_data().try_to_vec::<f32>().unwrap();
+        let row = |at: usize| &table[at * 8..(at + 1) * 8];
+        assert_eq!(row(0), [0.0; 8]);
+        // The first patch stands at 0 and 0, the last at 1 and 2.
+        assert_eq!(row(1), [0., 1., 0., 1., 0., 1., 0., 1.]);
+        let wanted = [1f32.sin(), 1f32.cos(), 0.01f32.sin(), 0.01f32.cos()];
+        assert!(row(6).iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-6), "{:?}", row(6));
+        assert!((row(6)[4] - 2f32.sin()).abs() < 1e-6);
     }
 }

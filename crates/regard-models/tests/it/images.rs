@@ -87,6 +87,7 @@ fn what_hugging_face_cannot_say_is_saved_under_a_name_of_its_own() {
         json!({ "stem_channels": [] }),
         json!({ "pooling": "cls" }),
         json!({ "positions": "learned" }),
+        json!({ "stem_halving": "max" }),
         json!({}),
     ] {
         let mut asked = extended();
@@ -124,13 +125,34 @@ fn an_image_alone_says_what_it_says_among_others() {
 }
 
 #[test]
+fn a_stem_may_keep_the_largest_of_each_square() {
+    let device = Device::flex();
+    let mut config = extended();
+    (config["stem_halving"], config["stem_channels"]) = (json!("max"), json!([6]));
+    config["pooling"] = json!("cls");
+    let model = Vit::create(&config, 3, &device).unwrap();
+    // An odd row and an odd column are left out.
+    assert_eq!(model.config().grid(), [4, 6]);
+    let (seen, looks) = model.look_inside(images(1, [1, 9, 13], &device));
+    assert_eq!((seen.hidden.dims(), looks[0].dims()), ([1, 25, 16], [1, 2, 25, 25]));
+}
+
+#[test]
 fn every_part_learns() {
+    for halving in ["stride", "max"] {
+        let mut config = extended();
+        config["stem_halving"] = json!(halving);
+        learns(&config);
+    }
+}
+
+fn learns(config: &Value) {
     let device = Device::flex().autodiff();
-    let mut model = Vit::create(&extended(), 3, &device).unwrap();
+    let mut model = Vit::create(config, 3, &device).unwrap();
     let mut adamw = AdamW::new(AdamWConfig::default());
     let labels = Tensor::<1, Int>::from_ints([0, 1, 2, 3, 0, 1], &device);
     let mut losses = vec![];
-    for step in 1..=60 {
+    for step in 1..=120 {
         let pixels = images(6, [1, 9, 13], &device);
         let logits = model.forward(pixels, Mode::Train { seed: 1, step }).logits.unwrap();
         let loss = cross_entropy(logits, labels.clone(), CrossEntropy::default());
@@ -138,7 +160,7 @@ fn every_part_learns() {
         model = model.update(&mut adamw, 3e-3, loss.backward());
         assert!(adamw.without_gradient().is_empty(), "{:?}", adamw.without_gradient());
     }
-    assert!(losses[0] > 1.0 && losses[59] < 0.3, "{losses:?}");
+    assert!(losses[0] > 1.0 && losses[119] < 0.3, "{losses:?}");
 }
 
 #[test]
