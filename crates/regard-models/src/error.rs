@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The system refused.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {why}", path.display())]
     Io {
         /// Which file.
         path: PathBuf,
-        /// Why.
-        source: io::Error,
+        /// Why. It is told with the file, and is no cause behind it that would be told again.
+        why: io::Error,
     },
     /// A file holds what it should not.
     #[error("{}: {message}", path.display())]
@@ -34,7 +34,7 @@ impl Error {
     /// The system refused this file: `read(path).map_err(Error::io(path))`.
     pub fn io(path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Error {
         let path = path.as_ref().to_owned();
-        move |source| Error::Io { path, source }
+        move |why| Error::Io { path, why }
     }
 
     /// This file holds what it should not.

@@ -104,9 +104,21 @@ impl Config {
             (heads, self.num_attention_heads),
             ("output_heads", self.output_heads),
         ])?;
+        // What there may be none of.
+        sizes::check(&[
+            ("edge_features", self.edge_features.max(1)),
+            ("readout", self.readout.max(1)),
+            ("output_heads · num_labels", self.output_heads.saturating_mul(labels)),
+        ])?;
+        let of_heads = ("hidden_size · num_attention_heads", wide);
+        let of_labels = ("output_heads · num_labels", self.output_heads.saturating_mul(labels));
         sizes::check_matrices(&[
-            [(features, self.features), ("hidden_size · num_attention_heads", wide)],
-            [("hidden_size · num_attention_heads", wide), ("num_labels", labels)],
+            [(features, self.features), of_heads],
+            [of_heads, of_heads],
+            [of_heads, of_labels],
+            [("edge_features", self.edge_features), of_heads],
+            [("edge_features", self.edge_features), of_labels],
+            [("readout", self.readout), of_heads],
         ])?;
         sizes::check_shares(&[
             ("dropout", self.dropout),
@@ -298,4 +310,22 @@ pub struct Looks {
     pub layers: Vec<Vec<f32>>,
     /// `[N]`, of a model that reads graphs out.
     pub readout: Option<Tensor<1>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Model;
+    use burn::tensor::Device;
+    use serde_json::json;
+
+    #[test]
+    fn sizes_are_turned_down_before_memory_is_asked_for() {
+        for key in ["features", "edge_features", "readout", "output_heads", "num_labels"] {
+            let mut config = json!({ "model_type": "gat", "features": 5, "num_labels": 3 });
+            config[key] = json!(1u64 << 40);
+            let error = Gat::create(&config, 0, &Device::flex()).unwrap_err().to_string();
+            assert!(error.contains(key), "{key}: {error}");
+        }
+    }
 }

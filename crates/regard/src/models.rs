@@ -2,6 +2,7 @@
 //! that ships with the program, or one of the Hugging Face Hub.
 
 use crate::hub::{self, Fetch, Hub, Snapshot};
+use crate::recipe;
 use anyhow::{Context, Result, anyhow, bail};
 use regard_models::checkpoint::{self, Precision};
 use regard_models::text::Head;
@@ -213,6 +214,9 @@ pub fn called(asked: &str) -> Result<Called> {
     if let Some(model) = SHIPPED.iter().find(|model| model.name == asked) {
         return Ok(Called::Shipped(model));
     }
+    if recipe::is_built_in(asked) {
+        bail!("{asked} is a recipe, and runs/ has no run of it: regard train {asked}");
+    }
     let owner = asked.split_once('/').map(|(owner, _)| owner);
     let in_a_folder = owner.is_some_and(|o| SHELVES.contains(&o) || Path::new(o).is_dir());
     match hub::check(asked) {
@@ -292,8 +296,11 @@ pub fn from_hub(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
     }
 }
 
-/// The folder of a model for what none that ships does.
-fn folder_of(asked: Option<&str>, hub: &Hub) -> Result<PathBuf> {
+/// The folder of a model for what none that ships does, but one of a recipe would.
+fn folder_of(asked: Option<&str>, hub: &Hub, recipe: &str) -> Result<PathBuf> {
+    if asked.is_none() {
+        bail!("--model: need one; none that ships does this. To train one: regard train {recipe}");
+    }
     match resolve_for(None, asked, hub)? {
         Found::Folder(folder) => Ok(folder.path),
         Found::Shipped(model) => bail!("--model: {} {}", model.name, model.does.what()),
@@ -344,12 +351,12 @@ pub fn pointer(asked: Option<&str>, problem: Option<&str>, hub: &Hub) -> Result<
 
 /// The model of a name or folder that summarises.
 pub fn summarizer(asked: Option<&str>, hub: &Hub) -> Result<Summarizer> {
-    Ok(Summarizer::load(&folder_of(asked, hub)?)?)
+    Ok(Summarizer::load(&folder_of(asked, hub, "aeslc-pointer")?)?)
 }
 
 /// The model of a name or folder that labels graphs or their nodes.
 pub fn labeller(asked: Option<&str>, hub: &Hub) -> Result<Labeller> {
-    Ok(Labeller::load(&folder_of(asked, hub)?)?)
+    Ok(Labeller::load(&folder_of(asked, hub, "cora-gat")?)?)
 }
 
 /// The model of a name, folder or id that looks at images.

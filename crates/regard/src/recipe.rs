@@ -66,6 +66,11 @@ pub const RECIPES: &[(&str, &str)] = built_in![
     "wikitext2-xlnet"
 ];
 
+/// Whether a recipe of this name is built in.
+pub fn is_built_in(asked: &str) -> bool {
+    RECIPES.iter().any(|(name, _)| *name == asked)
+}
+
 fn built_in(asked: &str) -> Option<String> {
     RECIPES.iter().find(|(name, _)| *name == asked).map(|(_, text)| text.to_string())
 }

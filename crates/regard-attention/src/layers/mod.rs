@@ -32,7 +32,7 @@ pub use feed_forward::{FeedForward, FeedForwardConfig};
 pub use graph_attention::{Along, Features, GraphAttention, GraphAttentionConfig, GraphScore};
 pub use linear::{Linear, LinearConfig};
 pub use norm::{Norm, NormConfig};
-pub use pooling::{Pool, Pooling, PoolingAttention, PoolingConfig};
+pub use pooling::{Pool, Pooled, Pooling, PoolingAttention, PoolingConfig};
 pub use positions::{LearnedPositions, RelativeTable, Rotary, alibi_slopes, sinusoidal};
 pub use recurrent::{LayerStates, Recurrent, RecurrentConfig, RecurrentLayer, RecurrentWeights};
 pub use self_attention::{SelfAttention, SelfAttentionConfig};

@@ -9,10 +9,11 @@
 
 use super::{Linear, LinearConfig, Sequences};
 use crate::attention::{Attention, mask::lengths, normalize::Uniform};
+use crate::backend;
 use crate::init::Init;
 use crate::ops;
 use burn::module::{Module, Param};
-use burn::tensor::{Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 
 /// How a sequence becomes a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +118,66 @@ impl Pooling {
         let weights = sequences.rows(x, |x, lengths| attention.weights(x, lengths));
         let [n, _] = weights.dims();
         Some(weights.reshape([n]))
+    }
+}
+
+/// What the rows of a sequence that still goes on come to by attention: all that more rows need to
+/// know of those before them.
+#[derive(Clone, Debug, Default)]
+pub struct Pooled {
+    /// The largest score so far.
+    largest: f64,
+    /// `Σ_n exp(score_n − largest)`
+    sum: f64,
+    /// `Σ_n exp(score_n − largest) · x_n`; empty before the first row.
+    weighted: Vec<f64>,
+}
+
+impl Pooled {
+    /// The vector of all rows so far, `[1, M]`; nothing before the first.
+    pub fn vector(&self, device: &Device) -> Option<Tensor<2>> {
+        let mean: Vec<f32> = self.weighted.iter().map(|x| (x / self.sum) as f32).collect();
+        let shape = [1, mean.len()];
+        (!mean.is_empty()).then(|| Tensor::from_data(TensorData::new(mean, shape), device))
+    }
+
+    fn take(&mut self, score: f64, row: &[f32]) {
+        if self.weighted.is_empty() {
+            (self.largest, self.weighted) = (score, vec![0.0; row.len()]);
+        }
+        if score > self.largest {
+            let smaller = (self.largest - score).exp();
+            self.sum *= smaller;
+            self.weighted.iter_mut().for_each(|x| *x *= smaller);
+            self.largest = score;
+        }
+        let weight = (score - self.largest).exp();
+        self.sum += weight;
+        self.weighted.iter_mut().zip(row).for_each(|(sum, x)| *sum += weight * f64::from(*x));
+    }
+}
+
+impl Pooling {
+    /// Takes more rows of one sequence in. After the last one, [`Pooled::vector`] is what
+    /// [`Pooling::forward`] says of all of them, and the time for each row does not depend on how
+    /// many there were.
+    ///
+    /// # Shapes
+    /// `x: [n, M]`
+    ///
+    /// # Panics
+    /// If it is not attention that pools.
+    pub fn take_in(&self, x: Tensor<2>, pooled: &mut Pooled) {
+        let attention = self.attention.as_ref().expect("take_in: need pooling by attention");
+        let [_, width] = x.dims();
+        let scores = attention.key.forward(x.clone()) + attention.query.val();
+        let scores = scores.tanh().matmul(attention.v.val().transpose());
+        let (mut rows, mut each) = (vec![], vec![]);
+        backend::numbers(x, &mut rows);
+        backend::numbers(scores, &mut each);
+        for (row, score) in rows.chunks_exact(width).zip(each) {
+            pooled.take(f64::from(score), row);
+        }
     }
 }
 

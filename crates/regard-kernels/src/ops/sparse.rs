@@ -7,7 +7,7 @@ use crate::simd::{Kernel, Simd, dispatch};
 use crate::view::{Error, bail};
 
 /// A matrix of which only the places are kept that may hold something other than 0.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Sparse {
     /// For each row, its columns.
     by_row: Lists,
@@ -17,7 +17,7 @@ pub struct Sparse {
     places: Vec<u32>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Lists {
     starts: Vec<u32>,
     index: Vec<u32>,

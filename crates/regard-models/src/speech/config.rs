@@ -133,16 +133,24 @@ impl Config {
             }
         }
         let (wide, distances) = (self.intermediate_size, 2 * self.farthest() + 1);
+        let labels = self.labels.count()?;
+        let kernels = self.conv_kernel.iter().enumerate();
+        let convolution = |(i, kernel): (usize, &usize)| {
+            let inputs = if i == 0 { self.feature_size } else { width };
+            [("conv_kernel · inputs", kernel.saturating_mul(inputs)), ("hidden_size", width)]
+        };
+        sizes::check_matrices(&kernels.map(convolution).collect::<Vec<_>>())?;
         sizes::check_matrices(&[
             [("hidden_size", width), ("intermediate_size", wide)],
             [("hidden_size", width), ("hidden_size", 3 * width)],
             [("num_attention_heads", heads), ("left_context", distances)],
+            [("hidden_size", width), ("pooling_size", self.pooling_size)],
+            [("hidden_size", width), ("num_labels", labels)],
         ])?;
         sizes::check_shares(&[
             ("dropout", self.dropout),
             ("attention_dropout", self.attention_dropout),
         ])?;
-        let labels = self.labels.count()?;
         if self.head == Head::Ctc && labels < 2 {
             return Err(format!("id2label: got {labels}, need none and at least one letter"));
         }

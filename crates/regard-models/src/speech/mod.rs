@@ -37,7 +37,7 @@ use burn::tensor::{Tensor, TensorData};
 use layer::{Layer, LayerPast};
 use regard_attention::layers::{
     Convolution, ConvolutionConfig, ConvolutionPast, Dropout, Linear, LinearConfig, Norm,
-    NormConfig, Pool, Pooling, PoolingConfig, Reach, Sequences,
+    NormConfig, Pool, Pooled, Pooling, PoolingConfig, Reach, Sequences,
 };
 use regard_attention::mask::segments;
 use regard_attention::{Attention, Init, Mode};
@@ -212,6 +212,19 @@ impl Speech {
     pub fn say(&self, encoded: Tensor<2>) -> Tensor<2> {
         let sequences = Sequences::new(&[encoded.dims()[0]]);
         self.judge(encoded, &sequences, Mode::Eval)
+    }
+
+    /// Takes more rows of one sound into what all of them come to.
+    ///
+    /// # Panics
+    /// If the model has letters and no label for a sound.
+    pub fn pool(&self, encoded: Tensor<2>, pooled: &mut Pooled) {
+        self.pooling.as_ref().expect("a model with labels pools").take_in(encoded, pooled);
+    }
+
+    /// What it says of the rows that were taken in, `[1, labels]`; nothing if there were none.
+    pub fn say_pooled(&self, pooled: &Pooled) -> Option<Tensor<2>> {
+        Some(self.head.forward(pooled.vector(&self.head.weight.device())?))
     }
 
     /// Begins to hear a sound.

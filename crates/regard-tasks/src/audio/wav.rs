@@ -170,6 +170,9 @@ impl Sample {
 }
 
 /// The mean of the channels.
+/// Samples are between −1 and 1; some that are made by computing are beyond, but none so far.
+const LOUDEST: f32 = 1e6;
+
 fn samples(chunk: &[u8], at: usize, format: Format) -> Result<Sound, String> {
     let Format { sample, channels, rate } = format;
     let (width, all) = (sample.bytes(), sample.bytes() * channels);
@@ -188,6 +191,10 @@ fn samples(chunk: &[u8], at: usize, format: Format) -> Result<Sound, String> {
         let mean = (sum / channels as f64) as f32;
         if !mean.is_finite() {
             return Err(format!("sample {i} (byte {}) is {mean}, not a number", at + i * all));
+        }
+        if mean.abs() > LOUDEST {
+            let place = at + i * all;
+            return Err(format!("sample {i} (byte {place}) is {mean}, need −1 to 1, more or less"));
         }
         samples.push(mean);
     }
@@ -292,6 +299,8 @@ mod tests {
         assert!(error(&file(1, 0, 16, &[1, 2])).contains("0 channels at byte 22"));
         let told = error(&file(3, 1, 32, &[0f32, f32::NAN].map(f32::to_le_bytes).concat()));
         assert!(told.contains("sample 1 (byte 60) is NaN"), "{told}");
+        let told = error(&file(3, 1, 32, &[0.5f32, -1e19].map(f32::to_le_bytes).concat()));
+        assert!(told.contains("sample 1 (byte 60) is -1") && told.contains("−1 to 1"), "{told}");
         let mut fast = whole.clone();
         fast[24..28].fill(0xff);
         assert!(error(&fast).contains("samples a second at byte 24"));

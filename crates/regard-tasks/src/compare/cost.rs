@@ -1,6 +1,6 @@
 //! Time and memory of a layer against the length: `L·d²`, `L²·d` or `L·w·d`?
 
-use super::layer::{Kind, REACH, SequenceLayer};
+use super::layer::{Kind, REACH, SequenceLayer, WINDOW};
 use super::{Figure, Finding, Line, Options, megabytes};
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::Init;
@@ -58,15 +58,20 @@ pub fn exponent(points: &[(f64, f64)]) -> f64 {
 pub fn measure(options: &Options) -> Result<Finding> {
     let lengths: &[usize] =
         if options.quick { &[512, 1024, 2048] } else { &[512, 1024, 2048, 4096, 8192] };
-    let longest = lengths[lengths.len() - 1];
+    // Short sequences take less than a process' own memory varies by.
+    let longer: &[usize] =
+        if options.quick { &[4096, 8192, 16384] } else { &[4096, 8192, 16384, 32768] };
+    let (longest, most) = (lengths[lengths.len() - 1], longer[longer.len() - 1]);
     let mut found = Finding::new(
         format!(
-            "forward and backward of one layer of width d = {WIDTH} on one sequence; window w = \
-             {} keys; exponents fitted over lengths {} to {longest}",
+            "forward and backward of one layer of width d = {WIDTH} on one sequence; the window w \
+             is {WINDOW} rows of the CNN and {} keys of the truncated attention; exponents of time \
+             fitted over lengths {} to {longest}, of memory over {} to {most}",
             2 * REACH + 1,
             lengths[0],
+            longer[0],
         ),
-        &["layer", "by definition", "time ~ L^", "longest", "memory ~ L^", "memory there"],
+        &["layer", "by definition", "time ~ L^", "of the longest", "memory ~ L^", "of the longest"],
     );
     let (mut times, mut memories) = (vec![], vec![]);
     for kind in Kind::ALL {
@@ -76,7 +81,7 @@ pub fn measure(options: &Options) -> Result<Finding> {
             let step = Step::new(kind, *length, options.seed);
             points.push((*length as f64, step.seconds(if *length > 2048 { 3 } else { 5 })));
         }
-        let memory = memory(options, kind, lengths);
+        let memory = memory(options, kind, longer);
         let slope = exponent(&points);
         let last = points[points.len() - 1].1;
         found.number(name, "time_exponent", slope);

@@ -70,7 +70,8 @@ pub const SETS: &[Set] = &[
         licence: "PDDL 1.0",
         attribution: "Pennington, Socher and Manning 2014, Stanford",
         sources: &["https://nlp.stanford.edu/projects/glove/"],
-        place: "the first lines of glove.6B.100d.txt, as glove.6B.100d.top20k.txt",
+        place: "the first 20,000 lines of glove.6B.100d.txt without those of a, i and s, as \
+                glove.6B.100d.top20k.txt",
         checksums: Informative,
     },
     Set {

@@ -26,13 +26,21 @@ pub struct Idx {
     pub data: Vec<u8>,
 }
 
-/// Whether a file begins as IDX does, compressed or not.
-pub fn is_idx(path: &Path) -> Result<bool> {
-    let mut magic = [0; 4];
+/// What a file holds.
+pub enum Held {
+    /// Bytes with a shape.
+    Idx(Idx),
+    /// Something else, from its first byte on.
+    Other(Box<dyn BufRead>),
+}
+
+/// Reads a file if it begins as IDX does, compressed or not.
+pub fn read_if(path: &Path) -> Result<Held> {
     let mut reader = open(path)?;
-    match reader.read_exact(&mut magic) {
-        Ok(()) => Ok(magic[..3] == [0, 0, 8] && AXES.contains(&magic[3])),
-        Err(_) => Ok(false),
+    let begin = reader.fill_buf().map_err(Error::io(path))?;
+    match begin.starts_with(&[0, 0]) {
+        true => parse(reader).map(Held::Idx).map_err(|message| Error::file(path, message)),
+        false => Ok(Held::Other(reader)),
     }
 }
 
@@ -125,10 +133,19 @@ mod tests {
         let mut zipped = GzEncoder::new(vec![], Compression::fast());
         zipped.write_all(&bytes).unwrap();
         for bytes in [bytes, zipped.finish().unwrap()] {
-            let (got, is) = with_file("idx", &bytes, |path| (read(path), is_idx(path)));
+            let (got, held) = with_file("idx", &bytes, |path| (read(path), read_if(path)));
             assert_eq!(got.unwrap(), wanted);
-            assert!(is.unwrap());
+            assert!(matches!(held, Ok(Held::Idx(held)) if held == wanted));
         }
+        let other = with_file("idx", b"PNG", |path| match read_if(path).unwrap() {
+            Held::Idx(_) => panic!("it begins as no such file"),
+            Held::Other(mut file) => {
+                let mut bytes = vec![];
+                file.read_to_end(&mut bytes).unwrap();
+                bytes
+            }
+        });
+        assert_eq!(other, b"PNG");
     }
 
     fn refused(bytes: &[u8]) -> String {

@@ -16,6 +16,7 @@
 //! | `characters` | a text letter by letter | tinyshakespeare |
 //! | `running` | the documents of a language, and those held out | wikitext-2 |
 //! | `network` | a graph's nodes and edges | planetoid |
+//! | `graphs` | graphs with a label each, in the files of one and a third | |
 //! | `vectors` | vectors of words | glove-subset |
 //! | `similarity` | pairs of words with a score | word-similarity |
 //!
@@ -30,6 +31,7 @@ pub mod characters;
 mod columns;
 pub mod conllu;
 pub mod documents;
+pub mod graphs;
 pub mod idx;
 pub mod labelled;
 pub mod network;

@@ -55,12 +55,14 @@ impl Network {
         self.features.is_empty()
     }
 
+    /// How many numbers are known of an edge.
+    pub fn edge_width(&self) -> usize {
+        self.edge_features.first().map_or(0, Vec::len)
+    }
+
     /// All labels, each once, in their order; numbers are in the order of numbers.
     pub fn label_names(&self) -> Vec<String> {
-        let mut names: Vec<&String> = self.labels.iter().flatten().collect();
-        names.sort_by_key(|name| (name.parse::<u64>().unwrap_or(u64::MAX), *name));
-        names.dedup();
-        names.into_iter().cloned().collect()
+        in_order(self.labels.iter().flatten())
     }
 
     fn read_nodes(path: &Path) -> Result<Network> {
@@ -78,16 +80,7 @@ impl Network {
                 let need = network.len();
                 return Err(lines.error(format!("node {id:?}: need {need}, nodes in their order")));
             }
-            network.parts.push(match part.trim() {
-                "train" => Some(Part::Train),
-                "val" | "valid" => Some(Part::Valid),
-                "test" => Some(Part::Test),
-                "none" | "-" | "" => None,
-                other => {
-                    let need = "train, val, test or none";
-                    return Err(lines.error(format!("part {other:?}, need {need}")));
-                }
-            });
+            network.parts.push(self::part(part).map_err(|message| lines.error(message))?);
             let label = label.trim();
             network.labels.push((!matches!(label, "-" | "")).then(|| label.to_string()));
             let mut row = vec![];
@@ -141,6 +134,25 @@ impl Network {
         self.edge_features = if known { all.into_iter().map(|(_, n)| n).collect() } else { vec![] };
         Ok(())
     }
+}
+
+/// Names, each once, in their order; numbers are in the order of numbers.
+pub(super) fn in_order<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut names: Vec<&String> = names.collect();
+    names.sort_by_key(|name| (name.parse::<u64>().unwrap_or(u64::MAX), *name));
+    names.dedup();
+    names.into_iter().cloned().collect()
+}
+
+/// What a node or a graph is for.
+pub(super) fn part(word: &str) -> Result<Option<Part>, String> {
+    Ok(match word.trim() {
+        "train" => Some(Part::Train),
+        "val" | "valid" => Some(Part::Valid),
+        "test" => Some(Part::Test),
+        "none" | "-" | "" => None,
+        other => return Err(format!("part {other:?}, need train, val, test or none")),
+    })
 }
 
 /// `7`, or `7:0.5`.

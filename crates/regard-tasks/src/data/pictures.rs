@@ -5,8 +5,8 @@
 
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 use regard_models::{Error, Result, checkpoint};
-use std::fs;
-use std::io::Cursor;
+use std::fs::File;
+use std::io::{Cursor, Read};
 use std::path::Path;
 
 /// No side of an image is longer, in pixels.
@@ -31,12 +31,17 @@ impl Picture {
     /// Reads a PNG or a JPEG. What is not opaque is taken as if it were, as Pillow does it.
     pub fn read(path: impl AsRef<Path>) -> Result<Picture> {
         let path = path.as_ref();
-        let length = fs::metadata(path).map_err(Error::io(path))?.len();
-        if length > LONGEST {
-            let message = format!("a file of {length} bytes, need at most {LONGEST}");
+        Picture::read_from(File::open(path).map_err(Error::io(path))?, path)
+    }
+
+    /// The same from what a file holds; a pipe is one that can be read once.
+    pub(crate) fn read_from(file: impl Read, path: &Path) -> Result<Picture> {
+        let mut bytes = vec![];
+        file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(Error::io(path))?;
+        if bytes.len() as u64 > LONGEST {
+            let message = format!("a file of more than {LONGEST} bytes, need at most so many");
             return Err(Error::file(path, message));
         }
-        let bytes = fs::read(path).map_err(Error::io(path))?;
         Picture::decode(&bytes).map_err(|message| Error::file(path, message))
     }
 

@@ -30,7 +30,8 @@ pub struct Vectors {
 impl Vectors {
     /// Reads the vectors of a known data set by its name, or of a file by its path.
     pub fn named(name: &str, keep: Option<&HashSet<String>>) -> Result<Vectors> {
-        if Path::new(name).is_file() {
+        // A pipe is as good as a file.
+        if Path::new(name).exists() {
             return Vectors::read(name, keep);
         }
         let set = sets::set(name).map_err(|_| {

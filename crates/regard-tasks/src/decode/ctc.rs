@@ -1,7 +1,7 @@
 //! From classes of rows to letters: what a path says is its classes with repetitions made one and
 //! blanks left out (Graves et al. 2006).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// What the likeliest class of each row says. It is not always the likeliest text, of which many
 /// paths may be a little likely each.
@@ -44,8 +44,22 @@ pub fn best_path<'a>(rows: impl Iterator<Item = &'a [f32]>, blank: usize) -> Vec
 pub struct PrefixBeam {
     width: usize,
     blank: usize,
-    prefixes: Vec<(Vec<u32>, Ends)>,
+    /// Every prefix that was ever kept, by the one that it goes on from; the first is empty.
+    prefixes: Vec<Prefix>,
+    /// Where a prefix is that goes on from another with a letter.
+    longer: HashMap<(usize, u32), usize>,
+    /// Those that are kept now, the likeliest first.
+    kept: Vec<(usize, Ends)>,
 }
+
+#[derive(Clone, Copy, Debug)]
+struct Prefix {
+    before: usize,
+    letter: u32,
+}
+
+/// No letter: what comes is the prefix itself.
+const ITSELF: u32 = u32::MAX;
 
 /// Logarithms of what paths of a prefix are worth, by what they end with.
 #[derive(Clone, Copy, Debug)]
@@ -76,45 +90,69 @@ impl PrefixBeam {
     /// If it is to keep none.
     pub fn new(width: usize, blank: usize) -> PrefixBeam {
         assert!(width > 0, "prefix beam: got a width of 0, need at least 1");
-        PrefixBeam { width, blank, prefixes: vec![(vec![], Ends { blank: 0.0, letter: NEVER })] }
+        let empty = Prefix { before: 0, letter: ITSELF };
+        let kept = vec![(0, Ends { blank: 0.0, letter: NEVER })];
+        PrefixBeam { width, blank, prefixes: vec![empty], longer: HashMap::new(), kept }
     }
 
     /// Goes on with one more row of logarithms of probabilities.
     pub fn push(&mut self, logs: &[f32]) {
-        let mut next: BTreeMap<Vec<u32>, Ends> = BTreeMap::new();
-        for (prefix, ends) in std::mem::take(&mut self.prefixes) {
-            let total = ends.total();
+        // By a prefix that there is, or by one and the letter that it would go on with: what is not
+        // kept is never made, so that a row costs the same however long the text is.
+        let mut next: BTreeMap<(usize, u32), Ends> = BTreeMap::new();
+        for (prefix, ends) in std::mem::take(&mut self.kept) {
+            let (total, last) = (ends.total(), self.prefixes[prefix].letter);
             for (class, log) in logs.iter().enumerate() {
-                let log = f64::from(*log);
-                let repeats = prefix.last() == Some(&(class as u32));
+                let (letter, log) = (class as u32, f64::from(*log));
+                let repeats = last == letter;
                 if class == self.blank || repeats {
-                    let same = next.entry(prefix.clone()).or_insert(Ends::NONE);
+                    let same = next.entry((prefix, ITSELF)).or_insert(Ends::NONE);
                     match class == self.blank {
                         true => same.blank = plus(same.blank, total + log),
                         // Without a blank between them, two are one.
                         false => same.letter = plus(same.letter, ends.letter + log),
                     }
                 }
-                if class != self.blank {
-                    let from = if repeats { ends.blank } else { total };
-                    if from + log > NEVER {
-                        let longer = [&prefix[..], &[class as u32]].concat();
-                        let longer = next.entry(longer).or_insert(Ends::NONE);
-                        longer.letter = plus(longer.letter, from + log);
-                    }
+                let from = if repeats { ends.blank } else { total };
+                if class != self.blank && from + log > NEVER {
+                    let known = self.longer.get(&(prefix, letter));
+                    let key = known.map_or((prefix, letter), |known| (*known, ITSELF));
+                    let longer = next.entry(key).or_insert(Ends::NONE);
+                    longer.letter = plus(longer.letter, from + log);
                 }
             }
         }
-        self.prefixes = next.into_iter().collect();
+        let mut next: Vec<_> = next.into_iter().collect();
         // The sort is stable and the map in order, so that ties do not depend on anything else.
-        self.prefixes.sort_by(|a, b| b.1.total().total_cmp(&a.1.total()));
-        self.prefixes.truncate(self.width);
+        next.sort_by(|a, b| b.1.total().total_cmp(&a.1.total()));
+        next.truncate(self.width);
+        self.kept = next.into_iter().map(|(key, ends)| (self.place(key), ends)).collect();
+    }
+
+    fn place(&mut self, (before, letter): (usize, u32)) -> usize {
+        if letter == ITSELF {
+            return before;
+        }
+        self.prefixes.push(Prefix { before, letter });
+        let place = self.prefixes.len() - 1;
+        self.longer.insert((before, letter), place);
+        place
     }
 
     /// The likeliest texts so far with the logarithms of their probabilities, the likeliest first.
     pub fn best(&self, count: usize) -> Vec<(Vec<u32>, f64)> {
-        let all = self.prefixes.iter().take(count);
-        all.map(|(prefix, ends)| (prefix.clone(), ends.total())).collect()
+        let all = self.kept.iter().take(count);
+        all.map(|(prefix, ends)| (self.text(*prefix), ends.total())).collect()
+    }
+
+    fn text(&self, mut prefix: usize) -> Vec<u32> {
+        let mut letters = vec![];
+        while prefix != 0 {
+            letters.push(self.prefixes[prefix].letter);
+            prefix = self.prefixes[prefix].before;
+        }
+        letters.reverse();
+        letters
     }
 }
 

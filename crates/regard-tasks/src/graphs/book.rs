@@ -1,6 +1,7 @@
 //! What is learned from, what decides, what is reported.
 
-use super::wiring::{Wiring, wire};
+use super::wiring::{Wiring, fits, wire};
+use crate::data::graphs::Labelled;
 use crate::data::{Network, Part};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_models::gat::Nodes;
@@ -63,6 +64,12 @@ fn place(part: Part) -> usize {
     }
 }
 
+/// The number of a label.
+fn known(labels: &[String], label: &str) -> Result<usize, String> {
+    let at = labels.iter().position(|known| known == label);
+    at.ok_or_else(|| format!("label {label:?}, the model knows {}", labels.join(", ")))
+}
+
 impl Book {
     /// The nodes of a graph; `labels` are all there are.
     pub fn of_nodes(
@@ -75,14 +82,30 @@ impl Book {
         let mut wanted = [(); 3].map(|()| vec![NOT_ASKED; network.len()]);
         for (node, (label, part)) in network.labels.iter().zip(&network.parts).enumerate() {
             let (Some(label), Some(part)) = (label, part) else { continue };
-            let at = labels.iter().position(|known| known == label).ok_or_else(|| {
-                let known = labels.join(", ");
-                Error::invalid(format!("node {node}: label {label:?}, the model knows {known}"))
-            })?;
+            let at =
+                known(labels, label).map_err(|e| Error::invalid(format!("node {node}: {e}")))?;
             wanted[place(*part)][node] = at as i64;
         }
         let nodes = Box::new(wire(&[network], wiring, widths, device)?);
         Ok(Book::Nodes { nodes, wanted })
+    }
+
+    /// Graphs with a label each; `labels` are all there are.
+    pub fn of_graphs(
+        graphs: Vec<Labelled>,
+        labels: &[String],
+        wiring: Wiring,
+        widths: (usize, usize),
+    ) -> Result<Book> {
+        let mut parts = [(); 3].map(|()| vec![]);
+        for (number, Labelled { network, part, label }) in graphs.into_iter().enumerate() {
+            fits(&network, widths)?;
+            let Some(part) = part else { continue };
+            let label = known(labels, &label)
+                .map_err(|e| Error::invalid(format!("graph {number}: {e}")))?;
+            parts[place(part)].push(Whole { network, label });
+        }
+        Ok(Book::Graphs { wiring, widths, graphs: parts })
     }
 
     /// How many examples a part has: a whole graph of nodes is one.

@@ -1,6 +1,7 @@
 //! Learning labels from graphs.
 
 use super::book::{Exercise, NOT_ASKED};
+use super::recipe::Made;
 use super::{BestBy, Book, Recipe};
 use crate::data::{Lengths, Part};
 use crate::recipe::known_keys;
@@ -33,7 +34,7 @@ impl Lesson {
     /// Makes a model with first values for what a recipe wants.
     pub fn new(recipe: &Recipe) -> Result<Lesson> {
         let device = Device::flex().autodiff();
-        let (book, labels, (columns, edge)) = recipe.read(&device)?;
+        let (book, Made { labels, widths: (columns, edge), .. }) = recipe.read(&device)?;
         let mut config = recipe.model.clone();
         if !config.is_object() {
             return Err(Error::invalid("model: need a table with at least model_type"));

@@ -23,5 +23,5 @@ pub use book::{Book, Whole};
 pub use learn::Lesson;
 pub use planetoid::planetoid;
 pub use reader::{Labeller, Look};
-pub use recipe::{BestBy, Data, Recipe};
+pub use recipe::{BestBy, Data, Given, Recipe};
 pub use wiring::{Wiring, wire};

@@ -4,6 +4,7 @@
 //! An acid has a carbon with a double-bonded and a single-bonded oxygen, a ketone a carbon with
 //! a double-bonded oxygen and no other, the rest neither.
 
+use crate::data::graphs::Labelled;
 use crate::data::{Network, Part};
 use regard_kernels::rng::Stream;
 
@@ -16,8 +17,8 @@ const OXYGEN: u32 = 2;
 /// Kinds of atoms.
 const ATOMS: u32 = 3;
 
-/// A molecule and the number of its label: a function of seed, part and number.
-pub fn molecule(seed: u64, part: Part, number: u64) -> (Network, usize) {
+/// A molecule: a function of seed, part and number.
+pub fn molecule(seed: u64, part: Part, number: u64) -> Labelled {
     let stream = Stream::new(seed, part as u64, number);
     let mut drawn = 0;
     let mut draw = |below: u32| {
@@ -62,7 +63,7 @@ pub fn molecule(seed: u64, part: Part, number: u64) -> (Network, usize) {
             .map(|(_, _, order)| vec![f32::from(*order == 1), f32::from(*order == 2)])
             .collect(),
     };
-    (network, label)
+    Labelled { network, part: Some(part), label: LABELS[label].into() }
 }
 
 #[cfg(test)]
@@ -96,12 +97,13 @@ mod tests {
     fn a_molecule_has_the_group_that_its_label_says() {
         let mut seen = [0; LABELS.len()];
         for number in 0..500 {
-            let (network, label) = molecule(7, Part::Train, number);
-            assert_eq!(group(&network), label, "molecule {number}");
+            let found = molecule(7, Part::Train, number);
+            let label = group(&found.network);
+            assert_eq!(LABELS[label], found.label, "molecule {number}");
             seen[label] += 1;
-            assert_eq!(network, molecule(7, Part::Train, number).0);
+            assert_eq!(found, molecule(7, Part::Train, number));
         }
         assert!(seen.iter().all(|n| *n > 100), "{seen:?}");
-        assert_ne!(molecule(7, Part::Train, 1).0, molecule(7, Part::Test, 1).0);
+        assert_ne!(molecule(7, Part::Train, 1).network, molecule(7, Part::Test, 1).network);
     }
 }

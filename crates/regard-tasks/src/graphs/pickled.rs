@@ -19,9 +19,10 @@ enum Value<'a> {
     Bytes(&'a [u8]),
     Items(Vec<Place>),
     Pairs(Vec<(Place, Place)>),
-    Class(String),
+    /// The module and the name of a class.
+    Class([&'a [u8]; 2]),
     Object {
-        class: String,
+        class: [&'a [u8]; 2],
         arguments: Place,
         state: Option<Place>,
     },
@@ -78,11 +79,11 @@ impl<'a> Machine<'a> {
         Ok(bytes.iter().rev().fold(0, |number, byte| number << 8 | usize::from(*byte)))
     }
 
-    fn line(&mut self) -> Result<String, String> {
+    fn line(&mut self) -> Result<&'a [u8], String> {
         let rest = &self.bytes[self.at..];
         let end = rest.iter().position(|byte| *byte == b'\n').ok_or("the file ends too early")?;
         self.at += end + 1;
-        Ok(String::from_utf8_lossy(&rest[..end]).into_owned())
+        Ok(&rest[..end])
     }
 
     fn push(&mut self, value: Value<'a>) {
@@ -171,18 +172,18 @@ impl<'a> Machine<'a> {
                 self.stack.push(place.ok_or("recalls what it never kept")?);
             }
             b'c' => {
-                let class = format!("{}.{}", self.line()?, self.line()?);
+                let class = [self.line()?, self.line()?];
                 self.push(Value::Class(class));
             }
             // To call a class, and to make an object of one: neither is done, both are noted.
             b'R' | 0x81 => {
                 let (arguments, class) = (self.pop()?, self.pop()?);
-                let Value::Class(class) = self.values[class].clone() else {
+                let Value::Class(class) = self.values[class] else {
                     return Err("calls what is no class".into());
                 };
                 // A dictionary with a default is a dictionary.
-                self.push(match class.as_str() {
-                    "collections.defaultdict" => Value::Pairs(vec![]),
+                self.push(match class {
+                    [b"collections", b"defaultdict"] => Value::Pairs(vec![]),
                     _ => Value::Object { class, arguments, state: None },
                 });
             }
@@ -244,7 +245,7 @@ impl Pickled<'_> {
     /// A sparse matrix of SciPy in CSR form, or a dense array with two axes.
     pub fn rows(&self) -> Result<Rows, String> {
         match &self.values[self.top] {
-            Value::Object { class, state: Some(state), .. } if class.ends_with(".csr_matrix") => {
+            Value::Object { class: [_, b"csr_matrix"], state: Some(state), .. } => {
                 self.sparse(*state)
             }
             Value::Object { .. } => {

@@ -1,10 +1,11 @@
 //! A trained model that labels, and tells what it looked at.
 
+use super::recipe::Made;
 use super::wiring::{Wiring, wire};
 use crate::data::Network;
-use crate::reading::{Label, softmax};
+use crate::reading::{Label, ranked};
 use crate::train;
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor};
 use regard_attention::{Mode, backend};
 use regard_models::gat::{Gat, Nodes};
 use regard_models::{Error, Model, Result, checkpoint};
@@ -59,6 +60,13 @@ impl Labeller {
         &self.labels
     }
 
+    /// What it was made for.
+    pub(super) fn made(&self) -> Made {
+        let sizes = self.model.config();
+        let widths = (sizes.features, sizes.edge_features);
+        Made { labels: self.labels.clone(), wiring: self.wiring, widths }
+    }
+
     /// Whether it labels whole graphs.
     pub fn reads_graphs(&self) -> bool {
         self.model.config().readout > 0
@@ -67,7 +75,7 @@ impl Labeller {
     /// The labels of a graph's nodes, or of the graph.
     pub fn label(&self, network: &Network) -> Result<Vec<Vec<Label>>> {
         let logits = self.model.forward(&self.wire(network)?, Mode::Eval);
-        Ok(self.named(logits))
+        self.named(logits)
     }
 
     /// The same, and what it looked at.
@@ -88,25 +96,22 @@ impl Labeller {
             numbers
         });
         let layers = looks.layers.iter().map(named).collect();
-        Ok(Look { labels: self.named(looks.scores), layers, nodes })
+        Ok(Look { labels: self.named(looks.scores)?, layers, nodes })
     }
 
     fn wire(&self, network: &Network) -> Result<Nodes> {
-        let sizes = self.model.config();
-        let widths = (sizes.features, sizes.edge_features);
-        wire(&[network], self.wiring, widths, &Device::flex())
+        wire(&[network], self.wiring, self.made().widths, &Device::flex())
     }
 
-    fn named(&self, logits: burn::tensor::Tensor<2>) -> Vec<Vec<Label>> {
+    fn named(&self, logits: Tensor<2>) -> Result<Vec<Vec<Label>>> {
         let ([_, labels], mut numbers) = (logits.dims(), vec![]);
         backend::numbers(logits, &mut numbers);
-        let row = |scores: &[f32]| {
-            let shares = softmax(scores).into_iter().zip(&self.labels);
-            let mut all: Vec<Label> =
-                shares.map(|(score, label)| Label { label: label.clone(), score }).collect();
-            all.sort_by(|a, b| b.score.total_cmp(&a.score));
-            all
-        };
-        numbers.chunks_exact(labels).map(row).collect()
+        let rows = numbers.chunks_exact(labels).enumerate();
+        let what = if self.reads_graphs() { "graph" } else { "node" };
+        rows.map(|(at, scores)| {
+            let ranked = ranked(scores, |label| self.labels[label].clone());
+            ranked.map_err(|e| Error::invalid(format!("{what} {at}: {e}")))
+        })
+        .collect()
     }
 }

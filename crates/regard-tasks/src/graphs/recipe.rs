@@ -1,7 +1,8 @@
 //! A recipe with `task = "graphs"`.
 
 use super::learn::mark;
-use super::{Book, Labeller, Lesson, Whole, Wiring, molecules};
+use super::{Book, Labeller, Lesson, Wiring, molecules};
+use crate::data::graphs::{self, Labelled};
 use crate::data::{Network, Part, sets};
 use crate::examine::{Mark, On, Report, Sheet};
 use crate::recipe::{Prepared, Task, recipe, task_fields};
@@ -52,6 +53,9 @@ pub struct Data {
     /// With `files`: edges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edges: Option<PathBuf>,
+    /// With `files`: which nodes make a graph, if graphs have labels and not nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graphs: Option<PathBuf>,
     /// With `molecules`: how many to learn from; half as many decide, and half are the test.
     #[serde(default = "thousands")]
     pub count: usize,
@@ -64,19 +68,66 @@ fn thousands() -> usize {
     4000
 }
 
-/// What there is to learn, its labels, and the columns of a node and numbers of an edge.
-type Read = (Book, Vec<String>, (usize, usize));
+/// What was read.
+pub enum Given {
+    /// A graph whose nodes have labels.
+    Nodes(Network),
+    /// Graphs that have a label each.
+    Graphs(Vec<Labelled>),
+}
+
+/// What a model is made for.
+pub(super) struct Made {
+    pub labels: Vec<String>,
+    pub wiring: Wiring,
+    /// Columns of a node, numbers of an edge.
+    pub widths: (usize, usize),
+}
+
+impl Given {
+    /// A model for this is made so.
+    fn made(&self, wiring: Wiring) -> Made {
+        match self {
+            Given::Nodes(network) => Made {
+                labels: network.label_names(),
+                wiring,
+                widths: (network.columns, network.edge_width()),
+            },
+            Given::Graphs(all) => {
+                let networks = || all.iter().map(|graph| &graph.network);
+                let columns = networks().map(|network| network.columns).max().unwrap_or(0);
+                let edge = networks().map(Network::edge_width).max().unwrap_or(0);
+                Made { labels: graphs::label_names(all), wiring, widths: (columns, edge) }
+            }
+        }
+    }
+
+    /// The same as something that a model learns or is asked.
+    fn book(self, made: &Made, device: &Device) -> Result<Book> {
+        let Made { labels, wiring, widths } = made;
+        match self {
+            Given::Nodes(network) => Book::of_nodes(&network, labels, *wiring, *widths, device),
+            Given::Graphs(all) => Book::of_graphs(all, labels, *wiring, *widths),
+        }
+    }
+}
 
 impl Data {
-    /// The graph whose nodes have labels; none for sets of graphs.
-    pub fn network(&self) -> Result<Option<Network>> {
+    /// Reads them; what is drawn is a function of the seed.
+    pub fn read(&self, seed: u64) -> Result<Given> {
         let (nodes, edges) = match (self.set.as_str(), &self.nodes, &self.edges) {
             (name @ ("cora" | "citeseer"), None, None) => {
                 let folder = sets::find("planetoid")?;
-                return super::planetoid(&folder, name).map(Some);
+                return super::planetoid(&folder, name).map(Given::Nodes);
             }
-            ("molecules", None, None) => return Ok(None),
-            ("files", Some(nodes), Some(edges)) => (nodes.clone(), edges.clone()),
+            ("molecules", None, None) => {
+                let (all, half) = (self.count as u64, self.count as u64 / 2);
+                let parts = [(Part::Train, all), (Part::Valid, half), (Part::Test, half)];
+                let of =
+                    |(part, count)| (0..count).map(move |i| molecules::molecule(seed, part, i));
+                return Ok(Given::Graphs(parts.into_iter().flat_map(of).collect()));
+            }
+            ("files", Some(nodes), Some(edges)) => (nodes, edges),
             ("files", ..) => return Err(Error::invalid("data: need nodes and edges with `files`")),
             (other, ..) => {
                 return Err(Error::invalid(format!(
@@ -85,32 +136,18 @@ impl Data {
                 )));
             }
         };
-        Network::read(&nodes, &edges).map(Some)
+        match &self.graphs {
+            Some(graphs) => graphs::read(graphs, nodes, edges).map(Given::Graphs),
+            None => Network::read(nodes, edges).map(Given::Nodes),
+        }
     }
 }
 
 impl Recipe {
-    pub(super) fn read(&self, device: &Device) -> Result<Read> {
-        let wiring = self.data.wiring;
-        let Some(network) = self.data.network()? else {
-            let labels = molecules::LABELS.map(String::from).to_vec();
-            let make = |part, count: usize| -> Vec<Whole> {
-                let one = |i| molecules::molecule(self.seed, part, i);
-                let of = |(network, label)| Whole { network, label };
-                (0..count as u64).map(|i| of(one(i))).collect()
-            };
-            let (all, half) = (self.data.count, self.data.count / 2);
-            let parts = [(Part::Train, all), (Part::Valid, half), (Part::Test, half)];
-            let graphs = parts.map(|(part, count)| make(part, count));
-            let widths = graphs[0].first().map_or((1, 0), |whole| {
-                let edge = whole.network.edge_features.first().map_or(0, Vec::len);
-                (whole.network.columns, edge)
-            });
-            return Ok((Book::Graphs { wiring, widths, graphs }, labels, widths));
-        };
-        let labels = network.label_names();
-        let widths = (network.columns, network.edge_features.first().map_or(0, Vec::len));
-        Ok((Book::of_nodes(&network, &labels, wiring, widths, device)?, labels, widths))
+    pub(super) fn read(&self, device: &Device) -> Result<(Book, Made)> {
+        let given = self.data.read(self.seed)?;
+        let made = given.made(self.data.wiring);
+        Ok((given.book(&made, device)?, made))
     }
 }
 
@@ -119,7 +156,7 @@ impl Task for Recipe {
 
     fn decides(&self) -> &str {
         match self.best_by {
-            BestBy::Accuracy => "accuracy, percent",
+            BestBy::Accuracy => "accuracy, percent, less a thousandth of the loss",
             BestBy::Loss => "loss",
         }
     }
@@ -134,8 +171,10 @@ impl Task for Recipe {
         let mut recipe = self.clone();
         let part = match on {
             On::File(_) => {
-                let message = "--file: a graph is two files; name them in a recipe: data.set=files";
-                return Err(Error::invalid(message));
+                return Err(Error::invalid(
+                    "--data: a graph is more than one file; name them by --set data.set=files \
+                     --set data.nodes=FILE --set data.edges=FILE",
+                ));
             }
             On::Set { set, part } => {
                 if let Some(set) = set {
@@ -145,7 +184,19 @@ impl Task for Recipe {
             }
         };
         let device = Device::flex();
-        let (labeller, (book, ..)) = (Labeller::load(folder)?, recipe.read(&device)?);
+        let (labeller, given) = (Labeller::load(folder)?, recipe.data.read(recipe.seed)?);
+        let of_graphs = matches!(given, Given::Graphs(_));
+        if of_graphs != labeller.reads_graphs() {
+            let what = |graphs| if graphs { "whole graphs" } else { "nodes" };
+            return Err(Error::invalid(format!(
+                "{} has labels of {}, the model labels {}",
+                recipe.data.set,
+                what(of_graphs),
+                what(!of_graphs)
+            )));
+        }
+        // Labels, wiring and widths are those that the model was made with.
+        let book = given.book(&labeller.made(), &device)?;
         let asked = book.asked(part);
         let (data, unit) = (recipe.data.set, "labels");
         let sheet = Sheet { data, part: Some(part), asked, unit, excluded: 0 };

@@ -19,7 +19,7 @@ pub struct Wiring {
     pub both_ways: bool,
     /// Whether a node sees itself. Of features of edges it gets the mean of those that reach it.
     pub loops: bool,
-    /// Whether the features of each node are scaled to a sum of 1.
+    /// Whether the features of each node are scaled so that their absolute values add up to 1.
     pub normalize: bool,
 }
 
@@ -41,19 +41,12 @@ pub fn wire(
     let (mut indptr, mut indices, mut edges) = (vec![0i64], vec![], vec![]);
     let mut first = 0;
     for network in networks {
-        let width = network.edge_features.first().map_or(0, Vec::len);
-        if width != edge_width || network.columns > columns {
-            return Err(Error::invalid(format!(
-                "the graph has {} columns and {width} numbers for an edge, the model {columns} \
-                 and {edge_width}",
-                network.columns
-            )));
-        }
+        fits(network, (columns, edge_width))?;
         for features in &network.features {
-            let sum: f32 = features.iter().map(|(_, x)| x).sum();
-            let scale = if wiring.normalize && sum != 0.0 { 1.0 / sum } else { 1.0 };
+            let sum: f64 = features.iter().map(|(_, x)| f64::from(x.abs())).sum();
+            let scale = if wiring.normalize && sum > 0.0 { 1.0 / sum } else { 1.0 };
             rows.push(features.iter().map(|(column, _)| *column).collect::<Vec<u32>>());
-            values.extend(features.iter().map(|(_, x)| x * scale));
+            values.extend(features.iter().map(|(_, x)| (f64::from(*x) * scale) as f32));
         }
         for seen in neighbours(network, wiring, edge_width) {
             for (source, numbers) in seen {
@@ -75,15 +68,33 @@ pub fn wire(
     })
 }
 
+/// Whether a model of so many columns and numbers of an edge can read a graph.
+pub fn fits(network: &Network, (columns, edge_width): (usize, usize)) -> Result<()> {
+    // A graph without edges has no edge that lacks something.
+    let width = match network.edges.is_empty() {
+        true => edge_width,
+        false => network.edge_width(),
+    };
+    match width == edge_width && network.columns <= columns {
+        true => Ok(()),
+        false => Err(Error::invalid(format!(
+            "the graph has {} columns and {width} numbers for an edge, the model {columns} and \
+             {edge_width}",
+            network.columns
+        ))),
+    }
+}
+
 /// For each node those that it sees, ascending, with the numbers of the edge.
 fn neighbours(network: &Network, wiring: Wiring, width: usize) -> Vec<BTreeMap<u32, Vec<f32>>> {
     let mut seen = vec![BTreeMap::new(); network.len()];
+    let numbers = |at: usize| network.edge_features.get(at).cloned().unwrap_or_default();
     for (at, (from, to)) in network.edges.iter().enumerate() {
-        let numbers = || network.edge_features.get(at).cloned().unwrap_or_default();
-        seen[*to as usize].entry(*from).or_insert_with(numbers);
-        if wiring.both_ways {
-            seen[*from as usize].entry(*to).or_insert_with(numbers);
-        }
+        seen[*to as usize].insert(*from, numbers(at));
+    }
+    // What is said of both ways counts for each, so that ways back come after all that is said.
+    for (at, (from, to)) in network.edges.iter().enumerate().filter(|_| wiring.both_ways) {
+        seen[*from as usize].entry(*to).or_insert_with(|| numbers(at));
     }
     for (node, seen) in seen.iter_mut().enumerate().filter(|_| wiring.loops) {
         // A loop that the file has gives way, as it does elsewhere.
@@ -121,6 +132,19 @@ mod tests {
         assert_eq!(seen[1][&1], [2.0]);
         let alone = Wiring { both_ways: false, loops: false, ..Wiring::default() };
         assert!(neighbours(&network, alone, 1)[0].is_empty());
+        let both = Network {
+            edges: vec![(0, 1), (1, 0), (1, 2)],
+            edge_features: vec![vec![1.0], vec![7.0], vec![3.0]],
+            ..network.clone()
+        };
+        let seen = neighbours(&both, Wiring::default(), 1);
+        assert_eq!(
+            (&seen[1][&0], &seen[0][&1], &seen[1][&2]),
+            (&vec![1.0], &vec![7.0], &vec![3.0])
+        );
+        let lonely = Network { edges: vec![], edge_features: vec![], ..network.clone() };
+        let nodes = wire(&[&lonely], Wiring::default(), (3, 1), &device).unwrap();
+        assert_eq!(nodes.along.graph().indices(), [0, 1, 2]);
         let error = wire(&[&network], Wiring::default(), (2, 1), &device).unwrap_err();
         assert!(error.to_string().contains("3 columns"), "{error}");
     }

@@ -1,6 +1,6 @@
 //! Which images are learned from, which decide, and which are reported.
 
-use crate::data::idx::{self, Idx};
+use crate::data::idx::{self, Held, Idx};
 use crate::data::{Part, Picture};
 use regard_models::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -84,7 +84,10 @@ impl Pile {
 
 /// The size and the pixels of the images of a file.
 fn images_of(path: &Path) -> Result<([usize; 2], Vec<u8>)> {
-    let Idx { shape, data } = idx::read(path)?;
+    images_in(idx::read(path)?, path)
+}
+
+fn images_in(Idx { shape, data }: Idx, path: &Path) -> Result<([usize; 2], Vec<u8>)> {
     match shape[..] {
         [_, rows, columns] => Ok(([rows, columns], data)),
         _ => {
@@ -94,11 +97,56 @@ fn images_of(path: &Path) -> Result<([usize; 2], Vec<u8>)> {
     }
 }
 
-/// The images of an IDX file, one by one.
-pub(super) fn pictures(path: &Path) -> Result<Vec<Picture>> {
-    let (size, pixels) = images_of(path)?;
-    let each = pixels.chunks_exact(size[0] * size[1]);
-    Ok(each.map(|pixels| Picture { size, channels: 1, pixels: pixels.to_vec() }).collect())
+/// The images of a file: one of a PNG or a JPEG, all of an IDX file.
+pub enum Images {
+    /// One, with any number of channels.
+    One(Picture),
+    /// Grey ones of one size.
+    Many {
+        /// Rows and columns of each.
+        size: [usize; 2],
+        /// Image after image, row after row.
+        pixels: Vec<u8>,
+    },
+}
+
+impl Images {
+    /// Reads a file of any of the formats.
+    pub fn read(path: &Path) -> Result<Images> {
+        match idx::read_if(path)? {
+            Held::Other(file) => Picture::read_from(file, path).map(Images::One),
+            Held::Idx(held) => {
+                let (size, pixels) = images_in(held, path)?;
+                Ok(Images::Many { size, pixels })
+            }
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Images::One(_) => 1,
+            Images::Many { size, pixels } => {
+                pixels.len().checked_div(size[0] * size[1]).unwrap_or(0)
+            }
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// One of them, from 0.
+    pub fn get(&self, number: usize) -> Option<Picture> {
+        match self {
+            Images::One(picture) => (number == 0).then(|| picture.clone()),
+            Images::Many { size, pixels } => {
+                let pixels = pixels.chunks_exact(size[0] * size[1]).nth(number)?.to_vec();
+                Some(Picture { size: *size, channels: 1, pixels })
+            }
+        }
+    }
 }
 
 /// Images to learn from and to be asked about.

@@ -153,11 +153,18 @@ fn config(recipe: &Recipe, corpus: &Corpus) -> Result<Value> {
     let by_name = named.map(|(i, name)| (name.clone(), json!(i)));
     config["id2label"] = Value::Object(by_number.collect());
     config["label2id"] = Value::Object(by_name.collect());
-    config["image_size"] = match corpus.train.size {
+    let size = match corpus.train.size {
         [rows, columns] if rows == columns => json!(rows),
         sides => json!(sides),
     };
-    config["num_channels"] = json!(1);
+    for (key, found) in [("image_size", size), ("num_channels", json!(1))] {
+        if let Some(asked) = config.get(key).filter(|asked| **asked != found) {
+            return Err(Error::invalid(format!(
+                "model.{key}: got {asked}, the images have {found}"
+            )));
+        }
+        config[key] = found;
+    }
     Ok(config)
 }
 

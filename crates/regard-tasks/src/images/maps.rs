@@ -107,7 +107,9 @@ pub fn overlay(picture: &Picture, map: &[f64], grid: [usize; 2]) -> Result<Pictu
     let most = map.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let pixels = map.iter().map(|x| (x.max(0.0) / most * 255.0).round() as u8).collect();
     let map = Picture { size: grid, channels: 1, pixels };
-    let times = DRAWN.div_ceil(picture.size[0].min(picture.size[1]).max(1)).max(1);
+    // So that the shorter side is large enough, but of a long line of pixels nothing giant.
+    let [short, long] = [usize::min, usize::max].map(|of| of(picture.size[0], picture.size[1]));
+    let times = DRAWN.div_ceil(short.max(1)).min(4 * DRAWN / long.max(1)).max(1);
     let size = picture.size.map(|side| side * times);
     let (map, below) = (resize(&map, size), enlarged(&picture.with_channels(3)?, times));
     let lit = |(pixel, heat): (&[u8; 3], &u8)| {
@@ -142,6 +144,15 @@ fn enlarged(picture: &Picture, times: usize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_of_pixels_becomes_no_giant() {
+        let line = Picture { size: [1, 1000], channels: 1, pixels: vec![7; 1000] };
+        let drawn = overlay(&line, &[0.5; 4], [2, 2]).unwrap();
+        assert!(drawn.pixels.len() < 4_000_000, "{:?}", drawn.size);
+        let dot = Picture { size: [1, 1], channels: 1, pixels: vec![7] };
+        assert_eq!(overlay(&dot, &[0.5; 4], [2, 2]).unwrap().size, [DRAWN; 2]);
+    }
 
     /// Rows of weights that sum to 1, not all alike.
     fn layers(count: usize, heads: usize, tokens: usize) -> Vec<Vec<f32>> {

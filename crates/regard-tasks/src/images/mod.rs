@@ -25,7 +25,7 @@ mod speed;
 mod viewer;
 
 pub use augment::Augment;
-pub use corpus::{Corpus, Pile};
+pub use corpus::{Corpus, Images, Pile};
 pub use learn::Lesson;
 pub use maps::{Looks, overlay, rollout};
 pub use measure::{Marks, measure};
@@ -33,4 +33,4 @@ pub use processor::{FILE, Processor};
 pub use recipe::{Data, Recipe};
 pub use resize::resize;
 pub use speed::Speed;
-pub use viewer::Viewer;
+pub use viewer::{Ready, Viewer};

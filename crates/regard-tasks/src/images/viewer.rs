@@ -1,11 +1,9 @@
 //! A model that says what is on an image.
 
-use super::corpus::pictures;
-use super::measure::AT_ONCE;
 use super::{FILE, Looks, Processor};
 use crate::Embedded;
-use crate::data::{Picture, idx};
-use crate::reading::{Label, softmax};
+use crate::data::Picture;
+use crate::reading::{Label, ranked};
 use crate::train;
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::{Mode, backend};
@@ -13,6 +11,10 @@ use regard_models::vit::Vit;
 use regard_models::{Error, Model, Result, checkpoint};
 use serde_json::Value;
 use std::path::Path;
+
+/// An image as a model reads it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ready(Vec<f32>);
 
 /// A model that looks at images, with what it takes to show them to it.
 pub struct Viewer {
@@ -50,14 +52,6 @@ impl Viewer {
         Ok(Vit::is_of(&checkpoint::read_config(&train::resolve(folder)?)?))
     }
 
-    /// The images of a file: one of a PNG or a JPEG, all of an IDX file.
-    pub fn read(path: &Path) -> Result<Vec<Picture>> {
-        match idx::is_idx(path)? {
-            true => pictures(path),
-            false => Ok(vec![Picture::read(path)?]),
-        }
-    }
-
     /// Its model.
     pub fn model(&self) -> &Vit {
         &self.model
@@ -75,33 +69,30 @@ impl Viewer {
         [config.num_channels, rows, columns]
     }
 
-    /// All labels of each image, the likeliest first.
-    pub fn classify(&self, pictures: &[Picture]) -> Result<Vec<Vec<Label>>> {
-        let mut all = vec![];
-        for some in pictures.chunks(AT_ONCE) {
-            let logits = self.model.forward(self.pixels(some)?, Mode::Eval).logits;
-            all.extend(self.labels(logits)?);
-        }
-        Ok(all)
+    /// An image as the model reads it, of the size that it reads.
+    pub fn prepare(&self, picture: &Picture) -> Result<Ready> {
+        Ok(Ready(self.processor.prepare(picture, self.model.config())?))
+    }
+
+    /// All labels of each image, the likeliest first. They are looked at all at once.
+    pub fn classify(&self, images: &[Ready]) -> Result<Vec<Vec<Label>>> {
+        self.labels(self.model.forward(self.pixels(images), Mode::Eval).logits)
     }
 
     /// All labels of an image, and where the model looked.
     pub fn look(&self, picture: &Picture) -> Result<(Vec<Label>, Looks)> {
-        let pixels = self.pixels(std::slice::from_ref(picture))?;
+        let pixels = self.pixels(&[self.prepare(picture)?]);
         let (seen, weights) = self.model.look_inside(pixels);
         let mut labels = self.labels(seen.logits)?;
         Ok((labels.remove(0), Looks::new(weights, self.model.config())))
     }
 
     /// Images as the model reads them: `[B, C, H, W]`
-    fn pixels(&self, pictures: &[Picture]) -> Result<Tensor<4>> {
+    fn pixels(&self, images: &[Ready]) -> Tensor<4> {
         let [channels, rows, columns] = self.sides();
-        let mut numbers = Vec::with_capacity(pictures.len() * channels * rows * columns);
-        for picture in pictures {
-            numbers.extend(self.processor.prepare(picture, self.model.config())?);
-        }
-        let shape = [pictures.len(), channels, rows, columns];
-        Ok(Tensor::from_data(TensorData::new(numbers, shape), &Device::flex()))
+        let numbers: Vec<f32> = images.iter().flat_map(|Ready(numbers)| numbers).copied().collect();
+        let shape = [images.len(), channels, rows, columns];
+        Tensor::from_data(TensorData::new(numbers, shape), &Device::flex())
     }
 
     fn labels(&self, logits: Option<Tensor<2>>) -> Result<Vec<Vec<Label>>> {
@@ -109,13 +100,6 @@ impl Viewer {
         let ([_, classes], mut numbers) = (logits.dims(), vec![]);
         backend::numbers(logits, &mut numbers);
         let name = |i: usize| self.labels.get(i).cloned().unwrap_or_else(|| format!("LABEL_{i}"));
-        let row = |scores: &[f32]| {
-            let named = softmax(scores).into_iter().enumerate();
-            let mut named: Vec<Label> =
-                named.map(|(i, score)| Label { label: name(i), score }).collect();
-            named.sort_by(|a, b| b.score.total_cmp(&a.score));
-            named
-        };
-        Ok(numbers.chunks_exact(classes).map(row).collect())
+        numbers.chunks_exact(classes).map(|scores| ranked(scores, name)).collect()
     }
 }

@@ -86,7 +86,11 @@ impl Problem for Hull {
 
 /// How far `c` is to the left of the way from `a` to `b`.
 fn turn([a, b, c]: [[f64; 2]; 3]) -> f64 {
-    (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+    // Of ways that are very short or very long, the product would be no number or none at all.
+    let long = [b[0] - a[0], b[1] - a[1], c[0] - a[0], c[1] - a[1]];
+    let most = long.iter().fold(0f64, |most, x| most.max(x.abs()));
+    let [bx, by, cx, cy] = if most > 0.0 { long.map(|x| x / most) } else { long };
+    bx * cy - by * cx
 }
 
 /// The chain below points that go to the right, or above points that go to the left.
@@ -118,6 +122,16 @@ fn is_simple(points: &[f64], polygon: &[u32]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sets_of_any_size_have_their_hull() {
+        let set = [0.1, 0.0, 0.2, 0.1, 0.0, 0.5, 0.09, 0.2];
+        let hull = Hull.solve(&set);
+        assert_eq!(hull.len(), 3);
+        for scale in [1e-300, 1e-9, 1e9, 1e200] {
+            assert_eq!(Hull.solve(&set.map(|x| x * scale)), hull, "{scale}");
+        }
+    }
 
     /// A square with a point inside, one on an edge and one that is there twice.
     const SQUARE: [f64; 14] =

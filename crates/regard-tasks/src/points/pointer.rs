@@ -143,16 +143,17 @@ impl Pointer {
     }
 }
 
-/// Points as the model has learned from: within the unit square. Others are moved and scaled as a
-/// whole, which changes neither hulls nor orders nor which tour is the shortest.
+/// Points as the model has learned from: within the unit square, and not in a corner of it. Others
+/// are moved and scaled as a whole, which changes neither hulls nor orders nor which tour is the shortest.
 pub(super) fn within_unit(set: &[f64]) -> Vec<f32> {
     let (low, high) = set
         .iter()
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(*x), high.max(*x)));
-    if low >= 0.0 && high <= 1.0 {
+    let wide = if high > low { high - low } else { 1.0 };
+    // Points that fill the square well enough are as those that were learned from.
+    if low >= 0.0 && high <= 1.0 && wide >= 0.5 {
         return set.iter().map(|x| *x as f32).collect();
     }
-    let wide = if high > low { high - low } else { 1.0 };
     set.iter().map(|x| ((x - low) / wide) as f32).collect()
 }
 
@@ -184,7 +185,8 @@ mod tests {
 
     #[test]
     fn points_elsewhere_are_moved_as_a_whole() {
-        assert_eq!(within_unit(&[0.25, 0.5]), [0.25, 0.5]);
+        assert_eq!(within_unit(&[0.25, 0.75]), [0.25, 0.75]);
+        assert_eq!(within_unit(&[0.5, 0.25, 0.375]), [1.0, 0.0, 0.5]);
         assert_eq!(within_unit(&[-10.0, 0.0, 10.0, 5.0]), [0.0, 0.5, 1.0, 0.75]);
         assert_eq!(within_unit(&[7.0, 7.0]), [0.0, 0.0]);
     }

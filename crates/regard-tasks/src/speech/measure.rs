@@ -93,7 +93,7 @@ fn hear(model: &Speech, front: &FrontEnd, names: &Names, clips: &[Clip]) -> Vec<
             for (rows, letters) in lengths.iter().zip(&right) {
                 said.push(*rows, letters.as_deref().unwrap_or_default());
             }
-            let options = Ctc { blank: BLANK, zero_infinity: true };
+            let options = Ctc { blank: BLANK, zero_infinity: false };
             let mut costs = vec![];
             backend::numbers(ctc_loss(logits, said, options), &mut costs);
             let mut next = 0;
@@ -101,7 +101,9 @@ fn hear(model: &Speech, front: &FrontEnd, names: &Names, clips: &[Clip]) -> Vec<
                 let mut beam = PrefixBeam::new(BEAMS, BLANK);
                 rows[next..next + count].iter().for_each(|row| beam.push(row));
                 next += count;
-                let cost = right.as_ref().map(|_| f64::from(cost));
+                // What takes more letters than there are rows cannot be said, and costs nothing
+                // that could be added up.
+                let cost = right.as_ref().map(|_| f64::from(cost)).filter(|cost| cost.is_finite());
                 Heard { text: names.text(&beam.best(1)[0].0), cost }
             };
             lengths.iter().zip(costs).zip(&right).map(judge).collect()

@@ -7,10 +7,11 @@ use crate::Embedded;
 use crate::audio::Sound;
 use crate::audio::front::{self, FrontEnd, Listening, Preprocessor};
 use crate::decode::ctc::PrefixBeam;
-use crate::reading::softmax;
+use crate::reading::{Label, finite, ranked};
 use crate::train;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Tensor};
+use regard_attention::layers::Pooled;
 use regard_attention::{Mode, backend};
 use regard_models::speech::{Head, Hearing, Sounds, Speech};
 use regard_models::{Error, Model, Result, checkpoint};
@@ -96,7 +97,10 @@ impl Recognizer {
     }
 
     /// The likeliest labels or texts of a sound, so many at most, the likeliest first.
-    pub fn recognize(&self, sound: &Sound, top_k: usize) -> Vec<Guess> {
+    ///
+    /// # Errors
+    /// If what the model says are no numbers.
+    pub fn recognize(&self, sound: &Sound, top_k: usize) -> Result<Vec<Guess>> {
         let mut sounds = Sounds::new(self.front.width());
         sounds.push(&self.front.rows(sound));
         let logits = self.model.forward(&sounds, Mode::Eval).logits;
@@ -104,8 +108,8 @@ impl Recognizer {
             Head::Labels => self.labels(logits, top_k),
             Head::Ctc => {
                 let mut beam = self.beam();
-                self.read(&mut beam, logits);
-                self.texts(&beam, top_k)
+                self.read(&mut beam, logits)?;
+                Ok(self.texts(&beam, top_k))
             }
         }
     }
@@ -114,7 +118,7 @@ impl Recognizer {
     /// the end is what [`Recognizer::recognize`] says of the whole.
     pub fn listen(&self) -> Streaming<'_> {
         let so_far = match self.model.config().head {
-            Head::Labels => SoFar::Rows(vec![]),
+            Head::Labels => SoFar::Pooled(Pooled::default()),
             Head::Ctc => SoFar::Texts(self.beam()),
         };
         Streaming {
@@ -125,25 +129,24 @@ impl Recognizer {
         }
     }
 
-    fn labels(&self, logits: Tensor<2>, top_k: usize) -> Vec<Guess> {
+    fn labels(&self, logits: Tensor<2>, top_k: usize) -> Result<Vec<Guess>> {
         let mut scores = vec![];
         backend::numbers(logits, &mut scores);
-        let each = softmax(&scores).into_iter().enumerate();
-        let guess = |(i, score)| Guess { text: self.names.label(i).to_string(), score };
-        let mut all: Vec<Guess> = each.map(guess).collect();
-        all.sort_by(|a, b| b.score.total_cmp(&a.score));
-        all.truncate(top_k);
-        all
+        let all = ranked(&scores, |label| self.names.label(label).to_string())?;
+        let guess = |Label { label, score }| Guess { text: label, score };
+        Ok(all.into_iter().take(top_k).map(guess).collect())
     }
 
     fn beam(&self) -> PrefixBeam {
         PrefixBeam::new(BEAMS, BLANK)
     }
 
-    fn read(&self, beam: &mut PrefixBeam, logits: Tensor<2>) {
+    fn read(&self, beam: &mut PrefixBeam, logits: Tensor<2>) -> Result<()> {
         let mut rows = vec![];
         backend::numbers(log_softmax(logits, 1), &mut rows);
+        finite(&rows)?;
         rows.chunks_exact(self.model.labels()).for_each(|row| beam.push(row));
+        Ok(())
     }
 
     fn texts(&self, beam: &PrefixBeam, top_k: usize) -> Vec<Guess> {
@@ -165,33 +168,39 @@ pub struct Streaming<'a> {
 
 /// What has come of a sound so far.
 enum SoFar {
-    /// Rows that are weighed for a label when someone asks.
-    Rows(Vec<Tensor<2>>),
+    /// What all rows come to, for a label when someone asks.
+    Pooled(Pooled),
     /// Texts, row by row.
     Texts(PrefixBeam),
 }
 
 impl Streaming<'_> {
     /// Hears more samples; the `last` ones complete what was waiting for more.
-    pub fn hear(&mut self, samples: &[f32], last: bool) {
+    ///
+    /// # Errors
+    /// If what the model says are no numbers.
+    pub fn hear(&mut self, samples: &[f32], last: bool) -> Result<()> {
         let rows = self.front.hear(samples, last);
         let model = &self.recognizer.model;
-        let Some(encoded) = model.hear(&rows, &mut self.hearing, last) else { return };
+        let Some(encoded) = model.hear(&rows, &mut self.hearing, last) else { return Ok(()) };
         match &mut self.so_far {
-            SoFar::Rows(rows) => rows.push(encoded),
-            SoFar::Texts(beam) => self.recognizer.read(beam, model.say(encoded)),
+            SoFar::Pooled(pooled) => model.pool(encoded, pooled),
+            SoFar::Texts(beam) => self.recognizer.read(beam, model.say(encoded))?,
         }
+        Ok(())
     }
 
     /// The likeliest labels or texts of what was heard; none as long as too little was.
-    pub fn guesses(&self, top_k: usize) -> Vec<Guess> {
+    ///
+    /// # Errors
+    /// If what the model says are no numbers.
+    pub fn guesses(&self, top_k: usize) -> Result<Vec<Guess>> {
         match &self.so_far {
-            SoFar::Rows(rows) if rows.is_empty() => vec![],
-            SoFar::Rows(rows) => {
-                let all = self.recognizer.model.say(Tensor::cat(rows.clone(), 0));
-                self.recognizer.labels(all, top_k)
-            }
-            SoFar::Texts(beam) => self.recognizer.texts(beam, top_k),
+            SoFar::Pooled(pooled) => match self.recognizer.model.say_pooled(pooled) {
+                Some(logits) => self.recognizer.labels(logits, top_k),
+                None => Ok(vec![]),
+            },
+            SoFar::Texts(beam) => Ok(self.recognizer.texts(beam, top_k)),
         }
     }
 }

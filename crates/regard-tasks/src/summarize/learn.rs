@@ -1,6 +1,7 @@
 //! Learning to summarise.
 
 use super::{Corpus, Recipe, Summarizer, Words};
+use crate::begin;
 use crate::data::aeslc::Document;
 use crate::data::{Batches, Lengths};
 use crate::decode::{self, generation};
@@ -48,8 +49,18 @@ impl Lesson {
         let words = Words::learn(texts, recipe.vocabulary)?;
         let device = Device::flex().autodiff();
         let config = config(recipe, &words)?;
-        let model = PointerGenerator::create(&config, recipe.seed, &device)?;
+        let mut model = PointerGenerator::create(&config, recipe.seed, &device)?;
         known_keys(&recipe.model, &model.json())?;
+        if let Some(vectors) = &recipe.vectors {
+            let mut weights = model.weights();
+            begin::with_vectors(
+                &mut weights,
+                &["embed_tokens.weight"],
+                words.tokenizer(),
+                vectors,
+            )?;
+            model = PointerGenerator::load(&model.json(), weights, &device)?;
+        }
         let copy = model.config().copy;
         let [train, valid] =
             [&corpus.train, &corpus.valid].map(|part| examples(&words, part, recipe, copy));

@@ -22,6 +22,10 @@ recipe! {
     /// Words of the vocabulary at most, with four special ones: the most frequent of the texts.
     #[serde(default = "thousands")]
     pub vocabulary: usize,
+    /// Vectors of words that embeddings begin with: `glove-subset`, or a file of GloVe's or
+    /// word2vec's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vectors: Option<String>,
     /// Which texts.
     pub data: Data,
     /// `config.json` of the model, without the vocabulary.

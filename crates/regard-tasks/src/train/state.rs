@@ -171,8 +171,16 @@ pub fn resolve(folder: &Path) -> Result<PathBuf> {
         last.map(|step| folder.join(format!("checkpoint-{step}"))),
     ];
     candidates.into_iter().flatten().find(|folder| is_model(folder)).ok_or_else(|| {
-        let what = if folder.is_dir() { "holds no model" } else { "is not a folder" };
-        Error::file(folder, format!("{what}: need one with {}", checkpoint::CONFIG))
+        let need = format!("need one with {}", checkpoint::CONFIG);
+        let seed = folder.join("seed-0");
+        Error::file(
+            folder,
+            match (folder.is_dir(), seed.is_dir()) {
+                (true, true) => format!("holds runs from several seeds; {} is one", seed.display()),
+                (true, false) => format!("holds no model: {need}"),
+                (false, _) => format!("is not a folder: {need}"),
+            },
+        )
     })
 }
 

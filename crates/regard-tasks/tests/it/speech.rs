@@ -68,12 +68,12 @@ fn train(recipe: &Recipe, folder: &Path, resume: bool, stop: Option<u64>) -> Out
 
 /// The recognizer says of a stream what it says of the whole.
 fn stream(recognizer: &Recognizer, sound: &Sound) {
-    let whole = recognizer.recognize(sound, 3);
+    let whole = recognizer.recognize(sound, 3).unwrap();
     for piece in [37, 400, 5000] {
         let mut streaming = recognizer.listen();
-        sound.samples.chunks(piece).for_each(|samples| streaming.hear(samples, false));
-        streaming.hear(&[], true);
-        let heard = streaming.guesses(3);
+        sound.samples.chunks(piece).for_each(|samples| streaming.hear(samples, false).unwrap());
+        streaming.hear(&[], true).unwrap();
+        let heard = streaming.guesses(3).unwrap();
         assert_eq!(heard.len(), whole.len());
         for (heard, whole) in heard.iter().zip(&whole) {
             assert_eq!(heard.text, whole.text);
@@ -92,11 +92,11 @@ fn tones_are_learned_as_labels() {
     let recognizer = Recognizer::load(&run).unwrap();
     for (word, (text, _)) in WORDS.iter().enumerate() {
         let sound = tones(word, 8);
-        let guesses = recognizer.recognize(&sound, 2);
+        let guesses = recognizer.recognize(&sound, 2).unwrap();
         assert_eq!((guesses.len(), guesses[0].text.as_str()), (2, *text));
         stream(&recognizer, &sound);
         // At another rate it is the same word.
-        assert_eq!(recognizer.recognize(&sound.at(11025), 1)[0].text, *text);
+        assert_eq!(recognizer.recognize(&sound.at(11025), 1).unwrap()[0].text, *text);
     }
     let report = recipe.examine(&run, &On::Set { set: None, part: None }).unwrap();
     assert_eq!((report.marks[0].name, report.marks[0].value), ("accuracy", 100.0));
@@ -116,7 +116,7 @@ fn joined_tones_are_learned_as_letters() {
     let recognizer = Recognizer::load(&run).unwrap();
     let mut right = 0;
     for (word, (text, _)) in WORDS.iter().enumerate() {
-        right += usize::from(recognizer.recognize(&tones(word, 8), 1)[0].text == *text);
+        right += usize::from(recognizer.recognize(&tones(word, 8), 1).unwrap()[0].text == *text);
         stream(&recognizer, &tones(word, 8));
     }
     assert!(right >= 2, "{right} of 3");

@@ -6,6 +6,7 @@ use regard_tasks::Error;
 use regard_tasks::data::Lines;
 use serde_json::json;
 use std::io::{BufReader, Write, stdin};
+use std::path::{Path, PathBuf};
 
 /// What a pipe holds: a reader with less would not see that more is there.
 const BUFFER: usize = 1 << 16;
@@ -34,6 +35,16 @@ impl From<std::io::Error> for Trouble {
     fn from(error: std::io::Error) -> Trouble {
         Trouble::End(error.into())
     }
+}
+
+/// A file that a person named: - is standard input.
+pub fn file(asked: &Path) -> PathBuf {
+    if asked == Path::new("-") { "/dev/stdin".into() } else { asked.to_path_buf() }
+}
+
+/// A number of things that are asked for.
+pub fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "need a number from 1".to_string())
 }
 
 /// What `answer` is given, and where what it says is written.

@@ -18,9 +18,9 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  regard point --problem hull '0 0  1 0  1 1  0 1  0.5 0.4' --model runs/hull-10
-  regard point --problem tsp '0.1 0.2  0.9 0.1  0.5 0.7  0.3 0.3' --model runs/tsp-10 --svg tour.svg
-  regard point --problem sort '0.7 0.1 0.4' --model runs/sort-10 --attend
+  regard point '0 0  1 0  1 1  0 1  0.5 0.4'
+  regard point --problem tsp '0.1 0.2  0.9 0.1  0.5 0.7  0.3 0.3' --svg tour.svg
+  regard point --problem sort '0.7 0.1 0.4' --attend --model runs/sort-10
   regard point --model runs/hull-5 --file points.txt --json
 
 A set of points is a line of numbers, x y x y …, for sort one number for each. What comes behind
@@ -48,13 +48,14 @@ Of standard input, a line that gets no answer is told on standard error, gives a
 pub struct Flags {
     /// The sets of points, each one argument; without them, the lines of standard input
     points: Vec<String>,
-    /// What is asked: hull, sort or tsp [default: what the model was trained for]
+    /// What is asked: hull, sort or tsp [default: what the model was trained for, or hull]
     #[arg(long, value_name = "PROBLEM")]
     problem: Option<String>,
     /// A file with a set of points on each line
     #[arg(long, value_name = "FILE", conflicts_with = "points")]
     file: Option<PathBuf>,
-    /// A model: a folder, or a name that `regard models` lists
+    /// A model: a folder, or a name that `regard models` lists [default: for hull and tsp, the one
+    /// of that name, which ships]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// Answers that are followed at once; of tours, the shortest is taken [default: the model's own]
@@ -82,7 +83,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         bail!("--problem: got {asked}, this model was trained for {known}");
     }
     let given = match &flags.file {
-        Some(path) => read(path)?,
+        Some(path) => read(&inputs::file(path))?,
         None => flags.points.clone(),
     };
     let many = || anyhow!("--svg: draws one set of points, got more");

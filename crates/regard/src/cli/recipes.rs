@@ -14,12 +14,24 @@ use std::io::Write;
 #[command(after_help = "\
 Examples:
   regard recipes
+  regard recipes cora-gat
   regard recipes --json | jq -r '.[] | select(.data == \"multi30k\") | .name'
   regard train multi30k-transformer                 train by one
   regard train multi30k-transformer --dump-config   see what is in it")]
-pub struct Flags {}
+pub struct Flags {
+    /// Only this one, with how it is measured and its log
+    name: Option<String>,
+}
 
-pub fn run(_: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    if let Some(name) = &flags.name {
+        let recipe = resolve_task(name, &[])?;
+        match global.json {
+            true => write_json(out, &object(&*recipe))?,
+            false => tell(&*recipe, out)?,
+        }
+        return Ok(Outcome::Positive);
+    }
     let recipes: Vec<Box<dyn Task>> =
         RECIPES.iter().map(|(name, _)| resolve_task(name, &[])).collect::<Result<_>>()?;
     if global.json {
@@ -27,16 +39,37 @@ pub fn run(_: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
         write_json(out, &rows)?;
         return Ok(Outcome::Positive);
     }
-    let mut table = Table::new(["name", "about", "metric", "published", "ours", "minutes"]);
+    let mut table = Table::new(["name", "about", "ours", "minutes"]);
     for recipe in recipes {
         let result = recipe.result().cloned().unwrap_or_default();
         let number = |x: Option<f64>| x.map_or("–".into(), |x| format!("{x}"));
-        let Published { metric, published, ours, minutes, .. } = result;
+        let Published { ours, minutes, .. } = result;
         let (name, about) = (recipe.name().to_string(), recipe.about().to_string());
-        table.row([name, about, metric, published, number(ours), number(minutes)]);
+        table.row([name, about, number(ours), number(minutes)]);
     }
     write!(out, "{}", table.render("", terminal::width_of_terminal()))?;
     Ok(Outcome::Positive)
+}
+
+/// One in full.
+fn tell(recipe: &dyn Task, out: &mut dyn Write) -> Result<()> {
+    let Published { metric, published, ours, minutes, log } =
+        recipe.result().cloned().unwrap_or_default();
+    let number = |x: Option<f64>| x.map_or("–".into(), |x| format!("{x}"));
+    let log = if log.is_empty() { "–".into() } else { format!("recipes/{log}") };
+    writeln!(out, "{}: {}", recipe.name(), recipe.about())?;
+    for (key, value) in [
+        ("task", recipe.task().to_string()),
+        ("data", recipe.data().to_string()),
+        ("metric", metric),
+        ("published", published),
+        ("ours", number(ours)),
+        ("minutes", number(minutes)),
+        ("log", log),
+    ] {
+        writeln!(out, "{key:<11}{value}")?;
+    }
+    Ok(())
 }
 
 fn object(recipe: &dyn Task) -> Value {

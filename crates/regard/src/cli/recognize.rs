@@ -1,9 +1,9 @@
 //! `regard recognize`: what is said in a recording.
 
-use super::{Global, Outcome, write_json};
+use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
 use crate::models;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use regard_tasks::audio::{Sound, wav};
 use regard_tasks::speech::{Guess, Recognizer};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
-  regard recognize seven.wav --model runs/fsdd-truncated
+  regard recognize seven.wav
   regard recognize --top-k 3 --json a.wav b.wav --model runs/fsdd-truncated
   regard recognize --stream number.wav --model runs/fsdd-ctc
 
@@ -23,7 +23,10 @@ floats; each is brought to the rate of the model, and channels are mixed.
 
 With --stream a file is heard piece by piece, as if it came from a microphone, and what is said so
 far is written when it changes: two spaces, the seconds heard, a tab, the text. The last line is
-the same as without.
+the same as without. A layer waits for the rows that it sees after each, so that the first word
+comes late: with digits after 0.7 seconds, which a short recording does not have.
+
+At the first file that cannot be read the program ends, after those before it were told of.
 
 With --json: {\"file\", \"text\", \"score\"}, with --top-k also {\"guesses\": [{\"text\", \"score\"}, …]};
 with --stream before it {\"file\", \"seconds\", \"partial\"} for each change.";
@@ -32,20 +35,20 @@ with --stream before it {\"file\", \"seconds\", \"partial\"} for each change.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
-    /// The recordings
+    /// The recordings, - for standard input
     #[arg(value_name = "FILE.wav", required = true)]
     file: Vec<PathBuf>,
-    /// A model: a folder, or a name that `regard models` lists
+    /// A model: a folder, or a name that `regard models` lists [default: digits, which ships]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// So many labels or texts for each, the likeliest first
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = inputs::at_least_one)]
     top_k: usize,
     /// Hear files piece by piece, and tell what is said so far
     #[arg(long)]
     stream: bool,
     /// Milliseconds of a piece
-    #[arg(long, value_name = "MS", default_value_t = 100)]
+    #[arg(long, value_name = "MS", default_value_t = 100, requires = "stream")]
     chunk: u64,
     #[command(flatten)]
     hub: Hub,
@@ -56,11 +59,12 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         bail!("--chunk: got {} milliseconds, need 1 to 60000", flags.chunk);
     }
     let recognizer = models::recognizer(flags.model.as_deref(), &flags.hub)?;
-    let top_k = flags.top_k.max(1);
-    for path in &flags.file {
+    let top_k = flags.top_k;
+    for path in flags.file.iter().map(|path| inputs::file(path)) {
+        let path = &path;
         let sound = wav::read(path)?;
         let guesses = match flags.stream {
-            false => recognizer.recognize(&sound, top_k),
+            false => recognizer.recognize(&sound, top_k).map_err(Into::into),
             true => {
                 let mut tell = |seconds: f64, text: &str| match global.json {
                     true => write_json(
@@ -69,9 +73,10 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
                     ),
                     false => Ok(writeln!(out, "  {seconds:.2}\t{text}")?),
                 };
-                stream(&recognizer, sound, flags.chunk, top_k, &mut tell)?
+                stream(&recognizer, sound, flags.chunk, top_k, &mut tell)
             }
         };
+        let guesses = guesses.with_context(|| path.display().to_string())?;
         write(path, &guesses, flags.top_k, global, out)?;
         out.flush()?;
     }
@@ -92,17 +97,17 @@ fn stream(
     let mut streaming = recognizer.listen();
     let (mut heard, mut so_far) = (0, String::new());
     for samples in sound.samples.chunks(piece) {
-        streaming.hear(samples, false);
+        streaming.hear(samples, false)?;
         heard += samples.len();
-        if let Some(best) = streaming.guesses(1).pop()
+        if let Some(best) = streaming.guesses(1)?.pop()
             && best.text != so_far
         {
             tell(heard as f64 / f64::from(rate), &best.text)?;
             so_far = best.text;
         }
     }
-    streaming.hear(&[], true);
-    Ok(streaming.guesses(top_k))
+    streaming.hear(&[], true)?;
+    Ok(streaming.guesses(top_k)?)
 }
 
 fn write(

@@ -158,6 +158,15 @@ fn recipes_are_listed_and_have_names() {
         assert!(row["seed"].is_u64() && row.get("ours").is_some(), "{row}");
         assert!(row.get("minutes").is_some());
     }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes");
+    for row in rows {
+        let log = row["log"].as_str().unwrap();
+        assert!(log.is_empty() || root.join(log).is_file(), "{row}: there is no such log");
+        assert_eq!(row["ours"].is_null(), log.is_empty(), "{row}: a number has a log");
+    }
+    let one = regard(&["recipes", "cora-gat"]).out;
+    assert!(one.contains("published") && one.contains("recipes/logs/cora-gat"), "{one}");
+    fails(&["recipes", "no-such"], &["no-such"]);
     let ran = regard(&["recipes"]);
     assert_eq!(ran.out.lines().count(), rows.len() + 1);
     let name = rows[0]["name"].as_str().unwrap();

@@ -1,6 +1,6 @@
 //! Graphs: training on files, labels of nodes and of whole graphs, and what the model looked at.
 
-use crate::program::{folder, json, regard};
+use crate::program::{fails, folder, json, regard};
 use std::path::{Path, PathBuf};
 
 /// Two circles of friends; one node of each circle has a word of its own, of which its friends
@@ -45,6 +45,15 @@ fn nodes_are_labelled_by_their_friends() {
     json(&["train", &recipe, "--out", run, "--json"]);
     let measured = json(&["eval", &recipe, "--model", run, "--json"]);
     assert_eq!(measured["accuracy"], 100.0, "{measured}");
+    // Labels are the model's, whatever the files have of them, and so is how edges are meant.
+    let fewer = std::fs::read_to_string(&nodes).unwrap().replace("\tblue\t", "\t-\t");
+    let other = here.join("red.tsv");
+    std::fs::write(&other, fewer).unwrap();
+    let other = format!("data.nodes={}", other.display());
+    let wiring = ["--set", "data.wiring.both_ways=false", "--set", &other];
+    let red = json(&[&["eval", &recipe, "--model", run, "--json"][..], &wiring].concat());
+    assert_eq!((&red["accuracy"], &red["asked"]), (&100.0.into(), &5.into()), "{red}");
+    fails(&["eval", "molecules-gat", "--model", run], &["whole graphs", "labels nodes"]);
     let (nodes, edges) = (nodes.to_str().unwrap(), edges.to_str().unwrap());
     let picture = here.join("looked.svg");
     let given = ["classify", "--graph", edges, "--nodes", nodes, "--model", run];
@@ -58,6 +67,10 @@ fn nodes_are_labelled_by_their_friends() {
     assert!(all.starts_with("0\tred\t"), "{all}");
     let error = regard(&[&given[..], &["--node", "40"]].concat()).err;
     assert!(error.contains("nodes 0 to 39"), "{error}");
+    fails(&[&given[..], &["--svg", "x.svg"]].concat(), &["--node says which"]);
+    fails(&["classify", "--graph", edges, "--model", run], &["edges.tsv", "--nodes"]);
+    fails(&["classify", "--graph", edges, "--image", "x.png"], &["cannot be used with"]);
+    fails(&["classify", "--image", "x.png", "--svg", "x.svg"], &["cannot be used with"]);
     std::fs::write(edges, "0 1\n3 40\n").unwrap();
     let error = regard(&given).err;
     assert!(error.contains("edges.tsv") && error.contains("line 2"), "{error}");
@@ -77,9 +90,56 @@ fn several_seeds_have_a_mean() {
         accuracy["each"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
     assert_eq!(accuracy["mean"], each.iter().sum::<f64>() / 3.0);
     assert!(here.join("run/seeds.json").is_file() && here.join("run/seed-2/model").is_dir());
+    fails(&["inspect", run], &["several seeds", "seed-0"]);
     // What is done is not done again.
     let again = json(&["train", &recipe, "--out", run, "--seeds", "3", "--resume", "--json"]);
     assert_eq!(again, said);
+}
+
+/// Paths and rings: no node knows which it is in.
+#[test]
+fn graphs_of_files_have_labels_of_their_own() {
+    let here = folder("graphs-files");
+    let (mut graphs, mut nodes, mut edges, mut count) =
+        (String::new(), String::new(), String::new(), 0);
+    for number in 0..120 {
+        let (size, ring) = (4 + number % 3, number % 2 == 0);
+        let part = ["train", "train", "train", "val", "test"][number / 2 % 5];
+        graphs += &format!("{size}\t{part}\t{}\n", if ring { "ring" } else { "path" });
+        for node in 0..size {
+            // The ends of a path have a mark, which one node of a ring has too.
+            let mark = node == 0 || !ring && node + 1 == size;
+            nodes += &format!("{}\t-\t-\t{}\n", count + node, u8::from(mark));
+            if node + 1 < size {
+                edges += &format!("{} {}\n", count + node, count + node + 1);
+            }
+        }
+        if ring {
+            edges += &format!("{} {count}\n", count + size - 1);
+        }
+        count += size;
+    }
+    let write = |name: &str, text: &str| {
+        let file = here.join(name);
+        std::fs::write(&file, text).unwrap();
+        file
+    };
+    let files =
+        [write("graphs.tsv", &graphs), write("nodes.tsv", &nodes), write("edges.tsv", &edges)];
+    let [graphs, nodes, edges] = files;
+    let data = format!("set = 'files'\ngraphs = {graphs:?}\nnodes = {nodes:?}\nedges = {edges:?}");
+    let (recipe, run) = (recipe(&here, &data), here.join("run"));
+    let run = run.to_str().unwrap();
+    let error = regard(&["train", &recipe, "--out", run]).err;
+    assert!(error.contains("model.readout: files has labels of whole graphs"), "{error}");
+    let more = ["--set", "model.readout=4", "--set", "train.steps=300", "--json"];
+    json(&[&["train", &recipe, "--out", run][..], &more].concat());
+    let measured = json(&["eval", &recipe, "--model", run, "--json"]);
+    assert_eq!(
+        (&measured["asked"], &measured["accuracy"]),
+        (&24.into(), &100.0.into()),
+        "{measured}"
+    );
 }
 
 #[test]
@@ -111,5 +171,11 @@ fn a_whole_graph_has_a_label() {
         picture.to_str().unwrap(),
     ]);
     assert_eq!(said["label"], "acid", "{said}");
+    // An atom alone has no bond that could lack something.
+    std::fs::write(&of_nodes, "0\t-\t-\t0\n").unwrap();
+    std::fs::write(&of_edges, "").unwrap();
+    let (of_nodes, of_edges) = (of_nodes.to_str().unwrap(), of_edges.to_str().unwrap());
+    let alone = ["classify", "--graph", of_edges, "--nodes", of_nodes, "--model", run, "--json"];
+    assert!(json(&alone)["label"].is_string());
     assert!(std::fs::read_to_string(picture).unwrap().contains("acid ("));
 }

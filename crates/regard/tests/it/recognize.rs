@@ -1,6 +1,6 @@
 //! Recordings, from a recipe to what is said in them.
 
-use crate::program::{fails, folder, json, regard};
+use crate::program::{fails, folder, json, piped, regard};
 use regard_tasks::audio::{Sound, wav};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -105,6 +105,12 @@ fn tones_are_learned_and_recognized() {
     let guesses = object["guesses"].as_array().unwrap();
     let sum: f64 = guesses.iter().map(|guess| guess["score"].as_f64().unwrap()).sum();
     assert!(guesses.len() == 2 && (sum - 1.0).abs() < 1e-6, "{object}");
+    // From a pipe it is the same sound.
+    let bytes = std::fs::read(&files[1]).unwrap();
+    let through = piped(&["recognize", "-", "--model", &run], &bytes).stdout;
+    assert!(through.starts_with(b"high\t"), "{}", String::from_utf8_lossy(&through));
+    fails(&["recognize", &files[0], "--model", &run, "--chunk", "10"], &["--stream"]);
+    fails(&["recognize", &files[0], "--model", &run, "--top-k", "0"], &["from 1"]);
     let measured = json(&["eval", &run, "--json"]);
     assert_eq!((&measured["asked"], &measured["unit"]), (&10.into(), &"recordings".into()));
     assert_eq!(measured["accuracy"], 100.0);

@@ -1,19 +1,19 @@
 //! Labels for the nodes of a graph, or for a whole graph, and along which edges the model looked.
 
-use super::super::Outcome;
+use super::super::{Outcome, inputs};
 use super::{Asked, write_json};
 use crate::models;
 use crate::show::graph::{Edge, Node, svg};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use regard_tasks::data::Network;
-use regard_tasks::graphs::{Data, Labeller, Look, Wiring};
+use regard_tasks::graphs::{Data, Given, Labeller, Look, Wiring};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// A picture of more nodes shows nothing.
+/// A picture of more nodes shows nothing: it is of those that weigh most.
 const MOST_NODES: usize = 300;
 
 // Without a group of its own, whose name would be that of the others here.
@@ -24,13 +24,14 @@ pub struct Flags {
     #[arg(long, value_name = "EDGES", conflicts_with_all = ["text", "pair", "why", "image"])]
     graph: Option<String>,
     /// What is known of its nodes: number, part, label and features, with tabs between them
-    #[arg(long, value_name = "FILE", requires = "graph")]
+    #[arg(long, value_name = "FILE", requires = "graph", conflicts_with = "image")]
     nodes: Option<PathBuf>,
     /// These nodes alone, from 0
-    #[arg(long, value_name = "N", num_args = 1.., requires = "graph")]
+    #[arg(long, value_name = "N", num_args = 1.., requires = "graph", conflicts_with = "image")]
     node: Vec<usize>,
-    /// Draw along which edges the model looked to label the first of --node, or the whole graph
-    #[arg(long, value_name = "FILE", requires = "graph")]
+    /// Draw along which edges the model looked to label the first of --node, or the whole graph of
+    /// a model that labels graphs
+    #[arg(long, value_name = "FILE", requires = "graph", conflicts_with = "image")]
     svg: Option<PathBuf>,
 }
 
@@ -40,15 +41,36 @@ impl Flags {
         self.graph.is_some()
     }
 
+    /// What errors call it.
+    fn name(&self) -> String {
+        let edges = self.graph.as_deref().unwrap_or_default();
+        match &self.nodes {
+            Some(nodes) => format!("{} and {edges}", nodes.display()),
+            None => edges.to_string(),
+        }
+    }
+
     fn read(&self) -> Result<Network> {
         let edges = self.graph.as_deref().expect("it is asked");
         if let Some(nodes) = &self.nodes {
-            return Ok(Network::read(nodes, Path::new(edges))?);
+            let (nodes, edges) = (inputs::file(nodes), inputs::file(Path::new(edges)));
+            return Ok(Network::read(&nodes, &edges)?);
+        }
+        if Path::new(edges).is_file() {
+            bail!(
+                "--graph: {edges} holds edges; what is known of the nodes is another file: --nodes"
+            );
         }
         let (set, wiring) = (edges.to_string(), Wiring::default());
-        let data = Data { set, nodes: None, edges: None, count: 0, wiring };
-        let network = data.network().context("--graph: without --nodes, a known graph")?;
-        network.context("--graph: this is a set of graphs; give the files of one of them")
+        let data = Data { set, nodes: None, edges: None, graphs: None, count: 0, wiring };
+        match edges {
+            "cora" | "citeseer" => {}
+            _ => bail!("--graph: got {edges:?}, need a file of edges, cora or citeseer"),
+        }
+        match data.read(0)? {
+            Given::Nodes(network) => Ok(network),
+            Given::Graphs(_) => unreachable!("both have labels of nodes"),
+        }
     }
 }
 
@@ -62,10 +84,21 @@ pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome>
     if whole && !flags.node.is_empty() {
         bail!("--node: this model labels whole graphs");
     }
+    if !whole && flags.node.is_empty() && flags.svg.is_some() {
+        bail!("--svg: this model labels nodes; --node says which one is drawn");
+    }
+    let (has, knows) = (network.columns, labeller.model().config().features);
+    if flags.nodes.is_none() && has != knows {
+        bail!("--graph: its nodes have {has} columns, the model knows {knows}: it learned another");
+    }
     let look = match &flags.svg {
-        Some(_) => labeller.look(&network)?,
-        None => Look { labels: labeller.label(&network)?, layers: vec![], nodes: None },
+        Some(_) => labeller.look(&network),
+        None => {
+            let labels = labeller.label(&network);
+            labels.map(|labels| Look { labels, layers: vec![], nodes: None })
+        }
     };
+    let look = look.with_context(|| flags.name())?;
     let chosen: Vec<usize> = match flags.node.is_empty() {
         true => (0..look.labels.len()).collect(),
         false => flags.node.clone(),
@@ -85,7 +118,7 @@ pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome>
         }
     }
     if let Some(path) = &flags.svg {
-        let picture = draw(&labeller, &look, (!whole).then_some(chosen[0]))?;
+        let picture = draw(&labeller, &look, (!whole).then_some(chosen[0]));
         std::fs::write(path, picture).with_context(|| path.display().to_string())?;
     }
     Ok(Outcome::Positive)
@@ -124,12 +157,36 @@ impl Scene {
     }
 }
 
-/// A picture of what went into the label of a node, or of the whole graph.
-fn draw(labeller: &Labeller, look: &Look, node: Option<usize>) -> Result<String> {
-    let Scene { nodes: found, edges } = Scene::of(look, node);
-    if found.len() > MOST_NODES {
-        bail!("--svg: {} nodes are too many for a picture, need at most {MOST_NODES}", found.len());
+impl Scene {
+    /// Leaves out all but so many nodes: the nearest stay, and of equally near ones those that were
+    /// looked at most. Says how many are gone.
+    fn keep(&mut self, most: usize) -> usize {
+        let mut weight: BTreeMap<usize, f32> = BTreeMap::new();
+        for ((from, _), of) in self.edges.iter().filter(|((from, to), _)| from != to) {
+            let heaviest = weight.entry(*from).or_insert(0.0);
+            *heaviest = heaviest.max(*of);
+        }
+        let weigh = |node: &usize| weight.get(node).copied().unwrap_or(0.0);
+        let mut order: Vec<(usize, usize)> =
+            self.nodes.iter().map(|(n, ring)| (*n, *ring)).collect();
+        order.sort_by(|a, b| a.1.cmp(&b.1).then(weigh(&b.0).total_cmp(&weigh(&a.0))));
+        let left_out = order.len().saturating_sub(most);
+        order.truncate(most);
+        self.nodes = order.into_iter().collect();
+        self.edges
+            .retain(|(from, to), _| self.nodes.contains_key(from) && self.nodes.contains_key(to));
+        left_out
     }
+}
+
+/// A picture of what went into the label of a node, or of the whole graph.
+fn draw(labeller: &Labeller, look: &Look, node: Option<usize>) -> String {
+    let mut scene = Scene::of(look, node);
+    let left_out = scene.keep(MOST_NODES);
+    if left_out > 0 {
+        eprintln!("--svg: {MOST_NODES} nodes are drawn; {left_out} that weigh less are left out");
+    }
+    let Scene { nodes: found, edges } = scene;
     let places: BTreeMap<usize, usize> = found.keys().copied().zip(0..).collect();
     let best = |at: usize| look.labels[if node.is_some() { at } else { 0 }].first();
     let of = |(at, ring): (&usize, &usize)| {
@@ -150,5 +207,5 @@ fn draw(labeller: &Labeller, look: &Look, node: Option<usize>) -> Result<String>
         (None, Some(best)) => format!("{} ({:.3})", best.label, best.score),
         (_, None) => String::new(),
     };
-    Ok(svg(&title, &nodes, &edges, labeller.labels()))
+    svg(&title, &nodes, &edges, labeller.labels())
 }

@@ -1,31 +1,31 @@
 //! A label for an image, and where the model looked.
 
-use super::super::Outcome;
+use super::super::{Outcome, inputs};
 use super::{Asked, write_json};
 use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use regard_tasks::data::Picture;
-use regard_tasks::images::{Looks, Viewer, overlay};
+use regard_tasks::images::{Images, Looks, Ready, Viewer, overlay};
 use serde_json::{Value, json};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// Images that are looked at before anything is said of them.
-const AT_ONCE: usize = 1000;
+/// Images that are looked at at once, and told of before more are read.
+const AT_ONCE: usize = 64;
 
 // Without a group of its own, whose name would be that of the others here.
 #[derive(Args)]
 #[group(skip)]
 pub struct Flags {
-    /// Images instead of texts: PNG, JPEG or IDX files
+    /// Images instead of texts: PNG, JPEG or IDX files, - for standard input
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["text", "pair", "why"])]
     image: Vec<PathBuf>,
     /// Of IDX files, the image of this number alone, from 0
-    #[arg(long, value_name = "N", requires = "image")]
+    #[arg(long, value_name = "N", requires = "image", conflicts_with = "graph")]
     index: Option<usize>,
     /// Draw where the model looked over the image: a PNG
-    #[arg(long, value_name = "FILE", requires = "image")]
+    #[arg(long, value_name = "FILE", requires = "image", conflicts_with = "graph")]
     attention: Option<PathBuf>,
     /// The head that is drawn, as LAYER.HEAD, both from 0, instead of all of them
     #[arg(long, value_name = "L.H", requires = "attention", value_parser = layer_and_head)]
@@ -44,66 +44,114 @@ fn layer_and_head(text: &str) -> Result<(usize, usize), String> {
     parts.ok_or_else(|| "need LAYER.HEAD, such as 0.3".to_string())
 }
 
-/// An image, and where it comes from.
-struct Given {
-    file: String,
-    index: usize,
-    picture: Picture,
-}
-
 pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome> {
     let viewer = models::viewer(asked.model, asked.hub)?;
-    let mut given = vec![];
-    for path in &flags.image {
-        let pictures = Viewer::read(path)?.into_iter().enumerate();
-        let file = path.display().to_string();
-        let before = given.len();
-        let chosen = pictures.filter(|(i, _)| flags.index.is_none_or(|index| index == *i));
-        given.extend(chosen.map(|(index, picture)| Given { file: file.clone(), index, picture }));
-        if given.len() == before {
-            let index = flags.index.unwrap_or(0);
-            bail!("--index: got {index}, {file} holds no image of that number");
-        }
-    }
     if let Some(to) = &flags.attention {
-        let [one] = &given[..] else {
-            bail!(
-                "--attention: got {} images, need one; of an IDX file --index says which",
-                given.len()
-            );
-        };
-        let (labels, looks) = viewer.look(&one.picture).context(one.file.clone())?;
-        let (of, map) = map(&looks, flags.head).context("--head")?;
-        overlay(&one.picture, &map, looks.grid)?.write_png(to)?;
-        if asked.json {
-            let weights: Vec<&[f64]> = map.chunks_exact(looks.grid[1]).collect();
-            let mut object = one.object(asked.object(&labels));
-            object["attention"] = json!({ "of": of, "file": to, "weights": weights });
-            write_json(out, &object)?;
-        } else {
-            writeln!(out, "{}", asked.line(&labels))?;
-        }
-        return Ok(Outcome::Positive);
+        return draw(&viewer, flags, asked, to, out);
     }
-    for some in given.chunks(AT_ONCE) {
-        let pictures: Vec<Picture> = some.iter().map(|one| one.picture.clone()).collect();
-        for (one, labels) in some.iter().zip(viewer.classify(&pictures)?) {
-            match asked.json {
-                true => write_json(out, &one.object(asked.object(&labels)))?,
-                false => writeln!(out, "{}", asked.line(&labels))?,
+    let mut waiting = vec![];
+    for path in &flags.image {
+        let read = each(&inputs::file(path), flags.index, &mut |file, index, picture| {
+            let ready = viewer.prepare(&picture).with_context(|| file.to_string())?;
+            waiting.push((Place { file: file.into(), index }, ready));
+            match waiting.len() == AT_ONCE {
+                true => tell(&viewer, &mut waiting, asked, out),
+                false => Ok(()),
             }
+        });
+        if let Err(error) = read {
+            // What could be read is told of first.
+            tell(&viewer, &mut waiting, asked, out)?;
+            return Err(error);
         }
     }
+    tell(&viewer, &mut waiting, asked, out)?;
     Ok(Outcome::Positive)
 }
 
-impl Given {
-    /// What is said of it, with where it comes from.
+/// Where an image comes from.
+struct Place {
+    file: String,
+    index: usize,
+}
+
+impl Place {
+    /// What is said of an image, with where it comes from.
     fn object(&self, mut said: Value) -> Value {
         said["file"] = json!(self.file);
         said["index"] = json!(self.index);
         said
     }
+}
+
+type Each<'a> = &'a mut dyn FnMut(&str, usize, Picture) -> Result<()>;
+
+/// The images of a file, or the one that is asked for, one at a time.
+fn each(path: &Path, index: Option<usize>, take: Each) -> Result<()> {
+    let (file, images) = (path.display().to_string(), Images::read(path)?);
+    let chosen = match index {
+        None => 0..images.len(),
+        Some(index) if index < images.len() => index..index + 1,
+        Some(index) => bail!("--index: got {index}, {file} holds no image of that number"),
+    };
+    for index in chosen {
+        let picture = images.get(index).expect("there are so many");
+        take(&file, index, picture)?;
+    }
+    Ok(())
+}
+
+/// Says what is on the images that wait for it.
+fn tell(
+    viewer: &Viewer,
+    waiting: &mut Vec<(Place, Ready)>,
+    asked: &Asked,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let (places, images): (Vec<Place>, Vec<Ready>) = waiting.drain(..).unzip();
+    if images.is_empty() {
+        return Ok(());
+    }
+    for (place, labels) in places.iter().zip(viewer.classify(&images)?) {
+        match asked.json {
+            true => write_json(out, &place.object(asked.object(&labels)))?,
+            false => writeln!(out, "{}", asked.line(&labels))?,
+        }
+    }
+    Ok(())
+}
+
+/// Says what is on one image, and draws where the model looked.
+fn draw(
+    viewer: &Viewer,
+    flags: &Flags,
+    asked: &Asked,
+    to: &Path,
+    out: &mut dyn Write,
+) -> Result<Outcome> {
+    let (mut first, mut count) = (None, 0);
+    for path in &flags.image {
+        each(&inputs::file(path), flags.index, &mut |file, index, picture| {
+            first.get_or_insert_with(|| (Place { file: file.into(), index }, picture));
+            count += 1;
+            Ok(())
+        })?;
+    }
+    let Some((place, picture)) = first.filter(|_| count == 1) else {
+        bail!("--attention: got {count} images, need one; of an IDX file --index says which");
+    };
+    let (labels, looks) = viewer.look(&picture).with_context(|| place.file.clone())?;
+    let (of, map) = map(&looks, flags.head).context("--head")?;
+    overlay(&picture, &map, looks.grid)?.write_png(to)?;
+    if asked.json {
+        let weights: Vec<&[f64]> = map.chunks_exact(looks.grid[1]).collect();
+        let mut object = place.object(asked.object(&labels));
+        object["attention"] = json!({ "of": of, "file": to, "weights": weights });
+        write_json(out, &object)?;
+    } else {
+        writeln!(out, "{}", asked.line(&labels))?;
+    }
+    Ok(Outcome::Positive)
 }
 
 /// What is drawn, and its name.

@@ -18,7 +18,7 @@ Examples:
   regard compare --layers --only cost,gradient --svg figures
   regard compare --layers --json > findings.json
 
-Recipes: each model is measured in a process of its own, one after the other: how good it is, for
+Recipes, of translations (regard eval measures one of any other task): each model is measured in a process of its own, one after the other: how good it is, for
 short and for long sentences, how fast, and how much memory that took. A run is looked for in runs/
 and the recipe's name; --train makes those that are not there.
 
@@ -39,7 +39,7 @@ one that textbooks print of RNN against self-attention, with what was measured h
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
-    /// Two or more recipes with the same data, by name or file
+    /// Two or more recipes of translations with the same data, by name or file
     #[arg(num_args = 2.., conflicts_with = "layers")]
     recipes: Vec<String>,
     /// Compare recurrent layers, convolution and self-attention

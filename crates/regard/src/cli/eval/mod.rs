@@ -29,11 +29,10 @@ What is measured depends on the task. translate: BLEU and chrF, or word and phon
 language: loss and perplexity, by token, character, byte and word; classify, image: accuracy,
 macro-F1; tag: accuracy by word, and of labels such as B-PER entity F1 as seqeval counts it; answer:
 exact match and F1 of SQuAD; points: answers exactly right, and the area of hulls or the length of
-tours; graphs: accuracy; speech: accuracy, or of letters
-word and letter error rate; summarize: ROUGE; pretrain: loss and accuracy of hidden words, and of
-whether halves belong together. On a validation part, the numbers are those of the run's own
-evaluations; but those of translations are searched greedily while training, and here as the
-recipe's [decode] says.
+tours; graphs: accuracy; speech: accuracy, or of letters word and letter error rate; summarize:
+ROUGE; pretrain: loss and accuracy of hidden words, and of whether halves belong together. On a
+validation part, the numbers are those of the run's own evaluations; but those of translations are
+searched greedily while training, and here as the recipe's [decode] says.
 
 Files: classify .tsv, .csv or .jsonl with text and label; image an IDX file of images, with that of
 their labels beside it; tag CoNLL-U; answer SQuAD's JSON; language and pretrain plain text (for
@@ -114,6 +113,9 @@ fn job(flags: &Flags) -> Result<Job> {
             let table = recipe::table(name, &flags.overrides)?;
             let own = table.get("name").and_then(|name| name.as_str()).unwrap_or(name);
             let own = Path::new("runs").join(own);
+            if given.is_none() && !own.is_dir() {
+                bail!("eval: there is no {}; regard train {name} makes it", own.display());
+            }
             (table, given.unwrap_or_else(|| Found::folder(own)))
         }
         (None, Some(Found::Shipped(model))) => {

@@ -28,7 +28,8 @@ Examples:
 
 A run's folder holds checkpoint-<step>/ (weights, optimiser, place in the data), best.json,
 metrics.jsonl, TensorBoard's event files, and at the end model/. Ctrl-C saves and stops; --resume
-goes on as if nothing had happened.";
+goes on as if nothing had happened. With --seeds there is such a folder for each, seed-0 and so on,
+and seeds.json; --resume then goes on with the first that is not done.";
 
 /// Train a model by a recipe
 #[derive(Args)]
@@ -46,7 +47,8 @@ pub struct Flags {
     #[arg(long)]
     resume: bool,
     /// Train so many times, from seed 0 on, each in its folder; measure each, and tell the mean
-    #[arg(long, value_name = "N", conflicts_with_all = ["dump_config"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["dump_config"],
+          value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: Option<u64>,
     /// Print the recipe with all defaults and overrides, and train nothing
     #[arg(long)]

@@ -29,7 +29,9 @@ pub fn run(
         let own = folder.join(format!("seed-{seed}"));
         let mut show = Show::new(recipe.options());
         show.quiet = true;
-        if !(resume && own.join("model").is_dir()) {
+        let done = resume && own.join("model").is_dir();
+        if !done {
+            eprintln!("seed {seed}: trains in {}", own.display());
             let end = train(recipe, &own, resume && own.is_dir(), stop, &mut show)?;
             if let End::Interrupted { .. } = end {
                 writeln!(out, "interrupted: go on with the same command and --resume")?;
@@ -38,7 +40,8 @@ pub fn run(
         }
         let report = recipe.examine(&own, &On::Set { set: None, part: None })?;
         let marks = report.marks.iter().map(|mark| format!("{} {:.2}", mark.name, mark.value));
-        eprintln!("seed {seed}: {}", marks.collect::<Vec<_>>().join(" · "));
+        let before = if done { " (was done before)" } else { "" };
+        eprintln!("seed {seed}: {}{before}", marks.collect::<Vec<_>>().join(" · "));
         found.push((seed, report.marks));
     }
     let summary = summary(recipe.name(), &found);
