@@ -61,6 +61,7 @@ def model(config):
     width, heads = config["hidden_size"], config["num_attention_heads"]
     inner, drop = config["intermediate_size"], config.get("hidden_dropout_prob", 0.0)
     eps = config.get("layer_norm_eps", 1e-12)
+    largest = config.get("stem_halving", "stride") == "max"
     assert config["pooling"] == "mean" and config["positions"] == "learned"
 
     class Block(nn.Module):
@@ -84,10 +85,11 @@ def model(config):
             super().__init__()
             channels = [config["num_channels"], *config["stem_channels"]]
             pairs = zip(channels, channels[1:])
-            self.stem = nn.ModuleList(nn.Conv2d(i, o, 3, 2, 1) for i, o in pairs)
+            step = 1 if largest else 2
+            self.stem = nn.ModuleList(nn.Conv2d(i, o, 3, step, 1) for i, o in pairs)
             patch, side = config["patch_size"], config["image_size"]
             for _ in self.stem:
-                side = -(-side // 2)
+                side = side // 2 if largest else -(-side // 2)
             self.patches = nn.Conv2d(channels[-1], width, patch, patch)
             self.places = nn.Parameter(0.02 * torch.randn((side // patch) ** 2, width))
             self.drop = nn.Dropout(drop)
@@ -98,6 +100,7 @@ def model(config):
         def forward(self, x):
             for layer in self.stem:
                 x = F.gelu(layer(x))
+                x = F.max_pool2d(x, 2) if largest else x
             x = self.drop(self.patches(x).flatten(2).transpose(1, 2) + self.places)
             for block in self.blocks:
                 x = block(x)
