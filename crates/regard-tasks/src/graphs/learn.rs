@@ -125,11 +125,11 @@ impl Learner for Lesson {
             ("valid_loss".to_string(), marks.loss),
         ];
         let (decides, better) = match self.best_by {
-            // Few labels decide, and many models get as many of them right: the surer one wins.
-            BestBy::Accuracy => (marks.accuracy - marks.loss / 1000.0, Better::Higher),
+            BestBy::Both | BestBy::Accuracy => (marks.accuracy, Better::Higher),
             BestBy::Loss => (marks.loss, Better::Lower),
         };
-        Ok(Evaluation { measures, decides, better, sample: None })
+        let also = (self.best_by == BestBy::Both).then_some(marks.loss);
+        Ok(Evaluation { measures, decides, better, also, sample: None })
     }
 
     fn weights(&self) -> Arrays {

@@ -34,10 +34,13 @@ recipe! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BestBy {
-    /// How many labels are right; among equals the lower loss.
+    /// How many labels are right, and the loss: the best model is worse in neither, and training
+    /// goes on as long as one of them gets better (Veličković et al. 2018).
     #[default]
+    Both,
+    /// How many labels are right.
     Accuracy,
-    /// The loss, which says more than accuracy where labels are few.
+    /// The loss.
     Loss,
 }
 
@@ -156,7 +159,7 @@ impl Task for Recipe {
 
     fn decides(&self) -> &str {
         match self.best_by {
-            BestBy::Accuracy => "accuracy, percent, less a thousandth of the loss",
+            BestBy::Both | BestBy::Accuracy => "accuracy, percent",
             BestBy::Loss => "loss",
         }
     }

@@ -122,7 +122,13 @@ impl Learner for Lesson {
             ("valid_loss".to_string(), marks.loss),
             ("valid_accuracy".to_string(), marks.accuracy),
         ];
-        Ok(Evaluation { measures, decides: marks.accuracy, better: Better::Higher, sample: None })
+        Ok(Evaluation {
+            measures,
+            decides: marks.accuracy,
+            better: Better::Higher,
+            also: None,
+            sample: None,
+        })
     }
 
     fn weights(&self) -> Arrays {

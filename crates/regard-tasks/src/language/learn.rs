@@ -160,7 +160,7 @@ impl Teaching for Language {
         // Something to look at, and no reason to stop a run.
         let written = writer.generate("", &options, 0, &[], &mut |_| {}).unwrap_or_default();
         let sample = written.first().map(|text| text.text.replace('\n', " / "));
-        Ok(Evaluation { measures, decides: loss, better: Better::Lower, sample })
+        Ok(Evaluation { measures, decides: loss, better: Better::Lower, also: None, sample })
     }
 
     fn save_more(&self, folder: &Path) -> Result<()> {

@@ -90,7 +90,7 @@ impl Teaching for Permutation {
         let shown = first.map(|said| self.valid.shown(&said, &self.taught.tokenizer));
         let (measures, loss) = (examine::measures(&all), all[0].value);
         let sample = shown.transpose()?;
-        Ok(Evaluation { measures, decides: loss, better: Better::Lower, sample })
+        Ok(Evaluation { measures, decides: loss, better: Better::Lower, also: None, sample })
     }
 }
 

@@ -131,7 +131,7 @@ impl Learner for Lesson {
         let decides = decides.expect("a problem decides by one of its marks").value;
         let mut measures = vec![("valid_loss".to_string(), sum / steps.max(1) as f64)];
         measures.extend(examine::measures(&marks));
-        Ok(Evaluation { measures, decides, better, sample: None })
+        Ok(Evaluation { measures, decides, better, also: None, sample: None })
     }
 
     fn weights(&self) -> Arrays {

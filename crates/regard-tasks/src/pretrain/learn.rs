@@ -102,6 +102,6 @@ impl Teaching for Pretraining {
         let marks = self.exercise.mark(&*model, &self.valid, &self.by_words);
         let decides = marks.iter().find(|mark| mark.name == "loss").map_or(f64::NAN, |m| m.value);
         let measures = examine::measures(&marks);
-        Ok(Evaluation { decides, measures, better: Better::Lower, sample: None })
+        Ok(Evaluation { decides, measures, better: Better::Lower, also: None, sample: None })
     }
 }

@@ -199,7 +199,13 @@ impl Learner for Lesson {
             Head::Labels => Better::Higher,
             Head::Ctc => Better::Lower,
         };
-        Ok(Evaluation { measures: measures(&marks), decides: marks[0].value, better, sample })
+        Ok(Evaluation {
+            measures: measures(&marks),
+            decides: marks[0].value,
+            better,
+            also: None,
+            sample,
+        })
     }
 
     fn weights(&self) -> Arrays {

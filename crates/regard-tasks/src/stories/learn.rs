@@ -110,7 +110,13 @@ impl Learner for Lesson {
             vec![("valid_loss".to_string(), loss), ("valid_error".to_string(), report.mean_error)];
         let by_task = report.tasks.iter().map(|marks| (format!("qa{}", marks.task), marks.error));
         measures.extend(by_task);
-        Ok(Evaluation { measures, decides: report.mean_error, better: Better::Lower, sample: None })
+        Ok(Evaluation {
+            measures,
+            decides: report.mean_error,
+            better: Better::Lower,
+            also: None,
+            sample: None,
+        })
     }
 
     fn weights(&self) -> Arrays {

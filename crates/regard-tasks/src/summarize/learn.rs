@@ -152,7 +152,13 @@ impl Learner for Lesson {
         measures.extend(examine::measures(&marks[..3]));
         let first = summarizer.summarize(&[&self.tried[0].text], Some(self.max_words), &greedy)?;
         let sample = format!("{} → {}", self.tried[0].summaries[0], first[0].text);
-        Ok(Evaluation { measures, decides: loss, better: Better::Lower, sample: Some(sample) })
+        Ok(Evaluation {
+            measures,
+            decides: loss,
+            better: Better::Lower,
+            also: None,
+            sample: Some(sample),
+        })
     }
 
     fn weights(&self) -> Arrays {

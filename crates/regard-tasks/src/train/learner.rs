@@ -33,11 +33,23 @@ pub struct Evaluation {
     pub decides: f64,
     /// Which way it is better.
     pub better: Better,
+    /// A second measure, the lower the better: with one, a model is the best only if it is worse
+    /// in neither, and there is hope as long as one of them gets better.
+    pub also: Option<f64>,
     /// Something to look at.
     pub sample: Option<String>,
 }
 
 impl Evaluation {
+    /// Whether this is worse than an earlier one's decisive measure, or no number.
+    pub fn is_worse(&self, earlier: f64) -> bool {
+        match self.better {
+            _ if self.decides.is_nan() => true,
+            Better::Higher => self.decides < earlier,
+            Better::Lower => self.decides > earlier,
+        }
+    }
+
     /// Whether this is better than an earlier one's decisive measure.
     pub fn beats(&self, best: Option<f64>) -> bool {
         match (best, self.better) {

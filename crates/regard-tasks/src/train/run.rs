@@ -239,14 +239,7 @@ impl Run<'_> {
     fn evaluate(&mut self, learner: &dyn Learner, going: &mut Going) -> Result<bool> {
         let evaluation = learner.evaluate()?;
         let place = &mut going.place;
-        let best = evaluation.beats(place.best_bits.map(f64::from_bits));
-        if best {
-            place.best_bits = Some(evaluation.decides.to_bits());
-            place.best_step = Some(place.step);
-            place.stale = 0;
-        } else {
-            place.stale += 1;
-        }
+        let best = place.judge(&evaluation);
         let mut values: Vec<(&str, f64)> =
             evaluation.measures.iter().map(|(name, value)| (name.as_str(), *value)).collect();
         values.push(("tokens", place.all_tokens as f64));

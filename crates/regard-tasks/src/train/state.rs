@@ -3,7 +3,7 @@
 //! A checkpoint is written under another name, synced, and renamed when it is whole; a run that
 //! was killed leaves at most a folder that is not a checkpoint, and the next run removes it.
 
-use super::Learner;
+use super::{Evaluation, Learner};
 use crate::data::Position;
 use regard_attention::AdamWState;
 use regard_attention::optim::Moments;
@@ -41,12 +41,42 @@ pub struct Place {
     pub best_bits: Option<u64>,
     /// The step that it was after.
     pub best_step: Option<u64>,
-    /// Evaluations since then.
+    /// Where a second measure decides too: the best of the first and the least of the second so
+    /// far, which need not be of one model.
+    pub extremes_bits: Option<[u64; 2]>,
+    /// Evaluations since anything got better.
     pub stale: usize,
     /// Steps in a row, up to now, that changed nothing because gradients were not finite.
     pub lost: usize,
     /// Seconds of training, without evaluations.
     pub seconds: f64,
+}
+
+impl Place {
+    /// Whether the model that was tried here is the best so far. Of two measures that decide, it is
+    /// the best if it is worse than what was in neither, and not before both are there at once.
+    pub(super) fn judge(&mut self, evaluation: &Evaluation) -> bool {
+        let (best, hope) = match evaluation.also {
+            None => {
+                let best = evaluation.beats(self.best_bits.map(f64::from_bits));
+                (best, best)
+            }
+            Some(second) => {
+                let known = self.extremes_bits.map(|bits| bits.map(f64::from_bits));
+                let [first, least] = known.unwrap_or([evaluation.decides, second]);
+                let (one, two) = (!evaluation.is_worse(first), second <= least);
+                let first = if one { evaluation.decides } else { first };
+                self.extremes_bits = Some([first, least.min(second)].map(f64::to_bits));
+                (one && two, one || two)
+            }
+        };
+        if best {
+            self.best_bits = Some(evaluation.decides.to_bits());
+            self.best_step = Some(self.step);
+        }
+        self.stale = if hope { 0 } else { self.stale + 1 };
+        best
+    }
 }
 
 /// Writes a checkpoint of a run.
@@ -233,5 +263,40 @@ fn from_arrays(mut arrays: Arrays, step: u64) -> Result<AdamWState, String> {
     match arrays.keys().next() {
         Some(other) => Err(format!("{other} is no moment, or one without the other")),
         None => Ok(state),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::Better;
+
+    #[test]
+    fn two_measures_decide_together() {
+        let mut place = Place::default();
+        let mut seen = vec![];
+        // Accuracy and loss after each step.
+        for (step, (decides, loss)) in
+            [(70.0, 1.0), (72.0, 1.1), (71.0, 0.9), (72.0, 0.9), (71.9, 0.91), (72.0, 0.95)]
+                .into_iter()
+                .enumerate()
+        {
+            place.step = step as u64;
+            let (measures, better) = (vec![], Better::Higher);
+            let evaluation =
+                Evaluation { measures, decides, better, also: Some(loss), sample: None };
+            seen.push((place.judge(&evaluation), place.stale));
+        }
+        let wanted = [(true, 0), (false, 0), (false, 0), (true, 0), (false, 1), (false, 0)];
+        assert_eq!(seen, wanted);
+        assert_eq!((place.best_step, place.best_bits.map(f64::from_bits)), (Some(3), Some(72.0)));
+        let nothing = Evaluation {
+            measures: vec![],
+            decides: f64::NAN,
+            better: Better::Higher,
+            also: Some(f64::NAN),
+            sample: None,
+        };
+        assert!(!place.judge(&nothing) && place.stale == 1);
     }
 }

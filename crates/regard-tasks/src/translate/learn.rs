@@ -206,7 +206,7 @@ impl Learner for Translation {
         };
         let sample = self.groups.first().zip(texts.first());
         let sample = sample.map(|(group, text)| format!("{} → {text}", group.source));
-        Ok(Evaluation { measures, decides, better, sample })
+        Ok(Evaluation { measures, decides, better, also: None, sample })
     }
 
     fn weights(&self) -> Arrays {

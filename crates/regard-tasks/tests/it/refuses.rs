@@ -69,7 +69,7 @@ impl Learner for Two {
 
     fn evaluate(&self) -> Result<Evaluation> {
         let measures = vec![("valid_loss".to_string(), 1.0)];
-        Ok(Evaluation { measures, decides: 1.0, better: Better::Lower, sample: None })
+        Ok(Evaluation { measures, decides: 1.0, better: Better::Lower, also: None, sample: None })
     }
 
     fn weights(&self) -> Arrays {

@@ -249,6 +249,6 @@ impl<G: Goal> Teaching for Study<G> {
         let measures = examine::measures(&marks);
         let decides = measures.iter().find(|(name, _)| name == G::DECIDES);
         let decides = decides.map_or(f64::NAN, |(_, value)| *value);
-        Ok(Evaluation { measures, decides, better: Better::Higher, sample })
+        Ok(Evaluation { measures, decides, better: Better::Higher, also: None, sample })
     }
 }
