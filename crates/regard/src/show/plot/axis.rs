@@ -12,54 +12,83 @@ pub enum Scale {
 }
 
 /// An axis that holds all of some values.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     scale: Scale,
     /// Ends, as logarithms on a logarithmic scale.
     low: f64,
     high: f64,
-    /// Parts between numbers.
-    parts: u32,
+    /// Where numbers stand, in the same measure.
+    numbers: Vec<f64>,
 }
 
-/// Parts of an even axis.
+/// Parts between the numbers of an axis, about.
 const PARTS: u32 = 5;
 
 impl Axis {
     /// From 0, or the round number below the least, to the round number above the largest.
     pub fn around(scale: Scale, values: impl Iterator<Item = f64>) -> Axis {
         let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
-        let (low, high) = match scale {
-            Scale::Even => return Axis::even(&values),
-            Scale::Logarithmic => {
-                let logs = || values.iter().filter(|value| **value > 0.0).map(|v| v.log10());
-                (logs().fold(f64::INFINITY, f64::min), logs().fold(f64::NEG_INFINITY, f64::max))
-            }
-        };
-        let (low, high) = match low.is_finite() {
+        match scale {
+            Scale::Even => Axis::even(&values),
+            Scale::Logarithmic => Axis::logarithmic(&values),
+        }
+    }
+
+    fn logarithmic(values: &[f64]) -> Axis {
+        let positive = || values.iter().copied().filter(|value| *value > 0.0);
+        let least = positive().fold(f64::INFINITY, f64::min);
+        let largest = positive().fold(f64::NEG_INFINITY, f64::max);
+        let (least, largest) = match least.is_finite() {
             // A single value still needs an axis.
-            true if high - low < 1e-9 => (low - 1.0, low + 1.0),
-            true if high - low > 2.0 => (low.floor(), high.ceil()),
-            true => (low, high),
-            false => (0.0, 1.0),
+            true if largest / least < 1.0 + 1e-9 => (least / 10.0, least * 10.0),
+            true => (least, largest),
+            false => (1.0, 10.0),
         };
-        // Every power of ten, or as many of them as there is room for.
-        let whole =
-            |n: &u32| (high - low).fract() == 0.0 && ((high - low) as u32).is_multiple_of(*n);
-        let parts = (1..=PARTS).rev().find(whole).unwrap_or(PARTS);
-        Axis { scale, low, high, parts }
+        let doublings = (largest / least).log2();
+        let decades = (largest / least).log10();
+        let of = |numbers: Vec<f64>| {
+            let logs: Vec<f64> = numbers.iter().map(|number| number.log10()).collect();
+            // What was measured may end between two numbers.
+            let low = logs.first().copied().unwrap_or(0.0).min(least.log10());
+            let high = logs.last().copied().unwrap_or(1.0).max(largest.log10());
+            Axis { scale: Scale::Logarithmic, low, high, numbers: logs }
+        };
+        let is_doubled = (doublings - doublings.round()).abs() < 1e-9 && doublings < 13.0;
+        if is_doubled {
+            let step = (doublings.round() as u32).div_ceil(PARTS + 1).max(1);
+            let steps = (0..=doublings.round() as u32).step_by(step as usize);
+            return of(steps.map(|step| least * 2f64.powi(step as i32)).collect());
+        }
+        if decades > 2.0 {
+            let (low, high) = (least.log10().floor() as i32, largest.log10().ceil() as i32);
+            let step = ((high - low) as u32).div_ceil(PARTS) as usize;
+            let mut axis = of((low..=high).step_by(step).map(|power| 10f64.powi(power)).collect());
+            axis.high = f64::from(high);
+            return axis;
+        }
+        let first = least.log10().floor() as i32;
+        let round: Vec<f64> = (first..=first + 3)
+            .flat_map(|power| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(power)))
+            .collect();
+        let from = round.iter().rposition(|number| *number <= least * (1.0 + 1e-9)).unwrap_or(0);
+        let to = round.iter().position(|number| *number >= largest * (1.0 - 1e-9));
+        of(round[from..=to.unwrap_or(round.len() - 1)].to_vec())
     }
 
     fn even(values: &[f64]) -> Axis {
         let largest = values.iter().copied().fold(0.0, f64::max);
         let least = values.iter().copied().fold(0.0, f64::min);
         let scale = Scale::Even;
-        if least >= 0.0 {
-            return Axis { scale, low: 0.0, high: step_above(largest), parts: PARTS };
-        }
-        let step = step_above((largest - least) / f64::from(PARTS));
-        let (from, to) = ((least / step).floor(), (largest / step).ceil());
-        Axis { scale, low: from * step, high: to * step, parts: (to - from) as u32 }
+        let (low, high, parts) = if least >= 0.0 {
+            (0.0, step_above(largest), PARTS)
+        } else {
+            let step = step_above((largest - least) / f64::from(PARTS));
+            let (from, to) = ((least / step).floor(), (largest / step).ceil());
+            (from * step, to * step, (to - from) as u32)
+        };
+        let at = |part: u32| low + f64::from(part) / f64::from(parts) * (high - low);
+        Axis { scale, low, high, numbers: (0..=parts).map(at).collect() }
     }
 
     /// Where a value stands, from 0 to 1. None for what is no number.
@@ -76,14 +105,11 @@ impl Axis {
 
     /// Values with the places where they are written.
     pub fn ticks(&self) -> Vec<(f64, String)> {
-        let (ends, count) = (self.high - self.low, self.parts);
-        let tick = |i: u32| {
-            let place = f64::from(i) / f64::from(count);
-            let at = self.low + place * ends;
-            let value = if self.scale == Scale::Even { at } else { 10f64.powf(at) };
-            (place, number(value))
+        let tick = |at: &f64| {
+            let value = if self.scale == Scale::Even { *at } else { 10f64.powf(*at) };
+            ((at - self.low) / (self.high - self.low), number(value))
         };
-        (0..=count).map(tick).collect()
+        self.numbers.iter().map(tick).collect()
     }
 }
 
@@ -117,7 +143,7 @@ mod tests {
             assert!((step_above(value) - end).abs() < 1e-9, "{value}: {}", step_above(value));
         }
         let axis = Axis::around(Scale::Even, [-0.3, 3.0, f64::NAN].into_iter());
-        assert_eq!((axis.low, axis.high, axis.parts), (-1.0, 3.0, 4));
+        assert_eq!((axis.low, axis.high, axis.numbers.len()), (-1.0, 3.0, 5));
         assert_eq!(axis.place(f64::NAN), None);
     }
 
@@ -136,5 +162,16 @@ mod tests {
         assert_eq!(ticks, ["1e-6", "1e-4", "0.01", "1"]);
         assert!((axis.place(1e-3).unwrap() - 0.5).abs() < 1e-9);
         assert_eq!(axis.place(0.0), Some(0.0));
+        let numbers = |values: &[f64]| -> Vec<String> {
+            let axis = Axis::around(Scale::Logarithmic, values.iter().copied());
+            let places: Vec<f64> = axis.ticks().into_iter().map(|tick| tick.0).collect();
+            assert!(places.iter().all(|place| (0.0..=1.0).contains(place)), "{places:?}");
+            axis.ticks().into_iter().map(|tick| tick.1).collect()
+        };
+        // Lengths that were doubled, and times that are anything.
+        assert_eq!(numbers(&[512.0, 2048.0, 8192.0]), ["512", "1024", "2048", "4096", "8192"]);
+        assert_eq!(numbers(&[2.169, 10.777]), ["2", "5", "10", "20"]);
+        assert_eq!(numbers(&[3.0]), ["0.2", "0.5", "1", "2", "5", "10", "20", "50"]);
+        assert_eq!(numbers(&[]), ["1", "2", "5", "10"]);
     }
 }
