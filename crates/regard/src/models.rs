@@ -140,13 +140,40 @@ pub const SHIPPED: &[Shipped] = &[
     },
     Shipped {
         name: "digits",
-        about: "Tells which English digit is said, truncated self-attention",
-        recipe: "fsdd-truncated",
+        about: "Writes the English digits that are said, truncated self-attention and CTC",
+        recipe: "fsdd-ctc",
         does: Does::Recognize,
         licence: "CC BY-SA 4.0; trained on the Free Spoken Digit Dataset of Zohar Jackson and others",
         embedded: files!("digits": "config.json" "model.safetensors" "preprocessor_config.json"),
     },
+    Shipped {
+        name: "hull",
+        about: "Points at the corners of a convex hull, a pointer network",
+        recipe: "hull-10",
+        does: Does::Point,
+        licence: GENERATED,
+        embedded: files!("hull": "config.json" "generation_config.json" "model.safetensors"),
+    },
+    Shipped {
+        name: "tsp",
+        about: "Points at the next place of a short tour, a pointer network",
+        recipe: "tsp-10",
+        does: Does::Point,
+        licence: GENERATED,
+        embedded: files!("tsp": "config.json" "generation_config.json" "model.safetensors"),
+    },
+    Shipped {
+        name: "clothes",
+        about: "Says which of ten kinds of clothes is on a grey image, a vision Transformer",
+        recipe: "fashion-mnist-vit",
+        does: Does::See,
+        licence: "MIT; trained on Fashion-MNIST of Zalando SE",
+        embedded: files!("clothes": "config.json" "model.safetensors" "preprocessor_config.json"),
+    },
 ];
+
+/// Of models whose data are drawn by the program itself.
+const GENERATED: &str = "that of the program; trained on points that it draws itself";
 
 const TATOEBA: &str =
     "CC BY 2.0 FR; trained on sentences of tatoeba.org, by way of manythings.org/anki";
@@ -342,9 +369,12 @@ pub fn listener(asked: Option<&str>, hub: &Hub) -> Result<Option<Listener>> {
 pub fn pointer(asked: Option<&str>, problem: Option<&str>, hub: &Hub) -> Result<Pointer> {
     let ships = |model: &&Shipped| model.does == Does::Point && Some(model.name) == problem;
     let shipped = SHIPPED.iter().find(ships).filter(|_| asked.is_none() && hub.revision.is_none());
-    let found = match shipped {
-        Some(model) => Found::Shipped(model),
-        None => resolve_for(Some(Does::Point), asked, hub)?,
+    let found = match (shipped, asked, problem) {
+        (Some(model), ..) => Found::Shipped(model),
+        (None, None, Some(problem)) => {
+            bail!("--model: need one; none that ships knows {problem}: regard train {problem}-10")
+        }
+        _ => resolve_for(Some(Does::Point), asked, hub)?,
     };
     found.open(Pointer::load, Pointer::embedded)
 }

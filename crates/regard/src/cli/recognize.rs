@@ -15,7 +15,7 @@ const EXAMPLES: &str = "\
 Examples:
   regard recognize seven.wav
   regard recognize --top-k 3 --json a.wav b.wav --model runs/fsdd-truncated
-  regard recognize --stream number.wav --model runs/fsdd-ctc
+  regard recognize --stream number.wav
 
 A line out for each file, in their order: the label or the text, a tab, its probability; with
 --top-k more of them, in the same line. Files are WAV of any rate and number of channels, PCM or

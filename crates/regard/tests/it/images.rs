@@ -123,7 +123,7 @@ fn a_tiny_recipe_learns_and_says_what_it_sees_and_where_it_looked() {
     refused(&[&one[..], &["first"]].concat(), &["need LAYER.HEAD"]);
     refused(&["--head", "0.0"], &["--attention"]);
     fails(&["classify", "a text", "--model", run, "--image", test], &["--image", "cannot be used"]);
-    fails(&["classify", "--image", test], &["--model: need one"]);
+    fails(&["classify", "--image", test, "--model", "en-fr"], &["en-fr translates"]);
     // Files that are no images, by their names.
     let broken = data.join("broken.png");
     fs::write(&broken, &fs::read(png).unwrap()[..60]).unwrap();

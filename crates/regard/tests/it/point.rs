@@ -79,6 +79,6 @@ fn what_cannot_be_asked() {
     ask(&[SQUARE, "--problem", "knot"], &["--problem", "hull, sort, tsp"]);
     ask(&["--file", "/no/such/file"], &["/no/such/file"]);
     ask(&[SQUARE, SQUARE, "--svg", "/tmp/never.svg"], &["--svg: draws one set"]);
-    fails(&["point", SQUARE], &["--model: need one"]);
+    fails(&["point", "0.3 0.1", "--problem", "sort"], &["--model: need one", "train sort-10"]);
     fails(&["point", SQUARE, "--model", "en-fr"], &["translates"]);
 }

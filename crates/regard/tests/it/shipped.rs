@@ -1,7 +1,8 @@
 //! What the program does with nothing but itself.
 
-use crate::program::{fails, folder, json, regard};
+use crate::program::{fails, folder, json, piped, regard};
 use regard_tasks::audio::{Sound, wav};
+use regard_tasks::data::Picture;
 use std::path::PathBuf;
 
 #[test]
@@ -36,33 +37,99 @@ fn questions_are_answered_by_the_model_that_ships() {
 }
 
 #[test]
-fn a_sound_gets_a_digit_by_the_model_that_ships() {
+fn a_sound_is_heard_by_the_model_that_ships() {
     let hum: Vec<f32> = (0..6000).map(|i| 0.3 * (i as f32 * 0.1).sin()).collect();
     let file = folder("digits").join("hum.wav");
     std::fs::write(&file, wav::encode(&Sound { samples: hum, rate: 16000 })).unwrap();
-    let said = json(&["recognize", file.to_str().unwrap(), "--top-k", "10", "--json"]);
-    let guesses = said["guesses"].as_array().unwrap();
-    let sum: f64 = guesses.iter().map(|guess| guess["score"].as_f64().unwrap()).sum();
-    assert!(guesses.len() == 10 && (sum - 1.0).abs() < 1e-4, "{said}");
+    let file = file.to_str().unwrap();
+    let said = json(&["recognize", file, "--top-k", "3", "--json"]);
+    let score = |guess: &serde_json::Value| guess["score"].as_f64().unwrap();
+    let scores: Vec<f64> = said["guesses"].as_array().unwrap().iter().map(score).collect();
+    assert!(scores.is_sorted_by(|a, b| a >= b) && scores.iter().sum::<f64>() <= 1.0, "{said}");
+    let streamed = regard(&["recognize", file, "--stream", "--json"]).out;
+    let last: serde_json::Value = serde_json::from_str(streamed.lines().last().unwrap()).unwrap();
+    assert_eq!(last["text"], said["text"], "{streamed}");
 }
 
 #[test]
-fn digits_of_a_recording_are_told_by_the_model_that_ships() {
+fn digits_of_recordings_are_told_by_the_model_that_ships() {
     let data = std::env::var_os("REGARD_DATA").map(PathBuf::from);
     let Some(data) = data.map(|data| data.join("fsdd/recordings")).filter(|data| data.is_dir())
     else {
         return println!("skipped: REGARD_DATA has no fsdd");
     };
     let digits = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
-    let file = |digit: usize| data.join(format!("{digit}_jackson_0.wav")).display().to_string();
-    let files: Vec<String> = (0..10).map(file).collect();
+    // None of these was trained on, and 99 of 100 such are right.
+    let file = |digit: usize| data.join(format!("{digit}_jackson_0.wav"));
+    let files: Vec<String> = (0..10).map(|digit| file(digit).display().to_string()).collect();
     let mut ask = vec!["recognize"];
     ask.extend(files.iter().map(String::as_str));
     let said = regard(&ask).out;
     let said = said.lines().map(|line| line.split('\t').next().unwrap());
     let right = said.zip(digits).filter(|(said, digit)| said == digit).count();
-    // None of these was trained on, and 99 of 100 such are right.
     assert!(right >= 9, "{right} of 10");
+    // A number of several digits, with a pause after each.
+    let mut number = vec![];
+    for digit in [3, 1, 7] {
+        number.extend(wav::read(file(digit)).unwrap().at(8000).samples);
+        number.extend([0.0; 1600]);
+    }
+    let path = folder("digits-number").join("number.wav");
+    std::fs::write(&path, wav::encode(&Sound { samples: number, rate: 8000 })).unwrap();
+    let heard = regard(&["recognize", path.to_str().unwrap()]).out;
+    assert!(heard.starts_with("three one seven\t"), "{heard}");
+}
+
+#[test]
+fn clothes_are_seen_by_the_model_that_ships() {
+    // A grey square is nothing to wear, but has a probability for each kind.
+    let picture = Picture { size: [40, 40], channels: 3, pixels: vec![90; 4800] };
+    let file = folder("clothes").join("square.png");
+    picture.write_png(&file).unwrap();
+    let file = file.to_str().unwrap();
+    let said = json(&["classify", "--image", file, "--top-k", "10", "--json"]);
+    let score = |label: &serde_json::Value| label["score"].as_f64().unwrap();
+    let sum: f64 = said["labels"].as_array().unwrap().iter().map(score).sum();
+    assert!((sum - 1.0).abs() < 1e-6, "{said}");
+    let through = piped(&["classify", "--image", "-"], &std::fs::read(file).unwrap());
+    assert!(through.stdout.starts_with(said["label"].as_str().unwrap().as_bytes()));
+
+    let data = std::env::var_os("REGARD_DATA").map(PathBuf::from);
+    let images = data.map(|data| data.join("fashion-mnist/t10k-images-idx3-ubyte.gz"));
+    let Some(images) = images.filter(|images| images.is_file()) else {
+        return println!("skipped: REGARD_DATA has no fashion-mnist");
+    };
+    let said = regard(&["classify", "--image", images.to_str().unwrap()]).out;
+    let said: Vec<&str> = said.lines().map(|line| line.split('\t').next().unwrap()).collect();
+    assert_eq!(said.len(), 10_000);
+    // The first ten of the test part.
+    let wanted = [
+        "Ankle boot",
+        "Pullover",
+        "Trouser",
+        "Trouser",
+        "Shirt",
+        "Trouser",
+        "Coat",
+        "Shirt",
+        "Sandal",
+        "Sneaker",
+    ];
+    let right = said.iter().zip(wanted).filter(|(said, wanted)| *said == wanted).count();
+    assert!(right >= 9, "{:?}", &said[..10]);
+}
+
+#[test]
+fn hulls_and_tours_are_pointed_at_by_the_models_that_ship() {
+    // A square with a point inside, at another place and size than those that were learned from.
+    let said = json(&["point", "10 10  30 10  30 30  10 30  19 21", "--json"]);
+    assert_eq!((&said["answer"], &said["right"]), (&said["solution"], &true.into()), "{said}");
+    let ring = "0.9 0.5  0.5 0.9  0.1 0.5  0.5 0.1  0.8 0.8  0.2 0.2  0.2 0.8  0.8 0.2  0.87 0.35  0.13 0.65";
+    let said = json(&["point", "--problem", "tsp", ring, "--json"]);
+    assert_eq!(said["right"], true, "{said}");
+    fails(&["point", "--problem", "hull", ring, "--model", "tsp"], &["trained for tsp"]);
+    fails(&["point", "--problem", "sort", "1 2", "--model", "hull"], &["trained for hull"]);
+    fails(&["point", "--problem", "sort", "1 2"], &["regard train sort-10"]);
 }
 
 #[test]
