@@ -40,7 +40,7 @@ pub fn measure(options: &Options) -> Result<Finding> {
     let (distances, steps): (&[usize], u64) =
         if options.quick { (&[1, 8, 48], 200) } else { (&[1, 4, 8, 16, 32, 64, 128], 400) };
     let mut heading = vec!["layer".to_string()];
-    heading.extend(distances.iter().map(|distance| format!("distance {distance}")));
+    heading.extend(distances.iter().map(|distance| format!("at {distance}")));
     let heading: Vec<&str> = heading.iter().map(String::as_str).collect();
     let mut found = Finding::new(
         format!(
