@@ -46,7 +46,10 @@ impl Permutation {
             return Err(Error::invalid(message));
         }
         let valid = Exam::new(recipe, valid);
-        let (taught, lengths) = (Taught::new(model, tokenizer, device), train.lengths());
+        let (mut taught, lengths) = (Taught::new(model, tokenizer, device), train.lengths());
+        if let Some(vectors) = &recipe.vocabulary.vectors {
+            taught.begin_with(vectors)?;
+        }
         Ok(Permutation { recipe: recipe.clone(), taught, train, lengths, valid })
     }
 

@@ -143,9 +143,6 @@ impl Task for Recipe {
         if self.context < 8 {
             return Err(format!("context: got {}, need at least 8 tokens", self.context));
         }
-        if self.vocabulary.vectors.is_some() {
-            return Err("vocabulary.vectors: models of this task begin without them".into());
-        }
         self.targets.check()?;
         self.filling.check(self.context)?;
         self.parts.map_or(Ok(()), |parts| parts.check())

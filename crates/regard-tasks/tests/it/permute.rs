@@ -227,3 +227,22 @@ fn what_cannot_be_told_is_said() {
         assert!(table(text).contains(needed), "{}", table(text));
     }
 }
+
+#[test]
+fn words_begin_with_vectors_of_others() {
+    let place = Folder::new("permute-vectors");
+    let row = |word: &str, x: f32| format!("{word}{}\n", format!(" {x}").repeat(32));
+    let file = place.0.join("vectors.txt");
+    fs::write(&file, row("ann", 0.25) + &row("oslo", -0.5)).unwrap();
+    let mut recipe = small("", "");
+    recipe.vocabulary.vectors = Some(file.display().to_string());
+    let learner = Permutation::new(&recipe, &Corpus::Running(text(40))).unwrap();
+    let weights = Learner::weights(&learner);
+    let table = &weights["transformer.word_embedding.weight"];
+    let rows =
+        |x: f32| table.data.chunks_exact(32).filter(|row| row.iter().all(|y| *y == x)).count();
+    assert_eq!((rows(0.25), rows(-0.5)), (1, 1));
+    recipe.model["d_model"] = json!(16);
+    let error = Permutation::new(&recipe, &Corpus::Running(text(40))).err().unwrap().to_string();
+    assert!(error.contains("32"), "{error}");
+}

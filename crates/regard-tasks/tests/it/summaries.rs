@@ -123,3 +123,18 @@ fn the_published_archive_has_its_parts() {
         assert!(all.iter().all(|each| each.summaries.len() == summaries), "{part:?}");
     }
 }
+
+#[test]
+fn words_begin_with_vectors_of_others() {
+    let data = Folder::new("mails-vectors");
+    mails(&data.0);
+    let file = data.0.join("vectors.txt");
+    fs::write(&file, format!("about{}\n", " 0.25".repeat(16))).unwrap();
+    let mut recipe = recipe(&data.0, "", 1);
+    recipe.vectors = Some(file.display().to_string());
+    let weights = recipe.prepare().unwrap().learner.weights();
+    let (_, table) =
+        weights.iter().find(|(name, _)| name.ends_with("embed_tokens.weight")).unwrap();
+    let rows = table.data.chunks_exact(16);
+    assert_eq!(rows.filter(|row| row.iter().all(|x| *x == 0.25)).count(), 1);
+}
