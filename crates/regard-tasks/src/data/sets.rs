@@ -49,6 +49,19 @@ pub struct KnownFile {
     pub sha256: &'static str,
 }
 
+/// A folder of many files, which are counted and not summed up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownFolder {
+    /// Its path in the directory of the set.
+    pub path: &'static str,
+    /// How many files it holds.
+    pub files: usize,
+}
+
+/// The folders of sets, by the names of the sets.
+const FOLDERS: &[(&str, KnownFolder)] =
+    &[("fsdd", KnownFolder { path: "recordings", files: 3000 })];
+
 /// What [`Set::verify`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -143,8 +156,21 @@ impl Set {
     }
 
     /// Compares the files in a directory with those that are known.
+    ///
+    /// # Errors
+    /// If a file that is there cannot be read.
     pub fn verify(&self, directory: &Path) -> Result<Vec<(KnownFile, State)>> {
         self.files().map(|file| Ok((file, file.state(&directory.join(file.path))?))).collect()
+    }
+
+    /// Its folders of many files, and how many files each has in a directory of the set.
+    pub fn count(&self, directory: Option<&Path>) -> Vec<(KnownFolder, usize)> {
+        let own = FOLDERS.iter().filter(|(name, _)| *name == self.name);
+        let files = |folder: &KnownFolder| {
+            let entries = fs::read_dir(directory?.join(folder.path)).ok()?;
+            Some(entries.flatten().filter(|entry| entry.path().is_file()).count())
+        };
+        own.map(|(_, folder)| (*folder, files(folder).unwrap_or(0))).collect()
     }
 }
 

@@ -88,6 +88,12 @@ fn sets_are_listed_and_shown() {
     std::fs::write(home.join("tatoeba-cmn-eng/cmn.txt"), "Hi.\t嗨。\n").unwrap();
     let ran = show(&["data", "tatoeba-cmn-eng"]);
     assert!(ran.code == 0 && ran.out.contains("no mistake"), "{}", ran.out);
+    // A folder of many files is whole if it has as many.
+    std::fs::create_dir_all(home.join("fsdd/recordings")).unwrap();
+    std::fs::write(home.join("fsdd/README.md"), "digits").unwrap();
+    std::fs::write(home.join("fsdd/recordings/0_a_0.wav"), "").unwrap();
+    let ran = show(&["data", "fsdd"]);
+    assert!(ran.code == 1 && ran.out.contains("1 of 3000 files"), "{}", ran.out);
     fails(&["data", "multi31k"], &["multi31k", "multi30k"]);
     fails(&["data", "--fetch"], &["NAME"]);
 }

@@ -6,7 +6,7 @@ use super::{Global, Outcome, write_json};
 use crate::show::{self, table::Table, terminal};
 use anyhow::Result;
 use clap::Args;
-use regard_tasks::data::sets::{self, Checksums, KnownFile, SETS, Set, State};
+use regard_tasks::data::sets::{self, Checksums, KnownFile, KnownFolder, SETS, Set, State};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
@@ -68,11 +68,14 @@ fn show(set: &Set, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
         State::Differs => set.checksums == Checksums::Informative,
         State::Missing => false,
     };
-    let good = files.iter().all(|(_, state)| fine(state));
+    let folders = set.count(folder.as_deref());
+    let whole = folders.iter().all(|(known, found)| *found >= known.files);
+    let good = whole && files.iter().all(|(_, state)| fine(state));
     let outcome = if good { Outcome::Positive } else { Outcome::Negative };
     if global.json {
         let mut object = object(set);
         object["files"] = files.iter().map(file_object).collect();
+        object["folders"] = folders.iter().map(folder_object).collect();
         write_json(out, &object)?;
         return Ok(outcome);
     }
@@ -90,11 +93,16 @@ fn show(set: &Set, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     for (file, state) in &files {
         table.row([file.path.into(), file.bytes.to_string(), word(*state).into()]);
     }
+    for (known, found) in &folders {
+        let state = if *found >= known.files { "ok" } else { "missing files" };
+        let count = format!("{found} of {} files", known.files);
+        table.row([format!("{}/", known.path), count, state.into()]);
+    }
     write!(out, "{}", table.render("  ", None))?;
     if set.checksums == Checksums::Informative {
         writeln!(out, "\nThe published files change, so `differs` is no mistake here.")?;
     }
-    if files.iter().any(|(_, state)| *state == State::Missing) {
+    if !whole || files.iter().any(|(_, state)| *state == State::Missing) {
         match set.address()? {
             Some(_) => writeln!(out, "\nTo download it: regard data {} --fetch", set.name)?,
             None => writeln!(
@@ -120,6 +128,10 @@ fn file_object((file, state): &(KnownFile, State)) -> Value {
     json!({
         "path": file.path, "bytes": file.bytes, "sha256": file.sha256, "state": word(*state),
     })
+}
+
+fn folder_object((known, found): &(KnownFolder, usize)) -> Value {
+    json!({ "path": known.path, "count": known.files, "found": found })
 }
 
 fn word(state: State) -> &'static str {
