@@ -52,7 +52,7 @@ pub use model::Model;
 pub use seq2seq::{Decoding, Next, Scores, Seq2Seq, Source};
 
 use burn::tensor::Device;
-use checkpoint::{Arrays, Binder};
+use checkpoint::{Arrays, Binder, Fit};
 use regard_attention::Init;
 use seq2seq::Described;
 use serde::Serialize;
@@ -173,33 +173,21 @@ fn known_keys(asked: &Value, known: &Value) -> Result<(), String> {
 /// A model with weights from a checkpoint. Every name and shape is checked, and all that does not
 /// fit is told at once.
 pub fn load(config: &Value, weights: Arrays, device: &Device) -> Result<Box<dyn Seq2Seq>> {
-    let (model, problems) = fill(config, weights, device)?;
-    if problems.is_empty() { Ok(model) } else { Err(Error::invalid(misfit(&problems))) }
+    fill(config, weights, device)?.whole()
 }
 
 /// The model of a folder in the Hugging Face layout. What is wrong with it is told with the file
 /// that it is wrong with.
 pub fn open(folder: &Path, device: &Device) -> Result<Box<dyn Seq2Seq>> {
-    let config = checkpoint::read_config(folder)?;
-    let weights = checkpoint::read_weights(folder)?;
-    let (model, problems) = fill(&config, weights, device)
-        .map_err(|e| Error::file(folder.join(checkpoint::CONFIG), e.to_string()))?;
-    if problems.is_empty() {
-        return Ok(model);
-    }
-    Err(Error::file(checkpoint::weights_file(folder), misfit(&problems)))
+    Fit::open(folder, |config, weights| fill(config, weights, device))
 }
 
 /// The model, and what of the weights did not fit it.
-fn fill(
-    config: &Value,
-    mut weights: Arrays,
-    device: &Device,
-) -> Result<(Box<dyn Seq2Seq>, Vec<String>)> {
+fn fill(config: &Value, mut weights: Arrays, device: &Device) -> Result<Fit<Box<dyn Seq2Seq>>> {
     let mut init = Init::blank(device);
     let mut loading = Loading { from: &mut weights, device, problems: vec![] };
     let model = make(config, &mut init, Some(&mut loading))?;
-    Ok((model, loading.problems))
+    Ok(Fit { model, problems: loading.problems })
 }
 
 fn misfit(problems: &[String]) -> String {

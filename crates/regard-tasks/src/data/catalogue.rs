@@ -70,7 +70,7 @@ pub const SETS: &[Set] = &[
         licence: "PDDL 1.0",
         attribution: "Pennington, Socher and Manning 2014, Stanford",
         sources: &["https://nlp.stanford.edu/projects/glove/"],
-        place: "the first 20,000 lines of glove.6B.100d.txt without those of a, i and s, as \
+        place: "of glove.6B.100d.txt the 20,000 most frequent words but a, i and s, as \
                 glove.6B.100d.top20k.txt",
         checksums: Informative,
     },
