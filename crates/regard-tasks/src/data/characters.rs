@@ -19,6 +19,7 @@ impl Characters {
     /// Reads a file of UTF-8, which must fit in memory.
     pub fn read(path: impl AsRef<Path>) -> Result<Characters> {
         let path = path.as_ref();
+        super::ledger::note(path);
         let text = String::from_utf8(std::fs::read(path).map_err(Error::io(path))?);
         let text = text.map_err(|e| {
             let bytes = &e.as_bytes()[..e.utf8_error().valid_up_to()];

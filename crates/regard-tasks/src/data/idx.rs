@@ -51,6 +51,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Idx> {
 }
 
 fn open(path: &Path) -> Result<Box<dyn BufRead>> {
+    super::ledger::note(path);
     let mut file = BufReader::new(File::open(path).map_err(Error::io(path))?);
     let begin = file.fill_buf().map_err(Error::io(path))?;
     Ok(match begin.starts_with(&[0x1f, 0x8b]) {

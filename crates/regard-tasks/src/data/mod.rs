@@ -34,6 +34,7 @@ pub mod documents;
 pub mod graphs;
 pub mod idx;
 pub mod labelled;
+pub mod ledger;
 pub mod network;
 pub mod pairs;
 pub mod pictures;

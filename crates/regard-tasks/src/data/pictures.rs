@@ -31,6 +31,7 @@ impl Picture {
     /// Reads a PNG or a JPEG. What is not opaque is taken as if it were, as Pillow does it.
     pub fn read(path: impl AsRef<Path>) -> Result<Picture> {
         let path = path.as_ref();
+        super::ledger::note(path);
         Picture::read_from(File::open(path).map_err(Error::io(path))?, path)
     }
 

@@ -187,7 +187,8 @@ impl KnownFile {
     }
 }
 
-fn sha256(path: &Path) -> Result<String> {
+/// The SHA-256 of a file's bytes, in hexadecimal digits.
+pub(crate) fn sha256(path: &Path) -> Result<String> {
     let mut file = fs::File::open(path).map_err(Error::io(path))?;
     let mut digest = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
@@ -198,10 +199,15 @@ fn sha256(path: &Path) -> Result<String> {
         }
         digest.update(&buffer[..read]);
     }
-    Ok(digest.finalize().iter().fold(String::new(), |mut text, byte| {
+    Ok(hex(&digest.finalize()))
+}
+
+/// Bytes in hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
-    }))
+    })
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ impl Lines<Box<dyn BufRead + Send>> {
 
 /// The bytes of a file; one whose name ends in `.gz` is decompressed.
 pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead + Send>> {
+    super::ledger::note(path);
     let file = BufReader::new(File::open(path).map_err(Error::io(path))?);
     Ok(if path.extension().is_some_and(|e| e == "gz") {
         Box::new(BufReader::new(MultiGzDecoder::new(file)))

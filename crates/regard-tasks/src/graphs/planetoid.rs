@@ -7,7 +7,7 @@
 //! taken if there is one.
 
 use super::pickled::{self, Rows};
-use crate::data::{Network, Part};
+use crate::data::{Network, Part, ledger};
 use regard_models::{Error, Result};
 use std::fs;
 use std::path::Path;
@@ -29,6 +29,7 @@ pub fn published(folder: &Path, name: &str) -> Result<Network> {
     let path = |part: &str| folder.join(format!("ind.{name}.{part}"));
     let rows = |part: &str| -> Result<Rows> {
         let path = path(part);
+        ledger::note(&path);
         let bytes = fs::read(&path).map_err(Error::io(&path))?;
         let rows = pickled::read(&bytes).and_then(|pickled| pickled.rows());
         rows.map_err(|message| Error::file(path, message))
@@ -69,6 +70,7 @@ pub fn published(folder: &Path, name: &str) -> Result<Network> {
 }
 
 fn test_index(path: &Path, count: usize) -> Result<Vec<usize>> {
+    ledger::note(path);
     let text = fs::read_to_string(path).map_err(Error::io(path))?;
     let read = |(line, word): (usize, &str)| {
         let wrong = || Error::file(path, format!("line {}: {word:?} is no number", line + 1));
@@ -83,6 +85,7 @@ fn test_index(path: &Path, count: usize) -> Result<Vec<usize>> {
 
 /// Each pair of papers once, the smaller number first; nobody cites oneself.
 fn edges(path: &Path, count: usize) -> Result<Vec<(u32, u32)>> {
+    ledger::note(path);
     let bytes = fs::read(path).map_err(Error::io(path))?;
     let lists = pickled::read(&bytes).and_then(|pickled| pickled.lists());
     let lists = lists.map_err(|message| Error::file(path, message))?;

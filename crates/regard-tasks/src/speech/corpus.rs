@@ -1,6 +1,7 @@
 //! Recordings in memory, and how they are joined.
 
 use crate::audio::wav;
+use crate::data::ledger;
 use crate::data::recordings::Recording;
 use regard_kernels::pool;
 use regard_kernels::rng::Stream;
@@ -35,6 +36,8 @@ impl Corpus {
     pub fn read(recordings: &[Recording], rate: u32) -> Result<Corpus> {
         let slots: Vec<Mutex<Option<Result<Clip>>>> =
             recordings.iter().map(|_| Mutex::new(None)).collect();
+        // Here, since the threads of the pool keep no ledger.
+        recordings.iter().for_each(|recording| ledger::note(&recording.path));
         pool::parallel(recordings.len(), &|i| {
             let Recording { path, text } = &recordings[i];
             let clip = wav::read(path)

@@ -178,6 +178,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
 }
 
 fn read_at_most(path: &Path, largest: u64) -> Result<Vec<u8>> {
+    crate::data::ledger::note(path);
     let file = File::open(path).map_err(Error::io(path))?;
     let mut bytes = Vec::new();
     file.take(largest + 1).read_to_end(&mut bytes).map_err(Error::io(path))?;
