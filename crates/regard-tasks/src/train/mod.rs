@@ -5,17 +5,25 @@
 //! checkpoint holds weights, the optimiser's moments and the place in the data, so that a run
 //! that was killed and resumed is, bit for bit, the run that was not.
 
+mod checksums;
 mod learner;
+mod lock;
 pub mod log;
 mod options;
 mod pace;
+mod record;
 mod run;
 mod schedule;
 mod state;
 
+pub use checksums::{CHECKSUMS, verify_checksums, write_checksums};
 pub use learner::{Better, Evaluation, Learner, Loss};
+pub use lock::check_unlocked;
 pub use options::Options;
 pub use pace::{Pace, pace};
+pub use record::{
+    Difference, RECIPE, Record, differences, is_run, prepare, recorded, refuse, table,
+};
 pub use run::{Event, Outcome, Run};
 pub use schedule::{Curve, Schedule};
-pub use state::{Place, best, check_folder, checkpoints, resolve};
+pub use state::{Damage, Place, best, check_folder, checkpoints, newest_whole, resolve};

@@ -75,6 +75,10 @@ impl Default for Options {
     }
 }
 
+/// More than any run takes; products of it with other settings stay below 2^63.
+const MOST_STEPS: u64 = 1 << 40;
+const MOST_CHECKPOINTS: usize = 1 << 16;
+
 impl Options {
     /// The learning rates.
     pub fn rates(&self) -> Schedule {
@@ -92,17 +96,25 @@ impl Options {
     /// Finds numbers that cannot be meant.
     pub fn check(&self) -> Result<()> {
         let positive = [
-            ("steps", self.steps),
-            ("batch_tokens", self.batch_tokens as u64),
-            ("accumulate", self.accumulate as u64),
-            ("log_every", self.log_every),
-            ("eval_every", self.eval_every),
-            ("keep", self.keep as u64),
+            ("steps", self.steps, MOST_STEPS),
+            ("batch_tokens", self.batch_tokens as u64, 1 << 30),
+            // The batches of a step are drawn before the first of them is computed.
+            ("accumulate", self.accumulate as u64, 1 << 16),
+            ("log_every", self.log_every, MOST_STEPS),
+            ("eval_every", self.eval_every, MOST_STEPS),
+            ("keep", self.keep as u64, MOST_CHECKPOINTS as u64),
         ];
-        for (name, value) in positive {
-            if value == 0 {
-                return Err(Error::invalid(format!("train.{name}: got 0, need at least 1")));
+        for (name, value, most) in positive {
+            if !(1..=most).contains(&value) {
+                let message = format!("train.{name}: got {value}, need 1 to {most}");
+                return Err(Error::invalid(message));
             }
+        }
+        if self.average > MOST_CHECKPOINTS {
+            return Err(Error::invalid(format!(
+                "train.average: got {}, need 0 to {MOST_CHECKPOINTS}",
+                self.average
+            )));
         }
         let shares = [
             ("label_smoothing", self.label_smoothing),

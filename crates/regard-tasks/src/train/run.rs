@@ -1,7 +1,10 @@
 //! The loop.
 
+use super::checksums::verify_checksums;
+use super::lock::Lock;
 use super::log::Log;
-use super::state::{self, Place};
+use super::record::{self, Difference, Record};
+use super::state::{self, Damage, Place};
 use super::{Evaluation, Learner, Options};
 use crate::data::{Batches, Position};
 use regard_attention::{AdamW, Mode};
@@ -23,14 +26,21 @@ pub struct Run<'a> {
     pub options: &'a Options,
     /// Where all randomness comes from.
     pub seed: u64,
-    /// Whether to go on from the folder's last checkpoint.
+    /// Whether to go on from the folder's newest whole checkpoint.
     pub resume: bool,
+    /// The recipe and the files that were read: written when the run begins, and compared when it
+    /// is resumed.
+    pub record: &'a Record,
     /// Told what happens; says whether to go on.
     pub watch: &'a mut dyn FnMut(Event) -> bool,
 }
 
 /// What happens in a run.
 pub enum Event<'a> {
+    /// Checkpoints that are damaged, newest first; the run goes on from the one before them.
+    Damaged(&'a [Damage]),
+    /// Settings that differ from those that the run began with, and may.
+    Changed(&'a [Difference]),
     /// It goes on from this step.
     Resumed(u64),
     /// A step was taken.
@@ -110,6 +120,7 @@ impl Run<'_> {
         options.check()?;
         state::check_folder(self.folder, self.resume)?;
         fs::create_dir_all(self.folder).map_err(Error::io(self.folder))?;
+        let _lock = Lock::acquire(self.folder)?;
         state::clean(self.folder)?;
         let batches = Batches::new(learner.lengths(), options.batch_tokens, self.seed)?;
         let mut going = self.begin(learner)?;
@@ -141,9 +152,15 @@ impl Run<'_> {
 
     fn begin(&mut self, learner: &mut dyn Learner) -> Result<Going> {
         let config = self.options.adamw();
-        let last = state::checkpoints(self.folder).last().copied();
-        let (adamw, place) = match (last, self.resume) {
-            (Some(step), true) => {
+        let changed = match self.resume && record::is_run(self.folder) {
+            true => record::resume(self.folder, self.record)?,
+            false => {
+                record::begin(self.folder, self.record)?;
+                vec![]
+            }
+        };
+        let (adamw, place) = match self.whole_checkpoint()? {
+            Some(step) => {
                 let (adamw, place) = state::load(self.folder, step, learner)?;
                 // A kill may have come between a checkpoint and the note that it is the best.
                 if let (Some(step), Some(bits)) = (place.best_step, place.best_bits) {
@@ -152,13 +169,37 @@ impl Run<'_> {
                 (AdamW::resume(config, adamw), place)
             }
             // A run that was killed before its first checkpoint begins again.
-            _ => (AdamW::new(config), Place::default()),
+            None => (AdamW::new(config), Place::default()),
         };
+        record::change(self.folder, place.step, &changed)?;
         let log = Log::open(self.folder, self.resume.then_some(place.step))?;
-        let on = place.step == 0 || (self.watch)(Event::Resumed(place.step));
+        let mut on = changed.is_empty() || (self.watch)(Event::Changed(&changed));
+        on &= place.step == 0 || (self.watch)(Event::Resumed(place.step));
         let remembered = adamw.state().moments.keys().cloned().collect();
         let remembered = (place.step > 0).then_some(remembered);
         Ok(Going { adamw, place, log, remembered, on })
+    }
+
+    /// The checkpoint to go on from: the newest that is whole.
+    fn whole_checkpoint(&mut self) -> Result<Option<u64>> {
+        if !self.resume {
+            return Ok(None);
+        }
+        let (whole, damaged) = state::newest_whole(self.folder);
+        if whole.is_none() && damaged.is_empty() && state::is_done(self.folder) {
+            // To begin again would replace a model that took its time.
+            let message = "the run is done, and has no checkpoint to go on from";
+            return Err(Error::file(self.folder, message));
+        }
+        let Some(first) = damaged.first() else { return Ok(whole) };
+        if whole.is_none() {
+            let path = self.folder.join(format!("checkpoint-{}", first.step));
+            let message = format!("{}; no other checkpoint of the run is whole", first.why);
+            return Err(Error::file(path, message));
+        }
+        (self.watch)(Event::Damaged(&damaged));
+        state::set_aside(self.folder, &damaged)?;
+        Ok(whole)
     }
 
     /// One step, and what is to be said of it.
@@ -194,8 +235,8 @@ impl Run<'_> {
             going.on &= (self.watch)(Event::Skipped(step));
             if place.lost >= LOST {
                 return Err(Error::invalid(format!(
-                    "step {step}: the last {LOST} gradients were not finite; the run's last \
-                     checkpoint is whole. Try a lower learning rate (train.lr) or clipping"
+                    "step {step}: the last {LOST} gradients were not finite, so \
+                     training stops. Try a lower learning rate (train.lr) or clipping"
                 )));
             }
         }
@@ -268,6 +309,7 @@ impl Run<'_> {
         let last = steps.len().saturating_sub(self.options.average);
         let read = |step: u64| {
             let folder = self.folder.join(format!("checkpoint-{step}"));
+            verify_checksums(&folder).map_err(|why| Error::file(&folder, why))?;
             regard_models::checkpoint::read_weights(&folder)
         };
         let best_step = state::best(self.folder);

@@ -3,7 +3,8 @@
 //! A checkpoint is written under another name, synced, and renamed when it is whole; a run that
 //! was killed leaves at most a folder that is not a checkpoint, and the next run removes it.
 
-use super::{Evaluation, Learner};
+use super::checksums::{CHECKSUMS, verify_checksums, write_checksums};
+use super::{Evaluation, Learner, lock, record};
 use crate::data::Position;
 use regard_attention::AdamWState;
 use regard_attention::optim::Moments;
@@ -22,7 +23,7 @@ const UNFINISHED: &str = ".unfinished";
 
 /// Where a run is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(deny_unknown_fields)]
 pub struct Place {
     /// Steps that were taken.
     pub step: u64,
@@ -81,12 +82,13 @@ impl Place {
 
 /// Writes a checkpoint of a run.
 pub fn save(run: &Path, learner: &dyn Learner, adamw: &AdamWState, place: &Place) -> Result<()> {
-    whole(run, &format!("checkpoint-{}", place.step), |folder| {
+    whole(run, &name_of(place.step), |folder| {
         learner.save(folder)?;
         checkpoint::write_arrays(&folder.join(OPTIMIZER), &moments(adamw), Precision::Single)?;
         let place = Place { updates: adamw.step, ..place.clone() };
         let text = serde_json::to_string_pretty(&place).expect("it is plain data");
-        write_file(&folder.join(PLACE), text.as_bytes())
+        write_file(&folder.join(PLACE), text.as_bytes())?;
+        write_checksums(folder)
     })
 }
 
@@ -141,26 +143,33 @@ pub fn prune(run: &Path, keep: usize) -> Result<()> {
     let old = steps.len().saturating_sub(keep);
     for step in &steps[..old] {
         if best != Some(*step) {
-            remove(&run.join(format!("checkpoint-{step}")))?;
+            remove(&run.join(name_of(*step)))?;
         }
     }
     Ok(())
 }
 
-/// Refuses a folder that holds a run, unless the run shall go on.
+/// Refuses a folder in which another process trains, or that holds a run which shall not go on.
 ///
 /// # Errors
-/// If there is a checkpoint, or the model of a run that is done.
+/// If there is a checkpoint, a run that was begun, or the model of one that is done.
 pub fn check_folder(run: &Path, resume: bool) -> Result<()> {
+    lock::check_unlocked(run)?;
     let held = match checkpoints(run).last() {
         _ if resume => None,
         Some(step) => Some(format!("holds a run at step {step}")),
-        None => run.join(MODEL).join(checkpoint::CONFIG).exists().then(|| "holds a model".into()),
+        None if is_done(run) => Some("holds a model".into()),
+        None => record::is_run(run).then(|| "holds a run that was begun".into()),
     };
     match held {
         Some(held) => Err(Error::file(run, format!("{held}; resume it, or choose another folder"))),
         None => Ok(()),
     }
+}
+
+/// Whether a run has written its model.
+pub fn is_done(run: &Path) -> bool {
+    run.join(MODEL).join(checkpoint::CONFIG).exists()
 }
 
 /// Removes what a killed run left unfinished.
@@ -174,19 +183,84 @@ pub fn clean(run: &Path) -> Result<()> {
     Ok(())
 }
 
+/// A checkpoint that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Its step.
+    pub step: u64,
+    /// Which file, and what is wrong with it.
+    pub why: String,
+}
+
+/// The newest whole checkpoint of a run, if it has one, and the damaged ones that are newer.
+pub fn newest_whole(run: &Path) -> (Option<u64>, Vec<Damage>) {
+    let mut damaged = vec![];
+    for step in checkpoints(run).into_iter().rev() {
+        match verify_checksums(&run.join(name_of(step))) {
+            Ok(()) => return (Some(step), damaged),
+            Err(why) => damaged.push(Damage { step, why }),
+        }
+    }
+    (None, damaged)
+}
+
+/// Takes the names of damaged checkpoints from them, so that nothing takes them for whole. What is
+/// in them stays.
+pub fn set_aside(run: &Path, damaged: &[Damage]) -> Result<()> {
+    for Damage { step, .. } in damaged {
+        let folder = run.join(name_of(*step));
+        let aside = (0..)
+            .map(|n| run.join(format!("checkpoint-{step}.damaged{}", ".".repeat(n))))
+            .find(|path| !path.exists())
+            .expect("some name is free");
+        fs::rename(&folder, aside).map_err(Error::io(&folder))?;
+    }
+    Ok(())
+}
+
 /// Reads a checkpoint into a learner.
 pub fn load(run: &Path, step: u64, learner: &mut dyn Learner) -> Result<(AdamWState, Place)> {
-    let folder = run.join(format!("checkpoint-{step}"));
+    let folder = run.join(name_of(step));
     let path = folder.join(PLACE);
     let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
     let place: Place =
         serde_json::from_str(&text).map_err(|e| Error::file(&path, e.to_string()))?;
+    if place.step != step {
+        let message = format!("step: got {}, need {step}, the folder's", place.step);
+        return Err(Error::file(&path, message));
+    }
     let path = folder.join(OPTIMIZER);
     let state = from_arrays(checkpoint::read_arrays(&path)?, place.updates)
         .map_err(|message| Error::file(&path, message))?;
     let named = |e: Error| Error::file(checkpoint::weights_file(&folder), e.to_string());
     learner.restore(checkpoint::read_weights(&folder)?).map_err(named)?;
+    same_model(run, &folder, learner)?;
     Ok((state, place))
+}
+
+/// Compares what a learner would save now with a checkpoint: configuration, tokenizer and whatever
+/// else belongs to the model must be the same, byte for byte.
+fn same_model(run: &Path, folder: &Path, learner: &dyn Learner) -> Result<()> {
+    let now = run.join(format!("resume{UNFINISHED}"));
+    delete(&now)?;
+    fs::create_dir_all(&now).map_err(Error::io(&now))?;
+    learner.save(&now)?;
+    write_checksums(&now)?;
+    let read = |folder: &Path| -> Result<Vec<String>> {
+        let path = folder.join(CHECKSUMS);
+        let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
+        Ok(text.lines().filter(|line| !line.starts_with('#')).map(str::to_string).collect())
+    };
+    let (then, now_sums) = (read(folder)?, read(&now)?);
+    delete(&now)?;
+    match now_sums.iter().find(|line| !then.contains(line)) {
+        None => Ok(()),
+        Some(line) => Err(Error::file(
+            folder.join(line.split_once("  ").map_or("", |(_, name)| name)),
+            "differs from what the recipe and the data make now: the run was begun with other \
+             data, another tokenizer or another version of the program",
+        )),
+    }
 }
 
 /// The folder that holds a model: the folder itself, a run's final model, its best checkpoint or
@@ -197,10 +271,11 @@ pub fn resolve(folder: &Path) -> Result<PathBuf> {
     let candidates = [
         Some(folder.to_path_buf()),
         Some(folder.join(MODEL)),
-        best(folder).map(|step| folder.join(format!("checkpoint-{step}"))),
-        last.map(|step| folder.join(format!("checkpoint-{step}"))),
+        best(folder).map(|step| folder.join(name_of(step))),
+        last.map(|step| folder.join(name_of(step))),
     ];
-    candidates.into_iter().flatten().find(|folder| is_model(folder)).ok_or_else(|| {
+    let found = candidates.into_iter().flatten().find(|folder| is_model(folder));
+    let found = found.ok_or_else(|| {
         let need = format!("need one with {}", checkpoint::CONFIG);
         let seed = folder.join("seed-0");
         Error::file(
@@ -211,7 +286,27 @@ pub fn resolve(folder: &Path) -> Result<PathBuf> {
                 (false, _) => format!("is not a folder: {need}"),
             },
         )
-    })
+    })?;
+    whole_or_refused(&found)?;
+    Ok(found)
+}
+
+/// Refuses a damaged checkpoint, and names one that is whole.
+fn whole_or_refused(folder: &Path) -> Result<()> {
+    if !folder.join(CHECKSUMS).exists() {
+        return Ok(());
+    }
+    let Err(why) = verify_checksums(folder) else { return Ok(()) };
+    let whole = folder.parent().and_then(|run| Some(run.join(name_of(newest_whole(run).0?))));
+    let offer = match whole {
+        Some(whole) => format!("; {} is whole", whole.display()),
+        None => String::new(),
+    };
+    Err(Error::file(folder, format!("{why}{offer}")))
+}
+
+fn name_of(step: u64) -> String {
+    format!("checkpoint-{step}")
 }
 
 /// Removes a folder that was whole. It loses its name first, so that a kill in the middle leaves

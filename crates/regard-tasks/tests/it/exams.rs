@@ -5,7 +5,7 @@ use crate::small::Folder;
 use regard_tasks::data::Part;
 use regard_tasks::examine::{On, Report};
 use regard_tasks::recipe::{self, Task};
-use regard_tasks::train::{Event, Run};
+use regard_tasks::train::{Event, Record, Run};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,8 @@ fn train(folder: &Path, text: &str) -> (Vec<(String, f64)>, String) {
         true
     };
     let (options, seed) = (recipe.options(), recipe.seed());
-    let run = Run { folder, options, seed, resume: false, watch: &mut watch };
+    let run =
+        Run { folder, options, seed, resume: false, record: &Record::default(), watch: &mut watch };
     run.train(&mut *prepared.learner).unwrap();
     (last, prepared.about)
 }

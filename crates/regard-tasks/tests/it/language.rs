@@ -4,7 +4,7 @@ use crate::small::Folder;
 use regard_tasks::data::{Characters, Running};
 use regard_tasks::decode::Options;
 use regard_tasks::language::{Language, Recipe, Writer};
-use regard_tasks::train::{Event, Learner, Run};
+use regard_tasks::train::{Event, Learner, Record, Run};
 
 const RECIPE: &str = r#"
 name = "alphabet"
@@ -56,8 +56,14 @@ fn trained(folder: &std::path::Path) -> f64 {
         }
         true
     };
-    let run =
-        Run { folder, options: &recipe.train, seed: recipe.seed, resume: false, watch: &mut watch };
+    let run = Run {
+        folder,
+        options: &recipe.train,
+        seed: recipe.seed,
+        resume: false,
+        record: &Record::default(),
+        watch: &mut watch,
+    };
     run.train(&mut learner).unwrap();
     *losses.last().unwrap()
 }

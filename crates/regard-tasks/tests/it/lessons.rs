@@ -4,7 +4,7 @@ use crate::small::Folder;
 use regard_models::text::Head;
 use regard_tasks::reading::{Asking, Grouping, Reader};
 use regard_tasks::recipe::{self, Task};
-use regard_tasks::train::{Event, Run};
+use regard_tasks::train::{Event, Record, Run};
 use std::fs;
 use std::path::Path;
 
@@ -38,7 +38,8 @@ pub fn train(folder: &Path, text: &str) -> f64 {
         true
     };
     let (options, seed) = (recipe.options(), recipe.seed());
-    let run = Run { folder, options, seed, resume: false, watch: &mut watch };
+    let run =
+        Run { folder, options, seed, resume: false, record: &Record::default(), watch: &mut watch };
     run.train(&mut *prepared.learner).unwrap();
     last
 }

@@ -8,7 +8,7 @@ use regard_tasks::data::{Pair, Running};
 use regard_tasks::language;
 use regard_tasks::permute::{Corpus, Permutation, Recipe};
 use regard_tasks::recipe;
-use regard_tasks::train::{Evaluation, Event, Learner, Outcome, Run};
+use regard_tasks::train::{Evaluation, Event, Learner, Outcome, Record, Run};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -67,7 +67,9 @@ fn train(
 ) -> Outcome {
     let mut learner = Permutation::new(recipe, corpus).unwrap();
     let (options, seed) = (&recipe.train, recipe.seed);
-    Run { folder, options, seed, resume, watch }.train(&mut learner).unwrap()
+    Run { folder, options, seed, resume, record: &Record::default(), watch }
+        .train(&mut learner)
+        .unwrap()
 }
 
 /// The measures of the last evaluation of a run.

@@ -4,7 +4,7 @@ use crate::small::Folder;
 use regard_tasks::examine::On;
 use regard_tasks::points::{Pointer, Recipe};
 use regard_tasks::recipe::{self, Task};
-use regard_tasks::train::{Event, Outcome, Run};
+use regard_tasks::train::{Event, Outcome, Record, Run};
 use std::fs;
 use std::path::Path;
 
@@ -26,7 +26,9 @@ fn train(recipe: &Recipe, folder: &Path, resume: bool, stop: Option<u64>) -> Out
         _ => true,
     };
     let (options, seed) = (recipe.options(), recipe.seed());
-    Run { folder, options, seed, resume, watch: &mut watch }.train(&mut *learner).unwrap()
+    Run { folder, options, seed, resume, record: &Record::default(), watch: &mut watch }
+        .train(&mut *learner)
+        .unwrap()
 }
 
 fn test(recipe: &Recipe, run: &Path, name: &str) -> f64 {

@@ -9,7 +9,9 @@ use regard_attention::{AdamW, Init, Mode};
 use regard_models::checkpoint::Arrays;
 use regard_tasks::Result;
 use regard_tasks::data::Lengths;
-use regard_tasks::train::{Better, Evaluation, Event, Learner, Loss, Options, Outcome, Run};
+use regard_tasks::train::{
+    Better, Evaluation, Event, Learner, Loss, Options, Outcome, Record, Run,
+};
 use std::fs;
 use std::path::Path;
 
@@ -99,7 +101,14 @@ fn run(name: &str, learner: &mut Two, options: &Options) -> (Result<Outcome>, Ve
         }
         true
     };
-    let run = Run { folder: &folder.0, options, seed: 1, resume: false, watch: &mut watch };
+    let run = Run {
+        folder: &folder.0,
+        options,
+        seed: 1,
+        resume: false,
+        record: &Record::default(),
+        watch: &mut watch,
+    };
     let end = run.train(learner);
     let lines = fs::read_to_string(folder.0.join("metrics.jsonl")).unwrap_or_default();
     if end.is_ok() {
@@ -147,7 +156,14 @@ fn a_run_in_a_file_or_over_another_one() {
     let mut watch = |_: Event| true;
     let mut try_in = |folder: &Path| {
         let options = options();
-        let run = Run { folder, options: &options, seed: 1, resume: false, watch: &mut watch };
+        let run = Run {
+            folder,
+            options: &options,
+            seed: 1,
+            resume: false,
+            record: &Record::default(),
+            watch: &mut watch,
+        };
         run.train(&mut Two::new(true, |_| true)).map_err(|e| e.to_string())
     };
     let error = try_in(&file.join("run")).unwrap_err();
@@ -210,6 +226,7 @@ fn a_model_with_a_last_position_stops_there() {
 #[test]
 fn checkpoints_of_another_model() {
     use regard_models::checkpoint::{read_arrays, write_arrays};
+    use regard_tasks::train::write_checksums;
     let corpus = small();
     let model = |hidden: usize| {
         let model = format!("model_type = \"rnn\"\nembedding_size = 4\nhidden_size = {hidden}");
@@ -225,20 +242,35 @@ fn checkpoints_of_another_model() {
             assert!(error.contains(part), "no {part:?} in {error}");
         }
     };
+    // A hand that changes a file knows of the checksums.
+    let changed = || write_checksums(&folder.0.join("checkpoint-2")).unwrap();
     resume(5, &["checkpoint-2/model.safetensors", "decoder.rnn.weight_hh_l0", "[12, 4]"]);
     // The same moments under other names, as an older version may have called them.
     let path = folder.0.join("checkpoint-2/optimizer.safetensors");
     let moments = read_arrays(&path).unwrap();
     let renamed = moments.iter().map(|(name, array)| (format!("old.{name}"), array.clone()));
     write_arrays(&path, &renamed.collect(), Default::default()).unwrap();
+    changed();
     resume(4, &["no moments", "decoder", "another version"]);
     // One of a pair of moments.
     let mut half = moments.clone();
     half.remove(moments.keys().next().unwrap());
     write_arrays(&path, &half, Default::default()).unwrap();
+    changed();
     resume(4, &["optimizer.safetensors"]);
     fs::write(&path, "").unwrap();
+    changed();
     resume(4, &["optimizer.safetensors"]);
-    fs::write(folder.0.join("checkpoint-2/trainer.json"), "{").unwrap();
-    resume(4, &["trainer.json"]);
+    let place = folder.0.join("checkpoint-2/trainer.json");
+    let whole = fs::read_to_string(&place).unwrap();
+    for (text, part) in [
+        ("{", "EOF"),
+        ("{}", "missing field"),
+        (&whole.replace("\"step\": 2", "\"step\": 7"), "step: got 7, need 2"),
+    ] {
+        fs::write(&place, text).unwrap();
+        resume(4, &["trainer.json is damaged", "no other checkpoint of the run is whole"]);
+        changed();
+        resume(4, &["trainer.json", part]);
+    }
 }

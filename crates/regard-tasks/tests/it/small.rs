@@ -2,7 +2,7 @@
 
 use regard_tasks::data::Pair;
 use regard_tasks::data::pairs::Group;
-use regard_tasks::train::{Event, Outcome, Run};
+use regard_tasks::train::{Event, Outcome, Record, Run};
 use regard_tasks::translate::{Corpus, Recipe, Translation};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -80,5 +80,13 @@ pub fn train(
     watch: &mut dyn FnMut(Event) -> bool,
 ) -> regard_tasks::Result<Outcome> {
     let mut learner = Translation::new(recipe, corpus.clone())?;
-    Run { folder, options: &recipe.train, seed: recipe.seed, resume, watch }.train(&mut learner)
+    Run {
+        folder,
+        options: &recipe.train,
+        seed: recipe.seed,
+        resume,
+        record: &Record::default(),
+        watch,
+    }
+    .train(&mut learner)
 }

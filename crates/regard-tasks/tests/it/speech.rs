@@ -7,7 +7,7 @@ use regard_tasks::data::{Part, recordings, sets};
 use regard_tasks::examine::On;
 use regard_tasks::recipe::{self, Task};
 use regard_tasks::speech::{Recipe, Recognizer};
-use regard_tasks::train::{Event, Outcome, Run};
+use regard_tasks::train::{Event, Outcome, Record, Run};
 use std::path::Path;
 
 /// Words that are two tones each, the same two in another order.
@@ -63,7 +63,9 @@ fn train(recipe: &Recipe, folder: &Path, resume: bool, stop: Option<u64>) -> Out
         _ => true,
     };
     let (options, seed) = (recipe.options(), recipe.seed());
-    Run { folder, options, seed, resume, watch: &mut watch }.train(&mut *learner).unwrap()
+    Run { folder, options, seed, resume, record: &Record::default(), watch: &mut watch }
+        .train(&mut *learner)
+        .unwrap()
 }
 
 /// The recognizer says of a stream what it says of the whole.

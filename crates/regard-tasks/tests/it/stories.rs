@@ -5,7 +5,7 @@ use regard_tasks::data::Part;
 use regard_tasks::data::sets;
 use regard_tasks::recipe::{self, Task};
 use regard_tasks::stories::{Corpus, Lesson, Listener, Recipe, agreement, measure};
-use regard_tasks::train::{Event, Learner, Outcome, Run};
+use regard_tasks::train::{Event, Learner, Outcome, Record, Run};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -57,7 +57,9 @@ fn train(recipe: &Recipe, folder: &Path, resume: bool, stop: Option<u64>) -> Out
         _ => true,
     };
     let (options, seed) = (recipe.options(), recipe.seed());
-    Run { folder, options, seed, resume, watch: &mut watch }.train(&mut *learner).unwrap()
+    Run { folder, options, seed, resume, record: &Record::default(), watch: &mut watch }
+        .train(&mut *learner)
+        .unwrap()
 }
 
 #[test]

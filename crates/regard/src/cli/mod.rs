@@ -17,6 +17,7 @@ mod models;
 mod point;
 mod recipes;
 mod recognize;
+mod say;
 mod score;
 mod search;
 mod summarize;
@@ -41,6 +42,8 @@ pub enum Outcome {
     Positive,
     /// Exit code 1: it ran, and the answer is no.
     Negative,
+    /// Exit code 130: a signal stopped it.
+    Interrupted,
 }
 
 /// Attention models on CPUs: one formula, every variant, exact weights.
@@ -69,7 +72,7 @@ Examples:
   regard bench attention --shape 1,8,1024,1024,64 --backward
   regard doctor                               what this machine can run, and whether it is right
 
-Exit codes: 0 ok, 1 a negative result, 2 an error.
+Exit codes: 0 ok, 1 a negative result, 2 an error, 130 interrupted.
 Environment: REGARD_NUM_THREADS, REGARD_ISA (portable, neon, avx2, avx512), REGARD_DATA,
 REGARD_DATA_SOURCE, NO_COLOR; for models of the Hugging Face Hub HF_HOME, HF_HUB_CACHE, HF_TOKEN,
 HF_ENDPOINT, HF_HUB_OFFLINE.";
@@ -171,8 +174,11 @@ pub fn run() -> Result<Outcome> {
     }
     let mut out = BufWriter::new(io::stdout().lock());
     let outcome = cli.verb.run(&cli.global, &mut out)?;
-    out.flush()?;
-    Ok(outcome)
+    match out.flush() {
+        // Whoever read the output has seen enough; what happened stays what happened.
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(outcome),
+        flushed => Ok(flushed.map(|()| outcome)?),
+    }
 }
 
 /// The kernels panic over an instruction set that is not there, and read a number of threads that

@@ -148,6 +148,7 @@ fn a_run_is_not_written_over_and_tells_its_speed_in_texts() {
     };
     let before = written();
     // Refused before anything is read: the data are gone, and that is not what is told.
+    let data = fs::read(home.join("train.tsv")).unwrap();
     fs::remove_file(home.join("train.tsv")).unwrap();
     let ran = train(&home, &["--set", "train.steps=9", "--seed", "8"]);
     assert!(ran.code == 2 && ran.err.contains("holds a run at step 2"), "{}", ran.err);
@@ -160,6 +161,10 @@ fn a_run_is_not_written_over_and_tells_its_speed_in_texts() {
     }
     let ran = train(&home, &[]);
     assert!(ran.code == 2 && ran.err.contains("holds a model"), "{}", ran.err);
+    // Resumed, it would begin again and replace the model.
+    fs::write(home.join("train.tsv"), data).unwrap();
+    let ran = train(&home, &["--resume"]);
+    assert!(ran.code == 2 && ran.err.contains("the run is done"), "{}", ran.err);
 }
 
 #[test]

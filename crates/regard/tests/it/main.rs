@@ -17,6 +17,7 @@ mod point;
 mod program;
 mod reading;
 mod recognize;
+mod resume;
 mod shelf;
 mod shipped;
 mod summarize;

@@ -1,5 +1,6 @@
 //! Labels for the nodes of a graph, or for a whole graph, and along which edges the model looked.
 
+use super::super::say::say;
 use super::super::{Outcome, inputs};
 use super::{Asked, write_json};
 use crate::models;
@@ -184,7 +185,9 @@ fn draw(labeller: &Labeller, look: &Look, node: Option<usize>) -> String {
     let mut scene = Scene::of(look, node);
     let left_out = scene.keep(MOST_NODES);
     if left_out > 0 {
-        eprintln!("--svg: {MOST_NODES} nodes are drawn; {left_out} that weigh less are left out");
+        say(format_args!(
+            "--svg: {MOST_NODES} nodes are drawn; {left_out} that weigh less are left out"
+        ));
     }
     let Scene { nodes: found, edges } = scene;
     let places: BTreeMap<usize, usize> = found.keys().copied().zip(0..).collect();

@@ -1,51 +1,66 @@
 //! `regard train`: from a recipe to a model.
 
+mod plan;
 mod seeds;
 mod show;
+mod signals;
 
+use super::say::quoted;
 use super::{Global, Outcome, write_json};
 use crate::hub::Hub;
-use crate::{models, recipe};
-use anyhow::{Context, Result};
+use crate::models;
+use anyhow::{Context, Result, bail};
 use clap::Args;
+use plan::Plan;
 use regard_tasks::recipe::{Origin, Prepared, Task};
 use regard_tasks::train::{self, Event, Outcome as End, Run};
+use seeds::Seeds;
 use serde_json::json;
 use show::Show;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const EXAMPLES: &str = "\
 Examples:
   regard train multi30k-transformer
   regard train multi30k-transformer --set train.steps=500 --out runs/try
-  regard train multi30k-transformer --resume
+  regard train --resume runs/try
+  regard train --resume runs/try --set train.steps=1000
   regard train multi30k-transformer --dump-config > mine.toml
   regard train mine.toml
   regard train cora-gat --seeds 20
+  regard train --resume runs/cora-gat --seeds 20
 
-A run's folder holds checkpoint-<step>/ (weights, optimiser, place in the data), best.json,
-metrics.jsonl, TensorBoard's event files, and at the end model/. Ctrl-C saves and stops; --resume
-goes on as if nothing had happened. With --seeds there is such a folder for each, seed-0 and so on,
-and seeds.json; --resume then goes on with the first that is not done.";
+A run's folder holds recipe.toml and run.json (the settings and the hashes of the data that the run
+began with), checkpoint-<step>/ (weights, optimiser state, position in the data, checksums),
+best.json, metrics.jsonl, TensorBoard event files, and at the end model/.
+
+Ctrl-C, SIGTERM and SIGHUP save a checkpoint and stop; the exit code is 130. --resume RUN continues
+with the run's own recipe, every --set of the first command included, and gives the same weights as
+a run that was never stopped. It refuses another recipe, seed, setting or other data, and names the
+difference. Only these settings may change: train.steps (more of them), train.log_every,
+train.eval_every, train.save_every, train.keep, train.patience, train.average. A damaged checkpoint
+is set aside, and the newest whole one before it is used.
+
+With --seeds there is such a folder for each seed, seed-0 and so on, and seeds.json.";
 
 /// Train a model by a recipe
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
-    /// The recipe: its name in `regard recipes`, or a TOML file
-    recipe: String,
+    /// The recipe: its name in `regard recipes`, or a TOML file [with --resume: the run's own]
+    #[arg(required_unless_present = "resume")]
+    recipe: Option<String>,
     /// The run's folder [default: runs/ and the recipe's name]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Another value for a key of the recipe; may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// Go on from the run's last checkpoint
-    #[arg(long)]
-    resume: bool,
+    /// Go on with a run from its newest whole checkpoint: its folder, or its name in runs/
+    #[arg(long, value_name = "RUN", num_args = 0..=1)]
+    resume: Option<Option<String>>,
     /// Train so many times, from seed 0 on, each in its folder; measure each, and tell the mean
     #[arg(long, value_name = "N", conflicts_with_all = ["dump_config"],
           value_parser = clap::value_parser!(u64).range(1..=10_000))]
@@ -59,10 +74,7 @@ pub struct Flags {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let mut recipe = recipe::resolve_task(&flags.recipe, &flags.overrides)?;
-    if let Some(seed) = global.seed {
-        recipe.set_seed(seed);
-    }
+    let Plan { mut recipe, folder, resume } = Plan::new(&flags, global)?;
     if flags.dump_config {
         match global.json {
             true => write_json(out, &recipe.to_json())?,
@@ -70,22 +82,28 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         }
         return Ok(Outcome::Positive);
     }
-    let folder = flags.out.clone().unwrap_or_else(|| Path::new("runs").join(recipe.name()));
+    let hint = plan::command(&folder, &flags, global);
+    let stop = signals::listen()?;
     find_origin(&mut *recipe, flags.offline)?;
-    let stop = listen()?;
-    if let Some(seeds) = flags.seeds {
-        return seeds::run(&mut *recipe, (&folder, seeds, flags.resume), &stop, global, out);
+    if let Some(count) = flags.seeds {
+        let seeds = Seeds::new(&folder, global.seed.unwrap_or(0), count, resume)?;
+        return seeds.run(&mut *recipe, &stop, &hint, global.json, out);
     }
     let mut show = Show::new(recipe.options());
-    let end = train(&*recipe, &folder, flags.resume, &stop, &mut show)?;
+    let end = train(&*recipe, &folder, resume, &stop, &mut show)?;
     let (step, best, what) = match end {
         End::Done { step, best } => (step, Some(best), "done"),
         End::Stopped { step, best } => (step, Some(best), "stopped: nothing got better"),
         End::Interrupted { step } => (step, None, "interrupted"),
     };
+    let outcome = if best.is_some() { Outcome::Positive } else { Outcome::Interrupted };
     if global.json {
-        write_json(out, &json!({ "step": step, "best": best, "end": what, "folder": folder }))?;
-        return Ok(Outcome::Positive);
+        let mut told = json!({ "step": step, "best": best, "end": what, "folder": folder });
+        if best.is_none() {
+            told["resume"] = hint.into();
+        }
+        write_json(out, &told)?;
+        return Ok(outcome);
     }
     writeln!(
         out,
@@ -101,27 +119,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
                 folder.join("model").display()
             )?;
         }
-        None => writeln!(
-            out,
-            "go on with: regard train {} --out {} --resume",
-            flags.recipe,
-            folder.display()
-        )?,
+        None => writeln!(out, "go on with: {hint}")?,
     }
-    Ok(Outcome::Positive)
-}
-
-/// Whether somebody asked to stop. The second time is meant.
-fn listen() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let asked = stop.clone();
-    ctrlc::set_handler(move || {
-        if asked.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    })
-    .context("cannot listen for Ctrl-C")?;
-    Ok(stop)
+    Ok(outcome)
 }
 
 /// One run.
@@ -133,20 +133,29 @@ fn train(
     show: &mut Show,
 ) -> Result<End> {
     // First of all: what is there already must not be touched.
-    train::check_folder(folder, resume)?;
+    if let Err(error) = train::check_folder(folder, resume) {
+        match train::is_run(folder) && !resume {
+            true => bail!("{error}: regard train --resume {}", quoted(folder.display())),
+            false => bail!(error),
+        }
+    }
     show.say(format!("{}: reading {}", recipe.name(), recipe.data()));
-    let Prepared { mut learner, about } = recipe.prepare()?;
+    let (Prepared { mut learner, about }, record) = train::prepare(recipe)?;
     show.say(format!("{about}, run in {}", folder.display()));
+    if !resume {
+        // Now, since a run that is killed cannot tell.
+        show.say(format!(
+            "if it stops, go on with: regard train --resume {}",
+            quoted(folder.display())
+        ));
+    }
     show.counts = learner.counts();
     let mut watch = |event: Event| {
         show.event(event);
         !stop.load(Ordering::Relaxed)
     };
-    let (options, seed) = (recipe.options(), recipe.seed());
-    let run = Run { folder, options, seed, resume, watch: &mut watch };
-    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    std::fs::write(folder.join("recipe.toml"), recipe.to_toml())
-        .with_context(|| folder.join("recipe.toml").display().to_string())?;
+    let (options, seed, record) = (recipe.options(), recipe.seed(), &record);
+    let run = Run { folder, options, seed, resume, record, watch: &mut watch };
     let end = run.train(&mut *learner)?;
     show.bar.finish_and_clear();
     Ok(end)

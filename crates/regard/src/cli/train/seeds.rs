@@ -1,71 +1,100 @@
 //! The same recipe from several seeds: a mean says more than one number.
 
 use super::{Show, train};
-use crate::cli::{Global, Outcome, write_json};
-use anyhow::{Context, Result};
+use crate::cli::say::say;
+use crate::cli::{Outcome, write_json};
+use anyhow::{Result, bail};
 use regard_tasks::examine::{Mark, On};
 use regard_tasks::recipe::Task;
 use regard_tasks::train::Outcome as End;
 use serde_json::{Value, json};
 use std::io::Write;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 /// What is written beside the runs.
 const FILE: &str = "seeds.json";
 
-/// Trains from each seed into a folder of its own, and measures what came of it on what it has
-/// not learned from. Runs that are done are not done again when they are resumed.
-pub fn run(
-    recipe: &mut dyn Task,
-    (folder, seeds, resume): (&Path, u64, bool),
-    stop: &AtomicBool,
-    global: &Global,
-    out: &mut dyn Write,
-) -> Result<Outcome> {
-    let (first, mut found) = (global.seed.unwrap_or(0), vec![]);
-    for seed in first..first + seeds {
-        recipe.set_seed(seed);
-        let own = folder.join(format!("seed-{seed}"));
-        let mut show = Show::new(recipe.options());
-        show.quiet = true;
-        let done = resume && own.join("model").is_dir();
-        if !done {
-            eprintln!("seed {seed}: trains in {}", own.display());
-            let end = train(recipe, &own, resume && own.is_dir(), stop, &mut show)?;
-            if let End::Interrupted { .. } = end {
-                writeln!(out, "interrupted: go on with the same command and --resume")?;
-                return Ok(Outcome::Positive);
+/// Which seeds to train from, and where.
+pub struct Seeds<'a> {
+    folder: &'a Path,
+    seeds: Range<u64>,
+    resume: bool,
+}
+
+impl<'a> Seeds<'a> {
+    pub fn new(folder: &'a Path, first: u64, count: u64, resume: bool) -> Result<Seeds<'a>> {
+        let Some(end) = first.checked_add(count) else {
+            bail!("--seeds {count} --seed {first}: the last seed would be above {}", u64::MAX);
+        };
+        Ok(Seeds { folder, seeds: first..end, resume })
+    }
+
+    /// Trains from each seed into a folder of its own, and measures what came of it on what it has
+    /// not learned from. Runs that are done are not done again when they are resumed.
+    pub fn run(
+        self,
+        recipe: &mut dyn Task,
+        stop: &AtomicBool,
+        hint: &str,
+        json: bool,
+        out: &mut dyn Write,
+    ) -> Result<Outcome> {
+        let (count, mut found) = (self.seeds.end - self.seeds.start, vec![]);
+        for seed in self.seeds {
+            recipe.set_seed(seed);
+            let own = self.folder.join(format!("seed-{seed}"));
+            let mut show = Show::new(recipe.options());
+            show.quiet = true;
+            let done = self.resume && own.join("model").is_dir();
+            if !done {
+                say(format_args!("seed {seed}: trains in {}", own.display()));
+                let end = train(recipe, &own, self.resume && own.is_dir(), stop, &mut show)?;
+                if let End::Interrupted { step } = end {
+                    interrupted(seed, step, hint, json, out)?;
+                    return Ok(Outcome::Interrupted);
+                }
             }
+            let report = recipe.examine(&own, &On::Set { set: None, part: None })?;
+            let marks = report.marks.iter().map(|mark| format!("{} {:.2}", mark.name, mark.value));
+            let before = if done { " (was done before)" } else { "" };
+            say(format_args!("seed {seed}: {}{before}", marks.collect::<Vec<_>>().join(" · ")));
+            found.push((seed, report.marks));
         }
-        let report = recipe.examine(&own, &On::Set { set: None, part: None })?;
-        let marks = report.marks.iter().map(|mark| format!("{} {:.2}", mark.name, mark.value));
-        let before = if done { " (was done before)" } else { "" };
-        eprintln!("seed {seed}: {}{before}", marks.collect::<Vec<_>>().join(" · "));
-        found.push((seed, report.marks));
+        let summary = summary(recipe.name(), &found);
+        let path = self.folder.join(FILE);
+        let text = serde_json::to_string_pretty(&summary)? + "\n";
+        regard_models::checkpoint::write_file(&path, text.as_bytes())?;
+        if json {
+            write_json(out, &summary)?;
+            return Ok(Outcome::Positive);
+        }
+        for mark in summary["marks"].as_array().into_iter().flatten() {
+            let number = |key: &str| mark[key].as_f64().unwrap_or(f64::NAN);
+            writeln!(
+                out,
+                "{} {:.2} ± {:.2} {} over {count} seeds (from {:.2} to {:.2})",
+                mark["name"].as_str().unwrap_or_default(),
+                number("mean"),
+                number("deviation"),
+                mark["unit"].as_str().unwrap_or_default(),
+                number("least"),
+                number("most"),
+            )?;
+        }
+        Ok(Outcome::Positive)
     }
-    let summary = summary(recipe.name(), &found);
-    let path = folder.join(FILE);
-    std::fs::write(&path, serde_json::to_string_pretty(&summary)? + "\n")
-        .with_context(|| path.display().to_string())?;
-    if global.json {
-        write_json(out, &summary)?;
-        return Ok(Outcome::Positive);
+}
+
+fn interrupted(seed: u64, step: u64, hint: &str, json: bool, out: &mut dyn Write) -> Result<()> {
+    if json {
+        let told = json!({ "end": "interrupted", "seed": seed, "step": step, "resume": hint });
+        return write_json(out, &told);
     }
-    for mark in summary["marks"].as_array().into_iter().flatten() {
-        let number = |key: &str| mark[key].as_f64().unwrap_or(f64::NAN);
-        writeln!(
-            out,
-            "{} {:.2} ± {:.2} {} over {seeds} seeds (from {:.2} to {:.2})",
-            mark["name"].as_str().unwrap_or_default(),
-            number("mean"),
-            number("deviation"),
-            mark["unit"].as_str().unwrap_or_default(),
-            number("least"),
-            number("most"),
-        )?;
-    }
-    Ok(Outcome::Positive)
+    writeln!(out, "interrupted: seed {seed}, after step {step}")?;
+    writeln!(out, "go on with: {hint}")?;
+    Ok(())
 }
 
 /// The mean of each mark, and its deviation as of a sample.

@@ -1,7 +1,8 @@
 //! The progress of a run.
 
+use crate::cli::say::say;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use regard_tasks::train::{Event, Options};
+use regard_tasks::train::{Damage, Difference, Event, Options};
 use std::io::IsTerminal;
 use std::time::Instant;
 
@@ -35,13 +36,28 @@ impl Show {
     pub fn say(&self, line: String) {
         match self.lines {
             _ if self.quiet => {}
-            true => eprintln!("{line}"),
+            true => say(line),
             false => self.bar.println(line),
         }
     }
 
     pub fn event(&mut self, event: Event) {
         match event {
+            Event::Damaged(checkpoints) => {
+                for Damage { step, why } in checkpoints {
+                    let path = format!("checkpoint-{step}");
+                    self.say(format!("{path}: {why}; it is renamed to {path}.damaged"));
+                }
+            }
+            Event::Changed(settings) => {
+                for Difference { key, then, now } in settings {
+                    let show = |value: &Option<_>| match value {
+                        Some(value) => format!("{value}"),
+                        None => "nothing".to_string(),
+                    };
+                    self.say(format!("{key}: {} instead of {}", show(now), show(then)));
+                }
+            }
             Event::Resumed(step) => {
                 self.bar.set_position(step);
                 self.bar.reset_eta();
@@ -63,7 +79,7 @@ impl Show {
                 let message = format!("loss {mean:.3} · lr {lr:.2e} · {rate:.0} {of}/s");
                 if line {
                     let minutes = self.began.elapsed().as_secs_f64() / 60.0;
-                    eprintln!("{step:>7} {message} · {minutes:.1} min");
+                    say(format_args!("{step:>7} {message} · {minutes:.1} min"));
                 }
                 self.bar.set_message(message);
                 self.since = (Instant::now(), 0, 0.0, 0);

@@ -1,0 +1,336 @@
+//! `recipe.toml` and `run.json`: what a run was begun with, so that resuming it cannot make it
+//! another run.
+//!
+//! `recipe.toml` is written once, when step 0 begins. `run.json` holds the hashes of the data
+//! files, and the settings that were changed when the run was resumed.
+
+use super::state::checkpoints;
+use crate::data::ledger::{self, DataFile};
+use crate::recipe::{Prepared, Table, Task};
+use regard_models::checkpoint::write_file;
+use regard_models::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use toml::Value;
+
+/// The recipe of a run, in its folder.
+pub const RECIPE: &str = "recipe.toml";
+const RUN: &str = "run.json";
+/// The version of the files in a run's folder.
+const FORMAT: u32 = 1;
+
+/// Settings that may differ when a run is resumed: none changes a step that was taken.
+const MAY_CHANGE: [&str; 7] = [
+    "train.steps",
+    "train.log_every",
+    "train.eval_every",
+    "train.save_every",
+    "train.keep",
+    "train.patience",
+    "train.average",
+];
+/// Keys that describe a recipe and decide nothing.
+const DESCRIBE: [&str; 2] = ["about", "result"];
+/// Differences that a message lists.
+const LISTED: usize = 6;
+
+/// What a run is made of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Record {
+    /// The recipe with all defaults.
+    pub recipe: Table,
+    /// The files that it read.
+    pub files: Vec<DataFile>,
+}
+
+/// A setting that is not what it was when a run began.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// The dotted key in the recipe.
+    pub key: String,
+    /// Its value in the run, if it has one.
+    pub then: Option<Value>,
+    /// Its value now, if it has one.
+    pub now: Option<Value>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let show = |value: &Option<Value>| match value {
+            Some(value) => shorten(&value.to_string()),
+            None => "nothing".to_string(),
+        };
+        write!(f, "{}: the run has {}, not {}", self.key, show(&self.then), show(&self.now))
+    }
+}
+
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_string(),
+    }
+}
+
+impl Difference {
+    /// Whether a resumed run may differ in this.
+    pub fn is_allowed(&self) -> bool {
+        match (self.key.as_str(), &self.then, &self.now) {
+            // Fewer steps would cut off a schedule that was planned for more.
+            ("train.steps", Some(Value::Integer(then)), Some(Value::Integer(now))) => now > then,
+            (key, ..) => MAY_CHANGE.contains(&key),
+        }
+    }
+}
+
+/// The settings in which two recipes differ, by key.
+pub fn differences(then: &Table, now: &Table) -> Vec<Difference> {
+    let (mut found, mut prefix) = (vec![], String::new());
+    compare(&mut prefix, then, now, &mut found);
+    // What the recipe is comes before its details.
+    found.sort_by_key(|difference| difference.key.contains('.'));
+    found.retain(|difference| !DESCRIBE.contains(&difference.key.split('.').next().unwrap_or("")));
+    found
+}
+
+fn compare(prefix: &mut String, then: &Table, now: &Table, found: &mut Vec<Difference>) {
+    let new = now.keys().filter(|key| !then.contains_key(*key));
+    for key in then.keys().chain(new) {
+        let length = prefix.len();
+        prefix.push_str(key);
+        match (then.get(key), now.get(key)) {
+            (Some(Value::Table(then)), Some(Value::Table(now))) => {
+                prefix.push('.');
+                compare(prefix, then, now, found);
+            }
+            (then, now) if then != now => {
+                let (then, now) = (then.cloned(), now.cloned());
+                found.push(Difference { key: prefix.clone(), then, now });
+            }
+            _ => {}
+        }
+        prefix.truncate(length);
+    }
+}
+
+/// An error that names settings of a run which cannot change.
+pub fn refuse<'a>(run: &Path, all: impl IntoIterator<Item = &'a Difference>) -> Error {
+    let all: Vec<String> = all.into_iter().map(ToString::to_string).collect();
+    let more = all.len().saturating_sub(LISTED);
+    let listed = all.iter().take(LISTED).fold(String::new(), |text, each| text + "\n  " + each);
+    let more = if more > 0 { format!("\n  … and {more} more") } else { String::new() };
+    let message = format!("the run was begun with other settings:{listed}{more}");
+    Error::file(run, message)
+}
+
+/// Reads a recipe's data and makes its model, with a record of what was read.
+pub fn prepare(recipe: &dyn Task) -> Result<(Prepared, Record)> {
+    let (prepared, files) = ledger::record(|| recipe.prepare())?;
+    Ok((prepared, Record { recipe: table(recipe), files }))
+}
+
+/// A recipe with all defaults, as a run records it.
+pub fn table(recipe: &dyn Task) -> Table {
+    recipe.to_toml().parse().expect("a recipe writes TOML")
+}
+
+/// The contents of `run.json`.
+#[derive(Debug, Serialize, Deserialize)]
+struct Notes {
+    format: u32,
+    /// The version of the program that began the run.
+    version: String,
+    files: Vec<DataFile>,
+    #[serde(default)]
+    changes: Vec<Change>,
+}
+
+/// A setting that was changed when the run was resumed.
+#[derive(Debug, Serialize, Deserialize)]
+struct Change {
+    step: u64,
+    key: String,
+    from: Option<Value>,
+    to: Option<Value>,
+}
+
+/// Whether a run was begun in this folder. The recipe is written first: a kill may have come
+/// before the rest.
+pub fn is_run(run: &Path) -> bool {
+    run.join(RECIPE).exists()
+}
+
+/// The recipe of a run, with the settings that were changed since it began.
+pub fn recorded(run: &Path) -> Result<Table> {
+    let path = run.join(RECIPE);
+    let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
+    let mut recipe: Table = text
+        .parse()
+        .map_err(|e: toml::de::Error| Error::file(&path, format!("not TOML: {}", e.message())))?;
+    let changes = match run.join(RUN).exists() || !checkpoints(run).is_empty() {
+        true => notes(run)?.changes,
+        false => vec![],
+    };
+    for change in changes {
+        let (table, key) = change.key.rsplit_once('.').unwrap_or(("", &change.key));
+        let inside = table.split('.').filter(|part| !part.is_empty()).try_fold(
+            &mut recipe,
+            |inside, part| match inside.get_mut(part) {
+                Some(Value::Table(table)) => Ok(table),
+                _ => {
+                    Err(Error::file(run.join(RUN), format!("changes {}: no such key", change.key)))
+                }
+            },
+        )?;
+        match change.to {
+            Some(value) => inside.insert(key.to_string(), value),
+            None => inside.remove(key),
+        };
+    }
+    Ok(recipe)
+}
+
+fn notes(run: &Path) -> Result<Notes> {
+    let path = run.join(RUN);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Error::file(
+                run,
+                format!(
+                    "has no {RUN}: an older version of the program began this run without \
+                     checksums. Its model can be used; begin again in another folder to train"
+                ),
+            ));
+        }
+        Err(e) => return Err(Error::io(&path)(e)),
+    };
+    let notes: Notes =
+        serde_json::from_str(&text).map_err(|e| Error::file(&path, e.to_string()))?;
+    match notes.format {
+        FORMAT => Ok(notes),
+        other => Err(Error::file(
+            &path,
+            format!("format {other}, need {FORMAT}: another version of the program began this run"),
+        )),
+    }
+}
+
+fn write_notes(run: &Path, notes: &Notes) -> Result<()> {
+    let text = serde_json::to_string_pretty(notes).expect("it is plain data");
+    write_file(&run.join(RUN), (text + "\n").as_bytes())
+}
+
+/// Writes down what a run begins with.
+pub(super) fn begin(run: &Path, record: &Record) -> Result<()> {
+    let recipe = toml::to_string_pretty(&record.recipe).expect("a table is TOML");
+    write_file(&run.join(RECIPE), recipe.as_bytes())?;
+    let version = env!("CARGO_PKG_VERSION").to_string();
+    let files = record.files.clone();
+    write_notes(run, &Notes { format: FORMAT, version, files, changes: vec![] })
+}
+
+/// Compares a run with what it is resumed with. The settings that changed and may.
+pub(super) fn resume(run: &Path, record: &Record) -> Result<Vec<Difference>> {
+    if !run.join(RUN).exists() && checkpoints(run).is_empty() {
+        // It was killed while it began.
+        begin(run, record)?;
+    }
+    let found = differences(&recorded(run)?, &record.recipe);
+    if found.iter().any(|difference| !difference.is_allowed()) {
+        return Err(refuse(run, found.iter().filter(|difference| !difference.is_allowed())));
+    }
+    same_files(&notes(run)?.files, &record.files)?;
+    Ok(found)
+}
+
+/// Notes settings that change from this step on.
+pub(super) fn change(run: &Path, step: u64, changed: &[Difference]) -> Result<()> {
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let mut notes = notes(run)?;
+    notes.changes.extend(changed.iter().map(|difference| Change {
+        step,
+        key: difference.key.clone(),
+        from: difference.then.clone(),
+        to: difference.now.clone(),
+    }));
+    write_notes(run, &notes)
+}
+
+/// Files are the same if their contents are: a folder of data may have moved.
+fn same_files(then: &[DataFile], now: &[DataFile]) -> Result<()> {
+    for (then, now) in then.iter().zip(now) {
+        if then.sha256 != now.sha256 {
+            let place = match then.path == now.path {
+                true => String::new(),
+                false => format!(" (it was {})", then.path.display()),
+            };
+            return Err(Error::file(
+                &now.path,
+                format!(
+                    "the run was begun with other data: this file{place} had {} bytes and SHA-256 \
+                     {}…, now {} bytes and {}…",
+                    then.bytes,
+                    &then.sha256[..12.min(then.sha256.len())],
+                    now.bytes,
+                    &now.sha256[..12.min(now.sha256.len())]
+                ),
+            ));
+        }
+    }
+    if then.len() != now.len() {
+        let longer = if then.len() > now.len() { then } else { now };
+        let first = longer[then.len().min(now.len())].path.display();
+        return Err(Error::invalid(format!(
+            "data: the run was begun with {} files, not {}; the first that the other lacks is \
+             {first}",
+            then.len(),
+            now.len(),
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_have_keys() {
+        let table = |text: &str| text.parse::<Table>().unwrap();
+        let then = table("seed = 1\nabout = 'x'\n[train]\nsteps = 4\nlr = 0.1\n[data]\nset = 'a'");
+        let now = table("seed = 2\nabout = 'y'\n[train]\nsteps = 8\nlr = 0.1\n[data]\ntrain = 'b'");
+        let found = differences(&then, &now);
+        let mut keys: Vec<_> =
+            found.iter().map(|each| (each.key.as_str(), each.is_allowed())).collect();
+        keys.sort();
+        let wanted =
+            [("data.set", false), ("data.train", false), ("seed", false), ("train.steps", true)];
+        assert_eq!(keys, wanted);
+        assert!(!differences(&now, &then).iter().any(Difference::is_allowed), "fewer steps");
+        let said = refuse(Path::new("runs/x"), &found).to_string();
+        assert!(said.contains("seed: the run has 1, not 2"), "{said}");
+        assert!(said.contains("data.train: the run has nothing, not \"b\""), "{said}");
+    }
+
+    #[test]
+    fn files_are_known_by_their_contents() {
+        let file = |path: &str, sha256: &str| DataFile {
+            path: path.into(),
+            bytes: 3,
+            sha256: sha256.repeat(32),
+        };
+        let then = [file("a/x", "01"), file("a/y", "02")];
+        same_files(&then, &[file("b/x", "01"), file("b/y", "02")]).unwrap();
+        let error = same_files(&then, &[file("b/x", "01"), file("b/y", "03")]).unwrap_err();
+        let error = error.to_string();
+        for part in ["b/y", "it was a/y", "020202020202…", "030303030303…"] {
+            assert!(error.contains(part), "{error}");
+        }
+        let error = same_files(&then, &then[..1]).unwrap_err().to_string();
+        assert!(error.contains("a/y") && error.contains("2 files, not 1"), "{error}");
+    }
+}

@@ -1,0 +1,151 @@
+//! What `regard train` was asked for: a new run, or one that goes on.
+
+use super::Flags;
+use crate::cli::Global;
+use crate::cli::say::quoted;
+use crate::recipe;
+use anyhow::{Result, anyhow, bail};
+use regard_tasks::recipe::{Table, Task};
+use regard_tasks::train::{self, Difference};
+use std::path::{Path, PathBuf};
+
+/// Where runs are, if nothing else is said.
+const RUNS: &str = "runs";
+
+/// What to train and where.
+pub struct Plan {
+    pub recipe: Box<dyn Task>,
+    pub folder: PathBuf,
+    pub resume: bool,
+}
+
+impl Plan {
+    pub fn new(flags: &Flags, global: &Global) -> Result<Plan> {
+        let plan = Plan::find(flags, global)?;
+        // Before the data are read, which may take a while.
+        plan.recipe.options().check()?;
+        Ok(plan)
+    }
+
+    fn find(flags: &Flags, global: &Global) -> Result<Plan> {
+        let Some(run) = &flags.resume else {
+            let name = flags.recipe.as_deref().expect("clap asks for one");
+            let mut recipe = recipe::resolve_task(name, &flags.overrides)?;
+            if let Some(seed) = global.seed {
+                recipe.set_seed(seed);
+            }
+            let folder = match &flags.out {
+                Some(folder) => folder.clone(),
+                None => default_folder(recipe.name())?,
+            };
+            return Ok(Plan { recipe, folder, resume: false });
+        };
+        let folder = match (run, &flags.out, &flags.recipe) {
+            (Some(_), Some(_), _) => {
+                bail!("--resume RUN names the run's folder already; --out is for a new run")
+            }
+            (Some(run), None, _) => find_run(run)?,
+            (None, Some(folder), _) => folder.clone(),
+            (None, None, Some(name)) => {
+                default_folder(recipe::resolve_task(name, &flags.overrides)?.name())?
+            }
+            (None, None, None) => {
+                bail!("--resume: name the run's folder, as in: regard train --resume runs/try")
+            }
+        };
+        let recipe = resumed(flags, global, &folder)?;
+        Ok(Plan { recipe, folder, resume: true })
+    }
+}
+
+/// The recipe that a run goes on with: its own, with the settings that were asked for and may
+/// change.
+fn resumed(flags: &Flags, global: &Global, folder: &Path) -> Result<Box<dyn Task>> {
+    let recorded = recorded(flags, folder)?;
+    let mut asked = match (&flags.recipe, &recorded) {
+        (Some(name), _) => recipe::table(name, &flags.overrides)?,
+        (None, Some(recorded)) => recipe::over(recorded.clone(), &flags.overrides)?,
+        (None, None) => bail!("{}: holds no run: there is no recipe.toml", folder.display()),
+    };
+    // The commit of a model on the Hub was written down when the run began.
+    if let Some(revision) = recorded.as_ref().and_then(|recorded| recorded.get("revision")) {
+        asked.entry("revision").or_insert(revision.clone());
+    }
+    let named = |message: String| match &flags.recipe {
+        Some(name) => anyhow!("{name}: {message}"),
+        None => anyhow!("{}: {message}", folder.join(train::RECIPE).display()),
+    };
+    let task = |table: Table| regard_tasks::recipe::task(table).map_err(named);
+    let mut recipe = task(asked)?;
+    if let Some(seed) = global.seed {
+        recipe.set_seed(seed);
+    }
+    let Some(recorded) = recorded else { return Ok(recipe) };
+    let mut recorded = task(recorded)?;
+    if flags.seeds.is_some() {
+        // Each of them is set later.
+        recorded.set_seed(recipe.seed());
+    }
+    let differences = train::differences(&train::table(&*recorded), &train::table(&*recipe));
+    let set: Vec<&str> = flags.overrides.iter().filter_map(|each| each.split('=').next()).collect();
+    let is_meant = |each: &&Difference| each.is_allowed() && set.contains(&each.key.trim());
+    let refused: Vec<&Difference> = differences.iter().filter(|each| !is_meant(each)).collect();
+    if refused.is_empty() {
+        return Ok(recipe);
+    }
+    let error = train::refuse(folder, refused);
+    bail!("{error}\nTo go on as it began: {}", command(folder, flags, global));
+}
+
+/// The recipe that a run wrote down; of several seeds, that of the first.
+fn recorded(flags: &Flags, folder: &Path) -> Result<Option<Table>> {
+    let own = match flags.seeds {
+        None => folder.to_path_buf(),
+        Some(_) => folder.join(format!("seed-{}", first_seed(folder).unwrap_or(0))),
+    };
+    Ok(if train::is_run(&own) { Some(train::recorded(&own)?) } else { None })
+}
+
+/// The least seed of the runs in a folder.
+fn first_seed(folder: &Path) -> Option<u64> {
+    let names =
+        folder.read_dir().ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter_map(|name| name.strip_prefix("seed-")?.parse().ok()).min()
+}
+
+/// The command that goes on with a run.
+pub fn command(folder: &Path, flags: &Flags, global: &Global) -> String {
+    let mut text = format!("regard train --resume {}", quoted(folder.display()));
+    if let Some(seeds) = flags.seeds {
+        text += &format!(" --seeds {seeds}");
+        if let Some(seed) = global.seed {
+            text += &format!(" --seed {seed}");
+        }
+    }
+    text
+}
+
+/// A run's folder, or a name in `runs/`.
+fn find_run(run: &str) -> Result<PathBuf> {
+    let (folder, named) = (PathBuf::from(run), Path::new(RUNS).join(run));
+    match (folder.is_dir(), named.is_dir()) {
+        (true, _) => Ok(folder),
+        (false, true) => Ok(named),
+        (false, false) => bail!("--resume: neither {run} nor {} is a folder", named.display()),
+    }
+}
+
+/// The folder of a run that nobody named one for: `runs/` and the recipe's name, which must not
+/// lead anywhere else.
+fn default_folder(name: &str) -> Result<PathBuf> {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_.+ ".contains(c);
+    let begins = name.chars().next().is_some_and(char::is_alphanumeric);
+    if !begins || name.len() > 200 || !name.chars().all(is_plain) {
+        bail!(
+            "name: {:?} cannot name the run's folder; use letters, digits, '-', '_', '.' and '+', \
+             beginning with a letter or digit, or give --out FOLDER",
+            name.chars().take(80).collect::<String>()
+        );
+    }
+    Ok(Path::new(RUNS).join(name))
+}
