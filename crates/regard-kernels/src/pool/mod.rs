@@ -7,8 +7,11 @@
 //! Workers wait for the next region by spinning for a short while, because the regions of a
 //! training step follow each other within microseconds, and then sleep.
 
+mod parts;
+
+pub(crate) use parts::Parts;
+
 use std::any::Any;
-use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
@@ -184,49 +187,6 @@ fn spawn_up_to(pool: &'static Pool, wanted: usize) {
 pub fn parallel_ranges(len: usize, piece: usize, task: &(dyn Fn(usize, usize) + Sync)) {
     let pieces = len.div_ceil(piece.max(1));
     parallel(pieces, &|p| task(p * piece, ((p + 1) * piece).min(len)));
-}
-
-/// A slice of which tasks take different pieces.
-pub(crate) struct Parts<'a, T> {
-    start: *mut T,
-    len: usize,
-    owner: PhantomData<&'a mut [T]>,
-}
-
-// SAFETY: `Parts` is a unique borrow; tasks that share it use different pieces.
-unsafe impl<T: Send> Send for Parts<'_, T> {}
-// SAFETY: as above.
-unsafe impl<T: Send> Sync for Parts<'_, T> {}
-
-impl<'a, T> Parts<'a, T> {
-    pub fn new(slice: &'a mut [T]) -> Parts<'a, T> {
-        Parts { start: slice.as_mut_ptr(), len: slice.len(), owner: PhantomData }
-    }
-
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Elements `from..to`.
-    ///
-    /// # Safety
-    /// While the piece is in use no other that overlaps it may be.
-    #[allow(clippy::mut_from_ref)]
-    pub unsafe fn slice(&self, from: usize, to: usize) -> &mut [T] {
-        assert!(from <= to && to <= self.len, "piece {from}..{to} of {}", self.len);
-        // SAFETY: inside the slice; the caller vouches that the piece is alone.
-        unsafe { std::slice::from_raw_parts_mut(self.start.add(from), to - from) }
-    }
-
-    /// `len` elements from `from` on.
-    ///
-    /// # Safety
-    /// As [`Parts::slice`].
-    #[allow(clippy::mut_from_ref)]
-    pub unsafe fn part(&self, from: usize, len: usize) -> &mut [T] {
-        // SAFETY: passed on.
-        unsafe { self.slice(from, from + len) }
-    }
 }
 
 #[cfg(test)]
