@@ -11,6 +11,7 @@ mod parts;
 
 pub(crate) use parts::Parts;
 
+use crate::view::{Error, bail};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,6 +20,9 @@ use std::time::{Duration, Instant};
 
 /// How long a worker spins before it sleeps. A wake-up from sleep takes 5 to 50 µs here.
 const SPIN: Duration = Duration::from_micros(100);
+
+/// More threads than this are a mistake: each costs memory, and the system runs out of them.
+pub const MAX_THREADS: usize = 1024;
 
 struct Job {
     /// The task, with its lifetime erased: `parallel` does not return before every thread has left.
@@ -69,8 +73,8 @@ struct Pool {
 fn pool() -> &'static Pool {
     static POOL: OnceLock<Pool> = OnceLock::new();
     POOL.get_or_init(|| {
-        let asked = std::env::var("REGARD_NUM_THREADS").ok().and_then(|v| v.parse().ok());
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let asked = asked().unwrap_or_else(|Error(message)| panic!("{message}"));
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
         Pool {
             slot: Mutex::new(None),
             wake: Condvar::new(),
@@ -78,9 +82,23 @@ fn pool() -> &'static Pool {
             sleeping: AtomicUsize::new(0),
             workers: Mutex::new(0),
             busy: Mutex::new(()),
-            threads: AtomicUsize::new(asked.filter(|n| *n > 0).unwrap_or_else(cores)),
+            threads: AtomicUsize::new(asked.unwrap_or_else(cores)),
         }
     })
+}
+
+/// What the environment variable `REGARD_NUM_THREADS` asks for, if anything; an error if it is not
+/// a number of threads. Programs ask first: the first region panics with the same message.
+pub fn asked() -> Result<Option<usize>, Error> {
+    let Some(asked) = std::env::var_os("REGARD_NUM_THREADS").filter(|asked| !asked.is_empty())
+    else {
+        return Ok(None);
+    };
+    let number = asked.to_str().and_then(|text| text.parse().ok());
+    match number.filter(|n| (1..=MAX_THREADS).contains(n)) {
+        Some(number) => Ok(Some(number)),
+        None => bail!("REGARD_NUM_THREADS: got {asked:?}, need a number from 1 to {MAX_THREADS}"),
+    }
 }
 
 /// Threads that parallel regions use: `REGARD_NUM_THREADS`, or as many as there are cores.
@@ -89,8 +107,14 @@ pub fn threads() -> usize {
 }
 
 /// Sets how many threads later regions use. Results do not depend on it.
+///
+/// # Panics
+/// If it is 0 or more than [`MAX_THREADS`].
 pub fn set_threads(threads: usize) {
-    assert!(threads > 0, "set_threads: got 0, need at least 1");
+    assert!(
+        (1..=MAX_THREADS).contains(&threads),
+        "set_threads: got {threads}, need 1 to {MAX_THREADS}"
+    );
     pool().threads.store(threads, Ordering::Relaxed);
 }
 
