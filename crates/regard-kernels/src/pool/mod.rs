@@ -14,8 +14,9 @@ pub(crate) use parts::Parts;
 use crate::view::{Error, bail};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 /// How long a worker spins before it sleeps. A wake-up from sleep takes 5 to 50 µs here.
@@ -70,21 +71,46 @@ struct Pool {
     threads: AtomicUsize,
 }
 
-fn pool() -> &'static Pool {
-    static POOL: OnceLock<Pool> = OnceLock::new();
-    POOL.get_or_init(|| {
-        let asked = asked().unwrap_or_else(|Error(message)| panic!("{message}"));
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
-        Pool {
+impl Pool {
+    /// Without workers. It is never freed: threads keep references to it.
+    fn leaked(threads: usize) -> *mut Pool {
+        Box::leak(Box::new(Pool {
             slot: Mutex::new(None),
             wake: Condvar::new(),
             published: AtomicUsize::new(0),
             sleeping: AtomicUsize::new(0),
             workers: Mutex::new(0),
             busy: Mutex::new(()),
-            threads: AtomicUsize::new(asked.unwrap_or_else(cores)),
-        }
-    })
+            threads: AtomicUsize::new(threads),
+        }))
+    }
+}
+
+/// Null until the first region.
+static POOL: AtomicPtr<Pool> = AtomicPtr::new(null_mut());
+
+#[inline]
+fn pool() -> &'static Pool {
+    // SAFETY: what is stored there is never freed.
+    unsafe { POOL.load(Ordering::Acquire).as_ref() }.unwrap_or_else(first_pool)
+}
+
+#[cold]
+fn first_pool() -> &'static Pool {
+    let asked = asked().unwrap_or_else(|Error(message)| panic!("{message}"));
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+    let new = Pool::leaked(asked.unwrap_or_else(cores));
+    let set = POOL.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
+    // SAFETY: both are pools that are never freed. If another thread was faster, ours is forgotten.
+    unsafe { &*set.err().unwrap_or(new) }
+}
+
+/// To be called in the child of a fork: the threads of the pool are not there, and what they had
+/// locked at that moment stays locked. The child gets a pool of its own, with as many threads.
+pub fn after_fork() {
+    if !POOL.load(Ordering::Acquire).is_null() {
+        POOL.store(Pool::leaked(threads()), Ordering::Release);
+    }
 }
 
 /// What the environment variable `REGARD_NUM_THREADS` asks for, if anything; an error if it is not
