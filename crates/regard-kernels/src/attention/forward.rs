@@ -7,7 +7,7 @@ use super::rows::{pack, packed_len, padded, store_rows};
 use super::sums::Sums;
 use super::tile::{At, Keys, Tile};
 use super::{Attention, Inputs};
-use crate::pool::{Parts, parallel_ranges};
+use crate::pool::{Parts, checkpoint, parallel_ranges};
 use crate::scratch::Scratch;
 use crate::view::{Error, ViewMut, bail};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -150,6 +150,7 @@ impl QueryBlock {
             let largest = plan.blocks.iter().map(|(keys, _)| keys.len()).max().unwrap_or(0);
             let mut scores = Scratch::new(largest * lanes);
             for block in &plan.blocks {
+                checkpoint();
                 let (keys, cover) = block;
                 let at = at(plan.keys(keys, lanes));
                 let data = &mut scores[..keys.len() * lanes];
@@ -194,6 +195,7 @@ fn for_blocks<B>(
 ) {
     let mut from = 0;
     for block in blocks {
+        checkpoint();
         f(block, from);
         from += block.0.len();
     }

@@ -6,7 +6,7 @@ use super::grid::Dims;
 use super::tile::each_cell;
 use super::weights::walk_weights;
 use super::{Attention, Inputs};
-use crate::pool::{Parts, parallel};
+use crate::pool::{Parts, checkpoint, parallel};
 use crate::view::Error;
 
 /// The weights of each query in short, and what each key received.
@@ -53,6 +53,10 @@ impl Attention {
                     let block = (head / h, head % h, i0, each.min(t - i0));
                     walk_weights(engine, saved, block, &mut |at, tile| {
                         each_cell(at, tile, |p, i, j| {
+                            // To insert is linear in `k`, and a block has thousands of cells.
+                            if k > 1024 {
+                                checkpoint();
+                            }
                             mass[j] += *p;
                             if *p > 0.0 {
                                 entropy[i] -= *p * p.ln();

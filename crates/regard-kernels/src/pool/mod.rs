@@ -8,15 +8,20 @@
 //! training step follow each other within microseconds, and then sleep.
 
 mod parts;
+mod stop;
+mod turns;
 
 pub(crate) use parts::Parts;
+pub(crate) use stop::checkpoint;
+pub use stop::{Interrupted, interruptible};
+pub(crate) use turns::Turns;
 
 use crate::view::{Error, bail};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
 /// How long a worker spins before it sleeps. A wake-up from sleep takes 5 to 50 µs here.
@@ -32,6 +37,8 @@ struct Job {
     next: AtomicUsize,
     /// Workers inside this job.
     inside: AtomicUsize,
+    /// Set when the other tasks need not be done: one has panicked, or the caller is interrupted.
+    stop: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
@@ -43,7 +50,7 @@ unsafe impl Sync for Job {}
 
 impl Job {
     fn work(&self) {
-        loop {
+        while stop::wanted() {
             let task = self.next.fetch_add(1, Ordering::Relaxed);
             if task >= self.tasks {
                 return;
@@ -51,8 +58,11 @@ impl Job {
             // SAFETY: see `task`.
             let run = || unsafe { (*self.task)(task) };
             if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
-                self.panic.lock().unwrap().get_or_insert(payload);
-                self.next.store(self.tasks, Ordering::Relaxed);
+                self.stop.store(true, Ordering::Relaxed);
+                // Tasks that gave up because of a panic do not hide it.
+                if !stop::gave_up(&*payload) {
+                    self.panic.lock().unwrap().get_or_insert(payload);
+                }
             }
         }
     }
@@ -167,7 +177,10 @@ fn worker(pool: &'static Pool, index: usize) {
         }
         drop(slot);
         if let Some(job) = job {
+            // SAFETY: the guard is dropped before the job.
+            let entered = unsafe { stop::enter(&job.stop) };
             job.work();
+            drop(entered);
             job.inside.fetch_sub(1, Ordering::Release);
         }
     }
@@ -176,15 +189,41 @@ fn worker(pool: &'static Pool, index: usize) {
 /// Runs `task(0), …, task(tasks − 1)` on all threads and returns when all are done.
 ///
 /// Inside a region, or while another thread runs one, the tasks run on the calling thread.
-/// A panic in a task reaches the caller.
+/// A panic in a task reaches the caller, once every thread has left; tasks that have not begun by
+/// then are not run.
 pub fn parallel(tasks: usize, task: &(dyn Fn(usize) + Sync)) {
     let pool = pool();
     let threads = threads();
-    let alone = || (0..tasks).for_each(task);
-    if tasks <= 1 || threads == 1 {
-        return alone();
+    if tasks > 1 && threads > 1 {
+        // A guard that is dropped in a panic poisons its lock, which says nothing here.
+        let busy = match pool.busy.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        };
+        if let Some(busy) = busy {
+            let outcome = together(pool, threads, tasks, task);
+            drop(busy);
+            match outcome {
+                Ok(()) => return,
+                Err(Some(payload)) => resume_unwind(payload),
+                Err(None) => stop::give_up(),
+            }
+        }
     }
-    let Ok(_busy) = pool.busy.try_lock() else { return alone() };
+    for each in 0..tasks {
+        checkpoint();
+        task(each);
+    }
+}
+
+/// A region on several threads. An error is the panic of a task, or none if it was stopped.
+fn together(
+    pool: &'static Pool,
+    threads: usize,
+    tasks: usize,
+    task: &(dyn Fn(usize) + Sync),
+) -> Result<(), Option<Box<dyn Any + Send>>> {
     spawn_up_to(pool, threads - 1);
     // SAFETY: only the lifetime changes; the job is left by every thread before this returns.
     let task: *const (dyn Fn(usize) + Sync) = unsafe {
@@ -195,8 +234,11 @@ pub fn parallel(tasks: usize, task: &(dyn Fn(usize) + Sync)) {
         tasks,
         next: AtomicUsize::new(0),
         inside: AtomicUsize::new(0),
+        stop: AtomicBool::new(false),
         panic: Mutex::new(None),
     });
+    // SAFETY: declared after the job, and so dropped before it.
+    let _entered = unsafe { stop::enter(&job.stop) };
     *pool.slot.lock().unwrap() = Some(job.clone());
     pool.published.fetch_add(1, Ordering::Release);
     // A worker between its last look and its wait holds the lock: pass it once, then look.
@@ -209,14 +251,17 @@ pub fn parallel(tasks: usize, task: &(dyn Fn(usize) + Sync)) {
     let mut waited = 0u32;
     while job.inside.load(Ordering::Acquire) != 0 {
         std::hint::spin_loop();
-        waited += 1;
+        waited = waited.wrapping_add(1);
         if waited.is_multiple_of(4096) {
+            // Asked for its own sake: an interruption tells the others to stop.
+            stop::wanted();
             std::thread::yield_now();
         }
     }
-    let payload = job.panic.lock().unwrap().take();
-    if let Some(payload) = payload {
-        resume_unwind(payload);
+    match job.panic.lock().unwrap().take() {
+        Some(payload) => Err(Some(payload)),
+        None if job.stop.load(Ordering::Relaxed) => Err(None),
+        None => Ok(()),
     }
 }
 
@@ -246,7 +291,7 @@ mod tests {
 
     #[test]
     fn every_task_runs_once() {
-        for round in 0..2000 {
+        for round in 0..if cfg!(miri) { 8 } else { 2000 } {
             let sum = AtomicU64::new(0);
             let tasks = round % 70;
             parallel(tasks, &|t| {

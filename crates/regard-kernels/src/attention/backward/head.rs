@@ -47,6 +47,7 @@ impl Head {
         };
         let row = (b * engine.grid.dims.h + h) * t;
         for qb in 0..blocks {
+            checkpoint();
             let (i0, n) = (qb * each, each.min(t - qb * each));
             head.plans.push(engine.plan(b, h, i0..i0 + n));
             let (at, from) = (qb * lanes, row + i0);
@@ -142,6 +143,7 @@ impl Head {
         let (mut above, mut below) = (vec![0f32; n], vec![0f32; n]);
         let plan = &*self.plans[qb];
         for (keys, cover) in &plan.blocks {
+            checkpoint();
             let cells = keys.len() * lanes;
             let (mut g, mut dp) = (Scratch::new(cells), Scratch::new(cells));
             let at =
