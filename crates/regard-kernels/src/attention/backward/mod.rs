@@ -189,7 +189,8 @@ impl Job<'_> {
         let raise = Raise {
             q: made_q,
             k: made_k,
-            weights: sum_over_batch(&weights, h, width * usize::from(!weights.is_empty())),
+            // Not by whether there are sums: a batch of nothing has none, and a gradient of zeros.
+            weights: sum_over_batch(&weights, h, if lowered.pair.weighted() { width } else { 0 }),
             map: map.iter().map(|x| f64::from(*x)).sum::<f64>() as f32,
             terms: of_terms,
             added: sum_over_batch(&added, h, lowered.pair.added()),

@@ -271,7 +271,8 @@ impl Term for Position<'_> {
         let [_, h, rows, d] = self.r.shape;
         let (wide, each) = (padded(d), self.accumulator());
         let (mut dr, mut dq) = (vec![], vec![]);
-        for sums in sums.chunks_exact(each) {
+        // Without queries and keys there are no sums, and parts of nothing cannot be counted.
+        for sums in sums.chunks_exact(each.max(1)) {
             for (n, row) in sums.chunks_exact(wide).enumerate() {
                 let to = if n < rows { &mut dr } else { &mut dq };
                 to.extend(row[..d].iter().map(|x| x * self.scale));
