@@ -7,6 +7,7 @@ use super::rows::{pack, packed_len, padded, store_rows};
 use super::sums::Sums;
 use super::tile::{At, Keys, Tile};
 use super::{Attention, Inputs};
+use crate::memory::{filled, zeros};
 use crate::pool::{Parts, checkpoint, parallel_ranges};
 use crate::scratch::Scratch;
 use crate::view::{Error, ViewMut, bail};
@@ -47,11 +48,10 @@ impl Attention {
             bail!("out: got shape {:?}, need [B,H,T,E] = {:?}", out.shape, [b, h, t, e]);
         }
         let rows = b * h * t;
-        let mut saved =
-            Saved { shift: vec![0.0; rows], factor: vec![0.0; rows], ..Saved::default() };
+        let mut saved = Saved { shift: zeros(&[rows]), factor: zeros(&[rows]), ..Saved::default() };
         if self.normalizer.chooses() {
-            saved.pick = vec![-1; rows];
-            saved.log_prob = vec![0.0; rows];
+            saved.pick = filled(-1, &[rows]);
+            saved.log_prob = zeros(&[rows]);
         }
         let pairs = AtomicU64::new(0);
         with_engine(self, &grid, inputs, KEYS, |engine| {

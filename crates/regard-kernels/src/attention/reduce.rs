@@ -6,6 +6,7 @@ use super::grid::Dims;
 use super::tile::each_cell;
 use super::weights::walk_weights;
 use super::{Attention, Inputs};
+use crate::memory::{filled, zeros};
 use crate::pool::{Parts, checkpoint, parallel};
 use crate::view::Error;
 
@@ -30,10 +31,10 @@ impl Attention {
         let Dims { b, h, t, s, .. } = grid.dims;
         let rows = b * h * t;
         let mut summary = Summary {
-            top_keys: vec![-1; rows * k],
-            top_weights: vec![0.0; rows * k],
-            entropy: vec![0.0; rows],
-            column_mass: vec![0.0; b * h * s],
+            top_keys: filled(-1, &[rows, k]),
+            top_weights: zeros(&[rows, k]),
+            entropy: zeros(&[rows]),
+            column_mass: zeros(&[b, h, s]),
         };
         let keys = Parts::new(&mut summary.top_keys);
         let weights = Parts::new(&mut summary.top_weights);

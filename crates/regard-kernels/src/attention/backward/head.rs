@@ -6,6 +6,7 @@ use crate::attention::pair::{Pairwise, Source};
 use crate::attention::rows::{Rows, add_dots, pack, packed_len};
 use crate::attention::tile::{At, Keys, Tile, each_cell};
 use crate::gemm::micro::Product;
+use crate::memory::filled;
 use std::sync::Arc;
 
 /// What the backward needs of one query head, a block of queries after another.
@@ -43,7 +44,7 @@ impl Head {
             shift: Scratch::zeroed(blocks * lanes),
             factor: Scratch::zeroed(blocks * lanes),
             delta: Scratch::zeroed(blocks * lanes),
-            pick: vec![-1; blocks * lanes],
+            pick: filled(-1, &[blocks, lanes]),
         };
         let row = (b * engine.grid.dims.h + h) * t;
         for qb in 0..blocks {

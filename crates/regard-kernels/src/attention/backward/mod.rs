@@ -17,6 +17,7 @@ use crate::attention::rows::{padded, store_rows};
 use crate::attention::score::{Operand, Operands, Raise};
 use crate::attention::term::{Term, sum_over_batch};
 use crate::attention::{Attention, Inputs};
+use crate::memory::zeros;
 use crate::pool::{Parts, Turns, checkpoint, parallel, threads};
 use crate::scratch::Scratch;
 use crate::view::{Error, View, ViewMut, bail};
@@ -142,13 +143,13 @@ impl Job<'_> {
             .map(|term| {
                 let (per_batch, per_head) = term.scope();
                 let parts = if per_batch { b } else { 1 } * if per_head { h } else { 1 };
-                vec![0.0; parts * term.accumulator()]
+                zeros(&[parts, term.accumulator()])
             })
             .collect();
         let width = lowered.q.view().shape[3];
-        let mut weights = vec![0.0; if lowered.pair.weighted() { b * h * width } else { 0 }];
-        let mut map = vec![0.0; b * h];
-        let mut added = vec![0.0; b * h * lowered.pair.added()];
+        let mut weights = zeros(&[b, h, if lowered.pair.weighted() { width } else { 0 }]);
+        let mut map = zeros(&[b, h]);
+        let mut added = zeros(&[b, h, lowered.pair.added()]);
         let (mut made_q, mut made_k) = (made(&lowered.q), made(&lowered.k));
         let pairs = {
             let (q_view, k_view);
@@ -353,6 +354,6 @@ impl Job<'_> {
 fn made(operand: &Operand) -> Vec<f32> {
     match operand {
         Operand::Given(_) => vec![],
-        Operand::Made(data, _) => vec![0.0; data.len()],
+        Operand::Made(data, _) => zeros(&[data.len()]),
     }
 }
