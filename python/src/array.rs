@@ -1,11 +1,12 @@
 //! numpy arrays in and out, without copies.
 
 use numpy::ndarray::ArrayD;
+use numpy::npyffi::{PY_ARRAY_API, npy_intp};
 use numpy::{
     Element, PyArray4, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray,
     PyUntypedArrayMethods,
 };
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use regard_kernels::view::{View, ViewMut};
 
@@ -150,6 +151,23 @@ impl<'py> Input<'py> {
     }
 }
 
+/// A new float32 array, whose contents are arbitrary. Python's `MemoryError` or `ValueError` if
+/// there is no memory for it: what `PyArray::new` makes of that is a panic.
+pub fn empty<const N: usize>(py: Python<'_>, shape: [usize; N]) -> PyResult<Bound<'_, PyAny>> {
+    let too_large = |_| PyMemoryError::new_err(format!("a result of shape {}", tuple(&shape)));
+    let mut sizes = [0; N];
+    for (to, size) in sizes.iter_mut().zip(shape) {
+        *to = npy_intp::try_from(size).map_err(too_large)?;
+    }
+    // SAFETY: `sizes` has `N` sizes, numpy takes over the reference to the type, and what it
+    // returns is a new reference, or null with an exception set.
+    unsafe {
+        let dtype = numpy::dtype::<f32>(py).into_dtype_ptr();
+        let array = PY_ARRAY_API.PyArray_Empty(py, N as i32, sizes.as_mut_ptr(), dtype, 0);
+        Bound::from_owned_ptr_or_err(py, array)
+    }
+}
+
 /// A new array that a kernel fills.
 pub struct Output<'py> {
     /// As it lies in memory.
@@ -160,22 +178,22 @@ pub struct Output<'py> {
 
 impl<'py> Output<'py> {
     /// Of this shape, `[B, H, N, W]`. Not cleared: kernels write every element.
-    pub fn new(py: Python<'py>, shape: [usize; 4]) -> Output<'py> {
+    pub fn new(py: Python<'py>, shape: [usize; 4]) -> PyResult<Output<'py>> {
         Output::laid_out(py, shape, false)
     }
 
     /// The same, and if the heads of `input` are inside, `[B, N, H, W]` in memory, so are these.
-    pub fn like(py: Python<'py>, shape: [usize; 4], input: &View) -> Output<'py> {
+    pub fn like(py: Python<'py>, shape: [usize; 4], input: &View) -> PyResult<Output<'py>> {
         let [_, h, n, w] = input.strides.map(isize::unsigned_abs);
         let several = input.shape[1] > 1 && input.shape[2] > 1;
         Output::laid_out(py, shape, several && w <= h && h < n)
     }
 
-    fn laid_out(py: Python<'py>, shape: [usize; 4], heads_inside: bool) -> Output<'py> {
+    fn laid_out(py: Python<'py>, shape: [usize; 4], heads_inside: bool) -> PyResult<Output<'py>> {
         let [b, h, n, w] = shape;
         let memory = if heads_inside { [b, n, h, w] } else { shape };
-        // SAFETY: any bits are a float, and nobody reads them before the kernel has written.
-        Output { memory: unsafe { PyArray4::new(py, memory, false) }, shape, heads_inside }
+        let memory = empty(py, memory)?.cast_into::<PyArray4<f32>>()?;
+        Ok(Output { memory, shape, heads_inside })
     }
 
     fn strides(&self) -> [isize; 4] {

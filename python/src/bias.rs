@@ -1,6 +1,7 @@
 //! Biases: what is added to a score for the place of its query and key. They add up.
 
 use crate::array::{floats, tuple, type_error, type_name, value_error};
+use crate::guard::entry;
 use crate::mask::csr;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -36,11 +37,14 @@ impl PyBias {
             return Ok(vec![]);
         }
         if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
-            let each = object.try_iter()?.map(|bias| PyBias::all(&bias?));
-            return Ok(each.collect::<PyResult<Vec<_>>>()?.into_iter().flatten().collect());
+            return object.try_iter()?.map(|bias| PyBias::one(&bias?)).collect();
         }
+        Ok(vec![PyBias::one(object)?])
+    }
+
+    fn one<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBias>> {
         if let Ok(bias) = object.cast::<PyBias>() {
-            return Ok(vec![bias.clone()]);
+            return Ok(bias.clone());
         }
         if !object.is_instance_of::<PyUntypedArray>() {
             return Err(type_error(format!(
@@ -59,37 +63,47 @@ impl PyBias {
             }
         };
         let bias = PyBias::new(Dense { per_batch, per_head }, &[object]);
-        Ok(vec![Bound::new(object.py(), bias)?])
+        Bound::new(object.py(), bias)
     }
 }
 
 /// −slopes[h]·|p − j|, slopes float32 `[H]`. The paper's slopes: `regard.alibi_slopes(heads)`.
 #[pyfunction]
-fn alibi(slopes: &Bound<PyAny>) -> PyBias {
-    PyBias::new(Alibi, &[slopes])
+fn alibi(slopes: &Bound<PyAny>) -> PyResult<PyBias> {
+    entry(|| Ok(PyBias::new(Alibi, &[slopes])))
 }
+
+/// A million slopes are 4 MB; more are a mistake.
+const MOST_HEADS: i64 = 1 << 20;
 
 /// The ALiBi paper's slopes for this many heads, float32 `[heads]`.
 #[pyfunction]
 fn alibi_slopes(py: Python<'_>, heads: i64) -> PyResult<Bound<'_, PyAny>> {
-    if heads < 1 {
-        return Err(value_error(format!("heads: got {heads}, need at least 1")));
-    }
-    let slopes = Alibi::slopes(heads as usize);
-    Ok(crate::array::array(py, &[slopes.len()], slopes).into_any())
+    entry(|| {
+        if heads < 1 {
+            return Err(value_error(format!("heads: got {heads}, need at least 1")));
+        }
+        if heads > MOST_HEADS {
+            return Err(value_error(format!("heads: got {heads}, need at most {MOST_HEADS}")));
+        }
+        let slopes = Alibi::slopes(heads as usize);
+        Ok(crate::array::array(py, &[slopes.len()], slopes).into_any())
+    })
 }
 
 /// A learned number for each distance j − p, clipped to the table: float32 `[H, 2·reach + 1]`.
 #[pyfunction]
 fn table(table: &Bound<PyAny>) -> PyResult<PyBias> {
-    let shape = floats("table", table)?.shape().to_vec();
-    match shape[..] {
-        [_, n] if n % 2 == 1 => Ok(PyBias::new(Table { reach: n / 2 }, &[table])),
-        _ => {
-            let got = tuple(&shape);
-            Err(value_error(format!("table: got shape {got}, need [H,2·reach+1]")))
+    entry(|| {
+        let shape = floats("table", table)?.shape().to_vec();
+        match shape[..] {
+            [_, n] if n % 2 == 1 => Ok(PyBias::new(Table { reach: n / 2 }, &[table])),
+            _ => {
+                let got = tuple(&shape);
+                Err(value_error(format!("table: got shape {got}, need [H,2·reach+1]")))
+            }
         }
-    }
+    })
 }
 
 /// A number for each edge and head of a graph in CSR form: values float32 `[nnz, H]`.
@@ -99,16 +113,18 @@ fn edge_bias(
     indices: &Bound<PyAny>,
     values: &Bound<PyAny>,
 ) -> PyResult<PyBias> {
-    let (indptr, indices) = csr(indptr, indices)?;
-    Ok(PyBias::new(EdgeBias { indptr, indices }, &[values]))
+    entry(|| {
+        let (indptr, indices) = csr(indptr, indices)?;
+        Ok(PyBias::new(EdgeBias { indptr, indices }, &[values]))
+    })
 }
 
 /// −(j − centres[b, i])²/(2·sigma²), centres float32 `[B, T]`, sigma a number. With `after`, its
 /// exponential multiplies the weights instead, which are not renormalised (Luong 2015, eq. 10).
 #[pyfunction]
 #[pyo3(signature = (centres, sigma, after = false))]
-fn gaussian_bias(centres: &Bound<PyAny>, sigma: &Bound<PyAny>, after: bool) -> PyBias {
-    PyBias::new(Gaussian { after }, &[centres, sigma])
+fn gaussian_bias(centres: &Bound<PyAny>, sigma: &Bound<PyAny>, after: bool) -> PyResult<PyBias> {
+    entry(|| Ok(PyBias::new(Gaussian { after }, &[centres, sigma])))
 }
 
 pub fn register(module: &Bound<PyModule>) -> PyResult<()> {

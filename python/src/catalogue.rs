@@ -1,5 +1,6 @@
 //! The catalogue of the kernels, as Python data.
 
+use crate::guard::entry;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use regard_kernels::attention::{VARIANTS, Variant};
@@ -61,24 +62,26 @@ fn usage(kind: &str, row: &Variant) -> String {
 /// shape), `formula`, `paper` and `usage`.
 #[pyfunction]
 fn variants(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
-    let all = PyList::empty(py);
-    for (kind, rows) in VARIANTS {
-        for row in rows {
-            let params = PyDict::new(py);
-            for (name, shape) in row.params {
-                params.set_item(name, shape)?;
+    entry(|| {
+        let all = PyList::empty(py);
+        for (kind, rows) in VARIANTS {
+            for row in rows {
+                let params = PyDict::new(py);
+                for (name, shape) in row.params {
+                    params.set_item(name, shape)?;
+                }
+                let dict = PyDict::new(py);
+                dict.set_item("kind", kind)?;
+                dict.set_item("name", row.name)?;
+                dict.set_item("params", params)?;
+                dict.set_item("formula", row.formula)?;
+                dict.set_item("paper", row.paper)?;
+                dict.set_item("usage", usage(kind, row))?;
+                all.append(dict)?;
             }
-            let dict = PyDict::new(py);
-            dict.set_item("kind", kind)?;
-            dict.set_item("name", row.name)?;
-            dict.set_item("params", params)?;
-            dict.set_item("formula", row.formula)?;
-            dict.set_item("paper", row.paper)?;
-            dict.set_item("usage", usage(kind, row))?;
-            all.append(dict)?;
         }
-    }
-    Ok(all)
+        Ok(all)
+    })
 }
 
 pub fn register(module: &Bound<PyModule>) -> PyResult<()> {

@@ -1,6 +1,7 @@
 //! Masks: which keys a query may see. `True` = attend.
 
 use crate::array::{floats, indices, ints, natural, tuple, type_error, value_error};
+use crate::guard::entry;
 use numpy::{
     PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods,
 };
@@ -43,7 +44,7 @@ impl Claim {
 }
 
 /// Which keys a query may see. Combine masks with `&`, `|` and `~`:
-/// `regard.causal() & regard.window(127, 0)`.
+/// `regard.causal() & regard.window(127, 0)`. A combination has at most 1,000 masks and operators.
 #[pyclass(frozen, module = "regard", name = "Mask")]
 pub struct PyMask {
     /// For the kernels.
@@ -51,11 +52,17 @@ pub struct PyMask {
     /// Shapes to check.
     pub claims: Vec<Claim>,
     text: String,
+    /// Rules and operators, as it is written out.
+    size: usize,
 }
+
+/// Rules and operators that a mask may have. Every cell asks all of them, and a mask that shares
+/// its parts (`m = m & m`) doubles with every step; nesting is evaluated and freed by recursion.
+const LARGEST: usize = 1000;
 
 impl PyMask {
     fn new(mask: mask::Mask, text: impl Into<String>) -> PyMask {
-        PyMask { mask, claims: vec![], text: text.into() }
+        PyMask { mask, claims: vec![], text: text.into(), size: 1 }
     }
 
     fn claiming(
@@ -73,23 +80,43 @@ impl PyMask {
         Ok(PyMask { claims: vec![Claim { name, got, need }], ..self })
     }
 
-    fn both(&self, other: &PyMask, mask: mask::Mask, sign: &str) -> PyMask {
-        let claims = self.claims.iter().chain(&other.claims).cloned().collect();
-        PyMask { mask, claims, text: format!("({} {sign} {})", self.text, other.text) }
+    /// A combination of `parts`, unless it is too large.
+    fn combined(
+        parts: &[&PyMask],
+        mask: mask::Mask,
+        text: impl Fn() -> String,
+    ) -> PyResult<PyMask> {
+        let size = parts.iter().map(|part| part.size).sum::<usize>() + 1;
+        if size > LARGEST {
+            return Err(value_error(format!(
+                "mask: got a combination of {size} masks and operators, need at most {LARGEST}; \
+                 write it as one regard.dense(allowed)"
+            )));
+        }
+        let claims = parts.iter().flat_map(|part| part.claims.clone()).collect();
+        Ok(PyMask { mask, claims, text: text(), size })
     }
 }
 
 #[pymethods]
 impl PyMask {
-    fn __and__(&self, other: &PyMask) -> PyMask {
-        self.both(other, self.mask.clone() & other.mask.clone(), "&")
+    fn __and__(&self, other: &PyMask) -> PyResult<PyMask> {
+        entry(|| {
+            let mask = self.mask.clone() & other.mask.clone();
+            PyMask::combined(&[self, other], mask, || format!("({} & {})", self.text, other.text))
+        })
     }
-    fn __or__(&self, other: &PyMask) -> PyMask {
-        self.both(other, self.mask.clone() | other.mask.clone(), "|")
+    fn __or__(&self, other: &PyMask) -> PyResult<PyMask> {
+        entry(|| {
+            let mask = self.mask.clone() | other.mask.clone();
+            PyMask::combined(&[self, other], mask, || format!("({} | {})", self.text, other.text))
+        })
     }
-    fn __invert__(&self) -> PyMask {
-        let (mask, text) = (!self.mask.clone(), format!("~{}", self.text));
-        PyMask { mask, claims: self.claims.clone(), text }
+    fn __invert__(&self) -> PyResult<PyMask> {
+        entry(|| {
+            let mask = !self.mask.clone();
+            PyMask::combined(&[self], mask, || format!("~{}", self.text))
+        })
     }
     fn __bool__(&self) -> PyResult<bool> {
         Err(type_error(
@@ -103,76 +130,89 @@ impl PyMask {
 
 /// Every query sees every key.
 #[pyfunction]
-fn full() -> PyMask {
-    PyMask::new(mask::full(), "full()")
+fn full() -> PyResult<PyMask> {
+    entry(|| Ok(PyMask::new(mask::full(), "full()")))
 }
 
 /// A query at position p sees keys j ≤ p. With T queries and S keys, query i stands at
 /// p = i + S − T unless `positions` says otherwise.
 #[pyfunction]
-fn causal() -> PyMask {
-    PyMask::new(mask::causal(), "causal()")
+fn causal() -> PyResult<PyMask> {
+    entry(|| Ok(PyMask::new(mask::causal(), "causal()")))
 }
 
 /// What lies behind the valid length is padding: int `[B]`, keys of each batch row, or `[B, T]`,
 /// keys of each query.
 #[pyfunction]
 fn lengths(lengths: &Bound<PyAny>) -> PyResult<PyMask> {
-    let (values, shape) = ints("lengths", lengths)?;
-    let mask = match shape.len() {
-        2 => mask::lengths_per_query(&values),
-        _ => mask::lengths(&values),
-    };
-    PyMask::new(mask, "lengths(…)").claiming("lengths", shape, &["B", "BT"])
+    entry(|| {
+        let (values, shape) = ints("lengths", lengths)?;
+        let mask = match shape.len() {
+            2 => mask::lengths_per_query(&values),
+            _ => mask::lengths(&values),
+        };
+        PyMask::new(mask, "lengths(…)").claiming("lengths", shape, &["B", "BT"])
+    })
 }
 
 /// A query at position p sees keys from p − left to p + right; `window(127, 0)` is the last 128.
 /// Blocks outside cost nothing: the time is proportional to T·(left + right).
 #[pyfunction]
 fn window(left: i64, right: i64) -> PyResult<PyMask> {
-    let mask = mask::window(natural("left", left)?, natural("right", right)?);
-    Ok(PyMask::new(mask, format!("window({left}, {right})")))
+    entry(|| {
+        let mask = mask::window(natural("left", left)?, natural("right", right)?);
+        Ok(PyMask::new(mask, format!("window({left}, {right})")))
+    })
 }
 
 /// A dilated window: keys p + m·stride with −left ≤ m ≤ right.
 #[pyfunction]
 fn expanded(left: i64, right: i64, stride: i64) -> PyResult<PyMask> {
-    if stride < 1 {
-        return Err(value_error(format!("stride: got {stride}, need at least 1")));
-    }
-    let mask = mask::expanded(natural("left", left)?, natural("right", right)?, stride as usize);
-    Ok(PyMask::new(mask, format!("expanded({left}, {right}, {stride})")))
+    entry(|| {
+        if stride < 1 {
+            return Err(value_error(format!("stride: got {stride}, need at least 1")));
+        }
+        let mask =
+            mask::expanded(natural("left", left)?, natural("right", right)?, stride as usize);
+        Ok(PyMask::new(mask, format!("expanded({left}, {right}, {stride})")))
+    })
 }
 
 /// Luong's local attention: keys at most `width` away from `centres`, float32 `[B, T]`.
 #[pyfunction]
 fn around(centres: &Bound<PyAny>, width: i64) -> PyResult<PyMask> {
-    let array = floats("centres", centres)?;
-    let values: Vec<f32> = array.readonly().as_array().iter().copied().collect();
-    let mask = mask::around(&values, natural("width", width)?);
-    let shape = array.shape().to_vec();
-    PyMask::new(mask, format!("around(…, {width})")).claiming("centres", shape, &["BT"])
+    entry(|| {
+        let array = floats("centres", centres)?;
+        let values: Vec<f32> = array.readonly().as_array().iter().copied().collect();
+        let mask = mask::around(&values, natural("width", width)?);
+        let shape = array.shape().to_vec();
+        PyMask::new(mask, format!("around(…, {width})")).claiming("centres", shape, &["BT"])
+    })
 }
 
 /// Tokens (int `[n]`) that see all keys and are seen by all queries; combine with a window by `|`.
 #[pyfunction]
 fn global_tokens(indices: &Bound<PyAny>) -> PyResult<PyMask> {
-    let mask = mask::global_tokens(&crate::array::indices("indices", indices)?);
-    Ok(PyMask::new(mask, "global_tokens(…)"))
+    entry(|| {
+        let mask = mask::global_tokens(&crate::array::indices("indices", indices)?);
+        Ok(PyMask::new(mask, "global_tokens(…)"))
+    })
 }
 
 /// All queries see the first `n` keys; beyond them it is causal.
 #[pyfunction]
 fn prefix(n: i64) -> PyResult<PyMask> {
-    Ok(PyMask::new(mask::prefix(natural("n", n)?), format!("prefix({n})")))
+    entry(|| Ok(PyMask::new(mask::prefix(natural("n", n)?), format!("prefix({n})"))))
 }
 
 /// Documents packed into one row: a query sees the keys with the id of the key where it stands.
 /// int `[S]` or `[B, S]`.
 #[pyfunction]
 fn segments(ids: &Bound<PyAny>) -> PyResult<PyMask> {
-    let (values, shape) = ints("ids", ids)?;
-    PyMask::new(mask::segments(&values), "segments(…)").claiming("ids", shape, &["S", "BS"])
+    entry(|| {
+        let (values, shape) = ints("ids", ids)?;
+        PyMask::new(mask::segments(&values), "segments(…)").claiming("ids", shape, &["S", "BS"])
+    })
 }
 
 /// XLNet's factorisation order (int `[n]`): a token sees those that come before it in `order`
@@ -180,34 +220,41 @@ fn segments(ids: &Bound<PyAny>) -> PyResult<PyMask> {
 #[pyfunction]
 #[pyo3(signature = (order, strict = false))]
 fn permutation(order: &Bound<PyAny>, strict: bool) -> PyResult<PyMask> {
-    let order: Vec<i64> = indices("order", order)?.into_iter().map(|x| x as i64).collect();
-    let text = format!("permutation(…, {})", if strict { "True" } else { "False" });
-    Ok(PyMask::new(mask::permutation(&order, strict), text))
+    entry(|| {
+        let order: Vec<i64> = indices("order", order)?.into_iter().map(|x| x as i64).collect();
+        let text = format!("permutation(…, {})", if strict { "True" } else { "False" });
+        Ok(PyMask::new(mask::permutation(&order, strict), text))
+    })
 }
 
 /// A graph in CSR form: query i sees keys `indices[indptr[i]:indptr[i + 1]]`, ascending.
 /// int `[T + 1]` and `[nnz]`. Only the edges are scored.
 #[pyfunction]
 fn edges(indptr: &Bound<PyAny>, indices: &Bound<PyAny>) -> PyResult<PyMask> {
-    let (indptr, indices) = csr(indptr, indices)?;
-    Ok(PyMask::new(mask::edges(&indptr, &indices), "edges(…)"))
+    entry(|| {
+        let (indptr, indices) = csr(indptr, indices)?;
+        Ok(PyMask::new(mask::edges(&indptr, &indices), "edges(…)"))
+    })
 }
 
 /// Cell by cell: bool `[T, S]` or `[B, H, T, S]`, True = attend.
 #[pyfunction]
 fn dense(allowed: &Bound<PyAny>) -> PyResult<PyMask> {
-    let array = allowed.py().import("numpy")?.call_method1("asarray", (allowed,))?;
-    let Ok(array) = array.cast::<PyArrayDyn<bool>>() else {
-        let dtype = array.cast::<PyUntypedArray>()?.dtype().typeobj();
-        return Err(type_error(format!(
-            "allowed is {}; convert it with allowed.astype(bool), True = attend",
-            dtype.name()?
-        )));
-    };
-    let values: Vec<bool> = array.readonly().as_array().iter().copied().collect();
-    let shape = array.shape().to_vec();
-    let mask = if shape.len() == 4 { mask::dense_per_head(values) } else { mask::dense(values) };
-    PyMask::new(mask, "dense(…)").claiming("allowed", shape, &["TS", "BHTS"])
+    entry(|| {
+        let array = allowed.py().import("numpy")?.call_method1("asarray", (allowed,))?;
+        let Ok(array) = array.cast::<PyArrayDyn<bool>>() else {
+            let dtype = array.cast::<PyUntypedArray>()?.dtype().typeobj();
+            return Err(type_error(format!(
+                "allowed is {}; convert it with allowed.astype(bool), True = attend",
+                dtype.name()?
+            )));
+        };
+        let values: Vec<bool> = array.readonly().as_array().iter().copied().collect();
+        let shape = array.shape().to_vec();
+        let mask =
+            if shape.len() == 4 { mask::dense_per_head(values) } else { mask::dense(values) };
+        PyMask::new(mask, "dense(…)").claiming("allowed", shape, &["TS", "BHTS"])
+    })
 }
 
 /// The two arrays of a CSR matrix.

@@ -2,6 +2,7 @@
 
 use crate::array::{type_error, type_name, value_error};
 use crate::catalogue::names;
+use crate::guard::entry;
 use pyo3::prelude::*;
 use regard_kernels::attention::normalize::{Estimator, Hard, Normalizer, VARIANTS, named};
 use regard_kernels::rng::Stream;
@@ -59,19 +60,23 @@ impl PyNormalizer {
 #[pyfunction]
 #[pyo3(signature = (temperature = 1.0, seed = 0))]
 fn gumbel(temperature: f32, seed: u64) -> PyResult<PyNormalizer> {
-    if !(temperature.is_finite() && temperature > 0.0) {
-        return Err(value_error(format!("temperature: got {temperature}, need a number above 0")));
-    }
-    let estimator = Estimator::Gumbel { temperature, noise: noise(seed) };
-    Ok(PyNormalizer::new("gumbel", Hard(estimator)))
+    entry(|| {
+        if !(temperature.is_finite() && temperature > 0.0) {
+            return Err(value_error(format!(
+                "temperature: got {temperature}, need a number above 0"
+            )));
+        }
+        let estimator = Estimator::Gumbel { temperature, noise: noise(seed) };
+        Ok(PyNormalizer::new("gumbel", Hard(estimator)))
+    })
 }
 
 /// One key, sampled from the softmax; scores learn through its log-probability, which
 /// `regard.choose` returns and whose gradient `regard.attend_vjp` takes as `dlog_prob`.
 #[pyfunction]
 #[pyo3(signature = (seed = 0))]
-fn reinforce(seed: u64) -> PyNormalizer {
-    PyNormalizer::new("reinforce", Hard(Estimator::Reinforce { noise: noise(seed) }))
+fn reinforce(seed: u64) -> PyResult<PyNormalizer> {
+    entry(|| Ok(PyNormalizer::new("reinforce", Hard(Estimator::Reinforce { noise: noise(seed) }))))
 }
 
 pub fn register(module: &Bound<PyModule>) -> PyResult<()> {

@@ -2,6 +2,7 @@
 
 use crate::array::{ints, type_error, type_name, value_error};
 use crate::catalogue::names;
+use crate::guard::entry;
 use crate::mask::{Claim, csr};
 use pyo3::prelude::*;
 use regard_kernels::attention::Graph;
@@ -68,11 +69,15 @@ fn slope(value: f32) -> PyResult<f32> {
 #[pyfunction]
 #[pyo3(signature = (segments = None))]
 fn relative(segments: Option<&Bound<PyAny>>) -> PyResult<PyScore> {
-    let Some(segments) = segments else { return Ok(PyScore::new("relative", Relative::default())) };
-    let (values, got) = ints("segments", segments)?;
-    let claims = vec![Claim { name: "segments", got, need: &["BS"] }];
-    let score = Relative { segments: Some(values), last: None };
-    Ok(PyScore { claims, ..PyScore::new("relative", score) })
+    entry(|| {
+        let Some(segments) = segments else {
+            return Ok(PyScore::new("relative", Relative::default()));
+        };
+        let (values, got) = ints("segments", segments)?;
+        let claims = vec![Claim { name: "segments", got, need: &["BS"] }];
+        let score = Relative { segments: Some(values), last: None };
+        Ok(PyScore { claims, ..PyScore::new("relative", score) })
+    })
 }
 
 /// The graph whose edges have features: both arrays of its CSR form, or neither.
@@ -100,8 +105,10 @@ fn edge(
     indptr: Option<&Bound<PyAny>>,
     indices: Option<&Bound<PyAny>>,
 ) -> PyResult<PyScore> {
-    let graph = graph(indptr, indices)?;
-    Ok(PyScore::new("edge", Edge { slope: self::slope(slope)?, graph }))
+    entry(|| {
+        let graph = graph(indptr, indices)?;
+        Ok(PyScore::new("edge", Edge { slope: self::slope(slope)?, graph }))
+    })
 }
 
 /// GATv2, v·LeakyReLU(q + k), with the slope of the negative side. With a graph in CSR form, int
@@ -114,8 +121,10 @@ fn gatv2(
     indptr: Option<&Bound<PyAny>>,
     indices: Option<&Bound<PyAny>>,
 ) -> PyResult<PyScore> {
-    let graph = graph(indptr, indices)?;
-    Ok(PyScore::new("gatv2", Gatv2 { slope: self::slope(slope)?, graph }))
+    entry(|| {
+        let graph = graph(indptr, indices)?;
+        Ok(PyScore::new("gatv2", Gatv2 { slope: self::slope(slope)?, graph }))
+    })
 }
 
 pub fn register(module: &Bound<PyModule>) -> PyResult<()> {

@@ -3,6 +3,7 @@
 //! A fresh allocation is cleared page by page by the operating system on first touch, which
 //! was 16 % of a training step when every operation allocated anew.
 
+use crate::memory::filled;
 use std::cell::RefCell;
 
 /// Floats to a cache line.
@@ -53,8 +54,9 @@ impl Scratch {
             }
         });
         if lines.len() < wanted {
-            lines.clear();
-            lines.resize(wanted, Line([0.0; LINE]));
+            // Given back first: what is in it is not needed, and memory may be short.
+            drop(lines);
+            lines = filled(Line([0.0; LINE]), &[wanted]);
         }
         Scratch(Aligned { lines, len })
     }

@@ -114,7 +114,7 @@ impl<'a> View<'a> {
     /// All elements, in order.
     pub fn to_vec(&self) -> Vec<f32> {
         let [b, h, n, d] = self.shape;
-        let mut out = Vec::with_capacity(b * h * n * d);
+        let mut out = crate::memory::room(&[b, h, n, d]);
         for row in 0..b * h * n {
             let (b, h, n) = (row / (h * n), row / n % h, row % n);
             let row = self.at(b, h, n, 0);

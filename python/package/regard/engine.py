@@ -59,7 +59,8 @@ def attend(
     Returns [B, H, T, E]; where heads are inside in q's memory, [B, T, H, D], they are in the
     result's too, so that to merge them copies nothing.
 
-    Raises TypeError for arrays of another type, ValueError for shapes that do not fit.
+    Raises TypeError for arrays of another type, ValueError for shapes that do not fit, MemoryError
+    for results that do not fit into memory. Ctrl-C ends the call.
     """
     spec = (score, mask, bias, normalize, scale, params, dropout, seed, positions)
     return _regard.attend(q, k, v, spec)

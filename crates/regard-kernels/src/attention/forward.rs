@@ -7,7 +7,8 @@ use super::rows::{pack, packed_len, padded, store_rows};
 use super::sums::Sums;
 use super::tile::{At, Keys, Tile};
 use super::{Attention, Inputs};
-use crate::pool::{Parts, parallel_ranges};
+use crate::memory::{filled, zeros};
+use crate::pool::{Parts, checkpoint, parallel_ranges};
 use crate::scratch::Scratch;
 use crate::view::{Error, ViewMut, bail};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,11 +48,10 @@ impl Attention {
             bail!("out: got shape {:?}, need [B,H,T,E] = {:?}", out.shape, [b, h, t, e]);
         }
         let rows = b * h * t;
-        let mut saved =
-            Saved { shift: vec![0.0; rows], factor: vec![0.0; rows], ..Saved::default() };
+        let mut saved = Saved { shift: zeros(&[rows]), factor: zeros(&[rows]), ..Saved::default() };
         if self.normalizer.chooses() {
-            saved.pick = vec![-1; rows];
-            saved.log_prob = vec![0.0; rows];
+            saved.pick = filled(-1, &[rows]);
+            saved.log_prob = zeros(&[rows]);
         }
         let pairs = AtomicU64::new(0);
         with_engine(self, &grid, inputs, KEYS, |engine| {
@@ -150,6 +150,7 @@ impl QueryBlock {
             let largest = plan.blocks.iter().map(|(keys, _)| keys.len()).max().unwrap_or(0);
             let mut scores = Scratch::new(largest * lanes);
             for block in &plan.blocks {
+                checkpoint();
                 let (keys, cover) = block;
                 let at = at(plan.keys(keys, lanes));
                 let data = &mut scores[..keys.len() * lanes];
@@ -194,6 +195,7 @@ fn for_blocks<B>(
 ) {
     let mut from = 0;
     for block in blocks {
+        checkpoint();
         f(block, from);
         from += block.0.len();
     }

@@ -220,7 +220,7 @@ impl Attention {
                 bail!("{name}: got shape {:?}, need {shape:?}", given.shape);
             }
             let bad = |x: &f32| !(x.is_finite() && *x > 0.0 && (x * x).is_normal());
-            if let Some(bad) = given.to_vec().into_iter().filter(|_| *positive).find(bad) {
+            if *positive && let Some(bad) = given.to_vec().into_iter().find(bad) {
                 bail!("{name}: got {bad}, need a number well above 0");
             }
         }

@@ -9,9 +9,11 @@ use super::listed::{Added, FillListed, GradientListed};
 use super::rows::{RowBlock, Rows, padded};
 use super::tile::{Keys, Over, Tile, accumulate};
 use crate::gemm::micro::{Left, Limits, Pair, Product, Right, Size, Target, panel_width, product};
+use crate::pool::Parts;
 use crate::scratch::Scratch;
 use crate::simd::{Kernel, Simd, dispatch};
 use crate::view::View;
+use std::ops::Range;
 
 /// A pair whose features are not simply multiplied.
 pub(crate) trait Feature: Pair + 'static {
@@ -37,22 +39,28 @@ pub(crate) struct Source {
     pub place: (usize, usize),
 }
 
-/// Rows that several tasks add to, one after another in a fixed order.
+/// Rows that several tasks add to, one after another in a fixed order. They are not borrowed
+/// before the turn has come: until then another task has them.
 #[derive(Clone, Copy)]
 pub(crate) struct Turn<'a> {
-    pub rows: *mut f32,
-    pub len: usize,
-    /// Returns when it is this task's turn.
-    pub wait: &'a dyn Fn(),
+    all: &'a Parts<'a, f32>,
+    from: usize,
+    to: usize,
+    wait: &'a dyn Fn(),
 }
 
 impl<'a> Turn<'a> {
+    /// `wait` returns when it is this task's turn; until the task passes its turn on, no other
+    /// may take these rows.
+    pub fn new(all: &'a Parts<'a, f32>, rows: Range<usize>, wait: &'a dyn Fn()) -> Turn<'a> {
+        Turn { all, from: rows.start, to: rows.end, wait }
+    }
+
     /// The rows, once it is this task's turn.
     pub fn take(self) -> &'a mut [f32] {
         (self.wait)();
-        // SAFETY: the rows exist while the turn does, and until the task passes its turn on,
-        // which is after the gradient has been added, no other task touches them.
-        unsafe { std::slice::from_raw_parts_mut(self.rows, self.len) }
+        // SAFETY: it is this task's turn, and stays so until the gradient has been added.
+        unsafe { self.all.slice(self.from, self.to) }
     }
 }
 

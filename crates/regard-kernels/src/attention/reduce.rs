@@ -6,7 +6,8 @@ use super::grid::Dims;
 use super::tile::each_cell;
 use super::weights::walk_weights;
 use super::{Attention, Inputs};
-use crate::pool::{Parts, parallel};
+use crate::memory::{filled, zeros};
+use crate::pool::{Parts, checkpoint, parallel};
 use crate::view::Error;
 
 /// The weights of each query in short, and what each key received.
@@ -30,10 +31,10 @@ impl Attention {
         let Dims { b, h, t, s, .. } = grid.dims;
         let rows = b * h * t;
         let mut summary = Summary {
-            top_keys: vec![-1; rows * k],
-            top_weights: vec![0.0; rows * k],
-            entropy: vec![0.0; rows],
-            column_mass: vec![0.0; b * h * s],
+            top_keys: filled(-1, &[rows, k]),
+            top_weights: zeros(&[rows, k]),
+            entropy: zeros(&[rows]),
+            column_mass: zeros(&[b, h, s]),
         };
         let keys = Parts::new(&mut summary.top_keys);
         let weights = Parts::new(&mut summary.top_weights);
@@ -53,6 +54,10 @@ impl Attention {
                     let block = (head / h, head % h, i0, each.min(t - i0));
                     walk_weights(engine, saved, block, &mut |at, tile| {
                         each_cell(at, tile, |p, i, j| {
+                            // To insert is linear in `k`, and a block has thousands of cells.
+                            if k > 1024 {
+                                checkpoint();
+                            }
                             mass[j] += *p;
                             if *p > 0.0 {
                                 entropy[i] -= *p * p.ln();

@@ -1,6 +1,7 @@
 //! What is added to scores besides the pair's own: biases, and the terms of relative positions.
 
 use super::tile::{At, Tile};
+use crate::memory::zeros;
 
 /// A term of the scores, bound to its parameters.
 ///
@@ -33,7 +34,7 @@ pub(crate) trait Term: Send + Sync {
 
 /// Sums accumulators `[B, H, n]` over the batch: `[H, n]`.
 pub(crate) fn sum_over_batch(sums: &[f32], heads: usize, n: usize) -> Vec<f32> {
-    let mut out = vec![0.0; heads * n];
+    let mut out = zeros(&[heads, n]);
     for row in sums.chunks_exact((heads * n).max(1)) {
         for (out, x) in out.iter_mut().zip(row) {
             *out += x;

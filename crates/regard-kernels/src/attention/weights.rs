@@ -7,7 +7,7 @@ use super::normalize::Stats;
 use super::rows::{pack, packed_len, padded};
 use super::tile::{At, Tile, each_cell};
 use super::{Attention, Inputs};
-use crate::pool::parallel;
+use crate::pool::{checkpoint, parallel};
 use crate::scratch::Scratch;
 use crate::view::{Error, ViewMut, bail};
 
@@ -140,6 +140,7 @@ pub(super) fn walk_weights(
     unsafe { pack(source.queries, n, source.scale, &mut packed) };
     source.packed = packed.as_ptr();
     for (keys, cover) in &plan.blocks {
+        checkpoint();
         let mut cells = Scratch::new(keys.len() * lanes);
         let mut tile = Tile { data: &mut cells, keys: keys.len(), lanes, queries: n, spans: None };
         let at = At { grid: engine.grid, b, h, i0, keys: plan.keys(keys, lanes) };

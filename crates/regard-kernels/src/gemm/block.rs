@@ -8,6 +8,7 @@ use super::epilogue::Epilogue;
 use super::matrix::{Matrix, MatrixMut};
 use super::pack::{PackRight, PackedLeft, pack_right};
 use super::tile::{self, Operands, Rows};
+use crate::pool::checkpoint;
 use crate::scratch::Scratch;
 use crate::simd::{Kernel, Simd};
 use std::ops::Range;
@@ -164,6 +165,7 @@ unsafe fn run<S: Simd>(s: S, block: Block) {
         if k >= ks.end {
             return;
         }
+        checkpoint();
     }
 }
 

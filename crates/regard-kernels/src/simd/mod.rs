@@ -22,6 +22,7 @@ mod avx512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 
+use crate::view::{Error, bail};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Vectors of `f32` lanes of one instruction set.
@@ -243,20 +244,26 @@ pub fn isa() -> Isa {
     }
 }
 
+/// What the environment variable `REGARD_ISA` asks for, if anything; an error if this CPU does not
+/// have it. Programs ask first: [`isa`] panics with the same message.
+pub fn asked() -> Result<Option<Isa>, Error> {
+    let Some(asked) = std::env::var_os("REGARD_ISA").filter(|asked| !asked.is_empty()) else {
+        return Ok(None);
+    };
+    let here: Vec<_> = Isa::ALL.into_iter().filter(|isa| isa.available()).collect();
+    match here.iter().find(|isa| asked == isa.name()) {
+        Some(isa) => Ok(Some(*isa)),
+        None => {
+            let names: Vec<_> = here.iter().map(|isa| isa.name()).collect();
+            bail!("REGARD_ISA: got {asked:?}, need one that this CPU has: {}", names.join(", "))
+        }
+    }
+}
+
 #[cold]
 fn choose() -> Isa {
-    let asked = std::env::var("REGARD_ISA").ok();
-    let best = *Isa::ALL.iter().rfind(|i| i.available()).expect("portable is always there");
-    let isa = match asked.as_deref() {
-        None | Some("") => best,
-        Some(name) => match Isa::ALL.iter().find(|i| i.name() == name && i.available()) {
-            Some(isa) => *isa,
-            None => panic!(
-                "REGARD_ISA={name}: not an instruction set of this CPU; it has {}",
-                Isa::ALL.map(|i| if i.available() { i.name() } else { "" }).join(" ").trim()
-            ),
-        },
-    };
+    let best = || *Isa::ALL.iter().rfind(|i| i.available()).expect("portable is always there");
+    let isa = asked().unwrap_or_else(|Error(message)| panic!("{message}")).unwrap_or_else(best);
     CHOSEN.store(isa as u8, Ordering::Relaxed);
     isa
 }

@@ -424,13 +424,37 @@ fn bad_input_is_named() {
     assert!(ViewMut::strided(&mut data.clone(), [1, 1, 4, 4], [0, 0, 1, 1]).is_err());
 }
 
+/// Every gradient has its shape and is zeros, written where there was something else before.
 #[test]
 fn sizes_of_zero_work() {
-    for shape in [[1, 1, 1, 0, 5, 4, 4], [0, 1, 1, 3, 5, 4, 4], [2, 1, 1, 3, 0, 4, 4]] as [Shape; 3]
-    {
-        let problem = plain(shape, causal());
-        let (out, saved) = problem.forward();
-        assert!(out.iter().all(|x| *x == 0.0));
-        problem.backward(&out, &saved);
+    let shapes: [Shape; 5] = [
+        [1, 2, 1, 0, 5, 4, 4],
+        [0, 2, 1, 3, 5, 4, 4],
+        [2, 2, 1, 3, 0, 4, 4],
+        [2, 2, 2, 0, 0, 4, 4],
+        [0, 1, 1, 0, 0, 4, 4],
+    ];
+    for shape in shapes {
+        let [_, _, _, t, s, ..] = shape;
+        let masks = [("full", full()), ("causal", causal()), ("dense", dense(vec![true; t * s]))];
+        for score in scores(shape) {
+            // Relative positions want their queries to stand at keys.
+            if score.0.starts_with("relative") && t > s {
+                continue;
+            }
+            for (mask, norm) in
+                masks.iter().flat_map(|m| normalizers().into_iter().map(move |n| (m, n)))
+            {
+                let problem = Problem::new(shape, score.clone(), mask.clone(), norm);
+                let (out, saved) = problem.forward();
+                let (grads, given) = problem.backward(&out, &saved);
+                let lengths: Vec<_> = problem.params.iter().map(|(data, _)| data.len()).collect();
+                let got: Vec<_> = given.params.iter().map(Vec::len).collect();
+                assert_eq!(got, lengths, "{}", problem.name);
+                let zero = |all: &[f32]| all.iter().all(|x| *x == 0.0);
+                assert!(zero(&out), "{}", problem.name);
+                assert!(grads.iter().all(|grad| zero(grad)), "{}", problem.name);
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@ use crate::attention::pair::{Pairwise, Source};
 use crate::attention::rows::{Rows, add_dots, pack, packed_len};
 use crate::attention::tile::{At, Keys, Tile, each_cell};
 use crate::gemm::micro::Product;
+use crate::memory::filled;
 use std::sync::Arc;
 
 /// What the backward needs of one query head, a block of queries after another.
@@ -43,10 +44,11 @@ impl Head {
             shift: Scratch::zeroed(blocks * lanes),
             factor: Scratch::zeroed(blocks * lanes),
             delta: Scratch::zeroed(blocks * lanes),
-            pick: vec![-1; blocks * lanes],
+            pick: filled(-1, &[blocks, lanes]),
         };
         let row = (b * engine.grid.dims.h + h) * t;
         for qb in 0..blocks {
+            checkpoint();
             let (i0, n) = (qb * each, each.min(t - qb * each));
             head.plans.push(engine.plan(b, h, i0..i0 + n));
             let (at, from) = (qb * lanes, row + i0);
@@ -142,6 +144,7 @@ impl Head {
         let (mut above, mut below) = (vec![0f32; n], vec![0f32; n]);
         let plan = &*self.plans[qb];
         for (keys, cover) in &plan.blocks {
+            checkpoint();
             let cells = keys.len() * lanes;
             let (mut g, mut dp) = (Scratch::new(cells), Scratch::new(cells));
             let at =

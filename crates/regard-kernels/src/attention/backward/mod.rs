@@ -17,12 +17,13 @@ use crate::attention::rows::{padded, store_rows};
 use crate::attention::score::{Operand, Operands, Raise};
 use crate::attention::term::{Term, sum_over_batch};
 use crate::attention::{Attention, Inputs};
-use crate::pool::{Parts, parallel, threads};
+use crate::memory::zeros;
+use crate::pool::{Parts, Turns, checkpoint, parallel, threads};
 use crate::scratch::Scratch;
 use crate::view::{Error, View, ViewMut, bail};
 use head::Head;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use visit::Visit;
 
 /// The gradients that reach an attention.
@@ -142,13 +143,13 @@ impl Job<'_> {
             .map(|term| {
                 let (per_batch, per_head) = term.scope();
                 let parts = if per_batch { b } else { 1 } * if per_head { h } else { 1 };
-                vec![0.0; parts * term.accumulator()]
+                zeros(&[parts, term.accumulator()])
             })
             .collect();
         let width = lowered.q.view().shape[3];
-        let mut weights = vec![0.0; if lowered.pair.weighted() { b * h * width } else { 0 }];
-        let mut map = vec![0.0; b * h];
-        let mut added = vec![0.0; b * h * lowered.pair.added()];
+        let mut weights = zeros(&[b, h, if lowered.pair.weighted() { width } else { 0 }]);
+        let mut map = zeros(&[b, h]);
+        let mut added = zeros(&[b, h, lowered.pair.added()]);
         let (mut made_q, mut made_k) = (made(&lowered.q), made(&lowered.k));
         let pairs = {
             let (q_view, k_view);
@@ -189,7 +190,8 @@ impl Job<'_> {
         let raise = Raise {
             q: made_q,
             k: made_k,
-            weights: sum_over_batch(&weights, h, width * usize::from(!weights.is_empty())),
+            // Not by whether there are sums: a batch of nothing has none, and a gradient of zeros.
+            weights: sum_over_batch(&weights, h, if lowered.pair.weighted() { width } else { 0 }),
             map: map.iter().map(|x| f64::from(*x)).sum::<f64>() as f32,
             terms: of_terms,
             added: sum_over_batch(&added, h, lowered.pair.added()),
@@ -321,32 +323,23 @@ impl Job<'_> {
         let heads: Vec<Head> = heads.into_iter().flatten().collect();
         let mut dq: Vec<Scratch> = heads.iter().map(|_| Scratch::zeroed(t * width)).collect();
         let rows: Vec<Parts<f32>> = dq.iter_mut().map(|dq| Parts::new(dq)).collect();
-        // The block of keys whose turn it is, for each head and block of queries.
-        let turns: Vec<AtomicUsize> = (0..b * h * blocks).map(|_| AtomicUsize::new(0)).collect();
+        // At each head and block of queries, blocks of keys have their turns in order.
+        let turns = Turns::new(b * h * blocks);
         let finite = AtomicBool::new(true);
         let scored = AtomicU64::new(0);
         // Blocks of keys are claimed in ascending order, so those waited for are running.
         parallel(self.key_blocks() * b * hk, &|task| {
             let (kb, unit) = (task / (b * hk), task % (b * hk));
             let first = unit * group;
-            let turn = |g: usize, qb: usize| &turns[(first + g) * blocks + qb];
-            let wait = |g: usize, qb: usize| {
-                let mut waited = 0u32;
-                while turn(g, qb).load(Ordering::Acquire) != kb {
-                    std::hint::spin_loop();
-                    waited += 1;
-                    if waited.is_multiple_of(1024) {
-                        std::thread::yield_now();
-                    }
-                }
+            let wait = |g: usize, qb: usize| turns.wait((first + g) * blocks + qb, kb);
+            let done = |g: usize, qb: usize| {
+                // A block that had nothing to add has not waited yet.
+                wait(g, qb);
+                turns.pass((first + g) * blocks + qb, kb);
             };
-            let done = |g: usize, qb: usize| turn(g, qb).store(kb + 1, Ordering::Release);
             let heads = &heads[first..first + group];
             let visit = Visit { job: self, heads, kb, careful: false };
-            let (n, ok) = visit.run(targets, sums, &rows[first..first + group], &wait, &|g, qb| {
-                wait(g, qb);
-                done(g, qb);
-            });
+            let (n, ok) = visit.run(targets, sums, &rows[first..first + group], &wait, &done);
             scored.fetch_add(n, Ordering::Relaxed);
             finite.fetch_and(ok, Ordering::Relaxed);
         });
@@ -361,6 +354,6 @@ impl Job<'_> {
 fn made(operand: &Operand) -> Vec<f32> {
     match operand {
         Operand::Given(_) => vec![],
-        Operand::Made(data, _) => vec![0.0; data.len()],
+        Operand::Made(data, _) => zeros(&[data.len()]),
     }
 }

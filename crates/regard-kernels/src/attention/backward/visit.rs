@@ -43,6 +43,7 @@ impl Visit<'_> {
         let scale = engine.lowered.scale;
         for (g, head) in self.heads.iter().enumerate() {
             for (qb, plan) in head.plans.iter().enumerate() {
+                checkpoint();
                 let found = if lists {
                     plan.blocks.first()
                 } else {
@@ -51,11 +52,9 @@ impl Visit<'_> {
                 };
                 if let Some(block) = found {
                     let n = head.block(engine, qb).1;
-                    // SAFETY: rows of this block of queries are touched only in this task's turn.
-                    let rows =
-                        unsafe { dq[g].part(qb * engine.block_queries() * wide_d, n * wide_d) };
-                    let turn =
-                        Turn { rows: rows.as_mut_ptr(), len: rows.len(), wait: &|| wait(g, qb) };
+                    let first = qb * engine.block_queries() * wide_d;
+                    let wait = || wait(g, qb);
+                    let turn = Turn::new(&dq[g], first..first + n * wide_d, &wait);
                     let from = if lists { 0 } else { block.0.start - j0 };
                     self.block(
                         head,

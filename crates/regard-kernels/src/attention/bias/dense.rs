@@ -1,6 +1,7 @@
 //! A number for each cell, shared between batch rows or heads if asked.
 
 use super::*;
+use crate::memory::room;
 
 pub(super) const VARIANT: Variant = Variant {
     name: "dense",
@@ -55,6 +56,8 @@ impl Term for Bound<'_> {
         each_cell(at, ds, |ds, i, j| sums[i * self.grid.dims.s + j] += *ds);
     }
     fn collect(&self, sums: &[f32]) -> Vec<Vec<f32>> {
-        vec![sums.to_vec()]
+        let mut out = room(&[sums.len()]);
+        out.extend_from_slice(sums);
+        vec![out]
     }
 }

@@ -5,6 +5,7 @@
 //! for m = 1, quadratically for m = 2. All lanes go at once; nothing is sorted.
 
 use super::{State, Tile};
+use crate::pool::checkpoint;
 use crate::simd::{Kernel, Simd, dispatch};
 
 /// What a cell becomes once τ is known.
@@ -18,6 +19,9 @@ pub(super) enum Cell {
 
 /// Newton steps at most; float arithmetic stands still long before.
 const STEPS: usize = 60;
+
+/// Keys above which a step is long enough to ask whether it is still wanted.
+const LONG: usize = 1 << 14;
 
 /// Finds τ for each lane of a strip and replaces scores by weights. The scores count times `half`
 /// (1 for sparsemax, ½ for entmax), and the power is 1 or 2.
@@ -55,6 +59,9 @@ impl Kernel for Solve<'_> {
                 let top = s.select(nothing, zero, largest);
                 let mut tau = s.splat(-1.0);
                 for _ in 0..STEPS {
+                    if self.keys > LONG {
+                        checkpoint();
+                    }
                     let (mut sum, mut slope) = (zero, zero);
                     for j in 0..self.keys {
                         let z = s.mul(s.sub(s.load(column.add(j * self.lanes)), top), half);

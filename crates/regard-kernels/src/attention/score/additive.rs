@@ -97,7 +97,8 @@ impl Score for Additive {
     #[allow(private_interfaces)]
     fn raise(&self, _: &Grid, _: Operands, scale: f32, grads: Raise) -> Vec<Vec<f32>> {
         // The slopes are by q and k themselves, not by their exponentials.
-        if !grads.q.is_empty() {
+        // Both were made, or neither. Without queries there are still keys to write zeros to.
+        if !(grads.q.is_empty() && grads.k.is_empty()) {
             spread(&grads.q, grads.dq, false);
             spread(&grads.k, grads.dk, false);
         }

@@ -5,6 +5,7 @@ use super::*;
 use crate::attention::graph::Graph;
 use crate::attention::rows::{Rows, add_dots, load};
 use crate::attention::term::sum_over_batch;
+use crate::memory::zeros;
 use crate::pool::{Parts, parallel};
 use crate::simd::{self, Simd, dispatch};
 use std::ops::Range;
@@ -31,7 +32,7 @@ pub struct Edge {
 fn project(rows: &View, a: &View, group: usize) -> (Vec<f32>, [usize; 4]) {
     let [b, h, n, _] = rows.shape;
     let heads = h * group;
-    let mut out = vec![0.0; b * heads * n];
+    let mut out = zeros(&[b, heads, n]);
     let parts = Parts::new(&mut out);
     let pieces = n.div_ceil(ROWS_PER_TASK);
     parallel(b * pieces, &|task| {
@@ -52,7 +53,7 @@ fn project(rows: &View, a: &View, group: usize) -> (Vec<f32>, [usize; 4]) {
 fn unproject(rows: &View, a: &View, group: usize, dp: &[f32], to: &ViewMut) -> Vec<f32> {
     let [b, h, n, d] = rows.shape;
     let pieces = n.div_ceil(ROWS_PER_TASK);
-    let mut each = vec![0.0; b * pieces * h * group * d];
+    let mut each = zeros(&[b, pieces, h, group, d]);
     let parts = Parts::new(&mut each);
     parallel(b * pieces, &|task| {
         let (b, i0) = (task / pieces, task % pieces * ROWS_PER_TASK);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::gemm::micro::Product;
 use crate::gemm::{Epilogue, Matrix, MatrixMut, product};
+use crate::memory::zeros;
 
 pub(super) const VARIANT: Variant = Variant {
     name: "general",
@@ -26,7 +27,7 @@ impl Score for General {
     fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         let Dims { b, h, t, dk, .. } = grid.dims;
         // q′ = qᵀ W: linear in T, so it is done once.
-        let mut q = vec![0.0; b * h * t * dk];
+        let mut q = zeros(&[b, h, t, dk]);
         for run in Run::all(&grid.dims, &x.q) {
             let (given, w) = (run.given(&x.q), of_head(&x.params[0], run.h));
             multiply(given, w, run.made_mut(&mut q, &grid.dims, dk), Epilogue::default());
@@ -37,7 +38,7 @@ impl Score for General {
     #[allow(private_interfaces)]
     fn raise(&self, grid: &Grid, x: Operands, _: f32, grads: Raise) -> Vec<Vec<f32>> {
         let Dims { h, d, dk, .. } = grid.dims;
-        let mut dw = vec![0.0; h * d * dk];
+        let mut dw = zeros(&[h, d, dk]);
         let mut dq = vec![];
         for run in Run::all(&grid.dims, &x.q) {
             // forward: q′ = q · w

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::gemm::micro::Product;
+use crate::memory::room;
 
 pub(super) const VARIANT: Variant = Variant {
     name: "keyvalue",
@@ -34,7 +35,8 @@ impl Score for KeyValue {
     fn lower<'a>(&'a self, _: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         // a·(q·k) + b·(q·v) = q · (a·k + b·v): linear in S, so it is done once.
         let (a, b) = (x.params[0].get(0, 0, 0, 0), x.params[1].get(0, 0, 0, 0));
-        let mixed = x.k.to_vec().iter().zip(x.v.to_vec()).map(|(k, v)| a * k + b * v).collect();
+        let mut mixed = x.k.to_vec();
+        mixed.iter_mut().zip(x.v.to_vec()).for_each(|(k, v)| *k = a * *k + b * v);
         let (q, k) = (Operand::Given(x.q), Operand::Made(mixed, x.k.shape));
         Lowered { pair: Box::new(Product), q, k, scale, weights: vec![], map: None, terms: vec![] }
     }
@@ -42,7 +44,11 @@ impl Score for KeyValue {
     fn raise(&self, _: &Grid, x: Operands, _: f32, grads: Raise) -> Vec<Vec<f32>> {
         // forward: k′ = a·k + b·v
         let (a, b) = (x.params[0].get(0, 0, 0, 0), x.params[1].get(0, 0, 0, 0));
-        let times = |c: f32| -> Vec<f32> { grads.k.iter().map(|x| c * x).collect() };
+        let times = |c: f32| -> Vec<f32> {
+            let mut out = room(&[grads.k.len()]);
+            out.extend(grads.k.iter().map(|x| c * x));
+            out
+        };
         spread(&times(a), grads.dk, false);
         spread(&times(b), grads.dv, true);
         let along = |y: Vec<f32>| -> f32 {

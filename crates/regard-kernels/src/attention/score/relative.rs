@@ -15,6 +15,7 @@ use crate::attention::rows::{RowBlock, Rows, pack, packed_len, padded};
 use crate::attention::term::sum_over_batch;
 use crate::attention::tile::{Keys, Over, accumulate, each_cell};
 use crate::gemm::micro::Product;
+use crate::memory::{room, zeros};
 use crate::scratch::Scratch;
 use crate::simd::isa;
 use crate::view::bail;
@@ -118,7 +119,7 @@ impl Score for Relative {
         let Dims { h, t, d, .. } = grid.dims;
         // forward: q + u, q + w and q + x are three sums with the same q
         let over_rows = |rows: &[f32]| {
-            let mut sum = vec![0.0; h * d];
+            let mut sum = zeros(&[h, d]);
             for (row, values) in rows.chunks_exact(d.max(1)).enumerate() {
                 let h = row / t % h;
                 sum[h * d..].iter_mut().zip(values).for_each(|(sum, x)| *sum += x);
@@ -270,7 +271,9 @@ impl Term for Position<'_> {
     fn collect(&self, sums: &[f32]) -> Vec<Vec<f32>> {
         let [_, h, rows, d] = self.r.shape;
         let (wide, each) = (padded(d), self.accumulator());
-        let (mut dr, mut dq) = (vec![], vec![]);
+        // Without queries and keys there are no sums, and parts of nothing cannot be counted.
+        let each = each.max(1);
+        let (mut dr, mut dq) = (room(&[sums.len() / each, rows, d]), room(&[self.queries.len()]));
         for sums in sums.chunks_exact(each) {
             for (n, row) in sums.chunks_exact(wide).enumerate() {
                 let to = if n < rows { &mut dr } else { &mut dq };
@@ -337,7 +340,7 @@ impl Term for Segment<'_> {
     fn collect(&self, sums: &[f32]) -> Vec<Vec<f32>> {
         let Dims { h, t, d, .. } = self.grid.dims;
         // forward: s += scale · Σ_c (q + x)[c] · g[c]
-        let (mut dg, mut dq) = (vec![0.0; h * 2 * d], vec![0.0; self.queries.len()]);
+        let (mut dg, mut dq) = (zeros(&[h, 2, d]), zeros(&[self.queries.len()]));
         for (row, sums) in sums.chunks_exact(2).enumerate() {
             let h = row / t % h;
             for (g, sum) in sums.iter().enumerate() {

@@ -7,15 +7,28 @@
 //! Workers wait for the next region by spinning for a short while, because the regions of a
 //! training step follow each other within microseconds, and then sleep.
 
+mod parts;
+mod stop;
+mod turns;
+
+pub(crate) use parts::Parts;
+pub(crate) use stop::checkpoint;
+pub use stop::{Interrupted, interruptible};
+pub(crate) use turns::Turns;
+
+use crate::view::{Error, bail};
 use std::any::Any;
-use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
 /// How long a worker spins before it sleeps. A wake-up from sleep takes 5 to 50 µs here.
 const SPIN: Duration = Duration::from_micros(100);
+
+/// More threads than this are a mistake: each costs memory, and the system runs out of them.
+pub const MAX_THREADS: usize = 1024;
 
 struct Job {
     /// The task, with its lifetime erased: `parallel` does not return before every thread has left.
@@ -24,6 +37,8 @@ struct Job {
     next: AtomicUsize,
     /// Workers inside this job.
     inside: AtomicUsize,
+    /// Set when the other tasks need not be done: one has panicked, or the caller is interrupted.
+    stop: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
@@ -35,7 +50,7 @@ unsafe impl Sync for Job {}
 
 impl Job {
     fn work(&self) {
-        loop {
+        while stop::wanted() {
             let task = self.next.fetch_add(1, Ordering::Relaxed);
             if task >= self.tasks {
                 return;
@@ -43,8 +58,11 @@ impl Job {
             // SAFETY: see `task`.
             let run = || unsafe { (*self.task)(task) };
             if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
-                self.panic.lock().unwrap().get_or_insert(payload);
-                self.next.store(self.tasks, Ordering::Relaxed);
+                self.stop.store(true, Ordering::Relaxed);
+                // Tasks that gave up because of a panic do not hide it.
+                if !stop::gave_up(&*payload) {
+                    self.panic.lock().unwrap().get_or_insert(payload);
+                }
             }
         }
     }
@@ -63,21 +81,60 @@ struct Pool {
     threads: AtomicUsize,
 }
 
-fn pool() -> &'static Pool {
-    static POOL: OnceLock<Pool> = OnceLock::new();
-    POOL.get_or_init(|| {
-        let asked = std::env::var("REGARD_NUM_THREADS").ok().and_then(|v| v.parse().ok());
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        Pool {
+impl Pool {
+    /// Without workers. It is never freed: threads keep references to it.
+    fn leaked(threads: usize) -> *mut Pool {
+        Box::leak(Box::new(Pool {
             slot: Mutex::new(None),
             wake: Condvar::new(),
             published: AtomicUsize::new(0),
             sleeping: AtomicUsize::new(0),
             workers: Mutex::new(0),
             busy: Mutex::new(()),
-            threads: AtomicUsize::new(asked.filter(|n| *n > 0).unwrap_or_else(cores)),
-        }
-    })
+            threads: AtomicUsize::new(threads),
+        }))
+    }
+}
+
+/// Null until the first region.
+static POOL: AtomicPtr<Pool> = AtomicPtr::new(null_mut());
+
+#[inline]
+fn pool() -> &'static Pool {
+    // SAFETY: what is stored there is never freed.
+    unsafe { POOL.load(Ordering::Acquire).as_ref() }.unwrap_or_else(first_pool)
+}
+
+#[cold]
+fn first_pool() -> &'static Pool {
+    let asked = asked().unwrap_or_else(|Error(message)| panic!("{message}"));
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+    let new = Pool::leaked(asked.unwrap_or_else(cores));
+    let set = POOL.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
+    // SAFETY: both are pools that are never freed. If another thread was faster, ours is forgotten.
+    unsafe { &*set.err().unwrap_or(new) }
+}
+
+/// To be called in the child of a fork: the threads of the pool are not there, and what they had
+/// locked at that moment stays locked. The child gets a pool of its own, with as many threads.
+pub fn after_fork() {
+    if !POOL.load(Ordering::Acquire).is_null() {
+        POOL.store(Pool::leaked(threads()), Ordering::Release);
+    }
+}
+
+/// What the environment variable `REGARD_NUM_THREADS` asks for, if anything; an error if it is not
+/// a number of threads. Programs ask first: the first region panics with the same message.
+pub fn asked() -> Result<Option<usize>, Error> {
+    let Some(asked) = std::env::var_os("REGARD_NUM_THREADS").filter(|asked| !asked.is_empty())
+    else {
+        return Ok(None);
+    };
+    let number = asked.to_str().and_then(|text| text.parse().ok());
+    match number.filter(|n| (1..=MAX_THREADS).contains(n)) {
+        Some(number) => Ok(Some(number)),
+        None => bail!("REGARD_NUM_THREADS: got {asked:?}, need a number from 1 to {MAX_THREADS}"),
+    }
 }
 
 /// Threads that parallel regions use: `REGARD_NUM_THREADS`, or as many as there are cores.
@@ -86,8 +143,14 @@ pub fn threads() -> usize {
 }
 
 /// Sets how many threads later regions use. Results do not depend on it.
+///
+/// # Panics
+/// If it is 0 or more than [`MAX_THREADS`].
 pub fn set_threads(threads: usize) {
-    assert!(threads > 0, "set_threads: got 0, need at least 1");
+    assert!(
+        (1..=MAX_THREADS).contains(&threads),
+        "set_threads: got {threads}, need 1 to {MAX_THREADS}"
+    );
     pool().threads.store(threads, Ordering::Relaxed);
 }
 
@@ -114,7 +177,10 @@ fn worker(pool: &'static Pool, index: usize) {
         }
         drop(slot);
         if let Some(job) = job {
+            // SAFETY: the guard is dropped before the job.
+            let entered = unsafe { stop::enter(&job.stop) };
             job.work();
+            drop(entered);
             job.inside.fetch_sub(1, Ordering::Release);
         }
     }
@@ -123,15 +189,41 @@ fn worker(pool: &'static Pool, index: usize) {
 /// Runs `task(0), …, task(tasks − 1)` on all threads and returns when all are done.
 ///
 /// Inside a region, or while another thread runs one, the tasks run on the calling thread.
-/// A panic in a task reaches the caller.
+/// A panic in a task reaches the caller, once every thread has left; tasks that have not begun by
+/// then are not run.
 pub fn parallel(tasks: usize, task: &(dyn Fn(usize) + Sync)) {
     let pool = pool();
     let threads = threads();
-    let alone = || (0..tasks).for_each(task);
-    if tasks <= 1 || threads == 1 {
-        return alone();
+    if tasks > 1 && threads > 1 {
+        // A guard that is dropped in a panic poisons its lock, which says nothing here.
+        let busy = match pool.busy.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        };
+        if let Some(busy) = busy {
+            let outcome = together(pool, threads, tasks, task);
+            drop(busy);
+            match outcome {
+                Ok(()) => return,
+                Err(Some(payload)) => resume_unwind(payload),
+                Err(None) => stop::give_up(),
+            }
+        }
     }
-    let Ok(_busy) = pool.busy.try_lock() else { return alone() };
+    for each in 0..tasks {
+        checkpoint();
+        task(each);
+    }
+}
+
+/// A region on several threads. An error is the panic of a task, or none if it was stopped.
+fn together(
+    pool: &'static Pool,
+    threads: usize,
+    tasks: usize,
+    task: &(dyn Fn(usize) + Sync),
+) -> Result<(), Option<Box<dyn Any + Send>>> {
     spawn_up_to(pool, threads - 1);
     // SAFETY: only the lifetime changes; the job is left by every thread before this returns.
     let task: *const (dyn Fn(usize) + Sync) = unsafe {
@@ -142,8 +234,11 @@ pub fn parallel(tasks: usize, task: &(dyn Fn(usize) + Sync)) {
         tasks,
         next: AtomicUsize::new(0),
         inside: AtomicUsize::new(0),
+        stop: AtomicBool::new(false),
         panic: Mutex::new(None),
     });
+    // SAFETY: declared after the job, and so dropped before it.
+    let _entered = unsafe { stop::enter(&job.stop) };
     *pool.slot.lock().unwrap() = Some(job.clone());
     pool.published.fetch_add(1, Ordering::Release);
     // A worker between its last look and its wait holds the lock: pass it once, then look.
@@ -156,14 +251,17 @@ pub fn parallel(tasks: usize, task: &(dyn Fn(usize) + Sync)) {
     let mut waited = 0u32;
     while job.inside.load(Ordering::Acquire) != 0 {
         std::hint::spin_loop();
-        waited += 1;
+        waited = waited.wrapping_add(1);
         if waited.is_multiple_of(4096) {
+            // Asked for its own sake: an interruption tells the others to stop.
+            stop::wanted();
             std::thread::yield_now();
         }
     }
-    let payload = job.panic.lock().unwrap().take();
-    if let Some(payload) = payload {
-        resume_unwind(payload);
+    match job.panic.lock().unwrap().take() {
+        Some(payload) => Err(Some(payload)),
+        None if job.stop.load(Ordering::Relaxed) => Err(None),
+        None => Ok(()),
     }
 }
 
@@ -186,49 +284,6 @@ pub fn parallel_ranges(len: usize, piece: usize, task: &(dyn Fn(usize, usize) + 
     parallel(pieces, &|p| task(p * piece, ((p + 1) * piece).min(len)));
 }
 
-/// A slice of which tasks take different pieces.
-pub(crate) struct Parts<'a, T> {
-    start: *mut T,
-    len: usize,
-    owner: PhantomData<&'a mut [T]>,
-}
-
-// SAFETY: `Parts` is a unique borrow; tasks that share it use different pieces.
-unsafe impl<T: Send> Send for Parts<'_, T> {}
-// SAFETY: as above.
-unsafe impl<T: Send> Sync for Parts<'_, T> {}
-
-impl<'a, T> Parts<'a, T> {
-    pub fn new(slice: &'a mut [T]) -> Parts<'a, T> {
-        Parts { start: slice.as_mut_ptr(), len: slice.len(), owner: PhantomData }
-    }
-
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Elements `from..to`.
-    ///
-    /// # Safety
-    /// While the piece is in use no other that overlaps it may be.
-    #[allow(clippy::mut_from_ref)]
-    pub unsafe fn slice(&self, from: usize, to: usize) -> &mut [T] {
-        assert!(from <= to && to <= self.len, "piece {from}..{to} of {}", self.len);
-        // SAFETY: inside the slice; the caller vouches that the piece is alone.
-        unsafe { std::slice::from_raw_parts_mut(self.start.add(from), to - from) }
-    }
-
-    /// `len` elements from `from` on.
-    ///
-    /// # Safety
-    /// As [`Parts::slice`].
-    #[allow(clippy::mut_from_ref)]
-    pub unsafe fn part(&self, from: usize, len: usize) -> &mut [T] {
-        // SAFETY: passed on.
-        unsafe { self.slice(from, from + len) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,7 +291,7 @@ mod tests {
 
     #[test]
     fn every_task_runs_once() {
-        for round in 0..2000 {
+        for round in 0..if cfg!(miri) { 8 } else { 2000 } {
             let sum = AtomicU64::new(0);
             let tasks = round % 70;
             parallel(tasks, &|t| {
