@@ -14,7 +14,7 @@ mod write;
 pub use arrays::{Array, Arrays, Precision};
 pub use bind::{Binder, Problem};
 pub(crate) use fit::Fit;
-pub use write::write_file;
+pub use write::{is_stream, write_file, write_file_with};
 
 use crate::{Error, Result};
 use serde_json::{Map, Value};

@@ -12,6 +12,7 @@ mod lessons;
 mod machine;
 mod markup;
 mod permuted;
+mod outputs;
 mod pictures;
 mod point;
 mod program;
