@@ -12,6 +12,7 @@ mod pickle;
 mod write;
 
 pub use arrays::{Array, Arrays, Precision};
+pub(crate) use bind::NOT_FINITE;
 pub use bind::{Binder, Problem};
 pub(crate) use fit::Fit;
 pub use write::{is_stream, write_file, write_file_with};
