@@ -2,7 +2,7 @@
 
 use crate::Embedded;
 use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, decode, generation};
-use crate::reading::fits;
+use crate::reading::{fits, not_finite};
 use crate::text::Tokenizer;
 use crate::train;
 use burn::tensor::{Device, Int, Tensor, TensorData, activation};
@@ -222,6 +222,10 @@ impl Writer {
                 }
             }
             known = to + 1;
+            // A word may be impossible; no word may be NaN.
+            if let Some(bad) = all.iter().find(|x| x.is_nan()) {
+                return Err(not_finite(*bad));
+            }
         }
         Ok(Scored { tokens, token_logprobs: logprobs })
     }

@@ -32,7 +32,7 @@ impl Reader {
         let mut sums: Vec<(Vec<f64>, usize)> = vec![(vec![], 0); texts.len()];
         self.read(&windows, |first, part, said| {
             let [_, width] = said.hidden.dims();
-            let hidden = numbers(said.hidden);
+            let hidden = numbers(said.hidden)?;
             let mut row = 0;
             for (i, encoding) in part.iter().enumerate() {
                 let (sum, count) = &mut sums[of[first + i]];

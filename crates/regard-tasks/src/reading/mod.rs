@@ -159,10 +159,13 @@ pub(crate) fn fits(model: &dyn TextModel, tokenizer: &Tokenizer) -> Result<()> {
 }
 
 /// The numbers of a tensor, row after row.
-fn numbers(x: Tensor<2>) -> Vec<f32> {
+///
+/// # Errors
+/// If one is NaN or infinite: no answer comes of those.
+fn numbers(x: Tensor<2>) -> Result<Vec<f32>> {
     let mut numbers = vec![];
     backend::numbers(x, &mut numbers);
-    numbers
+    finite(&numbers).map(|()| numbers)
 }
 
 /// Probabilities of logits.
@@ -182,9 +185,7 @@ pub(crate) fn ranked(scores: &[f32], name: impl Fn(usize) -> String) -> Result<V
 pub(crate) fn finite(scores: &[f32]) -> Result<()> {
     match scores.iter().find(|score| !score.is_finite()) {
         None => Ok(()),
-        Some(score) => Err(Error::invalid(format!(
-            "the model says {score}: what it was given is too large, or its weights are no numbers"
-        ))),
+        Some(score) => Err(not_finite(*score)),
     }
 }
 
@@ -205,6 +206,14 @@ mod tests {
         let name = |label: usize| label.to_string();
         let ranked_of = |scores: &[f32]| ranked(scores, name);
         let all = ranked_of(&[0.0, 2.0, 1.0]).unwrap();
+/// The error that a model gave a number that is none.
+pub(crate) fn not_finite(score: f32) -> Error {
+    Error::invalid(format!(
+        "the model gives {score}, need finite numbers: what it was given is too large, or its \
+         weights are damaged"
+    ))
+}
+
         let order: Vec<&str> = all.iter().map(|label| label.label.as_str()).collect();
         assert_eq!(order, ["1", "2", "0"]);
         assert!((all.iter().map(|label| label.score).sum::<f64>() - 1.0).abs() < 1e-12);

@@ -232,7 +232,7 @@ fn what_cannot_be_is_an_error_that_says_what_can() {
     let fail = |flags: &[&str], says: &[&str]| {
         fails(&[&["translate", "Go on!", "--model", &model], flags].concat(), says)
     };
-    fail(&["--num-beams", "0"], &["num_beams", "at least 1"]);
+    fail(&["--num-beams", "0"], &["num_beams", "1 to 1024"]);
     fail(&["--num-return-sequences", "3"], &["num_return_sequences", "at most num_beams"]);
     fail(&["--early-stopping", "maybe"], &["early", "never"]);
     fail(&["--temperature", "0"], &["temperature", "above 0"]);
