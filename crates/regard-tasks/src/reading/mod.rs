@@ -8,6 +8,7 @@ mod embed;
 mod fill;
 mod folder;
 mod learn;
+pub mod sentence;
 mod tag;
 
 pub use answer::{Answer, Asking};
@@ -15,6 +16,7 @@ pub use classify::{Label, Weight};
 pub use embed::Pooling;
 pub use fill::Candidate;
 pub use learn::{Data, Recipe, Vocabulary};
+pub use sentence::Sentence;
 pub use tag::{Entity, Grouping};
 
 use crate::text::{Alphabet, Encoding, Tokenizer};
@@ -24,7 +26,7 @@ use regard_attention::Mode;
 use regard_attention::backend;
 use regard_models::text::{self, Head, Output, TextModel, Texts};
 use regard_models::{Error, Result, checkpoint};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Tokens that are read at a time.
 const AT_ONCE: usize = 8192;
@@ -34,6 +36,8 @@ pub struct Reader {
     model: Box<dyn TextModel>,
     tokenizer: Tokenizer,
     labels: Vec<String>,
+    /// Where it was read from, if it is asked for vectors.
+    folder: Option<PathBuf>,
 }
 
 impl Reader {
@@ -42,7 +46,7 @@ impl Reader {
         let names = &model.config()["id2label"];
         let name = |i: usize| names[i.to_string()].as_str().map(str::to_string);
         let labels = (0..).map_while(name).collect();
-        Reader { model, tokenizer, labels }
+        Reader { model, tokenizer, labels, folder: None }
     }
 
     /// Reads a folder: a model's, or a training run's. The model must have been trained for what
@@ -64,7 +68,20 @@ impl Reader {
         let model = text::open(folder, Some(head), 0, &Device::flex())?;
         let tokenizer = Tokenizer::load(folder)?;
         fits(&*model, &tokenizer).map_err(|e| Error::file(folder, e.to_string()))?;
-        Ok(Reader::new(model, tokenizer))
+        let mut reader = Reader::new(model, tokenizer);
+        if head == Head::Bare {
+            reader.folder = Some(folder.clone());
+        }
+        Ok(reader)
+    }
+
+    /// How the vector of a text is made, as the folder of a sentence-transformers model says it;
+    /// nothing, if it does not.
+    ///
+    /// # Errors
+    /// If it says what cannot be done here.
+    pub fn sentence(&self) -> Result<Option<Sentence>> {
+        self.folder.as_deref().map_or(Ok(None), sentence::read)
     }
 
     /// Its tokenizer.
@@ -189,6 +206,14 @@ pub(crate) fn finite(scores: &[f32]) -> Result<()> {
     }
 }
 
+/// The error that a model gave a number that is none.
+pub(crate) fn not_finite(score: f32) -> Error {
+    Error::invalid(format!(
+        "the model gives {score}, need finite numbers: what it was given is too large, or its \
+         weights are damaged"
+    ))
+}
+
 /// Probabilities.
 pub(crate) fn softmax(logits: &[f32]) -> Vec<f64> {
     let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -206,14 +231,6 @@ mod tests {
         let name = |label: usize| label.to_string();
         let ranked_of = |scores: &[f32]| ranked(scores, name);
         let all = ranked_of(&[0.0, 2.0, 1.0]).unwrap();
-/// The error that a model gave a number that is none.
-pub(crate) fn not_finite(score: f32) -> Error {
-    Error::invalid(format!(
-        "the model gives {score}, need finite numbers: what it was given is too large, or its \
-         weights are damaged"
-    ))
-}
-
         let order: Vec<&str> = all.iter().map(|label| label.label.as_str()).collect();
         assert_eq!(order, ["1", "2", "0"]);
         assert!((all.iter().map(|label| label.score).sum::<f64>() - 1.0).abs() < 1e-12);
