@@ -37,8 +37,9 @@ impl Init {
         Init { seed, next: 0, blank: false, device: device.clone() }
     }
 
-    /// Zeros instead of first values, for a model whose weights are about to be loaded. Sites are
-    /// the same as with [`Init::new`].
+    /// Zeros instead of first values, for a model whose weights are about to be loaded. They take
+    /// no memory, so that sizes can be compared with those of a file before anything is
+    /// allocated. Sites are the same as with [`Init::new`].
     pub fn blank(device: &Device) -> Init {
         Init { blank: true, ..Init::new(0, device) }
     }
@@ -56,11 +57,12 @@ impl Init {
         value: impl Fn(Stream, u64) -> f32,
     ) -> Param<Tensor<D>> {
         let stream = Stream::new(self.seed, 0, FIRST | self.site());
+        if self.blank && !shape.contains(&0) {
+            // One number in memory, whatever the shape.
+            return Param::from_tensor(Tensor::<1>::zeros([1], &self.device).expand(shape));
+        }
         let len = shape.iter().product::<usize>();
-        let values: Vec<f32> = match self.blank {
-            true => vec![0.0; len],
-            false => (0..len as u64).map(|i| value(stream, i)).collect(),
-        };
+        let values: Vec<f32> = (0..len as u64).map(|i| value(stream, i)).collect();
         Param::from_data(TensorData::new(values, shape), &self.device)
     }
 

@@ -8,6 +8,7 @@
 use crate::checkpoint::Binder;
 use crate::look::{Look, Looking, Place};
 use crate::recurrent::{Advanced, Body, Read, Shape, Stepwise, Writing};
+use crate::sizes;
 use burn::module::Module;
 use burn::tensor::Tensor;
 use regard_attention::layers::{AdditiveAttention, AdditiveAttentionConfig};
@@ -38,6 +39,16 @@ pub(crate) struct Bahdanau {
     looking: Looking,
     #[module(skip)]
     config: Config,
+}
+
+impl Config {
+    /// Finds what no tensor could be made from.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.shape.check()?;
+        let wide = ("attention_size", self.attention_size.unwrap_or(self.shape.hidden_size));
+        sizes::check(&[wide])?;
+        sizes::check_matrices(&[[wide, ("hidden_size", self.shape.memory())]])
+    }
 }
 
 impl Bahdanau {

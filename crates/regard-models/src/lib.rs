@@ -89,7 +89,7 @@ const KINDS: &[Kind] = &[
         names: &[bahdanau::MODEL_TYPE],
         make: |json, init, from| {
             let config: bahdanau::Config = parse(json)?;
-            config.shape.check()?;
+            config.check()?;
             Ok(finish(bahdanau::Bahdanau::new(&config, init), from))
         },
     },
@@ -190,8 +190,37 @@ fn fill(config: &Value, mut weights: Arrays, device: &Device) -> Result<Fit<Box<
     Ok(Fit { model, problems: loading.problems })
 }
 
+/// What does not fit, as far as a message goes: a file may have thousands of problems. Each kind of
+/// problem is shown by turns.
 fn misfit(problems: &[String]) -> String {
-    format!("the weights do not fit the configuration:\n  {}", problems.join("\n  "))
+    const MOST: usize = 700;
+    let kind = |problem: &String| match () {
+        _ if problem.ends_with("is missing") => 0,
+        _ if problem.ends_with("has no place in this model") => 1,
+        _ if problem.ends_with(checkpoint::NOT_FINITE) => 2,
+        _ => 3,
+    };
+    let mut kinds: [Vec<&String>; 4] = Default::default();
+    problems.iter().rev().for_each(|problem| kinds[kind(problem)].push(problem));
+    let damaged = kinds[2].len() == problems.len();
+    let (mut lines, mut size) = (vec![], 0);
+    while size < MOST && lines.len() < problems.len() {
+        for problem in kinds.iter_mut().filter_map(Vec::pop) {
+            let line = sizes::short(problem);
+            size += line.len();
+            if size < MOST {
+                lines.push(line);
+            }
+        }
+    }
+    if lines.len() < problems.len() {
+        lines.push(format!("and {} more", problems.len() - lines.len()));
+    }
+    let what = match damaged {
+        true => "the weights are damaged, or their training diverged",
+        false => "the weights do not fit the configuration",
+    };
+    format!("{what}:\n  {}", lines.join("\n  "))
 }
 
 fn config_json(model_type: &str, config: &impl Serialize) -> Value {

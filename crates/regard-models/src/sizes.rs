@@ -8,6 +8,14 @@ const LARGEST: usize = 1 << 31;
 /// No stack is deeper.
 const DEEPEST: usize = 1 << 10;
 
+/// A text from a file as far as it fits into a message.
+pub(crate) fn short(text: &str) -> String {
+    match text.char_indices().nth(150) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_string(),
+    }
+}
+
 /// Sizes by name, each from 1 to what can be meant.
 pub(crate) fn check(sizes: &[(&str, usize)]) -> Result<(), String> {
     for (name, size) in sizes {

@@ -426,7 +426,10 @@ pub fn export(asked: &str, hub: &Hub, to: &Path, precision: Precision) -> Result
     std::fs::create_dir_all(to).with_context(|| to.display().to_string())?;
     checkpoint::write(to, &config, &weights, precision)?;
     for (name, bytes) in rest {
-        checkpoint::write_file(&to.join(name), &bytes)?;
+        let place = to.join(name);
+        let folder = place.parent().unwrap_or(to);
+        std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        checkpoint::write_file(&place, &bytes)?;
     }
     Ok(())
 }

@@ -34,6 +34,15 @@ pub enum Problem {
         /// By the configuration.
         wanted: Vec<usize>,
     },
+    /// A tensor with a number that is NaN or infinite.
+    NotFinite {
+        /// Its name.
+        name: String,
+        /// Which number is the first, row by row.
+        at: usize,
+        /// What it is.
+        number: String,
+    },
 }
 
 impl Problem {
@@ -46,16 +55,33 @@ impl Problem {
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         match self {
-            Problem::Missing { name, shape } => write!(f, "{name} {shape:?} is missing"),
+            Problem::Missing { name, shape } => {
+                write!(f, "{} {shape:?} is missing", short(name))
+            }
             Problem::Misshapen { name, got, wanted } => {
-                write!(f, "{name} is {got:?}, the configuration says {wanted:?}")
+                write!(f, "{} is {got:?}, the configuration says {wanted:?}", short(name))
+            }
+            Problem::NotFinite { name, at, number } => {
+                write!(f, "{}: number {at} is {number}, {NOT_FINITE}", short(name))
             }
         }
     }
 }
 
+/// How a message about a number that is not finite ends.
+pub(crate) const NOT_FINITE: &str = "need finite numbers";
+
+/// A name with room for what is said of it; a file may have names of any length.
+fn short(name: &str) -> String {
+    match name.char_indices().nth(80) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_string(),
+    }
+}
+
 enum Way<'a> {
     Read { from: &'a mut Arrays, device: Device },
+    Compare(&'a Arrays),
     Write(&'a mut Arrays),
 }
 
@@ -67,6 +93,11 @@ impl<'a> Binder<'a> {
             prefix: String::new(),
             problems: vec![],
         }
+    }
+
+    /// Compares names and shapes with those of `with`, and changes nothing.
+    pub fn compare(with: &'a Arrays) -> Binder<'a> {
+        Binder { way: Way::Compare(with), prefix: String::new(), problems: vec![] }
     }
 
     /// Copies tensors into `to`.
@@ -92,25 +123,44 @@ impl<'a> Binder<'a> {
     pub fn has(&self, name: &str) -> bool {
         match &self.way {
             Way::Read { from, .. } => from.contains_key(&format!("{}{name}", self.prefix)),
+            Way::Compare(with) => with.contains_key(&format!("{}{name}", self.prefix)),
             Way::Write(_) => true,
         }
     }
 
     fn take(&mut self, name: &str, shape: &[usize]) -> Option<Vec<f32>> {
         let name = format!("{}{name}", self.prefix);
-        let Way::Read { from, .. } = &mut self.way else { return None };
-        match from.remove(&name) {
-            Some(array) if array.shape == shape => Some(array.data),
-            Some(array) => {
-                let (got, wanted) = (array.shape, shape.to_vec());
+        let got = match &self.way {
+            Way::Read { from, .. } => from.get(&name).map(|array| &array.shape),
+            Way::Compare(with) => with.get(&name).map(|array| &array.shape),
+            Way::Write(_) => return None,
+        };
+        let wanted = shape.to_vec();
+        match got {
+            Some(got) if *got == wanted => {}
+            Some(got) => {
+                let got = got.clone();
+                // It has a place, if not this shape.
+                if let Way::Read { from, .. } = &mut self.way {
+                    from.remove(&name);
+                }
                 self.problems.push(Problem::Misshapen { name, got, wanted });
-                None
+                return None;
             }
             None => {
-                self.problems.push(Problem::Missing { name, shape: shape.to_vec() });
-                None
+                self.problems.push(Problem::Missing { name, shape: wanted });
+                return None;
             }
         }
+        let Way::Read { from, .. } = &mut self.way else { return None };
+        let data = from.remove(&name)?.data;
+        // One pass without a branch for each number, which the compiler makes fast.
+        if data.iter().fold(true, |fine, x| fine & x.is_finite()) {
+            return Some(data);
+        }
+        let at = data.iter().position(|x| !x.is_finite()).unwrap_or(0);
+        self.problems.push(Problem::NotFinite { name, at, number: data[at].to_string() });
+        None
     }
 
     fn put(&mut self, name: &str, shape: &[usize], data: Vec<f32>) {
@@ -132,7 +182,7 @@ impl<'a> Binder<'a> {
         let shape = param.dims();
         match &self.way {
             Way::Write(_) => self.put(name, &shape, numbers(param.val())),
-            Way::Read { .. } => {
+            Way::Read { .. } | Way::Compare(_) => {
                 if let Some(data) = self.take(name, &shape) {
                     self.fill(param, data);
                 }
@@ -149,7 +199,7 @@ impl<'a> Binder<'a> {
     ) {
         match &self.way {
             Way::Write(_) => self.put(name, shape, numbers(param.val())),
-            Way::Read { .. } => {
+            Way::Read { .. } | Way::Compare(_) => {
                 if let Some(data) = self.take(name, shape) {
                     self.fill(param, data);
                 }
@@ -166,39 +216,42 @@ impl<'a> Binder<'a> {
     pub fn packed(&mut self, names: &[&str], layer: &mut Linear) {
         let [inputs, wide] = layer.weight.dims();
         let each = wide / names.len();
-        let reading = matches!(self.way, Way::Read { .. });
-        let mut weight = numbers(layer.weight.val());
-        let mut bias = layer.bias.as_ref().map(|bias| numbers(bias.val()));
-        for (part, name) in names.iter().enumerate() {
-            let (weight_name, bias_name) = (format!("{name}.weight"), format!("{name}.bias"));
-            let columns = part * each..(part + 1) * each;
-            if reading {
-                // What is missing keeps its first values.
-                if let Some(rows) = self.take(&weight_name, &[each, inputs]) {
-                    for (o, row) in columns.clone().zip(rows.chunks(inputs.max(1))) {
-                        row.iter().enumerate().for_each(|(i, x)| weight[i * wide + o] = *x);
-                    }
-                }
-            } else {
-                let turned = columns.clone().flat_map(|o| (0..inputs).map(move |i| i * wide + o));
+        let columns = |part: usize| part * each..(part + 1) * each;
+        if let Way::Write(_) = self.way {
+            let weight = numbers(layer.weight.val());
+            let bias = layer.bias.as_ref().map(|bias| numbers(bias.val()));
+            for (part, name) in names.iter().enumerate() {
+                let turned = columns(part).flat_map(|o| (0..inputs).map(move |i| i * wide + o));
                 let turned = turned.map(|at| weight[at]).collect();
-                self.put(&weight_name, &[each, inputs], turned);
-            }
-            if let Some(bias) = &mut bias {
-                if reading {
-                    if let Some(row) = self.take(&bias_name, &[each]) {
-                        bias[columns].copy_from_slice(&row);
-                    }
-                } else {
-                    self.put(&bias_name, &[each], bias[columns].to_vec());
+                self.put(&format!("{name}.weight"), &[each, inputs], turned);
+                if let Some(bias) = &bias {
+                    self.put(&format!("{name}.bias"), &[each], bias[columns(part)].to_vec());
                 }
+            }
+            return;
+        }
+        // What is missing keeps its first values. The whole is copied only once a part of it is
+        // there: until then its size is nothing but what a configuration says.
+        let (mut weight, mut bias) = (None, None);
+        for (part, name) in names.iter().enumerate() {
+            if let Some(rows) = self.take(&format!("{name}.weight"), &[each, inputs]) {
+                let weight = weight.get_or_insert_with(|| numbers(layer.weight.val()));
+                for (o, row) in columns(part).zip(rows.chunks(inputs.max(1))) {
+                    row.iter().enumerate().for_each(|(i, x)| weight[i * wide + o] = *x);
+                }
+            }
+            if let Some(param) = &layer.bias
+                && let Some(row) = self.take(&format!("{name}.bias"), &[each])
+            {
+                let bias = bias.get_or_insert_with(|| numbers(param.val()));
+                bias[columns(part)].copy_from_slice(&row);
             }
         }
-        if reading {
+        if let Some(weight) = weight {
             self.fill(&mut layer.weight, weight);
-            if let (Some(param), Some(bias)) = (&mut layer.bias, bias) {
-                self.fill(param, bias);
-            }
+        }
+        if let (Some(param), Some(bias)) = (&mut layer.bias, bias) {
+            self.fill(param, bias);
         }
     }
 
@@ -241,15 +294,14 @@ impl<'a> Binder<'a> {
         let inputs = wide / places;
         let shape = [&[outputs, inputs], sides].concat();
         let order = (0..outputs).flat_map(|o| (0..inputs).map(move |i| (o, i)));
-        let order: Vec<usize> = order
-            .flat_map(|(o, i)| (0..places).map(move |at| (at * inputs + i) * outputs + o))
-            .collect();
+        let order =
+            order.flat_map(|(o, i)| (0..places).map(move |at| (at * inputs + i) * outputs + o));
         if let Way::Write(_) = self.way {
             let weight = numbers(layer.weight.val());
-            self.put("weight", &shape, order.iter().map(|at| weight[*at]).collect());
+            self.put("weight", &shape, order.map(|at| weight[at]).collect());
         } else if let Some(data) = self.take("weight", &shape) {
             let mut weight = vec![0.0; data.len()];
-            order.iter().zip(data).for_each(|(at, x)| weight[*at] = x);
+            order.zip(data).for_each(|(at, x)| weight[at] = x);
             self.fill(&mut layer.weight, weight);
         }
         if let Some(bias) = &mut layer.bias {

@@ -12,9 +12,10 @@ mod pickle;
 mod write;
 
 pub use arrays::{Array, Arrays, Precision};
+pub(crate) use bind::NOT_FINITE;
 pub use bind::{Binder, Problem};
 pub(crate) use fit::Fit;
-pub use write::write_file;
+pub use write::{is_stream, write_file, write_file_with};
 
 use crate::{Error, Result};
 use serde_json::{Map, Value};

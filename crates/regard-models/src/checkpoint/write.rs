@@ -1,30 +1,127 @@
-//! Files that are there whole or not at all.
+//! Files that are there whole or not at all. Everything that the program writes under a name that
+//! a person gave goes through here.
+//!
+//! A regular file, or none yet: the new one is written beside it, synced, and renamed. A link: the
+//! same, where it leads, and the link stays. A FIFO, a device or a file that is already open
+//! (`/dev/stdout`, `/dev/fd/63`): it is written to, and never replaced.
 
 use crate::{Error, Result};
-use std::fs::{self, File};
-use std::io::Write;
-use std::path::Path;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
-/// Writes a file: to a temporary name beside it, synced, then renamed. If anything fails, what was
-/// there before is there still.
+/// Links that lead to links that lead to links, at most; Linux has the same limit.
+const LINKS: usize = 40;
+
+/// Where something is written.
+enum Place {
+    /// A file that is there or will be, to be replaced.
+    Regular(PathBuf),
+    /// What can only be written to: a FIFO, a device, what is open already.
+    Stream(PathBuf),
+}
+
+/// Writes a file as this module says. If anything fails, a regular file that was there before is
+/// there still.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".tmp");
-    let temporary = path.with_file_name(name);
-    let written = (|| {
-        let mut file = File::create(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)?;
-        // The new name is only as durable as the folder that holds it.
-        match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            Some(folder) => File::open(folder)?.sync_all(),
-            None => Ok(()),
+    write_file_with(path, |file| file.write_all(bytes))
+}
+
+/// Writes a file piece by piece, as [`write_file`] does. What is written may not be sought in: it
+/// can be a pipe.
+pub fn write_file_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
+    let written = || match place(path)? {
+        Place::Regular(path) => replace(&path, write),
+        Place::Stream(path) => {
+            let mut file = open(&path)?;
+            write(&mut file)?;
+            file.flush()
         }
-    })();
+    };
+    let told = |why: io::Error| io::Error::new(why.kind(), format!("cannot be written: {why}"));
+    written().map_err(told).map_err(Error::io(path))
+}
+
+/// Whether this is something that can be written to and not replaced, and not sought in either.
+pub fn is_stream(path: &Path) -> bool {
+    matches!(place(path), Ok(Place::Stream(_)))
+}
+
+fn place(path: &Path) -> io::Result<Place> {
+    let mut path = path.to_path_buf();
+    for _ in 0..LINKS {
+        let kind = match fs::symlink_metadata(&path) {
+            Ok(found) => found.file_type(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Place::Regular(path));
+            }
+            Err(error) => return Err(error),
+        };
+        if kind.is_file() {
+            return Ok(Place::Regular(path));
+        }
+        if kind.is_dir() {
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a folder, need a file"));
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        // There, what looks like a link is a file that somebody has open.
+        let open = fs::canonicalize(folder).is_ok_and(|folder| folder.starts_with("/proc"));
+        if !kind.is_symlink() || open {
+            return Ok(Place::Stream(path));
+        }
+        path = folder.join(fs::read_link(&path)?);
+    }
+    Err(io::Error::other(format!("leads from link to link, more than {LINKS} times")))
+}
+
+/// Opens what can only be written to. Standard output and error are shared: had they places of
+/// their own in a file, each would write over what the other wrote.
+fn open(path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        use std::os::fd::AsFd;
+        let folder = path.parent().and_then(|folder| fs::canonicalize(folder).ok());
+        let mine = Path::new("/proc").join(std::process::id().to_string()).join("fd");
+        match path.file_name().and_then(|name| name.to_str()).filter(|_| folder == Some(mine)) {
+            Some("1") => {
+                io::stdout().flush()?;
+                return Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?));
+            }
+            Some("2") => return Ok(File::from(io::stderr().as_fd().try_clone_to_owned()?)),
+            _ => {}
+        }
+    }
+    OpenOptions::new().append(true).open(path)
+}
+
+fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let Some(name) = path.file_name() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "need the name of a file"));
+    };
+    let name = format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id());
+    let beside = path.with_file_name(name);
+    // Of an earlier process with the same number; never opened, it could be a link.
+    let _ = fs::remove_file(&beside);
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&beside)?;
+    let written = || {
+        write(&mut file)?;
+        if let Ok(old) = fs::metadata(path) {
+            // Not all systems let everybody do this; the file is more important than its mode.
+            let _ = file.set_permissions(old.permissions());
+        }
+        file.sync_all()?;
+        drop(file);
+        fs::rename(&beside, path)
+    };
+    let written = written();
     if written.is_err() {
         // What is left of a full disk is better given back; the first error is the one to tell.
-        let _ = fs::remove_file(&temporary);
+        let _ = fs::remove_file(&beside);
     }
-    written.map_err(Error::io(path))
+    written?;
+    // The new name is only as durable as the folder that holds it; not every system can do it.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let _ = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
+    Ok(())
 }

@@ -125,6 +125,13 @@ impl Config {
                 ));
             }
         }
+        let reduction = self.conv_stride.iter().fold(1, |n: usize, s| n.saturating_mul(*s));
+        if reduction > FARTHEST {
+            return Err(format!(
+                "conv_stride: got strides that make one of {reduction} rows, need at most \
+                 {FARTHEST}"
+            ));
+        }
         for (name, reach) in
             [("left_context", self.left_context), ("right_context", self.right_context)]
         {

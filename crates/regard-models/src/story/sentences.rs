@@ -9,6 +9,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::layers::{Embedding, EmbeddingConfig, sinusoidal};
 use regard_attention::{Init, Mode, ops};
 use serde::{Deserialize, Serialize};
+use std::sync::{Arc, OnceLock};
 
 /// How a model is told when a sentence was said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +21,9 @@ pub enum Times {
     /// A learned vector for each moment.
     Learned,
 }
+
+/// Sentences of a story at most, where no tensor says how many.
+const MOST_SENTENCES: usize = 1 << 16;
 
 /// Sizes of a [`Sentences`].
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +47,13 @@ impl Sizes {
         let (words, width) = (("vocab_size", self.vocabulary), ("hidden_size", self.width));
         let (wide, long) = (("max_words", self.words), ("max_sentences", self.sentences));
         sizes::check(&[words, width, wide, long])?;
+        // Of sines there is no tensor in a file to compare it with.
+        if self.times == Times::Sines && self.sentences > MOST_SENTENCES {
+            return Err(format!(
+                "max_sentences: got {}, need 1 to {MOST_SENTENCES} with times \"sines\"",
+                self.sentences
+            ));
+        }
         let answers = ("num_labels", answers);
         sizes::check_matrices(&[
             [words, width],
@@ -77,9 +88,10 @@ pub(super) struct Sentences {
     noise: f32,
     #[module(skip)]
     site: u64,
-    /// `[sentences + 1, M]`, if they are not learned.
+    /// `[sentences + 1, M]`, if they are not learned. Made when it is needed first: until the
+    /// weights are compared, its size is nothing but what a configuration says.
     #[module(skip)]
-    sines: Option<TensorData>,
+    sines: Arc<OnceLock<TensorData>>,
     #[module(skip)]
     most: usize,
 }
@@ -106,10 +118,7 @@ impl Sentences {
             },
             noise: sizes.noise,
             site: init.site(),
-            sines: match sizes.times {
-                Times::Learned => None,
-                Times::Sines => Some(sinusoidal(rows, sizes.width, &Device::flex()).into_data()),
-            },
+            sines: Arc::default(),
             most: sizes.sentences,
         }
     }
@@ -135,11 +144,11 @@ impl Sentences {
             noise.is_some_and(|noise| noise.uniform(sentence as u64) < self.noise)
         };
         let times = layout.times(stories, self.most, pause, &device);
-        let table = match (&self.times, &self.sines) {
-            (Some(learned), _) => learned.val(),
-            (None, sines) => {
-                let sines = sines.clone().expect("what is not learned is known");
-                Tensor::from_data(sines, &device)
+        let table = match &self.times {
+            Some(learned) => learned.val(),
+            None => {
+                let made = || sinusoidal(self.most + 1, m, &Device::flex()).into_data();
+                Tensor::from_data(self.sines.get_or_init(made).clone(), &device)
             }
         };
         sum.reshape([1, layout.rows, m]) + ops::embedding(table, times, None)

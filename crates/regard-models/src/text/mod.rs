@@ -29,7 +29,7 @@ pub(crate) use head::{Sizes, Speaker, WordNames, label_count};
 pub use old::read_config;
 pub use texts::Texts;
 
-use crate::checkpoint::{self, Arrays, Binder};
+use crate::checkpoint::{self, Arrays, Binder, Problem};
 use crate::seq2seq::{Decoding, Next};
 use crate::xlnet::{Memory, Permuted, Permuting, Predicted};
 use crate::{Error, Result, bert, gpt2, sizes, words, xlnet};
@@ -536,13 +536,20 @@ fn fill(
     if head != named && !(words(head) && words(named)) {
         weights.retain(|name, _| name.starts_with(&inside));
     }
-    let mut init = if head == named { Init::blank(device) } else { Init::new(seed, device) };
-    let mut model = make(config, head, &mut init)?;
-    let mut binder = Binder::read(&mut weights, device);
-    model.fill(&mut binder);
     let pooler = format!("{inside}pooler.");
     let new =
         |name: &str| head != named && (!name.starts_with(&inside) || name.starts_with(&pooler));
+    let mut init = Init::blank(device);
+    if head != named {
+        // First values are memory: names and shapes are compared with a model that has none.
+        let mut binder = Binder::compare(&weights);
+        make(config, head, &mut Init::blank(device))?.fill(&mut binder);
+        check_new_head(&binder.problems(), &weights, &new)?;
+        init = Init::new(seed, device);
+    }
+    let mut model = make(config, head, &mut init)?;
+    let mut binder = Binder::read(&mut weights, device);
+    model.fill(&mut binder);
     let mut problems: Vec<String> =
         binder.problems().iter().filter(|p| !p.is_missing(&new)).map(|p| p.to_string()).collect();
     // What belongs to another head is not missed; what is inside and has no place is.
@@ -551,6 +558,38 @@ fn fill(
     problems.extend(left.map(|name| format!("{name} has no place in this model")));
     Ok((model.finish(), problems))
 }
+
+/// Refuses a body that does not fit its weights, and a new head that is far larger than the whole
+/// model.
+fn check_new_head(
+    problems: &[Problem],
+    weights: &Arrays,
+    new: &dyn Fn(&str) -> bool,
+) -> Result<()> {
+    let (news, wrong): (Vec<&Problem>, Vec<&Problem>) =
+        problems.iter().partition(|problem| problem.is_missing(new));
+    if !wrong.is_empty() {
+        let wrong: Vec<String> = wrong.iter().map(|problem| problem.to_string()).collect();
+        return Err(Error::invalid(crate::misfit(&wrong)));
+    }
+    let known: usize = weights.values().map(|array| array.data.len()).sum();
+    let most = known.saturating_add(NEW_HEAD);
+    let size = |problem: &Problem| match problem {
+        Problem::Missing { shape, .. } => shape.iter().fold(1, |n: usize, s| n.saturating_mul(*s)),
+        _ => 0,
+    };
+    let asked = news.iter().fold(0, |sum: usize, problem| sum.saturating_add(size(problem)));
+    match asked <= most {
+        true => Ok(()),
+        false => Err(Error::invalid(format!(
+            "the new head would have {asked} numbers, need at most {most} for a model of {known}: \
+             see num_labels, id2label or vocab_size"
+        ))),
+    }
+}
+
+/// Numbers that a new head may have beyond those that the model has.
+const NEW_HEAD: usize = 1 << 24;
 
 /// The model of a folder in the Hugging Face layout.
 pub fn open(

@@ -193,7 +193,8 @@ fn what_cannot_be_written_leaves_what_was_there() {
     let folder = Folder::of("rnn-0", "unwritten");
     let before = fs::read(folder.weights()).unwrap();
     // A folder where the temporary file would be: it cannot be written.
-    fs::create_dir_all(folder.0.join("model.safetensors.tmp")).unwrap();
+    let beside = format!(".model.safetensors.{}.tmp", std::process::id());
+    fs::create_dir_all(folder.0.join(beside)).unwrap();
     let error = checkpoint::write(&folder.0, &model.config(), &model.weights(), Precision::Single);
     assert!(error.unwrap_err().to_string().contains("model.safetensors"));
     assert_eq!(fs::read(folder.weights()).unwrap(), before);

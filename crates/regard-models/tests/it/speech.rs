@@ -132,7 +132,7 @@ fn saved_is_loaded() {
     weights.remove("head.bias").unwrap();
     let error = Speech::load(&config(json!({ "hidden_size": 32 })), weights, &Device::flex());
     let error = error.unwrap_err().to_string();
-    assert!(error.contains("head.bias") && error.contains("layers.0.up.weight"), "{error}");
+    assert!(error.contains("head.bias") && error.contains("convolutions.0.weight"), "{error}");
 }
 
 #[test]

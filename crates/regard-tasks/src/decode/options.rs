@@ -3,6 +3,11 @@
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+/// Hypotheses at most: each has a copy of all that the decoder remembers.
+const MOST_BEAMS: usize = 1 << 10;
+/// Tokens at most.
+const LONGEST: usize = 1 << 20;
+
 /// How to search. The names and the defaults are those of Hugging Face `generate`, and of
 /// CTranslate2 for what only that has (`patience`, `coverage_penalty`).
 ///
@@ -146,27 +151,28 @@ impl Options {
     /// The first that cannot, by its name, with what it needs.
     pub fn check(&self) -> Result<()> {
         let rows: &[Row] = &[
-            (self.num_beams > 0, "num_beams", self.num_beams.to_string(), "at least 1"),
+            counted("num_beams", self.num_beams, 1..=MOST_BEAMS, "1 to 1024"),
+            counted("min_length", self.min_length, 0..=LONGEST, "0 to 1048576"),
+            counted("max_length", self.max_length, 0..=LONGEST, "0 to 1048576"),
+            counted("max_len_b", self.max_len_b, 0..=LONGEST, "0 to 1048576"),
+            counted("no_repeat_ngram_size", self.no_repeat_ngram_size, 0..=LONGEST, "0 to 1048576"),
             positive("temperature", self.temperature),
             positive("repetition_penalty", self.repetition_penalty),
             positive("patience", self.patience),
+            (self.patience <= 1024.0, "patience", self.patience.to_string(), "at most 1024"),
             finite("length_penalty", self.length_penalty),
             at_least_zero("coverage_penalty", self.coverage_penalty),
             at_least_zero("max_len_a", self.max_len_a),
+            (self.max_len_a <= 1024.0, "max_len_a", self.max_len_a.to_string(), "at most 1024"),
             share("top_p", self.top_p),
             share("min_p", self.min_p),
-            (
-                self.max_new_tokens != Some(0),
+            counted(
                 "max_new_tokens",
-                "0".into(),
-                "at least 1, or not to be given",
+                self.max_new_tokens.unwrap_or(1),
+                1..=LONGEST,
+                "1 to 1048576, or not to be given",
             ),
-            (
-                self.num_return_sequences > 0,
-                "num_return_sequences",
-                self.num_return_sequences.to_string(),
-                "at least 1",
-            ),
+            counted("num_return_sequences", self.num_return_sequences, 1..=MOST_BEAMS, "1 to 1024"),
             (
                 self.num_return_sequences <= self.num_beams || self.samples(),
                 "num_return_sequences",
@@ -200,6 +206,15 @@ impl Options {
 
 /// Whether it can be, its name, what was got, what it needs.
 type Row = (bool, &'static str, String, &'static str);
+
+fn counted(
+    name: &'static str,
+    n: usize,
+    range: std::ops::RangeInclusive<usize>,
+    needs: &'static str,
+) -> Row {
+    (range.contains(&n), name, n.to_string(), needs)
+}
 
 fn finite(name: &'static str, x: f32) -> Row {
     (x.is_finite(), name, x.to_string(), "a finite number")

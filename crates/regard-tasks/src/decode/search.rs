@@ -74,11 +74,12 @@ pub(super) struct Progress<'a> {
 /// the model, in order, its hypotheses, best first.
 ///
 /// There are `num_return_sequences` of them, or fewer if the model allows no more; at least one
-/// always, even if the model gives nothing but NaN.
+/// always.
 ///
 /// # Errors
-/// If the options cannot be, if a prompt leaves nothing of the largest length, or if a coverage
-/// penalty is asked of a model that does not tell where it looks.
+/// If the options cannot be, if a prompt leaves nothing of the largest length, if a coverage
+/// penalty is asked of a model that does not tell where it looks, or if the model gives a logit
+/// that is NaN or +∞. (−∞ is a token that cannot be.)
 pub fn decode<S: Stepper + ?Sized>(
     model: &mut S,
     sentences: &[Sentence],
@@ -102,6 +103,7 @@ pub fn decode<S: Stepper + ?Sized>(
         tokens.extend(active.iter().flat_map(|progress| &progress.live).map(|live| live.token));
         let attention = model.step(&tokens, &mut all_logits);
         check_step(&all_logits, attention.as_ref(), tokens.len(), vocabulary);
+        check_logits(&all_logits)?;
         work.resize_with(work.len().max(tokens.len()), Mutex::default);
 
         let rows = all_logits.chunks_exact_mut(vocabulary).zip(&mut work);
@@ -148,6 +150,16 @@ pub fn decode<S: Stepper + ?Sized>(
         }
     }
     Ok(results)
+}
+
+/// A sentence that is chosen by what is no number is no answer.
+fn check_logits(logits: &[f32]) -> Result<()> {
+    // One pass without a branch for each number; only NaN and +∞ are not below +∞.
+    if logits.iter().fold(true, |fine, x| fine & (*x < f32::INFINITY)) {
+        return Ok(());
+    }
+    let bad = logits.iter().find(|x| x.is_nan() || **x == f32::INFINITY);
+    Err(crate::reading::not_finite(bad.copied().unwrap_or(f32::NAN)))
 }
 
 fn check_step(logits: &[f32], attention: Option<&Attention>, rows: usize, vocabulary: usize) {

@@ -2,7 +2,7 @@
 
 use crate::Embedded;
 use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, decode, generation};
-use crate::reading::fits;
+use crate::reading::{fits, not_finite};
 use crate::text::Tokenizer;
 use crate::train;
 use burn::tensor::{Device, Int, Tensor, TensorData, activation};
@@ -120,6 +120,13 @@ impl Writer {
         self.model.parameters()
     }
 
+    /// Tokens at the beginning of a prompt that the model cannot see, because it is longer than
+    /// what it reads.
+    pub fn unseen(&self, prompt: &str) -> Result<usize> {
+        let longest = self.model.longest().unwrap_or(usize::MAX);
+        Ok(self.prompt(prompt)?.len().saturating_sub(longest))
+    }
+
     fn prompt(&self, text: &str) -> Result<Vec<u32>> {
         let mut ids: Vec<u32> = vec![];
         match (text.is_empty(), self.bos) {
@@ -215,6 +222,10 @@ impl Writer {
             let logits = said.logits.expect("a head for words");
             let mut all = vec![];
             numbers(activation::log_softmax(logits, 1), &mut all);
+            // A word may be impossible; no word may be NaN.
+            if let Some(bad) = all.iter().find(|x| x.is_nan()) {
+                return Err(not_finite(*bad));
+            }
             let words = all.len() / at.len().max(1);
             for (row, place) in at.iter().enumerate() {
                 if let Some(next) = ids.get(from + place + 1) {

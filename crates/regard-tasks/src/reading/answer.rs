@@ -61,7 +61,7 @@ impl Reader {
         };
         self.read(&windows, |_, part, said| {
             let logits = said.logits.ok_or_else(|| Error::invalid("a model without answers"))?;
-            let logits = numbers(logits);
+            let logits = numbers(logits)?;
             let mut row = 0;
             for window in part {
                 let places = window.places(1);

@@ -45,7 +45,13 @@ impl Reader {
             let word = text.get(from..to).unwrap_or_default().to_string();
             Weight { word, weight: f64::from(weight), start, end }
         };
-        Ok(Some(numbers(weights).into_iter().enumerate().map(one).collect()))
+        Ok(Some(numbers(weights)?.into_iter().enumerate().map(one).collect()))
+    }
+
+    /// Tokens of a text or a pair that are cut off, because it is longer than the model reads.
+    pub fn unread(&self, text: &str, pair: Option<&str>) -> Result<usize> {
+        let whole = self.tokenizer.encode_special(text, pair)?.len();
+        Ok(whole.saturating_sub(self.longest()))
     }
 
     /// All labels of each text, the likeliest first. Of a pair, both texts are read. A text that
@@ -64,7 +70,7 @@ impl Reader {
         self.read(&encodings, |_, _, said| {
             let logits = said.logits.ok_or_else(|| Error::invalid("a model without labels"))?;
             let [_, labels] = logits.dims();
-            for row in numbers(logits).chunks_exact(labels) {
+            for row in numbers(logits)?.chunks_exact(labels) {
                 let scores = match each || labels == 1 {
                     true => row.iter().map(|x| 1.0 / (1.0 + f64::from(-x).exp())).collect(),
                     false => softmax(row),

@@ -11,6 +11,8 @@ pub enum Pooling {
     Mean,
     /// That of the first token.
     Cls,
+    /// The largest number of each column.
+    Max,
 }
 
 impl Reader {
@@ -32,16 +34,24 @@ impl Reader {
         let mut sums: Vec<(Vec<f64>, usize)> = vec![(vec![], 0); texts.len()];
         self.read(&windows, |first, part, said| {
             let [_, width] = said.hidden.dims();
-            let hidden = numbers(said.hidden);
+            let hidden = numbers(said.hidden)?;
             let mut row = 0;
             for (i, encoding) in part.iter().enumerate() {
                 let (sum, count) = &mut sums[of[first + i]];
                 sum.resize(width, 0.0);
-                let taken = if pooling == Pooling::Mean { encoding.len() } else { 1 };
-                for vector in hidden[row * width..].chunks_exact(width).take(taken) {
-                    sum.iter_mut().zip(vector).for_each(|(sum, x)| *sum += f64::from(*x));
+                let taken = if pooling == Pooling::Cls { 1 } else { encoding.len() };
+                let vectors = hidden[row * width..].chunks_exact(width).take(taken);
+                match pooling {
+                    Pooling::Mean | Pooling::Cls => {
+                        vectors.for_each(|vector| add(sum, vector));
+                        *count += taken;
+                    }
+                    Pooling::Max => {
+                        let most = vectors.map(<[f32]>::to_vec).reduce(largest);
+                        add(sum, &most.unwrap_or_default());
+                        *count += 1;
+                    }
                 }
-                *count += taken;
                 row += encoding.len();
             }
             Ok(())
@@ -57,4 +67,14 @@ impl Reader {
         };
         Ok(sums.into_iter().map(finish).collect())
     }
+}
+
+fn add(sum: &mut [f64], vector: &[f32]) {
+    sum.iter_mut().zip(vector).for_each(|(sum, x)| *sum += f64::from(*x));
+}
+
+/// The larger of two numbers, column by column.
+fn largest(mut one: Vec<f32>, other: Vec<f32>) -> Vec<f32> {
+    one.iter_mut().zip(other).for_each(|(a, b)| *a = a.max(b));
+    one
 }

@@ -40,7 +40,7 @@ impl Reader {
         self.read(std::slice::from_ref(&encoding), |_, part, said| {
             let logits = said.logits.ok_or_else(|| Error::invalid("a model without words"))?;
             let [_, words] = logits.dims();
-            let logits = numbers(logits);
+            let logits = numbers(logits)?;
             for at in &places {
                 let scores = softmax(&logits[at * words..][..words]);
                 let mut order: Vec<u32> = (0..words as u32).collect();

@@ -8,6 +8,7 @@ mod embed;
 mod fill;
 mod folder;
 mod learn;
+pub mod sentence;
 mod tag;
 
 pub use answer::{Answer, Asking};
@@ -15,6 +16,7 @@ pub use classify::{Label, Weight};
 pub use embed::Pooling;
 pub use fill::Candidate;
 pub use learn::{Data, Recipe, Vocabulary};
+pub use sentence::Sentence;
 pub use tag::{Entity, Grouping};
 
 use crate::text::{Alphabet, Encoding, Tokenizer};
@@ -24,7 +26,7 @@ use regard_attention::Mode;
 use regard_attention::backend;
 use regard_models::text::{self, Head, Output, TextModel, Texts};
 use regard_models::{Error, Result, checkpoint};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Tokens that are read at a time.
 const AT_ONCE: usize = 8192;
@@ -34,6 +36,8 @@ pub struct Reader {
     model: Box<dyn TextModel>,
     tokenizer: Tokenizer,
     labels: Vec<String>,
+    /// Where it was read from, if it is asked for vectors.
+    folder: Option<PathBuf>,
 }
 
 impl Reader {
@@ -42,7 +46,7 @@ impl Reader {
         let names = &model.config()["id2label"];
         let name = |i: usize| names[i.to_string()].as_str().map(str::to_string);
         let labels = (0..).map_while(name).collect();
-        Reader { model, tokenizer, labels }
+        Reader { model, tokenizer, labels, folder: None }
     }
 
     /// Reads a folder: a model's, or a training run's. The model must have been trained for what
@@ -64,7 +68,20 @@ impl Reader {
         let model = text::open(folder, Some(head), 0, &Device::flex())?;
         let tokenizer = Tokenizer::load(folder)?;
         fits(&*model, &tokenizer).map_err(|e| Error::file(folder, e.to_string()))?;
-        Ok(Reader::new(model, tokenizer))
+        let mut reader = Reader::new(model, tokenizer);
+        if head == Head::Bare {
+            reader.folder = Some(folder.clone());
+        }
+        Ok(reader)
+    }
+
+    /// How the vector of a text is made, as the folder of a sentence-transformers model says it;
+    /// nothing, if it does not.
+    ///
+    /// # Errors
+    /// If it says what cannot be done here.
+    pub fn sentence(&self) -> Result<Option<Sentence>> {
+        self.folder.as_deref().map_or(Ok(None), sentence::read)
     }
 
     /// Its tokenizer.
@@ -159,10 +176,13 @@ pub(crate) fn fits(model: &dyn TextModel, tokenizer: &Tokenizer) -> Result<()> {
 }
 
 /// The numbers of a tensor, row after row.
-fn numbers(x: Tensor<2>) -> Vec<f32> {
+///
+/// # Errors
+/// If one is NaN or infinite: no answer comes of those.
+fn numbers(x: Tensor<2>) -> Result<Vec<f32>> {
     let mut numbers = vec![];
     backend::numbers(x, &mut numbers);
-    numbers
+    finite(&numbers).map(|()| numbers)
 }
 
 /// Probabilities of logits.
@@ -182,10 +202,16 @@ pub(crate) fn ranked(scores: &[f32], name: impl Fn(usize) -> String) -> Result<V
 pub(crate) fn finite(scores: &[f32]) -> Result<()> {
     match scores.iter().find(|score| !score.is_finite()) {
         None => Ok(()),
-        Some(score) => Err(Error::invalid(format!(
-            "the model says {score}: what it was given is too large, or its weights are no numbers"
-        ))),
+        Some(score) => Err(not_finite(*score)),
     }
+}
+
+/// The error that a model gave a number that is none.
+pub(crate) fn not_finite(score: f32) -> Error {
+    Error::invalid(format!(
+        "the model gives {score}, need finite numbers: what it was given is too large, or its \
+         weights are damaged"
+    ))
 }
 
 /// Probabilities.

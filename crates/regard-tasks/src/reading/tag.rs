@@ -63,7 +63,7 @@ impl Reader {
         self.read(&encodings, |first, part, said| {
             let logits = said.logits.ok_or_else(|| Error::invalid("a model without labels"))?;
             let [_, labels] = logits.dims();
-            let logits = numbers(logits);
+            let logits = numbers(logits)?;
             let mut rows = logits.chunks_exact(labels);
             for (sentence, encoding) in written[first..].iter().zip(part) {
                 let likeliest = |row| self.likeliest(row);
@@ -90,7 +90,7 @@ impl Reader {
         self.read(&windows, |_, part, said| {
             let logits = said.logits.ok_or_else(|| Error::invalid("a model without labels"))?;
             let [_, labels] = logits.dims();
-            let logits = numbers(logits);
+            let logits = numbers(logits)?;
             let mut row = 0;
             for window in part {
                 let rows = &logits[row * labels..(row + window.len()) * labels];

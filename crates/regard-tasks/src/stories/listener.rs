@@ -3,7 +3,7 @@
 use super::words::sentences;
 use super::{Words, look};
 use crate::Embedded;
-use crate::reading::softmax;
+use crate::reading::{finite, softmax};
 use crate::train;
 use burn::tensor::Device;
 use regard_attention::backend;
@@ -103,6 +103,7 @@ impl Listener {
         let (logits, looks) = self.model.look_inside(&stories);
         let mut scores = vec![];
         backend::numbers(logits, &mut scores);
+        finite(&scores)?;
         let weights = look::weights(&looks, facts.len());
         let support = look::chosen(&weights).map(|at| Support {
             sentence: first + at,

@@ -4,6 +4,7 @@
 mod corpus;
 mod learn;
 mod measure;
+mod pieces;
 mod recipe;
 mod request;
 mod translator;

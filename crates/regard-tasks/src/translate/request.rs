@@ -1,6 +1,7 @@
 //! Texts in, translations out.
 
 use super::Translator;
+use super::pieces::{Piece, joined};
 use crate::decode::{Alignment, Hypothesis, Options, Sentence, replace_unknowns};
 use crate::text::{Encoding, Tokenizer};
 use regard_models::{Error, Result};
@@ -8,9 +9,6 @@ use regard_models::{Error, Result};
 /// Source tokens of a batch, with what fills its rows: long sentences come in smaller batches, so
 /// that memory does not depend on them.
 const BATCH_TOKENS: usize = 1 << 14;
-
-/// Source tokens beyond which nobody means a sentence. What follows is cut off.
-const MOST_TOKENS: usize = 1 << 15;
 
 /// What is asked of a translator, beside the texts.
 #[derive(Clone, Debug)]
@@ -55,8 +53,9 @@ pub struct Translated {
     pub source_offsets: Vec<(usize, usize)>,
     /// Which word of the source each of them belongs to.
     pub source_words: Vec<Option<u32>>,
-    /// Tokens of the source that the model could not take, and that were cut off.
-    pub cut: usize,
+    /// Pieces that the source was cut into, because it is longer than the model reads at once.
+    /// Of more than one, nothing is told of where the model looked.
+    pub pieces: usize,
     /// What was written, piece by piece, without the end; unknown tokens are already replaced, if
     /// they were to be.
     pub target_tokens: Vec<String>,
@@ -69,22 +68,48 @@ struct Read {
     /// With the end.
     ids: Vec<u32>,
     encoding: Encoding,
-    cut: usize,
 }
 
 impl Translator {
     /// Translates texts, in their order, the long ones together: for each its translations, best
-    /// first. A text without words becomes nothing.
+    /// first. A text without words becomes nothing. A text that is longer than
+    /// [`Translator::most_tokens`] is translated sentence by sentence.
     pub fn run<S: AsRef<str>>(
         &self,
         texts: &[S],
         request: &Request,
     ) -> Result<Vec<Vec<Translated>>> {
+        let mut pieces = vec![];
+        for (of, text) in texts.iter().enumerate() {
+            pieces.extend(self.pieces(of, text.as_ref())?);
+        }
+        let found = self.run_pieces(&pieces, request)?;
+        let mut of_each: Vec<Vec<(Piece, Vec<Translated>)>> = vec![vec![]; texts.len()];
+        for (piece, found) in pieces.into_iter().zip(found) {
+            of_each[piece.of].push((piece, found));
+        }
+        let whole = |mut parts: Vec<(Piece, Vec<Translated>)>| match parts.len() {
+            0 => vec![Translated::default()],
+            1 => parts.remove(0).1,
+            // The best of all pieces together, then the second best of all, and so on.
+            _ => {
+                let most = parts.iter().map(|(_, found)| found.len()).min().unwrap_or(0);
+                let at = |n: usize| parts.iter().map(|(p, f)| (*p, f[n].clone())).collect();
+                (0..most).map(|n| joined(at(n))).collect()
+            }
+        };
+        Ok(of_each.into_iter().map(whole).collect())
+    }
+
+    fn run_pieces(&self, texts: &[Piece], request: &Request) -> Result<Vec<Vec<Translated>>> {
         let target_prefix = match request.target_prefix {
             "" => vec![],
             prefix => self.tokens().target.encode(prefix)?.ids,
         };
-        let read = texts.iter().map(|text| self.read(text.as_ref()));
+        let read = texts.iter().map(|piece| {
+            let (ids, encoding) = self.tokens().read(piece.text)?;
+            Ok(Read { ids, encoding })
+        });
         let read: Vec<Read> = read.collect::<Result<_>>()?;
         let mut order: Vec<usize> = (0..read.len()).filter(|i| read[*i].ids.len() > 1).collect();
         order.sort_by_key(|i| std::cmp::Reverse(read[*i].ids.len()));
@@ -96,7 +121,7 @@ impl Translator {
             rest = others;
             let ids: Vec<&[u32]> = rows.iter().map(|i| &read[*i].ids[..]).collect();
             let sentence = |i: &usize| Sentence {
-                index: request.first + *i as u64,
+                index: request.first + texts[*i].of as u64,
                 source: read[*i].ids.len(),
                 target_prefix: target_prefix.clone(),
                 ..Sentence::default()
@@ -105,7 +130,7 @@ impl Translator {
             let look = request.look || request.replace_unknowns;
             let found = self.search(&ids, &sentences, request.options, look)?;
             for (i, hypotheses) in rows.iter().zip(found) {
-                let copy = request.replace_unknowns.then(|| texts[*i].as_ref());
+                let copy = request.replace_unknowns.then_some(texts[*i].text);
                 let one = |found: Hypothesis| self.translated(&read[*i], found, copy);
                 all[*i] = hypotheses.into_iter().map(one).collect::<Result<_>>()?;
             }
@@ -124,21 +149,6 @@ impl Translator {
         self.run(texts, &Request { batch, look, ..Request::new(options) })
     }
 
-    fn read(&self, text: &str) -> Result<Read> {
-        let (mut ids, mut encoding) = self.tokens().read(text)?;
-        let most = self.longest().unwrap_or(MOST_TOKENS).min(MOST_TOKENS);
-        let cut = ids.len().saturating_sub(most);
-        if cut > 0 {
-            // The end stays.
-            let words = most - 1;
-            ids.drain(words..words + cut);
-            encoding.tokens.truncate(words);
-            encoding.offsets.truncate(words);
-            encoding.words.truncate(words);
-        }
-        Ok(Read { ids, encoding, cut })
-    }
-
     /// `copy` is the source, if unknown tokens are to be replaced by its words.
     fn translated(&self, read: &Read, found: Hypothesis, copy: Option<&str>) -> Result<Translated> {
         let target = &self.tokens().target;
@@ -148,7 +158,7 @@ impl Translator {
             source_tokens: read.encoding.tokens.clone(),
             source_offsets: read.encoding.offsets.clone(),
             source_words: read.encoding.words.clone(),
-            cut: read.cut,
+            pieces: 1,
             target_tokens: found.tokens.iter().map(token).collect(),
             found,
         };

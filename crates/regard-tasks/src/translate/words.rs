@@ -127,7 +127,7 @@ mod tests {
             source_tokens: read.tokens,
             source_offsets: read.offsets,
             source_words: read.words,
-            cut: 0,
+            pieces: 1,
             found: Hypothesis {
                 tokens: written.ids.clone(),
                 token_log_probs: vec![-1.0; written.ids.len() + 1],

@@ -82,6 +82,13 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let mut number = 0;
     inputs::each(&flags.prompt, global.json, out, &mut |prompt, out| {
         number += 1;
+        let unseen = writer.unseen(prompt)?;
+        if unseen > 0 {
+            inputs::note(&format!(
+                "text {number}: the model does not see the first {unseen} tokens of the prompt, \
+                 which is longer than it reads"
+            ));
+        }
         one(number - 1, prompt, out)
     })
 }

@@ -47,6 +47,11 @@ pub fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "need a number from 1".to_string())
 }
 
+/// A line on standard error; a closed one is no reason to stop.
+pub fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "regard: note: {text}");
+}
+
 /// What `answer` is given, and where what it says is written.
 pub type Answer<'a> = dyn FnMut(&str, &mut dyn Write) -> Result<(), Trouble> + 'a;
 
@@ -87,8 +92,7 @@ pub fn each(
                     why if why.starts_with("line ") => why,
                     why => format!("line {number}: {why}"),
                 };
-                // A closed standard error is no reason to stop.
-                let _ = writeln!(std::io::stderr(), "regard: note: {why}");
+                note(&why);
                 match json {
                     true => write_json(out, &json!({ "error": why }))?,
                     false => writeln!(out)?,

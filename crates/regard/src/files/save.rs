@@ -1,10 +1,11 @@
 //! Writing files: the whole file, or none of it.
 
 use super::npy;
-use anyhow::{Context, Result, bail};
-use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use anyhow::Result;
+use regard_models::checkpoint;
+use std::io::{self, BufWriter, Cursor, Seek, Write};
+use std::path::Path;
+use zip::result::ZipResult;
 use zip::write::{SimpleFileOptions, ZipWriter};
 
 /// An array to be written: its name, its numbers and its shape.
@@ -20,51 +21,31 @@ pub fn save_npz(path: &Path, arrays: &[Named]) -> Result<()> {
 
 /// Writes arrays of numbers and of words.
 pub fn save_npz_with_words(path: &Path, arrays: &[Named], words: &[NamedWords]) -> Result<()> {
-    replace(path, |file| write_npz(file, arrays, words))
+    let failed = |e: zip::result::ZipError| io::Error::other(e);
+    // The sizes in a zip are filled in afterwards, which a pipe does not let anybody do.
+    if checkpoint::is_stream(path) {
+        let mut bytes = Cursor::new(vec![]);
+        write_npz(&mut bytes, arrays, words)?;
+        return Ok(checkpoint::write_file(path, bytes.get_ref())?);
+    }
+    Ok(checkpoint::write_file_with(path, |file| {
+        let mut buffered = BufWriter::new(file);
+        write_npz(&mut buffered, arrays, words).map_err(failed)?;
+        buffered.flush()
+    })?)
 }
 
 /// Writes text.
 pub fn save_text(path: &Path, text: &str) -> Result<()> {
-    replace(path, |mut file| {
-        file.write_all(text.as_bytes())?;
-        Ok(file)
-    })
+    Ok(checkpoint::write_file(path, text.as_bytes())?)
 }
 
-/// Writes beside `path`, makes sure that it is on the disk, and only then gives it its name:
-/// whoever reads `path` sees the old file or the whole new one.
-fn replace(path: &Path, write: impl FnOnce(File) -> Result<File>) -> Result<()> {
-    let beside = beside(path)?;
-    let written = || -> Result<()> {
-        let file = OpenOptions::new().write(true).create_new(true).open(&beside)?;
-        write(file)?.sync_all()?;
-        Ok(fs::rename(&beside, path)?)
-    };
-    let written = written();
-    if written.is_err() {
-        // What went wrong is reported below; that this is left behind too would not help.
-        let _ = fs::remove_file(&beside);
-    }
-    written.with_context(|| format!("{}: cannot be written", path.display()))?;
-    // The new name is safe only once the directory is; not every system can do it.
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        let _ = File::open(folder).and_then(|folder| folder.sync_all());
-    }
-    Ok(())
-}
-
-fn beside(path: &Path) -> Result<PathBuf> {
-    match path.file_name() {
-        Some(name) => {
-            let name = format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id());
-            Ok(path.with_file_name(name))
-        }
-        None => bail!("{}: need the name of a file", path.display()),
-    }
-}
-
-fn write_npz(file: File, arrays: &[Named], words: &[NamedWords]) -> Result<File> {
-    let mut zip = ZipWriter::new(BufWriter::new(file));
+fn write_npz(
+    to: &mut (impl Write + Seek),
+    arrays: &[Named],
+    words: &[NamedWords],
+) -> ZipResult<()> {
+    let mut zip = ZipWriter::new(to);
     // Stored as numpy.savez does, with room for more than 4 GB.
     let options = |large: bool| {
         let stored = zip::CompressionMethod::Stored;
@@ -82,7 +63,6 @@ fn write_npz(file: File, arrays: &[Named], words: &[NamedWords]) -> Result<File>
         zip.start_file(format!("{name}.npy"), options(false))?;
         zip.write_all(&npy::words(words))?;
     }
-    let mut buffer = zip.finish()?;
-    buffer.flush()?;
-    buffer.into_inner().context("the last bytes")
+    zip.finish()?;
+    Ok(())
 }

@@ -6,11 +6,15 @@
 //!                     snapshots/<commit>/<file>  links to blobs
 //!                     .no_exist/<commit>/<file>  empty: the commit has no such file
 //! ```
+//!
+//! Every part of these paths that a server chooses (etag, commit) or that a downloaded file
+//! chooses (the name of a shard) is checked in [`words`](super::words) before it comes here.
 
 use super::needs;
-use hf_hub::{Cache, CacheRepo, Repo, RepoType};
+use super::words::{Commit, Etag, FileName};
+use regard_models::checkpoint;
 use std::convert::Infallible;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +22,6 @@ use std::path::{Path, PathBuf};
 pub struct Repository {
     /// Its id.
     pub id: String,
-    cache: Cache,
     folder: PathBuf,
 }
 
@@ -35,85 +38,82 @@ pub enum Here {
 
 impl Repository {
     pub fn new(cache: &Path, id: &str) -> Repository {
-        let cache = Cache::new(cache.to_path_buf());
-        let repo = Repo::new(id.to_string(), RepoType::Model);
-        let folder = cache.path().join(repo.folder_name());
-        Repository { id: id.to_string(), cache, folder }
-    }
-
-    /// The cache as hf-hub knows it.
-    pub fn cache(&self) -> &Cache {
-        &self.cache
-    }
-
-    /// As hf-hub knows it.
-    pub fn at(&self, revision: &str) -> Repo {
-        Repo::with_revision(self.id.clone(), RepoType::Model, revision.to_string())
-    }
-
-    fn cached(&self, revision: &str) -> CacheRepo {
-        self.cache.repo(self.at(revision))
+        let folder = cache.join(format!("models--{}", id.replace('/', "--")));
+        Repository { id: id.to_string(), folder }
     }
 
     /// The commit that a branch or tag was when it was last asked for; of a commit, itself.
-    pub fn commit(&self, revision: &str) -> Option<String> {
+    pub fn commit(&self, revision: &str) -> Option<Commit> {
         if is_commit(revision) {
-            return self.snapshot(revision).is_dir().then(|| revision.to_string());
+            let commit = Commit::new(revision).ok()?;
+            return self.snapshot(&commit).is_dir().then_some(commit);
         }
         let commit = fs::read_to_string(self.folder.join("refs").join(revision)).ok()?;
-        let commit = commit.trim();
-        // A file that climbs out of the cache is not a name of a commit.
-        let plain = commit.chars().all(|c| c.is_ascii_alphanumeric());
-        (plain && !commit.is_empty()).then(|| commit.to_string())
+        Commit::new(commit.trim()).ok()
     }
 
     /// The folder of a commit.
-    pub fn snapshot(&self, commit: &str) -> PathBuf {
-        self.cached(commit).pointer_path(commit)
+    pub fn snapshot(&self, commit: &Commit) -> PathBuf {
+        self.folder.join("snapshots").join(commit.as_str())
     }
 
     /// A file of a commit, if it is here.
-    pub fn file(&self, commit: &str, name: &str) -> Option<PathBuf> {
-        Some(self.snapshot(commit).join(name)).filter(|path| path.exists())
+    pub fn file(&self, commit: &Commit, name: &FileName) -> Option<PathBuf> {
+        Some(self.snapshot(commit).join(name.as_str())).filter(|path| path.exists())
     }
 
-    /// Where contents with this mark are, or will be.
-    pub fn blob(&self, etag: &str) -> PathBuf {
-        self.cached("main").blob_path(etag)
+    /// Where contents with this etag are, or will be.
+    pub fn blob(&self, etag: &Etag) -> PathBuf {
+        self.folder.join("blobs").join(etag.as_str())
     }
 
-    fn absence(&self, commit: &str, name: &str) -> PathBuf {
-        self.folder.join(".no_exist").join(commit).join(name)
+    /// Lets a file of a commit be the contents with this etag, which are here.
+    pub fn link(&self, commit: &Commit, name: &FileName, etag: &Etag) -> io::Result<PathBuf> {
+        let pointer = self.snapshot(commit).join(name.as_str());
+        fs::create_dir_all(pointer.parent().unwrap_or(&self.folder))?;
+        if fs::symlink_metadata(&pointer).is_ok() {
+            // A link to contents that are gone.
+            fs::remove_file(&pointer)?;
+        }
+        let up = "../".repeat(2 + name.as_str().matches('/').count());
+        symlink(&format!("{up}blobs/{}", etag.as_str()), &self.blob(etag), &pointer)?;
+        Ok(pointer)
+    }
+
+    fn absence(&self, commit: &Commit, name: &FileName) -> PathBuf {
+        self.folder.join(".no_exist").join(commit.as_str()).join(name.as_str())
     }
 
     /// Whether a commit is known not to have a file.
-    pub fn is_absent(&self, commit: &str, name: &str) -> bool {
+    pub fn is_absent(&self, commit: &Commit, name: &FileName) -> bool {
         self.absence(commit, name).exists()
     }
 
     /// Remembers that a commit does not have a file. A cache that cannot be written to forgets.
-    pub fn note_absent(&self, commit: &str, name: &str) {
+    pub fn note_absent(&self, commit: &Commit, name: &FileName) {
         let note = self.absence(commit, name);
         let _ = note.parent().map(fs::create_dir_all);
-        let _ = fs::write(note, "");
+        let _ = OpenOptions::new().write(true).create_new(true).open(note);
     }
 
     /// Gives a commit the name of a branch or tag.
-    pub fn name(&self, revision: &str, commit: &str) -> io::Result<()> {
-        // hf-hub names every commit that it downloads from, also after itself.
-        let _ = fs::remove_file(self.folder.join("refs").join(commit));
+    pub fn name(&self, revision: &str, commit: &Commit) -> Result<(), String> {
         if is_commit(revision) {
             return Ok(());
         }
-        self.cached(revision).create_ref(commit)
+        let path = self.folder.join("refs").join(revision);
+        let folder = path.parent().unwrap_or(&self.folder);
+        fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        checkpoint::write_file(&path, commit.as_str().as_bytes()).map_err(|e| e.to_string())
     }
 
     /// What is here of a commit.
-    pub fn look(&self, commit: &str) -> Here {
+    pub fn look(&self, commit: &Commit) -> Here {
         let mut unknown = false;
         let mut get = |name: &str| -> Result<Option<PathBuf>, Infallible> {
-            let file = self.file(commit, name);
-            unknown |= file.is_none() && !self.is_absent(commit, name);
+            let Ok(name) = FileName::new(name) else { return Ok(None) };
+            let file = self.file(commit, &name);
+            unknown |= file.is_none() && !self.is_absent(commit, &name);
             Ok(file)
         };
         let Ok(lack) = needs::gather(&mut get);
@@ -123,6 +123,22 @@ impl Repository {
             (None, false) => Here::Whole,
         }
     }
+}
+
+#[cfg(unix)]
+fn symlink(relative: &str, _blob: &Path, pointer: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(relative, pointer)
+}
+
+/// Links need a privilege there; without it the contents are moved.
+#[cfg(windows)]
+fn symlink(relative: &str, blob: &Path, pointer: &Path) -> io::Result<()> {
+    std::os::windows::fs::symlink_file(relative, pointer).or_else(|_| fs::rename(blob, pointer))
+}
+
+#[cfg(not(any(unix, windows)))]
+fn symlink(_relative: &str, blob: &Path, pointer: &Path) -> io::Result<()> {
+    fs::copy(blob, pointer).map(|_| ())
 }
 
 /// Whether a revision is a commit, and not the name of one.

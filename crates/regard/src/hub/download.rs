@@ -1,79 +1,62 @@
-//! Files of a model from the Hub, through hf-hub.
+//! Files of a model from the Hub.
 //!
-//! hf-hub writes what comes to a file beside the contents, and gives it its name at the end. It
-//! does not ask whether that was everything, so that is done here.
+//! What comes is written beside the contents, compared with the checksum that the Hub gives, and
+//! gets its name at the end. A download that broke off goes on where it ended.
 
+use super::ask::{Client, Facts};
 use super::cache::Repository;
+use super::failure::Failure;
 use super::settings::Settings;
-use hf_hub::api::Progress;
-use hf_hub::api::sync::{Api, ApiBuilder, ApiError};
+use super::words::{Commit, Etag, FileName, Sum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regard_models::checkpoint;
-use std::cell::Cell;
-use std::fs;
-use std::io::{ErrorKind, IsTerminal};
+use sha2::{Digest, Sha256};
+use std::fs::{self, File, OpenOptions};
+use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::thread;
+use std::time::Duration;
 
 /// How often a connection that breaks is made again. What came before is kept.
 const ATTEMPTS: usize = 3;
-
-/// Why a file did not come.
-#[derive(Debug)]
-pub enum Failure {
-    /// There is no such model, revision or file.
-    Absent,
-    /// Whoever asks may not have it; the status.
-    NotAllowed(u16),
-    /// The Hub did not answer.
-    Unreachable(String),
-    /// The connection broke, again and again.
-    Broken(String),
-    /// Anything else.
-    Other(String),
-}
+/// Seconds that another program's download of the same file is waited for.
+const WAIT: usize = 5;
+/// Bytes of a file that holds no weights.
+const SMALL: u64 = 1 << 28;
 
 /// A model on the Hub.
 pub struct Remote<'a> {
-    api: Api,
+    client: Client<'a>,
     repository: &'a Repository,
 }
 
 impl Remote<'_> {
-    pub fn new<'a>(settings: &Settings, repository: &'a Repository) -> Result<Remote<'a>, Failure> {
-        let api = ApiBuilder::from_cache(repository.cache().clone())
-            .with_endpoint(settings.endpoint.clone())
-            .with_token(settings.token.clone())
-            .with_user_agent("regard", env!("CARGO_PKG_VERSION"))
-            .build();
-        Ok(Remote { api: api.map_err(failure)?, repository })
+    pub fn new<'a>(settings: &'a Settings, repository: &'a Repository) -> Remote<'a> {
+        Remote { client: Client::new(settings), repository }
     }
 
     /// The commit that a revision is now.
-    pub fn commit(&self, revision: &str) -> Result<String, Failure> {
-        let url = self.api.repo(self.repository.at(revision)).url(checkpoint::CONFIG);
-        let commit = self.api.metadata(&url).map_err(failure)?.commit_hash().to_string();
-        // It becomes the name of a folder.
-        match !commit.is_empty() && commit.chars().all(|c| c.is_ascii_alphanumeric()) {
-            true => Ok(commit),
-            false => Err(Failure::Other(format!("the Hub says that its commit is {commit:?}"))),
-        }
+    pub fn commit(&self, revision: &str) -> Result<Commit, Failure> {
+        let config = FileName::new(checkpoint::CONFIG).map_err(Failure::Other)?;
+        let address = self.client.address(&self.repository.id, revision, &config);
+        Ok(self.client.facts(&address)?.commit)
     }
 
     /// A file of a commit, downloaded unless it is here; nothing, if there is none.
-    pub fn file(&self, commit: &str, name: &str) -> Result<Option<PathBuf>, Failure> {
-        if let Some(file) = self.repository.file(commit, name) {
+    pub fn file(&self, commit: &Commit, name: &str) -> Result<Option<PathBuf>, Failure> {
+        let name = FileName::new(name).map_err(Failure::Other)?;
+        if let Some(file) = self.repository.file(commit, &name) {
             return Ok(Some(file));
         }
-        if self.repository.is_absent(commit, name) {
+        if self.repository.is_absent(commit, &name) {
             return Ok(None);
         }
         let mut attempt = 1;
         loop {
-            match self.download(commit, name) {
+            match self.download(commit, &name) {
                 Ok(path) => return Ok(Some(path)),
                 Err(Failure::Absent) => {
-                    self.repository.note_absent(commit, name);
+                    self.repository.note_absent(commit, &name);
                     return Ok(None);
                 }
                 Err(Failure::Broken(_)) if attempt < ATTEMPTS => attempt += 1,
@@ -82,157 +65,179 @@ impl Remote<'_> {
         }
     }
 
-    fn download(&self, commit: &str, name: &str) -> Result<PathBuf, Failure> {
-        let remote = self.api.repo(self.repository.at(commit));
-        let seen = Rc::new(Cell::new(Seen::default()));
-        let bar = Bar { bar: ProgressBar::hidden(), seen: seen.clone() };
-        let path = match remote.download_with_progress(name, bar) {
-            Ok(path) => path,
-            Err(error) => {
-                if cannot_go_on(&error) {
-                    self.forget_part(&remote.url(name))?;
-                    return Err(Failure::Broken(error.to_string()));
-                }
-                return Err(failure(error));
+    fn download(&self, commit: &Commit, name: &FileName) -> Result<PathBuf, Failure> {
+        let address = self.client.address(&self.repository.id, commit.as_str(), name);
+        let facts = self.client.facts(&address)?;
+        check_size(name, facts.size)?;
+        let blob = self.repository.blob(&facts.etag);
+        if !blob.is_file() {
+            let folder = blob.parent().unwrap_or(Path::new("."));
+            fs::create_dir_all(folder).map_err(Failure::disk(folder))?;
+            let _lock = lock(&blob.with_extension("lock"))?;
+            // Whoever held the lock may have got it.
+            if !blob.is_file() {
+                let part = blob.with_extension("part");
+                self.fetch(&address, name, &facts, &part)?;
+                fs::rename(&part, &blob).map_err(Failure::disk(&blob))?;
             }
-        };
-        let got = fs::metadata(&path).map_or(0, |file| file.len());
-        let Seen { size, went_on, .. } = seen.get();
-        // Contents that were compressed on their way may be longer than what was announced.
-        if got < size || (went_on && got != size) {
-            forget(&path);
-            return Err(Failure::Broken(format!("{got} bytes came of {size}")));
         }
-        Ok(path)
+        self.repository.link(commit, name, &facts.etag).map_err(Failure::disk(&blob))
     }
 
-    /// Removes what came of a file before.
-    fn forget_part(&self, url: &str) -> Result<(), Failure> {
-        let metadata = self.api.metadata(url).map_err(failure)?;
-        let _ = fs::remove_file(self.repository.blob(metadata.etag()).with_extension("part"));
-        Ok(())
+    /// Makes a part whole, and compares it with its checksum.
+    fn fetch(
+        &self,
+        address: &str,
+        name: &FileName,
+        facts: &Facts,
+        part: &Path,
+    ) -> Result<(), Failure> {
+        let mut here = part_size(part)?;
+        // More than the file, or a whole one that is not it: the part is of no use.
+        if here > facts.size || (here > 0 && here == facts.size && !is_same(part, &facts.etag)?) {
+            fs::remove_file(part).map_err(Failure::disk(part))?;
+            here = 0;
+        }
+        if here < facts.size || here == 0 {
+            self.append(address, name, facts.size, (part, here))?;
+        }
+        if is_same(part, &facts.etag)? {
+            return Ok(());
+        }
+        fs::remove_file(part).map_err(Failure::disk(part))?;
+        let name = name.as_str();
+        match here {
+            0 => Err(Failure::Other(format!(
+                "{name}: what came is not the file: its checksum is not the etag {}. It was \
+                 removed; the server or somebody on the way changed it",
+                facts.etag.as_str()
+            ))),
+            // What was here before may be what was wrong: once more from the beginning.
+            _ => Err(Failure::Broken(format!("{name}: what had come before was not of this file"))),
+        }
     }
-}
 
-/// Removes a link and the contents that it leads to.
-fn forget(path: &Path) {
-    let contents = fs::canonicalize(path);
-    let _ = fs::remove_file(path);
-    if let Ok(contents) = contents {
-        let _ = fs::remove_file(contents);
-    }
-}
-
-/// Whether what came before is the reason: it is longer than the file, or is all of it.
-fn cannot_go_on(error: &ApiError) -> bool {
-    match error {
-        ApiError::InvalidResume => true,
-        ApiError::RequestError(error) => matches!(**error, ureq::Error::StatusCode(416)),
-        _ => false,
-    }
-}
-
-fn failure(error: ApiError) -> Failure {
-    match error {
-        ApiError::RequestError(error) => match *error {
-            ureq::Error::StatusCode(404) => Failure::Absent,
-            ureq::Error::StatusCode(status @ (401 | 403)) => Failure::NotAllowed(status),
-            ureq::Error::StatusCode(status) => {
-                Failure::Other(format!("the answer was the status {status}"))
+    /// Adds what is lacking to a part of which so many bytes are here.
+    fn append(
+        &self,
+        address: &str,
+        name: &FileName,
+        size: u64,
+        (part, here): (&Path, u64),
+    ) -> Result<(), Failure> {
+        let (begins, body) = self.client.contents(address, here)?;
+        let mut file = OpenOptions::new().create(true).append(true).open(part);
+        let file = file.as_mut().map_err(|e| Failure::Other(format!("{}: {e}", part.display())))?;
+        file.set_len(begins).map_err(Failure::disk(part))?;
+        let bar = progress(name.as_str(), size, begins);
+        let (mut came, mut buffer) = (begins, vec![0; 1 << 16]);
+        let mut reader = body.into_reader();
+        loop {
+            let read = reader.read(&mut buffer).map_err(|e| Failure::Broken(e.to_string()))?;
+            came += read as u64;
+            if came > size {
+                let _ = fs::remove_file(part);
+                return Err(Failure::Other(format!(
+                    "{}: {size} bytes were announced, and more came",
+                    name.as_str()
+                )));
             }
-            ureq::Error::Io(error) if broke(error.kind()) => Failure::Broken(error.to_string()),
-            error @ (ureq::Error::Io(_)
-            | ureq::Error::HostNotFound
-            | ureq::Error::ConnectionFailed
-            | ureq::Error::Timeout(_)) => Failure::Unreachable(error.to_string()),
-            error => Failure::Other(error.to_string()),
-        },
-        ApiError::IoError(error) if broke(error.kind()) => Failure::Broken(error.to_string()),
-        ApiError::LockAcquisition(path) => Failure::Other(format!(
+            if read == 0 {
+                break;
+            }
+            file.write_all(&buffer[..read]).map_err(Failure::disk(part))?;
+            bar.inc(read as u64);
+        }
+        bar.finish_and_clear();
+        if came < size {
+            return Err(Failure::Broken(format!("{came} bytes came of {size}")));
+        }
+        file.sync_all().map_err(Failure::disk(part))
+    }
+}
+
+/// Refuses sizes that no such file has, before anything is written.
+fn check_size(name: &FileName, size: u64) -> Result<(), Failure> {
+    let name = name.as_str();
+    let weights = name.ends_with(".safetensors") || name.ends_with(".bin");
+    match weights || size <= SMALL {
+        true => Ok(()),
+        false => Err(Failure::Other(format!(
+            "{name}: it would be {size} bytes, need at most {SMALL} for a file without weights"
+        ))),
+    }
+}
+
+/// How much of a file is here. What is there in its place and is no file is not written to.
+fn part_size(part: &Path) -> Result<u64, Failure> {
+    match fs::symlink_metadata(part) {
+        Ok(part) if part.is_file() => Ok(part.len()),
+        Ok(_) => Err(Failure::Other(format!("{}: is no file; remove it", part.display()))),
+        Err(_) => Ok(0),
+    }
+}
+
+/// Keeps other programs from downloading the same contents, until it is dropped.
+fn lock(path: &Path) -> Result<File, Failure> {
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    let file = file.map_err(Failure::disk(path))?;
+    for _ in 0..WAIT {
+        if file.try_lock().is_ok() {
+            return Ok(file);
+        }
+        thread::sleep(Duration::from_secs(1));
+    }
+    file.try_lock().map(|()| file).map_err(|_| {
+        Failure::Other(format!(
             "another program is downloading it (it holds {}); try again when it is done",
             path.display()
-        )),
-        ApiError::MissingHeader(name) | ApiError::InvalidHeader(name) => {
-            Failure::Other(format!("the answer is not the Hub's: its header {name:?} is not right"))
+        ))
+    })
+}
+
+/// Whether contents are those that an etag names. An etag that is no checksum names any.
+fn is_same(path: &Path, etag: &Etag) -> Result<bool, Failure> {
+    let sum = match etag.sum() {
+        Sum::Unknown => return Ok(true),
+        Sum::Sha256 => {
+            let mut sum = Sha256::new();
+            read(path, |bytes| sum.update(bytes))?;
+            sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
         }
-        error => Failure::Other(error.to_string()),
-    }
+        Sum::GitSha1 => {
+            let mut sum = sha1_smol::Sha1::new();
+            let size = fs::metadata(path).map_err(Failure::disk(path))?.len();
+            sum.update(format!("blob {size}\0").as_bytes());
+            read(path, |bytes| sum.update(bytes))?;
+            sum.digest().to_string()
+        }
+    };
+    let sum: String = sum;
+    Ok(sum.eq_ignore_ascii_case(etag.as_str()))
 }
 
-/// Whether a connection was there and is no more.
-fn broke(kind: ErrorKind) -> bool {
-    use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
-    matches!(kind, BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
-}
-
-impl Failure {
-    /// What happened, and what to do.
-    pub fn tell(&self, id: &str, revision: &str, settings: &Settings) -> String {
-        let Settings { endpoint, token, .. } = settings;
-        match (self, token) {
-            (Failure::Absent, _) => format!(
-                "{id}: {endpoint} has no such model with a {} at revision {revision:?}",
-                checkpoint::CONFIG
-            ),
-            (Failure::NotAllowed(status), None) => format!(
-                "{id}: {endpoint} does not give it to everyone, or has none of this name (status \
-                 {status}). If you may read it, set HF_TOKEN to a token of yours"
-            ),
-            (Failure::NotAllowed(status), Some(_)) => format!(
-                "{id}: {endpoint} does not give it to you, or has none of this name (status \
-                 {status}). The token of HF_TOKEN, or of the file `token` in HF_HOME, must be one \
-                 that may read it; of some models, terms have to be accepted at {endpoint}/{id}"
-            ),
-            (Failure::Unreachable(why), _) => format!(
-                "{id}: {endpoint} cannot be reached: {why}. Without a network, only what was \
-                 downloaded before can be used, or a folder: --model FOLDER"
-            ),
-            (Failure::Broken(why), _) => format!(
-                "{id}: the download broke off: {why}. Run it again: it goes on where it ended"
-            ),
-            (Failure::Other(why), _) => format!("{id}: {endpoint}: {why}"),
+fn read(path: &Path, mut each: impl FnMut(&[u8])) -> Result<(), Failure> {
+    let mut file = File::open(path).map_err(Failure::disk(path))?;
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer).map_err(Failure::disk(path))? {
+            0 => return Ok(()),
+            read => each(&buffer[..read]),
         }
     }
-}
-
-/// What a download told of itself.
-#[derive(Clone, Copy, Default)]
-struct Seen {
-    size: u64,
-    /// Whether the next number is the first one.
-    fresh: bool,
-    /// Whether a part of the file was there before.
-    went_on: bool,
 }
 
 /// The progress of one file: a bar on a terminal, nothing elsewhere.
-struct Bar {
-    bar: ProgressBar,
-    seen: Rc<Cell<Seen>>,
-}
-
-impl Progress for Bar {
-    fn init(&mut self, size: usize, name: &str) {
-        self.seen.set(Seen { size: size as u64, fresh: true, ..self.seen.get() });
-        if std::io::stderr().is_terminal() {
-            let target = ProgressDrawTarget::stderr();
-            self.bar = ProgressBar::with_draw_target(Some(size as u64), target);
-            let style = ProgressStyle::with_template(
-                "{msg} {bar:24} {bytes}/{total_bytes} · {bytes_per_sec} · {eta} left",
-            );
-            self.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            self.bar.set_message(name.to_string());
-        }
+fn progress(name: &str, size: u64, here: u64) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
     }
-
-    fn update(&mut self, bytes: usize) {
-        // hf-hub begins by telling how much was there.
-        let Seen { size, fresh, went_on } = self.seen.get();
-        self.seen.set(Seen { size, fresh: false, went_on: went_on || (fresh && bytes > 0) });
-        self.bar.inc(bytes as u64);
-    }
-
-    fn finish(&mut self) {
-        self.bar.finish_and_clear();
-    }
+    let bar = ProgressBar::with_draw_target(Some(size), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template(
+        "{msg} {bar:24} {bytes}/{total_bytes} · {bytes_per_sec} · {eta} left",
+    );
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.set_message(name.to_string());
+    bar.inc(here);
+    bar
 }

@@ -6,22 +6,28 @@
 //! everything is there. So a download that was interrupted is never taken for a model, and goes
 //! on where it ended.
 
+mod ask;
 mod cache;
 mod download;
+mod failure;
 mod name;
 mod needs;
+mod origin;
 mod settings;
+mod words;
 
 pub use name::check;
 
 use anyhow::{Result, anyhow};
 use cache::{Here, Repository};
 use clap::Args;
-use download::{Failure, Remote};
+use download::Remote;
+use failure::Failure;
 use needs::Lack;
 pub use needs::small_files;
 use settings::Settings;
 use std::path::PathBuf;
+use words::Commit;
 
 /// Where help lists them.
 const HEADING: &str = "Models of the Hugging Face Hub";
@@ -80,21 +86,24 @@ pub fn find(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
     let settings = Settings::of_environment()?;
     let repository = Repository::new(&settings.cache, id);
     let known = repository.commit(revision);
-    let here = known.as_deref().map_or(Here::Lacking, |commit| repository.look(commit));
-    let snapshot = |commit: String| Snapshot { folder: repository.snapshot(&commit), commit };
+    let here = known.as_ref().map_or(Here::Lacking, |commit| repository.look(commit));
+    let snapshot = |commit: Commit| Snapshot {
+        folder: repository.snapshot(&commit),
+        commit: commit.as_str().to_string(),
+    };
     match (known, here, fetch) {
         (Some(commit), Here::Whole, Fetch::Never | Fetch::Missing)
         | (Some(commit), Here::Enough, Fetch::Never) => Ok(snapshot(commit)),
         (_, _, Fetch::Never) => Err(anyhow!(not_here(id, revision, &settings))),
         (known, here, _) => {
-            let pinned = known.as_deref().filter(|_| fetch == Fetch::Missing);
-            match fill(&repository, &settings, (revision, pinned)) {
+            let pinned = known.clone().filter(|_| fetch == Fetch::Missing);
+            match fill(&repository, &settings, (revision, pinned.as_ref())) {
                 Ok(commit) => Ok(snapshot(commit)),
                 // What is here will do, if nobody can be asked what else there may be.
-                Err(Failure::Unreachable(_)) if here == Here::Enough && pinned.is_some() => {
-                    Ok(snapshot(known.unwrap_or_default()))
-                }
-                Err(failure) => Err(anyhow!(failure.tell(id, revision, &settings))),
+                Err(failure) => match (failure, here, pinned) {
+                    (Failure::Unreachable(_), Here::Enough, Some(commit)) => Ok(snapshot(commit)),
+                    (failure, ..) => Err(anyhow!(failure.tell(id, revision, &settings))),
+                },
             }
         }
     }
@@ -104,11 +113,11 @@ pub fn find(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
 fn fill(
     repository: &Repository,
     settings: &Settings,
-    (revision, pinned): (&str, Option<&str>),
-) -> Result<String, Failure> {
-    let remote = Remote::new(settings, repository)?;
+    (revision, pinned): (&str, Option<&Commit>),
+) -> Result<Commit, Failure> {
+    let remote = Remote::new(settings, repository);
     let commit = match pinned {
-        Some(commit) => commit.to_string(),
+        Some(commit) => commit.clone(),
         None => remote.commit(revision)?,
     };
     let lack = needs::gather(&mut |file| remote.file(&commit, file))?;
@@ -117,7 +126,7 @@ fn fill(
         Some(Lack::Config) => return Err(Failure::Absent),
         Some(lack) => return Err(Failure::Other(lack.to_string())),
     }
-    repository.name(revision, &commit).map_err(|e| Failure::Other(e.to_string()))?;
+    repository.name(revision, &commit).map_err(Failure::Other)?;
     Ok(commit)
 }
 

@@ -4,6 +4,7 @@
 use regard_models::checkpoint;
 use regard_tasks::audio::front;
 use regard_tasks::decode::GENERATION_FILE;
+use regard_tasks::reading::sentence;
 use regard_tasks::{images, text, translate};
 use std::fmt;
 use std::path::PathBuf;
@@ -54,7 +55,8 @@ fn vocabularies() -> impl Iterator<Item = &'static [&'static str]> {
 
 /// Every file that a model may have besides its configuration and weights.
 pub fn small_files() -> Vec<&'static str> {
-    let settings = [GENERATION_FILE, images::FILE, front::FILE];
+    let pooling = "1_Pooling/config.json";
+    let settings = [GENERATION_FILE, images::FILE, front::FILE, sentence::MODULES, pooling];
     let settings = settings.into_iter().chain(text::CONFIGURATION_FILES);
     let mut files: Vec<&str> = settings.chain(vocabularies().flatten().copied()).collect();
     files.sort_unstable();
@@ -74,6 +76,17 @@ pub fn gather<E>(
     }
     for name in [GENERATION_FILE].iter().chain(&text::CONFIGURATION_FILES) {
         get(name)?;
+    }
+    // How a sentence-transformers model makes one vector of a text.
+    if let Some(place) = get(sentence::MODULES)? {
+        match sentence::files(&place) {
+            Ok(files) => {
+                for name in files {
+                    get(&name)?;
+                }
+            }
+            Err(error) => return Ok(Some(Lack::Index(error.to_string()))),
+        }
     }
     let mut found = false;
     for files in vocabularies() {

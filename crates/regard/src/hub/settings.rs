@@ -1,8 +1,12 @@
 //! What the environment says of the Hub, in the words of Python's `huggingface_hub`.
 
+use super::origin::Origin;
 use anyhow::{Context, Result, bail};
 use std::env;
 use std::path::PathBuf;
+
+/// Where models come from when nothing else is said.
+const HUB: &str = "https://huggingface.co";
 
 /// Where models come from, where they are kept, and who asks.
 pub struct Settings {
@@ -11,7 +15,42 @@ pub struct Settings {
     /// The address of the Hub, or of a mirror, without a slash at its end.
     pub endpoint: String,
     /// What proves who asks.
-    pub token: Option<String>,
+    pub token: Token,
+}
+
+/// The token, and whether it goes to the endpoint.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Token {
+    /// There is none.
+    None,
+    /// It goes to the endpoint, and nowhere else.
+    Sent(String),
+    /// There is one, and it is not sent; why.
+    Withheld(String),
+}
+
+impl Token {
+    /// The rule: a token that `hf auth login` saved is for huggingface.co alone. HF_TOKEN is for
+    /// the endpoint, whichever it is, because both are said in the same place. Neither is sent
+    /// unencrypted over a network.
+    fn decide(said: Option<String>, saved: Option<String>, endpoint: &Origin) -> Token {
+        let filled = |token: Option<String>| {
+            token.map(|token| token.trim().to_string()).filter(|token| !token.is_empty())
+        };
+        match (filled(said), filled(saved)) {
+            (Some(token), _) if endpoint.is_private() => Token::Sent(token),
+            (Some(_), _) => Token::Withheld(
+                "HF_TOKEN was not sent, because HF_ENDPOINT begins with http://: use https://"
+                    .into(),
+            ),
+            (None, Some(token)) if endpoint.is_hugging_face() => Token::Sent(token),
+            (None, Some(_)) => Token::Withheld(format!(
+                "the saved token was not sent, because it is for {HUB} and HF_ENDPOINT is another \
+                 server: set HF_TOKEN to a token for that server"
+            )),
+            (None, None) => Token::None,
+        }
+    }
 }
 
 impl Settings {
@@ -26,18 +65,16 @@ impl Settings {
                 user.join(".cache").join("huggingface")
             }
         };
-        let endpoint = variable("HF_ENDPOINT").unwrap_or("https://huggingface.co".into());
-        if !["http://", "https://"].iter().any(|start| endpoint.starts_with(start)) {
+        let endpoint = variable("HF_ENDPOINT").unwrap_or(HUB.into());
+        let Some(origin) = Origin::of(&endpoint) else {
             bail!("HF_ENDPOINT: got {endpoint:?}, need an address with http:// or https://");
-        }
+        };
         let file = variable("HF_TOKEN_PATH").map_or_else(|| home.join("token"), PathBuf::from);
-        let saved = || std::fs::read_to_string(file).ok();
-        let token = variable("HF_TOKEN").or_else(saved);
-        let token = token.map(|token| token.trim().to_string());
+        let saved = std::fs::read_to_string(file).ok();
         Ok(Settings {
             cache: variable("HF_HUB_CACHE").map_or_else(|| home.join("hub"), PathBuf::from),
             endpoint: endpoint.trim_end_matches('/').to_string(),
-            token: token.filter(|token| !token.is_empty()),
+            token: Token::decide(variable("HF_TOKEN"), saved, &origin),
         })
     }
 }
@@ -50,4 +87,32 @@ pub fn is_offline() -> bool {
 
 fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_goes_only_where_it_belongs() {
+        let decide = |said: Option<&str>, saved: Option<&str>, endpoint: &str| {
+            let own = |text: Option<&str>| text.map(str::to_string);
+            Token::decide(own(said), own(saved), &Origin::of(endpoint).unwrap())
+        };
+        let sent = |token: &str| Token::Sent(token.into());
+        assert_eq!(decide(None, None, HUB), Token::None);
+        assert_eq!(decide(Some(" \n"), Some(""), HUB), Token::None);
+        assert_eq!(decide(None, Some("saved\n"), HUB), sent("saved"));
+        assert_eq!(decide(Some("said"), Some("saved"), HUB), sent("said"));
+        assert_eq!(decide(Some("said"), None, "https://mirror.co"), sent("said"));
+        assert_eq!(decide(Some("said"), None, "http://127.0.0.1:9"), sent("said"));
+        for endpoint in
+            ["https://mirror.co", "http://127.0.0.1:9", "http://huggingface.co", "https://hf.co"]
+        {
+            let token = decide(None, Some("saved"), endpoint);
+            assert!(matches!(token, Token::Withheld(_)), "{endpoint}: {token:?}");
+        }
+        let token = decide(Some("said"), Some("saved"), "http://mirror.co");
+        assert!(matches!(token, Token::Withheld(_)), "{token:?}");
+    }
 }

@@ -243,10 +243,136 @@ fn what_cannot_be_had_is_told() {
     wrong.refuses(&[MODEL], &[MODEL, "403", "HF_TOKEN", "terms"]);
     assert!(!wrong.run(&["classify", TEXT, "--model", MODEL]).err.contains("guess"));
     World::new("hub_right", &shelf).with("HF_TOKEN", "secret").label(&[MODEL]);
-    // The file that `hf auth login` writes.
+    // The file that `hf auth login` writes is for huggingface.co, and this is another server.
+    shelf.authorized();
     let saved = World::new("hub_saved", &shelf);
     fs::write(saved.home.join("token"), "secret\n").unwrap();
-    saved.label(&[MODEL]);
+    saved.refuses(&[MODEL], &[MODEL, "403", "saved token was not sent", "set HF_TOKEN"]);
+    assert!(shelf.authorized().iter().all(Option::is_none), "the saved token went elsewhere");
+}
+
+/// Every file below a folder.
+fn all_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = vec![];
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        match fs::symlink_metadata(&path).unwrap().is_dir() {
+            true => files.extend(all_files(&path)),
+            false => files.push(path),
+        }
+    }
+    files
+}
+
+/// Whoever answers chooses the etag and the commit, which become parts of paths.
+#[test]
+fn a_server_does_not_choose_what_is_written() {
+    let shelf = Shelf::new();
+    shelf.put(MODEL, COMMITS[0], &golden());
+    let outside = folder("hub_hostile_outside");
+    let victim = outside.join("victim.txt");
+    fs::write(&victim, "precious").unwrap();
+    let absolute = format!("\"{}\"", victim.display());
+    let absent = format!("\"{}\"", outside.join("new.txt").display());
+    let etags = [
+        &absolute,
+        &absent,
+        "\"../../../../hub_hostile_outside/victim.txt\"",
+        "\"../../../../hub_hostile_outside/new.txt\"",
+        "..",
+        "\"\"",
+        "a/b",
+        "a.part",
+        &"a".repeat(300),
+    ];
+    for etag in etags {
+        let world = World::new("hub_hostile", &shelf);
+        shelf.behave(Manners { etag: Some(etag.to_string()), ..Manners::default() });
+        world.refuses(&[MODEL], &[MODEL, "etag", "Nothing was written"]);
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious", "{etag}");
+        assert_eq!(all_files(&outside).len(), 1, "{etag}");
+        assert!(all_files(&world.home).is_empty(), "{etag}");
+    }
+    for commit in ["../../../../hub_hostile_outside", "", "a/b", &"1".repeat(300)] {
+        let world = World::new("hub_hostile", &shelf);
+        shelf.behave(Manners { commit: Some(commit.to_string()), ..Manners::default() });
+        world.refuses(&[MODEL], &[MODEL, "commit"]);
+        assert!(all_files(&world.home).is_empty(), "{commit}");
+    }
+    // A small file that is not small is refused before it comes.
+    let world = World::new("hub_hostile", &shelf);
+    shelf.behave(Manners { size: Some(("vocab.txt", (1 << 28) + 1)), ..Manners::default() });
+    world.refuses(&[MODEL], &["vocab.txt", "268435457 bytes", "at most 268435456"]);
+}
+
+#[test]
+fn a_download_is_compared_with_its_checksum() {
+    let shelf = Shelf::new();
+    shelf.put(MODEL, COMMITS[0], &golden());
+    for name in ["model.safetensors", "config.json"] {
+        let world = World::new("hub_spoiled", &shelf);
+        shelf.behave(Manners { spoiled: Some(name), ..Manners::default() });
+        world.refuses(&[MODEL], &[MODEL, name, "checksum", "removed"]);
+        assert!(!world.snapshot(COMMITS[0]).join(name).exists(), "{name}");
+        let left = all_files(&world.repository().join("blobs"));
+        assert!(!left.iter().any(|path| path.extension().is_some_and(|e| e == "part")), "{left:?}");
+        // The right file is taken when it comes.
+        shelf.behave(Manners::default());
+        world.label(&[MODEL]);
+    }
+    // A part that is not of this file: the download begins again, and the result is right.
+    let world = World::new("hub_spoiled_part", &shelf);
+    let wanted = world.label(&[MODEL]);
+    let link = world.snapshot(COMMITS[0]).join("model.safetensors");
+    let contents = fs::canonicalize(&link).unwrap();
+    fs::remove_file(&link).unwrap();
+    fs::remove_file(&contents).unwrap();
+    fs::write(contents.with_extension("part"), [7; 1000]).unwrap();
+    assert_eq!(world.label(&[MODEL]), wanted);
+}
+
+/// Large files are on another server than the one that knows of them.
+#[test]
+fn a_token_stays_with_its_server() {
+    let (shelf, other) = (Shelf::new(), Shelf::new());
+    for shelf in [&shelf, &other] {
+        shelf.put(MODEL, COMMITS[0], &golden());
+    }
+    let to = Some(("model.safetensors", other.address.clone()));
+    let token = Some(("secret", 401));
+    shelf.behave(Manners { elsewhere: to.clone(), token, ..Manners::default() });
+    let world = World::new("hub_redirected", &shelf).with("HF_TOKEN", "secret");
+    let wanted = world.label(&[golden().to_str().unwrap()]);
+    assert_eq!(world.label(&[MODEL]), wanted);
+    assert!(shelf.authorized().iter().all(|said| said.as_deref() == Some("Bearer secret")));
+    let said = other.authorized();
+    assert!(!said.is_empty() && said.iter().all(Option::is_none), "{said:?}");
+    // What the other server gives is compared with what the first one says of it.
+    other.behave(Manners { spoiled: Some("model.safetensors"), ..Manners::default() });
+    let world = World::new("hub_redirected_spoiled", &shelf).with("HF_TOKEN", "secret");
+    world.refuses(&[MODEL], &["model.safetensors", "checksum"]);
+    // A server that sends everybody on and on.
+    let around = Some(("model.safetensors", shelf.address.clone()));
+    shelf.behave(Manners { elsewhere: around, ..Manners::default() });
+    World::new("hub_around", &shelf).refuses(&[MODEL], &["redirects"]);
+    let nowhere = Some(("model.safetensors", "file://".to_string()));
+    shelf.behave(Manners { elsewhere: nowhere, ..Manners::default() });
+    World::new("hub_file", &shelf).refuses(&[MODEL], &["file://", "not followed"]);
+}
+
+/// A token is not sent unencrypted over a network.
+#[test]
+fn a_token_is_not_sent_unencrypted() {
+    let shelf = Shelf::new();
+    let mut world = World::new("hub_unencrypted", &shelf).with("HF_TOKEN", "secret");
+    let token = Some(("secret", 401));
+    shelf.behave(Manners { token, ..Manners::default() });
+    // All of 127.x is this machine, but 0.0.0.0 is not a loopback address: connections to it
+    // reach the server all the same.
+    world.endpoint = shelf.address.replace("127.0.0.1", "0.0.0.0");
+    world.refuses(&[MODEL], &["HF_TOKEN was not sent", "https://"]);
+    let said = shelf.authorized();
+    assert!(!said.is_empty() && said.iter().all(Option::is_none), "{said:?}");
 }
 
 #[test]

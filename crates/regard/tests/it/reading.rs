@@ -72,6 +72,65 @@ fn a_hidden_word_is_guessed() {
     fails(&["fill", "nothing", "--model", &model], &["[MASK]"]);
 }
 
+/// A folder of sentence-transformers says how one vector is made of a text.
+#[test]
+fn a_folder_says_how_its_vectors_are_pooled() {
+    let model = folder("reading_pooling");
+    for entry in std::fs::read_dir(golden("BertModel")).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, model.join(path.file_name().unwrap())).unwrap();
+    }
+    let at = model.to_str().unwrap();
+    let vector = |more: &[&str]| -> Vec<f64> {
+        let args = ["embed", "They are watching.", "--json", "--model", at];
+        let said = json(&[&args[..], more].concat());
+        said["embedding"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
+    };
+    let [mean, cls, max] = ["mean", "cls", "max"].map(|way| vector(&["--pooling", way]));
+    assert!(mean != cls && cls != max && mean != max);
+    assert!(max.iter().zip(&cls).all(|(max, cls)| max >= cls));
+    assert_eq!(vector(&[]), mean, "the default");
+    std::fs::create_dir(model.join("1_Pooling")).unwrap();
+    let says = |flag: &str, normalize: bool| {
+        let module = |i: usize, path: &str, class: &str| {
+            let class = format!("sentence_transformers.models.{class}");
+            serde_json::json!({ "idx": i, "name": i.to_string(), "path": path, "type": class })
+        };
+        let mut modules = vec![module(0, "", "Transformer"), module(1, "1_Pooling", "Pooling")];
+        if normalize {
+            modules.push(module(2, "2_Normalize", "Normalize"));
+        }
+        let modules = serde_json::to_string(&modules).unwrap();
+        std::fs::write(model.join("modules.json"), modules).unwrap();
+        let config = serde_json::json!({ "word_embedding_dimension": 16, flag: true });
+        std::fs::write(model.join("1_Pooling/config.json"), config.to_string()).unwrap();
+    };
+    for (flag, wanted) in [("cls_token", &cls), ("max_tokens", &max), ("mean_tokens", &mean)] {
+        says(&format!("pooling_mode_{flag}"), false);
+        assert_eq!(&vector(&[]), wanted, "{flag}");
+    }
+    says("pooling_mode_cls_token", true);
+    let length: f64 = vector(&[]).iter().map(|x| x * x).sum();
+    assert!((length - 1.0).abs() < 1e-5, "{length}");
+    assert_eq!(vector(&[]), vector(&["--pooling", "cls", "--normalize"]));
+    // What is exported says so too.
+    let out = folder("reading_pooling_out");
+    let out = out.to_str().unwrap();
+    assert_eq!(regard(&["models", "export", at, "--out", out]).code, 0);
+    let exported = json(&["embed", "They are watching.", "--json", "--model", out]);
+    assert_eq!(exported["embedding"][0].as_f64(), vector(&[]).first().copied());
+    // What cannot be done is not done otherwise.
+    says("pooling_mode_lasttoken", false);
+    fails(&["embed", "a", "--model", at], &["1_Pooling/config.json", "lasttoken", "--pooling"]);
+    assert_eq!(vector(&["--pooling", "cls"]), cls);
+    let modules = model.join("modules.json");
+    let dense = std::fs::read_to_string(&modules).unwrap().replace("Pooling\"", "Dense\"");
+    std::fs::write(&modules, dense.replace("1_Dense", "1_Pooling")).unwrap();
+    fails(&["embed", "a", "--model", at], &["modules.json", "models.Dense"]);
+    std::fs::write(&modules, r#"[{"path": "../x", "type": "a.Pooling"}]"#).unwrap();
+    fails(&["embed", "a", "--model", at], &["modules.json", "../x"]);
+}
+
 #[test]
 fn a_text_becomes_a_vector() {
     let model = golden("BertModel");

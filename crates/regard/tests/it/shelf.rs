@@ -1,5 +1,6 @@
 //! A Hub for tests: a thread that answers as huggingface.co does for a few small models.
 
+use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -19,6 +20,16 @@ pub struct Manners {
     pub cut: Option<(&'static str, usize)>,
     /// Whether a part of a file that is not its beginning can be asked for.
     pub no_ranges: bool,
+    /// Of all files, this is the etag instead of their own.
+    pub etag: Option<String>,
+    /// Of all files, this is the commit instead of their own.
+    pub commit: Option<String>,
+    /// The last byte of this file is another one.
+    pub spoiled: Option<&'static str>,
+    /// Whoever asks for this file is sent to this address, with what was asked for at its end.
+    pub elsewhere: Option<(&'static str, String)>,
+    /// Of this file, so many bytes are announced and come, whatever it has.
+    pub size: Option<(&'static str, usize)>,
 }
 
 /// What can be had, and what was asked for.
@@ -31,6 +42,8 @@ struct State {
     manners: Manners,
     /// The path of each request, with its range.
     asked: Vec<String>,
+    /// The `Authorization` of each request.
+    authorized: Vec<Option<String>>,
 }
 
 pub struct Shelf {
@@ -85,6 +98,11 @@ impl Shelf {
         asked.dedup();
         asked
     }
+
+    /// The `Authorization` of each request since the last time.
+    pub fn authorized(&self) -> Vec<Option<String>> {
+        std::mem::take(&mut self.state.lock().unwrap().authorized)
+    }
 }
 
 struct Request {
@@ -124,6 +142,17 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>) -> Option<()> {
     stream.write_all(&body[..body.len().min(cut)]).ok()
 }
 
+/// The etag that the Hub gives a file: SHA-256 for weights, git's name for all others.
+fn etag_of(name: &str, bytes: &[u8]) -> String {
+    if name.ends_with(".safetensors") || name.ends_with(".bin") {
+        let sum: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        return format!("\"{sum}\"");
+    }
+    let blob = [format!("blob {}\0", bytes.len()).as_bytes(), bytes].concat();
+    // Proxies make strong etags weak.
+    format!("W/\"{}\"", sha1_smol::Sha1::from(blob).digest())
+}
+
 /// The status, headers, the body, and after how many bytes of it the line goes dead.
 fn said(request: &Request, state: &mut State) -> (String, String, Vec<u8>, usize) {
     let nothing = |status: &str| (status.to_string(), String::new(), vec![], usize::MAX);
@@ -131,6 +160,7 @@ fn said(request: &Request, state: &mut State) -> (String, String, Vec<u8>, usize
         format!(" {from}-{}", to.map_or(String::new(), |to| to.to_string()))
     });
     state.asked.push(format!("{}{range}", request.path));
+    state.authorized.push(request.authorization.clone());
     if let Some((token, status)) = state.manners.token
         && request.authorization.as_deref() != Some(&format!("Bearer {token}"))
     {
@@ -147,8 +177,23 @@ fn said(request: &Request, state: &mut State) -> (String, String, Vec<u8>, usize
     let Some(bytes) = files.and_then(|files| files.get(name)) else {
         return nothing("404 Not Found");
     };
-    let sum = bytes.iter().fold(0u64, |sum, byte| sum.wrapping_mul(31) + u64::from(*byte));
-    let mut head = format!("ETag: \"{sum:016x}{name}\"\r\nx-repo-commit: {commit}\r\n");
+    let manners = state.manners.clone();
+    let etag = manners.etag.unwrap_or_else(|| etag_of(name, bytes));
+    let commit = manners.commit.unwrap_or(commit);
+    let mut head = format!("ETag: {etag}\r\nx-repo-commit: {commit}\r\n");
+    if let Some((_, to)) = manners.elsewhere.filter(|(file, _)| *file == name) {
+        // As the Hub does for large files: it says what the file is, and where it is.
+        let linked = format!("x-linked-etag: {etag}\r\n");
+        head = head + &linked + &format!("Location: {to}{}\r\n", request.path);
+        return ("302 Found".into(), head, vec![], usize::MAX);
+    }
+    let mut bytes = bytes.clone();
+    if manners.spoiled == Some(name) {
+        *bytes.last_mut().unwrap() ^= 1;
+    }
+    if let Some((_, size)) = manners.size.filter(|(file, _)| *file == name) {
+        bytes.resize(size, b' ');
+    }
     let cut = state.manners.cut.filter(|(cut, _)| *cut == name).map_or(usize::MAX, |(_, n)| n);
     match request.range {
         Some((from, None)) if from > 0 && state.manners.no_ranges => {

@@ -139,7 +139,7 @@ impl Exam {
             let [_, labels] = logits.dims();
             let best =
                 |row: &[f32]| (0..labels).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap_or(0);
-            let numbers = super::numbers(logits);
+            let numbers = super::numbers(logits)?;
             let mut said = numbers.chunks_exact(labels).map(best);
             for (i, example) in rows.iter().zip(batch) {
                 all[*i] = said.by_ref().take(example.wanted.len()).collect();

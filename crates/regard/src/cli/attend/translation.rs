@@ -1,6 +1,7 @@
 //! The map of a translation: where each word came from.
 
 use super::{Flags, Global, MOST_ROWS};
+use crate::cli::translate::too_long;
 use crate::cli::write_json;
 use crate::files::save_npz_with_words;
 use crate::models;
@@ -83,6 +84,9 @@ impl Shown {
             bail!("attend --translate: got a text without words");
         }
         let mut aligned = translator.align(&source, &found)?;
+        if found.pieces > 1 {
+            bail!("attend --translate: {}", too_long(&found, translator));
+        }
         let Some(words) = aligned.alignment.take() else {
             bail!("attend --translate: this model does not tell where it looks");
         };

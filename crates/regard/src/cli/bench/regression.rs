@@ -121,7 +121,7 @@ fn median(times: &mut [f64]) -> f64 {
 
 fn save(path: &Path, numbers: &[f32]) -> Result<()> {
     let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_ne_bytes()).collect();
-    std::fs::write(path, bytes).with_context(|| path.display().to_string())
+    Ok(regard_models::checkpoint::write_file(path, &bytes)?)
 }
 
 fn tell(findings: &Findings, out: &mut dyn Write) -> Result<()> {

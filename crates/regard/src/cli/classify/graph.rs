@@ -3,6 +3,7 @@
 use super::super::say::say;
 use super::super::{Outcome, inputs};
 use super::{Asked, write_json};
+use crate::files::save_text;
 use crate::models;
 use crate::show::graph::{Edge, Node, svg};
 use anyhow::{Context, Result, bail};
@@ -120,7 +121,7 @@ pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome>
     }
     if let Some(path) = &flags.svg {
         let picture = draw(&labeller, &look, (!whole).then_some(chosen[0]));
-        std::fs::write(path, picture).with_context(|| path.display().to_string())?;
+        save_text(path, &picture)?;
     }
     Ok(Outcome::Positive)
 }

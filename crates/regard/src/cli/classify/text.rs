@@ -26,11 +26,20 @@ pub struct Flags {
 
 pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome> {
     let reader = models::reader(asked.model, asked.hub, Head::Sequence)?;
+    let mut number = 0;
     inputs::each(&flags.text, asked.json, out, &mut |text, out| {
         let parts = match text.split_once('\t').filter(|_| flags.pair) {
             Some((first, second)) => (first, Some(second)),
             None => (text, None),
         };
+        number += 1;
+        let unread = reader.unread(parts.0, parts.1)?;
+        if unread > 0 {
+            inputs::note(&format!(
+                "text {number}: {unread} tokens are cut off, because it is longer than the model \
+                 reads"
+            ));
+        }
         let labels = reader.classify(&[parts])?.remove(0);
         let words = if flags.why { weights(&reader, text)? } else { vec![] };
         if asked.json {

@@ -1,6 +1,7 @@
 //! Recipes side by side on the same data: quality by length, speed, memory.
 
 use super::{Flags, Global, Outcome, myself, write_json};
+use crate::files::save_text;
 use crate::recipe;
 use crate::show::plot::{Curve, Plot};
 use crate::show::table::Table;
@@ -34,7 +35,7 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcom
     }
     if let Some(path) = &flags.svg {
         let svg = plot(&reports).svg();
-        std::fs::write(path, svg).with_context(|| path.display().to_string())?;
+        save_text(path, &svg)?;
     }
     if global.json {
         write_json(out, &reports)?;

@@ -102,6 +102,10 @@ fn keep(set: &Set, file: &KnownFile, to: Part) -> Result<()> {
             );
         }
     }
+    // A link or a device in its place is not replaced.
+    if fs::symlink_metadata(&to.path).is_ok_and(|there| !there.is_file()) {
+        bail!("{place}: is not a regular file; remove it, then fetch again");
+    }
     fs::rename(&to.part, &to.path).with_context(|| place)
 }
 

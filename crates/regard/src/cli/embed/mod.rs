@@ -59,10 +59,11 @@ pub struct Flags {
     /// Vectors of words: a file, or glove-subset
     #[arg(long, value_name = "FILE", default_value = "glove-subset")]
     vectors: String,
-    /// How the vectors of a text's tokens become one
-    #[arg(long, value_enum, default_value_t = How::Mean)]
-    pooling: How,
-    /// Vectors of length 1
+    /// How the vectors of a text's tokens become one [default: what modules.json of the model
+    /// says, as sentence-transformers writes it; mean, if it has none]
+    #[arg(long, value_enum)]
+    pooling: Option<How>,
+    /// Vectors of length 1 [default: what modules.json says]
     #[arg(long)]
     normalize: bool,
     #[command(flatten)]
@@ -75,6 +76,8 @@ enum How {
     Mean,
     /// That of the first token
     Cls,
+    /// The largest number of each column
+    Max,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
@@ -85,12 +88,21 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let model = flags.model.as_deref();
     let model = model.context("embed: need --model MODEL for texts, or --words WORD…")?;
     let reader = models::reader(Some(model), &flags.hub, Head::Bare)?;
+    let said = match (flags.pooling, reader.sentence()) {
+        // What a folder asks for and cannot be done does not matter if something else is asked.
+        (Some(_), Err(_)) => None,
+        (_, said) => said?,
+    };
+    let said = said.unwrap_or_default();
+    let normalize = flags.normalize || said.normalize;
     let pooling = match flags.pooling {
-        How::Mean => Pooling::Mean,
-        How::Cls => Pooling::Cls,
+        None => said.pooling,
+        Some(How::Mean) => Pooling::Mean,
+        Some(How::Cls) => Pooling::Cls,
+        Some(How::Max) => Pooling::Max,
     };
     inputs::each(&flags.text, global.json, out, &mut |text, out| {
-        let vector = reader.embed(&[text], pooling, flags.normalize)?.remove(0);
+        let vector = reader.embed(&[text], pooling, normalize)?.remove(0);
         match global.json {
             true => write_json(out, &json!({ "embedding": vector }))?,
             false => {

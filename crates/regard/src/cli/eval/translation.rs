@@ -2,6 +2,7 @@
 
 use super::{Flags, Global, Job, Outcome};
 use crate::cli::write_json;
+use crate::files::save_text;
 use crate::show::table::Table;
 use crate::{machine, models};
 use anyhow::{Result, anyhow, bail};
@@ -23,7 +24,7 @@ pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
     if let Some(path) = &flags.save {
         let mut text = texts.join("\n");
         text.push('\n');
-        std::fs::write(path, text).map_err(|e| anyhow!("{}: {e}", path.display()))?;
+        save_text(path, &text)?;
     }
     if global.json {
         let mut json = serde_json::to_value(&report)?;

@@ -3,6 +3,7 @@
 mod lines;
 mod show;
 
+use super::inputs::note;
 use super::search::Search;
 use super::{Global, Outcome};
 use crate::hub::Hub;
@@ -24,7 +25,9 @@ Examples:
   regard translate --align pharaoh --json 'They are watching.' --model …
 
 Without TEXT, standard input: a line out for each line in, in their order, as they come. An empty
-line stays empty. With --scores or --align, their columns follow behind tabs. A line that is not
+line stays empty. A line that is longer than the model reads at once (max_position_embeddings of
+its config.json, or 512 tokens) is translated sentence by sentence, and standard error says so; of
+such a line there is no alignment. With --scores or --align, their columns follow behind tabs. A line that is not
 UTF-8 is told on standard error, gives an empty line, and makes the exit code 1 at the end.
 
 With --json: an object a line, with translation_text, score, log_prob, finished, source_tokens,
@@ -129,12 +132,15 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     if from_lines {
         return lines::run(&job, &show, out);
     }
+    let mut stopped = 0;
     for (i, text) in flags.text.iter().enumerate() {
         let found = job.translate(&[text], i as u64)?.remove(0);
-        note_cut(&format!("text {}", i + 1), &found);
+        note_pieces(&format!("text {}", i + 1), &found, &translator);
+        stopped += usize::from(is_stopped(&found));
         show.text(text, &found, out)?;
         out.flush()?;
     }
+    note_stopped(stopped, flags.text.len() as u64);
     Ok(Outcome::Positive)
 }
 
@@ -163,15 +169,40 @@ impl Job<'_> {
     }
 }
 
-/// Says on standard error that a source was too long for its model.
-fn note_cut(name: &str, found: &[Translated]) {
-    if let Some(Translated { cut: cut @ 1.., source_tokens, .. }) = found.first() {
-        let kept = source_tokens.len();
-        note(&format!("{name}: the model takes {kept} tokens; the last {cut} were left out"));
+/// Says on standard error that a source was too long to be read at once.
+fn note_pieces(name: &str, found: &[Translated], translator: &Translator) {
+    let Some(first) = found.first() else { return };
+    let (most, tokens) = (translator.most_tokens(), first.source_tokens.len());
+    if first.pieces > 1 {
+        note(&format!(
+            "{name}: {tokens} tokens are more than the {most} that are read at once; it was \
+             translated in {} pieces, sentence by sentence",
+            first.pieces
+        ));
     }
 }
 
-/// A line on standard error; a closed one is no reason to stop.
-fn note(text: &str) {
-    let _ = writeln!(std::io::stderr(), "regard: note: {text}");
+/// Whether a translation was stopped before its end.
+fn is_stopped(found: &[Translated]) -> bool {
+    found.first().is_some_and(|first| first.pieces > 0 && !first.found.finished)
+}
+
+/// Says on standard error how many translations were stopped before their ends.
+fn note_stopped(stopped: usize, of: u64) {
+    if stopped > 0 {
+        note(&format!(
+            "{stopped} of {of} translations stopped before their end, at the greatest length; \
+             raise --max-length, or see `finished` of --json"
+        ));
+    }
+}
+
+/// Why there is no map of a long text.
+pub fn too_long(found: &Translated, translator: &Translator) -> String {
+    format!(
+        "a text of {} tokens is read in pieces, and there is no map of those; give at most {} \
+         tokens at a time",
+        found.source_tokens.len(),
+        translator.most_tokens()
+    )
 }

@@ -1,6 +1,6 @@
 //! What is written of a translation.
 
-use super::Align;
+use super::{Align, too_long};
 use crate::cli::write_json;
 use crate::show::heatmap::{Map, columns_that_fit, gallery};
 use crate::show::terminal::{self, When};
@@ -87,6 +87,9 @@ impl Show<'_> {
         let aligned = self.translator.align(text, found)?;
         let silent = aligned.alignment.is_none() && !found.target_tokens.is_empty();
         if silent && self.asked.look() && self.asked.must {
+            if found.pieces > 1 {
+                bail!("--attend and --align: {}", too_long(found, self.translator));
+            }
             bail!(
                 "--attend and --align: this model does not tell where it looks; take one with \
                  attention"

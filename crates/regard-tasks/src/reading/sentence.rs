@@ -1,0 +1,156 @@
+//! What a folder of sentence-transformers says of its vectors: `modules.json` lists what is done
+//! after the model has read a text, and the folder of a module says how.
+
+use super::Pooling;
+use regard_models::{Error, Result};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// The file that lists modules.
+pub const MODULES: &str = "modules.json";
+/// Modules at most; sentence-transformers' own models have two or three.
+const MOST: usize = 16;
+/// Bytes of such a file at most.
+const LARGEST: u64 = 1 << 20;
+
+/// How the vectors of tokens become that of a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sentence {
+    /// How they become one.
+    pub pooling: Pooling,
+    /// Whether it is made of length 1.
+    pub normalize: bool,
+}
+
+/// An entry of `modules.json`.
+#[derive(Deserialize)]
+struct Module {
+    path: String,
+    #[serde(rename = "type")]
+    class: String,
+}
+
+/// What a folder says; nothing, if it has no `modules.json`.
+///
+/// # Errors
+/// If it asks for what cannot be done here.
+pub(super) fn read(folder: &Path) -> Result<Option<Sentence>> {
+    let path = folder.join(MODULES);
+    let Some(modules) = modules(&path)? else { return Ok(None) };
+    let mut sentence = Sentence::default();
+    for Module { path: of, class } in &modules {
+        match class.rsplit('.').next().unwrap_or("") {
+            "Transformer" => {}
+            "Pooling" => {
+                let config = folder.join(of).join("config.json");
+                let json = json(&config)?.ok_or_else(|| {
+                    Error::file(&path, format!("names {of:?}, which has no config.json"))
+                })?;
+                sentence.pooling = pooling(&json).map_err(|m| Error::file(&config, m))?;
+            }
+            "Normalize" => sentence.normalize = true,
+            _ => {
+                return Err(Error::file(
+                    &path,
+                    format!("got the module {class:?}, need Transformer, Pooling or Normalize"),
+                ));
+            }
+        }
+    }
+    Ok(Some(sentence))
+}
+
+/// The files that a `modules.json` needs beside it.
+///
+/// # Errors
+/// If it is not one, or names a folder outside its own.
+pub fn files(modules_file: &Path) -> Result<Vec<String>> {
+    let modules = modules(modules_file)?.unwrap_or_default();
+    let pools = modules.iter().filter(|module| module.class.ends_with(".Pooling"));
+    Ok(pools.map(|module| format!("{}/config.json", module.path)).collect())
+}
+
+fn modules(path: &Path) -> Result<Option<Vec<Module>>> {
+    let Some(json) = json(path)? else { return Ok(None) };
+    let modules: Vec<Module> = serde_json::from_value(json)
+        .map_err(|e| Error::file(path, format!("not a list of modules: {e}")))?;
+    if modules.len() > MOST {
+        let message = format!("got {} modules, need at most {MOST}", modules.len());
+        return Err(Error::file(path, message));
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    let outside = |module: &&Module| !module.path.chars().all(plain) || module.path.len() > 64;
+    match modules.iter().find(outside) {
+        None => Ok(Some(modules)),
+        Some(Module { path: of, .. }) => Err(Error::file(
+            path,
+            format!(
+                "got the path {:?}, need a folder beside it",
+                of.chars().take(80).collect::<String>()
+            ),
+        )),
+    }
+}
+
+fn json(path: &Path) -> Result<Option<Value>> {
+    match fs::metadata(path) {
+        Ok(file) if file.is_file() && file.len() <= LARGEST => {}
+        Ok(_) => return Err(Error::file(path, format!("need a file of at most {LARGEST} bytes"))),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::io(path)(error)),
+    }
+    let bytes = fs::read(path).map_err(Error::io(path))?;
+    let json = serde_json::from_slice(&bytes);
+    json.map(Some).map_err(|e| Error::file(path, format!("not JSON: {e}")))
+}
+
+/// The pooling of a `config.json`: a flag for each way, or the name of one.
+fn pooling(json: &Value) -> Result<Pooling, String> {
+    const FLAG: &str = "pooling_mode_";
+    let none = Map::new();
+    let keys = json.as_object().unwrap_or(&none);
+    let named = keys.get("pooling_mode").and_then(Value::as_str).map(str::to_string);
+    let set = keys.iter().filter(|(_, value)| **value == Value::Bool(true));
+    let flags = set.filter_map(|(key, _)| Some(key.strip_prefix(FLAG)?.to_string()));
+    let asked: Vec<String> = named.into_iter().chain(flags).collect();
+    let known = asked.iter().map(|name| match name.as_str() {
+        "mean" | "mean_tokens" => Some(Pooling::Mean),
+        "cls" | "cls_token" => Some(Pooling::Cls),
+        "max" | "max_tokens" => Some(Pooling::Max),
+        _ => None,
+    });
+    match known.collect::<Vec<_>>()[..] {
+        [Some(pooling)] => Ok(pooling),
+        _ => {
+            let asked: Vec<String> =
+                asked.iter().take(8).map(|name| name.chars().take(40).collect()).collect();
+            Err(format!(
+                "pooling_mode: got [{}], need one of mean, cls and max; or say --pooling",
+                asked.join(", ")
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_way_of_pooling_is_read() {
+        let old = |key: &str| json!({ "word_embedding_dimension": 8, key: true, "x": true });
+        assert_eq!(pooling(&old("pooling_mode_mean_tokens")), Ok(Pooling::Mean));
+        assert_eq!(pooling(&old("pooling_mode_cls_token")), Ok(Pooling::Cls));
+        assert_eq!(pooling(&old("pooling_mode_max_tokens")), Ok(Pooling::Max));
+        assert_eq!(pooling(&json!({ "pooling_mode": "cls" })), Ok(Pooling::Cls));
+        let lasttoken = pooling(&old("pooling_mode_lasttoken")).unwrap_err();
+        assert!(lasttoken.contains("lasttoken") && lasttoken.contains("--pooling"), "{lasttoken}");
+        let both = json!({ "pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true });
+        assert!(pooling(&both).unwrap_err().contains("cls_token"));
+        assert!(pooling(&json!({})).is_err() && pooling(&json!([])).is_err());
+    }
+}

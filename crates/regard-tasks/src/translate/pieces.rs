@@ -1,0 +1,187 @@
+//! Texts that are longer than a model reads at once: they are cut into sentences, each of which is
+//! translated by itself, and what comes of them is put together again.
+//!
+//! Attention takes time with the square of a sentence, so that the length of a piece is bounded,
+//! and the time of a text grows with its length alone.
+
+use super::{Translated, Translator};
+use crate::decode::Hypothesis;
+use regard_models::{Error, Result};
+
+/// Tokens of a piece for a model that does not say how many it reads.
+const USUAL: usize = 512;
+/// Tokens of a piece, whatever a model says.
+const MOST: usize = 4096;
+
+/// A piece of a text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece<'a> {
+    /// Which of the texts it is of.
+    pub of: usize,
+    /// The byte with which it begins there.
+    pub start: usize,
+    pub text: &'a str,
+}
+
+impl Translator {
+    /// The most tokens that are read at once, the end included: what the configuration says as
+    /// `max_position_embeddings`, or 512, and never more than 4096. A longer text is cut into its
+    /// sentences.
+    pub fn most_tokens(&self) -> usize {
+        let said = self.config()["max_position_embeddings"].as_u64();
+        let said = said.map_or(USUAL, |most| usize::try_from(most).unwrap_or(MOST));
+        self.longest().unwrap_or(said).min(MOST)
+    }
+
+    /// A text as one piece, or if it is too long, its sentences.
+    pub(super) fn pieces<'a>(&self, of: usize, text: &'a str) -> Result<Vec<Piece<'a>>> {
+        let mut pieces = vec![];
+        if self.fits(text)? {
+            pieces.push(Piece { of, start: 0, text });
+            return Ok(pieces);
+        }
+        let mut start = 0;
+        for sentence in sentences(text) {
+            self.halve(Piece { of, start, text: sentence }, &mut pieces)?;
+            start += sentence.len();
+        }
+        Ok(pieces)
+    }
+
+    fn fits(&self, text: &str) -> Result<bool> {
+        Ok(self.tokens().read(text)?.0.len() <= self.most_tokens())
+    }
+
+    /// A sentence, or if it is too long itself, its halves.
+    fn halve<'a>(&self, piece: Piece<'a>, into: &mut Vec<Piece<'a>>) -> Result<()> {
+        if piece.text.trim().is_empty() {
+            return Ok(());
+        }
+        if self.fits(piece.text)? {
+            into.push(piece);
+            return Ok(());
+        }
+        let middle = middle(piece.text).ok_or_else(|| {
+            Error::invalid(format!(
+                "a single character has more than {} tokens, which are all that the model reads",
+                self.most_tokens()
+            ))
+        })?;
+        let (first, second) = piece.text.split_at(middle);
+        self.halve(Piece { text: first, ..piece }, into)?;
+        self.halve(Piece { start: piece.start + middle, text: second, ..piece }, into)
+    }
+}
+
+/// A text in its sentences, with the spaces between them: one ends after `.`, `!` or `?` and a
+/// space, or after a full stop of Chinese and Japanese.
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let mut ended = false;
+        let mut spaced = false;
+        let mut end = rest.len();
+        for (at, c) in rest.char_indices() {
+            match c {
+                _ if c.is_whitespace() => spaced = ended,
+                // Only the last of several ends it: "?!", "...".
+                '.' | '!' | '?' | '…' if !spaced => ended = true,
+                '。' | '！' | '？' | '；' if !spaced => (ended, spaced) = (true, true),
+                // What is quoted ends before its quote does.
+                '"' | '\'' | '”' | '’' | '»' | '」' | ')'
+                    if ended && at > 0 && !is_begun(rest, at) => {}
+                _ if spaced => {
+                    end = at;
+                    break;
+                }
+                _ => ended = false,
+            }
+        }
+        let (sentence, others) = rest.split_at(end);
+        rest = others;
+        Some(sentence)
+    })
+}
+
+/// Whether a space stands before this place: then a quote there begins the next sentence.
+fn is_begun(text: &str, at: usize) -> bool {
+    text[..at].chars().next_back().is_some_and(char::is_whitespace)
+}
+
+/// Where a text is best cut in two: after the space that is nearest to its middle, or there.
+fn middle(text: &str) -> Option<usize> {
+    let half = (text.len() / 2..text.len()).find(|at| text.is_char_boundary(*at))?;
+    let spaces = || text.char_indices().filter(|(_, c)| c.is_whitespace());
+    let quarter = text.len() / 4;
+    let near = |(at, c): (usize, char)| {
+        let after = at + c.len_utf8();
+        (after.abs_diff(half) <= quarter && after < text.len()).then_some(after)
+    };
+    let best = spaces().filter_map(near).min_by_key(|after| after.abs_diff(half));
+    let cut = best.unwrap_or(half);
+    match cut {
+        // Two characters at least.
+        0 => text.char_indices().nth(1).map(|(at, _)| at),
+        cut => Some(cut),
+    }
+}
+
+/// The translation of a text from those of its pieces, in their order. Where the model looked is
+/// not kept: it is as large as the square of the text.
+pub(super) fn joined(parts: Vec<(Piece, Translated)>) -> Translated {
+    let mut whole = Translated { pieces: parts.len(), ..Translated::default() };
+    let mut found = Hypothesis { finished: true, ..Hypothesis::default() };
+    let mut words = 0;
+    for (Piece { start, .. }, part) in parts {
+        if !whole.text.is_empty() && !part.text.is_empty() {
+            whole.text.push(' ');
+        }
+        whole.text.push_str(&part.text);
+        whole.source_tokens.extend(part.source_tokens);
+        let offset = |(from, to): (usize, usize)| (start + from, start + to);
+        whole.source_offsets.extend(part.source_offsets.into_iter().map(offset));
+        let next = part.source_words.iter().flatten().max().map_or(words, |last| words + last + 1);
+        whole.source_words.extend(part.source_words.iter().map(|word| word.map(|w| w + words)));
+        words = next;
+        whole.target_tokens.extend(part.target_tokens);
+        found.tokens.extend(part.found.tokens);
+        found.token_log_probs.extend(part.found.token_log_probs);
+        found.log_prob += part.found.log_prob;
+        found.score += part.found.score / whole.pieces as f32;
+        found.finished &= part.found.finished;
+    }
+    whole.found = found;
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_cut_where_they_end() {
+        let cut = |text| sentences(text).collect::<Vec<_>>();
+        assert_eq!(cut("One. Two!  Three?\nFour"), ["One. ", "Two!  ", "Three?\n", "Four"]);
+        assert_eq!(
+            cut("He said \"No.\" Then 3.5 left... \"So?\""),
+            ["He said \"No.\" ", "Then 3.5 left... ", "\"So?\""]
+        );
+        assert_eq!(cut("他来了。你好！好"), ["他来了。", "你好！", "好"]);
+        assert_eq!(cut(""), [""; 0]);
+        for text in ["One. Two!  Three?\nFour", "a.b.c", "...", "   ", "。。。x", "\" . \" x"] {
+            assert_eq!(cut(text).concat(), text);
+        }
+    }
+
+    #[test]
+    fn a_text_is_halved_at_a_space() {
+        assert_eq!(middle("aaaa bb cccc"), Some(5));
+        assert_eq!(middle("aaaaaaaa"), Some(4));
+        assert_eq!(middle("éé"), Some(2));
+        assert_eq!(middle("é"), None);
+        assert_eq!(middle("ab"), Some(1));
+    }
+}
