@@ -6,6 +6,7 @@ mod checkpoints;
 mod data;
 mod evaluate;
 mod graphs;
+mod hostile;
 mod hub;
 mod images;
 mod lessons;
