@@ -7,6 +7,8 @@
 mod choice;
 mod cli;
 mod files;
+#[cfg(test)]
+mod fuzz;
 mod hub;
 mod machine;
 mod models;
