@@ -267,10 +267,10 @@ const DEEPEST: usize = 8;
 /// Reads a recipe whose base, if it has one, is a file beside it, with values that stand in for
 /// its own: `train.steps=100`.
 pub fn read(path: &Path, overrides: &[String]) -> Result<Table> {
-    let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
+    let text = checkpoint::read_text(path)?;
     let beside = |name: &str| {
         let folder = path.parent().unwrap_or(Path::new(""));
-        std::fs::read_to_string(folder.join(format!("{name}.toml"))).ok()
+        checkpoint::read_text(&folder.join(format!("{name}.toml"))).ok()
     };
     parse(&text, overrides, &beside).map_err(|message| Error::file(path, message))
 }

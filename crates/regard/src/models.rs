@@ -439,10 +439,8 @@ fn beside(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let mut files = vec![];
     for name in hub::small_files() {
         let path = folder.join(name);
-        match std::fs::read(&path) {
-            Ok(bytes) => files.push((name.to_string(), bytes)),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            Err(e) => return Err(e).with_context(|| path.display().to_string()),
+        if path.exists() {
+            files.push((name.to_string(), checkpoint::read_file(&path, u64::MAX)?));
         }
     }
     Ok(files)

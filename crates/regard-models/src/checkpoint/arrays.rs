@@ -4,7 +4,6 @@ use crate::{Error, Result};
 use half::{bf16, f16};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
 use std::path::Path;
 
 /// One array, in single precision whatever the file had.
@@ -31,7 +30,7 @@ pub enum Precision {
 
 /// Reads a safetensors file.
 pub fn read(path: &Path) -> Result<Arrays> {
-    let bytes = fs::read(path).map_err(Error::io(path))?;
+    let bytes = super::read_file(path, u64::MAX)?;
     from_bytes(&bytes).map_err(|message| Error::file(path, message))
 }
 

@@ -9,17 +9,18 @@ mod arrays;
 mod bind;
 mod fit;
 mod pickle;
+mod read;
 mod write;
 
 pub use arrays::{Array, Arrays, Precision};
 pub(crate) use bind::NOT_FINITE;
 pub use bind::{Binder, Problem};
 pub(crate) use fit::Fit;
+pub use read::{LARGEST_TEXT, open_file, read_file, read_text};
 pub use write::{is_stream, write_file, write_file_with};
 
 use crate::{Error, Result};
 use serde_json::{Map, Value};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The file that says what a model is.
@@ -33,7 +34,7 @@ pub const PLACES: [&str; 4] =
 /// Reads `config.json`.
 pub fn read_config(folder: &Path) -> Result<Value> {
     let path = folder.join(CONFIG);
-    let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
+    let text = read_text(&path)?;
     serde_json::from_str(&text).map_err(|e| Error::file(&path, format!("not JSON: {e}")))
 }
 
@@ -81,7 +82,7 @@ pub fn shards(index: &Path) -> Result<Vec<String>> {
 }
 
 fn weight_map(index: &Path) -> Result<Map<String, Value>> {
-    let text = fs::read_to_string(index).map_err(Error::io(index))?;
+    let text = read_text(index)?;
     let mut json: Value =
         serde_json::from_str(&text).map_err(|e| Error::file(index, format!("not JSON: {e}")))?;
     match json["weight_map"].take() {

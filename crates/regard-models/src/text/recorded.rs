@@ -11,7 +11,6 @@ use crate::{Error, Result};
 use burn::tensor::Tensor;
 use regard_attention::Mode;
 use safetensors::tensor::{Dtype, SafeTensors};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A recording.
@@ -43,7 +42,7 @@ impl Difference {
 impl Recorded {
     /// Reads a file.
     pub fn read(path: &Path) -> Result<Recorded> {
-        let bytes = fs::read(path).map_err(Error::io(path))?;
+        let bytes = checkpoint::read_file(path, u64::MAX)?;
         let wrong = |message: String| Error::file(path, message);
         let file = SafeTensors::deserialize(&bytes).map_err(|e| wrong(e.to_string()))?;
         let integers = |name: &str| -> Result<Vec<u32>> {

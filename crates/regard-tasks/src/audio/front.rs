@@ -78,7 +78,7 @@ impl Preprocessor {
     /// Reads that of a model's folder.
     pub fn load(folder: &Path) -> Result<Preprocessor> {
         let path = folder.join(FILE);
-        let bytes = std::fs::read(&path).map_err(Error::io(&path))?;
+        let bytes = checkpoint::read_file(&path, checkpoint::LARGEST_TEXT)?;
         Preprocessor::parse(&bytes).map_err(|message| Error::file(&path, message))
     }
 

@@ -5,7 +5,7 @@
 //! what is wrong is told with the place in the file.
 
 use super::{FASTEST, SLOWEST, Sound};
-use regard_models::{Error, Result};
+use regard_models::{Error, Result, checkpoint};
 use std::path::Path;
 
 /// What the samples of a file are.
@@ -41,10 +41,13 @@ const CHANNELS: usize = 256;
 /// A programme that writes to a pipe does not know the length, and says this.
 const UNKNOWN: usize = 0xffff_ffff;
 
-/// Reads a file.
+/// No file is longer, in bytes: the lengths in a WAV file have 32 bits.
+const LONGEST: u64 = u32::MAX as u64 + 8;
+
+/// Reads a regular file.
 pub fn read(path: impl AsRef<Path>) -> Result<Sound> {
     let path = path.as_ref();
-    let bytes = std::fs::read(path).map_err(Error::io(path))?;
+    let bytes = checkpoint::read_file(path, LONGEST)?;
     parse(&bytes).map_err(|message| Error::file(path, message))
 }
 

@@ -3,7 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use regard_models::checkpoint::read_file;
 use regard_models::{Error, Result};
+
+/// No text is longer, in bytes: it is held in memory, as are the numbers of its tokens.
+const LONGEST: u64 = 1 << 32;
 
 /// The two parts of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +24,7 @@ impl Characters {
     pub fn read(path: impl AsRef<Path>) -> Result<Characters> {
         let path = path.as_ref();
         super::ledger::note(path);
-        let text = String::from_utf8(std::fs::read(path).map_err(Error::io(path))?);
+        let text = String::from_utf8(read_file(path, LONGEST)?);
         let text = text.map_err(|e| {
             let bytes = &e.as_bytes()[..e.utf8_error().valid_up_to()];
             let line = 1 + bytes.iter().filter(|&&byte| byte == b'\n').count();

@@ -2,7 +2,7 @@
 //! library reads too.
 
 use super::Options;
-use regard_models::checkpoint::write_file;
+use regard_models::checkpoint::{LARGEST_TEXT, read_file, write_file};
 use regard_models::{Error, Result};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -39,10 +39,12 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Options, String> {
 /// Reads the options of a folder; a folder without them has the usual ones.
 pub(crate) fn load(folder: &Path) -> Result<Options> {
     let path = folder.join(FILE);
-    match std::fs::read(&path) {
+    match read_file(&path, LARGEST_TEXT) {
         Ok(bytes) => read(&bytes).map_err(|message| Error::file(&path, message)),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Options::default()),
-        Err(e) => Err(Error::io(&path)(e)),
+        Err(Error::Io { why, .. }) if why.kind() == std::io::ErrorKind::NotFound => {
+            Ok(Options::default())
+        }
+        Err(e) => Err(e),
     }
 }
 

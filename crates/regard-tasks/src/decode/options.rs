@@ -145,6 +145,11 @@ impl std::str::FromStr for EarlyStopping {
 }
 
 impl Options {
+    /// Reads `generation_config.json`; what only others know is left out.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Options> {
+        super::generation::read(bytes).map_err(Error::Invalid)
+    }
+
     /// Whether these can be asked for, together.
     ///
     /// # Errors

@@ -8,9 +8,12 @@
 
 use super::pickled::{self, Rows};
 use crate::data::{Network, Part, ledger};
+use regard_models::checkpoint::{read_file, read_text};
 use regard_models::{Error, Result};
-use std::fs;
 use std::path::Path;
+
+/// No file of the set is larger, in bytes; the largest that there is has three million.
+const LARGEST: u64 = 1 << 28;
 
 /// Papers that decide.
 const VALID: usize = 500;
@@ -30,7 +33,7 @@ pub fn published(folder: &Path, name: &str) -> Result<Network> {
     let rows = |part: &str| -> Result<Rows> {
         let path = path(part);
         ledger::note(&path);
-        let bytes = fs::read(&path).map_err(Error::io(&path))?;
+        let bytes = read_file(&path, LARGEST)?;
         let rows = pickled::read(&bytes).and_then(|pickled| pickled.rows());
         rows.map_err(|message| Error::file(path, message))
     };
@@ -71,7 +74,7 @@ pub fn published(folder: &Path, name: &str) -> Result<Network> {
 
 fn test_index(path: &Path, count: usize) -> Result<Vec<usize>> {
     ledger::note(path);
-    let text = fs::read_to_string(path).map_err(Error::io(path))?;
+    let text = read_text(path)?;
     let read = |(line, word): (usize, &str)| {
         let wrong = || Error::file(path, format!("line {}: {word:?} is no number", line + 1));
         word.trim().parse().map_err(|_| wrong())
@@ -86,7 +89,7 @@ fn test_index(path: &Path, count: usize) -> Result<Vec<usize>> {
 /// Each pair of papers once, the smaller number first; nobody cites oneself.
 fn edges(path: &Path, count: usize) -> Result<Vec<(u32, u32)>> {
     ledger::note(path);
-    let bytes = fs::read(path).map_err(Error::io(path))?;
+    let bytes = read_file(path, LARGEST)?;
     let lists = pickled::read(&bytes).and_then(|pickled| pickled.lists());
     let lists = lists.map_err(|message| Error::file(path, message))?;
     let mut edges = vec![];

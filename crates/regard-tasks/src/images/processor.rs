@@ -7,7 +7,6 @@ use regard_models::vit::Config;
 use regard_models::{Error, Result, checkpoint};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::fs;
 use std::path::Path;
 
 /// The name of the file.
@@ -68,7 +67,7 @@ impl Processor {
             let half = vec![0.5; model.num_channels];
             return Ok(Processor::new(model.image_size.both(), half.clone(), half));
         }
-        let text = fs::read(&path).map_err(Error::io(&path))?;
+        let text = checkpoint::read_file(&path, checkpoint::LARGEST_TEXT)?;
         Processor::from_bytes(&text, model).map_err(|message| Error::file(path, message))
     }
 

@@ -15,6 +15,13 @@ use super::charsmap;
 /// More rows than any vocabulary has; the table of embeddings would not fit into memory.
 const MOST_ROWS: u64 = 1 << 24;
 
+/// A text becomes at most so many times as long by all replacements together. Those of files that
+/// are in use make three bytes of one, at most.
+const MOST_GROWTH: usize = 64;
+
+/// What is put in front of a text has at most so many bytes; it is a mark for a space, as a rule.
+const LONGEST_PREFIX: usize = 256;
+
 /// Checks what must hold before the library sees the file.
 pub fn before(whole: &Value) -> Result<()> {
     let model = &whole["model"];
@@ -33,6 +40,9 @@ pub fn before(whole: &Value) -> Result<()> {
     }
     for part in ["normalizer", "pre_tokenizer", "decoder", "post_processor"] {
         each_object(&whole[part], &mut |object| component(object, &ids))?;
+    }
+    for part in ["normalizer", "decoder"] {
+        check_growth(part, &whole[part])?;
     }
     let mut templates = 0;
     each_object(&whole["post_processor"], &mut |object| {
@@ -130,6 +140,33 @@ fn each_object(
         }
         _ => Ok(()),
     }
+}
+
+/// How much a text can grow, before it does: a few replacements of one letter by two, one after
+/// another, make a gigabyte of a word.
+fn check_growth(part: &str, steps: &Value) -> Result<()> {
+    let mut growth = 1usize;
+    each_object(steps, &mut |step| {
+        let length = |key: &str| step.get(key).and_then(Value::as_str).map(str::len);
+        if let Some(bytes) = length("prepend").filter(|bytes| *bytes > LONGEST_PREFIX) {
+            return Err(Error::invalid(format!(
+                "{part}: puts {bytes} bytes in front of a text; need at most {LONGEST_PREFIX}"
+            )));
+        }
+        if let (Some(pattern), Some(content)) = (step.get("pattern"), length("content")) {
+            let plain = pattern["String"].as_str().map(str::len).filter(|length| *length > 0);
+            // An expression can match nothing, between any two letters.
+            let times = plain.map_or(content + 1, |length| content.div_ceil(length));
+            growth = growth.saturating_mul(times.max(1));
+        }
+        match growth <= MOST_GROWTH {
+            true => Ok(()),
+            false => Err(Error::invalid(format!(
+                "{part}: its replacements can make a text {growth} times as long; need at most \
+                 {MOST_GROWTH} times"
+            ))),
+        }
+    })
 }
 
 /// Looks at the keys of a step, not at its type: the library takes a step for anything whose keys

@@ -1,9 +1,8 @@
 //! The tokenizer of a folder, from whichever files are there.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
+use regard_models::checkpoint::read_file;
 use regard_models::{Error, Result};
 use serde_json::{Map, Value, json};
 
@@ -172,21 +171,10 @@ pub fn template(
                 "special_tokens": special}))
 }
 
-/// A file, unless it is too large to be what it should be.
+/// A regular file, unless it is too large to be what it should be.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
-    read_at_most(path, LARGEST)
-}
-
-fn read_at_most(path: &Path, largest: u64) -> Result<Vec<u8>> {
     crate::data::ledger::note(path);
-    let file = File::open(path).map_err(Error::io(path))?;
-    let mut bytes = Vec::new();
-    file.take(largest + 1).read_to_end(&mut bytes).map_err(Error::io(path))?;
-    if bytes.len() as u64 > largest {
-        let message = format!("more than {largest} bytes are too many for a part of a tokenizer");
-        return Err(Error::file(path, message));
-    }
-    Ok(bytes)
+    read_file(path, LARGEST)
 }
 
 /// A file with a JSON object, if it is there.
@@ -196,19 +184,4 @@ pub fn read_object(path: &Path) -> Result<Option<Map<String, Value>>> {
     }
     let object = serde_json::from_slice(&read(path)?);
     object.map(Some).map_err(|e| Error::file(path, format!("not a JSON object: {e}")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_large_file_is_refused() {
-        let path = std::env::temp_dir().join(format!("regard-large-{}", std::process::id()));
-        std::fs::write(&path, "12345").unwrap();
-        assert_eq!(read_at_most(&path, 5).unwrap(), b"12345");
-        let error = read_at_most(&path, 4).unwrap_err().to_string();
-        std::fs::remove_file(&path).unwrap();
-        assert!(error.contains("regard-large") && error.contains("more than 4 bytes"), "{error}");
-    }
 }

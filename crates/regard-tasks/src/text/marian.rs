@@ -2,7 +2,6 @@
 //! model whose rows are its ids (`spiece.model`).
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
 use std::path::Path;
 
 use regard_models::{Error, Result};
@@ -10,6 +9,7 @@ use serde_json::{Map, Value, json};
 use tokenizers::normalizers::precompiled::Precompiled;
 
 use super::Tokenizer;
+use super::folder::read;
 use super::spm::{Piece, SentencePiece, Use, malformed};
 
 /// The files of a Marian model's vocabulary: one SentencePiece model for each side, and the ids
@@ -25,12 +25,12 @@ pub fn load(directory: impl AsRef<Path>) -> Result<(Tokenizer, Tokenizer)> {
     let directory = directory.as_ref();
     let [source, target, ids] = FILES;
     let path = directory.join(ids);
-    let ids = fs::read(&path).map_err(Error::io(&path))?;
+    let ids = read(&path)?;
     let ids: BTreeMap<String, u32> = serde_json::from_slice(&ids)
         .map_err(|e| Error::file(&path, format!("not an object of pieces and ids: {e}")))?;
     let side = |name: &str| {
         let path = directory.join(name);
-        let model = fs::read(&path).map_err(Error::io(&path))?;
+        let model = read(&path)?;
         let tokenizer = SentencePiece::read(&model).and_then(|model| with_ids(&model, &ids));
         tokenizer.map_err(|e| Error::file(&path, e.to_string()))
     };
@@ -40,7 +40,7 @@ pub fn load(directory: impl AsRef<Path>) -> Result<(Tokenizer, Tokenizer)> {
 /// The tokenizer of a SentencePiece model whose rows are in the order of its pieces.
 pub fn sentencepiece(path: impl AsRef<Path>) -> Result<Tokenizer> {
     let path = path.as_ref();
-    let model = fs::read(path).map_err(Error::io(path))?;
+    let model = read(path)?;
     let tokenizer = SentencePiece::read(&model).and_then(|model| from_model(&model));
     tokenizer.map_err(|e| Error::file(path, e.to_string()))
 }

@@ -106,15 +106,15 @@ fn bias(name: &str, arrays: Option<&Archive>) -> Result<Arc<dyn Bias>> {
     Ok(match name {
         "alibi" => Arc::new(Alibi),
         "table" => {
-            let table = need()?.floats("table")?;
-            let last = table.shape.last().copied().unwrap_or(0);
+            let shape = need()?.shape("table")?;
+            let last = shape.last().copied().unwrap_or(0);
             if last % 2 == 0 {
-                bail!("array `table`: got shape {:?}, need [H,2·reach+1]", table.shape);
+                bail!("array `table`: got shape {shape:?}, need [H,2·reach+1]");
             }
             Arc::new(Table { reach: last / 2 })
         }
         "dense" => {
-            let shape = need()?.floats("bias")?.shape;
+            let shape = need()?.shape("bias")?;
             let axis = |from_end: usize| {
                 shape.len().checked_sub(from_end).is_some_and(|axis| shape[axis] > 1)
             };

@@ -9,16 +9,19 @@ mod raw;
 mod save;
 mod tensors;
 
-pub use raw::Raw;
 pub use save::{save_npz, save_npz_with_words, save_text};
 
 use anyhow::{Context, Result, anyhow, bail};
+use raw::{Header, Stored};
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 /// An open file of named arrays.
 pub struct Archive {
     path: PathBuf,
     content: Content,
+    /// No array of indices, and no list, has more numbers.
+    most: Cell<usize>,
 }
 
 enum Content {
@@ -40,7 +43,7 @@ impl Archive {
             }
         };
         let content = open().with_context(|| path.display().to_string())?;
-        Ok(Archive { path: path.into(), content })
+        Ok(Archive { path: path.into(), content, most: Cell::new(usize::MAX) })
     }
 
     /// The names of its arrays, sorted.
@@ -58,29 +61,63 @@ impl Archive {
         self.names().iter().any(|other| other == name)
     }
 
-    /// An array as it is stored.
-    pub fn get(&self, name: &str) -> Result<Raw> {
-        let read = || match &self.content {
+    /// Refuses arrays of more numbers than this: what is deflated can be a thousand times as
+    /// large as its file, and should not be inflated only to be refused.
+    pub fn limit(&self, most: usize) {
+        self.most.set(most);
+    }
+
+    /// The shape of an array. Its numbers are not read.
+    pub fn shape(&self, name: &str) -> Result<Vec<usize>> {
+        self.header(name).map(|header| header.shape).with_context(|| self.place(name))
+    }
+
+    /// The shape of an array of floats.
+    pub fn shape_of_floats(&self, name: &str) -> Result<Vec<usize>> {
+        let read = || self.header(name).and_then(|header| header.check_floats().map(|()| header));
+        read().map(|header| header.shape).with_context(|| self.place(name))
+    }
+
+    fn header(&self, name: &str) -> Result<Header> {
+        match &self.content {
             _ if !self.has(name) => Err(anyhow!("no such array; there are: {}", self.listed())),
-            Content::Npz(npz) => npz.get(name),
-            Content::Tensors(tensors) => tensors.get(name),
+            Content::Npz(npz) => npz.header(name),
+            Content::Tensors(tensors) => tensors.header(name),
+        }
+    }
+
+    fn numbers<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&Header, Stored) -> Result<T>,
+    ) -> Result<(T, Header)> {
+        let read_all = || {
+            let header = self.header(name)?;
+            let (count, most) = (header.count(), self.most.get());
+            if count.is_none_or(|count| count > most) {
+                let shape = header.shape;
+                bail!("got shape {shape:?}, too large: q, k and v need at most {most} numbers");
+            }
+            match &self.content {
+                Content::Npz(npz) => npz.numbers(name, read),
+                Content::Tensors(tensors) => tensors.numbers(name, read),
+            }
         };
-        read().with_context(|| self.place(name))
+        read_all().with_context(|| self.place(name))
     }
 
     /// An array as float32, and what it was if it was something else.
     pub fn floats(&self, name: &str) -> Result<Floats> {
-        let raw = self.get(name)?;
-        let data = raw.to_f32().with_context(|| self.place(name))?;
-        let converted = (raw.kind.name() != "float32").then(|| raw.kind.name());
-        Ok(Floats { data, shape: raw.shape, converted })
+        let (data, header) = self.numbers(name, Header::floats)?;
+        let kind = header.kind.name();
+        let converted = (kind != "float32").then_some(kind);
+        Ok(Floats { data, shape: header.shape, converted })
     }
 
     /// An array of integers or truth values.
     pub fn integers(&self, name: &str) -> Result<Integers> {
-        let raw = self.get(name)?;
-        let data = raw.to_i64().with_context(|| self.place(name))?;
-        Ok(Integers { data, shape: raw.shape })
+        let (data, header) = self.numbers(name, Header::integers)?;
+        Ok(Integers { data, shape: header.shape })
     }
 
     /// Where it was opened.

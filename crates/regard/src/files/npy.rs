@@ -3,38 +3,44 @@
 //! Read here rather than by a general parser of Python literals: a header is one dictionary of
 //! three known keys, and a hostile one must not nest its way through the stack.
 
-use super::raw::{Kind, Raw};
+use super::raw::{Header, Kind};
 use anyhow::{Context, Result, bail};
+use std::io::Read;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// The longest header, which is also numpy's own limit.
 const LONGEST: usize = 10_000;
 
-/// Reads a whole `.npy` file.
-pub fn parse(mut bytes: Vec<u8>) -> Result<Raw> {
-    let cut_off = || format!("{} bytes are no whole npy file: cut off?", bytes.len());
-    let start = bytes.get(..10).with_context(cut_off)?;
+/// Reads the start of a `.npy` file of `size` bytes: what it holds, and how many bytes of numbers
+/// follow.
+pub fn start(from: &mut dyn Read, size: u64) -> Result<(Header, u64)> {
+    let cut_off = || format!("{size} bytes are no whole npy file: cut off?");
+    let mut start = [0; 10];
+    from.read_exact(&mut start).with_context(cut_off)?;
     if &start[..6] != MAGIC {
         bail!("not an npy file: it does not begin with \\x93NUMPY");
     }
-    let (from, length) = match start[6] {
+    let (begin, length) = match start[6] {
         1 => (10, usize::from(u16::from_le_bytes([start[8], start[9]]))),
         2 | 3 => {
-            let size = bytes.get(8..12).with_context(cut_off)?;
-            (12, u32::from_le_bytes([size[0], size[1], size[2], size[3]]) as usize)
+            let mut more = [0; 2];
+            from.read_exact(&mut more).with_context(cut_off)?;
+            (12, u32::from_le_bytes([start[8], start[9], more[0], more[1]]) as usize)
         }
         version => bail!("npy format version {version}, need 1 to 3"),
     };
     if length > LONGEST {
         bail!("an npy header of {length} bytes, need at most {LONGEST}");
     }
-    let text = bytes.get(from..from + length).with_context(cut_off)?;
-    let text = std::str::from_utf8(text).context("the npy header is not text")?;
-    let header = header(text).context("the npy header")?;
-    bytes.drain(..from + length);
-    let (big_endian, kind) = kind(&header.descr);
-    Ok(Raw { kind, big_endian, fortran: header.fortran, shape: header.shape, bytes })
+    let mut text = vec![0; length];
+    from.read_exact(&mut text).with_context(cut_off)?;
+    let text = std::str::from_utf8(&text).context("the npy header is not text")?;
+    let written = header(text).context("the npy header")?;
+    let (big_endian, kind) = kind(&written.descr);
+    let left = size.checked_sub(begin + length as u64).with_context(cut_off)?;
+    let Written { fortran, shape, .. } = written;
+    Ok((Header { kind, big_endian, fortran, shape }, left))
 }
 
 /// The start of a `.npy` file of float32.
@@ -85,14 +91,15 @@ fn bits(plain: &str) -> u32 {
     8 * u32::from(plain.as_bytes()[1] - b'0')
 }
 
-struct Header {
+/// What the text of a header says.
+struct Written {
     descr: String,
     fortran: bool,
     shape: Vec<usize>,
 }
 
 /// `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`
-fn header(text: &str) -> Result<Header> {
+fn header(text: &str) -> Result<Written> {
     let (mut descr, mut fortran, mut shape) = (None, None, None);
     let mut rest = expect(text, "{")?;
     while !rest.starts_with('}') {
@@ -121,7 +128,7 @@ fn header(text: &str) -> Result<Header> {
         rest = expect(rest, ",").unwrap_or(rest);
     }
     match (descr, fortran, shape) {
-        (Some(descr), Some(fortran), Some(shape)) => Ok(Header { descr, fortran, shape }),
+        (Some(descr), Some(fortran), Some(shape)) => Ok(Written { descr, fortran, shape }),
         _ => bail!("one of descr, fortran_order and shape is missing"),
     }
 }
@@ -153,14 +160,18 @@ fn tuple(text: &str) -> Result<(Vec<usize>, &str)> {
 mod tests {
     use super::*;
 
+    fn parse(bytes: &[u8]) -> Result<(Header, u64)> {
+        start(&mut &bytes[..], bytes.len() as u64)
+    }
+
     #[test]
     fn headers_are_read() {
         for shape in [vec![], vec![3], vec![2, 3], vec![1, 2, 3, 4]] {
             let mut bytes = header_of_f32(&shape);
             assert_eq!(bytes.len() % 64, 0);
             bytes.extend([0; 4]);
-            let raw = parse(bytes).unwrap();
-            assert_eq!((raw.kind, raw.shape, raw.bytes), (Kind::Float(32), shape, vec![0; 4]));
+            let (header, left) = parse(&bytes).unwrap();
+            assert_eq!((header.kind, header.shape, left), (Kind::Float(32), shape, 4));
         }
         let odd = header("{\"shape\":(3L,), 'fortran_order':True,'descr':'>f8'}  \n").unwrap();
         assert_eq!(
@@ -173,7 +184,7 @@ mod tests {
     fn what_is_no_header_is_an_error() {
         let whole = header_of_f32(&[2, 3]);
         for length in 0..whole.len() {
-            assert!(parse(whole[..length].to_vec()).is_err(), "{length}");
+            assert!(parse(&whole[..length]).is_err(), "{length}");
         }
         let rows = [
             "",
@@ -194,6 +205,6 @@ mod tests {
         }
         // A header of 4 GB in a file of 12 bytes.
         let huge = [MAGIC, &[2, 0], &u32::MAX.to_le_bytes()].concat();
-        assert!(parse(huge).err().unwrap().to_string().contains("4294967295"));
+        assert!(parse(&huge).err().unwrap().to_string().contains("4294967295"));
     }
 }

@@ -1,11 +1,12 @@
 //! `.npz`: a zip of `.npy` files.
 
 use super::npy;
-use super::raw::Raw;
+use super::raw::{Header, Stored};
 use anyhow::{Context, Result, bail};
+use regard_models::checkpoint::open_file;
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::BufReader;
 use std::path::Path;
 use zip::ZipArchive;
 
@@ -17,7 +18,7 @@ pub struct Npz(RefCell<ZipArchive<BufReader<File>>>);
 
 impl Npz {
     pub fn open(path: &Path) -> Result<Npz> {
-        let file = BufReader::new(File::open(path)?);
+        let file = BufReader::new(open_file(path)?.0);
         let zip = ZipArchive::new(file).context("not a whole npz (zip) file: cut off?")?;
         Ok(Npz(RefCell::new(zip)))
     }
@@ -28,22 +29,36 @@ impl Npz {
         names.filter_map(|file| Some(file.strip_suffix(".npy")?.to_string())).collect()
     }
 
-    pub fn get(&self, name: &str) -> Result<Raw> {
+    /// What the file says of an array. Nothing but the start of it is inflated.
+    pub fn header(&self, name: &str) -> Result<Header> {
+        self.read(name, |header, _| Ok(header))
+    }
+
+    /// Reads an array: its numbers are inflated in small parts as they are `read`.
+    pub fn read<T>(&self, name: &str, read: impl FnOnce(Header, Stored) -> Result<T>) -> Result<T> {
         let mut zip = self.0.borrow_mut();
         let mut file = zip.by_name(&format!("{name}.npy"))?;
         let size = file.size();
         if size > file.compressed_size().saturating_mul(LARGEST_RATIO).saturating_add(64) {
             bail!("{size} bytes cannot be made of {}", file.compressed_size());
         }
-        let mut bytes = vec![];
-        if usize::try_from(size).map_or(true, |size| bytes.try_reserve_exact(size).is_err()) {
-            bail!("{size} bytes do not fit into memory");
-        }
-        // One more than there should be, so that the end is met and the checksum looked at.
-        (&mut file).take(size.saturating_add(1)).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 != size {
-            bail!("{} bytes where the archive says {size}", bytes.len());
-        }
-        npy::parse(bytes)
+        let (header, bytes) = npy::start(&mut file, size)?;
+        read(header, Stored { bytes, from: &mut file })
+    }
+
+    /// Reads the numbers of an array, and makes sure that nothing follows them.
+    pub fn numbers<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&Header, Stored) -> Result<T>,
+    ) -> Result<(T, Header)> {
+        self.read(name, |header, Stored { bytes, from }| {
+            let numbers = read(&header, Stored { bytes, from: &mut *from })?;
+            // At the end the checksum is looked at.
+            match from.read(&mut [0])? {
+                0 => Ok((numbers, header)),
+                _ => bail!("more bytes than the archive says"),
+            }
+        })
     }
 }

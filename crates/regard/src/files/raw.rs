@@ -1,7 +1,8 @@
 //! An array as bytes with a type and a shape, and what the engine takes instead.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use half::{bf16, f16};
+use std::io::Read;
 
 /// The type of a number in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,8 +45,9 @@ impl Kind {
     }
 }
 
-/// An array as it is stored.
-pub struct Raw {
+/// What a file says of an array, before any of its numbers is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
     /// The numbers' type.
     pub kind: Kind,
     /// Whether the high byte comes first.
@@ -54,31 +56,40 @@ pub struct Raw {
     pub fortran: bool,
     /// The sizes of the axes.
     pub shape: Vec<usize>,
-    /// The numbers.
-    pub bytes: Vec<u8>,
 }
 
-impl Raw {
+/// Numbers are read in parts of so many bytes. A multiple of every number's width.
+const PART: usize = 1 << 16;
+
+impl Header {
     /// How many numbers the shape asks for, if their bytes can be counted at all.
-    pub fn count(shape: &[usize]) -> Option<usize> {
-        let bytes = shape.iter().try_fold(8usize, |n, axis| n.checked_mul((*axis).max(1)))?;
-        (bytes <= isize::MAX as usize).then(|| shape.iter().product())
+    pub fn count(&self) -> Option<usize> {
+        let bytes = self.shape.iter().try_fold(8usize, |n, axis| n.checked_mul((*axis).max(1)))?;
+        (bytes <= isize::MAX as usize).then(|| self.shape.iter().product())
     }
 
-    /// As float32: other floats are converted, anything else is refused.
-    pub fn to_f32(&self) -> Result<Vec<f32>> {
+    /// Refuses what [`Header::floats`] would refuse for its type.
+    pub fn check_floats(&self) -> Result<()> {
+        match self.kind {
+            Kind::Float(_) | Kind::Bfloat16 => Ok(()),
+            _ => bail!("got {}, need float32: x.astype(numpy.float32)", self.kind.name()),
+        }
+    }
+
+    /// Reads the numbers as float32: other floats are converted, anything else is refused.
+    pub fn floats(&self, from: Stored) -> Result<Vec<f32>> {
+        self.check_floats()?;
         let read: fn([u8; 8]) -> f32 = match self.kind {
             Kind::Float(16) => |b| f16::from_le_bytes([b[0], b[1]]).to_f32(),
             Kind::Float(32) => |b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]),
-            Kind::Float(64) => |b| f64::from_le_bytes(b) as f32,
             Kind::Bfloat16 => |b| bf16::from_le_bytes([b[0], b[1]]).to_f32(),
-            _ => bail!("got {}, need float32: x.astype(numpy.float32)", self.kind.name()),
+            _ => |b| f64::from_le_bytes(b) as f32,
         };
-        self.numbers(read)
+        self.numbers(from, read)
     }
 
-    /// As integers: floats are refused.
-    pub fn to_i64(&self) -> Result<Vec<i64>> {
+    /// Reads the numbers as integers: floats are refused.
+    pub fn integers(&self, from: Stored) -> Result<Vec<i64>> {
         let read: fn([u8; 8]) -> i64 = match self.kind {
             Kind::Int(8) => |b| i64::from(b[0] as i8),
             Kind::Int(16) => |b| i64::from(i16::from_le_bytes([b[0], b[1]])),
@@ -89,62 +100,112 @@ impl Raw {
             Kind::Bool => |b| i64::from(b[0] != 0),
             _ => bail!("got {}, need integers or truth values", self.kind.name()),
         };
-        self.numbers(read)
+        self.numbers(from, read)
     }
 
     /// Every number by `read`, which is given its bytes in little-endian order and zeros behind.
-    fn numbers<T: Copy>(&self, read: fn([u8; 8]) -> T) -> Result<Vec<T>> {
+    /// The bytes are read in small parts: only the numbers are held as a whole.
+    fn numbers<T: Copy + Default>(
+        &self,
+        Stored { bytes, from }: Stored,
+        read: fn([u8; 8]) -> T,
+    ) -> Result<Vec<T>> {
         let each = self.kind.bytes();
-        let need = Raw::count(&self.shape).and_then(|n| n.checked_mul(each));
-        if need != Some(self.bytes.len()) {
-            let (got, kind) = (self.bytes.len(), self.kind.name());
-            bail!("got {got} bytes of data, which is not {:?} of {kind}: cut off?", self.shape);
-        }
+        let (count, kind) = (self.count(), self.kind.name());
+        let need = count.and_then(|n| n.checked_mul(each)).map(|need| need as u64);
+        let wrong = |got: u64| {
+            anyhow!("got {got} bytes of data, which is not {:?} of {kind}: cut off?", self.shape)
+        };
+        let (Some(count), true) = (count, need == Some(bytes)) else {
+            return Err(wrong(bytes));
+        };
         let mut numbers = vec![];
-        let count = self.bytes.len() / each.max(1);
         if numbers.try_reserve_exact(count).is_err() {
             bail!("{count} numbers do not fit into memory");
         }
-        numbers.extend(self.bytes.chunks_exact(each).map(|stored| {
-            let mut bytes = [0; 8];
-            bytes[..each].copy_from_slice(stored);
-            if self.big_endian {
-                bytes[..each].reverse();
+        let mut places = self.fortran.then(|| Places::new(&self.shape));
+        if places.is_some() {
+            numbers.resize(count, T::default());
+        }
+        let (mut part, mut left) = (vec![0; PART.min(count * each)], count * each);
+        while left > 0 {
+            let part = &mut part[..PART.min(left)];
+            from.read_exact(part)?;
+            left -= part.len();
+            let decoded = part.chunks_exact(each).map(|stored| {
+                let mut bytes = [0; 8];
+                bytes[..each].copy_from_slice(stored);
+                if self.big_endian {
+                    bytes[..each].reverse();
+                }
+                read(bytes)
+            });
+            match &mut places {
+                None => numbers.extend(decoded),
+                Some(places) => decoded.zip(places).for_each(|(x, place)| numbers[place] = x),
             }
-            read(bytes)
-        }));
-        Ok(if self.fortran { by_rows(&numbers, &self.shape) } else { numbers })
+        }
+        Ok(numbers)
     }
 }
 
-/// Numbers that are stored first axis first, last axis first.
-fn by_rows<T: Copy>(numbers: &[T], shape: &[usize]) -> Vec<T> {
-    let mut index = vec![0; shape.len()];
-    let mut strides = vec![1; shape.len()];
-    for axis in 1..shape.len() {
-        strides[axis] = strides[axis - 1] * shape[axis - 1];
+/// Where the numbers of an array stand: how many bytes there are, and what they are read from.
+pub struct Stored<'a> {
+    /// All of them.
+    pub bytes: u64,
+    /// From the first one on.
+    pub from: &'a mut dyn Read,
+}
+
+/// Where numbers that are stored first axis first stand if the last axis comes first.
+struct Places<'a> {
+    shape: &'a [usize],
+    /// From one number to the next along each axis, once they are in rows.
+    strides: Vec<usize>,
+    index: Vec<usize>,
+}
+
+impl Places<'_> {
+    fn new(shape: &[usize]) -> Places<'_> {
+        let mut strides = vec![1; shape.len()];
+        for axis in (1..shape.len()).rev() {
+            strides[axis - 1] = strides[axis] * shape[axis];
+        }
+        Places { shape, strides, index: vec![0; shape.len()] }
     }
-    let mut rows = Vec::with_capacity(numbers.len());
-    for _ in 0..numbers.len() {
-        rows.push(numbers[index.iter().zip(&strides).map(|(i, stride)| i * stride).sum::<usize>()]);
-        for axis in (0..shape.len()).rev() {
-            index[axis] += 1;
-            if index[axis] < shape[axis] {
+}
+
+impl Iterator for Places<'_> {
+    type Item = usize;
+
+    /// Goes on for ever: whoever counts the numbers knows when to stop.
+    fn next(&mut self) -> Option<usize> {
+        let place = self.index.iter().zip(&self.strides).map(|(i, stride)| i * stride).sum();
+        for (index, size) in self.index.iter_mut().zip(self.shape) {
+            *index += 1;
+            if *index < *size {
                 break;
             }
-            index[axis] = 0;
+            *index = 0;
         }
+        Some(place)
     }
-    rows
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn raw(kind: Kind, shape: &[usize], bytes: &[u8]) -> Raw {
-        let (shape, bytes) = (shape.to_vec(), bytes.to_vec());
-        Raw { kind, big_endian: false, fortran: false, shape, bytes }
+    fn header(kind: Kind, shape: &[usize]) -> Header {
+        Header { kind, big_endian: false, fortran: false, shape: shape.to_vec() }
+    }
+
+    fn floats(header: &Header, mut bytes: &[u8]) -> Result<Vec<f32>> {
+        header.floats(Stored { bytes: bytes.len() as u64, from: &mut bytes })
+    }
+
+    fn integers(header: &Header, mut bytes: &[u8]) -> Result<Vec<i64>> {
+        header.integers(Stored { bytes: bytes.len() as u64, from: &mut bytes })
     }
 
     #[test]
@@ -156,23 +217,30 @@ mod tests {
             (Kind::Float(64), 1f64.to_le_bytes().to_vec()),
         ];
         for (kind, bytes) in one {
-            assert_eq!(raw(kind, &[1], &bytes).to_f32().unwrap(), [1.0]);
+            assert_eq!(floats(&header(kind, &[1]), &bytes).unwrap(), [1.0]);
         }
-        let mut big = raw(Kind::Float(32), &[1], &1f32.to_be_bytes());
+        let mut big = header(Kind::Float(32), &[1]);
         big.big_endian = true;
-        assert_eq!(big.to_f32().unwrap(), [1.0]);
-        let error = raw(Kind::Int(32), &[1], &[0; 4]).to_f32().unwrap_err().to_string();
+        assert_eq!(floats(&big, &1f32.to_be_bytes()).unwrap(), [1.0]);
+        let error = floats(&header(Kind::Int(32), &[1]), &[0; 4]).unwrap_err().to_string();
         assert!(error.contains("int32") && error.contains("float32"), "{error}");
-        assert_eq!(raw(Kind::Int(16), &[1], &[0xff, 0xff]).to_i64().unwrap(), [-1]);
-        assert!(raw(Kind::Float(32), &[3], &[0; 8]).to_f32().is_err());
-        assert!(raw(Kind::Float(32), &[usize::MAX, 2], &[0; 8]).to_f32().is_err());
-        assert!(raw(Kind::Other("U3".into()), &[1], &[]).to_i64().is_err());
+        assert_eq!(integers(&header(Kind::Int(16), &[1]), &[0xff, 0xff]).unwrap(), [-1]);
+        assert!(floats(&header(Kind::Float(32), &[3]), &[0; 8]).is_err());
+        assert!(floats(&header(Kind::Float(32), &[usize::MAX, 2]), &[0; 8]).is_err());
+        assert!(integers(&header(Kind::Other("U3".into()), &[1]), &[]).is_err());
+    }
+
+    #[test]
+    fn arrays_of_more_than_one_part_are_whole() {
+        let bytes: Vec<u8> = (0..100_000u32).flat_map(u32::to_le_bytes).collect();
+        let numbers = integers(&header(Kind::Uint(32), &[1000, 100]), &bytes).unwrap();
+        assert!(numbers.iter().copied().eq(0..100_000), "{:?}", &numbers[..5]);
     }
 
     #[test]
     fn columns_become_rows() {
-        let mut raw = raw(Kind::Int(8), &[2, 3], &[0, 3, 1, 4, 2, 5]);
-        raw.fortran = true;
-        assert_eq!(raw.to_i64().unwrap(), [0, 1, 2, 3, 4, 5]);
+        let mut turned = header(Kind::Int(8), &[2, 3]);
+        turned.fortran = true;
+        assert_eq!(integers(&turned, &[0, 3, 1, 4, 2, 5]).unwrap(), [0, 1, 2, 3, 4, 5]);
     }
 }

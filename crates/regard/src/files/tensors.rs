@@ -1,10 +1,9 @@
 //! `.safetensors`.
 
-use super::raw::{Kind, Raw};
-use anyhow::{Context, Result, bail};
+use super::raw::{Header, Kind, Stored};
+use anyhow::{Context, Result};
+use regard_models::checkpoint::read_file;
 use safetensors::{Dtype, SafeTensors};
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 /// A whole `.safetensors` file, whose header has been checked.
@@ -12,13 +11,7 @@ pub struct Tensors(Vec<u8>);
 
 impl Tensors {
     pub fn open(path: &Path) -> Result<Tensors> {
-        let mut file = File::open(path)?;
-        let size = file.metadata()?.len();
-        let mut bytes = vec![];
-        if usize::try_from(size).map_or(true, |size| bytes.try_reserve_exact(size).is_err()) {
-            bail!("{size} bytes do not fit into memory");
-        }
-        file.read_to_end(&mut bytes)?;
+        let bytes = read_file(path, u64::MAX)?;
         SafeTensors::deserialize(&bytes).context("not a whole safetensors file: cut off?")?;
         Ok(Tensors(bytes))
     }
@@ -28,7 +21,17 @@ impl Tensors {
         tensors.map_or(vec![], |tensors| tensors.names().into_iter().map(String::from).collect())
     }
 
-    pub fn get(&self, name: &str) -> Result<Raw> {
+    /// What the file says of an array.
+    pub fn header(&self, name: &str) -> Result<Header> {
+        self.numbers(name, |_, _| Ok(())).map(|(_, header)| header)
+    }
+
+    /// Reads the numbers of an array.
+    pub fn numbers<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&Header, Stored) -> Result<T>,
+    ) -> Result<(T, Header)> {
         let tensors = SafeTensors::deserialize(&self.0)?;
         let tensor = tensors.tensor(name)?;
         let kind = match tensor.dtype() {
@@ -47,7 +50,9 @@ impl Tensors {
             Dtype::BOOL => Kind::Bool,
             other => Kind::Other(format!("dtype {other:?}")),
         };
-        let (shape, bytes) = (tensor.shape().to_vec(), tensor.data().to_vec());
-        Ok(Raw { kind, big_endian: false, fortran: false, shape, bytes })
+        let (shape, mut data) = (tensor.shape().to_vec(), tensor.data());
+        let header = Header { kind, big_endian: false, fortran: false, shape };
+        let stored = Stored { bytes: data.len() as u64, from: &mut data };
+        Ok((read(&header, stored)?, header))
     }
 }

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod attend;
+mod bombs;
 mod checkpoints;
 mod data;
 mod evaluate;

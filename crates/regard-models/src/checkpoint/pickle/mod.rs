@@ -23,7 +23,6 @@ mod tests;
 
 use super::Arrays;
 use crate::{Error, Result};
-use std::fs;
 use std::path::Path;
 use tensor::Budget;
 use values::{Pairs, Pickled, Value};
@@ -38,7 +37,7 @@ const PICKLE: &[u8] = b"\x80";
 
 /// Reads a file of PyTorch.
 pub(super) fn read(path: &Path) -> Result<Arrays> {
-    let bytes = fs::read(path).map_err(Error::io(path))?;
+    let bytes = super::read_file(path, u64::MAX)?;
     from_bytes(&bytes).map_err(|message| Error::file(path, message))
 }
 

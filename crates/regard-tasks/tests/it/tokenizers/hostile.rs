@@ -267,3 +267,35 @@ fn older_files_that_are_broken_are_named() {
         assert!(error.contains(message), "{name}: {error}");
     }
 }
+
+#[test]
+fn replacements_that_make_a_text_grow_without_end_are_refused() {
+    let file = |steps: Value| {
+        json!({"version": "1.0", "added_tokens": [], "normalizer": steps,
+               "model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}})
+        .to_string()
+    };
+    let replace = |pattern: Value, content: &str| json!({"type": "Replace", "pattern": pattern, "content": content});
+    let sequence = |step: Value, times: usize| {
+        file(json!({"type": "Sequence", "normalizers": vec![step; times]}))
+    };
+    let twice = replace(json!({"String": "e"}), "ee");
+    let error = |text: String| Tokenizer::from_bytes(text.as_bytes()).err().unwrap().to_string();
+    let refused = error(sequence(twice.clone(), 28));
+    assert!(refused.contains("normalizer") && refused.contains("at most 64 times"), "{refused}");
+    assert!(Tokenizer::from_bytes(sequence(twice.clone(), 6).as_bytes()).is_ok());
+    let empty = replace(json!({"Regex": "x?"}), &"ab".repeat(40));
+    assert!(error(sequence(empty.clone(), 1)).contains("81 times"));
+    assert!(error(sequence(replace(json!({"String": ""}), &"e".repeat(64)), 1)).contains("65"));
+    let long = json!({"type": "Prepend", "prepend": "▁".repeat(1000)});
+    assert!(error(sequence(long, 1)).contains("3000 bytes in front"));
+    // Decoders replace too.
+    let mut decoding: Value = serde_json::from_str(&file(json!(null))).unwrap();
+    decoding["decoder"] = json!({"type": "Sequence", "decoders": vec![twice; 28]});
+    assert!(error(decoding.to_string()).contains("decoder: its replacements"));
+    // What tokenizers in use have.
+    let space = replace(json!({"String": " "}), "▁");
+    let spaces = replace(json!({"Regex": " {2,}"}), " ");
+    let usual = json!({"type": "Sequence", "normalizers": [space, spaces]});
+    assert!(Tokenizer::from_bytes(file(usual).as_bytes()).is_ok());
+}

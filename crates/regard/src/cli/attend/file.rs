@@ -6,8 +6,9 @@ use crate::files::{Archive, Floats, save_npz};
 use crate::problem::Problem;
 use crate::show::heatmap::{Map, columns_that_fit, gallery};
 use crate::show::{label, terminal};
-use anyhow::{Context, Result, bail};
-use regard_kernels::attention::{Attention, Dims, Param, Saved};
+use anyhow::{Context, Error, Result, bail};
+use regard_kernels::attention::mask::Rule;
+use regard_kernels::attention::{Attention, Dims, Grid, Param, Saved};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::ops::Range;
@@ -15,8 +16,11 @@ use std::path::Path;
 
 pub fn run(flags: &Flags, path: &Path, global: &Global, out: &mut dyn Write) -> Result<()> {
     let archive = Archive::open(path)?;
+    let dims = dims(&archive)?;
+    archive.limit(most_numbers(&dims));
     let attention = flags.choice.attention(global.seed.unwrap_or(0), Some(&archive))?;
-    let problem = load(&archive, &attention)?;
+    archive.limit(usize::MAX);
+    let problem = load(&archive, &attention, dims)?;
     let shown = Shown::new(flags, attention, problem, path)?;
     if let Some(to) = &flags.save {
         shown.save(flags, to)?;
@@ -27,31 +31,47 @@ pub fn run(flags: &Flags, path: &Path, global: &Global, out: &mut dyn Write) -> 
     if global.json { shown.json(flags, path, out) } else { shown.draw(flags, path, out) }
 }
 
+/// How queries, keys and values fit together. Only what the file says of them is read: a small
+/// file can hold arrays that are very large.
+fn dims(archive: &Archive) -> Result<Dims> {
+    let [q, k, v] = ["q", "k", "v"]
+        .map(|name| four(&archive.shape_of_floats(name)?).with_context(|| archive.place(name)));
+    Attention::dims(q?, k?, v?).with_context(|| archive.path().display().to_string())
+}
+
+/// No array of a mask or a score has more numbers than one for each score, with some more for
+/// lists of queries and of keys.
+fn most_numbers(dims: &Dims) -> usize {
+    let Dims { b, h, t, s, .. } = *dims;
+    let scores = [b, h, t, s].into_iter().fold(1usize, usize::saturating_mul);
+    scores.saturating_add(b.saturating_mul(t.saturating_add(s))).saturating_add(2)
+}
+
 /// Reads what an attention needs; says what is missing or does not fit.
-fn load(archive: &Archive, attention: &Attention) -> Result<Problem> {
-    let [q, k, v] = ["q", "k", "v"].map(|name| -> Result<(Vec<f32>, [usize; 4])> {
-        let array = floats(archive, name)?;
-        let shape = four(&array.shape).with_context(|| archive.place(name))?;
-        Ok((array.data, shape))
-    });
-    let ((q, q_shape), (k, k_shape), (v, v_shape)) = (q?, k?, v?);
-    let dims = Attention::dims(q_shape, k_shape, v_shape)
-        .with_context(|| archive.path().display().to_string())?;
+fn load(archive: &Archive, attention: &Attention, dims: Dims) -> Result<Problem> {
+    let check = || {
+        let grid = Grid::new(dims, attention.positions.clone())?;
+        attention.score.check(&grid)?;
+        attention.mask.check(&grid)
+    };
+    check().with_context(|| archive.path().display().to_string())?;
+    let [q, k, v] = ["q", "k", "v"].map(|name| Ok::<_, Error>(floats(archive, name)?.data));
+    let (q, k, v) = (q?, k?, v?);
     let mut params = vec![];
     for Param { name, shape, .. } in attention.params(&dims) {
         let long = format!("params.{name}");
         let stored =
             if archive.has(&long) || ["q", "k", "v"].contains(&name) { &*long } else { name };
-        let array = floats(archive, stored)?;
+        let got = archive.shape(stored)?;
         // `[H, D]` for `[1, H, 1, D]`: axes of 1 are a matter of writing.
         let true_axes = |shape: &[usize]| -> Vec<usize> {
             shape.iter().copied().filter(|axis| *axis != 1).collect()
         };
-        if true_axes(&array.shape) != true_axes(&shape) {
+        if true_axes(&got) != true_axes(&shape) {
             let place = archive.place(stored);
-            bail!("{place}: got shape {:?}, need {shape:?} up to axes of 1", array.shape);
+            bail!("{place}: got shape {got:?}, need {shape:?} up to axes of 1");
         }
-        params.push((array.data, shape));
+        params.push((floats(archive, stored)?.data, shape));
     }
     Ok(Problem { dims, q, k, v, params })
 }

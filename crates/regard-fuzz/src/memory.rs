@@ -1,0 +1,69 @@
+//! An allocator that counts what each thread holds, and stops a reader that takes far too much.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// Counts the memory of each thread. A fuzz binary makes it its `#[global_allocator]`.
+pub struct Counting;
+
+thread_local! {
+    /// What this thread holds. Below zero if it freed what another thread had allocated.
+    static NOW: Cell<isize> = const { Cell::new(0) };
+    static PEAK: Cell<isize> = const { Cell::new(0) };
+    /// Above this the process ends.
+    static CAP: Cell<isize> = const { Cell::new(isize::MAX) };
+}
+
+/// Runs `work` and says how much more memory it held at most than there was before. Ends the
+/// process when it wants more than `cap` bytes.
+pub(crate) fn peak_of<T>(cap: usize, work: impl FnOnce() -> T) -> (T, usize) {
+    let before = NOW.get();
+    PEAK.set(before);
+    CAP.set(before.saturating_add_unsigned(cap));
+    let done = work();
+    CAP.set(isize::MAX);
+    (done, usize::try_from(PEAK.get() - before).unwrap_or(0))
+}
+
+/// Counts a change, before it is made.
+fn count(change: isize) {
+    // A thread that is ending has no counters any more.
+    let _ = NOW.try_with(|now| {
+        now.set(now.get() + change);
+        let held = now.get();
+        if held > PEAK.get() {
+            PEAK.set(held);
+            if held > CAP.get() {
+                CAP.set(isize::MAX);
+                crate::guard::end_process(change);
+            }
+        }
+    });
+}
+
+// SAFETY: it only counts what it passes on to the system's allocator, with the same arguments.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: passed on.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(size as isize - layout.size() as isize);
+        // SAFETY: passed on.
+        unsafe { System.realloc(old, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: passed on.
+        unsafe { System.dealloc(old, layout) }
+    }
+}

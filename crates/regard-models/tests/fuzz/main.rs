@@ -1,0 +1,38 @@
+//! Files of weights that others made: none makes a reader panic, hang or fill the memory. How to
+//! run these for longer is said in the crate `regard-fuzz`.
+
+use regard_fuzz::{Counting, Scratch, fuzz};
+use regard_models::checkpoint;
+
+#[global_allocator]
+static MEMORY: Counting = Counting;
+
+#[test]
+fn fuzz_safetensors() {
+    fuzz!("safetensors", |bytes: &[u8]| checkpoint::weights_from_bytes(bytes).is_ok());
+}
+
+#[test]
+fn fuzz_pickle() {
+    let scratch = Scratch::default();
+    fuzz!("pickle", |bytes: &[u8]| {
+        checkpoint::read_arrays(&scratch.write("weights.bin", bytes)).is_ok()
+    });
+}
+
+#[test]
+fn fuzz_weights_index() {
+    let scratch = Scratch::default();
+    let shard = std::fs::read(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../fuzz/safetensors/two.safetensors"
+    ));
+    for number in 1..=2 {
+        let name = format!("model-0000{number}-of-00002.safetensors");
+        scratch.write(&name, shard.as_ref().unwrap());
+    }
+    fuzz!("weights-index", |bytes: &[u8]| {
+        scratch.write("model.safetensors.index.json", bytes);
+        checkpoint::read_weights(scratch.folder()).is_ok()
+    });
+}

@@ -1,0 +1,155 @@
+//! The small files of a model's folder: configurations, tokenizers, options; and recipes.
+
+use burn::tensor::Device;
+use regard_fuzz::{Limits, Scratch, fuzz, parts};
+use regard_models::checkpoint::{self, Arrays, Precision};
+use regard_models::copying::PointerGenerator;
+use regard_models::gat::Gat;
+use regard_models::pointer::PointerNet;
+use regard_models::speech::Speech;
+use regard_models::vit::Vit;
+use regard_models::{Model, story, text};
+use regard_tasks::decode::Options;
+use regard_tasks::inspect::inspect;
+use regard_tasks::recipe;
+use regard_tasks::text::{Tokenizer, marian};
+use serde_json::Value;
+use std::path::Path;
+
+/// The weights of a new model of this configuration.
+fn weights(config: &Value) -> Arrays {
+    let device = Device::flex();
+    let kind = config["model_type"].as_str().unwrap();
+    if text::model_types().contains(&kind) {
+        let head = text::head_of(config).unwrap();
+        return text::create(config, head, 1, &device).unwrap().weights();
+    }
+    if regard_models::model_types().contains(&kind) {
+        return regard_models::create(config, 1, &device).unwrap().weights();
+    }
+    fn own<M: Model>(config: &Value) -> Option<Arrays> {
+        M::is_of(config).then(|| M::create(config, 1, &Device::flex()).unwrap().weights())
+    }
+    let of_its_own = [own::<Vit>, own::<Speech>, own::<Gat>, own::<PointerNet>];
+    let of_its_own = of_its_own.iter().find_map(|own| own(config));
+    of_its_own
+        .or_else(|| own::<PointerGenerator>(config))
+        .unwrap_or_else(|| story::create(config, 1, &device).unwrap().weights())
+}
+
+/// A configuration that is not larger than this in any way is read with the weights of the one
+/// that it was made of.
+fn is_small(config: &Value) -> bool {
+    fn numbers(value: &Value, found: &mut Vec<u64>) {
+        match value {
+            Value::Number(number) => found.extend(number.as_u64()),
+            Value::Array(list) => list.iter().for_each(|value| numbers(value, found)),
+            Value::Object(map) => map.values().for_each(|value| numbers(value, found)),
+            _ => {}
+        }
+    }
+    let mut found = vec![];
+    numbers(config, &mut found);
+    found.sort_unstable();
+    // Layers, rows and columns.
+    found.iter().rev().take(3).fold(1u64, |all, x| all.saturating_mul((*x).max(1))) <= 1 << 18
+}
+
+#[test]
+fn fuzz_config() {
+    let scratch = Scratch::default();
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/config");
+    let mut known = vec![];
+    for entry in std::fs::read_dir(corpus).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        let Ok(config) = serde_json::from_slice::<Value>(&bytes) else { continue };
+        let place = known.len().to_string();
+        scratch.write(&format!("{place}/config.json"), &bytes);
+        let folder = scratch.folder().join(&place);
+        let path = folder.join(checkpoint::WEIGHTS);
+        checkpoint::write_arrays(&path, &weights(&config), Precision::Single).unwrap();
+        inspect(&folder).unwrap();
+        known.push((config["model_type"].clone(), place));
+    }
+    // A configuration that leaves its sizes out means those of BERT, of 110 million numbers.
+    let limits = Limits { growth: 64, memory: 1 << 30, time: std::time::Duration::from_secs(20) };
+    fuzz!("config", limits, |bytes: &[u8]| {
+        let config: Value = serde_json::from_slice(bytes).unwrap_or_default();
+        if !is_small(&config) {
+            return false;
+        }
+        let mut read = 0;
+        for (_, place) in known.iter().filter(|(kind, _)| *kind == config["model_type"]) {
+            scratch.write(&format!("{place}/config.json"), bytes);
+            read += usize::from(inspect(&scratch.folder().join(place)).is_ok());
+        }
+        read > 0
+    });
+}
+
+#[test]
+fn fuzz_generation() {
+    fuzz!("generation", |bytes: &[u8]| Options::from_bytes(bytes).is_ok());
+}
+
+const TEXTS: [&str; 5] = ["", "ab the e", " a  b\u{300}\u{1f600}中\t", "[MASK]<unk> a", "eeeeeeee"];
+
+fn use_tokenizer(tokenizer: &Tokenizer) {
+    for text in TEXTS {
+        if let Ok(encoding) = tokenizer.encode_special(text, Some("a")) {
+            let _ = tokenizer.decode(&encoding.ids);
+        }
+    }
+    let _ = tokenizer.decode(&[0, 1, 2, 3, u32::MAX]);
+    let _ = (tokenizer.size(), tokenizer.special(), tokenizer.token(5));
+}
+
+#[test]
+fn fuzz_tokenizer() {
+    fuzz!("tokenizer", |bytes: &[u8]| {
+        Tokenizer::from_bytes(bytes).map(|tokenizer| use_tokenizer(&tokenizer)).is_ok()
+    });
+}
+
+/// `vocab.txt`, and `vocab.json` with `merges.txt`.
+#[test]
+fn fuzz_vocabulary() {
+    let scratch = Scratch::default();
+    fuzz!("vocabulary", |bytes: &[u8]| {
+        let [vocabulary, merges] = parts(bytes);
+        scratch.write("word/vocab.txt", vocabulary);
+        scratch.write("byte/vocab.json", vocabulary);
+        scratch.write("byte/merges.txt", merges);
+        let read = ["word", "byte"].map(|folder| {
+            let tokenizer = Tokenizer::load(scratch.folder().join(folder));
+            tokenizer.map(|tokenizer| use_tokenizer(&tokenizer)).is_ok()
+        });
+        read.contains(&true)
+    });
+}
+
+#[test]
+fn fuzz_sentencepiece() {
+    let scratch = Scratch::default();
+    fuzz!("sentencepiece", |bytes: &[u8]| {
+        let tokenizer = marian::sentencepiece(scratch.write("x.model", bytes));
+        tokenizer.map(|tokenizer| use_tokenizer(&tokenizer)).is_ok()
+    });
+}
+
+/// A recipe, and after `%%%%` a line for each `--set`.
+#[test]
+fn fuzz_recipe() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes");
+    let base = |name: &str| {
+        let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        plain.then(|| std::fs::read_to_string(folder.join(format!("{name}.toml"))).ok())?
+    };
+    fuzz!("recipe", |bytes: &[u8]| {
+        let [text, sets] = parts(bytes);
+        let Ok(text) = str::from_utf8(text) else { return false };
+        let sets: Vec<String> = String::from_utf8_lossy(sets).lines().map(String::from).collect();
+        let table = recipe::parse(text, &sets, &base);
+        table.and_then(recipe::task).is_ok_and(|task| task.options().steps > 0)
+    });
+}
