@@ -164,6 +164,7 @@ fn pre_tokenizer(model: &SentencePiece, special: &[(usize, &str)]) -> Value {
 #[cfg(test)]
 mod tests {
     use std::env;
+    use std::fs;
     use std::path::PathBuf;
 
     use super::*;
