@@ -1,6 +1,6 @@
 //! `regard generate`: a language model goes on with a text.
 
-use super::inputs::{self, Trouble};
+use super::inputs::{self, Trouble, Unknown};
 use super::search::Search;
 use super::{Global, Outcome, write_json};
 use crate::hub::Hub;
@@ -79,9 +79,10 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         out.flush()?;
         Ok(())
     };
-    let mut number = 0;
+    let (mut number, mut unknown) = (0, Unknown::default());
     inputs::each(&flags.prompt, global.json, out, &mut |prompt, out| {
         number += 1;
+        unknown.note(writer.tokenizer(), prompt);
         one(number - 1, prompt, out)
     })
 }

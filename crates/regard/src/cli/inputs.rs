@@ -1,9 +1,11 @@
 //! Texts from the command line, or the lines of standard input.
 
 use super::{Outcome, write_json};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use regard_tasks::Error;
 use regard_tasks::data::Lines;
+use regard_tasks::say;
+use regard_tasks::text::Tokenizer;
 use serde_json::json;
 use std::io::{BufReader, Write, stdin};
 use std::path::{Path, PathBuf};
@@ -47,6 +49,80 @@ pub fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "need a number from 1".to_string())
 }
 
+/// That none of these texts is the name of a file: somebody meant what is in it.
+///
+/// # Errors
+/// With the command that reads the lines of the file, and with the one that takes the name as text.
+pub fn not_files(texts: &[String]) -> Result<()> {
+    let Some(file) = texts.iter().find(|text| Path::new(text).is_file()) else { return Ok(()) };
+    let command = command_without(texts);
+    let quoted = quoted(file);
+    bail!(
+        "{file} is a file, and a text is needed. The lines of the file are texts with: {command} < \
+         {quoted}\nIf the name itself is the text: echo {quoted} | {command}"
+    )
+}
+
+/// The same for verbs that read a whole file with an option.
+pub fn not_files_but(texts: &[String], option: &str) -> Result<()> {
+    let Some(file) = texts.iter().find(|text| Path::new(text).is_file()) else { return Ok(()) };
+    let (command, quoted) = (command_without(texts), quoted(file));
+    bail!("{file} is a file, and a text is needed. To read the file: {command} {option} {quoted}")
+}
+
+/// The command line without these texts.
+fn command_without(texts: &[String]) -> String {
+    let given = std::env::args().skip(1).filter(|arg| !texts.contains(arg) && arg != "--");
+    ["regard".to_string()]
+        .into_iter()
+        .chain(given.map(|arg| quoted(&arg)))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// An argument as a shell takes it.
+fn quoted(arg: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:,@+%".contains(c);
+    match !arg.is_empty() && arg.chars().all(plain) {
+        true => arg.to_string(),
+        false => format!("'{}'", arg.replace('\'', "'\\''")),
+    }
+}
+
+/// Says on standard error which parts of texts a vocabulary does not have. The first few texts are
+/// enough: of a file of another language every line would be told.
+#[derive(Default)]
+pub struct Unknown {
+    told: usize,
+}
+
+impl Unknown {
+    const MOST: usize = 5;
+
+    pub fn note(&mut self, tokenizer: &Tokenizer, text: &str) {
+        if self.told >= Unknown::MOST {
+            return;
+        }
+        let unknown = tokenizer.unknown(text);
+        if unknown.is_empty() {
+            return;
+        }
+        self.told += 1;
+        let count: usize = unknown.iter().map(|(_, count)| count).sum();
+        let pieces: Vec<&str> = unknown.iter().map(|(piece, _)| *piece).collect();
+        let last =
+            if self.told == Unknown::MOST { "; of other texts this is not told" } else { "" };
+        // A closed standard error is no reason to stop.
+        let _ = writeln!(
+            std::io::stderr(),
+            "regard: note: the model does not know {} of {:?}: {}{last}",
+            say::many(count, "character"),
+            say::short(text, 40),
+            say::list(&pieces, 8)
+        );
+    }
+}
+
 /// What `answer` is given, and where what it says is written.
 pub type Answer<'a> = dyn FnMut(&str, &mut dyn Write) -> Result<(), Trouble> + 'a;
 
@@ -59,6 +135,7 @@ pub fn each(
     out: &mut dyn Write,
     answer: &mut Answer,
 ) -> Result<Outcome> {
+    not_files(given)?;
     for (i, text) in given.iter().enumerate() {
         answer(text, out).map_err(|trouble| match trouble {
             Trouble::Text(error) => anyhow::Error::from(error).context(format!("text {}", i + 1)),
@@ -87,6 +164,7 @@ pub fn each(
                     why if why.starts_with("line ") => why,
                     why => format!("line {number}: {why}"),
                 };
+                let why = say::message(&why);
                 // A closed standard error is no reason to stop.
                 let _ = writeln!(std::io::stderr(), "regard: note: {why}");
                 match json {

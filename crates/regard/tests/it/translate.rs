@@ -32,7 +32,10 @@ fn a_line_comes_out_for_each_line_whatever_the_batch() {
     let input = LINES.join("\n");
     let all = piped(&["translate", "--model", &model], input.as_bytes());
     assert_eq!(all.status.code(), Some(0), "{}", text(&all.stderr));
-    assert!(all.stderr.is_empty(), "{}", text(&all.stderr));
+    // Two of the lines have signs that such a small vocabulary lacks, and nothing else is told.
+    let told = text(&all.stderr);
+    assert_eq!(told.matches("note: the model does not know").count(), 2, "{told}");
+    assert_eq!(told.lines().count(), 2, "{told}");
     let out = text(&all.stdout);
     let lines: Vec<&str> = out.lines().collect();
     assert_eq!(lines.len(), LINES.len());

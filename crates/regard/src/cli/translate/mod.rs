@@ -3,6 +3,7 @@
 mod lines;
 mod show;
 
+use super::inputs::{self, Unknown};
 use super::search::Search;
 use super::{Global, Outcome};
 use crate::hub::Hub;
@@ -113,6 +114,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             );
         }
     }
+    inputs::not_files(&flags.text)?;
     let translator = models::translator(flags.model.as_deref(), &flags.hub)?;
     let mut options = flags.search.over(translator.defaults(), global.seed);
     options.coverage_penalty = flags.coverage_penalty.unwrap_or(options.coverage_penalty);
@@ -129,7 +131,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     if from_lines {
         return lines::run(&job, &show, out);
     }
+    let mut unknown = Unknown::default();
     for (i, text) in flags.text.iter().enumerate() {
+        unknown.note(&translator.tokens().source, text);
         let found = job.translate(&[text], i as u64)?.remove(0);
         note_cut(&format!("text {}", i + 1), &found);
         show.text(text, &found, out)?;
