@@ -27,7 +27,8 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             // A closed standard error is no reason to panic.
-            let _ = writeln!(io::stderr(), "regard: {error:#}");
+            let text = regard_tasks::say::message(&format!("{error:#}"));
+            let _ = writeln!(io::stderr(), "regard: {text}");
             ExitCode::from(2)
         }
     }

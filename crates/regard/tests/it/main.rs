@@ -11,6 +11,8 @@ mod images;
 mod lessons;
 mod machine;
 mod markup;
+mod messages;
+mod own_data;
 mod permuted;
 mod pictures;
 mod point;
