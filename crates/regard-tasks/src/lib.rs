@@ -2,6 +2,7 @@
 //! made of them.
 #![forbid(unsafe_code)]
 
+mod about;
 pub mod audio;
 mod begin;
 pub mod compare;
@@ -13,15 +14,18 @@ pub mod filling;
 pub mod graphs;
 pub mod images;
 pub mod inspect;
+pub mod keys;
 pub mod language;
 pub mod lessons;
 pub mod metrics;
+pub mod own;
 pub mod permute;
 pub mod points;
 pub mod pretrain;
 pub mod reading;
 pub mod recipe;
 pub mod regression;
+pub mod say;
 pub mod speech;
 pub mod speed;
 pub mod stories;

@@ -5,7 +5,7 @@
 //! are never taken from a base, since they speak of one result.
 
 use crate::examine::{On, Report};
-use crate::{graphs, images, language, permute, points, pretrain, reading};
+use crate::{graphs, images, keys, language, own, permute, points, pretrain, reading, say};
 use crate::{speech, stories, summarize, train, translate};
 use regard_models::copying::PointerGenerator;
 use regard_models::pointer::PointerNet;
@@ -136,7 +136,8 @@ pub(crate) fn of_table<R: DeserializeOwned>(table: Table, tasks: &[&str]) -> Res
     if !tasks.contains(&task) {
         return Err(format!("task: got {task:?}, need {} here", tasks.join(" or ")));
     }
-    table.try_into().map_err(|e: toml::de::Error| e.message().to_string())
+    own::check(task, &table)?;
+    table.try_into().map_err(|e: toml::de::Error| keys::told(&e))
 }
 
 /// The part of [`Task`] that is the same for every recipe: what stands in fields of these names.
@@ -180,7 +181,8 @@ pub(crate) use task_fields;
 pub struct Prepared {
     /// What is trained.
     pub learner: Box<dyn train::Learner>,
-    /// Sizes, in words.
+    /// What was read, a line for each file or part and one for labels, and the sizes of the
+    /// model in the last line.
     pub about: String,
 }
 
@@ -286,11 +288,16 @@ pub fn parse(
 
 /// A recipe with values that stand in for its own.
 pub fn with(mut table: Table, overrides: &[String]) -> Result<Table, String> {
+    let mut said = Table::new();
     for each in overrides {
         let (key, value) = each
             .split_once('=')
             .ok_or_else(|| format!("{each:?}: an override is KEY=VALUE, as train.lr=0.001"))?;
         set(&mut table, key.trim(), value.trim())?;
+        set(&mut said, key.trim(), value.trim())?;
+    }
+    if let Some(Value::Table(data)) = said.get("data") {
+        own::follow(&mut table, data)?;
     }
     Ok(table)
 }
@@ -307,7 +314,11 @@ fn merged(text: &str, base: &dyn Fn(&str) -> Option<String>, deep: usize) -> Res
     for own in ["name", "about", "result"] {
         below.remove(own);
     }
+    let said = table.get("data").and_then(Value::as_table).cloned();
     lay_over(&mut below, table);
+    if let Some(data) = said {
+        own::follow(&mut below, &data)?;
+    }
     Ok(below)
 }
 
@@ -360,9 +371,10 @@ pub(crate) fn known_keys(asked: &Json, known: &Json) -> Result<()> {
     }
     let keys: Vec<&str> = known.keys().map(String::as_str).collect();
     Err(Error::invalid(format!(
-        "model: no such key: {}; this model has {}",
-        unknown.join(", "),
-        keys.join(", ")
+        "model: no such key: {}; {}this model has {}",
+        say::list(&unknown, 5),
+        say::did_you_mean(unknown[0], &keys),
+        say::list(&keys, 20)
     )))
 }
 

@@ -29,9 +29,9 @@ fn main() -> ExitCode {
         // Whoever read the output has seen enough: `regard variants | head -3`.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let message = shortened(format!("{error:#}"));
             // A closed standard error is no reason to panic.
-            let _ = writeln!(io::stderr(), "regard: {message}");
+            let text = regard_tasks::say::message(&format!("{error:#}"));
+            let _ = writeln!(io::stderr(), "regard: {text}");
             ExitCode::from(2)
         }
     }
@@ -45,33 +45,4 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         };
         kind == Some(io::ErrorKind::BrokenPipe)
     })
-}
-
-/// Messages repeat what stands in files and arguments, which may be of any length.
-const LONGEST_MESSAGE: usize = 900;
-
-/// A message with its middle left out if it is too long to be read.
-fn shortened(message: String) -> String {
-    if message.len() <= LONGEST_MESSAGE {
-        return message;
-    }
-    let head = message.floor_char_boundary(LONGEST_MESSAGE * 2 / 3);
-    let tail = message.ceil_char_boundary(message.len() - LONGEST_MESSAGE / 4);
-    let left_out = tail - head;
-    format!("{} … ({left_out} bytes left out) … {}", &message[..head], &message[tail..])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_messages_lose_their_middle() {
-        assert_eq!(shortened("short".into()), "short");
-        let long = format!("recipe.toml: {}: the end", "é".repeat(100_000));
-        let short = shortened(long);
-        assert!(short.len() < 1000, "{}", short.len());
-        assert!(short.starts_with("recipe.toml: é") && short.ends_with("é: the end"), "{short}");
-        assert!(short.contains("bytes left out"), "{short}");
-    }
 }

@@ -12,6 +12,7 @@ use regard_tasks::images::Viewer;
 use regard_tasks::language::Writer;
 use regard_tasks::points::Pointer;
 use regard_tasks::reading::Reader;
+use regard_tasks::say;
 use regard_tasks::speech::Recognizer;
 use regard_tasks::stories::Listener;
 use regard_tasks::summarize::Summarizer;
@@ -52,6 +53,19 @@ impl Does {
             Does::See => "says what is on images",
             Does::Recognize => "tells what is said",
             Does::Point => "points at points",
+        }
+    }
+
+    /// The verbs that use it.
+    fn verbs(self) -> &'static str {
+        match self {
+            Does::Translate => "regard translate",
+            Does::GoOn => "regard generate and regard score",
+            Does::Tag => "regard tag",
+            Does::Listen => "regard answer",
+            Does::See => "regard classify --image",
+            Does::Recognize => "regard recognize",
+            Does::Point => "regard point",
         }
     }
 }
@@ -242,7 +256,10 @@ pub fn called(asked: &str) -> Result<Called> {
         return Ok(Called::Shipped(model));
     }
     if recipe::is_built_in(asked) {
-        bail!("{asked} is a recipe, and runs/ has no run of it: regard train {asked}");
+        let made = SHIPPED.iter().find(|model| model.recipe == asked);
+        let ships =
+            made.map_or(String::new(), |m| format!(". A model of it ships: --model {}", m.name));
+        bail!("{asked} is a recipe, and runs/ has no run of it: regard train {asked}{ships}");
     }
     let owner = asked.split_once('/').map(|(owner, _)| owner);
     let in_a_folder = owner.is_some_and(|o| SHELVES.contains(&o) || Path::new(o).is_dir());
@@ -258,9 +275,9 @@ pub fn called(asked: &str) -> Result<Called> {
 /// What can be asked for, in a sentence.
 fn known() -> String {
     format!(
-        "need a folder, one of {}, or the id of a model of the Hugging Face Hub, such as gpt2 or \
+        "need a folder, a name ({}), or the id of a model of the Hugging Face Hub, such as gpt2 or \
          sentence-transformers/all-MiniLM-L6-v2",
-        names().join(", ")
+        say::list(&names(), 12)
     )
 }
 
@@ -281,11 +298,17 @@ fn resolve_for(does: Option<Does>, asked: Option<&str>, hub: &Hub) -> Result<Fou
             let first = SHIPPED.iter().find(|model| model.does == does);
             Found::Shipped(first.context("--model: need one; none that ships does this")?)
         }
-        (None, None) => bail!("--model: need one; none that ships does this. {}", known()),
+        (None, None) => bail!("--model: need one for this; none ships. {}", known()),
     };
     match found {
         Found::Shipped(model) if Some(model.does) != does => {
-            bail!("--model: {} {}, and does no more", model.name, model.does.what())
+            bail!(
+                "--model: {} {}: it is for {}, and cannot be used here; `regard models` lists the \
+                 others",
+                model.name,
+                model.does.what(),
+                model.does.verbs()
+            )
         }
         found => Ok(found),
     }
@@ -319,7 +342,15 @@ pub fn from_hub(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
     let found = hub::find(id, hub, fetch);
     match id.contains('/') {
         true => found,
-        false => found.map_err(|e| anyhow!("{e}\n(models that ship: {})", shipped().join(", "))),
+        false => found.map_err(|e| {
+            let all = names();
+            let all: Vec<&str> = all.iter().map(String::as_str).collect();
+            anyhow!(
+                "{e}\n{}(models that ship: {})",
+                say::did_you_mean(id, &all),
+                shipped().join(", ")
+            )
+        }),
     }
 }
 
@@ -352,6 +383,17 @@ pub fn writer(asked: Option<&str>, hub: &Hub) -> Result<Writer> {
 /// The model of a name, folder or id that reads texts, for what it is asked.
 pub fn reader(asked: Option<&str>, hub: &Hub, head: Head) -> Result<Reader> {
     let does = (head == Head::Tokens).then_some(Does::Tag);
+    if let (None, None) = (asked, does) {
+        let (what, recipe) = match head {
+            Head::Sequence => ("gives texts labels", "sst2-words"),
+            Head::Span => ("answers questions about a text", "squad-minilm"),
+            _ => ("guesses hidden words", "wikitext2-bert"),
+        };
+        bail!(
+            "--model: need a model that {what}; none ships. Train one, for example with `regard \
+             train {recipe}`, or name a folder or an id of the Hugging Face Hub: --model MODEL"
+        );
+    }
     let load = |path: &Path| Reader::load(path, head);
     resolve_for(does, asked, hub)?.open(load, |model| Reader::embedded(model, head))
 }

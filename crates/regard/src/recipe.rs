@@ -2,6 +2,7 @@
 
 use anyhow::{Result, anyhow, bail};
 use regard_tasks::recipe::{self, Table, Task};
+use regard_tasks::say;
 use regard_tasks::translate::Recipe;
 use std::path::Path;
 
@@ -124,7 +125,12 @@ pub fn table(asked: &str, overrides: &[String]) -> Result<Table> {
         }
         None => {
             let names: Vec<_> = RECIPES.iter().map(|(name, _)| *name).collect();
-            bail!("no recipe is called {asked:?}, and no file; there are {}", names.join(", "))
+            bail!(
+                "there is no recipe and no file {:?}; {}`regard recipes` lists all {}",
+                say::short(asked, 100),
+                say::did_you_mean(asked, &names),
+                names.len()
+            )
         }
     }
 }
@@ -154,7 +160,8 @@ mod tests {
     #[test]
     fn what_is_not_there_is_told_by_what_is() {
         let error = |asked: &str| resolve(asked, &[]).unwrap_err().to_string();
-        assert!(error("multi31k").contains("multi30k-rnn"));
+        assert!(error("multi30k-rmn").contains("did you mean 'multi30k-rnn'?"));
+        assert!(error("nothing-like-it").contains("`regard recipes` lists all"));
         assert!(error("no/such.toml").contains("No such file"));
         assert!(resolve("multi30k-rnn", &["nonsense".into()]).is_err());
     }

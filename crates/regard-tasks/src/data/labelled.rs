@@ -6,25 +6,28 @@
 //! | `.csv` | columns with commas between them, quoted where needed |
 //! | `.jsonl`, `.ndjson` | an object a line |
 //!
-//! and each with `.gz` after it. Columns may have names in the first row; unless both `text` (or
-//! `sentence`) and `label` are among them, every row is an example and its first two columns are
-//! the text and the label.
+//! and each with `.gz` after it. Which columns or keys are the text and the label is told by
+//! [`Asked`], by names in the first row, or by what is in the columns: see [`choose`].
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::BufRead;
 use std::path::Path;
 
 use regard_models::{Error, Result};
 use serde_json::Value;
 
+use super::choose::{self, choose};
 use super::columns::{Separator, row};
 use super::split::Part;
 use super::stream::Lines;
+use crate::say;
 
-/// What columns of texts are called; GLUE says `sentence`.
-const TEXT: [&str; 2] = ["text", "sentence"];
-/// What columns of labels are called.
-const LABEL: [&str; 1] = ["label"];
+pub use super::choose::{Asked, Columns};
+
+/// Rows that are looked at before columns are chosen.
+const SAMPLE: usize = 1000;
+/// From so many examples on, a label for almost each of them cannot be meant.
+const ENOUGH: usize = 20;
 
 /// A text and what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +45,8 @@ pub struct LabelledTexts {
     pub labels: Vec<String>,
     /// The examples, in the order of the file.
     pub examples: Vec<Labelled>,
+    /// Of a file of columns, which of them were read.
+    pub columns: Option<Columns>,
 }
 
 /// The forms that the Stanford sentiment treebank has with two labels.
@@ -56,16 +61,34 @@ pub enum Sentiment {
 }
 
 impl LabelledTexts {
-    /// Reads a file. Labels are those of the list, or numbered in the order in which they come
-    /// first; a list is what makes two files agree.
+    /// Reads a file whose columns nobody named. Labels are those of the list, or numbered in the
+    /// order in which they come first; a list is what makes two files agree.
     pub fn read(path: impl AsRef<Path>, labels: Option<&[&str]>) -> Result<LabelledTexts> {
+        LabelledTexts::read_as(path, &Asked::default(), labels, None)
+    }
+
+    /// The same with columns that somebody named, or, where nothing else tells, like those of
+    /// another file.
+    ///
+    /// # Errors
+    /// If it is not clear which columns are meant, if a label is none of the list, or if almost
+    /// every text has a label of its own: then a column of texts was taken for labels.
+    pub fn read_as(
+        path: impl AsRef<Path>,
+        asked: &Asked,
+        labels: Option<&[&str]>,
+        like: Option<&Columns>,
+    ) -> Result<LabelledTexts> {
+        let path = path.as_ref();
         let mut texts = LabelledTexts::default();
         texts.labels.extend(labels.unwrap_or_default().iter().map(|label| label.to_string()));
         let mut places: HashMap<String, usize> = HashMap::new();
         for (place, label) in texts.labels.iter().enumerate() {
             places.entry(label.clone()).or_insert(place);
         }
-        let mut rows = Rows::open(path)?;
+        let mut rows = Rows::open_as(path, asked, labels, like)?;
+        texts.columns = rows.columns().cloned();
+        let mut seen = HashSet::new();
         while let Some((text, label)) = rows.next().transpose()? {
             let place = match (places.get(&label), labels) {
                 (Some(place), _) => *place,
@@ -75,13 +98,40 @@ impl LabelledTexts {
                     texts.labels.len() - 1
                 }
                 (None, Some(labels)) => {
-                    let message = format!("label {label:?} is not one of {}", labels.join(", "));
-                    return Err(rows.lines.error(message));
+                    let message = format!(
+                        "label {:?} is not one of {}: {}",
+                        say::short(&label, 60),
+                        say::many(labels.len(), "label"),
+                        say::list(labels, 8)
+                    );
+                    return Err(rows.error(message));
                 }
             };
+            seen.insert(place);
             texts.examples.push(Labelled { text, label: place });
         }
+        texts.check_labels(path, seen.len())?;
         Ok(texts)
+    }
+
+    /// That labels are labels and not texts.
+    fn check_labels(&self, path: &Path, different: usize) -> Result<()> {
+        let all = self.examples.len();
+        if all < ENOUGH || 2 * different <= all {
+            return Ok(());
+        }
+        let column = self.columns.as_ref().map(|columns| columns.label_name());
+        let column = column.map_or("the label".to_string(), |name| format!("column {name}"));
+        Err(Error::file(
+            path,
+            format!(
+                "{column} has {} different values in {} rows, such as {:?}: that looks like text, \
+                 not labels; set data.label (and data.text) to the right columns",
+                say::count(different),
+                say::count(all),
+                say::short(&self.labels[0], 40),
+            ),
+        ))
     }
 
     /// Reads a part of the data set `sst2` in its folder. Label 0 is bad and 1 is good.
@@ -111,11 +161,10 @@ impl LabelledTexts {
 }
 
 /// How the rows of a file are to be taken apart.
-#[derive(Clone, Copy)]
 enum Form {
-    /// Columns, and which of them are the text and the label, once the first row was seen.
-    Columns(Separator, Option<(usize, usize)>),
-    Objects,
+    /// Columns, and which of them are the text and the label.
+    Columns(Separator, Columns),
+    Objects(Asked),
 }
 
 /// Texts and the names of their labels, one after another in constant memory. After an error
@@ -123,77 +172,131 @@ enum Form {
 pub struct Rows<R> {
     lines: Lines<R>,
     form: Form,
+    /// Rows that were read before columns were chosen, with their lines.
+    read: VecDeque<(u64, Vec<String>)>,
+    /// The line of the row that came last.
+    line: u64,
     done: bool,
 }
 
 impl Rows<Box<dyn BufRead + Send>> {
     /// Opens a file; its name says of which form it is.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Rows::open_as(path, &Asked::default(), None, None)
+    }
+
+    /// The same with columns that somebody named, labels that are known, and the columns of
+    /// another file that this one may be like.
+    pub fn open_as(
+        path: impl AsRef<Path>,
+        asked: &Asked,
+        labels: Option<&[&str]>,
+        like: Option<&Columns>,
+    ) -> Result<Self> {
         let path = path.as_ref();
         let mut name = path.to_string_lossy().to_lowercase();
         if name.ends_with(".gz") {
             name.truncate(name.len() - 3);
         }
-        let form = match name.rsplit_once('.').map_or("", |(_, end)| end) {
-            "tsv" | "txt" => Form::Columns(Separator::Tab, None),
-            "csv" => Form::Columns(Separator::Comma, None),
-            "jsonl" | "ndjson" => Form::Objects,
+        let between = match name.rsplit_once('.').map_or("", |(_, end)| end) {
+            "tsv" | "txt" => Separator::Tab,
+            "csv" => Separator::Comma,
+            "jsonl" | "ndjson" => {
+                let (lines, form) = (Lines::open(path)?, Form::Objects(asked.clone()));
+                return Ok(Rows { lines, form, read: VecDeque::new(), line: 0, done: false });
+            }
             _ => {
                 let message =
                     "is of no known form: its name must end in .tsv, .txt, .csv or .jsonl";
                 return Err(Error::file(path, message));
             }
         };
-        Ok(Rows { lines: Lines::open(path)?, form, done: false })
+        let mut lines = Lines::open(path)?;
+        let (mut read, mut problem) = (VecDeque::new(), None);
+        while read.len() < SAMPLE {
+            match row(&mut lines, between) {
+                Ok(Some(cells)) => read.push_back((lines.number(), cells)),
+                Ok(None) => break,
+                Err(error) => {
+                    problem = Some(error);
+                    break;
+                }
+            }
+        }
+        if read.is_empty() {
+            return Err(problem.unwrap_or_else(|| Error::file(path, "has no rows")));
+        }
+        let sample: Vec<&[String]> = read.iter().map(|(_, cells)| &cells[..]).collect();
+        let columns = choose(&sample, asked, labels, like);
+        let columns = columns.map_err(|message| Error::file(path, message))?;
+        if let Some(problem) = problem {
+            return Err(problem);
+        }
+        if columns.header.is_some() {
+            read.pop_front();
+        }
+        Ok(Rows { lines, form: Form::Columns(between, columns), read, line: 0, done: false })
     }
 }
 
 impl<R: BufRead> Rows<R> {
+    /// Of a file of columns, those that are read.
+    pub fn columns(&self) -> Option<&Columns> {
+        match &self.form {
+            Form::Columns(_, columns) => Some(columns),
+            Form::Objects(_) => None,
+        }
+    }
+
+    /// An error about the row that came last.
+    fn error(&self, message: impl std::fmt::Display) -> Error {
+        Error::file(self.lines.name(), format!("line {}: {message}", self.line))
+    }
+
     fn read(&mut self) -> Result<Option<(String, String)>> {
-        let found = match self.form {
-            Form::Objects => self.object()?,
-            Form::Columns(between, columns) => self.columns(between, columns)?,
+        let found = match &self.form {
+            Form::Objects(_) => self.object()?,
+            Form::Columns(between, _) => self.columns_of_row(*between)?,
         };
         let Some((text, label)) = found else { return Ok(None) };
         let (text, label) = (text.trim().to_owned(), label.trim().to_owned());
         match (text.is_empty(), label.is_empty()) {
-            (true, _) => Err(self.lines.error("the text is empty")),
-            (_, true) => Err(self.lines.error("the label is empty")),
+            (true, _) => Err(self.error("the text is empty")),
+            (_, true) => Err(self.error("the label is empty")),
             _ => Ok(Some((text, label))),
         }
     }
 
-    fn columns(
-        &mut self,
-        between: Separator,
-        columns: Option<(usize, usize)>,
-    ) -> Result<Option<(String, String)>> {
-        let Some(mut cells) = row(&mut self.lines, between)? else { return Ok(None) };
-        let (text, label) = match columns {
-            Some(columns) => columns,
+    fn columns_of_row(&mut self, between: Separator) -> Result<Option<(String, String)>> {
+        let cells = match self.read.pop_front() {
+            Some((line, cells)) => {
+                self.line = line;
+                cells
+            }
             None => {
-                let named = |names: &[&str]| {
-                    let is = |cell: &str| names.iter().any(|name| cell.eq_ignore_ascii_case(name));
-                    cells.iter().position(|cell| is(cell.trim()))
-                };
-                let (columns, header) = match (named(&TEXT), named(&LABEL)) {
-                    (Some(text), Some(label)) => ((text, label), true),
-                    _ => ((0, 1), false),
-                };
-                self.form = Form::Columns(between, Some(columns));
-                if header {
-                    return self.columns(between, Some(columns));
-                }
-                columns
+                let Some(cells) = row(&mut self.lines, between)? else { return Ok(None) };
+                self.line = self.lines.number();
+                cells
             }
         };
-        if let Some(missing) = [text, label].into_iter().find(|&i| i >= cells.len()) {
-            let (found, wanted) = (cells.len(), missing + 1);
-            let message = format!("has {found} columns, and column {wanted} is needed");
-            return Err(self.lines.error(message));
+        let Form::Columns(_, Columns { text, label, header }) = &self.form else {
+            unreachable!("objects are read elsewhere")
+        };
+        let needed = 1 + text.iter().chain([label]).max().expect("a label");
+        let wide = header.as_ref().map_or(needed, Vec::len);
+        // A comma or tab within a text that is not quoted moves all columns behind it.
+        let slipped = header.is_some() && cells.len() > wide;
+        if cells.len() < needed || slipped {
+            let why = match (slipped, between) {
+                (true, Separator::Comma) => "; a text with a comma in it needs quotation marks",
+                _ => "",
+            };
+            let (found, wanted) = (cells.len(), if slipped { wide } else { needed });
+            return Err(self.error(format!("has {found} columns, and {wanted} are needed{why}")));
         }
-        let label = std::mem::take(&mut cells[label]);
-        Ok(Some((std::mem::take(&mut cells[text]), label)))
+        let texts: Vec<&str> =
+            text.iter().map(|i| cells[*i].trim()).filter(|text| !text.is_empty()).collect();
+        Ok(Some((texts.join(" "), cells[*label].clone())))
     }
 
     fn object(&mut self) -> Result<Option<(String, String)>> {
@@ -204,17 +307,19 @@ impl<R: BufRead> Rows<R> {
                 None => return Ok(None),
             }
         };
-        let object: Value = serde_json::from_str(&line).map_err(|e| self.lines.error(e))?;
-        let value = |names: &[&str]| {
-            let found = names.iter().find_map(|name| object.get(name));
-            match found {
-                Some(Value::String(text)) => Ok(text.clone()),
-                Some(plain @ (Value::Number(_) | Value::Bool(_))) => Ok(plain.to_string()),
-                Some(_) => Err(self.lines.error(format!("{:?} is not a text", names[0]))),
-                None => Err(self.lines.error(format!("has no {:?}", names[0]))),
-            }
+        self.line = self.lines.number();
+        let Form::Objects(asked) = &self.form else { unreachable!("columns are read elsewhere") };
+        let object: Value = serde_json::from_str(&line).map_err(|e| self.error(e))?;
+        let keys: Vec<&str> =
+            object.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
+        let (text, label) = choose::of_object(&keys, asked).map_err(|e| self.error(e))?;
+        let value = |name: &str| match &object[name] {
+            Value::String(text) => Ok(text.trim().to_string()),
+            plain @ (Value::Number(_) | Value::Bool(_)) => Ok(plain.to_string()),
+            _ => Err(self.error(format!("{name:?} is not a text"))),
         };
-        Ok(Some((value(&TEXT)?, value(&LABEL)?)))
+        let texts = text.into_iter().map(value).collect::<Result<Vec<_>>>()?;
+        Ok(Some((texts.join(" "), value(label)?)))
     }
 }
 
@@ -268,13 +373,13 @@ mod tests {
         let texts = read("list.jsonl", text, Some(&["0", "1"])).unwrap();
         assert_eq!(texts.examples[0].label, 1);
         let error = read("other.tsv", "a\t0\nb\t2\n", Some(&["0", "1"])).unwrap_err();
-        assert!(error.contains("line 2: label \"2\" is not one of 0, 1"), "{error}");
+        assert!(error.contains("line 2: label \"2\" is not one of 2 labels: 0, 1"), "{error}");
     }
 
     #[test]
     fn what_is_wrong_has_its_line() {
         for (name, text, message) in [
-            ("a.tsv", "a\t1\nb\n", "line 2: has 1 columns, and column 2 is needed"),
+            ("a.tsv", "a\t1\nb\n", "line 2: has 1 columns, and 2 are needed"),
             ("b.tsv", "a\t1\n \t1\n", "line 2: the text is empty"),
             ("c.tsv", "a\t\n", "line 1: the label is empty"),
             ("d.jsonl", "{\"text\": \"a\"}\n", "line 1: has no \"label\""),
@@ -286,5 +391,66 @@ mod tests {
             let error = read(name, text, None).unwrap_err();
             assert!(error.contains(message) && error.contains(name), "{error}");
         }
+    }
+
+    #[test]
+    fn a_header_is_never_an_example_and_labels_are_never_texts() {
+        let rows =
+            |n: usize, row: &dyn Fn(usize) -> String| -> String { (0..n).map(row).collect() };
+        let news = rows(40, &|i| format!("{},Title {i},\"Text, number {i}\"\n", i % 4));
+        let texts = read("news.csv", &format!("label,title,description\n{news}"), None).unwrap();
+        assert_eq!((texts.examples.len(), texts.labels.len()), (40, 4));
+        assert_eq!(texts.examples[1].text, "Title 1 Text, number 1");
+        // The same without a header is not guessed.
+        let error = read("bare.csv", &news, None).unwrap_err();
+        assert!(error.contains("bare.csv") && error.contains("data.label"), "{error}");
+        let two = rows(40, &|i| format!("{},some text {i}\n", ["neg", "pos"][i % 2]));
+        let texts = read("two.csv", &two, None).unwrap();
+        assert_eq!(
+            (texts.examples.len(), &texts.labels[..]),
+            (40, &["neg", "pos"].map(String::from)[..])
+        );
+        // Columns that were named wrongly.
+        let asked = Asked { text: Some("label".into()), label: Some("title".into()), header: None };
+        let table = format!("label,title,description\n{news}");
+        let error = with_file("wrong.csv", table.as_bytes(), |path| {
+            LabelledTexts::read_as(path, &asked, None, None).unwrap_err().to_string()
+        });
+        for part in
+            ["column 'title' has 40 different values in 40 rows", "not labels", "data.label"]
+        {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_comma_that_is_not_quoted_is_told() {
+        let error = read("a.csv", "text,label\nso good, really,yes\n", None).unwrap_err();
+        assert!(error.contains("line 2: has 3 columns, and 2 are needed"), "{error}");
+        assert!(error.contains("quotation marks"), "{error}");
+    }
+
+    #[test]
+    fn thousands_of_labels_make_a_short_message() {
+        let labels: Vec<String> =
+            (0..9000).map(|i| format!("a whole review, number {i}")).collect();
+        let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+        let error = read("v.csv", "review,label\nfine,new\n", Some(&labels)).unwrap_err();
+        assert!(error.len() < 1000 && error.contains("… and 8,992 more"), "{error}");
+    }
+
+    #[test]
+    fn a_second_file_is_read_like_the_first() {
+        let first =
+            with_file("first.csv", b"neg,not so good\npos,a fine film\nneg,bad\n", |path| {
+                LabelledTexts::read(path, None).unwrap()
+            });
+        let labels: Vec<&str> = first.labels.iter().map(String::as_str).collect();
+        // By itself, nothing would tell which column of this row is the label.
+        let second = with_file("second.csv", b"pos,bad\n", |path| {
+            let like = first.columns.as_ref();
+            LabelledTexts::read_as(path, &Asked::default(), Some(&labels), like).unwrap()
+        });
+        assert_eq!(second.examples[0], Labelled { text: "bad".into(), label: 1 });
     }
 }

@@ -3,6 +3,7 @@
 //! | file | reads | data sets |
 //! |---|---|---|
 //! | `pairs` | source and target, pronunciations | multi30k, tatoeba-*, cmudict |
+//! | `choose` | which columns of a table are the text and the label | |
 //! | `labelled` | texts with a label, from columns or JSON lines | sst2 |
 //! | `sentiment` | the same treebank in two spellings, for learning from both | sst2 |
 //! | `conllu` | words with parts of speech and heads | ud-english-ewt |
@@ -28,6 +29,7 @@ pub mod babi;
 pub mod batches;
 mod catalogue;
 pub mod characters;
+pub mod choose;
 mod columns;
 pub mod conllu;
 pub mod documents;

@@ -58,7 +58,10 @@ pub(crate) fn wikitext2() -> Result<[std::path::PathBuf; 2]> {
 /// The documents that are learned from, and those that are held out, by a hash of their text.
 pub(crate) fn divided<P: AsRef<Path>>(paths: &[P], form: Form) -> Result<[Vec<Document>; 2]> {
     if paths.is_empty() {
-        return Err(Error::invalid("data.files: need at least one file with `files`"));
+        return Err(Error::invalid(
+            "data.files: data.set=files needs it; set data.files to a list of files of plain text \
+             with a blank line between documents: data.files=[\"FILE\"]",
+        ));
     }
     let mut parts = [vec![], vec![]];
     for document in Documents::open(paths, form)? {

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::say;
 use regard_models::{Error, Result};
 use sha2::{Digest, Sha256};
 
@@ -82,7 +83,12 @@ pub const VARIABLE: &str = "REGARD_DATA";
 pub fn set(name: &str) -> Result<&'static Set> {
     SETS.iter().find(|set| set.name == name).ok_or_else(|| {
         let names: Vec<_> = SETS.iter().map(|set| set.name).collect();
-        Error::invalid(format!("no data set is called {name:?}; there are {}", names.join(", ")))
+        Error::invalid(format!(
+            "no data set is called {:?}; {}`regard data` lists all {}",
+            say::short(name, 100),
+            say::did_you_mean(name, &names),
+            names.len()
+        ))
     })
 }
 

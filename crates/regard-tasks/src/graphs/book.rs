@@ -67,7 +67,7 @@ fn place(part: Part) -> usize {
 /// The number of a label.
 fn known(labels: &[String], label: &str) -> Result<usize, String> {
     let at = labels.iter().position(|known| known == label);
-    at.ok_or_else(|| format!("label {label:?}, the model knows {}", labels.join(", ")))
+    at.ok_or_else(|| format!("label {label:?}, the model knows {}", crate::say::list(labels, 10)))
 }
 
 impl Book {

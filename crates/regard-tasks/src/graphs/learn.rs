@@ -28,13 +28,14 @@ pub struct Lesson {
     best_by: BestBy,
     wiring: Value,
     device: Device,
+    about: crate::about::About,
 }
 
 impl Lesson {
     /// Makes a model with first values for what a recipe wants.
     pub fn new(recipe: &Recipe) -> Result<Lesson> {
         let device = Device::flex().autodiff();
-        let (book, Made { labels, widths: (columns, edge), .. }) = recipe.read(&device)?;
+        let (book, Made { labels, widths: (columns, edge), .. }, about) = recipe.read(&device)?;
         let mut config = recipe.model.clone();
         if !config.is_object() {
             return Err(Error::invalid("model: need a table with at least model_type"));
@@ -63,7 +64,7 @@ impl Lesson {
         let (l2, smoothing) = (recipe.l2, recipe.train.label_smoothing);
         let wiring = serde_json::to_value(recipe.data.wiring).expect("it is plain data");
         let best_by = recipe.best_by;
-        Ok(Lesson { model: Some(model), book, l2, smoothing, best_by, wiring, device })
+        Ok(Lesson { model: Some(model), book, l2, smoothing, best_by, wiring, device, about })
     }
 
     fn model(&self) -> &Gat {
@@ -72,12 +73,12 @@ impl Lesson {
 
     /// Sizes, in words.
     pub fn about(&self) -> String {
-        format!(
+        self.about.clone().with_sizes(format!(
             "{} labels to learn from and {} to decide by, {:.3} M parameters",
             self.book.asked(Part::Train),
             self.book.asked(Part::Valid),
             self.model().parameters() as f64 / 1e6,
-        )
+        ))
     }
 }
 

@@ -2,11 +2,12 @@
 
 use super::learn::mark;
 use super::{Book, Labeller, Lesson, Wiring, molecules};
+use crate::about::{self, About};
 use crate::data::graphs::{self, Labelled};
 use crate::data::{Network, Part, sets};
 use crate::examine::{Mark, On, Report, Sheet};
 use crate::recipe::{Prepared, Task, recipe, task_fields};
-use crate::train;
+use crate::{own, say, train};
 use burn::tensor::Device;
 use regard_models::{Error, Model, Result};
 use serde::{Deserialize, Serialize};
@@ -105,6 +106,51 @@ impl Given {
         }
     }
 
+    /// What there is to say of it.
+    fn about(&self, data: &Data) -> About {
+        let mut about = About::default();
+        let files = [&data.nodes, &data.edges, &data.graphs].into_iter().flatten();
+        let from = match data.set.as_str() {
+            own::FILES => about::paths(&files.collect::<Vec<_>>()),
+            set => set.to_string(),
+        };
+        let (labels, parts): (Vec<&str>, Vec<Part>) = match self {
+            Given::Nodes(network) => {
+                let (nodes, edges) = (network.labels.len(), network.edges.len());
+                let known = network.labels.iter().flatten().count();
+                about.part(
+                    "data",
+                    &from,
+                    format!(
+                        "{}, {}, {}",
+                        say::many(nodes, "node"),
+                        say::many(edges, "edge"),
+                        say::many(known, "label")
+                    ),
+                );
+                let labelled = network.labels.iter().zip(&network.parts);
+                labelled.filter_map(|(label, part)| Some((label.as_deref()?, (*part)?))).unzip()
+            }
+            Given::Graphs(all) => {
+                let nodes = all.iter().map(|graph| graph.network.labels.len()).sum();
+                about.part(
+                    "data",
+                    &from,
+                    format!("{}, {}", say::many(all.len(), "graph"), say::many(nodes, "node")),
+                );
+                let labelled = all.iter().filter_map(|g| Some((g.label.as_str(), g.part?)));
+                labelled.unzip()
+            }
+        };
+        for part in [Part::Train, Part::Valid, Part::Test] {
+            let count = parts.iter().filter(|of| **of == part).count();
+            about.part(about::part(part), &from, say::many(count, "label"));
+        }
+        let of_train = labels.iter().zip(&parts).filter(|(_, part)| **part == Part::Train);
+        about.labels("class", &about::counted(of_train.map(|(label, _)| *label)));
+        about
+    }
+
     /// The same as something that a model learns or is asked.
     fn book(self, made: &Made, device: &Device) -> Result<Book> {
         let Made { labels, wiring, widths } = made;
@@ -131,14 +177,20 @@ impl Data {
                 return Ok(Given::Graphs(parts.into_iter().flat_map(of).collect()));
             }
             ("files", Some(nodes), Some(edges)) => (nodes, edges),
-            ("files", ..) => return Err(Error::invalid("data: need nodes and edges with `files`")),
+            ("files", None, _) => {
+                return Err(own::missing("nodes", "a file of nodes"));
+            }
+            ("files", ..) => return Err(own::missing("edges", "a file of edges")),
             (other, ..) => {
-                return Err(Error::invalid(format!(
-                    "data.set: got {other:?}, need cora, citeseer or molecules (without \
-                     data.nodes and data.edges), or files"
-                )));
+                let known = ["cora", "citeseer", "molecules", "files"];
+                return Err(Error::invalid(say::unknown("data.set", other, &known)));
             }
         };
+        own::there("nodes", nodes)?;
+        own::there("edges", edges)?;
+        if let Some(graphs) = &self.graphs {
+            own::there("graphs", graphs)?;
+        }
         match &self.graphs {
             Some(graphs) => graphs::read(graphs, nodes, edges).map(Given::Graphs),
             None => Network::read(nodes, edges).map(Given::Nodes),
@@ -147,10 +199,11 @@ impl Data {
 }
 
 impl Recipe {
-    pub(super) fn read(&self, device: &Device) -> Result<(Book, Made)> {
+    pub(super) fn read(&self, device: &Device) -> Result<(Book, Made, About)> {
         let given = self.data.read(self.seed)?;
         let made = given.made(self.data.wiring);
-        Ok((given.book(&made, device)?, made))
+        let about = given.about(&self.data);
+        Ok((given.book(&made, device)?, made, about))
     }
 }
 

@@ -2,10 +2,11 @@
 
 use super::corpus::CLOTHES;
 use super::{Augment, Corpus, Lesson, Pile, Viewer, measure};
+use crate::about::{self, About};
 use crate::data::{Part, sets};
 use crate::examine::{Mark, On, Report, Sheet};
 use crate::recipe::{Prepared, Task, recipe, task_fields};
-use crate::train;
+use crate::{own, say, train};
 use regard_models::{Error, Model, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -58,13 +59,16 @@ impl Data {
         let folder = match (self.set.as_str(), &self.folder) {
             (FASHION, None) => sets::find(FASHION)?,
             (FILES, Some(folder)) => folder.clone(),
-            (FILES, None) => return Err(Error::invalid("data.folder: need one with `files`")),
+            (FILES, None) => {
+                let what = "a folder with train-images-idx3-ubyte, train-labels-idx1-ubyte, \
+                            t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte";
+                return Err(own::missing("folder", what));
+            }
             (other, _) => {
-                return Err(Error::invalid(format!(
-                    "data.set: got {other:?}, need {FASHION} (without data.folder) or {FILES}"
-                )));
+                return Err(Error::invalid(say::unknown("data.set", other, &[FASHION, FILES])));
             }
         };
+        own::there("folder", &folder)?;
         Corpus::read(&folder, self.valid)
     }
 
@@ -83,6 +87,40 @@ impl Data {
     }
 }
 
+impl Recipe {
+    /// What there is to say of the images.
+    fn tell(&self, corpus: &Corpus) -> Result<About> {
+        let mut about = About::default();
+        let from = match &self.data.folder {
+            Some(folder) => folder.display().to_string(),
+            None => self.data.set.clone(),
+        };
+        let file = |part| if part == Part::Test { "t10k" } else { "train" };
+        let names = self.data.names(corpus.classes())?;
+        for (part, pile) in
+            [(Part::Train, &corpus.train), (Part::Valid, &corpus.valid), (Part::Test, &corpus.test)]
+        {
+            let [rows, columns] = pile.size;
+            let share = if part == Part::Valid { "the last of " } else { "" };
+            about.part(
+                about::part(part),
+                format!("{share}{from}, {}-images-idx3-ubyte", file(part)),
+                format!("{} of {rows}×{columns} pixels", say::many(pile.len(), "image")),
+            );
+        }
+        let counts: Vec<(&str, usize)> = names
+            .iter()
+            .enumerate()
+            .map(|(class, name)| {
+                let count = corpus.train.labels.iter().filter(|label| **label == class).count();
+                (name.as_str(), count)
+            })
+            .collect();
+        about.labels("class", &counts);
+        Ok(about)
+    }
+}
+
 impl Task for Recipe {
     task_fields!();
 
@@ -91,8 +129,10 @@ impl Task for Recipe {
     }
 
     fn prepare(&self) -> Result<Prepared> {
-        let learner = Lesson::new(self, self.data.read()?)?;
-        let about = learner.about();
+        let corpus = self.data.read()?;
+        let about = self.tell(&corpus)?;
+        let learner = Lesson::new(self, corpus)?;
+        let about = about.with_sizes(learner.about());
         Ok(Prepared { learner: Box::new(learner), about })
     }
 

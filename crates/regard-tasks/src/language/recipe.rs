@@ -1,12 +1,13 @@
 //! A recipe with `task = "language"`.
 
 use super::{Language, exam};
+use crate::about::About;
 use crate::data::{Characters, Part, Running, sets};
 use crate::examine::{On, Report};
 use crate::filling::Filling;
 use crate::recipe::{Prepared, Task, recipe, task_fields};
 use crate::text::{Form, Kind, Normalise, Spaces, Tokenizer, Train};
-use crate::{decode, train};
+use crate::{decode, own, say, train};
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -66,16 +67,24 @@ impl Data {
             }
             ("wikitext-2", None) => Running::wikitext2(),
             ("files", Some(train)) => {
+                let files = [
+                    ("train", Some(train)),
+                    ("valid", self.valid.as_ref()),
+                    ("test", self.test.as_ref()),
+                ];
+                for (key, file) in files {
+                    file.map_or(Ok(()), |file| own::there(key, file))?;
+                }
                 let split = Characters::read(train)?;
                 let Some(valid) = &self.valid else { return Ok(split.into()) };
                 let valid = Characters::read(valid)?.whole();
                 Ok(Characters { train: split.whole(), valid }.into())
             }
-            ("files", None) => Err(Error::invalid("data.train: need a file with `files`")),
-            (other, _) => Err(Error::invalid(format!(
-                "data.set: got {other:?}, need tinyshakespeare or wikitext-2 (without \
-                 data.train), or files"
-            ))),
+            ("files", None) => Err(own::missing("train", "a file of plain text")),
+            (other, _) => {
+                let known = ["tinyshakespeare", "wikitext-2", "files"];
+                Err(Error::invalid(say::unknown("data.set", other, &known)))
+            }
         }
     }
 
@@ -157,8 +166,26 @@ impl Task for Recipe {
     }
 
     fn prepare(&self) -> Result<Prepared> {
-        let learner = Language::new(self, &self.data.read()?)?;
-        let about = learner.about();
+        let text = self.data.read()?;
+        let mut about = About::default();
+        let characters =
+            |texts: &[String]| texts.iter().map(|text| text.chars().count()).sum::<usize>();
+        let from = match &self.data.train {
+            Some(train) => train.display().to_string(),
+            None => self.data.set.clone(),
+        };
+        let held_out = match (&self.data.valid, self.data.set.as_str()) {
+            (Some(valid), _) => valid.display().to_string(),
+            (None, "wikitext-2") => "a tenth of its articles".into(),
+            (None, _) => format!("the last tenth of {from}"),
+        };
+        about.part("train", &from, say::many(characters(&text.train), "character"));
+        about.part("valid", held_out, say::many(characters(&text.valid), "character"));
+        if let Some(test) = &self.data.test {
+            about.part("test", test.display(), "for regard eval");
+        }
+        let learner = Language::new(self, &text)?;
+        let about = about.with_sizes(learner.about());
         Ok(Prepared { learner: Box::new(learner), about })
     }
 

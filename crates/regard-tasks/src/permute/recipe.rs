@@ -1,6 +1,7 @@
 //! A recipe with `task = "permute"`.
 
 use super::{Parts, Permutation, Targets, exam};
+use crate::about::{self, About};
 use crate::data::documents::{self, Document, Documents};
 use crate::data::pairs::Tsv;
 use crate::data::split::Key;
@@ -10,7 +11,7 @@ use crate::filling::Filling;
 use crate::reading::Vocabulary;
 use crate::recipe::{Prepared, Task, recipe, task_fields};
 use crate::text::{Form, Kind, Normalise, Spaces, Tokenizer};
-use crate::train;
+use crate::{own, say, train};
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -73,14 +74,16 @@ pub enum Corpus {
 impl Data {
     /// Reads it.
     pub fn read(&self) -> Result<Corpus> {
+        self.files.iter().try_for_each(|file| own::there("files", file))?;
         match self.set.as_str() {
             "wikitext-2" => Ok(Corpus::Running(Running::wikitext2()?)),
             "tatoeba-fra-eng" => pairs(&[sets::find("tatoeba-fra-eng")?.join("fra.txt")]),
             "files" => Ok(Corpus::Running(Running::files(&self.files)?)),
             "pairs" => pairs(&self.files),
-            other => Err(Error::invalid(format!(
-                "data.set: got {other:?}, need wikitext-2, tatoeba-fra-eng, files or pairs"
-            ))),
+            other => {
+                let known = ["wikitext-2", "tatoeba-fra-eng", "files", "pairs"];
+                Err(Error::invalid(say::unknown("data.set", other, &known)))
+            }
         }
     }
 }
@@ -109,7 +112,9 @@ impl Data {
 /// translators are tested on is left out of both.
 fn pairs(files: &[PathBuf]) -> Result<Corpus> {
     if files.is_empty() {
-        return Err(Error::invalid("data.files: need at least one file with `pairs`"));
+        let message = "data.files: data.set=pairs needs it; set data.files to a list of files with a \
+                       first text, a tab and a second text in each line: data.files=[\"FILE\"]";
+        return Err(Error::invalid(message));
     }
     let mut all = vec![];
     for file in files {
@@ -153,8 +158,24 @@ impl Task for Recipe {
     }
 
     fn prepare(&self) -> Result<Prepared> {
-        let learner = Permutation::new(self, &self.data.read()?)?;
-        let about = learner.about();
+        let corpus = self.data.read()?;
+        let mut about = About::default();
+        let from = match self.data.files.is_empty() {
+            true => self.data.set.clone(),
+            false => about::paths(&self.data.files),
+        };
+        let counts = match &corpus {
+            Corpus::Running(Running { train, valid }) => {
+                [train, valid].map(|part| say::many(part.len(), "document"))
+            }
+            Corpus::Pairs(parts) => parts.each_ref().map(|part| say::many(part.len(), "pair")),
+        };
+        for (part, count) in ["train", "valid"].into_iter().zip(counts) {
+            let share = if part == "valid" { "a share of " } else { "" };
+            about.part(part, format!("{share}{from}"), count);
+        }
+        let learner = Permutation::new(self, &corpus)?;
+        let about = about.with_sizes(learner.about());
         Ok(Prepared { learner: Box::new(learner), about })
     }
 

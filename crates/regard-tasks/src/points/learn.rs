@@ -52,6 +52,11 @@ impl Lesson {
         self.net.as_ref().expect("it is only away within `update`")
     }
 
+    /// How many sets of points are learned from, and how many decide.
+    pub(super) fn counts_of_parts(&self) -> (usize, usize) {
+        (self.train.len(), self.valid.len())
+    }
+
     /// Sizes, in words.
     pub fn about(&self) -> String {
         format!(

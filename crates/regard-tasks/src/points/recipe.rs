@@ -2,11 +2,12 @@
 
 use super::instances::{Instances, Site};
 use super::{Lesson, Pointer, Problem, file, problem};
+use crate::about::About;
 use crate::data::{Part, sets};
 use crate::decode;
 use crate::examine::{On, Report, Sheet};
 use crate::recipe::{Prepared, Task, recipe, task_fields};
-use crate::train;
+use crate::{own, say, train};
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -117,14 +118,13 @@ impl Data {
     }
 
     fn file(&self, part: &str) -> Result<Instances> {
-        let folder = self.folder.as_ref();
-        let folder = folder.ok_or_else(|| Error::invalid("data.folder: need one with `files`"))?;
+        let what = "a folder with train.txt, valid.txt and test.txt";
+        let folder = own::file("folder", &self.folder, what)?;
         Ok(Instances::Read(file::read(&folder.join(part), self.problem()?)?))
     }
 
     fn unknown(&self) -> Error {
-        let set = &self.set;
-        Error::invalid(format!("data.set: got {set:?}, need {DRAWN}, {PAPER} or {FILES}"))
+        Error::invalid(say::unknown("data.set", &self.set, &[DRAWN, PAPER, FILES]))
     }
 
     /// What is learned from.
@@ -172,7 +172,16 @@ impl Task for Recipe {
 
     fn prepare(&self) -> Result<Prepared> {
         let learner = Lesson::new(self)?;
-        let about = learner.about();
+        let mut about = About::default();
+        let (train, valid) = learner.counts_of_parts();
+        for (part, count) in [("train", train), ("valid", valid)] {
+            let from = match &self.data.folder {
+                Some(folder) => folder.join(format!("{part}.txt")).display().to_string(),
+                None => "drawn by the program".to_string(),
+            };
+            about.part(part, from, say::many(count, "set") + " of points");
+        }
+        let about = about.with_sizes(learner.about());
         Ok(Prepared { learner: Box::new(learner), about })
     }
 

@@ -3,12 +3,13 @@
 use super::exam::{Cut, Exercise};
 use super::overlap::Overlap;
 use super::{Hiding, Pretraining};
+use crate::about::{self, About};
 use crate::data::documents::{Document, Documents, Form};
 use crate::data::running;
 use crate::examine::{On, Report, Sheet, Source};
 use crate::recipe::{Prepared, Task, recipe, task_fields};
 use crate::text::Tokenizer;
-use crate::train;
+use crate::{own, say, train};
 use burn::tensor::Device;
 use regard_models::text::{self, Head};
 use regard_models::{Error, Result};
@@ -63,11 +64,11 @@ impl Data {
     pub fn read(&self) -> Result<[Vec<Document>; 2]> {
         match self.set.as_str() {
             "wikitext-2" => running::divided(&running::wikitext2()?, Form::WikiText),
-            "files" => running::divided(&self.files, Form::BlankLines),
-            other => {
-                let message = format!("data.set: got {other:?}, need wikitext-2 or files");
-                Err(Error::invalid(message))
+            "files" => {
+                self.files.iter().try_for_each(|file| own::there("files", file))?;
+                running::divided(&self.files, Form::BlankLines)
             }
+            other => Err(Error::invalid(say::unknown("data.set", other, &["wikitext-2", "files"]))),
         }
     }
 }
@@ -104,8 +105,23 @@ impl Task for Recipe {
     }
 
     fn prepare(&self) -> Result<Prepared> {
-        let learner = Pretraining::new(self, self.data.read()?)?;
-        let about = learner.about();
+        let parts = self.data.read()?;
+        let mut about = About::default();
+        let from = match self.data.set.as_str() {
+            own::FILES => about::paths(&self.data.files),
+            set => set.to_string(),
+        };
+        for (part, documents) in ["train", "valid"].into_iter().zip(&parts) {
+            let lines = documents.iter().map(|document| document.lines.len()).sum();
+            let share = if part == "valid" { "a tenth of " } else { "" };
+            about.part(
+                part,
+                format!("{share}{from}"),
+                format!("{}, {}", say::many(documents.len(), "document"), say::many(lines, "line")),
+            );
+        }
+        let learner = Pretraining::new(self, parts)?;
+        let about = about.with_sizes(learner.about());
         Ok(Prepared { learner: Box::new(learner), about })
     }
 

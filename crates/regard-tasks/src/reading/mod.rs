@@ -59,9 +59,16 @@ impl Reader {
         let words = |head: Head| matches!(head, Head::Words | Head::Pretraining);
         if head != Head::Bare && named != head && !(words(head) && words(named)) {
             let class = config["architectures"][0].as_str().unwrap_or("no architecture");
+            let from = folder.display();
+            let how = match head {
+                Head::Sequence => format!("to give texts labels. Train it for that: regard train sst2-minilm --set from={from}"),
+                Head::Tokens => format!("to label words. Train it for that: regard train ewt-minilm --set from={from}"),
+                Head::Span => format!("to answer questions. Train it for that: regard train squad-minilm --set from={from}"),
+                _ => "to guess hidden words. Take one that was, such as google-bert/bert-base-uncased, or train one: regard train wikitext2-bert".to_string(),
+            };
             return Err(Error::file(
                 folder.join(checkpoint::CONFIG),
-                format!("names {class}, which was not trained for this; train it for it first"),
+                format!("names {class}: this model was not trained {how}"),
             ));
         }
         let head = if head == Head::Bare { Head::Bare } else { named };

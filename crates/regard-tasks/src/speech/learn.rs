@@ -3,11 +3,13 @@
 use super::measure::marks;
 use super::names::BLANK;
 use super::{Clip, Corpus, Names, Recipe};
+use crate::about::{self, About};
 use crate::audio::front::statistics;
 use crate::audio::{Augment, FrontEnd, Preprocessor, Sound};
 use crate::data::{Lengths, Part};
 use crate::examine::measures;
 use crate::recipe::known_keys;
+use crate::say;
 use crate::train::{Better, Evaluation, Learner, Loss};
 use burn::module::Module;
 use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
@@ -18,7 +20,7 @@ use regard_kernels::rng::Stream;
 use regard_models::checkpoint::{self, Arrays, Precision};
 use regard_models::speech::{Head, Said, Sounds, Speech};
 use regard_models::{Error, Model, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -38,6 +40,58 @@ pub struct Lesson {
     join: usize,
     smoothing: f32,
     device: Device,
+    about: About,
+}
+
+fn is_ctc(recipe: &Recipe) -> bool {
+    recipe.model.get("head").and_then(Value::as_str) == Some("ctc")
+}
+
+/// What there is to say of the recordings.
+fn tell(recipe: &Recipe, train: &Corpus, valid: &Corpus) -> About {
+    let mut about = About::default();
+    let rate = f64::from(recipe.features.sampling_rate.max(1));
+    for (part, corpus) in [(Part::Train, train), (Part::Valid, valid)] {
+        let samples: usize = corpus.clips.iter().map(|clip| clip.samples.len()).sum();
+        let minutes = samples as f64 / rate / 60.0;
+        let what = format!("{}, {minutes:.1} min", say::many(corpus.clips.len(), "recording"));
+        about.part(about::part(part), recipe.data.source(part), what);
+    }
+    match is_ctc(recipe) {
+        true => {
+            let all: std::collections::BTreeSet<char> =
+                train.texts().flat_map(str::chars).collect();
+            let letters: Vec<String> = all.iter().map(|c| c.to_string()).collect();
+            about.line(format!(
+                "{}: {}",
+                say::many(letters.len(), "character"),
+                say::list(&letters, 40)
+            ));
+        }
+        false => about.labels("label", &about::counted(train.texts())),
+    }
+    about
+}
+
+/// That what decides has no label which nothing is learned of.
+fn known_labels(recipe: &Recipe, train: &Corpus, valid: &Corpus) -> Result<()> {
+    if is_ctc(recipe) {
+        return Ok(());
+    }
+    let known = about::counted(train.texts());
+    let theirs = about::counted(valid.texts());
+    let new = |(name, _): &&(&str, usize)| !known.iter().any(|(label, _)| label == name);
+    let new: Vec<&str> = theirs.iter().filter(new).map(|(name, _)| *name).collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    let known: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+    Err(Error::invalid(format!(
+        "{}: it says {}, and what is learned from says {}",
+        recipe.data.source(Part::Valid),
+        say::list(&new, 8),
+        say::list(&known, 8)
+    )))
 }
 
 impl Lesson {
@@ -47,7 +101,10 @@ impl Lesson {
         let rate = recipe.features.sampling_rate;
         let read = |part| Corpus::read(&recipe.data.recordings(&recipe.data.set, part)?, rate);
         let train = read(Part::Train)?.not_empty("learn from")?;
-        let valid = read(Part::Valid)?.not_empty("decide by")?.joined(recipe.data.join, rate);
+        let valid = read(Part::Valid)?.not_empty("decide by")?;
+        let about = tell(recipe, &train, &valid);
+        known_labels(recipe, &train, &valid)?;
+        let valid = valid.joined(recipe.data.join, rate);
         let front = front(&recipe.features, &train)?;
         let mut config = recipe.model.clone();
         if !config.is_object() {
@@ -79,6 +136,7 @@ impl Lesson {
             join: recipe.data.join,
             smoothing: recipe.train.label_smoothing,
             device,
+            about,
         })
     }
 
@@ -92,13 +150,13 @@ impl Lesson {
             Head::Labels => "labels",
             Head::Ctc => "letters",
         };
-        format!(
+        self.about.clone().with_sizes(format!(
             "{} recordings to learn from and {} to decide by, {} {what}, {:.3} M parameters",
             self.train.clips.len(),
             self.valid.clips.len(),
             self.names.len(),
             self.model().num_params() as f64 / 1e6,
-        )
+        ))
     }
 
     /// The rows of an example as they are heard in this step, and what is said.

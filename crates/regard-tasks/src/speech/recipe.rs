@@ -7,7 +7,7 @@ use crate::data::recordings::{self, Recording};
 use crate::data::{Part, sets};
 use crate::examine::{On, Report, Sheet, Source};
 use crate::recipe::{Prepared, Task, recipe, task_fields};
-use crate::train;
+use crate::{own, say, train};
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -70,22 +70,33 @@ impl Data {
         };
         match (set, file) {
             (FSDD, None) => recordings::fsdd(sets::find(FSDD)?, part),
-            (FILES, Some(file)) => recordings::list(file),
-            (FILES, None) => Err(Error::invalid(format!(
-                "data.{name}: need a list of recordings with `files`: a line for each, the file, \
-                 a tab, what is said"
-            ))),
+            (FILES, Some(file)) => {
+                own::there(name, file)?;
+                recordings::list(file)
+            }
+            (FILES, None) => Err(own::missing(
+                name,
+                "a list of recordings: a line for each, the file, a tab, what is said",
+            )),
             (FSDD, Some(_)) => {
                 Err(Error::invalid(format!("data.{name}: only with `files`, not with {FSDD}")))
             }
-            (other, _) => {
-                Err(Error::invalid(format!("data.set: got {other:?}, need {FSDD} or {FILES}")))
-            }
+            (other, _) => Err(Error::invalid(say::unknown("data.set", other, &[FSDD, FILES]))),
         }
     }
 
     fn has_test(&self, set: &str) -> bool {
         set == FSDD || self.test.is_some()
+    }
+
+    /// Where a part is from, in words.
+    pub(super) fn source(&self, part: Part) -> String {
+        let file = match part {
+            Part::Train => &self.train,
+            Part::Valid => &self.valid,
+            Part::Test => &self.test,
+        };
+        file.as_ref().map_or(self.set.clone(), |file| file.display().to_string())
     }
 }
 
@@ -100,6 +111,9 @@ impl Task for Recipe {
     }
 
     fn prepare(&self) -> Result<Prepared> {
+        if let Some(test) = &self.data.test {
+            own::there("test", test)?;
+        }
         let learner = Lesson::new(self)?;
         let about = learner.about();
         Ok(Prepared { learner: Box::new(learner), about })

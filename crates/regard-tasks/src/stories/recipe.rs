@@ -1,10 +1,11 @@
 //! A recipe with `task = "stories"`.
 
 use super::{Corpus, Lesson, Listener, Marks, measure};
+use crate::about::{self, About};
 use crate::data::{Part, babi, sets};
 use crate::examine::{Mark, On, Report, Sheet};
 use crate::recipe::{Prepared, Task, recipe, task_fields};
-use crate::train;
+use crate::{own, say, train};
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -58,13 +59,16 @@ impl Data {
         let folder = match (self.set.as_str(), &self.folder) {
             ("babi-en-10k", None) => sets::find("babi-en-10k")?,
             ("files", Some(folder)) => folder.clone(),
-            ("files", None) => return Err(Error::invalid("data.folder: need one with `files`")),
+            ("files", None) => {
+                let what = "a folder with files such as qa1_single-supporting-fact_train.txt";
+                return Err(own::missing("folder", what));
+            }
             (other, _) => {
-                return Err(Error::invalid(format!(
-                    "data.set: got {other:?}, need babi-en-10k (without data.folder) or files"
-                )));
+                let known = ["babi-en-10k", "files"];
+                return Err(Error::invalid(say::unknown("data.set", other, &known)));
             }
         };
+        own::there("folder", &folder)?;
         Corpus::read(&folder, self.tasks.as_deref(), self.valid)
     }
 }
@@ -77,8 +81,34 @@ impl Task for Recipe {
     }
 
     fn prepare(&self) -> Result<Prepared> {
-        let learner = Lesson::new(self, &self.data.read()?)?;
-        let about = learner.about();
+        let corpus = self.data.read()?;
+        let mut about = About::default();
+        let from = match &self.data.folder {
+            Some(folder) => folder.display().to_string(),
+            None => self.data.set.clone(),
+        };
+        for part in [Part::Train, Part::Valid, Part::Test] {
+            let tales = corpus.part(part);
+            let stories = tales.iter().map(|tales| tales.stories.len()).sum();
+            let questions =
+                tales.iter().flat_map(|t| &t.stories).map(|story| story.questions.len()).sum();
+            let share = match part {
+                Part::Valid => format!("{} of 1000 training stories of {from}", self.data.valid),
+                _ => from.clone(),
+            };
+            about.part(
+                about::part(part),
+                share,
+                format!(
+                    "{}, {}, {}",
+                    say::many(tales.len(), "task"),
+                    say::many(stories, "story"),
+                    say::many(questions, "question")
+                ),
+            );
+        }
+        let learner = Lesson::new(self, &corpus)?;
+        let about = about.with_sizes(learner.about());
         Ok(Prepared { learner: Box::new(learner), about })
     }
 

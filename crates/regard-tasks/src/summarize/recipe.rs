@@ -1,12 +1,13 @@
 //! A recipe with `task = "summarize"`.
 
 use super::{Lesson, Summarizer};
+use crate::about::{self, About};
 use crate::data::aeslc::{self, Document};
 use crate::data::{Part, Tsv, sets};
 use crate::decode;
 use crate::examine::{On, Report, Sheet};
 use crate::recipe::{Prepared, Task, recipe, task_fields};
-use crate::train;
+use crate::{own, say, train};
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -81,18 +82,16 @@ impl Data {
         let documents = match (self.set.as_str(), &self.folder) {
             (MAILS, None) => aeslc::read(&sets::find(MAILS)?.join("aeslc.tar"), part)?,
             (FILES, Some(folder)) => {
-                let name = match part {
-                    Part::Train => "train.tsv",
-                    Part::Valid => "valid.tsv",
-                    Part::Test => "test.tsv",
-                };
-                file(&folder.join(name))?
+                let path = folder.join(format!("{}.tsv", about::part(part)));
+                own::there("folder", &path)?;
+                file(&path)?
             }
-            (FILES, None) => return Err(Error::invalid("data.folder: need one with `files`")),
+            (FILES, None) => {
+                let what = "a folder with train.tsv, valid.tsv and test.tsv (text, tab, summary)";
+                return Err(own::missing("folder", what));
+            }
             (other, _) => {
-                return Err(Error::invalid(format!(
-                    "data.set: got {other:?}, need {MAILS} (without data.folder) or {FILES}"
-                )));
+                return Err(Error::invalid(say::unknown("data.set", other, &[MAILS, FILES])));
             }
         };
         Ok(self.counted(documents))
@@ -130,8 +129,24 @@ impl Task for Recipe {
             }
         }
         let (train, valid) = (self.data.read(Part::Train)?, self.data.read(Part::Valid)?);
+        let mut about = About::default();
+        for (part, documents) in [(Part::Train, &train), (Part::Valid, &valid)] {
+            let from = match &self.data.folder {
+                Some(folder) => {
+                    folder.join(format!("{}.tsv", about::part(part))).display().to_string()
+                }
+                None => self.data.set.clone(),
+            };
+            let what = say::many(documents.len(), "text") + " with summaries";
+            about.part(about::part(part), from, what);
+        }
+        if let Some(Document { text, summaries }) = train.first() {
+            let summary = summaries.first().map_or("", String::as_str);
+            let (text, summary) = (say::short(text, 60), say::short(summary, 60));
+            about.line(format!("first: {text:?} is summarised as {summary:?}"));
+        }
         let learner = Lesson::new(self, &Corpus { train, valid })?;
-        let about = learner.about();
+        let about = about.with_sizes(learner.about());
         Ok(Prepared { learner: Box::new(learner), about })
     }
 

@@ -116,6 +116,25 @@ impl Tokenizer {
         Ok(self.seen_by_user(&encoding, &[text]))
     }
 
+    /// What of a text the vocabulary has no token for, each piece once, and how many characters
+    /// of the text it is. Nothing, if words are read letter by letter as well, or if bytes stand
+    /// for what is not known.
+    pub fn unknown<'t>(&self, text: &'t str) -> Vec<(&'t str, usize)> {
+        let (Some(unk), None) = (self.special.unk, &self.alphabet) else { return vec![] };
+        let Ok(Encoding { ids, offsets, .. }) = self.encode(text) else { return vec![] };
+        let mut pieces: Vec<(&str, usize)> = vec![];
+        for (_, (start, end)) in ids.iter().zip(offsets).filter(|(id, _)| **id == unk) {
+            let Some(piece) = text.get(start..end).filter(|piece| !piece.is_empty()) else {
+                continue;
+            };
+            match pieces.iter_mut().find(|(known, _)| *known == piece) {
+                Some((_, count)) => *count += piece.chars().count(),
+                None => pieces.push((piece, piece.chars().count())),
+            }
+        }
+        pieces
+    }
+
     /// The tokens of a text or of a pair, with the special tokens that the model was trained
     /// with (`[CLS] … [SEP] … [SEP]`), where the file says so.
     pub fn encode_special(&self, text: &str, pair: Option<&str>) -> Result<Encoding> {

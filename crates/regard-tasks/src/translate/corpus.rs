@@ -1,9 +1,11 @@
 //! The section `[data]` of a recipe, and the sentences that it names.
 
+use crate::about::About;
 use crate::data::pairs::{self, Group, Pair, Tsv, group};
 use crate::data::split::Key;
 use crate::data::{Part, Split, sets};
 use crate::examine::{On, Source};
+use crate::{own, say};
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -70,10 +72,8 @@ impl Data {
             "cmudict" => self.cmudict()?,
             "files" => self.files()?,
             other => {
-                return Err(Error::invalid(format!(
-                    "data.set: got {other:?}, need multi30k, tatoeba-fra-eng, tatoeba-cmn-eng, \
-                     cmudict or files"
-                )));
+                let known = ["multi30k", "tatoeba-fra-eng", "tatoeba-cmn-eng", "cmudict", "files"];
+                return Err(Error::invalid(say::unknown("data.set", other, &known)));
             }
         };
         if self.plain_spaces {
@@ -120,17 +120,56 @@ impl Data {
     }
 
     fn files(&self) -> Result<Corpus> {
-        let folder = self.folder.as_ref();
-        let folder = folder.ok_or_else(|| Error::invalid("data.folder: need one with `files`"))?;
+        let (source, target) = (&self.source, &self.target);
+        let all = format!(
+            "train.{source}, train.{target}, valid.{source}, valid.{target}, test.{source} and \
+             test.{target}, a sentence a line"
+        );
+        let folder = own::file("folder", &self.folder, &format!("a folder with {all}"))?;
         let part = |name: &str| {
             let file = |language: &str| folder.join(format!("{name}.{language}"));
-            pairs::parallel(file(&self.source), file(&self.target))
+            for path in [file(source), file(target)] {
+                if !path.is_file() {
+                    return Err(Error::invalid(format!(
+                        "data.folder: there is no file {}; the folder needs {all} (data.source and \
+                         data.target are the ends of these names)",
+                        path.display()
+                    )));
+                }
+            }
+            pairs::parallel(file(source), file(target))
         };
         Ok(Corpus {
             train: part("train")?,
             valid: alone(&part("valid")?),
             test: alone(&part("test")?),
         })
+    }
+
+    /// What there is to say of the sentences.
+    pub(super) fn about(&self, corpus: &Corpus) -> About {
+        let mut about = About::default();
+        let (source, target) = (&self.source, &self.target);
+        let from = |part: &str| match &self.folder {
+            Some(folder) if self.set == own::FILES => {
+                let file = |end: &str| folder.join(format!("{part}.{end}")).display().to_string();
+                format!("{} and {}", file(source), file(target))
+            }
+            _ => self.set.clone(),
+        };
+        let pairs = |groups: &[Group]| groups.iter().map(|group| group.targets.len()).sum();
+        for (part, count) in [
+            ("train", corpus.train.len()),
+            ("valid", pairs(&corpus.valid)),
+            ("test", pairs(&corpus.test)),
+        ] {
+            about.part(part, from(part), say::many(count, "pair"));
+        }
+        if let Some(Pair { source: first, target: second }) = corpus.train.first() {
+            let (first, second) = (say::short(first, 60), say::short(second, 60));
+            about.line(format!("from {source} to {target}, first: {first:?} → {second:?}"));
+        }
+        about
     }
 
     fn split(&self, usual: Split) -> Result<Split> {

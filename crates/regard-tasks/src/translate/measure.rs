@@ -53,12 +53,16 @@ pub struct Report {
     /// The same for sources of about one length.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_length: Vec<Bucket>,
+    /// What lengths are counted in: `words`, or `characters` of languages that are written
+    /// without spaces, and of spellings.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub length_in: &'static str,
 }
 
 /// Sources of about one length.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bucket {
-    /// The shortest, in words (for spellings, in letters).
+    /// The shortest, in what `length_in` of the whole report says.
     pub from: usize,
     /// The longest.
     pub to: usize,
@@ -83,13 +87,54 @@ impl Measure {
         if data.set == "cmudict" { Measure::Phonemes } else { Measure::Sentences { lowercase } }
     }
 
-    /// The length of a source: words, or letters where there is only one word.
-    fn length(self, source: &str) -> usize {
+    /// What the lengths of sources are counted in.
+    fn length_in(self, groups: &[Group]) -> &'static str {
+        let sources = || groups.iter().flat_map(|group| group.source.chars());
+        let letters = sources().filter(|c| c.is_alphabetic()).count();
+        let unspaced = sources().filter(|c| is_unspaced(*c)).count();
         match self {
-            Measure::Sentences { .. } => source.split_whitespace().count(),
-            Measure::Phonemes => source.chars().count(),
+            Measure::Sentences { .. } if 2 * unspaced <= letters => "words",
+            _ => "characters",
         }
     }
+}
+
+/// Whether a character belongs to a script that is written without spaces between words: Thai,
+/// Lao, Burmese, Khmer, kana and Chinese characters.
+fn is_unspaced(c: char) -> bool {
+    matches!(c as u32,
+        0x0e00..=0x0eff | 0x1000..=0x109f | 0x1780..=0x17ff | 0x3040..=0x30ff | 0x3400..=0x4dbf
+        | 0x4e00..=0x9fff | 0xf900..=0xfaff | 0x20000..=0x3ffff)
+}
+
+fn length(source: &str, length_in: &str) -> usize {
+    match length_in {
+        "words" => source.split_whitespace().count(),
+        _ => source.chars().filter(|c| !c.is_whitespace()).count(),
+    }
+}
+
+/// Fewer sentences than this say nothing about which side is which.
+const ENOUGH: usize = 5;
+
+/// Whether translations are more like their sources than like their references, and how much
+/// more: then the two were most likely exchanged.
+pub fn swapped(groups: &[Group], texts: &[String]) -> Option<String> {
+    if groups.len() < ENOUGH {
+        return None;
+    }
+    let (mut right, mut wrong) = (Chrf::new().counts(), Chrf::new().counts());
+    for (text, group) in texts.iter().zip(groups) {
+        right.add(text, &group.targets);
+        wrong.add(text, std::slice::from_ref(&group.source));
+    }
+    let (right, wrong) = (right.score().score, wrong.score().score);
+    (wrong > 5.0 && wrong > 1.5 * right).then(|| {
+        format!(
+            "what the model wrote is more like the source (chrF {wrong:.1}) than like the reference \
+             (chrF {right:.1})"
+        )
+    })
 }
 
 /// Translates sources and compares with their references, all together and by length.
@@ -99,9 +144,10 @@ pub fn measure(
     options: &Options,
     how: Measure,
 ) -> Result<(Report, Vec<String>)> {
+    let length_in = how.length_in(groups);
     let mut buckets: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (i, group) in groups.iter().enumerate() {
-        let length = how.length(&group.source);
+        let length = length(&group.source, length_in);
         let bucket = EDGES.iter().position(|edge| length <= *edge).unwrap_or(EDGES.len());
         buckets.entry(bucket).or_default().push(i);
     }
@@ -115,7 +161,7 @@ pub fn measure(
         let seconds = began.elapsed().as_secs_f64();
         let of_bucket: Vec<String> =
             found.into_iter().map(|mut all| plain(&std::mem::take(&mut all[0].text))).collect();
-        let lengths = || some.iter().map(|group| how.length(&group.source));
+        let lengths = || some.iter().map(|group| length(&group.source, length_in));
         by_length.push(Bucket {
             from: lengths().min().unwrap_or(0),
             to: lengths().max().unwrap_or(0),
@@ -126,7 +172,7 @@ pub fn measure(
         }
     }
     let seconds = by_length.iter().map(|bucket| bucket.report.seconds).sum();
-    Ok((Report { seconds, by_length, ..report(groups, &texts, how) }, texts))
+    Ok((Report { seconds, by_length, length_in, ..report(groups, &texts, how) }, texts))
 }
 
 /// Compares translations with references.

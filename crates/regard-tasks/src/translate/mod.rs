@@ -13,7 +13,7 @@ mod words;
 
 pub use corpus::{Corpus, Data};
 pub use learn::Translation;
-pub use measure::{Bucket, Measure, Report, measure};
+pub use measure::{Bucket, Measure, Report, measure, swapped};
 pub use recipe::Recipe;
 pub use request::{Request, Translated};
 pub use translator::Translator;

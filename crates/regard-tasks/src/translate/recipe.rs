@@ -73,14 +73,16 @@ impl Task for Recipe {
     }
 
     fn prepare(&self) -> Result<Prepared> {
-        let learner = Translation::new(self, self.data.read()?)?;
-        let about = format!(
+        let corpus = self.data.read()?;
+        let about = self.data.about(&corpus);
+        let learner = Translation::new(self, corpus)?;
+        let about = about.with_sizes(format!(
             "{} pairs, vocabularies of {} and {}, {:.2} M parameters",
             learner.examples(),
             learner.vocabularies().source.size(),
             learner.vocabularies().target.size(),
             learner.model().parameters() as f64 / 1e6,
-        );
+        ));
         Ok(Prepared { learner: Box::new(learner), about })
     }
 

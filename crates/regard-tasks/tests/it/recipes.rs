@@ -51,7 +51,7 @@ fn what_nobody_knows_is_named() {
         (&["train.steps"], &["KEY=VALUE"]),
         (&["train.=3"], &["train."]),
         (&["name.first=3"], &["name"]),
-        (&["train.steps=many"], &["u64"]),
+        (&["train.steps=many"], &["train.steps: got \"many\", need a whole number"]),
     ];
     for (overrides, parts) in rows {
         let error = parse(overrides).unwrap_err();

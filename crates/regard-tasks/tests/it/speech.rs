@@ -151,7 +151,7 @@ fn what_is_wrong_is_told_with_its_place() {
     assert!(error(&bad).contains("data.train: only with `files`"));
     let mut bad = good();
     bad.data.valid = None;
-    assert!(error(&bad).contains("data.valid: need a list"));
+    assert!(error(&bad).contains("set data.valid to a list of recordings"));
     let mut bad = good();
     bad.model["hiden_size"] = 3.into();
     assert!(error(&bad).contains("no such key: hiden_size"));

@@ -69,7 +69,10 @@ pub struct Flags {
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let context = match (&flags.context, &flags.file) {
-        (Some(text), _) => text.clone(),
+        (Some(text), _) => {
+            inputs::not_files_but(std::slice::from_ref(text), "--file")?;
+            text.clone()
+        }
         (_, Some(path)) => {
             std::fs::read_to_string(path).with_context(|| path.display().to_string())?
         }

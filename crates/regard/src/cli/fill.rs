@@ -32,7 +32,7 @@ pub struct Flags {
     text: Vec<String>,
     /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
     #[arg(long, value_name = "MODEL")]
-    model: String,
+    model: Option<String>,
     /// So many candidates for each
     #[arg(long, value_name = "N", default_value_t = 5)]
     top_k: usize,
@@ -41,8 +41,10 @@ pub struct Flags {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let reader = models::reader(Some(&flags.model), &flags.hub, Head::Words)?;
+    let reader = models::reader(flags.model.as_deref(), &flags.hub, Head::Words)?;
+    let mut unknown = inputs::Unknown::default();
     inputs::each(&flags.text, global.json, out, &mut |text, out| {
+        unknown.note(reader.tokenizer(), text);
         let found = reader.fill(text, flags.top_k)?;
         if global.json {
             let lists: Vec<Value> = found.iter().map(|list| objects(list)).collect();

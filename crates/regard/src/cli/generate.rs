@@ -1,6 +1,6 @@
 //! `regard generate`: a language model goes on with a text.
 
-use super::inputs::{self, Trouble};
+use super::inputs::{self, Trouble, Unknown};
 use super::search::Search;
 use super::{Global, Outcome, write_json};
 use crate::hub::Hub;
@@ -79,7 +79,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         out.flush()?;
         Ok(())
     };
-    let mut number = 0;
+    let (mut number, mut unknown) = (0, Unknown::default());
     inputs::each(&flags.prompt, global.json, out, &mut |prompt, out| {
         number += 1;
         let unseen = writer.unseen(prompt)?;
@@ -89,6 +89,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
                  which is longer than it reads"
             ));
         }
+        unknown.note(writer.tokenizer(), prompt);
         one(number - 1, prompt, out)
     })
 }

@@ -1,9 +1,12 @@
 //! Texts from the command line, or the lines of standard input.
 
+use super::say::quoted;
 use super::{Outcome, write_json};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use regard_tasks::Error;
 use regard_tasks::data::Lines;
+use regard_tasks::say;
+use regard_tasks::text::Tokenizer;
 use serde_json::json;
 use std::io::{BufReader, Write, stdin};
 use std::path::{Path, PathBuf};
@@ -52,6 +55,69 @@ pub fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "regard: note: {text}");
 }
 
+/// That none of these texts is the name of a file: somebody meant what is in it.
+///
+/// # Errors
+/// With the command that reads the lines of the file, and with the one that takes the name as text.
+pub fn not_files(texts: &[String]) -> Result<()> {
+    let Some(file) = texts.iter().find(|text| Path::new(text).is_file()) else { return Ok(()) };
+    let command = command_without(texts);
+    let quoted = quoted(file);
+    bail!(
+        "{file} is a file, and a text is needed. The lines of the file are texts with: {command} < \
+         {quoted}\nIf the name itself is the text: echo {quoted} | {command}"
+    )
+}
+
+/// The same for verbs that read a whole file with an option.
+pub fn not_files_but(texts: &[String], option: &str) -> Result<()> {
+    let Some(file) = texts.iter().find(|text| Path::new(text).is_file()) else { return Ok(()) };
+    let (command, quoted) = (command_without(texts), quoted(file));
+    bail!("{file} is a file, and a text is needed. To read the file: {command} {option} {quoted}")
+}
+
+/// The command line without these texts.
+fn command_without(texts: &[String]) -> String {
+    let given = std::env::args().skip(1).filter(|arg| !texts.contains(arg) && arg != "--");
+    ["regard".to_string()]
+        .into_iter()
+        .chain(given.map(|arg| quoted(&arg)))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Says on standard error which parts of texts a vocabulary does not have. The first few texts are
+/// enough: of a file of another language every line would be told.
+#[derive(Default)]
+pub struct Unknown {
+    told: usize,
+}
+
+impl Unknown {
+    const MOST: usize = 5;
+
+    pub fn note(&mut self, tokenizer: &Tokenizer, text: &str) {
+        if self.told >= Unknown::MOST {
+            return;
+        }
+        let unknown = tokenizer.unknown(text);
+        if unknown.is_empty() {
+            return;
+        }
+        self.told += 1;
+        let count: usize = unknown.iter().map(|(_, count)| count).sum();
+        let pieces: Vec<&str> = unknown.iter().map(|(piece, _)| *piece).collect();
+        let last =
+            if self.told == Unknown::MOST { "; of other texts this is not told" } else { "" };
+        note(&format!(
+            "the model does not know {} of {:?}: {}{last}",
+            say::many(count, "character"),
+            say::short(text, 40),
+            say::list(&pieces, 8)
+        ));
+    }
+}
+
 /// What `answer` is given, and where what it says is written.
 pub type Answer<'a> = dyn FnMut(&str, &mut dyn Write) -> Result<(), Trouble> + 'a;
 
@@ -64,6 +130,7 @@ pub fn each(
     out: &mut dyn Write,
     answer: &mut Answer,
 ) -> Result<Outcome> {
+    not_files(given)?;
     for (i, text) in given.iter().enumerate() {
         answer(text, out).map_err(|trouble| match trouble {
             Trouble::Text(error) => anyhow::Error::from(error).context(format!("text {}", i + 1)),
@@ -92,6 +159,7 @@ pub fn each(
                     why if why.starts_with("line ") => why,
                     why => format!("line {number}: {why}"),
                 };
+                let why = say::message(&why);
                 note(&why);
                 match json {
                     true => write_json(out, &json!({ "error": why }))?,

@@ -5,6 +5,7 @@ use crate::recipe::{RECIPES, resolve_task};
 use crate::show::{table::Table, terminal};
 use anyhow::Result;
 use clap::Args;
+use regard_tasks::keys::{self, Key};
 use regard_tasks::recipe::{Published, Task};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -15,15 +16,25 @@ use std::io::Write;
 Examples:
   regard recipes
   regard recipes cora-gat
+  regard recipes --keys                             what every key means
+  regard recipes --keys cora-gat                    those of its task
   regard recipes --json | jq -r '.[] | select(.data == \"multi30k\") | .name'
   regard train multi30k-transformer                 train by one
   regard train multi30k-transformer --dump-config   see what is in it")]
 pub struct Flags {
     /// Only this one, with how it is measured and its log
     name: Option<String>,
+    /// Explain every key that a recipe can have; with NAME, only those of its task
+    #[arg(long)]
+    keys: bool,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    if flags.keys {
+        let recipe = flags.name.as_ref().map(|name| resolve_task(name, &[])).transpose()?;
+        explain(recipe.as_deref(), global, out)?;
+        return Ok(Outcome::Positive);
+    }
     if let Some(name) = &flags.name {
         let recipe = resolve_task(name, &[])?;
         match global.json {
@@ -49,6 +60,25 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     }
     write!(out, "{}", table.render("", terminal::width_of_terminal()))?;
     Ok(Outcome::Positive)
+}
+
+/// What keys mean: all of them, or those of a recipe's task.
+fn explain(recipe: Option<&dyn Task>, global: &Global, out: &mut dyn Write) -> Result<()> {
+    let mut keys = keys::reference();
+    if let Some(recipe) = recipe {
+        let has =
+            |key: &Key| key.tasks == "all" || key.tasks.split(' ').any(|t| t == recipe.task());
+        keys.retain(has);
+    }
+    if global.json {
+        let row = |k: &Key| json!({ "key": k.name, "tasks": k.tasks, "about": k.about });
+        return write_json(out, &keys.iter().map(row).collect::<Vec<_>>());
+    }
+    for Key { name, tasks, about } in keys {
+        let tasks = if tasks == "all" { String::new() } else { format!(" [{tasks}]") };
+        writeln!(out, "{name}{tasks}\n    {about}")?;
+    }
+    Ok(())
 }
 
 /// One in full.

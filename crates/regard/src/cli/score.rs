@@ -39,7 +39,9 @@ pub struct Flags {
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let writer = models::writer(flags.model.as_deref(), &flags.hub)?;
+    let mut unknown = inputs::Unknown::default();
     inputs::each(&flags.text, global.json, out, &mut |text, out| {
+        unknown.note(writer.tokenizer(), text);
         let scored = writer.score(text)?;
         if global.json {
             return Ok(write_json(out, &object(&scored))?);

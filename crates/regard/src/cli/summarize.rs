@@ -1,6 +1,6 @@
 //! `regard summarize`: a few words about a text.
 
-use super::{Global, Outcome, write_json};
+use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
 use crate::models;
 use anyhow::{Context, Result, bail};
@@ -55,6 +55,7 @@ pub struct Flags {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    inputs::not_files_but(&flags.text, "--file")?;
     let summarizer = models::summarizer(flags.model.as_deref(), &flags.hub)?;
     let texts = texts(&flags)?;
     if let Some(at) = texts.iter().position(|text| text.trim().is_empty()) {

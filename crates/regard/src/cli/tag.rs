@@ -62,7 +62,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         None if reader.labels().iter().any(inside) => Grouping::Entities,
         None => Grouping::Words,
     };
+    let mut unknown = inputs::Unknown::default();
     inputs::each(&flags.text, global.json, out, &mut |text, out| {
+        unknown.note(reader.tokenizer(), text);
         let entities = reader.tag(&[text], grouping)?.remove(0);
         if global.json {
             let all: Vec<Value> = entities.iter().map(object).collect();

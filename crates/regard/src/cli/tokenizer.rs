@@ -1,6 +1,6 @@
 //! `regard tokenizer`: from text to numbers and back.
 
-use super::{Global, Outcome, write_json};
+use super::{Global, Outcome, inputs, write_json};
 use crate::show::table::Table;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
@@ -135,6 +135,7 @@ fn load(path: &Path) -> Result<Tokenizer> {
 }
 
 fn encode(of: &Use, global: &Global, out: &mut dyn Write) -> Result<()> {
+    inputs::not_files(&of.text)?;
     let tokenizer = load(&of.tokenizer)?;
     if of.text.is_empty() {
         for line in standard_input() {

@@ -50,7 +50,8 @@ impl Failure {
             ),
             (Failure::Unreachable(why), _) => format!(
                 "{id}: {endpoint} cannot be reached: {why}. Without a network, only what was \
-                 downloaded before can be used, or a folder: --model FOLDER"
+                 downloaded before can be used, or a folder of this machine: --model FOLDER, or for \
+                 a recipe --set from=FOLDER"
             ),
             (Failure::Broken(why), _) => format!(
                 "{id}: the download broke off: {why}. Run it again: it goes on where it ended"

@@ -183,6 +183,6 @@ fn recipes_are_listed_and_have_names() {
     let path = folder("recipes").join("mine.toml");
     std::fs::write(&path, &toml).unwrap();
     assert_eq!(regard(&["train", path.to_str().unwrap(), "--dump-config"]).out, toml);
-    fails(&["train", "no-such-recipe"], &["no-such-recipe", name]);
+    fails(&["train", "no-such-recipe"], &["no-such-recipe", "`regard recipes` lists all"]);
     fails(&["eval", "no-such.toml"], &["no-such.toml", "No such file"]);
 }

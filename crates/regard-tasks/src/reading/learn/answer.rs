@@ -1,12 +1,14 @@
 //! Learning to find answers.
 
 use super::{Data, Exam, Example, Goal, Marks, Paper, Recipe, cost_of};
+use crate::about::{self, About};
 use crate::data::split::hash;
 use crate::data::squad::{Article, Squad};
 use crate::data::{Part, sets};
 use crate::examine::{Mark, On, Sheet, Source};
 use crate::metrics::{Spans, spans};
 use crate::reading::{Asking, Reader};
+use crate::say;
 use crate::text::Tokenizer;
 use burn::tensor::{Tensor, TensorData};
 use regard_models::text::Head;
@@ -22,6 +24,7 @@ const NOWHERE: f32 = -1e9;
 pub(in super::super) struct Questions {
     train: Vec<Example>,
     valid: Asked,
+    about: About,
 }
 
 /// Questions that are asked.
@@ -63,8 +66,24 @@ impl Questions {
                 }
             }
         }
-        let valid = Asked::of_part(&articles(&recipe.data, Part::Valid)?, Part::Valid, asking);
-        Ok((tokenizer, Questions { train: examples, valid }))
+        let mut about = About::default();
+        let mut tell = |part: Part, articles: &[Article], more: &str| {
+            let questions = articles.iter().flat_map(Article::questions).count();
+            let what = format!(
+                "{} about {}{more}",
+                say::many(questions, "question"),
+                say::many(articles.len(), "article")
+            );
+            about.part(about::part(part), recipe.data.source(part), what);
+        };
+        tell(Part::Train, &train, "");
+        let held_out = articles(&recipe.data, Part::Valid)?;
+        let valid = Asked::of_part(&held_out, Part::Valid, asking);
+        tell(Part::Valid, &held_out, &format!(", of which {} are asked", valid.questions.len()));
+        if recipe.data.has_test(recipe.data.set_of(Part::Test)) {
+            about.part("test", recipe.data.source(Part::Test), "for regard eval");
+        }
+        Ok((tokenizer, Questions { train: examples, valid, about }))
     }
 }
 
@@ -79,8 +98,12 @@ fn articles(data: &Data, part: Part) -> Result<Vec<Article>> {
             let all = Squad::read(sets::find("squad")?.join("dev-v1.1.json"))?;
             Ok(all.part(part).to_vec())
         }
+        "files" if part == Part::Valid && data.shares() => Err(Error::invalid(
+            "data.valid: is not set; name a file of questions (SQuAD's JSON) to choose the best \
+             model by: --set data.valid=FILE",
+        )),
         "files" => Ok(Squad::read(data.file(part)?)?.articles),
-        other => Err(Error::invalid(format!("data.set: got {other:?}, need squad or files"))),
+        other => Err(Error::invalid(say::unknown(data.key_of(part), other, &["squad", "files"]))),
     }
 }
 
@@ -125,6 +148,10 @@ impl Goal for Questions {
 
     fn valid(&self) -> &Asked {
         &self.valid
+    }
+
+    fn about(&self) -> About {
+        self.about.clone()
     }
 
     fn counted(&self, _: &Example) -> usize {

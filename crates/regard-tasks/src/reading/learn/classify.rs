@@ -1,11 +1,13 @@
 //! Learning to give texts labels.
 
 use super::{Data, Exam, Example, Goal, Marks, Paper, Recipe};
-use crate::data::labelled::{Labelled, LabelledTexts, Sentiment};
+use crate::about::{self, About};
+use crate::data::labelled::{Columns, Labelled, LabelledTexts, Sentiment};
 use crate::data::{Part, sets};
 use crate::examine::{Mark, On, Sheet, Source};
 use crate::metrics::Confusion;
 use crate::reading::Reader;
+use crate::say;
 use crate::text::Tokenizer;
 use regard_models::text::Head;
 use regard_models::{Error, Result};
@@ -16,8 +18,7 @@ pub(in super::super) struct Classes {
     labels: Vec<String>,
     train: Texts,
     valid: Texts,
-    /// Texts that are not learned from because they are in the test part too.
-    left_out: usize,
+    about: About,
 }
 
 /// Texts as numbers, with their labels.
@@ -29,16 +30,33 @@ pub(in super::super) struct Texts {
 
 impl Classes {
     pub fn read(recipe: &Recipe) -> Result<(Tokenizer, Classes)> {
-        let (train, left_out) = learned_from(&recipe.data)?;
+        let Parts { train, test, left_out } = parts(&recipe.data)?;
         let labels: Vec<&str> = train.labels.iter().map(String::as_str).collect();
-        let valid = texts(&recipe.data, Part::Valid, Some(&labels))?;
+        let valid = texts(&recipe.data, Part::Valid, Some((&labels, train.columns.as_ref())))?;
         let tokenizer = recipe.tokenizer(train.examples.iter().map(|e| e.text.as_str()))?;
         let longest = recipe.data.max_tokens;
         let numbers = |texts: &LabelledTexts| {
             Texts::new(&tokenizer, longest, texts.examples.iter().map(|e| (&*e.text, e.label)))
         };
+        let mut about = About::default();
+        let mut tell = |part: Part, texts: &LabelledTexts, more: &str| {
+            let columns = texts.columns.as_ref().map(|columns| format!(" ({})", columns.told()));
+            let what = say::many(texts.examples.len(), "text") + &columns.unwrap_or_default();
+            about.part(about::part(part), recipe.data.source(part), what + more);
+        };
+        let without = match left_out {
+            0 => String::new(),
+            n => format!(", {} left out that the test part has", say::many(n, "text")),
+        };
+        tell(Part::Train, &train, &without);
+        tell(Part::Valid, &valid, "");
+        if let Some(test) = &test {
+            tell(Part::Test, test, "");
+        }
+        let counts: Vec<(&str, usize)> = labels.iter().copied().zip(train.counts()).collect();
+        about.labels("label", &counts);
         let (train_texts, valid) = (numbers(&train)?, numbers(&valid)?);
-        let classes = Classes { labels: train.labels, train: train_texts, valid, left_out };
+        let classes = Classes { labels: train.labels, train: train_texts, valid, about };
         Ok((tokenizer, classes))
     }
 }
@@ -61,33 +79,70 @@ impl Texts {
     }
 }
 
+/// The labels and the columns of what is learned from.
+type Like<'a> = (&'a [&'a str], Option<&'a Columns>);
+
 /// The texts of a part. Labels are those of the list, or as they come.
-fn texts(data: &Data, part: Part, labels: Option<&[&str]>) -> Result<LabelledTexts> {
+fn texts(data: &Data, part: Part, like: Option<Like>) -> Result<LabelledTexts> {
+    let labels = like.map(|(labels, _)| labels);
     let form = match data.set_of(part) {
         "sst2-phrases" => Sentiment::Phrases,
         "sst2-sentences" => Sentiment::Sentences,
-        "files" => return LabelledTexts::read(data.file(part)?, labels),
+        "files" => {
+            let columns = like.and_then(|(_, columns)| columns);
+            let mut read =
+                LabelledTexts::read_as(data.file(part)?, &data.asked(), labels, columns)?;
+            read.examples.retain(|example| data.keeps(part, &key(&example.text)));
+            return Ok(read);
+        }
         other => {
-            return Err(Error::invalid(format!(
-                "data.set: got {other:?}, need sst2-phrases, sst2-sentences or files"
-            )));
+            let known = ["sst2-phrases", "sst2-sentences", "files"];
+            return Err(Error::invalid(say::unknown(data.key_of(part), other, &known)));
         }
     };
-    LabelledTexts::sentiment(sets::find("sst2")?, form, part)
+    let read = LabelledTexts::sentiment(sets::find("sst2")?, form, part)?;
+    match labels {
+        Some(labels) => with_labels(read, labels)
+            .map_err(|e| Error::invalid(format!("{}: {e}", data.set_of(part)))),
+        None => Ok(read),
+    }
 }
 
-/// What is learned from: the training part without what is also in the test part, and how many
-/// texts that were.
-fn learned_from(data: &Data) -> Result<(LabelledTexts, usize)> {
+/// The same texts with numbers of these labels.
+fn with_labels(mut texts: LabelledTexts, labels: &[&str]) -> Result<LabelledTexts, String> {
+    let number = |name: &String| {
+        labels.iter().position(|label| label == name).ok_or_else(|| {
+            let known = say::list(labels, 8);
+            format!("has the label {name:?}, and what is learned from has other labels: {known}")
+        })
+    };
+    let numbers: Vec<usize> = texts.labels.iter().map(number).collect::<Result<_, _>>()?;
+    texts.examples.iter_mut().for_each(|example| example.label = numbers[example.label]);
+    texts.labels = labels.iter().map(|label| label.to_string()).collect();
+    Ok(texts)
+}
+
+/// What is learned from, and what is reported.
+struct Parts {
+    /// The training part without what is also in the test part.
+    train: LabelledTexts,
+    test: Option<LabelledTexts>,
+    /// How many texts are in both.
+    left_out: usize,
+}
+
+fn parts(data: &Data) -> Result<Parts> {
     let mut train = texts(data, Part::Train, None)?;
     if !data.has_test(data.set_of(Part::Test)) {
-        return Ok((train, 0));
+        return Ok(Parts { train, test: None, left_out: 0 });
     }
-    let test: HashSet<String> = keys(&texts(data, Part::Test, None)?).collect();
+    let labels: Vec<&str> = train.labels.iter().map(String::as_str).collect();
+    let test = texts(data, Part::Test, Some((&labels, train.columns.as_ref())))?;
+    let reported: HashSet<String> = keys(&test).collect();
     let all = train.examples.len();
-    train.examples.retain(|example| !test.contains(&key(&example.text)));
+    train.examples.retain(|example| !reported.contains(&key(&example.text)));
     let left_out = all - train.examples.len();
-    Ok((train, left_out))
+    Ok(Parts { train, test: Some(test), left_out })
 }
 
 /// Two texts with the same letters and digits are the same text: one of SST-2's forms has full
@@ -120,28 +175,29 @@ impl Goal for Classes {
         &self.valid
     }
 
-    fn about(&self) -> Option<String> {
-        let n = self.left_out;
-        (n > 0).then(|| format!("{n} texts left out that the test part has"))
+    fn about(&self) -> About {
+        self.about.clone()
     }
 
     fn paper(recipe: &Recipe, on: &On, reader: &Reader) -> Result<(Texts, Sheet)> {
         let data = recipe.data.on(on);
         let source = on.decide(data.set_of(Part::Test), |set| data.has_test(set))?;
         let mut asked = match source {
-            Source::File(path) => LabelledTexts::read(path, None)?,
+            Source::File(path) => LabelledTexts::read_as(path, &data.asked(), None, None)?,
             Source::Set(_, part) => texts(&data, part, None)?,
         };
         let all = asked.examples.len();
         if source.part() == Some(Part::Test) && recipe.data.has_train() {
-            let known: HashSet<String> = keys(&learned_from(&recipe.data)?.0).collect();
+            let known: HashSet<String> = keys(&parts(&recipe.data)?.train).collect();
             asked.examples.retain(|example| !known.contains(&key(&example.text)));
         }
         let number = |name: &String| {
             reader.label_number(name).ok_or_else(|| {
-                let labels = reader.labels().join(", ");
-                let of = source.name();
-                Error::invalid(format!("{of}: the model has no label {name:?}, but {labels}"))
+                let (of, labels) = (source.name(), say::list(reader.labels(), 10));
+                let name = say::short(name, 60);
+                Error::invalid(format!(
+                    "{of}: the model has no label {name:?}; its labels are {labels}"
+                ))
             })
         };
         let numbers: Vec<usize> = asked.labels.iter().map(number).collect::<Result<_>>()?;

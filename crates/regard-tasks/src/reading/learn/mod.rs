@@ -9,6 +9,7 @@ mod tag;
 pub use recipe::{Data, Recipe, Vocabulary};
 
 use super::Reader;
+use crate::about::About;
 use crate::data::{Batches, Lengths};
 use crate::examine::{self, Mark, On, Report, Sheet};
 use crate::taught::{Taught, Teaching};
@@ -48,10 +49,8 @@ pub(super) trait Goal: Sized {
     /// What decisions are made on.
     fn valid(&self) -> &Self::Paper;
 
-    /// What else there is to say of the data.
-    fn about(&self) -> Option<String> {
-        None
-    }
+    /// What there is to say of the data.
+    fn about(&self) -> About;
 
     /// How much of an example the mean cost of a batch is taken over.
     fn counted(&self, example: &Example) -> usize {
@@ -189,8 +188,10 @@ impl<G: Goal> Study<G> {
         };
         let (learned, asked) = (goal.examples().len(), goal.valid().asked());
         if learned == 0 || asked == 0 {
+            let valid = recipe.data.source(crate::data::Part::Valid);
             return Err(Error::invalid(format!(
-                "{learned} examples to learn from and {asked} to decide by: look at the data"
+                "{learned} examples to learn from and {asked} to choose the best model by ({valid}): \
+                 need at least one of each; --set data.valid=FILE names a file for the second"
             )));
         }
         let (asked, longest) = (recipe.data.max_tokens, model.longest().unwrap_or(usize::MAX));
@@ -208,8 +209,8 @@ impl<G: Goal> Study<G> {
     }
 
     fn about(&self) -> String {
-        let about = self.taught.about(self.goal.examples().len(), "examples");
-        self.goal.about().map_or(about.clone(), |more| format!("{about}, {more}"))
+        let sizes = self.taught.about(self.goal.examples().len(), "examples");
+        self.goal.about().with_sizes(sizes)
     }
 }
 

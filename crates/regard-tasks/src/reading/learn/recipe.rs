@@ -1,18 +1,22 @@
 //! A recipe with `task = "classify"`, `"tag"` or `"answer"`.
 
 use super::{Goal, Study, answer, classify, examine, tag};
-use crate::data::{Part, Vectors};
+use crate::about;
+use crate::data::labelled::Asked;
+use crate::data::{Part, Split, Vectors};
 use crate::examine::{On, Report};
 use crate::recipe::{Origin, Prepared, Task, recipe, task_fields};
 use crate::text::{Kind, Tokenizer, Train};
-use crate::train;
+use crate::{own, train};
 use regard_models::{Error, Result, text};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// The set of one's own files.
-const FILES: &str = "files";
+const FILES: &str = own::FILES;
+/// Of a training file without one for validation, so many of a thousand examples are held out.
+const SHARE: Split = Split { valid: 100, test: 0 };
 
 recipe! {
     for "classify" "tag" "answer";
@@ -57,12 +61,23 @@ pub struct Data {
     /// With `files`: what is learned from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub train: Option<PathBuf>,
-    /// With `files`: what decisions are made on.
+    /// With `files`: what decisions are made on. Without it a tenth of the training file is held
+    /// out for that, by a hash of each text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid: Option<PathBuf>,
     /// With `files`: what is reported, if there is such a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<PathBuf>,
+    /// Of `files` to classify: the columns that are the text, by their names or numbers from 1,
+    /// with commas between them: `title,description`.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "word_or_number")]
+    pub text: Option<String>,
+    /// Likewise, the column that is the label.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "word_or_number")]
+    pub label: Option<String>,
+    /// Likewise, whether the first row has the names of columns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<bool>,
     /// Tokens of a text at most; the rest is cut, or is another window.
     #[serde(default = "longest")]
     pub max_tokens: usize,
@@ -72,7 +87,75 @@ fn longest() -> usize {
     128
 }
 
+/// The name of a column, or its number.
+fn word_or_number<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Option<String>, D::Error> {
+    match Value::deserialize(from)? {
+        Value::String(name) => Ok(Some(name)),
+        Value::Number(number) => Ok(Some(number.to_string())),
+        Value::Array(names) => {
+            let one = |name: &Value| name.as_str().map_or(name.to_string(), str::to_string);
+            Ok(Some(names.iter().map(one).collect::<Vec<_>>().join(",")))
+        }
+        _ => Err(serde::de::Error::custom("need the name of a column, or its number from 1")),
+    }
+}
+
 impl Data {
+    /// What is said of columns.
+    pub(super) fn asked(&self) -> Asked {
+        Asked { text: self.text.clone(), label: self.label.clone(), header: self.header }
+    }
+
+    /// Whether what is held out is a share of the training file.
+    pub(super) fn shares(&self) -> bool {
+        self.set == FILES && self.held_out.is_none() && self.valid.is_none()
+    }
+
+    /// Whether an example of the training file is of a part, by its text.
+    pub(super) fn keeps(&self, part: Part, text: &str) -> bool {
+        !self.shares() || part == Part::Test || SHARE.part(text) == part
+    }
+
+    /// Where a part is from, in words.
+    pub(super) fn source(&self, part: Part) -> String {
+        match (self.set_of(part), part) {
+            (FILES, Part::Valid) if self.shares() => {
+                let train = self.train.as_ref().map(|path| path.display().to_string());
+                format!("a tenth of {} (data.valid is not set)", train.unwrap_or_default())
+            }
+            (FILES, part) => {
+                self.path(part).as_ref().map_or(FILES.into(), |path| path.display().to_string())
+            }
+            (set, _) => set.to_string(),
+        }
+    }
+
+    fn path(&self, part: Part) -> &Option<PathBuf> {
+        match part {
+            Part::Train => &self.train,
+            Part::Valid => &self.valid,
+            Part::Test => &self.test,
+        }
+    }
+
+    /// The key that names the set of a part.
+    pub(super) fn key_of(&self, part: Part) -> &'static str {
+        match (part, &self.held_out) {
+            (Part::Valid | Part::Test, Some(_)) => "data.held_out",
+            _ => "data.set",
+        }
+    }
+
+    /// That every file which is named is there, before any is read.
+    fn check_files(&self) -> Result<()> {
+        for part in [Part::Train, Part::Valid, Part::Test] {
+            if let (Some(path), FILES) = (self.path(part), self.set_of(part)) {
+                own::there(about::part(part), path)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The set that a part is taken from.
     pub(super) fn set_of(&self, part: Part) -> &str {
         match (part, &self.held_out) {
@@ -82,13 +165,10 @@ impl Data {
     }
 
     /// With `files`, the file of a part.
-    pub(super) fn file(&self, part: Part) -> Result<&PathBuf> {
-        let (file, key) = match part {
-            Part::Train => (&self.train, "train"),
-            Part::Valid => (&self.valid, "valid"),
-            Part::Test => (&self.test, "test"),
-        };
-        file.as_ref().ok_or_else(|| Error::invalid(format!("data.{key}: `files` need this file")))
+    pub(super) fn file(&self, part: Part) -> Result<&Path> {
+        // Without a file of its own, a share of the training file.
+        let part = if part == Part::Valid && self.shares() { Part::Train } else { part };
+        own::file(about::part(part), self.path(part), "a file of examples")
     }
 
     /// Whether a set has a test part; all that are known do.
@@ -203,9 +283,21 @@ impl Task for Recipe {
             return Err("revision: it is that of a model in `from`, and there is none".into());
         }
         match (&self.from, &self.vocabulary) {
-            (Some(_), Some(_)) => Err("vocabulary: it is that of the model in `from`".into()),
-            (None, None) => Err("vocabulary: need one, or a model in `from`".into()),
-            _ => Ok(()),
+            (Some(_), Some(_)) => {
+                return Err("vocabulary: it is that of the model in `from`".into());
+            }
+            (None, None) => return Err("vocabulary: need one, or a model in `from`".into()),
+            _ => {}
+        }
+        let Data { text, label, header, .. } = &self.data;
+        let keys =
+            [("text", text.is_some()), ("label", label.is_some()), ("header", header.is_some())];
+        match keys.iter().find(|(_, set)| *set && self.task != "classify") {
+            Some((key, _)) => Err(format!(
+                "data.{key} names columns of a table for task classify; files of task {} have none",
+                self.task
+            )),
+            None => Ok(()),
         }
     }
 
@@ -227,6 +319,7 @@ impl Task for Recipe {
     }
 
     fn prepare(&self) -> Result<Prepared> {
+        self.data.check_files()?;
         match self.task.as_str() {
             "classify" => self.study(classify::Classes::read(self)?),
             "tag" => self.study(tag::Tags::read(self)?),

@@ -1,11 +1,13 @@
 //! Learning to label words.
 
 use super::{Data, Exam, Example, Goal, IGNORED, Marks, Paper, Recipe};
+use crate::about::{self, About};
 use crate::data::conllu::{Sentence, Sentences};
 use crate::data::{Part, sets};
 use crate::examine::{Mark, On, Sheet, Source};
 use crate::metrics::{Entities, Scheme};
 use crate::reading::Reader;
+use crate::say;
 use crate::text::{Encoding, Tokenizer};
 use regard_models::text::Head;
 use regard_models::{Error, Result};
@@ -20,6 +22,7 @@ pub(in super::super) struct Tags {
     labels: Vec<String>,
     train: Vec<Example>,
     valid: Tagged,
+    about: About,
 }
 
 /// Sentences as numbers, and all their words.
@@ -53,9 +56,39 @@ impl Tags {
             let number = |name: &str| labels.iter().position(|label| label == name);
             Tagged::new(&labels, sentences, (&tokenizer, longest), &number)
         };
+        let mut about = About::default();
+        for (part, sentences) in [(Part::Train, &train), (Part::Valid, &valid)] {
+            let words = sentences.iter().map(|sentence| sentence.words.len()).sum();
+            let what =
+                format!("{}, {}", say::many(sentences.len(), "sentence"), say::many(words, "word"));
+            about.part(about::part(part), recipe.data.source(part), what);
+        }
+        if recipe.data.has_test(recipe.data.set_of(Part::Test)) {
+            about.part("test", recipe.data.source(Part::Test), "for regard eval");
+        }
+        let words = || train.iter().flat_map(|sentence| &sentence.words);
+        about.labels("label", &about::counted(words().map(|word| word.universal.as_str())));
+        known_labels(recipe, &labels, &valid)?;
         let (train, valid) = (tagged(&train)?.examples, tagged(&valid)?);
-        Ok((tokenizer, Tags { labels, train, valid }))
+        Ok((tokenizer, Tags { labels, train, valid, about }))
     }
+}
+
+/// That what decides has no labels which nothing is learned of; a few of them may be rare.
+fn known_labels(recipe: &Recipe, labels: &[String], valid: &[Sentence]) -> Result<()> {
+    let theirs =
+        about::counted(valid.iter().flat_map(|s| &s.words).map(|word| word.universal.as_str()));
+    let is_new = |(name, _): &&(&str, usize)| !labels.iter().any(|label| label == name);
+    let new: Vec<&str> = theirs.iter().filter(is_new).map(|(name, _)| *name).collect();
+    if new.len() < theirs.len() || theirs.is_empty() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "{}: none of its labels ({}) is in what is learned from ({})",
+        recipe.data.source(Part::Valid),
+        say::list(&new, 8),
+        say::list(labels, 8)
+    )))
 }
 
 /// The text of a sentence, or its words with spaces between them where nobody kept the text.
@@ -72,9 +105,14 @@ fn written(sentence: &Sentence) -> Cow<'_, str> {
 fn sentences(data: &Data, part: Part) -> Result<Vec<Sentence>> {
     match data.set_of(part) {
         "ud-english-ewt" => Sentences::open_part(sets::find("ud-english-ewt")?, part)?.collect(),
-        "files" => read(data.file(part)?),
+        "files" => {
+            let mut read = read(data.file(part)?)?;
+            read.retain(|sentence| data.keeps(part, &written(sentence)));
+            Ok(read)
+        }
         other => {
-            Err(Error::invalid(format!("data.set: got {other:?}, need ud-english-ewt or files")))
+            let known = ["ud-english-ewt", "files"];
+            Err(Error::invalid(say::unknown(data.key_of(part), other, &known)))
         }
     }
 }
@@ -169,6 +207,10 @@ impl Goal for Tags {
         &self.valid
     }
 
+    fn about(&self) -> About {
+        self.about.clone()
+    }
+
     fn paper(recipe: &Recipe, on: &On, reader: &Reader) -> Result<(Tagged, Sheet)> {
         let data = recipe.data.on(on);
         let source = on.decide(data.set_of(Part::Test), |set| data.has_test(set))?;
@@ -185,7 +227,7 @@ impl Goal for Tags {
             // Labels of which the model has some are another matter: those it lacks are wrong.
             let first = paper.sentences.iter().find_map(|sentence| sentence.words.first());
             let theirs = first.map_or("", |(_, right)| right.as_str());
-            let own = reader.labels().join(", ");
+            let own = say::list(reader.labels(), 10);
             return Err(Error::invalid(format!(
                 "{data}: none of its labels, such as {theirs:?}, is one of the model's: {own}"
             )));

@@ -122,7 +122,15 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         }
         (true, ..) => demo::run(&flags, global, out)?,
         (_, true, _) if of_files => {
-            bail!("attend --translate: scores and masks are the model's; they are for a FILE");
+            let flag = match (flags.head, flags.batch) {
+                (Some(_), _) => "--head",
+                (None, 1..) => "--batch",
+                _ => "the option for the score, mask, bias or normaliser",
+            };
+            bail!(
+                "attend --translate: leave out {flag}: it chooses what is computed from a FILE of q, \
+                 k and v; a translation is drawn with the model's own attention"
+            );
         }
         (_, true, _) => translation::run(&flags, global, out)?,
         (.., [path]) => file::run(&flags, path.as_ref(), global, out)?,

@@ -53,7 +53,8 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         )?;
         return Ok(Outcome::Positive);
     }
-    writeln!(out, "{}: {about}", recipe.name())?;
+    let sizes = about.lines().last().unwrap_or_default();
+    writeln!(out, "{}: {sizes}", recipe.name())?;
     writeln!(
         out,
         "a step: {median:.2} ms ({fastest:.2} the fastest of {}), {rate:.0} {unit}/s, {threads} \

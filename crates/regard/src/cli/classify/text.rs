@@ -27,7 +27,9 @@ pub struct Flags {
 pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome> {
     let reader = models::reader(asked.model, asked.hub, Head::Sequence)?;
     let mut number = 0;
+    let mut unknown = inputs::Unknown::default();
     inputs::each(&flags.text, asked.json, out, &mut |text, out| {
+        unknown.note(reader.tokenizer(), text);
         let parts = match text.split_once('\t').filter(|_| flags.pair) {
             Some((first, second)) => (first, Some(second)),
             None => (text, None),

@@ -3,7 +3,7 @@
 //! Those know the machine's own certificates; the client that models of the Hub come through knows
 //! only the ones that it was built with.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use regard_tasks::data::addresses::{Address, Form};
 use regard_tasks::data::sets::{self, Checksums, KnownFile, Set, State};
 use std::fs::{self, File};
@@ -43,7 +43,7 @@ pub fn run(set: &Set) -> Result<()> {
         // An empty folder would look like a set that is here; one that is not empty stays.
         let _ = fs::remove_dir(&folder);
     }
-    got.with_context(|| format!("--fetch: {}", by_hand(set)))
+    got.map_err(|why| anyhow!("--fetch: {why:#}\n\nTo get it by hand: {}", by_hand(set)))
 }
 
 fn files(set: &Set, address: &Address, folder: &Path, wanted: &[KnownFile]) -> Result<()> {

@@ -101,7 +101,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         Some(How::Cls) => Pooling::Cls,
         Some(How::Max) => Pooling::Max,
     };
+    let mut unknown = inputs::Unknown::default();
     inputs::each(&flags.text, global.json, out, &mut |text, out| {
+        unknown.note(reader.tokenizer(), text);
         let vector = reader.embed(&[text], pooling, normalize)?.remove(0);
         match global.json {
             true => write_json(out, &json!({ "embedding": vector }))?,

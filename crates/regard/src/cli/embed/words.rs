@@ -13,7 +13,10 @@ use std::io::Write;
 pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     if flags.model.is_some() || flags.normalize || !flags.text.is_empty() {
         bail!(
-            "embed: TEXT, --model and --normalize are for texts; words have vectors of their own"
+            "embed: --words, --nearest, --analogy, --one-hot and --similarity look up single words in \
+             --vectors, so leave out TEXT, --model and --normalize. The nearest words of a word: \
+             regard embed --words king --nearest 5; the vector of a text: regard embed TEXT --model \
+             MODEL"
         );
     }
     if flags.words.is_empty()

@@ -34,9 +34,11 @@ ROUGE; pretrain: loss and accuracy of hidden words, and of whether halves belong
 validation part, the numbers are those of the run's own evaluations; but those of translations are
 searched greedily while training, and here as the recipe's [decode] says.
 
-Files: classify .tsv, .csv or .jsonl with text and label; image an IDX file of images, with that of
+Files: classify .tsv, .csv or .jsonl with text and label (which columns: --set data.text=NAME --set
+data.label=NAME); image an IDX file of images, with that of
 their labels beside it; tag CoNLL-U; answer SQuAD's JSON; language and pretrain plain text (for
-pretrain, a blank line between documents); translate and summarize .tsv; points lines of numbers,
+pretrain, a blank line between documents); translate .tsv, the source sentence, a tab and its
+reference; summarize .tsv, the text, a tab and its summary; points lines of numbers,
 the word output and places from 1; speech lines of a WAV file, a tab and what is said.
 
 Test texts that a classifier has learned from are not asked, and counted as excluded.
@@ -103,8 +105,8 @@ fn job(flags: &Flags) -> Result<Job> {
     let given = flags.model.as_deref().map(|model| models::resolve(model, &flags.hub));
     let given = given.transpose()?;
     let (recipe, model) = match (&flags.recipe, given) {
-        (Some(name), given) if Path::new(name).is_dir() => {
-            let folder = PathBuf::from(name);
+        (Some(name), given) if run_folder(name).is_some() => {
+            let folder = run_folder(name).expect("it was just there");
             let table = recipe::of_run(&folder, &flags.overrides)?
                 .with_context(|| format!("{name}: holds no recipe.toml, so it is no run"))?;
             (table, given.unwrap_or_else(|| Found::folder(folder)))
@@ -138,6 +140,17 @@ fn job(flags: &Flags) -> Result<Job> {
     Ok(Job { recipe, model, on })
 }
 
+/// The folder of a run: a path, or the name of one in runs/ that is no recipe's.
+fn run_folder(name: &str) -> Option<PathBuf> {
+    let direct = PathBuf::from(name);
+    if direct.is_dir() {
+        return Some(direct);
+    }
+    let known = recipe::is_built_in(name) || direct.is_file() || direct.components().count() != 1;
+    let named = Path::new("runs").join(name);
+    (!known && named.is_dir()).then_some(named)
+}
+
 fn on(flags: &Flags) -> Result<On> {
     let part = flags.part.map(|part| match part {
         Part::Valid => data::Part::Valid,
@@ -148,8 +161,8 @@ fn on(flags: &Flags) -> Result<On> {
             Some(_) => bail!("--part: {file} is a file, which is measured as a whole"),
             None => Ok(On::File(file.into())),
         },
-        // What looks like a path was meant as one.
-        Some(file) if file.contains(['/', '\\']) => bail!("--data: there is no file {file}"),
+        // What looks like a path was meant as one; no data set has a dot in its name.
+        Some(file) if file.contains(['/', '\\', '.']) => bail!("--data: there is no file {file}"),
         set => Ok(On::Set { set: set.clone(), part }),
     }
 }

@@ -5,15 +5,20 @@ use crate::cli::write_json;
 use crate::files::save_text;
 use crate::show::table::Table;
 use crate::{machine, models};
-use anyhow::{Result, anyhow, bail};
-use regard_tasks::translate::{Measure, Recipe, measure};
+use anyhow::{Context, Result, anyhow, bail};
+use regard_tasks::examine::On;
+use regard_tasks::translate::{Measure, Recipe, measure, swapped};
 use serde_json::json;
 use std::io::Write;
 
 pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let recipe = Recipe::from_table(job.recipe).map_err(|message| anyhow!("{message}"))?;
     let translator = models::load_translator(job.model)?;
-    let mut groups = recipe.data.asked(&job.on)?;
+    let groups = recipe.data.asked(&job.on);
+    let mut groups = match &job.on {
+        On::Set { set: Some(set), .. } => groups.with_context(|| format!("--data {set}"))?,
+        _ => groups?,
+    };
     groups.retain(|group| group.source.split_whitespace().count() >= flags.min_words);
     if groups.is_empty() {
         bail!("{}: no sentence is left to measure", recipe.name);
@@ -21,6 +26,19 @@ pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
     let how = Measure::of(&recipe.data, recipe.lowercase());
     let (report, texts) = measure(&translator, &groups, &recipe.decode, how)?;
     let seconds = report.seconds;
+    let swapped = swapped(&groups, &texts).filter(|_| matches!(how, Measure::Sentences { .. }));
+    let swapped = swapped.map(|why| match &job.on {
+        On::File(path) => format!(
+            "{}: column 1 is read as the source and column 2 as the reference; they look swapped: \
+             {why}",
+            path.display()
+        ),
+        On::Set { .. } => format!("source and reference look swapped: {why}"),
+    });
+    if let Some(warning) = &swapped {
+        // A closed standard error is no reason to stop.
+        let _ = writeln!(std::io::stderr(), "regard: warning: {warning}");
+    }
     if let Some(path) = &flags.save {
         let mut text = texts.join("\n");
         text.push('\n');
@@ -32,10 +50,19 @@ pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
         json["task"] = json!(recipe.task);
         json["parameters"] = json!(translator.parameters());
         json["peak_memory"] = json!(machine::peak_memory());
+        if let Some(warning) = &swapped {
+            json["warning"] = json!(warning);
+        }
         write_json(out, &json)?;
         return Ok(Outcome::Positive);
     }
-    writeln!(out, "{}: {} sentences in {seconds:.1} s", recipe.name, report.sentences)?;
+    let of = match &job.on {
+        On::File(path) => {
+            format!(" of {} (column 1 is the source, 2 the reference)", path.display())
+        }
+        On::Set { .. } => String::new(),
+    };
+    writeln!(out, "{}: {} sentences{of} in {seconds:.1} s", recipe.name, report.sentences)?;
     if let (Some(line), Some(tokenized), Some(chrf)) =
         (&report.bleu_line, report.tokenized_bleu, report.chrf)
     {
@@ -44,7 +71,7 @@ pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
     if let (Some(wer), Some(per)) = (report.wer, report.per) {
         writeln!(out, "WER {wer:.2} %\nPER {per:.2} %")?;
     }
-    let mut table = Table::new(["length", "sentences", "score", "seconds"]);
+    let mut table = Table::new([report.length_in, "sentences", "score", "seconds"]);
     for bucket in &report.by_length {
         table.row([
             format!("{}–{}", bucket.from, bucket.to),

@@ -1,7 +1,7 @@
 //! Lines of standard input, translated as they come, in constant memory.
 
 use super::show::Show;
-use super::{Job, Outcome, is_stopped, note, note_pieces, note_stopped};
+use super::{Job, Outcome, Unknown, is_stopped, note, note_pieces, note_stopped};
 use anyhow::Result;
 use regard_tasks::Error;
 use regard_tasks::data::Lines;
@@ -20,6 +20,7 @@ const BUFFER: usize = 1 << 16;
 pub fn run(job: &Job, show: &Show, out: &mut dyn Write) -> Result<Outcome> {
     let mut lines = Lines::new(BufReader::with_capacity(BUFFER, stdin().lock()), "standard input");
     let (mut done, mut stopped, mut outcome) = (0, 0, Outcome::Positive);
+    let mut unknown = Unknown::default();
     loop {
         let window = Window::read(&mut lines, WINDOW * job.batch)?;
         if window.texts.is_empty() {
@@ -28,6 +29,7 @@ pub fn run(job: &Job, show: &Show, out: &mut dyn Write) -> Result<Outcome> {
         }
         let texts: Vec<&String> = window.texts.iter().collect();
         let all = job.translate(&texts, done)?;
+        texts.iter().for_each(|text| unknown.note(&job.translator.tokens().source, text));
         for ((text, unread), found) in window.texts.iter().zip(&window.unread).zip(&all) {
             done += 1;
             note_pieces(&format!("line {done}"), found, job.translator);

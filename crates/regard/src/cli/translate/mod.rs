@@ -3,7 +3,7 @@
 mod lines;
 mod show;
 
-use super::inputs::note;
+use super::inputs::{self, Unknown, note};
 use super::search::Search;
 use super::{Global, Outcome};
 use crate::hub::Hub;
@@ -116,6 +116,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             );
         }
     }
+    inputs::not_files(&flags.text)?;
     let translator = models::translator(flags.model.as_deref(), &flags.hub)?;
     let mut options = flags.search.over(translator.defaults(), global.seed);
     options.coverage_penalty = flags.coverage_penalty.unwrap_or(options.coverage_penalty);
@@ -132,8 +133,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     if from_lines {
         return lines::run(&job, &show, out);
     }
-    let mut stopped = 0;
+    let (mut stopped, mut unknown) = (0, Unknown::default());
     for (i, text) in flags.text.iter().enumerate() {
+        unknown.note(&translator.tokens().source, text);
         let found = job.translate(&[text], i as u64)?.remove(0);
         note_pieces(&format!("text {}", i + 1), &found, &translator);
         stopped += usize::from(is_stopped(&found));

@@ -1,0 +1,90 @@
+//! What the program says it read before it trains: files, how much is in each, labels.
+
+use crate::data::Part;
+use crate::say;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::path::Path;
+
+/// Labels that are told by name.
+const NAMED: usize = 20;
+
+/// Lines that are told before a training begins.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct About {
+    lines: Vec<String>,
+}
+
+/// The name of a part.
+pub(crate) fn part(part: Part) -> &'static str {
+    match part {
+        Part::Train => "train",
+        Part::Valid => "valid",
+        Part::Test => "test",
+    }
+}
+
+/// The paths of files, as they are told.
+pub(crate) fn paths<P: AsRef<Path>>(paths: &[P]) -> String {
+    let names: Vec<String> = paths.iter().map(|p| p.as_ref().display().to_string()).collect();
+    // Paths are told whole: a shortened one cannot be found.
+    match names.len() {
+        0..=3 => names.join(" and "),
+        more => format!("{} … and {} more", names[..3].join(", "), more - 3),
+    }
+}
+
+impl About {
+    /// A line about a part of the data: where it is from, and how much it is.
+    pub fn part(&mut self, part: &str, from: impl Display, what: impl Display) {
+        self.lines.push(format!("{part:<6} {from}: {what}"));
+    }
+
+    /// A line of any kind.
+    pub fn line(&mut self, line: impl Into<String>) {
+        self.lines.push(line.into());
+    }
+
+    /// A line with the names of labels and how many examples each has.
+    pub fn labels(&mut self, what: &str, counts: &[(&str, usize)]) {
+        let each = |(name, count): &(&str, usize)| {
+            format!("{} ({})", say::short(name, 40), say::count(*count))
+        };
+        let named: Vec<String> = counts.iter().take(NAMED).map(each).collect();
+        let more = match counts.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" … and {} more", say::count(more)),
+        };
+        self.lines.push(format!("{}: {}{more}", say::many(counts.len(), what), named.join(", ")));
+    }
+
+    /// All lines, and the sizes of the model as the last one.
+    pub fn with_sizes(mut self, sizes: impl Into<String>) -> String {
+        self.lines.push(sizes.into());
+        self.lines.join("\n")
+    }
+}
+
+/// How often each name occurs, in the order of the names.
+pub(crate) fn counted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    names.for_each(|name| *counts.entry(name).or_default() += 1);
+    counts.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_labels_are_counted_and_not_listed() {
+        let names: Vec<String> = (0..25).map(|i| format!("l{i:02}")).collect();
+        let counts: Vec<(&str, usize)> = names.iter().map(|name| (name.as_str(), 2)).collect();
+        let mut about = About::default();
+        about.labels("label", &counts);
+        let text = about.with_sizes("sizes");
+        assert!(text.starts_with("25 labels: l00 (2), l01 (2)"), "{text}");
+        assert!(text.ends_with("l19 (2) … and 5 more\nsizes"), "{text}");
+        assert_eq!(counted(["b", "a", "b"].into_iter()), [("a", 1), ("b", 2)]);
+    }
+}

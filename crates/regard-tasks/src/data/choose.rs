@@ -1,0 +1,472 @@
+//! Which columns of a table hold the text and the label.
+//!
+//! A person may say so; else the names of a header say so; else, of two columns, what is in them:
+//! labels are few and short. Where none of this is clear nothing is guessed: the error shows the
+//! first row and the keys that settle it.
+
+use crate::say;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
+
+/// What columns of texts are called: these two are taken before the others.
+const TEXT_FIRST: [&str; 2] = ["text", "sentence"];
+/// What they are called otherwise. Several of them, such as a title and a description, are joined.
+const TEXT: [&str; 18] = [
+    "title",
+    "headline",
+    "subject",
+    "description",
+    "review",
+    "content",
+    "body",
+    "comment",
+    "message",
+    "question",
+    "query",
+    "utterance",
+    "tweet",
+    "document",
+    "article",
+    "abstract",
+    "phrase",
+    "texts",
+];
+/// What columns of labels are called: this one is taken before the others.
+const LABEL_FIRST: &str = "label";
+/// What they are called otherwise.
+const LABEL: [&str; 10] = [
+    "labels",
+    "class",
+    "category",
+    "target",
+    "polarity",
+    "sentiment",
+    "intent",
+    "topic",
+    "emotion",
+    "stars",
+];
+
+/// What a person said of the columns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// The names or numbers, from 1, of the columns that are the text, with commas between them.
+    pub text: Option<String>,
+    /// The name or number of the column that is the label.
+    pub label: Option<String>,
+    /// Whether the first row has the names of columns.
+    pub header: Option<bool>,
+}
+
+/// The columns of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Columns {
+    /// Those of the text, counted from 0.
+    pub text: Vec<usize>,
+    /// That of the label.
+    pub label: usize,
+    /// The names of all columns, if the first row has them.
+    pub header: Option<Vec<String>>,
+}
+
+type Row = [String];
+
+impl Columns {
+    /// In a few words.
+    pub fn told(&self) -> String {
+        let name = |column: &usize| match &self.header {
+            Some(names) => format!("'{}'", say::short(&names[*column], 30)),
+            None => (column + 1).to_string(),
+        };
+        let texts: Vec<String> = self.text.iter().map(name).collect();
+        let header = if self.header.is_some() { "" } else { ", no header" };
+        format!("text: column {}, label: column {}{header}", texts.join(" + "), name(&self.label))
+    }
+
+    /// How messages call the column of the label.
+    pub fn label_name(&self) -> String {
+        match &self.header {
+            Some(names) => format!("'{}'", say::short(&names[self.label], 30)),
+            None => (self.label + 1).to_string(),
+        }
+    }
+}
+
+/// Chooses columns by the first rows of a table. `labels` are those that a model knows, and `like`
+/// the columns of the table that it learns from.
+pub fn choose(
+    rows: &[&Row],
+    asked: &Asked,
+    labels: Option<&[&str]>,
+    like: Option<&Columns>,
+) -> Result<Columns, String> {
+    let first = *rows.first().ok_or("is empty")?;
+    if first.len() < 2 {
+        return Err(format!("need a text and a label in a row; {}", shown(first)));
+    }
+    if let Some(like) = like {
+        let same = |names: &Vec<String>| names.iter().map(name).eq(first.iter().map(name));
+        if like.header.as_ref().is_some_and(same) {
+            return Ok(like.clone());
+        }
+    }
+    let texts = asked
+        .text
+        .as_deref()
+        .map(|text| text.split(',').map(|one| place("text", one, first, asked.header)).collect());
+    let texts: Option<Vec<(usize, bool)>> = texts.transpose()?;
+    let label = asked.label.as_deref().map(|one| place("label", one, first, asked.header));
+    let label = label.transpose()?;
+    let by_name = texts.iter().flatten().chain(&label).any(|(_, by_name)| *by_name);
+    let label = label.map(|(column, _)| column);
+    let texts: Option<Vec<usize>> = texts.map(|all| all.into_iter().map(|one| one.0).collect());
+    let names = Names::of(first);
+    let header = match asked.header {
+        Some(header) => header,
+        None if by_name => true,
+        None => names.is_header(rows) || by_contents(rows, &names, label, labels)?,
+    };
+    let rest = &rows[usize::from(header)..];
+    if !header
+        && let Some(like) = like.filter(|like| like.header.is_none())
+        && (texts.is_none() && label.is_none())
+        && like.text.iter().chain([&like.label]).all(|column| *column < first.len())
+    {
+        return Ok(like.clone());
+    }
+    let unclear = || unclear(first);
+    let two = first.len() == 2;
+    let label = match (label, &texts) {
+        (Some(label), _) => label,
+        (None, Some(texts)) if two && texts.len() == 1 => 1 - texts[0],
+        _ if header && names.label().is_some() => names.label().ok_or_else(unclear)?,
+        _ if header && !names.labels.is_empty() => return Err(unclear()),
+        _ if header && two && names.texts.len() == 1 => 1 - names.texts[0],
+        _ if two => label_of_two(rest, labels).ok_or_else(unclear)?,
+        _ => return Err(unclear()),
+    };
+    let text = match texts {
+        Some(texts) => texts,
+        None if two => vec![1 - label],
+        None if header => {
+            let known = names.text(label);
+            if known.is_empty() {
+                return Err(unclear());
+            }
+            known
+        }
+        None => return Err(unclear()),
+    };
+    if text.contains(&label) {
+        return Err(format!("data.text and data.label name the same column; {}", shown(first)));
+    }
+    Ok(Columns { text, label, header: header.then(|| first.to_vec()) })
+}
+
+/// The place of a column that somebody named, and whether by its name.
+fn place(
+    key: &str,
+    asked: &str,
+    first: &Row,
+    header: Option<bool>,
+) -> Result<(usize, bool), String> {
+    let asked = asked.trim();
+    let named = first.iter().position(|cell| name(cell) == asked.to_lowercase());
+    if let Some(column) = named.filter(|_| header != Some(false)) {
+        return Ok((column, true));
+    }
+    let number = asked.parse().ok().filter(|number| (1..=first.len()).contains(number));
+    if let Some(number) = number {
+        return Ok((number - 1, false));
+    }
+    let cells: Vec<&str> = first.iter().map(String::as_str).collect();
+    Err(format!(
+        "data.{key}: there is no column {asked:?}; {}{}",
+        say::did_you_mean(asked, &cells),
+        shown(first)
+    ))
+}
+
+fn name(cell: &String) -> String {
+    // Spreadsheets put a mark before the first name.
+    cell.trim().trim_start_matches('\u{feff}').to_lowercase()
+}
+
+/// The first row, for messages.
+fn shown(first: &Row) -> String {
+    let cells: Vec<String> =
+        first.iter().map(|cell| format!("{:?}", say::short(cell, 40))).collect();
+    format!("the first row is: {}", say::list(&cells, 8))
+}
+
+fn unclear(first: &Row) -> String {
+    format!(
+        "which columns are the text and the label? {}. Say it with data.text and data.label, by \
+         names of a header or by numbers from 1, such as --set data.text=2 --set data.label=1 (several text \
+         columns: data.text=2,3); and if the first row is an example and no header, --set \
+         data.header=false",
+        shown(first)
+    )
+}
+
+/// Known names in a first row.
+struct Names {
+    /// Texts, those that are taken first alone if there are any.
+    texts: Vec<usize>,
+    labels: Vec<usize>,
+    first_label: Option<usize>,
+}
+
+impl Names {
+    fn of(first: &Row) -> Names {
+        let places = |known: &[&str]| -> Vec<usize> {
+            let is = |cell: &String| known.contains(&name(cell).as_str());
+            (0..first.len()).filter(|column| is(&first[*column])).collect()
+        };
+        let mut texts = places(&TEXT_FIRST);
+        texts.truncate(1);
+        if texts.is_empty() {
+            texts = places(&TEXT);
+        }
+        let first_label = places(&[LABEL_FIRST]).first().copied();
+        let labels = first_label.map_or_else(|| places(&LABEL), |label| vec![label]);
+        Names { texts, labels, first_label }
+    }
+
+    fn label(&self) -> Option<usize> {
+        match self.labels[..] {
+            [only] => Some(only),
+            _ => self.first_label,
+        }
+    }
+
+    fn text(&self, label: usize) -> Vec<usize> {
+        self.texts.iter().copied().filter(|column| *column != label).collect()
+    }
+
+    /// Whether the first row has names: one of a text and one of a label, or one that no other
+    /// row has in its column.
+    fn is_header(&self, rows: &[&Row]) -> bool {
+        if !self.texts.is_empty() && !self.labels.is_empty() {
+            return true;
+        }
+        let mut known = self.texts.iter().chain(&self.labels);
+        rows.len() > 1
+            && known.any(|column| {
+                let of = |row: &&Row| row.get(*column).map(name);
+                let header = of(&rows[0]);
+                rows[1..].iter().all(|row| of(row) != header)
+            })
+    }
+}
+
+/// Whether the first row is a header with names that are not known, by what stands below it.
+///
+/// # Errors
+/// If that cannot be told: its label is one of a kind, and all others are not.
+fn by_contents(
+    rows: &[&Row],
+    names: &Names,
+    label: Option<usize>,
+    labels: Option<&[&str]>,
+) -> Result<bool, String> {
+    let first = rows[0];
+    let column = match label {
+        Some(label) => Some(label),
+        None if first.len() == 2 => label_of_two(&rows[1..], labels),
+        None => None,
+    };
+    let (Some(column), true) = (column, names.texts.is_empty() && names.labels.is_empty()) else {
+        return Ok(false);
+    };
+    let cell = |row: &&Row| row.get(column).map(|cell| cell.trim().to_string()).unwrap_or_default();
+    let (mine, rest) = (cell(&first), rows[1..].iter().map(cell).collect::<Vec<_>>());
+    if labels.is_some_and(|labels| labels.contains(&mine.as_str())) {
+        return Ok(false);
+    }
+    let number = |text: &String| text.parse::<f64>().is_ok();
+    if rest.len() >= 2 && rest.iter().all(number) && !number(&mine) {
+        return Ok(true);
+    }
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    rest.iter().for_each(|label| *counts.entry(label).or_default() += 1);
+    let alone = !counts.contains_key(mine.as_str());
+    match alone && rest.len() >= 4 && counts.values().all(|count| *count > 1) {
+        true => Err(unclear(first)),
+        false => Ok(false),
+    }
+}
+
+/// Which of two columns is the label: the one with fewer and shorter values.
+fn label_of_two(rows: &[&Row], labels: Option<&[&str]>) -> Option<usize> {
+    let cells = |column: usize| -> Vec<&str> {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.trim()).collect()
+    };
+    let both = [cells(0), cells(1)];
+    if let Some(labels) = labels {
+        let known = |cells: &Vec<&str>| cells.iter().filter(|cell| labels.contains(cell)).count();
+        let [first, second] = [known(&both[0]), known(&both[1])];
+        if first != second {
+            return Some(usize::from(second > first));
+        }
+    }
+    let different = |cells: &Vec<&str>| cells.iter().collect::<HashSet<_>>().len();
+    let length = |cells: &Vec<&str>| cells.iter().map(|cell| cell.chars().count()).sum::<usize>();
+    let [(d0, l0), (d1, l1)] = both.each_ref().map(|cells| (different(cells), length(cells)));
+    // Labels come again, and texts seldom do.
+    match (d0 < rows.len(), d1 < rows.len()) {
+        (true, false) => return Some(0),
+        (false, true) => return Some(1),
+        _ => {}
+    }
+    match (d0.cmp(&d1), l0.cmp(&l1)) {
+        // Few but long labels: only if they are very few.
+        (Ordering::Less, Ordering::Greater) => (5 * d0 <= d1).then_some(0),
+        (Ordering::Greater, Ordering::Less) => (5 * d1 <= d0).then_some(1),
+        (Ordering::Less, _) | (Ordering::Equal, Ordering::Less) => Some(0),
+        (Ordering::Greater, _) | (Ordering::Equal, Ordering::Greater) => Some(1),
+        _ => {
+            let numbers = |cells: &Vec<&str>| cells.iter().all(|cell| cell.parse::<f64>().is_ok());
+            match (numbers(&both[0]), numbers(&both[1])) {
+                (true, false) => Some(0),
+                (false, true) => Some(1),
+                _ => None,
+            }
+        }
+    }
+}
+
+/// The text and the label among the keys of an object: what is asked for, or known names.
+pub fn of_object<'a>(keys: &[&'a str], asked: &Asked) -> Result<(Vec<&'a str>, &'a str), String> {
+    let find = |wanted: &str| keys.iter().copied().find(|key| key.eq_ignore_ascii_case(wanted));
+    let missing = |key: &str, wanted: &str| {
+        let mean = say::did_you_mean(wanted, keys);
+        format!("has no {wanted:?}; {mean}its keys are {}; set data.{key}", say::list(keys, 10))
+    };
+    let text = match &asked.text {
+        Some(names) => {
+            let one = |name: &str| find(name.trim()).ok_or_else(|| missing("text", name.trim()));
+            names.split(',').map(one).collect::<Result<_, _>>()?
+        }
+        None => match TEXT_FIRST.iter().find_map(|name| find(name)) {
+            Some(text) => vec![text],
+            None => TEXT.iter().filter_map(|name| find(name)).collect::<Vec<_>>(),
+        },
+    };
+    if text.is_empty() {
+        return Err(missing("text", TEXT_FIRST[0]));
+    }
+    let label = match &asked.label {
+        Some(name) => find(name).ok_or_else(|| missing("label", name))?,
+        None => {
+            let known: Vec<&str> = LABEL.iter().filter_map(|name| find(name)).collect();
+            match (find(LABEL_FIRST), &known[..]) {
+                (Some(label), _) => label,
+                (None, [only]) => only,
+                _ => return Err(missing("label", LABEL_FIRST)),
+            }
+        }
+    };
+    Ok((text, label))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(text: &str, asked: &Asked) -> Result<String, String> {
+        let rows: Vec<Vec<String>> =
+            text.lines().map(|line| line.split('|').map(str::to_string).collect()).collect();
+        let rows: Vec<&Row> = rows.iter().map(|row| &row[..]).collect();
+        choose(&rows, asked, None, None).map(|columns| columns.told())
+    }
+
+    fn asked(text: &str, label: &str) -> Asked {
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_string());
+        Asked { text: some(text), label: some(label), header: None }
+    }
+
+    #[test]
+    fn known_names_are_found_in_any_order() {
+        for (text, wanted) in [
+            ("text|label\na b|x", "text: column 'text', label: column 'label'"),
+            ("label|review\nx|a b", "text: column 'review', label: column 'label'"),
+            ("id|Category|Text\n1|x|a b", "text: column 'Text', label: column 'Category'"),
+            (
+                "label|title|description\n3|Wall St.|Short",
+                "text: column 'title' + 'description', label: column 'label'",
+            ),
+            ("question|kind\nWho?|a\nWhy?|b", "text: column 'question', label: column 'kind'"),
+            (
+                "art|title\nsport|Ein Spiel\nsport|Noch eins",
+                "text: column 'title', label: column 'art'",
+            ),
+        ] {
+            assert_eq!(chosen(text, &Asked::default()).unwrap(), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn without_names_labels_are_few_and_short() {
+        let label_first = "pos|a fine film\nneg|not so good\npos|quite good";
+        let label_last = "a fine film|pos\nnot so good|neg\nquite good|pos";
+        assert!(
+            chosen(label_first, &Asked::default())
+                .unwrap()
+                .contains("text: column 2, label: column 1")
+        );
+        assert!(
+            chosen(label_last, &Asked::default())
+                .unwrap()
+                .contains("text: column 1, label: column 2")
+        );
+        // A word of which there is only one is a label, if other rows have it.
+        let question = "Who is it?|question\nIt is me.|statement\nWhy?|question";
+        assert!(chosen(question, &Asked::default()).unwrap().contains("no header"));
+        let stars = "wertung|bericht\n5|sehr gut\n1|nicht gut\n3|es geht";
+        assert_eq!(
+            chosen(stars, &Asked::default()).unwrap(),
+            "text: column 'bericht', label: column 'wertung'"
+        );
+    }
+
+    #[test]
+    fn what_is_not_clear_is_not_guessed() {
+        for text in [
+            "3|Title one|Short text\n1|Title two|Other text",
+            "kategorie|nachricht\na|Das Spiel\na|Das Haus\nb|Der Ball\nb|Die Uhr",
+            "x|y\nz|w",
+            "class|category|text\na|b|c d",
+        ] {
+            let error = chosen(text, &Asked::default()).unwrap_err();
+            for part in ["data.text", "data.label", "the first row is"] {
+                assert!(error.contains(part), "{error}");
+            }
+        }
+        let error = chosen("alone\nb", &Asked::default()).unwrap_err();
+        assert!(error.contains("a text and a label"), "{error}");
+    }
+
+    #[test]
+    fn columns_can_be_named_and_numbered() {
+        let table = "id|kategorie|titel|inhalt\n1|a|b c|d e\n2|a|b d|d f";
+        assert_eq!(
+            chosen(table, &asked("titel,inhalt", "Kategorie")).unwrap(),
+            "text: column 'titel' + 'inhalt', label: column 'kategorie'"
+        );
+        let rows = "1|a|b c|d e\n2|a|b d|d f";
+        assert_eq!(
+            chosen(rows, &asked("3,4", "2")).unwrap(),
+            "text: column 3 + 4, label: column 2, no header"
+        );
+        let error = chosen(table, &asked("titel", "categorie")).unwrap_err();
+        assert!(
+            error.contains("data.label") && error.contains("did you mean 'kategorie'?"),
+            "{error}"
+        );
+        assert!(chosen(table, &asked("titel", "titel")).unwrap_err().contains("the same column"));
+        let header = Asked { header: Some(false), ..Asked::default() };
+        let told = chosen("text|label\nnothing|x\nanother one|label", &header).unwrap();
+        assert!(told.contains("no header"), "{told}");
+    }
+}

@@ -1,0 +1,226 @@
+//! Data of one's own in a recipe: which keys of `[data]` name files, and what follows if somebody
+//! sets one of them.
+//!
+//! A recipe names a data set, and often where its held-out part comes from. Whoever sets a file
+//! means that file: `data.set` becomes `files`, and a `held_out` that came with the recipe goes.
+//! What contradicts itself is an error that names both keys.
+
+use crate::say;
+use regard_models::{Error, Result};
+use std::path::Path;
+use toml::{Table, Value};
+
+/// The set of one's own files.
+pub const FILES: &str = "files";
+/// The set of one's own files of pairs, of the task `permute`.
+const PAIRS: &str = "pairs";
+
+/// The known data sets of tasks, and the keys of `[data]` that only one's own files have.
+struct Kind {
+    tasks: &'static [&'static str],
+    sets: &'static [&'static str],
+    keys: &'static [&'static str],
+}
+
+const KINDS: &[Kind] = &[
+    Kind {
+        tasks: &["classify"],
+        sets: &["sst2-phrases", "sst2-sentences"],
+        keys: &["train", "valid", "test", "text", "label", "header"],
+    },
+    Kind { tasks: &["tag"], sets: &["ud-english-ewt"], keys: PARTS },
+    Kind { tasks: &["answer"], sets: &["squad"], keys: PARTS },
+    Kind { tasks: &["language"], sets: &["tinyshakespeare", "wikitext-2"], keys: PARTS },
+    Kind { tasks: &["speech"], sets: &["fsdd"], keys: PARTS },
+    Kind {
+        tasks: &["pretrain", "permute"],
+        sets: &["wikitext-2", "tatoeba-fra-eng"],
+        keys: &["files"],
+    },
+    Kind {
+        tasks: &["translate"],
+        sets: &["multi30k", "tatoeba-fra-eng", "tatoeba-cmn-eng", "cmudict"],
+        keys: &["folder"],
+    },
+    Kind { tasks: &["points"], sets: &["drawn", "pointer-nets"], keys: &["folder"] },
+    Kind { tasks: &["summarize"], sets: &["aeslc"], keys: &["folder"] },
+    Kind { tasks: &["stories"], sets: &["babi-en-10k"], keys: &["folder"] },
+    Kind { tasks: &["image"], sets: &["fashion-mnist"], keys: &["folder", "labels"] },
+    Kind {
+        tasks: &["graphs"],
+        sets: &["cora", "citeseer", "molecules"],
+        keys: &["nodes", "edges", "graphs"],
+    },
+];
+
+const PARTS: &[&str] = &["train", "valid", "test"];
+
+fn kind(task: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| kind.tasks.contains(&task))
+}
+
+/// The keys of a task's `[data]` that need `data.set = "files"`.
+pub fn keys(task: &str) -> &'static [&'static str] {
+    kind(task).map_or(&[], |kind| kind.keys)
+}
+
+/// Whether a set is one of a task's known ones; what is misspelt is told elsewhere.
+fn is_known(task: &str, set: &str) -> bool {
+    kind(task).is_some_and(|kind| kind.sets.contains(&set))
+}
+
+fn is_own(set: &str) -> bool {
+    [FILES, PAIRS].contains(&set)
+}
+
+/// The words that a table has at a key.
+fn text<'a>(table: &'a Table, key: &str) -> &'a str {
+    table.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Those of the keys that need `files` which this table has.
+fn named(task: &str, data: &Table) -> Vec<&'static str> {
+    keys(task).iter().copied().filter(|key| data.contains_key(*key)).collect()
+}
+
+/// Whether only the held-out parts are files, and that is said.
+fn held_out_only(keys: &[&str], data: &Table) -> bool {
+    text(data, "held_out") == FILES && !keys.contains(&"train")
+}
+
+/// Follows from what `said` has just set in `[data]` of a recipe.
+///
+/// # Errors
+/// If `said` itself asks for a known data set and for files.
+pub(crate) fn follow(recipe: &mut Table, said: &Table) -> Result<(), String> {
+    let task = text(recipe, "task").to_string();
+    let Some(Value::Table(data)) = recipe.get_mut("data") else { return Ok(()) };
+    let given = named(&task, said);
+    let set = text(data, "set").to_string();
+    if !given.is_empty() && !is_own(&set) && !held_out_only(&given, data) {
+        match said.contains_key("set") {
+            true if is_known(&task, &set) => return Err(contradiction(given[0], &set)),
+            true => {}
+            false => drop(data.insert("set".into(), Value::String(FILES.into()))),
+        }
+    }
+    let own = is_own(text(data, "set")) && (said.contains_key("set") || !given.is_empty());
+    // The recipe's own held-out set has nothing to do with files of one's own.
+    let theirs = data.get("held_out").is_some_and(Value::is_str) && !said.contains_key("held_out");
+    if own && theirs && !held_out_only(&given, data) {
+        data.remove("held_out");
+    }
+    // Nor has the share of it that is held out.
+    if own && !said.contains_key("test_per_mille") {
+        data.remove("test_per_mille");
+    }
+    Ok(())
+}
+
+fn contradiction(key: &str, set: &str) -> String {
+    format!(
+        "data.{key} is for files of your own, but data.set is {set:?}: set data.set=files, or \
+         leave data.{key} out"
+    )
+}
+
+/// What no recipe may say of its data.
+pub(crate) fn check(task: &str, recipe: &Table) -> Result<(), String> {
+    let Some(Value::Table(data)) = recipe.get("data") else { return Ok(()) };
+    let (set, given) = (text(data, "set"), named(task, data));
+    if !given.is_empty() && is_known(task, set) && !held_out_only(&given, data) {
+        return Err(contradiction(given[0], set));
+    }
+    let held_out = text(data, "held_out");
+    let parts = given.iter().find(|key| ["valid", "test"].contains(*key));
+    match parts {
+        Some(key) if is_own(set) && !held_out.is_empty() && held_out != FILES => Err(format!(
+            "data.held_out is {held_out:?} and data.{key} names a file: both say what the model is \
+             chosen and measured on; leave one of them out"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// That a file or folder which a key names is there.
+pub(crate) fn there(key: &str, path: &Path) -> Result<()> {
+    match path.try_exists() {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            let path = say::short(&path.display().to_string(), 300);
+            Err(Error::invalid(format!("data.{key}: there is no file {path}")))
+        }
+        Err(why) => Err(Error::invalid(format!("data.{key}: {}: {why}", path.display()))),
+    }
+}
+
+/// A file that a key names, if it is set, and is there.
+pub(crate) fn file<'a>(
+    key: &str,
+    path: &'a Option<std::path::PathBuf>,
+    what: &str,
+) -> Result<&'a Path> {
+    match path {
+        Some(path) => there(key, path).map(|()| path.as_path()),
+        None => Err(missing(key, what)),
+    }
+}
+
+/// A key that `files` need is not set.
+pub(crate) fn missing(key: &str, what: &str) -> Error {
+    Error::invalid(format!("data.{key}: data.set=files needs it; set data.{key} to {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn followed(recipe: &str, said: &str) -> Result<Table, String> {
+        let mut recipe: Table = toml::from_str(recipe).unwrap();
+        let said: Table = toml::from_str(said).unwrap();
+        let data = recipe["data"].as_table_mut().unwrap();
+        said.iter().for_each(|(key, value)| drop(data.insert(key.clone(), value.clone())));
+        follow(&mut recipe, &said)?;
+        check(text(&recipe, "task"), &recipe)?;
+        Ok(recipe["data"].as_table().unwrap().clone())
+    }
+
+    const PHRASES: &str =
+        "task = 'classify'\n[data]\nset = 'sst2-phrases'\nheld_out = 'sst2-sentences'";
+
+    #[test]
+    fn files_of_ones_own_win_over_the_sets_of_a_recipe() {
+        for said in [
+            "train = 'a.csv'\nvalid = 'b.csv'",
+            "set = 'files'\ntrain = 'a.csv'",
+            "set = 'files'\ntrain = 'a.csv'\nvalid = 'b.csv'\ntest = 'c.csv'",
+        ] {
+            let data = followed(PHRASES, said).unwrap();
+            assert_eq!(text(&data, "set"), FILES, "{said}");
+            assert!(!data.contains_key("held_out"), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_was_said_is_kept() {
+        let data = followed(PHRASES, "held_out = 'files'\nvalid = 'b.csv'").unwrap();
+        assert_eq!((text(&data, "set"), text(&data, "held_out")), ("sst2-phrases", FILES));
+        let said = "set = 'files'\ntrain = 'a.csv'\nheld_out = 'sst2-sentences'";
+        assert_eq!(text(&followed(PHRASES, said).unwrap(), "held_out"), "sst2-sentences");
+        let data = followed(PHRASES, "max_tokens = 9").unwrap();
+        assert_eq!(text(&data, "held_out"), "sst2-sentences");
+        // Points are drawn in sets of so many; these keys name no files.
+        let points = "task = 'points'\n[data]\nset = 'drawn'\nheld_out = [10, 10]";
+        let data = followed(points, "train = 50\nvalid = 9").unwrap();
+        assert!(text(&data, "set") == "drawn" && data.contains_key("held_out"));
+    }
+
+    #[test]
+    fn contradictions_name_both_keys() {
+        let error = |said: &str| followed(PHRASES, said).unwrap_err();
+        let told = error("set = 'sst2-phrases'\ntrain = 'a.csv'");
+        assert!(told.contains("data.train") && told.contains("data.set"), "{told}");
+        let told = error("set = 'files'\nvalid = 'b.csv'\nheld_out = 'sst2-sentences'");
+        assert!(told.contains("data.held_out") && told.contains("data.valid"), "{told}");
+    }
+}

@@ -1,0 +1,161 @@
+//! Parts of messages: lists that stay short, names that were nearly right, readable numbers.
+
+/// At most so many characters of a text, on one line.
+pub fn short(text: &str, most: usize) -> String {
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    match line.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None => line,
+    }
+}
+
+/// A whole message: what is longer than a screen can be read no more, so its middle goes.
+pub fn message(text: &str) -> String {
+    const FIRST: usize = 750;
+    const LAST: usize = 200;
+    let length = text.chars().count();
+    if length <= FIRST + LAST {
+        return text.to_string();
+    }
+    let first: String = text.chars().take(FIRST).collect();
+    let last: String = text.chars().skip(length - LAST).collect();
+    format!("{first} … {last}")
+}
+
+/// The first few of a list, each shortened, and how many more there are.
+pub fn list<S: AsRef<str>>(items: &[S], most: usize) -> String {
+    let some: Vec<String> = items.iter().take(most).map(|item| short(item.as_ref(), 40)).collect();
+    let more = items.len().saturating_sub(most);
+    match more {
+        0 => some.join(", "),
+        more => format!("{} … and {} more", some.join(", "), count(more)),
+    }
+}
+
+/// A number with commas between thousands.
+pub fn count(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// How many of a thing: "1 text", "2,000 texts".
+pub fn many(number: usize, thing: &str) -> String {
+    let things = match thing.strip_suffix('y') {
+        _ if number == 1 => thing.to_string(),
+        Some(root) => format!("{root}ies"),
+        None if thing.ends_with('s') => format!("{thing}es"),
+        None => format!("{thing}s"),
+    };
+    format!("{} {things}", count(number))
+}
+
+/// The name that was most likely meant, if one is near enough.
+pub fn near<'a>(asked: &str, names: &[&'a str]) -> Option<&'a str> {
+    let asked = asked.to_lowercase();
+    let length = asked.chars().count();
+    let ranked = names.iter().map(|name| (distance(&asked, &name.to_lowercase()), *name));
+    let best = ranked.min_by_key(|(distance, _)| *distance);
+    let begun = || {
+        let mut begin = names.iter().filter(|name| length >= 3 && name.starts_with(&asked));
+        begin.next().copied()
+    };
+    best.filter(|(distance, _)| *distance <= (length / 3).max(1)).map(|best| best.1).or_else(begun)
+}
+
+/// "did you mean 'multi30k'? ", or nothing.
+pub fn did_you_mean(asked: &str, names: &[&str]) -> String {
+    near(asked, names).map_or(String::new(), |name| format!("did you mean '{name}'? "))
+}
+
+/// What a key that names one of a few things got and needs.
+pub fn unknown(key: &str, got: &str, known: &[&str]) -> String {
+    let got_short = short(got, 100);
+    let mean = did_you_mean(got, known);
+    format!("{key}: got {got_short:?}, need {}. {mean}", or(known)).trim_end().to_string()
+}
+
+/// "a, b or c".
+fn or(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => only.to_string(),
+        [some @ .., last] => format!("{} or {last}", some.join(", ")),
+    }
+}
+
+/// How many characters have to be put in, taken out, replaced or swapped with their neighbour to
+/// get from one text to the other.
+pub fn distance(from: &str, to: &str) -> usize {
+    let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
+    // A name is never that long; what is would only cost time.
+    if from.len().max(to.len()) > 200 {
+        return usize::MAX;
+    }
+    let mut rows: Vec<Vec<usize>> = vec![(0..=to.len()).collect()];
+    for i in 1..=from.len() {
+        let mut row = vec![i; to.len() + 1];
+        for j in 1..=to.len() {
+            let same = from[i - 1] == to[j - 1];
+            row[j] = (rows[i - 1][j] + 1)
+                .min(row[j - 1] + 1)
+                .min(rows[i - 1][j - 1] + usize::from(!same));
+            if i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1] {
+                row[j] = row[j].min(rows[i - 2][j - 2] + 1);
+            }
+        }
+        rows.push(row);
+    }
+    rows[from.len()][to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        for (from, to, wanted) in [
+            ("", "", 0),
+            ("abc", "", 3),
+            ("kitten", "sitting", 3),
+            ("transfomer", "transformer", 1),
+            ("trian", "train", 1),
+            ("日本", "日木", 1),
+        ] {
+            assert_eq!(distance(from, to), wanted, "{from} {to}");
+            assert_eq!(distance(to, from), wanted, "{to} {from}");
+        }
+    }
+
+    #[test]
+    fn a_near_name_is_told_and_a_far_one_is_not() {
+        let names = ["multi30k-transformer", "multi30k-rnn", "cora-gat"];
+        assert_eq!(near("multi30k-transfomer", &names), Some("multi30k-transformer"));
+        assert_eq!(near("Cora-Gat", &names), Some("cora-gat"));
+        assert_eq!(near("cora", &names), Some("cora-gat"));
+        assert_eq!(near("zzzz", &names), None);
+        assert_eq!(near("", &names), None);
+    }
+
+    #[test]
+    fn lists_stay_short() {
+        assert_eq!(list(&["a", "b"], 2), "a, b");
+        assert_eq!(list(&["a", "b", "c"], 2), "a, b … and 1 more");
+        let long = "x".repeat(1000);
+        assert!(list(&vec![long; 5000], 5).chars().count() < 300);
+        assert_eq!((count(0), count(999), count(1000)), ("0".into(), "999".into(), "1,000".into()));
+        assert_eq!(count(1234567), "1,234,567");
+        assert_eq!(short("a\nb", 5), "a b");
+        assert_eq!(many(2, "story"), "2 stories");
+        assert_eq!(many(3, "class"), "3 classes");
+        assert_eq!(message("short"), "short");
+        assert!(message(&"é".repeat(700_000)).chars().count() < 1000);
+    }
+}
