@@ -105,7 +105,9 @@ pub fn choose(
         return Err(format!("need a text and a label in a row; {}", shown(first)));
     }
     if let Some(like) = like {
-        let same = |names: &Vec<String>| names.iter().map(name).eq(first.iter().map(name));
+        let same = |names: &Vec<String>| {
+            names.iter().map(|cell| name(cell)).eq(first.iter().map(|cell| name(cell)))
+        };
         if like.header.as_ref().is_some_and(same) {
             return Ok(like.clone());
         }
@@ -187,7 +189,7 @@ fn place(
     ))
 }
 
-fn name(cell: &String) -> String {
+fn name(cell: &str) -> String {
     // Spreadsheets put a mark before the first name.
     cell.trim().trim_start_matches('\u{feff}').to_lowercase()
 }
@@ -253,7 +255,7 @@ impl Names {
         let mut known = self.texts.iter().chain(&self.labels);
         rows.len() > 1
             && known.any(|column| {
-                let of = |row: &&Row| row.get(*column).map(name);
+                let of = |row: &&Row| row.get(*column).map(|cell| name(cell));
                 let header = of(&rows[0]);
                 rows[1..].iter().all(|row| of(row) != header)
             })

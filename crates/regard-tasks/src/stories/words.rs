@@ -87,7 +87,11 @@ impl Words {
                 let (from, to) = encoding.offsets[at];
                 let word = spoken(sentence).get(from..to).unwrap_or(sentence);
                 Err(Error::invalid(format!(
-                    "{word:?} in {sentence:?} is not one of the {} words that the model knows",
+                    "{:?} in {:?} is not one of the {} words that the model knows: it was trained on \
+                     simple stories. For other texts name a model that was trained to find answers \
+                     in them, as `regard train squad-minilm` does: --model MODEL",
+                    crate::say::short(word, 60),
+                    crate::say::short(sentence, 100),
                     self.known()
                 )))
             }

@@ -128,6 +128,24 @@ fn a_model_for_something_else_says_what_to_do() {
         );
     }
     fails(&["fill", "a [MASK]", "--model", &bert], &["BertModel", "hidden words"]);
+    fails(
+        &["answer", "Who wrote Hamlet?", "--context", "Hamlet was written by Shakespeare."],
+        &["\"Hamlet\"", "145 words", "--model MODEL", "regard train squad-minilm"],
+    );
+}
+
+#[test]
+fn a_recipe_that_begins_with_a_model_of_the_hub_can_begin_with_a_folder() {
+    let home = folder("messages_from");
+    let mut train = command(&["train", "sst2-minilm", "--out", "run"]);
+    // Nobody listens at this port.
+    train.env("HF_ENDPOINT", "http://127.0.0.1:9").env("HF_HOME", &home).current_dir(&home);
+    for name in ["HF_HUB_OFFLINE", "HF_HUB_CACHE", "http_proxy", "HTTP_PROXY", "all_proxy"] {
+        train.env_remove(name);
+    }
+    let ran = finish(train);
+    assert_eq!(ran.code, 2);
+    says(&ran, &["cannot be reached", "--set from=FOLDER"]);
 }
 
 #[test]

@@ -17,6 +17,7 @@ fn run(test: &str) -> String {
     let (recipe, run) = (recipe.to_str().unwrap(), run.to_str().unwrap());
     let trained = regard(&["train", recipe, "--out", run]);
     assert_eq!(trained.code, 0, "{}", trained.err);
+    assert!(trained.err.contains("train  drawn by the program: "), "{}", trained.err);
     run.to_string()
 }
 

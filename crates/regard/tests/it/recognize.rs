@@ -74,6 +74,10 @@ fn trained() -> &'static Path {
         let (recipe, run) = (recipe.display().to_string(), place.join("run"));
         let ran = regard(&["train", &recipe, "--out", run.to_str().unwrap(), "--threads", "1"]);
         assert_eq!(ran.code, 0, "{}", ran.err);
+        let count = 5 * TONES.len();
+        for part in [format!("list.tsv: {count} recordings, "), format!("{} (5)", TONES[0].0)] {
+            assert!(ran.err.contains(&part), "{part}: {}", ran.err);
+        }
         place
     })
 }

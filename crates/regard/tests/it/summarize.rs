@@ -23,6 +23,11 @@ fn run(test: &str) -> String {
     let (recipe, run) = (recipe.to_str().unwrap(), run.to_str().unwrap());
     let trained = regard(&["train", recipe, "--out", run]);
     assert_eq!(trained.code, 0, "{}", trained.err);
+    for part in
+        ["train.tsv: 12 texts", "valid.tsv: 12 texts", "is summarised as \"the word0 deal\""]
+    {
+        assert!(trained.err.contains(part), "{part}: {}", trained.err);
+    }
     run.to_string()
 }
 
