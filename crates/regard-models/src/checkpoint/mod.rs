@@ -85,8 +85,8 @@ fn weight_map(index: &Path) -> Result<Map<String, Value>> {
     let text = read_text(index)?;
     let mut json: Value =
         serde_json::from_str(&text).map_err(|e| Error::file(index, format!("not JSON: {e}")))?;
-    match json["weight_map"].take() {
-        Value::Object(map) => Ok(map),
+    match json.get_mut("weight_map").map(Value::take) {
+        Some(Value::Object(map)) => Ok(map),
         _ => Err(Error::file(index, "has no \"weight_map\"")),
     }
 }

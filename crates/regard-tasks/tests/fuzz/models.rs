@@ -44,7 +44,14 @@ fn is_small(config: &Value) -> bool {
         match value {
             Value::Number(number) => found.extend(number.as_u64()),
             Value::Array(list) => list.iter().for_each(|value| numbers(value, found)),
-            Value::Object(map) => map.values().for_each(|value| numbers(value, found)),
+            Value::Object(map) => {
+                for (key, value) in map {
+                    numbers(value, found);
+                    // Of layers there are as many as it says, even if their width is left out.
+                    let deep = key.contains("layer") && value.as_u64().is_some_and(|n| n > 12);
+                    found.extend(deep.then_some(u64::MAX));
+                }
+            }
             _ => {}
         }
     }

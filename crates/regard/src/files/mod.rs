@@ -111,7 +111,7 @@ impl Archive {
         let (data, header) = self.numbers(name, Header::floats)?;
         let kind = header.kind.name();
         let converted = (kind != "float32").then_some(kind);
-        Ok(Floats { data, shape: header.shape, converted })
+        Ok(Floats { data, converted })
     }
 
     /// An array of integers or truth values.
@@ -146,8 +146,6 @@ impl Archive {
 pub struct Floats {
     /// Row-major.
     pub data: Vec<f32>,
-    /// Any number of axes.
-    pub shape: Vec<usize>,
     /// The stored type, if it was not float32.
     pub converted: Option<String>,
 }
