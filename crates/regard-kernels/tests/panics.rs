@@ -57,6 +57,9 @@ impl Rule for Trap {
     }
 }
 
+/// An attention that asks the trap.
+type Build = fn(Trap) -> Attention;
+
 /// Heads, queries, keys. With one or two heads the backward's blocks of keys are tasks that take
 /// turns at the queries; with many, heads are tasks.
 const SHAPES: &[[usize; 3]] =
@@ -118,7 +121,7 @@ fn threads_at_work() -> usize {
 fn a_panic_in_a_task_reaches_the_caller_and_the_next_call_works() {
     let armed = Arc::new(AtomicBool::new(false));
     let trap = |key| Trap { armed: armed.clone(), key };
-    let kinds: [(&str, fn(Trap) -> Attention); 2] = [
+    let kinds: [(&str, Build); 2] = [
         ("a mask", |trap| Attention::dot().mask(Mask::new(trap) & mask::full())),
         ("a score", |trap| Attention::with_score(Modified(Arc::new(trap)))),
     ];
