@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     match cli::run() {
         Ok(cli::Outcome::Positive) => ExitCode::SUCCESS,
         Ok(cli::Outcome::Negative) => ExitCode::from(1),
-        Ok(cli::Outcome::Interrupted) => ExitCode::from(130),
+        Ok(cli::Outcome::Interrupted) => ExitCode::from(cli::INTERRUPTED),
         // Whoever read the output has seen enough: `regard variants | head -3`.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

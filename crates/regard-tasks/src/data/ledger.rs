@@ -8,7 +8,9 @@ use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::HashSet;
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// A file that was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,15 +23,26 @@ pub struct DataFile {
     pub sha256: String,
 }
 
+/// A file, and what it was like when it was opened.
+struct Noted {
+    path: PathBuf,
+    like: Option<(u64, Option<SystemTime>)>,
+}
+
+fn like(metadata: &Metadata) -> (u64, Option<SystemTime>) {
+    (metadata.len(), metadata.modified().ok())
+}
+
 thread_local! {
-    static NOTED: RefCell<Option<Vec<PathBuf>>> = const { RefCell::new(None) };
+    static NOTED: RefCell<Option<Vec<Noted>>> = const { RefCell::new(None) };
 }
 
 /// Notes that a file is read, if somebody [records](record) on this thread.
 pub fn note(path: &Path) {
     NOTED.with_borrow_mut(|noted| {
         if let Some(paths) = noted {
-            paths.push(path.to_path_buf());
+            let like = std::fs::metadata(path).ok().map(|metadata| like(&metadata));
+            paths.push(Noted { path: path.to_path_buf(), like });
         }
     });
 }
@@ -45,10 +58,15 @@ pub fn record<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Vec<DataFile>)>
     let paths = NOTED.take().unwrap_or_default();
     let done = done?;
     let mut seen = HashSet::new();
-    let files = paths.into_iter().filter(|path| seen.insert(path.clone())).map(|path| {
+    let first = paths.into_iter().filter(|noted| seen.insert(noted.path.clone()));
+    let files = first.map(|Noted { path, like: before }| {
         let metadata = std::fs::metadata(&path).map_err(Error::io(&path))?;
         if !metadata.is_file() {
             let message = "is not a regular file; a run reads its data again when it is resumed";
+            return Err(Error::file(&path, message));
+        }
+        if before != Some(like(&metadata)) {
+            let message = "changed while it was read; begin again when it is complete";
             return Err(Error::file(&path, message));
         }
         let sha256 = sha256(&path)?;

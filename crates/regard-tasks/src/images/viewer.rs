@@ -49,7 +49,7 @@ impl Viewer {
 
     /// Whether a folder holds such a model.
     pub fn is_in(folder: &Path) -> Result<bool> {
-        Ok(Vit::is_of(&checkpoint::read_config(&train::resolve(folder)?)?))
+        Ok(Vit::is_of(&checkpoint::read_config(&train::find(folder)?)?))
     }
 
     /// Its model.

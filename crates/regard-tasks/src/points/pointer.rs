@@ -63,7 +63,7 @@ impl Pointer {
 
     /// Whether a folder holds such a model.
     pub fn is_in(folder: &Path) -> Result<bool> {
-        Ok(PointerNet::is_of(&checkpoint::read_config(&train::resolve(folder)?)?))
+        Ok(PointerNet::is_of(&checkpoint::read_config(&train::find(folder)?)?))
     }
 
     /// What it was trained for.

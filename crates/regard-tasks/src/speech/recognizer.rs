@@ -73,7 +73,7 @@ impl Recognizer {
 
     /// Whether a folder holds such a model.
     pub fn is_in(folder: &Path) -> Result<bool> {
-        Ok(Speech::is_of(&checkpoint::read_config(&train::resolve(folder)?)?))
+        Ok(Speech::is_of(&checkpoint::read_config(&train::find(folder)?)?))
     }
 
     /// Its model.

@@ -78,7 +78,7 @@ impl Listener {
 
     /// Whether a folder holds such a model.
     pub fn is_in(folder: &Path) -> Result<bool> {
-        Ok(story::is_story(&checkpoint::read_config(&train::resolve(folder)?)?))
+        Ok(story::is_story(&checkpoint::read_config(&train::find(folder)?)?))
     }
 
     /// Its model.

@@ -77,7 +77,7 @@ impl Summarizer {
 
     /// Whether a folder holds such a model.
     pub fn is_in(folder: &Path) -> Result<bool> {
-        Ok(PointerGenerator::is_of(&checkpoint::read_config(&train::resolve(folder)?)?))
+        Ok(PointerGenerator::is_of(&checkpoint::read_config(&train::find(folder)?)?))
     }
 
     /// How it likes to be searched.

@@ -9,7 +9,7 @@
 //! ```
 
 use crate::data::sets::{hex, sha256};
-use regard_models::checkpoint::write_file;
+use regard_models::checkpoint::{read_text, write_file};
 use regard_models::{Error, Result};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -39,9 +39,10 @@ pub fn write_checksums(folder: &Path) -> Result<()> {
 /// What is damaged: a file's name and what is wrong with it.
 pub fn verify_checksums(folder: &Path) -> Result<(), String> {
     let path = folder.join(CHECKSUMS);
-    let text = match fs::read_to_string(&path) {
+    let text = match read_text(&path) {
         Ok(text) => text,
-        Err(e) => return Err(format!("{CHECKSUMS}: {e}")),
+        Err(_) if !path.exists() => return Err(format!("{CHECKSUMS} is missing")),
+        Err(e) => return Err(e.to_string()),
     };
     let damaged = || format!("{CHECKSUMS} is damaged");
     let (lines, own) = text.rsplit_once("# ").ok_or_else(damaged)?;
@@ -50,6 +51,9 @@ pub fn verify_checksums(folder: &Path) -> Result<(), String> {
     }
     for line in lines.lines() {
         let (wanted, name) = line.split_once("  ").ok_or_else(damaged)?;
+        if Path::new(name).file_name() != Some(name.as_ref()) {
+            return Err(format!("{CHECKSUMS} names {name:?}, which is not a file of the folder"));
+        }
         let file = folder.join(name);
         // Opening a pipe would wait for ever.
         match fs::symlink_metadata(&file) {

@@ -2,10 +2,13 @@
 
 use regard_models::{Error, Result};
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::time::Duration;
 
 const LOCK: &str = "run.lock";
+const TRIES: usize = 10;
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Holds a run's folder for this process until it is dropped.
 #[derive(Debug)]
@@ -23,10 +26,21 @@ impl Lock {
         let options =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
         let mut file = options.open(&path).map_err(Error::io(&path))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(held(run, &mut file)),
-            Err(TryLockError::Error(e)) => return Err(Error::io(&path)(e)),
+        // Whoever only looks holds it for a moment.
+        let locked = (0..TRIES).find_map(|try_| match file.try_lock() {
+            Err(TryLockError::WouldBlock) if try_ + 1 < TRIES => {
+                std::thread::sleep(PAUSE);
+                None
+            }
+            locked => Some(locked),
+        });
+        match locked {
+            Some(Err(TryLockError::WouldBlock)) => return Err(held(run, &mut file)),
+            // Some network file systems have no locks; a run there is better than none.
+            Some(Err(TryLockError::Error(e))) if !is_unsupported(&e) => {
+                return Err(Error::io(&path)(e));
+            }
+            _ => {}
         }
         // For whoever finds the folder locked; the lock itself does not depend on it.
         let written = file
@@ -36,6 +50,11 @@ impl Lock {
         written.map_err(Error::io(&path))?;
         Ok(Lock { _file: file })
     }
+}
+
+fn is_unsupported(error: &io::Error) -> bool {
+    // 37 is ENOLCK on Linux.
+    error.kind() == io::ErrorKind::Unsupported || error.raw_os_error() == Some(37)
 }
 
 /// Refuses a folder in which another process trains. A folder without a run is free.

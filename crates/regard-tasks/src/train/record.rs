@@ -7,11 +7,11 @@
 use super::state::checkpoints;
 use crate::data::ledger::{self, DataFile};
 use crate::recipe::{Prepared, Table, Task};
-use regard_models::checkpoint::write_file;
+use crate::say;
+use regard_models::checkpoint::{read_text, write_file};
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::fs;
 use std::path::Path;
 use toml::Value;
 
@@ -59,17 +59,10 @@ pub struct Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let show = |value: &Option<Value>| match value {
-            Some(value) => shorten(&value.to_string()),
+            Some(value) => say::short(&value.to_string(), 60),
             None => "nothing".to_string(),
         };
         write!(f, "{}: the run has {}, not {}", self.key, show(&self.then), show(&self.now))
-    }
-}
-
-fn shorten(text: &str) -> String {
-    match text.char_indices().nth(60) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_string(),
     }
 }
 
@@ -164,7 +157,7 @@ pub fn is_run(run: &Path) -> bool {
 /// The recipe of a run, with the settings that were changed since it began.
 pub fn recorded(run: &Path) -> Result<Table> {
     let path = run.join(RECIPE);
-    let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
+    let text = read_text(&path)?;
     let mut recipe: Table = text
         .parse()
         .map_err(|e: toml::de::Error| Error::file(&path, format!("not TOML: {}", e.message())))?;
@@ -193,9 +186,9 @@ pub fn recorded(run: &Path) -> Result<Table> {
 
 fn notes(run: &Path) -> Result<Notes> {
     let path = run.join(RUN);
-    let text = match fs::read_to_string(&path) {
+    let text = match read_text(&path) {
         Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+        Err(_) if !path.exists() => {
             return Err(Error::file(
                 run,
                 format!(
@@ -204,7 +197,7 @@ fn notes(run: &Path) -> Result<Notes> {
                 ),
             ));
         }
-        Err(e) => return Err(Error::io(&path)(e)),
+        Err(e) => return Err(e),
     };
     let notes: Notes =
         serde_json::from_str(&text).map_err(|e| Error::file(&path, e.to_string()))?;
@@ -284,9 +277,12 @@ fn same_files(then: &[DataFile], now: &[DataFile]) -> Result<()> {
     if then.len() != now.len() {
         let longer = if then.len() > now.len() { then } else { now };
         let first = longer[then.len().min(now.len())].path.display();
+        let (read, not) = match then.len() > now.len() {
+            true => ("when the run began", "now"),
+            false => ("now", "when the run began"),
+        };
         return Err(Error::invalid(format!(
-            "data: the run was begun with {} files, not {}; the first that the other lacks is \
-             {first}",
+            "data: the run was begun with {} files, not {}: {first} was read {read}, and not {not}",
             then.len(),
             now.len(),
         )));

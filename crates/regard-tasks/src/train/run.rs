@@ -121,6 +121,8 @@ impl Run<'_> {
         state::check_folder(self.folder, self.resume)?;
         fs::create_dir_all(self.folder).map_err(Error::io(self.folder))?;
         let _lock = Lock::acquire(self.folder)?;
+        // Again: another process may have begun a run here before the lock was ours.
+        state::check_run(self.folder, self.resume)?;
         state::clean(self.folder)?;
         let batches = Batches::new(learner.lengths(), options.batch_tokens, self.seed)?;
         let mut going = self.begin(learner)?;
@@ -152,7 +154,16 @@ impl Run<'_> {
 
     fn begin(&mut self, learner: &mut dyn Learner) -> Result<Going> {
         let config = self.options.adamw();
-        let changed = match self.resume && record::is_run(self.folder) {
+        let is_run = record::is_run(self.folder);
+        if self.resume && !is_run && !state::checkpoints(self.folder).is_empty() {
+            let message = format!(
+                "has checkpoints but no {}, so what it was begun with is not known; a run cannot \
+                 be resumed without it",
+                record::RECIPE
+            );
+            return Err(Error::file(self.folder, message));
+        }
+        let changed = match self.resume && is_run {
             true => record::resume(self.folder, self.record)?,
             false => {
                 record::begin(self.folder, self.record)?;
@@ -161,7 +172,8 @@ impl Run<'_> {
         };
         let (adamw, place) = match self.whole_checkpoint()? {
             Some(step) => {
-                let (adamw, place) = state::load(self.folder, step, learner)?;
+                let (adamw, mut place) = state::load(self.folder, step, learner)?;
+                place.forget_best_unless(|step| state::exists(self.folder, step));
                 // A kill may have come between a checkpoint and the note that it is the best.
                 if let (Some(step), Some(bits)) = (place.best_step, place.best_bits) {
                     state::save_best(self.folder, step, f64::from_bits(bits))?;

@@ -8,7 +8,7 @@ use super::{Evaluation, Learner, lock, record};
 use crate::data::Position;
 use regard_attention::AdamWState;
 use regard_attention::optim::Moments;
-use regard_models::checkpoint::{self, Array, Arrays, Precision, write_file};
+use regard_models::checkpoint::{self, Array, Arrays, Precision, read_text, write_file};
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -78,6 +78,19 @@ impl Place {
         self.stale = if hope { 0 } else { self.stale + 1 };
         best
     }
+
+    /// Forgets the best evaluation if its checkpoint is gone: a later one, now damaged, was better
+    /// and took its place.
+    pub(super) fn forget_best_unless(&mut self, exists: impl FnOnce(u64) -> bool) {
+        if self.best_step.is_some_and(|step| !exists(step)) {
+            (self.best_bits, self.best_step, self.extremes_bits) = (None, None, None);
+        }
+    }
+}
+
+/// Whether a run has a checkpoint of this step.
+pub(super) fn exists(run: &Path, step: u64) -> bool {
+    run.join(name_of(step)).is_dir()
 }
 
 /// Writes a checkpoint of a run.
@@ -123,7 +136,7 @@ pub fn save_best(run: &Path, step: u64, measure: f64) -> Result<()> {
 
 /// The step of the best checkpoint, if there is one.
 pub fn best(run: &Path) -> Option<u64> {
-    let text = fs::read_to_string(run.join(BEST)).ok()?;
+    let text = read_text(&run.join(BEST)).ok()?;
     serde_json::from_str::<serde_json::Value>(&text).ok()?["step"].as_u64()
 }
 
@@ -155,6 +168,11 @@ pub fn prune(run: &Path, keep: usize) -> Result<()> {
 /// If there is a checkpoint, a run that was begun, or the model of one that is done.
 pub fn check_folder(run: &Path, resume: bool) -> Result<()> {
     lock::check_unlocked(run)?;
+    check_run(run, resume)
+}
+
+/// Refuses a folder that holds a run which shall not go on.
+pub(super) fn check_run(run: &Path, resume: bool) -> Result<()> {
     let held = match checkpoints(run).last() {
         _ if resume => None,
         Some(step) => Some(format!("holds a run at step {step}")),
@@ -176,8 +194,13 @@ pub fn is_done(run: &Path) -> bool {
 pub fn clean(run: &Path) -> Result<()> {
     let Ok(entries) = fs::read_dir(run) else { return Ok(()) };
     for entry in entries.flatten() {
-        if entry.file_name().to_string_lossy().ends_with(UNFINISHED) {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.ends_with(UNFINISHED) {
             delete(&entry.path())?;
+        } else if name.starts_with('.') && name.ends_with(".tmp") {
+            // A file that a kill kept from its name.
+            fs::remove_file(entry.path()).map_err(Error::io(entry.path()))?;
         }
     }
     Ok(())
@@ -192,16 +215,16 @@ pub struct Damage {
     pub why: String,
 }
 
-/// The newest whole checkpoint of a run, if it has one, and the damaged ones that are newer.
+/// The newest whole checkpoint of a run, if it has one, and all that are damaged, newest first.
 pub fn newest_whole(run: &Path) -> (Option<u64>, Vec<Damage>) {
-    let mut damaged = vec![];
+    let (mut newest, mut damaged) = (None, vec![]);
     for step in checkpoints(run).into_iter().rev() {
         match verify_checksums(&run.join(name_of(step))) {
-            Ok(()) => return (Some(step), damaged),
+            Ok(()) => newest = newest.or(Some(step)),
             Err(why) => damaged.push(Damage { step, why }),
         }
     }
-    (None, damaged)
+    (newest, damaged)
 }
 
 /// Takes the names of damaged checkpoints from them, so that nothing takes them for whole. What is
@@ -222,7 +245,7 @@ pub fn set_aside(run: &Path, damaged: &[Damage]) -> Result<()> {
 pub fn load(run: &Path, step: u64, learner: &mut dyn Learner) -> Result<(AdamWState, Place)> {
     let folder = run.join(name_of(step));
     let path = folder.join(PLACE);
-    let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
+    let text = read_text(&path)?;
     let place: Place =
         serde_json::from_str(&text).map_err(|e| Error::file(&path, e.to_string()))?;
     if place.step != step {
@@ -248,8 +271,11 @@ fn same_model(run: &Path, folder: &Path, learner: &dyn Learner) -> Result<()> {
     write_checksums(&now)?;
     let read = |folder: &Path| -> Result<Vec<String>> {
         let path = folder.join(CHECKSUMS);
-        let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
-        Ok(text.lines().filter(|line| !line.starts_with('#')).map(str::to_string).collect())
+        Ok(read_text(&path)?
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .map(str::to_string)
+            .collect())
     };
     let (then, now_sums) = (read(folder)?, read(&now)?);
     delete(&now)?;
@@ -263,9 +289,16 @@ fn same_model(run: &Path, folder: &Path, learner: &dyn Learner) -> Result<()> {
     }
 }
 
+/// The folder that holds a model, as [`find`] does; a checkpoint must be whole.
+pub fn resolve(folder: &Path) -> Result<PathBuf> {
+    let found = find(folder)?;
+    whole_or_refused(&found)?;
+    Ok(found)
+}
+
 /// The folder that holds a model: the folder itself, a run's final model, its best checkpoint or
 /// its last one.
-pub fn resolve(folder: &Path) -> Result<PathBuf> {
+pub fn find(folder: &Path) -> Result<PathBuf> {
     let is_model = |folder: &Path| folder.join(checkpoint::CONFIG).is_file();
     let last = checkpoints(folder).last().copied();
     let candidates = [
@@ -274,8 +307,7 @@ pub fn resolve(folder: &Path) -> Result<PathBuf> {
         best(folder).map(|step| folder.join(name_of(step))),
         last.map(|step| folder.join(name_of(step))),
     ];
-    let found = candidates.into_iter().flatten().find(|folder| is_model(folder));
-    let found = found.ok_or_else(|| {
+    candidates.into_iter().flatten().find(|folder| is_model(folder)).ok_or_else(|| {
         let need = format!("need one with {}", checkpoint::CONFIG);
         let seed = folder.join("seed-0");
         Error::file(
@@ -286,14 +318,13 @@ pub fn resolve(folder: &Path) -> Result<PathBuf> {
                 (false, _) => format!("is not a folder: {need}"),
             },
         )
-    })?;
-    whole_or_refused(&found)?;
-    Ok(found)
+    })
 }
 
 /// Refuses a damaged checkpoint, and names one that is whole.
 fn whole_or_refused(folder: &Path) -> Result<()> {
-    if !folder.join(CHECKSUMS).exists() {
+    // Others may have a file of this name too, in another format.
+    if !(folder.join(CHECKSUMS).exists() && folder.join(PLACE).exists()) {
         return Ok(());
     }
     let Err(why) = verify_checksums(folder) else { return Ok(()) };

@@ -35,6 +35,9 @@ use regard_kernels::simd::Isa;
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 
+/// The exit code of what a signal stopped.
+pub const INTERRUPTED: u8 = 130;
+
 /// How a verb ended, if not in an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {

@@ -7,6 +7,7 @@ mod checkpoints;
 mod data;
 mod evaluate;
 mod graphs;
+mod hints;
 mod hostile;
 mod hub;
 mod images;

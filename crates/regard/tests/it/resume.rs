@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Settings that only the command line of the first run has.
-const SETS: [&str; 4] = ["--set", "train.steps=40", "--set", "train.lr=0.003"];
+/// Settings that only the command line of the first run has. So many steps that a test which waits
+/// for its turn is not too late to stop it.
+const SETS: [&str; 4] = ["--set", "train.steps=300", "--set", "train.lr=0.003"];
 /// What a run waits for at most.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -49,6 +50,12 @@ fn start(args: &[&str]) -> Command {
     let program = command(args);
     let mut fresh = Command::new("env");
     fresh.arg("--default-signal").arg(program.get_program()).args(program.get_args());
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => fresh.env(name, value),
+            None => fresh.env_remove(name),
+        };
+    }
     fresh.stdout(Stdio::piped()).stderr(Stdio::piped());
     fresh
 }
@@ -139,7 +146,7 @@ fn the_printed_hint_resumes_with_every_setting() {
 fn kills(here: &Path, count: usize) {
     let recipe = recipe(here);
     // Longer than the others, or it would be over before so many kills.
-    let steps = format!("train.steps={}", 50 * count);
+    let steps = format!("train.steps={}", 200 * count);
     let sets = ["--set", &steps, "--set", "train.lr=0.003", "--set", "train.keep=2"];
     let train = |run: &Path| {
         [&["train", &recipe, "--out", run.to_str().unwrap()], &sets[..]]
@@ -206,6 +213,17 @@ fn thirty_kills_lose_nothing() {
     kills(&folder("resume-killed-often"), 30);
 }
 
+/// An error that comes after the program has said what it reads.
+fn refused(args: &[&str], says: &[&str]) {
+    let ran = regard(args);
+    assert_eq!(ran.code, 2, "{args:?}: {}{}", ran.out, ran.err);
+    let error = ran.err.lines().position(|line| line.starts_with("regard: "));
+    let error = ran.err.lines().skip(error.expect("an error")).collect::<Vec<_>>().join("\n");
+    for part in says {
+        assert!(error.contains(part), "{args:?} should say {part:?}: {error}");
+    }
+}
+
 #[test]
 fn what_differs_is_named_and_nothing_is_touched() {
     let here = folder("resume-differs");
@@ -218,12 +236,12 @@ fn what_differs_is_named_and_nothing_is_touched() {
     };
     let before = kept(&run);
     let hint = format!("regard train --resume {name}");
-    // The recipe's own file says 2000 steps; the run was begun with 40.
+    // The recipe's own file says 2000 steps; the run was begun with 300.
     let cases: [(&[&str], &[&str]); 6] = [
-        (&["train", &recipe, "--out", name, "--resume"], &["train.steps", "40", "2000", &hint]),
+        (&["train", &recipe, "--out", name, "--resume"], &["train.steps", "300", "2000", &hint]),
         (&["train", "--resume", name, "--seed", "6"], &["seed", "5", "6", &hint]),
         (&["train", "--resume", name, "--set", "train.lr=0.1"], &["train.lr", "0.003", "0.1"]),
-        (&["train", "--resume", name, "--set", "train.steps=30"], &["train.steps", "40", "30"]),
+        (&["train", "--resume", name, "--set", "train.steps=30"], &["train.steps", "300", "30"]),
         (&["train", "--resume", name, "--set", "model.n_head=4"], &["model.n_head", "2", "4"]),
         (&["train", "hull-5", "--out", name, "--resume"], &["task", "language", "points"]),
     ];
@@ -241,7 +259,7 @@ fn what_differs_is_named_and_nothing_is_touched() {
     let data = here.join("train.txt");
     let text = fs::read_to_string(&data).unwrap();
     fs::write(&data, format!("{}{}", &text[5..], &text[..5])).unwrap();
-    fails(&["train", "--resume", name], &["train.txt", "other data", "SHA-256"]);
+    refused(&["train", "--resume", name], &["train.txt", "other data", "SHA-256"]);
     assert!(kept(&run) == before);
     fs::write(&data, text).unwrap();
     assert_eq!(regard(&["train", "--resume", name]).code, 0);
@@ -254,7 +272,7 @@ fn settings_that_may_change_are_said_and_kept() {
     let run = here.join("run");
     let name = run.to_str().unwrap();
     assert_eq!(stopped(&recipe, &run, "-TERM").code, 130);
-    let more = ["--set", "train.steps=60", "--set", "train.eval_every=20"];
+    let more = ["--set", "train.steps = 400", "--set", "train.eval_every=20"];
     let mut child = start(&[&["train", "--resume", name], &more[..]].concat()).spawn().unwrap();
     let saved = regard_tasks::train::checkpoints(&run);
     let began = Instant::now();
@@ -264,16 +282,16 @@ fn settings_that_may_change_are_said_and_kept() {
     }
     send("-TERM", &child);
     let ran = end(child);
-    for part in ["train.steps: 60 instead of 40", "train.eval_every: 20 instead of 10"] {
+    for part in ["train.steps: 400 instead of 300", "train.eval_every: 20 instead of 10"] {
         assert!(ran.err.contains(part), "{}", ran.err);
     }
     // The next resume goes on with them.
     let dumped = regard(&["train", "--resume", name, "--dump-config"]).out;
-    assert!(dumped.contains("steps = 60") && dumped.contains("eval_every = 20"), "{dumped}");
+    assert!(dumped.contains("steps = 400") && dumped.contains("eval_every = 20"), "{dumped}");
     let ran = regard(&["train", "--resume", name]);
-    assert!(ran.code == 0 && ran.out.contains("after step 60"), "{}{}", ran.out, ran.err);
+    assert!(ran.code == 0 && ran.out.contains("after step 400"), "{}{}", ran.out, ran.err);
     let written = fs::read_to_string(run.join("recipe.toml")).unwrap();
-    assert!(written.contains("steps = 40"), "{written}");
+    assert!(written.contains("steps = 300"), "{written}");
 }
 
 #[test]
@@ -329,6 +347,98 @@ fn damaged_checkpoints_are_refused_by_name() {
     }
     assert!(run.join(format!("{damaged}.damaged")).is_dir());
     assert!(left(&run) == left(&whole));
+}
+
+#[test]
+fn an_older_damaged_checkpoint_does_not_keep_a_run_from_its_end() {
+    let here = folder("resume-older");
+    let recipe = recipe(&here);
+    let run = here.join("run");
+    let name = run.to_str().unwrap();
+    let sets = ["--set", "train.average=3"];
+    let args = [&["train", &recipe, "--out", name], &SETS[..], &sets].concat();
+    let mut child = start(&args).spawn().unwrap();
+    let began = Instant::now();
+    while regard_tasks::train::checkpoints(&run).len() < 3 {
+        assert!(began.elapsed() < PATIENCE && child.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    send("-TERM", &child);
+    assert_eq!(end(child).code, 130);
+    // All but the newest, the best among them.
+    let steps = regard_tasks::train::checkpoints(&run);
+    for step in &steps[..steps.len() - 1] {
+        let file = run.join(format!("checkpoint-{step}/trainer.json"));
+        fs::write(&file, "{}").unwrap();
+    }
+    let ran = regard(&["train", "--resume", name]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.err.contains("trainer.json is damaged"), "{}", ran.err);
+    assert!(ran.err.contains(&format!("going on from step {}", steps.last().unwrap())));
+}
+
+#[test]
+fn a_run_without_its_recipe_is_not_resumed_with_another() {
+    let here = folder("resume-no-recipe");
+    let recipe = recipe(&here);
+    let run = here.join("run");
+    let name = run.to_str().unwrap();
+    assert_eq!(stopped(&recipe, &run, "-TERM").code, 130);
+    fs::remove_file(run.join("recipe.toml")).unwrap();
+    fails(&["train", "--resume", name], &["holds no run", "recipe.toml"]);
+    let args = [&["train", &recipe, "--out", name, "--resume"], &SETS[..]].concat();
+    refused(&args, &["checkpoints but no recipe.toml"]);
+    assert!(!run.join("recipe.toml").exists());
+}
+
+/// Some programs send a signal twice in a row: that is not a person who is in a hurry.
+#[test]
+fn two_signals_at_once_are_one() {
+    let here = folder("resume-twice");
+    let recipe = recipe(&here);
+    for signal in ["-TERM", "-INT"] {
+        let run = here.join(format!("run{signal}"));
+        let args = ["train", &recipe, "--out", run.to_str().unwrap()];
+        let mut child = start(&args).spawn().unwrap();
+        wait_for_checkpoint(&run, &mut child);
+        let id = child.id();
+        let script = format!("kill {signal} {id}; kill {signal} {id}; kill {signal} {id}; true");
+        Command::new("sh").args(["-c", &script]).status().unwrap();
+        let ran = end(child);
+        assert_eq!(ran.code, 130, "{}", ran.err);
+        assert!(ran.out.contains("go on with: "), "{signal}: {}{}", ran.out, ran.err);
+    }
+}
+
+/// Files that a folder of a model may hold beside those that are always read.
+#[test]
+fn files_of_a_run_cannot_make_the_program_wait() {
+    let here = folder("resume-pipes");
+    let recipe = recipe(&here);
+    let run = here.join("run");
+    assert_eq!(stopped(&recipe, &run, "-TERM").code, 130);
+    let last = regard_tasks::train::checkpoints(&run).pop().unwrap();
+    let checkpoint = format!("checkpoint-{last}");
+    for file in ["best.json".to_string(), format!("{checkpoint}/SHA256SUMS")] {
+        let path = run.join(&file);
+        fs::remove_file(&path).unwrap();
+        let made = Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        let model = run.join(&checkpoint);
+        for model in [&run, &model] {
+            let mut limited = Command::new("timeout");
+            limited.args(["60", env!("CARGO_BIN_EXE_regard"), "inspect"]).arg(model);
+            let ran = finish(limited);
+            assert!([0, 2].contains(&ran.code), "{file}: {} {}", ran.code, ran.err);
+        }
+        fs::remove_file(&path).unwrap();
+    }
+    // Others have files of this name too.
+    fs::remove_file(run.join(&checkpoint).join("trainer.json")).unwrap();
+    fs::write(run.join(&checkpoint).join("SHA256SUMS"), "0123  model.safetensors\n").unwrap();
+    let model = run.join(&checkpoint);
+    let ran = regard(&["inspect", model.to_str().unwrap()]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
 }
 
 #[test]
@@ -430,7 +540,15 @@ fn an_interrupted_series_of_seeds_goes_on() {
     for seed in [0, 1] {
         let written = fs::read_to_string(run.join(format!("seed-{seed}/recipe.toml"))).unwrap();
         assert!(written.contains(&format!("seed = {seed}\n")), "{written}");
-        assert!(written.contains("steps = 40\n"), "{written}");
+        assert!(written.contains("steps = 300\n"), "{written}");
     }
     assert!(run.join("seeds.json").is_file());
+    // A mean is over runs of one kind: those that are done are trained further too, or refused.
+    let more = ["train", "--resume", name, "--seeds", "3", "--set", "train.steps=320"];
+    let ran = regard(&more);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    for seed in [0, 1, 2] {
+        let log = fs::read_to_string(run.join(format!("seed-{seed}/metrics.jsonl"))).unwrap();
+        assert!(log.contains("{\"step\":320,"), "seed {seed}: {}", log.lines().last().unwrap());
+    }
 }

@@ -139,10 +139,10 @@ fn train(
             false => bail!(error),
         }
     }
-    show.say(format!("{}: reading {}", recipe.name(), recipe.data()));
+    show.about(format!("{}: reading {}", recipe.name(), recipe.data()));
     let (Prepared { mut learner, about }, record) = train::prepare(recipe)?;
-    show.say(format!("{about}, run in {}", folder.display()));
-    if !resume {
+    show.about(format!("{about}, run in {}", folder.display()));
+    if !resume && !show.quiet {
         // Now, since a run that is killed cannot tell.
         show.say(format!(
             "if it stops, go on with: regard train --resume {}",

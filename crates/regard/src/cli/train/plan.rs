@@ -87,8 +87,9 @@ fn resumed(flags: &Flags, global: &Global, folder: &Path) -> Result<Box<dyn Task
         recorded.set_seed(recipe.seed());
     }
     let differences = train::differences(&train::table(&*recorded), &train::table(&*recipe));
-    let set: Vec<&str> = flags.overrides.iter().filter_map(|each| each.split('=').next()).collect();
-    let is_meant = |each: &&Difference| each.is_allowed() && set.contains(&each.key.trim());
+    let set: Vec<&str> =
+        flags.overrides.iter().filter_map(|each| Some(each.split('=').next()?.trim())).collect();
+    let is_meant = |each: &&Difference| each.is_allowed() && set.contains(&each.key.as_str());
     let refused: Vec<&Difference> = differences.iter().filter(|each| !is_meant(each)).collect();
     if refused.is_empty() {
         return Ok(recipe);

@@ -1,12 +1,12 @@
 //! The same recipe from several seeds: a mean says more than one number.
 
-use super::{Show, train};
+use super::{Show, train as train_one};
 use crate::cli::say::say;
 use crate::cli::{Outcome, write_json};
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use regard_tasks::examine::{Mark, On};
 use regard_tasks::recipe::Task;
-use regard_tasks::train::Outcome as End;
+use regard_tasks::train::{self, Outcome as End};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::ops::Range;
@@ -41,16 +41,18 @@ impl<'a> Seeds<'a> {
         json: bool,
         out: &mut dyn Write,
     ) -> Result<Outcome> {
-        let (count, mut found) = (self.seeds.end - self.seeds.start, vec![]);
+        let (count, mut found, mut said) = (self.seeds.end - self.seeds.start, vec![], false);
         for seed in self.seeds {
             recipe.set_seed(seed);
             let own = self.folder.join(format!("seed-{seed}"));
             let mut show = Show::new(recipe.options());
             show.quiet = true;
-            let done = self.resume && own.join("model").is_dir();
+            show.repeated = said;
+            let done = self.resume && own.join("model").is_dir() && is_same(recipe, &own)?;
             if !done {
                 say(format_args!("seed {seed}: trains in {}", own.display()));
-                let end = train(recipe, &own, self.resume && own.is_dir(), stop, &mut show)?;
+                said = true;
+                let end = train_one(recipe, &own, self.resume && own.is_dir(), stop, &mut show)?;
                 if let End::Interrupted { step } = end {
                     interrupted(seed, step, hint, json, out)?;
                     return Ok(Outcome::Interrupted);
@@ -84,6 +86,19 @@ impl<'a> Seeds<'a> {
             )?;
         }
         Ok(Outcome::Positive)
+    }
+}
+
+/// Whether a run was trained with the same settings. Where it may be trained further it is not
+/// done; where it may not, the mean of both would be that of nothing.
+fn is_same(recipe: &dyn Task, run: &Path) -> Result<bool> {
+    let recorded = regard_tasks::recipe::task(train::recorded(run)?);
+    let recorded = recorded.map_err(|message| anyhow!("{}: {message}", run.display()))?;
+    let found = train::differences(&train::table(&*recorded), &train::table(recipe));
+    let refused: Vec<_> = found.iter().filter(|each| !each.is_allowed()).collect();
+    match refused.is_empty() {
+        true => Ok(found.is_empty()),
+        false => bail!(train::refuse(run, refused)),
     }
 }
 

@@ -10,8 +10,10 @@ use std::time::Instant;
 pub struct Show {
     pub bar: ProgressBar,
     lines: bool,
-    /// Whether nothing but the bar is shown: of many runs, what came of each is told by others.
+    /// Whether losses and evaluations are left out: of many runs, others tell what came of each.
     pub quiet: bool,
+    /// Whether an earlier run has said what is read.
+    pub repeated: bool,
     every: u64,
     /// What the speed is told in.
     pub counts: &'static str,
@@ -30,14 +32,29 @@ impl Show {
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         let now = Instant::now();
         let (every, since) = (options.log_every, (now, 0, 0.0, 0));
-        Show { bar, lines, quiet: false, every, counts: "tokens", began: now, since }
+        Show {
+            bar,
+            lines,
+            quiet: false,
+            repeated: false,
+            every,
+            counts: "tokens",
+            began: now,
+            since,
+        }
     }
 
     pub fn say(&self, line: String) {
         match self.lines {
-            _ if self.quiet => {}
             true => say(line),
             false => self.bar.println(line),
+        }
+    }
+
+    /// Says what is read. Of several runs of one recipe, the first says it for all.
+    pub fn about(&self, line: String) {
+        if !self.repeated {
+            self.say(line);
         }
     }
 
@@ -45,8 +62,7 @@ impl Show {
         match event {
             Event::Damaged(checkpoints) => {
                 for Damage { step, why } in checkpoints {
-                    let path = format!("checkpoint-{step}");
-                    self.say(format!("{path}: {why}; it is renamed to {path}.damaged"));
+                    self.say(format!("checkpoint-{step}: {why}; it is not used, and set aside"));
                 }
             }
             Event::Changed(settings) => {
@@ -88,13 +104,16 @@ impl Show {
                 self.say(format!("step {step}: gradients that are not finite; nothing changed"));
             }
             Event::Evaluated { step, evaluation, best } => {
-                let mark = if best { " (best)" } else { "" };
-                self.say(format!("step {step}: {}{mark}", measures(&evaluation.measures)));
-                if let Some(sample) = &evaluation.sample {
-                    self.say(format!("  {sample}"));
+                if !self.quiet {
+                    let mark = if best { " (best)" } else { "" };
+                    self.say(format!("step {step}: {}{mark}", measures(&evaluation.measures)));
+                    if let Some(sample) = &evaluation.sample {
+                        self.say(format!("  {sample}"));
+                    }
                 }
                 self.since = (Instant::now(), 0, 0.0, 0);
             }
+            Event::Averaged { .. } if self.quiet => {}
             Event::Averaged { checkpoints, evaluation, best } => {
                 let mark = if best { " (best)" } else { "" };
                 let measures = measures(&evaluation.measures);

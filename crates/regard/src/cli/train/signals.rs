@@ -1,33 +1,61 @@
 //! Signals that ask a run to stop: it saves a checkpoint first.
 
+use crate::cli::INTERRUPTED;
+use crate::cli::say::say;
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
-/// The exit code of a run that was asked to stop.
-pub const INTERRUPTED: u8 = 130;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
 
 #[cfg(unix)]
 const STOP: [i32; 3] = [SIGINT, SIGTERM, signal_hook::consts::SIGHUP];
 #[cfg(not(unix))]
 const STOP: [i32; 2] = [SIGINT, SIGTERM];
 
-/// A flag that Ctrl-C, SIGTERM and SIGHUP set. The second of them ends the program at once.
+/// `timeout`, a terminal that closes and systemd send a signal twice in a row. A person who means
+/// it takes longer than this between two Ctrl-C.
+const TWICE: Duration = Duration::from_secs(1);
+
+/// A flag that Ctrl-C, SIGTERM and SIGHUP set. Another Ctrl-C, at least a second after the first
+/// signal, ends the program at once.
 pub fn listen() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
+    let (stop, pressed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     for signal in STOP {
         // `nohup` ignores SIGHUP so that a run outlives its terminal.
         if is_ignored(signal) {
             continue;
         }
-        // In this order: the first signal finds the flag unset, and then sets it.
-        flag::register_conditional_shutdown(signal, INTERRUPTED.into(), stop.clone())
-            .and_then(|_| flag::register(signal, stop.clone()))
-            .with_context(|| format!("cannot listen for signal {signal}"))?;
+        let registered = flag::register(signal, stop.clone());
+        let registered = registered.and_then(|id| match signal {
+            SIGINT => flag::register(signal, pressed.clone()),
+            _ => Ok(id),
+        });
+        registered.with_context(|| format!("cannot listen for signal {signal}"))?;
     }
+    let asked = stop.clone();
+    thread::spawn(move || watch(&asked, &pressed));
     Ok(stop)
+}
+
+fn watch(stop: &AtomicBool, pressed: &AtomicBool) {
+    let mut since = None;
+    loop {
+        thread::sleep(Duration::from_millis(50));
+        let again = pressed.swap(false, Relaxed);
+        match since {
+            None if stop.load(Relaxed) => {
+                since = Some(Instant::now());
+                say("stopping: a checkpoint is saved after this step; Ctrl-C again ends at once");
+            }
+            Some(since) if again && Instant::elapsed(&since) >= TWICE => {
+                std::process::exit(INTERRUPTED.into());
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Whether whoever started the program chose to ignore a signal, where the system tells.

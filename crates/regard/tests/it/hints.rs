@@ -1,0 +1,72 @@
+//! A command that a message proposes works: each is taken from the message and run by a shell.
+
+use crate::program::{Ran, command, finish, folder};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn at(here: &Path, args: &[&str]) -> Ran {
+    let mut command = command(args);
+    command.current_dir(here).env_remove("REGARD_DATA").env("HF_HUB_OFFLINE", "1");
+    command.env("HF_HOME", here.join("hf")).stdin(std::process::Stdio::null());
+    finish(command)
+}
+
+/// Runs what a message proposes.
+fn shell(here: &Path, line: &str) -> Ran {
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_regard"));
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", line]).current_dir(here);
+    shell.env("PATH", format!("{}:{path}", program.parent().unwrap().display()));
+    finish(shell)
+}
+
+#[test]
+fn proposed_commands_work() {
+    let here = folder("hints");
+    let here = here.as_path();
+    // What is typed, the command in the message, and what is added so that it ends soon.
+    let rows: [(&[&str], &str, &str); 11] = [
+        (&["train", "no-such"], "regard recipes", ""),
+        (&["data", "no-such"], "regard data", ""),
+        (&["summarize", "a text"], "regard train aeslc-pointer", " --dump-config"),
+        (&["classify", "--graph", "cora"], "regard train cora-gat", " --dump-config"),
+        (&["eval", "hull-5"], "regard train hull-5", " --dump-config"),
+        (&["point", "0 0", "--problem", "sort"], "regard train sort-10", " --dump-config"),
+        (&["embed", "x", "--model", "sort-10"], "regard train sort-10", " --dump-config"),
+        (&["tag", "x", "--model", "en-fr"], "regard models", ""),
+        (&["eval", "--model", "hull"], "regard models export hull --out hull", ""),
+        (&["train", "hull-5", "--set", "nonsense=1"], "regard recipes --keys", ""),
+        (
+            &["answer", "Who is Hamlet?", "--context", "A b."],
+            "regard train squad-minilm",
+            " --dump-config",
+        ),
+    ];
+    for (typed, proposed, added) in rows {
+        let ran = at(here, typed);
+        assert_eq!(ran.code, 2, "{typed:?}: {}{}", ran.out, ran.err);
+        assert!(ran.err.contains(proposed), "{typed:?} should propose {proposed:?}: {}", ran.err);
+        let ran = shell(here, &format!("{proposed}{added}"));
+        assert_eq!(ran.code, 0, "{proposed}: {}", ran.err);
+    }
+}
+
+/// Without a network a download cannot work, but its command is understood.
+#[test]
+fn proposed_downloads_are_understood() {
+    let here = folder("hints-downloads");
+    let rows: [(&[&str], &str); 2] = [
+        (&["embed", "x", "--model", "some/model"], "regard models some/model --fetch"),
+        (&["data", "multi30k"], "regard data multi30k --fetch"),
+    ];
+    for (typed, proposed) in rows {
+        let ran = at(&here, typed);
+        let said = format!("{}{}", ran.out, ran.err);
+        assert!(said.contains(proposed), "{typed:?} should propose {proposed:?}: {said}");
+        let args: Vec<&str> = proposed.split(' ').skip(1).chain(["--help"]).collect();
+        let ran = at(&here, &args);
+        assert_eq!(ran.code, 0, "{proposed}: {}", ran.err);
+        assert!(ran.out.contains("--fetch"), "{proposed}: {}", ran.out);
+    }
+}
