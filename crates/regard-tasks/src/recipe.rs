@@ -204,11 +204,26 @@ const KINDS: &[Kind] = kinds! {
 pub fn task(table: Table) -> Result<Box<dyn Task>, String> {
     let asked = table.get("task").and_then(Value::as_str).unwrap_or("");
     let known = KINDS.iter().find(|(names, _)| names.contains(&asked));
+    for (key, value) in &table {
+        check_finite(key, value)?;
+    }
     let (_, make) = known.ok_or_else(|| {
         let names: Vec<&str> = KINDS.iter().flat_map(|(names, _)| *names).copied().collect();
         format!("task: got {asked:?}, need one of {}", names.join(", "))
     })?;
     make(table)
+}
+
+/// Refuses `inf` and `nan`, which TOML has and JSON, which models are described in, has not.
+fn check_finite(key: &str, value: &Value) -> Result<(), String> {
+    match value {
+        Value::Float(x) if !x.is_finite() => Err(format!("{key}: got {x}, need a finite number")),
+        Value::Array(list) => list.iter().try_for_each(|value| check_finite(key, value)),
+        Value::Table(table) => {
+            table.iter().try_for_each(|(inner, v)| check_finite(&format!("{key}.{inner}"), v))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A recipe for a model that came without one, by which it can be examined on files: its task is
@@ -402,6 +417,15 @@ mod tests {
         let wanted = "name = 'top'\nseed = 3\n[train]\nsteps = 9\nlr = 2\n[model]\n\
                       attention = { kind = 'global' }";
         assert_eq!(table, toml::from_str(wanted).unwrap());
+    }
+
+    #[test]
+    fn numbers_are_finite() {
+        for value in ["inf", "-inf", "nan"] {
+            let text = format!("task = 'classify'\n[model]\nembedding_size = {value}");
+            let error = task(parse(&text, &[], &library).unwrap()).err().unwrap();
+            assert!(error.starts_with("model.embedding_size: got"), "{error}");
+        }
     }
 
     #[test]

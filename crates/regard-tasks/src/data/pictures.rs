@@ -58,6 +58,9 @@ impl Picture {
             // The decoder makes up what is missing at the end; a person wants to know.
             whole_jpeg(bytes)?;
         }
+        if format == ImageFormat::Png {
+            whole_palette(bytes)?;
+        }
         let mut cursor = Cursor::new(bytes);
         let image = decoded(&mut cursor, format).map_err(|message| {
             let (at, all) = (cursor.position(), bytes.len());
@@ -123,6 +126,22 @@ fn decoded(cursor: &mut Cursor<&[u8]>, format: ImageFormat) -> Result<DynamicIma
     }
     decoder.set_limits(limits).map_err(|e| e.to_string())?;
     DynamicImage::from_decoder(decoder).map_err(|e| e.to_string())
+}
+
+/// Whether a PNG's list of colours, if it has one, is a list of whole colours: the decoder trusts
+/// it to be, and stops the program where it is not.
+fn whole_palette(bytes: &[u8]) -> Result<(), String> {
+    let mut at = 8usize;
+    while let Some(chunk) = bytes.get(at..at.saturating_add(8)) {
+        let size = u32::from_be_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]) as usize;
+        if &chunk[4..] == b"PLTE" && (size == 0 || size > 768 || !size.is_multiple_of(3)) {
+            return Err(format!(
+                "byte {at}: a palette of {size} bytes, need 3 for each of 1 to 256 colours"
+            ));
+        }
+        at = at.saturating_add(size).saturating_add(12);
+    }
+    Ok(())
 }
 
 /// Whether a JPEG has its end: its segments are walked, so that the end of a small image within
