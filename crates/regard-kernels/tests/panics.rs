@@ -154,7 +154,10 @@ fn a_panic_in_a_task_reaches_the_caller_and_the_next_call_works() {
                 }
             }
         }
-        // A pool that went on alone would be right, and slow without a word.
-        assert_eq!(threads_at_work(), threads);
+        // A pool that went on alone would be right, and slow without a word. On a busy machine a
+        // thread may come too late for all tasks: it has a few chances.
+        let most = |n: &usize| assert!(*n <= threads, "{n} threads, need at most {threads}");
+        let mut tries = (0..10).map(|_| threads_at_work()).inspect(most);
+        assert!(tries.any(|n| n == threads), "some of {threads} threads never work");
     }
 }

@@ -77,7 +77,7 @@ pub(crate) struct GradientEdges<'a, 'b, F> {
 impl<F: Feature> Kernel for GradientEdges<'_, '_, F> {
     type Out = ();
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
+    fn run<S: Simd>(mut self, s: S) {
         let Source { queries, keys, weights, .. } = *self.source;
         let (start, width, wide) = (self.start, keys.width, self.wide);
         let sums = self.sink.queries.take();

@@ -41,26 +41,39 @@ pub(crate) struct Source {
 
 /// Rows that several tasks add to, one after another in a fixed order. They are not borrowed
 /// before the turn has come: until then another task has them.
-#[derive(Clone, Copy)]
 pub(crate) struct Turn<'a> {
-    all: &'a Parts<'a, f32>,
+    /// None once the rows are taken.
+    all: Option<&'a Parts<'a, f32>>,
     from: usize,
     to: usize,
     wait: &'a dyn Fn(),
 }
 
 impl<'a> Turn<'a> {
-    /// `wait` returns when it is this task's turn; until the task passes its turn on, no other
-    /// may take these rows.
-    pub fn new(all: &'a Parts<'a, f32>, rows: Range<usize>, wait: &'a dyn Fn()) -> Turn<'a> {
-        Turn { all, from: rows.start, to: rows.end, wait }
+    /// `wait` returns when it is this task's turn.
+    ///
+    /// # Safety
+    /// From when `wait` returns until `'a` ends, nothing else may use these rows of `all`: no
+    /// other task, and no other turn of this one.
+    pub unsafe fn new(all: &'a Parts<'a, f32>, rows: Range<usize>, wait: &'a dyn Fn()) -> Turn<'a> {
+        Turn { all: Some(all), from: rows.start, to: rows.end, wait }
+    }
+
+    /// The same turn for a part of the work.
+    pub fn lend(&mut self) -> Turn<'_> {
+        Turn { all: self.all, from: self.from, to: self.to, wait: self.wait }
     }
 
     /// The rows, once it is this task's turn.
-    pub fn take(self) -> &'a mut [f32] {
+    ///
+    /// # Panics
+    /// The second time.
+    pub fn take(&mut self) -> &'a mut [f32] {
+        let all = self.all.take().expect("rows are taken once");
         (self.wait)();
-        // SAFETY: it is this task's turn, and stays so until the gradient has been added.
-        unsafe { self.all.slice(self.from, self.to) }
+        // SAFETY: by `new`, nobody else uses them until `'a` ends. This turn gives them once, and
+        // one that it lent has ended, because it borrowed this one.
+        unsafe { all.slice(self.from, self.to) }
     }
 }
 
@@ -181,7 +194,7 @@ impl Pairwise for Product {
         source: &Source,
         (keys, careful): (Keys, bool),
         ds: &mut Tile,
-        sink: Sink,
+        mut sink: Sink,
     ) {
         let wide = padded(source.keys.width);
         match keys {
@@ -281,7 +294,7 @@ struct GradientRun<'a, 'b, F> {
 impl<F: Feature> Kernel for GradientRun<'_, '_, F> {
     type Out = ();
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
+    fn run<S: Simd>(mut self, s: S) {
         let (width, lanes, keys, panel) =
             (self.keys.width, self.ds.lanes, self.ds.keys, panel_width::<S>());
         let (by_query, by_key) = self.lines.split_at_mut(width * lanes);
@@ -380,8 +393,8 @@ impl<F: Feature> Pairwise for WithEdges<'_, F> {
     ) {
         let (feature, added, wide) = (self.feature, self.of(source), padded(source.keys.width));
         if let Keys::Run { start, .. } = keys {
-            let Sink { queries, keys: dk, weights, added: de } = sink;
-            let own = Sink { queries, keys: dk, weights, added: de };
+            let Sink { mut queries, keys: dk, weights, added: de } = sink;
+            let own = Sink { queries: queries.lend(), keys: dk, weights, added: de };
             dispatch(GradientEdges { feature, source, start, ds, sink: own, wide, added });
             let rest = Sink { queries, keys: dk, weights, added: de };
             // SAFETY: passed on.
@@ -390,5 +403,26 @@ impl<F: Feature> Pairwise for WithEdges<'_, F> {
             let added = Some(added);
             dispatch(GradientListed { feature, source, keys, ds, sink, wide, added });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_lends_its_rows_and_gives_them_once() {
+        let mut rows = vec![0.0; 4];
+        let all = Parts::new(&mut rows);
+        let waited = std::cell::Cell::new(0);
+        let wait = || waited.set(waited.get() + 1);
+        // SAFETY: nothing else uses these rows.
+        let mut turn = unsafe { Turn::new(&all, 1..3, &wait) };
+        turn.lend().take()[0] = 1.0;
+        turn.lend().take()[1] = 2.0;
+        assert_eq!(turn.take(), [1.0, 2.0]);
+        assert_eq!(waited.get(), 3);
+        let again = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| turn.take().len()));
+        assert!(again.is_err(), "two slices of the same rows");
     }
 }

@@ -261,7 +261,9 @@ impl Job<'_> {
                 let rows: Vec<Parts<f32>> = dq.iter_mut().map(|dq| Parts::new(dq)).collect();
                 for kb in 0..self.key_blocks() {
                     let visit = Visit { job: self, heads: &heads, kb, careful };
-                    let (n, ok) = visit.run(targets, sums, &rows, &|_, _| {}, &|_, _| {});
+                    // SAFETY: the rows are this task's alone, and it does one visit at a time.
+                    let (n, ok) =
+                        unsafe { visit.run(targets, sums, &rows, &|_, _| {}, &|_, _| {}) };
                     scored += n;
                     finite &= ok;
                 }
@@ -339,7 +341,10 @@ impl Job<'_> {
             };
             let heads = &heads[first..first + group];
             let visit = Visit { job: self, heads, kb, careful: false };
-            let (n, ok) = visit.run(targets, sums, &rows[first..first + group], &wait, &done);
+            let rows = &rows[first..first + group];
+            // SAFETY: tasks that share these heads have different blocks of keys, by which `turns`
+            // lets one after another have a block of queries, from `wait` to `done`.
+            let (n, ok) = unsafe { visit.run(targets, sums, rows, &wait, &done) };
             scored.fetch_add(n, Ordering::Relaxed);
             finite.fetch_and(ok, Ordering::Relaxed);
         });

@@ -21,7 +21,11 @@ impl Visit<'_> {
     /// Waits with `wait(head, block)` before it adds to queries, and calls `done(head, block)` for
     /// every block of queries in order. Returns the scored pairs and whether keys' and values'
     /// gradients are finite.
-    pub fn run(
+    ///
+    /// # Safety
+    /// From when `wait(head, block)` returns until `done(head, block)` is called, no other task may
+    /// use the rows of `dq` of that block of queries.
+    pub unsafe fn run(
         &self,
         to: &Targets,
         sums: &Sums,
@@ -54,7 +58,9 @@ impl Visit<'_> {
                     let n = head.block(engine, qb).1;
                     let first = qb * engine.block_queries() * wide_d;
                     let wait = || wait(g, qb);
-                    let turn = Turn::new(&dq[g], first..first + n * wide_d, &wait);
+                    // SAFETY: by the caller, the rows are this task's from `wait` until `done`
+                    // below. The turn ends before that, and each block has one.
+                    let turn = unsafe { Turn::new(&dq[g], first..first + n * wide_d, &wait) };
                     let from = if lists { 0 } else { block.0.start - j0 };
                     self.block(
                         head,
