@@ -78,7 +78,7 @@ Examples:
 Exit codes: 0 ok, 1 a negative result, 2 an error, 130 interrupted.
 Environment: REGARD_NUM_THREADS, REGARD_ISA (portable, neon, avx2, avx512), REGARD_DATA,
 REGARD_DATA_SOURCE, NO_COLOR; for models of the Hugging Face Hub HF_HOME, HF_HUB_CACHE, HF_TOKEN,
-HF_ENDPOINT, HF_HUB_OFFLINE.";
+HF_ENDPOINT, HF_HUB_OFFLINE, HF_HUB_DOWNLOAD_TIMEOUT.";
 
 /// Where help lists them.
 const EVERY: &str = "Options of every verb";

@@ -30,7 +30,7 @@ Examples:
 A name is a folder, else one in runs/ or models/, else one that ships, else an id of the Hub.
 Models of the Hub are kept where Python keeps them (HF_HOME), and a branch stays the commit that it
 was when it was downloaded, until --fetch. Environment: HF_HOME, HF_HUB_CACHE, HF_TOKEN,
-HF_ENDPOINT, HF_HUB_OFFLINE.
+HF_ENDPOINT, HF_HUB_OFFLINE, HF_HUB_DOWNLOAD_TIMEOUT (seconds that a server may be silent).
 Exit code 1: the model is on the Hub, perhaps, but not on this machine."
 )]
 pub struct Flags {

@@ -11,8 +11,6 @@ use ureq::{Agent, Body};
 
 /// Redirects of one request at most.
 const REDIRECTS: usize = 8;
-/// How long a server may be silent before it answers.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Who asks, and where.
 pub struct Client<'a> {
@@ -42,14 +40,21 @@ impl Client<'_> {
         let agent = Agent::config_builder()
             .max_redirects(0)
             .http_status_as_error(false)
-            .timeout_connect(Some(PATIENCE))
-            .timeout_recv_response(Some(PATIENCE))
+            .timeout_connect(Some(settings.patience))
+            .timeout_recv_response(Some(settings.patience))
+            // A body may take hours, but not without a byte.
+            .timeout_per_read(Some(settings.patience))
             .user_agent(format!("regard/{}", env!("CARGO_PKG_VERSION")))
             // Sizes and sums are those of the file itself.
             .accept_encoding("identity")
             .build()
             .into();
         Client { agent, settings, endpoint: Origin::of(&settings.endpoint) }
+    }
+
+    /// How long a server may be silent.
+    pub fn patience(&self) -> Duration {
+        self.settings.patience
     }
 
     /// The address of a file of a model.

@@ -70,13 +70,29 @@ impl Repository {
     /// Lets a file of a commit be the contents with this etag, which are here.
     pub fn link(&self, commit: &Commit, name: &FileName, etag: &Etag) -> io::Result<PathBuf> {
         let pointer = self.snapshot(commit).join(name.as_str());
-        fs::create_dir_all(pointer.parent().unwrap_or(&self.folder))?;
-        if fs::symlink_metadata(&pointer).is_ok() {
-            // A link to contents that are gone.
-            fs::remove_file(&pointer)?;
+        let blob = self.blob(etag);
+        // Another program may make the same link at the same time.
+        let is_right = || match (fs::canonicalize(&pointer), fs::canonicalize(&blob)) {
+            (Ok(here), Ok(blob)) => here == blob,
+            _ => false,
+        };
+        if is_right() {
+            return Ok(pointer);
         }
+        fs::create_dir_all(pointer.parent().unwrap_or(&self.folder))?;
         let up = "../".repeat(2 + name.as_str().matches('/').count());
-        symlink(&format!("{up}blobs/{}", etag.as_str()), &self.blob(etag), &pointer)?;
+        let to = format!("{up}blobs/{}", etag.as_str());
+        match symlink(&to, &blob, &pointer) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| pointer),
+        }
+        if !is_right() {
+            // A link to contents that are gone, or to others: it is replaced at once.
+            let beside = pointer.with_extension(format!("{}.link", std::process::id()));
+            let _ = fs::remove_file(&beside);
+            symlink(&to, &blob, &beside)?;
+            fs::rename(&beside, &pointer)?;
+        }
         Ok(pointer)
     }
 
@@ -144,4 +160,42 @@ fn symlink(_relative: &str, blob: &Path, pointer: &Path) -> io::Result<()> {
 /// Whether a revision is a commit, and not the name of one.
 fn is_commit(revision: &str) -> bool {
     revision.len() == 40 && revision.chars().all(|c| c.is_ascii_hexdigit())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_programs_may_make_the_same_link() {
+        let cache = std::env::temp_dir().join(format!("regard-links-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&cache);
+        let repository = Repository::new(&cache, "someone/tiny");
+        let etag = Etag::new(&format!("\"{}\"", "a".repeat(40))).unwrap();
+        let commit = Commit::new(&"1".repeat(40)).unwrap();
+        let blob = repository.blob(&etag);
+        fs::create_dir_all(blob.parent().unwrap()).unwrap();
+        fs::write(&blob, "{}").unwrap();
+        for round in 0..50 {
+            let name = FileName::new(&format!("part-{round}.json")).unwrap();
+            let start = std::sync::Barrier::new(8);
+            std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        start.wait();
+                        let link = repository.link(&commit, &name, &etag).unwrap();
+                        assert_eq!(fs::read_to_string(link).unwrap(), "{}");
+                    });
+                }
+            });
+        }
+        // A link to other contents is made anew.
+        let name = FileName::new("config.json").unwrap();
+        let link = repository.link(&commit, &name, &etag).unwrap();
+        fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink("../../blobs/gone", &link).unwrap();
+        repository.link(&commit, &name, &etag).unwrap();
+        assert_eq!(fs::read_to_string(&link).unwrap(), "{}");
+        fs::remove_dir_all(cache).unwrap();
+    }
 }

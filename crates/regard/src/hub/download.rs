@@ -11,6 +11,7 @@ use super::words::{Commit, Etag, FileName, Sum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regard_models::checkpoint;
 use sha2::{Digest, Sha256};
+use std::cell::RefCell;
 use std::fs::{self, File, OpenOptions};
 use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
@@ -28,11 +29,19 @@ const SMALL: u64 = 1 << 28;
 pub struct Remote<'a> {
     client: Client<'a>,
     repository: &'a Repository,
+    /// The files that were not in the cache before.
+    arrived: RefCell<Vec<PathBuf>>,
 }
 
 impl Remote<'_> {
     pub fn new<'a>(settings: &'a Settings, repository: &'a Repository) -> Remote<'a> {
-        Remote { client: Client::new(settings), repository }
+        Remote { client: Client::new(settings), repository, arrived: RefCell::default() }
+    }
+
+    /// Takes the files that came out of their commit's folder again: what was there before them
+    /// was enough, and a part of the rest may not be. Where there are links, their contents stay.
+    pub fn forget(&self) {
+        self.arrived.take().iter().for_each(|path| _ = fs::remove_file(path));
     }
 
     /// The commit that a revision is now.
@@ -54,7 +63,10 @@ impl Remote<'_> {
         let mut attempt = 1;
         loop {
             match self.download(commit, &name) {
-                Ok(path) => return Ok(Some(path)),
+                Ok(path) => {
+                    self.arrived.borrow_mut().push(path.clone());
+                    return Ok(Some(path));
+                }
                 Err(Failure::Absent) => {
                     self.repository.note_absent(commit, &name);
                     return Ok(None);
@@ -107,7 +119,7 @@ impl Remote<'_> {
         fs::remove_file(part).map_err(Failure::disk(part))?;
         let name = name.as_str();
         match here {
-            0 => Err(Failure::Other(format!(
+            0 => Err(Failure::Changed(format!(
                 "{name}: what came is not the file: its checksum is not the etag {}. It was \
                  removed; the server or somebody on the way changed it",
                 facts.etag.as_str()
@@ -133,7 +145,8 @@ impl Remote<'_> {
         let (mut came, mut buffer) = (begins, vec![0; 1 << 16]);
         let mut reader = body.into_reader();
         loop {
-            let read = reader.read(&mut buffer).map_err(|e| Failure::Broken(e.to_string()))?;
+            let read = reader.read(&mut buffer);
+            let read = read.map_err(|e| Failure::stopped(&e, self.client.patience()))?;
             came += read as u64;
             if came > size {
                 let _ = fs::remove_file(part);

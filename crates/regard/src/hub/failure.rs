@@ -4,6 +4,7 @@ use super::settings::{Settings, Token};
 use regard_models::checkpoint;
 use std::io::{self, ErrorKind};
 use std::path::Path;
+use std::time::Duration;
 
 /// Why a file did not come.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub enum Failure {
     Unreachable(String),
     /// The connection broke, again and again.
     Broken(String),
+    /// What came is not what its checksum says.
+    Changed(String),
     /// Anything else.
     Other(String),
 }
@@ -25,6 +28,17 @@ impl Failure {
     pub fn disk(path: &Path) -> impl FnOnce(io::Error) -> Failure {
         let path = path.display().to_string();
         move |error| Failure::Other(format!("{path}: {error}"))
+    }
+
+    /// The contents of a file stopped coming.
+    pub fn stopped(error: &io::Error, patience: Duration) -> Failure {
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+        match inner {
+            Some(ureq::Error::Timeout(_)) => {
+                Failure::Broken(format!("no bytes came for {} s", patience.as_secs()))
+            }
+            _ => Failure::Broken(error.to_string()),
+        }
     }
 
     /// What happened, and what to do.
@@ -56,7 +70,9 @@ impl Failure {
             (Failure::Broken(why), _) => format!(
                 "{id}: the download broke off: {why}. Run it again: it goes on where it ended"
             ),
-            (Failure::Other(why), _) => format!("{id}: {endpoint}: {why}"),
+            (Failure::Changed(why) | Failure::Other(why), _) => {
+                format!("{id}: {endpoint}: {why}")
+            }
         }
     }
 }

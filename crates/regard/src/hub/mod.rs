@@ -26,6 +26,7 @@ use failure::Failure;
 use needs::Lack;
 pub use needs::small_files;
 use settings::Settings;
+use std::io::Write;
 use std::path::PathBuf;
 use words::Commit;
 
@@ -97,13 +98,28 @@ pub fn find(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
         (_, _, Fetch::Never) => Err(anyhow!(not_here(id, revision, &settings))),
         (known, here, _) => {
             let pinned = known.clone().filter(|_| fetch == Fetch::Missing);
-            match fill(&repository, &settings, (revision, pinned.as_ref())) {
-                Ok(commit) => Ok(snapshot(commit)),
-                // What is here will do, if nobody can be asked what else there may be.
-                Err(failure) => match (failure, here, pinned) {
-                    (Failure::Unreachable(_), Here::Enough, Some(commit)) => Ok(snapshot(commit)),
-                    (failure, ..) => Err(anyhow!(failure.tell(id, revision, &settings))),
-                },
+            let remote = Remote::new(&settings, &repository);
+            let failure = match fill(&repository, &remote, (revision, pinned.as_ref())) {
+                Ok(commit) => return Ok(snapshot(commit)),
+                Err(failure) => failure,
+            };
+            let told = failure.tell(id, revision, &settings);
+            match (failure, here, pinned) {
+                // Somebody changed a file: nothing from there is to be trusted.
+                (Failure::Changed(_), ..) => Err(anyhow!(told)),
+                // What was here will do, if nobody says what else there may be.
+                (failure, Here::Enough, Some(commit)) => {
+                    remote.forget();
+                    if !matches!(failure, Failure::Unreachable(_)) {
+                        // A closed standard error is no reason to stop.
+                        let _ = writeln!(
+                            std::io::stderr(),
+                            "regard: warning: {told}. What is in the cache is used"
+                        );
+                    }
+                    Ok(snapshot(commit))
+                }
+                _ => Err(anyhow!(told)),
             }
         }
     }
@@ -112,10 +128,9 @@ pub fn find(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
 /// Downloads what a commit lacks: the one that is known, or the one that the revision now is.
 fn fill(
     repository: &Repository,
-    settings: &Settings,
+    remote: &Remote,
     (revision, pinned): (&str, Option<&Commit>),
 ) -> Result<Commit, Failure> {
-    let remote = Remote::new(settings, repository);
     let commit = match pinned {
         Some(commit) => commit.clone(),
         None => remote.commit(revision)?,

@@ -47,7 +47,7 @@ pub fn redirected(from: &str, location: &str) -> Option<String> {
     let base: Uri = from.parse().ok()?;
     let (scheme, authority) = (base.scheme_str()?, base.authority()?);
     let to = match location {
-        _ if location.contains("://") => location.to_string(),
+        _ if has_scheme(location) => location.to_string(),
         _ if location.starts_with("//") => format!("{scheme}:{location}"),
         _ if location.starts_with('/') => format!("{scheme}://{authority}{location}"),
         _ => {
@@ -57,6 +57,14 @@ pub fn redirected(from: &str, location: &str) -> Option<String> {
     };
     let (before, after) = (Origin::of(from)?, Origin::of(&to)?);
     (after.is_encrypted() || !before.is_encrypted()).then_some(to)
+}
+
+/// Whether an address begins with a scheme, such as `https:`. A query may have others in it.
+fn has_scheme(address: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    address.split_once(':').is_some_and(|(scheme, _)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(plain)
+    })
 }
 
 #[cfg(test)]
@@ -98,7 +106,11 @@ mod tests {
         assert_eq!(to("other.json").unwrap(), "https://a.co/m/resolve/main/other.json");
         assert_eq!(to("//cdn.co/x").unwrap(), "https://cdn.co/x");
         assert_eq!(to("https://cdn.co/x").unwrap(), "https://cdn.co/x");
-        for bad in ["http://a.co/x", "file:///etc/passwd", "https://"] {
+        // An address within a query is not where it leads.
+        assert_eq!(to("/x?from=http://b.co/y").unwrap(), "https://a.co/x?from=http://b.co/y");
+        let beside = "https://a.co/m/resolve/main/x?to=https://b.co";
+        assert_eq!(to("x?to=https://b.co").unwrap(), beside);
+        for bad in ["http://a.co/x", "file:///etc/passwd", "file:/etc/passwd", "https://"] {
             assert_eq!(to(bad), None, "{bad}");
         }
         assert!(redirected("http://a.co/x", "http://b.co/y").is_some());

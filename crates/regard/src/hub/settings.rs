@@ -4,9 +4,14 @@ use super::origin::Origin;
 use anyhow::{Context, Result, bail};
 use std::env;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Where models come from when nothing else is said.
 const HUB: &str = "https://huggingface.co";
+/// Seconds that a server may be silent when nothing else is said.
+const PATIENCE: u64 = 60;
+/// Seconds that it may be silent at most: a day.
+const LONGEST: u64 = 86_400;
 
 /// Where models come from, where they are kept, and who asks.
 pub struct Settings {
@@ -16,6 +21,8 @@ pub struct Settings {
     pub endpoint: String,
     /// What proves who asks.
     pub token: Token,
+    /// How long a server may be silent, before it answers and while it sends.
+    pub patience: Duration,
 }
 
 /// The token, and whether it goes to the endpoint.
@@ -55,7 +62,7 @@ impl Token {
 
 impl Settings {
     /// From `HF_HUB_CACHE` or `HF_HOME`, `HF_ENDPOINT`, `HF_TOKEN` or the file that
-    /// `hf auth login` writes.
+    /// `hf auth login` writes, and `HF_HUB_DOWNLOAD_TIMEOUT`.
     pub fn of_environment() -> Result<Settings> {
         let home = match (variable("HF_HOME"), variable("XDG_CACHE_HOME")) {
             (Some(home), _) => PathBuf::from(home),
@@ -75,7 +82,16 @@ impl Settings {
             cache: variable("HF_HUB_CACHE").map_or_else(|| home.join("hub"), PathBuf::from),
             endpoint: endpoint.trim_end_matches('/').to_string(),
             token: Token::decide(variable("HF_TOKEN"), saved, &origin),
+            patience: patience(variable("HF_HUB_DOWNLOAD_TIMEOUT"))?,
         })
+    }
+}
+
+fn patience(said: Option<String>) -> Result<Duration> {
+    let Some(said) = said else { return Ok(Duration::from_secs(PATIENCE)) };
+    match said.trim().parse() {
+        Ok(seconds @ 1..=LONGEST) => Ok(Duration::from_secs(seconds)),
+        _ => bail!("HF_HUB_DOWNLOAD_TIMEOUT: got {said:?}, need whole seconds, 1 to {LONGEST}"),
     }
 }
 
@@ -92,6 +108,16 @@ fn variable(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patience_is_a_number_of_seconds() {
+        let of = |said: &str| patience(Some(said.into())).map_err(|e| e.to_string());
+        assert_eq!(patience(None).unwrap(), Duration::from_secs(60));
+        assert_eq!(of("10").unwrap(), Duration::from_secs(10));
+        for wrong in ["0", "-1", "ten", "1.5", "99999999999999999999"] {
+            assert!(of(wrong).unwrap_err().contains("HF_HUB_DOWNLOAD_TIMEOUT"), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_token_goes_only_where_it_belongs() {

@@ -40,6 +40,7 @@ impl World {
             "HF_HUB_CACHE",
             "HF_HUB_OFFLINE",
             "HF_TOKEN_PATH",
+            "HF_HUB_DOWNLOAD_TIMEOUT",
             "http_proxy",
             "HTTP_PROXY",
             "https_proxy",
@@ -395,6 +396,58 @@ fn a_download_that_breaks_off_goes_on() {
         assert!(shelf.asked().iter().any(goes_on), "what came is not asked for again");
         assert_eq!(found, world.label(&[golden().to_str().unwrap()]));
     }
+}
+
+/// A server that stops in the middle of a file, and keeps the connection.
+#[test]
+fn a_server_that_falls_silent_is_not_waited_for() {
+    let shelf = Shelf::new();
+    shelf.put(MODEL, COMMITS[0], &golden());
+    let world = World::new("hub_silent", &shelf).with("HF_HUB_DOWNLOAD_TIMEOUT", "2");
+    let cut = Some(("model.safetensors", 1000));
+    shelf.behave(Manners { cut, silent: true, ..Manners::default() });
+    world.refuses(&[MODEL], &[MODEL, "broke off", "no bytes came for 2 s", "again"]);
+    // What came is kept.
+    shelf.behave(Manners::default());
+    world.label(&[MODEL]);
+    let wrong = World::new("hub_impatient", &shelf).with("HF_HUB_DOWNLOAD_TIMEOUT", "soon");
+    wrong.refuses(&[MODEL], &["HF_HUB_DOWNLOAD_TIMEOUT", "soon", "seconds"]);
+}
+
+/// A cache of before a file was looked for: whatever the server says of that one, what is here
+/// still works.
+#[test]
+fn what_is_enough_needs_no_server() {
+    let shelf = Shelf::new();
+    shelf.put(MODEL, COMMITS[0], &golden());
+    let world = World::new("hub_enough", &shelf);
+    let wanted = world.label(&[MODEL]);
+    let absent = world.repository().join(".no_exist").join(COMMITS[0]).join("modules.json");
+    let link = world.snapshot(COMMITS[0]).join("modules.json");
+    let modules = json!([{ "path": "1_Pooling", "type": "sentence_transformers.models.Pooling" }]);
+    let modules = modules.to_string().into_bytes();
+    let forget = || _ = fs::remove_file(&absent);
+    let file = "modules.json";
+    for status in [401, 403, 429, 500, 503] {
+        forget();
+        shelf.behave(Manners { status: Some((file, status)), ..Manners::default() });
+        assert_eq!(world.label(&[MODEL]), wanted, "{status}");
+        let ran = world.run(&["classify", TEXT, "--model", MODEL]);
+        let told = ["warning", &status.to_string(), "cache"].map(|part| ran.err.contains(part));
+        assert_eq!((ran.code, told), (0, [true; 3]), "{}", ran.err);
+        assert!(!absent.exists(), "{status}: nobody said that there is none");
+    }
+    // A connection that breaks.
+    shelf.put_file(MODEL, COMMITS[0], file, modules);
+    shelf.behave(Manners { cut: Some((file, 5)), ..Manners::default() });
+    assert_eq!(world.label(&[MODEL]), wanted);
+    // A file that somebody changed is no reason to go on.
+    shelf.behave(Manners { spoiled: Some(file), ..Manners::default() });
+    world.refuses(&[MODEL], &[file, "checksum", "removed"]);
+    // The list of modules comes, and their settings do not.
+    shelf.behave(Manners { status: Some(("config.json", 503)), ..Manners::default() });
+    assert_eq!(world.label(&[MODEL]), wanted);
+    assert!(!link.exists(), "a list of modules without their settings is of no use");
 }
 
 /// A program may be killed when the last byte has come and the file has no name yet.

@@ -18,6 +18,10 @@ pub struct Manners {
     pub token: Option<(&'static str, u16)>,
     /// Of this file, connections end after so many bytes of an answer.
     pub cut: Option<(&'static str, usize)>,
+    /// They do not end: nothing more comes.
+    pub silent: bool,
+    /// Whoever asks for this file gets this status.
+    pub status: Option<(&'static str, u16)>,
     /// Whether a part of a file that is not its beginning can be asked for.
     pub no_ranges: bool,
     /// Of all files, this is the etag instead of their own.
@@ -139,7 +143,15 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>) -> Option<()> {
         body.len()
     );
     stream.write_all(head.as_bytes()).ok()?;
-    stream.write_all(&body[..body.len().min(cut)]).ok()
+    stream.write_all(&body[..body.len().min(cut)]).ok()?;
+    if cut < body.len() && state.lock().unwrap().manners.silent {
+        // Far longer than whoever asks is patient.
+        std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_secs(20));
+            drop(stream);
+        });
+    }
+    Some(())
 }
 
 /// The etag that the Hub gives a file: SHA-256 for weights, git's name for all others.
@@ -171,6 +183,9 @@ fn said(request: &Request, state: &mut State) -> (String, String, Vec<u8>, usize
     };
     // The file has no slash in it; the revision may.
     let Some((revision, name)) = rest.rsplit_once('/') else { return nothing("404 Not Found") };
+    if let Some((_, status)) = state.manners.status.filter(|(file, _)| *file == name) {
+        return nothing(&format!("{status} Refused"));
+    }
     let revision = revision.replace("%2F", "/");
     let commit = state.names.get(&revision).unwrap_or(&revision).clone();
     let files = state.files.get(&(model.to_string(), commit.clone()));
