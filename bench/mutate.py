@@ -405,16 +405,6 @@ def idx():
     return struct.pack(">BBBB3I", 0, 0, 8, 3, 2, 28, 28) + bytes(i % 256 for i in range(2 * 28 * 28))
 
 
-RECIPE = """name = "mutant"
-task = "points"
-problem = "hull"
-
-[data]
-set = "generated"
-smallest = 5
-largest = 5
-"""
-
 # The verb of each model: its name, and what it is given.
 MODELS = {
     "en-fr": ["translate", "They are here.", "--max-length", "12"],
@@ -486,8 +476,6 @@ def kinds(regard, home):
             elif file.endswith(".json"):
                 # Of vocabularies the rest is changed more often than the list of words.
                 found.append(Kind(f"{model}/{file}", data, change_json, command + ["--model", "{}"], folder, file, text=True))
-    listing = subprocess.run([regard, "recipes", "--json"], check=True, capture_output=True)
-    del listing
     dumped = lambda name, *sets: subprocess.run([regard, "train", name, "--dump-config", *sets], check=True, capture_output=True).stdout
     small = ["train.steps=2", "train.eval_every=2", "train.warmup=1", "data.valid=4", "data.test=4", "train.batch_tokens=100"]
     recipe = dumped_small(dumped, "hull-5", small)

@@ -206,7 +206,7 @@ fn misfit(problems: &[String]) -> String {
     let (mut lines, mut size) = (vec![], 0);
     while size < MOST && lines.len() < problems.len() {
         for problem in kinds.iter_mut().filter_map(Vec::pop) {
-            let line = sizes::short(problem);
+            let line = sizes::short(problem, 150);
             size += line.len();
             if size < MOST {
                 lines.push(line);

@@ -8,9 +8,9 @@ const LARGEST: usize = 1 << 31;
 /// No stack is deeper.
 const DEEPEST: usize = 1 << 10;
 
-/// A text from a file as far as it fits into a message.
-pub(crate) fn short(text: &str) -> String {
-    match text.char_indices().nth(150) {
+/// A text from a file as far as it fits into a message: at most so many characters of it.
+pub(crate) fn short(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_string(),
     }

@@ -296,9 +296,10 @@ fn resolve_for(does: Option<Does>, asked: Option<&str>, hub: &Hub) -> Result<Fou
         }
         (None, Some(does)) => {
             let first = SHIPPED.iter().find(|model| model.does == does);
-            Found::Shipped(first.context("--model: need one; none that ships does this")?)
+            let lacks = || format!("--model: need a model that {}; none ships", does.what());
+            Found::Shipped(first.with_context(lacks)?)
         }
-        (None, None) => bail!("--model: need one for this; none ships. {}", known()),
+        (None, None) => bail!("--model: need a model. {}", known()),
     };
     match found {
         Found::Shipped(model) if Some(model.does) != does => {
@@ -355,9 +356,12 @@ pub fn from_hub(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
 }
 
 /// The folder of a model for what none that ships does, but one of a recipe would.
-fn folder_of(asked: Option<&str>, hub: &Hub, recipe: &str) -> Result<PathBuf> {
+fn folder_of(asked: Option<&str>, hub: &Hub, (what, recipe): (&str, &str)) -> Result<PathBuf> {
     if asked.is_none() {
-        bail!("--model: need one; none that ships does this. To train one: regard train {recipe}");
+        bail!(
+            "--model: need a model that {what}; none ships. Train one, for example with `regard \
+             train {recipe}`, and name its folder: --model runs/{recipe}"
+        );
     }
     match resolve_for(None, asked, hub)? {
         Found::Folder(folder) => Ok(folder.path),
@@ -423,12 +427,12 @@ pub fn pointer(asked: Option<&str>, problem: Option<&str>, hub: &Hub) -> Result<
 
 /// The model of a name or folder that summarises.
 pub fn summarizer(asked: Option<&str>, hub: &Hub) -> Result<Summarizer> {
-    Ok(Summarizer::load(&folder_of(asked, hub, "aeslc-pointer")?)?)
+    Ok(Summarizer::load(&folder_of(asked, hub, ("summarizes texts", "aeslc-pointer"))?)?)
 }
 
 /// The model of a name or folder that labels graphs or their nodes.
 pub fn labeller(asked: Option<&str>, hub: &Hub) -> Result<Labeller> {
-    Ok(Labeller::load(&folder_of(asked, hub, "cora-gat")?)?)
+    Ok(Labeller::load(&folder_of(asked, hub, ("labels graphs or their nodes", "cora-gat"))?)?)
 }
 
 /// The model of a name, folder or id that looks at images.
@@ -494,7 +498,7 @@ pub fn on_shelves() -> Vec<PathBuf> {
     let mut models: Vec<PathBuf> = folders
         .flatten()
         .map(|entry| entry.path())
-        .filter(|path| train::resolve(path).is_ok())
+        .filter(|path| train::find(path).is_ok())
         .collect();
     models.sort();
     models

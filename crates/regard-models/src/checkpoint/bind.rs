@@ -1,6 +1,7 @@
 //! The names of a model's tensors, said once for reading and for writing.
 
 use super::{Array, Arrays};
+use crate::sizes::short;
 use burn::module::Param;
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::layers::{
@@ -56,13 +57,13 @@ impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         match self {
             Problem::Missing { name, shape } => {
-                write!(f, "{} {shape:?} is missing", short(name))
+                write!(f, "{} {shape:?} is missing", short(name, NAME))
             }
             Problem::Misshapen { name, got, wanted } => {
-                write!(f, "{} is {got:?}, the configuration says {wanted:?}", short(name))
+                write!(f, "{} is {got:?}, the configuration says {wanted:?}", short(name, NAME))
             }
             Problem::NotFinite { name, at, number } => {
-                write!(f, "{}: number {at} is {number}, {NOT_FINITE}", short(name))
+                write!(f, "{}: number {at} is {number}, {NOT_FINITE}", short(name, NAME))
             }
         }
     }
@@ -71,13 +72,9 @@ impl std::fmt::Display for Problem {
 /// How a message about a number that is not finite ends.
 pub(crate) const NOT_FINITE: &str = "need finite numbers";
 
-/// A name with room for what is said of it; a file may have names of any length.
-fn short(name: &str) -> String {
-    match name.char_indices().nth(80) {
-        Some((end, _)) => format!("{}…", &name[..end]),
-        None => name.to_string(),
-    }
-}
+/// Characters of a name in a message, with room for what is said of it; a file may have names of
+/// any length.
+const NAME: usize = 80;
 
 enum Way<'a> {
     Read { from: &'a mut Arrays, device: Device },

@@ -79,14 +79,41 @@ impl LabelledTexts {
         labels: Option<&[&str]>,
         like: Option<&Columns>,
     ) -> Result<LabelledTexts> {
-        let path = path.as_ref();
+        let rows = Rows::open_as(path.as_ref(), asked, labels, like)?;
+        let (texts, different) = LabelledTexts::collect(rows, labels)?;
+        // Labels that are known are labels, however few texts each of them has.
+        if labels.is_none() {
+            texts.check_labels(path.as_ref(), different)?;
+        }
+        Ok(texts)
+    }
+
+    /// The same for a model that knows these labels, if it names any: they tell which column has
+    /// them. Labels are numbered as they come, and may be others: a model may be asked by numbers.
+    pub fn read_for(
+        path: impl AsRef<Path>,
+        asked: &Asked,
+        known: &[&str],
+        like: Option<&Columns>,
+    ) -> Result<LabelledTexts> {
+        if known.is_empty() {
+            return LabelledTexts::read_as(path, asked, None, like);
+        }
+        let rows = Rows::open_as(path, asked, Some(known), like)?;
+        Ok(LabelledTexts::collect(rows, None)?.0)
+    }
+
+    /// All rows, and how many different labels they have.
+    fn collect(
+        mut rows: Rows<impl BufRead>,
+        labels: Option<&[&str]>,
+    ) -> Result<(LabelledTexts, usize)> {
         let mut texts = LabelledTexts::default();
         texts.labels.extend(labels.unwrap_or_default().iter().map(|label| label.to_string()));
         let mut places: HashMap<String, usize> = HashMap::new();
         for (place, label) in texts.labels.iter().enumerate() {
             places.entry(label.clone()).or_insert(place);
         }
-        let mut rows = Rows::open_as(path, asked, labels, like)?;
         texts.columns = rows.columns().cloned();
         let mut seen = HashSet::new();
         while let Some((text, label)) = rows.next().transpose()? {
@@ -110,8 +137,7 @@ impl LabelledTexts {
             seen.insert(place);
             texts.examples.push(Labelled { text, label: place });
         }
-        texts.check_labels(path, seen.len())?;
-        Ok(texts)
+        Ok((texts, seen.len()))
     }
 
     /// That labels are labels and not texts.
@@ -162,9 +188,23 @@ impl LabelledTexts {
 
 /// How the rows of a file are to be taken apart.
 enum Form {
-    /// Columns, and which of them are the text and the label.
-    Columns(Separator, Columns),
-    Objects(Asked),
+    Columns(Table),
+    /// What is asked for, and once the first object is read, its keys.
+    Objects(Asked, Option<Keys>),
+}
+
+struct Table {
+    between: Separator,
+    /// Which columns are the text and the label.
+    columns: Columns,
+    /// How many columns the first row has.
+    width: usize,
+}
+
+/// The keys of objects.
+struct Keys {
+    text: Vec<String>,
+    label: String,
 }
 
 /// Texts and the names of their labels, one after another in constant memory. After an error
@@ -202,7 +242,7 @@ impl Rows<Box<dyn BufRead + Send>> {
             "tsv" | "txt" => Separator::Tab,
             "csv" => Separator::Comma,
             "jsonl" | "ndjson" => {
-                let (lines, form) = (Lines::open(path)?, Form::Objects(asked.clone()));
+                let (lines, form) = (Lines::open(path)?, Form::Objects(asked.clone(), None));
                 return Ok(Rows { lines, form, read: VecDeque::new(), line: 0, done: false });
             }
             _ => {
@@ -232,10 +272,12 @@ impl Rows<Box<dyn BufRead + Send>> {
         if let Some(problem) = problem {
             return Err(problem);
         }
+        let width = sample[0].len();
         if columns.header.is_some() {
             read.pop_front();
         }
-        Ok(Rows { lines, form: Form::Columns(between, columns), read, line: 0, done: false })
+        let form = Form::Columns(Table { between, columns, width });
+        Ok(Rows { lines, form, read, line: 0, done: false })
     }
 }
 
@@ -243,8 +285,8 @@ impl<R: BufRead> Rows<R> {
     /// Of a file of columns, those that are read.
     pub fn columns(&self) -> Option<&Columns> {
         match &self.form {
-            Form::Columns(_, columns) => Some(columns),
-            Form::Objects(_) => None,
+            Form::Columns(table) => Some(&table.columns),
+            Form::Objects(..) => None,
         }
     }
 
@@ -255,8 +297,8 @@ impl<R: BufRead> Rows<R> {
 
     fn read(&mut self) -> Result<Option<(String, String)>> {
         let found = match &self.form {
-            Form::Objects(_) => self.object()?,
-            Form::Columns(between, _) => self.columns_of_row(*between)?,
+            Form::Objects(..) => self.object()?,
+            Form::Columns(table) => self.columns_of_row(table.between)?,
         };
         let Some((text, label)) = found else { return Ok(None) };
         let (text, label) = (text.trim().to_owned(), label.trim().to_owned());
@@ -279,20 +321,26 @@ impl<R: BufRead> Rows<R> {
                 cells
             }
         };
-        let Form::Columns(_, Columns { text, label, header }) = &self.form else {
+        let Form::Columns(Table { columns, width, .. }) = &self.form else {
             unreachable!("objects are read elsewhere")
         };
+        let Columns { text, label, header } = columns;
         let needed = 1 + text.iter().chain([label]).max().expect("a label");
-        let wide = header.as_ref().map_or(needed, Vec::len);
-        // A comma or tab within a text that is not quoted moves all columns behind it.
-        let slipped = header.is_some() && cells.len() > wide;
-        if cells.len() < needed || slipped {
+        let (found, width) = (cells.len(), *width);
+        // A comma or tab within a text that is not quoted moves all columns behind it. Without a
+        // header the first row itself may be such a one: then all others are narrower.
+        let slipped = found > width || (header.is_none() && found < width);
+        if found < needed || slipped {
             let why = match (slipped, between) {
                 (true, Separator::Comma) => "; a text with a comma in it needs quotation marks",
-                _ => "",
+                (true, Separator::Tab) => "; a text must not have a tab in it",
+                (false, _) => "",
             };
-            let (found, wanted) = (cells.len(), if slipped { wide } else { needed });
-            return Err(self.error(format!("has {found} columns, and {wanted} are needed{why}")));
+            let wanted = if slipped { width } else { needed };
+            let as_first = if header.is_none() { ", as in the first row" } else { "" };
+            return Err(
+                self.error(format!("has {found} columns, and {wanted} are needed{as_first}{why}"))
+            );
         }
         let texts: Vec<&str> =
             text.iter().map(|i| cells[*i].trim()).filter(|text| !text.is_empty()).collect();
@@ -308,17 +356,35 @@ impl<R: BufRead> Rows<R> {
             }
         };
         self.line = self.lines.number();
-        let Form::Objects(asked) = &self.form else { unreachable!("columns are read elsewhere") };
         let object: Value = serde_json::from_str(&line).map_err(|e| self.error(e))?;
-        let keys: Vec<&str> =
+        let names: Vec<&str> =
             object.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
-        let (text, label) = choose::of_object(&keys, asked).map_err(|e| self.error(e))?;
+        let line = self.line;
+        let Form::Objects(asked, keys) = &mut self.form else {
+            unreachable!("columns are read elsewhere")
+        };
+        if keys.is_none() {
+            let chosen = choose::of_object(&names, asked);
+            let told = |message| Error::file(self.lines.name(), format!("line {line}: {message}"));
+            let (text, label) = chosen.map_err(told)?;
+            let text = text.into_iter().map(str::to_string).collect();
+            *keys = Some(Keys { text, label: label.to_string() });
+        }
+        let Form::Objects(_, Some(Keys { text, label })) = &self.form else {
+            unreachable!("they were just chosen")
+        };
+        if let Some(lacking) = text.iter().chain([label]).find(|key| !names.contains(&&***key)) {
+            return Err(self.error(format!(
+                "has no {lacking:?}, which the first object has; its keys are {}",
+                say::list(&names, 10)
+            )));
+        }
         let value = |name: &str| match &object[name] {
             Value::String(text) => Ok(text.trim().to_string()),
             plain @ (Value::Number(_) | Value::Bool(_)) => Ok(plain.to_string()),
             _ => Err(self.error(format!("{name:?} is not a text"))),
         };
-        let texts = text.into_iter().map(value).collect::<Result<Vec<_>>>()?;
+        let texts = text.iter().map(|key| value(key)).collect::<Result<Vec<_>>>()?;
         Ok(Some((texts.join(" "), value(label)?)))
     }
 }
@@ -350,13 +416,13 @@ mod tests {
     fn all_forms_say_the_same() {
         for (name, text) in [
             ("a.tsv", "sentence\tlabel\n so \"good\" , \tyes\nno\tno\nfine\tyes\n"),
-            ("b.TXT", "so \"good\" ,\tyes\nno\tno\textra\nfine\tyes"),
+            ("b.TXT", "so \"good\" ,\tyes\nno\tno\nfine\tyes"),
             ("c.csv", "id,Label,Text\n1,yes,\"so \"\"good\"\" ,\"\n2,no,no\n3,yes,fine\n"),
             ("d.csv", "\"so \"\"good\"\" ,\",yes\nno,no\nfine,yes\n"),
             (
                 "e.jsonl",
                 "{\"label\": \"yes\", \"text\": \"so \\\"good\\\" ,\"}\n\n\
-                 {\"sentence\": \"no\", \"label\": \"no\"}\n{\"text\":\"fine\",\"label\":\"yes\"}",
+                 {\"id\": 2, \"text\": \"no\", \"label\": \"no\"}\n{\"text\":\"fine\",\"label\":\"yes\"}",
             ),
         ] {
             let texts = read(name, text, None).unwrap();
@@ -387,6 +453,23 @@ mod tests {
             ("f.jsonl", "{\"text\": {}, \"label\": 1}", "line 1: \"text\" is not a text"),
             ("g.jsonl", "{\"text\"", "line 1: EOF"),
             ("h.xml", "<a/>", "is of no known form"),
+            // Keys are those of the first object, and no others are taken in their place.
+            (
+                "i.jsonl",
+                "{\"text\": \"a\", \"label\": 1}\n{\"sentence\": \"b\", \"label\": 1}\n",
+                "line 2: has no \"text\", which the first object has; its keys are",
+            ),
+            (
+                "j.jsonl",
+                "{\"title\": \"a\", \"body\": \"b\", \"label\": 1}\n\n\
+                 {\"title\": \"c\", \"label\": 1}\n",
+                "line 3: has no \"body\"",
+            ),
+            (
+                "k.jsonl",
+                "{\"text\": \"a\", \"label\": 1}\n{\"text\": \"b\", \"class\": 1}\n",
+                "line 2: has no \"label\"",
+            ),
         ] {
             let error = read(name, text, None).unwrap_err();
             assert!(error.contains(message) && error.contains(name), "{error}");
@@ -428,6 +511,52 @@ mod tests {
         let error = read("a.csv", "text,label\nso good, really,yes\n", None).unwrap_err();
         assert!(error.contains("line 2: has 3 columns, and 2 are needed"), "{error}");
         assert!(error.contains("quotation marks"), "{error}");
+    }
+
+    /// Without a header too: a row that is wider than the first was cut in the wrong places, and
+    /// so was the first if the others are narrower.
+    #[test]
+    fn rows_of_another_width_are_told() {
+        for (name, text, message) in [
+            ("a.csv", "fine,yes\nno,no\nso good, really,yes\n", "line 3: has 3 columns, and 2"),
+            ("b.tsv", "fine\tyes\nno\tno\textra\nbad\tno", "line 2: has 3 columns, and 2"),
+            ("c.csv", "yes,fine\nno,bad\nyes,so good, really\n", "line 3: has 3 columns, and 2"),
+        ] {
+            let error = read(name, text, None).unwrap_err();
+            assert!(error.contains(message) && error.contains("in the first row"), "{error}");
+            assert!(error.contains("quotation marks") || error.contains("a tab"), "{error}");
+        }
+        let asked = Asked { text: Some("1".into()), label: Some("2".into()), header: Some(false) };
+        let error = with_file("d.csv", b"so good, really,yes\nfine,yes\nno,no\n", |path| {
+            LabelledTexts::read_as(path, &asked, None, None).unwrap_err().to_string()
+        });
+        assert!(error.contains("line 2: has 2 columns, and 3 are needed"), "{error}");
+    }
+
+    /// 100 questions with 77 intents, as a small test file of a large set has.
+    #[test]
+    fn known_labels_may_be_many() {
+        let names: Vec<String> = (0..77).map(|i| format!("intent_{i}")).collect();
+        let known: Vec<&str> = names.iter().map(String::as_str).collect();
+        let rows: String = (0..100).map(|i| format!("question {i}\tintent_{}\n", i % 77)).collect();
+        let error = read("many.tsv", &rows, None).unwrap_err();
+        assert!(error.contains("looks like text"), "{error}");
+        let texts = read("many.tsv", &rows, Some(&known)).unwrap();
+        assert_eq!((texts.examples.len(), texts.labels.len()), (100, 77));
+        let read_for = |name: &str, text: &str, known: &[&str]| {
+            with_file(name, text.as_bytes(), |path| {
+                LabelledTexts::read_for(path, &Asked::default(), known, None)
+            })
+            .map_err(|e| e.to_string())
+        };
+        assert_eq!(read_for("many.tsv", &rows, &known).unwrap().examples.len(), 100);
+        assert!(read_for("many.tsv", &rows, &[]).unwrap_err().contains("looks like text"));
+        // What is known tells the columns: here nothing else does.
+        let texts = read_for("one.tsv", "a\tb\n", &["a"]).unwrap();
+        assert_eq!((&*texts.examples[0].text, &*texts.labels[0]), ("b", "a"));
+        // Other labels are for the model to judge.
+        let numbers = read_for("numbers.tsv", "some text\t0\nmore text\t1\n", &known).unwrap();
+        assert_eq!(numbers.labels, ["0", "1"]);
     }
 
     #[test]

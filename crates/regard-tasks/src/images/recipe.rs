@@ -101,10 +101,13 @@ impl Recipe {
             [(Part::Train, &corpus.train), (Part::Valid, &corpus.valid), (Part::Test, &corpus.test)]
         {
             let [rows, columns] = pile.size;
-            let share = if part == Part::Valid { "the last of " } else { "" };
+            let share = match part {
+                Part::Valid => format!("the last {} of ", say::many(pile.len(), "image")),
+                _ => String::new(),
+            };
             about.part(
                 about::part(part),
-                format!("{share}{from}, {}-images-idx3-ubyte", file(part)),
+                format!("{share}{from}/{}-images-idx3-ubyte", file(part)),
                 format!("{} of {rows}×{columns} pixels", say::many(pile.len(), "image")),
             );
         }

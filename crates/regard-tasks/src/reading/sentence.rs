@@ -2,7 +2,7 @@
 //! after the model has read a text, and the folder of a module says how.
 
 use super::Pooling;
-use regard_models::{Error, Result};
+use regard_models::{Error, Result, checkpoint};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::fs;
@@ -96,14 +96,12 @@ fn modules(path: &Path) -> Result<Option<Vec<Module>>> {
 }
 
 fn json(path: &Path) -> Result<Option<Value>> {
-    match fs::metadata(path) {
-        Ok(file) if file.is_file() && file.len() <= LARGEST => {}
-        Ok(_) => return Err(Error::file(path, format!("need a file of at most {LARGEST} bytes"))),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Error::io(path)(error)),
+    if let Err(error) = fs::metadata(path)
+        && error.kind() == ErrorKind::NotFound
+    {
+        return Ok(None);
     }
-    let bytes = fs::read(path).map_err(Error::io(path))?;
-    let json = serde_json::from_slice(&bytes);
+    let json = serde_json::from_slice(&checkpoint::read_file(path, LARGEST)?);
     json.map(Some).map_err(|e| Error::file(path, format!("not JSON: {e}")))
 }
 
@@ -139,6 +137,23 @@ fn pooling(json: &Value) -> Result<Pooling, String> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_list_of_modules_is_a_file_of_bounded_size() {
+        let folder = std::env::temp_dir().join(format!("regard-modules-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        assert_eq!(read(&folder).unwrap(), None);
+        let path = folder.join(MODULES);
+        fs::write(&path, vec![b' '; LARGEST as usize + 1]).unwrap();
+        let error = read(&folder).unwrap_err().to_string();
+        assert!(error.contains("1048577 bytes; need at most 1048576"), "{error}");
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        let error = read(&folder).unwrap_err().to_string();
+        assert!(error.contains(MODULES) && error.contains("not a regular file"), "{error}");
+        fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn a_way_of_pooling_is_read() {

@@ -87,7 +87,7 @@ fn known_labels(recipe: &Recipe, train: &Corpus, valid: &Corpus) -> Result<()> {
     }
     let known: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
     Err(Error::invalid(format!(
-        "{}: it says {}, and what is learned from says {}",
+        "{}: its labels {} are not in the training data, which has {}",
         recipe.data.source(Part::Valid),
         say::list(&new, 8),
         say::list(&known, 8)

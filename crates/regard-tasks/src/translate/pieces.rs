@@ -18,9 +18,19 @@ const MOST: usize = 4096;
 pub(super) struct Piece<'a> {
     /// Which of the texts it is of.
     pub of: usize,
+    /// Which piece of that text it is.
+    pub number: usize,
     /// The byte with which it begins there.
     pub start: usize,
     pub text: &'a str,
+}
+
+impl Piece<'_> {
+    /// What its random numbers depend on, beside the seed: of the first piece it is the text's
+    /// own number, `first` being that of the first text, and of the others one that is no text's.
+    pub fn index(&self, first: u64) -> u64 {
+        first.wrapping_add(self.of as u64).wrapping_add((self.number as u64) << 40)
+    }
 }
 
 impl Translator {
@@ -37,14 +47,15 @@ impl Translator {
     pub(super) fn pieces<'a>(&self, of: usize, text: &'a str) -> Result<Vec<Piece<'a>>> {
         let mut pieces = vec![];
         if self.fits(text)? {
-            pieces.push(Piece { of, start: 0, text });
+            pieces.push(Piece { of, number: 0, start: 0, text });
             return Ok(pieces);
         }
         let mut start = 0;
         for sentence in sentences(text) {
-            self.halve(Piece { of, start, text: sentence }, &mut pieces)?;
+            self.halve(Piece { of, number: 0, start, text: sentence }, &mut pieces)?;
             start += sentence.len();
         }
+        pieces.iter_mut().enumerate().for_each(|(number, piece)| piece.number = number);
         Ok(pieces)
     }
 
@@ -136,9 +147,7 @@ pub(super) fn joined(parts: Vec<(Piece, Translated)>) -> Translated {
     let mut found = Hypothesis { finished: true, ..Hypothesis::default() };
     let mut words = 0;
     for (Piece { start, .. }, part) in parts {
-        if !whole.text.is_empty() && !part.text.is_empty() {
-            whole.text.push(' ');
-        }
+        whole.text.push_str(between(&whole.text, &part.text));
         whole.text.push_str(&part.text);
         whole.source_tokens.extend(part.source_tokens);
         let offset = |(from, to): (usize, usize)| (start + from, start + to);
@@ -157,9 +166,56 @@ pub(super) fn joined(parts: Vec<(Piece, Translated)>) -> Translated {
     whole
 }
 
+/// What stands between two translations that follow each other: a space, but not beside Chinese or
+/// Japanese characters.
+fn between(before: &str, after: &str) -> &'static str {
+    match (before.chars().next_back(), after.chars().next()) {
+        (Some(last), Some(first)) if !is_cjk(last) && !is_cjk(first) => " ",
+        _ => "",
+    }
+}
+
+/// Chinese characters, kana, and the punctuation and wide forms that go with them; not Hangul,
+/// which has spaces between words.
+fn is_cjk(c: char) -> bool {
+    matches!(c as u32,
+        0x3000..=0x30ff | 0x31f0..=0x31ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xf900..=0xfaff
+        | 0xff00..=0xff9f | 0x20000..=0x3ffff)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pieces_are_joined_as_their_script_is_written() {
+        let join = |texts: &[&str]| {
+            let part = |text: &&str| {
+                let piece = Piece { of: 0, number: 0, start: 0, text: "" };
+                (piece, Translated { text: text.to_string(), ..Translated::default() })
+            };
+            joined(texts.iter().map(part).collect()).text
+        };
+        assert_eq!(join(&["One.", "Two."]), "One. Two.");
+        assert_eq!(join(&["", "One.", "", "Two."]), "One. Two.");
+        assert_eq!(join(&["他来了。", "你好！", "好"]), "他来了。你好！好");
+        assert_eq!(join(&["そうです。", "カメラ", "です"]), "そうです。カメラです");
+        assert_eq!(join(&["他来了 .", "你好"]), "他来了 .你好");
+        assert_eq!(join(&["그가 왔다.", "안녕"]), "그가 왔다. 안녕");
+    }
+
+    #[test]
+    fn every_piece_draws_its_own_numbers() {
+        let mut all = std::collections::HashSet::new();
+        for of in 0..100 {
+            for number in 0..100 {
+                let piece = Piece { of, number, start: 0, text: "" };
+                assert!(all.insert(piece.index(7)), "piece {number} of text {of}");
+            }
+        }
+        let whole = Piece { of: 3, number: 0, start: 0, text: "" };
+        assert_eq!(whole.index(7), 10, "a text that is not cut draws what it always drew");
+    }
 
     #[test]
     fn sentences_are_cut_where_they_end() {

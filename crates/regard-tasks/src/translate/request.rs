@@ -121,7 +121,7 @@ impl Translator {
             rest = others;
             let ids: Vec<&[u32]> = rows.iter().map(|i| &read[*i].ids[..]).collect();
             let sentence = |i: &usize| Sentence {
-                index: request.first + texts[*i].of as u64,
+                index: texts[*i].index(request.first),
                 source: read[*i].ids.len(),
                 target_prefix: target_prefix.clone(),
                 ..Sentence::default()

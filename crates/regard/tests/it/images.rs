@@ -68,9 +68,9 @@ fn a_tiny_recipe_learns_and_says_what_it_sees_and_where_it_looked() {
     let trained = regard(&["train", &recipe, "--out", run, "--threads", "1"]);
     assert_eq!(trained.code, 0, "{}", trained.err);
     for part in [
-        ", train-images-idx3-ubyte: 200 images of 12×12 pixels",
-        ", train-images-idx3-ubyte: 40 images",
-        ", t10k-images-idx3-ubyte: 48 images",
+        "/train-images-idx3-ubyte: 200 images of 12×12 pixels",
+        &format!("valid  the last 40 images of {}/train-images-idx3-ubyte: ", data.display()),
+        "/t10k-images-idx3-ubyte: 48 images",
         "4 classes: lying (50), standing (50), cross (50), ring (50)",
     ] {
         assert!(trained.err.contains(part), "{part}: {}", trained.err);

@@ -70,8 +70,9 @@ fn a_fifo_is_written_to() {
     let picture = here.join("square.png");
     let script = |verb: &str| {
         format!(
-            "cd {here} && rm -f ff.npz got && mkfifo ff.npz && (timeout 20 cat ff.npz > got &) && \
-             timeout 20 $R {verb} ff.npz; code=$?; sleep 0.3; exit $code",
+            "cd {here} && rm -f ff.npz got && mkfifo ff.npz || exit 9; \
+             timeout 60 cat ff.npz > got & reader=$!; \
+             timeout 60 $R {verb} ff.npz || {{ code=$?; kill $reader; exit $code; }}; wait $reader",
             here = here.display()
         )
     };

@@ -87,6 +87,61 @@ fn own_files_win_over_what_a_recipe_holds_out() {
     assert!(valid.out.contains("20 texts of files, valid"), "{}{}", valid.out, valid.err);
 }
 
+/// The name of a recipe stands for its run, and that one for what it has learned from.
+#[test]
+fn a_run_with_own_data_is_measured_on_them_by_the_name_of_its_recipe() {
+    let (home, set) = files("own_by_name", "label,title,description\n", &three);
+    let within = |args: &[&str]| {
+        let mut command = command(args);
+        command.current_dir(&home).env("REGARD_DATA", home.join("no-data"));
+        finish(command)
+    };
+    let small = ["train.steps=2", "train.eval_every=2", "vocabulary.size=300", "train.average=1"];
+    let mut args = vec!["train", "sst2-words", "--out", "runs/sst2-words"];
+    for each in small.into_iter().chain(set.iter().map(String::as_str)) {
+        args.extend(["--set", each]);
+    }
+    let ran = within(&args);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let measured = within(&["eval", "sst2-words"]);
+    assert!(measured.out.contains("24 texts of files, test"), "{}{}", measured.out, measured.err);
+    let measured = within(&["eval", "sst2-words", "--part", "valid"]);
+    assert!(measured.out.contains("20 texts of files, valid"), "{}{}", measured.out, measured.err);
+    // A setting stands above what the run wrote down.
+    let other = home.join("other.csv");
+    fs::write(&other, format!("label,title,description\n{}", news(200, 8, &three))).unwrap();
+    let other = format!("data.test={}", other.display());
+    let measured = within(&["eval", "sst2-words", "--set", &other]);
+    assert!(measured.out.contains("8 texts of files, test"), "{}{}", measured.out, measured.err);
+}
+
+/// As many labels as a set of intents has, and a test file with little of each.
+#[test]
+fn a_test_file_with_many_labels_is_measured() {
+    let home = folder("own_many_labels");
+    let mut set = vec![];
+    for (part, from, count) in [("train", 0, 154), ("valid", 200, 77), ("test", 300, 100)] {
+        let row = |i: usize| format!("question number {i}\tintent_{}\n", i % 77);
+        let path = home.join(format!("{part}.tsv"));
+        fs::write(&path, (from..from + count).map(row).collect::<String>()).unwrap();
+        set.push(format!("data.{part}={}", path.display()));
+    }
+    let ran = train(&home, &set, &[]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let (run, file) = (home.join("run"), home.join("test.tsv"));
+    let (run, file) = (run.to_str().unwrap(), file.to_str().unwrap());
+    let measured = alone(&["eval", run]);
+    assert!(measured.out.contains("100 texts of files, test"), "{}{}", measured.out, measured.err);
+    let measured = alone(&["eval", run, "--data", file]);
+    assert!(measured.out.contains("100 texts of "), "{}{}", measured.out, measured.err);
+    // Texts that are taken for labels are told by what the model knows.
+    fs::write(home.join("other.tsv"), "What is it?\tweather\nWho?\tperson\n").unwrap();
+    let other = home.join("other.tsv").display().to_string();
+    let measured = alone(&["eval", run, "--data", &other]);
+    assert_eq!(measured.code, 2, "{}", measured.out);
+    says(&measured, &["other.tsv", "the model has no label", "intent_0"]);
+}
+
 #[test]
 fn a_recipe_over_a_base_has_its_own_files() {
     let (home, _) = files("own_base", "label,title,description\n", &three);
@@ -315,6 +370,17 @@ fn what_a_run_reads_is_told_in_the_terms_of_its_task() {
             "from en to fr, first: \"the sentence number 0\" → \"la phrase numéro 0\"",
         ],
     );
+    let measured = alone(&["eval", &out, "--set", "decode.num_beams=1"]);
+    assert!(
+        measured.out.contains("4 sentences of files, test"),
+        "{}{}",
+        measured.out,
+        measured.err
+    );
+    let measured =
+        alone(&["eval", &out, "--part", "valid", "--set", "decode.num_beams=1", "--json"]);
+    let measured: serde_json::Value = serde_json::from_str(&measured.out).unwrap();
+    assert_eq!((&measured["data"], &measured["part"]), (&"files".into(), &"valid".into()));
 
     let mut nodes = String::new();
     for node in 0..20 {

@@ -127,6 +127,18 @@ fn tones_are_learned_and_recognized() {
 }
 
 #[test]
+fn labels_that_are_not_learned_are_told() {
+    let place = trained();
+    let path = |name: &str| place.join(name).to_str().unwrap().to_string();
+    std::fs::write(path("other.tsv"), "low-0.wav\tlow\nhigh-0.wav\tmiddle\n").unwrap();
+    let other = format!("data.valid={}", path("other.tsv"));
+    fails(
+        &["train", &path("tones.toml"), "--out", &path("other"), "--set", &other],
+        &["other.tsv: its labels middle are not in the training data, which has ", "low", "high"],
+    );
+}
+
+#[test]
 fn what_cannot_be_heard_is_told() {
     let place = trained();
     let path = |name: &str| place.join(name).to_str().unwrap().to_string();

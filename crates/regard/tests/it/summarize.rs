@@ -32,6 +32,14 @@ fn run(test: &str) -> String {
 }
 
 #[test]
+fn a_verb_without_a_model_says_what_it_needs() {
+    fails(
+        &["summarize", "Hello, the deal is on."],
+        &["--model: need a model that summarizes texts", "regard train aeslc-pointer"],
+    );
+}
+
+#[test]
 fn texts_from_arguments_files_and_standard_input() {
     let model = run("summarize");
     let report = json(&["eval", &model, "--json"]);

@@ -110,29 +110,41 @@ fn long_lines_are_translated_in_pieces() {
     assert!(text(&ran.stdout).lines().all(|line| line.starts_with("Ils")));
 }
 
-/// One line of 12,000 words: it takes time with its length alone, and nothing of it is lost.
+/// What is said of a line that was cut: its tokens, and its pieces.
+fn cut(err: &str) -> (usize, usize) {
+    let number = |before: &str| -> usize {
+        let (_, rest) = err.split_once(before).unwrap_or_else(|| panic!("no {before:?}: {err}"));
+        rest.split(' ').next().unwrap().parse().unwrap_or_else(|e| panic!("{e}: {err}"))
+    };
+    (number("line 1: "), number("translated in "))
+}
+
+/// One line of 12,000 words: there are more pieces and not longer ones, so that it takes time with
+/// its length alone, and nothing of it is lost.
 #[test]
 fn a_line_of_many_words_is_translated_whole() {
     let quick = ["translate", "--num-beams", "1", "--max-length", "16"];
-    let time = |sentences: usize| {
+    let pieces = |sentences: usize| {
         let line = vec!["They are watching."; sentences].join(" ");
-        let began = std::time::Instant::now();
         let ran = piped(&quick, line.as_bytes());
         let (out, err) = (text(&ran.stdout), text(&ran.stderr));
         assert_eq!((ran.status.code(), out.lines().count()), (Some(0), 1), "{err}");
         assert_eq!(out.matches("regardent").count(), sentences, "{}", &out[..100.min(out.len())]);
-        let said = format!("translated in {sentences} pieces");
-        assert!(err.contains("more than the 512") && err.contains(&said), "{err}");
-        began.elapsed().as_secs_f64()
+        assert!(err.contains("more than the 512"), "{err}");
+        cut(&err)
     };
-    let (quarter, whole) = (time(1000), time(4000));
-    // Four times the words; 16 times the time would be the square.
-    assert!(whole < 9.0 * quarter + 2.0, "{quarter} s and {whole} s");
-    // Words without an end are cut where the model has no more room.
+    let (tokens, count) = pieces(1000);
+    assert!(count == 1000 && tokens <= 8 * count, "{tokens} tokens in {count} pieces");
+    let (more, count) = pieces(4000);
+    assert!(count == 4000 && more.abs_diff(4 * tokens) <= 4, "{more} tokens in {count} pieces");
+    // Words without an end are cut where the model has no more room: pieces are not longer than
+    // that, and not much shorter than half of it.
     let ran = piped(&quick, "cat ".repeat(3000).as_bytes());
     let (out, err) = (text(&ran.stdout), text(&ran.stderr));
     assert_eq!((ran.status.code(), out.lines().count()), (Some(0), 1), "{err}");
-    assert!(err.contains("pieces"), "{err}");
+    let (tokens, count) = cut(&err);
+    assert!(tokens >= 3000 && tokens <= 512 * count, "{tokens} tokens in {count} pieces");
+    assert!(tokens >= 200 * count, "{tokens} tokens in {count} pieces");
     // Where it looked is not told of a text in pieces.
     let ran =
         piped(&["translate", "--align", "hard"], "They are watching. ".repeat(300).as_bytes());
@@ -254,6 +266,26 @@ fn samples_follow_the_seed_and_not_the_batch() {
     assert_ne!(sample("2", "5"), out);
     let lines: std::collections::HashSet<&str> = out.lines().collect();
     assert!(lines.len() > 1, "each line draws for itself: {out}");
+}
+
+/// The pieces of a long text are sentences that are drawn each for itself.
+#[test]
+fn pieces_of_a_text_are_sampled_apart() {
+    let model = model("translate_sample_pieces", TRANSFORMER);
+    let line = "They are watching the cat . ".repeat(100);
+    let sample = |batch: &str| {
+        let args = ["translate", "--model", &model, "--do-sample", "--num-beams", "1", "--json"];
+        let more = ["--seed", "1", "--batch", batch, "--top-k", "0"];
+        let ran = piped(&[&args[..], &more].concat(), line.as_bytes());
+        assert_eq!(cut(&text(&ran.stderr)).1, 100);
+        objects(&ran).remove(0)
+    };
+    let found = sample("32");
+    let tokens = found["tokens"].as_array().unwrap();
+    let mut chunks = tokens.chunks(tokens.len() / 100);
+    let first = chunks.next().unwrap();
+    assert!(!chunks.all(|chunk| chunk == first), "100 times the same: {first:?}");
+    assert_eq!(sample("7")["tokens"], found["tokens"]);
 }
 
 #[test]

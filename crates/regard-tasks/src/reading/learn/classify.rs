@@ -2,13 +2,13 @@
 
 use super::{Data, Exam, Example, Goal, Marks, Paper, Recipe};
 use crate::about::{self, About};
-use crate::data::labelled::{Columns, Labelled, LabelledTexts, Sentiment};
+use crate::data::labelled::{Columns, Labelled, LabelledTexts, Rows, Sentiment};
 use crate::data::{Part, sets};
 use crate::examine::{Mark, On, Sheet, Source};
 use crate::metrics::Confusion;
 use crate::reading::Reader;
-use crate::say;
 use crate::text::Tokenizer;
+use crate::{own, say};
 use regard_models::text::Head;
 use regard_models::{Error, Result};
 use std::collections::HashSet;
@@ -122,6 +122,12 @@ fn with_labels(mut texts: LabelledTexts, labels: &[&str]) -> Result<LabelledText
     Ok(texts)
 }
 
+/// The columns of the file that was learned from, if it is still there.
+fn learned_columns(data: &Data) -> Option<Columns> {
+    let path = data.train.as_ref()?;
+    Rows::open_as(path, &data.asked(), None, None).ok()?.columns().cloned()
+}
+
 /// What is learned from, and what is reported.
 struct Parts {
     /// The training part without what is also in the test part.
@@ -182,8 +188,15 @@ impl Goal for Classes {
     fn paper(recipe: &Recipe, on: &On, reader: &Reader) -> Result<(Texts, Sheet)> {
         let data = recipe.data.on(on);
         let source = on.decide(data.set_of(Part::Test), |set| data.has_test(set))?;
+        let known: Vec<&str> = reader.labels().iter().map(String::as_str).collect();
         let mut asked = match source {
-            Source::File(path) => LabelledTexts::read_as(path, &data.asked(), None, None)?,
+            Source::File(path) => LabelledTexts::read_for(path, &data.asked(), &known, None)?,
+            Source::Set(own::FILES, part) => {
+                let (path, like) = (data.file(part)?, learned_columns(&data));
+                let mut read = LabelledTexts::read_for(path, &data.asked(), &known, like.as_ref())?;
+                read.examples.retain(|example| data.keeps(part, &key(&example.text)));
+                read
+            }
             Source::Set(_, part) => texts(&data, part, None)?,
         };
         let all = asked.examples.len();

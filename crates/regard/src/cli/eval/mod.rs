@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
-  regard eval multi30k-transformer                     the run of this recipe, on its test part
+  regard eval multi30k-transformer                     runs/multi30k-transformer, on its test part
   regard eval multi30k-transformer --part valid --set decode.num_beams=1
   regard eval cmudict-transformer --model runs/try --save out.txt
   regard eval runs/sst2 --part valid                   a run, by the recipe in its folder
@@ -115,10 +115,18 @@ fn job(flags: &Flags) -> Result<Job> {
             let table = recipe::table(name, &flags.overrides)?;
             let own = table.get("name").and_then(|name| name.as_str()).unwrap_or(name);
             let own = Path::new("runs").join(own);
-            if given.is_none() && !own.is_dir() {
-                bail!("eval: there is no {}; regard train {name} makes it", own.display());
+            match given {
+                Some(given) => (table, given),
+                None if !own.is_dir() => {
+                    bail!("eval: there is no {}; regard train {name} makes it", own.display())
+                }
+                // The run may have been trained with settings that the recipe does not have, such
+                // as data of one's own: what it wrote down is what it is measured by.
+                None => {
+                    let of_run = recipe::of_run(&own, &flags.overrides)?;
+                    (of_run.unwrap_or(table), Found::folder(own))
+                }
             }
-            (table, given.unwrap_or_else(|| Found::folder(own)))
         }
         (None, Some(Found::Shipped(model))) => {
             (recipe::table(model.recipe, &flags.overrides)?, Found::Shipped(model))

@@ -13,8 +13,13 @@ use serde_json::{Value, json};
 use std::io::Write;
 
 pub fn run(job: Job, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let Found::Folder(folder) = job.model else {
-        bail!("--model: to measure a model that ships, write it to a folder: regard models export");
+    let folder = match job.model {
+        Found::Folder(folder) => folder,
+        Found::Shipped(model) => bail!(
+            "--model: {name} ships inside the program; write it to a folder, and measure that: \
+             regard models export {name} --out {name}",
+            name = model.name
+        ),
     };
     let mut task = recipe::task(job.recipe).map_err(|message| anyhow!("{message}"))?;
     if let Some(seed) = global.seed {

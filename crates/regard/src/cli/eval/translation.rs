@@ -6,6 +6,7 @@ use crate::files::save_text;
 use crate::show::table::Table;
 use crate::{machine, models};
 use anyhow::{Context, Result, anyhow, bail};
+use regard_tasks::data::Part;
 use regard_tasks::examine::On;
 use regard_tasks::translate::{Measure, Recipe, measure, swapped};
 use serde_json::json;
@@ -48,6 +49,9 @@ pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
         let mut json = serde_json::to_value(&report)?;
         json["name"] = json!(recipe.name);
         json["task"] = json!(recipe.task);
+        let (data, part) = measured(&recipe, &job.on);
+        json["data"] = json!(data);
+        json["part"] = json!(part);
         json["parameters"] = json!(translator.parameters());
         json["peak_memory"] = json!(machine::peak_memory());
         if let Some(warning) = &swapped {
@@ -56,13 +60,13 @@ pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
         write_json(out, &json)?;
         return Ok(Outcome::Positive);
     }
-    let of = match &job.on {
-        On::File(path) => {
-            format!(" of {} (column 1 is the source, 2 the reference)", path.display())
-        }
-        On::Set { .. } => String::new(),
+    let (data, part) = measured(&recipe, &job.on);
+    let how = match part {
+        Some(part) => format!(", {part}"),
+        None => " (column 1 is the source, 2 the reference)".to_string(),
     };
-    writeln!(out, "{}: {} sentences{of} in {seconds:.1} s", recipe.name, report.sentences)?;
+    let (name, count) = (&recipe.name, report.sentences);
+    writeln!(out, "{name}: {count} sentences of {data}{how} in {seconds:.1} s")?;
     if let (Some(line), Some(tokenized), Some(chrf)) =
         (&report.bleu_line, report.tokenized_bleu, report.chrf)
     {
@@ -82,4 +86,15 @@ pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
     }
     write!(out, "{}", table.render("", None))?;
     Ok(Outcome::Positive)
+}
+
+/// The data set and its part, or the file.
+fn measured(recipe: &Recipe, on: &On) -> (String, Option<&'static str>) {
+    match on {
+        On::File(path) => (path.display().to_string(), None),
+        On::Set { set, part } => {
+            let set = set.as_ref().unwrap_or(&recipe.data.set).clone();
+            (set, Some(if *part == Some(Part::Valid) { "valid" } else { "test" }))
+        }
+    }
 }
