@@ -105,9 +105,37 @@ pub fn save(run: &Path, learner: &dyn Learner, adamw: &AdamWState, place: &Place
     })
 }
 
-/// Writes the model that a run was for.
+/// Writes the model that a run was for. What others have put beside an earlier one stays.
 pub fn save_model(run: &Path, learner: &dyn Learner) -> Result<()> {
-    whole(run, MODEL, |folder| learner.save(folder))
+    whole(run, MODEL, |folder| {
+        learner.save(folder)?;
+        match run.join(MODEL) {
+            earlier if earlier.is_dir() => keep_others(&earlier, folder),
+            _ => Ok(()),
+        }
+    })
+}
+
+/// Links what is only in one folder into another. Nothing is moved, so that whatever happens next
+/// it is still in one of them.
+fn keep_others(from: &Path, to: &Path) -> Result<()> {
+    for entry in fs::read_dir(from).map_err(Error::io(from))? {
+        let (path, kept) = match entry {
+            Ok(entry) => (entry.path(), to.join(entry.file_name())),
+            Err(e) => return Err(Error::io(from)(e)),
+        };
+        if fs::symlink_metadata(&kept).is_ok() {
+            continue;
+        }
+        if path.is_dir() && !path.is_symlink() {
+            fs::create_dir(&kept).map_err(Error::io(&kept))?;
+            keep_others(&path, &kept)?;
+        } else if fs::hard_link(&path, &kept).is_err() {
+            // Some file systems have no links.
+            fs::copy(&path, &kept).map_err(Error::io(&path))?;
+        }
+    }
+    Ok(())
 }
 
 /// A folder of a run that is there whole or not at all.
@@ -173,16 +201,32 @@ pub fn check_folder(run: &Path, resume: bool) -> Result<()> {
 
 /// Refuses a folder that holds a run which shall not go on.
 pub(super) fn check_run(run: &Path, resume: bool) -> Result<()> {
+    let within = run.parent().filter(|above| record::is_run(above) && is_own(run));
     let held = match checkpoints(run).last() {
         _ if resume => None,
+        _ if within.is_some() => Some("is a part of a run".to_string()),
         Some(step) => Some(format!("holds a run at step {step}")),
         None if is_done(run) => Some("holds a model".into()),
-        None => record::is_run(run).then(|| "holds a run that was begun".into()),
+        None if record::is_run(run) => Some("holds a run that was begun".into()),
+        None if run.join(checkpoint::CONFIG).exists() => Some("holds a model".into()),
+        None => {
+            let files = fs::read_dir(run.join(MODEL)).is_ok_and(|mut files| files.next().is_some());
+            files.then(|| format!("has a folder {MODEL} that is not of a run"))
+        }
     };
     match held {
-        Some(held) => Err(Error::file(run, format!("{held}; resume it, or choose another folder"))),
         None => Ok(()),
+        Some(held) if record::is_run(run) || !checkpoints(run).is_empty() => {
+            Err(Error::file(run, format!("{held}; resume it, or choose another folder")))
+        }
+        Some(held) => Err(Error::file(run, format!("{held}; choose another folder"))),
     }
+}
+
+/// Whether a folder has the name of one that runs make inside their own.
+fn is_own(folder: &Path) -> bool {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    name == MODEL || name.starts_with("checkpoint-")
 }
 
 /// Whether a run has written its model.

@@ -387,8 +387,43 @@ fn a_run_without_its_recipe_is_not_resumed_with_another() {
     fs::remove_file(run.join("recipe.toml")).unwrap();
     fails(&["train", "--resume", name], &["holds no run", "recipe.toml"]);
     let args = [&["train", &recipe, "--out", name, "--resume"], &SETS[..]].concat();
+    fails(&["train", &recipe, "--resume", "--out", "no-such"], &["no-such", "no run", "--resume"]);
     refused(&args, &["checkpoints but no recipe.toml"]);
     assert!(!run.join("recipe.toml").exists());
+}
+
+/// What is not the run's own is nobody's to delete.
+#[test]
+fn a_run_keeps_what_others_put_into_its_folder() {
+    let here = folder("resume-foreign");
+    let recipe = recipe(&here);
+    let train = |run: &Path| ["train", &recipe, "--out", run.to_str().unwrap()].map(str::to_string);
+    let started = |run: &Path, more: &[&str]| {
+        let args = train(run);
+        regard(&[&args.iter().map(String::as_str).collect::<Vec<_>>(), more].concat())
+    };
+    // A folder of the user's where the model would go.
+    let thesis = here.join("project/model/thesis.txt");
+    fs::create_dir_all(thesis.parent().unwrap()).unwrap();
+    fs::write(&thesis, "precious").unwrap();
+    let ran = started(&here.join("project"), &["--set", "train.steps=2"]);
+    assert!(ran.code == 2 && ran.err.contains("a folder model"), "{}", ran.err);
+    // Notes beside a model, and a run that is resumed with nothing left to do.
+    let run = here.join("run");
+    assert_eq!(started(&run, &["--set", "train.steps=5"]).code, 0);
+    fs::create_dir_all(run.join("model/more")).unwrap();
+    fs::write(run.join("model/NOTES.txt"), "my notes").unwrap();
+    fs::write(run.join("model/more/x"), "y").unwrap();
+    let ran = regard(&["train", "--resume", run.to_str().unwrap(), "--set", "train.steps=10"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(fs::read_to_string(run.join("model/NOTES.txt")).unwrap(), "my notes");
+    assert_eq!(fs::read_to_string(run.join("model/more/x")).unwrap(), "y");
+    assert!(run.join("model/config.json").is_file() && thesis.is_file());
+    // A run inside a model, or where one will be.
+    for inside in ["model", "checkpoint-5", "checkpoint-7"] {
+        let ran = started(&run.join(inside), &[]);
+        assert!(ran.code == 2 && ran.err.contains("choose another folder"), "{}", ran.err);
+    }
 }
 
 /// Some programs send a signal twice in a row: that is not a person who is in a hurry.
@@ -421,7 +456,8 @@ fn files_of_a_run_cannot_make_the_program_wait() {
     let checkpoint = format!("checkpoint-{last}");
     for file in ["best.json".to_string(), format!("{checkpoint}/SHA256SUMS")] {
         let path = run.join(&file);
-        fs::remove_file(&path).unwrap();
+        // There is no best one before the first evaluation.
+        let _ = fs::remove_file(&path);
         let made = Command::new("mkfifo").arg(&path).status().unwrap();
         assert!(made.success());
         let model = run.join(&checkpoint);

@@ -68,7 +68,7 @@ fn texts_from_arguments_files_and_standard_input() {
 
     fails(&["summarize", " ", "--model", &model], &["text 1: got nothing"]);
     fails(&["summarize", "--file", "/no/such/file", "--model", &model], &["/no/such/file"]);
-    fails(&["summarize", mail], &["--model: need one"]);
+    fails(&["summarize", mail], &["--model: need a model that summarizes texts"]);
     fails(&["summarize", mail, "--model", &model, "--num-beams", "0"], &["--num-beams"]);
     fails(&["summarize", mail, "--model", "stories"], &["answers questions about stories"]);
 }

@@ -1,6 +1,6 @@
 //! `regard translate`, with texts and with lines.
 
-use crate::program::{command, fails, json, piped, regard};
+use crate::program::{command, fails, folder, json, piped, regard};
 use crate::tiny::{BLIND, LEARNED, TRANSFORMER, model};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
@@ -25,6 +25,18 @@ const LINES: [&str; 9] = [
     "a\tb",
     "They are watching.",
 ];
+
+#[test]
+fn references_are_not_replaced_by_translations() {
+    let here = folder("eval-save");
+    let data = here.join("pairs.tsv");
+    std::fs::write(&data, "Hello.\tBonjour.\n").unwrap();
+    let name = data.to_str().unwrap();
+    let same = here.join("../eval-save/pairs.tsv");
+    let args = ["eval", "--model", "en-fr", "--data", name, "--save", same.to_str().unwrap()];
+    fails(&args, &["--save", "pairs.tsv", "--data"]);
+    assert_eq!(std::fs::read_to_string(&data).unwrap(), "Hello.\tBonjour.\n");
+}
 
 #[test]
 fn a_line_comes_out_for_each_line_whatever_the_batch() {

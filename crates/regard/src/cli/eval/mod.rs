@@ -90,6 +90,7 @@ struct Job {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    not_the_data(&flags)?;
     let job = job(&flags)?;
     match job.recipe.get("task").and_then(|task| task.as_str()) {
         Some("translate") => translation::run(&flags, job, global, out),
@@ -97,6 +98,17 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             bail!("eval: --save and --min-words are for translations")
         }
         _ => others::run(job, global, out),
+    }
+}
+
+/// Translations must not replace the references that they are compared with.
+fn not_the_data(flags: &Flags) -> Result<()> {
+    let (Some(save), Some(data)) = (&flags.save, &flags.data) else { return Ok(()) };
+    match (save.canonicalize(), Path::new(data).canonicalize()) {
+        (Ok(save), Ok(data)) if save == data => {
+            bail!("--save: {} is the file of --data; name another one", save.display())
+        }
+        _ => Ok(()),
     }
 }
 

@@ -133,6 +133,7 @@ fn train(
     show: &mut Show,
 ) -> Result<End> {
     // First of all: what is there already must not be touched.
+    train::check_unlocked(folder)?;
     if let Err(error) = train::check_folder(folder, resume) {
         match train::is_run(folder) && !resume {
             true => bail!("{error}: regard train --resume {}", quoted(folder.display())),

@@ -62,6 +62,9 @@ impl Plan {
 /// change.
 fn resumed(flags: &Flags, global: &Global, folder: &Path) -> Result<Box<dyn Task>> {
     let recorded = recorded(flags, folder)?;
+    if recorded.is_none() && flags.recipe.is_some() && train::checkpoints(folder).is_empty() {
+        bail!("{}: holds no run to go on with; to begin one, leave out --resume", folder.display());
+    }
     let mut asked = match (&flags.recipe, &recorded) {
         (Some(name), _) => recipe::table(name, &flags.overrides)?,
         (None, Some(recorded)) => recipe::over(recorded.clone(), &flags.overrides)?,
