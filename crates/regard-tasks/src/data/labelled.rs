@@ -7,7 +7,7 @@
 //! | `.jsonl`, `.ndjson` | an object a line |
 //!
 //! and each with `.gz` after it. Which columns or keys are the text and the label is told by
-//! [`Asked`], by names in the first row, or by what is in the columns: see [`choose`].
+//! [`Asked`], by names in the first row, or by what is in the columns: see [`choose()`].
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::BufRead;
