@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// What a reader may take for one input.
+/// Limits on memory and time for one input.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Bytes of memory for each byte of the input.

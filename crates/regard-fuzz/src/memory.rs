@@ -7,7 +7,7 @@ use std::cell::Cell;
 pub struct Counting;
 
 thread_local! {
-    /// What this thread holds. Below zero if it freed what another thread had allocated.
+    /// Bytes that this thread has allocated. Below zero if it freed what another thread had allocated.
     static NOW: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };
     /// Above this the process ends.

@@ -96,7 +96,7 @@ pub struct Mutants {
 }
 
 impl Mutants {
-    /// Of these files, of which there is at least one.
+    /// Mutates these files; there is at least one.
     pub fn new(corpus: Vec<Vec<u8>>) -> Mutants {
         Mutants { corpus }
     }

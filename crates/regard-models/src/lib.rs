@@ -190,8 +190,8 @@ fn fill(config: &Value, mut weights: Arrays, device: &Device) -> Result<Fit<Box<
     Ok(Fit { model, problems: loading.problems })
 }
 
-/// What does not fit, as far as a message goes: a file may have thousands of problems. Each kind of
-/// problem is shown by turns.
+/// The tensors that do not fit, shortened for a message: a file may have thousands of
+/// problems. Each kind of problem is shown by turns.
 fn misfit(problems: &[String]) -> String {
     const MOST: usize = 700;
     let kind = |problem: &String| match () {

@@ -1,4 +1,4 @@
-//! What the program says it read before it trains: files, how much is in each, labels.
+//! Summary of the data, printed before training: files, how much is in each, labels.
 
 use crate::data::Part;
 use crate::say;

@@ -2,7 +2,7 @@
 
 use crate::say;
 
-/// What a key of a recipe means.
+/// Description of a recipe key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
     /// With the table that it is in: `train.steps`.
@@ -22,7 +22,7 @@ pub fn reference() -> Vec<Key> {
     include_str!("keys.txt").lines().filter(|line| !line.starts_with('#')).filter_map(key).collect()
 }
 
-/// What is wrong with a key, from what the reader of TOML says.
+/// Rewrites an error of the TOML deserialiser so that it names the key.
 pub(crate) fn told(error: &toml::de::Error) -> String {
     let whole = error.to_string();
     // Without the text of a file, the key stands behind the message: "…\nin `train.steps`\n".

@@ -3,7 +3,7 @@
 //!
 //! A recipe names a data set, and often where its held-out part comes from. Whoever sets a file
 //! means that file: `data.set` becomes `files`, and a `held_out` that came with the recipe goes.
-//! What contradicts itself is an error that names both keys.
+//! A contradiction is an error that names both keys.
 
 use crate::say;
 use regard_models::{Error, Result};
@@ -124,7 +124,7 @@ fn contradiction(key: &str, set: &str) -> String {
     )
 }
 
-/// What no recipe may say of its data.
+/// Checks `[data]` for contradictions.
 pub(crate) fn check(task: &str, recipe: &Table) -> Result<(), String> {
     let Some(Value::Table(data)) = recipe.get("data") else { return Ok(()) };
     let (set, given) = (text(data, "set"), named(task, data));

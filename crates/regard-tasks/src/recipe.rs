@@ -181,7 +181,7 @@ pub(crate) use task_fields;
 pub struct Prepared {
     /// What is trained.
     pub learner: Box<dyn train::Learner>,
-    /// What was read, a line for each file or part and one for labels, and the sizes of the
+    /// Summary of the data: a line for each file or part and one for labels, and the sizes of the
     /// model in the last line.
     pub about: String,
 }

@@ -74,7 +74,7 @@ pub fn did_you_mean(asked: &str, names: &[&str]) -> String {
     near(asked, names).map_or(String::new(), |name| format!("did you mean '{name}'? "))
 }
 
-/// What a key that names one of a few things got and needs.
+/// Error for a key whose value must be one of a few names.
 pub fn unknown(key: &str, got: &str, known: &[&str]) -> String {
     let got_short = short(got, 100);
     let mean = did_you_mean(got, known);

@@ -59,7 +59,7 @@ impl<'a> Turn<'a> {
         Turn { all: Some(all), from: rows.start, to: rows.end, wait }
     }
 
-    /// The same turn for a part of the work.
+    /// Lends the turn to a part of the work.
     pub fn lend(&mut self) -> Turn<'_> {
         Turn { all: self.all, from: self.from, to: self.to, wait: self.wait }
     }

@@ -123,7 +123,7 @@ pub fn after_fork() {
     }
 }
 
-/// What the environment variable `REGARD_NUM_THREADS` asks for, if anything; an error if it is not
+/// The value of the environment variable `REGARD_NUM_THREADS`, if it is set; an error if it is not
 /// a number of threads. Programs ask first: the first region panics with the same message.
 pub fn asked() -> Result<Option<usize>, Error> {
     let Some(asked) = std::env::var_os("REGARD_NUM_THREADS").filter(|asked| !asked.is_empty())

@@ -30,7 +30,7 @@ impl std::error::Error for Interrupted {}
 struct Stopped;
 
 thread_local! {
-    /// Of the region that this thread works in: whether to stop. Null outside of regions.
+    /// Stop flag of the region that this thread works in. Null outside of regions.
     static REGION: Cell<*const AtomicBool> = const { Cell::new(null()) };
     /// The interruptible call that this thread has made. Null if there is none.
     static CALL: Cell<*const Call<'static>> = const { Cell::new(null()) };
@@ -40,7 +40,7 @@ struct Call<'a> {
     poll: &'a dyn Fn() -> bool,
     last: Cell<Instant>,
     interrupted: Cell<bool>,
-    /// Of `poll`: it must not unwind from within a region that others still work in.
+    /// A panic of `poll`: it must not unwind from within a region that others still work in.
     panic: Cell<Option<Box<dyn Any + Send>>>,
 }
 

@@ -244,7 +244,7 @@ pub fn isa() -> Isa {
     }
 }
 
-/// What the environment variable `REGARD_ISA` asks for, if anything; an error if this CPU does not
+/// The value of the environment variable `REGARD_ISA`, if it is set; an error if this CPU does not
 /// have it. Programs ask first: [`isa`] panics with the same message.
 pub fn asked() -> Result<Option<Isa>, Error> {
     let Some(asked) = std::env::var_os("REGARD_ISA").filter(|asked| !asked.is_empty()) else {

@@ -41,7 +41,7 @@ pub enum Problem {
         name: String,
         /// Which number is the first, row by row.
         at: usize,
-        /// What it is.
+        /// The value.
         number: String,
     },
 }

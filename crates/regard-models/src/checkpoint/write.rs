@@ -17,7 +17,7 @@ const LINKS: usize = 40;
 enum Place {
     /// A file that is there or will be, to be replaced.
     Regular(PathBuf),
-    /// What can only be written to: a FIFO, a device, what is open already.
+    /// Written in place: a FIFO, a device, a file descriptor that is open already.
     Stream(PathBuf),
 }
 

@@ -8,9 +8,9 @@ use crate::say;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
-/// What columns of texts are called: these two are taken before the others.
+/// Preferred names of text columns.
 const TEXT_FIRST: [&str; 2] = ["text", "sentence"];
-/// What they are called otherwise. Several of them, such as a title and a description, are joined.
+/// Other names of text columns. Several of them, such as a title and a description, are joined.
 const TEXT: [&str; 18] = [
     "title",
     "headline",
@@ -31,9 +31,9 @@ const TEXT: [&str; 18] = [
     "phrase",
     "texts",
 ];
-/// What columns of labels are called: this one is taken before the others.
+/// Preferred name of the label column.
 const LABEL_FIRST: &str = "label";
-/// What they are called otherwise.
+/// Other names of the label column.
 const LABEL: [&str; 10] = [
     "labels",
     "class",
@@ -47,7 +47,7 @@ const LABEL: [&str; 10] = [
     "stars",
 ];
 
-/// What a person said of the columns.
+/// Columns that the user chose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     /// The names or numbers, from 1, of the columns that are the text, with commas between them.

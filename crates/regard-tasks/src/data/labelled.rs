@@ -45,7 +45,7 @@ pub struct LabelledTexts {
     pub labels: Vec<String>,
     /// The examples, in the order of the file.
     pub examples: Vec<Labelled>,
-    /// Of a file of columns, which of them were read.
+    /// The columns that were read, if the file has columns.
     pub columns: Option<Columns>,
 }
 
@@ -67,7 +67,7 @@ impl LabelledTexts {
         LabelledTexts::read_as(path, &Asked::default(), labels, None)
     }
 
-    /// The same with columns that somebody named, or, where nothing else tells, like those of
+    /// Reads a file with columns that the user chose, or, where nothing else decides, like those of
     /// another file.
     ///
     /// # Errors
@@ -88,8 +88,8 @@ impl LabelledTexts {
         Ok(texts)
     }
 
-    /// The same for a model that knows these labels, if it names any: they tell which column has
-    /// them. Labels are numbered as they come, and may be others: a model may be asked by numbers.
+    /// Reads a file for a model with these labels, if it has names for them: they decide which
+    /// column has the labels. Labels are numbered as they come, and may be others: a model may be asked by numbers.
     pub fn read_for(
         path: impl AsRef<Path>,
         asked: &Asked,
@@ -189,7 +189,7 @@ impl LabelledTexts {
 /// How the rows of a file are to be taken apart.
 enum Form {
     Columns(Table),
-    /// What is asked for, and once the first object is read, its keys.
+    /// The chosen keys; after the first object, the keys found in it.
     Objects(Asked, Option<Keys>),
 }
 
@@ -225,7 +225,7 @@ impl Rows<Box<dyn BufRead + Send>> {
         Rows::open_as(path, &Asked::default(), None, None)
     }
 
-    /// The same with columns that somebody named, labels that are known, and the columns of
+    /// Opens a file with columns that the user chose, known labels, and the columns of
     /// another file that this one may be like.
     pub fn open_as(
         path: impl AsRef<Path>,
@@ -282,7 +282,7 @@ impl Rows<Box<dyn BufRead + Send>> {
 }
 
 impl<R: BufRead> Rows<R> {
-    /// Of a file of columns, those that are read.
+    /// The columns that are read, if the file has columns.
     pub fn columns(&self) -> Option<&Columns> {
         match &self.form {
             Form::Columns(table) => Some(&table.columns),

@@ -106,7 +106,7 @@ impl Given {
         }
     }
 
-    /// What there is to say of it.
+    /// Summary of the graph data.
     fn about(&self, data: &Data) -> About {
         let mut about = About::default();
         let files = [&data.nodes, &data.edges, &data.graphs].into_iter().flatten();

@@ -88,7 +88,7 @@ impl Data {
 }
 
 impl Recipe {
-    /// What there is to say of the images.
+    /// Summary of the images.
     fn tell(&self, corpus: &Corpus) -> Result<About> {
         let mut about = About::default();
         let from = match &self.data.folder {

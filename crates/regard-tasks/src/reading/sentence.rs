@@ -1,4 +1,4 @@
-//! What a folder of sentence-transformers says of its vectors: `modules.json` lists what is done
+//! Pooling and normalisation of a sentence-transformers folder: `modules.json` lists what is done
 //! after the model has read a text, and the folder of a module says how.
 
 use super::Pooling;
@@ -33,7 +33,7 @@ struct Module {
     class: String,
 }
 
-/// What a folder says; nothing, if it has no `modules.json`.
+/// Reads a folder's settings; `None` if it has no `modules.json`.
 ///
 /// # Errors
 /// If it asks for what cannot be done here.

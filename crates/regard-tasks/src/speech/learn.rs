@@ -47,7 +47,7 @@ fn is_ctc(recipe: &Recipe) -> bool {
     recipe.model.get("head").and_then(Value::as_str) == Some("ctc")
 }
 
-/// What there is to say of the recordings.
+/// Summary of the recordings.
 fn tell(recipe: &Recipe, train: &Corpus, valid: &Corpus) -> About {
     let mut about = About::default();
     let rate = f64::from(recipe.features.sampling_rate.max(1));

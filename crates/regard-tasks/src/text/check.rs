@@ -19,7 +19,7 @@ const MOST_ROWS: u64 = 1 << 24;
 /// are in use make three bytes of one, at most.
 const MOST_GROWTH: usize = 64;
 
-/// What is put in front of a text has at most so many bytes; it is a mark for a space, as a rule.
+/// Longest prefix of `Prepend`, in bytes; usually it is a mark for a space.
 const LONGEST_PREFIX: usize = 256;
 
 /// Checks what must hold before the library sees the file.

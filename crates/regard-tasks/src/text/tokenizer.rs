@@ -116,7 +116,7 @@ impl Tokenizer {
         Ok(self.seen_by_user(&encoding, &[text]))
     }
 
-    /// What of a text the vocabulary has no token for, each piece once, and how many characters
+    /// The pieces of a text that are out of vocabulary, each once, and how many characters
     /// of the text it is. Nothing, if words are read letter by letter as well, or if bytes stand
     /// for what is not known.
     pub fn unknown<'t>(&self, text: &'t str) -> Vec<(&'t str, usize)> {

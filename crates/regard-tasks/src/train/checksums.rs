@@ -36,7 +36,7 @@ pub fn write_checksums(folder: &Path) -> Result<()> {
 /// Compares the files of a folder with their checksums.
 ///
 /// # Errors
-/// What is damaged: a file's name and what is wrong with it.
+/// The first damaged file, and how it differs.
 pub fn verify_checksums(folder: &Path) -> Result<(), String> {
     let path = folder.join(CHECKSUMS);
     let text = match read_text(&path) {

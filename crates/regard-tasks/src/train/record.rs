@@ -36,7 +36,7 @@ const DESCRIBE: [&str; 2] = ["about", "result"];
 /// Differences that a message lists.
 const LISTED: usize = 6;
 
-/// What a run is made of.
+/// Recipe and data files of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record {
     /// The recipe with all defaults.

@@ -146,7 +146,7 @@ impl Data {
         })
     }
 
-    /// What there is to say of the sentences.
+    /// Summary of the sentence pairs.
     pub(super) fn about(&self, corpus: &Corpus) -> About {
         let mut about = About::default();
         let (source, target) = (&self.source, &self.target);

@@ -53,7 +53,7 @@ pub struct Report {
     /// The same for sources of about one length.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_length: Vec<Bucket>,
-    /// What lengths are counted in: `words`, or `characters` of languages that are written
+    /// Unit of lengths: `words`, or `characters` of languages that are written
     /// without spaces, and of spellings.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub length_in: &'static str,
@@ -87,7 +87,7 @@ impl Measure {
         if data.set == "cmudict" { Measure::Phonemes } else { Measure::Sentences { lowercase } }
     }
 
-    /// What the lengths of sources are counted in.
+    /// Unit of source lengths.
     fn length_in(self, groups: &[Group]) -> &'static str {
         let sources = || groups.iter().flat_map(|group| group.source.chars());
         let letters = sources().filter(|c| c.is_alphabetic()).count();

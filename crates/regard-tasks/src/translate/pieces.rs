@@ -26,7 +26,7 @@ pub(super) struct Piece<'a> {
 }
 
 impl Piece<'_> {
-    /// What its random numbers depend on, beside the seed: of the first piece it is the text's
+    /// Sampling index, combined with the seed: the first piece has the text's
     /// own number, `first` being that of the first text, and of the others one that is no text's.
     pub fn index(&self, first: u64) -> u64 {
         first.wrapping_add(self.of as u64).wrapping_add((self.number as u64) << 40)
@@ -166,7 +166,7 @@ pub(super) fn joined(parts: Vec<(Piece, Translated)>) -> Translated {
     whole
 }
 
-/// What stands between two translations that follow each other: a space, but not beside Chinese or
+/// Separator between two consecutive translations: a space, but not beside Chinese or
 /// Japanese characters.
 fn between(before: &str, after: &str) -> &'static str {
     match (before.chars().next_back(), after.chars().next()) {

@@ -54,7 +54,7 @@ pub struct Translated {
     /// Which word of the source each of them belongs to.
     pub source_words: Vec<Option<u32>>,
     /// Pieces that the source was cut into, because it is longer than the model reads at once.
-    /// Of more than one, nothing is told of where the model looked.
+    /// With more than one, there are no attention weights.
     pub pieces: usize,
     /// What was written, piece by piece, without the end; unknown tokens are already replaced, if
     /// they were to be.

@@ -107,7 +107,7 @@ fn numbers<const D: usize>(x: &Tensor<D>) -> Vec<f32> {
     x.clone().into_data().try_into_vec().unwrap()
 }
 
-/// What a model says of a text does not depend on the texts beside it.
+/// A text's logits do not depend on the rest of the batch.
 #[test]
 fn fuzz_texts_against_one_text() {
     let device = Device::flex();

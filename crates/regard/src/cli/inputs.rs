@@ -1,6 +1,6 @@
 //! Texts from the command line, or the lines of standard input.
 
-use super::say::quoted;
+use super::say::{quoted, say as say_line};
 use super::{Outcome, write_json};
 use anyhow::{Context, Result, bail};
 use regard_tasks::Error;
@@ -50,9 +50,9 @@ pub fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "need a number from 1".to_string())
 }
 
-/// A line on standard error; a closed one is no reason to stop.
+/// Writes a note to standard error.
 pub fn note(text: &str) {
-    let _ = writeln!(std::io::stderr(), "regard: note: {text}");
+    say_line(format_args!("regard: note: {text}"));
 }
 
 /// That none of these texts is the name of a file: somebody meant what is in it.
@@ -69,7 +69,7 @@ pub fn not_files(texts: &[String]) -> Result<()> {
     )
 }
 
-/// The same for verbs that read a whole file with an option.
+/// As [`not_files`], for verbs with an option that reads a whole file.
 pub fn not_files_but(texts: &[String], option: &str) -> Result<()> {
     let Some(file) = texts.iter().find(|text| Path::new(text).is_file()) else { return Ok(()) };
     let (command, quoted) = (command_without(texts), quoted(file));

@@ -62,7 +62,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     Ok(Outcome::Positive)
 }
 
-/// What keys mean: all of them, or those of a recipe's task.
+/// Prints the reference of recipe keys: all of them, or those of a recipe's task.
 fn explain(recipe: Option<&dyn Task>, global: &Global, out: &mut dyn Write) -> Result<()> {
     let mut keys = keys::reference();
     if let Some(recipe) = recipe {

@@ -91,7 +91,7 @@ fn bits(plain: &str) -> u32 {
     8 * u32::from(plain.as_bytes()[1] - b'0')
 }
 
-/// What the text of a header says.
+/// Parses the text of a header.
 struct Written {
     descr: String,
     fortran: bool,

@@ -29,7 +29,7 @@ impl Npz {
         names.filter_map(|file| Some(file.strip_suffix(".npy")?.to_string())).collect()
     }
 
-    /// What the file says of an array. Nothing but the start of it is inflated.
+    /// The header of an array. Nothing but the start of it is inflated.
     pub fn header(&self, name: &str) -> Result<Header> {
         self.read(name, |header, _| Ok(header))
     }

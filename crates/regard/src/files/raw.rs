@@ -45,7 +45,7 @@ impl Kind {
     }
 }
 
-/// What a file says of an array, before any of its numbers is read.
+/// Shape and type of an array, read before its numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The numbers' type.

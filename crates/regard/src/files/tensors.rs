@@ -21,7 +21,7 @@ impl Tensors {
         tensors.map_or(vec![], |tensors| tensors.names().into_iter().map(String::from).collect())
     }
 
-    /// What the file says of an array.
+    /// The header of an array.
     pub fn header(&self, name: &str) -> Result<Header> {
         self.numbers(name, |_, _| Ok(())).map(|(_, header)| header)
     }

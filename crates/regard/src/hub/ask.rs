@@ -19,7 +19,7 @@ pub struct Client<'a> {
     endpoint: Option<Origin>,
 }
 
-/// What the endpoint says of a file.
+/// Metadata of a file from response headers.
 #[derive(Debug)]
 pub struct Facts {
     pub commit: Commit,
@@ -63,7 +63,7 @@ impl Client<'_> {
         format!("{}/{id}/resolve/{revision}/{}", self.settings.endpoint, name.as_str())
     }
 
-    /// What the endpoint says of a file: its first byte is asked for.
+    /// Requests a file's metadata by its first byte.
     pub fn facts(&self, address: &str) -> Result<Facts, Failure> {
         let answer = self.get(address, Some("bytes=0-0"))?;
         let text = |name: &str| header_text(&answer.own, name);

@@ -1,6 +1,6 @@
 //! Files of a model from the Hub.
 //!
-//! What comes is written beside the contents, compared with the checksum that the Hub gives, and
+//! A download is written beside the contents, compared with the checksum that the Hub gives, and
 //! gets its name at the end. A download that broke off goes on where it ended.
 
 use super::ask::{Client, Facts};

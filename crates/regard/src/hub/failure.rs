@@ -17,7 +17,7 @@ pub enum Failure {
     Unreachable(String),
     /// The connection broke, again and again.
     Broken(String),
-    /// What came is not what its checksum says.
+    /// The checksum differs.
     Changed(String),
     /// Anything else.
     Other(String),
@@ -41,7 +41,7 @@ impl Failure {
         }
     }
 
-    /// What happened, and what to do.
+    /// Error message with a hint.
     pub fn tell(&self, id: &str, revision: &str, settings: &Settings) -> String {
         let Settings { endpoint, token, .. } = settings;
         match (self, token) {

@@ -12,7 +12,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Of an address that begins with http:// or https://.
+    /// Parses an address that begins with http:// or https://.
     pub fn of(address: &str) -> Option<Origin> {
         let uri: Uri = address.parse().ok()?;
         let (scheme, host) = (uri.scheme_str()?.to_lowercase(), uri.host()?.to_lowercase());

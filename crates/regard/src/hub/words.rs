@@ -16,7 +16,7 @@ pub struct Etag(String);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileName(String);
 
-/// What an etag says of the contents.
+/// Checksum that an etag holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sum {
     /// Files in large file storage.
@@ -94,7 +94,7 @@ fn is_word(text: &str, more: &str) -> bool {
     (1..=LONGEST).contains(&text.len()) && text.chars().all(plain)
 }
 
-/// What a server said, safe to print: escaped, and cut where it is long.
+/// A server's text, safe to print: escaped, and cut where it is long.
 pub fn quoted(text: &str) -> String {
     match text.char_indices().nth(80) {
         Some((end, _)) => format!("{:?}…", &text[..end]),

@@ -1,4 +1,4 @@
-//! What the program says when something is wrong: the key or file, what was found, what is needed,
+//! Error messages: the key or file, what was found, what is needed,
 //! and a command that works.
 
 use crate::program::{Ran, command, fails, finish, folder, json, piped, regard};

@@ -8,14 +8,14 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-/// What the demonstration draws.
+/// Arguments that draw the demonstration.
 const TEXT: &str = "catfish";
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// What a verb writes with each of its flags for an output.
+/// Every verb's output flags.
 fn drawn(flag: &str, to: &str) -> Ran {
     regard(&["attend", "--demo", TEXT, flag, to])
 }

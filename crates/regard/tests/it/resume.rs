@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Settings that only the command line of the first run has. So many steps that a test which waits
 /// for its turn is not too late to stop it.
 const SETS: [&str; 4] = ["--set", "train.steps=300", "--set", "train.lr=0.003"];
-/// What a run waits for at most.
+/// Longest wait for a run.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A recipe for a small language model on two files beside it.
@@ -60,11 +60,15 @@ fn start(args: &[&str]) -> Command {
     fresh
 }
 
-/// Waits until a run has a checkpoint.
 fn wait_for_checkpoint(run: &Path, child: &mut Child) {
+    wait_for_checkpoints(run, child, 1);
+}
+
+/// Waits until a run has this many checkpoints.
+fn wait_for_checkpoints(run: &Path, child: &mut Child, count: usize) {
     let began = Instant::now();
-    while regard_tasks::train::checkpoints(run).is_empty() {
-        assert!(began.elapsed() < PATIENCE, "no checkpoint");
+    while regard_tasks::train::checkpoints(run).len() < count {
+        assert!(began.elapsed() < PATIENCE, "not {count} checkpoints");
         assert!(child.try_wait().unwrap().is_none(), "it ended: {:?}", child.wait());
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -303,11 +307,7 @@ fn damaged_checkpoints_are_refused_by_name() {
     let name = run.to_str().unwrap();
     let args = [&["train", &recipe, "--out", name], &SETS[..]].concat();
     let mut child = start(&args).spawn().unwrap();
-    let began = Instant::now();
-    while regard_tasks::train::checkpoints(&run).len() < 3 {
-        assert!(began.elapsed() < PATIENCE && child.try_wait().unwrap().is_none());
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_for_checkpoints(&run, &mut child, 3);
     send("-TERM", &child);
     assert_eq!(end(child).code, 130);
     let steps = regard_tasks::train::checkpoints(&run);
@@ -358,11 +358,7 @@ fn an_older_damaged_checkpoint_does_not_keep_a_run_from_its_end() {
     let sets = ["--set", "train.average=3"];
     let args = [&["train", &recipe, "--out", name], &SETS[..], &sets].concat();
     let mut child = start(&args).spawn().unwrap();
-    let began = Instant::now();
-    while regard_tasks::train::checkpoints(&run).len() < 3 {
-        assert!(began.elapsed() < PATIENCE && child.try_wait().unwrap().is_none());
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_for_checkpoints(&run, &mut child, 3);
     send("-TERM", &child);
     assert_eq!(end(child).code, 130);
     // All but the newest, the best among them.
@@ -392,7 +388,7 @@ fn a_run_without_its_recipe_is_not_resumed_with_another() {
     assert!(!run.join("recipe.toml").exists());
 }
 
-/// What is not the run's own is nobody's to delete.
+/// A run deletes only its own files.
 #[test]
 fn a_run_keeps_what_others_put_into_its_folder() {
     let here = folder("resume-foreign");

@@ -24,15 +24,15 @@ pub struct Manners {
     pub status: Option<(&'static str, u16)>,
     /// Whether a part of a file that is not its beginning can be asked for.
     pub no_ranges: bool,
-    /// Of all files, this is the etag instead of their own.
+    /// Etag sent for every file instead of its own.
     pub etag: Option<String>,
-    /// Of all files, this is the commit instead of their own.
+    /// Commit sent for every file instead of its own.
     pub commit: Option<String>,
     /// The last byte of this file is another one.
     pub spoiled: Option<&'static str>,
     /// Whoever asks for this file is sent to this address, with what was asked for at its end.
     pub elsewhere: Option<(&'static str, String)>,
-    /// Of this file, so many bytes are announced and come, whatever it has.
+    /// Announces and sends this many bytes of this file, whatever its size.
     pub size: Option<(&'static str, usize)>,
 }
 

@@ -122,7 +122,7 @@ fn long_lines_are_translated_in_pieces() {
     assert!(text(&ran.stdout).lines().all(|line| line.starts_with("Ils")));
 }
 
-/// What is said of a line that was cut: its tokens, and its pieces.
+/// Tokens and pieces in the note about a line that was split.
 fn cut(err: &str) -> (usize, usize) {
     let number = |before: &str| -> usize {
         let (_, rest) = err.split_once(before).unwrap_or_else(|| panic!("no {before:?}: {err}"));

@@ -43,7 +43,7 @@ fn a_model_that_says_nothing_writes_nothing() {
     check(&|_, _| vec![-INF; V], |found| found.tokens.is_empty() && !found.finished);
 }
 
-/// What is chosen by NaN or by +∞ is no answer, whichever way it is searched.
+/// NaN and +∞ logits are an error in every kind of search.
 fn refused(formula: &Formula) {
     let all = sentences(3);
     for options in kinds() {

@@ -108,7 +108,7 @@ fn texts(data: &Data, part: Part, like: Option<Like>) -> Result<LabelledTexts> {
     }
 }
 
-/// The same texts with numbers of these labels.
+/// Renumbers the labels of texts after this list.
 fn with_labels(mut texts: LabelledTexts, labels: &[&str]) -> Result<LabelledTexts, String> {
     let number = |name: &String| {
         labels.iter().position(|label| label == name).ok_or_else(|| {
@@ -128,7 +128,7 @@ fn learned_columns(data: &Data) -> Option<Columns> {
     Rows::open_as(path, &data.asked(), None, None).ok()?.columns().cloned()
 }
 
-/// What is learned from, and what is reported.
+/// Training and test texts.
 struct Parts {
     /// The training part without what is also in the test part.
     train: LabelledTexts,

@@ -49,7 +49,7 @@ pub(super) trait Goal: Sized {
     /// What decisions are made on.
     fn valid(&self) -> &Self::Paper;
 
-    /// What there is to say of the data.
+    /// Summary of the data.
     fn about(&self) -> About;
 
     /// How much of an example the mean cost of a batch is taken over.

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// The set of one's own files.
 const FILES: &str = own::FILES;
-/// Of a training file without one for validation, so many of a thousand examples are held out.
+/// Share of the training file, in thousandths, held out if there is no validation file.
 const SHARE: Split = Split { valid: 100, test: 0 };
 
 recipe! {
@@ -68,7 +68,7 @@ pub struct Data {
     /// With `files`: what is reported, if there is such a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<PathBuf>,
-    /// Of `files` to classify: the columns that are the text, by their names or numbers from 1,
+    /// For `files` to classify: the text columns, by their names or numbers from 1,
     /// with commas between them: `title,description`.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "word_or_number")]
     pub text: Option<String>,
@@ -101,7 +101,7 @@ fn word_or_number<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Option<Stri
 }
 
 impl Data {
-    /// What is said of columns.
+    /// Columns that the recipe chooses.
     pub(super) fn asked(&self) -> Asked {
         Asked { text: self.text.clone(), label: self.label.clone(), header: self.header }
     }

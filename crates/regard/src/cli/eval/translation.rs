@@ -1,6 +1,7 @@
 //! Translation: measures by length, and what was written.
 
 use super::{Flags, Global, Job, Outcome};
+use crate::cli::say::say;
 use crate::cli::write_json;
 use crate::files::save_text;
 use crate::show::table::Table;
@@ -37,8 +38,7 @@ pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
         On::Set { .. } => format!("source and reference look swapped: {why}"),
     });
     if let Some(warning) = &swapped {
-        // A closed standard error is no reason to stop.
-        let _ = writeln!(std::io::stderr(), "regard: warning: {warning}");
+        say(format_args!("regard: warning: {warning}"));
     }
     if let Some(path) = &flags.save {
         let mut text = texts.join("\n");

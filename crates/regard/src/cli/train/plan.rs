@@ -1,4 +1,4 @@
-//! What `regard train` was asked for: a new run, or one that goes on.
+//! Command line of `regard train`: a new run, or a resumed one.
 
 use super::Flags;
 use crate::cli::Global;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Where runs are, if nothing else is said.
 const RUNS: &str = "runs";
 
-/// What to train and where.
+/// Recipe and folder of the run.
 pub struct Plan {
     pub recipe: Box<dyn Task>,
     pub folder: PathBuf,
