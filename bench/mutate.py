@@ -479,7 +479,7 @@ def kinds(regard, home):
     dumped = lambda name, *sets: subprocess.run([regard, "train", name, "--dump-config", *sets], check=True, capture_output=True).stdout
     small = ["train.steps=2", "train.eval_every=2", "train.warmup=1", "data.valid=4", "data.test=4", "train.batch_tokens=100"]
     recipe = dumped_small(dumped, "hull-5", small)
-    found.append(Kind("recipe train", recipe, change_toml, ["train", "{}", "--out", "RUN"], file="recipe.toml", text=True))
+    found.append(Kind("recipe train", recipe, change_toml, ["train", "{}", "--out", "RUN", "--memory", "200MB"], file="recipe.toml", text=True))
     for name in ["multi30k-transformer", "sst2-words", "wikitext2-xlnet", "fashion-mnist-vit", "fsdd-ctc", "cora-gat", "babi", "squad-minilm"]:
         found.append(Kind(f"recipe {name}", dumped(name), change_toml, ["train", "{}", "--dump-config"], file="recipe.toml", text=True))
     arrays = npz([(f"{n}.npy", npy((5, 4), floats(5, 4)), zipfile.ZIP_DEFLATED) for n in "qkv"])

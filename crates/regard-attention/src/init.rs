@@ -15,6 +15,7 @@ const FIRST: u64 = 1 << 63;
 pub struct Init {
     seed: u64,
     next: u64,
+    numbers: u64,
     blank: bool,
     device: Device,
 }
@@ -34,7 +35,7 @@ pub enum Weights {
 impl Init {
     /// First values from a seed, for a device; on an autodiff device parameters are trainable.
     pub fn new(seed: u64, device: &Device) -> Init {
-        Init { seed, next: 0, blank: false, device: device.clone() }
+        Init { seed, next: 0, numbers: 0, blank: false, device: device.clone() }
     }
 
     /// Zeros instead of first values, for a model whose weights are about to be loaded. They take
@@ -50,6 +51,11 @@ impl Init {
         self.next
     }
 
+    /// How many numbers the parameters have that were made so far.
+    pub fn numbers(&self) -> u64 {
+        self.numbers
+    }
+
     /// A number for each index, from a stream of its own.
     pub fn fill<const D: usize>(
         &mut self,
@@ -57,12 +63,13 @@ impl Init {
         value: impl Fn(Stream, u64) -> f32,
     ) -> Param<Tensor<D>> {
         let stream = Stream::new(self.seed, 0, FIRST | self.site());
+        let len = shape.iter().fold(1u64, |len, side| len.saturating_mul(*side as u64));
+        self.numbers = self.numbers.saturating_add(len);
         if self.blank && !shape.contains(&0) {
             // One number in memory, whatever the shape.
             return Param::from_tensor(Tensor::<1>::zeros([1], &self.device).expand(shape));
         }
-        let len = shape.iter().product::<usize>();
-        let values: Vec<f32> = (0..len as u64).map(|i| value(stream, i)).collect();
+        let values: Vec<f32> = (0..len).map(|i| value(stream, i)).collect();
         Param::from_data(TensorData::new(values, shape), &self.device)
     }
 

@@ -33,6 +33,7 @@ pub mod gat;
 pub mod gpt2;
 pub mod look;
 pub mod luong;
+pub mod memory;
 pub mod model;
 pub mod pointer;
 pub mod recurrent;
@@ -141,8 +142,7 @@ pub fn model_types() -> Vec<&'static str> {
 
 /// A model with first values that are a function of the seed.
 pub fn create(config: &Value, seed: u64, device: &Device) -> Result<Box<dyn Seq2Seq>> {
-    let mut init = Init::new(seed, device);
-    make(config, &mut init, None)
+    memory::create(seed, device, |init| make(config, init, None))
 }
 
 fn make(

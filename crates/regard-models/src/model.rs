@@ -2,7 +2,7 @@
 //! is made, what its weights are called and what it is; the rest follows.
 
 use crate::checkpoint::{Arrays, Binder, Fit};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 use burn::module::Module;
 use burn::tensor::{Device, Gradients};
 use regard_attention::{AdamW, Init};
@@ -95,7 +95,7 @@ impl<M: Definition> Model for M {
     }
 
     fn create(config: &Value, seed: u64, device: &Device) -> Result<M> {
-        make(config, &mut Init::new(seed, device))
+        memory::create(seed, device, |init| make(config, init))
     }
 
     fn load(config: &Value, weights: Arrays, device: &Device) -> Result<M> {

@@ -200,12 +200,20 @@ const KINDS: &[Kind] = kinds! {
     translate language pretrain permute points summarize reading stories graphs images speech
 };
 
+/// A name becomes that of a folder.
+const LONGEST_NAME: usize = 255;
+
 /// The recipe, of whatever task it says it is.
 pub fn task(table: Table) -> Result<Box<dyn Task>, String> {
     let asked = table.get("task").and_then(Value::as_str).unwrap_or("");
     let known = KINDS.iter().find(|(names, _)| names.contains(&asked));
     for (key, value) in &table {
         check_finite(key, value)?;
+    }
+    let name = table.get("name").and_then(Value::as_str).unwrap_or("");
+    if name.len() > LONGEST_NAME {
+        let length = name.len();
+        return Err(format!("name: got {length} bytes, need at most {LONGEST_NAME}"));
     }
     let (_, make) = known.ok_or_else(|| {
         let names: Vec<&str> = KINDS.iter().flat_map(|(names, _)| *names).copied().collect();

@@ -30,7 +30,7 @@ pub use stories::Stories;
 
 use crate::checkpoint::{Arrays, Binder, Fit};
 use crate::text::label_count;
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 use burn::module::Module;
 use burn::tensor::{Device, Gradients, Tensor};
 use regard_attention::{AdamW, Init, Mode};
@@ -229,7 +229,7 @@ fn make(
 
 /// A model with first values that are a function of the seed.
 pub fn create(config: &Value, seed: u64, device: &Device) -> Result<Box<dyn StoryModel>> {
-    make(config, &mut Init::new(seed, device), None)
+    memory::create(seed, device, |init| make(config, init, None))
 }
 
 /// A model with weights from a checkpoint. All names and shapes that do not fit are told at once.

@@ -32,7 +32,7 @@ pub use texts::Texts;
 use crate::checkpoint::{self, Arrays, Binder, Problem};
 use crate::seq2seq::{Decoding, Next};
 use crate::xlnet::{Memory, Permuted, Permuting, Predicted};
-use crate::{Error, Result, bert, gpt2, sizes, words, xlnet};
+use crate::{Error, Result, bert, gpt2, memory, sizes, words, xlnet};
 use burn::module::{Module, ModuleDisplay, ModuleMapper, Param};
 use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 use head::{Asked, Heads};
@@ -492,7 +492,7 @@ pub fn create(
     seed: u64,
     device: &Device,
 ) -> Result<Box<dyn TextModel>> {
-    Ok(make(config, head, &mut Init::new(seed, device))?.finish())
+    Ok(memory::create(seed, device, |init| make(config, head, init))?.finish())
 }
 
 fn make(config: &Value, head: Head, init: &mut Init) -> Result<Box<dyn Loadable>> {

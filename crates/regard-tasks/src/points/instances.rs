@@ -22,6 +22,17 @@ pub(super) enum Site {
     Test = 0x706f_696e_7473_0003,
 }
 
+impl Site {
+    /// The key of the part in a recipe.
+    pub(super) fn part(self) -> &'static str {
+        match self {
+            Site::Train => "train",
+            Site::Valid => "valid",
+            Site::Test => "test",
+        }
+    }
+}
+
 /// Many of them.
 #[derive(Clone, Debug)]
 pub enum Instances {

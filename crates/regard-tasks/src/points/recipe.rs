@@ -21,6 +21,8 @@ const PAPER: &str = "pointer-nets";
 const PAPER_FILE: &str = "convex_hull_5_test.txt";
 /// The set of one's own files.
 const FILES: &str = "files";
+/// Sets of points to draw, at most: the order of each pass over them is kept in memory.
+const MOST_SETS: usize = 10_000_000;
 /// What decides and what is reported does not depend on the seed of a recipe.
 const HELD_OUT: u64 = 0;
 
@@ -104,6 +106,12 @@ impl Data {
                 problem.name(),
                 known.start(),
                 known.end()
+            )));
+        }
+        if count > MOST_SETS {
+            let part = from.1.part();
+            return Err(Error::invalid(format!(
+                "data.{part}: got {count}, need at most {MOST_SETS} sets of points"
             )));
         }
         Ok(Instances::drawn(problem, from, sizes, count))

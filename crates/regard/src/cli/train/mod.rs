@@ -12,6 +12,7 @@ use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use plan::Plan;
+use regard_models::memory;
 use regard_tasks::recipe::{Origin, Prepared, Task};
 use regard_tasks::train::{self, Event, Outcome as End, Run};
 use seeds::Seeds;
@@ -65,6 +66,10 @@ pub struct Flags {
     #[arg(long, value_name = "N", conflicts_with_all = ["dump_config"],
           value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: Option<u64>,
+    /// Refuse a model whose parameters take more than this to train, as 500MB or 8GB
+    /// [default: the memory of this machine]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    memory: Option<u64>,
     /// Print the recipe with all defaults and overrides, and train nothing
     #[arg(long)]
     dump_config: bool,
@@ -81,6 +86,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             false => write!(out, "{}", recipe.to_toml())?,
         }
         return Ok(Outcome::Positive);
+    }
+    if let Some(limit) = flags.memory {
+        memory::set_limit(limit);
     }
     let hint = plan::command(&folder, &flags, global);
     let stop = signals::listen()?;
@@ -122,6 +130,18 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         None => writeln!(out, "go on with: {hint}")?,
     }
     Ok(outcome)
+}
+
+/// Bytes, with a unit or without.
+fn bytes(text: &str) -> Result<u64, String> {
+    let units = [("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000), ("", 1)];
+    let upper = text.trim().to_ascii_uppercase();
+    let found = units.iter().find_map(|(unit, size)| Some((upper.strip_suffix(unit)?, *size)));
+    let (number, size) = found.expect("every text ends with nothing");
+    match number.trim().parse::<u64>().ok().and_then(|number| number.checked_mul(size)) {
+        Some(bytes) if bytes > 0 => Ok(bytes),
+        _ => Err("need a whole number above 0 with KB, MB or GB, as 500MB".to_string()),
+    }
 }
 
 /// One run.
