@@ -2,6 +2,7 @@
 //! (arXiv:1910.01108), which differ from it in names, positions and token types only.
 
 use crate::checkpoint::Binder;
+use crate::fields::fields;
 use crate::sizes;
 use crate::text::{
     Body, Family, Head, Inside, Made, Sizes, Speaker, Texts, WordNames, activation, dot_in_words,
@@ -20,6 +21,7 @@ use serde_json::Value;
 /// BERT's names.
 pub static BERT: Family = Family {
     model_type: "bert",
+    keys: fields::<BertKeys>,
     class: "Bert",
     prefix: "bert",
     classes: &[
@@ -47,6 +49,7 @@ pub static BERT: Family = Family {
 /// RoBERTa's names.
 pub static ROBERTA: Family = Family {
     model_type: "roberta",
+    keys: fields::<BertKeys>,
     class: "Roberta",
     prefix: "roberta",
     classes: HEADS,
@@ -67,6 +70,7 @@ pub static ROBERTA: Family = Family {
 /// DistilBERT's names.
 pub static DISTILBERT: Family = Family {
     model_type: "distilbert",
+    keys: fields::<DistilBertKeys>,
     class: "DistilBert",
     prefix: "distilbert",
     classes: HEADS,

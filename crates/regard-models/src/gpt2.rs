@@ -1,6 +1,7 @@
 //! GPT-2 (Radford et al. 2019): a Transformer that reads from left to right, and goes on.
 
 use crate::checkpoint::Binder;
+use crate::fields::fields;
 use crate::seq2seq::index;
 use crate::sizes;
 use crate::text::{
@@ -22,6 +23,7 @@ use serde_json::Value;
 /// Its names.
 pub static GPT2: Family = Family {
     model_type: "gpt2",
+    keys: fields::<Config>,
     class: "GPT2",
     prefix: "transformer",
     classes: &[

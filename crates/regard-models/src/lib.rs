@@ -29,6 +29,7 @@ pub mod bert;
 pub mod checkpoint;
 pub mod copying;
 pub mod error;
+mod fields;
 pub mod gat;
 pub mod gpt2;
 pub mod look;

@@ -381,29 +381,64 @@ fn set(table: &mut Table, key: &str, value: &str) -> Result<(), String> {
 
 /// A key that the model does not know is a spelling mistake.
 pub(crate) fn known_keys(asked: &Json, known: &Json) -> Result<()> {
-    let (Json::Object(asked), Json::Object(known)) = (asked, known) else { return Ok(()) };
+    let Json::Object(known) = known else { return Ok(()) };
+    known_names(asked, &known.keys().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// The same for a model that reads texts, whose configuration says which family it is of.
+pub(crate) fn known_text_keys(asked: &Json, config: &Json) -> Result<()> {
+    known_names(asked, &text::keys(config["model_type"].as_str().unwrap_or_default()))
+}
+
+fn known_names(asked: &Json, known: &[&str]) -> Result<()> {
+    let Json::Object(asked) = asked else { return Ok(()) };
     // To look everywhere goes without saying, and some configurations do not say it.
     let unsaid = serde_json::json!({ "kind": "global" });
     let unknown: Vec<&str> = asked
         .iter()
-        .filter(|(key, value)| !known.contains_key(*key) && **value != unsaid)
+        .filter(|(key, value)| !known.contains(&key.as_str()) && **value != unsaid)
         .map(|(key, _)| key.as_str())
         .collect();
     if unknown.is_empty() {
         return Ok(());
     }
-    let keys: Vec<&str> = known.keys().map(String::as_str).collect();
     Err(Error::invalid(format!(
         "model: no such key: {}; {}this model has {}",
         say::list(&unknown, 5),
-        say::did_you_mean(unknown[0], &keys),
-        say::list(&keys, 20)
+        say::did_you_mean(unknown[0], known),
+        say::list(known, 20)
     )))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_misspelt_key_of_a_text_model_is_told() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes");
+        let mut seen = std::collections::BTreeSet::new();
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|end| end != "toml") {
+                continue;
+            }
+            let recipe = read(&path, &[]).unwrap();
+            let Some(model) = recipe.get("model") else { continue };
+            let mut model: Json = model.clone().try_into().unwrap();
+            let kind = model["model_type"].as_str().unwrap_or_default().to_string();
+            if !text::model_types().contains(&kind.as_str()) {
+                continue;
+            }
+            known_text_keys(&model, &model).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+            model["hiden_size"] = 3.into();
+            let error = known_text_keys(&model, &model).unwrap_err().to_string();
+            assert!(error.contains("no such key: hiden_size"), "{error}");
+            seen.insert(kind);
+        }
+        let seen: Vec<&str> = seen.iter().map(String::as_str).collect();
+        assert_eq!(seen, ["bert", "bilstm", "cnn", "gpt2", "xlnet"]);
+    }
 
     fn library(name: &str) -> Option<String> {
         let text = match name {

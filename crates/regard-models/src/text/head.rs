@@ -35,6 +35,8 @@ pub enum Head {
 pub struct Family {
     /// `model_type` in `config.json`.
     pub model_type: &'static str,
+    /// The keys of `config.json` that decide something.
+    pub(crate) keys: fn() -> &'static [&'static str],
     /// What names of classes begin with.
     pub class: &'static str,
     /// What names of tensors of the model itself begin with.

@@ -480,6 +480,15 @@ pub fn model_types() -> Vec<&'static str> {
     FAMILIES.iter().map(|(family, _)| family.model_type).collect()
 }
 
+/// The keys that a configuration of this `model_type` can have: those that decide something, and
+/// those that name heads and labels.
+pub fn keys(model_type: &str) -> Vec<&'static str> {
+    const EVERY: [&str; 5] = ["model_type", "architectures", "num_labels", "id2label", "label2id"];
+    let found = FAMILIES.iter().find(|(family, _)| family.model_type == model_type);
+    let own = found.map_or(&[][..], |(family, _)| (family.keys)());
+    EVERY.into_iter().chain(own.iter().copied()).collect()
+}
+
 /// The head that a configuration names.
 pub fn head_of(config: &Value) -> Result<Head> {
     family(config)?.0.head_of(config).map_err(Error::Invalid)

@@ -8,6 +8,7 @@ mod letters;
 pub use config::Config;
 
 use crate::checkpoint::Binder;
+use crate::fields::fields;
 use crate::text::{Body, Family, Head, Inside, Made, Sizes, Speaker, Texts, WordNames};
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -27,6 +28,7 @@ pub static CNN: Family = Family { model_type: "cnn", class: "Cnn", ..NAMES };
 
 const NAMES: Family = Family {
     model_type: "",
+    keys: fields::<Config>,
     class: "",
     prefix: "words",
     classes: &[

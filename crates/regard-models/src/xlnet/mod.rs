@@ -13,6 +13,7 @@ pub use config::Config;
 pub use permuted::{Memory, Permuted, Permuting, Predicted, Sight};
 
 use crate::checkpoint::Binder;
+use crate::fields::fields;
 use crate::text::{Body, Family, Head, Inside, Made, Sizes, Speaker, Texts, TwoStreams, WordNames};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
@@ -26,6 +27,7 @@ use regard_attention::{Init, Mode};
 /// Its names.
 pub static XLNET: Family = Family {
     model_type: "xlnet",
+    keys: fields::<Config>,
     class: "XLNet",
     prefix: "transformer",
     classes: &[

@@ -7,6 +7,7 @@ use crate::decode::generation;
 use crate::examine::{self, Mark};
 use crate::filling::{self, Gap, Passage};
 use crate::metrics::Perplexity;
+use crate::recipe::known_text_keys;
 use crate::taught::{Taught, Teaching};
 use crate::text::Tokenizer;
 use crate::train::{Better, Evaluation, Loss};
@@ -55,6 +56,7 @@ impl Language {
         let device = Device::flex().autodiff();
         let config = config(recipe, &tokenizer)?;
         let model = text::create(&config, Head::Words, recipe.seed, &device)?;
+        known_text_keys(&recipe.model, &config)?;
         if model.decode(&[&[]]).is_none() {
             let kind = &config["model_type"];
             return Err(Error::invalid(format!("model_type: {kind} does not go on with a text")));

@@ -7,6 +7,7 @@ use super::{Corpus, Recipe};
 use crate::data::Lengths;
 use crate::data::running::tokens;
 use crate::examine;
+use crate::recipe::known_text_keys;
 use crate::taught::{Taught, Teaching};
 use crate::text::Tokenizer;
 use crate::train::{Better, Evaluation, Loss};
@@ -40,6 +41,7 @@ impl Permutation {
         let device = Device::flex().autodiff();
         let config = config(recipe, &tokenizer)?;
         let model = text::create(&config, Head::Words, recipe.seed, &device)?;
+        known_text_keys(&recipe.model, &config)?;
         if model.permuting().is_none() {
             let kind = &config["model_type"];
             let message = format!("model_type: {kind} has no second stream; need xlnet");

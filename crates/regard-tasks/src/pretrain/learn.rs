@@ -6,6 +6,7 @@ use super::overlap::Overlap;
 use crate::data::Lengths;
 use crate::data::documents::Document;
 use crate::examine;
+use crate::recipe::known_text_keys;
 use crate::taught::{Taught, Teaching};
 use crate::train::{Better, Evaluation, Loss};
 use burn::tensor::Device;
@@ -45,6 +46,7 @@ impl Pretraining {
         config["vocab_size"] = json!(tokenizer.size());
         config["pad_token_id"] = json!(tokenizer.special().pad);
         let model = text::create(&config, Head::Pretraining, recipe.seed, &device)?;
+        known_text_keys(&recipe.model, &config)?;
         if let Some(longest) = model.longest().filter(|longest| *longest < recipe.context) {
             let asked = recipe.context;
             return Err(Error::invalid(format!("context: got {asked}, the model has {longest}")));

@@ -5,7 +5,7 @@ use crate::about;
 use crate::data::labelled::Asked;
 use crate::data::{Part, Split, Vectors};
 use crate::examine::{On, Report};
-use crate::recipe::{Origin, Prepared, Task, recipe, task_fields};
+use crate::recipe::{Origin, Prepared, Task, known_text_keys, recipe, task_fields};
 use crate::text::{Kind, Tokenizer, Train};
 use crate::{own, train};
 use regard_models::{Error, Result, text};
@@ -265,6 +265,7 @@ impl Recipe {
         for (key, value) in own {
             config[key] = value.clone();
         }
+        known_text_keys(&self.model, &config)?;
         Ok(config)
     }
 

@@ -1,0 +1,59 @@
+//! The names of the fields that a type reads from JSON, so that a misspelt one can be told.
+
+use serde::Deserializer;
+use serde::de::value::Error;
+use serde::de::{DeserializeOwned, Error as _, Visitor};
+use serde::forward_to_deserialize_any;
+
+/// The fields of a struct that derives `Deserialize` without `flatten`.
+pub(crate) fn fields<T: DeserializeOwned>() -> &'static [&'static str] {
+    let mut found = Asked(&[]);
+    // It never gets further than to say which fields it has.
+    let _ = T::deserialize(&mut found);
+    found.0
+}
+
+/// A deserializer that notes what it is asked for and has nothing to give.
+struct Asked(&'static [&'static str]);
+
+impl<'de> Deserializer<'de> for &mut Asked {
+    type Error = Error;
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        fields: &'static [&'static str],
+        _visitor: V,
+    ) -> Result<V::Value, Error> {
+        self.0 = fields;
+        Err(Error::custom("only the names are wanted"))
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, _visitor: V) -> Result<V::Value, Error> {
+        Err(Error::custom("not a struct"))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
+        unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(serde::Deserialize)]
+    #[allow(dead_code)]
+    struct Sizes {
+        width: usize,
+        #[serde(rename = "n_layer", default)]
+        layers: usize,
+    }
+
+    #[test]
+    fn fields_have_the_names_of_the_file() {
+        assert_eq!(fields::<Sizes>(), ["width", "n_layer"]);
+        assert_eq!(fields::<u32>(), [""; 0]);
+    }
+}
