@@ -37,7 +37,7 @@ struct Module {
 ///
 /// # Errors
 /// If it asks for what cannot be done here.
-pub(super) fn read(folder: &Path) -> Result<Option<Sentence>> {
+pub fn read(folder: &Path) -> Result<Option<Sentence>> {
     let path = folder.join(MODULES);
     let Some(modules) = modules(&path)? else { return Ok(None) };
     let mut sentence = Sentence::default();
