@@ -292,10 +292,20 @@ const DEEPEST: usize = 8;
 /// Reads a recipe whose base, if it has one, is a file beside it, with values that stand in for
 /// its own: `train.steps=100`.
 pub fn read(path: &Path, overrides: &[String]) -> Result<Table> {
+    read_with(path, overrides, &|_| None)
+}
+
+/// The same, where a base that is no file beside it may be one of `others`, by name.
+pub fn read_with(
+    path: &Path,
+    overrides: &[String],
+    others: &dyn Fn(&str) -> Option<String>,
+) -> Result<Table> {
     let text = checkpoint::read_text(path)?;
     let beside = |name: &str| {
         let folder = path.parent().unwrap_or(Path::new(""));
-        checkpoint::read_text(&folder.join(format!("{name}.toml"))).ok()
+        let beside = checkpoint::read_text(&folder.join(format!("{name}.toml"))).ok();
+        beside.or_else(|| others(name))
     };
     parse(&text, overrides, &beside).map_err(|message| Error::file(path, message))
 }
@@ -332,7 +342,9 @@ fn merged(text: &str, base: &dyn Fn(&str) -> Option<String>, deep: usize) -> Res
     if deep == 0 {
         return Err(format!("base: {name:?} is the base of its own base"));
     }
-    let text = base(&name).ok_or_else(|| format!("base: there is no recipe {name:?} beside it"))?;
+    let text = base(&name).ok_or_else(|| {
+        format!("base: there is no recipe {name:?}, neither beside it nor built in")
+    })?;
     let mut below = merged(&text, base, deep - 1).map_err(|e| format!("base {name:?}: {e}"))?;
     for own in ["name", "about", "result"] {
         below.remove(own);

@@ -112,7 +112,7 @@ pub fn over(table: Table, overrides: &[String]) -> Result<Table> {
 pub fn table(asked: &str, overrides: &[String]) -> Result<Table> {
     let path = Path::new(asked);
     if path.is_file() {
-        return Ok(recipe::read(path, overrides)?);
+        return Ok(recipe::read_with(path, overrides, &built_in)?);
     }
     match RECIPES.iter().find(|(name, _)| *name == asked) {
         Some((name, text)) => {

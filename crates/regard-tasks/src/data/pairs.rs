@@ -65,10 +65,11 @@ impl Tsv {
     /// The second column is the source.
     pub const BACKWARD: Tsv = Tsv { source: 1, target: 0 };
 
-    /// Reads a file of columns with tabs between them.
+    /// Reads a file of columns with tabs between them. A first line that only names the columns,
+    /// such as `source` and `target`, is no pair.
     pub fn read(self, path: impl AsRef<Path>) -> Result<Vec<Pair>> {
         let mut lines = Lines::open(path)?;
-        let mut pairs = Vec::new();
+        let (mut pairs, mut first) = (Vec::new(), true);
         while let Some(line) = lines.next().transpose()? {
             if line.is_empty() {
                 continue;
@@ -83,10 +84,52 @@ impl Tsv {
                     i + 1
                 ))),
             };
-            pairs.push(Pair { source: column(self.source)?, target: column(self.target)? });
+            let pair = Pair { source: column(self.source)?, target: column(self.target)? };
+            if !(first && is_header(&pair)) {
+                pairs.push(pair);
+            }
+            first = false;
         }
         Ok(pairs)
     }
+}
+
+/// Names that people give to columns of pairs.
+const COLUMN_NAMES: &[&str] = &[
+    "source",
+    "target",
+    "src",
+    "tgt",
+    "trg",
+    "input",
+    "output",
+    "reference",
+    "translation",
+    "sentence",
+    "english",
+    "french",
+    "german",
+    "chinese",
+    "en",
+    "fr",
+    "de",
+    "zh",
+    "text",
+    "summary",
+    "document",
+    "body",
+    "subject",
+    "title",
+    "highlights",
+    "word",
+    "pronunciation",
+];
+
+/// Whether both sides are names of columns, and not the same one.
+fn is_header(pair: &Pair) -> bool {
+    let [source, target] = [&pair.source, &pair.target].map(|side| side.trim().to_lowercase());
+    let known = |side: &str| COLUMN_NAMES.contains(&side);
+    known(&source) && known(&target) && source != target
 }
 
 /// A source with all its targets, in the order of the pairs: references for an evaluation.
@@ -192,6 +235,16 @@ mod tests {
         ] {
             assert_eq!(with_file("columns", text.as_bytes(), |p| columns.read(p)).unwrap(), wanted);
         }
+    }
+
+    #[test]
+    fn names_of_columns_are_no_pair() {
+        let read = |text: &str| with_file("header", text.as_bytes(), |p| Tsv::FORWARD.read(p));
+        let wanted = [pair("Go.", "Va !"), pair("source", "target")];
+        // Only in the first line.
+        assert_eq!(read("Source\ttarget\nGo.\tVa !\nsource\ttarget\n").unwrap(), wanted);
+        assert_eq!(read("text\ttexte\n").unwrap(), [pair("text", "texte")]);
+        assert_eq!(read("sentence\tsentence\n").unwrap().len(), 1);
     }
 
     #[test]

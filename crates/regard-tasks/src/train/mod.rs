@@ -22,7 +22,7 @@ pub use lock::check_unlocked;
 pub use options::Options;
 pub use pace::{Pace, pace};
 pub use record::{
-    Difference, RECIPE, Record, differences, is_run, prepare, recorded, refuse, table,
+    Difference, RECIPE, Record, changed_data, differences, is_run, prepare, recorded, refuse, table,
 };
 pub use run::{Event, Outcome, Run};
 pub use schedule::{Curve, Schedule};

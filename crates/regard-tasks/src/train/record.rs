@@ -6,13 +6,15 @@
 
 use super::state::checkpoints;
 use crate::data::ledger::{self, DataFile};
+use crate::data::sets::sha256;
 use crate::recipe::{Prepared, Table, Task};
 use crate::say;
 use regard_models::checkpoint::{read_text, write_file};
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use toml::Value;
 
 /// The recipe of a run, in its folder.
@@ -251,6 +253,17 @@ pub(super) fn change(run: &Path, step: u64, changed: &[Difference]) -> Result<()
         to: difference.now.clone(),
     }));
     write_notes(run, &notes)
+}
+
+/// The data files of a run that have changed or gone since it began, as it names them; none if
+/// the folder is no run.
+pub fn changed_data(run: &Path) -> Vec<PathBuf> {
+    let files = notes(run).map(|notes| notes.files).unwrap_or_default();
+    let changed = files.into_iter().filter(|file| {
+        let now = fs::metadata(&file.path).ok().filter(|now| now.len() == file.bytes);
+        now.is_none() || sha256(&file.path).ok().as_ref() != Some(&file.sha256)
+    });
+    changed.map(|file| file.path).collect()
 }
 
 /// Files are the same if their contents are: a folder of data may have moved.

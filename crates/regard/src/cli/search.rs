@@ -1,5 +1,6 @@
 //! How to search, as flags.
 
+use super::inputs::note;
 use clap::Args;
 use regard_tasks::decode::{EarlyStopping, Options};
 
@@ -75,6 +76,16 @@ impl Search {
         put(&mut options.min_p, self.min_p);
         put(&mut options.seed, seed);
         options.do_sample |= self.do_sample;
+        let idle = [
+            ("--temperature", self.temperature.is_some()),
+            ("--top-k", self.top_k.is_some()),
+            ("--top-p", self.top_p.is_some()),
+            ("--min-p", self.min_p.is_some()),
+        ];
+        let idle: Vec<&str> = idle.iter().filter(|row| row.1).map(|row| row.0).collect();
+        if !options.do_sample && !idle.is_empty() {
+            note(&format!("{} changes nothing without --do-sample", idle.join(", ")));
+        }
         if let Some(length) = self.max_length {
             // What was asked for now, whatever else the model says of lengths.
             options.max_length = length;

@@ -299,3 +299,25 @@ fn every_key_of_every_recipe_is_explained() {
         }
     }
 }
+
+#[test]
+fn flags_that_would_change_nothing_are_told() {
+    for (flag, of) in [
+        (&["--svg", "x.svg"][..], "--graph"),
+        (&["--node", "3"], "--graph"),
+        (&["--attention", "x.png"], "--image"),
+        (&["--index", "3"], "--image"),
+    ] {
+        let args = [&["classify", "a text", "--model", "nowhere"][..], flag].concat();
+        fails(&args, &[flag[0], &format!("needs {of}")]);
+    }
+    let ran = finish(command(&["translate", "Go.", "--temperature", "0.5"]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    says(&ran, &["--temperature changes nothing without --do-sample"]);
+    let ran = finish(command(&["translate", "Go.", "--temperature", "0.5", "--do-sample"]));
+    assert_eq!((ran.code, ran.err.contains("changes nothing")), (0, false));
+    fails(
+        &["translate", "Go.", "--min-length", "30", "--max-length", "20"],
+        &["min_length: got 30, needs at most max_length"],
+    );
+}

@@ -455,3 +455,57 @@ fn a_file_name_is_no_text() {
     let told = run(&["summarize", name, "--model", "nowhere"]);
     assert!(told.contains(&format!("regard summarize --model nowhere --file {name}")), "{told}");
 }
+
+/// What a run was trained on is known by hash, so an evaluation can tell that it is not the same.
+#[test]
+fn data_that_changed_since_a_run_are_told_when_it_is_measured() {
+    let (home, set) = files("own_changed", "label,title,description\n", &three);
+    assert_eq!(train(&home, &set, &[]).code, 0);
+    let run = home.join("run").display().to_string();
+    let measured = alone(&["eval", &run, "--part", "valid"]);
+    assert_eq!((measured.code, measured.err.contains("changed since")), (0, false));
+    let valid = home.join("valid.csv");
+    let more = fs::read_to_string(&valid).unwrap() + "Sports,Another title,Another text\n";
+    fs::write(&valid, more).unwrap();
+    let measured = alone(&["eval", &run, "--part", "valid"]);
+    assert_eq!(measured.code, 0, "{}", measured.err);
+    says(&measured, &[&format!("{} changed since the run began", valid.display())]);
+    // A checkpoint is no run.
+    let part = format!("{run}/model");
+    let resumed = alone(&["train", "--resume", &part]);
+    assert_eq!(resumed.code, 2);
+    says(&resumed, &[&format!("name the run: regard train --resume {run}")]);
+    // A pair needs two texts.
+    let pair = alone(&["classify", "--pair", "one text", "--model", &run]);
+    assert_eq!(pair.code, 2, "{}", pair.out);
+    says(&pair, &["--pair: there is no tab between"]);
+}
+
+/// A key of a model that does not exist would leave a default in its place.
+#[test]
+fn misspelt_keys_of_models_and_models_too_large_are_told() {
+    let (home, set) = files("own_model_keys", "label,title,description\n", &three);
+    let ran = train(&home, &set, &["model.hiden_size=3"]);
+    assert_eq!(ran.code, 2, "{}", ran.out);
+    says(&ran, &["model: no such key: hiden_size", "did you mean 'hidden_size'?"]);
+    let run = home.join("large").display().to_string();
+    let mut args = vec!["train", "sst2-words", "--memory", "1MB", "--out", &run];
+    set.iter().for_each(|each| args.extend(["--set", each]));
+    let ran = alone(&args);
+    assert_eq!(ran.code, 2, "{}", ran.out);
+    says(&ran, &["parameters take about", "to train", "the limit is 1 MB"]);
+    args[3] = "a lot";
+    assert_eq!(alone(&args).code, 2);
+}
+
+/// A recipe can begin with one that is built in, wherever it is.
+#[test]
+fn a_base_may_be_built_in() {
+    let file = folder("own_base").join("mine.toml");
+    fs::write(&file, "name = \"mine\"\nbase = \"sst2-words\"\n[train]\nsteps = 7\n").unwrap();
+    let ran = alone(&["train", file.to_str().unwrap(), "--dump-config"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("steps = 7") && ran.out.contains("bilstm"), "{}", ran.out);
+    fs::write(&file, "name = \"mine\"\nbase = \"nothing\"\n").unwrap();
+    fails(&["train", file.to_str().unwrap()], &["no recipe \"nothing\"", "nor built in"]);
+}

@@ -38,6 +38,16 @@ pub struct Flags {
 }
 
 impl Flags {
+    /// A flag that is given without the graph that it is about.
+    pub fn stray(&self) -> Option<(&'static str, &'static str)> {
+        let given = [
+            ("--nodes", self.nodes.is_some()),
+            ("--node", !self.node.is_empty()),
+            ("--svg", self.svg.is_some()),
+        ];
+        given.iter().find(|(_, given)| *given).map(|(flag, _)| (*flag, "--graph"))
+    }
+
     /// Whether a graph is given.
     pub fn is_asked(&self) -> bool {
         self.graph.is_some()

@@ -33,6 +33,16 @@ pub struct Flags {
 }
 
 impl Flags {
+    /// A flag that is given without the image that it is about.
+    pub fn stray(&self) -> Option<(&'static str, &'static str)> {
+        let given = [
+            ("--index", self.index.is_some()),
+            ("--attention", self.attention.is_some()),
+            ("--head", self.head.is_some()),
+        ];
+        given.iter().find(|(_, given)| *given).map(|(flag, _)| (*flag, "--image"))
+    }
+
     /// Whether images are given.
     pub fn is_asked(&self) -> bool {
         !self.image.is_empty()

@@ -7,7 +7,7 @@ mod text;
 
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use regard_tasks::reading::Label;
 use serde_json::{Value, json};
@@ -88,6 +88,10 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     } else if graph.is_asked() {
         graph::run(graph, &asked, out)
     } else {
+        // That TEXT excludes --image and --graph excuses what needs them, so clap says nothing.
+        if let Some((flag, of)) = image.stray().or_else(|| graph.stray()) {
+            bail!("classify: {flag} needs {of}");
+        }
         text::run(text, &asked, out)
     }
 }

@@ -30,9 +30,14 @@ pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome>
     let mut unknown = inputs::Unknown::default();
     inputs::each(&flags.text, asked.json, out, &mut |text, out| {
         unknown.note(reader.tokenizer(), text);
-        let parts = match text.split_once('\t').filter(|_| flags.pair) {
-            Some((first, second)) => (first, Some(second)),
-            None => (text, None),
+        let parts = match (text.split_once('\t'), flags.pair) {
+            (Some((first, second)), true) => (first, Some(second)),
+            (None, true) => {
+                return Err(
+                    anyhow!("--pair: there is no tab between a first and a second text").into()
+                );
+            }
+            (_, false) => (text, None),
         };
         number += 1;
         let unread = reader.unread(parts.0, parts.1)?;

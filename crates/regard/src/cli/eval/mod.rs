@@ -3,6 +3,7 @@
 mod others;
 mod translation;
 
+use super::inputs::note;
 use super::{Global, Outcome};
 use crate::hub::Hub;
 use crate::models::{self, Found};
@@ -12,6 +13,7 @@ use clap::{Args, ValueEnum};
 use regard_tasks::data;
 use regard_tasks::examine::On;
 use regard_tasks::recipe::{Table, of_model};
+use regard_tasks::train::changed_data;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -41,7 +43,8 @@ pretrain, a blank line between documents); translate .tsv, the source sentence, 
 reference; summarize .tsv, the text, a tab and its summary; points lines of numbers,
 the word output and places from 1; speech lines of a WAV file, a tab and what is said.
 
-Test texts that a classifier has learned from are not asked, and counted as excluded.
+Of the test part of a data set, texts that a classifier has learned from are left out, and counted as
+excluded. A file of --data is measured as a whole.
 
 With --json: an object with name, task, data, part, the measures, and what was asked.";
 
@@ -92,6 +95,16 @@ struct Job {
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     not_the_data(&flags)?;
     let job = job(&flags)?;
+    if let (Found::Folder(folder), On::Set { set: None, .. }) = (&job.model, &job.on) {
+        let changed: Vec<String> =
+            changed_data(&folder.path).iter().map(|path| path.display().to_string()).collect();
+        if !changed.is_empty() {
+            note(&format!(
+                "{} changed since the run began, so these are not the examples of its own evaluations",
+                changed[..changed.len().min(3)].join(", ")
+            ));
+        }
+    }
     match job.recipe.get("task").and_then(|task| task.as_str()) {
         Some("translate") => translation::run(&flags, job, global, out),
         _ if flags.save.is_some() || flags.min_words > 0 => {

@@ -132,7 +132,16 @@ pub fn command(folder: &Path, flags: &Flags, global: &Global) -> String {
 /// A run's folder, or a name in `runs/`.
 fn find_run(run: &str) -> Result<PathBuf> {
     let (folder, named) = (PathBuf::from(run), Path::new(RUNS).join(run));
+    let last = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     match (folder.is_dir(), named.is_dir()) {
+        (true, _) if last == "model" || last.starts_with("checkpoint-") => {
+            let run = folder.parent().filter(|run| train::is_run(run)).unwrap_or(&folder);
+            bail!(
+                "--resume: {} is a part of a run; name the run: regard train --resume {}",
+                folder.display(),
+                quoted(run.display())
+            )
+        }
         (true, _) => Ok(folder),
         (false, true) => Ok(named),
         (false, false) => bail!("--resume: neither {run} nor {} is a folder", named.display()),
