@@ -12,7 +12,9 @@ changes it, runs the verb that reads such a file with `--threads 1`, and looks a
 A finding is
   panic    exit code 101, or "panicked at" on standard error
   signal   ended by a signal, or with an exit code that is not 0, 1 or 2
-  time     more than 10 s of processor time, or 60 s in all
+  time     more than 10 s of processor time, or 60 s in all; a training, which may be asked to take
+           hours, gets SIGINT after 10 s, and must end within 10 s with exit code 130 (or 0, if it was just done). Trainings run
+           with --memory 200MB, since a recipe may ask for any model
   memory   a peak of more than 2 x the bytes of all files of the case + 200 MB, over the baseline;
            the baseline is the peak of the same command with the valid file, or that of
            `regard variants` if that is larger, and is printed for each kind
@@ -37,6 +39,7 @@ import random
 import re
 import resource
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -424,10 +427,11 @@ class Kind:
     """A valid file, how it is changed, and the command that reads it. `{}` is the changed file;
     of a model's folder, the folder."""
 
-    def __init__(self, name, data, change, command, folder=None, file=None, text=False):
+    def __init__(self, name, data, change, command, folder=None, file=None, text=False, trains=False):
         self.name, self.data, self.change, self.command = name, data, change, command
         self.folder, self.file = folder, file
         self.text = text
+        self.trains = trains
 
     def mutant(self, rng):
         new = self.change(rng, self.data.decode() if self.text else self.data)
@@ -479,7 +483,7 @@ def kinds(regard, home):
     dumped = lambda name, *sets: subprocess.run([regard, "train", name, "--dump-config", *sets], check=True, capture_output=True).stdout
     small = ["train.steps=2", "train.eval_every=2", "train.warmup=1", "data.valid=4", "data.test=4", "train.batch_tokens=100"]
     recipe = dumped_small(dumped, "hull-5", small)
-    found.append(Kind("recipe train", recipe, change_toml, ["train", "{}", "--out", "RUN", "--memory", "200MB"], file="recipe.toml", text=True))
+    found.append(Kind("recipe train", recipe, change_toml, ["train", "{}", "--out", "RUN", "--memory", "200MB"], file="recipe.toml", text=True, trains=True))
     for name in ["multi30k-transformer", "sst2-words", "wikitext2-xlnet", "fashion-mnist-vit", "fsdd-ctc", "cora-gat", "babi", "squad-minilm"]:
         found.append(Kind(f"recipe {name}", dumped(name), change_toml, ["train", "{}", "--dump-config"], file="recipe.toml", text=True))
     arrays = npz([(f"{n}.npy", npy((5, 4), floats(5, 4)), zipfile.ZIP_DEFLATED) for n in "qkv"])
@@ -526,9 +530,10 @@ def limit():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def run(regard, words, folder):
+def run(regard, words, folder, trains=False):
     """Runs a command: its exit code or minus its signal, seconds of the processor, peak in bytes,
-    and standard error."""
+    and standard error. The seconds of a training that is interrupted are those that it takes to
+    end, and the exit code is 0 if it ended as it should."""
     words = [os.path.join(folder, "run") if word == "RUN" else word for word in words]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "RUST_BACKTRACE": "0"}
     with open(os.path.join(folder, "stderr"), "w+b") as errors:
@@ -538,13 +543,29 @@ def run(regard, words, folder):
         )
         timer = threading.Timer(WALL, child.kill)
         timer.start()
+        asked = []
+
+        def interrupt():
+            asked.append(time.monotonic())
+            try:
+                os.kill(child.pid, signal.SIGINT)
+            except ProcessLookupError:
+                pass
+
+        polite = threading.Timer(SECONDS, interrupt)
+        if trains:
+            polite.start()
         _, status, usage = os.wait4(child.pid, 0)
         late = not timer.is_alive()
         timer.cancel()
+        polite.cancel()
         child.returncode = 0
         errors.seek(0)
         message = errors.read(1 << 20)
     code = os.waitstatus_to_exitcode(status)
+    if asked and not late:
+        code = {130: 0, 0: 0}.get(code, -1)
+        return code, time.monotonic() - asked[0], usage.ru_maxrss * 1024, message
     return code, usage.ru_utime + usage.ru_stime + (WALL if late else 0), usage.ru_maxrss * 1024, message
 
 
@@ -570,7 +591,7 @@ def case(arguments, all_kinds, baselines, number):
     folder = tempfile.mkdtemp(prefix="regard-mutate-")
     try:
         command, size = kind.write(folder, kind.mutant(rng))
-        code, seconds, peak, message = run(arguments.regard, command, folder)
+        code, seconds, peak, message = run(arguments.regard, command, folder, kind.trains)
         most = baselines[kind.name] + 2 * size + OVER
         found = judge(code, seconds, peak, message, most)
         if found:

@@ -15,7 +15,7 @@ const FIRST: u64 = 1 << 63;
 pub struct Init {
     seed: u64,
     next: u64,
-    numbers: u64,
+    parameters: u64,
     blank: bool,
     device: Device,
 }
@@ -35,7 +35,7 @@ pub enum Weights {
 impl Init {
     /// First values from a seed, for a device; on an autodiff device parameters are trainable.
     pub fn new(seed: u64, device: &Device) -> Init {
-        Init { seed, next: 0, numbers: 0, blank: false, device: device.clone() }
+        Init { seed, next: 0, parameters: 0, blank: false, device: device.clone() }
     }
 
     /// Zeros instead of first values, for a model whose weights are about to be loaded. They take
@@ -51,9 +51,9 @@ impl Init {
         self.next
     }
 
-    /// How many numbers the parameters have that were made so far.
-    pub fn numbers(&self) -> u64 {
-        self.numbers
+    /// How many parameters were made so far: numbers, not tensors.
+    pub fn parameters(&self) -> u64 {
+        self.parameters
     }
 
     /// A number for each index, from a stream of its own.
@@ -64,7 +64,7 @@ impl Init {
     ) -> Param<Tensor<D>> {
         let stream = Stream::new(self.seed, 0, FIRST | self.site());
         let len = shape.iter().fold(1u64, |len, side| len.saturating_mul(*side as u64));
-        self.numbers = self.numbers.saturating_add(len);
+        self.parameters = self.parameters.saturating_add(len);
         if self.blank && !shape.contains(&0) {
             // One number in memory, whatever the shape.
             return Param::from_tensor(Tensor::<1>::zeros([1], &self.device).expand(shape));

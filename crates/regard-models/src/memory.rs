@@ -3,39 +3,52 @@
 use crate::{Error, Result};
 use burn::tensor::Device;
 use regard_attention::Init;
+use std::cell::Cell;
 use std::fs;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::{Path, PathBuf};
 
 /// Bytes that training takes for each parameter at its peak, which is when a checkpoint is
 /// written: weights, gradients, two moments of AdamW, and the copies that go to the file.
 /// Measured: 46 with 17 million parameters. Activations come on top.
 pub const BYTES_PER_PARAMETER: u64 = 48;
 
-/// What [`set_limit`] said; 0 for the memory of the machine.
-static LIMIT: AtomicU64 = AtomicU64::new(0);
-
-/// Sets how much memory the training of a model may take for its parameters, in bytes.
-pub fn set_limit(bytes: u64) {
-    LIMIT.store(bytes, Ordering::Relaxed);
+thread_local! {
+    static LIMIT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// How much memory the training of a model may take for its parameters, in bytes: what
-/// [`set_limit`] said, or the memory of the machine. `None` where neither is known.
-pub fn limit() -> Option<u64> {
-    match LIMIT.load(Ordering::Relaxed) {
-        0 => of_machine(),
-        bytes => Some(bytes),
+/// Does `work`, in which no model is made on this thread whose training takes more than so many
+/// bytes for its parameters.
+pub fn within<T>(bytes: Option<u64>, work: impl FnOnce() -> T) -> T {
+    /// Puts the limit back, even if `work` panics.
+    struct Before(Option<u64>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            LIMIT.set(self.0);
+        }
     }
+    let _before = Before(LIMIT.replace(bytes));
+    work()
 }
 
-/// The memory of the machine, or of the container if that has less.
-fn of_machine() -> Option<u64> {
+/// The memory of the machine in bytes, or of the container if that has less; `None` where the
+/// system does not tell (anything but Linux).
+pub fn of_machine() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let all = line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024;
-    let container = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
-    let container = container.and_then(|text| text.trim().parse::<u64>().ok());
-    Some(all.min(container.unwrap_or(all)))
+    Some(of_groups().into_iter().fold(all, u64::min))
+}
+
+/// The limits of the control groups that the process is in.
+fn of_groups() -> Vec<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or("");
+    let above = Path::new(own).ancestors().map(|group| Path::new("/sys/fs/cgroup").join(group));
+    let mut files: Vec<PathBuf> = above.map(|group| group.join("memory.max")).collect();
+    // The older kind of groups.
+    files.push("/sys/fs/cgroup/memory/memory.limit_in_bytes".into());
+    let limit = |file: &PathBuf| fs::read_to_string(file).ok()?.trim().parse().ok();
+    files.iter().filter_map(limit).collect()
 }
 
 /// Makes a model with first values from a seed. Its parameters are counted first, with a model
@@ -50,20 +63,21 @@ pub(crate) fn create<M>(
 ) -> Result<M> {
     let mut blank = Init::blank(device);
     make(&mut blank)?;
-    check(blank.numbers(), limit())?;
+    check(blank.parameters())?;
     make(&mut Init::new(seed, device))
 }
 
-fn check(parameters: u64, limit: Option<u64>) -> Result<()> {
-    let (wanted, limit) =
-        (parameters.saturating_mul(BYTES_PER_PARAMETER), limit.unwrap_or(u64::MAX));
+/// Refuses a model of so many parameters if there is a [limit](within) that it does not keep.
+pub(crate) fn check(parameters: u64) -> Result<()> {
+    let wanted = parameters.saturating_mul(BYTES_PER_PARAMETER);
+    let limit = LIMIT.get().unwrap_or(u64::MAX);
     if wanted <= limit {
         return Ok(());
     }
     let mega = |bytes: u64| bytes.div_ceil(1_000_000);
     Err(Error::invalid(format!(
         "model: {parameters} parameters take about {} MB to train ({BYTES_PER_PARAMETER} bytes each, \
-         and activations), the limit is {} MB",
+         and activations), the limit is {} MB; --memory raises it",
         mega(wanted),
         mega(limit)
     )))
@@ -75,9 +89,9 @@ mod tests {
 
     #[test]
     fn a_model_over_the_limit_is_refused_with_its_size() {
-        check(1000, Some(48_000)).unwrap();
-        check(u64::MAX, None).unwrap();
-        let error = check(2_000_000, Some(95_000_000)).unwrap_err().to_string();
+        within(Some(48_000), || check(1000)).unwrap();
+        check(u64::MAX).unwrap();
+        let error = within(Some(95_000_000), || check(2_000_000)).unwrap_err().to_string();
         assert!(error.contains("2000000 parameters take about 96 MB to train"), "{error}");
         assert!(error.contains("the limit is 95 MB"), "{error}");
     }

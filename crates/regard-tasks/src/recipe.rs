@@ -200,8 +200,8 @@ const KINDS: &[Kind] = kinds! {
     translate language pretrain permute points summarize reading stories graphs images speech
 };
 
-/// A name becomes that of a folder.
-const LONGEST_NAME: usize = 255;
+/// A name becomes that of the run's folder.
+const LONGEST_NAME: usize = 200;
 
 /// The recipe, of whatever task it says it is.
 pub fn task(table: Table) -> Result<Box<dyn Task>, String> {
@@ -304,8 +304,8 @@ pub fn read_with(
     let text = checkpoint::read_text(path)?;
     let beside = |name: &str| {
         let folder = path.parent().unwrap_or(Path::new(""));
-        let beside = checkpoint::read_text(&folder.join(format!("{name}.toml"))).ok();
-        beside.or_else(|| others(name))
+        let beside = folder.join(format!("{name}.toml"));
+        if beside.exists() { checkpoint::read_text(&beside).ok() } else { others(name) }
     };
     parse(&text, overrides, &beside).map_err(|message| Error::file(path, message))
 }
@@ -399,7 +399,7 @@ pub(crate) fn known_keys(asked: &Json, known: &Json) -> Result<()> {
 
 /// The same for a model that reads texts, whose configuration says which family it is of.
 pub(crate) fn known_text_keys(asked: &Json, config: &Json) -> Result<()> {
-    known_names(asked, &text::keys(config["model_type"].as_str().unwrap_or_default()))
+    known_names(asked, &text::keys(config)?)
 }
 
 fn known_names(asked: &Json, known: &[&str]) -> Result<()> {
@@ -415,7 +415,7 @@ fn known_names(asked: &Json, known: &[&str]) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "model: no such key: {}; {}this model has {}",
+        "model: no such key, or none that has an effect here: {}; {}this model has {}",
         say::list(&unknown, 5),
         say::did_you_mean(unknown[0], known),
         say::list(known, 20)
@@ -445,7 +445,7 @@ mod tests {
             known_text_keys(&model, &model).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
             model["hiden_size"] = 3.into();
             let error = known_text_keys(&model, &model).unwrap_err().to_string();
-            assert!(error.contains("no such key: hiden_size"), "{error}");
+            assert!(error.contains("no such key") && error.contains("hiden_size"), "{error}");
             seen.insert(kind);
         }
         let seen: Vec<&str> = seen.iter().map(String::as_str).collect();

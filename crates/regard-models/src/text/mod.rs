@@ -480,13 +480,12 @@ pub fn model_types() -> Vec<&'static str> {
     FAMILIES.iter().map(|(family, _)| family.model_type).collect()
 }
 
-/// The keys that a configuration of this `model_type` can have: those that decide something, and
+/// The keys that a configuration of this family can have: those that decide something, and
 /// those that name heads and labels.
-pub fn keys(model_type: &str) -> Vec<&'static str> {
+pub fn keys(config: &Value) -> Result<Vec<&'static str>> {
     const EVERY: [&str; 5] = ["model_type", "architectures", "num_labels", "id2label", "label2id"];
-    let found = FAMILIES.iter().find(|(family, _)| family.model_type == model_type);
-    let own = found.map_or(&[][..], |(family, _)| (family.keys)());
-    EVERY.into_iter().chain(own.iter().copied()).collect()
+    let (family, _) = family(config)?;
+    Ok(EVERY.into_iter().chain((family.keys)().iter().copied()).collect())
 }
 
 /// The head that a configuration names.
@@ -552,7 +551,9 @@ fn fill(
     if head != named {
         // First values are memory: names and shapes are compared with a model that has none.
         let mut binder = Binder::compare(&weights);
-        make(config, head, &mut Init::blank(device))?.fill(&mut binder);
+        let mut blank = Init::blank(device);
+        make(config, head, &mut blank)?.fill(&mut binder);
+        memory::check(blank.parameters())?;
         check_new_head(&binder.problems(), &weights, &new)?;
         init = Init::new(seed, device);
     }

@@ -75,6 +75,17 @@ pub fn record<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Vec<DataFile>)>
     Ok((done, files.collect::<Result<_>>()?))
 }
 
+/// Runs `work`, and lists the files that it read on this thread, without reading them again.
+pub fn paths<T>(work: impl FnOnce() -> T) -> (T, Vec<PathBuf>) {
+    NOTED.set(Some(vec![]));
+    let done = work();
+    let mut paths: Vec<PathBuf> =
+        NOTED.take().unwrap_or_default().into_iter().map(|noted| noted.path).collect();
+    paths.sort();
+    paths.dedup();
+    (done, paths)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

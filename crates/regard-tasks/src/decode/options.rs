@@ -159,12 +159,6 @@ impl Options {
             counted("num_beams", self.num_beams, 1..=MOST_BEAMS, "1 to 1024"),
             counted("min_length", self.min_length, 0..=LONGEST, "0 to 1048576"),
             counted("max_length", self.max_length, 0..=LONGEST, "0 to 1048576"),
-            (
-                self.max_new_tokens.is_some() || self.min_length <= self.max_length,
-                "min_length",
-                self.min_length.to_string(),
-                "at most max_length",
-            ),
             counted("max_len_b", self.max_len_b, 0..=LONGEST, "0 to 1048576"),
             counted("no_repeat_ngram_size", self.no_repeat_ngram_size, 0..=LONGEST, "0 to 1048576"),
             positive("temperature", self.temperature),

@@ -55,8 +55,8 @@ impl Language {
         }
         let device = Device::flex().autodiff();
         let config = config(recipe, &tokenizer)?;
-        let model = text::create(&config, Head::Words, recipe.seed, &device)?;
         known_text_keys(&recipe.model, &config)?;
+        let model = text::create(&config, Head::Words, recipe.seed, &device)?;
         if model.decode(&[&[]]).is_none() {
             let kind = &config["model_type"];
             return Err(Error::invalid(format!("model_type: {kind} does not go on with a text")));

@@ -40,8 +40,8 @@ impl Permutation {
         }
         let device = Device::flex().autodiff();
         let config = config(recipe, &tokenizer)?;
-        let model = text::create(&config, Head::Words, recipe.seed, &device)?;
         known_text_keys(&recipe.model, &config)?;
+        let model = text::create(&config, Head::Words, recipe.seed, &device)?;
         if model.permuting().is_none() {
             let kind = &config["model_type"];
             let message = format!("model_type: {kind} has no second stream; need xlnet");

@@ -45,8 +45,8 @@ impl Pretraining {
         }
         config["vocab_size"] = json!(tokenizer.size());
         config["pad_token_id"] = json!(tokenizer.special().pad);
-        let model = text::create(&config, Head::Pretraining, recipe.seed, &device)?;
         known_text_keys(&recipe.model, &config)?;
+        let model = text::create(&config, Head::Pretraining, recipe.seed, &device)?;
         if let Some(longest) = model.longest().filter(|longest| *longest < recipe.context) {
             let asked = recipe.context;
             return Err(Error::invalid(format!("context: got {asked}, the model has {longest}")));

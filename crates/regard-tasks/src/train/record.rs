@@ -10,7 +10,7 @@ use crate::data::sets::sha256;
 use crate::recipe::{Prepared, Table, Task};
 use crate::say;
 use regard_models::checkpoint::{read_text, write_file};
-use regard_models::{Error, Result};
+use regard_models::{Error, Result, memory};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
@@ -120,8 +120,13 @@ pub fn refuse<'a>(run: &Path, all: impl IntoIterator<Item = &'a Difference>) -> 
 }
 
 /// Reads a recipe's data and makes its model, with a record of what was read.
-pub fn prepare(recipe: &dyn Task) -> Result<(Prepared, Record)> {
-    let (prepared, files) = ledger::record(|| recipe.prepare())?;
+///
+/// `memory` limits what its parameters may take, in bytes; without it, the memory of the machine
+/// does.
+pub fn prepare(recipe: &dyn Task, memory: Option<u64>) -> Result<(Prepared, Record)> {
+    let memory = memory.or_else(memory::of_machine);
+    let work = || memory::within(memory, || recipe.prepare());
+    let (prepared, files) = ledger::record(work)?;
     Ok((prepared, Record { recipe: table(recipe), files }))
 }
 
@@ -255,15 +260,22 @@ pub(super) fn change(run: &Path, step: u64, changed: &[Difference]) -> Result<()
     write_notes(run, &notes)
 }
 
-/// The data files of a run that have changed or gone since it began, as it names them; none if
-/// the folder is no run.
-pub fn changed_data(run: &Path) -> Vec<PathBuf> {
-    let files = notes(run).map(|notes| notes.files).unwrap_or_default();
-    let changed = files.into_iter().filter(|file| {
-        let now = fs::metadata(&file.path).ok().filter(|now| now.len() == file.bytes);
-        now.is_none() || sha256(&file.path).ok().as_ref() != Some(&file.sha256)
-    });
-    changed.map(|file| file.path).collect()
+/// Those of some files that a run read too, and that have changed since it began. The folder may
+/// be that of a run, of its model or of a checkpoint; one of no run has none.
+///
+/// # Errors
+/// If the run's notes are damaged.
+pub fn changed_data(folder: &Path, read: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let run = [Some(folder), folder.parent()].into_iter().flatten().find(|run| is_run(run));
+    let Some(run) = run.filter(|run| run.join(RUN).exists()) else { return Ok(vec![]) };
+    let changed = |file: &DataFile| {
+        let now = fs::metadata(&file.path).ok().filter(|now| now.is_file());
+        now.is_some_and(|now| {
+            now.len() != file.bytes || sha256(&file.path).ok().as_ref() != Some(&file.sha256)
+        })
+    };
+    let known = notes(run)?.files.into_iter().filter(|file| read.contains(&file.path));
+    Ok(known.filter(changed).map(|file| file.path).collect())
 }
 
 /// Files are the same if their contents are: a folder of data may have moved.

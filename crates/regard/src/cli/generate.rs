@@ -53,7 +53,7 @@ pub struct Flags {
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let writer = models::writer(flags.model.as_deref(), &flags.hub)?;
-    let mut options = flags.search.over(writer.defaults(), global.seed);
+    let mut options = flags.search.over(writer.defaults(), global.seed)?;
     options.max_new_tokens = flags.max_new_tokens.or(options.max_new_tokens);
     options.check()?;
     let as_it_comes = !global.json

@@ -1,6 +1,7 @@
 //! How to search, as flags.
 
 use super::inputs::note;
+use anyhow::{Result, bail};
 use clap::Args;
 use regard_tasks::decode::{EarlyStopping, Options};
 
@@ -57,7 +58,15 @@ pub struct Search {
 
 impl Search {
     /// What was asked for, over what the model likes.
-    pub fn over(&self, model: &Options, seed: Option<u64>) -> Options {
+    ///
+    /// # Errors
+    /// If two of the flags contradict each other.
+    pub fn over(&self, model: &Options, seed: Option<u64>) -> Result<Options> {
+        if let (Some(least), Some(most)) = (self.min_length, self.max_length)
+            && least > most
+        {
+            bail!("--min-length {least} is above --max-length {most}");
+        }
         let mut options = model.clone();
         fn put<T: Copy>(place: &mut T, asked: Option<T>) {
             *place = asked.unwrap_or(*place);
@@ -84,13 +93,14 @@ impl Search {
         ];
         let idle: Vec<&str> = idle.iter().filter(|row| row.1).map(|row| row.0).collect();
         if !options.do_sample && !idle.is_empty() {
-            note(&format!("{} changes nothing without --do-sample", idle.join(", ")));
+            note(&format!("without --do-sample, these have no effect: {}", idle.join(", ")));
         }
         if let Some(length) = self.max_length {
             // What was asked for now, whatever else the model says of lengths.
             options.max_length = length;
             options.max_new_tokens = None;
+            options.min_length = options.min_length.min(length);
         }
-        options
+        Ok(options)
     }
 }

@@ -88,7 +88,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     } else if graph.is_asked() {
         graph::run(graph, &asked, out)
     } else {
-        // That TEXT excludes --image and --graph excuses what needs them, so clap says nothing.
+        // clap does not check `requires = "image"` where TEXT, which excludes --image, is given.
         if let Some((flag, of)) = image.stray().or_else(|| graph.stray()) {
             bail!("classify: {flag} needs {of}");
         }

@@ -5,6 +5,7 @@ use super::{Asked, write_json};
 use crate::models;
 use anyhow::{Result, anyhow};
 use clap::Args;
+use regard_models::Error;
 use regard_models::text::Head;
 use regard_tasks::reading::{Reader, Weight};
 use serde_json::{Value, json};
@@ -33,9 +34,8 @@ pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome>
         let parts = match (text.split_once('\t'), flags.pair) {
             (Some((first, second)), true) => (first, Some(second)),
             (None, true) => {
-                return Err(
-                    anyhow!("--pair: there is no tab between a first and a second text").into()
-                );
+                let message = "--pair: there is no tab between a first and a second text";
+                return Err(Error::invalid(message).into());
             }
             (_, false) => (text, None),
         };

@@ -10,9 +10,10 @@ use crate::models::{self, Found};
 use crate::recipe;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use regard_tasks::data;
+use regard_tasks::data::{self, ledger};
 use regard_tasks::examine::On;
 use regard_tasks::recipe::{Table, of_model};
+use regard_tasks::say::many;
 use regard_tasks::train::changed_data;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -44,7 +45,7 @@ reference; summarize .tsv, the text, a tab and its summary; points lines of numb
 the word output and places from 1; speech lines of a WAV file, a tab and what is said.
 
 Of the test part of a data set, texts that a classifier has learned from are left out, and counted as
-excluded. A file of --data is measured as a whole.
+excluded. A file of --data is measured as a whole, but for a first line that names the columns.
 
 With --json: an object with name, task, data, part, the measures, and what was asked.";
 
@@ -95,18 +96,26 @@ struct Job {
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     not_the_data(&flags)?;
     let job = job(&flags)?;
-    if let (Found::Folder(folder), On::Set { set: None, .. }) = (&job.model, &job.on) {
-        let changed: Vec<String> =
-            changed_data(&folder.path).iter().map(|path| path.display().to_string()).collect();
-        if !changed.is_empty() {
-            note(&format!(
-                "{} changed since the run began, so these are not the examples of its own evaluations",
-                changed[..changed.len().min(3)].join(", ")
-            ));
-        }
+    let run = match (&job.model, &job.on) {
+        (Found::Folder(folder), On::Set { set: None, .. }) => Some(folder.path.clone()),
+        _ => None,
+    };
+    let (outcome, read) = ledger::paths(|| measure(&flags, job, global, out));
+    let changed = run.map_or(Ok(vec![]), |run| changed_data(&run, &read))?;
+    if !changed.is_empty() {
+        let (count, first) = (changed.len(), changed[0].display());
+        note(&format!(
+            "{} changed since the run began, {first} first: these are not the examples of the run's \
+             own evaluations",
+            many(count, "data file")
+        ));
     }
+    outcome
+}
+
+fn measure(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     match job.recipe.get("task").and_then(|task| task.as_str()) {
-        Some("translate") => translation::run(&flags, job, global, out),
+        Some("translate") => translation::run(flags, job, global, out),
         _ if flags.save.is_some() || flags.min_words > 0 => {
             bail!("eval: --save and --min-words are for translations")
         }

@@ -12,7 +12,6 @@ use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use plan::Plan;
-use regard_models::memory;
 use regard_tasks::recipe::{Origin, Prepared, Task};
 use regard_tasks::train::{self, Event, Outcome as End, Run};
 use seeds::Seeds;
@@ -67,7 +66,7 @@ pub struct Flags {
           value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: Option<u64>,
     /// Refuse a model whose parameters take more than this to train, as 500MB or 8GB
-    /// [default: the memory of this machine]
+    /// [default: the memory of this machine, on Linux]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     memory: Option<u64>,
     /// Print the recipe with all defaults and overrides, and train nothing
@@ -87,18 +86,15 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         }
         return Ok(Outcome::Positive);
     }
-    if let Some(limit) = flags.memory {
-        memory::set_limit(limit);
-    }
     let hint = plan::command(&folder, &flags, global);
-    let stop = signals::listen()?;
+    let session = Session { stop: &*signals::listen()?, memory: flags.memory, hint: &hint };
     find_origin(&mut *recipe, flags.offline)?;
     if let Some(count) = flags.seeds {
         let seeds = Seeds::new(&folder, global.seed.unwrap_or(0), count, resume)?;
-        return seeds.run(&mut *recipe, &stop, &hint, global.json, out);
+        return seeds.run(&mut *recipe, &session, global.json, out);
     }
     let mut show = Show::new(recipe.options());
-    let end = train(&*recipe, &folder, resume, &stop, &mut show)?;
+    let end = train(&*recipe, &folder, resume, &session, &mut show)?;
     let (step, best, what) = match end {
         End::Done { step, best } => (step, Some(best), "done"),
         End::Stopped { step, best } => (step, Some(best), "stopped: nothing got better"),
@@ -140,8 +136,18 @@ fn bytes(text: &str) -> Result<u64, String> {
     let (number, size) = found.expect("every text ends with nothing");
     match number.trim().parse::<u64>().ok().and_then(|number| number.checked_mul(size)) {
         Some(bytes) if bytes > 0 => Ok(bytes),
-        _ => Err("need a whole number above 0 with KB, MB or GB, as 500MB".to_string()),
+        _ => Err("need bytes, or KB, MB or GB as in 500MB".to_string()),
     }
+}
+
+/// What the runs of one command have in common.
+struct Session<'a> {
+    /// Set by a signal.
+    stop: &'a AtomicBool,
+    /// The limit for the parameters, in bytes.
+    memory: Option<u64>,
+    /// The command that resumes.
+    hint: &'a str,
 }
 
 /// One run.
@@ -149,7 +155,7 @@ fn train(
     recipe: &dyn Task,
     folder: &Path,
     resume: bool,
-    stop: &AtomicBool,
+    session: &Session,
     show: &mut Show,
 ) -> Result<End> {
     // First of all: what is there already must not be touched.
@@ -161,19 +167,16 @@ fn train(
         }
     }
     show.about(format!("{}: reading {}", recipe.name(), recipe.data()));
-    let (Prepared { mut learner, about }, record) = train::prepare(recipe)?;
+    let (Prepared { mut learner, about }, record) = train::prepare(recipe, session.memory)?;
     show.about(format!("{about}, run in {}", folder.display()));
     if !resume && !show.quiet {
         // Now, since a run that is killed cannot tell.
-        show.say(format!(
-            "if it stops, go on with: regard train --resume {}",
-            quoted(folder.display())
-        ));
+        show.say(format!("if it stops, go on with: {}", session.hint));
     }
     show.counts = learner.counts();
     let mut watch = |event: Event| {
         show.event(event);
-        !stop.load(Ordering::Relaxed)
+        !session.stop.load(Ordering::Relaxed)
     };
     let (options, seed, record) = (recipe.options(), recipe.seed(), &record);
     let run = Run { folder, options, seed, resume, record, watch: &mut watch };

@@ -126,22 +126,30 @@ pub fn command(folder: &Path, flags: &Flags, global: &Global) -> String {
             text += &format!(" --seed {seed}");
         }
     }
+    if let Some(bytes) = flags.memory {
+        text += &format!(" --memory {bytes}");
+    }
     text
 }
 
 /// A run's folder, or a name in `runs/`.
 fn find_run(run: &str) -> Result<PathBuf> {
     let (folder, named) = (PathBuf::from(run), Path::new(RUNS).join(run));
-    let last = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    match (folder.is_dir(), named.is_dir()) {
-        (true, _) if last == "model" || last.starts_with("checkpoint-") => {
-            let run = folder.parent().filter(|run| train::is_run(run)).unwrap_or(&folder);
+    for part in [&folder, &named] {
+        let above = match part.parent() {
+            Some(above) if above.as_os_str().is_empty() => Path::new("."),
+            Some(above) => above,
+            None => continue,
+        };
+        if part.is_dir() && !train::is_run(part) && train::is_run(above) {
             bail!(
                 "--resume: {} is a part of a run; name the run: regard train --resume {}",
-                folder.display(),
-                quoted(run.display())
-            )
+                part.display(),
+                quoted(above.display())
+            );
         }
+    }
+    match (folder.is_dir(), named.is_dir()) {
         (true, _) => Ok(folder),
         (false, true) => Ok(named),
         (false, false) => bail!("--resume: neither {run} nor {} is a folder", named.display()),

@@ -1,6 +1,6 @@
 //! The same recipe from several seeds: a mean says more than one number.
 
-use super::{Show, train as train_one};
+use super::{Session, Show, train as train_one};
 use crate::cli::say::say;
 use crate::cli::{Outcome, write_json};
 use anyhow::{Result, anyhow, bail};
@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 /// What is written beside the runs.
 const FILE: &str = "seeds.json";
@@ -36,8 +35,7 @@ impl<'a> Seeds<'a> {
     pub fn run(
         self,
         recipe: &mut dyn Task,
-        stop: &AtomicBool,
-        hint: &str,
+        session: &Session,
         json: bool,
         out: &mut dyn Write,
     ) -> Result<Outcome> {
@@ -52,9 +50,9 @@ impl<'a> Seeds<'a> {
             if !done {
                 say(format_args!("seed {seed}: trains in {}", own.display()));
                 said = true;
-                let end = train_one(recipe, &own, self.resume && own.is_dir(), stop, &mut show)?;
+                let end = train_one(recipe, &own, self.resume && own.is_dir(), session, &mut show)?;
                 if let End::Interrupted { step } = end {
-                    interrupted(seed, step, hint, json, out)?;
+                    interrupted(seed, step, session.hint, json, out)?;
                     return Ok(Outcome::Interrupted);
                 }
             }

@@ -118,7 +118,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     }
     inputs::not_files(&flags.text)?;
     let translator = models::translator(flags.model.as_deref(), &flags.hub)?;
-    let mut options = flags.search.over(translator.defaults(), global.seed);
+    let mut options = flags.search.over(translator.defaults(), global.seed)?;
     options.coverage_penalty = flags.coverage_penalty.unwrap_or(options.coverage_penalty);
     options.check()?;
     let job = Job {
