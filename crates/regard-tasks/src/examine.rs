@@ -51,6 +51,8 @@ pub struct Report {
     pub unit: &'static str,
     /// Of the data, so many were not asked because the model has learned from them.
     pub excluded: usize,
+    /// How the data were read, where that was not certain.
+    pub note: Option<String>,
     /// How good it is.
     pub marks: Vec<Mark>,
     /// Numbers in the model's weights.
@@ -66,14 +68,14 @@ impl Report {
         parameters: usize,
         mark: impl FnOnce() -> Result<Vec<Mark>>,
     ) -> Result<Report> {
-        let Sheet { data, part, asked, unit, excluded } = sheet;
+        let Sheet { data, part, asked, unit, excluded, note } = sheet;
         if asked == 0 {
             return Err(Error::invalid(format!("{data}: there is nothing to ask")));
         }
         let began = Instant::now();
         let marks = mark()?;
         let seconds = began.elapsed().as_secs_f64();
-        Ok(Report { data, part, asked, unit, excluded, marks, parameters, seconds })
+        Ok(Report { data, part, asked, unit, excluded, note, marks, parameters, seconds })
     }
 }
 
@@ -84,6 +86,7 @@ pub(crate) struct Sheet {
     pub asked: usize,
     pub unit: &'static str,
     pub excluded: usize,
+    pub note: Option<String>,
 }
 
 /// Where examples are taken from, once it is decided.

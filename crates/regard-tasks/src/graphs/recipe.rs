@@ -255,7 +255,7 @@ impl Task for Recipe {
         let book = given.book(&labeller.made(), &device)?;
         let asked = book.asked(part);
         let (data, unit) = (recipe.data.set, "labels");
-        let sheet = Sheet { data, part: Some(part), asked, unit, excluded: 0 };
+        let sheet = Sheet { data, part: Some(part), asked, unit, excluded: 0, note: None };
         Report::of(sheet, labeller.model().parameters(), || {
             let marks = mark(labeller.model(), &book, part, &device);
             Ok(vec![

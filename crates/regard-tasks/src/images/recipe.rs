@@ -150,7 +150,8 @@ impl Task for Recipe {
                 (set, Some(part), pile)
             }
         };
-        let sheet = Sheet { data, part, asked: pile.len(), unit: "images", excluded: 0 };
+        let sheet =
+            Sheet { data, part, asked: pile.len(), unit: "images", excluded: 0, note: None };
         Report::of(sheet, viewer.model().parameters(), || {
             let marks = measure(&viewer, &pile)?;
             Ok(vec![

@@ -100,7 +100,7 @@ pub(super) fn examine(recipe: &Recipe, folder: &Path, on: &On) -> Result<Report>
     let [_, held_out] = learn::sequences(recipe, &corpus, &tokenizer)?;
     let (data, part, asked) = (source.name(), source.part(), held_out.len());
     let unit = if matches!(corpus, Corpus::Pairs(_)) { "pairs" } else { "pieces" };
-    let sheet = Sheet { data, part, asked, unit, excluded: 0 };
+    let sheet = Sheet { data, part, asked, unit, excluded: 0, note: None };
     let exam = Exam::new(recipe, held_out);
     Report::of(sheet, model.parameters(), || Ok(exam.mark(recipe, &*model)?.all))
 }

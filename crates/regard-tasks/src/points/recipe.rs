@@ -220,7 +220,7 @@ impl Task for Recipe {
             }
         };
         let (asked, unit) = (instances.len(), "sets of points");
-        let sheet = Sheet { data, part, asked, unit, excluded: 0 };
+        let sheet = Sheet { data, part, asked, unit, excluded: 0, note: None };
         Report::of(sheet, pointer.parameters(), || {
             Ok(pointer.problem().marks(&pointer.exam(&instances, &self.decode)?))
         })

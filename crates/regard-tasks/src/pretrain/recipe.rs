@@ -149,7 +149,7 @@ impl Task for Recipe {
         let by_words = Overlap::both(&rows(&learned, self.copies)?);
         let rows = rows(&documents, 1)?;
         let (data, part, asked) = (source.name(), source.part(), rows.len());
-        let sheet = Sheet { data, part, asked, unit: "pairs", excluded: 0 };
+        let sheet = Sheet { data, part, asked, unit: "pairs", excluded: 0, note: None };
         Report::of(sheet, model.parameters(), || Ok(exercise.mark(&*model, &rows, &by_words)))
     }
 }

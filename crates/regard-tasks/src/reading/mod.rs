@@ -20,7 +20,7 @@ pub use sentence::Sentence;
 pub use tag::{Entity, Grouping};
 
 use crate::text::{Alphabet, Encoding, Tokenizer};
-use crate::train;
+use crate::{say, train};
 use burn::tensor::{Device, Tensor};
 use regard_attention::Mode;
 use regard_attention::backend;
@@ -101,12 +101,27 @@ impl Reader {
         &self.labels
     }
 
-    /// The number of a label, by its name; a model that does not name its labels, or names them
-    /// otherwise than the data do, is asked by numbers.
+    /// The number of a label, by its name. Where no name is a number, data may number labels: see
+    /// [`Reader::numbered`].
     pub fn label_number(&self, name: &str) -> Option<usize> {
         let named = self.labels.iter().position(|label| label == name);
-        let number = || name.strip_prefix("LABEL_").unwrap_or(name).parse().ok();
-        named.or_else(|| number().filter(|n| self.labels.is_empty() || *n < self.labels.len()))
+        if named.is_some() || self.labels.iter().any(|label| label.parse::<u64>().is_ok()) {
+            return named;
+        }
+        let number = name.strip_prefix("LABEL_").unwrap_or(name).parse().ok();
+        number.filter(|n| self.labels.is_empty() || *n < self.labels.len())
+    }
+
+    /// What numbers stand for that data have in place of the names of labels, in words.
+    pub fn numbered<'a>(&self, names: impl IntoIterator<Item = &'a String>) -> Option<String> {
+        let unknown = |name: &&String| !self.labels.contains(name);
+        let taken = |name: &'a String| {
+            Some(format!("{name} is {}", self.labels.get(self.label_number(name)?)?))
+        };
+        let taken: Vec<String> = names.into_iter().filter(unknown).filter_map(taken).collect();
+        (!taken.is_empty()).then(|| {
+            format!("labels are numbers in the data, names in the model: {}", say::list(&taken, 10))
+        })
     }
 
     fn label(&self, number: usize) -> String {

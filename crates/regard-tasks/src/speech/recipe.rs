@@ -129,7 +129,7 @@ impl Task for Recipe {
         let rate = recognizer.front().preprocessor().sampling_rate;
         let corpus = Corpus::read(&recordings, rate)?.joined(self.data.join, rate);
         let (data, part, asked) = (source.name(), source.part(), corpus.clips.len());
-        let sheet = Sheet { data, part, asked, unit: "recordings", excluded: 0 };
+        let sheet = Sheet { data, part, asked, unit: "recordings", excluded: 0, note: None };
         Report::of(sheet, recognizer.parameters(), || {
             let (model, front) = (recognizer.model(), recognizer.front());
             Ok(marks(model, front, recognizer.names(), &corpus).0)

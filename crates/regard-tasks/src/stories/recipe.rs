@@ -129,8 +129,14 @@ impl Task for Recipe {
         let (listener, corpus) = (Listener::load(folder)?, data.read()?);
         let tales = corpus.part(part);
         let asked = tales.iter().flat_map(|tales| &tales.stories).map(|s| s.questions.len()).sum();
-        let sheet =
-            Sheet { data: data.set, part: Some(part), asked, unit: "questions", excluded: 0 };
+        let sheet = Sheet {
+            data: data.set,
+            part: Some(part),
+            asked,
+            unit: "questions",
+            excluded: 0,
+            note: None,
+        };
         Report::of(sheet, listener.model().parameters(), || {
             let report = measure(&listener, tales)?;
             let learned: Vec<usize> = corpus.train.iter().map(|tales| tales.task).collect();

@@ -162,7 +162,8 @@ impl Task for Recipe {
                 (data.set, Some(part), documents)
             }
         };
-        let sheet = Sheet { data, part, asked: documents.len(), unit: "texts", excluded: 0 };
+        let sheet =
+            Sheet { data, part, asked: documents.len(), unit: "texts", excluded: 0, note: None };
         Report::of(sheet, summarizer.parameters(), || {
             summarizer.exam(&documents, self.data.max_words, &self.decode)
         })

@@ -6,12 +6,13 @@
 
 use super::state::checkpoints;
 use crate::data::ledger::{self, DataFile};
-use crate::data::sets::sha256;
+use crate::data::sets::{hex, sha256};
 use crate::recipe::{Prepared, Table, Task};
 use crate::say;
 use regard_models::checkpoint::{read_text, write_file};
 use regard_models::{Error, Result, memory};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -142,6 +143,10 @@ struct Notes {
     /// The version of the program that began the run.
     version: String,
     files: Vec<DataFile>,
+    /// The SHA-256 of `recipe.toml`: a setting that is changed there would be no setting of the
+    /// steps that were taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    recipe: Option<String>,
     #[serde(default)]
     changes: Vec<Change>,
 }
@@ -169,7 +174,16 @@ pub fn recorded(run: &Path) -> Result<Table> {
         .parse()
         .map_err(|e: toml::de::Error| Error::file(&path, format!("not TOML: {}", e.message())))?;
     let changes = match run.join(RUN).exists() || !checkpoints(run).is_empty() {
-        true => notes(run)?.changes,
+        true => {
+            let notes = notes(run)?;
+            if notes.recipe.is_some_and(|hash| hash != hex(&Sha256::digest(text.as_bytes()))) {
+                let message = "was changed after the run began. A run goes on as it began: put it \
+                               back, or begin another run with it; train.steps and a few more may \
+                               be changed with --set";
+                return Err(Error::file(&path, message));
+            }
+            notes.changes
+        }
         false => vec![],
     };
     for change in changes {
@@ -227,8 +241,9 @@ pub(super) fn begin(run: &Path, record: &Record) -> Result<()> {
     let recipe = toml::to_string_pretty(&record.recipe).expect("a table is TOML");
     write_file(&run.join(RECIPE), recipe.as_bytes())?;
     let version = env!("CARGO_PKG_VERSION").to_string();
-    let files = record.files.clone();
-    write_notes(run, &Notes { format: FORMAT, version, files, changes: vec![] })
+    let (files, hash) = (record.files.clone(), hex(&Sha256::digest(recipe.as_bytes())));
+    let recipe = Some(hash);
+    write_notes(run, &Notes { format: FORMAT, version, files, recipe, changes: vec![] })
 }
 
 /// Compares a run with what it is resumed with. The settings that changed and may.

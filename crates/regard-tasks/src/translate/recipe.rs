@@ -3,7 +3,7 @@
 use super::{Data, Measure, Translation, Translator, Vocabularies, measure};
 use crate::examine::{Mark, On, Report, Sheet};
 use crate::recipe::{self, Prepared, Task, recipe, task_fields};
-use crate::{decode, train};
+use crate::{decode, say, train};
 use regard_models::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -75,7 +75,17 @@ impl Task for Recipe {
     fn prepare(&self) -> Result<Prepared> {
         let corpus = self.data.read()?;
         let about = self.data.about(&corpus);
+        let given = corpus.train.len();
         let learner = Translation::new(self, corpus)?;
+        let (left, longest) = (given - learner.examples(), self.data.max_tokens);
+        let mut about = about;
+        if left > 0 {
+            about.line(format!(
+                "{} left out: they are empty, or longer than data.max_tokens = {longest}, \
+                 train.batch_tokens or the model allows",
+                say::many(left, "pair")
+            ));
+        }
         let about = about.with_sizes(format!(
             "{} pairs, vocabularies of {} and {}, {:.2} M parameters",
             learner.examples(),
@@ -91,7 +101,7 @@ impl Task for Recipe {
         let groups = self.data.asked(on)?;
         let source = on.decide(&self.data.set, |_| true)?;
         let (data, part, asked) = (source.name(), source.part(), groups.len());
-        let sheet = Sheet { data, part, asked, unit: "sentences", excluded: 0 };
+        let sheet = Sheet { data, part, asked, unit: "sentences", excluded: 0, note: None };
         Report::of(sheet, translator.parameters(), || {
             let how = Measure::of(&self.data, self.lowercase());
             let (report, _) = measure(&translator, &groups, &self.decode, how)?;

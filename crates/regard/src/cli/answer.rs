@@ -79,6 +79,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         _ => bail!("--context or --file: need a text in which the answer stands"),
     };
     if let Some(listener) = models::listener(flags.model.as_deref(), &flags.hub)? {
+        if context.trim().is_empty() {
+            bail!("--context: need a story; this one is empty");
+        }
         return told(&flags, &listener, &context, global, out);
     }
     let reader = models::reader(flags.model.as_deref(), &flags.hub, Head::Span)?;

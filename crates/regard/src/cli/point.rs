@@ -1,7 +1,7 @@
 //! `regard point`: some of the points that are given, in an order: a hull, an order, a tour.
 
 use super::{Global, Outcome, inputs, write_json};
-use crate::files::save_text;
+use crate::files::{not_an_input, save_text};
 use crate::hub::Hub;
 use crate::models;
 use crate::show::heatmap::{Map, columns_that_fit, gallery};
@@ -81,6 +81,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     if let Some(asked) = asked.filter(|asked| asked.name() != pointer.problem().name()) {
         let (asked, known) = (asked.name(), pointer.problem().name());
         bail!("--problem: got {asked}, this model was trained for {known}");
+    }
+    if let (Some(svg), Some(file)) = (&flags.svg, &flags.file) {
+        not_an_input("--svg", svg, &[file])?;
     }
     let given = match &flags.file {
         Some(path) => read(&inputs::file(path))?,

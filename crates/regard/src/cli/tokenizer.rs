@@ -1,6 +1,7 @@
 //! `regard tokenizer`: from text to numbers and back.
 
 use super::{Global, Outcome, inputs, write_json};
+use crate::files::not_an_input;
 use crate::show::table::Table;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
@@ -92,6 +93,8 @@ fn standard_input() -> Texts<'static> {
 }
 
 fn train(make: &Make, global: &Global, out: &mut dyn Write) -> Result<()> {
+    let files: Vec<&Path> = make.files.iter().map(PathBuf::as_path).collect();
+    not_an_input("--out", &make.out, &files)?;
     let spaces = if make.drop_spaces { Spaces::Drop } else { Spaces::Plain };
     let train = Train {
         lowercase: make.lowercase,

@@ -1,7 +1,7 @@
 //! Writing files: the whole file, or none of it.
 
 use super::npy;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use regard_models::checkpoint;
 use std::io::{self, BufWriter, Cursor, Seek, Write};
 use std::path::Path;
@@ -33,6 +33,20 @@ pub fn save_npz_with_words(path: &Path, arrays: &[Named], words: &[NamedWords]) 
         write_npz(&mut buffered, arrays, words).map_err(failed)?;
         buffered.flush()
     })?)
+}
+
+/// Refuses to replace a file that is read by the same command.
+///
+/// # Errors
+/// If `out`, which `flag` names, is one of `inputs`.
+pub fn not_an_input(flag: &str, out: &Path, inputs: &[&Path]) -> Result<()> {
+    let Ok(place) = out.canonicalize() else { return Ok(()) };
+    match inputs.iter().any(|input| input.canonicalize().is_ok_and(|input| input == place)) {
+        true if place.is_file() => {
+            bail!("{flag}: {} is what is read; name another file", out.display())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes text.

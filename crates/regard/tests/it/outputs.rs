@@ -2,7 +2,7 @@
 //! is no file (a FIFO, a device) is written to and never replaced.
 #![cfg(unix)]
 
-use crate::program::{Ran, command, finish, folder, regard};
+use crate::program::{Ran, command, fails, finish, folder, regard};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::path::Path;
@@ -147,4 +147,28 @@ fn what_is_exported_does_not_go_through_links() {
     let ran = finish(command(&["models", "export", "en-pos", "--out", text(&out)]));
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+}
+
+/// What a command reads is not replaced by what it writes.
+#[test]
+fn an_output_does_not_replace_an_input() {
+    let home = folder("outputs_inputs");
+    let text = home.join("text.txt");
+    let words = "a few words\n".repeat(20);
+    fs::write(&text, &words).unwrap();
+    let at = text.to_str().unwrap();
+    let args = ["tokenizer", "train", "--kind", "char", "--size", "100", "--out", at, at];
+    fails(&args, &["--out", at, "is what is read"]);
+    fails(&["point", "--file", at, "--svg", at], &["--svg", "is what is read"]);
+    fails(&["attend", at, "--html", at], &["--html", "is what is read"]);
+    fails(&["attend", "--demo", "--svg", at, "--html", at], &["name the same file"]);
+    fails(&["classify", "--image", at, "--attention", at], &["--attention", "is what is read"]);
+    fails(
+        &["eval", "--model", "en-fr", "--data", at, "--save", at],
+        &["--data and --save", "is what is read"],
+    );
+    let nodes = ["classify", "--graph", "edges.tsv", "--nodes", at, "--svg", at, "--model", "x"];
+    let ran = finish(command(&nodes));
+    assert_eq!(ran.code, 2, "{}", ran.out);
+    assert_eq!(fs::read_to_string(&text).unwrap(), words);
 }

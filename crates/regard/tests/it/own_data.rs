@@ -517,3 +517,27 @@ fn a_base_may_be_built_in() {
     fs::write(&file, "name = \"mine\"\nbase = \"nothing\"\n").unwrap();
     fails(&["train", file.to_str().unwrap()], &["no recipe \"nothing\"", "nor built in"]);
 }
+
+/// Which number stands for which name is told, and a number is not taken for a name.
+#[test]
+fn labels_that_are_numbers_are_told_what_they_stand_for() {
+    let (home, set) = files("own_numbers", "label,title,description\n", &three);
+    assert_eq!(train(&home, &set, &[]).code, 0);
+    let run = home.join("run").display().to_string();
+    let numbers = home.join("numbers.csv");
+    let rows = (0..4).map(|i| format!("{i},A title {i},A text {i}\n"));
+    fs::write(&numbers, format!("label,title,description\n{}", rows.collect::<String>())).unwrap();
+    let measured = alone(&["eval", &run, "--data", numbers.to_str().unwrap()]);
+    assert_eq!(measured.code, 0, "{}", measured.err);
+    let told = "labels are numbers in the data, names in the model: 0 is World, 1 is Sports";
+    assert!(measured.out.contains(told), "{}", measured.out);
+    let mut settings = vec![format!("data.train={}", numbers.display())];
+    settings.push(format!("data.valid={}", numbers.display()));
+    let ran = train(&home, &settings, &[]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let others = home.join("others.csv");
+    fs::write(&others, "label,title,description\n7,A title,A text\n").unwrap();
+    let measured = alone(&["eval", &run, "--data", others.to_str().unwrap()]);
+    assert_eq!(measured.code, 2, "{}", measured.out);
+    says(&measured, &["the model has no label \"7\""]);
+}

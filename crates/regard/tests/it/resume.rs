@@ -296,6 +296,9 @@ fn settings_that_may_change_are_said_and_kept() {
     assert!(ran.code == 0 && ran.out.contains("after step 400"), "{}{}", ran.out, ran.err);
     let written = fs::read_to_string(run.join("recipe.toml")).unwrap();
     assert!(written.contains("steps = 300"), "{written}");
+    // A setting that is changed in the file would be none of the steps that were taken.
+    fs::write(run.join("recipe.toml"), written.replace("steps = 300", "steps = 500")).unwrap();
+    refused(&["train", "--resume", name], &["recipe.toml", "was changed after the run began"]);
 }
 
 #[test]

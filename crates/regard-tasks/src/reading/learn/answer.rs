@@ -191,7 +191,7 @@ impl Goal for Questions {
             Source::Set(_, part) => Asked::of_part(&articles(&data, part)?, part, asking),
         };
         let (data, part, asked) = (source.name(), source.part(), paper.asked());
-        Ok((paper, Sheet { data, part, asked, unit: "questions", excluded: 0 }))
+        Ok((paper, Sheet { data, part, asked, unit: "questions", excluded: 0, note: None }))
     }
 }
 

@@ -223,6 +223,7 @@ impl Goal for Classes {
             asked: paper.asked(),
             unit: "texts",
             excluded: all - asked.examples.len(),
+            note: reader.numbered(&asked.labels),
         };
         Ok((paper, sheet))
     }

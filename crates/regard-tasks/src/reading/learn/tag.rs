@@ -232,7 +232,7 @@ impl Goal for Tags {
                 "{data}: none of its labels, such as {theirs:?}, is one of the model's: {own}"
             )));
         }
-        Ok((paper, Sheet { data, part, asked, unit: "words", excluded: 0 }))
+        Ok((paper, Sheet { data, part, asked, unit: "words", excluded: 0, note: None }))
     }
 }
 

@@ -12,6 +12,7 @@ mod translation;
 
 use super::{Global, Outcome};
 use crate::choice::Choice;
+use crate::files::not_an_input;
 use crate::hub::Hub;
 use crate::show::terminal::When;
 use anyhow::{Context, Result, bail};
@@ -20,7 +21,7 @@ use lesson::Lesson;
 use pictures::Pictures;
 use span::Span;
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Draw an attention map, or give it as JSON
 ///
@@ -102,6 +103,11 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         && to.extension().is_none_or(|end| end != "npz")
     {
         bail!("--save: got {}, need a name that ends in .npz", to.display());
+    }
+    let inputs: Vec<&Path> = flags.input.iter().map(Path::new).collect();
+    flags.pictures.check(&inputs)?;
+    if let Some(save) = &flags.save {
+        not_an_input("--save", save, &inputs)?;
     }
     let of_models = flags.model.is_some() || flags.hub.offline || flags.hub.revision.is_some();
     if !flags.translate && (of_models || flags.tokens) {

@@ -1,12 +1,12 @@
 //! Maps as files: `--svg` and `--html`.
 
-use crate::files::save_text;
+use crate::files::{not_an_input, save_text};
 use crate::show::heatmap::Map;
 use crate::show::html::html;
 use crate::show::svg::{Drawing, document, drawing};
 use anyhow::{Result, bail};
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Cells that a browser can still draw.
 const MOST_CELLS: usize = 1 << 16;
@@ -26,6 +26,20 @@ impl Pictures {
     /// Whether any is asked for.
     pub fn wanted(&self) -> bool {
         self.svg.is_some() || self.html.is_some()
+    }
+
+    /// Refuses to replace what is read, and one picture by the other.
+    pub fn check(&self, inputs: &[&Path]) -> Result<()> {
+        if let Some(svg) = &self.svg {
+            not_an_input("--svg", svg, inputs)?;
+        }
+        if let Some(html) = &self.html {
+            not_an_input("--html", html, inputs)?;
+        }
+        match self.svg.is_some() && self.svg == self.html {
+            true => bail!("--svg and --html name the same file"),
+            false => Ok(()),
+        }
     }
 
     /// Writes what is asked for.

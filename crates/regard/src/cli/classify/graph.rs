@@ -3,7 +3,7 @@
 use super::super::say::say;
 use super::super::{Outcome, inputs};
 use super::{Asked, write_json};
-use crate::files::save_text;
+use crate::files::{not_an_input, save_text};
 use crate::models;
 use crate::show::graph::{Edge, Node, svg};
 use anyhow::{Context, Result, bail};
@@ -64,6 +64,10 @@ impl Flags {
 
     fn read(&self) -> Result<Network> {
         let edges = self.graph.as_deref().expect("it is asked");
+        if let Some(svg) = &self.svg {
+            let nodes = self.nodes.as_deref().unwrap_or(Path::new(edges));
+            not_an_input("--svg", svg, &[Path::new(edges), nodes])?;
+        }
         if let Some(nodes) = &self.nodes {
             let (nodes, edges) = (inputs::file(nodes), inputs::file(Path::new(edges)));
             return Ok(Network::read(&nodes, &edges)?);

@@ -2,6 +2,7 @@
 
 use super::super::{Outcome, inputs};
 use super::{Asked, write_json};
+use crate::files::not_an_input;
 use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -57,6 +58,8 @@ fn layer_and_head(text: &str) -> Result<(usize, usize), String> {
 pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome> {
     let viewer = models::viewer(asked.model, asked.hub)?;
     if let Some(to) = &flags.attention {
+        let images: Vec<&Path> = flags.image.iter().map(PathBuf::as_path).collect();
+        not_an_input("--attention", to, &images)?;
         return draw(&viewer, flags, asked, to, out);
     }
     let mut waiting = vec![];

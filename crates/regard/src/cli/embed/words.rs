@@ -11,10 +11,11 @@ use serde_json::{Value, json};
 use std::io::Write;
 
 pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    if flags.model.is_some() || flags.normalize || !flags.text.is_empty() {
+    if flags.model.is_some() || flags.normalize || flags.pooling.is_some() || !flags.text.is_empty()
+    {
         bail!(
             "embed: --words, --nearest, --analogy, --one-hot and --similarity look up single words in \
-             --vectors, so leave out TEXT, --model and --normalize. The nearest words of a word: \
+             --vectors, so leave out TEXT, --model, --pooling and --normalize. The nearest words of a word: \
              regard embed --words king --nearest 5; the vector of a text: regard embed TEXT --model \
              MODEL"
         );

@@ -5,6 +5,7 @@ mod translation;
 
 use super::inputs::note;
 use super::{Global, Outcome};
+use crate::files::not_an_input;
 use crate::hub::Hub;
 use crate::models::{self, Found};
 use crate::recipe;
@@ -126,12 +127,7 @@ fn measure(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
 /// Translations must not replace the references that they are compared with.
 fn not_the_data(flags: &Flags) -> Result<()> {
     let (Some(save), Some(data)) = (&flags.save, &flags.data) else { return Ok(()) };
-    match (save.canonicalize(), Path::new(data).canonicalize()) {
-        (Ok(save), Ok(data)) if save == data => {
-            bail!("--save: {} is the file of --data; name another one", save.display())
-        }
-        _ => Ok(()),
-    }
+    not_an_input("--save", save, &[Path::new(data)]).context("--data and --save are one file")
 }
 
 fn job(flags: &Flags) -> Result<Job> {

@@ -52,6 +52,9 @@ fn object(task: &dyn Task, report: &Report) -> Value {
         "parameters": report.parameters, "seconds": report.seconds,
         "peak_memory": machine::peak_memory(),
     });
+    if let Some(note) = &report.note {
+        object["note"] = json!(note);
+    }
     for mark in &report.marks {
         object[mark.name] = json!(mark.value);
     }
@@ -65,6 +68,9 @@ fn text(task: &dyn Task, report: &Report) -> String {
     let mut text = format!("{name}: {asked} {unit} of {data}{part} in {seconds:.1} s\n");
     if *excluded > 0 {
         text += &format!("{excluded} more are not asked, because they were learned from\n");
+    }
+    if let Some(note) = &report.note {
+        text += &format!("{note}\n");
     }
     let mut table = Table::new(["measure", "value", ""]);
     for mark in &report.marks {

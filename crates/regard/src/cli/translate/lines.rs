@@ -34,7 +34,8 @@ pub fn run(job: &Job, show: &Show, out: &mut dyn Write) -> Result<Outcome> {
             done += 1;
             note_pieces(&format!("line {done}"), found, job.translator);
             stopped += usize::from(is_stopped(found));
-            match unread {
+            let unaligned = show.unaligned(found).map(|why| format!("line {done}: {why}"));
+            match unread.as_ref().or(unaligned.as_ref()) {
                 None => show.line(text, found, out)?,
                 Some(why) => {
                     note(why);

@@ -75,7 +75,14 @@ impl Show<'_> {
         Ok(writeln!(out)?)
     }
 
-    /// A line that could not be read.
+    /// Why a translation has no alignment although one was asked for: it was made in pieces.
+    pub fn unaligned(&self, found: &[Translated]) -> Option<String> {
+        let long = found.iter().find(|each| each.pieces > 1)?;
+        let asked = self.asked.look() && self.asked.must;
+        asked.then(|| format!("--attend and --align: {}", too_long(long, self.translator)))
+    }
+
+    /// A line that gets no answer.
     pub fn unread(&self, why: &str, out: &mut dyn Write) -> Result<()> {
         match self.asked.json {
             true => write_json(out, &json!({ "translation_text": "", "error": why })),
@@ -87,8 +94,8 @@ impl Show<'_> {
         let aligned = self.translator.align(text, found)?;
         let silent = aligned.alignment.is_none() && !found.target_tokens.is_empty();
         if silent && self.asked.look() && self.asked.must {
-            if found.pieces > 1 {
-                bail!("--attend and --align: {}", too_long(found, self.translator));
+            if let Some(why) = self.unaligned(std::slice::from_ref(found)) {
+                bail!(why);
             }
             bail!(
                 "--attend and --align: this model does not tell where it looks; take one with \
