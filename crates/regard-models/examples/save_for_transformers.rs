@@ -11,7 +11,7 @@ use burn::tensor::{Device, Int, Tensor};
 use regard_attention::Mode;
 use regard_models::checkpoint::{self, Precision};
 use regard_models::vit::Vit;
-use regard_models::{Model, Source, create, text};
+use regard_models::{Network, Seq2Seq, Source, text, zoo};
 use serde_json::json;
 use std::path::Path;
 
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for (key, value) in more.as_object().into_iter().flatten() {
             config[key] = value.clone();
         }
-        let model = create(&config, 7, &device)?;
+        let model = zoo::create::<dyn Seq2Seq>(&config, 7, &device)?;
         let (source, words) = ([[4, 5, 6, 7, 2], [8, 9, 2, 0, 0]], [[1, 4, 5, 6], [1, 7, 8, 9]]);
         let read = Source { ids: Tensor::from_ints(source, &device), lengths: vec![5, 3] };
         let given = Tensor::<2, Int>::from_ints(words, &device);
@@ -61,10 +61,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// Reads a golden model and saves it, beside what it has to say.
 fn again(golden: &Path, folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let device = Device::flex();
-    let (config, weights) = match Vit::is_of(&checkpoint::read_config(golden)?) {
+    let (config, weights) = match zoo::is::<Vit>(&checkpoint::read_config(golden)?) {
         true => {
-            let model = Vit::open(golden, &device)?;
-            (model.json(), model.weights())
+            let model = zoo::open::<Vit>(golden, &device)?;
+            (model.config(), model.weights())
         }
         false => {
             let model = text::open(golden, None, 0, &device)?;

@@ -5,9 +5,11 @@
 //! the decoder's input. Each decoder layer starts from the encoder's same layer, or from a
 //! learned vector.
 
-use crate::checkpoint::Binder;
+use crate::checkpoint::{Arrays, Binder};
 use crate::look::{Look, Looking, Place};
-use crate::recurrent::{Advanced, Body, Read, Shape, Stepwise, Writing};
+use crate::network::{Definition, Description, Reads};
+use crate::recurrent::{Advanced, Body, Read, Shape, Stepwise, Writing, describe};
+use crate::seq2seq::Seq2Seq;
 use crate::sizes;
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -66,13 +68,25 @@ impl Bahdanau {
     }
 }
 
-impl Stepwise for Bahdanau {
-    fn config(&self) -> Value {
-        crate::config_json(MODEL_TYPE, &self.config)
+impl Definition for Bahdanau {
+    const READS: Reads = Reads::Pairs;
+
+    fn types() -> Vec<&'static str> {
+        vec![MODEL_TYPE]
     }
 
-    fn look_in_words(&self) -> String {
-        format!("additive score; {}", self.config.attention.in_words())
+    fn task(_config: &Value) -> Result<&'static str, String> {
+        Ok("translate")
+    }
+
+    fn make(json: &Value, _weights: Option<&Arrays>, init: &mut Init) -> Result<Bahdanau, String> {
+        let config: Config = crate::parse(json)?;
+        config.check()?;
+        Ok(Bahdanau::new(&config, init))
+    }
+
+    fn config(&self) -> Value {
+        crate::config_json(MODEL_TYPE, &self.config)
     }
 
     fn bind(&mut self, b: &mut Binder) {
@@ -82,6 +96,20 @@ impl Stepwise for Bahdanau {
             b.tensor("v", &mut self.score.v);
             self.looking.bind(b);
         });
+    }
+
+    fn describe(&self) -> Description {
+        describe(self)
+    }
+
+    fn into_seq2seq(self: Box<Self>) -> Option<Box<dyn Seq2Seq>> {
+        Some(self)
+    }
+}
+
+impl Stepwise for Bahdanau {
+    fn look_in_words(&self) -> String {
+        format!("additive score; {}", self.config.attention.in_words())
     }
 
     fn body(&self) -> &Body {

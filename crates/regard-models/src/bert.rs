@@ -5,7 +5,7 @@ use crate::checkpoint::Binder;
 use crate::fields::fields;
 use crate::sizes;
 use crate::text::{
-    Body, Family, Head, Inside, Made, Sizes, Speaker, Texts, WordNames, activation, dot_in_words,
+    Body, Family, Head, Inside, Sizes, Speaker, Texts, WordNames, activation, dot_in_words,
 };
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -363,45 +363,6 @@ pub(crate) struct Bert {
     first: usize,
 }
 
-impl Made for Bert {
-    type Config = Config;
-
-    fn new(config: &Config, init: &mut Init) -> Bert {
-        let &Config { width, eps, deviation, .. } = config;
-        let table = |entries, padding| EmbeddingConfig {
-            padding,
-            deviation,
-            ..EmbeddingConfig::new(entries, width)
-        };
-        let norm = NormConfig { eps, ..NormConfig::layer(width) };
-        let padding = config.padding.map(i64::from);
-        Bert {
-            words: table(config.words, padding).init(init),
-            positions: table(config.positions, None).init(init),
-            types: (config.types > 0).then(|| table(config.types, None).init(init)),
-            norm: norm.init(init),
-            dropout: Dropout::new(config.dropout, init),
-            layers: (0..config.layers).map(|_| Layer::new(config, init)).collect(),
-            family: config.family,
-            first: config.first,
-        }
-    }
-
-    fn sizes(config: &Config) -> Sizes {
-        Sizes {
-            width: config.width,
-            words: config.words,
-            labels: 0,
-            eps: config.eps,
-            deviation: config.deviation,
-            activation: config.activation,
-            dropout: config.label_dropout,
-            tied: config.tied,
-            pool: None,
-        }
-    }
-}
-
 impl Layer {
     fn new(config: &Config, init: &mut Init) -> Layer {
         let &Config { width, heads, eps, deviation, dropout, .. } = config;
@@ -477,6 +438,53 @@ impl Layer {
 }
 
 impl Body for Bert {
+    const FAMILIES: &'static [&'static Family] = &[&BERT, &ROBERTA, &DISTILBERT];
+
+    type Config = Config;
+
+    fn configure(json: &Value, _head: Head) -> Result<Config, String> {
+        match json["model_type"].as_str() {
+            Some("roberta") => Config::roberta(json),
+            Some("distilbert") => Config::distilbert(json),
+            _ => Config::bert(json),
+        }
+    }
+
+    fn new(config: &Config, init: &mut Init) -> Bert {
+        let &Config { width, eps, deviation, .. } = config;
+        let table = |entries, padding| EmbeddingConfig {
+            padding,
+            deviation,
+            ..EmbeddingConfig::new(entries, width)
+        };
+        let norm = NormConfig { eps, ..NormConfig::layer(width) };
+        let padding = config.padding.map(i64::from);
+        Bert {
+            words: table(config.words, padding).init(init),
+            positions: table(config.positions, None).init(init),
+            types: (config.types > 0).then(|| table(config.types, None).init(init)),
+            norm: norm.init(init),
+            dropout: Dropout::new(config.dropout, init),
+            layers: (0..config.layers).map(|_| Layer::new(config, init)).collect(),
+            family: config.family,
+            first: config.first,
+        }
+    }
+
+    fn sizes(config: &Config) -> Sizes {
+        Sizes {
+            width: config.width,
+            words: config.words,
+            labels: 0,
+            eps: config.eps,
+            deviation: config.deviation,
+            activation: config.activation,
+            dropout: config.label_dropout,
+            tied: config.tied,
+            pool: None,
+        }
+    }
+
     fn family(&self) -> &'static Family {
         self.family
     }

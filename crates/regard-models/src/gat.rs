@@ -5,13 +5,13 @@
 //! use burn::tensor::{Device, Tensor};
 //! use regard_attention::layers::{Along, Features};
 //! use regard_attention::{Graph, Mode};
-//! use regard_models::Model;
+//! use regard_models::zoo;
 //! use regard_models::gat::{Gat, Nodes};
 //! use serde_json::json;
 //!
 //! let config = json!({ "model_type": "gat", "features": 5, "num_labels": 3 });
 //! let device = Device::flex();
-//! let model = Gat::create(&config, 7, &device).unwrap();
+//! let model = zoo::create::<Gat>(&config, 7, &device).unwrap();
 //! let nodes = Nodes {
 //!     features: Tensor::<2>::ones([2, 5], &device).into(),
 //!     along: Along::new(Graph::new(&[0, 2, 4], &[0, 1, 0, 1]), None),
@@ -20,8 +20,8 @@
 //! assert_eq!(model.forward(&nodes, Mode::Eval).dims(), [2, 3]);
 //! ```
 
-use crate::checkpoint::Binder;
-use crate::model::Definition;
+use crate::checkpoint::{Arrays, Binder};
+use crate::network::{Definition, Description, Reads};
 use crate::sizes;
 use crate::story::Answers;
 use crate::text::activation;
@@ -162,9 +162,17 @@ pub struct Gat {
 }
 
 impl Definition for Gat {
-    const TYPES: &'static [&'static str] = &[MODEL_TYPE];
+    const READS: Reads = Reads::Other;
 
-    fn make(json: &Value, init: &mut Init) -> Result<Gat, String> {
+    fn types() -> Vec<&'static str> {
+        vec![MODEL_TYPE]
+    }
+
+    fn task(_config: &Value) -> Result<&'static str, String> {
+        Ok("graphs")
+    }
+
+    fn make(json: &Value, _weights: Option<&Arrays>, init: &mut Init) -> Result<Gat, String> {
         let config: Config = crate::parse(json)?;
         config.check()?;
         let labels = config.labels.count()?;
@@ -204,10 +212,17 @@ impl Definition for Gat {
         }
     }
 
-    fn json(&self) -> Value {
+    fn config(&self) -> Value {
         crate::config_json(MODEL_TYPE, &self.config)
     }
 
+    fn describe(&self) -> Description {
+        let (reads, attention) = (self.reads(), self.attention());
+        Description { reads, attention, ..Description::default() }
+    }
+}
+
+impl Gat {
     fn reads(&self) -> String {
         let Config { features, edge_features, readout, .. } = self.config;
         let edges = match edge_features {
@@ -230,7 +245,7 @@ impl Definition for Gat {
 
 impl Gat {
     /// What it was made from.
-    pub fn config(&self) -> &Config {
+    pub fn settings(&self) -> &Config {
         &self.config
     }
 
@@ -315,7 +330,7 @@ pub struct Looks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Model;
+    use crate::zoo;
     use burn::tensor::Device;
     use serde_json::json;
 
@@ -324,7 +339,7 @@ mod tests {
         for key in ["features", "edge_features", "readout", "output_heads", "num_labels"] {
             let mut config = json!({ "model_type": "gat", "features": 5, "num_labels": 3 });
             config[key] = json!(1u64 << 40);
-            let error = Gat::create(&config, 0, &Device::flex()).unwrap_err().to_string();
+            let error = zoo::create::<Gat>(&config, 0, &Device::flex()).unwrap_err().to_string();
             assert!(error.contains(key), "{key}: {error}");
         }
     }

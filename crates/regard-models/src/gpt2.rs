@@ -5,7 +5,7 @@ use crate::fields::fields;
 use crate::seq2seq::index;
 use crate::sizes;
 use crate::text::{
-    Body, Family, Following, Head, Inside, Made, Sizes, Speaker, Texts, WordNames, activation,
+    Body, Family, Following, Head, Inside, Sizes, Speaker, Texts, WordNames, activation,
     dot_in_words,
 };
 use burn::module::Module;
@@ -138,37 +138,6 @@ pub(crate) struct Gpt2 {
     last: Norm,
 }
 
-impl Made for Gpt2 {
-    type Config = Config;
-
-    fn new(config: &Config, init: &mut Init) -> Gpt2 {
-        let deviation = config.initializer_range;
-        let table =
-            |entries| EmbeddingConfig { deviation, ..EmbeddingConfig::new(entries, config.n_embd) };
-        Gpt2 {
-            words: table(config.vocab_size).init(init),
-            positions: table(config.n_positions).init(init),
-            dropout: Dropout::new(config.embd_pdrop, init),
-            layers: (0..config.n_layer).map(|i| Layer::new(config, i, init)).collect(),
-            last: norm(config).init(init),
-        }
-    }
-
-    fn sizes(config: &Config) -> Sizes {
-        Sizes {
-            width: config.n_embd,
-            words: config.vocab_size,
-            labels: 0,
-            eps: config.layer_norm_epsilon,
-            deviation: config.initializer_range,
-            activation: config.activation,
-            dropout: 0.0,
-            tied: config.tie_word_embeddings,
-            pool: None,
-        }
-    }
-}
-
 fn norm(config: &Config) -> NormConfig {
     NormConfig { eps: config.layer_norm_epsilon, ..NormConfig::layer(config.n_embd) }
 }
@@ -254,6 +223,41 @@ fn turned(b: &mut Binder, name: &str, layer: &mut Linear) {
 }
 
 impl Body for Gpt2 {
+    const FAMILIES: &'static [&'static Family] = &[&GPT2];
+
+    type Config = Config;
+
+    fn configure(json: &Value, _head: Head) -> Result<Config, String> {
+        Config::read(json)
+    }
+
+    fn new(config: &Config, init: &mut Init) -> Gpt2 {
+        let deviation = config.initializer_range;
+        let table =
+            |entries| EmbeddingConfig { deviation, ..EmbeddingConfig::new(entries, config.n_embd) };
+        Gpt2 {
+            words: table(config.vocab_size).init(init),
+            positions: table(config.n_positions).init(init),
+            dropout: Dropout::new(config.embd_pdrop, init),
+            layers: (0..config.n_layer).map(|i| Layer::new(config, i, init)).collect(),
+            last: norm(config).init(init),
+        }
+    }
+
+    fn sizes(config: &Config) -> Sizes {
+        Sizes {
+            width: config.n_embd,
+            words: config.vocab_size,
+            labels: 0,
+            eps: config.layer_norm_epsilon,
+            deviation: config.initializer_range,
+            activation: config.activation,
+            dropout: 0.0,
+            tied: config.tie_word_embeddings,
+            pool: None,
+        }
+    }
+
     fn family(&self) -> &'static Family {
         &GPT2
     }

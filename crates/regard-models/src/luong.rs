@@ -5,9 +5,11 @@
 //! (local-p), there weighted with a Gaussian. Context and state make `h̃ = tanh(W_c [c; h])`, from
 //! which the word is told and which, by input feeding, the next step is given.
 
-use crate::checkpoint::Binder;
+use crate::checkpoint::{Arrays, Binder};
 use crate::look::{Look, Looked, Looking, Place};
-use crate::recurrent::{Advanced, Body, Read, Shape, Stepwise, Writing};
+use crate::network::{Definition, Description, Reads};
+use crate::recurrent::{Advanced, Body, Read, Shape, Stepwise, Writing, describe};
+use crate::seq2seq::Seq2Seq;
 use burn::module::{Module, Param};
 use burn::tensor::{Tensor, TensorData, activation};
 use regard_attention::layers::{Linear, LinearConfig};
@@ -194,27 +196,25 @@ impl Luong {
     }
 }
 
-impl Stepwise for Luong {
-    fn config(&self) -> Value {
-        crate::config_json(MODEL_TYPE, &self.config)
+impl Definition for Luong {
+    const READS: Reads = Reads::Pairs;
+
+    fn types() -> Vec<&'static str> {
+        vec![MODEL_TYPE]
     }
 
-    fn look_in_words(&self) -> String {
-        let score = match self.config.score {
-            Score::Dot => "dot product",
-            Score::General => "a learned matrix between the two",
-            Score::Concat => "additive score",
-        };
-        let place = match self.config.locality {
-            Locality::Global => self.config.attention.in_words(),
-            Locality::LocalM { width } => {
-                format!("within {width} places of the word with the same number")
-            }
-            Locality::LocalP { width } => {
-                format!("within {width} places of a predicted one, under a Gaussian")
-            }
-        };
-        format!("{score}; {place}")
+    fn task(_config: &Value) -> Result<&'static str, String> {
+        Ok("translate")
+    }
+
+    fn make(json: &Value, _weights: Option<&Arrays>, init: &mut Init) -> Result<Luong, String> {
+        let config: Config = crate::parse(json)?;
+        Luong::check(&config)?;
+        Ok(Luong::new(&config, init))
+    }
+
+    fn config(&self) -> Value {
+        crate::config_json(MODEL_TYPE, &self.config)
     }
 
     fn bind(&mut self, b: &mut Binder) {
@@ -240,6 +240,34 @@ impl Stepwise for Luong {
             b.linear("combine", &mut self.combine);
             self.looking.bind(b);
         });
+    }
+
+    fn describe(&self) -> Description {
+        describe(self)
+    }
+
+    fn into_seq2seq(self: Box<Self>) -> Option<Box<dyn Seq2Seq>> {
+        Some(self)
+    }
+}
+
+impl Stepwise for Luong {
+    fn look_in_words(&self) -> String {
+        let score = match self.config.score {
+            Score::Dot => "dot product",
+            Score::General => "a learned matrix between the two",
+            Score::Concat => "additive score",
+        };
+        let place = match self.config.locality {
+            Locality::Global => self.config.attention.in_words(),
+            Locality::LocalM { width } => {
+                format!("within {width} places of the word with the same number")
+            }
+            Locality::LocalP { width } => {
+                format!("within {width} places of a predicted one, under a Gaussian")
+            }
+        };
+        format!("{score}; {place}")
     }
 
     fn body(&self) -> &Body {

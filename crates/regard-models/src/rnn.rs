@@ -4,8 +4,10 @@
 //! The context is the encoder's last state; the decoder is given it beside every word. What a
 //! long sentence says must fit into it, which is the weakness that attention was made for.
 
-use crate::checkpoint::Binder;
-use crate::recurrent::{Advanced, Body, Read, Shape, Start, Stepwise, Writing};
+use crate::checkpoint::{Arrays, Binder};
+use crate::network::{Definition, Description, Reads};
+use crate::recurrent::{Advanced, Body, Read, Shape, Start, Stepwise, Writing, describe};
+use crate::seq2seq::Seq2Seq;
 use burn::module::Module;
 use burn::tensor::Tensor;
 use regard_attention::{Init, Mode};
@@ -40,17 +42,43 @@ impl Rnn {
     }
 }
 
-impl Stepwise for Rnn {
+impl Definition for Rnn {
+    const READS: Reads = Reads::Pairs;
+
+    fn types() -> Vec<&'static str> {
+        vec![MODEL_TYPE]
+    }
+
+    fn task(_config: &Value) -> Result<&'static str, String> {
+        Ok("translate")
+    }
+
+    fn make(json: &Value, _weights: Option<&Arrays>, init: &mut Init) -> Result<Rnn, String> {
+        let config: Config = crate::parse(json)?;
+        Rnn::check(&config)?;
+        Ok(Rnn::new(&config, init))
+    }
+
     fn config(&self) -> Value {
         crate::config_json(MODEL_TYPE, &self.body.shape)
     }
 
-    fn look_in_words(&self) -> String {
-        "none; one vector carries all that was read".into()
-    }
-
     fn bind(&mut self, b: &mut Binder) {
         self.body.bind(b, |_| {});
+    }
+
+    fn describe(&self) -> Description {
+        describe(self)
+    }
+
+    fn into_seq2seq(self: Box<Self>) -> Option<Box<dyn Seq2Seq>> {
+        Some(self)
+    }
+}
+
+impl Stepwise for Rnn {
+    fn look_in_words(&self) -> String {
+        "none; one vector carries all that was read".into()
     }
 
     fn body(&self) -> &Body {

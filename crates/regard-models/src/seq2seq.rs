@@ -1,10 +1,8 @@
 //! What every model that reads one sequence and writes another can do, whatever it is made of.
 
-use crate::checkpoint::{Arrays, Binder};
-use burn::module::Module;
-use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
-use regard_attention::{AdamW, Mode};
-use serde_json::Value;
+use crate::network::Network;
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use regard_attention::Mode;
 
 /// What is read: rows of token numbers, padded to one length.
 #[derive(Clone, Debug)]
@@ -52,11 +50,8 @@ pub trait Decoding {
     fn reorder(&mut self, parents: &[usize]);
 }
 
-/// An encoder–decoder. Made by [`crate::load`] or [`crate::create`], trained and run through this.
-pub trait Seq2Seq: Send {
-    /// `config.json`
-    fn config(&self) -> Value;
-
+/// An encoder–decoder.
+pub trait Seq2Seq: Network {
     /// Scores of every next word, given the words before it.
     ///
     /// # Shapes
@@ -66,83 +61,14 @@ pub trait Seq2Seq: Send {
     /// Reads the source and is ready to write, one row for each of its rows.
     fn decode<'a>(&'a self, source: &Source, look: bool) -> Box<dyn Decoding + 'a>;
 
-    /// Its weights by name.
-    fn weights(&self) -> Arrays;
-
-    /// Numbers that training changes.
-    fn parameters(&self) -> usize;
-
     /// The longest row that it can read or write, if there is one.
-    fn longest(&self) -> Option<usize>;
-
-    /// How each of its parts attends, in words.
-    fn attention(&self) -> Vec<String>;
-
-    /// The same without a tape, for running.
-    fn frozen(&self) -> Box<dyn Seq2Seq>;
-
-    /// Keeps the gradients of a part of a batch for the next step.
-    fn gather(&self, adamw: &mut AdamW, grads: Gradients);
-
-    /// One step of the optimiser.
-    fn update(self: Box<Self>, adamw: &mut AdamW, lr: f64, grads: Gradients) -> Box<dyn Seq2Seq>;
-}
-
-/// What a model's own file says of it; [`Seq2Seq`] follows.
-pub(crate) trait Described: Module + 'static {
-    fn config(&self) -> Value;
-    fn bind(&mut self, b: &mut Binder);
-    fn forward(&self, source: &Source, words: Tensor<2, Int>, mode: Mode) -> Scores;
-    fn decode<'a>(&'a self, source: &Source, look: bool) -> Box<dyn Decoding + 'a>;
-    /// How each of its parts attends, in words.
-    fn attention(&self) -> Vec<String>;
     fn longest(&self) -> Option<usize> {
         None
     }
-}
 
-impl<M: Described> Seq2Seq for M {
-    fn config(&self) -> Value {
-        Described::config(self)
-    }
-
-    fn forward(&self, source: &Source, words: Tensor<2, Int>, mode: Mode) -> Scores {
-        Described::forward(self, source, words, mode)
-    }
-
-    fn decode<'a>(&'a self, source: &Source, look: bool) -> Box<dyn Decoding + 'a> {
-        Described::decode(self, source, look)
-    }
-
-    fn weights(&self) -> Arrays {
-        let mut arrays = Arrays::new();
-        // Writing changes nothing, but the names are said once, for both directions.
-        self.clone().bind(&mut Binder::write(&mut arrays));
-        arrays
-    }
-
-    fn parameters(&self) -> usize {
-        self.num_params()
-    }
-
-    fn longest(&self) -> Option<usize> {
-        Described::longest(self)
-    }
-
-    fn attention(&self) -> Vec<String> {
-        Described::attention(self)
-    }
-
-    fn frozen(&self) -> Box<dyn Seq2Seq> {
-        Box::new(self.valid())
-    }
-
-    fn gather(&self, adamw: &mut AdamW, grads: Gradients) {
-        adamw.gather(self, grads);
-    }
-
-    fn update(self: Box<Self>, adamw: &mut AdamW, lr: f64, grads: Gradients) -> Box<dyn Seq2Seq> {
-        Box::new(adamw.step(lr, *self, grads))
+    /// [`Network::inference`], as an encoder–decoder.
+    fn evaluation(&self) -> Box<dyn Seq2Seq> {
+        self.inference().into_seq2seq().expect("a copy is of the same type")
     }
 }
 

@@ -11,8 +11,9 @@ pub(crate) mod stack;
 
 pub use config::{Config, Norms, Places};
 
-use crate::checkpoint::Binder;
-use crate::seq2seq::{Decoding, Described, Scores, Source};
+use crate::checkpoint::{Arrays, Binder};
+use crate::network::{Definition, Description, Reads};
+use crate::seq2seq::{Decoding, Scores, Seq2Seq, Source};
 use burn::module::{Module, Param};
 use burn::tensor::{Int, Tensor};
 use regard_attention::layers::{Embedding, EmbeddingConfig};
@@ -76,15 +77,38 @@ impl Transformer {
     }
 }
 
-impl Described for Transformer {
+impl Definition for Transformer {
+    const READS: Reads = Reads::Pairs;
+
+    fn types() -> Vec<&'static str> {
+        MODEL_TYPES.to_vec()
+    }
+
+    fn task(_config: &Value) -> Result<&'static str, String> {
+        Ok("translate")
+    }
+
+    fn make(
+        json: &Value,
+        weights: Option<&Arrays>,
+        init: &mut Init,
+    ) -> Result<Transformer, String> {
+        let mut config = Config::from_json(json)?;
+        if let Some(weights) = weights {
+            config.follow(weights);
+        }
+        Ok(Transformer::new(&config, init))
+    }
+
     fn config(&self) -> Value {
         let mut json = crate::config_json(self.config.model_type(), &self.config);
         json["architectures"] = self.config.architectures();
         json
     }
 
-    fn attention(&self) -> Vec<String> {
+    fn describe(&self) -> Description {
         let config = &self.config;
+        let texts = Description::of_texts(Some(config.vocab_size), Seq2Seq::longest(self));
         let heads = |n: usize| format!("{n} heads of {}, dot product", config.d_model / n);
         let (reads, writes) =
             (heads(config.encoder_attention_heads), heads(config.decoder_attention_heads));
@@ -97,7 +121,11 @@ impl Described for Transformer {
                 format!("decoder {i} to encoder: {writes}; {look}"),
             ]
         });
-        encoder.chain(decoder).collect()
+        Description { attention: encoder.chain(decoder).collect(), ..texts }
+    }
+
+    fn into_seq2seq(self: Box<Self>) -> Option<Box<dyn Seq2Seq>> {
+        Some(self)
     }
 
     fn bind(&mut self, b: &mut Binder) {
@@ -119,6 +147,17 @@ impl Described for Transformer {
         }
     }
 
+    fn ignores(&self, name: &str) -> bool {
+        // Sinusoids are computed, and a table that is shared has more than one name.
+        let learned = self.config.positions == Places::Learned;
+        (!learned && name.ends_with(".embed_positions.weight"))
+            || (self.head.is_none() && name == "lm_head.weight")
+            || (self.target_words.is_none() && name.ends_with(".embed_tokens.weight"))
+            || name == "model.shared.weight"
+    }
+}
+
+impl Seq2Seq for Transformer {
     fn forward(&self, source: &Source, words: Tensor<2, Int>, mode: Mode) -> Scores {
         let memory = self.read(source, mode);
         let x = self.decoder.vectors.forward(self.written(), words, 0, mode);

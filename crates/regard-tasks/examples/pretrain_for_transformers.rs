@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let lr = recipe.train.lr * ((step + 1) as f64 / WARMUP as f64).min(1.0);
         let loss = learner.loss(&examples, mode);
         let cost = loss.value.clone().into_scalar::<f32>();
-        learner.update(&mut adamw, lr, loss.value.backward());
+        learner.network_mut().step(&mut adamw, lr, loss.value.backward());
         let rows: Vec<_> = learner
             .drawn(&examples, mode)
             .iter()

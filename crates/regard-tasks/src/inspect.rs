@@ -3,13 +3,8 @@
 use crate::Embedded;
 use burn::tensor::Device;
 use regard_models::checkpoint::{self, Arrays};
-use regard_models::copying::PointerGenerator;
-use regard_models::gat::Gat;
-use regard_models::pointer::PointerNet;
-use regard_models::speech::Speech;
 use regard_models::text::recorded::{Difference, Recorded};
-use regard_models::vit::Vit;
-use regard_models::{Error, Model, Result, story, text};
+use regard_models::{Description, Error, Network, Result, text, zoo};
 use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
@@ -42,117 +37,29 @@ pub struct Inspected {
 
 /// Reads a folder, with all checks that loading it makes.
 pub fn inspect(folder: &Path) -> Result<Inspected> {
-    let config = text::read_config(folder)?;
-    let of =
-        family(&config).map_err(|e| Error::file(folder.join(checkpoint::CONFIG), e.to_string()))?;
-    let found = of(&config, checkpoint::read_weights(folder)?)
-        .map_err(|e| Error::file(folder, e.to_string()))?;
+    let found = inspected(&*zoo::open::<dyn Network>(folder, &Device::flex())?);
     Ok(Inspected { bytes: size_of_weights(folder)?, ..found })
 }
 
 /// The same of a model that is part of a program.
 pub fn inspect_embedded(model: &Embedded) -> Result<Inspected> {
-    let config = model.config()?;
-    let found = family(&config)?(&config, model.weights()?)?;
+    let (config, weights) = (model.config()?, model.weights()?);
+    let found = inspected(&*zoo::load::<dyn Network>(&config, weights, &Device::flex())?);
     Ok(Inspected { bytes: model.file(checkpoint::WEIGHTS)?.len() as u64, ..found })
 }
 
-/// What is said of a model, apart from the size of its file.
-type Of = fn(&Value, Arrays) -> Result<Inspected>;
-
-/// Models that share a trait: their types, and what is said of one.
-type Family = (fn() -> Vec<&'static str>, Of);
-
-const FAMILIES: &[Family] = &[
-    (text::model_types, of_text),
-    (regard_models::model_types, of_translator),
-    (story::model_types, of_story),
-    own::<Vit>(),
-    own::<Speech>(),
-    own::<Gat>(),
-    own::<PointerNet>(),
-    own::<PointerGenerator>(),
-];
-
-fn family(config: &Value) -> Result<Of> {
-    let asked = config["model_type"].as_str().unwrap_or("");
-    let known = FAMILIES.iter().find(|(types, _)| types().contains(&asked));
-    known.map(|(_, of)| *of).ok_or_else(|| {
-        let all: Vec<&str> = FAMILIES.iter().flat_map(|(types, _)| types()).collect();
-        let all = all.join(", ");
-        Error::invalid(format!("model_type: got {asked:?}, need one of {all}"))
-    })
-}
-
-fn of_text(config: &Value, weights: Arrays) -> Result<Inspected> {
-    let model = text::load(config, weights, None, 0, &Device::flex())?;
-    // One that knows words by their letters alone knows any number of them.
-    let vocabulary = Some(model.vocabulary()).filter(|words| *words < usize::MAX);
-    let read = Read { vocabulary, longest: model.longest() };
-    Ok(read.said(&model.config(), model.parameters(), model.attention(), &model.weights()))
-}
-
-fn of_translator(config: &Value, weights: Arrays) -> Result<Inspected> {
-    let model = regard_models::load(config, weights, &Device::flex())?;
-    let vocabulary = model.config()["vocab_size"].as_u64().map(|words| words as usize);
-    let read = Read { vocabulary, longest: model.longest() };
-    Ok(read.said(&model.config(), model.parameters(), model.attention(), &model.weights()))
-}
-
-fn of_story(config: &Value, weights: Arrays) -> Result<Inspected> {
-    let model = story::load(config, weights, &Device::flex())?;
-    let vocabulary = model.config()["vocab_size"].as_u64().map(|words| words as usize);
-    let read = Read { vocabulary, longest: None };
-    let (config, attention) = (model.config(), model.attention());
-    let found = read.said(&config, model.parameters(), attention, &model.weights());
-    let story::Limits { sentences, words, .. } = model.limits();
-    let reads = format!("stories of up to {sentences} sentences of up to {words} words");
-    Ok(Inspected { reads, ..found })
-}
-
-/// Words and lengths of a model of texts.
-struct Read {
-    vocabulary: Option<usize>,
-    longest: Option<usize>,
-}
-
-impl Read {
-    fn said(
-        self,
-        config: &Value,
-        parameters: usize,
-        attention: Vec<String>,
-        weights: &Arrays,
-    ) -> Inspected {
-        let Read { vocabulary, longest } = self;
-        let words = vocabulary.map_or("any words".into(), |words| format!("{words} words"));
-        let most = longest.map_or("of any length".into(), |most| format!("of up to {most} tokens"));
-        Inspected {
-            parameters,
-            reads: format!("texts {most}; {words}"),
-            vocabulary,
-            longest,
-            attention,
-            tensors: shapes(weights),
-            ..named(config)
-        }
+/// What is said of a network, apart from the size of its file.
+fn inspected(network: &dyn Network) -> Inspected {
+    let Description { reads, vocabulary, longest, attention } = network.describe();
+    Inspected {
+        parameters: network.parameters(),
+        reads,
+        vocabulary,
+        longest,
+        attention,
+        tensors: shapes(&network.weights()),
+        ..named(&network.config())
     }
-}
-
-/// A model of a type of its own.
-const fn own<M: Model>() -> Family {
-    let types = || M::types().to_vec();
-    let of = |config: &Value, weights: Arrays| {
-        let model = M::load(config, weights, &Device::flex())?;
-        Ok(Inspected {
-            parameters: model.parameters(),
-            reads: model.reads(),
-            attention: model.attention(),
-            tensors: shapes(&model.weights()),
-            ..named(&model.json())
-        })
-    };
-    (types, of)
 }
 
 /// What a configuration says.
@@ -191,9 +98,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn said<M: Model>(config: Value) -> Inspected {
-        let model = M::create(&config, 3, &Device::flex()).unwrap();
-        let found = family(&config).unwrap()(&config, model.weights()).unwrap();
+    fn said(config: Value) -> Inspected {
+        let model = zoo::create::<dyn Network>(&config, 3, &Device::flex()).unwrap();
+        let found = inspected(&*model);
         assert_eq!(found.model_type, config["model_type"]);
         assert_eq!(found.parameters, model.parameters());
         assert_eq!(found.tensors.len(), model.weights().len());
@@ -202,35 +109,35 @@ mod tests {
 
     #[test]
     fn models_of_every_kind_are_told_in_words() {
-        let nodes = said::<Gat>(json!({ "model_type": "gat", "features": 5, "num_labels": 3 }));
+        let nodes = said(json!({ "model_type": "gat", "features": 5, "num_labels": 3 }));
         assert_eq!(nodes.reads, "the nodes of graphs; a node has 5 numbers");
         assert_eq!(
             nodes.attention,
             ["8 heads of 8, gat, along edges", "1 heads of 3, gat, along edges"]
         );
-        let graphs = said::<Gat>(json!({
+        let graphs = said(json!({
             "model_type": "gat", "features": 5, "edge_features": 2, "num_labels": 3, "readout": 4,
         }));
         assert_eq!(graphs.reads, "whole graphs; a node has 5 numbers, edges 2");
         assert_eq!(graphs.attention.len(), 3);
-        let points = said::<PointerNet>(json!({
+        let points = said(json!({
             "model_type": "pointer-network", "hidden_size": 16, "num_attention_heads": 2,
             "encoder_layers": 2, "decoder_layers": 1, "intermediate_size": 32, "problem": "hull",
         }));
         assert_eq!(points.reads, "sets of points of 2 numbers, for hull");
         assert_eq!(points.attention.len(), 2 + 2 + 1);
-        let copies = said::<PointerGenerator>(json!({
+        let copies = said(json!({
             "model_type": "pointer-generator", "vocab_size": 20, "embedding_size": 8,
             "hidden_size": 8,
         }));
         assert_eq!(copies.reads, "texts of 20 words");
         assert!(copies.attention[0].ends_with("its weights copy words"), "{copies:?}");
-        let sounds = said::<Speech>(json!({
+        let sounds = said(json!({
             "model_type": "speech", "feature_size": 6, "num_labels": 3, "hidden_size": 16,
             "num_attention_heads": 2, "intermediate_size": 32, "num_hidden_layers": 2,
         }));
         assert!(sounds.attention[1].contains("rows before"), "{sounds:?}");
-        let images = said::<Vit>(json!({
+        let images = said(json!({
             "model_type": "vit", "image_size": 12, "patch_size": 4, "num_channels": 1,
             "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
             "intermediate_size": 32, "num_labels": 5,

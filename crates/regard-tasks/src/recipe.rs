@@ -7,12 +7,8 @@
 use crate::examine::{On, Report};
 use crate::{graphs, images, keys, language, own, permute, points, pretrain, reading, say};
 use crate::{speech, stories, summarize, train, translate};
-use regard_models::copying::PointerGenerator;
-use regard_models::pointer::PointerNet;
-use regard_models::speech::Speech;
-use regard_models::text::{self, Head};
-use regard_models::vit::Vit;
-use regard_models::{Error, Model, Result, checkpoint, story};
+use regard_models::text;
+use regard_models::{Error, Result, checkpoint, zoo};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -239,28 +235,8 @@ fn check_finite(key: &str, value: &Value) -> Result<(), String> {
 pub fn of_model(folder: &Path) -> Result<Table> {
     let folder = &train::resolve(folder)?;
     let config = text::read_config(folder)?;
-    let kind = config["model_type"].as_str().unwrap_or_default();
-    let class = config["architectures"][0].as_str().unwrap_or_default();
-    let reads = text::model_types().contains(&kind);
-    let head = if reads { Some(text::head_of(&config)?) } else { None };
-    let goes_on = ["LMHeadModel", "ForCausalLM"].iter().any(|end| class.ends_with(end));
-    let purpose = match head {
-        None if story::is_story(&config) => "stories",
-        None if PointerNet::is_of(&config) => "points",
-        None if PointerGenerator::is_of(&config) => "summarize",
-        None if Vit::is_of(&config) => "image",
-        None if Speech::is_of(&config) => "speech",
-        None => "translate",
-        Some(Head::Words) if goes_on => "language",
-        Some(Head::Words | Head::Pretraining) => "pretrain",
-        Some(Head::Sequence) => "classify",
-        Some(Head::Tokens) => "tag",
-        Some(Head::Span) => "answer",
-        Some(Head::Bare) => {
-            let message = "has no head: there is nothing that it can be asked";
-            return Err(Error::file(folder.join(checkpoint::CONFIG), message));
-        }
-    };
+    let of_config = |e: Error| Error::file(folder.join(checkpoint::CONFIG), e.to_string());
+    let purpose = zoo::task_of(&config).map_err(of_config)?;
     // What a model was trained with is in its folder; what a recipe must say besides is not used.
     let (data, long) = ("[data]\nset = 'files'\n", "max_tokens = 512\n");
     let rest = match purpose {
@@ -269,7 +245,7 @@ pub fn of_model(folder: &Path) -> Result<Table> {
         "pretrain" => {
             format!("{data}[model]\n[vocabulary]\nkind = 'wordpiece'\nsize = 1\n")
         }
-        "stories" | "summarize" | "image" | "speech" => format!("{data}[model]\n"),
+        "stories" | "summarize" | "image" | "speech" | "graphs" => format!("{data}[model]\n"),
         "points" => {
             let problem = config["problem"].as_str().unwrap_or_default();
             format!("{data}problem = {problem:?}\n[model]\n")

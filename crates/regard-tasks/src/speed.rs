@@ -12,7 +12,7 @@ use std::time::Instant;
 /// A model whose time is taken.
 pub struct Speed {
     /// Absent only while the optimiser has it.
-    model: Option<Box<dyn TextModel>>,
+    model: Box<dyn TextModel>,
     adamw: AdamW,
     device: Device,
     step: u64,
@@ -37,11 +37,11 @@ impl Speed {
             text::create(&checkpoint::read_config(folder)?, head, 0, &device)?
         };
         let adamw = AdamW::new(AdamWConfig { max_norm: Some(1.0), ..AdamWConfig::default() });
-        Ok(Speed { model: Some(model), adamw, device, step: 0 })
+        Ok(Speed { model, adamw, device, step: 0 })
     }
 
     fn model(&self) -> &dyn TextModel {
-        self.model.as_deref().expect("it is only away within `learn`")
+        &*self.model
     }
 
     /// Numbers that training changes.
@@ -113,8 +113,7 @@ impl Speed {
         let labels = Tensor::from_data(TensorData::new(labels, [rows]), &self.device);
         let loss = cross_entropy(logits, labels, CrossEntropy::default());
         let grads = loss.backward();
-        let model = self.model.take().expect("it is only away here");
-        self.model = Some(model.update(&mut self.adamw, 1e-5, grads));
+        self.model.step(&mut self.adamw, 1e-5, grads);
         drop(loss.into_data());
         began.elapsed().as_secs_f64()
     }

@@ -7,7 +7,6 @@
 
 mod arrays;
 mod bind;
-mod fit;
 mod pickle;
 mod read;
 mod write;
@@ -15,7 +14,7 @@ mod write;
 pub use arrays::{Array, Arrays, Precision};
 pub(crate) use bind::NOT_FINITE;
 pub use bind::{Binder, Problem};
-pub(crate) use fit::Fit;
+
 pub use read::{LARGEST_TEXT, open_file, read_file, read_text};
 pub use write::{is_stream, write_file, write_file_with};
 

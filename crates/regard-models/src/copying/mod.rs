@@ -18,8 +18,8 @@ pub use batch::Copied;
 pub use config::Config;
 pub use walk::{Mixed, Walk};
 
-use crate::checkpoint::Binder;
-use crate::model::Definition;
+use crate::checkpoint::{Arrays, Binder};
+use crate::network::{Definition, Description, Reads};
 use crate::recurrent::{Read, Reader, Readout, Widths};
 use crate::seq2seq::Source;
 use burn::module::{Module, Param};
@@ -102,7 +102,7 @@ impl PointerGenerator {
     }
 
     /// What it is.
-    pub fn config(&self) -> &Config {
+    pub fn settings(&self) -> &Config {
         &self.config
     }
 
@@ -204,9 +204,21 @@ impl PointerGenerator {
 }
 
 impl Definition for PointerGenerator {
-    const TYPES: &'static [&'static str] = &[MODEL_TYPE];
+    const READS: Reads = Reads::Other;
 
-    fn make(json: &Value, init: &mut Init) -> Result<PointerGenerator, String> {
+    fn types() -> Vec<&'static str> {
+        vec![MODEL_TYPE]
+    }
+
+    fn task(_config: &Value) -> Result<&'static str, String> {
+        Ok("summarize")
+    }
+
+    fn make(
+        json: &Value,
+        _weights: Option<&Arrays>,
+        init: &mut Init,
+    ) -> Result<PointerGenerator, String> {
         Ok(PointerGenerator::new(&Config::read(json)?, init))
     }
 
@@ -229,10 +241,17 @@ impl Definition for PointerGenerator {
         });
     }
 
-    fn json(&self) -> Value {
+    fn config(&self) -> Value {
         crate::config_json(MODEL_TYPE, &self.config)
     }
 
+    fn describe(&self) -> Description {
+        let (reads, attention) = (self.reads(), self.attention());
+        Description { reads, attention, ..Description::default() }
+    }
+}
+
+impl PointerGenerator {
     fn reads(&self) -> String {
         format!("texts of {} words", self.config.shape.vocab_size)
     }

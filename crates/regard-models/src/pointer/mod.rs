@@ -8,13 +8,13 @@
 //! ```
 //! use burn::tensor::Device;
 //! use regard_attention::Mode;
-//! use regard_models::Model;
+//! use regard_models::zoo;
 //! use regard_models::pointer::{PointerNet, Points};
 //! use serde_json::json;
 //!
 //! let config = json!({ "model_type": "pointer-network", "hidden_size": 16,
 //!     "num_attention_heads": 2, "intermediate_size": 32 });
-//! let net = PointerNet::create(&config, 7, &Device::flex()).unwrap();
+//! let net = zoo::create::<PointerNet>(&config, 7, &Device::flex()).unwrap();
 //! let mut points = Points::new(2);
 //! points.push(&[0.1, 0.2, 0.9, 0.1, 0.5, 0.7]);
 //! points.push(&[0.3, 0.4, 0.6, 0.6]);
@@ -33,8 +33,8 @@ pub use config::{Choice, Config, Kind, Score};
 pub use points::{MARKER, Points};
 pub use walk::Walk;
 
-use crate::checkpoint::Binder;
-use crate::model::Definition;
+use crate::checkpoint::{Arrays, Binder};
+use crate::network::{Definition, Description, Reads};
 use crate::transformer::stack::{Ask, Decoder, Encoder};
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
@@ -103,7 +103,7 @@ impl PointerNet {
     }
 
     /// What it is.
-    pub fn config(&self) -> &Config {
+    pub fn settings(&self) -> &Config {
         &self.config
     }
 
@@ -168,9 +168,21 @@ impl PointerNet {
 }
 
 impl Definition for PointerNet {
-    const TYPES: &'static [&'static str] = &[MODEL_TYPE];
+    const READS: Reads = Reads::Other;
 
-    fn make(json: &Value, init: &mut Init) -> Result<PointerNet, String> {
+    fn types() -> Vec<&'static str> {
+        vec![MODEL_TYPE]
+    }
+
+    fn task(_config: &Value) -> Result<&'static str, String> {
+        Ok("points")
+    }
+
+    fn make(
+        json: &Value,
+        _weights: Option<&Arrays>,
+        init: &mut Init,
+    ) -> Result<PointerNet, String> {
         let config: Config = crate::parse(json)?;
         config.check()?;
         Ok(PointerNet::new(&config, init))
@@ -192,10 +204,17 @@ impl Definition for PointerNet {
         b.at("head", |b| self.head.bind(b));
     }
 
-    fn json(&self) -> Value {
+    fn config(&self) -> Value {
         crate::config_json(MODEL_TYPE, &self.config)
     }
 
+    fn describe(&self) -> Description {
+        let (reads, attention) = (self.reads(), self.attention());
+        Description { reads, attention, ..Description::default() }
+    }
+}
+
+impl PointerNet {
     fn reads(&self) -> String {
         let Config { input_size, problem, .. } = &self.config;
         format!("sets of points of {input_size} numbers, for {problem}")

@@ -9,7 +9,7 @@ mod writer;
 pub(crate) use body::Body;
 pub(crate) use reader::{Read, Reader};
 pub(crate) use readout::{Readout, Widths};
-pub(crate) use writer::{Advanced, Stepwise, Words, Writing};
+pub(crate) use writer::{Advanced, Stepwise, Words, Writing, describe};
 
 use crate::sizes;
 use regard_attention::layers::RecurrentConfig;

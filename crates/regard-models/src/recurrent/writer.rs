@@ -1,13 +1,12 @@
 //! Writing step by step: told the right words in training, its own in prediction.
 
 use super::{Body, Read, Shape, Told};
-use crate::checkpoint::Binder;
-use crate::seq2seq::{Change, Decoding, Described, Next, Rows, Scores, Source, index};
+use crate::network::{Definition, Description};
+use crate::seq2seq::{Change, Decoding, Next, Rows, Scores, Seq2Seq, Source, index};
 use burn::module::Module;
 use burn::tensor::{Int, Tensor};
 use regard_attention::layers::{Dropout, Embedding, EmbeddingConfig, LayerStates};
 use regard_attention::{Init, Mode};
-use serde_json::Value;
 
 /// The words that were written so far, as vectors.
 #[derive(Module, Debug)]
@@ -63,9 +62,7 @@ pub(crate) struct Advanced {
 }
 
 /// A decoder that goes step by step.
-pub(crate) trait Stepwise: Module + 'static {
-    fn config(&self) -> Value;
-    fn bind(&mut self, b: &mut Binder);
+pub(crate) trait Stepwise: Definition {
     fn body(&self) -> &Body;
     /// How the decoder looks at what was read, in words.
     fn look_in_words(&self) -> String;
@@ -77,19 +74,13 @@ pub(crate) trait Stepwise: Module + 'static {
     fn advance(&self, writing: &mut Writing, words: Tensor<3>, ask: (Mode, bool)) -> Advanced;
 }
 
-impl<M: Stepwise> Described for M {
-    fn config(&self) -> Value {
-        Stepwise::config(self)
-    }
+/// What is said of such a model.
+pub(crate) fn describe(model: &impl Stepwise) -> Description {
+    let attention = vec![format!("decoder to encoder: {}", model.look_in_words())];
+    Description { attention, ..Description::of_texts(Some(model.body().shape.vocab_size), None) }
+}
 
-    fn bind(&mut self, b: &mut Binder) {
-        Stepwise::bind(self, b);
-    }
-
-    fn attention(&self) -> Vec<String> {
-        vec![format!("decoder to encoder: {}", self.look_in_words())]
-    }
-
+impl<M: Stepwise> Seq2Seq for M {
     fn forward(&self, source: &Source, words: Tensor<2, Int>, mode: Mode) -> Scores {
         teach(self, self.body().encoder.read(source, mode), words, mode)
     }

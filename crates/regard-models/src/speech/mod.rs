@@ -9,7 +9,7 @@
 //! ```
 //! use burn::tensor::Device;
 //! use regard_attention::Mode;
-//! use regard_models::Model;
+//! use regard_models::zoo;
 //! use regard_models::speech::{Sounds, Speech};
 //! use serde_json::json;
 //!
@@ -17,7 +17,7 @@
 //!     "model_type": "speech", "feature_size": 6, "num_labels": 3, "hidden_size": 16,
 //!     "num_attention_heads": 2, "intermediate_size": 32, "num_hidden_layers": 2,
 //! });
-//! let model = Speech::create(&config, 7, &Device::flex()).unwrap();
+//! let model = zoo::create::<Speech>(&config, 7, &Device::flex()).unwrap();
 //! let mut sounds = Sounds::new(6);
 //! sounds.push(&[0.5; 6 * 20]);
 //! sounds.push(&[0.1; 6 * 31]);
@@ -29,8 +29,8 @@ mod layer;
 
 pub use config::{Config, Head, Places};
 
-use crate::checkpoint::Binder;
-use crate::model::Definition;
+use crate::checkpoint::{Arrays, Binder};
+use crate::network::{Definition, Description, Reads};
 use crate::text::activation;
 use burn::module::Module;
 use burn::tensor::{Tensor, TensorData};
@@ -141,7 +141,7 @@ impl Speech {
     }
 
     /// What it was made from.
-    pub fn config(&self) -> &Config {
+    pub fn settings(&self) -> &Config {
         &self.config
     }
 
@@ -255,9 +255,17 @@ impl Speech {
 }
 
 impl Definition for Speech {
-    const TYPES: &'static [&'static str] = &[MODEL_TYPE];
+    const READS: Reads = Reads::Other;
 
-    fn make(json: &Value, init: &mut Init) -> Result<Speech, String> {
+    fn types() -> Vec<&'static str> {
+        vec![MODEL_TYPE]
+    }
+
+    fn task(_config: &Value) -> Result<&'static str, String> {
+        Ok("speech")
+    }
+
+    fn make(json: &Value, _weights: Option<&Arrays>, init: &mut Init) -> Result<Speech, String> {
         let config: Config = crate::parse(json)?;
         config.check()?;
         Ok(Speech::new(&config, init))
@@ -276,10 +284,17 @@ impl Definition for Speech {
         b.linear("head", &mut self.head);
     }
 
-    fn json(&self) -> Value {
+    fn config(&self) -> Value {
         crate::config_json(MODEL_TYPE, &self.config)
     }
 
+    fn describe(&self) -> Description {
+        let (reads, attention) = (self.reads(), self.attention());
+        Description { reads, attention, ..Description::default() }
+    }
+}
+
+impl Speech {
     fn reads(&self) -> String {
         format!("sounds of any length, as rows of {} numbers", self.config.feature_size)
     }

@@ -10,8 +10,9 @@
 
 use super::sentences::{Sentences, Sizes, Times};
 use super::stories::{Layout, Stories};
-use super::{Answers, Described, Limits};
-use crate::checkpoint::Binder;
+use super::{Answers, Limits, StoryModel, describe};
+use crate::checkpoint::{Arrays, Binder};
+use crate::network::{Definition, Description, Reads};
 use crate::seq2seq::index;
 use crate::sizes;
 use burn::module::Module;
@@ -95,7 +96,7 @@ impl Config {
 
 /// The model.
 #[derive(Module, Debug)]
-pub(super) struct Hops {
+pub(crate) struct Hops {
     /// What is compared with what is asked, and what is asked itself.
     keys: Sentences,
     /// What is found.
@@ -125,18 +126,25 @@ impl Hops {
     }
 }
 
-impl Described for Hops {
+impl Definition for Hops {
+    const READS: Reads = Reads::Stories;
+
+    fn types() -> Vec<&'static str> {
+        vec![MODEL_TYPE]
+    }
+
+    fn task(_config: &Value) -> Result<&'static str, String> {
+        Ok("stories")
+    }
+
+    fn make(json: &Value, _weights: Option<&Arrays>, init: &mut Init) -> Result<Hops, String> {
+        let config: Config = crate::parse(json)?;
+        config.check()?;
+        Ok(Hops::new(&config, init))
+    }
+
     fn config(&self) -> Value {
         crate::config_json(MODEL_TYPE, &self.config)
-    }
-
-    fn limits(&self) -> Limits {
-        self.config.sentences().limits(self.answer.weight.dims()[1])
-    }
-
-    fn attention(&self) -> Vec<String> {
-        let words = "one head, dot product, from the question to the sentences";
-        vec![words.into(); self.config.hops]
     }
 
     fn bind(&mut self, b: &mut Binder) {
@@ -144,6 +152,27 @@ impl Described for Hops {
         b.at("values", |b| self.values.bind(b));
         b.linear("goes_on", &mut self.goes_on);
         b.linear("answer", &mut self.answer);
+    }
+
+    fn describe(&self) -> Description {
+        describe(self, self.attention())
+    }
+
+    fn into_story(self: Box<Self>) -> Option<Box<dyn StoryModel>> {
+        Some(self)
+    }
+}
+
+impl Hops {
+    fn attention(&self) -> Vec<String> {
+        let words = "one head, dot product, from the question to the sentences";
+        vec![words.into(); self.config.hops]
+    }
+}
+
+impl StoryModel for Hops {
+    fn limits(&self) -> Limits {
+        self.config.sentences().limits(self.answer.weight.dims()[1])
     }
 
     fn read(

@@ -6,14 +6,15 @@
 //! ```
 //! use burn::tensor::Device;
 //! use regard_attention::Mode;
-//! use regard_models::story::{Stories, create};
+//! use regard_models::story::{Stories, StoryModel};
+//! use regard_models::zoo;
 //! use serde_json::json;
 //!
 //! let config = json!({
 //!     "model_type": "story", "vocab_size": 30, "num_labels": 5, "hidden_size": 16,
 //!     "num_attention_heads": 2, "intermediate_size": 32, "repetitions": 3,
 //! });
-//! let model = create(&config, 7, &Device::flex()).unwrap();
+//! let model = zoo::create::<dyn StoryModel>(&config, 7, &Device::flex()).unwrap();
 //! let mut stories = Stories::new();
 //! stories.push(&[vec![4, 7, 9], vec![5, 7, 8, 3]], &[6, 2, 4]);
 //! stories.push(&[[5, 7, 9]], &[6, 2, 5]);
@@ -28,15 +29,15 @@ mod stories;
 pub use sentences::Times;
 pub use stories::Stories;
 
-use crate::checkpoint::{Arrays, Binder, Fit};
+pub(crate) use hops::Hops;
+pub(crate) use repeated::Repeated;
+
+use crate::network::{Description, Network};
 use crate::text::label_count;
-use crate::{Error, Result, memory};
-use burn::module::Module;
-use burn::tensor::{Device, Gradients, Tensor};
-use regard_attention::{AdamW, Init, Mode};
+use burn::tensor::Tensor;
+use regard_attention::Mode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::path::Path;
 
 /// What a model can be told and can say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,182 +73,46 @@ impl Answers {
     }
 }
 
-/// A model that answers questions about stories. Made by [`create`], [`load`] or [`open`],
-/// trained and run through this.
-pub trait StoryModel: Send {
-    /// `config.json`
-    fn config(&self) -> Value;
-
+/// A model that answers questions about stories.
+pub trait StoryModel: Network {
     /// What it can be told and can say.
     fn limits(&self) -> Limits;
+
+    /// Reads stories, and scores every answer to each question, before the softmax: `[B, answers]`.
+    /// Keeps where it looked if somebody wants to know. The stories are within the limits.
+    fn read(&self, stories: &Stories, mode: Mode, looks: Option<&mut Vec<Tensor<3>>>) -> Tensor<2>;
 
     /// Reads stories, and scores every answer to each question, before the softmax: `[B, answers]`
     ///
     /// # Panics
     /// If a story or a sentence is longer than the model can read.
-    fn forward(&self, stories: &Stories, mode: Mode) -> Tensor<2>;
+    fn forward(&self, stories: &Stories, mode: Mode) -> Tensor<2> {
+        stories.check(&self.limits());
+        self.read(stories, mode, None)
+    }
 
     /// Reads one story, and tells where it looked: for each time that it looked `[H, T, S]`, from
     /// each sentence (the question is the last of them) to each.
     ///
     /// # Panics
     /// As [`StoryModel::forward`], or if there is more than one story.
-    fn look_inside(&self, story: &Stories) -> (Tensor<2>, Vec<Tensor<3>>);
-
-    /// How it attends, in words.
-    fn attention(&self) -> Vec<String>;
-
-    /// Its weights by name.
-    fn weights(&self) -> Arrays;
-
-    /// Numbers that training changes.
-    fn parameters(&self) -> usize;
-
-    /// The same without a tape, for running.
-    fn frozen(&self) -> Box<dyn StoryModel>;
-
-    /// Keeps the gradients of a part of a batch for the next step.
-    fn gather(&self, adamw: &mut AdamW, grads: Gradients);
-
-    /// One step of the optimiser.
-    fn update(self: Box<Self>, adamw: &mut AdamW, lr: f64, grads: Gradients)
-    -> Box<dyn StoryModel>;
-}
-
-/// What a model's own file says of it; [`StoryModel`] follows.
-pub(crate) trait Described: Module + 'static {
-    fn config(&self) -> Value;
-    fn limits(&self) -> Limits;
-    /// How it attends, in words.
-    fn attention(&self) -> Vec<String>;
-    fn bind(&mut self, b: &mut Binder);
-    /// Keeps where it looked if somebody wants to know.
-    fn read(&self, stories: &Stories, mode: Mode, looks: Option<&mut Vec<Tensor<3>>>) -> Tensor<2>;
-}
-
-impl<M: Described> StoryModel for M {
-    fn config(&self) -> Value {
-        Described::config(self)
-    }
-
-    fn limits(&self) -> Limits {
-        Described::limits(self)
-    }
-
-    fn forward(&self, stories: &Stories, mode: Mode) -> Tensor<2> {
-        stories.check(&Described::limits(self));
-        self.read(stories, mode, None)
-    }
-
     fn look_inside(&self, story: &Stories) -> (Tensor<2>, Vec<Tensor<3>>) {
         assert_eq!(story.len(), 1, "look_inside: need one story");
-        story.check(&Described::limits(self));
+        story.check(&self.limits());
         let mut looks = vec![];
         let scores = self.read(story, Mode::Eval, Some(&mut looks));
         (scores, looks)
     }
 
-    fn attention(&self) -> Vec<String> {
-        Described::attention(self)
-    }
-
-    fn weights(&self) -> Arrays {
-        let mut arrays = Arrays::new();
-        // Writing changes nothing, but the names are said once, for both directions.
-        self.clone().bind(&mut Binder::write(&mut arrays));
-        arrays
-    }
-
-    fn parameters(&self) -> usize {
-        self.num_params()
-    }
-
-    fn frozen(&self) -> Box<dyn StoryModel> {
-        Box::new(self.valid())
-    }
-
-    fn gather(&self, adamw: &mut AdamW, grads: Gradients) {
-        adamw.gather(self, grads);
-    }
-
-    fn update(
-        self: Box<Self>,
-        adamw: &mut AdamW,
-        lr: f64,
-        grads: Gradients,
-    ) -> Box<dyn StoryModel> {
-        Box::new(adamw.step(lr, *self, grads))
+    /// [`Network::inference`], as a model of stories.
+    fn evaluation(&self) -> Box<dyn StoryModel> {
+        self.inference().into_story().expect("a copy is of the same type")
     }
 }
 
-/// How a kind of model is made from its configuration.
-type Make = fn(&Value, &mut Init, Option<&mut Binder>) -> Result<Box<dyn StoryModel>, String>;
-
-/// Every kind.
-const KINDS: &[(&str, Make)] = &[
-    (repeated::MODEL_TYPE, |json, init, binder| {
-        let config: repeated::Config = crate::parse(json)?;
-        config.check()?;
-        Ok(filled(repeated::Repeated::new(&config, init), binder))
-    }),
-    (hops::MODEL_TYPE, |json, init, binder| {
-        let config: hops::Config = crate::parse(json)?;
-        config.check()?;
-        Ok(filled(hops::Hops::new(&config, init), binder))
-    }),
-];
-
-fn filled<M: Described>(mut model: M, binder: Option<&mut Binder>) -> Box<dyn StoryModel> {
-    if let Some(binder) = binder {
-        model.bind(binder);
-    }
-    Box::new(model)
-}
-
-/// Whether a configuration is of a model that is told stories.
-pub fn is_story(config: &Value) -> bool {
-    KINDS.iter().any(|(name, _)| config["model_type"] == *name)
-}
-
-/// The names of all kinds.
-pub fn model_types() -> Vec<&'static str> {
-    KINDS.iter().map(|(name, _)| *name).collect()
-}
-
-fn make(
-    config: &Value,
-    init: &mut Init,
-    binder: Option<&mut Binder>,
-) -> Result<Box<dyn StoryModel>> {
-    let asked = config["model_type"].as_str().unwrap_or("");
-    let kind = KINDS.iter().find(|(name, _)| *name == asked).ok_or_else(|| {
-        let names = model_types().join(", ");
-        Error::invalid(format!("model_type: got {asked:?}, need one of {names}"))
-    })?;
-    (kind.1)(config, init, binder).map_err(Error::Invalid)
-}
-
-/// A model with first values that are a function of the seed.
-pub fn create(config: &Value, seed: u64, device: &Device) -> Result<Box<dyn StoryModel>> {
-    memory::create(seed, device, |init| make(config, init, None))
-}
-
-/// A model with weights from a checkpoint. All names and shapes that do not fit are told at once.
-pub fn load(config: &Value, weights: Arrays, device: &Device) -> Result<Box<dyn StoryModel>> {
-    fill(config, weights, device)?.whole()
-}
-
-/// The model, and what of the weights did not fit it.
-fn fill(config: &Value, mut weights: Arrays, device: &Device) -> Result<Fit<Box<dyn StoryModel>>> {
-    let mut binder = Binder::read(&mut weights, device);
-    let model = make(config, &mut Init::blank(device), Some(&mut binder))?;
-    let mut problems: Vec<String> = binder.problems().iter().map(|p| p.to_string()).collect();
-    problems.extend(weights.keys().map(|name| format!("{name} has no place in this model")));
-    Ok(Fit { model, problems })
-}
-
-/// The model of a folder with `config.json` and `model.safetensors`. What is wrong with it is told
-/// with the file that it is wrong with.
-pub fn open(folder: &Path, device: &Device) -> Result<Box<dyn StoryModel>> {
-    Fit::open(folder, |config, weights| fill(config, weights, device))
+/// What is said of a model of stories, given how it attends.
+fn describe(model: &impl StoryModel, attention: Vec<String>) -> Description {
+    let Limits { sentences, words, vocabulary, .. } = model.limits();
+    let reads = format!("stories of up to {sentences} sentences of up to {words} words");
+    Description { reads, vocabulary: Some(vocabulary), longest: None, attention }
 }

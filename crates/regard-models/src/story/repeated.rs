@@ -3,8 +3,9 @@
 
 use super::sentences::{Sentences, Sizes, Times};
 use super::stories::{Layout, Stories};
-use super::{Answers, Described, Limits};
-use crate::checkpoint::Binder;
+use super::{Answers, Limits, StoryModel, describe};
+use crate::checkpoint::{Arrays, Binder};
+use crate::network::{Definition, Description, Reads};
 use crate::seq2seq::index;
 use crate::sizes;
 use crate::text::activation;
@@ -126,7 +127,7 @@ impl Config {
 
 /// The model.
 #[derive(Module, Debug)]
-pub(super) struct Repeated {
+pub(crate) struct Repeated {
     sentences: Sentences,
     attention_norm: Norm,
     attention: SelfAttention,
@@ -191,25 +192,25 @@ impl Repeated {
     }
 }
 
-impl Described for Repeated {
+impl Definition for Repeated {
+    const READS: Reads = Reads::Stories;
+
+    fn types() -> Vec<&'static str> {
+        vec![MODEL_TYPE]
+    }
+
+    fn task(_config: &Value) -> Result<&'static str, String> {
+        Ok("stories")
+    }
+
+    fn make(json: &Value, _weights: Option<&Arrays>, init: &mut Init) -> Result<Repeated, String> {
+        let config: Config = crate::parse(json)?;
+        config.check()?;
+        Ok(Repeated::new(&config, init))
+    }
+
     fn config(&self) -> Value {
         crate::config_json(MODEL_TYPE, &self.config)
-    }
-
-    fn limits(&self) -> Limits {
-        self.config.sentences().limits(self.answer.weight.dims()[1])
-    }
-
-    fn attention(&self) -> Vec<String> {
-        let Config { num_attention_heads: heads, repetitions, reach, .. } = self.config;
-        let each = self.config.hidden_size / heads;
-        let near = match reach {
-            0 => String::new(),
-            reach => format!(", with a number for each distance up to {reach}"),
-        };
-        vec![format!(
-            "{heads} heads of {each}, dot product{near}, over sentences; the same layer {repetitions} times"
-        )]
     }
 
     fn bind(&mut self, b: &mut Binder) {
@@ -229,6 +230,34 @@ impl Described for Repeated {
         });
         b.norm("last_norm", &mut self.last);
         b.linear("answer", &mut self.answer);
+    }
+
+    fn describe(&self) -> Description {
+        describe(self, self.attention())
+    }
+
+    fn into_story(self: Box<Self>) -> Option<Box<dyn StoryModel>> {
+        Some(self)
+    }
+}
+
+impl Repeated {
+    fn attention(&self) -> Vec<String> {
+        let Config { num_attention_heads: heads, repetitions, reach, .. } = self.config;
+        let each = self.config.hidden_size / heads;
+        let near = match reach {
+            0 => String::new(),
+            reach => format!(", with a number for each distance up to {reach}"),
+        };
+        vec![format!(
+            "{heads} heads of {each}, dot product{near}, over sentences; the same layer {repetitions} times"
+        )]
+    }
+}
+
+impl StoryModel for Repeated {
+    fn limits(&self) -> Limits {
+        self.config.sentences().limits(self.answer.weight.dims()[1])
     }
 
     fn read(

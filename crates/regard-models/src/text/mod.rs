@@ -29,16 +29,18 @@ pub(crate) use head::{Sizes, Speaker, WordNames, label_count};
 pub use old::read_config;
 pub use texts::Texts;
 
-use crate::checkpoint::{self, Arrays, Binder, Problem};
+use crate::checkpoint::{self, Arrays, Binder};
+use crate::network::{Definition, Description, Network, Reads};
 use crate::seq2seq::{Decoding, Next};
 use crate::xlnet::{Memory, Permuted, Permuting, Predicted};
-use crate::{Error, Result, bert, gpt2, memory, sizes, words, xlnet};
-use burn::module::{Module, ModuleDisplay, ModuleMapper, Param};
-use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
+use crate::zoo::{self, Fit, New};
+use crate::{Error, Result, sizes};
+use burn::module::{Module, ModuleDisplay, Param};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 use head::{Asked, Heads};
 use regard_attention::layers::{Embedding, SelfAttention};
 use regard_attention::ops::Activation;
-use regard_attention::{AdamW, Init, Mode};
+use regard_attention::{Init, Mode};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -67,12 +69,8 @@ pub struct Inside {
     pub weights: Option<Tensor<2>>,
 }
 
-/// A model that reads texts. Made by [`create`], [`load`] or [`open`], trained and run through
-/// this.
-pub trait TextModel: Send {
-    /// `config.json`
-    fn config(&self) -> Value;
-
+/// A model that reads texts. Made by [`create`], [`load`], [`open`] or [`zoo`](crate::zoo).
+pub trait TextModel: Network {
     /// What it is for.
     fn head(&self) -> Head;
 
@@ -93,15 +91,6 @@ pub trait TextModel: Send {
     /// The way to learn words in any order, if it has two streams and a head for words (XLNet).
     fn permuting(&self) -> Option<&dyn Permuting>;
 
-    /// Its weights by name.
-    fn weights(&self) -> Arrays;
-
-    /// The gradients of its weights, by name; 0 for those that have none.
-    fn gradients(&self, grads: &mut Gradients) -> Arrays;
-
-    /// Numbers that training changes.
-    fn parameters(&self) -> usize;
-
     /// Words that it knows; any number if it knows them by their letters alone.
     fn vocabulary(&self) -> usize;
 
@@ -117,27 +106,26 @@ pub trait TextModel: Send {
     /// Whether it is told which part of a pair a token is of.
     fn is_typed(&self) -> bool;
 
-    /// Whether a parameter of this name may go without a gradient: what other heads need.
-    fn may_rest(&self, name: &str) -> bool;
-
     /// The longest text that it can read, if there is one.
     fn longest(&self) -> Option<usize>;
 
-    /// How each layer attends, in words.
-    fn attention(&self) -> Vec<String>;
-
-    /// The same without a tape, for running.
-    fn frozen(&self) -> Box<dyn TextModel>;
-
-    /// Keeps the gradients of a part of a batch for the next step.
-    fn gather(&self, adamw: &mut AdamW, grads: Gradients);
-
-    /// One step of the optimiser.
-    fn update(self: Box<Self>, adamw: &mut AdamW, lr: f64, grads: Gradients) -> Box<dyn TextModel>;
+    /// [`Network::inference`], as a model of texts.
+    fn evaluation(&self) -> Box<dyn TextModel> {
+        self.inference().into_text().expect("a copy is of the same type")
+    }
 }
 
 /// What a model's own file says of it: the part below the heads.
 pub(crate) trait Body: Module + ModuleDisplay + 'static {
+    /// The families of models that it is the body of.
+    const FAMILIES: &'static [&'static Family];
+
+    type Config;
+
+    /// The keys of `config.json` of one of the families.
+    fn configure(json: &Value, head: Head) -> Result<Self::Config, String>;
+    fn new(config: &Self::Config, init: &mut Init) -> Self;
+    fn sizes(config: &Self::Config) -> Sizes;
     fn family(&self) -> &'static Family;
     fn bind(&mut self, b: &mut Binder);
     /// `[B, T, M]`, or `[1, N, M]` for texts of different lengths.
@@ -199,15 +187,6 @@ impl<B: Body> Headed<B> {
         Headed { body, heads, head, config: config.clone() }
     }
 
-    fn bind(&mut self, b: &mut Binder) {
-        let family = self.body.family();
-        b.at(family.prefix, |b| {
-            self.body.bind(b);
-            self.heads.bind_inside(b);
-        });
-        self.heads.bind(family, self.head, b);
-    }
-
     fn asked<'a>(&self, at: Option<&'a [usize]>, mode: Mode) -> Asked<'a> {
         let table = self.body.words().map(|words| words.table.val());
         Asked { family: self.body.family(), head: self.head, mode, table, at }
@@ -217,19 +196,41 @@ impl<B: Body> Headed<B> {
         let [b, t, m] = x.dims();
         self.heads.say(x.reshape([b * t, m]), texts, &self.asked(at, mode))
     }
-
-    fn named(&self) -> Arrays {
-        let mut arrays = Arrays::new();
-        self.clone().bind(&mut Binder::write(&mut arrays));
-        match self.head {
-            // Vectors alone are saved under the names that the model itself has.
-            Head::Bare => without_prefix(arrays, self.body.family().prefix),
-            _ => arrays,
-        }
-    }
 }
 
-impl<B: Body> TextModel for Headed<B> {
+impl<B: Body> Definition for Headed<B> {
+    const READS: Reads = Reads::Texts;
+
+    fn types() -> Vec<&'static str> {
+        B::FAMILIES.iter().map(|family| family.model_type).collect()
+    }
+
+    fn families() -> &'static [&'static Family] {
+        B::FAMILIES
+    }
+
+    fn task(config: &Value) -> Result<&'static str, String> {
+        let class = config["architectures"][0].as_str().unwrap_or_default();
+        let goes_on = ["LMHeadModel", "ForCausalLM"].iter().any(|end| class.ends_with(end));
+        match family(config).map_err(|e| e.to_string())?.head_of(config)? {
+            Head::Words if goes_on => Ok("language"),
+            Head::Words | Head::Pretraining => Ok("pretrain"),
+            Head::Sequence => Ok("classify"),
+            Head::Tokens => Ok("tag"),
+            Head::Span => Ok("answer"),
+            Head::Bare => Err("has no head: there is nothing that it can be asked".into()),
+        }
+    }
+
+    fn make(json: &Value, _weights: Option<&Arrays>, init: &mut Init) -> Result<Headed<B>, String> {
+        let head = family(json).map_err(|e| e.to_string())?.head_of(json)?;
+        let config = B::configure(json, head)?;
+        let sizes = Sizes { labels: label_count(json)?, ..B::sizes(&config) };
+        let labels = ("num_labels", sizes.labels);
+        sizes::check_matrices(&[[labels, ("the width", sizes.width)]])?;
+        Ok(Headed::new(B::new(&config, init), head, &sizes, json, init))
+    }
+
     fn config(&self) -> Value {
         let mut json = self.config.clone();
         if let Some(class) = self.body.family().class_of(self.head) {
@@ -238,6 +239,51 @@ impl<B: Body> TextModel for Headed<B> {
         json
     }
 
+    fn bind(&mut self, b: &mut Binder) {
+        let family = self.body.family();
+        b.at(family.prefix, |b| {
+            self.body.bind(b);
+            self.heads.bind_inside(b);
+        });
+        self.heads.bind(family, self.head, b);
+    }
+
+    fn describe(&self) -> Description {
+        // One that knows words by their letters alone knows any number of them.
+        let vocabulary = Some(self.vocabulary()).filter(|words| *words < usize::MAX);
+        let attention = self.body.attention();
+        Description { attention, ..Description::of_texts(vocabulary, self.body.longest()) }
+    }
+
+    fn rename_on_load(&mut self, weights: Arrays) -> Arrays {
+        with_prefix(weights, self.body.family().prefix)
+    }
+
+    fn rename_on_save(&self, weights: Arrays) -> Arrays {
+        match self.head {
+            // Vectors alone are saved under the names that the model itself has.
+            Head::Bare => without_prefix(weights, self.body.family().prefix),
+            _ => weights,
+        }
+    }
+
+    fn ignores(&self, name: &str) -> bool {
+        // What belongs to another head stands outside, but for the pooler.
+        let inside = format!("{}.", self.body.family().prefix);
+        let pooler = format!("{inside}pooler.");
+        !name.starts_with(&inside) || name.starts_with(&pooler) || is_buffer(name)
+    }
+
+    fn allows_missing_gradient(&self, name: &str) -> bool {
+        name.strip_prefix("body.").is_some_and(|name| self.body.may_rest(name))
+    }
+
+    fn into_text(self: Box<Self>) -> Option<Box<dyn TextModel>> {
+        Some(self)
+    }
+}
+
+impl<B: Body> TextModel for Headed<B> {
     fn head(&self) -> Head {
         self.head
     }
@@ -275,18 +321,6 @@ impl<B: Body> TextModel for Headed<B> {
         can.then_some(self)
     }
 
-    fn weights(&self) -> Arrays {
-        self.named()
-    }
-
-    fn gradients(&self, grads: &mut Gradients) -> Arrays {
-        self.clone().map(&mut AsGradients(grads)).named()
-    }
-
-    fn parameters(&self) -> usize {
-        self.num_params()
-    }
-
     fn vocabulary(&self) -> usize {
         self.body.words().map_or(usize::MAX, |words| words.table.dims()[0])
     }
@@ -305,28 +339,8 @@ impl<B: Body> TextModel for Headed<B> {
         self.body.family().typed
     }
 
-    fn may_rest(&self, name: &str) -> bool {
-        name.strip_prefix("body.").is_some_and(|name| self.body.may_rest(name))
-    }
-
     fn longest(&self) -> Option<usize> {
         self.body.longest()
-    }
-
-    fn attention(&self) -> Vec<String> {
-        self.body.attention()
-    }
-
-    fn frozen(&self) -> Box<dyn TextModel> {
-        Box::new(self.valid())
-    }
-
-    fn gather(&self, adamw: &mut AdamW, grads: Gradients) {
-        adamw.gather(self, grads);
-    }
-
-    fn update(self: Box<Self>, adamw: &mut AdamW, lr: f64, grads: Gradients) -> Box<dyn TextModel> {
-        Box::new(adamw.step(lr, *self, grads))
     }
 }
 
@@ -393,83 +407,10 @@ fn set_rows(words: &mut Embedding, rows: &[(usize, &[f32])]) -> Result<(), Strin
     Ok(())
 }
 
-/// Puts the gradient of each parameter in the place of its value, so that the names of tensors
-/// are those of gradients too.
-struct AsGradients<'a>(&'a mut Gradients);
-
-impl ModuleMapper for AsGradients<'_> {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let value = param.val();
-        let gradient = value.grad_remove(self.0).unwrap_or_else(|| value.clone().inner() * 0.0);
-        Param::initialized(param.id, gradient)
-    }
-}
-
-/// How a family of models is made from its configuration.
-type Make = fn(&Value, Head, &mut Init) -> Result<Box<dyn Loadable>, String>;
-
-/// Every family.
-const FAMILIES: &[(&Family, Make)] = &[
-    (&bert::BERT, |json, head, init| {
-        made::<bert::Bert>(bert::Config::bert(json)?, json, head, init)
-    }),
-    (&bert::ROBERTA, |json, head, init| {
-        made::<bert::Bert>(bert::Config::roberta(json)?, json, head, init)
-    }),
-    (&bert::DISTILBERT, |json, head, init| {
-        made::<bert::Bert>(bert::Config::distilbert(json)?, json, head, init)
-    }),
-    (&gpt2::GPT2, |json, head, init| {
-        made::<gpt2::Gpt2>(gpt2::Config::read(json)?, json, head, init)
-    }),
-    (&xlnet::XLNET, |json, head, init| {
-        made::<xlnet::Xlnet>(xlnet::Config::read(json, head)?, json, head, init)
-    }),
-    (&words::BILSTM, |json, head, init| {
-        made::<words::Words>(words::Config::bilstm(json)?, json, head, init)
-    }),
-    (&words::CNN, |json, head, init| {
-        made::<words::Words>(words::Config::cnn(json)?, json, head, init)
-    }),
-];
-
-/// A body that can be made.
-pub(crate) trait Made: Body + Sized {
-    type Config;
-    fn new(config: &Self::Config, init: &mut Init) -> Self;
-    fn sizes(config: &Self::Config) -> Sizes;
-}
-
-fn made<B: Made>(
-    config: B::Config,
-    json: &Value,
-    head: Head,
-    init: &mut Init,
-) -> Result<Box<dyn Loadable>, String> {
-    let sizes = Sizes { labels: label_count(json)?, ..B::sizes(&config) };
-    let labels = ("num_labels", sizes.labels);
-    sizes::check_matrices(&[[labels, ("the width", sizes.width)]])?;
-    Ok(Box::new(Headed::new(B::new(&config, init), head, &sizes, json, init)))
-}
-
-/// A model whose weights can be filled in.
-trait Loadable: TextModel {
-    fn fill(&mut self, b: &mut Binder);
-    fn finish(self: Box<Self>) -> Box<dyn TextModel>;
-}
-
-impl<B: Body> Loadable for Headed<B> {
-    fn fill(&mut self, b: &mut Binder) {
-        self.bind(b);
-    }
-    fn finish(self: Box<Self>) -> Box<dyn TextModel> {
-        self
-    }
-}
-
-fn family(config: &Value) -> Result<&'static (&'static Family, Make)> {
+/// The family that a configuration names.
+pub(crate) fn family(config: &Value) -> Result<&'static Family> {
     let asked = config["model_type"].as_str().unwrap_or("");
-    FAMILIES.iter().find(|(family, _)| family.model_type == asked).ok_or_else(|| {
+    zoo::families().find(|family| family.model_type == asked).ok_or_else(|| {
         let names = model_types().join(", ");
         Error::invalid(format!("model_type: got {asked:?}, need one of {names}"))
     })
@@ -477,45 +418,48 @@ fn family(config: &Value) -> Result<&'static (&'static Family, Make)> {
 
 /// The names of all families.
 pub fn model_types() -> Vec<&'static str> {
-    FAMILIES.iter().map(|(family, _)| family.model_type).collect()
+    zoo::types_of(Reads::Texts)
 }
 
 /// The keys that a configuration of this family can have: those that decide something, and
 /// those that name heads and labels.
 pub fn keys(config: &Value) -> Result<Vec<&'static str>> {
     const EVERY: [&str; 5] = ["model_type", "architectures", "num_labels", "id2label", "label2id"];
-    let (family, _) = family(config)?;
+    let family = family(config)?;
     Ok(EVERY.into_iter().chain((family.keys)().iter().copied()).collect())
 }
 
 /// The head that a configuration names.
 pub fn head_of(config: &Value) -> Result<Head> {
-    family(config)?.0.head_of(config).map_err(Error::Invalid)
+    family(config)?.head_of(config).map_err(Error::Invalid)
 }
 
-/// A model with first values that are a function of the seed.
+/// The configuration with the class of this head.
+fn with_head(config: &Value, head: Head) -> Result<Value> {
+    let family = family(config)?;
+    let class = family.class_of(head).ok_or_else(|| {
+        let message = format!("{} has no head for {head:?}", family.model_type);
+        Error::Invalid(message.to_lowercase())
+    })?;
+    let mut config = config.clone();
+    config["architectures"] = json!([class]);
+    Ok(config)
+}
+
+/// A model with this head whose parameters are initialised from a seed.
 pub fn create(
     config: &Value,
     head: Head,
     seed: u64,
     device: &Device,
 ) -> Result<Box<dyn TextModel>> {
-    Ok(memory::create(seed, device, |init| make(config, head, init))?.finish())
-}
-
-fn make(config: &Value, head: Head, init: &mut Init) -> Result<Box<dyn Loadable>> {
-    let (family, make) = family(config)?;
-    if family.class_of(head).is_none() {
-        let message = format!("{} has no head for {head:?}", family.model_type);
-        return Err(Error::Invalid(message.to_lowercase()));
-    }
-    make(config, head, init).map_err(Error::Invalid)
+    zoo::create(&with_head(config, head)?, seed, device)
 }
 
 /// A model with weights from a checkpoint. All names and shapes that do not fit are told at once.
 ///
 /// With another head than the one that the configuration names, the body is taken and the new
-/// head begins anew, from the seed; but heads for words are one and the same.
+/// head is initialised from the seed; but heads for words are one and the same.
 pub fn load(
     config: &Value,
     weights: Arrays,
@@ -523,8 +467,7 @@ pub fn load(
     seed: u64,
     device: &Device,
 ) -> Result<Box<dyn TextModel>> {
-    let (model, problems) = fill(config, weights, head, seed, device)?;
-    if problems.is_empty() { Ok(model) } else { Err(Error::invalid(crate::misfit(&problems))) }
+    zoo::able(fill(config, weights, head, seed, device)?.whole()?)
 }
 
 /// The model, and what of the weights did not fit it. An error is one of the configuration.
@@ -534,74 +477,26 @@ fn fill(
     head: Option<Head>,
     seed: u64,
     device: &Device,
-) -> Result<(Box<dyn TextModel>, Vec<String>)> {
-    let (family, _) = family(config)?;
+) -> Result<Fit> {
+    let family = family(config)?;
     let named = family.head_of(config).map_err(Error::Invalid)?;
     let head = head.unwrap_or(named);
+    let config = with_head(config, head)?;
+    if head == named {
+        return zoo::filled(&config, weights, None, device);
+    }
     let mut weights = with_prefix(weights, family.prefix);
     let inside = format!("{}.", family.prefix);
     let words = |head: Head| matches!(head, Head::Words | Head::Pretraining);
-    if head != named && !(words(head) && words(named)) {
+    if !(words(head) && words(named)) {
         weights.retain(|name, _| name.starts_with(&inside));
     }
     let pooler = format!("{inside}pooler.");
-    let new =
-        |name: &str| head != named && (!name.starts_with(&inside) || name.starts_with(&pooler));
-    let mut init = Init::blank(device);
-    if head != named {
-        // First values are memory: names and shapes are compared with a model that has none.
-        let mut binder = Binder::compare(&weights);
-        let mut blank = Init::blank(device);
-        make(config, head, &mut blank)?.fill(&mut binder);
-        memory::check(blank.parameters())?;
-        check_new_head(&binder.problems(), &weights, &new)?;
-        init = Init::new(seed, device);
-    }
-    let mut model = make(config, head, &mut init)?;
-    let mut binder = Binder::read(&mut weights, device);
-    model.fill(&mut binder);
-    let mut problems: Vec<String> =
-        binder.problems().iter().filter(|p| !p.is_missing(&new)).map(|p| p.to_string()).collect();
-    // What belongs to another head is not missed; what is inside and has no place is.
-    let left = weights.keys().filter(|name| name.starts_with(&inside));
-    let left = left.filter(|name| !name.starts_with(&pooler) && !is_buffer(name));
-    problems.extend(left.map(|name| format!("{name} has no place in this model")));
-    Ok((model.finish(), problems))
+    let is_new = |name: &str| !name.starts_with(&inside) || name.starts_with(&pooler);
+    zoo::filled(&config, weights, Some(&New { seed, is_new: &is_new }), device)
 }
 
-/// Refuses a body that does not fit its weights, and a new head that is far larger than the whole
-/// model.
-fn check_new_head(
-    problems: &[Problem],
-    weights: &Arrays,
-    new: &dyn Fn(&str) -> bool,
-) -> Result<()> {
-    let (news, wrong): (Vec<&Problem>, Vec<&Problem>) =
-        problems.iter().partition(|problem| problem.is_missing(new));
-    if !wrong.is_empty() {
-        let wrong: Vec<String> = wrong.iter().map(|problem| problem.to_string()).collect();
-        return Err(Error::invalid(crate::misfit(&wrong)));
-    }
-    let known: usize = weights.values().map(|array| array.data.len()).sum();
-    let most = known.saturating_add(NEW_HEAD);
-    let size = |problem: &Problem| match problem {
-        Problem::Missing { shape, .. } => shape.iter().fold(1, |n: usize, s| n.saturating_mul(*s)),
-        _ => 0,
-    };
-    let asked = news.iter().fold(0, |sum: usize, problem| sum.saturating_add(size(problem)));
-    match asked <= most {
-        true => Ok(()),
-        false => Err(Error::invalid(format!(
-            "the new head would have {asked} numbers, need at most {most} for a model of {known}: \
-             see num_labels, id2label or vocab_size"
-        ))),
-    }
-}
-
-/// Numbers that a new head may have beyond those that the model has.
-const NEW_HEAD: usize = 1 << 24;
-
-/// The model of a folder in the Hugging Face layout.
+/// The model of a folder in the layout of Hugging Face.
 pub fn open(
     folder: &Path,
     head: Option<Head>,
@@ -612,11 +507,9 @@ pub fn open(
     let of_config = |e: Error| Error::file(folder.join(checkpoint::CONFIG), e.to_string());
     family(&config).map_err(of_config)?;
     let weights = checkpoint::read_weights(folder)?;
-    let (model, problems) = fill(&config, weights, head, seed, device).map_err(of_config)?;
-    if problems.is_empty() {
-        return Ok(model);
-    }
-    Err(Error::file(checkpoint::weights_file(folder), crate::misfit(&problems)))
+    let fit = fill(&config, weights, head, seed, device).map_err(of_config)?;
+    let of_weights = |e: Error| Error::file(checkpoint::weights_file(folder), e.to_string());
+    zoo::able(fit.whole().map_err(of_weights)?)
 }
 
 /// Tensors that old checkpoints have and that are not learned.

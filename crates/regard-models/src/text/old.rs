@@ -1,9 +1,9 @@
 //! Checkpoints from before `config.json` said what it is of: the names of tensors tell.
 
-use super::FAMILIES;
 use super::head::{Family, Head};
 use crate::Result;
 use crate::checkpoint;
+use crate::zoo;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -21,13 +21,12 @@ pub fn read_config(folder: &Path) -> Result<Value> {
     let names: Vec<String> = checkpoint::read_weights(folder)?.into_keys().collect();
     if silent("model_type") {
         let there = |family: &Family| has(&names, &format!("{}.", family.prefix));
-        let mut found = FAMILIES.iter().filter(|(family, _)| there(family));
-        if let (Some((family, _)), None) = (found.next(), found.next()) {
+        let mut found = zoo::families().filter(|family| there(family));
+        if let (Some(family), None) = (found.next(), found.next()) {
             config["model_type"] = json!(family.model_type);
         }
     }
-    let known = |family: &&Family| config["model_type"] == family.model_type;
-    let family = FAMILIES.iter().map(|(family, _)| *family).find(known);
+    let family = zoo::families().find(|family| config["model_type"] == family.model_type);
     if let Some(family) = family.filter(|_| config["architectures"].is_null())
         && let Some(class) = head(family, &names).and_then(|head| family.class_of(head))
     {

@@ -4,7 +4,7 @@
 //! ```
 //! use burn::tensor::{Device, Tensor};
 //! use regard_attention::Mode;
-//! use regard_models::Model;
+//! use regard_models::zoo;
 //! use regard_models::vit::Vit;
 //! use serde_json::json;
 //!
@@ -13,7 +13,7 @@
 //!     "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
 //!     "intermediate_size": 32, "num_labels": 5,
 //! });
-//! let model = Vit::create(&config, 7, &Device::flex()).unwrap();
+//! let model = zoo::create::<Vit>(&config, 7, &Device::flex()).unwrap();
 //! let pixels = Tensor::<4>::zeros([3, 1, 12, 12], &Device::flex());
 //! assert_eq!(model.forward(pixels, Mode::Eval).logits.unwrap().dims(), [3, 5]);
 //! ```
@@ -25,7 +25,7 @@ mod tokens;
 pub use config::{Config, Halving, Pooling, Positions, Sides};
 
 use crate::checkpoint::{Arrays, Binder};
-use crate::model::Definition;
+use crate::network::{Definition, Description, Reads};
 use crate::text::{with_prefix, without_prefix};
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
@@ -163,15 +163,23 @@ impl Vit {
     }
 
     /// What it is made from.
-    pub fn config(&self) -> &Config {
+    pub fn settings(&self) -> &Config {
         &self.config
     }
 }
 
 impl Definition for Vit {
-    const TYPES: &'static [&'static str] = &[config::VIT, config::EXTENDED];
+    const READS: Reads = Reads::Other;
 
-    fn make(json: &Value, init: &mut Init) -> Result<Vit, String> {
+    fn types() -> Vec<&'static str> {
+        vec![config::VIT, config::EXTENDED]
+    }
+
+    fn task(_config: &Value) -> Result<&'static str, String> {
+        Ok("image")
+    }
+
+    fn make(json: &Value, _weights: Option<&Arrays>, init: &mut Init) -> Result<Vit, String> {
         let labelled = match json["architectures"][0].as_str() {
             None | Some("ViTForImageClassification") => true,
             Some("ViTModel") => false,
@@ -200,10 +208,34 @@ impl Definition for Vit {
         }
     }
 
-    fn json(&self) -> Value {
+    fn config(&self) -> Value {
         self.config.json(self.classifier.is_some())
     }
 
+    fn rename_on_load(&mut self, weights: Arrays) -> Arrays {
+        let weights = with_prefix(weights, "vit");
+        if !weights.contains_key("vit.pooler.dense.weight") {
+            self.pooler = None;
+        }
+        weights
+    }
+
+    fn rename_on_save(&self, weights: Arrays) -> Arrays {
+        // Without labels they have the names that the body itself has.
+        if self.has_labels() { weights } else { without_prefix(weights, "vit") }
+    }
+
+    fn ignores(&self, name: &str) -> bool {
+        let heads = ["vit.pooler.", "vit.embeddings.mask_token", "classifier."];
+        heads.iter().any(|head| name.starts_with(head))
+    }
+    fn describe(&self) -> Description {
+        let (reads, attention) = (self.reads(), self.attention());
+        Description { reads, attention, ..Description::default() }
+    }
+}
+
+impl Vit {
     fn reads(&self) -> String {
         let ([rows, columns], channels) = (self.config.image_size.both(), self.config.num_channels);
         format!("images of {rows} × {columns} pixels, {channels} channels")
@@ -218,23 +250,5 @@ impl Definition for Vit {
             width / heads
         );
         vec![words; self.layers.len()]
-    }
-
-    fn expect(&mut self, weights: Arrays) -> Arrays {
-        let weights = with_prefix(weights, "vit");
-        if !weights.contains_key("vit.pooler.dense.weight") {
-            self.pooler = None;
-        }
-        weights
-    }
-
-    fn named(&self, weights: Arrays) -> Arrays {
-        // Without labels they have the names that the body itself has.
-        if self.has_labels() { weights } else { without_prefix(weights, "vit") }
-    }
-
-    fn is_others(name: &str) -> bool {
-        let heads = ["vit.pooler.", "vit.embeddings.mask_token", "classifier."];
-        heads.iter().any(|head| name.starts_with(head))
     }
 }

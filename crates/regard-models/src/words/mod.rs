@@ -9,7 +9,7 @@ pub use config::Config;
 
 use crate::checkpoint::Binder;
 use crate::fields::fields;
-use crate::text::{Body, Family, Head, Inside, Made, Sizes, Speaker, Texts, WordNames};
+use crate::text::{Body, Family, Head, Inside, Sizes, Speaker, Texts, WordNames};
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use config::Context;
@@ -19,6 +19,7 @@ use regard_attention::layers::{
 };
 use regard_attention::ops::{Activation, Cell};
 use regard_attention::{Init, Mode};
+use serde_json::Value;
 
 /// The names of the recurrent one.
 pub static BILSTM: Family = Family { model_type: "bilstm", class: "BiLstm", ..NAMES };
@@ -82,8 +83,41 @@ impl Unknown {
     }
 }
 
-impl Made for Words {
+impl Words {
+    fn device(&self) -> Device {
+        let of_table = self.words.as_ref().map(|words| words.table.device());
+        let of_letters = || self.speller.as_ref().map(|speller| speller.letters.table.device());
+        of_table.or_else(of_letters).expect("words have a table or letters")
+    }
+
+    /// The vectors of all words, without their texts: `[N, I]`.
+    fn begin(&self, texts: &Texts, mode: Mode) -> Tensor<2> {
+        let known = self.words.as_ref().map(|words| {
+            let ids = self.unknown.forward(texts.ids(), mode);
+            let n = ids.len();
+            let ids = TensorData::new(ids, [1, n]);
+            let x = words.forward(Tensor::<2, Int>::from_data(ids, &self.device()));
+            let [_, n, m] = x.dims();
+            let x = x.reshape([n, m]);
+            if self.frozen { x.detach() } else { x }
+        });
+        let spelled = self.speller.as_ref().map(|speller| speller.read(texts, mode));
+        let parts = [known, spelled].into_iter().flatten().collect();
+        self.dropout.forward(Tensor::cat(parts, 1), mode)
+    }
+}
+
+impl Body for Words {
+    const FAMILIES: &'static [&'static Family] = &[&BILSTM, &CNN];
+
     type Config = Config;
+
+    fn configure(json: &Value, _head: Head) -> Result<Config, String> {
+        match json["model_type"] == CNN.model_type {
+            true => Config::cnn(json),
+            false => Config::bilstm(json),
+        }
+    }
 
     fn new(config: &Config, init: &mut Init) -> Words {
         let (inputs, table) = (config.input(), config.embedding_size);
@@ -131,33 +165,7 @@ impl Made for Words {
             pool: Some(config.pool().expect("it was checked when it was read")),
         }
     }
-}
 
-impl Words {
-    fn device(&self) -> Device {
-        let of_table = self.words.as_ref().map(|words| words.table.device());
-        let of_letters = || self.speller.as_ref().map(|speller| speller.letters.table.device());
-        of_table.or_else(of_letters).expect("words have a table or letters")
-    }
-
-    /// The vectors of all words, without their texts: `[N, I]`.
-    fn begin(&self, texts: &Texts, mode: Mode) -> Tensor<2> {
-        let known = self.words.as_ref().map(|words| {
-            let ids = self.unknown.forward(texts.ids(), mode);
-            let n = ids.len();
-            let ids = TensorData::new(ids, [1, n]);
-            let x = words.forward(Tensor::<2, Int>::from_data(ids, &self.device()));
-            let [_, n, m] = x.dims();
-            let x = x.reshape([n, m]);
-            if self.frozen { x.detach() } else { x }
-        });
-        let spelled = self.speller.as_ref().map(|speller| speller.read(texts, mode));
-        let parts = [known, spelled].into_iter().flatten().collect();
-        self.dropout.forward(Tensor::cat(parts, 1), mode)
-    }
-}
-
-impl Body for Words {
     fn family(&self) -> &'static Family {
         self.family
     }

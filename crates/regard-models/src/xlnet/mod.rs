@@ -14,7 +14,7 @@ pub use permuted::{Memory, Permuted, Permuting, Predicted, Sight};
 
 use crate::checkpoint::Binder;
 use crate::fields::fields;
-use crate::text::{Body, Family, Head, Inside, Made, Sizes, Speaker, Texts, TwoStreams, WordNames};
+use crate::text::{Body, Family, Head, Inside, Sizes, Speaker, Texts, TwoStreams, WordNames};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use config::Rules;
@@ -23,6 +23,7 @@ use regard_attention::layers::{Dropout, Embedding, EmbeddingConfig};
 use regard_attention::mask::{Mask, window};
 use regard_attention::ops::Activation;
 use regard_attention::{Init, Mode};
+use serde_json::Value;
 
 /// Its names.
 pub static XLNET: Family = Family {
@@ -57,39 +58,6 @@ pub(crate) struct Xlnet {
     dropout: [Dropout; 3],
     #[module(skip)]
     rules: Rules,
-}
-
-impl Made for Xlnet {
-    type Config = Config;
-
-    fn new(config: &Config, init: &mut Init) -> Xlnet {
-        let deviation = config.initializer_range;
-        let words = EmbeddingConfig {
-            deviation,
-            ..EmbeddingConfig::new(config.vocab_size, config.d_model)
-        };
-        Xlnet {
-            words: words.init(init),
-            unknown: init.normal([1, config.d_model], deviation),
-            layers: (0..config.n_layer).map(|_| Layer::new(config, init)).collect(),
-            dropout: [(); 3].map(|()| Dropout::new(config.dropout, init)),
-            rules: config.rules(),
-        }
-    }
-
-    fn sizes(config: &Config) -> Sizes {
-        Sizes {
-            width: config.d_model,
-            words: config.vocab_size,
-            labels: 0,
-            eps: config.layer_norm_eps,
-            deviation: config.initializer_range,
-            activation: config.activation,
-            dropout: config.label_dropout,
-            tied: config.tie_word_embeddings,
-            pool: None,
-        }
-    }
 }
 
 impl Xlnet {
@@ -131,6 +99,43 @@ fn parts(texts: &Texts, memory: usize) -> Vec<i64> {
 }
 
 impl Body for Xlnet {
+    const FAMILIES: &'static [&'static Family] = &[&XLNET];
+
+    type Config = Config;
+
+    fn configure(json: &Value, head: Head) -> Result<Config, String> {
+        Config::read(json, head)
+    }
+
+    fn new(config: &Config, init: &mut Init) -> Xlnet {
+        let deviation = config.initializer_range;
+        let words = EmbeddingConfig {
+            deviation,
+            ..EmbeddingConfig::new(config.vocab_size, config.d_model)
+        };
+        Xlnet {
+            words: words.init(init),
+            unknown: init.normal([1, config.d_model], deviation),
+            layers: (0..config.n_layer).map(|_| Layer::new(config, init)).collect(),
+            dropout: [(); 3].map(|()| Dropout::new(config.dropout, init)),
+            rules: config.rules(),
+        }
+    }
+
+    fn sizes(config: &Config) -> Sizes {
+        Sizes {
+            width: config.d_model,
+            words: config.vocab_size,
+            labels: 0,
+            eps: config.layer_norm_eps,
+            deviation: config.initializer_range,
+            activation: config.activation,
+            dropout: config.label_dropout,
+            tied: config.tie_word_embeddings,
+            pool: None,
+        }
+    }
+
     /// A word that is to be told is of use to one head only, and parts to pairs of texts.
     fn may_rest(&self, name: &str) -> bool {
         ["unknown", ".parts", ".to_parts"].iter().any(|end| name.ends_with(end))

@@ -3,7 +3,8 @@
 use crate::zoo::{self, READS, WRITES};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::Mode;
-use regard_models::{Source, create};
+use regard_models::zoo::create;
+use regard_models::{Seq2Seq, Source};
 
 /// Rows of numbers as a tensor.
 pub fn rows(rows: &[Vec<i64>], device: &Device) -> Tensor<2, Int> {
@@ -55,7 +56,8 @@ fn a_row_is_what_it_is_alone() {
     let device = Device::flex();
     let (read, words) = (sentences(&[7, 3, 1, 5]), written(4, 9));
     for (name, config) in zoo::all() {
-        let model = create(&config, 3, &device).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let model =
+            create::<dyn Seq2Seq>(&config, 3, &device).unwrap_or_else(|e| panic!("{name}: {e}"));
         let forward = |read: &[Vec<i64>], words: &[Vec<i64>], wide: usize, pad: i64| {
             let source = source(read, wide, pad, &device);
             numbers(model.forward(&source, rows(words, &device), Mode::Eval).logits)
@@ -79,7 +81,7 @@ fn a_row_without_words_hurts_nobody() {
     let device = Device::flex();
     let (read, words) = (sentences(&[4, 0, 6]), written(3, 5));
     for (name, config) in zoo::all() {
-        let model = create(&config, 3, &device).unwrap();
+        let model = create::<dyn Seq2Seq>(&config, 3, &device).unwrap();
         let forward = |read: &[Vec<i64>], words: &[Vec<i64>]| {
             let source = source(read, 6, 0, &device);
             numbers(model.forward(&source, rows(words, &device), Mode::Eval).logits)

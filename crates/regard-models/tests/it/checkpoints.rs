@@ -3,8 +3,9 @@
 use crate::goldens::golden;
 use crate::zoo;
 use burn::tensor::Device;
+use regard_models::Seq2Seq;
 use regard_models::checkpoint::{self, Array, Arrays, Precision};
-use regard_models::{create, open};
+use regard_models::zoo::{create, open};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,7 +43,7 @@ impl Folder {
 
     /// The error has all of these in it.
     fn fails_with(&self, parts: &[&str]) {
-        let error = match open(&self.0, &Device::flex()) {
+        let error = match open::<dyn Seq2Seq>(&self.0, &Device::flex()) {
             Ok(_) => panic!("loaded, where {parts:?} was expected"),
             Err(error) => error.to_string(),
         };
@@ -94,7 +95,7 @@ fn headers_with_a_flipped_bit() {
         flipped[at] ^= 1 << (at % 8);
         fs::write(folder.weights(), flipped).unwrap();
         // Some bits change a space or another tensor's name; then the model loads as before.
-        if let Err(error) = open(&folder.0, &Device::flex()) {
+        if let Err(error) = open::<dyn Seq2Seq>(&folder.0, &Device::flex()) {
             assert!(error.to_string().contains("model.safetensors"), "byte {at}: {error}");
             refused += 1;
         }
@@ -162,9 +163,9 @@ fn shard(folder: &Folder) -> (Value, PathBuf) {
 #[test]
 fn shards() {
     let folder = Folder::of("bahdanau-2", "shards");
-    let whole = open(&folder.0, &Device::flex()).unwrap().weights();
+    let whole = open::<dyn Seq2Seq>(&folder.0, &Device::flex()).unwrap().weights();
     let (map, index) = shard(&folder);
-    assert!(open(&folder.0, &Device::flex()).unwrap().weights() == whole);
+    assert!(open::<dyn Seq2Seq>(&folder.0, &Device::flex()).unwrap().weights() == whole);
     // A tensor that the index promises and no shard has.
     let mut more = map.clone();
     more["decoder.ghost"] = "model-00001-of-00002.safetensors".into();
@@ -186,7 +187,7 @@ fn shards() {
 #[test]
 fn what_cannot_be_written_leaves_what_was_there() {
     let device = Device::flex();
-    let model = create(&zoo::recurrent("rnn", &[]), 1, &device).unwrap();
+    let model = create::<dyn Seq2Seq>(&zoo::recurrent("rnn", &[]), 1, &device).unwrap();
     let nowhere = Path::new("/dev/null/model");
     let error = checkpoint::write(nowhere, &model.config(), &model.weights(), Precision::Single);
     assert!(error.unwrap_err().to_string().contains("/dev/null/model"));
@@ -207,7 +208,7 @@ fn halves_are_near_enough() {
     checkpoint::write_arrays(&folder.weights(), &all, Precision::Half).unwrap();
     let size = fs::metadata(folder.weights()).unwrap().len() as usize;
     assert!(size < 3 * all.values().map(|a| a.data.len()).sum::<usize>(), "{size}");
-    let halves = open(&folder.0, &Device::flex()).unwrap().weights();
+    let halves = open::<dyn Seq2Seq>(&folder.0, &Device::flex()).unwrap().weights();
     for (name, array) in halves {
         let near = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-3 * b.abs() + 1e-7;
         assert!(array.data.iter().zip(&all[&name].data).all(near), "{name}");

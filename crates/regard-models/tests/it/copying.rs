@@ -1,11 +1,12 @@
 //! The pointer-generator.
 
 use crate::batch::largest_difference;
+use burn::module::Module;
 use burn::tensor::Device;
 use regard_attention::{AdamW, AdamWConfig, Mode};
-use regard_models::Model;
 use regard_models::checkpoint::Arrays;
 use regard_models::copying::{Copied, Cost, PointerGenerator};
+use regard_models::{Network, zoo};
 use serde_json::{Value, json};
 
 const WORDS: usize = 9;
@@ -34,7 +35,8 @@ fn cost(model: &PointerGenerator, wanted: &[Vec<u32>]) -> (f64, Option<f64>) {
 #[test]
 fn what_is_taught_is_what_is_written() {
     for (copy, coverage) in [(true, true), (true, false), (false, true), (false, false)] {
-        let model = PointerGenerator::create(&config(copy, coverage), 3, &Device::flex()).unwrap();
+        let model =
+            zoo::create::<PointerGenerator>(&config(copy, coverage), 3, &Device::flex()).unwrap();
         let (texts, wanted) = (texts(), wanted());
         let mut walk = model.walk(&texts);
         let wide = walk.width();
@@ -66,10 +68,10 @@ fn what_is_taught_is_what_is_written() {
 #[test]
 fn gradients_are_those_of_small_differences() {
     let json = config(true, true);
-    let model = PointerGenerator::create(&json, 3, &Device::flex().autodiff()).unwrap();
+    let mut model = zoo::create::<PointerGenerator>(&json, 3, &Device::flex().autodiff()).unwrap();
     let weights = model.weights();
     let whole = |weights: Arrays| {
-        let model = PointerGenerator::load(&json, weights, &Device::flex()).unwrap();
+        let model = zoo::load::<PointerGenerator>(&json, weights, &Device::flex()).unwrap();
         let (likelihood, coverage) = cost(&model, &wanted());
         likelihood + coverage.unwrap()
     };
@@ -79,7 +81,7 @@ fn gradients_are_those_of_small_differences() {
     let options = AdamWConfig { max_norm: None, ..AdamWConfig::default() };
     let share = f64::from(1.0 - options.beta1);
     let mut adamw = AdamW::new(options);
-    model.update(&mut adamw, 1e-3, grads);
+    model.step(&mut adamw, 1e-3, grads);
     for (name, path) in [
         ("decoder.gate.weight", "gate.weight"),
         ("decoder.attention.coverage", "covered"),
@@ -106,7 +108,7 @@ fn words_that_no_vocabulary_has_are_copied() {
     let device = Device::flex().autodiff();
     let json = json!({ "model_type": "pointer-generator", "vocab_size": WORDS,
         "embedding_size": 12, "hidden_size": 12, "coverage": false });
-    let mut model = PointerGenerator::create(&json, 1, &device).unwrap();
+    let mut model = zoo::create::<PointerGenerator>(&json, 1, &device).unwrap();
     let mut adamw = AdamW::new(AdamWConfig::default());
     // The word after 5 is the answer, and it is never the vocabulary's.
     let text = |i: usize| {
@@ -120,12 +122,12 @@ fn words_that_no_vocabulary_has_are_copied() {
         let (texts, wanted): (_, Vec<_>) = (0..6).map(|i| text(i + step as usize)).unzip();
         let cost = model.cost(&Copied::new(texts), &wanted, Mode::Train { seed: 1, step });
         assert!(cost.coverage.is_none());
-        model = model.update(&mut adamw, 1e-2, cost.likelihood.backward());
+        model.step(&mut adamw, 1e-2, cost.likelihood.backward());
         if step == 1 {
             assert!(adamw.without_gradient().is_empty(), "{:?}", adamw.without_gradient());
         }
     }
-    let model = model.frozen();
+    let model = model.valid();
     for i in 0..6 {
         let (text, wanted) = text(i);
         let batch = Copied::new(vec![text]);
@@ -139,8 +141,9 @@ fn words_that_no_vocabulary_has_are_copied() {
 
 #[test]
 fn saved_is_loaded_and_what_cannot_be_is_turned_down() {
-    let model = PointerGenerator::create(&config(true, true), 3, &Device::flex()).unwrap();
-    let again = PointerGenerator::load(&model.json(), model.weights(), &Device::flex()).unwrap();
+    let model = zoo::create::<PointerGenerator>(&config(true, true), 3, &Device::flex()).unwrap();
+    let again =
+        zoo::load::<PointerGenerator>(&model.config(), model.weights(), &Device::flex()).unwrap();
     assert_eq!(cost(&model, &wanted()), cost(&again, &wanted()));
     let alone = Copied::new(vec![texts().text(1).to_vec()]);
     let (texts, mut together) = (texts(), vec![]);
@@ -157,7 +160,7 @@ fn saved_is_loaded_and_what_cannot_be_is_turned_down() {
     for (more, says) in rows {
         let mut config = config(true, true);
         more.as_object().unwrap().iter().for_each(|(key, value)| config[key] = value.clone());
-        let error = PointerGenerator::create(&config, 0, &Device::flex()).err().unwrap();
+        let error = zoo::create::<PointerGenerator>(&config, 0, &Device::flex()).err().unwrap();
         assert!(error.to_string().contains(says), "{more}: {error}");
     }
 }

@@ -3,7 +3,8 @@
 use crate::batch::{largest_difference, numbers, rows};
 use burn::tensor::Device;
 use regard_attention::Mode;
-use regard_models::{Source, checkpoint, load};
+use regard_models::zoo::load;
+use regard_models::{Seq2Seq, Source, checkpoint};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +27,8 @@ fn check(name: &str) {
     let (folder, device) = (golden(name), Device::flex());
     let config = checkpoint::read_config(&folder).unwrap();
     let weights = checkpoint::read_weights(&folder).unwrap();
-    let model = load(&config, weights, &device).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let model =
+        load::<dyn Seq2Seq>(&config, weights, &device).unwrap_or_else(|e| panic!("{name}: {e}"));
     let text = std::fs::read_to_string(folder.join("said.json")).unwrap();
     let said: Said = serde_json::from_str(&text).unwrap();
     let source = Source { ids: rows(&said.source, &device), lengths: said.lengths };

@@ -6,9 +6,9 @@ use crate::texts::close;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_attention::{AdamW, AdamWConfig, Mode};
-use regard_models::Model;
 use regard_models::checkpoint::{self, Precision};
 use regard_models::vit::Vit;
+use regard_models::{Network, zoo};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -42,7 +42,7 @@ fn images_are_read_as_transformers_reads_them() {
     let device = Device::flex();
     assert_eq!(folders().len(), 5);
     for folder in folders() {
-        let model = Vit::open(&folder, &device).unwrap_or_else(|e| panic!("{e}"));
+        let model = zoo::open::<Vit>(&folder, &device).unwrap_or_else(|e| panic!("{e}"));
         let said = checkpoint::read_arrays(&folder.join("said.safetensors")).unwrap();
         let pixels = &said["pixels"];
         let shape: [usize; 4] = pixels.shape.clone().try_into().unwrap();
@@ -67,8 +67,8 @@ fn images_are_read_as_transformers_reads_them() {
 fn what_is_saved_is_what_was_read() {
     let device = Device::flex();
     for folder in folders() {
-        let model = Vit::open(&folder, &device).unwrap();
-        let (config, weights) = (model.json(), model.weights());
+        let model = zoo::open::<Vit>(&folder, &device).unwrap();
+        let (config, weights) = (model.config(), model.weights());
         assert_eq!(weights, checkpoint::read_weights(&folder).unwrap(), "{}", folder.display());
         let theirs = checkpoint::read_config(&folder).unwrap();
         for (key, value) in config.as_object().unwrap() {
@@ -92,21 +92,21 @@ fn what_hugging_face_cannot_say_is_saved_under_a_name_of_its_own() {
     ] {
         let mut asked = extended();
         asked.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-        let model = Vit::create(&asked, 3, &device).unwrap();
-        let config = model.json();
+        let model = zoo::create::<Vit>(&asked, 3, &device).unwrap();
+        let config = model.config();
         assert_eq!(config["model_type"], "vision_transformer");
-        let again = Vit::load(&config, model.weights(), &device).unwrap();
+        let again = zoo::load::<Vit>(&config, model.weights(), &device).unwrap();
         let pixels = images(2, [1, 9, 13], &device);
         let said = |model: &Vit| numbers(model.forward(pixels.clone(), Mode::Eval).logits.unwrap());
         assert_eq!(said(&model), said(&again));
-        assert_eq!(again.json(), config);
+        assert_eq!(again.config(), config);
     }
     let mut plain = extended();
     for (key, value) in [("stem_channels", json!([])), ("pooling", json!("cls"))] {
         plain[key] = value;
     }
     plain["positions"] = json!("learned");
-    let config = Vit::create(&plain, 3, &device).unwrap().json();
+    let config = zoo::create::<Vit>(&plain, 3, &device).unwrap().config();
     assert_eq!(config["model_type"], "vit");
     assert!(config.get("pooling").is_none() && config.get("stem_channels").is_none());
 }
@@ -114,7 +114,7 @@ fn what_hugging_face_cannot_say_is_saved_under_a_name_of_its_own() {
 #[test]
 fn an_image_alone_says_what_it_says_among_others() {
     let device = Device::flex();
-    let model = Vit::create(&extended(), 3, &device).unwrap();
+    let model = zoo::create::<Vit>(&extended(), 3, &device).unwrap();
     let pixels = images(5, [1, 9, 13], &device);
     let all = numbers(model.forward(pixels.clone(), Mode::Eval).logits.unwrap());
     for i in 0..5 {
@@ -130,9 +130,9 @@ fn a_stem_may_keep_the_largest_of_each_square() {
     let mut config = extended();
     (config["stem_halving"], config["stem_channels"]) = (json!("max"), json!([6]));
     config["pooling"] = json!("cls");
-    let model = Vit::create(&config, 3, &device).unwrap();
+    let model = zoo::create::<Vit>(&config, 3, &device).unwrap();
     // An odd row and an odd column are left out.
-    assert_eq!(model.config().grid(), [4, 6]);
+    assert_eq!(model.settings().grid(), [4, 6]);
     let (seen, looks) = model.look_inside(images(1, [1, 9, 13], &device));
     assert_eq!((seen.hidden.dims(), looks[0].dims()), ([1, 25, 16], [1, 2, 25, 25]));
 }
@@ -148,7 +148,7 @@ fn every_part_learns() {
 
 fn learns(config: &Value) {
     let device = Device::flex().autodiff();
-    let mut model = Vit::create(config, 3, &device).unwrap();
+    let mut model = zoo::create::<Vit>(config, 3, &device).unwrap();
     let mut adamw = AdamW::new(AdamWConfig::default());
     let labels = Tensor::<1, Int>::from_ints([0, 1, 2, 3, 0, 1], &device);
     let mut losses = vec![];
@@ -157,7 +157,7 @@ fn learns(config: &Value) {
         let logits = model.forward(pixels, Mode::Train { seed: 1, step }).logits.unwrap();
         let loss = cross_entropy(logits, labels.clone(), CrossEntropy::default());
         losses.push(loss.clone().into_scalar::<f32>());
-        model = model.update(&mut adamw, 3e-3, loss.backward());
+        model.step(&mut adamw, 3e-3, loss.backward());
         assert!(adamw.without_gradient().is_empty(), "{:?}", adamw.without_gradient());
     }
     assert!(losses[0] > 1.0 && losses[119] < 0.3, "{losses:?}");
@@ -170,7 +170,7 @@ fn positions_of_sines_tell_rows_from_columns() {
     // Without a stem, and of one colour, patches differ by where they are alone.
     config["stem_channels"] = json!([]);
     config["image_size"] = json!([2, 3]);
-    let model = Vit::create(&config, 3, &device).unwrap();
+    let model = zoo::create::<Vit>(&config, 3, &device).unwrap();
     let hidden = model.forward(Tensor::ones([1, 1, 2, 3], &device), Mode::Eval).hidden;
     let rows: Vec<Vec<f32>> = numbers(hidden).chunks(16).map(<[f32]>::to_vec).collect();
     for (i, j) in (0..6).flat_map(|i| (0..i).map(move |j| (i, j))) {
@@ -201,7 +201,7 @@ fn sizes_that_cannot_be_are_told() {
             config["num_attention_heads"] = json!(2);
         }
         config[key] = value;
-        let error = Vit::create(&config, 0, &device).err().unwrap().to_string();
+        let error = zoo::create::<Vit>(&config, 0, &device).err().unwrap().to_string();
         assert!(error.contains(wanted), "{key}: {error}");
     }
 }
@@ -209,12 +209,12 @@ fn sizes_that_cannot_be_are_told() {
 #[test]
 fn weights_that_do_not_fit_are_told_at_once() {
     let device = Device::flex();
-    let model = Vit::create(&extended(), 3, &device).unwrap();
+    let model = zoo::create::<Vit>(&extended(), 3, &device).unwrap();
     let mut weights = model.weights();
     weights.remove("vit.embeddings.stem.1.bias").unwrap();
     let norm = weights.remove("vit.layernorm.weight").unwrap();
     weights.insert("vit.strange".into(), norm);
-    let error = Vit::load(&model.json(), weights, &device).err().unwrap().to_string();
+    let error = zoo::load::<Vit>(&model.config(), weights, &device).err().unwrap().to_string();
     for part in ["stem.1.bias [10] is missing", "layernorm.weight [16] is missing", "vit.strange"] {
         assert!(error.contains(part), "{error}");
     }
@@ -225,8 +225,8 @@ fn folders_are_written_and_opened() {
     let device = Device::flex();
     let folder = std::env::temp_dir().join(format!("regard-vit-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let model = Vit::create(&extended(), 3, &device).unwrap();
-    checkpoint::write(&folder, &model.json(), &model.weights(), Precision::Single).unwrap();
-    assert_eq!(Vit::open(&folder, &device).unwrap().weights(), model.weights());
+    let model = zoo::create::<Vit>(&extended(), 3, &device).unwrap();
+    checkpoint::write(&folder, &model.config(), &model.weights(), Precision::Single).unwrap();
+    assert_eq!(zoo::open::<Vit>(&folder, &device).unwrap().weights(), model.weights());
     std::fs::remove_dir_all(folder).unwrap();
 }

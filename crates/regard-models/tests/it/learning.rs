@@ -5,12 +5,13 @@ use crate::zoo;
 use burn::tensor::Device;
 use regard_attention::{AdamW, AdamWConfig, Mode};
 use regard_models::checkpoint::{Array, Arrays, Precision};
-use regard_models::{Seq2Seq, Source, checkpoint, create, load};
+use regard_models::zoo::{create, load};
+use regard_models::{Seq2Seq, Source, checkpoint};
 
 const MODE: Mode = Mode::Train { seed: 1, step: 1 };
 
 /// One step towards anything at all.
-fn learn(model: Box<dyn Seq2Seq>, read: &Source, name: &str) -> (Box<dyn Seq2Seq>, AdamW) {
+fn learn(mut model: Box<dyn Seq2Seq>, read: &Source, name: &str) -> (Box<dyn Seq2Seq>, AdamW) {
     let device = Device::flex().autodiff();
     let scores = model.forward(read, rows(&written(3, 6), &device), MODE);
     let [b, t, _] = scores.logits.dims();
@@ -23,7 +24,7 @@ fn learn(model: Box<dyn Seq2Seq>, read: &Source, name: &str) -> (Box<dyn Seq2Seq
     }
     let config = AdamWConfig { weight_decay: 0.0, ..AdamWConfig::default() };
     let mut adamw = AdamW::new(config);
-    let model = model.update(&mut adamw, 0.01, loss.backward());
+    model.step(&mut adamw, 0.01, loss.backward());
     (model, adamw)
 }
 
@@ -38,7 +39,7 @@ fn every_parameter_learns() {
     let device = Device::flex().autodiff();
     let read = source(&sentences(&[6, 2, 4]), 6, 0, &device);
     for (name, config) in zoo::all() {
-        let model = create(&config, 11, &device).unwrap();
+        let model = create::<dyn Seq2Seq>(&config, 11, &device).unwrap();
         let (count, before) = (model.parameters(), model.weights());
         // A table that is shared stands under all of its names where nothing is tied.
         let again = |name: &&String| {
@@ -63,12 +64,13 @@ fn what_is_saved_is_what_is_loaded() {
     let folder = std::env::temp_dir().join(format!("regard-save-load-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     for (name, config) in zoo::all() {
-        let model = create(&config, 11, &device).unwrap();
+        let model = create::<dyn Seq2Seq>(&config, 11, &device).unwrap();
         checkpoint::write(&folder, &model.config(), &model.weights(), Precision::Single).unwrap();
         let weights = checkpoint::read_weights(&folder).unwrap();
         assert_eq!(weights, model.weights(), "{name}");
         let config = checkpoint::read_config(&folder).unwrap();
-        let again = load(&config, weights, &device).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let again = load::<dyn Seq2Seq>(&config, weights, &device)
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(again.config(), model.config(), "{name}");
         let words = rows(&written(3, 6), &device);
         let logits = |model: &dyn Seq2Seq| {
@@ -92,8 +94,8 @@ fn what_is_loaded_trains_as_what_was_saved() {
             config["attention_dropout"] = 0.2.into();
             config["activation_dropout"] = 0.1.into();
         }
-        let model = create(&config, 11, &device).unwrap();
-        let again = load(&model.config(), model.weights(), &device).unwrap();
+        let model = create::<dyn Seq2Seq>(&config, 11, &device).unwrap();
+        let again = load::<dyn Seq2Seq>(&model.config(), model.weights(), &device).unwrap();
         let (model, _) = learn(model, &read, &name);
         let (again, _) = learn(again, &read, &name);
         assert!(model.weights() == again.weights(), "{name}");

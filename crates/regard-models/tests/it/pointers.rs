@@ -1,11 +1,12 @@
 //! Pointer networks.
 
 use crate::batch::{largest_difference, numbers};
+use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::ops::negative_log_likelihood;
 use regard_attention::{AdamW, AdamWConfig, Mode};
-use regard_models::Model;
 use regard_models::pointer::{MARKER, PointerNet, Points};
+use regard_models::{Network, zoo};
 use serde_json::{Value, json};
 
 /// Every kind, with every switch that it has.
@@ -40,7 +41,7 @@ fn points(sets: &[Vec<f32>]) -> Points {
 }
 
 fn create(config: &Value) -> PointerNet {
-    PointerNet::create(config, 5, &Device::flex()).unwrap()
+    *zoo::create::<PointerNet>(config, 5, &Device::flex()).unwrap()
 }
 
 #[test]
@@ -138,7 +139,7 @@ fn every_parameter_learns_and_is_saved() {
     let sets = sets(&[5, 3]);
     let answers = [vec![4, 0, 2, 1, 3], vec![1, 2, 0]];
     for config in zoo() {
-        let mut net = PointerNet::create(&config, 5, &device).unwrap();
+        let mut net = zoo::create::<PointerNet>(&config, 5, &device).unwrap();
         let mut adamw = AdamW::new(AdamWConfig::default());
         let mut costs = vec![];
         for step in 1..=40 {
@@ -149,14 +150,14 @@ fn every_parameter_learns_and_is_saved() {
             let wanted = Tensor::<1, Int>::from_data(TensorData::new(wanted, [b * t]), &device);
             let cost = negative_log_likelihood(weights.reshape([b * t, s]), wanted, -1);
             costs.push(cost.clone().into_scalar::<f32>());
-            net = net.update(&mut adamw, 1e-2, cost.backward());
+            net.step(&mut adamw, 1e-2, cost.backward());
             assert!(adamw.without_gradient().is_empty(), "{:?}", adamw.without_gradient());
         }
         assert!(costs[39] < 0.7 * costs[0], "{config}: {costs:?}");
-        let frozen = net.frozen();
-        let again = PointerNet::load(&net.json(), net.weights(), &Device::flex()).unwrap();
+        let frozen = net.valid();
+        let again = zoo::load::<PointerNet>(&net.config(), net.weights(), &Device::flex()).unwrap();
         let [a, b] =
-            [frozen, again].map(|net| numbers(net.forward(&points(&sets), &answers, Mode::Eval)));
+            [frozen, *again].map(|net| numbers(net.forward(&points(&sets), &answers, Mode::Eval)));
         assert_eq!(a, b, "{config}");
     }
 }
@@ -175,12 +176,14 @@ fn what_cannot_be_is_turned_down() {
     for (more, says) in rows {
         let mut config = zoo()[0].clone();
         more.as_object().unwrap().iter().for_each(|(key, value)| config[key] = value.clone());
-        let error = PointerNet::create(&config, 0, &Device::flex()).err().unwrap().to_string();
+        let error =
+            zoo::create::<PointerNet>(&config, 0, &Device::flex()).err().unwrap().to_string();
         assert!(error.contains(says), "{more}: {error}");
     }
     let config = &zoo()[0];
     let mut weights = create(config).weights();
     weights.remove("marker");
-    let error = PointerNet::load(config, weights, &Device::flex()).err().unwrap().to_string();
+    let error =
+        zoo::load::<PointerNet>(config, weights, &Device::flex()).err().unwrap().to_string();
     assert!(error.contains("marker [1, 16] is missing"), "{error}");
 }

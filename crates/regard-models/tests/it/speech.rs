@@ -3,8 +3,8 @@
 use burn::tensor::{Device, Int, Tensor};
 use regard_attention::ops::{CrossEntropy, Ctc, Transcripts, cross_entropy, ctc_loss};
 use regard_attention::{AdamW, AdamWConfig, Mode};
-use regard_models::Model;
 use regard_models::speech::{Sounds, Speech};
+use regard_models::{Network, zoo};
 use serde_json::{Value, json};
 
 const WIDTH: usize = 5;
@@ -22,7 +22,7 @@ fn config(changes: Value) -> Value {
 }
 
 fn model(changes: Value) -> Speech {
-    Speech::create(&config(changes), 3, &Device::flex()).unwrap()
+    *zoo::create::<Speech>(&config(changes), 3, &Device::flex()).unwrap()
 }
 
 fn rows(seed: u64, count: usize) -> Vec<f32> {
@@ -91,12 +91,12 @@ fn pieces_are_the_whole() {
 #[test]
 fn what_is_ready_does_not_wait() {
     let model = model(json!({ "conv_kernel": [3, 3], "conv_stride": [2, 2] }));
-    let latency = model.config().latency();
+    let latency = model.settings().latency();
     let (rows, mut hearing) = (rows(1, 200), model.begin());
     let mut said = 0;
     for (i, row) in rows.chunks(WIDTH).enumerate() {
         said += model.hear(row, &mut hearing, false).map_or(0, |x| x.dims()[0]);
-        let due = (i + 1).saturating_sub(latency).div_ceil(model.config().reduction());
+        let due = (i + 1).saturating_sub(latency).div_ceil(model.settings().reduction());
         assert!(said >= due, "after {} rows {said} were said, {due} were due", i + 1);
     }
 }
@@ -123,14 +123,15 @@ fn neighbours_change_nothing() {
 fn saved_is_loaded() {
     for kind in kinds() {
         let model = model(kind);
-        let again = Speech::load(&model.json(), model.weights(), &Device::flex()).unwrap();
+        let again = zoo::load::<Speech>(&model.config(), model.weights(), &Device::flex()).unwrap();
         let sounds = sounds([&rows(1, 30)]);
         let said = |model: &Speech| numbers(model.forward(&sounds, Mode::Eval).logits);
         assert_eq!(said(&model), said(&again));
     }
     let mut weights = model(json!({})).weights();
     weights.remove("head.bias").unwrap();
-    let error = Speech::load(&config(json!({ "hidden_size": 32 })), weights, &Device::flex());
+    let error =
+        zoo::load::<Speech>(&config(json!({ "hidden_size": 32 })), weights, &Device::flex());
     let error = error.unwrap_err().to_string();
     assert!(error.contains("head.bias") && error.contains("convolutions.0.weight"), "{error}");
 }
@@ -138,7 +139,7 @@ fn saved_is_loaded() {
 #[test]
 fn what_cannot_be_is_turned_down() {
     let error = |changes: Value| {
-        Speech::create(&config(changes), 0, &Device::flex()).unwrap_err().to_string()
+        zoo::create::<Speech>(&config(changes), 0, &Device::flex()).unwrap_err().to_string()
     };
     for (changes, told) in [
         (json!({ "num_attention_heads": 3 }), "num_attention_heads: got 3, need a divisor"),
@@ -169,7 +170,8 @@ fn it_learns() {
         (0..count * WIDTH).map(|i| if i % WIDTH == label { 1.5 } else { -0.5 }).collect()
     };
     for head in ["labels", "ctc"] {
-        let mut model = Speech::create(&config(json!({ "head": head })), 3, &device).unwrap();
+        let mut model =
+            zoo::create::<Speech>(&config(json!({ "head": head })), 3, &device).unwrap();
         let mut adamw = AdamW::new(AdamWConfig::default());
         let texts = [vec![1, 2], vec![2, 1], vec![3, 1], vec![1, 3]];
         let all: Vec<Vec<f32>> = texts
@@ -191,7 +193,7 @@ fn it_learns() {
                 }
             };
             last = loss.clone().into_scalar::<f32>();
-            model = adamw.step(1e-2, model, loss.backward());
+            model.step(&mut adamw, 1e-2, loss.backward());
         }
         assert!(last < 0.1, "{head}: {last}");
     }

@@ -4,7 +4,8 @@ use crate::batch::{largest_difference, numbers, rows, sentences, source};
 use crate::zoo::{self, WRITES};
 use burn::tensor::Device;
 use regard_attention::Mode;
-use regard_models::create;
+use regard_models::Seq2Seq;
+use regard_models::zoo::create;
 
 /// What beams do before a step: the parent of each new row, given how many rows there are.
 /// Three sentences to begin with.
@@ -24,7 +25,8 @@ fn steps_say_what_teacher_forcing_says() {
     let device = Device::flex();
     let read = sentences(&[5, 8, 2]);
     for (name, config) in zoo::all() {
-        let model = create(&config, 5, &device).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let model =
+            create::<dyn Seq2Seq>(&config, 5, &device).unwrap_or_else(|e| panic!("{name}: {e}"));
         for (plan, look) in PLANS.iter().zip([false, true, true, false]) {
             let mut decoding = model.decode(&source(&read, 8, 0, &device), look);
             // The sentence of each row, and what it has written.

@@ -3,8 +3,10 @@
 use crate::batch::{largest_difference, numbers};
 use burn::tensor::Device;
 use regard_attention::{AdamW, AdamWConfig, Mode};
+use regard_models::Capability;
 use regard_models::checkpoint::{self, Array, Arrays, Precision};
-use regard_models::story::{Stories, StoryModel, create, is_story, load, model_types, open};
+use regard_models::story::{Stories, StoryModel};
+use regard_models::zoo::{create, is, load, open};
 use serde_json::{Value, json};
 
 const WORDS: usize = 23;
@@ -63,7 +65,7 @@ fn bits(model: &dyn StoryModel, told: &[(Vec<Vec<u32>>, Vec<u32>)]) -> Vec<u32> 
 fn a_story_among_others_is_what_it_is_alone() {
     let told = told(&[9, 1, 62, 40, 0, 130, 24, 63, 64, 3, 2, 2, 20, 139]);
     for (name, config) in zoo() {
-        let model = create(&config, 5, &Device::flex()).unwrap();
+        let model = create::<dyn StoryModel>(&config, 5, &Device::flex()).unwrap();
         let together = bits(&*model, &told);
         for (i, together) in together.chunks(ANSWERS).enumerate() {
             assert_eq!(bits(&*model, &told[i..=i]), together, "{name}: story {i}");
@@ -74,7 +76,7 @@ fn a_story_among_others_is_what_it_is_alone() {
 #[test]
 fn the_order_of_words_and_of_sentences_counts() {
     for (name, config) in zoo() {
-        let model = create(&config, 5, &Device::flex()).unwrap();
+        let model = create::<dyn StoryModel>(&config, 5, &Device::flex()).unwrap();
         let scores = |facts: &[[u32; 3]]| {
             let facts = facts.iter().map(|fact| fact.to_vec()).collect();
             bits(&*model, &[(facts, vec![9, 4])])
@@ -89,7 +91,7 @@ fn the_order_of_words_and_of_sentences_counts() {
 #[test]
 fn where_it_looked_can_be_seen() {
     for (name, config) in zoo() {
-        let model = create(&config, 5, &Device::flex()).unwrap();
+        let model = create::<dyn StoryModel>(&config, 5, &Device::flex()).unwrap();
         let story = stories(&told(&[11]));
         let (scores, looks) = model.look_inside(&story);
         let said = numbers(model.forward(&story, Mode::Eval));
@@ -108,11 +110,11 @@ fn where_it_looked_can_be_seen() {
 }
 
 /// One step towards anything at all.
-fn learn(model: Box<dyn StoryModel>) -> (Box<dyn StoryModel>, AdamW) {
+fn learn(mut model: Box<dyn StoryModel>) -> (Box<dyn StoryModel>, AdamW) {
     let scores = model.forward(&stories(&told(&[5, 2, 9, 30])), Mode::Train { seed: 1, step: 1 });
     let loss = scores.powi_scalar(2).mean();
     let mut adamw = AdamW::new(AdamWConfig { weight_decay: 0.0, ..AdamWConfig::default() });
-    let model = model.update(&mut adamw, 0.01, loss.backward());
+    model.step(&mut adamw, 0.01, loss.backward());
     (model, adamw)
 }
 
@@ -120,7 +122,7 @@ fn learn(model: Box<dyn StoryModel>) -> (Box<dyn StoryModel>, AdamW) {
 fn every_parameter_learns() {
     let device = Device::flex().autodiff();
     for (name, config) in zoo() {
-        let model = create(&config, 11, &device).unwrap();
+        let model = create::<dyn StoryModel>(&config, 11, &device).unwrap();
         let (count, before) = (model.parameters(), model.weights());
         assert_eq!(count, before.values().map(|array| array.data.len()).sum::<usize>(), "{name}");
         let (model, adamw) = learn(model);
@@ -141,15 +143,15 @@ fn what_is_saved_is_what_is_loaded() {
     std::fs::create_dir_all(&folder).unwrap();
     let told = told(&[4, 9]);
     for (name, config) in zoo() {
-        let model = create(&config, 11, &Device::flex().autodiff()).unwrap();
+        let model = create::<dyn StoryModel>(&config, 11, &Device::flex().autodiff()).unwrap();
         checkpoint::write(&folder, &model.config(), &model.weights(), Precision::Single).unwrap();
-        let again = open(&folder, &Device::flex()).unwrap();
+        let again = open::<dyn StoryModel>(&folder, &Device::flex()).unwrap();
         assert_eq!((again.config(), again.limits()), (model.config(), model.limits()), "{name}");
         assert!(again.weights() == model.weights(), "{name}");
-        assert_eq!(bits(&*again, &told), bits(&*model.frozen(), &told), "{name}");
+        assert_eq!(bits(&*again, &told), bits(&*model.evaluation(), &told), "{name}");
         // What was loaded drops and pauses as what was saved, or a resumed run were another one.
         let device = Device::flex().autodiff();
-        let again = load(&model.config(), model.weights(), &device).unwrap();
+        let again = load::<dyn StoryModel>(&model.config(), model.weights(), &device).unwrap();
         assert!(learn(again).0.weights() == learn(model).0.weights(), "{name}");
     }
     std::fs::remove_dir_all(&folder).unwrap();
@@ -157,7 +159,7 @@ fn what_is_saved_is_what_is_loaded() {
 
 #[test]
 fn what_is_too_long_is_told() {
-    let model = create(&zoo()[0].1, 1, &Device::flex()).unwrap();
+    let model = create::<dyn StoryModel>(&zoo()[0].1, 1, &Device::flex()).unwrap();
     let panics = |facts: Vec<Vec<u32>>| {
         let mut stories = Stories::new();
         stories.push(&facts, &[1]);
@@ -196,23 +198,37 @@ fn configurations_that_cannot_be() {
     for (key, value, message) in rows {
         let mut config = zoo()[0].1.clone();
         config[key] = value;
-        let error = create(&config, 1, &Device::flex()).err().unwrap().to_string();
+        let error =
+            create::<dyn StoryModel>(&config, 1, &Device::flex()).err().unwrap().to_string();
         assert!(error.contains(message), "{key}: {error}");
     }
     let mut config = zoo()[3].1.clone();
     config["hops"] = json!(0);
-    assert!(create(&config, 1, &Device::flex()).err().unwrap().to_string().contains("hops: got 0"));
-    assert!(is_story(&config) && !is_story(&json!({})) && model_types().len() == 2);
+    assert!(
+        create::<dyn StoryModel>(&config, 1, &Device::flex())
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("hops: got 0")
+    );
+    assert!(
+        is::<dyn StoryModel>(&config)
+            && !is::<dyn StoryModel>(&json!({}))
+            && <dyn StoryModel as Capability>::types().len() == 2
+    );
 }
 
 #[test]
 fn weights_that_do_not_fit_are_all_told() {
-    let model = create(&zoo()[0].1, 1, &Device::flex()).unwrap();
+    let model = create::<dyn StoryModel>(&zoo()[0].1, 1, &Device::flex()).unwrap();
     let mut weights: Arrays = model.weights();
     weights.remove("layer.steps");
     weights.insert("places".into(), Array { shape: vec![1], data: vec![0.0] });
     weights.insert("ghost".into(), Array { shape: vec![1], data: vec![0.0] });
-    let error = load(&model.config(), weights, &Device::flex()).err().unwrap().to_string();
+    let error = load::<dyn StoryModel>(&model.config(), weights, &Device::flex())
+        .err()
+        .unwrap()
+        .to_string();
     for part in ["layer.steps [3, 16] is missing", "places is [1]", "ghost has no place"] {
         assert!(error.contains(part), "{error}");
     }

@@ -162,11 +162,11 @@ fn every_parameter_learns() {
                         "classifier_dropout": 0.1,
                     });
                     let config = config(model_type, dropout);
-                    let model = text::create(&config, head, 3, &device).unwrap();
+                    let mut model = text::create(&config, head, 3, &device).unwrap();
                     let mode = Mode::Train { seed: 1, step: 1 };
                     let said = model.forward(&words(), None, mode).logits.unwrap();
                     let mut adamw = AdamW::new(AdamWConfig::default());
-                    model.update(&mut adamw, 1e-3, (said.clone() * said).sum().backward());
+                    model.step(&mut adamw, 1e-3, (said.clone() * said).sum().backward());
                     assert!(adamw.without_gradient().is_empty(), "{config} {head:?}");
                 }
             }
@@ -186,10 +186,14 @@ fn a_frozen_table_stays() {
     assert_eq!(before.data[40..48], vector);
     let said = model.forward(&words(), None, Mode::Eval).logits.unwrap();
     let mut adamw = AdamW::new(AdamWConfig::default());
-    let model = model.update(&mut adamw, 1e-1, said.sum().backward());
+    model.step(&mut adamw, 1e-1, said.sum().backward());
     assert_eq!(table(&*model), before);
     assert_eq!(adamw.without_gradient().len(), 1);
-    assert!(model.may_rest(&adamw.without_gradient()[0]), "{:?}", adamw.without_gradient());
+    assert!(
+        model.allows_missing_gradient(&adamw.without_gradient()[0]),
+        "{:?}",
+        adamw.without_gradient()
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_attention::{AdamW, AdamWConfig, Mode};
 use regard_kernels::rng::Stream;
-use regard_models::{Error, Result, Seq2Seq, Source, create};
+use regard_models::{Error, Result, Seq2Seq, Source, zoo};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -45,8 +45,7 @@ fn config(name: &str) -> Result<Value> {
 
 /// A model that learns from drawn words.
 struct Learning {
-    /// Absent only while the optimiser has it.
-    model: Option<Box<dyn Seq2Seq>>,
+    model: Box<dyn Seq2Seq>,
     adamw: AdamW,
     device: Device,
     step: u64,
@@ -55,9 +54,9 @@ struct Learning {
 impl Learning {
     fn new(name: &str) -> Result<Learning> {
         let device = Device::flex().autodiff();
-        let model = create(&config(name)?, 0, &device)?;
+        let model = zoo::create::<dyn Seq2Seq>(&config(name)?, 0, &device)?;
         let adamw = AdamW::new(AdamWConfig::default());
-        Ok(Learning { model: Some(model), adamw, device, step: 0 })
+        Ok(Learning { model, adamw, device, step: 0 })
     }
 
     /// Seconds of a training step on sentences of a length, read and written.
@@ -74,13 +73,12 @@ impl Learning {
         let started = Instant::now();
         let source = Source { ids: ids(&read), lengths: vec![length; BATCH] };
         let mode = Mode::Train { seed: 0, step: self.step };
-        let model = self.model.take().expect("it is only away here");
-        let logits = model.forward(&source, ids(&written), mode).logits;
+        let logits = self.model.forward(&source, ids(&written), mode).logits;
         let logits = logits.reshape([BATCH * length, WORDS]);
         let wanted = ids(&next).reshape([BATCH * length]);
         let loss = cross_entropy(logits, wanted, CrossEntropy::default());
         let grads = loss.backward();
-        self.model = Some(model.update(&mut self.adamw, 1e-3, grads));
+        self.model.step(&mut self.adamw, 1e-3, grads);
         started.elapsed().as_secs_f64()
     }
 }
@@ -103,7 +101,7 @@ pub fn measure(options: &Options) -> Result<Finding> {
     );
     for (name, what) in MODELS {
         let mut learning = Learning::new(name)?;
-        let parameters = learning.model.as_ref().map_or(0, |model| model.parameters());
+        let parameters = learning.model.parameters();
         learning.run(length);
         let seconds = (0..times).map(|_| learning.run(length)).fold(f64::INFINITY, f64::min);
         let bytes = options.peak_memory.and_then(|peak| peak(name, length));

@@ -6,12 +6,11 @@ use super::{BestBy, Book, Recipe};
 use crate::data::{Lengths, Part};
 use crate::recipe::known_keys;
 use crate::train::{Better, Evaluation, Learner, Loss};
-use burn::tensor::{Device, Gradients};
+use burn::tensor::Device;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
-use regard_attention::{AdamW, Mode, backend};
-use regard_models::checkpoint::{self, Arrays, Precision};
+use regard_attention::{Mode, backend};
 use regard_models::gat::Gat;
-use regard_models::{Error, Model, Result};
+use regard_models::{Error, Network, Result, zoo};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -20,8 +19,7 @@ const AT_ONCE: usize = 256;
 
 /// A model that is being taught.
 pub struct Lesson {
-    /// Absent only while the optimiser has it.
-    model: Option<Gat>,
+    model: Box<Gat>,
     book: Book,
     l2: f32,
     smoothing: f32,
@@ -54,8 +52,8 @@ impl Lesson {
                 if of_nodes { "be" } else { "not be" }
             )));
         }
-        let model = Gat::create(&config, recipe.seed, &device)?;
-        known_keys(&recipe.model, &model.json())?;
+        let model = zoo::create::<Gat>(&config, recipe.seed, &device)?;
+        known_keys(&recipe.model, &model.config())?;
         for (part, what) in [(Part::Train, "learn from"), (Part::Valid, "decide by")] {
             if book.asked(part) == 0 {
                 return Err(Error::invalid(format!("there is nothing to {what}")));
@@ -64,11 +62,11 @@ impl Lesson {
         let (l2, smoothing) = (recipe.l2, recipe.train.label_smoothing);
         let wiring = serde_json::to_value(recipe.data.wiring).expect("it is plain data");
         let best_by = recipe.best_by;
-        Ok(Lesson { model: Some(model), book, l2, smoothing, best_by, wiring, device, about })
+        Ok(Lesson { model, book, l2, smoothing, best_by, wiring, device, about })
     }
 
     fn model(&self) -> &Gat {
-        self.model.as_ref().expect("it is only away within `update`")
+        &self.model
     }
 
     /// Sizes, in words.
@@ -83,6 +81,14 @@ impl Lesson {
 }
 
 impl Learner for Lesson {
+    fn network(&self) -> &dyn Network {
+        &*self.model
+    }
+
+    fn network_mut(&mut self) -> &mut dyn Network {
+        &mut *self.model
+    }
+
     /// A batch is a number of graphs.
     fn lengths(&self) -> Vec<Lengths> {
         vec![Lengths { source: 1, target: 0 }; self.book.examples(Part::Train)]
@@ -110,15 +116,6 @@ impl Learner for Lesson {
         "labels"
     }
 
-    fn gather(&mut self, adamw: &mut AdamW, grads: Gradients) {
-        self.model().gather(adamw, grads);
-    }
-
-    fn update(&mut self, adamw: &mut AdamW, lr: f64, grads: Gradients) {
-        let model = self.model.take().expect("it is only away within `update`");
-        self.model = Some(model.update(adamw, lr, grads));
-    }
-
     fn evaluate(&self) -> Result<Evaluation> {
         let marks = mark(self.model(), &self.book, Part::Valid, &self.device);
         let measures = vec![
@@ -133,19 +130,14 @@ impl Learner for Lesson {
         Ok(Evaluation { measures, decides, better, also, sample: None })
     }
 
-    fn weights(&self) -> Arrays {
-        self.model().weights()
-    }
-
-    fn restore(&mut self, weights: Arrays) -> Result<()> {
-        self.model = Some(Gat::load(&self.model().json(), weights, &self.device)?);
-        Ok(())
-    }
-
-    fn save(&self, folder: &Path) -> Result<()> {
-        let mut config = self.model().json();
+    fn config(&self) -> Value {
+        let mut config = self.network().config();
         config["wiring"] = self.wiring.clone();
-        checkpoint::write(folder, &config, &self.weights(), Precision::Single)
+        config
+    }
+
+    fn save_rest(&self, _folder: &Path) -> Result<()> {
+        Ok(())
     }
 }
 

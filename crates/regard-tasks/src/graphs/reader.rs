@@ -8,7 +8,7 @@ use crate::train;
 use burn::tensor::{Device, Tensor};
 use regard_attention::{Mode, backend};
 use regard_models::gat::{Gat, Nodes};
-use regard_models::{Error, Model, Result, checkpoint};
+use regard_models::{Error, Network as _, Result, checkpoint, zoo};
 use serde::Deserialize;
 use std::path::Path;
 
@@ -40,9 +40,9 @@ impl Labeller {
             Some(json) => Wiring::deserialize(json).map_err(|e| wrong(format!("wiring: {e}")))?,
             None => Wiring::default(),
         };
-        let model = Gat::open(folder, &Device::flex())?;
-        let names = &model.json()["id2label"];
-        let count = model.json()["id2label"].as_object().map_or(0, serde_json::Map::len);
+        let model = *zoo::open::<Gat>(folder, &Device::flex())?;
+        let names = &model.config()["id2label"];
+        let count = model.config()["id2label"].as_object().map_or(0, serde_json::Map::len);
         let name = |i: usize| names[i.to_string()].as_str().map(str::to_string);
         let labels: Option<Vec<String>> = (0..count).map(name).collect();
         let labels = labels.filter(|labels| !labels.is_empty());
@@ -62,14 +62,14 @@ impl Labeller {
 
     /// What it was made for.
     pub(super) fn made(&self) -> Made {
-        let sizes = self.model.config();
+        let sizes = self.model.settings();
         let widths = (sizes.features, sizes.edge_features);
         Made { labels: self.labels.clone(), wiring: self.wiring, widths }
     }
 
     /// Whether it labels whole graphs.
     pub fn reads_graphs(&self) -> bool {
-        self.model.config().readout > 0
+        self.model.settings().readout > 0
     }
 
     /// The labels of a graph's nodes, or of the graph.

@@ -9,7 +9,7 @@ use crate::examine::{Mark, On, Report, Sheet};
 use crate::recipe::{Prepared, Task, recipe, task_fields};
 use crate::{own, say, train};
 use burn::tensor::Device;
-use regard_models::{Error, Model, Result};
+use regard_models::{Error, Network as _, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};

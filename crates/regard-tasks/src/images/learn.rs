@@ -5,19 +5,18 @@ use super::{Augment, Corpus, Pile, Processor, Recipe};
 use crate::data::Lengths;
 use crate::recipe::known_keys;
 use crate::train::{Better, Evaluation, Learner, Loss};
-use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
+use burn::module::Module;
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
-use regard_attention::{AdamW, Mode};
-use regard_models::checkpoint::{self, Arrays, Precision};
 use regard_models::vit::Vit;
-use regard_models::{Error, Model, Result};
+use regard_models::{Error, Network, Result, zoo};
 use serde_json::{Value, json};
 use std::path::Path;
 
 /// A model that is being taught.
 pub struct Lesson {
-    /// Absent only while the optimiser has it.
-    model: Option<Vit>,
+    model: Box<Vit>,
     processor: Processor,
     /// The numbers that stand for pixels.
     table: [f32; 256],
@@ -33,13 +32,13 @@ impl Lesson {
     pub fn new(recipe: &Recipe, corpus: Corpus) -> Result<Lesson> {
         let device = Device::flex().autodiff();
         let config = config(recipe, &corpus)?;
-        let model = Vit::create(&config, recipe.seed, &device)?;
-        known_keys(&recipe.model, &model.json())?;
+        let model = zoo::create::<Vit>(&config, recipe.seed, &device)?;
+        known_keys(&recipe.model, &model.config())?;
         recipe.augment.check(corpus.train.size)?;
         let (mean, std) = moments(&corpus.train);
         let processor = Processor::new(corpus.train.size, vec![mean], vec![std]);
         Ok(Lesson {
-            model: Some(model),
+            model,
             table: processor.table(0),
             processor,
             augment: recipe.augment,
@@ -52,12 +51,12 @@ impl Lesson {
 
     /// The model.
     pub fn model(&self) -> &Vit {
-        self.model.as_ref().expect("it is only away within `update`")
+        &self.model
     }
 
     /// Sizes, in words.
     pub fn about(&self) -> String {
-        let [rows, columns] = self.model().config().grid();
+        let [rows, columns] = self.model().settings().grid();
         format!(
             "{} images to learn from and {} to decide by, {rows}×{columns} patches, {:.3} M \
              parameters",
@@ -84,6 +83,14 @@ impl Lesson {
 }
 
 impl Learner for Lesson {
+    fn network(&self) -> &dyn Network {
+        &*self.model
+    }
+
+    fn network_mut(&mut self) -> &mut dyn Network {
+        &mut *self.model
+    }
+
     /// A batch is a number of images.
     fn lengths(&self) -> Vec<Lengths> {
         vec![Lengths { source: 1, target: 0 }; self.train.len()]
@@ -107,17 +114,8 @@ impl Learner for Lesson {
         "images"
     }
 
-    fn gather(&mut self, adamw: &mut AdamW, grads: Gradients) {
-        self.model().gather(adamw, grads);
-    }
-
-    fn update(&mut self, adamw: &mut AdamW, lr: f64, grads: Gradients) {
-        let model = self.model.take().expect("it is only away within `update`");
-        self.model = Some(model.update(adamw, lr, grads));
-    }
-
     fn evaluate(&self) -> Result<Evaluation> {
-        let marks = mark(&self.model().frozen(), &self.valid, &self.table)?;
+        let marks = mark(&self.model().valid(), &self.valid, &self.table)?;
         let measures = vec![
             ("valid_loss".to_string(), marks.loss),
             ("valid_accuracy".to_string(), marks.accuracy),
@@ -131,18 +129,7 @@ impl Learner for Lesson {
         })
     }
 
-    fn weights(&self) -> Arrays {
-        self.model().weights()
-    }
-
-    fn restore(&mut self, weights: Arrays) -> Result<()> {
-        let config = self.model().json();
-        self.model = Some(Vit::load(&config, weights, &self.device)?);
-        Ok(())
-    }
-
-    fn save(&self, folder: &Path) -> Result<()> {
-        checkpoint::write(folder, &self.model().json(), &self.weights(), Precision::Single)?;
+    fn save_rest(&self, folder: &Path) -> Result<()> {
         self.processor.save(folder)
     }
 }

@@ -5,14 +5,14 @@ use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_attention::{AdamW, AdamWConfig, Mode};
 use regard_kernels::rng::Stream;
 use regard_models::vit::Vit;
-use regard_models::{Error, Model, Result, checkpoint};
+use regard_models::{Error, Network, Result, checkpoint, zoo};
 use std::path::Path;
 use std::time::Instant;
 
 /// A model whose time is taken.
 pub struct Speed {
     /// Absent only while the optimiser has it.
-    model: Option<Vit>,
+    model: Box<Vit>,
     adamw: AdamW,
     device: Device,
     step: u64,
@@ -24,18 +24,18 @@ impl Speed {
     pub fn open(folder: &Path, learning: bool) -> Result<Speed> {
         let device = if learning { Device::flex().autodiff() } else { Device::flex() };
         let model = match checkpoint::weights_file(folder).exists() {
-            true => Vit::open(folder, &device)?,
-            false => Vit::create(&checkpoint::read_config(folder)?, 0, &device)?,
+            true => zoo::open::<Vit>(folder, &device)?,
+            false => zoo::create::<Vit>(&checkpoint::read_config(folder)?, 0, &device)?,
         };
         if learning && !model.has_labels() {
             return Err(Error::file(folder, "a model without labels: there is nothing to learn"));
         }
         let adamw = AdamW::new(AdamWConfig { max_norm: Some(1.0), ..AdamWConfig::default() });
-        Ok(Speed { model: Some(model), adamw, device, step: 0 })
+        Ok(Speed { model, adamw, device, step: 0 })
     }
 
     fn model(&self) -> &Vit {
-        self.model.as_ref().expect("it is only away within `learn`")
+        &self.model
     }
 
     /// Numbers that training changes.
@@ -45,7 +45,7 @@ impl Speed {
 
     /// So many images: `[B, C, H, W]`
     pub fn images(&self, count: usize) -> Tensor<4> {
-        let config = self.model().config();
+        let config = self.model().settings();
         let [rows, columns] = config.image_size.both();
         let shape = [count, config.num_channels, rows, columns];
         let draw = Stream::new(0, 0, 0);
@@ -75,8 +75,7 @@ impl Speed {
         let labels = Tensor::from_data(TensorData::new(labels, [rows]), &self.device);
         let loss = cross_entropy(logits, labels, CrossEntropy::default());
         let grads = loss.backward();
-        let model = self.model.take().expect("it is only away here");
-        self.model = Some(model.update(&mut self.adamw, 1e-4, grads));
+        self.model.step(&mut self.adamw, 1e-4, grads);
         drop(loss.into_data());
         began.elapsed().as_secs_f64()
     }

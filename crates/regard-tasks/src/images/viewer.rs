@@ -8,7 +8,7 @@ use crate::train;
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::{Mode, backend};
 use regard_models::vit::Vit;
-use regard_models::{Error, Model, Result, checkpoint};
+use regard_models::{Error, Result, checkpoint, zoo};
 use serde_json::Value;
 use std::path::Path;
 
@@ -34,22 +34,22 @@ impl Viewer {
     pub fn load(folder: &Path) -> Result<Viewer> {
         let folder = &train::resolve(folder)?;
         let config = checkpoint::read_config(folder)?;
-        let model = Vit::open(folder, &Device::flex())?;
-        let processor = Processor::load(folder, model.config())?;
+        let model = *zoo::open::<Vit>(folder, &Device::flex())?;
+        let processor = Processor::load(folder, model.settings())?;
         Ok(Viewer::new(model, processor, &config))
     }
 
     /// A model that is part of the program.
     pub fn embedded(files: &Embedded) -> Result<Viewer> {
         let config = files.config()?;
-        let model = Vit::load(&config, files.weights()?, &Device::flex())?;
-        let processor = Processor::from_bytes(files.file(FILE)?, model.config());
+        let model = *zoo::load::<Vit>(&config, files.weights()?, &Device::flex())?;
+        let processor = Processor::from_bytes(files.file(FILE)?, model.settings());
         Ok(Viewer::new(model, processor.map_err(Error::Invalid)?, &config))
     }
 
     /// Whether a folder holds such a model.
     pub fn is_in(folder: &Path) -> Result<bool> {
-        Ok(Vit::is_of(&checkpoint::read_config(&train::find(folder)?)?))
+        Ok(zoo::is::<Vit>(&checkpoint::read_config(&train::find(folder)?)?))
     }
 
     /// Its model.
@@ -64,14 +64,14 @@ impl Viewer {
 
     /// Channels, rows and columns that the model reads.
     pub(super) fn sides(&self) -> [usize; 3] {
-        let config = self.model.config();
+        let config = self.model.settings();
         let [rows, columns] = config.image_size.both();
         [config.num_channels, rows, columns]
     }
 
     /// An image as the model reads it, of the size that it reads.
     pub fn prepare(&self, picture: &Picture) -> Result<Ready> {
-        Ok(Ready(self.processor.prepare(picture, self.model.config())?))
+        Ok(Ready(self.processor.prepare(picture, self.model.settings())?))
     }
 
     /// All labels of each image, the likeliest first. They are looked at all at once.
@@ -84,7 +84,7 @@ impl Viewer {
         let pixels = self.pixels(&[self.prepare(picture)?]);
         let (seen, weights) = self.model.look_inside(pixels);
         let mut labels = self.labels(seen.logits)?;
-        Ok((labels.remove(0), Looks::new(weights, self.model.config())))
+        Ok((labels.remove(0), Looks::new(weights, self.model.settings())))
     }
 
     /// Images as the model reads them: `[B, C, H, W]`

@@ -8,15 +8,15 @@ use crate::examine::{self, Mark};
 use crate::filling::{self, Gap, Passage};
 use crate::metrics::Perplexity;
 use crate::recipe::known_text_keys;
-use crate::taught::{Taught, Teaching};
+use crate::taught::Taught;
 use crate::text::Tokenizer;
-use crate::train::{Better, Evaluation, Loss};
+use crate::train::{Better, Evaluation, Learner, Loss};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_kernels::rng::Stream;
 use regard_models::text::{self, Head, TextModel, Texts};
-use regard_models::{Error, Result};
+use regard_models::{Error, Network, Result};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -121,13 +121,13 @@ fn shift(mode: Mode, room: usize) -> usize {
     ((share * (room + 1) as f64) as usize).min(room)
 }
 
-impl Teaching for Language {
-    fn taught(&self) -> &Taught {
-        &self.taught
+impl Learner for Language {
+    fn network(&self) -> &dyn Network {
+        &*self.taught.model
     }
 
-    fn taught_mut(&mut self) -> &mut Taught {
-        &mut self.taught
+    fn network_mut(&mut self) -> &mut dyn Network {
+        &mut *self.taught.model
     }
 
     fn lengths(&self) -> Vec<Lengths> {
@@ -151,7 +151,7 @@ impl Teaching for Language {
     }
 
     fn evaluate(&self) -> Result<Evaluation> {
-        let model = self.taught.model().frozen();
+        let model = self.taught.model().evaluation();
         let loss = likelihood(&*model, &self.valid, self.recipe.context).loss();
         let mut marks = vec![Mark { name: "loss", value: loss, unit: "nats a token" }];
         marks.extend(filling::marks(&*model, &self.gaps)?);
@@ -165,8 +165,9 @@ impl Teaching for Language {
         Ok(Evaluation { measures, decides: loss, better: Better::Lower, also: None, sample })
     }
 
-    fn save_more(&self, folder: &Path) -> Result<()> {
-        generation::save(folder, &self.recipe.decode, &self.taught.model().config())
+    fn save_rest(&self, folder: &Path) -> Result<()> {
+        self.taught.save_tokenizer(folder)?;
+        generation::save(folder, &self.recipe.decode, &self.config())
     }
 }
 

@@ -8,14 +8,15 @@ use crate::data::Lengths;
 use crate::data::running::tokens;
 use crate::examine;
 use crate::recipe::known_text_keys;
-use crate::taught::{Taught, Teaching};
+use crate::taught::Taught;
 use crate::text::Tokenizer;
-use crate::train::{Better, Evaluation, Loss};
+use crate::train::{Better, Evaluation, Learner, Loss};
 use burn::tensor::Device;
 use regard_attention::Mode;
 use regard_models::text::{self, Head};
-use regard_models::{Error, Result};
+use regard_models::{Error, Network, Result};
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// A model that is learning to tell words in any order.
 pub struct Permutation {
@@ -66,13 +67,13 @@ impl Permutation {
     }
 }
 
-impl Teaching for Permutation {
-    fn taught(&self) -> &Taught {
-        &self.taught
+impl Learner for Permutation {
+    fn network(&self) -> &dyn Network {
+        &*self.taught.model
     }
 
-    fn taught_mut(&mut self) -> &mut Taught {
-        &mut self.taught
+    fn network_mut(&mut self) -> &mut dyn Network {
+        &mut *self.taught.model
     }
 
     fn lengths(&self) -> Vec<Lengths> {
@@ -90,12 +91,16 @@ impl Teaching for Permutation {
     }
 
     fn evaluate(&self) -> Result<Evaluation> {
-        let model = self.taught.model().frozen();
+        let model = self.taught.model().evaluation();
         let Marks { all, first } = self.valid.mark(&self.recipe, &*model)?;
         let shown = first.map(|said| self.valid.shown(&said, &self.taught.tokenizer));
         let (measures, loss) = (examine::measures(&all), all[0].value);
         let sample = shown.transpose()?;
         Ok(Evaluation { measures, decides: loss, better: Better::Lower, also: None, sample })
+    }
+
+    fn save_rest(&self, folder: &Path) -> Result<()> {
+        self.taught.save_tokenizer(folder)
     }
 }
 

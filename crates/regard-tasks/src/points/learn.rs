@@ -8,11 +8,11 @@ use crate::decode::{self, generation};
 use crate::examine;
 use crate::recipe::known_keys;
 use crate::train::{Evaluation, Learner, Loss};
-use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
-use regard_attention::{AdamW, Mode, ops};
-use regard_models::checkpoint::{self, Arrays, Precision};
+use burn::module::Module;
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use regard_attention::{Mode, ops};
 use regard_models::pointer::{MARKER, PointerNet, Points};
-use regard_models::{Error, Model, Result};
+use regard_models::{Error, Network, Result, zoo};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -21,8 +21,7 @@ const IGNORED: i64 = -1;
 
 /// A model that is being taught.
 pub struct Lesson {
-    /// Absent only while the optimiser has it.
-    net: Option<PointerNet>,
+    net: Box<PointerNet>,
     problem: &'static dyn Problem,
     train: Instances,
     valid: Instances,
@@ -36,8 +35,8 @@ impl Lesson {
         let problem = recipe.data.problem()?;
         let device = Device::flex().autodiff();
         let config = config(recipe, problem)?;
-        let net = PointerNet::create(&config, recipe.seed, &device)?;
-        known_keys(&recipe.model, &net.json())?;
+        let net = zoo::create::<PointerNet>(&config, recipe.seed, &device)?;
+        known_keys(&recipe.model, &net.config())?;
         let (train, valid) = (recipe.data.train(recipe.seed)?, recipe.data.valid()?);
         for (part, instances) in [("train", &train), ("valid", &valid)] {
             if instances.is_empty() {
@@ -45,11 +44,11 @@ impl Lesson {
             }
         }
         let decode = recipe.decode.clone();
-        Ok(Lesson { net: Some(net), problem, train, valid, decode, device })
+        Ok(Lesson { net, problem, train, valid, decode, device })
     }
 
     fn net(&self) -> &PointerNet {
-        self.net.as_ref().expect("it is only away within `update`")
+        &self.net
     }
 
     /// How many sets of points are learned from, and how many decide.
@@ -91,6 +90,14 @@ impl Lesson {
 }
 
 impl Learner for Lesson {
+    fn network(&self) -> &dyn Network {
+        &*self.net
+    }
+
+    fn network_mut(&mut self) -> &mut dyn Network {
+        &mut *self.net
+    }
+
     fn lengths(&self) -> Vec<Lengths> {
         let width = self.problem.width();
         let length = |index| Lengths { source: self.train.size(index, width) + 1, target: 0 };
@@ -111,17 +118,8 @@ impl Learner for Lesson {
         "points"
     }
 
-    fn gather(&mut self, adamw: &mut AdamW, grads: Gradients) {
-        adamw.gather(self.net(), grads);
-    }
-
-    fn update(&mut self, adamw: &mut AdamW, lr: f64, grads: Gradients) {
-        let net = self.net.take().expect("it is only away within `update`");
-        self.net = Some(net.update(adamw, lr, grads));
-    }
-
     fn evaluate(&self) -> Result<Evaluation> {
-        let net = self.net().frozen();
+        let net = self.net().valid();
         let all: Vec<Instance> = self.valid.iter().collect();
         let (mut sum, mut steps) = (0.0, 0);
         for some in all.chunks(256) {
@@ -139,19 +137,8 @@ impl Learner for Lesson {
         Ok(Evaluation { measures, decides, better, also: None, sample: None })
     }
 
-    fn weights(&self) -> Arrays {
-        self.net().weights()
-    }
-
-    fn restore(&mut self, weights: Arrays) -> Result<()> {
-        self.net = Some(PointerNet::load(&self.net().json(), weights, &self.device)?);
-        Ok(())
-    }
-
-    fn save(&self, folder: &Path) -> Result<()> {
-        let config = self.net().json();
-        checkpoint::write(folder, &config, &self.weights(), Precision::Single)?;
-        generation::save(folder, &self.decode, &config)
+    fn save_rest(&self, folder: &Path) -> Result<()> {
+        generation::save(folder, &self.decode, &self.config())
     }
 }
 

@@ -7,7 +7,7 @@ use crate::train;
 use burn::tensor::Device;
 use regard_attention::backend;
 use regard_models::pointer::{MARKER, PointerNet, Points, Walk};
-use regard_models::{Error, Model, Result, checkpoint};
+use regard_models::{Error, Network, Result, checkpoint, zoo};
 use std::path::Path;
 
 /// Sets that are asked about at a time.
@@ -36,8 +36,8 @@ pub struct Pointer {
 impl Pointer {
     /// From a model that knows which problem it was trained for.
     pub fn new(net: PointerNet, defaults: Options) -> Result<Pointer> {
-        let problem = problem(&net.config().problem)?;
-        let (got, wanted) = (net.config().input_size, problem.width());
+        let problem = problem(&net.settings().problem)?;
+        let (got, wanted) = (net.settings().input_size, problem.width());
         if got != wanted {
             return Err(Error::invalid(format!(
                 "input_size: got {got}, a point of {} has {wanted} numbers",
@@ -50,20 +50,20 @@ impl Pointer {
     /// Reads a folder: a model's, or a training run's.
     pub fn load(folder: &Path) -> Result<Pointer> {
         let folder = &train::resolve(folder)?;
-        let net = PointerNet::open(folder, &Device::flex())?;
+        let net = *zoo::open::<PointerNet>(folder, &Device::flex())?;
         let defaults = generation::load(folder)?;
         Pointer::new(net, defaults).map_err(|e| Error::file(folder, e.to_string()))
     }
 
     /// A model that is part of the program.
     pub fn embedded(model: &Embedded) -> Result<Pointer> {
-        let net = PointerNet::load(&model.config()?, model.weights()?, &Device::flex())?;
+        let net = *zoo::load::<PointerNet>(&model.config()?, model.weights()?, &Device::flex())?;
         Pointer::new(net, model.options()?)
     }
 
     /// Whether a folder holds such a model.
     pub fn is_in(folder: &Path) -> Result<bool> {
-        Ok(PointerNet::is_of(&checkpoint::read_config(&train::find(folder)?)?))
+        Ok(zoo::is::<PointerNet>(&checkpoint::read_config(&train::find(folder)?)?))
     }
 
     /// What it was trained for.

@@ -7,13 +7,14 @@ use crate::data::Lengths;
 use crate::data::documents::Document;
 use crate::examine;
 use crate::recipe::known_text_keys;
-use crate::taught::{Taught, Teaching};
-use crate::train::{Better, Evaluation, Loss};
+use crate::taught::Taught;
+use crate::train::{Better, Evaluation, Learner, Loss};
 use burn::tensor::Device;
 use regard_attention::Mode;
 use regard_models::text::{self, Head};
-use regard_models::{Error, Result};
+use regard_models::{Error, Network, Result};
 use serde_json::json;
+use std::path::Path;
 
 /// A model that is being pretrained.
 pub struct Pretraining {
@@ -74,13 +75,13 @@ impl Pretraining {
     }
 }
 
-impl Teaching for Pretraining {
-    fn taught(&self) -> &Taught {
-        &self.taught
+impl Learner for Pretraining {
+    fn network(&self) -> &dyn Network {
+        &*self.taught.model
     }
 
-    fn taught_mut(&mut self) -> &mut Taught {
-        &mut self.taught
+    fn network_mut(&mut self) -> &mut dyn Network {
+        &mut *self.taught.model
     }
 
     fn lengths(&self) -> Vec<Lengths> {
@@ -100,10 +101,14 @@ impl Teaching for Pretraining {
     }
 
     fn evaluate(&self) -> Result<Evaluation> {
-        let model = self.taught.model().frozen();
+        let model = self.taught.model().evaluation();
         let marks = self.exercise.mark(&*model, &self.valid, &self.by_words);
         let decides = marks.iter().find(|mark| mark.name == "loss").map_or(f64::NAN, |m| m.value);
         let measures = examine::measures(&marks);
         Ok(Evaluation { decides, measures, better: Better::Lower, also: None, sample: None })
+    }
+
+    fn save_rest(&self, folder: &Path) -> Result<()> {
+        self.taught.save_tokenizer(folder)
     }
 }

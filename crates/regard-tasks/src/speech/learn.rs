@@ -12,14 +12,13 @@ use crate::recipe::known_keys;
 use crate::say;
 use crate::train::{Better, Evaluation, Learner, Loss};
 use burn::module::Module;
-use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, Ctc, Transcripts, cross_entropy, ctc_loss};
-use regard_attention::{AdamW, Mode};
 use regard_kernels::pool;
 use regard_kernels::rng::Stream;
-use regard_models::checkpoint::{self, Arrays, Precision};
 use regard_models::speech::{Head, Said, Sounds, Speech};
-use regard_models::{Error, Model, Result};
+use regard_models::{Error, Network, Result, zoo};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -30,8 +29,7 @@ const AUGMENT: u64 = 0x7370_6565_6368_8000;
 
 /// A model that is being taught.
 pub struct Lesson {
-    /// Absent only while the optimiser has it.
-    model: Option<Speech>,
+    model: Box<Speech>,
     front: FrontEnd,
     names: Names,
     train: Corpus,
@@ -124,10 +122,10 @@ impl Lesson {
         names.configure(&mut config);
         config["feature_size"] = json!(front.width());
         let device = Device::flex().autodiff();
-        let model = Speech::create(&config, recipe.seed, &device)?;
-        known_keys(&recipe.model, &model.json())?;
+        let model = zoo::create::<Speech>(&config, recipe.seed, &device)?;
+        known_keys(&recipe.model, &model.config())?;
         Ok(Lesson {
-            model: Some(model),
+            model,
             front,
             names,
             train,
@@ -141,12 +139,12 @@ impl Lesson {
     }
 
     fn model(&self) -> &Speech {
-        self.model.as_ref().expect("it is only away within `update`")
+        &self.model
     }
 
     /// Sizes, in words.
     pub fn about(&self) -> String {
-        let what = match self.model().config().head {
+        let what = match self.model().settings().head {
             Head::Labels => "labels",
             Head::Ctc => "letters",
         };
@@ -195,6 +193,14 @@ fn front(features: &Preprocessor, train: &Corpus) -> Result<FrontEnd> {
 }
 
 impl Learner for Lesson {
+    fn network(&self) -> &dyn Network {
+        &*self.model
+    }
+
+    fn network_mut(&mut self) -> &mut dyn Network {
+        &mut *self.model
+    }
+
     /// A batch is a number of recordings. Nothing is padded, so that there is no reason to put
     /// those of one length into a batch.
     fn lengths(&self) -> Vec<Lengths> {
@@ -215,7 +221,7 @@ impl Learner for Lesson {
             wanted.push(self.names.encode(&text).expect("the names are those of these texts"));
         }
         let Said { logits, lengths } = self.model().forward(&sounds, mode);
-        let value = match self.model().config().head {
+        let value = match self.model().settings().head {
             Head::Labels => {
                 let wanted = TensorData::new(wanted.concat(), [examples.len()]);
                 let wanted = Tensor::<1, Int>::from_data(wanted, &self.device);
@@ -241,19 +247,10 @@ impl Learner for Lesson {
         "recordings"
     }
 
-    fn gather(&mut self, adamw: &mut AdamW, grads: Gradients) {
-        adamw.gather(self.model(), grads);
-    }
-
-    fn update(&mut self, adamw: &mut AdamW, lr: f64, grads: Gradients) {
-        let model = self.model.take().expect("it is only away within `update`");
-        self.model = Some(adamw.step(lr, model, grads));
-    }
-
     fn evaluate(&self) -> Result<Evaluation> {
         let model = self.model().valid();
         let (marks, sample) = marks(&model, &self.front, &self.names, &self.valid);
-        let better = match model.config().head {
+        let better = match model.settings().head {
             Head::Labels => Better::Higher,
             Head::Ctc => Better::Lower,
         };
@@ -266,18 +263,7 @@ impl Learner for Lesson {
         })
     }
 
-    fn weights(&self) -> Arrays {
-        self.model().weights()
-    }
-
-    fn restore(&mut self, weights: Arrays) -> Result<()> {
-        self.model = Some(Speech::load(&self.model().json(), weights, &self.device)?);
-        Ok(())
-    }
-
-    fn save(&self, folder: &Path) -> Result<()> {
-        let (config, weights) = (self.model().json(), self.weights());
-        checkpoint::write(folder, &config, &weights, Precision::Single)?;
+    fn save_rest(&self, folder: &Path) -> Result<()> {
         self.front.preprocessor().save(folder)
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn marks(
     let loss = Mark { name: "loss", value: loss, unit: "nats a recording" };
     let sample = pairs().find(|(said, right)| said != right).or(pairs().next());
     let sample = sample.map(|(said, right)| format!("{right} → {said}"));
-    let marks = match model.config().head {
+    let marks = match model.settings().head {
         Head::Labels => {
             let accuracy = Mark { name: "accuracy", value: 100.0 - wrong, unit: "% of recordings" };
             vec![accuracy, loss]
@@ -77,7 +77,7 @@ fn hear(model: &Speech, front: &FrontEnd, names: &Names, clips: &[Clip]) -> Vec<
     let mut rows = vec![];
     backend::numbers(logs, &mut rows);
     let rows: Vec<&[f32]> = rows.chunks_exact(classes).collect();
-    match model.config().head {
+    match model.settings().head {
         Head::Labels => {
             let judge = |(row, right): (&&[f32], &Option<Vec<i64>>)| {
                 let best = (0..classes).rev().max_by(|a, b| row[*a].total_cmp(&row[*b]));

@@ -14,7 +14,7 @@ use burn::tensor::{Device, Tensor};
 use regard_attention::layers::Pooled;
 use regard_attention::{Mode, backend};
 use regard_models::speech::{Head, Hearing, Sounds, Speech};
-use regard_models::{Error, Model, Result, checkpoint};
+use regard_models::{Error, Network, Result, checkpoint, zoo};
 use std::path::Path;
 
 /// What may have been said.
@@ -36,7 +36,7 @@ pub struct Recognizer {
 impl Recognizer {
     /// From a model, how it hears, and what its numbers stand for.
     pub fn new(model: Speech, front: FrontEnd, names: Names) -> Result<Recognizer> {
-        let (hears, given) = (model.config().feature_size, front.width());
+        let (hears, given) = (model.settings().feature_size, front.width());
         if hears != given {
             return Err(Error::invalid(format!(
                 "{}: rows of {given} numbers, the model hears {hears}",
@@ -53,10 +53,10 @@ impl Recognizer {
     /// Reads a folder: a model's, or a training run's.
     pub fn load(folder: &Path) -> Result<Recognizer> {
         let folder = &train::resolve(folder)?;
-        let model = Speech::open(folder, &Device::flex())?;
+        let model = *zoo::open::<Speech>(folder, &Device::flex())?;
         let told = |message: String| Error::file(folder, message);
         let front = FrontEnd::new(Preprocessor::load(folder)?).map_err(told)?;
-        let names = Names::new(model.config().head, &model.json());
+        let names = Names::new(model.settings().head, &model.config());
         names
             .and_then(|names| Recognizer::new(model, front, names))
             .map_err(|e| told(e.to_string()))
@@ -66,14 +66,14 @@ impl Recognizer {
     pub fn embedded(model: &Embedded) -> Result<Recognizer> {
         let preprocessor = Preprocessor::parse(model.file(front::FILE)?).map_err(Error::Invalid)?;
         let front = FrontEnd::new(preprocessor).map_err(Error::Invalid)?;
-        let model = Speech::load(&model.config()?, model.weights()?, &Device::flex())?;
-        let names = Names::new(model.config().head, &model.json())?;
+        let model = *zoo::load::<Speech>(&model.config()?, model.weights()?, &Device::flex())?;
+        let names = Names::new(model.settings().head, &model.config())?;
         Recognizer::new(model, front, names)
     }
 
     /// Whether a folder holds such a model.
     pub fn is_in(folder: &Path) -> Result<bool> {
-        Ok(Speech::is_of(&checkpoint::read_config(&train::find(folder)?)?))
+        Ok(zoo::is::<Speech>(&checkpoint::read_config(&train::find(folder)?)?))
     }
 
     /// Its model.
@@ -104,7 +104,7 @@ impl Recognizer {
         let mut sounds = Sounds::new(self.front.width());
         sounds.push(&self.front.rows(sound));
         let logits = self.model.forward(&sounds, Mode::Eval).logits;
-        match self.model.config().head {
+        match self.model.settings().head {
             Head::Labels => self.labels(logits, top_k),
             Head::Ctc => {
                 let mut beam = self.beam();
@@ -117,7 +117,7 @@ impl Recognizer {
     /// Begins to hear a sound as it comes, at the rate that the front end has. What comes of it in
     /// the end is what [`Recognizer::recognize`] says of the whole.
     pub fn listen(&self) -> Streaming<'_> {
-        let so_far = match self.model.config().head {
+        let so_far = match self.model.settings().head {
             Head::Labels => SoFar::Pooled(Pooled::default()),
             Head::Ctc => SoFar::Texts(self.beam()),
         };

@@ -8,19 +8,17 @@ use crate::begin;
 use crate::data::Lengths;
 use crate::recipe::known_keys;
 use crate::train::{Better, Evaluation, Learner, Loss};
-use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
-use regard_attention::{AdamW, Mode};
-use regard_models::checkpoint::{self, Arrays, Precision};
-use regard_models::story::{self, StoryModel};
-use regard_models::{Error, Result};
+use regard_models::story::StoryModel;
+use regard_models::{Error, Network, Result, zoo};
 use serde_json::{Value, json};
 use std::path::Path;
 
 /// A model that is being taught.
 pub struct Lesson {
-    /// Absent only while the optimiser has it.
-    model: Option<Box<dyn StoryModel>>,
+    model: Box<dyn StoryModel>,
     words: Words,
     train: Book,
     valid: Book,
@@ -34,12 +32,12 @@ impl Lesson {
         let words = Words::learn(&corpus.train)?;
         let device = Device::flex().autodiff();
         let config = config(recipe, &words, &corpus.train)?;
-        let mut model = story::create(&config, recipe.seed, &device)?;
+        let mut model = zoo::create::<dyn StoryModel>(&config, recipe.seed, &device)?;
         known_keys(&recipe.model, &model.config())?;
         if let Some(vectors) = &recipe.vectors {
             let mut weights = model.weights();
             begin::with_vectors(&mut weights, &["words.weight"], words.tokenizer(), vectors)?;
-            model = story::load(&model.config(), weights, &device)?;
+            model.restore(weights)?;
         }
         let limits = model.limits();
         let train = Book::new(&corpus.train, &words, &limits)?;
@@ -52,12 +50,12 @@ impl Lesson {
             }
         }
         let smoothing = recipe.train.label_smoothing;
-        Ok(Lesson { model: Some(model), words, train, valid, smoothing, device })
+        Ok(Lesson { model, words, train, valid, smoothing, device })
     }
 
     /// The model.
     pub fn model(&self) -> &dyn StoryModel {
-        self.model.as_deref().expect("it is only away within `update`")
+        &*self.model
     }
 
     /// Sizes, in words.
@@ -75,6 +73,14 @@ impl Lesson {
 }
 
 impl Learner for Lesson {
+    fn network(&self) -> &dyn Network {
+        &*self.model
+    }
+
+    fn network_mut(&mut self) -> &mut dyn Network {
+        &mut *self.model
+    }
+
     /// A batch is a number of questions. Nothing is padded, so that there is no reason to put
     /// stories of one length, and with them of one task, into a batch.
     fn lengths(&self) -> Vec<Lengths> {
@@ -95,17 +101,8 @@ impl Learner for Lesson {
         examples.len()
     }
 
-    fn gather(&mut self, adamw: &mut AdamW, grads: Gradients) {
-        self.model().gather(adamw, grads);
-    }
-
-    fn update(&mut self, adamw: &mut AdamW, lr: f64, grads: Gradients) {
-        let model = self.model.take().expect("it is only away within `update`");
-        self.model = Some(model.update(adamw, lr, grads));
-    }
-
     fn evaluate(&self) -> Result<Evaluation> {
-        let (report, loss) = report(&*self.model().frozen(), &self.valid);
+        let (report, loss) = report(&*self.model().evaluation(), &self.valid);
         let mut measures =
             vec![("valid_loss".to_string(), loss), ("valid_error".to_string(), report.mean_error)];
         let by_task = report.tasks.iter().map(|marks| (format!("qa{}", marks.task), marks.error));
@@ -119,18 +116,7 @@ impl Learner for Lesson {
         })
     }
 
-    fn weights(&self) -> Arrays {
-        self.model().weights()
-    }
-
-    fn restore(&mut self, weights: Arrays) -> Result<()> {
-        let config = self.model().config();
-        self.model = Some(story::load(&config, weights, &self.device)?);
-        Ok(())
-    }
-
-    fn save(&self, folder: &Path) -> Result<()> {
-        checkpoint::write(folder, &self.model().config(), &self.weights(), Precision::Single)?;
+    fn save_rest(&self, folder: &Path) -> Result<()> {
         self.words.save(folder)
     }
 }

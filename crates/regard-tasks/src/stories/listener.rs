@@ -7,8 +7,8 @@ use crate::reading::{finite, softmax};
 use crate::train;
 use burn::tensor::Device;
 use regard_attention::backend;
-use regard_models::story::{self, Limits, Stories, StoryModel};
-use regard_models::{Error, Result, checkpoint};
+use regard_models::story::{Limits, Stories, StoryModel};
+use regard_models::{Error, Result, checkpoint, zoo};
 use std::path::Path;
 
 /// What a model answers.
@@ -64,7 +64,7 @@ impl Listener {
     pub fn load(folder: &Path) -> Result<Listener> {
         let folder = &train::resolve(folder)?;
         let config = checkpoint::read_config(folder)?;
-        let model = story::open(folder, &Device::flex())?;
+        let model = zoo::open::<dyn StoryModel>(folder, &Device::flex())?;
         let words = Words::load(folder, &config)?;
         Listener::new(model, words).map_err(|e| Error::file(folder, e.to_string()))
     }
@@ -73,12 +73,15 @@ impl Listener {
     pub fn embedded(model: &Embedded) -> Result<Listener> {
         let config = model.config()?;
         let words = Words::new(model.tokenizer("tokenizer.json")?, &config);
-        Listener::new(story::load(&config, model.weights()?, &Device::flex())?, words)
+        Listener::new(
+            zoo::load::<dyn StoryModel>(&config, model.weights()?, &Device::flex())?,
+            words,
+        )
     }
 
     /// Whether a folder holds such a model.
     pub fn is_in(folder: &Path) -> Result<bool> {
-        Ok(story::is_story(&checkpoint::read_config(&train::find(folder)?)?))
+        Ok(zoo::is::<dyn StoryModel>(&checkpoint::read_config(&train::find(folder)?)?))
     }
 
     /// Its model.

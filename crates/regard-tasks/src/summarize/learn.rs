@@ -8,11 +8,11 @@ use crate::decode::{self, generation};
 use crate::examine;
 use crate::recipe::known_keys;
 use crate::train::{Better, Evaluation, Learner, Loss};
-use burn::tensor::{Device, Gradients};
-use regard_attention::{AdamW, Mode};
-use regard_models::checkpoint::{self, Arrays, Precision};
+use burn::module::Module;
+use burn::tensor::Device;
+use regard_attention::Mode;
 use regard_models::copying::{Copied, Cost, PointerGenerator};
-use regard_models::{Error, Model, Result};
+use regard_models::{Error, Network, Result, zoo};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -28,8 +28,7 @@ struct Example {
 
 /// A model that is being taught.
 pub struct Lesson {
-    /// Absent only while the optimiser has it.
-    model: Option<PointerGenerator>,
+    model: Box<PointerGenerator>,
     words: Words,
     train: Vec<Example>,
     valid: Vec<Example>,
@@ -37,7 +36,6 @@ pub struct Lesson {
     max_words: usize,
     batch_tokens: usize,
     decode: decode::Options,
-    device: Device,
 }
 
 impl Lesson {
@@ -49,8 +47,8 @@ impl Lesson {
         let words = Words::learn(texts, recipe.vocabulary)?;
         let device = Device::flex().autodiff();
         let config = config(recipe, &words)?;
-        let mut model = PointerGenerator::create(&config, recipe.seed, &device)?;
-        known_keys(&recipe.model, &model.json())?;
+        let mut model = zoo::create::<PointerGenerator>(&config, recipe.seed, &device)?;
+        known_keys(&recipe.model, &model.config())?;
         if let Some(vectors) = &recipe.vectors {
             let mut weights = model.weights();
             begin::with_vectors(
@@ -59,9 +57,9 @@ impl Lesson {
                 words.tokenizer(),
                 vectors,
             )?;
-            model = PointerGenerator::load(&model.json(), weights, &device)?;
+            model.restore(weights)?;
         }
-        let copy = model.config().copy;
+        let copy = model.settings().copy;
         let [train, valid] =
             [&corpus.train, &corpus.valid].map(|part| examples(&words, part, recipe, copy));
         let (train, valid) = (train?, valid?);
@@ -71,7 +69,7 @@ impl Lesson {
             }
         }
         Ok(Lesson {
-            model: Some(model),
+            model,
             words,
             train,
             valid,
@@ -79,12 +77,11 @@ impl Lesson {
             max_words: recipe.data.max_words,
             batch_tokens: recipe.train.batch_tokens,
             decode: recipe.decode.clone(),
-            device,
         })
     }
 
     fn model(&self) -> &PointerGenerator {
-        self.model.as_ref().expect("it is only away within `update`")
+        &self.model
     }
 
     /// Sizes, in words.
@@ -106,6 +103,14 @@ impl Lesson {
 }
 
 impl Learner for Lesson {
+    fn network(&self) -> &dyn Network {
+        &*self.model
+    }
+
+    fn network_mut(&mut self) -> &mut dyn Network {
+        &mut *self.model
+    }
+
     fn lengths(&self) -> Vec<Lengths> {
         self.train.iter().map(Example::lengths).collect()
     }
@@ -113,7 +118,7 @@ impl Learner for Lesson {
     fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
         let batch: Vec<&Example> = examples.iter().map(|i| &self.train[*i]).collect();
         let Cost { likelihood, coverage } = self.cost(self.model(), &batch, mode);
-        let value = match (coverage, self.model().config().coverage_loss) {
+        let value = match (coverage, self.model().settings().coverage_loss) {
             (Some(coverage), weight) if weight > 0.0 => likelihood + coverage * weight,
             _ => likelihood,
         };
@@ -124,17 +129,8 @@ impl Learner for Lesson {
         examples.iter().map(|i| self.train[*i].target.len()).sum()
     }
 
-    fn gather(&mut self, adamw: &mut AdamW, grads: Gradients) {
-        adamw.gather(self.model(), grads);
-    }
-
-    fn update(&mut self, adamw: &mut AdamW, lr: f64, grads: Gradients) {
-        let model = self.model.take().expect("it is only away within `update`");
-        self.model = Some(model.update(adamw, lr, grads));
-    }
-
     fn evaluate(&self) -> Result<Evaluation> {
-        let model = self.model().frozen();
+        let model = self.model().valid();
         let lengths = self.valid.iter().map(Example::lengths).collect();
         let (mut sum, mut words) = (0.0, 0);
         for batch in Batches::new(lengths, self.batch_tokens, 0)?.sorted() {
@@ -161,20 +157,9 @@ impl Learner for Lesson {
         })
     }
 
-    fn weights(&self) -> Arrays {
-        self.model().weights()
-    }
-
-    fn restore(&mut self, weights: Arrays) -> Result<()> {
-        self.model = Some(PointerGenerator::load(&self.model().json(), weights, &self.device)?);
-        Ok(())
-    }
-
-    fn save(&self, folder: &Path) -> Result<()> {
-        let config = self.model().json();
-        checkpoint::write(folder, &config, &self.weights(), Precision::Single)?;
+    fn save_rest(&self, folder: &Path) -> Result<()> {
         self.words.save(folder)?;
-        generation::save(folder, &self.decode, &config)
+        generation::save(folder, &self.decode, &self.config())
     }
 }
 

@@ -8,7 +8,7 @@ use crate::metrics::Rouge;
 use crate::train;
 use burn::tensor::Device;
 use regard_models::copying::{Copied, PointerGenerator, Walk};
-use regard_models::{Error, Model, Result, checkpoint};
+use regard_models::{Error, Network, Result, checkpoint, zoo};
 use std::path::Path;
 
 /// Texts that are summarised at a time.
@@ -51,7 +51,7 @@ pub struct Summarizer {
 impl Summarizer {
     /// Puts a model together.
     pub fn new(model: PointerGenerator, words: Words, defaults: Options) -> Result<Summarizer> {
-        let shape = &model.config().shape;
+        let shape = &model.settings().shape;
         if words.size() != shape.vocab_size {
             return Err(Error::invalid(format!(
                 "the vocabulary is another model's: it has {} words, the model {}",
@@ -70,14 +70,14 @@ impl Summarizer {
     /// Reads a folder: a model's, or a training run's.
     pub fn load(folder: &Path) -> Result<Summarizer> {
         let folder = &train::resolve(folder)?;
-        let model = PointerGenerator::open(folder, &Device::flex())?;
+        let model = *zoo::open::<PointerGenerator>(folder, &Device::flex())?;
         let (words, defaults) = (Words::load(folder)?, generation::load(folder)?);
         Summarizer::new(model, words, defaults).map_err(|e| Error::file(folder, e.to_string()))
     }
 
     /// Whether a folder holds such a model.
     pub fn is_in(folder: &Path) -> Result<bool> {
-        Ok(PointerGenerator::is_of(&checkpoint::read_config(&train::find(folder)?)?))
+        Ok(zoo::is::<PointerGenerator>(&checkpoint::read_config(&train::find(folder)?)?))
     }
 
     /// How it likes to be searched.

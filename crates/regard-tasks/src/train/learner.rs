@@ -1,10 +1,11 @@
 //! What the loop needs to know of a task.
 
 use crate::data::Lengths;
-use burn::tensor::{Gradients, Tensor};
-use regard_attention::{AdamW, Mode};
-use regard_models::Result;
-use regard_models::checkpoint::Arrays;
+use burn::tensor::Tensor;
+use regard_attention::Mode;
+use regard_models::checkpoint::{self, Precision};
+use regard_models::{Network, Result};
+use serde_json::Value;
 use std::path::Path;
 
 /// What a batch costs.
@@ -63,6 +64,12 @@ impl Evaluation {
 
 /// A model with something to learn from.
 pub trait Learner {
+    /// The model.
+    fn network(&self) -> &dyn Network;
+
+    /// The same, to be changed.
+    fn network_mut(&mut self) -> &mut dyn Network;
+
     /// The lengths of all examples.
     fn lengths(&self) -> Vec<Lengths>;
 
@@ -77,26 +84,21 @@ pub trait Learner {
         "tokens"
     }
 
-    /// Keeps the gradients of a part of a batch.
-    fn gather(&mut self, adamw: &mut AdamW, grads: Gradients);
-
-    /// One step of the optimiser.
-    fn update(&mut self, adamw: &mut AdamW, lr: f64, grads: Gradients);
-
     /// How good it is on what it does not learn from.
     fn evaluate(&self) -> Result<Evaluation>;
 
-    /// Its weights by name.
-    fn weights(&self) -> Arrays;
-
-    /// Goes on with other weights.
-    fn restore(&mut self, weights: Arrays) -> Result<()>;
-
-    /// Whether a parameter of this name may go without a gradient.
-    fn may_rest(&self, _name: &str) -> bool {
-        false
+    /// `config.json` of the model's folder.
+    fn config(&self) -> Value {
+        self.network().config()
     }
 
-    /// Writes a folder that can be loaded without the run: configuration, weights, vocabulary.
-    fn save(&self, folder: &Path) -> Result<()>;
+    /// Writes what a model's folder needs besides configuration and weights: its tokenizer, how it
+    /// generates.
+    fn save_rest(&self, folder: &Path) -> Result<()>;
+
+    /// Writes a folder that can be loaded without the run.
+    fn save(&self, folder: &Path) -> Result<()> {
+        checkpoint::write(folder, &self.config(), &self.network().weights(), Precision::Single)?;
+        self.save_rest(folder)
+    }
 }

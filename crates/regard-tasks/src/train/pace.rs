@@ -34,7 +34,7 @@ pub fn pace(
         let loss = learner.loss(&examples, Mode::Train { seed, step });
         let value = f64::from(loss.value.clone().into_scalar::<f32>());
         let grads = loss.value.backward();
-        learner.update(&mut adamw, options.rates().rate(step), grads);
+        learner.network_mut().step(&mut adamw, options.rates().rate(step), grads);
         let seconds = began.elapsed().as_secs_f64();
         found.push(Pace { seconds, tokens: loss.tokens, loss: value });
     }

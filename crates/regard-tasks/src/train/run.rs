@@ -281,8 +281,8 @@ impl Run<'_> {
             let value = if parts.len() == 1 { loss.value } else { loss.value * share as f32 };
             let grads = value.backward();
             match i + 1 == parts.len() {
-                false => learner.gather(adamw, grads),
-                true => learner.update(adamw, lr, grads),
+                false => learner.network().accumulate(adamw, grads),
+                true => learner.network_mut().step(adamw, lr, grads),
             }
         }
         (mean, all)
@@ -328,7 +328,7 @@ impl Run<'_> {
         let mut kept = best_step.map(read).transpose()?;
         if self.options.average > 1 && steps.len() - last > 1 {
             let mean = mean(steps[last..].iter().map(|step| read(*step)))?;
-            learner.restore(mean.clone())?;
+            learner.network_mut().restore(mean.clone())?;
             let evaluation = learner.evaluate()?;
             let better = evaluation.beats(best);
             let names: Vec<_> =
@@ -343,7 +343,7 @@ impl Run<'_> {
             }
         }
         if let Some(weights) = kept {
-            learner.restore(weights)?;
+            learner.network_mut().restore(weights)?;
         }
         state::save_model(self.folder, learner)?;
         Ok(best.unwrap_or(f64::NAN))
@@ -352,7 +352,10 @@ impl Run<'_> {
 
 /// Law 7: whatever can learn must have been told how.
 fn every_parameter_learns(adamw: &AdamW, learner: &dyn Learner) -> Result<()> {
-    let without = adamw.without_gradient().iter().filter(|name| !learner.may_rest(name));
+    let without = adamw
+        .without_gradient()
+        .iter()
+        .filter(|name| !learner.network().allows_missing_gradient(name));
     match &without.map(String::as_str).collect::<Vec<_>>()[..] {
         [] => Ok(()),
         names => Err(Error::invalid(format!(

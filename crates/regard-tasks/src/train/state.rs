@@ -300,7 +300,7 @@ pub fn load(run: &Path, step: u64, learner: &mut dyn Learner) -> Result<(AdamWSt
     let state = from_arrays(checkpoint::read_arrays(&path)?, place.updates)
         .map_err(|message| Error::file(&path, message))?;
     let named = |e: Error| Error::file(checkpoint::weights_file(&folder), e.to_string());
-    learner.restore(checkpoint::read_weights(&folder)?).map_err(named)?;
+    learner.network_mut().restore(checkpoint::read_weights(&folder)?).map_err(named)?;
     same_model(run, &folder, learner)?;
     Ok((state, place))
 }

@@ -8,11 +8,10 @@ use crate::data::{Batches, Lengths, Pair, split};
 use crate::decode::{self, generation};
 use crate::recipe::known_keys;
 use crate::train::{Better, Evaluation, Learner, Loss};
-use burn::tensor::{Device, Gradients, Int, Tensor, TensorData, activation};
+use burn::tensor::{Device, Int, Tensor, TensorData, activation};
+use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
-use regard_attention::{AdamW, Mode};
-use regard_models::checkpoint::{self, Arrays, Precision};
-use regard_models::{Error, Result, Scores, Seq2Seq};
+use regard_models::{Error, Network, Result, Scores, Seq2Seq, zoo};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -24,8 +23,7 @@ const EVALUATED: usize = 4096;
 /// A translator that is being trained.
 pub struct Translation {
     recipe: Recipe,
-    /// Absent only while the optimiser has it.
-    model: Option<Box<dyn Seq2Seq>>,
+    model: Box<dyn Seq2Seq>,
     tokens: Tokens,
     train: Vec<Example>,
     valid: Vec<Example>,
@@ -47,11 +45,11 @@ impl Translation {
         let tokens = recipe.vocabulary.train(&corpus.train)?;
         let device = Device::flex().autodiff();
         let config = config(recipe, &tokens)?;
-        let mut model = regard_models::create(&config, recipe.seed, &device)?;
+        let mut model = zoo::create::<dyn Seq2Seq>(&config, recipe.seed, &device)?;
         known_keys(&recipe.model, &model.config())?;
         let mut weights = model.weights();
         if recipe.vocabulary.begin(&tokens, &mut weights)? {
-            model = regard_models::load(&model.config(), weights, &device)?;
+            model.restore(weights)?;
         }
         let reach = model.longest().unwrap_or(usize::MAX);
         let longest = recipe.data.max_tokens.min(recipe.train.batch_tokens).min(reach);
@@ -82,13 +80,13 @@ impl Translation {
             groups.sort_by_key(|group| split::hash(&group.source));
             groups.truncate(recipe.evaluate.sentences);
         }
-        let (recipe, model) = (recipe.clone(), Some(model));
+        let (recipe, model) = (recipe.clone(), model);
         Ok(Translation { recipe, model, tokens, train, valid, groups, device })
     }
 
     /// The model.
     pub fn model(&self) -> &dyn Seq2Seq {
-        self.model.as_deref().expect("it is only away within `update`")
+        &*self.model
     }
 
     /// Pairs that are learned from.
@@ -157,6 +155,14 @@ impl Example {
 }
 
 impl Learner for Translation {
+    fn network(&self) -> &dyn Network {
+        &*self.model
+    }
+
+    fn network_mut(&mut self) -> &mut dyn Network {
+        &mut *self.model
+    }
+
     fn lengths(&self) -> Vec<Lengths> {
         self.train.iter().map(Example::lengths).collect()
     }
@@ -179,17 +185,8 @@ impl Learner for Translation {
         examples.iter().map(|i| self.train[*i].target.len() + 1).sum()
     }
 
-    fn gather(&mut self, adamw: &mut AdamW, grads: Gradients) {
-        self.model().gather(adamw, grads);
-    }
-
-    fn update(&mut self, adamw: &mut AdamW, lr: f64, grads: Gradients) {
-        let model = self.model.take().expect("it is only away within `update`");
-        self.model = Some(model.update(adamw, lr, grads));
-    }
-
     fn evaluate(&self) -> Result<Evaluation> {
-        let model = self.model().frozen();
+        let model = self.model().evaluation();
         let loss = self.validation_loss(&*model)?;
         let mut measures = vec![("valid_loss".to_string(), loss)];
         let greedy = decode::Options { num_beams: 1, ..self.recipe.decode.clone() };
@@ -209,20 +206,9 @@ impl Learner for Translation {
         Ok(Evaluation { measures, decides, better, also: None, sample })
     }
 
-    fn weights(&self) -> Arrays {
-        self.model().weights()
-    }
-
-    fn restore(&mut self, weights: Arrays) -> Result<()> {
-        let config = self.model().config();
-        self.model = Some(regard_models::load(&config, weights, &self.device)?);
-        Ok(())
-    }
-
-    fn save(&self, folder: &Path) -> Result<()> {
-        checkpoint::write(folder, &self.model().config(), &self.weights(), Precision::Single)?;
+    fn save_rest(&self, folder: &Path) -> Result<()> {
         self.tokens.save(folder)?;
-        generation::save(folder, &self.recipe.decode, &self.model().config())
+        generation::save(folder, &self.recipe.decode, &self.config())
     }
 }
 

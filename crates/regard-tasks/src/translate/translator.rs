@@ -7,7 +7,7 @@ use crate::train;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::backend::numbers;
 use regard_models::checkpoint::{self, Arrays, Precision};
-use regard_models::{Decoding, Error, Result, Seq2Seq, Source};
+use regard_models::{Decoding, Error, Result, Seq2Seq, Source, zoo};
 use serde_json::Value;
 use std::path::Path;
 
@@ -47,7 +47,7 @@ impl Translator {
     /// Reads a folder: a model's, or a training run's.
     pub fn load(folder: &Path) -> Result<Translator> {
         let folder = &train::resolve(folder)?;
-        let model = regard_models::open(folder, &Device::flex())?;
+        let model = zoo::open::<dyn Seq2Seq>(folder, &Device::flex())?;
         let tokens = Tokens::load(folder)?;
         let defaults = generation::load(folder)?;
         Translator::new(model, tokens, defaults).map_err(|e| Error::file(folder, e.to_string()))
@@ -74,7 +74,7 @@ impl Translator {
         tokens: Tokens,
         defaults: Options,
     ) -> Result<Translator> {
-        let model = regard_models::load(config, weights, &Device::flex())?;
+        let model = zoo::load::<dyn Seq2Seq>(config, weights, &Device::flex())?;
         Translator::new(model, tokens, defaults)
     }
 

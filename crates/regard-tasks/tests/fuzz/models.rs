@@ -3,12 +3,7 @@
 use burn::tensor::Device;
 use regard_fuzz::{Scratch, fuzz, parts};
 use regard_models::checkpoint::{self, Arrays, Precision};
-use regard_models::copying::PointerGenerator;
-use regard_models::gat::Gat;
-use regard_models::pointer::PointerNet;
-use regard_models::speech::Speech;
-use regard_models::vit::Vit;
-use regard_models::{Model, story, text};
+use regard_models::{Network, zoo};
 use regard_tasks::decode::Options;
 use regard_tasks::inspect::inspect;
 use regard_tasks::reading::sentence;
@@ -19,23 +14,7 @@ use std::path::Path;
 
 /// The weights of a new model of this configuration.
 fn weights(config: &Value) -> Arrays {
-    let device = Device::flex();
-    let kind = config["model_type"].as_str().unwrap();
-    if text::model_types().contains(&kind) {
-        let head = text::head_of(config).unwrap();
-        return text::create(config, head, 1, &device).unwrap().weights();
-    }
-    if regard_models::model_types().contains(&kind) {
-        return regard_models::create(config, 1, &device).unwrap().weights();
-    }
-    fn own<M: Model>(config: &Value) -> Option<Arrays> {
-        M::is_of(config).then(|| M::create(config, 1, &Device::flex()).unwrap().weights())
-    }
-    let of_its_own = [own::<Vit>, own::<Speech>, own::<Gat>, own::<PointerNet>];
-    let of_its_own = of_its_own.iter().find_map(|own| own(config));
-    of_its_own
-        .or_else(|| own::<PointerGenerator>(config))
-        .unwrap_or_else(|| story::create(config, 1, &device).unwrap().weights())
+    zoo::create::<dyn Network>(config, 1, &Device::flex()).unwrap().weights()
 }
 
 #[test]

@@ -36,13 +36,13 @@ fn a_translator_begins_with_vectors_on_either_side() {
         let tokens = &after.vocabularies().source;
         let table =
             if model.contains("bahdanau") { "embed_tokens.weight" } else { "shared.weight" };
-        let found = rows(&after.weights(), table, tokens, "b");
-        assert!(!found.is_empty(), "{:?}", after.weights().keys());
+        let found = rows(&after.network().weights(), table, tokens, "b");
+        assert!(!found.is_empty(), "{:?}", after.network().weights().keys());
         assert!(found.iter().all(|row| row == &[5.0, 6.0, 7.0, 8.0]), "{found:?}");
         // What has no vector is as it was.
-        let c = |of: &Translation| rows(&of.weights(), table, tokens, "c");
+        let c = |of: &Translation| rows(&of.network().weights(), table, tokens, "c");
         assert_eq!(c(&before), c(&after));
-        assert_ne!(rows(&before.weights(), table, tokens, "b"), found);
+        assert_ne!(rows(&before.network().weights(), table, tokens, "b"), found);
     }
     let wide = recipe(&models[0].replace("size = 4", "size = 6"), train);
     let mut wide: Recipe = wide;

@@ -95,7 +95,7 @@ fn a_batch_costs_what_transformers_says() {
         let table = recipe::read(&fixtures.join(format!("{name}.toml")), &[files]).unwrap();
         let recipe = Recipe::from_table(table).unwrap();
         let mut learner = Permutation::new(&recipe, &recipe.data.read().unwrap()).unwrap();
-        learner.restore(read_weights(&fixtures.join(name)).unwrap()).unwrap();
+        learner.network_mut().restore(read_weights(&fixtures.join(name)).unwrap()).unwrap();
         let read = |file: &str| -> Value {
             let text = fs::read_to_string(fixtures.join(name).join(file)).unwrap();
             serde_json::from_str(&text).unwrap()
@@ -239,7 +239,7 @@ fn words_begin_with_vectors_of_others() {
     let mut recipe = small("", "");
     recipe.vocabulary.vectors = Some(file.display().to_string());
     let learner = Permutation::new(&recipe, &Corpus::Running(text(40))).unwrap();
-    let weights = Learner::weights(&learner);
+    let weights = learner.network().weights();
     let table = &weights["transformer.word_embedding.weight"];
     let rows =
         |x: f32| table.data.chunks_exact(32).filter(|row| row.iter().all(|y| *y == x)).count();

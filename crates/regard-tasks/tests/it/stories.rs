@@ -172,7 +172,7 @@ fn a_model_of_stories_begins_with_vectors() {
     fs::write(&file, format!("garden {}\nhorse {}\n", row(1.5), row(2.5))).unwrap();
     let mut recipe = recipe(&folder.0, STORY);
     recipe.vectors = Some(file.display().to_string());
-    let weights = recipe.prepare().unwrap().learner.weights();
+    let weights = recipe.prepare().unwrap().learner.network().weights();
     let (_, table) = weights.iter().find(|(name, _)| name.ends_with("words.weight")).unwrap();
     let given = table.data.chunks(16).filter(|row| row.iter().all(|x| *x == 1.5)).count();
     assert_eq!(given, 1);

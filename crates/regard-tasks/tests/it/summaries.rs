@@ -134,7 +134,7 @@ fn words_begin_with_vectors_of_others() {
     fs::write(&file, format!("about{}\n", " 0.25".repeat(16))).unwrap();
     let mut recipe = recipe(&data.0, "", 1);
     recipe.vectors = Some(file.display().to_string());
-    let weights = recipe.prepare().unwrap().learner.weights();
+    let weights = recipe.prepare().unwrap().learner.network().weights();
     let (_, table) =
         weights.iter().find(|(name, _)| name.ends_with("embed_tokens.weight")).unwrap();
     let rows = table.data.chunks_exact(16);

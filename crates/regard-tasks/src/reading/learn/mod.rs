@@ -12,15 +12,15 @@ use super::Reader;
 use crate::about::About;
 use crate::data::{Batches, Lengths};
 use crate::examine::{self, Mark, On, Report, Sheet};
-use crate::taught::{Taught, Teaching};
+use crate::taught::Taught;
 use crate::text::{Encoding, Tokenizer};
-use crate::train::{Better, Evaluation, Loss};
+use crate::train::{Better, Evaluation, Learner, Loss};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_models::checkpoint;
 use regard_models::text::{self, Head, TextModel, Texts};
-use regard_models::{Error, Result};
+use regard_models::{Error, Network, Result};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -214,13 +214,13 @@ impl<G: Goal> Study<G> {
     }
 }
 
-impl<G: Goal> Teaching for Study<G> {
-    fn taught(&self) -> &Taught {
-        &self.taught
+impl<G: Goal> Learner for Study<G> {
+    fn network(&self) -> &dyn Network {
+        &*self.taught.model
     }
 
-    fn taught_mut(&mut self) -> &mut Taught {
-        &mut self.taught
+    fn network_mut(&mut self) -> &mut dyn Network {
+        &mut *self.taught.model
     }
 
     fn lengths(&self) -> Vec<Lengths> {
@@ -245,11 +245,15 @@ impl<G: Goal> Teaching for Study<G> {
     }
 
     fn evaluate(&self) -> Result<Evaluation> {
-        let reader = Reader::new(self.taught.model().frozen(), self.taught.tokenizer.clone());
+        let reader = Reader::new(self.taught.model().evaluation(), self.taught.tokenizer.clone());
         let (marks, sample) = self.goal.valid().mark(&Exam { reader })?;
         let measures = examine::measures(&marks);
         let decides = measures.iter().find(|(name, _)| name == G::DECIDES);
         let decides = decides.map_or(f64::NAN, |(_, value)| *value);
         Ok(Evaluation { measures, decides, better: Better::Higher, also: None, sample })
+    }
+
+    fn save_rest(&self, folder: &Path) -> Result<()> {
+        self.taught.save_tokenizer(folder)
     }
 }

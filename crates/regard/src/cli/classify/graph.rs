@@ -103,7 +103,7 @@ pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome>
     if !whole && flags.node.is_empty() && flags.svg.is_some() {
         bail!("--svg: this model labels nodes; --node says which one is drawn");
     }
-    let (has, knows) = (network.columns, labeller.model().config().features);
+    let (has, knows) = (network.columns, labeller.model().settings().features);
     if flags.nodes.is_none() && has != knows {
         bail!("--graph: its nodes have {has} columns, the model knows {knows}: it learned another");
     }

@@ -1,0 +1,271 @@
+//! Every kind of network there is, and the only ways to one: [`create`], [`load`], [`open`].
+//!
+//! ```
+//! use burn::tensor::{Device, Int, Tensor};
+//! use regard_attention::Mode;
+//! use regard_models::{Seq2Seq, Source, zoo};
+//! use serde_json::json;
+//!
+//! let config = json!({
+//!     "model_type": "bahdanau", "vocab_size": 20, "decoder_vocab_size": 30,
+//!     "embedding_size": 8, "hidden_size": 16, "bidirectional": true,
+//! });
+//! let device = Device::flex();
+//! let model = zoo::create::<dyn Seq2Seq>(&config, 7, &device).unwrap();
+//! let source = Source {
+//!     ids: Tensor::from_ints([[5, 6, 7, 2], [8, 9, 2, 0]], &device),
+//!     lengths: vec![4, 3],
+//! };
+//! let words = Tensor::<2, Int>::from_ints([[1, 4, 4], [1, 5, 5]], &device);
+//! assert_eq!(model.forward(&source, words, Mode::Eval).logits.dims(), [2, 3, 30]);
+//! ```
+
+use crate::checkpoint::{self, Arrays, Binder, Problem};
+use crate::network::{Capability, Definition, Network, Reads, put};
+use crate::text::{Family, Headed, read_config};
+use crate::{Error, Result, memory, misfit};
+use crate::{bahdanau, bert, copying, gat, gpt2, luong, pointer, rnn, speech, story, transformer};
+use crate::{vit, words, xlnet};
+use burn::tensor::Device;
+use regard_attention::Init;
+use serde_json::Value;
+use std::path::Path;
+
+/// A kind of network.
+pub struct Kind {
+    reads: Reads,
+    families: fn() -> &'static [&'static Family],
+    types: fn() -> Vec<&'static str>,
+    task: fn(&Value) -> Result<&'static str, String>,
+    make: fn(&Value, &mut Init) -> Result<Box<dyn Network>, String>,
+    fill: fn(&Value, Arrays, Option<&New>, &Device) -> Result<Fit, String>,
+}
+
+/// Every kind: a row for a file of this crate.
+pub static KINDS: &[Kind] = &[
+    kind::<Headed<bert::Bert>>(),
+    kind::<Headed<gpt2::Gpt2>>(),
+    kind::<Headed<xlnet::Xlnet>>(),
+    kind::<Headed<words::Words>>(),
+    kind::<rnn::Rnn>(),
+    kind::<bahdanau::Bahdanau>(),
+    kind::<luong::Luong>(),
+    kind::<transformer::Transformer>(),
+    kind::<story::Repeated>(),
+    kind::<story::Hops>(),
+    kind::<vit::Vit>(),
+    kind::<speech::Speech>(),
+    kind::<gat::Gat>(),
+    kind::<pointer::PointerNet>(),
+    kind::<copying::PointerGenerator>(),
+];
+
+const fn kind<M: Definition>() -> Kind {
+    Kind {
+        reads: M::READS,
+        families: M::families,
+        types: <M as Definition>::types,
+        task: M::task,
+        make: |config, init| {
+            let model = M::make(config, None, init)?;
+            check_tables(config, &Definition::config(&model))?;
+            Ok(Box::new(model))
+        },
+        fill: fill::<M>,
+    }
+}
+
+impl Kind {
+    /// Its values of `model_type` in `config.json`.
+    pub fn types(&self) -> Vec<&'static str> {
+        (self.types)()
+    }
+}
+
+/// The values of `model_type` of every kind.
+pub fn model_types() -> Vec<&'static str> {
+    KINDS.iter().flat_map(Kind::types).collect()
+}
+
+/// The values of `model_type` of networks that read such things.
+pub(crate) fn types_of(reads: Reads) -> Vec<&'static str> {
+    KINDS.iter().filter(|kind| kind.reads == reads).flat_map(Kind::types).collect()
+}
+
+/// Every family of models that read texts.
+pub(crate) fn families() -> impl Iterator<Item = &'static Family> {
+    KINDS.iter().flat_map(|kind| (kind.families)()).copied()
+}
+
+/// The kind that a configuration names.
+pub fn kind_of(config: &Value) -> Result<&'static Kind> {
+    let asked = config["model_type"].as_str().unwrap_or("");
+    KINDS.iter().find(|kind| kind.types().contains(&asked)).ok_or_else(|| {
+        let names = model_types().join(", ");
+        Error::invalid(format!("model_type: got {asked:?}, need one of {names}"))
+    })
+}
+
+/// Whether a configuration is of a network that can do this.
+pub fn is<N: Capability + ?Sized>(config: &Value) -> bool {
+    config["model_type"].as_str().is_some_and(|asked| N::types().contains(&asked))
+}
+
+/// The task that a model of this configuration is for, as recipes call it.
+pub fn task_of(config: &Value) -> Result<&'static str> {
+    (kind_of(config)?.task)(config).map_err(Error::Invalid)
+}
+
+/// A network whose parameters are initialised from a seed.
+pub fn create<N: Capability + ?Sized>(
+    config: &Value,
+    seed: u64,
+    device: &Device,
+) -> Result<Box<N>> {
+    need::<N>(config)?;
+    let kind = kind_of(config)?;
+    let make = |init: &mut Init| (kind.make)(config, init).map_err(Error::Invalid);
+    able(memory::create(seed, device, make)?)
+}
+
+/// A network with weights from a checkpoint. All tensors that are missing, have another shape or
+/// have no place in it are told at once.
+pub fn load<N: Capability + ?Sized>(
+    config: &Value,
+    weights: Arrays,
+    device: &Device,
+) -> Result<Box<N>> {
+    need::<N>(config)?;
+    able(filled(config, weights, None, device)?.whole()?)
+}
+
+/// The network of a folder in the layout of Hugging Face. What is wrong with it is told with the
+/// file that it is wrong with.
+pub fn open<N: Capability + ?Sized>(folder: &Path, device: &Device) -> Result<Box<N>> {
+    let config = read_config(folder)?;
+    let of_config = |e: Error| Error::file(folder.join(checkpoint::CONFIG), e.to_string());
+    need::<N>(&config).map_err(of_config)?;
+    let weights = checkpoint::read_weights(folder)?;
+    let fit = filled(&config, weights, None, device).map_err(of_config)?;
+    let of_weights = |e: Error| Error::file(checkpoint::weights_file(folder), e.to_string());
+    able(fit.whole().map_err(of_weights)?)
+}
+
+/// Refuses a configuration of a network that cannot do this.
+fn need<N: Capability + ?Sized>(config: &Value) -> Result<()> {
+    match is::<N>(config) {
+        true => Ok(()),
+        false => {
+            let (got, names) = (&config["model_type"], N::types().join(", "));
+            Err(Error::invalid(format!("model_type: got {got}, need one of {names}")))
+        }
+    }
+}
+
+/// The network as what is asked for.
+pub(crate) fn able<N: Capability + ?Sized>(network: Box<dyn Network>) -> Result<Box<N>> {
+    // The types of a capability are those of kinds that have it, which was compared before.
+    N::of(network).ok_or_else(|| Error::invalid("the model cannot do what is asked of it"))
+}
+
+/// A network, and what of a checkpoint did not fit it.
+pub(crate) struct Fit {
+    network: Box<dyn Network>,
+    problems: Vec<String>,
+}
+
+impl Fit {
+    /// The network, if all fits.
+    pub fn whole(self) -> Result<Box<dyn Network>> {
+        match self.problems.is_empty() {
+            true => Ok(self.network),
+            false => Err(Error::invalid(misfit(&self.problems))),
+        }
+    }
+}
+
+/// Parameters that a checkpoint need not have: those of a new head, initialised from a seed.
+pub(crate) struct New<'a> {
+    pub seed: u64,
+    pub is_new: &'a dyn Fn(&str) -> bool,
+}
+
+/// The network of a configuration with these weights.
+pub(crate) fn filled(
+    config: &Value,
+    weights: Arrays,
+    new: Option<&New>,
+    device: &Device,
+) -> Result<Fit> {
+    (kind_of(config)?.fill)(config, weights, new, device).map_err(Error::Invalid)
+}
+
+fn fill<M: Definition>(
+    config: &Value,
+    weights: Arrays,
+    new: Option<&New>,
+    device: &Device,
+) -> Result<Fit, String> {
+    let mut init = Init::blank(device);
+    let mut model = M::make(config, Some(&weights), &mut init)?;
+    check_tables(config, &Definition::config(&model))?;
+    let weights = model.rename_on_load(weights);
+    if let Some(New { seed, is_new }) = new {
+        // Initial values take memory: names and shapes are compared with a model that has none.
+        let mut binder = Binder::compare(&weights);
+        model.bind(&mut binder);
+        memory::check(init.parameters()).map_err(|e| e.to_string())?;
+        check_new_head(&binder.problems(), &weights, is_new)?;
+        model = M::make(config, Some(&weights), &mut Init::new(*seed, device))?;
+    }
+    let is_new = |name: &str| new.is_some_and(|new| (new.is_new)(name));
+    let problems = put(&mut model, weights, &is_new, device);
+    Ok(Fit { network: Box::new(model), problems })
+}
+
+/// Parameters that a new head may have beyond those of the model.
+const NEW_HEAD: usize = 1 << 24;
+
+/// Refuses a body that does not fit its weights, and a new head that is far larger than the whole
+/// model.
+fn check_new_head(
+    problems: &[Problem],
+    weights: &Arrays,
+    is_new: &dyn Fn(&str) -> bool,
+) -> Result<(), String> {
+    let (news, wrong): (Vec<&Problem>, Vec<&Problem>) =
+        problems.iter().partition(|problem| problem.is_missing(is_new));
+    if !wrong.is_empty() {
+        let wrong: Vec<String> = wrong.iter().map(|problem| problem.to_string()).collect();
+        return Err(misfit(&wrong));
+    }
+    let known: usize = weights.values().map(|array| array.data.len()).sum();
+    let most = known.saturating_add(NEW_HEAD);
+    let size = |problem: &Problem| match problem {
+        Problem::Missing { shape, .. } => shape.iter().fold(1, |n: usize, s| n.saturating_mul(*s)),
+        _ => 0,
+    };
+    let asked = news.iter().fold(0, |sum: usize, problem| sum.saturating_add(size(problem)));
+    match asked <= most {
+        true => Ok(()),
+        false => Err(format!(
+            "the new head would have {asked} numbers, need at most {most} for a model of {known}: \
+             see num_labels, id2label or vocab_size"
+        )),
+    }
+}
+
+/// A table with a `kind` has no keys but those of that kind. (Serde does not mind them where a
+/// kind has none.)
+fn check_tables(asked: &Value, known: &Value) -> Result<(), String> {
+    for (name, table) in asked.as_object().into_iter().flatten() {
+        let Some(table) = table.as_object().filter(|table| table.contains_key("kind")) else {
+            continue;
+        };
+        let known = |key: &String| key == "kind" || known[name].get(key).is_some();
+        if let Some(key) = table.keys().find(|key| !known(key)) {
+            return Err(format!("{name}: {} has no key {key:?}", table["kind"]));
+        }
+    }
+    Ok(())
+}
