@@ -12,6 +12,7 @@ pub mod checkpoint;
 pub mod copying;
 pub mod error;
 mod fields;
+pub mod files;
 pub mod gat;
 pub mod gpt2;
 pub mod look;
@@ -33,6 +34,7 @@ pub mod xlnet;
 pub mod zoo;
 
 pub use error::{Error, Result};
+pub use files::{BuiltIn, ModelFiles};
 pub use network::{Capability, Description, Network};
 pub use seq2seq::{Decoding, Next, Scores, Seq2Seq, Source};
 

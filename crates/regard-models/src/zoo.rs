@@ -22,14 +22,13 @@
 
 use crate::checkpoint::{self, Arrays, Binder, Problem};
 use crate::network::{Capability, Definition, Network, Reads, put};
-use crate::text::{Family, Headed, read_config};
-use crate::{Error, Result, memory, misfit};
+use crate::text::{Family, Headed};
+use crate::{Error, ModelFiles, Result, memory, misfit};
 use crate::{bahdanau, bert, copying, gat, gpt2, luong, pointer, rnn, speech, story, transformer};
 use crate::{vit, words, xlnet};
 use burn::tensor::Device;
 use regard_attention::Init;
 use serde_json::Value;
-use std::path::Path;
 
 /// A kind of network.
 pub struct Kind {
@@ -139,15 +138,19 @@ pub fn load<N: Capability + ?Sized>(
     able(filled(config, weights, None, device)?.whole()?)
 }
 
-/// The network of a folder in the layout of Hugging Face. What is wrong with it is told with the
-/// file that it is wrong with.
-pub fn open<N: Capability + ?Sized>(folder: &Path, device: &Device) -> Result<Box<N>> {
-    let config = read_config(folder)?;
-    let of_config = |e: Error| Error::file(folder.join(checkpoint::CONFIG), e.to_string());
+/// The network of a folder in the layout of Hugging Face, or of a part of the program. What is wrong
+/// with it is told with the file that it is wrong with.
+pub fn open<N: Capability + ?Sized>(
+    files: impl Into<ModelFiles>,
+    device: &Device,
+) -> Result<Box<N>> {
+    let files = files.into();
+    let config = files.config()?;
+    let of_config = |e: Error| Error::file(files.path(checkpoint::CONFIG), e.to_string());
     need::<N>(&config).map_err(of_config)?;
-    let weights = checkpoint::read_weights(folder)?;
+    let weights = files.weights()?;
     let fit = filled(&config, weights, None, device).map_err(of_config)?;
-    let of_weights = |e: Error| Error::file(checkpoint::weights_file(folder), e.to_string());
+    let of_weights = |e: Error| Error::file(files.weights_path(), e.to_string());
     able(fit.whole().map_err(of_weights)?)
 }
 

@@ -1,10 +1,9 @@
 //! What a checkpoint is, and whether it says what another library says with it.
 
-use crate::Embedded;
 use burn::tensor::Device;
-use regard_models::checkpoint::{self, Arrays};
+use regard_models::checkpoint::Arrays;
 use regard_models::text::recorded::{Difference, Recorded};
-use regard_models::{Description, Error, Network, Result, text, zoo};
+use regard_models::{Description, ModelFiles, Network, Result, text, zoo};
 use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
@@ -35,17 +34,11 @@ pub struct Inspected {
     pub tensors: Vec<(String, Vec<usize>)>,
 }
 
-/// Reads a folder, with all checks that loading it makes.
-pub fn inspect(folder: &Path) -> Result<Inspected> {
-    let found = inspected(&*zoo::open::<dyn Network>(folder, &Device::flex())?);
-    Ok(Inspected { bytes: size_of_weights(folder)?, ..found })
-}
-
-/// The same of a model that is part of a program.
-pub fn inspect_embedded(model: &Embedded) -> Result<Inspected> {
-    let (config, weights) = (model.config()?, model.weights()?);
-    let found = inspected(&*zoo::load::<dyn Network>(&config, weights, &Device::flex())?);
-    Ok(Inspected { bytes: model.file(checkpoint::WEIGHTS)?.len() as u64, ..found })
+/// Opens a model, with all checks that loading it makes.
+pub fn inspect(model: impl Into<ModelFiles>) -> Result<Inspected> {
+    let files = model.into();
+    let found = inspected(&*zoo::open::<dyn Network>(files.clone(), &Device::flex())?);
+    Ok(Inspected { bytes: files.weights_size()?, ..found })
 }
 
 /// What is said of a network, apart from the size of its file.
@@ -76,21 +69,6 @@ pub fn verify(folder: &Path, recorded: &Recorded) -> Result<Vec<Difference>> {
 
 fn shapes(weights: &Arrays) -> Vec<(String, Vec<usize>)> {
     weights.iter().map(|(name, array)| (name.clone(), array.shape.clone())).collect()
-}
-
-/// Of one file, or of all shards.
-fn size_of_weights(folder: &Path) -> Result<u64> {
-    let file = checkpoint::weights_file(folder);
-    let size = |path: &Path| std::fs::metadata(path).map(|m| m.len()).map_err(Error::io(path));
-    if file.extension().is_none_or(|end| end != "json") {
-        return size(&file);
-    }
-    let entries = std::fs::read_dir(folder).map_err(Error::io(folder))?;
-    let paths = entries.flatten().map(|entry| entry.path());
-    let shard = |path: &std::path::PathBuf| {
-        path.extension().is_some_and(|end| end == "safetensors" || end == "bin")
-    };
-    paths.filter(shard).map(|path| size(&path)).sum()
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ mod begin;
 pub mod compare;
 pub mod data;
 pub mod decode;
-mod embedded;
 pub mod examine;
 pub mod filling;
 pub mod graphs;
@@ -36,5 +35,4 @@ pub mod train;
 pub mod translate;
 pub mod word_space;
 
-pub use embedded::Embedded;
 pub use regard_models::{Error, Result};

@@ -8,7 +8,7 @@ use crate::examine::{On, Report};
 use crate::{graphs, images, keys, language, own, permute, points, pretrain, reading, say};
 use crate::{speech, stories, summarize, train, translate};
 use regard_models::text;
-use regard_models::{Error, Result, checkpoint, zoo};
+use regard_models::{Error, ModelFiles, Result, checkpoint, zoo};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -75,7 +75,7 @@ pub trait Task {
     /// Reads the data and makes the model.
     fn prepare(&self) -> Result<Prepared>;
     /// Asks a model of this task, which is in a folder or a run's, what it has not learned from.
-    fn examine(&self, folder: &Path, on: &On) -> Result<Report>;
+    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report>;
 }
 
 /// A model that a recipe begins with, as the recipe calls it.
@@ -232,10 +232,10 @@ fn check_finite(key: &str, value: &Value) -> Result<(), String> {
 
 /// A recipe for a model that came without one, by which it can be examined on files: its task is
 /// what its head is for.
-pub fn of_model(folder: &Path) -> Result<Table> {
-    let folder = &train::resolve(folder)?;
-    let config = text::read_config(folder)?;
-    let of_config = |e: Error| Error::file(folder.join(checkpoint::CONFIG), e.to_string());
+pub fn of_model(model: impl Into<ModelFiles>) -> Result<Table> {
+    let files = train::files(model)?;
+    let (config, folder) = (files.config()?, files.place());
+    let of_config = |e: Error| Error::file(files.path(checkpoint::CONFIG), e.to_string());
     let purpose = zoo::task_of(&config).map_err(of_config)?;
     // What a model was trained with is in its folder; what a recipe must say besides is not used.
     let (data, long) = ("[data]\nset = 'files'\n", "max_tokens = 512\n");

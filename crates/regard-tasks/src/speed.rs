@@ -1,17 +1,16 @@
 //! How fast a model that reads texts is: reading, writing and learning, on tokens drawn at random.
 
+use crate::train;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_attention::{AdamW, AdamWConfig, Mode};
 use regard_kernels::rng::Stream;
 use regard_models::text::{self, Head, TextModel, Texts};
-use regard_models::{Error, Result, checkpoint};
-use std::path::Path;
+use regard_models::{Error, ModelFiles, Result};
 use std::time::Instant;
 
 /// A model whose time is taken.
 pub struct Speed {
-    /// Absent only while the optimiser has it.
     model: Box<dyn TextModel>,
     adamw: AdamW,
     device: Device,
@@ -27,14 +26,14 @@ pub struct Writing {
 }
 
 impl Speed {
-    /// The model of a folder. One that has a configuration and no weights gets random ones: how
-    /// long a model takes does not depend on them.
-    pub fn open(folder: &Path, head: Head, learning: bool) -> Result<Speed> {
+    /// Opens a model. One that has a configuration and no weights gets random ones: how long a model
+    /// takes does not depend on them.
+    pub fn open(model: impl Into<ModelFiles>, head: Head, learning: bool) -> Result<Speed> {
+        let files = train::files(model)?;
         let device = if learning { Device::flex().autodiff() } else { Device::flex() };
-        let model = if checkpoint::weights_file(folder).exists() {
-            text::open(folder, Some(head), 0, &device)?
-        } else {
-            text::create(&checkpoint::read_config(folder)?, head, 0, &device)?
+        let model = match files.has_weights() {
+            true => text::open(files, Some(head), 0, &device)?,
+            false => text::create(&files.config()?, head, 0, &device)?,
         };
         let adamw = AdamW::new(AdamWConfig { max_norm: Some(1.0), ..AdamWConfig::default() });
         Ok(Speed { model, adamw, device, step: 0 })

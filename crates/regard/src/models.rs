@@ -5,8 +5,10 @@ use crate::hub::{self, Fetch, Hub, Snapshot};
 use crate::recipe;
 use anyhow::{Context, Result, anyhow, bail};
 use regard_models::checkpoint::{self, Precision};
+use regard_models::story::StoryModel;
 use regard_models::text::Head;
-use regard_tasks::Embedded;
+use regard_models::vit::Vit;
+use regard_models::{BuiltIn, Capability, ModelFiles, zoo};
 use regard_tasks::graphs::Labeller;
 use regard_tasks::images::Viewer;
 use regard_tasks::language::Writer;
@@ -83,12 +85,13 @@ pub struct Shipped {
     /// On which terms.
     pub licence: &'static str,
     /// Its files.
-    pub embedded: Embedded,
+    pub files: BuiltIn,
 }
 
 macro_rules! files {
     ($folder:literal: $($file:literal)*) => {
-        Embedded {
+        BuiltIn {
+            name: $folder,
             files: &[$((
                 $file,
                 include_bytes!(concat!("../../../models/", $folder, "/", $file)),
@@ -105,7 +108,7 @@ pub const SHIPPED: &[Shipped] = &[
         recipe: "tatoeba-en-fr-transformer",
         does: Does::Translate,
         licence: TATOEBA,
-        embedded: files!("en-fr": "config.json" "generation_config.json" "model.safetensors"
+        files: files!("en-fr": "config.json" "generation_config.json" "model.safetensors"
             "tokenizer.json" "tokenizer_config.json"),
     },
     Shipped {
@@ -114,7 +117,7 @@ pub const SHIPPED: &[Shipped] = &[
         recipe: "tatoeba-en-fr-bahdanau",
         does: Does::Translate,
         licence: TATOEBA,
-        embedded: files!("en-fr-bahdanau": "config.json" "generation_config.json"
+        files: files!("en-fr-bahdanau": "config.json" "generation_config.json"
             "model.safetensors" "tokenizer.json" "tokenizer_config.json"),
     },
     Shipped {
@@ -123,7 +126,7 @@ pub const SHIPPED: &[Shipped] = &[
         recipe: "tatoeba-zh-en-bahdanau",
         does: Does::Translate,
         licence: TATOEBA,
-        embedded: files!("zh-en": "config.json" "generation_config.json" "model.safetensors" "source.tokenizer.json" "source.tokenizer_config.json" "target.tokenizer.json" "target.tokenizer_config.json"),
+        files: files!("zh-en": "config.json" "generation_config.json" "model.safetensors" "source.tokenizer.json" "source.tokenizer_config.json" "target.tokenizer.json" "target.tokenizer_config.json"),
     },
     Shipped {
         name: "shakespeare",
@@ -131,7 +134,7 @@ pub const SHIPPED: &[Shipped] = &[
         recipe: "shakespeare-gpt",
         does: Does::GoOn,
         licence: "trained on Shakespeare's plays (tinyshakespeare), which are in the public domain",
-        embedded: files!("shakespeare": "config.json" "generation_config.json" "model.safetensors"
+        files: files!("shakespeare": "config.json" "generation_config.json" "model.safetensors"
             "tokenizer.json" "tokenizer_config.json"),
     },
     Shipped {
@@ -140,7 +143,7 @@ pub const SHIPPED: &[Shipped] = &[
         recipe: "ewt-words",
         does: Does::Tag,
         licence: "CC BY-SA 4.0; trained on Universal Dependencies, English Web Treebank",
-        embedded: files!("en-pos": "config.json" "model.safetensors" "tokenizer.json"
+        files: files!("en-pos": "config.json" "model.safetensors" "tokenizer.json"
             "tokenizer_config.json"),
     },
     Shipped {
@@ -149,7 +152,7 @@ pub const SHIPPED: &[Shipped] = &[
         recipe: "babi",
         does: Does::Listen,
         licence: "CC BY 3.0; trained on the bAbI tasks of Facebook AI Research",
-        embedded: files!("stories": "config.json" "model.safetensors" "tokenizer.json"
+        files: files!("stories": "config.json" "model.safetensors" "tokenizer.json"
             "tokenizer_config.json"),
     },
     Shipped {
@@ -158,7 +161,7 @@ pub const SHIPPED: &[Shipped] = &[
         recipe: "fsdd-ctc",
         does: Does::Recognize,
         licence: "CC BY-SA 4.0; trained on the Free Spoken Digit Dataset of Zohar Jackson and others",
-        embedded: files!("digits": "config.json" "model.safetensors" "preprocessor_config.json"),
+        files: files!("digits": "config.json" "model.safetensors" "preprocessor_config.json"),
     },
     Shipped {
         name: "hull",
@@ -166,7 +169,7 @@ pub const SHIPPED: &[Shipped] = &[
         recipe: "hull-10",
         does: Does::Point,
         licence: GENERATED,
-        embedded: files!("hull": "config.json" "generation_config.json" "model.safetensors"),
+        files: files!("hull": "config.json" "generation_config.json" "model.safetensors"),
     },
     Shipped {
         name: "tsp",
@@ -174,7 +177,7 @@ pub const SHIPPED: &[Shipped] = &[
         recipe: "tsp-10",
         does: Does::Point,
         licence: GENERATED,
-        embedded: files!("tsp": "config.json" "generation_config.json" "model.safetensors"),
+        files: files!("tsp": "config.json" "generation_config.json" "model.safetensors"),
     },
     Shipped {
         name: "clothes",
@@ -182,7 +185,7 @@ pub const SHIPPED: &[Shipped] = &[
         recipe: "fashion-mnist-vit",
         does: Does::See,
         licence: "MIT; trained on Fashion-MNIST of Zalando SE",
-        embedded: files!("clothes": "config.json" "model.safetensors" "preprocessor_config.json"),
+        files: files!("clothes": "config.json" "model.safetensors" "preprocessor_config.json"),
     },
 ];
 
@@ -216,17 +219,11 @@ impl Found {
         Found::Folder(Folder { path, commit: None })
     }
 
-    /// Its model.
-    fn open<T, E: Into<anyhow::Error>>(
-        &self,
-        load: impl FnOnce(&Path) -> Result<T, E>,
-        embedded: impl FnOnce(&Embedded) -> Result<T, E>,
-    ) -> Result<T> {
+    /// Its files.
+    pub fn files(&self) -> ModelFiles {
         match self {
-            Found::Folder(folder) => load(&folder.path).map_err(Into::into),
-            Found::Shipped(model) => {
-                embedded(&model.embedded).map_err(Into::into).context(model.name)
-            }
+            Found::Folder(folder) => ModelFiles::Folder(folder.path.clone()),
+            Found::Shipped(model) => model.files.into(),
         }
     }
 }
@@ -376,12 +373,12 @@ pub fn translator(asked: Option<&str>, hub: &Hub) -> Result<Translator> {
 
 /// The translator of what was found.
 pub fn load_translator(found: Found) -> Result<Translator> {
-    found.open(Translator::load, Translator::embedded)
+    Ok(Translator::load(found.files())?)
 }
 
 /// The language model of a name, folder or id.
 pub fn writer(asked: Option<&str>, hub: &Hub) -> Result<Writer> {
-    resolve_for(Some(Does::GoOn), asked, hub)?.open(Writer::load, Writer::embedded)
+    Ok(Writer::load(resolve_for(Some(Does::GoOn), asked, hub)?.files())?)
 }
 
 /// The model of a name, folder or id that reads texts, for what it is asked.
@@ -398,15 +395,15 @@ pub fn reader(asked: Option<&str>, hub: &Hub, head: Head) -> Result<Reader> {
              train {recipe}`, or name a folder or an id of the Hugging Face Hub: --model MODEL"
         );
     }
-    let load = |path: &Path| Reader::load(path, head);
-    resolve_for(does, asked, hub)?.open(load, |model| Reader::embedded(model, head))
+    Ok(Reader::load(resolve_for(does, asked, hub)?.files(), head)?)
 }
 
 /// The model of a name, folder or id that is told stories, if it is one.
 pub fn listener(asked: Option<&str>, hub: &Hub) -> Result<Option<Listener>> {
-    match resolve_for(Some(Does::Listen), asked, hub)? {
-        Found::Folder(Folder { path, .. }) if !Listener::is_in(&path)? => Ok(None),
-        found => Ok(Some(found.open(Listener::load, Listener::embedded)?)),
+    let files = resolve_for(Some(Does::Listen), asked, hub)?.files();
+    match is::<dyn StoryModel>(&files)? {
+        true => Ok(Some(Listener::load(files)?)),
+        false => Ok(None),
     }
 }
 
@@ -422,7 +419,7 @@ pub fn pointer(asked: Option<&str>, problem: Option<&str>, hub: &Hub) -> Result<
         }
         _ => resolve_for(Some(Does::Point), asked, hub)?,
     };
-    found.open(Pointer::load, Pointer::embedded)
+    Ok(Pointer::load(found.files())?)
 }
 
 /// The model of a name or folder that summarises.
@@ -437,38 +434,23 @@ pub fn labeller(asked: Option<&str>, hub: &Hub) -> Result<Labeller> {
 
 /// The model of a name, folder or id that looks at images.
 pub fn viewer(asked: Option<&str>, hub: &Hub) -> Result<Viewer> {
-    match resolve_for(Some(Does::See), asked, hub)? {
-        Found::Folder(Folder { path, .. }) if !Viewer::is_in(&path)? => {
-            bail!("--model: {} holds a model that does not look at images", path.display())
-        }
-        found => found.open(Viewer::load, Viewer::embedded),
+    let files = resolve_for(Some(Does::See), asked, hub)?.files();
+    if !is::<Vit>(&files)? {
+        bail!("--model: {} holds a model that does not look at images", files.place().display());
     }
+    Ok(Viewer::load(files)?)
 }
 
 /// The model of a name or folder that hears.
 pub fn recognizer(asked: Option<&str>, hub: &Hub) -> Result<Recognizer> {
-    resolve_for(Some(Does::Recognize), asked, hub)?.open(Recognizer::load, Recognizer::embedded)
+    Ok(Recognizer::load(resolve_for(Some(Does::Recognize), asked, hub)?.files())?)
 }
 
 /// Writes the folder of a model of any kind: configuration and weights as they are loaded, and the
 /// files of its vocabulary and of how it writes as they are.
 pub fn export(asked: &str, hub: &Hub, to: &Path, precision: Precision) -> Result<()> {
-    let (config, weights, rest) = match resolve(asked, hub)? {
-        Found::Shipped(Shipped { embedded, .. }) => {
-            let own = [checkpoint::CONFIG, checkpoint::WEIGHTS];
-            let rest = embedded.files.iter().filter(|(name, _)| !own.contains(name));
-            let rest = rest.map(|(name, bytes)| (name.to_string(), bytes.to_vec())).collect();
-            (embedded.config()?, embedded.weights()?, rest)
-        }
-        Found::Folder(Folder { path, .. }) => {
-            let folder = train::resolve(&path)?;
-            (
-                checkpoint::read_config(&folder)?,
-                checkpoint::read_weights(&folder)?,
-                beside(&folder)?,
-            )
-        }
-    };
+    let files = train::files(resolve(asked, hub)?.files())?;
+    let (config, weights, rest) = (files.config()?, files.weights()?, beside(&files)?);
     std::fs::create_dir_all(to).with_context(|| to.display().to_string())?;
     checkpoint::write(to, &config, &weights, precision)?;
     for (name, bytes) in rest {
@@ -480,16 +462,20 @@ pub fn export(asked: &str, hub: &Hub, to: &Path, precision: Precision) -> Result
     Ok(())
 }
 
-/// What of a folder belongs to a model besides its configuration and weights.
-fn beside(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
-    let mut files = vec![];
-    for name in hub::small_files() {
-        let path = folder.join(name);
-        if path.exists() {
-            files.push((name.to_string(), checkpoint::read_file(&path, u64::MAX)?));
-        }
-    }
-    Ok(files)
+/// What belongs to a model besides its configuration and weights.
+fn beside(files: &ModelFiles) -> Result<Vec<(String, Vec<u8>)>> {
+    let there = hub::small_files().into_iter().filter(|name| files.has(name));
+    let read = |name: &str| Ok((name.to_string(), files.read(name, u64::MAX)?.into_owned()));
+    there.map(|name| read(&name)).collect()
+}
+
+/// Whether files are of a network that can do this.
+fn is<N: Capability + ?Sized>(files: &ModelFiles) -> Result<bool> {
+    let files = match files {
+        ModelFiles::Folder(folder) => &ModelFiles::Folder(train::find(folder)?),
+        built_in => built_in,
+    };
+    Ok(zoo::is::<N>(&files.config()?))
 }
 
 /// The folders on the shelves that hold a model.
@@ -538,7 +524,7 @@ mod tests {
                 Does::Recognize => drop(recognizer(name, &hub).unwrap()),
                 Does::Point => drop(pointer(name, None, &hub).unwrap()),
             }
-            bytes += model.embedded.files.iter().map(|(_, file)| file.len()).sum::<usize>();
+            bytes += model.files.files.iter().map(|(_, file)| file.len()).sum::<usize>();
         }
         assert!(bytes < 40 << 20, "models of {bytes} bytes ship; 40 MB are the limit");
     }

@@ -34,7 +34,7 @@ use crate::network::{Definition, Description, Network, Reads};
 use crate::seq2seq::{Decoding, Next};
 use crate::xlnet::{Memory, Permuted, Permuting, Predicted};
 use crate::zoo::{self, Fit, New};
-use crate::{Error, Result, sizes};
+use crate::{Error, ModelFiles, Result, sizes};
 use burn::module::{Module, ModuleDisplay, Param};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use head::{Asked, Heads};
@@ -42,7 +42,6 @@ use regard_attention::layers::{Embedding, SelfAttention};
 use regard_attention::ops::Activation;
 use regard_attention::{Init, Mode};
 use serde_json::{Value, json};
-use std::path::Path;
 
 /// What a model says of some texts.
 #[derive(Debug)]
@@ -496,19 +495,20 @@ fn fill(
     zoo::filled(&config, weights, Some(&New { seed, is_new: &is_new }), device)
 }
 
-/// The model of a folder in the layout of Hugging Face.
+/// The model of a folder in the layout of Hugging Face, or of a part of the program.
 pub fn open(
-    folder: &Path,
+    files: impl Into<ModelFiles>,
     head: Option<Head>,
     seed: u64,
     device: &Device,
 ) -> Result<Box<dyn TextModel>> {
-    let config = read_config(folder)?;
-    let of_config = |e: Error| Error::file(folder.join(checkpoint::CONFIG), e.to_string());
+    let files = files.into();
+    let config = files.config()?;
+    let of_config = |e: Error| Error::file(files.path(checkpoint::CONFIG), e.to_string());
     family(&config).map_err(of_config)?;
-    let weights = checkpoint::read_weights(folder)?;
+    let weights = files.weights()?;
     let fit = fill(&config, weights, head, seed, device).map_err(of_config)?;
-    let of_weights = |e: Error| Error::file(checkpoint::weights_file(folder), e.to_string());
+    let of_weights = |e: Error| Error::file(files.weights_path(), e.to_string());
     zoo::able(fit.whole().map_err(of_weights)?)
 }
 

@@ -8,7 +8,7 @@ use super::cepstrum::{Cosines, Loudness};
 use super::mel::{Bands, FilterBank, Height, Scale};
 use super::spectrum::{Ends, Frames};
 use super::{FASTEST, Sound};
-use regard_models::{Error, Result, checkpoint};
+use regard_models::{ModelFiles, Result, checkpoint};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -76,10 +76,8 @@ const LARGEST: usize = 1 << 16;
 
 impl Preprocessor {
     /// Reads that of a model's folder.
-    pub fn load(folder: &Path) -> Result<Preprocessor> {
-        let path = folder.join(FILE);
-        let bytes = checkpoint::read_file(&path, checkpoint::LARGEST_TEXT)?;
-        Preprocessor::parse(&bytes).map_err(|message| Error::file(&path, message))
+    pub fn load(model: &ModelFiles) -> Result<Preprocessor> {
+        model.parse(FILE, Preprocessor::parse)
     }
 
     /// From the bytes of the file.

@@ -2,8 +2,8 @@
 //! library reads too.
 
 use super::Options;
-use regard_models::checkpoint::{LARGEST_TEXT, read_file, write_file};
-use regard_models::{Error, Result};
+use regard_models::checkpoint::write_file;
+use regard_models::{ModelFiles, Result};
 use serde_json::{Map, Value};
 use std::path::Path;
 
@@ -36,15 +36,11 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Options, String> {
     Ok(options)
 }
 
-/// Reads the options of a folder; a folder without them has the usual ones.
-pub(crate) fn load(folder: &Path) -> Result<Options> {
-    let path = folder.join(FILE);
-    match read_file(&path, LARGEST_TEXT) {
-        Ok(bytes) => read(&bytes).map_err(|message| Error::file(&path, message)),
-        Err(Error::Io { why, .. }) if why.kind() == std::io::ErrorKind::NotFound => {
-            Ok(Options::default())
-        }
-        Err(e) => Err(e),
+/// Reads the options of a model; one without them has the usual ones.
+pub(crate) fn load(files: &ModelFiles) -> Result<Options> {
+    match files.has(FILE) {
+        true => files.parse(FILE, read),
+        false => Ok(Options::default()),
     }
 }
 

@@ -8,9 +8,8 @@ use crate::train;
 use burn::tensor::{Device, Tensor};
 use regard_attention::{Mode, backend};
 use regard_models::gat::{Gat, Nodes};
-use regard_models::{Error, Network as _, Result, checkpoint, zoo};
+use regard_models::{Error, ModelFiles, Network as _, Result, checkpoint, zoo};
 use serde::Deserialize;
-use std::path::Path;
 
 /// What a model says of a graph, and along which edges it looked.
 #[derive(Clone, Debug)]
@@ -31,16 +30,16 @@ pub struct Labeller {
 }
 
 impl Labeller {
-    /// Reads a folder: a model's, or a training run's.
-    pub fn load(folder: &Path) -> Result<Labeller> {
-        let folder = &train::resolve(folder)?;
-        let mut config = checkpoint::read_config(folder)?;
-        let wrong = |message: String| Error::file(folder.join(checkpoint::CONFIG), message);
+    /// Opens a model: of a folder, which may be a training run's, or of a part of the program.
+    pub fn load(model: impl Into<ModelFiles>) -> Result<Labeller> {
+        let files = train::files(model)?;
+        let mut config = files.config()?;
+        let wrong = |message: String| Error::file(files.path(checkpoint::CONFIG), message);
         let wiring = match config.as_object_mut().and_then(|config| config.remove("wiring")) {
             Some(json) => Wiring::deserialize(json).map_err(|e| wrong(format!("wiring: {e}")))?,
             None => Wiring::default(),
         };
-        let model = *zoo::open::<Gat>(folder, &Device::flex())?;
+        let model = *zoo::open::<Gat>(files.clone(), &Device::flex())?;
         let names = &model.config()["id2label"];
         let count = model.config()["id2label"].as_object().map_or(0, serde_json::Map::len);
         let name = |i: usize| names[i.to_string()].as_str().map(str::to_string);

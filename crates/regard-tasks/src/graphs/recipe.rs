@@ -9,10 +9,10 @@ use crate::examine::{Mark, On, Report, Sheet};
 use crate::recipe::{Prepared, Task, recipe, task_fields};
 use crate::{own, say, train};
 use burn::tensor::Device;
-use regard_models::{Error, Network as _, Result};
+use regard_models::{Error, ModelFiles, Network as _, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 recipe! {
     for "graphs";
@@ -223,7 +223,7 @@ impl Task for Recipe {
         Ok(Prepared { learner: Box::new(learner), about })
     }
 
-    fn examine(&self, folder: &Path, on: &On) -> Result<Report> {
+    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
         let mut recipe = self.clone();
         let part = match on {
             On::File(_) => {
@@ -240,7 +240,7 @@ impl Task for Recipe {
             }
         };
         let device = Device::flex();
-        let (labeller, given) = (Labeller::load(folder)?, recipe.data.read(recipe.seed)?);
+        let (labeller, given) = (Labeller::load(model.clone())?, recipe.data.read(recipe.seed)?);
         let of_graphs = matches!(given, Given::Graphs(_));
         if of_graphs != labeller.reads_graphs() {
             let what = |graphs| if graphs { "whole graphs" } else { "nodes" };

@@ -4,7 +4,7 @@
 use super::resize;
 use crate::data::Picture;
 use regard_models::vit::Config;
-use regard_models::{Error, Result, checkpoint};
+use regard_models::{Error, ModelFiles, Result, checkpoint};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -61,14 +61,12 @@ impl Processor {
 
     /// The processor of a model's folder; without a file, Hugging Face's for images of the
     /// model's size.
-    pub fn load(folder: &Path, model: &Config) -> Result<Processor> {
-        let path = folder.join(FILE);
-        if !path.exists() {
+    pub fn load(files: &ModelFiles, model: &Config) -> Result<Processor> {
+        if !files.has(FILE) {
             let half = vec![0.5; model.num_channels];
             return Ok(Processor::new(model.image_size.both(), half.clone(), half));
         }
-        let text = checkpoint::read_file(&path, checkpoint::LARGEST_TEXT)?;
-        Processor::from_bytes(&text, model).map_err(|message| Error::file(path, message))
+        files.parse(FILE, |bytes| Processor::from_bytes(bytes, model))
     }
 
     /// From the bytes of a file.

@@ -7,10 +7,10 @@ use crate::data::{Part, sets};
 use crate::examine::{Mark, On, Report, Sheet};
 use crate::recipe::{Prepared, Task, recipe, task_fields};
 use crate::{own, say, train};
-use regard_models::{Error, Network, Result};
+use regard_models::{Error, ModelFiles, Network, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The set of one's own files.
 const FILES: &str = "files";
@@ -139,8 +139,8 @@ impl Task for Recipe {
         Ok(Prepared { learner: Box::new(learner), about })
     }
 
-    fn examine(&self, folder: &Path, on: &On) -> Result<Report> {
-        let viewer = Viewer::load(folder)?;
+    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
+        let viewer = Viewer::load(model.clone())?;
         let (data, part, pile) = match on {
             On::File(path) => (path.display().to_string(), None, Pile::beside_labels(path)?),
             On::Set { set, part } => {

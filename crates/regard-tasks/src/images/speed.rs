@@ -1,17 +1,16 @@
 //! How fast a model that reads images is: looking and learning, on pixels drawn at random.
 
+use crate::train;
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_attention::{AdamW, AdamWConfig, Mode};
 use regard_kernels::rng::Stream;
 use regard_models::vit::Vit;
-use regard_models::{Error, Network, Result, checkpoint, zoo};
-use std::path::Path;
+use regard_models::{Error, ModelFiles, Network, Result, zoo};
 use std::time::Instant;
 
 /// A model whose time is taken.
 pub struct Speed {
-    /// Absent only while the optimiser has it.
     model: Box<Vit>,
     adamw: AdamW,
     device: Device,
@@ -19,16 +18,20 @@ pub struct Speed {
 }
 
 impl Speed {
-    /// The model of a folder. One that has a configuration and no weights gets random ones: how
-    /// long a model takes does not depend on them.
-    pub fn open(folder: &Path, learning: bool) -> Result<Speed> {
+    /// Opens a model. One that has a configuration and no weights gets random ones: how long a model
+    /// takes does not depend on them.
+    pub fn open(model: impl Into<ModelFiles>, learning: bool) -> Result<Speed> {
+        let files = train::files(model)?;
         let device = if learning { Device::flex().autodiff() } else { Device::flex() };
-        let model = match checkpoint::weights_file(folder).exists() {
-            true => zoo::open::<Vit>(folder, &device)?,
-            false => zoo::create::<Vit>(&checkpoint::read_config(folder)?, 0, &device)?,
+        let model = match files.has_weights() {
+            true => zoo::open::<Vit>(files.clone(), &device)?,
+            false => zoo::create::<Vit>(&files.config()?, 0, &device)?,
         };
         if learning && !model.has_labels() {
-            return Err(Error::file(folder, "a model without labels: there is nothing to learn"));
+            return Err(Error::file(
+                files.place(),
+                "a model without labels: there is nothing to learn",
+            ));
         }
         let adamw = AdamW::new(AdamWConfig { max_norm: Some(1.0), ..AdamWConfig::default() });
         Ok(Speed { model, adamw, device, step: 0 })

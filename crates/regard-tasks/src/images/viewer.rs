@@ -1,16 +1,14 @@
 //! A model that says what is on an image.
 
-use super::{FILE, Looks, Processor};
-use crate::Embedded;
+use super::{Looks, Processor};
 use crate::data::Picture;
 use crate::reading::{Label, ranked};
 use crate::train;
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::{Mode, backend};
 use regard_models::vit::Vit;
-use regard_models::{Error, Result, checkpoint, zoo};
+use regard_models::{Error, ModelFiles, Result, zoo};
 use serde_json::Value;
-use std::path::Path;
 
 /// An image as a model reads it.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,26 +28,12 @@ impl Viewer {
         Viewer { model, processor, labels: (0..).map_while(name).collect() }
     }
 
-    /// Reads a folder: a model's, or a training run's.
-    pub fn load(folder: &Path) -> Result<Viewer> {
-        let folder = &train::resolve(folder)?;
-        let config = checkpoint::read_config(folder)?;
-        let model = *zoo::open::<Vit>(folder, &Device::flex())?;
-        let processor = Processor::load(folder, model.settings())?;
-        Ok(Viewer::new(model, processor, &config))
-    }
-
-    /// A model that is part of the program.
-    pub fn embedded(files: &Embedded) -> Result<Viewer> {
-        let config = files.config()?;
-        let model = *zoo::load::<Vit>(&config, files.weights()?, &Device::flex())?;
-        let processor = Processor::from_bytes(files.file(FILE)?, model.settings());
-        Ok(Viewer::new(model, processor.map_err(Error::Invalid)?, &config))
-    }
-
-    /// Whether a folder holds such a model.
-    pub fn is_in(folder: &Path) -> Result<bool> {
-        Ok(zoo::is::<Vit>(&checkpoint::read_config(&train::find(folder)?)?))
+    /// Opens a model: of a folder, which may be a training run's, or of a part of the program.
+    pub fn load(model: impl Into<ModelFiles>) -> Result<Viewer> {
+        let files = train::files(model)?;
+        let model = *zoo::open::<Vit>(files.clone(), &Device::flex())?;
+        let processor = Processor::load(&files, model.settings())?;
+        Ok(Viewer::new(model, processor, &files.config()?))
     }
 
     /// Its model.

@@ -6,12 +6,11 @@ use crate::data::Characters;
 use crate::data::running::tokens;
 use crate::examine::{Mark, On, Report, Sheet, Source};
 use crate::filling::{self, Passage};
-use regard_models::{Error, Result};
+use regard_models::{Error, ModelFiles, Result};
 use std::f64::consts::LN_2;
-use std::path::Path;
 
-pub(super) fn examine(recipe: &Recipe, folder: &Path, on: &On) -> Result<Report> {
-    let writer = Writer::load(folder)?;
+pub(super) fn examine(recipe: &Recipe, model: &ModelFiles, on: &On) -> Result<Report> {
+    let writer = Writer::load(model.clone())?;
     let source = on.decide(&recipe.data.set, |set| recipe.data.has_test(set))?;
     let documents = match source {
         Source::Set(set, part) => recipe.data.held_out(set, part)?,

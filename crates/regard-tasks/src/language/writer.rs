@@ -1,6 +1,5 @@
 //! A trained language model at work.
 
-use crate::Embedded;
 use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, decode, generation};
 use crate::reading::{fits, not_finite};
 use crate::text::Tokenizer;
@@ -9,9 +8,8 @@ use burn::tensor::{Device, Int, Tensor, TensorData, activation};
 use regard_attention::Mode;
 use regard_attention::backend::numbers;
 use regard_models::text::{self, Head, TextModel, Texts};
-use regard_models::{Decoding, Error, Result};
+use regard_models::{Decoding, Error, ModelFiles, Result};
 use serde_json::Value;
-use std::path::Path;
 
 /// What a text begins with if nothing is given and the model has no word for it.
 const NOTHING: &str = "\n";
@@ -85,19 +83,13 @@ impl Writer {
         Ok(Writer { model, tokenizer, defaults, ids, bos, device: Device::flex() })
     }
 
-    /// Reads a folder: a model's, or a training run's.
-    pub fn load(folder: &Path) -> Result<Writer> {
-        let folder = &train::resolve(folder)?;
-        let model = text::open(folder, None, 0, &Device::flex())?;
-        let tokenizer = Tokenizer::load(folder)?;
-        let defaults = generation::load(folder)?;
-        Writer::new(model, tokenizer, defaults).map_err(|e| Error::file(folder, e.to_string()))
-    }
-
-    /// A model that is part of the program.
-    pub fn embedded(model: &Embedded) -> Result<Writer> {
-        let body = text::load(&model.config()?, model.weights()?, None, 0, &Device::flex())?;
-        Writer::new(body, model.tokenizer("tokenizer.json")?, model.options()?)
+    /// Opens a model: of a folder, which may be a training run's, or of a part of the program.
+    pub fn load(model: impl Into<ModelFiles>) -> Result<Writer> {
+        let files = train::files(model)?;
+        let model = text::open(files.clone(), None, 0, &Device::flex())?;
+        let (tokenizer, defaults) = (Tokenizer::of(&files)?, generation::load(&files)?);
+        Writer::new(model, tokenizer, defaults)
+            .map_err(|e| Error::file(files.place(), e.to_string()))
     }
 
     /// `config.json`

@@ -10,8 +10,7 @@ use crate::train;
 use burn::tensor::Device;
 use regard_attention::Mode;
 use regard_models::text::{self, Head, TextModel};
-use regard_models::{Error, Result};
-use std::path::Path;
+use regard_models::{Error, ModelFiles, Result};
 
 /// Tokens that are evaluated at a time.
 const EVALUATED: usize = 8192;
@@ -84,19 +83,19 @@ impl Exam {
     }
 }
 
-pub(super) fn examine(recipe: &Recipe, folder: &Path, on: &On) -> Result<Report> {
+pub(super) fn examine(recipe: &Recipe, model: &ModelFiles, on: &On) -> Result<Report> {
     // What translators are tested on is in no part; of documents, a tenth is held out.
     let source = on.decide(&recipe.data.set, |_| false)?;
     let corpus = match source {
         Source::Set(set, _) => recipe.data.of(set).read()?,
         Source::File(path) => recipe.data.whole(path)?,
     };
-    let folder = &train::resolve(folder)?;
-    let model = text::open(folder, Some(Head::Words), 0, &Device::flex())?;
+    let files = train::files(model.clone())?;
+    let model = text::open(files.clone(), Some(Head::Words), 0, &Device::flex())?;
     if model.permuting().is_none() {
-        return Err(Error::file(folder, "it has no second stream; xlnet has"));
+        return Err(Error::file(files.place(), "it has no second stream; xlnet has"));
     }
-    let tokenizer = Tokenizer::load(folder)?;
+    let tokenizer = Tokenizer::of(&files)?;
     let [_, held_out] = learn::sequences(recipe, &corpus, &tokenizer)?;
     let (data, part, asked) = (source.name(), source.part(), held_out.len());
     let unit = if matches!(corpus, Corpus::Pairs(_)) { "pairs" } else { "pieces" };

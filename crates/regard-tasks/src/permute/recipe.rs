@@ -12,7 +12,7 @@ use crate::reading::Vocabulary;
 use crate::recipe::{Prepared, Task, recipe, task_fields};
 use crate::text::{Form, Kind, Normalise, Spaces, Tokenizer};
 use crate::{own, say, train};
-use regard_models::{Error, Result};
+use regard_models::{Error, ModelFiles, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -179,7 +179,7 @@ impl Task for Recipe {
         Ok(Prepared { learner: Box::new(learner), about })
     }
 
-    fn examine(&self, folder: &Path, on: &On) -> Result<Report> {
-        exam::examine(self, folder, on)
+    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
+        exam::examine(self, model, on)
     }
 }

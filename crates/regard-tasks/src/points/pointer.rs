@@ -1,14 +1,12 @@
 //! A model that is given points and asked.
 
 use super::{Asked, Instances, Problem, problem};
-use crate::Embedded;
 use crate::decode::{Attention, Ids, Options, Sentence, Stepper, decode, generation};
 use crate::train;
 use burn::tensor::Device;
 use regard_attention::backend;
 use regard_models::pointer::{MARKER, PointerNet, Points, Walk};
-use regard_models::{Error, Network, Result, checkpoint, zoo};
-use std::path::Path;
+use regard_models::{Error, ModelFiles, Network, Result, zoo};
 
 /// Sets that are asked about at a time.
 const AT_ONCE: usize = 128;
@@ -47,23 +45,12 @@ impl Pointer {
         Ok(Pointer { net, problem, defaults })
     }
 
-    /// Reads a folder: a model's, or a training run's.
-    pub fn load(folder: &Path) -> Result<Pointer> {
-        let folder = &train::resolve(folder)?;
-        let net = *zoo::open::<PointerNet>(folder, &Device::flex())?;
-        let defaults = generation::load(folder)?;
-        Pointer::new(net, defaults).map_err(|e| Error::file(folder, e.to_string()))
-    }
-
-    /// A model that is part of the program.
-    pub fn embedded(model: &Embedded) -> Result<Pointer> {
-        let net = *zoo::load::<PointerNet>(&model.config()?, model.weights()?, &Device::flex())?;
-        Pointer::new(net, model.options()?)
-    }
-
-    /// Whether a folder holds such a model.
-    pub fn is_in(folder: &Path) -> Result<bool> {
-        Ok(zoo::is::<PointerNet>(&checkpoint::read_config(&train::find(folder)?)?))
+    /// Opens a model: of a folder, which may be a training run's, or of a part of the program.
+    pub fn load(model: impl Into<ModelFiles>) -> Result<Pointer> {
+        let files = train::files(model)?;
+        let net = *zoo::open::<PointerNet>(files.clone(), &Device::flex())?;
+        Pointer::new(net, generation::load(&files)?)
+            .map_err(|e| Error::file(files.place(), e.to_string()))
     }
 
     /// What it was trained for.

@@ -8,10 +8,10 @@ use crate::decode;
 use crate::examine::{On, Report, Sheet};
 use crate::recipe::{Prepared, Task, recipe, task_fields};
 use crate::{own, say, train};
-use regard_models::{Error, Result};
+use regard_models::{Error, ModelFiles, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The set whose points are all drawn.
 const DRAWN: &str = "drawn";
@@ -193,8 +193,8 @@ impl Task for Recipe {
         Ok(Prepared { learner: Box::new(learner), about })
     }
 
-    fn examine(&self, folder: &Path, on: &On) -> Result<Report> {
-        let pointer = Pointer::load(folder)?;
+    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
+        let pointer = Pointer::load(model.clone())?;
         if pointer.problem().name() != self.data.problem {
             return Err(Error::invalid(format!(
                 "the recipe asks for {}, the model was trained for {}",

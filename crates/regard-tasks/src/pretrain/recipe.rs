@@ -12,10 +12,10 @@ use crate::text::Tokenizer;
 use crate::{own, say, train};
 use burn::tensor::Device;
 use regard_models::text::{self, Head};
-use regard_models::{Error, Result};
+use regard_models::{Error, ModelFiles, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 recipe! {
     for "pretrain";
@@ -125,7 +125,7 @@ impl Task for Recipe {
         Ok(Prepared { learner: Box::new(learner), about })
     }
 
-    fn examine(&self, folder: &Path, on: &On) -> Result<Report> {
+    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
         // No set has a test part: articles that are held out are told by their hashes.
         let source = on.decide(&self.data.set, |_| false)?;
         let [learned, documents] = match source {
@@ -134,13 +134,13 @@ impl Task for Recipe {
                 [vec![], Documents::open(&[path], Form::BlankLines)?.collect::<Result<_>>()?]
             }
         };
-        let folder = &train::resolve(folder)?;
-        let model = text::open(folder, None, 0, &Device::flex())?;
+        let files = train::files(model.clone())?;
+        let model = text::open(files.clone(), None, 0, &Device::flex())?;
         if !matches!(model.head(), Head::Words | Head::Pretraining) {
             let message = "its head guesses no hidden words; one of pretraining does";
-            return Err(Error::file(folder, message));
+            return Err(Error::file(files.place(), message));
         }
-        let tokenizer = Tokenizer::load(folder)?;
+        let tokenizer = Tokenizer::of(&files)?;
         let exercise = Exercise::new(&tokenizer, self.hiding)?;
         let context = self.context.min(model.longest().unwrap_or(usize::MAX));
         let rows = |documents: &[Document], copies: u64| {

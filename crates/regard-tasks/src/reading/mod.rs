@@ -25,8 +25,7 @@ use burn::tensor::{Device, Tensor};
 use regard_attention::Mode;
 use regard_attention::backend;
 use regard_models::text::{self, Head, Output, TextModel, Texts};
-use regard_models::{Error, Result, checkpoint};
-use std::path::{Path, PathBuf};
+use regard_models::{Error, ModelFiles, Result, checkpoint};
 
 /// Tokens that are read at a time.
 const AT_ONCE: usize = 8192;
@@ -37,7 +36,7 @@ pub struct Reader {
     tokenizer: Tokenizer,
     labels: Vec<String>,
     /// Where it was read from, if it is asked for vectors.
-    folder: Option<PathBuf>,
+    files: Option<ModelFiles>,
 }
 
 impl Reader {
@@ -46,20 +45,21 @@ impl Reader {
         let names = &model.config()["id2label"];
         let name = |i: usize| names[i.to_string()].as_str().map(str::to_string);
         let labels = (0..).map_while(name).collect();
-        Reader { model, tokenizer, labels, folder: None }
+        Reader { model, tokenizer, labels, files: None }
     }
 
-    /// Reads a folder: a model's, or a training run's. The model must have been trained for what
+    /// Opens a model: of a folder, which may be a training run's, or of a part of the program. The
+    /// model must have been trained for what
     /// it is asked; vectors can be had of any.
-    pub fn load(folder: &Path, head: Head) -> Result<Reader> {
-        let folder = &train::resolve(folder)?;
-        let config = text::read_config(folder)?;
+    pub fn load(model: impl Into<ModelFiles>, head: Head) -> Result<Reader> {
+        let files = train::files(model)?;
+        let config = files.config()?;
         let named = text::head_of(&config)
-            .map_err(|e| Error::file(folder.join(checkpoint::CONFIG), e.to_string()))?;
+            .map_err(|e| Error::file(files.path(checkpoint::CONFIG), e.to_string()))?;
         let words = |head: Head| matches!(head, Head::Words | Head::Pretraining);
         if head != Head::Bare && named != head && !(words(head) && words(named)) {
             let class = config["architectures"][0].as_str().unwrap_or("no architecture");
-            let from = folder.display();
+            let from = files.place().display();
             let how = match head {
                 Head::Sequence => format!("to give texts labels. Train it for that: regard train sst2-minilm --set from={from}"),
                 Head::Tokens => format!("to label words. Train it for that: regard train ewt-minilm --set from={from}"),
@@ -67,17 +67,17 @@ impl Reader {
                 _ => "to guess hidden words. Take one that was, such as google-bert/bert-base-uncased, or train one: regard train wikitext2-bert".to_string(),
             };
             return Err(Error::file(
-                folder.join(checkpoint::CONFIG),
+                files.path(checkpoint::CONFIG),
                 format!("names {class}: this model was not trained {how}"),
             ));
         }
         let head = if head == Head::Bare { Head::Bare } else { named };
-        let model = text::open(folder, Some(head), 0, &Device::flex())?;
-        let tokenizer = Tokenizer::load(folder)?;
-        fits(&*model, &tokenizer).map_err(|e| Error::file(folder, e.to_string()))?;
+        let model = text::open(files.clone(), Some(head), 0, &Device::flex())?;
+        let tokenizer = Tokenizer::of(&files)?;
+        fits(&*model, &tokenizer).map_err(|e| Error::file(files.place(), e.to_string()))?;
         let mut reader = Reader::new(model, tokenizer);
         if head == Head::Bare {
-            reader.folder = Some(folder.clone());
+            reader.files = Some(files);
         }
         Ok(reader)
     }
@@ -88,7 +88,7 @@ impl Reader {
     /// # Errors
     /// If it says what cannot be done here.
     pub fn sentence(&self) -> Result<Option<Sentence>> {
-        self.folder.as_deref().map_or(Ok(None), sentence::read)
+        self.files.as_ref().map_or(Ok(None), sentence::read)
     }
 
     /// Its tokenizer.

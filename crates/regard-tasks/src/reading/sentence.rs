@@ -2,7 +2,7 @@
 //! after the model has read a text, and the folder of a module says how.
 
 use super::Pooling;
-use regard_models::{Error, Result, checkpoint};
+use regard_models::{Error, ModelFiles, Result, checkpoint};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::fs;
@@ -33,11 +33,13 @@ struct Module {
     class: String,
 }
 
-/// Reads a folder's settings; `None` if it has no `modules.json`.
+/// Reads a model's settings; `None` if it has no `modules.json`.
 ///
 /// # Errors
 /// If it asks for what cannot be done here.
-pub fn read(folder: &Path) -> Result<Option<Sentence>> {
+pub fn read(model: &ModelFiles) -> Result<Option<Sentence>> {
+    // Nothing that ships is one of these.
+    let Some(folder) = model.folder() else { return Ok(None) };
     let path = folder.join(MODULES);
     let Some(modules) = modules(&path)? else { return Ok(None) };
     let mut sentence = Sentence::default();
@@ -143,14 +145,14 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("regard-modules-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
-        assert_eq!(read(&folder).unwrap(), None);
+        assert_eq!(read(&(&folder).into()).unwrap(), None);
         let path = folder.join(MODULES);
         fs::write(&path, vec![b' '; LARGEST as usize + 1]).unwrap();
-        let error = read(&folder).unwrap_err().to_string();
+        let error = read(&(&folder).into()).unwrap_err().to_string();
         assert!(error.contains("1048577 bytes; need at most 1048576"), "{error}");
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
-        let error = read(&folder).unwrap_err().to_string();
+        let error = read(&(&folder).into()).unwrap_err().to_string();
         assert!(error.contains(MODULES) && error.contains("not a regular file"), "{error}");
         fs::remove_dir_all(&folder).unwrap();
     }

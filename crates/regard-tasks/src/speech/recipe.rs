@@ -8,10 +8,10 @@ use crate::data::{Part, sets};
 use crate::examine::{On, Report, Sheet, Source};
 use crate::recipe::{Prepared, Task, recipe, task_fields};
 use crate::{own, say, train};
-use regard_models::{Error, Result};
+use regard_models::{Error, ModelFiles, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 recipe! {
     for "speech";
@@ -119,13 +119,13 @@ impl Task for Recipe {
         Ok(Prepared { learner: Box::new(learner), about })
     }
 
-    fn examine(&self, folder: &Path, on: &On) -> Result<Report> {
+    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
         let source = on.decide(&self.data.set, |set| self.data.has_test(set))?;
         let recordings = match source {
             Source::Set(set, part) => self.data.recordings(set, part)?,
             Source::File(path) => recordings::list(path)?,
         };
-        let recognizer = Recognizer::load(folder)?;
+        let recognizer = Recognizer::load(model.clone())?;
         let rate = recognizer.front().preprocessor().sampling_rate;
         let corpus = Corpus::read(&recordings, rate)?.joined(self.data.join, rate);
         let (data, part, asked) = (source.name(), source.part(), corpus.clips.len());

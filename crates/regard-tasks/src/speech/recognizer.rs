@@ -3,7 +3,6 @@
 use super::Names;
 use super::measure::BEAMS;
 use super::names::BLANK;
-use crate::Embedded;
 use crate::audio::Sound;
 use crate::audio::front::{self, FrontEnd, Listening, Preprocessor};
 use crate::decode::ctc::PrefixBeam;
@@ -14,8 +13,7 @@ use burn::tensor::{Device, Tensor};
 use regard_attention::layers::Pooled;
 use regard_attention::{Mode, backend};
 use regard_models::speech::{Head, Hearing, Sounds, Speech};
-use regard_models::{Error, Network, Result, checkpoint, zoo};
-use std::path::Path;
+use regard_models::{Error, ModelFiles, Network, Result, zoo};
 
 /// What may have been said.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,30 +48,16 @@ impl Recognizer {
         Ok(Recognizer { model, front, names })
     }
 
-    /// Reads a folder: a model's, or a training run's.
-    pub fn load(folder: &Path) -> Result<Recognizer> {
-        let folder = &train::resolve(folder)?;
-        let model = *zoo::open::<Speech>(folder, &Device::flex())?;
-        let told = |message: String| Error::file(folder, message);
-        let front = FrontEnd::new(Preprocessor::load(folder)?).map_err(told)?;
+    /// Opens a model: of a folder, which may be a training run's, or of a part of the program.
+    pub fn load(model: impl Into<ModelFiles>) -> Result<Recognizer> {
+        let files = train::files(model)?;
+        let model = *zoo::open::<Speech>(files.clone(), &Device::flex())?;
+        let told = |message: String| Error::file(files.place(), message);
+        let front = FrontEnd::new(Preprocessor::load(&files)?).map_err(told)?;
         let names = Names::new(model.settings().head, &model.config());
         names
             .and_then(|names| Recognizer::new(model, front, names))
             .map_err(|e| told(e.to_string()))
-    }
-
-    /// A model that is part of the program.
-    pub fn embedded(model: &Embedded) -> Result<Recognizer> {
-        let preprocessor = Preprocessor::parse(model.file(front::FILE)?).map_err(Error::Invalid)?;
-        let front = FrontEnd::new(preprocessor).map_err(Error::Invalid)?;
-        let model = *zoo::load::<Speech>(&model.config()?, model.weights()?, &Device::flex())?;
-        let names = Names::new(model.settings().head, &model.config())?;
-        Recognizer::new(model, front, names)
-    }
-
-    /// Whether a folder holds such a model.
-    pub fn is_in(folder: &Path) -> Result<bool> {
-        Ok(zoo::is::<Speech>(&checkpoint::read_config(&train::find(folder)?)?))
     }
 
     /// Its model.

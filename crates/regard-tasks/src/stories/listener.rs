@@ -2,14 +2,13 @@
 
 use super::words::sentences;
 use super::{Words, look};
-use crate::Embedded;
 use crate::reading::{finite, softmax};
+use crate::text::Tokenizer;
 use crate::train;
 use burn::tensor::Device;
 use regard_attention::backend;
 use regard_models::story::{Limits, Stories, StoryModel};
-use regard_models::{Error, Result, checkpoint, zoo};
-use std::path::Path;
+use regard_models::{Error, ModelFiles, Result, zoo};
 
 /// What a model answers.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,28 +59,12 @@ impl Listener {
         Ok(Listener { model, words })
     }
 
-    /// Reads a folder: a model's, or a training run's.
-    pub fn load(folder: &Path) -> Result<Listener> {
-        let folder = &train::resolve(folder)?;
-        let config = checkpoint::read_config(folder)?;
-        let model = zoo::open::<dyn StoryModel>(folder, &Device::flex())?;
-        let words = Words::load(folder, &config)?;
-        Listener::new(model, words).map_err(|e| Error::file(folder, e.to_string()))
-    }
-
-    /// A model that is part of the program.
-    pub fn embedded(model: &Embedded) -> Result<Listener> {
-        let config = model.config()?;
-        let words = Words::new(model.tokenizer("tokenizer.json")?, &config);
-        Listener::new(
-            zoo::load::<dyn StoryModel>(&config, model.weights()?, &Device::flex())?,
-            words,
-        )
-    }
-
-    /// Whether a folder holds such a model.
-    pub fn is_in(folder: &Path) -> Result<bool> {
-        Ok(zoo::is::<dyn StoryModel>(&checkpoint::read_config(&train::find(folder)?)?))
+    /// Opens a model: of a folder, which may be a training run's, or of a part of the program.
+    pub fn load(model: impl Into<ModelFiles>) -> Result<Listener> {
+        let files = train::files(model)?;
+        let model = zoo::open::<dyn StoryModel>(files.clone(), &Device::flex())?;
+        let words = Words::new(Tokenizer::of(&files)?, &model.config());
+        Listener::new(model, words).map_err(|e| Error::file(files.place(), e.to_string()))
     }
 
     /// Its model.

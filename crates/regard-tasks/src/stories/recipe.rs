@@ -6,10 +6,10 @@ use crate::data::{Part, babi, sets};
 use crate::examine::{Mark, On, Report, Sheet};
 use crate::recipe::{Prepared, Task, recipe, task_fields};
 use crate::{own, say, train};
-use regard_models::{Error, Result};
+use regard_models::{Error, ModelFiles, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The set of one's own files.
 const FILES: &str = "files";
@@ -112,7 +112,7 @@ impl Task for Recipe {
         Ok(Prepared { learner: Box::new(learner), about })
     }
 
-    fn examine(&self, folder: &Path, on: &On) -> Result<Report> {
+    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
         let data = match on {
             On::File(folder) => {
                 Data { set: FILES.into(), folder: Some(folder.clone()), ..self.data.clone() }
@@ -126,7 +126,7 @@ impl Task for Recipe {
             On::File(_) => Part::Test,
             On::Set { part, .. } => part.unwrap_or(Part::Test),
         };
-        let (listener, corpus) = (Listener::load(folder)?, data.read()?);
+        let (listener, corpus) = (Listener::load(model.clone())?, data.read()?);
         let tales = corpus.part(part);
         let asked = tales.iter().flat_map(|tales| &tales.stories).map(|s| s.questions.len()).sum();
         let sheet = Sheet {

@@ -29,12 +29,7 @@ impl Words {
         Ok(Words { tokenizer, answers: answers.into_iter().collect() })
     }
 
-    /// Those of a model's folder, with its configuration.
-    pub fn load(folder: &Path, config: &Value) -> Result<Words> {
-        Ok(Words::new(Tokenizer::load(folder)?, config))
-    }
-
-    /// The same with a tokenizer that is read already.
+    /// A tokenizer, and the answers that a configuration names.
     pub fn new(tokenizer: Tokenizer, config: &Value) -> Words {
         let names = &config["id2label"];
         let name = |i: usize| names[i.to_string()].as_str().map(str::to_string);

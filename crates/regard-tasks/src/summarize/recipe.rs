@@ -8,7 +8,7 @@ use crate::decode;
 use crate::examine::{On, Report, Sheet};
 use crate::recipe::{Prepared, Task, recipe, task_fields};
 use crate::{own, say, train};
-use regard_models::{Error, Result};
+use regard_models::{Error, ModelFiles, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -150,8 +150,8 @@ impl Task for Recipe {
         Ok(Prepared { learner: Box::new(learner), about })
     }
 
-    fn examine(&self, folder: &Path, on: &On) -> Result<Report> {
-        let summarizer = Summarizer::load(folder)?;
+    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
+        let summarizer = Summarizer::load(model.clone())?;
         let (data, part, documents) = match on {
             On::File(path) => (path.display().to_string(), None, self.data.counted(file(path)?)),
             On::Set { set, part } => {

@@ -8,8 +8,7 @@ use crate::metrics::Rouge;
 use crate::train;
 use burn::tensor::Device;
 use regard_models::copying::{Copied, PointerGenerator, Walk};
-use regard_models::{Error, Network, Result, checkpoint, zoo};
-use std::path::Path;
+use regard_models::{Error, ModelFiles, Network, Result, zoo};
 
 /// Texts that are summarised at a time.
 const AT_ONCE: usize = 16;
@@ -67,17 +66,13 @@ impl Summarizer {
         Ok(Summarizer { model, words, ids, defaults })
     }
 
-    /// Reads a folder: a model's, or a training run's.
-    pub fn load(folder: &Path) -> Result<Summarizer> {
-        let folder = &train::resolve(folder)?;
-        let model = *zoo::open::<PointerGenerator>(folder, &Device::flex())?;
-        let (words, defaults) = (Words::load(folder)?, generation::load(folder)?);
-        Summarizer::new(model, words, defaults).map_err(|e| Error::file(folder, e.to_string()))
-    }
-
-    /// Whether a folder holds such a model.
-    pub fn is_in(folder: &Path) -> Result<bool> {
-        Ok(zoo::is::<PointerGenerator>(&checkpoint::read_config(&train::find(folder)?)?))
+    /// Opens a model: of a folder, which may be a training run's, or of a part of the program.
+    pub fn load(model: impl Into<ModelFiles>) -> Result<Summarizer> {
+        let files = train::files(model)?;
+        let model = *zoo::open::<PointerGenerator>(files.clone(), &Device::flex())?;
+        let (words, defaults) = (Words::load(&files)?, generation::load(&files)?);
+        Summarizer::new(model, words, defaults)
+            .map_err(|e| Error::file(files.place(), e.to_string()))
     }
 
     /// How it likes to be searched.

@@ -2,7 +2,7 @@
 //! as long as its text is read.
 
 use crate::text::{Encoding, Kind, Tokenizer, Train};
-use regard_models::{Error, Result};
+use regard_models::{Error, ModelFiles, Result};
 use std::path::Path;
 
 /// The file of the vocabulary.
@@ -37,9 +37,9 @@ impl Words {
     }
 
     /// Reads the vocabulary of a model's folder.
-    pub fn load(folder: &Path) -> Result<Words> {
-        let tokenizer = Tokenizer::load(folder.join(FILE))?;
-        Words::new(tokenizer).map_err(|e| Error::file(folder.join(FILE), e.to_string()))
+    pub fn load(model: &ModelFiles) -> Result<Words> {
+        let tokenizer = Tokenizer::of_file(model, FILE)?;
+        Words::new(tokenizer).map_err(|e| Error::file(model.path(FILE), e.to_string()))
     }
 
     /// Writes it there.

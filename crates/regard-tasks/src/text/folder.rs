@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use regard_models::checkpoint::read_file;
-use regard_models::{Error, Result};
+use regard_models::{Error, ModelFiles, Result};
 use serde_json::{Map, Value, json};
 
 use super::family::Family;
@@ -50,30 +50,57 @@ const SOURCES: [(&[&str], Make); 5] = [
     (&["spiece.model"], spiece::make),
 ];
 
-/// The tokenizer of a folder.
-pub fn load(folder: &Path) -> Result<Tokenizer> {
-    let complete = |files: &[&str]| files.iter().all(|name| folder.join(name).is_file());
+/// The tokenizer of a model.
+pub fn load(model: &ModelFiles) -> Result<Tokenizer> {
+    let complete = |files: &[&str]| files.iter().all(|name| model.has(name));
     let Some((files, make)) = SOURCES.iter().find(|(files, _)| complete(files)) else {
         let names = vocabulary_files().map(|files| files.join(" with "));
         let message = format!("has no tokenizer: need one of {}", names.join(", "));
-        return Err(Error::file(folder, message));
+        return Err(Error::file(model.place(), message));
     };
-    let first = folder.join(files[0]);
+    let first = model.path(files[0]);
     let contents: Vec<Vec<u8>> =
-        files.iter().map(|name| read(&folder.join(name))).collect::<Result<_>>()?;
-    make(&contents, Known::of(folder)?).map_err(|e| of_file(&first, e))
+        files.iter().map(|name| read_of(model, name)).collect::<Result<_>>()?;
+    make(&contents, Known::of(model)?).map_err(|e| of_file(&first, e))
 }
 
-/// A `tokenizer.json` with all that its folder says.
-pub fn load_file(path: &Path) -> Result<Tokenizer> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let known = Known::of(folder.unwrap_or(Path::new(".")))?;
-    Tokenizer::new(&read(path)?, known.completed("")).map_err(|e| of_file(path, e))
+/// A file of a model in the format of `tokenizer.json`. One of that name is completed by what the
+/// other files say; any other, by the configuration beside it.
+pub fn load_file(model: &ModelFiles, name: &str) -> Result<Tokenizer> {
+    let config = match name == TOKENIZER {
+        true => Known::of(model)?.completed(""),
+        false => object_of(model, &beside(name))?.unwrap_or_default(),
+    };
+    let made = Tokenizer::new(&read_of(model, name)?, config);
+    made.map_err(|e| of_file(&model.path(name), e))
+}
+
+/// `tokenizer.json` has `tokenizer_config.json`, and `source.json` has `source_config.json`.
+pub fn beside(name: &str) -> String {
+    let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy();
+    format!("{stem}_config.json")
+}
+
+/// Reads a file of a model; one of a folder is noted.
+pub fn read_of(model: &ModelFiles, name: &str) -> Result<Vec<u8>> {
+    match model.folder() {
+        Some(folder) => read(&folder.join(name)),
+        None => Ok(model.read(name, LARGEST)?.into_owned()),
+    }
+}
+
+/// A file of a model with a JSON object, if it is there.
+fn object_of(model: &ModelFiles, name: &str) -> Result<Option<Map<String, Value>>> {
+    if !model.has(name) {
+        return Ok(None);
+    }
+    let object = serde_json::from_slice(&read_of(model, name)?);
+    object.map(Some).map_err(|e| Error::file(model.path(name), format!("not a JSON object: {e}")))
 }
 
 impl Known {
-    fn of(folder: &Path) -> Result<Known> {
-        let object = |name: &str| Ok(read_object(&folder.join(name))?.unwrap_or_default());
+    fn of(model: &ModelFiles) -> Result<Known> {
+        let object = |name: &str| Ok(object_of(model, name)?.unwrap_or_default());
         let [configuration, special, added_tokens] = CONFIGURATION_FILES;
         let mut config = object(configuration)?;
         for (key, value) in object(special)? {
@@ -175,13 +202,4 @@ pub fn template(
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     crate::data::ledger::note(path);
     read_file(path, LARGEST)
-}
-
-/// A file with a JSON object, if it is there.
-pub fn read_object(path: &Path) -> Result<Option<Map<String, Value>>> {
-    if !path.exists() {
-        return Ok(None);
-    }
-    let object = serde_json::from_slice(&read(path)?);
-    object.map(Some).map_err(|e| Error::file(path, format!("not a JSON object: {e}")))
 }

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use regard_models::{Error, Result};
+use regard_models::{Error, ModelFiles, Result};
 use serde_json::{Map, Value, json};
 use tokenizers::normalizers::precompiled::Precompiled;
 
 use super::Tokenizer;
-use super::folder::read;
+use super::folder::{read, read_of};
 use super::spm::{Piece, SentencePiece, Use, malformed};
 
 /// The files of a Marian model's vocabulary: one SentencePiece model for each side, and the ids
@@ -20,19 +20,17 @@ pub const FILES: [&str; 3] = ["source.spm", "target.spm", "vocab.json"];
 /// row because both share one vocabulary, or one out of use. No normalised text contains it.
 const HIDDEN: char = '\0';
 
-/// The tokenizers of the source and of the target in a directory of a Marian model.
-pub fn load(directory: impl AsRef<Path>) -> Result<(Tokenizer, Tokenizer)> {
-    let directory = directory.as_ref();
+/// The tokenizers of the source and of the target of a Marian model.
+pub fn load(model: &ModelFiles) -> Result<(Tokenizer, Tokenizer)> {
     let [source, target, ids] = FILES;
-    let path = directory.join(ids);
-    let ids = read(&path)?;
+    let path = model.path(ids);
+    let ids = read_of(model, ids)?;
     let ids: BTreeMap<String, u32> = serde_json::from_slice(&ids)
         .map_err(|e| Error::file(&path, format!("not an object of pieces and ids: {e}")))?;
     let side = |name: &str| {
-        let path = directory.join(name);
-        let model = read(&path)?;
-        let tokenizer = SentencePiece::read(&model).and_then(|model| with_ids(&model, &ids));
-        tokenizer.map_err(|e| Error::file(&path, e.to_string()))
+        let pieces = SentencePiece::read(&read_of(model, name)?);
+        let tokenizer = pieces.and_then(|pieces| with_ids(&pieces, &ids));
+        tokenizer.map_err(|e| Error::file(model.path(name), e.to_string()))
     };
     Ok((side(source)?, side(target)?))
 }
@@ -190,7 +188,7 @@ mod tests {
     #[test]
     fn each_side_cuts_by_its_own_model_into_shared_ids() {
         let directory = directory("both", VOCABULARY);
-        let (source, target) = load(&directory).unwrap();
+        let (source, target) = load(&(&directory).into()).unwrap();
         fs::remove_dir_all(directory).unwrap();
         for (tokenizer, text, ids) in [
             (&source, "go", &[5][..]),
@@ -224,7 +222,7 @@ mod tests {
             ("list", "[]", "not an object"),
         ] {
             let directory = directory(name, vocabulary);
-            let error = load(&directory).unwrap_err().to_string();
+            let error = load(&(&directory).into()).unwrap_err().to_string();
             fs::remove_dir_all(directory).unwrap();
             assert!(error.contains(message), "{error}");
         }

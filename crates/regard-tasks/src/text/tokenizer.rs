@@ -6,11 +6,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use regard_models::checkpoint::write_file;
-use regard_models::{Error, Result};
+use regard_models::{Error, ModelFiles, Result};
 use serde_json::{Map, Value};
 use tokenizers::Decoder;
 
-use super::folder::{self, read, read_object};
+use super::folder;
 use super::simplify::{original_offsets, simplify};
 use super::{Alphabet, Encoding, Special, alphabet, check};
 
@@ -48,26 +48,26 @@ impl Tokenizer {
     pub fn load(path: impl AsRef<Path>) -> Result<Tokenizer> {
         let path = path.as_ref();
         if path.is_dir() {
-            return folder::load(path);
+            return folder::load(&path.into());
         }
-        if path.file_name().is_some_and(|name| name == folder::TOKENIZER) {
-            return folder::load_file(path);
-        }
-        let bytes = read(path)?;
-        let config = read_object(&beside(path))?.unwrap_or_default();
-        Tokenizer::new(&bytes, config).map_err(|e| of_file(path, e))
+        let above = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        folder::load_file(&above.unwrap_or(Path::new(".")).into(), name)
+    }
+
+    /// The tokenizer of a model, from whichever files it has.
+    pub fn of(model: &ModelFiles) -> Result<Tokenizer> {
+        folder::load(model)
+    }
+
+    /// The tokenizer of a file of a model.
+    pub fn of_file(model: &ModelFiles, name: &str) -> Result<Tokenizer> {
+        folder::load_file(model, name)
     }
 
     /// Reads the contents of a `tokenizer.json`.
     pub fn from_bytes(bytes: &[u8]) -> Result<Tokenizer> {
         Tokenizer::new(bytes, Map::new())
-    }
-
-    /// Reads the contents of a `tokenizer.json` and of the configuration beside it.
-    pub fn with_config(bytes: &[u8], config: &[u8]) -> Result<Tokenizer> {
-        let config = serde_json::from_slice(config)
-            .map_err(|e| Error::invalid(format!("its configuration is not a JSON object: {e}")))?;
-        Tokenizer::new(bytes, config)
     }
 
     pub(super) fn new(bytes: &[u8], config: Map<String, Value>) -> Result<Tokenizer> {
@@ -100,7 +100,8 @@ impl Tokenizer {
         let text = self.inner.to_string(true).map_err(failed)?;
         if !self.config.is_empty() {
             let config = serde_json::to_string_pretty(&self.config).expect("strings as keys");
-            write_file(&beside(&path), config.as_bytes())?;
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            write_file(&path.with_file_name(folder::beside(name)), config.as_bytes())?;
         }
         write_file(&path, text.as_bytes())
     }
@@ -293,12 +294,6 @@ pub(super) fn of_file(path: &Path, error: Error) -> Error {
         Error::Invalid(message) => Error::file(path, message),
         other => other,
     }
-}
-
-/// `tokenizer.json` has `tokenizer_config.json`, and `source.json` has `source_config.json`.
-fn beside(path: &Path) -> PathBuf {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!("{stem}_config.json"))
 }
 
 /// The bytes without white space at their ends, unless there is nothing else.

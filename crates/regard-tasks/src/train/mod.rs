@@ -26,4 +26,6 @@ pub use record::{
 };
 pub use run::{Event, Outcome, Run};
 pub use schedule::{Curve, Schedule};
-pub use state::{Damage, Place, best, check_folder, checkpoints, find, newest_whole, resolve};
+pub use state::{
+    Damage, Place, best, check_folder, checkpoints, files, find, newest_whole, resolve,
+};

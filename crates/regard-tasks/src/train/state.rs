@@ -9,7 +9,7 @@ use crate::data::Position;
 use regard_attention::AdamWState;
 use regard_attention::optim::Moments;
 use regard_models::checkpoint::{self, Array, Arrays, Precision, read_text, write_file};
-use regard_models::{Error, Result};
+use regard_models::{Error, ModelFiles, Result};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -330,6 +330,14 @@ fn same_model(run: &Path, folder: &Path, learner: &dyn Learner) -> Result<()> {
             "differs from what the recipe and the data make now: the run was begun with other \
              data, another tokenizer or another version of the program",
         )),
+    }
+}
+
+/// The files of a model: of a folder, those that [`resolve`] finds there.
+pub fn files(model: impl Into<ModelFiles>) -> Result<ModelFiles> {
+    match model.into() {
+        ModelFiles::Folder(folder) => resolve(&folder).map(ModelFiles::Folder),
+        built_in => Ok(built_in),
     }
 }
 

@@ -4,10 +4,9 @@ use super::{Data, Measure, Translation, Translator, Vocabularies, measure};
 use crate::examine::{Mark, On, Report, Sheet};
 use crate::recipe::{self, Prepared, Task, recipe, task_fields};
 use crate::{decode, say, train};
-use regard_models::Result;
+use regard_models::{ModelFiles, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::path::Path;
 
 recipe! {
     for "translate";
@@ -96,8 +95,8 @@ impl Task for Recipe {
         Ok(Prepared { learner: Box::new(learner), about })
     }
 
-    fn examine(&self, folder: &Path, on: &On) -> Result<Report> {
-        let translator = Translator::load(folder)?;
+    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
+        let translator = Translator::load(model.clone())?;
         let groups = self.data.asked(on)?;
         let source = on.decide(&self.data.set, |_| true)?;
         let (data, part, asked) = (source.name(), source.part(), groups.len());

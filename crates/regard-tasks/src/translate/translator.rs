@@ -1,13 +1,12 @@
 //! A model with its vocabulary: text in, text out.
 
 use super::Tokens;
-use crate::Embedded;
 use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, decode, generation};
 use crate::train;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::backend::numbers;
 use regard_models::checkpoint::{self, Arrays, Precision};
-use regard_models::{Decoding, Error, Result, Seq2Seq, Source, zoo};
+use regard_models::{Decoding, Error, ModelFiles, Result, Seq2Seq, Source, zoo};
 use serde_json::Value;
 use std::path::Path;
 
@@ -44,19 +43,13 @@ impl Translator {
         Ok(Translator { model, config, tokens, ids, defaults, device: Device::flex() })
     }
 
-    /// Reads a folder: a model's, or a training run's.
-    pub fn load(folder: &Path) -> Result<Translator> {
-        let folder = &train::resolve(folder)?;
-        let model = zoo::open::<dyn Seq2Seq>(folder, &Device::flex())?;
-        let tokens = Tokens::load(folder)?;
-        let defaults = generation::load(folder)?;
-        Translator::new(model, tokens, defaults).map_err(|e| Error::file(folder, e.to_string()))
-    }
-
-    /// A model that is part of the program.
-    pub fn embedded(model: &Embedded) -> Result<Translator> {
-        let (config, weights) = (model.config()?, model.weights()?);
-        Translator::from_parts(&config, weights, Tokens::embedded(model)?, model.options()?)
+    /// Opens a model: of a folder, which may be a training run's, or of a part of the program.
+    pub fn load(model: impl Into<ModelFiles>) -> Result<Translator> {
+        let files = train::files(model)?;
+        let model = zoo::open::<dyn Seq2Seq>(files.clone(), &Device::flex())?;
+        let (tokens, defaults) = (Tokens::load(&files)?, generation::load(&files)?);
+        Translator::new(model, tokens, defaults)
+            .map_err(|e| Error::file(files.place(), e.to_string()))
     }
 
     /// Writes the folder of a model, so that it can be loaded, moved or built in.

@@ -1,11 +1,10 @@
 //! The section `[vocabulary]` of a recipe, and the tokenizers that it makes.
 
-use crate::Embedded;
 use crate::begin;
 use crate::data::Pair;
 use crate::text::{Encoding, Form, Kind, Normalise, Spaces, Tokenizer, Train, marian};
 use regard_models::checkpoint::Arrays;
-use regard_models::{Error, Result};
+use regard_models::{Error, ModelFiles, Result};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
@@ -141,33 +140,20 @@ impl Vocabularies {
 }
 
 impl Tokens {
-    /// Reads them from a model's folder.
-    pub fn load(folder: &Path) -> Result<Tokens> {
-        if folder.join(SOURCE).exists() {
+    /// Those of a model.
+    pub fn load(model: &ModelFiles) -> Result<Tokens> {
+        if model.has(SOURCE) {
             return Ok(Tokens {
-                source: Tokenizer::load(folder.join(SOURCE))?,
-                target: Tokenizer::load(folder.join(TARGET))?,
+                source: Tokenizer::of_file(model, SOURCE)?,
+                target: Tokenizer::of_file(model, TARGET)?,
                 shared: false,
             });
         }
-        if !folder.join(SHARED).exists() && marian::FILES.iter().all(|f| folder.join(f).exists()) {
-            let (source, target) = marian::load(folder)?;
+        if !model.has(SHARED) && marian::FILES.iter().all(|name| model.has(name)) {
+            let (source, target) = marian::load(model)?;
             return Ok(Tokens { source, target, shared: false });
         }
-        let both = Tokenizer::load(folder.join(SHARED))?;
-        Ok(Tokens { source: both.clone(), target: both, shared: true })
-    }
-
-    /// Reads them from files in memory.
-    pub(super) fn embedded(model: &Embedded) -> Result<Tokens> {
-        if model.file(SOURCE).is_ok() {
-            return Ok(Tokens {
-                source: model.tokenizer(SOURCE)?,
-                target: model.tokenizer(TARGET)?,
-                shared: false,
-            });
-        }
-        let both = model.tokenizer(SHARED)?;
+        let both = Tokenizer::of_file(model, SHARED)?;
         Ok(Tokens { source: both.clone(), target: both, shared: true })
     }
 
@@ -205,7 +191,7 @@ mod tests {
         fs::write(folder.join(target), pieces("▁va")).unwrap();
         let all = r#"{"</s>": 0, "<unk>": 1, "▁go": 2, "▁va": 3, "<pad>": 4}"#;
         fs::write(folder.join(ids), all).unwrap();
-        let tokens = Tokens::load(&folder).unwrap();
+        let tokens = Tokens::load(&(&folder).into()).unwrap();
         fs::remove_dir_all(&folder).unwrap();
         assert_eq!(tokens.read("go").unwrap().0, [2, 0]);
         assert_eq!(tokens.target.encode("va").unwrap().ids, [3]);

@@ -52,7 +52,7 @@ fn fuzz_modules() {
         let [modules, pooling] = parts(bytes);
         scratch.write("1_Pooling/config.json", pooling);
         let path = scratch.write(sentence::MODULES, modules);
-        sentence::read(scratch.folder()).is_ok() && sentence::files(&path).is_ok()
+        sentence::read(&scratch.folder().into()).is_ok() && sentence::files(&path).is_ok()
     });
 }
 

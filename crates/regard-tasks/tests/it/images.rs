@@ -2,6 +2,8 @@
 
 use crate::resumed::left;
 use crate::small::Folder;
+use regard_models::vit::Vit;
+use regard_models::{ModelFiles, zoo};
 use regard_tasks::data::{Part, idx};
 use regard_tasks::examine::On;
 use regard_tasks::images::{FILE, Recipe, Viewer};
@@ -81,19 +83,19 @@ fn an_exam_gives_the_numbers_of_the_run() {
     recipe.train.average = 0;
     let Outcome::Done { best, .. } = train(&recipe, &run, false, None) else { panic!("not done") };
     let on = |part: Part| On::Set { set: None, part: Some(part) };
-    let valid = recipe.examine(&run, &on(Part::Valid)).unwrap();
+    let valid = recipe.examine(&ModelFiles::from(&run), &on(Part::Valid)).unwrap();
     let mark = |report: &regard_tasks::examine::Report, name: &str| {
         report.marks.iter().find(|mark| mark.name == name).unwrap().value
     };
     assert_eq!((valid.asked, mark(&valid, "accuracy")), (15, best));
-    let test = recipe.examine(&run, &On::Set { set: None, part: None }).unwrap();
+    let test = recipe.examine(&ModelFiles::from(&run), &On::Set { set: None, part: None }).unwrap();
     assert!(test.asked == 21 && mark(&test, "accuracy") > 90.0, "{test:?}");
     let file = On::File(folder.0.join("t10k-images-idx3-ubyte"));
-    let named = recipe.examine(&run, &file).unwrap();
+    let named = recipe.examine(&ModelFiles::from(&run), &file).unwrap();
     assert_eq!(mark(&named, "accuracy"), mark(&test, "accuracy"));
     assert!(run.join("model").join(FILE).is_file());
     // Without a stem, with a token of its own and learned positions it is Hugging Face's.
     let config = regard_models::checkpoint::read_config(&run.join("model")).unwrap();
     assert_eq!(config["model_type"], "vit");
-    assert!(Viewer::is_in(&run).unwrap());
+    assert!(zoo::is::<Vit>(&config) && Viewer::load(&run).is_ok());
 }

@@ -93,7 +93,7 @@ fn a_processor_does_what_its_file_says() {
     std::fs::create_dir_all(&folder).unwrap();
     processor.save(&folder).unwrap();
     assert!(folder.join(FILE).is_file());
-    assert_eq!(Processor::load(&folder, &model).unwrap(), processor);
+    assert_eq!(Processor::load(&(&folder).into(), &model).unwrap(), processor);
     std::fs::remove_dir_all(folder).unwrap();
     // Without steps, bytes remain as they are.
     let mut plain = said.clone();

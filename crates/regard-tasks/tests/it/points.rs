@@ -1,6 +1,7 @@
 //! Points: drawn or read, learned, asked, and gone on with.
 
 use crate::small::Folder;
+use regard_models::ModelFiles;
 use regard_tasks::examine::On;
 use regard_tasks::points::{Pointer, Recipe};
 use regard_tasks::recipe::{self, Task};
@@ -33,7 +34,7 @@ fn train(recipe: &Recipe, folder: &Path, resume: bool, stop: Option<u64>) -> Out
 
 fn test(recipe: &Recipe, run: &Path, name: &str) -> f64 {
     let on = On::Set { set: None, part: None };
-    let report = recipe.examine(run, &on).unwrap();
+    let report = recipe.examine(&ModelFiles::from(run), &on).unwrap();
     report.marks.iter().find(|mark| mark.name == name).unwrap().value
 }
 
@@ -102,7 +103,8 @@ fn hulls_of_files_are_learned_and_a_run_goes_on_as_if_it_had_not_stopped() {
     assert!(weights(&whole) == weights(&parts), "resumed is never stopped");
     let right = test(&recipe, &whole, "accuracy");
     assert!(right >= 90.0, "{right} %");
-    let report = recipe.examine(&whole, &On::File(data.0.join("test.txt"))).unwrap();
+    let report =
+        recipe.examine(&ModelFiles::from(&whole), &On::File(data.0.join("test.txt"))).unwrap();
     assert_eq!((report.asked, report.marks[0].value), (80, right));
 }
 

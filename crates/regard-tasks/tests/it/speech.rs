@@ -2,6 +2,7 @@
 //! gone on with.
 
 use crate::small::Folder;
+use regard_models::ModelFiles;
 use regard_tasks::audio::{Sound, wav};
 use regard_tasks::data::{Part, recordings, sets};
 use regard_tasks::examine::On;
@@ -100,10 +101,11 @@ fn tones_are_learned_as_labels() {
         // At another rate it is the same word.
         assert_eq!(recognizer.recognize(&sound.at(11025), 1).unwrap()[0].text, *text);
     }
-    let report = recipe.examine(&run, &On::Set { set: None, part: None }).unwrap();
+    let report =
+        recipe.examine(&ModelFiles::from(&run), &On::Set { set: None, part: None }).unwrap();
     assert_eq!((report.marks[0].name, report.marks[0].value), ("accuracy", 100.0));
     let file = On::File(place.0.join("train.tsv"));
-    assert_eq!(recipe.examine(&run, &file).unwrap().asked, 18);
+    assert_eq!(recipe.examine(&ModelFiles::from(&run), &file).unwrap().asked, 18);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Summaries: learned, written, and copied where the vocabulary ends.
 
 use crate::small::{Dice, Folder};
+use regard_models::ModelFiles;
 use regard_tasks::data::{Part, sets};
 use regard_tasks::examine::On;
 use regard_tasks::recipe::{self, Task};
@@ -50,7 +51,8 @@ fn train(recipe: &Recipe, folder: &Path, resume: bool, stop: Option<u64>) -> Out
 }
 
 fn test(recipe: &Recipe, run: &Path, name: &str) -> f64 {
-    let report = recipe.examine(run, &On::Set { set: None, part: None }).unwrap();
+    let report =
+        recipe.examine(&ModelFiles::from(run), &On::Set { set: None, part: None }).unwrap();
     assert_eq!((report.asked, report.part), (40, Some(Part::Test)));
     report.marks.iter().find(|mark| mark.name == name).unwrap().value
 }

@@ -2,9 +2,9 @@
 
 use crate::lessons::train;
 use crate::small::Folder;
+use regard_models::BuiltIn;
 use regard_models::checkpoint::Precision;
 use regard_models::text::Head;
-use regard_tasks::Embedded;
 use regard_tasks::data::conllu::Sentences;
 use regard_tasks::data::{Part, sets};
 use regard_tasks::reading::{Grouping, Reader};
@@ -175,11 +175,11 @@ fn a_model_can_be_a_part_of_a_program() {
         let bytes: &'static [u8] = fs::read(saved.join(name)).unwrap().leak();
         (name, bytes)
     });
-    let embedded = Embedded { files: files.to_vec().leak() };
+    let built_in = BuiltIn { name: "words", files: files.to_vec().leak() };
     let text = [("the unseen house", None)];
-    let again = Reader::embedded(&embedded, Head::Sequence).unwrap();
+    let again = Reader::load(built_in, Head::Sequence).unwrap();
     assert_eq!(again.classify(&text).unwrap(), reader.classify(&text).unwrap());
-    assert!(Reader::embedded(&embedded, Head::Tokens).is_err());
+    assert!(Reader::load(built_in, Head::Tokens).is_err());
 }
 
 fn lines(folder: &Path) {

@@ -2,11 +2,11 @@
 
 use super::{Global, Outcome, write_json};
 use crate::hub::Hub;
-use crate::models::{self, Found};
+use crate::models;
 use crate::show::table::Table;
 use anyhow::Result;
 use clap::Args;
-use regard_tasks::inspect::{Inspected, inspect, inspect_embedded};
+use regard_tasks::inspect::{Inspected, inspect};
 use regard_tasks::train;
 use std::io::Write;
 
@@ -29,10 +29,8 @@ pub struct Flags {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let mut found = match models::resolve(&flags.model, &flags.hub)? {
-        Found::Folder(folder) => inspect(&train::resolve(&folder.path)?)?,
-        Found::Shipped(model) => inspect_embedded(&model.embedded)?,
-    };
+    let files = models::resolve(&flags.model, &flags.hub)?.files();
+    let mut found = inspect(train::files(files)?)?;
     if !flags.tensors {
         found.tensors.clear();
     }

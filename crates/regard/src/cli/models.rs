@@ -139,7 +139,7 @@ fn show(
     let told = match called {
         Called::Shipped(model) => {
             let size = |(name, bytes): &(&str, &[u8])| (name.to_string(), bytes.len() as u64);
-            let files = model.embedded.files;
+            let files = model.files.files;
             let config = files.iter().find(|(name, _)| *name == checkpoint::CONFIG);
             Told {
                 facts: vec![

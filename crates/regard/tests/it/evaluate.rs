@@ -193,3 +193,34 @@ fn compare_trains_with_the_seed_that_is_asked_for() {
         assert!(written.contains("seed = 77"), "{written}");
     }
 }
+
+/// What ships is measured as what lies in a folder is, exported or not.
+#[test]
+fn models_that_ship_are_measured() {
+    let home = folder("eval_shipped");
+    let file = |name: &str, text: &str| {
+        fs::write(home.join(name), text).unwrap();
+        at(&home, name)
+    };
+    let words =
+        "1\tThey\tthey\tPRON\t_\t_\t0\troot\t_\t_\n2\tsleep\tsleep\tVERB\t_\t_\t1\tdep\t_\t_\n\n";
+    let story = "1 Mary moved to the bathroom.\n2 Where is Mary?\tbathroom\t1\n";
+    let points = "0 0 1 0 1 1 0 1 0.5 0.4 output 1 2 3 4 1\n";
+    for (model, data, measure) in [
+        ("shakespeare", file("text.txt", "First Citizen: speak, speak.\n"), "perplexity"),
+        ("en-pos", file("words.conllu", words), "accuracy"),
+        ("hull", file("points.txt", points), "accuracy"),
+    ] {
+        let shipped = json(&["eval", "--model", model, "--data", &data, "--json"]);
+        let exported = at(&home, model);
+        assert_eq!(regard(&["models", "export", model, "--out", &exported]).code, 0);
+        let folder = json(&["eval", "--model", &exported, "--data", &data, "--json"]);
+        assert!(shipped[measure].is_f64(), "{shipped}");
+        assert_eq!(shipped[measure], folder[measure], "{model}");
+    }
+    let stories = file("story.txt", story);
+    fails(&["eval", "--model", "stories", "--data", &stories], &["qa1_single-supporting-fact"]);
+    let ran =
+        regard(&["bench", "texts", "--model", "shakespeare", "--tokens", "8", "--rounds", "1"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+}

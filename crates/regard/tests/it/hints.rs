@@ -26,7 +26,7 @@ fn proposed_commands_work() {
     let here = folder("hints");
     let here = here.as_path();
     // What is typed, the command in the message, and what is added so that it ends soon.
-    let rows: [(&[&str], &str, &str); 11] = [
+    let rows: [(&[&str], &str, &str); 10] = [
         (&["train", "no-such"], "regard recipes", ""),
         (&["data", "no-such"], "regard data", ""),
         (&["summarize", "a text"], "regard train aeslc-pointer", " --dump-config"),
@@ -35,7 +35,6 @@ fn proposed_commands_work() {
         (&["point", "0 0", "--problem", "sort"], "regard train sort-10", " --dump-config"),
         (&["embed", "x", "--model", "sort-10"], "regard train sort-10", " --dump-config"),
         (&["tag", "x", "--model", "en-fr"], "regard models", ""),
-        (&["eval", "--model", "hull"], "regard models export hull --out hull", ""),
         (&["train", "hull-5", "--set", "nonsense=1"], "regard recipes --keys", ""),
         (
             &["answer", "Who is Hamlet?", "--context", "A b."],

@@ -20,7 +20,7 @@ use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_models::checkpoint;
 use regard_models::text::{self, Head, TextModel, Texts};
-use regard_models::{Error, Network, Result};
+use regard_models::{Error, ModelFiles, Network, Result};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -149,8 +149,8 @@ impl Exam {
 }
 
 /// Asks a model that was trained before.
-pub(super) fn examine<G: Goal>(recipe: &Recipe, folder: &Path, on: &On) -> Result<Report> {
-    let exam = Exam { reader: Reader::load(folder, G::HEAD)? };
+pub(super) fn examine<G: Goal>(recipe: &Recipe, model: &ModelFiles, on: &On) -> Result<Report> {
+    let exam = Exam { reader: Reader::load(model.clone(), G::HEAD)? };
     let (paper, sheet) = G::paper(recipe, on, &exam.reader)?;
     let parameters = exam.reader.model.parameters();
     Report::of(sheet, parameters, || Ok(paper.mark(&exam)?.0))

@@ -8,7 +8,7 @@ use crate::examine::{On, Report};
 use crate::recipe::{Origin, Prepared, Task, known_text_keys, recipe, task_fields};
 use crate::text::{Kind, Tokenizer, Train};
 use crate::{own, train};
-use regard_models::{Error, Result, text};
+use regard_models::{Error, ModelFiles, Result, text};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -329,11 +329,11 @@ impl Task for Recipe {
         }
     }
 
-    fn examine(&self, folder: &Path, on: &On) -> Result<Report> {
+    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
         match self.task.as_str() {
-            "classify" => examine::<classify::Classes>(self, folder, on),
-            "tag" => examine::<tag::Tags>(self, folder, on),
-            "answer" => examine::<answer::Questions>(self, folder, on),
+            "classify" => examine::<classify::Classes>(self, model, on),
+            "tag" => examine::<tag::Tags>(self, model, on),
+            "answer" => examine::<answer::Questions>(self, model, on),
             other => Err(no_such(other)),
         }
     }

@@ -1,28 +1,29 @@
 //! `regard bench images`: how fast a model looks at images and learns from them.
 
 use super::super::{Global, Outcome, write_json};
+use crate::hub::Hub;
 use crate::machine;
+use crate::models;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use regard_kernels::pool;
 use regard_tasks::images::Speed;
 use serde::Serialize;
 use std::io::Write;
-use std::path::PathBuf;
 
 /// Measure how fast a model looks at images, or learns from them
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  regard bench images --model runs/fashion-mnist-vit/model --batch 128
-  regard bench images --model runs/fashion-mnist-vit/model --do learn --batch 128
+  regard bench images --model clothes --batch 128
+  regard bench images --model clothes --do learn --batch 128
 
 The folder needs a config.json; without weights, random ones are measured. Pixels are drawn at
 random.")]
 pub struct Flags {
-    /// A model's folder
-    #[arg(long, value_name = "FOLDER")]
-    model: PathBuf,
+    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    #[arg(long, value_name = "MODEL")]
+    model: String,
     /// What it does
     #[arg(long = "do", value_enum, default_value_t = Doing::Read)]
     doing: Doing,
@@ -32,6 +33,8 @@ pub struct Flags {
     /// Rounds; the median and the fastest are told
     #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: usize,
+    #[command(flatten)]
+    hub: Hub,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -57,7 +60,10 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     if flags.batch == 0 {
         bail!("--batch: need at least one image");
     }
-    let mut speed = Speed::open(&flags.model, flags.doing == Doing::Learn)?;
+    let mut speed = Speed::open(
+        models::resolve(&flags.model, &flags.hub)?.files(),
+        flags.doing == Doing::Learn,
+    )?;
     let images = speed.images(flags.batch);
     let mut times = vec![];
     // The first round warms up.

@@ -1,7 +1,9 @@
 //! `regard bench texts`: how fast a model reads, writes and learns.
 
 use super::super::{Global, Outcome, write_json};
+use crate::hub::Hub;
 use crate::machine;
+use crate::models;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use regard_kernels::gemm::read_seconds;
@@ -10,7 +12,6 @@ use regard_models::text::Head;
 use regard_tasks::speed::Speed;
 use serde::Serialize;
 use std::io::Write;
-use std::path::PathBuf;
 
 /// Measure how fast a model reads texts, goes on with them, or learns from them
 #[derive(Args)]
@@ -21,13 +22,13 @@ Examples:
   regard bench texts --model gpt2 --do write --tokens 512 --words 32
   regard bench texts --model all-MiniLM-L6-v2 --do learn --batch 32 --tokens 64
 
-The folder needs a config.json; without weights, random ones are measured. Tokens are drawn at
+A folder needs a config.json; without weights, random ones are measured. Tokens are drawn at
 random. Writing is limited by the memory that holds the weights: the rate at which as many bytes
 can be read is measured in the same run.")]
 pub struct Flags {
-    /// A model's folder
-    #[arg(long, value_name = "FOLDER")]
-    model: PathBuf,
+    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    #[arg(long, value_name = "MODEL")]
+    model: String,
     /// What it does
     #[arg(long = "do", value_enum, default_value_t = Doing::Read)]
     doing: Doing,
@@ -46,6 +47,8 @@ pub struct Flags {
     /// Rounds; the median and the fastest are told
     #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: usize,
+    #[command(flatten)]
+    hub: Hub,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -96,7 +99,11 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         Doing::Write => Head::Words,
         Doing::Learn => Head::Sequence,
     };
-    let mut speed = Speed::open(&flags.model, head, flags.doing == Doing::Learn)?;
+    let mut speed = Speed::open(
+        models::resolve(&flags.model, &flags.hub)?.files(),
+        head,
+        flags.doing == Doing::Learn,
+    )?;
     let length = |row: usize| match flags.ragged {
         true => (flags.tokens * (row + 1)).div_ceil(flags.batch),
         false => flags.tokens,

@@ -3,9 +3,8 @@
 use super::{Global, Job, Outcome};
 use crate::cli::write_json;
 use crate::machine;
-use crate::models::Found;
 use crate::show::table::Table;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use regard_tasks::data::Part;
 use regard_tasks::examine::{On, Report};
 use regard_tasks::recipe::{self, Task};
@@ -13,19 +12,11 @@ use serde_json::{Value, json};
 use std::io::Write;
 
 pub fn run(job: Job, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let folder = match job.model {
-        Found::Folder(folder) => folder,
-        Found::Shipped(model) => bail!(
-            "--model: {name} ships inside the program; write it to a folder, and measure that: \
-             regard models export {name} --out {name}",
-            name = model.name
-        ),
-    };
     let mut task = recipe::task(job.recipe).map_err(|message| anyhow!("{message}"))?;
     if let Some(seed) = global.seed {
         task.set_seed(seed);
     }
-    let report = task.examine(&folder.path, &job.on);
+    let report = task.examine(&job.model.files(), &job.on);
     let report = match &job.on {
         On::Set { set: Some(set), .. } => report.with_context(|| format!("--data {set}"))?,
         _ => report?,

@@ -4,6 +4,7 @@ use super::{Session, Show, train as train_one};
 use crate::cli::say::say;
 use crate::cli::{Outcome, write_json};
 use anyhow::{Result, anyhow, bail};
+use regard_models::ModelFiles;
 use regard_tasks::examine::{Mark, On};
 use regard_tasks::recipe::Task;
 use regard_tasks::train::{self, Outcome as End};
@@ -56,7 +57,8 @@ impl<'a> Seeds<'a> {
                     return Ok(Outcome::Interrupted);
                 }
             }
-            let report = recipe.examine(&own, &On::Set { set: None, part: None })?;
+            let report =
+                recipe.examine(&ModelFiles::from(&own), &On::Set { set: None, part: None })?;
             let marks = report.marks.iter().map(|mark| format!("{} {:.2}", mark.name, mark.value));
             let before = if done { " (was done before)" } else { "" };
             say(format_args!("seed {seed}: {}{before}", marks.collect::<Vec<_>>().join(" · ")));

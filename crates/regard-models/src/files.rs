@@ -1,0 +1,178 @@
+//! The files of a model, wherever they are: a folder, a snapshot of the Hugging Face Hub (which is a
+//! folder too), or a part of the program.
+
+use crate::checkpoint::{self, Arrays};
+use crate::{Error, Result, text};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+/// The files of a model in the layout of Hugging Face.
+#[derive(Clone, Debug)]
+pub enum ModelFiles {
+    /// A folder.
+    Folder(PathBuf),
+    /// A part of the program.
+    BuiltIn(BuiltIn),
+}
+
+/// Files that are a part of the program.
+#[derive(Clone, Copy, Debug)]
+pub struct BuiltIn {
+    /// The name of the model.
+    pub name: &'static str,
+    /// Names and contents of its files.
+    pub files: &'static [(&'static str, &'static [u8])],
+}
+
+impl<P: AsRef<Path> + ?Sized> From<&P> for ModelFiles {
+    fn from(folder: &P) -> ModelFiles {
+        ModelFiles::Folder(folder.as_ref().to_path_buf())
+    }
+}
+
+impl From<BuiltIn> for ModelFiles {
+    fn from(files: BuiltIn) -> ModelFiles {
+        ModelFiles::BuiltIn(files)
+    }
+}
+
+impl BuiltIn {
+    fn get(&self, name: &str) -> Option<&'static [u8]> {
+        self.files.iter().find(|(known, _)| *known == name).map(|(_, bytes)| *bytes)
+    }
+}
+
+impl ModelFiles {
+    /// The place of a file, for messages. Of a model that is a part of the program, the name of the
+    /// model stands for its folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.place().join(name)
+    }
+
+    /// The place of all files, for messages.
+    pub fn place(&self) -> &Path {
+        match self {
+            ModelFiles::Folder(folder) => folder,
+            ModelFiles::BuiltIn(files) => Path::new(files.name),
+        }
+    }
+
+    /// The folder, if it is one.
+    pub fn folder(&self) -> Option<&Path> {
+        match self {
+            ModelFiles::Folder(folder) => Some(folder),
+            ModelFiles::BuiltIn(_) => None,
+        }
+    }
+
+    /// Whether there is a file of this name. What is there may be no regular file; reading it says
+    /// so.
+    pub fn has(&self, name: &str) -> bool {
+        match self {
+            ModelFiles::Folder(folder) => folder.join(name).exists(),
+            ModelFiles::BuiltIn(files) => files.get(name).is_some(),
+        }
+    }
+
+    /// Reads a file of at most `largest` bytes.
+    ///
+    /// # Errors
+    /// If there is none, if it is larger, or if it is no regular file.
+    pub fn read(&self, name: &str, largest: u64) -> Result<Cow<'static, [u8]>> {
+        match self {
+            ModelFiles::Folder(folder) => {
+                checkpoint::read_file(&folder.join(name), largest).map(Cow::Owned)
+            }
+            ModelFiles::BuiltIn(files) => files
+                .get(name)
+                .map(Cow::Borrowed)
+                .ok_or_else(|| Error::file(self.path(name), "is not a part of the program")),
+        }
+    }
+
+    /// Reads a file of settings and makes something of it.
+    ///
+    /// # Errors
+    /// As [`ModelFiles::read`], and what `parse` says, with the name of the file.
+    pub fn parse<T>(
+        &self,
+        name: &str,
+        parse: impl FnOnce(&[u8]) -> Result<T, String>,
+    ) -> Result<T> {
+        let bytes = self.read(name, checkpoint::LARGEST_TEXT)?;
+        parse(&bytes).map_err(|message| Error::file(self.path(name), message))
+    }
+
+    /// `config.json`, with what checkpoints say only by the names of their tensors if they are from
+    /// before it said so.
+    pub fn config(&self) -> Result<Value> {
+        match self {
+            ModelFiles::Folder(folder) => text::read_config(folder),
+            ModelFiles::BuiltIn(_) => self.parse(checkpoint::CONFIG, |bytes| {
+                serde_json::from_slice(bytes).map_err(|e| format!("not JSON: {e}"))
+            }),
+        }
+    }
+
+    /// The weights.
+    pub fn weights(&self) -> Result<Arrays> {
+        match self {
+            ModelFiles::Folder(folder) => checkpoint::read_weights(folder),
+            ModelFiles::BuiltIn(_) => {
+                let bytes = self.read(checkpoint::WEIGHTS, u64::MAX)?;
+                checkpoint::weights_from_bytes(&bytes)
+                    .map_err(|message| Error::file(self.path(checkpoint::WEIGHTS), message))
+            }
+        }
+    }
+
+    /// Whether there are weights, in whichever form.
+    pub fn has_weights(&self) -> bool {
+        checkpoint::PLACES.iter().any(|name| self.has(name))
+    }
+
+    /// The file that says where the weights are, for messages.
+    pub fn weights_path(&self) -> PathBuf {
+        match self {
+            ModelFiles::Folder(folder) => checkpoint::weights_file(folder),
+            ModelFiles::BuiltIn(_) => self.path(checkpoint::WEIGHTS),
+        }
+    }
+
+    /// Bytes of the files that hold the weights.
+    pub fn weights_size(&self) -> Result<u64> {
+        let folder = match self {
+            ModelFiles::Folder(folder) => folder,
+            ModelFiles::BuiltIn(files) => {
+                return Ok(files.get(checkpoint::WEIGHTS).map_or(0, |bytes| bytes.len() as u64));
+            }
+        };
+        let file = checkpoint::weights_file(folder);
+        let size = |path: &Path| std::fs::metadata(path).map(|m| m.len()).map_err(Error::io(path));
+        if file.extension().is_none_or(|end| end != "json") {
+            return size(&file);
+        }
+        let shards = checkpoint::shards(&file)?;
+        shards.iter().map(|shard| size(&folder.join(shard))).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TINY: BuiltIn =
+        BuiltIn { name: "tiny", files: &[("config.json", b"{\"model_type\": 3}")] };
+
+    #[test]
+    fn what_is_built_in_reads_as_a_folder_does() {
+        let files = ModelFiles::from(TINY);
+        assert_eq!(files.config().unwrap()["model_type"], 3);
+        assert!(files.has("config.json") && !files.has("model.safetensors"));
+        let error = files.weights().unwrap_err().to_string();
+        assert!(error.contains("tiny/model.safetensors"), "{error}");
+        let error = files.parse("config.json", |_| Err::<(), _>("is odd".into())).unwrap_err();
+        assert_eq!(error.to_string(), "tiny/config.json: is odd");
+    }
+}
