@@ -358,6 +358,13 @@ fn set(table: &mut Table, key: &str, value: &str) -> Result<(), String> {
     let mut parts: Vec<&str> = key.split('.').collect();
     let last = parts.pop().filter(|last| !last.is_empty());
     let last = last.ok_or_else(|| format!("{key:?} is not a key"))?;
+    if parts.len() > DEEPEST {
+        let deep = parts.len();
+        return Err(format!(
+            "{}: a key in {deep} tables; none is in more than {DEEPEST}",
+            say::short(key, 60)
+        ));
+    }
     let mut inside = table;
     for part in parts {
         let entry = inside.entry(part).or_insert_with(|| Value::Table(Table::new()));

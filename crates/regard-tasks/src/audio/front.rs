@@ -73,6 +73,8 @@ impl Default for Preprocessor {
 
 /// More than this in a frame is not believed.
 const LARGEST: usize = 1 << 16;
+/// Numbers of a filter bank at most: 128 bands of spectra of 131,072 samples.
+const LARGEST_BANK: usize = 1 << 24;
 
 impl Preprocessor {
     /// Reads that of a model's folder.
@@ -111,6 +113,13 @@ impl Preprocessor {
             if !(1..=most).contains(&got) {
                 return Err(format!("{name}: got {got}, need 1 to {most}"));
             }
+        }
+        if self.feature_size * self.n_fft > LARGEST_BANK {
+            let (bands, samples) = (self.feature_size, self.n_fft);
+            return Err(format!(
+                "feature_size and n_fft: got {bands} and {samples}, need a product of at most \
+                 {LARGEST_BANK}"
+            ));
         }
         let (low, high, half) = (self.f_min, self.high(), f64::from(self.sampling_rate) / 2.0);
         if !(0.0 <= low && low < high && high <= half) {
