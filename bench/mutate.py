@@ -18,7 +18,8 @@ A finding is
   memory   a peak of more than 2 x the bytes of all files of the case + 200 MB, over the baseline;
            the baseline is the peak of the same command with the valid file, or that of
            `regard variants` if that is larger, and is printed for each kind
-  message  an error of more than 1,000 bytes on standard error, or an error without a word
+  message  an error of more than 1,000 bytes on standard error, or an error without a word; a line
+           of more than that of a command that succeeds
 
 What failed is kept in the folder --keep, with the command in `command.txt`. The exit code is 1 if
 there was a finding and 0 if not. `--only CASE` runs one case again, by its number.
@@ -579,7 +580,9 @@ def judge(code, seconds, peak, message, most):
         return "memory"
     if code not in (0, 1, 2):
         return "signal"
-    if code == 2 and not message.strip() or len(message) > LONGEST_MESSAGE:
+    # What succeeds may say much, line by line; an error must fit on a screen.
+    longest = max(map(len, message.split(b"\n"))) if code == 0 else len(message)
+    if code == 2 and not message.strip() or longest > LONGEST_MESSAGE:
         return "message"
     return None
 
