@@ -1,6 +1,6 @@
 //! The one door to a network: what every network can do, whatever it reads.
 //!
-//! A model's own file implements [`Definition`]: how it is made from `config.json`, what its
+//! A model's own file implements `Definition`: how it is made from `config.json`, what its
 //! tensors are called, what it is in words. [`Network`] follows from that. What it computes is a
 //! capability, a small trait that is found by asking: [`TextModel`], [`Seq2Seq`], [`StoryModel`],
 //! or the type itself where only one model has it.
@@ -16,7 +16,7 @@ use regard_attention::{AdamW, Init};
 use serde_json::Value;
 use std::any::Any;
 
-/// A network: made by [`zoo`](crate::zoo), trained, saved and described through this.
+/// A network: made by [`zoo`], trained, saved and described through this.
 pub trait Network: Any + Send {
     /// `config.json`
     fn config(&self) -> Value;

@@ -36,9 +36,15 @@ pub struct Kind {
     families: fn() -> &'static [&'static Family],
     types: fn() -> Vec<&'static str>,
     task: fn(&Value) -> Result<&'static str, String>,
-    make: fn(&Value, &mut Init) -> Result<Box<dyn Network>, String>,
-    fill: fn(&Value, Arrays, Option<&New>, &Device) -> Result<Fit, String>,
+    make: Make,
+    fill: Fill,
 }
+
+/// Makes a network with initial values.
+type Make = fn(&Value, &mut Init) -> Result<Box<dyn Network>, String>;
+
+/// Makes a network with weights.
+type Fill = fn(&Value, Arrays, Option<&New>, &Device) -> Result<Fit, String>;
 
 /// Every kind: a row for a file of this crate.
 pub static KINDS: &[Kind] = &[

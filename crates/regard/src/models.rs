@@ -466,7 +466,7 @@ pub fn export(asked: &str, hub: &Hub, to: &Path, precision: Precision) -> Result
 fn beside(files: &ModelFiles) -> Result<Vec<(String, Vec<u8>)>> {
     let there = hub::small_files().into_iter().filter(|name| files.has(name));
     let read = |name: &str| Ok((name.to_string(), files.read(name, u64::MAX)?.into_owned()));
-    there.map(|name| read(&name)).collect()
+    there.map(read).collect()
 }
 
 /// Whether files are of a network that can do this.

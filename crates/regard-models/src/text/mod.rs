@@ -68,7 +68,7 @@ pub struct Inside {
     pub weights: Option<Tensor<2>>,
 }
 
-/// A model that reads texts. Made by [`create`], [`load`], [`open`] or [`zoo`](crate::zoo).
+/// A model that reads texts. Made by [`create`], [`load`], [`open`] or [`zoo`].
 pub trait TextModel: Network {
     /// What it is for.
     fn head(&self) -> Head;
