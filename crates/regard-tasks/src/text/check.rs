@@ -80,6 +80,7 @@ pub fn after(whole: &Value, tokenizer: &tokenizers::Tokenizer) -> Result<()> {
 fn vocabulary(pieces: &Value) -> Result<HashSet<u64>> {
     let empty = || Error::invalid("its vocabulary is empty, or missing");
     if let Some(list) = pieces.as_array() {
+        list.iter().filter_map(|row| row[0].as_str()).try_for_each(short_enough)?;
         let rows = list.len() as u64;
         return match rows {
             0 => Err(empty()),
@@ -90,6 +91,7 @@ fn vocabulary(pieces: &Value) -> Result<HashSet<u64>> {
     let pieces = pieces.as_object().filter(|pieces| !pieces.is_empty()).ok_or_else(empty)?;
     let mut ids = HashSet::with_capacity(pieces.len());
     for (piece, value) in pieces {
+        short_enough(piece)?;
         let id = value.as_u64().filter(|id| *id < MOST_ROWS);
         if !ids.insert(id.ok_or_else(|| bad_id(piece, value))?) {
             let other = pieces.iter().find(|(other, id)| *other != piece && *id == value);
@@ -100,6 +102,23 @@ fn vocabulary(pieces: &Value) -> Result<HashSet<u64>> {
         }
     }
     Ok(ids)
+}
+
+/// Longest piece of a vocabulary, in bytes.
+const LONGEST_PIECE: usize = 4096;
+
+/// The library keeps the pieces of a unigram model in a tree with a level for each byte, and takes
+/// the stack for every level when the tree is dropped.
+fn short_enough(piece: &str) -> Result<()> {
+    match piece.len() <= LONGEST_PIECE {
+        true => Ok(()),
+        false => {
+            let (begin, bytes) = (piece.chars().take(20).collect::<String>(), piece.len());
+            Err(Error::invalid(format!(
+                "the piece {begin:?}… has {bytes} bytes, need at most {LONGEST_PIECE}"
+            )))
+        }
+    }
 }
 
 fn bad_id(token: &str, id: &Value) -> Error {
