@@ -75,10 +75,6 @@ impl Definition for Bahdanau {
         vec![MODEL_TYPE]
     }
 
-    fn task(_config: &Value) -> Result<&'static str, String> {
-        Ok("translate")
-    }
-
     fn make(json: &Value, _weights: Option<&Arrays>, init: &mut Init) -> Result<Bahdanau, String> {
         let config: Config = crate::parse(json)?;
         config.check()?;

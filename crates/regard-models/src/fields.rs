@@ -43,8 +43,7 @@ impl<'de> Deserializer<'de> for &mut Asked {
 mod tests {
     use super::*;
 
-    #[derive(serde::Deserialize)]
-    #[allow(dead_code)]
+    #[derive(Debug, PartialEq, serde::Deserialize)]
     struct Sizes {
         width: usize,
         #[serde(rename = "n_layer", default)]
@@ -55,5 +54,7 @@ mod tests {
     fn fields_have_the_names_of_the_file() {
         assert_eq!(fields::<Sizes>(), ["width", "n_layer"]);
         assert_eq!(fields::<u32>(), [""; 0]);
+        let read: Sizes = serde_json::from_str("{\"width\": 3, \"n_layer\": 2}").unwrap();
+        assert_eq!(read, Sizes { width: 3, layers: 2 });
     }
 }

@@ -203,10 +203,6 @@ impl Definition for Luong {
         vec![MODEL_TYPE]
     }
 
-    fn task(_config: &Value) -> Result<&'static str, String> {
-        Ok("translate")
-    }
-
     fn make(json: &Value, _weights: Option<&Arrays>, init: &mut Init) -> Result<Luong, String> {
         let config: Config = crate::parse(json)?;
         Luong::check(&config)?;

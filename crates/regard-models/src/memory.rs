@@ -55,7 +55,7 @@ fn of_groups() -> Vec<u64> {
 /// that takes no memory.
 ///
 /// # Errors
-/// Those of `make`, and a model that is too large to be trained here.
+/// An error of `make`, or a model that is too large to be trained here.
 pub(crate) fn create<M>(
     seed: u64,
     device: &Device,

@@ -1,4 +1,4 @@
-//! The one door to a network: what every network can do, whatever it reads.
+//! The interface of every network, whatever its input.
 //!
 //! A model's own file implements `Definition`: how it is made from `config.json`, what its
 //! tensors are called, what it is in words. [`Network`] follows from that. What it computes is a
@@ -30,7 +30,7 @@ pub trait Network: Any + Send {
     /// How many parameters training changes.
     fn parameters(&self) -> usize;
 
-    /// What it is, in words.
+    /// Describes it in words: input, vocabulary, attention of each layer.
     fn describe(&self) -> Description;
 
     /// Whether training may leave a parameter of this name without a gradient.
@@ -46,26 +46,33 @@ pub trait Network: Any + Send {
     /// One step of the optimiser, in place.
     fn step(&mut self, adamw: &mut AdamW, lr: f64, grads: Gradients);
 
-    /// Goes on with other weights, all of them.
+    /// Replaces all its weights.
     ///
     /// # Errors
-    /// All tensors that are missing, have another shape or have no place in it.
+    /// All tensors that are missing, have another shape or have no place in it. The weights that
+    /// fit were replaced then.
     fn restore(&mut self, weights: Arrays) -> Result<()>;
 
     /// As a model that reads texts, if it is one.
-    fn into_text(self: Box<Self>) -> Option<Box<dyn TextModel>>;
+    fn into_text(self: Box<Self>) -> Option<Box<dyn TextModel>> {
+        None
+    }
 
     /// As an encoder–decoder, if it is one.
-    fn into_seq2seq(self: Box<Self>) -> Option<Box<dyn Seq2Seq>>;
+    fn into_seq2seq(self: Box<Self>) -> Option<Box<dyn Seq2Seq>> {
+        None
+    }
 
     /// As a model that answers questions about stories, if it is one.
-    fn into_story(self: Box<Self>) -> Option<Box<dyn StoryModel>>;
+    fn into_story(self: Box<Self>) -> Option<Box<dyn StoryModel>> {
+        None
+    }
 }
 
 /// A network in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
-    /// What it reads.
+    /// Its input: texts, images, graphs.
     pub reads: String,
     /// Size of the vocabulary, if it has one.
     pub vocabulary: Option<usize>,
@@ -76,7 +83,7 @@ pub struct Description {
 }
 
 impl Description {
-    /// That of a model that reads texts.
+    /// Describes a model that reads texts, without its attention.
     pub(crate) fn of_texts(vocabulary: Option<usize>, longest: Option<usize>) -> Description {
         let words = vocabulary.map_or("any words".into(), |words| format!("{words} words"));
         let most = longest.map_or("of any length".into(), |most| format!("of up to {most} tokens"));
@@ -85,7 +92,7 @@ impl Description {
     }
 }
 
-/// What a network reads, which says what it can be asked.
+/// The input of a network, which decides its capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reads {
     /// Texts: [`TextModel`].
@@ -94,11 +101,11 @@ pub(crate) enum Reads {
     Pairs,
     /// Stories and questions: [`StoryModel`].
     Stories,
-    /// What no other kind reads: the type itself.
+    /// An input that no other kind reads; its capability is the type itself.
     Other,
 }
 
-/// What a model's own file says of it; [`Network`] follows.
+/// The definition of a model, in its own file; [`Network`] is implemented from it.
 pub(crate) trait Definition: Module + 'static {
     const READS: Reads;
 
@@ -111,7 +118,13 @@ pub(crate) trait Definition: Module + 'static {
     }
 
     /// The task that a model of this configuration is for, as recipes call it.
-    fn task(config: &Value) -> Result<&'static str, String>;
+    fn task(_config: &Value) -> Result<&'static str, String> {
+        match Self::READS {
+            Reads::Pairs => Ok("translate"),
+            Reads::Stories => Ok("stories"),
+            Reads::Texts | Reads::Other => Err("the model does not say what it is for".into()),
+        }
+    }
 
     /// From a configuration of one of the types. `weights` are those that will be put into it, if
     /// there are some: old checkpoints say by their tensors what newer ones say in `config.json`.
@@ -262,7 +275,7 @@ impl ModuleMapper for Hollow {
     }
 }
 
-/// What can be asked of a network: `dyn TextModel`, `dyn Seq2Seq`, `dyn StoryModel`, the type of a
+/// A capability of a network: `dyn TextModel`, `dyn Seq2Seq`, `dyn StoryModel`, the type of a
 /// model, or `dyn Network`, which every network is.
 pub trait Capability {
     /// The network as this, if it is one.

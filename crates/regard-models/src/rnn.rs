@@ -49,10 +49,6 @@ impl Definition for Rnn {
         vec![MODEL_TYPE]
     }
 
-    fn task(_config: &Value) -> Result<&'static str, String> {
-        Ok("translate")
-    }
-
     fn make(json: &Value, _weights: Option<&Arrays>, init: &mut Init) -> Result<Rnn, String> {
         let config: Config = crate::parse(json)?;
         Rnn::check(&config)?;

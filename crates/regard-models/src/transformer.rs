@@ -84,10 +84,6 @@ impl Definition for Transformer {
         MODEL_TYPES.to_vec()
     }
 
-    fn task(_config: &Value) -> Result<&'static str, String> {
-        Ok("translate")
-    }
-
     fn make(
         json: &Value,
         weights: Option<&Arrays>,
@@ -150,10 +146,14 @@ impl Definition for Transformer {
     fn ignores(&self, name: &str) -> bool {
         // Sinusoids are computed, and a table that is shared has more than one name.
         let learned = self.config.positions == Places::Learned;
-        (!learned && name.ends_with(".embed_positions.weight"))
-            || (self.head.is_none() && name == "lm_head.weight")
-            || (self.target_words.is_none() && name.ends_with(".embed_tokens.weight"))
-            || name == "model.shared.weight"
+        let side = name.strip_prefix("model.encoder.").or(name.strip_prefix("model.decoder."));
+        match side {
+            Some("embed_positions.weight") => !learned,
+            Some("embed_tokens.weight") => self.target_words.is_none(),
+            Some(_) => false,
+            None if name == "lm_head.weight" => self.head.is_none(),
+            None => name == "model.shared.weight",
+        }
     }
 }
 

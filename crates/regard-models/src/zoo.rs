@@ -1,4 +1,5 @@
-//! Every kind of network there is, and the only ways to one: [`create`], [`load`], [`open`].
+//! The registry of networks, and the ways to one: [`create`], [`load`], [`open`]. Those of
+//! [`text`](crate::text) choose a head and then come here.
 //!
 //! ```
 //! use burn::tensor::{Device, Int, Tensor};
@@ -31,7 +32,7 @@ use regard_attention::Init;
 use serde_json::Value;
 
 /// A kind of network.
-pub struct Kind {
+pub(crate) struct Kind {
     reads: Reads,
     families: fn() -> &'static [&'static Family],
     types: fn() -> Vec<&'static str>,
@@ -47,7 +48,7 @@ type Make = fn(&Value, &mut Init) -> Result<Box<dyn Network>, String>;
 type Fill = fn(&Value, Arrays, Option<&New>, &Device) -> Result<Fit, String>;
 
 /// Every kind: a row for a file of this crate.
-pub static KINDS: &[Kind] = &[
+pub(crate) static KINDS: &[Kind] = &[
     kind::<Headed<bert::Bert>>(),
     kind::<Headed<gpt2::Gpt2>>(),
     kind::<Headed<xlnet::Xlnet>>(),
@@ -82,7 +83,7 @@ const fn kind<M: Definition>() -> Kind {
 
 impl Kind {
     /// Its values of `model_type` in `config.json`.
-    pub fn types(&self) -> Vec<&'static str> {
+    fn types(&self) -> Vec<&'static str> {
         (self.types)()
     }
 }
@@ -103,7 +104,7 @@ pub(crate) fn families() -> impl Iterator<Item = &'static Family> {
 }
 
 /// The kind that a configuration names.
-pub fn kind_of(config: &Value) -> Result<&'static Kind> {
+fn kind_of(config: &Value) -> Result<&'static Kind> {
     let asked = config["model_type"].as_str().unwrap_or("");
     KINDS.iter().find(|kind| kind.types().contains(&asked)).ok_or_else(|| {
         let names = model_types().join(", ");
@@ -211,22 +212,24 @@ pub(crate) fn filled(
 
 fn fill<M: Definition>(
     config: &Value,
-    weights: Arrays,
+    mut weights: Arrays,
     new: Option<&New>,
     device: &Device,
 ) -> Result<Fit, String> {
     let mut init = Init::blank(device);
     let mut model = M::make(config, Some(&weights), &mut init)?;
     check_tables(config, &Definition::config(&model))?;
-    let weights = model.rename_on_load(weights);
     if let Some(New { seed, is_new }) = new {
         // Initial values take memory: names and shapes are compared with a model that has none.
+        weights = model.rename_on_load(weights);
         let mut binder = Binder::compare(&weights);
         model.bind(&mut binder);
         memory::check(init.parameters()).map_err(|e| e.to_string())?;
         check_new_head(&binder.problems(), &weights, is_new)?;
         model = M::make(config, Some(&weights), &mut Init::new(*seed, device))?;
     }
+    // Again, because a new model has not seen which optional tensors there are.
+    let weights = model.rename_on_load(weights);
     let is_new = |name: &str| new.is_some_and(|new| (new.is_new)(name));
     let problems = put(&mut model, weights, &is_new, device);
     Ok(Fit { network: Box::new(model), problems })
@@ -277,4 +280,46 @@ fn check_tables(asked: &Value, known: &Value) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Two kinds of one `model_type` would hide each other.
+    #[test]
+    fn every_type_is_of_one_kind() {
+        let mut types = model_types();
+        types.sort_unstable();
+        let all = types.len();
+        types.dedup();
+        assert_eq!((all, all > 15), (types.len(), true), "{types:?}");
+    }
+
+    /// The types that messages list for a capability are those of networks that have it.
+    #[test]
+    fn types_of_a_capability_have_it() {
+        let sizes = json!({
+            "vocab_size": 9, "decoder_vocab_size": 9, "hidden_size": 4, "num_hidden_layers": 1,
+            "num_attention_heads": 1, "intermediate_size": 4, "d_model": 4, "encoder_layers": 1,
+            "decoder_layers": 1, "encoder_attention_heads": 1, "decoder_attention_heads": 1,
+            "encoder_ffn_dim": 4, "decoder_ffn_dim": 4, "n_embd": 4, "n_layer": 1, "n_head": 1,
+            "d_inner": 4, "num_labels": 2,
+        });
+        for reads in [Reads::Texts, Reads::Pairs, Reads::Stories] {
+            for name in types_of(reads) {
+                let mut config = sizes.clone();
+                config["model_type"] = json!(name);
+                let network = create::<dyn Network>(&config, 1, &Device::flex());
+                let network = network.unwrap_or_else(|e| panic!("{name}: {e}"));
+                let has = match reads {
+                    Reads::Texts => network.into_text().is_some(),
+                    Reads::Pairs => network.into_seq2seq().is_some(),
+                    _ => network.into_story().is_some(),
+                };
+                assert!(has, "{name}: {reads:?}");
+            }
+        }
+    }
 }

@@ -41,7 +41,7 @@ pub fn inspect(model: impl Into<ModelFiles>) -> Result<Inspected> {
     Ok(Inspected { bytes: files.weights_size()?, ..found })
 }
 
-/// What is said of a network, apart from the size of its file.
+/// Describes a network, without the size of its file.
 fn inspected(network: &dyn Network) -> Inspected {
     let Description { reads, vocabulary, longest, attention } = network.describe();
     Inspected {

@@ -271,7 +271,7 @@ pub fn read(path: &Path, overrides: &[String]) -> Result<Table> {
     read_with(path, overrides, &|_| None)
 }
 
-/// The same, where a base that is no file beside it may be one of `others`, by name.
+/// Reads a recipe as [`read`] does; a base that is no file beside it may be one of `others`.
 pub fn read_with(
     path: &Path,
     overrides: &[String],
@@ -380,7 +380,7 @@ pub(crate) fn known_keys(asked: &Json, known: &Json) -> Result<()> {
     known_names(asked, &known.keys().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// The same for a model that reads texts, whose configuration says which family it is of.
+/// Refuses keys that the family of a text model does not have.
 pub(crate) fn known_text_keys(asked: &Json, config: &Json) -> Result<()> {
     known_names(asked, &text::keys(config)?)
 }

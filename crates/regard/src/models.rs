@@ -462,7 +462,7 @@ pub fn export(asked: &str, hub: &Hub, to: &Path, precision: Precision) -> Result
     Ok(())
 }
 
-/// What belongs to a model besides its configuration and weights.
+/// Reads the files of a model besides its configuration and weights.
 fn beside(files: &ModelFiles) -> Result<Vec<(String, Vec<u8>)>> {
     let there = hub::small_files().into_iter().filter(|name| files.has(name));
     let read = |name: &str| Ok((name.to_string(), files.read(name, u64::MAX)?.into_owned()));

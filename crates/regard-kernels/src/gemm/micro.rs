@@ -258,12 +258,15 @@ fn row_steps<const R: usize>(row: isize) -> [isize; R] {
 
 /// A number of which the compiler does not know how it came about.
 #[inline(always)]
-#[cfg_attr(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))), allow(unused_mut))]
-fn opaque(mut x: isize) -> isize {
+fn opaque(x: isize) -> isize {
     #[cfg(all(not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
-    // SAFETY: no instruction is emitted; the register keeps its value.
-    unsafe {
-        std::arch::asm!("/* {0} */", inout(reg) x, options(pure, nomem, nostack, preserves_flags));
-    }
+    let x = {
+        let mut x = x;
+        // SAFETY: no instruction is emitted; the register keeps its value.
+        unsafe {
+            std::arch::asm!("/* {0} */", inout(reg) x, options(pure, nomem, nostack, preserves_flags));
+        }
+        x
+    };
     x
 }

@@ -74,7 +74,7 @@ pub(crate) trait Stepwise: Definition {
     fn advance(&self, writing: &mut Writing, words: Tensor<3>, ask: (Mode, bool)) -> Advanced;
 }
 
-/// What is said of such a model.
+/// Describes a model that writes step by step.
 pub(crate) fn describe(model: &impl Stepwise) -> Description {
     let attention = vec![format!("decoder to encoder: {}", model.look_in_words())];
     Description { attention, ..Description::of_texts(Some(model.body().shape.vocab_size), None) }

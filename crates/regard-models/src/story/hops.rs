@@ -133,10 +133,6 @@ impl Definition for Hops {
         vec![MODEL_TYPE]
     }
 
-    fn task(_config: &Value) -> Result<&'static str, String> {
-        Ok("stories")
-    }
-
     fn make(json: &Value, _weights: Option<&Arrays>, init: &mut Init) -> Result<Hops, String> {
         let config: Config = crate::parse(json)?;
         config.check()?;

@@ -110,7 +110,7 @@ pub trait StoryModel: Network {
     }
 }
 
-/// What is said of a model of stories, given how it attends.
+/// Describes a model of stories, given how it attends.
 fn describe(model: &impl StoryModel, attention: Vec<String>) -> Description {
     let Limits { sentences, words, vocabulary, .. } = model.limits();
     let reads = format!("stories of up to {sentences} sentences of up to {words} words");

@@ -199,10 +199,6 @@ impl Definition for Repeated {
         vec![MODEL_TYPE]
     }
 
-    fn task(_config: &Value) -> Result<&'static str, String> {
-        Ok("stories")
-    }
-
     fn make(json: &Value, _weights: Option<&Arrays>, init: &mut Init) -> Result<Repeated, String> {
         let config: Config = crate::parse(json)?;
         config.check()?;

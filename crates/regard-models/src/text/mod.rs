@@ -267,7 +267,7 @@ impl<B: Body> Definition for Headed<B> {
     }
 
     fn ignores(&self, name: &str) -> bool {
-        // What belongs to another head stands outside, but for the pooler.
+        // Tensors of other heads stand outside the body, but for the pooler.
         let inside = format!("{}.", self.body.family().prefix);
         let pooler = format!("{inside}pooler.");
         !name.starts_with(&inside) || name.starts_with(&pooler) || is_buffer(name)

@@ -15,7 +15,8 @@ pub fn read_config(folder: &Path) -> Result<Value> {
     if !config.is_object() || !(silent("model_type") || silent("architectures")) {
         return Ok(config);
     }
-    if !checkpoint::weights_file(folder).exists() {
+    let of_texts = zoo::families().any(|family| config["model_type"] == family.model_type);
+    if !(silent("model_type") || of_texts) || !checkpoint::weights_file(folder).exists() {
         return Ok(config);
     }
     let names: Vec<String> = checkpoint::read_weights(folder)?.into_keys().collect();

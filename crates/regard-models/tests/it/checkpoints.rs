@@ -5,7 +5,7 @@ use crate::zoo;
 use burn::tensor::Device;
 use regard_models::Seq2Seq;
 use regard_models::checkpoint::{self, Array, Arrays, Precision};
-use regard_models::zoo::{create, open};
+use regard_models::zoo::{create, load, open};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -212,5 +212,22 @@ fn halves_are_near_enough() {
     for (name, array) in halves {
         let near = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-3 * b.abs() + 1e-7;
         assert!(array.data.iter().zip(&all[&name].data).all(near), "{name}");
+    }
+}
+
+/// A tensor that nothing reads means that the configuration is of another model: fewer layers, say.
+#[test]
+fn tensors_without_a_place_are_told() {
+    let device = Device::flex();
+    for (name, config) in zoo::all() {
+        let model = create::<dyn Seq2Seq>(&config, 1, &device).unwrap();
+        for stray in ["ghost.weight", "ghost.embed_tokens.weight"] {
+            let mut weights = model.weights();
+            let array = weights.values().next().unwrap().clone();
+            weights.insert(stray.into(), array);
+            let error = load::<dyn Seq2Seq>(&model.config(), weights, &device).err();
+            let error = error.unwrap_or_else(|| panic!("{name}: {stray}")).to_string();
+            assert!(error.contains(&format!("{stray} has no place")), "{name}: {error}");
+        }
     }
 }

@@ -59,11 +59,15 @@ impl Reader {
         let words = |head: Head| matches!(head, Head::Words | Head::Pretraining);
         if head != Head::Bare && named != head && !(words(head) && words(named)) {
             let class = config["architectures"][0].as_str().unwrap_or("no architecture");
-            let from = files.place().display();
+            // No other model can begin with one that ships.
+            let (it, from) = match files.folder() {
+                Some(folder) => ("it", format!(" --set from={}", folder.display())),
+                None => ("one", String::new()),
+            };
             let how = match head {
-                Head::Sequence => format!("to give texts labels. Train it for that: regard train sst2-minilm --set from={from}"),
-                Head::Tokens => format!("to label words. Train it for that: regard train ewt-minilm --set from={from}"),
-                Head::Span => format!("to answer questions. Train it for that: regard train squad-minilm --set from={from}"),
+                Head::Sequence => format!("to give texts labels. Train {it} for that: regard train sst2-minilm{from}"),
+                Head::Tokens => format!("to label words. Train {it} for that: regard train ewt-minilm{from}"),
+                Head::Span => format!("to answer questions. Train {it} for that: regard train squad-minilm{from}"),
                 _ => "to guess hidden words. Take one that was, such as google-bert/bert-base-uncased, or train one: regard train wikitext2-bert".to_string(),
             };
             return Err(Error::file(
@@ -112,7 +116,7 @@ impl Reader {
         number.filter(|n| self.labels.is_empty() || *n < self.labels.len())
     }
 
-    /// What numbers stand for that data have in place of the names of labels, in words.
+    /// Says which label each number stands for, if data have numbers in place of label names.
     pub fn numbered<'a>(&self, names: impl IntoIterator<Item = &'a String>) -> Option<String> {
         let unknown = |name: &&String| !self.labels.contains(name);
         let taken = |name: &'a String| {

@@ -67,7 +67,7 @@ pub trait Learner {
     /// The model.
     fn network(&self) -> &dyn Network;
 
-    /// The same, to be changed.
+    /// The model, to be changed.
     fn network_mut(&mut self) -> &mut dyn Network;
 
     /// The lengths of all examples.

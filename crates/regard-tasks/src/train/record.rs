@@ -275,8 +275,8 @@ pub(super) fn change(run: &Path, step: u64, changed: &[Difference]) -> Result<()
     write_notes(run, &notes)
 }
 
-/// Those of some files that a run read too, and that have changed since it began. The folder may
-/// be that of a run, of its model or of a checkpoint; one of no run has none.
+/// Lists the files among `read` that a run read too and that have changed since it began. The folder
+/// may be that of a run, of its model or of a checkpoint; one of no run has none.
 ///
 /// # Errors
 /// If the run's notes are damaged.

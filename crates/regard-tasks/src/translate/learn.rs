@@ -80,8 +80,7 @@ impl Translation {
             groups.sort_by_key(|group| split::hash(&group.source));
             groups.truncate(recipe.evaluate.sentences);
         }
-        let (recipe, model) = (recipe.clone(), model);
-        Ok(Translation { recipe, model, tokens, train, valid, groups, device })
+        Ok(Translation { recipe: recipe.clone(), model, tokens, train, valid, groups, device })
     }
 
     /// The model.

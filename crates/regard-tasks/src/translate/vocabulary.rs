@@ -140,7 +140,7 @@ impl Vocabularies {
 }
 
 impl Tokens {
-    /// Those of a model.
+    /// Reads the tokenizers of a model.
     pub fn load(model: &ModelFiles) -> Result<Tokens> {
         if model.has(SOURCE) {
             return Ok(Tokens {

@@ -50,7 +50,7 @@ fn fuzz_trainer() {
     });
 }
 
-/// What a run notes of itself, each file in turn with the others whole.
+/// The small files of a run, each in turn with the others whole.
 #[test]
 fn fuzz_run() {
     with_stopped_run("fuzz-run", |row, stopped| {

@@ -7,9 +7,7 @@ use burn::tensor::{Device, Gradients, Tensor};
 use regard_attention::layers::{Linear, LinearConfig};
 use regard_attention::{AdamW, Init, Mode};
 use regard_models::checkpoint::Arrays;
-use regard_models::story::StoryModel;
-use regard_models::text::TextModel;
-use regard_models::{Description, Network, Seq2Seq};
+use regard_models::{Description, Network};
 use regard_tasks::Result;
 use regard_tasks::data::Lengths;
 use regard_tasks::train::{
@@ -85,18 +83,6 @@ impl Network for Layers {
 
     fn restore(&mut self, _: Arrays) -> Result<()> {
         Ok(())
-    }
-
-    fn into_text(self: Box<Self>) -> Option<Box<dyn TextModel>> {
-        None
-    }
-
-    fn into_seq2seq(self: Box<Self>) -> Option<Box<dyn Seq2Seq>> {
-        None
-    }
-
-    fn into_story(self: Box<Self>) -> Option<Box<dyn StoryModel>> {
-        None
     }
 }
 

@@ -194,7 +194,7 @@ fn compare_trains_with_the_seed_that_is_asked_for() {
     }
 }
 
-/// What ships is measured as what lies in a folder is, exported or not.
+/// A model that ships has the same measures as its exported folder.
 #[test]
 fn models_that_ship_are_measured() {
     let home = folder("eval_shipped");

@@ -25,8 +25,9 @@ fn shell(here: &Path, line: &str) -> Ran {
 fn proposed_commands_work() {
     let here = folder("hints");
     let here = here.as_path();
+    std::fs::write(here.join("rows.tsv"), "good\t1\nbad\t0\n").unwrap();
     // What is typed, the command in the message, and what is added so that it ends soon.
-    let rows: [(&[&str], &str, &str); 10] = [
+    let rows: [(&[&str], &str, &str); 11] = [
         (&["train", "no-such"], "regard recipes", ""),
         (&["data", "no-such"], "regard data", ""),
         (&["summarize", "a text"], "regard train aeslc-pointer", " --dump-config"),
@@ -35,6 +36,11 @@ fn proposed_commands_work() {
         (&["point", "0 0", "--problem", "sort"], "regard train sort-10", " --dump-config"),
         (&["embed", "x", "--model", "sort-10"], "regard train sort-10", " --dump-config"),
         (&["tag", "x", "--model", "en-fr"], "regard models", ""),
+        (
+            &["eval", "sst2-words", "--model", "en-pos", "--data", "rows.tsv"],
+            "regard train sst2-minilm",
+            " --dump-config",
+        ),
         (&["train", "hull-5", "--set", "nonsense=1"], "regard recipes --keys", ""),
         (
             &["answer", "Who is Hamlet?", "--context", "A b."],

@@ -149,7 +149,7 @@ fn what_is_exported_does_not_go_through_links() {
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
 }
 
-/// What a command reads is not replaced by what it writes.
+/// A command refuses to write over its own input.
 #[test]
 fn an_output_does_not_replace_an_input() {
     let home = folder("outputs_inputs");

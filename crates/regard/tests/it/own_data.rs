@@ -456,7 +456,7 @@ fn a_file_name_is_no_text() {
     assert!(told.contains(&format!("regard summarize --model nowhere --file {name}")), "{told}");
 }
 
-/// What a run was trained on is known by hash, so an evaluation can tell that it is not the same.
+/// The hashes of a run's data tell an evaluation that a file has changed.
 #[test]
 fn data_that_changed_since_a_run_are_told_when_it_is_measured() {
     let (home, set) = files("own_changed", "label,title,description\n", &three);
@@ -471,7 +471,7 @@ fn data_that_changed_since_a_run_are_told_when_it_is_measured() {
     assert_eq!(measured.code, 0, "{}", measured.err);
     let changed = format!("1 data file changed since the run began, {} first", valid.display());
     says(&measured, &[&changed]);
-    // What the run did not read is not compared with anything.
+    // Files that the run did not read are not compared.
     let measured = alone(&["eval", &run]);
     assert_eq!((measured.code, measured.err.contains("changed")), (0, false), "{}", measured.err);
     // A checkpoint is no run.

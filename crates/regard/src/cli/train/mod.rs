@@ -140,7 +140,7 @@ fn bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-/// What the runs of one command have in common.
+/// The settings that all runs of one command share.
 struct Session<'a> {
     /// Set by a signal.
     stop: &'a AtomicBool,
