@@ -5,8 +5,8 @@
 //! REGARD_DATA=… cargo run -p regard-tasks --example babi -- runs/babi
 //! ```
 
+use regard_tasks::answer_story::{Corpus, Listener, agreement, measure};
 use regard_tasks::data::{Part, sets};
-use regard_tasks::stories::{Corpus, Listener, agreement, measure};
 use std::error::Error;
 use std::path::Path;
 

@@ -11,7 +11,7 @@ use regard_models::{Error, Result};
 use regard_tasks::data::conllu::{Sentence, Sentences};
 use regard_tasks::data::labelled::{LabelledTexts, Sentiment};
 use regard_tasks::data::{Part, sets};
-use regard_tasks::reading::Reader;
+use regard_tasks::reader::Reader;
 use std::path::Path;
 
 fn main() -> Result<()> {
@@ -64,7 +64,7 @@ fn classify(folder: &Path, part: Part) -> Result<()> {
     let pairs: Vec<(&str, Option<&str>)> =
         texts.examples.iter().map(|e| (e.text.as_str(), None)).collect();
     let said = reader.classify(&pairs)?;
-    let good = |(said, example): (&Vec<regard_tasks::reading::Label>, &_)| {
+    let good = |(said, example): (&Vec<regard_tasks::classify::Label>, &_)| {
         let example: &regard_tasks::data::Labelled = example;
         said[0].label == texts.labels[example.label]
     };

@@ -6,7 +6,7 @@
 
 use regard_attention::{AdamW, Mode};
 use regard_models::Error;
-use regard_tasks::pretrain::{Pretraining, Recipe};
+use regard_tasks::fill::{Pretraining, Recipe};
 use regard_tasks::recipe;
 use regard_tasks::train::Learner;
 use serde_json::json;

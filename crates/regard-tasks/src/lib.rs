@@ -1,38 +1,38 @@
-//! What people do with attention models: text, data, training, decoding, metrics, and the tasks
-//! made of them.
+//! Tasks of attention models: translate, generate, classify, tag, answer and more, each with a
+//! typed request and response, an evaluation and a recipe to train it.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`tasks`](crate::translate) | a folder for each task, re-exported here by its name |
+//! | [`reader`] | text encoders with their tokenizers, shared by the tasks that read a text |
+//! | [`recipe`] | recipes: one TOML file from which a result can be made again |
+//! | [`train`] | the training loop, its log, its checkpoints |
+//! | [`text`], [`data`], [`audio`] | tokenizers, data sets and their formats, sounds |
+//! | [`decode`], [`metrics`], [`logits`] | beam search and sampling; BLEU, ROUGE, F1, error rates |
+//! | [`compare`], [`lessons`], [`regression`], [`word_space`] | experiments of the lecture notes |
+//! | [`inspect`], [`speed`] | describe a checkpoint, measure a model |
 #![forbid(unsafe_code)]
 
-mod about;
 pub mod audio;
-mod begin;
-pub mod compare;
 pub mod data;
 pub mod decode;
-pub mod examine;
-pub mod filling;
-pub mod graphs;
-pub mod images;
+mod experiments;
 pub mod inspect;
-pub mod keys;
-pub mod language;
-pub mod lessons;
+pub mod logits;
 pub mod metrics;
-pub mod own;
-pub mod permute;
-pub mod points;
-pub mod pretrain;
-pub mod reading;
+pub mod reader;
 pub mod recipe;
-pub mod regression;
 pub mod say;
-pub mod speech;
 pub mod speed;
-pub mod stories;
-pub mod summarize;
-mod taught;
+mod tasks;
 pub mod text;
 pub mod train;
-pub mod translate;
-pub mod word_space;
 
+pub use experiments::{compare, lessons, regression, word_space};
+pub(crate) use recipe::about;
+pub use recipe::{examine, keys, own};
 pub use regard_models::{Error, Result};
+pub use tasks::{
+    answer, answer_story, classify, classify_graph, classify_image, embed, fill, generate, permute,
+    point, recognize, summarize, tag, translate,
+};

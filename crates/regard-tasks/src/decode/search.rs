@@ -159,7 +159,7 @@ fn check_logits(logits: &[f32]) -> Result<()> {
         return Ok(());
     }
     let bad = logits.iter().find(|x| x.is_nan() || **x == f32::INFINITY);
-    Err(crate::reading::not_finite(bad.copied().unwrap_or(f32::NAN)))
+    Err(crate::logits::not_finite(bad.copied().unwrap_or(f32::NAN)))
 }
 
 fn check_step(logits: &[f32], attention: Option<&Attention>, rows: usize, vocabulary: usize) {

@@ -5,6 +5,7 @@
 //! checkpoint holds weights, the optimiser's moments and the place in the data, so that a run
 //! that was killed and resumed is, bit for bit, the run that was not.
 
+pub(crate) mod begin;
 mod checksums;
 mod learner;
 mod lock;
@@ -15,6 +16,7 @@ mod record;
 mod run;
 mod schedule;
 mod state;
+pub(crate) mod taught;
 
 pub use checksums::{CHECKSUMS, verify_checksums, write_checksums};
 pub use learner::{Better, Evaluation, Learner, Loss};

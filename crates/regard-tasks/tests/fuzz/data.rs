@@ -1,12 +1,12 @@
 //! Data sets: tables, annotated texts, graphs, vectors of words.
 
 use regard_fuzz::{Scratch, fuzz, parts};
+use regard_tasks::classify_graph::planetoid;
 use regard_tasks::data::{
     LabelledTexts, Lines, Network, Squad, Tsv, Vectors, babi, conllu, documents, graphs, pairs,
     recordings, similarity,
 };
-use regard_tasks::graphs::planetoid;
-use regard_tasks::points::{PROBLEMS, read as read_points};
+use regard_tasks::point::{PROBLEMS, read as read_points};
 
 /// The forms that a file of labelled texts can have, by the end of its name.
 const TABLES: [&str; 3] = ["x.csv", "x.tsv", "x.jsonl"];

@@ -3,8 +3,8 @@
 use regard_fuzz::{Scratch, fuzz};
 use regard_models::vit;
 use regard_tasks::audio::{FrontEnd, Preprocessor, Sound, wav};
+use regard_tasks::classify_image::Processor;
 use regard_tasks::data::{Picture, idx};
-use regard_tasks::images::Processor;
 
 /// A PNG of a few bytes may be an image of millions of pixels, which is no mistake: what counts
 /// is that the size is known before memory is asked for. Four bytes a pixel for 16 million.

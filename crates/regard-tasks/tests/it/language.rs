@@ -3,7 +3,7 @@
 use crate::small::Folder;
 use regard_tasks::data::{Characters, Running};
 use regard_tasks::decode::Options;
-use regard_tasks::language::{Language, Recipe, Writer};
+use regard_tasks::generate::{Language, Recipe, Writer};
 use regard_tasks::train::{Event, Learner, Record, Run};
 
 const RECIPE: &str = r#"

@@ -2,8 +2,10 @@
 
 use crate::small::Folder;
 use regard_models::text::Head;
-use regard_tasks::reading::{Asking, Grouping, Reader};
+use regard_tasks::answer::Asking;
+use regard_tasks::reader::Reader;
 use regard_tasks::recipe::{self, Task};
+use regard_tasks::tag::Grouping;
 use regard_tasks::train::{Event, Record, Run};
 use std::fs;
 use std::path::Path;

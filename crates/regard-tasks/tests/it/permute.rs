@@ -5,7 +5,7 @@ use crate::small::{Dice, Folder};
 use regard_attention::Mode;
 use regard_models::checkpoint::read_weights;
 use regard_tasks::data::{Pair, Running};
-use regard_tasks::language;
+use regard_tasks::generate;
 use regard_tasks::permute::{Corpus, Permutation, Recipe};
 use regard_tasks::recipe;
 use regard_tasks::train::{Evaluation, Event, Learner, Outcome, Record, Run};
@@ -187,8 +187,8 @@ fn both_peers_cut_a_text_alike() {
     let gpt = "name = 'gpt'\ntask = 'language'\ncontext = 24\n[data]\nset = 'files'\n\
                [vocabulary]\nkind = 'bytes'\nsize = 300\n[filling]\nspans = 30\n\
                [model]\nmodel_type = 'gpt2'\nn_embd = 16\nn_layer = 1\nn_head = 2\n";
-    let gpt = language::Recipe::from_table(toml::from_str(gpt).unwrap()).unwrap();
-    let learner = language::Language::new(&gpt, &text).unwrap();
+    let gpt = generate::Recipe::from_table(toml::from_str(gpt).unwrap()).unwrap();
+    let learner = generate::Language::new(&gpt, &text).unwrap();
     learner.save(&other).unwrap();
     let read = |folder: &Path| fs::read(folder.join("tokenizer.json")).unwrap();
     assert!(read(&one) == read(&other));

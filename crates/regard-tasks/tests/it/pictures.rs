@@ -2,8 +2,8 @@
 //! a model's folder says is to be done with them.
 
 use regard_models::vit::{Config, Sides};
+use regard_tasks::classify_image::{FILE, Processor, resize};
 use regard_tasks::data::Picture;
-use regard_tasks::images::{FILE, Processor, resize};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

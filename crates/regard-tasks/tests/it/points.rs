@@ -3,7 +3,7 @@
 use crate::small::Folder;
 use regard_models::ModelFiles;
 use regard_tasks::examine::On;
-use regard_tasks::points::{Pointer, Recipe};
+use regard_tasks::point::{Pointer, Recipe};
 use regard_tasks::recipe::{self, Task};
 use regard_tasks::train::{Event, Outcome, Record, Run};
 use std::fs;

@@ -7,7 +7,7 @@ use regard_tasks::audio::{Sound, wav};
 use regard_tasks::data::{Part, recordings, sets};
 use regard_tasks::examine::On;
 use regard_tasks::recipe::{self, Task};
-use regard_tasks::speech::{Recipe, Recognizer};
+use regard_tasks::recognize::{Recipe, Recognizer};
 use regard_tasks::train::{Event, Outcome, Record, Run};
 use std::path::Path;
 

@@ -1,10 +1,10 @@
 //! Stories: learned by one model, saved, asked, and gone on with.
 
 use crate::small::Folder;
+use regard_tasks::answer_story::{Corpus, Lesson, Listener, Recipe, agreement, measure};
 use regard_tasks::data::Part;
 use regard_tasks::data::sets;
 use regard_tasks::recipe::{self, Task};
-use regard_tasks::stories::{Corpus, Lesson, Listener, Recipe, agreement, measure};
 use regard_tasks::train::{Event, Learner, Outcome, Record, Run};
 use std::fmt::Write;
 use std::fs;

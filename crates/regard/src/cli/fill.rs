@@ -7,7 +7,7 @@ use crate::show::table::Table;
 use anyhow::Result;
 use clap::Args;
 use regard_models::text::Head;
-use regard_tasks::reading::Candidate;
+use regard_tasks::fill::Candidate;
 use serde_json::{Value, json};
 use std::io::Write;
 

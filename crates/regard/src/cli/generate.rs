@@ -7,7 +7,7 @@ use crate::hub::Hub;
 use crate::models;
 use anyhow::Result;
 use clap::Args;
-use regard_tasks::language::{Writer, Written};
+use regard_tasks::generate::{Writer, Written};
 use serde_json::json;
 use std::cell::Cell;
 use std::io::Write;

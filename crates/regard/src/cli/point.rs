@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use regard_tasks::data::Lines;
 use regard_tasks::decode::Options;
-use regard_tasks::points::{Pointed, Pointer, Problem, parse, problem};
+use regard_tasks::point::{Pointed, Pointer, Problem, parse, problem};
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;

@@ -6,7 +6,7 @@ use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use regard_tasks::audio::{Sound, wav};
-use regard_tasks::speech::{Guess, Recognizer};
+use regard_tasks::recognize::{Guess, Recognizer};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};

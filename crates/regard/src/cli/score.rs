@@ -6,7 +6,7 @@ use crate::models;
 use crate::show::table::Table;
 use anyhow::Result;
 use clap::Args;
-use regard_tasks::language::Scored;
+use regard_tasks::generate::Scored;
 use serde_json::json;
 use std::io::Write;
 

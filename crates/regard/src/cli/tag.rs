@@ -6,7 +6,7 @@ use crate::models;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use regard_models::text::Head;
-use regard_tasks::reading::{Entity, Grouping};
+use regard_tasks::tag::{Entity, Grouping};
 use serde_json::{Value, json};
 use std::io::Write;
 

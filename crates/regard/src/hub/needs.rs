@@ -4,8 +4,8 @@
 use regard_models::checkpoint;
 use regard_tasks::audio::front;
 use regard_tasks::decode::GENERATION_FILE;
-use regard_tasks::reading::sentence;
-use regard_tasks::{images, text, translate};
+use regard_tasks::embed::sentence;
+use regard_tasks::{classify_image, text, translate};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ impl fmt::Display for Lack {
             Lack::Vocabulary => {
                 let names: Vec<String> = vocabularies().map(|files| files.join(" with ")).collect();
                 let names = names.join(", ");
-                let images = images::FILE;
+                let images = classify_image::FILE;
                 write!(
                     f,
                     "it has no vocabulary that can be read: need one of {names}; nor does it look \
@@ -56,7 +56,7 @@ fn vocabularies() -> impl Iterator<Item = &'static [&'static str]> {
 /// Every file that a model may have besides its configuration and weights.
 pub fn small_files() -> Vec<&'static str> {
     let pooling = "1_Pooling/config.json";
-    let settings = [GENERATION_FILE, images::FILE, front::FILE, sentence::MODULES, pooling];
+    let settings = [GENERATION_FILE, classify_image::FILE, front::FILE, sentence::MODULES, pooling];
     let settings = settings.into_iter().chain(text::CONFIGURATION_FILES);
     let mut files: Vec<&str> = settings.chain(vocabularies().flatten().copied()).collect();
     files.sort_unstable();
@@ -98,7 +98,7 @@ pub fn gather<E>(
         }
     }
     // A model of images has no words, and says what is done with images instead.
-    if !found && get(images::FILE)?.is_none() {
+    if !found && get(classify_image::FILE)?.is_none() {
         return Ok(Some(Lack::Vocabulary));
     }
     for name in checkpoint::PLACES {

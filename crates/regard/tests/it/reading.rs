@@ -1,11 +1,11 @@
 //! The verbs that read texts or go on with them: what each prints, line by line.
 
 use crate::program::{fails, folder, json, piped, regard};
+use regard_tasks::answer_story::{self, Tales};
 use regard_tasks::data::Characters;
 use regard_tasks::data::babi::{Fact, Question, Story};
-use regard_tasks::language::{Language, Recipe};
+use regard_tasks::generate::{Language, Recipe};
 use regard_tasks::recipe;
-use regard_tasks::stories::{self, Tales};
 use regard_tasks::train::Learner;
 use std::path::Path;
 
@@ -147,7 +147,7 @@ fn listener(test: &str) -> String {
     let recipe = "name = 'tiny'\ntask = 'stories'\n[data]\nset = 'files'\n[model]\n\
                   model_type = 'memn2n'\nhidden_size = 8\n";
     let recipe = recipe::parse(recipe, &[], &|_| None).unwrap();
-    let recipe = stories::Recipe::from_table(recipe).unwrap();
+    let recipe = answer_story::Recipe::from_table(recipe).unwrap();
     let fact = |id, text: &str| Fact { id, text: text.into() };
     let facts = vec![fact(1, "John took the milk."), fact(2, "Mary went to the hall.")];
     let (text, answers) = ("Where is Mary?".into(), vec!["hall".into()]);
@@ -156,10 +156,10 @@ fn listener(test: &str) -> String {
     let other = Question { text, answers, support: vec![], after: 2 };
     let story = Story { facts, questions: vec![question, other] };
     let tales = vec![Tales { task: 1, stories: vec![story] }];
-    let corpus = stories::Corpus { train: tales.clone(), valid: tales, test: vec![] };
+    let corpus = answer_story::Corpus { train: tales.clone(), valid: tales, test: vec![] };
     let path = folder(test).join("model");
     std::fs::create_dir_all(&path).unwrap();
-    stories::Lesson::new(&recipe, &corpus).unwrap().save(&path).unwrap();
+    answer_story::Lesson::new(&recipe, &corpus).unwrap().save(&path).unwrap();
     path.to_str().unwrap().to_string()
 }
 

@@ -7,7 +7,7 @@ use crate::models;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use regard_kernels::pool;
-use regard_tasks::images::Speed;
+use regard_tasks::classify_image::Speed;
 use serde::Serialize;
 use std::io::Write;
 

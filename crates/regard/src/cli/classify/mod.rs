@@ -9,7 +9,7 @@ use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
 use anyhow::{Result, bail};
 use clap::Args;
-use regard_tasks::reading::Label;
+use regard_tasks::classify::Label;
 use serde_json::{Value, json};
 use std::io::Write;
 

@@ -7,7 +7,8 @@ use anyhow::{Result, anyhow};
 use clap::Args;
 use regard_models::Error;
 use regard_models::text::Head;
-use regard_tasks::reading::{Reader, Weight};
+use regard_tasks::classify::Weight;
+use regard_tasks::reader::Reader;
 use serde_json::{Value, json};
 use std::io::Write;
 

@@ -8,7 +8,7 @@ use crate::models;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use regard_models::text::Head;
-use regard_tasks::reading::Pooling;
+use regard_tasks::embed::Pooling;
 use serde_json::json;
 use std::io::Write;
 

@@ -1,0 +1,6 @@
+//! Experiments of the lecture notes, which have no recipe.
+
+pub mod compare;
+pub mod lessons;
+pub mod regression;
+pub mod word_space;

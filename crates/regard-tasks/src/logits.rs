@@ -1,0 +1,67 @@
+//! From logits to probabilities and ranked labels.
+
+use regard_models::{Error, Result};
+
+/// A label, and how sure the model is of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Label {
+    /// Its name.
+    pub label: String,
+    /// Its probability.
+    pub score: f64,
+}
+
+/// Labels with their probabilities, the likeliest first.
+///
+/// # Errors
+/// If a score is no number: then what was given is too large, or weights are no numbers.
+pub(crate) fn ranked(scores: &[f32], name: impl Fn(usize) -> String) -> Result<Vec<Label>> {
+    finite(scores)?;
+    let each = softmax(scores).into_iter().enumerate();
+    let mut all: Vec<Label> = each.map(|(i, score)| Label { label: name(i), score }).collect();
+    all.sort_by(|a, b| b.score.total_cmp(&a.score));
+    Ok(all)
+}
+
+/// An error if a score is no number.
+pub(crate) fn finite(scores: &[f32]) -> Result<()> {
+    match scores.iter().find(|score| !score.is_finite()) {
+        None => Ok(()),
+        Some(score) => Err(not_finite(*score)),
+    }
+}
+
+/// The error that a model gave a number that is none.
+pub(crate) fn not_finite(score: f32) -> Error {
+    Error::invalid(format!(
+        "the model gives {score}, need finite numbers: what it was given is too large, or its \
+         weights are damaged"
+    ))
+}
+
+/// Probabilities.
+pub(crate) fn softmax(logits: &[f32]) -> Vec<f64> {
+    let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let powers: Vec<f64> = logits.iter().map(|x| f64::from(x - most).exp()).collect();
+    let sum: f64 = powers.iter().sum();
+    powers.into_iter().map(|x| x / sum).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_ranked_and_scores_that_are_no_numbers_are_no_answer() {
+        let name = |label: usize| label.to_string();
+        let ranked_of = |scores: &[f32]| ranked(scores, name);
+        let all = ranked_of(&[0.0, 2.0, 1.0]).unwrap();
+        let order: Vec<&str> = all.iter().map(|label| label.label.as_str()).collect();
+        assert_eq!(order, ["1", "2", "0"]);
+        assert!((all.iter().map(|label| label.score).sum::<f64>() - 1.0).abs() < 1e-12);
+        for wrong in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let error = ranked_of(&[0.0, wrong]).unwrap_err().to_string();
+            assert!(error.contains("too large"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,482 @@
+//! Recipes of any task: one TOML file from which a result can be made again.
+//!
+//! A recipe may name another as its `base` and then holds only where it differs: tables are laid
+//! over the base's, everything else replaces what the base has. `name`, `about` and `[result]`
+//! are never taken from a base, since they speak of one result.
+
+pub(crate) mod about;
+pub mod examine;
+pub mod keys;
+pub mod own;
+
+use crate::{answer_story, classify_graph, classify_image, fill, generate, permute, point};
+use crate::{reader, recognize, say, summarize, train, translate};
+use examine::{On, Report};
+use regard_models::text;
+use regard_models::{Error, ModelFiles, Result, checkpoint, zoo};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use std::path::{Path, PathBuf};
+use toml::Value;
+
+pub use toml::Table;
+
+/// What a recipe gave.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// How it is measured.
+    pub metric: String,
+    /// What others got, and who.
+    #[serde(default)]
+    pub published: String,
+    /// What we got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ours: Option<f64>,
+    /// In so many minutes of training.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minutes: Option<f64>,
+    /// Its `metrics.jsonl`, beside the recipe.
+    #[serde(default)]
+    pub log: String,
+}
+
+/// A recipe of some task, as the program trains it.
+pub trait Task {
+    /// That of its file and of the run's folder.
+    fn name(&self) -> &str;
+    /// What for.
+    fn task(&self) -> &str;
+    /// In a sentence.
+    fn about(&self) -> &str;
+    /// Where all randomness comes from.
+    fn seed(&self) -> u64;
+    /// Another place for it to come from.
+    fn set_seed(&mut self, seed: u64);
+    /// What came of it, and what others got.
+    fn result(&self) -> Option<&Published>;
+    /// The name of its data set.
+    fn data(&self) -> &str;
+    /// The measure by which the best model is chosen.
+    fn decides(&self) -> &str;
+    /// How to train.
+    fn options(&self) -> &train::Options;
+    /// With all defaults.
+    fn to_toml(&self) -> String;
+    /// The same.
+    fn to_json(&self) -> Json;
+    /// The model that it begins with, if it does not begin anew.
+    fn origin(&self) -> Option<Origin<'_>> {
+        None
+    }
+    /// Says where that model is, and which version of it that is, if it has versions: what the
+    /// recipe calls it need not be a folder.
+    fn set_origin(&mut self, _folder: PathBuf, _version: Option<String>) {}
+    /// What a type cannot say of what was read.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+    /// Reads the data and makes the model.
+    fn prepare(&self) -> Result<Prepared>;
+    /// Asks a model of this task, which is in a folder or a run's, what it has not learned from.
+    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report>;
+}
+
+/// A model that a recipe begins with, as the recipe calls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin<'a> {
+    /// A folder, or a name.
+    pub model: &'a str,
+    /// Which version of it, where it has versions.
+    pub revision: Option<&'a str>,
+}
+
+/// A kind of recipe: what all have, and the fields that this one has besides.
+macro_rules! recipe {
+    (for $($task:literal)*; $($(#[$about:meta])* $seen:vis $field:ident: $kind:ty,)*) => {
+        /// A reproducible result.
+        #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct Recipe {
+            /// Its name: that of its file and of the run's folder.
+            pub name: String,
+            /// What for.
+            pub task: String,
+            /// In a sentence.
+            #[serde(default)]
+            pub about: String,
+            /// Where all randomness comes from.
+            #[serde(default)]
+            pub seed: u64,
+            /// What came of it, and what others got.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub result: Option<$crate::recipe::Published>,
+            $($(#[$about])* $seen $field: $kind,)*
+        }
+
+        impl Recipe {
+            /// What it can be for.
+            pub const TASKS: &'static [&'static str] = &[$($task),*];
+
+            /// From what was read.
+            pub fn from_table(table: $crate::recipe::Table) -> Result<Recipe, String> {
+                let recipe: Recipe = $crate::recipe::of_table(table, Recipe::TASKS)?;
+                $crate::recipe::Task::check(&recipe)?;
+                Ok(recipe)
+            }
+        }
+    };
+}
+pub(crate) use recipe;
+
+/// What a table says, if it is for one of these tasks.
+pub(crate) fn of_table<R: DeserializeOwned>(table: Table, tasks: &[&str]) -> Result<R, String> {
+    // First, so that a recipe of another task is not told of its keys.
+    let task = table.get("task").and_then(Value::as_str).unwrap_or_default();
+    if !tasks.contains(&task) {
+        return Err(format!("task: got {task:?}, need {} here", tasks.join(" or ")));
+    }
+    own::check(task, &table)?;
+    table.try_into().map_err(|e: toml::de::Error| keys::told(&e))
+}
+
+/// The part of [`Task`] that is the same for every recipe: what stands in fields of these names.
+macro_rules! task_fields {
+    () => {
+        fn name(&self) -> &str {
+            &self.name
+        }
+        fn task(&self) -> &str {
+            &self.task
+        }
+        fn about(&self) -> &str {
+            &self.about
+        }
+        fn seed(&self) -> u64 {
+            self.seed
+        }
+        fn set_seed(&mut self, seed: u64) {
+            self.seed = seed;
+        }
+        fn result(&self) -> Option<&$crate::recipe::Published> {
+            self.result.as_ref()
+        }
+        fn data(&self) -> &str {
+            &self.data.set
+        }
+        fn options(&self) -> &$crate::train::Options {
+            &self.train
+        }
+        fn to_toml(&self) -> String {
+            toml::to_string_pretty(self).expect("recipes are plain data")
+        }
+        fn to_json(&self) -> serde_json::Value {
+            serde_json::to_value(self).expect("recipes are plain data")
+        }
+    };
+}
+pub(crate) use task_fields;
+
+/// A model with something to learn from, and what there is to say of it.
+pub struct Prepared {
+    /// What is trained.
+    pub learner: Box<dyn train::Learner>,
+    /// Summary of the data: a line for each file or part and one for labels, and the sizes of the
+    /// model in the last line.
+    pub about: String,
+}
+
+/// The tasks of a kind of recipe, and how one is made of what was read.
+type Kind = (&'static [&'static str], fn(Table) -> Result<Box<dyn Task>, String>);
+
+macro_rules! kinds {
+    ($($room:ident)*) => {
+        &[$(($room::Recipe::TASKS, |table| Ok(Box::new($room::Recipe::from_table(table)?)))),*]
+    };
+}
+
+/// Every kind of recipe there is.
+const KINDS: &[Kind] = kinds! {
+    translate generate fill permute point summarize reader answer_story classify_graph
+    classify_image recognize
+};
+
+/// A name becomes that of the run's folder.
+const LONGEST_NAME: usize = 200;
+
+/// The recipe, of whatever task it says it is.
+pub fn task(table: Table) -> Result<Box<dyn Task>, String> {
+    let asked = table.get("task").and_then(Value::as_str).unwrap_or("");
+    let known = KINDS.iter().find(|(names, _)| names.contains(&asked));
+    for (key, value) in &table {
+        check_finite(key, value)?;
+    }
+    let name = table.get("name").and_then(Value::as_str).unwrap_or("");
+    if name.len() > LONGEST_NAME {
+        let length = name.len();
+        return Err(format!("name: got {length} bytes, need at most {LONGEST_NAME}"));
+    }
+    let (_, make) = known.ok_or_else(|| {
+        let names: Vec<&str> = KINDS.iter().flat_map(|(names, _)| *names).copied().collect();
+        format!("task: got {asked:?}, need one of {}", names.join(", "))
+    })?;
+    make(table)
+}
+
+/// Refuses `inf` and `nan`, which TOML has and JSON, which models are described in, has not.
+fn check_finite(key: &str, value: &Value) -> Result<(), String> {
+    match value {
+        Value::Float(x) if !x.is_finite() => Err(format!("{key}: got {x}, need a finite number")),
+        Value::Array(list) => list.iter().try_for_each(|value| check_finite(key, value)),
+        Value::Table(table) => {
+            table.iter().try_for_each(|(inner, v)| check_finite(&format!("{key}.{inner}"), v))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A recipe for a model that came without one, by which it can be examined on files: its task is
+/// what its head is for.
+pub fn of_model(model: impl Into<ModelFiles>) -> Result<Table> {
+    let files = train::files(model)?;
+    let (config, folder) = (files.config()?, files.place());
+    let of_config = |e: Error| Error::file(files.path(checkpoint::CONFIG), e.to_string());
+    let purpose = zoo::task_of(&config).map_err(of_config)?;
+    // What a model was trained with is in its folder; what a recipe must say besides is not used.
+    let (data, long) = ("[data]\nset = 'files'\n", "max_tokens = 512\n");
+    let rest = match purpose {
+        "translate" => format!("{data}[model]\n[vocabulary.shared]\nkind = 'word'\n"),
+        "language" => format!("context = 1024\n{data}[model]\n[vocabulary]\nkind = 'bytes'\n"),
+        "pretrain" => {
+            format!("{data}[model]\n[vocabulary]\nkind = 'wordpiece'\nsize = 1\n")
+        }
+        "stories" | "summarize" | "image" | "speech" | "graphs" => format!("{data}[model]\n"),
+        "points" => {
+            let problem = config["problem"].as_str().unwrap_or_default();
+            format!("{data}problem = {problem:?}\n[model]\n")
+        }
+        _ => format!("{data}{long}"),
+    };
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let mut table = parse(&format!("task = '{purpose}'\n{rest}"), &[], &|_| None)
+        .expect("what is written above is a table");
+    table.insert("name".into(), Value::String(name.into_owned()));
+    if ["classify", "tag", "answer"].contains(&purpose) {
+        table.insert("from".into(), Value::String(folder.display().to_string()));
+    }
+    Ok(table)
+}
+
+/// More bases than this are taken for a circle.
+const DEEPEST: usize = 8;
+
+/// Reads a recipe whose base, if it has one, is a file beside it, with values that stand in for
+/// its own: `train.steps=100`.
+pub fn read(path: &Path, overrides: &[String]) -> Result<Table> {
+    read_with(path, overrides, &|_| None)
+}
+
+/// Reads a recipe as [`read`] does; a base that is no file beside it may be one of `others`.
+pub fn read_with(
+    path: &Path,
+    overrides: &[String],
+    others: &dyn Fn(&str) -> Option<String>,
+) -> Result<Table> {
+    let text = checkpoint::read_text(path)?;
+    let beside = |name: &str| {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let beside = folder.join(format!("{name}.toml"));
+        if beside.exists() { checkpoint::read_text(&beside).ok() } else { others(name) }
+    };
+    parse(&text, overrides, &beside).map_err(|message| Error::file(path, message))
+}
+
+/// The same from text, with the texts of bases by their names.
+pub fn parse(
+    text: &str,
+    overrides: &[String],
+    base: &dyn Fn(&str) -> Option<String>,
+) -> Result<Table, String> {
+    with(merged(text, base, DEEPEST)?, overrides)
+}
+
+/// A recipe with values that stand in for its own.
+pub fn with(mut table: Table, overrides: &[String]) -> Result<Table, String> {
+    let mut said = Table::new();
+    for each in overrides {
+        let (key, value) = each
+            .split_once('=')
+            .ok_or_else(|| format!("{each:?}: an override is KEY=VALUE, as train.lr=0.001"))?;
+        set(&mut table, key.trim(), value.trim())?;
+        set(&mut said, key.trim(), value.trim())?;
+    }
+    if let Some(Value::Table(data)) = said.get("data") {
+        own::follow(&mut table, data)?;
+    }
+    Ok(table)
+}
+
+fn merged(text: &str, base: &dyn Fn(&str) -> Option<String>, deep: usize) -> Result<Table, String> {
+    let mut table: Table = toml::from_str(text).map_err(|e| e.to_string())?;
+    let Some(name) = table.remove("base") else { return Ok(table) };
+    let name = name.as_str().ok_or("base: need the name of a recipe")?.to_string();
+    if deep == 0 {
+        return Err(format!("base: {name:?} is the base of its own base"));
+    }
+    let text = base(&name).ok_or_else(|| {
+        format!("base: there is no recipe {name:?}, neither beside it nor built in")
+    })?;
+    let mut below = merged(&text, base, deep - 1).map_err(|e| format!("base {name:?}: {e}"))?;
+    for own in ["name", "about", "result"] {
+        below.remove(own);
+    }
+    let said = table.get("data").and_then(Value::as_table).cloned();
+    lay_over(&mut below, table);
+    if let Some(data) = said {
+        own::follow(&mut below, &data)?;
+    }
+    Ok(below)
+}
+
+/// Lays tables over tables. A table with a `kind` is one value: what belongs to one kind does
+/// not belong to another.
+fn lay_over(below: &mut Table, above: Table) {
+    for (key, value) in above {
+        match (below.get_mut(&key), value) {
+            (Some(Value::Table(under)), Value::Table(over)) if !over.contains_key("kind") => {
+                lay_over(under, over);
+            }
+            (_, value) => {
+                below.insert(key, value);
+            }
+        }
+    }
+}
+
+/// Puts a value at a dotted key; what does not read as TOML is a string.
+fn set(table: &mut Table, key: &str, value: &str) -> Result<(), String> {
+    let read: Result<Table, _> = toml::from_str(&format!("x = {value}"));
+    let value = match read {
+        Ok(mut table) => table.remove("x").expect("it was just read"),
+        Err(_) => Value::String(value.to_string()),
+    };
+    let mut parts: Vec<&str> = key.split('.').collect();
+    let last = parts.pop().filter(|last| !last.is_empty());
+    let last = last.ok_or_else(|| format!("{key:?} is not a key"))?;
+    if parts.len() > DEEPEST {
+        let deep = parts.len();
+        return Err(format!(
+            "{}: a key in {deep} tables; none is in more than {DEEPEST}",
+            say::short(key, 60)
+        ));
+    }
+    let mut inside = table;
+    for part in parts {
+        let entry = inside.entry(part).or_insert_with(|| Value::Table(Table::new()));
+        inside = entry.as_table_mut().ok_or_else(|| format!("{key}: {part} is not a table"))?;
+    }
+    inside.insert(last.to_string(), value);
+    Ok(())
+}
+
+/// A key that the model does not know is a spelling mistake.
+pub(crate) fn known_keys(asked: &Json, known: &Json) -> Result<()> {
+    let Json::Object(known) = known else { return Ok(()) };
+    known_names(asked, &known.keys().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// Refuses keys that the family of a text model does not have.
+pub(crate) fn known_text_keys(asked: &Json, config: &Json) -> Result<()> {
+    known_names(asked, &text::keys(config)?)
+}
+
+fn known_names(asked: &Json, known: &[&str]) -> Result<()> {
+    let Json::Object(asked) = asked else { return Ok(()) };
+    // To look everywhere goes without saying, and some configurations do not say it.
+    let unsaid = serde_json::json!({ "kind": "global" });
+    let unknown: Vec<&str> = asked
+        .iter()
+        .filter(|(key, value)| !known.contains(&key.as_str()) && **value != unsaid)
+        .map(|(key, _)| key.as_str())
+        .collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "model: no such key: {}; {}the keys that have an effect here are {}",
+        say::list(&unknown, 5),
+        say::did_you_mean(unknown[0], known),
+        say::list(known, 20)
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_key_of_a_text_model_is_told() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes");
+        let mut seen = std::collections::BTreeSet::new();
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|end| end != "toml") {
+                continue;
+            }
+            let recipe = read(&path, &[]).unwrap();
+            let Some(model) = recipe.get("model") else { continue };
+            let mut model: Json = model.clone().try_into().unwrap();
+            let kind = model["model_type"].as_str().unwrap_or_default().to_string();
+            if !text::model_types().contains(&kind.as_str()) {
+                continue;
+            }
+            known_text_keys(&model, &model).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+            model["hiden_size"] = 3.into();
+            let error = known_text_keys(&model, &model).unwrap_err().to_string();
+            assert!(error.contains("no such key") && error.contains("hiden_size"), "{error}");
+            seen.insert(kind);
+        }
+        let seen: Vec<&str> = seen.iter().map(String::as_str).collect();
+        assert_eq!(seen, ["bert", "bilstm", "gpt2", "xlnet"]);
+    }
+
+    fn library(name: &str) -> Option<String> {
+        let text = match name {
+            "below" => {
+                "name = 'below'\nseed = 3\n[result]\nours = 1\n[train]\nsteps = 5\nlr = 1\n\
+                        [model]\nattention = { kind = 'window', left = 1, right = 2 }"
+            }
+            "middle" => "name = 'middle'\nbase = 'below'\n[train]\nlr = 2",
+            "circle" => "base = 'circle'",
+            _ => return None,
+        };
+        Some(text.to_string())
+    }
+
+    #[test]
+    fn a_recipe_says_only_where_it_differs_from_its_base() {
+        let text = "name = 'top'\nbase = 'middle'\n[model]\nattention = { kind = 'global' }";
+        let table = parse(text, &["train.steps=9".into()], &library).unwrap();
+        let wanted = "name = 'top'\nseed = 3\n[train]\nsteps = 9\nlr = 2\n[model]\n\
+                      attention = { kind = 'global' }";
+        assert_eq!(table, toml::from_str(wanted).unwrap());
+    }
+
+    #[test]
+    fn numbers_are_finite() {
+        for value in ["inf", "-inf", "nan"] {
+            let text = format!("task = 'classify'\n[model]\nembedding_size = {value}");
+            let error = task(parse(&text, &[], &library).unwrap()).err().unwrap();
+            assert!(error.starts_with("model.embedding_size: got"), "{error}");
+        }
+    }
+
+    #[test]
+    fn bases_that_cannot_be() {
+        let error = |text: &str| parse(text, &[], &library).unwrap_err();
+        assert!(error("base = 'above'").contains("no recipe \"above\""));
+        assert!(error("base = 'circle'").contains("of its own base"));
+        assert!(error("base = 3").contains("need the name"));
+    }
+}

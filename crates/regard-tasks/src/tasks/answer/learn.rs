@@ -1,0 +1,223 @@
+//! Learning to find answers.
+
+use super::Asking;
+use crate::about::{self, About};
+use crate::data::split::hash;
+use crate::data::squad::{Article, Squad};
+use crate::data::{Part, sets};
+use crate::examine::{Mark, On, Sheet, Source};
+use crate::metrics::{Spans, spans};
+use crate::reader::Reader;
+use crate::reader::learn::{Data, Exam, Example, Goal, Marks, Paper, Recipe, cost_of};
+use crate::say;
+use crate::text::Tokenizer;
+use burn::tensor::{Tensor, TensorData};
+use regard_models::text::Head;
+use regard_models::{Error, Result};
+
+/// Questions of a validation part that are asked, those with the smallest hashes: a question
+/// takes as long as a text, and evaluations come often.
+const ASKED: usize = 300;
+/// What logits of places that are not there are.
+const NOWHERE: f32 = -1e9;
+
+/// Questions with their answers.
+pub(crate) struct Questions {
+    train: Vec<Example>,
+    valid: Asked,
+    about: About,
+}
+
+/// Questions that are asked.
+pub(crate) struct Asked {
+    questions: Vec<Question>,
+    asking: Asking,
+}
+
+/// A question, where its answer stands, and what people answered.
+struct Question {
+    question: String,
+    context: String,
+    answers: Vec<String>,
+}
+
+impl Questions {
+    pub fn read(recipe: &Recipe) -> Result<(Tokenizer, Questions)> {
+        let train = articles(&recipe.data, Part::Train)?;
+        let paragraphs = train.iter().flat_map(|article| &article.paragraphs);
+        let tokenizer = recipe.tokenizer(paragraphs.map(|paragraph| paragraph.context.as_str()))?;
+        let asking = asking(recipe.data.max_tokens);
+        let mut examples = vec![];
+        for (context, question) in train.iter().flat_map(Article::questions) {
+            let Some(place) = question.answers.iter().find_map(|a| a.place.clone()) else {
+                continue;
+            };
+            // A question that leaves no room for a text is not learned from.
+            let (length, stride) = (asking.max_seq_len, asking.doc_stride);
+            let windows = tokenizer.windows(&question.text, Some(context), length, stride);
+            for window in windows.unwrap_or_default() {
+                let inside = |byte: usize| {
+                    let mut places = window.places(1);
+                    places.find(|at| (window.offsets[*at].0..window.offsets[*at].1).contains(&byte))
+                };
+                let ends = inside(place.start).zip(inside(place.end.saturating_sub(1)));
+                // A window without the whole answer teaches nothing here.
+                if let Some((first, last)) = ends {
+                    examples.push(Example::new(window, vec![first as i64, last as i64]));
+                }
+            }
+        }
+        let mut about = About::default();
+        let mut tell = |part: Part, articles: &[Article], more: &str| {
+            let questions = articles.iter().flat_map(Article::questions).count();
+            let what = format!(
+                "{} about {}{more}",
+                say::many(questions, "question"),
+                say::many(articles.len(), "article")
+            );
+            about.part(about::part(part), recipe.data.source(part), what);
+        };
+        tell(Part::Train, &train, "");
+        let held_out = articles(&recipe.data, Part::Valid)?;
+        let valid = Asked::of_part(&held_out, Part::Valid, asking);
+        tell(Part::Valid, &held_out, &format!(", of which {} are asked", valid.questions.len()));
+        if recipe.data.has_test(recipe.data.set_of(Part::Test)) {
+            about.part("test", recipe.data.source(Part::Test), "for regard eval");
+        }
+        Ok((tokenizer, Questions { train: examples, valid, about }))
+    }
+}
+
+fn asking(longest: usize) -> Asking {
+    Asking { max_seq_len: longest, doc_stride: longest / 3, ..Asking::default() }
+}
+
+/// The articles of a part.
+fn articles(data: &Data, part: Part) -> Result<Vec<Article>> {
+    match data.set_of(part) {
+        "squad" => {
+            let all = Squad::read(sets::find("squad")?.join("dev-v1.1.json"))?;
+            Ok(all.part(part).to_vec())
+        }
+        "files" if part == Part::Valid && data.shares() => Err(Error::invalid(
+            "data.valid: is not set; name a file of questions (SQuAD's JSON) to choose the best \
+             model by: --set data.valid=FILE",
+        )),
+        "files" => Ok(Squad::read(data.file(part)?)?.articles),
+        other => Err(Error::invalid(say::unknown(data.key_of(part), other, &["squad", "files"]))),
+    }
+}
+
+impl Asked {
+    fn new(articles: &[Article], asking: Asking) -> Asked {
+        let question = |(context, question): (&str, &crate::data::squad::Question)| Question {
+            question: question.text.clone(),
+            context: context.to_string(),
+            answers: question.answers.iter().map(|answer| answer.text.clone()).collect(),
+        };
+        let all = || articles.iter().flat_map(Article::questions);
+        // Where the text does not answer every question, to say nothing may be right.
+        let handle_impossible_answer = all().any(|(_, question)| question.impossible);
+        let asking = Asking { handle_impossible_answer, ..asking };
+        Asked { questions: all().map(question).collect(), asking }
+    }
+
+    /// Of a validation part, not all of it.
+    fn of_part(articles: &[Article], part: Part, asking: Asking) -> Asked {
+        let mut asked = Asked::new(articles, asking);
+        if part == Part::Valid {
+            asked.questions.sort_by_key(|question| hash(&question.question));
+            asked.questions.truncate(ASKED);
+        }
+        asked
+    }
+}
+
+impl Goal for Questions {
+    const HEAD: Head = Head::Span;
+    const DECIDES: &'static str = "valid_f1";
+    const COUNTED: &'static str = "texts";
+    type Paper = Asked;
+
+    fn labels(&self) -> &[String] {
+        &[]
+    }
+
+    fn examples(&self) -> &[Example] {
+        &self.train
+    }
+
+    fn valid(&self) -> &Asked {
+        &self.valid
+    }
+
+    fn about(&self) -> About {
+        self.about.clone()
+    }
+
+    fn counted(&self, _: &Example) -> usize {
+        1
+    }
+
+    /// The mean cost of where answers begin and of where they end, each among the places of its
+    /// own text.
+    fn cost(&self, logits: Tensor<2>, batch: &[&Example], _smoothing: f32) -> Tensor<1> {
+        let wide = batch.iter().map(|example| example.ids.len()).max().unwrap_or(1);
+        let (mut index, mut away, mut first) = (vec![], vec![], 0i64);
+        for example in batch {
+            let n = example.ids.len();
+            index.extend((0..wide).map(|at| first + at.min(n - 1) as i64));
+            away.extend((0..wide).map(|at| if at < n { 0.0 } else { NOWHERE }));
+            first += n as i64;
+        }
+        let (rows, device) = (batch.len(), logits.device());
+        let index = Tensor::from_data(TensorData::new(index, [rows * wide]), &device);
+        let away = Tensor::<2>::from_data(TensorData::new(away, [rows, wide]), &device);
+        let placed = logits.select(0, index);
+        let side = |side: usize| {
+            let scores = placed.clone().slice([0..rows * wide, side..side + 1]);
+            let wanted = batch.iter().map(|example| example.wanted[side]).collect();
+            // Smoothed, a cost would reach for places that are not there.
+            cost_of(scores.reshape([rows, wide]) + away.clone(), wanted, 0.0)
+        };
+        (side(0) + side(1)) / 2.0
+    }
+
+    fn paper(recipe: &Recipe, on: &On, reader: &Reader) -> Result<(Asked, Sheet)> {
+        let data = recipe.data.on(on);
+        let source = on.decide(data.set_of(Part::Test), |set| data.has_test(set))?;
+        let asking = asking(recipe.data.max_tokens.min(reader.longest()));
+        let paper = match source {
+            Source::File(path) => Asked::new(&Squad::read(path)?.articles, asking),
+            Source::Set(_, part) => Asked::of_part(&articles(&data, part)?, part, asking),
+        };
+        let (data, part, asked) = (source.name(), source.part(), paper.asked());
+        Ok((paper, Sheet { data, part, asked, unit: "questions", excluded: 0, note: None }))
+    }
+}
+
+impl Paper for Asked {
+    fn asked(&self) -> usize {
+        self.questions.len()
+    }
+
+    fn mark(&self, exam: &Exam) -> Result<Marks> {
+        let mut scores = Spans::new(match self.asking.handle_impossible_answer {
+            true => spans::Rules::Version2,
+            false => spans::Rules::Version1,
+        });
+        let mut sample = None;
+        for Question { question, context, answers } in &self.questions {
+            // A question that cannot be asked is not answered.
+            let found = exam.reader.answer(question, context, &self.asking).unwrap_or_default();
+            let said = found.first().map_or("", |answer| answer.answer.as_str());
+            scores.add(said, answers);
+            sample.get_or_insert_with(|| format!("{question} → {said}"));
+        }
+        let marks = vec![
+            Mark { name: "exact", value: scores.exact(), unit: "% of questions" },
+            Mark { name: "f1", value: scores.f1(), unit: "% of words" },
+        ];
+        Ok((marks, sample))
+    }
+}

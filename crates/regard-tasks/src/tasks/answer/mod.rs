@@ -1,0 +1,129 @@
+//! An answer that stands in a text.
+
+pub(crate) mod learn;
+
+use crate::reader::{Reader, numbers};
+use regard_models::{Error, Result};
+
+/// A part of a text that may be the answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// What stands there; nothing, if the model thinks that there is no answer.
+    pub answer: String,
+    /// How sure the model is.
+    pub score: f64,
+    /// The number of its first character.
+    pub start: usize,
+    /// That of the character after it.
+    pub end: usize,
+}
+
+/// How answers are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asking {
+    /// Answers to give, at most.
+    pub top_k: usize,
+    /// Tokens of an answer, at most.
+    pub max_answer_len: usize,
+    /// Tokens that are read at once, question and all, at most; never more than the model reads.
+    pub max_seq_len: usize,
+    /// Tokens that two windows of a long text share.
+    pub doc_stride: usize,
+    /// Whether there may be no answer: then the token that stands for a whole text may be one.
+    pub handle_impossible_answer: bool,
+}
+
+impl Default for Asking {
+    /// Those of Hugging Face's pipeline.
+    fn default() -> Asking {
+        Asking {
+            top_k: 1,
+            max_answer_len: 15,
+            max_seq_len: 384,
+            doc_stride: 128,
+            handle_impossible_answer: false,
+        }
+    }
+}
+
+impl Reader {
+    /// The likeliest answers to a question that stand in a text, the likeliest first. A long text
+    /// is read in windows that overlap.
+    pub fn answer(&self, question: &str, context: &str, asking: &Asking) -> Result<Vec<Answer>> {
+        let length = asking.max_seq_len.min(self.longest());
+        let stride = asking.doc_stride.min(length / 2);
+        let windows = self.tokenizer.windows(question, Some(context), length, stride)?;
+        let (mut found, mut nothing): (Vec<Answer>, f64) = (vec![], 1.0);
+        let cls = match (asking.handle_impossible_answer, self.tokenizer.special().cls) {
+            (true, None) => {
+                let message = "the vocabulary has no token that could stand for no answer";
+                return Err(Error::invalid(message));
+            }
+            (asked, cls) => cls.filter(|_| asked),
+        };
+        self.read(&windows, |_, part, said| {
+            let logits = said.logits.ok_or_else(|| Error::invalid("a model without answers"))?;
+            let logits = numbers(logits)?;
+            let mut row = 0;
+            for window in part {
+                let places = window.places(1);
+                let ends = |side: usize| -> Vec<f32> {
+                    (0..window.len()).map(|at| logits[2 * (row + at) + side]).collect()
+                };
+                // BERT has it in front, XLNet at the end.
+                let is_nowhere = |at: &usize| window.special[*at] && Some(window.ids[*at]) == cls;
+                let nowhere = (0..window.len()).find(is_nowhere);
+                let allowed: Vec<bool> = (0..window.len())
+                    .map(|at| places.contains(&at) || Some(at) == nowhere)
+                    .collect();
+                let (start, end) = (shares(&ends(0), &allowed), shares(&ends(1), &allowed));
+                if let Some(at) = nowhere {
+                    nothing = nothing.min(start[at] * end[at]);
+                }
+                let characters = window.in_characters(&[question, context]);
+                for from in places.clone() {
+                    let last = places.end.min(from + asking.max_answer_len);
+                    for to in from..last {
+                        let bytes = (window.offsets[from].0, window.offsets[to].1);
+                        found.push(Answer {
+                            answer: context.get(bytes.0..bytes.1).unwrap_or_default().to_string(),
+                            score: start[from] * end[to],
+                            start: characters[from].0,
+                            end: characters[to].1,
+                        });
+                    }
+                }
+                row += window.len();
+            }
+            Ok(())
+        })?;
+        if asking.handle_impossible_answer {
+            found.push(Answer { answer: String::new(), score: nothing, start: 0, end: 0 });
+        }
+        found.sort_by(|a, b| b.score.total_cmp(&a.score));
+        let mut best: Vec<Answer> = vec![];
+        for answer in found {
+            // Two windows may have seen the same words.
+            if best.len() < asking.top_k && !best.iter().any(|known| same(known, &answer)) {
+                best.push(answer);
+            }
+        }
+        Ok(best)
+    }
+}
+
+fn same(one: &Answer, other: &Answer) -> bool {
+    (one.start, one.end) == (other.start, other.end)
+}
+
+/// Probabilities over the allowed places; 0 elsewhere.
+fn shares(logits: &[f32], allowed: &[bool]) -> Vec<f64> {
+    let inside = logits.iter().zip(allowed).filter(|(_, allowed)| **allowed);
+    let most = inside.map(|(x, _)| *x).fold(f32::NEG_INFINITY, f32::max);
+    let power = |(x, allowed): (&f32, &bool)| {
+        if *allowed { f64::from(x - most).exp() } else { 0.0 }
+    };
+    let powers: Vec<f64> = logits.iter().zip(allowed).map(power).collect();
+    let sum: f64 = powers.iter().sum();
+    powers.into_iter().map(|x| if sum > 0.0 { x / sum } else { 0.0 }).collect()
+}

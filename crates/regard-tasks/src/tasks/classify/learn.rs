@@ -1,0 +1,263 @@
+//! Learning to give texts labels.
+
+use crate::about::{self, About};
+use crate::data::labelled::{Columns, Labelled, LabelledTexts, Rows, Sentiment};
+use crate::data::{Part, sets};
+use crate::examine::{Mark, On, Sheet, Source};
+use crate::metrics::Confusion;
+use crate::reader::Reader;
+use crate::reader::learn::{Data, Exam, Example, Goal, Marks, Paper, Recipe};
+use crate::text::Tokenizer;
+use crate::{own, say};
+use regard_models::text::Head;
+use regard_models::{Error, Result};
+use std::collections::HashSet;
+
+/// Texts with labels.
+pub(crate) struct Classes {
+    labels: Vec<String>,
+    train: Texts,
+    valid: Texts,
+    about: About,
+}
+
+/// Texts as numbers, with their labels.
+pub(crate) struct Texts {
+    examples: Vec<Example>,
+    /// The labels of texts without tokens: a model says nothing of those.
+    silent: Vec<usize>,
+}
+
+impl Classes {
+    pub fn read(recipe: &Recipe) -> Result<(Tokenizer, Classes)> {
+        let Parts { train, test, left_out } = parts(&recipe.data)?;
+        let labels: Vec<&str> = train.labels.iter().map(String::as_str).collect();
+        let valid = texts(&recipe.data, Part::Valid, Some((&labels, train.columns.as_ref())))?;
+        let tokenizer = recipe.tokenizer(train.examples.iter().map(|e| e.text.as_str()))?;
+        let longest = recipe.data.max_tokens;
+        let numbers = |texts: &LabelledTexts| {
+            Texts::new(&tokenizer, longest, texts.examples.iter().map(|e| (&*e.text, e.label)))
+        };
+        let mut about = About::default();
+        let mut tell = |part: Part, texts: &LabelledTexts, more: &str| {
+            let columns = texts.columns.as_ref().map(|columns| format!(" ({})", columns.told()));
+            let what = say::many(texts.examples.len(), "text") + &columns.unwrap_or_default();
+            about.part(about::part(part), recipe.data.source(part), what + more);
+        };
+        let without = match left_out {
+            0 => String::new(),
+            n => format!(", {} left out that the test part has", say::many(n, "text")),
+        };
+        tell(Part::Train, &train, &without);
+        tell(Part::Valid, &valid, "");
+        if let Some(test) = &test {
+            tell(Part::Test, test, "");
+        }
+        let counts: Vec<(&str, usize)> = labels.iter().copied().zip(train.counts()).collect();
+        about.labels("label", &counts);
+        let (train_texts, valid) = (numbers(&train)?, numbers(&valid)?);
+        let classes = Classes { labels: train.labels, train: train_texts, valid, about };
+        Ok((tokenizer, classes))
+    }
+}
+
+impl Texts {
+    fn new<'a>(
+        tokenizer: &Tokenizer,
+        longest: usize,
+        texts: impl Iterator<Item = (&'a str, usize)>,
+    ) -> Result<Texts> {
+        let mut all = Texts { examples: vec![], silent: vec![] };
+        for (text, label) in texts {
+            let encoding = tokenizer.encode_within(text, None, longest)?;
+            match encoding.is_empty() {
+                true => all.silent.push(label),
+                false => all.examples.push(Example::new(encoding, vec![label as i64])),
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// The labels and the columns of what is learned from.
+type Like<'a> = (&'a [&'a str], Option<&'a Columns>);
+
+/// The texts of a part. Labels are those of the list, or as they come.
+fn texts(data: &Data, part: Part, like: Option<Like>) -> Result<LabelledTexts> {
+    let labels = like.map(|(labels, _)| labels);
+    let form = match data.set_of(part) {
+        "sst2-phrases" => Sentiment::Phrases,
+        "sst2-sentences" => Sentiment::Sentences,
+        "files" => {
+            let columns = like.and_then(|(_, columns)| columns);
+            let mut read =
+                LabelledTexts::read_as(data.file(part)?, &data.asked(), labels, columns)?;
+            read.examples.retain(|example| data.keeps(part, &key(&example.text)));
+            return Ok(read);
+        }
+        other => {
+            let known = ["sst2-phrases", "sst2-sentences", "files"];
+            return Err(Error::invalid(say::unknown(data.key_of(part), other, &known)));
+        }
+    };
+    let read = LabelledTexts::sentiment(sets::find("sst2")?, form, part)?;
+    match labels {
+        Some(labels) => with_labels(read, labels)
+            .map_err(|e| Error::invalid(format!("{}: {e}", data.set_of(part)))),
+        None => Ok(read),
+    }
+}
+
+/// Renumbers the labels of texts after this list.
+fn with_labels(mut texts: LabelledTexts, labels: &[&str]) -> Result<LabelledTexts, String> {
+    let number = |name: &String| {
+        labels.iter().position(|label| label == name).ok_or_else(|| {
+            let known = say::list(labels, 8);
+            format!("has the label {name:?}, and what is learned from has other labels: {known}")
+        })
+    };
+    let numbers: Vec<usize> = texts.labels.iter().map(number).collect::<Result<_, _>>()?;
+    texts.examples.iter_mut().for_each(|example| example.label = numbers[example.label]);
+    texts.labels = labels.iter().map(|label| label.to_string()).collect();
+    Ok(texts)
+}
+
+/// The columns of the file that was learned from, if it is still there.
+fn learned_columns(data: &Data) -> Option<Columns> {
+    let path = data.train.as_ref()?;
+    Rows::open_as(path, &data.asked(), None, None).ok()?.columns().cloned()
+}
+
+/// Training and test texts.
+struct Parts {
+    /// The training part without what is also in the test part.
+    train: LabelledTexts,
+    test: Option<LabelledTexts>,
+    /// How many texts are in both.
+    left_out: usize,
+}
+
+fn parts(data: &Data) -> Result<Parts> {
+    let mut train = texts(data, Part::Train, None)?;
+    if !data.has_test(data.set_of(Part::Test)) {
+        return Ok(Parts { train, test: None, left_out: 0 });
+    }
+    let labels: Vec<&str> = train.labels.iter().map(String::as_str).collect();
+    let test = texts(data, Part::Test, Some((&labels, train.columns.as_ref())))?;
+    let reported: HashSet<String> = keys(&test).collect();
+    let all = train.examples.len();
+    train.examples.retain(|example| !reported.contains(&key(&example.text)));
+    let left_out = all - train.examples.len();
+    Ok(Parts { train, test: Some(test), left_out })
+}
+
+/// Two texts with the same letters and digits are the same text: one of SST-2's forms has full
+/// stops and apostrophes that the other has not.
+fn key(text: &str) -> String {
+    let letters = text.chars().filter(|c| c.is_alphanumeric());
+    let key: String = letters.flat_map(char::to_lowercase).collect();
+    if key.is_empty() { text.to_string() } else { key }
+}
+
+fn keys(texts: &LabelledTexts) -> impl Iterator<Item = String> {
+    texts.examples.iter().map(|example| key(&example.text))
+}
+
+impl Goal for Classes {
+    const HEAD: Head = Head::Sequence;
+    const DECIDES: &'static str = "valid_accuracy";
+    const COUNTED: &'static str = "texts";
+    type Paper = Texts;
+
+    fn labels(&self) -> &[String] {
+        &self.labels
+    }
+
+    fn examples(&self) -> &[Example] {
+        &self.train.examples
+    }
+
+    fn valid(&self) -> &Texts {
+        &self.valid
+    }
+
+    fn about(&self) -> About {
+        self.about.clone()
+    }
+
+    fn paper(recipe: &Recipe, on: &On, reader: &Reader) -> Result<(Texts, Sheet)> {
+        let data = recipe.data.on(on);
+        let source = on.decide(data.set_of(Part::Test), |set| data.has_test(set))?;
+        let known: Vec<&str> = reader.labels().iter().map(String::as_str).collect();
+        let mut asked = match source {
+            Source::File(path) => LabelledTexts::read_for(path, &data.asked(), &known, None)?,
+            Source::Set(own::FILES, part) => {
+                let (path, like) = (data.file(part)?, learned_columns(&data));
+                let mut read = LabelledTexts::read_for(path, &data.asked(), &known, like.as_ref())?;
+                read.examples.retain(|example| data.keeps(part, &key(&example.text)));
+                read
+            }
+            Source::Set(_, part) => texts(&data, part, None)?,
+        };
+        let all = asked.examples.len();
+        if source.part() == Some(Part::Test) && recipe.data.has_train() {
+            let known: HashSet<String> = keys(&parts(&recipe.data)?.train).collect();
+            asked.examples.retain(|example| !known.contains(&key(&example.text)));
+        }
+        let number = |name: &String| {
+            reader.label_number(name).ok_or_else(|| {
+                let (of, labels) = (source.name(), say::list(reader.labels(), 10));
+                let name = say::short(name, 60);
+                Error::invalid(format!(
+                    "{of}: the model has no label {name:?}; its labels are {labels}"
+                ))
+            })
+        };
+        let numbers: Vec<usize> = asked.labels.iter().map(number).collect::<Result<_>>()?;
+        let pairs = asked.examples.iter().map(|e: &Labelled| (&*e.text, numbers[e.label]));
+        let longest = recipe.data.max_tokens.min(reader.longest());
+        let paper = Texts::new(reader.tokenizer(), longest, pairs)?;
+        let sheet = Sheet {
+            data: source.name(),
+            part: source.part(),
+            asked: paper.asked(),
+            unit: "texts",
+            excluded: all - asked.examples.len(),
+            note: reader.numbered(&asked.labels),
+        };
+        Ok((paper, sheet))
+    }
+}
+
+impl Paper for Texts {
+    fn asked(&self) -> usize {
+        self.examples.len() + self.silent.len()
+    }
+
+    fn mark(&self, exam: &Exam) -> Result<Marks> {
+        let said: Vec<usize> = exam.labels(&self.examples)?.into_iter().flatten().collect();
+        let right = || self.examples.iter().map(|example| example.wanted[0] as usize);
+        let most = said.iter().copied().chain(right()).chain(self.silent.iter().copied()).max();
+        let mut confusion = Confusion::new(most.map_or(0, |most| most + 1));
+        said.iter().zip(right()).for_each(|(said, right)| confusion.add(*said, right));
+        self.silent.iter().for_each(|right| confusion.miss(*right));
+        let accuracy = 100.0 * confusion.accuracy();
+        let marks = vec![
+            Mark { name: "accuracy", value: accuracy, unit: "% of texts" },
+            Mark { name: "f1", value: 100.0 * confusion.macro_mean().f1, unit: "% (macro-F1)" },
+        ];
+        Ok((marks, None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_letters_are_the_same_text() {
+        assert_eq!(key("What 's next ?"), key("what's next"));
+        assert_ne!(key("no more"), key("no"));
+        assert_ne!(key("…"), key("!"));
+    }
+}

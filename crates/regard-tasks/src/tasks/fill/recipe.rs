@@ -1,0 +1,155 @@
+//! A recipe with `task = "pretrain"`.
+
+use super::exam::{Cut, Exercise};
+use super::overlap::Overlap;
+use super::{Hiding, Pretraining};
+use crate::about::{self, About};
+use crate::data::documents::{Document, Documents, Form};
+use crate::data::running;
+use crate::examine::{On, Report, Sheet, Source};
+use crate::recipe::{Prepared, Task, recipe, task_fields};
+use crate::text::Tokenizer;
+use crate::{own, say, train};
+use burn::tensor::Device;
+use regard_models::text::{self, Head};
+use regard_models::{Error, ModelFiles, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::PathBuf;
+
+recipe! {
+    for "pretrain";
+    /// Which documents.
+    pub data: Data,
+    /// Which tokens.
+    pub vocabulary: crate::reader::Vocabulary,
+    /// Which words are hidden.
+    #[serde(default)]
+    pub hiding: Hiding,
+    /// Tokens of a pair, with those around it.
+    #[serde(default = "context")]
+    pub context: usize,
+    /// How many times the documents that are learned from are cut into pairs, each time others:
+    /// few documents make few pairs, which are soon known by heart.
+    #[serde(default = "copies")]
+    pub copies: u64,
+    /// `config.json` of the model, without the size of the vocabulary.
+    pub model: Value,
+    /// How to train.
+    #[serde(default)]
+    pub train: train::Options,
+}
+
+fn context() -> usize {
+    128
+}
+
+fn copies() -> u64 {
+    1
+}
+
+/// Which documents.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Data {
+    /// The name of a known data set, or `files`.
+    pub set: String,
+    /// With `files`: plain text, a blank line between documents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<PathBuf>,
+}
+
+impl Data {
+    /// The documents that are learned from, and those that are held out, by a hash of their text.
+    pub fn read(&self) -> Result<[Vec<Document>; 2]> {
+        match self.set.as_str() {
+            "wikitext-2" => running::divided(&running::wikitext2()?, Form::WikiText),
+            "files" => {
+                self.files.iter().try_for_each(|file| own::there("files", file))?;
+                running::divided(&self.files, Form::BlankLines)
+            }
+            other => Err(Error::invalid(say::unknown("data.set", other, &["wikitext-2", "files"]))),
+        }
+    }
+}
+
+impl Recipe {
+    /// How documents are cut once.
+    pub(super) fn cut(&self) -> Cut {
+        Cut { context: self.context, seed: self.seed, copies: 1 }
+    }
+
+    /// Learns the vocabulary.
+    pub(super) fn tokenizer(&self, documents: &[Document]) -> Result<Tokenizer> {
+        let lines = documents.iter().flat_map(|document| &document.lines);
+        self.vocabulary.learn(lines.map(String::as_str))
+    }
+}
+
+impl Task for Recipe {
+    task_fields!();
+
+    fn check(&self) -> Result<(), String> {
+        self.hiding.check()?;
+        if self.context < 8 {
+            return Err(format!("context: got {}, need at least 8 tokens", self.context));
+        }
+        if self.copies == 0 {
+            return Err("copies: got 0, need at least 1".into());
+        }
+        Ok(())
+    }
+
+    fn decides(&self) -> &str {
+        "loss"
+    }
+
+    fn prepare(&self) -> Result<Prepared> {
+        let parts = self.data.read()?;
+        let mut about = About::default();
+        let from = match self.data.set.as_str() {
+            own::FILES => about::paths(&self.data.files),
+            set => set.to_string(),
+        };
+        for (part, documents) in ["train", "valid"].into_iter().zip(&parts) {
+            let lines = documents.iter().map(|document| document.lines.len()).sum();
+            let share = if part == "valid" { "a tenth of " } else { "" };
+            about.part(
+                part,
+                format!("{share}{from}"),
+                format!("{}, {}", say::many(documents.len(), "document"), say::many(lines, "line")),
+            );
+        }
+        let learner = Pretraining::new(self, parts)?;
+        let about = about.with_sizes(learner.about());
+        Ok(Prepared { learner: Box::new(learner), about })
+    }
+
+    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
+        // No set has a test part: articles that are held out are told by their hashes.
+        let source = on.decide(&self.data.set, |_| false)?;
+        let [learned, documents] = match source {
+            Source::Set(set, _) => Data { set: set.to_string(), ..self.data.clone() }.read()?,
+            Source::File(path) => {
+                [vec![], Documents::open(&[path], Form::BlankLines)?.collect::<Result<_>>()?]
+            }
+        };
+        let files = train::files(model.clone())?;
+        let model = text::open(files.clone(), None, 0, &Device::flex())?;
+        if !matches!(model.head(), Head::Words | Head::Pretraining) {
+            let message = "its head guesses no hidden words; one of pretraining does";
+            return Err(Error::file(files.place(), message));
+        }
+        let tokenizer = Tokenizer::of(&files)?;
+        let exercise = Exercise::new(&tokenizer, self.hiding)?;
+        let context = self.context.min(model.longest().unwrap_or(usize::MAX));
+        let rows = |documents: &[Document], copies: u64| {
+            exercise.rows(documents, &tokenizer, Cut { context, copies, ..self.cut() })
+        };
+        let by_words = Overlap::both(&rows(&learned, self.copies)?);
+        let rows = rows(&documents, 1)?;
+        let (data, part, asked) = (source.name(), source.part(), rows.len());
+        let sheet = Sheet { data, part, asked, unit: "pairs", excluded: 0, note: None };
+        Report::of(sheet, model.parameters(), || Ok(exercise.mark(&*model, &rows, &by_words)))
+    }
+}

@@ -1,0 +1,61 @@
+//! How well a trained model tells a text that it has not learned.
+
+use super::learn::likelihood;
+use super::{Recipe, Writer};
+use crate::data::Characters;
+use crate::data::running::tokens;
+use crate::examine::{Mark, On, Report, Sheet, Source};
+use crate::generate::filling::{self, Passage};
+use regard_models::{Error, ModelFiles, Result};
+use std::f64::consts::LN_2;
+
+pub(super) fn examine(recipe: &Recipe, model: &ModelFiles, on: &On) -> Result<Report> {
+    let writer = Writer::load(model.clone())?;
+    let source = on.decide(&recipe.data.set, |set| recipe.data.has_test(set))?;
+    let documents = match source {
+        Source::Set(set, part) => recipe.data.held_out(set, part)?,
+        Source::File(path) => vec![Characters::read(path)?.whole()],
+    };
+    let text = documents.concat();
+    let encoding = writer.tokenizer().encode(&text)?;
+    if encoding.len() < 2 {
+        let name = source.name();
+        return Err(Error::invalid(format!(
+            "{name}: a text of one token tells nothing of a model"
+        )));
+    }
+    let context = recipe.context.min(writer.model.longest().unwrap_or(usize::MAX));
+    let passages = Passage::running(&tokens(&documents, writer.tokenizer())?, context);
+    let gaps = recipe.filling.map_or(vec![], |filling| filling.gaps(&passages));
+    // What the first token says is given, and does not count.
+    let told = text.get(encoding.offsets[0].1..).unwrap_or(&text);
+    let unknown = writer.tokenizer().special().unk;
+    let unknown = encoding.ids[1..].iter().filter(|id| Some(**id) == unknown).count();
+    let asked = encoding.len() - 1;
+    let (data, part) = (source.name(), source.part());
+    let sheet = Sheet { data, part, asked, unit: "tokens", excluded: 0, note: None };
+    Report::of(sheet, writer.parameters(), || {
+        let all = likelihood(&*writer.model, &encoding.ids, context);
+        let per = |units: usize| all.nats() / units.max(1) as f64;
+        let words = told.split_whitespace().count();
+        let mut marks = vec![
+            Mark { name: "loss", value: all.loss(), unit: "nats a token" },
+            Mark { name: "perplexity", value: all.perplexity(), unit: "a token" },
+            Mark {
+                name: "loss_per_character",
+                value: per(told.chars().count()),
+                unit: "nats a character",
+            },
+            Mark { name: "loss_per_byte", value: per(told.len()), unit: "nats a byte" },
+            Mark { name: "bits_per_byte", value: per(told.len()) / LN_2, unit: "bits a byte" },
+            Mark { name: "perplexity_per_word", value: per(words).exp(), unit: "a word" },
+        ];
+        if unknown > 0 {
+            // A text of which much is unknown is easily told.
+            let value = 100.0 * unknown as f64 / asked as f64;
+            marks.push(Mark { name: "unknown", value, unit: "% of tokens" });
+        }
+        marks.extend(filling::marks(&*writer.model, &gaps)?);
+        Ok(marks)
+    })
+}

@@ -1,0 +1,12 @@
+//! Language models that go on with a text: learning from text, writing it, and saying how likely
+//! it is.
+
+mod exam;
+pub mod filling;
+mod learn;
+mod recipe;
+mod writer;
+
+pub use learn::Language;
+pub use recipe::{Data, Recipe, Vocabulary};
+pub use writer::{Scored, Writer, Written};

@@ -1,0 +1,195 @@
+//! A recipe with `task = "language"`.
+
+use super::{Language, exam};
+use crate::about::About;
+use crate::data::{Characters, Part, Running, sets};
+use crate::examine::{On, Report};
+use crate::generate::filling::Filling;
+use crate::recipe::{Prepared, Task, recipe, task_fields};
+use crate::text::{Form, Kind, Normalise, Spaces, Tokenizer, Train};
+use crate::{decode, own, say, train};
+use regard_models::{Error, ModelFiles, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::PathBuf;
+
+recipe! {
+    for "language";
+    /// Which text.
+    pub data: Data,
+    /// Which tokens.
+    pub vocabulary: Vocabulary,
+    /// `config.json` of the model, without the size of the vocabulary.
+    pub model: Value,
+    /// Tokens that are read at once.
+    #[serde(default = "context")]
+    pub context: usize,
+    /// How to train.
+    #[serde(default)]
+    pub train: train::Options,
+    /// Spans of the held-out text that the model is asked to fill, if any, from what stands
+    /// before them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filling: Option<Filling>,
+    /// How the model likes to write.
+    #[serde(default)]
+    pub decode: decode::Options,
+}
+
+fn context() -> usize {
+    256
+}
+
+/// Which text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Data {
+    /// The name of a known data set, or `files`.
+    pub set: String,
+    /// With `files`: what is learned from. The last tenth is held out if there is no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub train: Option<PathBuf>,
+    /// With `files`: what decisions are made on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub valid: Option<PathBuf>,
+    /// With `files`: what is reported, if there is such a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<PathBuf>,
+}
+
+impl Data {
+    /// Reads the text, and what is held out of it.
+    pub fn read(&self) -> Result<Running> {
+        match (self.set.as_str(), &self.train) {
+            ("tinyshakespeare", None) => {
+                let file = sets::find("tinyshakespeare")?.join("input.txt");
+                Ok(Characters::read(file)?.into())
+            }
+            ("wikitext-2", None) => Running::wikitext2(),
+            ("files", Some(train)) => {
+                let files = [
+                    ("train", Some(train)),
+                    ("valid", self.valid.as_ref()),
+                    ("test", self.test.as_ref()),
+                ];
+                for (key, file) in files {
+                    file.map_or(Ok(()), |file| own::there(key, file))?;
+                }
+                let split = Characters::read(train)?;
+                let Some(valid) = &self.valid else { return Ok(split.into()) };
+                let valid = Characters::read(valid)?.whole();
+                Ok(Characters { train: split.whole(), valid }.into())
+            }
+            ("files", None) => Err(own::missing("train", "a file of plain text")),
+            (other, _) => {
+                let known = ["tinyshakespeare", "wikitext-2", "files"];
+                Err(Error::invalid(say::unknown("data.set", other, &known)))
+            }
+        }
+    }
+
+    /// Whether a set has a test part.
+    pub(super) fn has_test(&self, set: &str) -> bool {
+        match set {
+            "wikitext-2-raw" => true,
+            "files" => self.test.is_some(),
+            _ => false,
+        }
+    }
+
+    /// The documents of a part that is not learned from.
+    pub(super) fn held_out(&self, set: &str, part: Part) -> Result<Vec<String>> {
+        match (set, part, &self.test) {
+            ("tinyshakespeare" | "wikitext-2", Part::Valid, _) => {
+                let set = Data { set: set.into(), train: None, valid: None, test: None };
+                Ok(set.read()?.valid)
+            }
+            ("files", Part::Test, Some(test)) => Ok(vec![Characters::read(test)?.whole()]),
+            ("files", Part::Valid, _) => Ok(self.read()?.valid),
+            ("wikitext-2-raw", Part::Test, _) if self.set == "wikitext-2" => {
+                let message = "data: recipes of wikitext-2 learn from most of wikitext-2-raw";
+                Err(Error::invalid(message))
+            }
+            ("wikitext-2-raw", Part::Test, _) => {
+                let path = sets::find("wikitext-2")?.join("raw/wiki.test.raw");
+                Ok(vec![Characters::read(path)?.whole()])
+            }
+            _ => Err(Error::invalid(format!(
+                "data: got {set:?}, need tinyshakespeare or wikitext-2 (what is held out of them), \
+                 wikitext-2-raw (its test part) or files"
+            ))),
+        }
+    }
+}
+
+/// How the text is cut.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Vocabulary {
+    /// `char`, or `bytes` for byte-level BPE.
+    pub kind: String,
+    /// At most so many rows, with the special ones.
+    #[serde(default = "size")]
+    pub size: usize,
+}
+
+fn size() -> usize {
+    1000
+}
+
+impl Vocabulary {
+    /// Learns the vocabulary. Nothing is made equal: what is written shall be the text itself.
+    pub fn train<S: AsRef<str>>(&self, texts: &[S]) -> Result<Tokenizer> {
+        let kind: Kind =
+            self.kind.parse().map_err(|e| Error::invalid(format!("vocabulary.kind: {e}")))?;
+        let normalise = Normalise { form: Form::Keep, spaces: Spaces::Keep, simplify: false };
+        Train { normalise, ..Train::new(kind, self.size) }.run(texts)
+    }
+}
+
+impl Task for Recipe {
+    task_fields!();
+
+    fn check(&self) -> Result<(), String> {
+        if !["char", "bytes"].contains(&self.vocabulary.kind.as_str()) {
+            let kind = &self.vocabulary.kind;
+            return Err(format!("vocabulary.kind: got {kind:?}, need char or bytes here"));
+        }
+        if self.context == 0 {
+            return Err("context: got 0, need at least 1 token".into());
+        }
+        self.filling.map_or(Ok(()), |filling| filling.check(self.context))
+    }
+
+    fn decides(&self) -> &str {
+        "loss"
+    }
+
+    fn prepare(&self) -> Result<Prepared> {
+        let text = self.data.read()?;
+        let mut about = About::default();
+        let characters =
+            |texts: &[String]| texts.iter().map(|text| text.chars().count()).sum::<usize>();
+        let from = match &self.data.train {
+            Some(train) => train.display().to_string(),
+            None => self.data.set.clone(),
+        };
+        let held_out = match (&self.data.valid, self.data.set.as_str()) {
+            (Some(valid), _) => valid.display().to_string(),
+            (None, "wikitext-2") => "a tenth of its articles".into(),
+            (None, _) => format!("the last tenth of {from}"),
+        };
+        about.part("train", &from, say::many(characters(&text.train), "character"));
+        about.part("valid", held_out, say::many(characters(&text.valid), "character"));
+        if let Some(test) = &self.data.test {
+            about.part("test", test.display(), "for regard eval");
+        }
+        let learner = Language::new(self, &text)?;
+        let about = about.with_sizes(learner.about());
+        Ok(Prepared { learner: Box::new(learner), about })
+    }
+
+    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
+        exam::examine(self, model, on)
+    }
+}

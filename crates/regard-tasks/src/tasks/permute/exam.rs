@@ -1,0 +1,105 @@
+//! How well a model tells what it has not learned from.
+
+use super::cost::{cost, told};
+use super::sequences::Sequences;
+use super::{Corpus, Recipe, learn};
+use crate::examine::{Mark, On, Report, Sheet, Source};
+use crate::generate::filling::{self, Gap};
+use crate::text::Tokenizer;
+use crate::train;
+use burn::tensor::Device;
+use regard_attention::Mode;
+use regard_models::text::{self, Head, TextModel};
+use regard_models::{Error, ModelFiles, Result};
+
+/// Tokens that are evaluated at a time.
+const EVALUATED: usize = 8192;
+/// Tokens of a sample that are shown on either side of a gap.
+const SHOWN: usize = 12;
+
+/// Sequences to tell.
+pub(super) struct Exam {
+    sequences: Sequences,
+    /// Gaps in them, with and, for pairs, without the first part beside them.
+    gaps: [Vec<Gap>; 2],
+}
+
+/// What came of it.
+pub(super) struct Marks {
+    pub all: Vec<Mark>,
+    /// What was said of the first gap.
+    pub first: Option<Vec<u32>>,
+}
+
+impl Exam {
+    pub fn new(recipe: &Recipe, sequences: Sequences) -> Exam {
+        let passages = [sequences.passages(), sequences.passages_alone()];
+        let gaps = passages.map(|passages| recipe.filling.gaps(&passages));
+        Exam { sequences, gaps }
+    }
+
+    pub fn mark(&self, recipe: &Recipe, model: &dyn TextModel) -> Result<Marks> {
+        let value = self.loss(recipe, model);
+        let mut all = vec![Mark { name: "loss", value, unit: "nats a token" }];
+        let [gaps, alone] = &self.gaps;
+        let mut first = None;
+        if !gaps.is_empty() {
+            let mut filled = filling::fill(model, gaps)?;
+            all.extend(filled.marks());
+            first = Some(filled.said.swap_remove(0));
+        }
+        if !alone.is_empty() {
+            all.extend(filling::fill(model, alone)?.marks_alone());
+        }
+        Ok(Marks { all, first })
+    }
+
+    /// The mean negative log-likelihood of what is told.
+    fn loss(&self, recipe: &Recipe, model: &dyn TextModel) -> f64 {
+        let numbers: Vec<usize> = (0..self.sequences.len()).collect();
+        let (mut sum, mut count) = (0.0, 0);
+        for batch in numbers.chunks((EVALUATED / recipe.context).max(1)) {
+            let one = |number: &usize| told(recipe, &self.sequences, *number, Mode::Eval);
+            let batch: Vec<_> = batch.iter().map(one).collect();
+            let cost = cost(recipe, model, &batch, Mode::Eval, &Device::flex());
+            sum += f64::from(cost.mean.into_scalar::<f32>()) * cost.targets as f64;
+            count += cost.targets;
+        }
+        sum / count as f64
+    }
+
+    /// What stands around the first gap, what was said of it and what had been there.
+    pub fn shown(&self, said: &[u32], tokenizer: &Tokenizer) -> Result<String> {
+        let Gap { passage, hidden } = &self.gaps[0][0];
+        let ids = &passage.ids;
+        let text = |ids: &[u32]| tokenizer.decode(ids);
+        let [before, said, was, after] = [
+            text(&ids[hidden.start.saturating_sub(SHOWN)..hidden.start])?,
+            text(said)?,
+            text(&ids[hidden.clone()])?,
+            text(&ids[hidden.end..ids.len().min(hidden.end + SHOWN)])?,
+        ];
+        Ok(format!("{before} [{said} | {was}] {after}").replace('\n', " / "))
+    }
+}
+
+pub(super) fn examine(recipe: &Recipe, model: &ModelFiles, on: &On) -> Result<Report> {
+    // What translators are tested on is in no part; of documents, a tenth is held out.
+    let source = on.decide(&recipe.data.set, |_| false)?;
+    let corpus = match source {
+        Source::Set(set, _) => recipe.data.of(set).read()?,
+        Source::File(path) => recipe.data.whole(path)?,
+    };
+    let files = train::files(model.clone())?;
+    let model = text::open(files.clone(), Some(Head::Words), 0, &Device::flex())?;
+    if model.permuting().is_none() {
+        return Err(Error::file(files.place(), "it has no second stream; xlnet has"));
+    }
+    let tokenizer = Tokenizer::of(&files)?;
+    let [_, held_out] = learn::sequences(recipe, &corpus, &tokenizer)?;
+    let (data, part, asked) = (source.name(), source.part(), held_out.len());
+    let unit = if matches!(corpus, Corpus::Pairs(_)) { "pairs" } else { "pieces" };
+    let sheet = Sheet { data, part, asked, unit, excluded: 0, note: None };
+    let exam = Exam::new(recipe, held_out);
+    Report::of(sheet, model.parameters(), || Ok(exam.mark(recipe, &*model)?.all))
+}

@@ -1,0 +1,190 @@
+//! A model that is given a sound, whole or as it comes.
+
+use super::Names;
+use super::measure::BEAMS;
+use super::names::BLANK;
+use crate::audio::Sound;
+use crate::audio::front::{self, FrontEnd, Listening, Preprocessor};
+use crate::decode::ctc::PrefixBeam;
+use crate::logits::{Label, finite, ranked};
+use crate::train;
+use burn::tensor::activation::log_softmax;
+use burn::tensor::{Device, Tensor};
+use regard_attention::layers::Pooled;
+use regard_attention::{Mode, backend};
+use regard_models::speech::{Head, Hearing, Sounds, Speech};
+use regard_models::{Error, ModelFiles, Network, Result, zoo};
+
+/// What may have been said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Guess {
+    /// A label, or a text.
+    pub text: String,
+    /// How sure the model is.
+    pub score: f64,
+}
+
+/// A model that hears, with its front end and its names.
+pub struct Recognizer {
+    model: Speech,
+    front: FrontEnd,
+    names: Names,
+}
+
+impl Recognizer {
+    /// From a model, how it hears, and what its numbers stand for.
+    pub fn new(model: Speech, front: FrontEnd, names: Names) -> Result<Recognizer> {
+        let (hears, given) = (model.settings().feature_size, front.width());
+        if hears != given {
+            return Err(Error::invalid(format!(
+                "{}: rows of {given} numbers, the model hears {hears}",
+                front::FILE
+            )));
+        }
+        if names.len() != model.labels() {
+            let (named, said) = (names.len(), model.labels());
+            return Err(Error::invalid(format!("id2label: {named} names for {said} classes")));
+        }
+        Ok(Recognizer { model, front, names })
+    }
+
+    /// Opens a model: of a folder, which may be a training run's, or of a part of the program.
+    pub fn load(model: impl Into<ModelFiles>) -> Result<Recognizer> {
+        let files = train::files(model)?;
+        let model = *zoo::open::<Speech>(files.clone(), &Device::flex())?;
+        let told = |message: String| Error::file(files.place(), message);
+        let front = FrontEnd::new(Preprocessor::load(&files)?).map_err(told)?;
+        let names = Names::new(model.settings().head, &model.config());
+        names
+            .and_then(|names| Recognizer::new(model, front, names))
+            .map_err(|e| told(e.to_string()))
+    }
+
+    /// Its model.
+    pub fn model(&self) -> &Speech {
+        &self.model
+    }
+
+    /// How it hears.
+    pub fn front(&self) -> &FrontEnd {
+        &self.front
+    }
+
+    /// What it can say.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// Numbers that training changes.
+    pub fn parameters(&self) -> usize {
+        self.model.parameters()
+    }
+
+    /// The likeliest labels or texts of a sound, so many at most, the likeliest first.
+    ///
+    /// # Errors
+    /// If what the model says are no numbers.
+    pub fn recognize(&self, sound: &Sound, top_k: usize) -> Result<Vec<Guess>> {
+        let mut sounds = Sounds::new(self.front.width());
+        sounds.push(&self.front.rows(sound));
+        let logits = self.model.forward(&sounds, Mode::Eval).logits;
+        match self.model.settings().head {
+            Head::Labels => self.labels(logits, top_k),
+            Head::Ctc => {
+                let mut beam = self.beam();
+                self.read(&mut beam, logits)?;
+                Ok(self.texts(&beam, top_k))
+            }
+        }
+    }
+
+    /// Begins to hear a sound as it comes, at the rate that the front end has. What comes of it in
+    /// the end is what [`Recognizer::recognize`] says of the whole.
+    pub fn listen(&self) -> Streaming<'_> {
+        let so_far = match self.model.settings().head {
+            Head::Labels => SoFar::Pooled(Pooled::default()),
+            Head::Ctc => SoFar::Texts(self.beam()),
+        };
+        Streaming {
+            recognizer: self,
+            front: self.front.listen(),
+            hearing: self.model.begin(),
+            so_far,
+        }
+    }
+
+    fn labels(&self, logits: Tensor<2>, top_k: usize) -> Result<Vec<Guess>> {
+        let mut scores = vec![];
+        backend::numbers(logits, &mut scores);
+        let all = ranked(&scores, |label| self.names.label(label).to_string())?;
+        let guess = |Label { label, score }| Guess { text: label, score };
+        Ok(all.into_iter().take(top_k).map(guess).collect())
+    }
+
+    fn beam(&self) -> PrefixBeam {
+        PrefixBeam::new(BEAMS, BLANK)
+    }
+
+    fn read(&self, beam: &mut PrefixBeam, logits: Tensor<2>) -> Result<()> {
+        let mut rows = vec![];
+        backend::numbers(log_softmax(logits, 1), &mut rows);
+        finite(&rows)?;
+        rows.chunks_exact(self.model.labels()).for_each(|row| beam.push(row));
+        Ok(())
+    }
+
+    fn texts(&self, beam: &PrefixBeam, top_k: usize) -> Vec<Guess> {
+        let guess = |(letters, log): (Vec<u32>, f64)| Guess {
+            text: self.names.text(&letters),
+            score: log.exp(),
+        };
+        beam.best(top_k).into_iter().map(guess).collect()
+    }
+}
+
+/// A sound that is not over.
+pub struct Streaming<'a> {
+    recognizer: &'a Recognizer,
+    front: Listening<'a>,
+    hearing: Hearing,
+    so_far: SoFar,
+}
+
+/// What has come of a sound so far.
+enum SoFar {
+    /// What all rows come to, for a label when someone asks.
+    Pooled(Pooled),
+    /// Texts, row by row.
+    Texts(PrefixBeam),
+}
+
+impl Streaming<'_> {
+    /// Hears more samples; the `last` ones complete what was waiting for more.
+    ///
+    /// # Errors
+    /// If what the model says are no numbers.
+    pub fn hear(&mut self, samples: &[f32], last: bool) -> Result<()> {
+        let rows = self.front.hear(samples, last);
+        let model = &self.recognizer.model;
+        let Some(encoded) = model.hear(&rows, &mut self.hearing, last) else { return Ok(()) };
+        match &mut self.so_far {
+            SoFar::Pooled(pooled) => model.pool(encoded, pooled),
+            SoFar::Texts(beam) => self.recognizer.read(beam, model.say(encoded))?,
+        }
+        Ok(())
+    }
+
+    /// The likeliest labels or texts of what was heard; none as long as too little was.
+    ///
+    /// # Errors
+    /// If what the model says are no numbers.
+    pub fn guesses(&self, top_k: usize) -> Result<Vec<Guess>> {
+        match &self.so_far {
+            SoFar::Pooled(pooled) => match self.recognizer.model.say_pooled(pooled) {
+                Some(logits) => self.recognizer.labels(logits, top_k),
+                None => Ok(vec![]),
+            },
+            SoFar::Texts(beam) => Ok(self.recognizer.texts(beam, top_k)),
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Learning to summarise.
+
+use super::{Corpus, Recipe, Summarizer, Words};
+use crate::data::aeslc::Document;
+use crate::data::{Batches, Lengths};
+use crate::decode::{self, generation};
+use crate::examine;
+use crate::recipe::known_keys;
+use crate::train::begin;
+use crate::train::{Better, Evaluation, Learner, Loss};
+use burn::module::Module;
+use burn::tensor::Device;
+use regard_attention::Mode;
+use regard_models::copying::{Copied, Cost, PointerGenerator};
+use regard_models::{Error, Network, Result, zoo};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Texts whose summaries are looked at while training.
+const TRIED: usize = 200;
+
+/// A text and the words that are to be written about it, with the end.
+#[derive(Clone, Debug)]
+struct Example {
+    source: Vec<u32>,
+    target: Vec<u32>,
+}
+
+/// A model that is being taught.
+pub struct Lesson {
+    model: Box<PointerGenerator>,
+    words: Words,
+    train: Vec<Example>,
+    valid: Vec<Example>,
+    tried: Vec<Document>,
+    max_words: usize,
+    batch_tokens: usize,
+    decode: decode::Options,
+}
+
+impl Lesson {
+    /// Makes a model with first values for what a recipe wants.
+    pub fn new(recipe: &Recipe, corpus: &Corpus) -> Result<Lesson> {
+        let texts = corpus.train.iter().flat_map(|each| {
+            std::iter::once(&each.text).chain(each.summaries.first()).map(String::as_str)
+        });
+        let words = Words::learn(texts, recipe.vocabulary)?;
+        let device = Device::flex().autodiff();
+        let config = config(recipe, &words)?;
+        let mut model = zoo::create::<PointerGenerator>(&config, recipe.seed, &device)?;
+        known_keys(&recipe.model, &model.config())?;
+        if let Some(vectors) = &recipe.vectors {
+            let mut weights = model.weights();
+            begin::with_vectors(
+                &mut weights,
+                &["embed_tokens.weight"],
+                words.tokenizer(),
+                vectors,
+            )?;
+            model.restore(weights)?;
+        }
+        let copy = model.settings().copy;
+        let [train, valid] =
+            [&corpus.train, &corpus.valid].map(|part| examples(&words, part, recipe, copy));
+        let (train, valid) = (train?, valid?);
+        for (part, examples) in [("learn from", &train), ("decide by", &valid)] {
+            if examples.is_empty() {
+                return Err(Error::invalid(format!("there are no texts to {part}")));
+            }
+        }
+        Ok(Lesson {
+            model,
+            words,
+            train,
+            valid,
+            tried: corpus.valid.iter().take(TRIED).cloned().collect(),
+            max_words: recipe.data.max_words,
+            batch_tokens: recipe.train.batch_tokens,
+            decode: recipe.decode.clone(),
+        })
+    }
+
+    fn model(&self) -> &PointerGenerator {
+        &self.model
+    }
+
+    /// Sizes, in words.
+    pub fn about(&self) -> String {
+        format!(
+            "{} texts to learn from and {} to decide by, {} words, {:.3} M parameters",
+            self.train.len(),
+            self.valid.len(),
+            self.words.size(),
+            self.model().parameters() as f64 / 1e6,
+        )
+    }
+
+    fn cost(&self, model: &PointerGenerator, batch: &[&Example], mode: Mode) -> Cost {
+        let texts = Copied::new(batch.iter().map(|each| each.source.clone()).collect());
+        let wanted: Vec<Vec<u32>> = batch.iter().map(|each| each.target.clone()).collect();
+        model.cost(&texts, &wanted, mode)
+    }
+}
+
+impl Learner for Lesson {
+    fn network(&self) -> &dyn Network {
+        &*self.model
+    }
+
+    fn network_mut(&mut self) -> &mut dyn Network {
+        &mut *self.model
+    }
+
+    fn lengths(&self) -> Vec<Lengths> {
+        self.train.iter().map(Example::lengths).collect()
+    }
+
+    fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
+        let batch: Vec<&Example> = examples.iter().map(|i| &self.train[*i]).collect();
+        let Cost { likelihood, coverage } = self.cost(self.model(), &batch, mode);
+        let value = match (coverage, self.model().settings().coverage_loss) {
+            (Some(coverage), weight) if weight > 0.0 => likelihood + coverage * weight,
+            _ => likelihood,
+        };
+        Loss { value, tokens: self.tokens(examples) }
+    }
+
+    fn tokens(&self, examples: &[usize]) -> usize {
+        examples.iter().map(|i| self.train[*i].target.len()).sum()
+    }
+
+    fn evaluate(&self) -> Result<Evaluation> {
+        let model = self.model().valid();
+        let lengths = self.valid.iter().map(Example::lengths).collect();
+        let (mut sum, mut words) = (0.0, 0);
+        for batch in Batches::new(lengths, self.batch_tokens, 0)?.sorted() {
+            let batch: Vec<&Example> = batch.iter().map(|i| &self.valid[*i]).collect();
+            let count: usize = batch.iter().map(|each| each.target.len()).sum();
+            let cost = self.cost(&model, &batch, Mode::Eval).likelihood;
+            sum += f64::from(cost.into_scalar::<f32>()) * count as f64;
+            words += count;
+        }
+        let loss = sum / words.max(1) as f64;
+        let greedy = decode::Options { num_beams: 1, ..self.decode.clone() };
+        let summarizer = Summarizer::new(model, self.words.clone(), greedy.clone())?;
+        let marks = summarizer.exam(&self.tried, self.max_words, &greedy)?;
+        let mut measures = vec![("valid_loss".to_string(), loss)];
+        measures.extend(examine::measures(&marks[..3]));
+        let first = summarizer.summarize(&[&self.tried[0].text], Some(self.max_words), &greedy)?;
+        let sample = format!("{} → {}", self.tried[0].summaries[0], first[0].text);
+        Ok(Evaluation {
+            measures,
+            decides: loss,
+            better: Better::Lower,
+            also: None,
+            sample: Some(sample),
+        })
+    }
+
+    fn save_rest(&self, folder: &Path) -> Result<()> {
+        self.words.save(folder)?;
+        generation::save(folder, &self.decode, &self.config())
+    }
+}
+
+impl Example {
+    fn lengths(&self) -> Lengths {
+        Lengths { source: self.source.len(), target: self.target.len() }
+    }
+}
+
+/// Documents with the summary that they came with. What a model cannot copy is unknown to it.
+fn examples(
+    words: &Words,
+    documents: &[Document],
+    recipe: &Recipe,
+    copy: bool,
+) -> Result<Vec<Example>> {
+    let end = words.tokenizer().special().need_eos()?;
+    let texts: Vec<&str> = documents.iter().map(|each| each.text.as_str()).collect();
+    let summaries: Vec<&str> = documents.iter().map(|each| each.summaries[0].as_str()).collect();
+    let texts = words.read(&texts, recipe.data.max_words)?;
+    let summaries = words.read(&summaries, recipe.data.max_summary)?;
+    let mut all = vec![];
+    for (text, summary) in texts.iter().zip(&summaries) {
+        if text.ids.is_empty() || summary.ids.is_empty() {
+            continue;
+        }
+        let mut target = words.told(summary, text);
+        if !copy {
+            let known = |id: u32| if (id as usize) < words.size() { id } else { words.unknown() };
+            target.iter_mut().for_each(|id| *id = known(*id));
+        }
+        target.push(end);
+        all.push(Example { source: text.ids.clone(), target });
+    }
+    Ok(all)
+}
+
+/// `config.json` of what a recipe wants, for these words.
+fn config(recipe: &Recipe, words: &Words) -> Result<Value> {
+    let mut config = recipe.model.clone();
+    let Value::Object(map) = &mut config else {
+        return Err(Error::invalid("model: need a table with at least model_type"));
+    };
+    let special = words.tokenizer().special();
+    map.insert("vocab_size".into(), json!(words.size()));
+    map.insert("pad_token_id".into(), json!(special.need_pad()?));
+    map.insert("decoder_start_token_id".into(), json!(special.need_bos()?));
+    map.insert("eos_token_id".into(), json!(special.need_eos()?));
+    map.insert("unk_token_id".into(), json!(words.unknown()));
+    Ok(config)
+}

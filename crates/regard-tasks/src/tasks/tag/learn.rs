@@ -1,0 +1,287 @@
+//! Learning to label words.
+
+use crate::about::{self, About};
+use crate::data::conllu::{Sentence, Sentences};
+use crate::data::{Part, sets};
+use crate::examine::{Mark, On, Sheet, Source};
+use crate::metrics::{Entities, Scheme};
+use crate::reader::Reader;
+use crate::reader::learn::{Data, Exam, Example, Goal, IGNORED, Marks, Paper, Recipe};
+use crate::say;
+use crate::text::{Encoding, Tokenizer};
+use regard_models::text::Head;
+use regard_models::{Error, Result};
+use std::borrow::Cow;
+use std::path::Path;
+
+/// What is said of a word of which nothing is said.
+const OUTSIDE: &str = "O";
+
+/// Sentences whose words have labels.
+pub(crate) struct Tags {
+    labels: Vec<String>,
+    train: Vec<Example>,
+    valid: Tagged,
+    about: About,
+}
+
+/// Sentences as numbers, and all their words.
+pub(crate) struct Tagged {
+    /// The labels that can be said.
+    labels: Vec<String>,
+    examples: Vec<Example>,
+    sentences: Vec<Words>,
+}
+
+/// The words of a sentence.
+struct Words {
+    /// Which of the examples, if any of the words has a token.
+    example: Option<usize>,
+    /// Of each word its token, if there is one, and what is right.
+    words: Vec<(Option<usize>, String)>,
+}
+
+impl Tags {
+    pub fn read(recipe: &Recipe) -> Result<(Tokenizer, Tags)> {
+        let train = sentences(&recipe.data, Part::Train)?;
+        let valid = sentences(&recipe.data, Part::Valid)?;
+        let texts: Vec<Cow<str>> = train.iter().map(written).collect();
+        let tokenizer = recipe.tokenizer(texts.iter().map(|text| &**text))?;
+        let words = train.iter().flat_map(|sentence| &sentence.words);
+        let mut labels: Vec<String> = words.map(|word| word.universal.clone()).collect();
+        labels.sort_unstable();
+        labels.dedup();
+        let longest = recipe.data.max_tokens;
+        let tagged = |sentences: &[Sentence]| {
+            let number = |name: &str| labels.iter().position(|label| label == name);
+            Tagged::new(&labels, sentences, (&tokenizer, longest), &number)
+        };
+        let mut about = About::default();
+        for (part, sentences) in [(Part::Train, &train), (Part::Valid, &valid)] {
+            let words = sentences.iter().map(|sentence| sentence.words.len()).sum();
+            let what =
+                format!("{}, {}", say::many(sentences.len(), "sentence"), say::many(words, "word"));
+            about.part(about::part(part), recipe.data.source(part), what);
+        }
+        if recipe.data.has_test(recipe.data.set_of(Part::Test)) {
+            about.part("test", recipe.data.source(Part::Test), "for regard eval");
+        }
+        let words = || train.iter().flat_map(|sentence| &sentence.words);
+        about.labels("label", &about::counted(words().map(|word| word.universal.as_str())));
+        known_labels(recipe, &labels, &valid)?;
+        let (train, valid) = (tagged(&train)?.examples, tagged(&valid)?);
+        Ok((tokenizer, Tags { labels, train, valid, about }))
+    }
+}
+
+/// That what decides has no labels which nothing is learned of; a few of them may be rare.
+fn known_labels(recipe: &Recipe, labels: &[String], valid: &[Sentence]) -> Result<()> {
+    let theirs =
+        about::counted(valid.iter().flat_map(|s| &s.words).map(|word| word.universal.as_str()));
+    let is_new = |(name, _): &&(&str, usize)| !labels.iter().any(|label| label == name);
+    let new: Vec<&str> = theirs.iter().filter(is_new).map(|(name, _)| *name).collect();
+    if new.len() < theirs.len() || theirs.is_empty() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "{}: none of its labels ({}) is in what is learned from ({})",
+        recipe.data.source(Part::Valid),
+        say::list(&new, 8),
+        say::list(labels, 8)
+    )))
+}
+
+/// The text of a sentence, or its words with spaces between them where nobody kept the text.
+fn written(sentence: &Sentence) -> Cow<'_, str> {
+    match &sentence.text {
+        Some(text) => text.into(),
+        None => {
+            let words: Vec<&str> = sentence.words.iter().map(|word| word.form.as_str()).collect();
+            words.join(" ").into()
+        }
+    }
+}
+
+fn sentences(data: &Data, part: Part) -> Result<Vec<Sentence>> {
+    match data.set_of(part) {
+        "ud-english-ewt" => Sentences::open_part(sets::find("ud-english-ewt")?, part)?.collect(),
+        "files" => {
+            let mut read = read(data.file(part)?)?;
+            read.retain(|sentence| data.keeps(part, &written(sentence)));
+            Ok(read)
+        }
+        other => {
+            let known = ["ud-english-ewt", "files"];
+            Err(Error::invalid(say::unknown(data.key_of(part), other, &known)))
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<Sentence>> {
+    Sentences::open(path)?.collect()
+}
+
+impl Tagged {
+    /// Sentences for a model with these labels; `number` says which one a name is.
+    fn new(
+        labels: &[String],
+        sentences: &[Sentence],
+        (tokenizer, longest): (&Tokenizer, usize),
+        number: &dyn Fn(&str) -> Option<usize>,
+    ) -> Result<Tagged> {
+        let mut all = Tagged { labels: labels.to_vec(), examples: vec![], sentences: vec![] };
+        for sentence in sentences {
+            let (encoding, tokens) = cut(sentence, tokenizer, longest)?;
+            let mut wanted = vec![IGNORED; encoding.len()];
+            for (token, word) in tokens.iter().zip(&sentence.words) {
+                if let (Some(token), Some(label)) = (token, number(&word.universal)) {
+                    wanted[*token] = label as i64;
+                }
+            }
+            // Of a sentence without a label nothing can be learned, and nothing be said.
+            let counts = wanted.iter().any(|label| *label != IGNORED);
+            let example = counts.then_some(all.examples.len());
+            if counts {
+                all.examples.push(Example::new(encoding, wanted));
+            }
+            let right = sentence.words.iter().map(|word| word.universal.clone());
+            all.sentences.push(Words { example, words: tokens.into_iter().zip(right).collect() });
+        }
+        Ok(all)
+    }
+}
+
+/// The tokens of a sentence, and which one speaks for each word.
+fn cut(
+    sentence: &Sentence,
+    tokenizer: &Tokenizer,
+    longest: usize,
+) -> Result<(Encoding, Vec<Option<usize>>)> {
+    if tokenizer.alphabet().is_some() {
+        // Its tokens are words, and these are known.
+        let words: Vec<&str> = sentence.words.iter().map(|word| word.form.as_str()).collect();
+        let read = words.len().min(longest);
+        let tokens = (0..words.len()).map(|word| (word < read).then_some(word)).collect();
+        return Ok((tokenizer.encode_words(&words[..read])?, tokens));
+    }
+    let text = sentence.text.as_deref().unwrap_or_default();
+    let encoding = tokenizer.encode_within(text, None, longest)?;
+    let tokens = first_tokens(sentence, &encoding);
+    Ok((encoding, tokens))
+}
+
+/// The token that speaks for each word, its first; none for a word that stands nowhere in the
+/// text, behind its cut end, or within the token of another word.
+fn first_tokens(sentence: &Sentence, encoding: &Encoding) -> Vec<Option<usize>> {
+    let mut from = 0;
+    let one = |word: &crate::data::conllu::Word| {
+        let place = word.place.as_ref()?;
+        let mut tokens = (from..encoding.len()).filter(|at| !encoding.special[*at]);
+        let touches = |at: &usize| {
+            let (start, end) = encoding.offsets[*at];
+            end > place.start && start < place.end
+        };
+        // A token may span two words, as in a contraction; the first one has it.
+        let at = tokens.find(touches).filter(|at| encoding.offsets[*at].0 >= place.start)?;
+        from = at + 1;
+        Some(at)
+    };
+    sentence.words.iter().map(one).collect()
+}
+
+impl Goal for Tags {
+    const HEAD: Head = Head::Tokens;
+    const DECIDES: &'static str = "valid_accuracy";
+    const COUNTED: &'static str = "words";
+    type Paper = Tagged;
+
+    fn labels(&self) -> &[String] {
+        &self.labels
+    }
+
+    fn examples(&self) -> &[Example] {
+        &self.train
+    }
+
+    fn valid(&self) -> &Tagged {
+        &self.valid
+    }
+
+    fn about(&self) -> About {
+        self.about.clone()
+    }
+
+    fn paper(recipe: &Recipe, on: &On, reader: &Reader) -> Result<(Tagged, Sheet)> {
+        let data = recipe.data.on(on);
+        let source = on.decide(data.set_of(Part::Test), |set| data.has_test(set))?;
+        let sentences = match source {
+            Source::File(path) => read(path)?,
+            Source::Set(_, part) => sentences(&data, part)?,
+        };
+        let longest = recipe.data.max_tokens.min(reader.longest());
+        let number = |name: &str| reader.label_number(name);
+        let cut = (reader.tokenizer(), longest);
+        let paper = Tagged::new(reader.labels(), &sentences, cut, &number)?;
+        let (data, part, asked) = (source.name(), source.part(), paper.asked());
+        if paper.examples.is_empty() && asked > 0 {
+            // Labels of which the model has some are another matter: those it lacks are wrong.
+            let first = paper.sentences.iter().find_map(|sentence| sentence.words.first());
+            let theirs = first.map_or("", |(_, right)| right.as_str());
+            let own = say::list(reader.labels(), 10);
+            return Err(Error::invalid(format!(
+                "{data}: none of its labels, such as {theirs:?}, is one of the model's: {own}"
+            )));
+        }
+        Ok((paper, Sheet { data, part, asked, unit: "words", excluded: 0, note: None }))
+    }
+}
+
+impl Paper for Tagged {
+    fn asked(&self) -> usize {
+        self.sentences.iter().map(|sentence| sentence.words.len()).sum()
+    }
+
+    /// Words without a token count as wrong.
+    fn mark(&self, exam: &Exam) -> Result<Marks> {
+        let said = exam.labels(&self.examples)?;
+        let mut entities = Entities::new(Scheme::Lenient);
+        let (mut right, mut asked) = (0, 0);
+        for Words { example, words } in &self.sentences {
+            let say = |token: Option<usize>| -> Option<(usize, i64)> {
+                let (example, token) = ((*example)?, token?);
+                Some((said[example][token], self.examples[example].wanted[token]))
+            };
+            let tags: Vec<_> = words.iter().map(|(token, _)| say(*token)).collect();
+            right += tags.iter().flatten().filter(|(said, right)| *said as i64 == *right).count();
+            asked += words.len();
+            if names_entities(&self.labels) {
+                let name = |tag: &Option<(usize, i64)>| -> &str {
+                    tag.and_then(|(said, _)| self.labels.get(said)).map_or(OUTSIDE, |name| name)
+                };
+                let tags: Vec<&str> = tags.iter().map(name).collect();
+                let wanted: Vec<&str> = words.iter().map(|(_, right)| right.as_str()).collect();
+                entities.add(&tags, &wanted)?;
+            }
+        }
+        let accuracy = 100.0 * right as f64 / asked.max(1) as f64;
+        let mut marks = vec![Mark { name: "accuracy", value: accuracy, unit: "% of words" }];
+        if names_entities(&self.labels) {
+            let micro = entities.micro();
+            for (name, value) in [
+                ("entity_f1", micro.f1),
+                ("entity_precision", micro.precision),
+                ("entity_recall", micro.recall),
+            ] {
+                marks.push(Mark { name, value: 100.0 * value, unit: "% of entities (seqeval)" });
+            }
+        }
+        Ok((marks, None))
+    }
+}
+
+/// Whether labels are of the kind `B-PER`, `I-PER`, `O`.
+fn names_entities(labels: &[String]) -> bool {
+    let begins = |label: &String, letters: &[&str]| letters.iter().any(|l| label.starts_with(l));
+    labels.iter().any(|label| begins(label, &["B-", "S-"]))
+        && labels.iter().all(|label| label == OUTSIDE || begins(label, &["B-", "I-", "E-", "S-"]))
+}

@@ -1,0 +1,200 @@
+//! The section `[vocabulary]` of a recipe, and the tokenizers that it makes.
+
+use crate::data::Pair;
+use crate::text::{Encoding, Form, Kind, Normalise, Spaces, Tokenizer, Train, marian};
+use crate::train::begin;
+use regard_models::checkpoint::Arrays;
+use regard_models::{Error, ModelFiles, Result};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::Path;
+
+const SHARED: &str = "tokenizer.json";
+const SOURCE: &str = "source.tokenizer.json";
+const TARGET: &str = "target.tokenizer.json";
+
+/// The files of vocabularies that only translators have: Marian's, and two that were trained
+/// here. Of the latter, the configurations need not be there.
+pub const VOCABULARY_FILES: [&[&str]; 2] = [
+    &marian::FILES,
+    &[SOURCE, TARGET, "source.tokenizer_config.json", "target.tokenizer_config.json"],
+];
+
+/// How a vocabulary is made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Vocabulary {
+    /// `word`, `bpe`, `unigram` or `char`.
+    pub kind: String,
+    /// At most so many rows, with the four special ones.
+    #[serde(default = "size")]
+    pub size: usize,
+    /// Whether capital letters become small ones.
+    #[serde(default)]
+    pub lowercase: bool,
+    /// What is rarer is left out.
+    #[serde(default = "one")]
+    pub min_frequency: u64,
+    /// Whether there are no spaces, as in Chinese.
+    #[serde(default)]
+    pub drop_spaces: bool,
+    /// Whether Chinese is made simplified.
+    #[serde(default)]
+    pub simplify: bool,
+    /// Vectors of words that embeddings begin with: `glove-subset`, or a file of GloVe's or
+    /// word2vec's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vectors: Option<String>,
+}
+
+fn size() -> usize {
+    8000
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// One vocabulary for both sides, or one for each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Vocabularies {
+    /// For both sides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared: Option<Vocabulary>,
+    /// For what is read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Vocabulary>,
+    /// For what is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<Vocabulary>,
+}
+
+/// The tokenizers of a translator.
+#[derive(Clone, Debug)]
+pub struct Tokens {
+    /// Of what is read.
+    pub source: Tokenizer,
+    /// Of what is written.
+    pub target: Tokenizer,
+    /// Whether they are one.
+    pub shared: bool,
+}
+
+impl Vocabulary {
+    fn train<'a>(&self, lines: impl IntoIterator<Item = &'a str>) -> Result<Tokenizer> {
+        let kind: Kind =
+            self.kind.parse().map_err(|e| Error::invalid(format!("vocabulary.kind: {e}")))?;
+        let spaces = if self.drop_spaces { Spaces::Drop } else { Spaces::Plain };
+        let train = Train {
+            lowercase: self.lowercase,
+            min_frequency: self.min_frequency,
+            normalise: Normalise { form: Form::Nfc, spaces, simplify: self.simplify },
+            ..Train::new(kind, self.size)
+        };
+        train.run(lines)
+    }
+}
+
+impl Vocabularies {
+    /// Gives words that others have vectors for these vectors, where a recipe wants that. Says
+    /// whether it did.
+    pub(super) fn begin(&self, tokens: &Tokens, weights: &mut Arrays) -> Result<bool> {
+        const BOTH: [&str; 2] = ["shared.weight", "embed_tokens.weight"];
+        let sides: [(&Option<Vocabulary>, &Tokenizer, &[&str]); 3] = [
+            (&self.shared, &tokens.source, &BOTH),
+            (&self.source, &tokens.source, &["encoder.embed_tokens.weight"]),
+            (&self.target, &tokens.target, &["decoder.embed_tokens.weight"]),
+        ];
+        let mut some = false;
+        for (vocabulary, tokenizer, tables) in sides {
+            if let Some(vectors) = vocabulary.as_ref().and_then(|v| v.vectors.as_ref()) {
+                begin::with_vectors(weights, tables, tokenizer, vectors)?;
+                some = true;
+            }
+        }
+        Ok(some)
+    }
+
+    /// Makes the tokenizers from the training part.
+    pub fn train(&self, pairs: &[Pair]) -> Result<Tokens> {
+        let (sources, targets) = (
+            || pairs.iter().map(|pair| pair.source.as_str()),
+            || pairs.iter().map(|pair| pair.target.as_str()),
+        );
+        match (&self.shared, &self.source, &self.target) {
+            (Some(shared), None, None) => {
+                let both = shared.train(sources().chain(targets()))?;
+                Ok(Tokens { source: both.clone(), target: both, shared: true })
+            }
+            (None, Some(source), Some(target)) => Ok(Tokens {
+                source: source.train(sources())?,
+                target: target.train(targets())?,
+                shared: false,
+            }),
+            _ => Err(Error::invalid(
+                "vocabulary: need either `shared`, or both `source` and `target`",
+            )),
+        }
+    }
+}
+
+impl Tokens {
+    /// Reads the tokenizers of a model.
+    pub fn load(model: &ModelFiles) -> Result<Tokens> {
+        if model.has(SOURCE) {
+            return Ok(Tokens {
+                source: Tokenizer::of_file(model, SOURCE)?,
+                target: Tokenizer::of_file(model, TARGET)?,
+                shared: false,
+            });
+        }
+        if !model.has(SHARED) && marian::FILES.iter().all(|name| model.has(name)) {
+            let (source, target) = marian::load(model)?;
+            return Ok(Tokens { source, target, shared: false });
+        }
+        let both = Tokenizer::of_file(model, SHARED)?;
+        Ok(Tokens { source: both.clone(), target: both, shared: true })
+    }
+
+    /// Writes them into a model's folder.
+    pub fn save(&self, folder: &Path) -> Result<()> {
+        fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        if self.shared {
+            return self.source.save(folder.join(SHARED));
+        }
+        self.source.save(folder.join(SOURCE))?;
+        self.target.save(folder.join(TARGET))
+    }
+
+    /// What is read, with the end behind it.
+    pub fn read(&self, text: &str) -> Result<(Vec<u32>, Encoding)> {
+        let encoding = self.source.encode(text)?;
+        let mut ids = encoding.ids.clone();
+        ids.push(self.source.special().need_eos()?);
+        Ok((ids, encoding))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::spm::tests::model;
+
+    #[test]
+    fn the_vocabulary_of_a_marian_model_is_read() {
+        let folder = std::env::temp_dir().join(format!("regard-marian-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let pieces = |own| model(&[("<unk>", 0.0, 2), ("</s>", 0.0, 3), (own, -1.0, 1)]);
+        let [source, target, ids] = marian::FILES;
+        fs::write(folder.join(source), pieces("▁go")).unwrap();
+        fs::write(folder.join(target), pieces("▁va")).unwrap();
+        let all = r#"{"</s>": 0, "<unk>": 1, "▁go": 2, "▁va": 3, "<pad>": 4}"#;
+        fs::write(folder.join(ids), all).unwrap();
+        let tokens = Tokens::load(&(&folder).into()).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(tokens.read("go").unwrap().0, [2, 0]);
+        assert_eq!(tokens.target.encode("va").unwrap().ids, [3]);
+        assert!(!tokens.shared);
+    }
+}
