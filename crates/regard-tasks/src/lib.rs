@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`tasks`](crate::translate) | a folder for each task, re-exported here by its name |
 //! | [`reader`] | text encoders with their tokenizers, shared by the tasks that read a text |
+//! | [`pipeline`] | the list of tasks; typed requests and responses of each, and their JSON schemas |
 //! | [`recipe`] | recipes: one TOML file from which a result can be made again |
 //! | [`train`] | the training loop, its log, its checkpoints |
 //! | [`text`], [`data`], [`audio`] | tokenizers, data sets and their formats, sounds |
@@ -13,6 +14,7 @@
 //! | [`inspect`], [`speed`] | describe a checkpoint, measure a model |
 #![forbid(unsafe_code)]
 
+pub mod attachment;
 pub mod audio;
 pub mod data;
 pub mod decode;
@@ -20,6 +22,7 @@ mod experiments;
 pub mod inspect;
 pub mod logits;
 pub mod metrics;
+pub mod pipeline;
 pub mod reader;
 pub mod recipe;
 pub mod say;
@@ -34,5 +37,5 @@ pub use recipe::{examine, keys, own};
 pub use regard_models::{Error, Result};
 pub use tasks::{
     answer, answer_story, classify, classify_graph, classify_image, embed, fill, generate, permute,
-    point, recognize, summarize, tag, translate,
+    point, recognize, score, summarize, tag, translate,
 };

@@ -1,9 +1,11 @@
 //! From logits to probabilities and ranked labels.
 
 use regard_models::{Error, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// A label, and how sure the model is of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Label {
     /// Its name.
     pub label: String,

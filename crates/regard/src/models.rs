@@ -6,71 +6,16 @@ use crate::recipe;
 use anyhow::{Context, Result, anyhow, bail};
 use regard_models::checkpoint::{self, Precision};
 use regard_models::story::StoryModel;
-use regard_models::text::Head;
-use regard_models::vit::Vit;
-use regard_models::{BuiltIn, Capability, ModelFiles, zoo};
+use regard_models::{BuiltIn, ModelFiles, zoo};
+use regard_tasks::answer::Answerer;
 use regard_tasks::answer_story::Listener;
-use regard_tasks::classify_graph::Labeller;
-use regard_tasks::classify_image::Viewer;
-use regard_tasks::generate::Writer;
+use regard_tasks::pipeline::{self, Pipeline, Row};
 use regard_tasks::point::Pointer;
-use regard_tasks::reader::Reader;
-use regard_tasks::recognize::Recognizer;
-use regard_tasks::say;
-use regard_tasks::summarize::Summarizer;
-use regard_tasks::train;
-use regard_tasks::translate::Translator;
+use regard_tasks::{say, train};
 use std::path::{Path, PathBuf};
 
 /// Where models are looked for by name: what was trained here, and what was put here.
 const SHELVES: [&str; 2] = ["runs", "models"];
-
-/// What a model that ships is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Does {
-    /// `translate`
-    Translate,
-    /// `generate`, `score`
-    GoOn,
-    /// `tag`
-    Tag,
-    /// `answer`, about stories
-    Listen,
-    /// `classify --image`
-    See,
-    /// `recognize`
-    Recognize,
-    /// `point`; its name is that of the problem
-    Point,
-}
-
-impl Does {
-    /// In words: a model that ….
-    fn what(self) -> &'static str {
-        match self {
-            Does::Translate => "translates",
-            Does::GoOn => "goes on with texts",
-            Does::Tag => "labels words",
-            Does::Listen => "answers questions about stories",
-            Does::See => "says what is on images",
-            Does::Recognize => "tells what is said",
-            Does::Point => "points at points",
-        }
-    }
-
-    /// The verbs that use it.
-    fn verbs(self) -> &'static str {
-        match self {
-            Does::Translate => "regard translate",
-            Does::GoOn => "regard generate and regard score",
-            Does::Tag => "regard tag",
-            Does::Listen => "regard answer",
-            Does::See => "regard classify --image",
-            Does::Recognize => "regard recognize",
-            Does::Point => "regard point",
-        }
-    }
-}
 
 /// A model that is part of the program.
 pub struct Shipped {
@@ -80,8 +25,8 @@ pub struct Shipped {
     pub about: &'static str,
     /// The recipe that made it.
     pub recipe: &'static str,
-    /// What for.
-    pub does: Does,
+    /// The task that it was trained for.
+    pub task: &'static str,
     /// On which terms.
     pub licence: &'static str,
     /// Its files.
@@ -106,7 +51,7 @@ pub const SHIPPED: &[Shipped] = &[
         name: "en-fr",
         about: "English to French, a Transformer",
         recipe: "tatoeba-en-fr-transformer",
-        does: Does::Translate,
+        task: "translate",
         licence: TATOEBA,
         files: files!("en-fr": "config.json" "generation_config.json" "model.safetensors"
             "tokenizer.json" "tokenizer_config.json"),
@@ -115,7 +60,7 @@ pub const SHIPPED: &[Shipped] = &[
         name: "en-fr-bahdanau",
         about: "English to French, additive attention over a bidirectional GRU",
         recipe: "tatoeba-en-fr-bahdanau",
-        does: Does::Translate,
+        task: "translate",
         licence: TATOEBA,
         files: files!("en-fr-bahdanau": "config.json" "generation_config.json"
             "model.safetensors" "tokenizer.json" "tokenizer_config.json"),
@@ -124,7 +69,7 @@ pub const SHIPPED: &[Shipped] = &[
         name: "zh-en",
         about: "Chinese to English, additive attention over a bidirectional GRU, by characters",
         recipe: "tatoeba-zh-en-bahdanau",
-        does: Does::Translate,
+        task: "translate",
         licence: TATOEBA,
         files: files!("zh-en": "config.json" "generation_config.json" "model.safetensors" "source.tokenizer.json" "source.tokenizer_config.json" "target.tokenizer.json" "target.tokenizer_config.json"),
     },
@@ -132,7 +77,7 @@ pub const SHIPPED: &[Shipped] = &[
         name: "shakespeare",
         about: "Goes on in Shakespeare's manner, letter by letter, a GPT",
         recipe: "shakespeare-gpt",
-        does: Does::GoOn,
+        task: "generate",
         licence: "trained on Shakespeare's plays (tinyshakespeare), which are in the public domain",
         files: files!("shakespeare": "config.json" "generation_config.json" "model.safetensors"
             "tokenizer.json" "tokenizer_config.json"),
@@ -141,7 +86,7 @@ pub const SHIPPED: &[Shipped] = &[
         name: "en-pos",
         about: "Parts of speech of English words, an LSTM both ways over words and their letters",
         recipe: "ewt-words",
-        does: Does::Tag,
+        task: "tag",
         licence: "CC BY-SA 4.0; trained on Universal Dependencies, English Web Treebank",
         files: files!("en-pos": "config.json" "model.safetensors" "tokenizer.json"
             "tokenizer_config.json"),
@@ -150,7 +95,7 @@ pub const SHIPPED: &[Shipped] = &[
         name: "stories",
         about: "Answers questions about short stories, and says which sentences it looked at",
         recipe: "babi",
-        does: Does::Listen,
+        task: "answer-story",
         licence: "CC BY 3.0; trained on the bAbI tasks of Facebook AI Research",
         files: files!("stories": "config.json" "model.safetensors" "tokenizer.json"
             "tokenizer_config.json"),
@@ -159,7 +104,7 @@ pub const SHIPPED: &[Shipped] = &[
         name: "digits",
         about: "Writes the English digits that are said, truncated self-attention and CTC",
         recipe: "fsdd-ctc",
-        does: Does::Recognize,
+        task: "recognize",
         licence: "CC BY-SA 4.0; trained on the Free Spoken Digit Dataset of Zohar Jackson and others",
         files: files!("digits": "config.json" "model.safetensors" "preprocessor_config.json"),
     },
@@ -167,7 +112,7 @@ pub const SHIPPED: &[Shipped] = &[
         name: "hull",
         about: "Points at the corners of a convex hull, a pointer network",
         recipe: "hull-10",
-        does: Does::Point,
+        task: "point",
         licence: GENERATED,
         files: files!("hull": "config.json" "generation_config.json" "model.safetensors"),
     },
@@ -175,7 +120,7 @@ pub const SHIPPED: &[Shipped] = &[
         name: "tsp",
         about: "Points at the next place of a short tour, a pointer network",
         recipe: "tsp-10",
-        does: Does::Point,
+        task: "point",
         licence: GENERATED,
         files: files!("tsp": "config.json" "generation_config.json" "model.safetensors"),
     },
@@ -183,7 +128,7 @@ pub const SHIPPED: &[Shipped] = &[
         name: "clothes",
         about: "Says which of ten kinds of clothes is on a grey image, a vision Transformer",
         recipe: "fashion-mnist-vit",
-        does: Does::See,
+        task: "classify-image",
         licence: "MIT; trained on Fashion-MNIST of Zalando SE",
         files: files!("clothes": "config.json" "model.safetensors" "preprocessor_config.json"),
     },
@@ -283,33 +228,52 @@ pub fn resolve(asked: &str, hub: &Hub) -> Result<Found> {
     found(asked, hub).context("--model")
 }
 
-/// The same for a purpose: without a name, the first that ships for it; one that ships for another
-/// is turned down.
-fn resolve_for(does: Option<Does>, asked: Option<&str>, hub: &Hub) -> Result<Found> {
-    let found = match (asked, does) {
-        (Some(asked), _) => resolve(asked, hub)?,
-        (None, _) if hub.revision.is_some() => {
+/// The row of a task.
+fn row(task: &str) -> &'static Row {
+    pipeline::task(task).expect("every pipeline and every model that ships is of a task")
+}
+
+/// Finds a model for a task: without a name, the first that ships for it; one that ships for
+/// another is turned down.
+fn resolve_for(row: &Row, asked: Option<&str>, hub: &Hub) -> Result<Found> {
+    let found = match asked {
+        Some(asked) => resolve(asked, hub)?,
+        None if hub.revision.is_some() => {
             bail!("--revision: only models of the Hub have revisions; --model names one")
         }
-        (None, Some(does)) => {
-            let first = SHIPPED.iter().find(|model| model.does == does);
-            let lacks = || format!("--model: need a model that {}; none ships", does.what());
+        None => {
+            let first = SHIPPED.iter().find(|model| model.task == row.models);
+            let lacks = || {
+                format!(
+                    "--model: need a model that {}; none ships. Train one, for example with \
+                     `regard train {}`, or name a folder or an id of the Hugging Face Hub: --model \
+                     MODEL",
+                    row.does, row.recipe
+                )
+            };
             Found::Shipped(first.with_context(lacks)?)
         }
-        (None, None) => bail!("--model: need a model. {}", known()),
     };
     match found {
-        Found::Shipped(model) if Some(model.does) != does => {
+        Found::Shipped(model) if model.task != row.models => {
+            let of = self::row(model.task);
             bail!(
                 "--model: {} {}: it is for {}, and cannot be used here; `regard models` lists the \
                  others",
                 model.name,
-                model.does.what(),
-                model.does.verbs()
+                of.does,
+                verbs(of)
             )
         }
         found => Ok(found),
     }
+}
+
+/// The verbs that use the models of a task.
+fn verbs(of: &Row) -> String {
+    let verbs: Vec<&str> =
+        pipeline::TASKS.iter().filter(|row| row.models == of.name).map(|row| row.verb).collect();
+    verbs.join(" and ")
 }
 
 fn found(asked: &str, hub: &Hub) -> Result<Found> {
@@ -352,98 +316,41 @@ pub fn from_hub(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
     }
 }
 
-/// The folder of a model for what none that ships does, but one of a recipe would.
-fn folder_of(asked: Option<&str>, hub: &Hub, (what, recipe): (&str, &str)) -> Result<PathBuf> {
-    if asked.is_none() {
-        bail!(
-            "--model: need a model that {what}; none ships. Train one, for example with `regard \
-             train {recipe}`, and name its folder: --model runs/{recipe}"
-        );
-    }
-    match resolve_for(None, asked, hub)? {
-        Found::Folder(folder) => Ok(folder.path),
-        Found::Shipped(model) => bail!("--model: {} {}", model.name, model.does.what()),
-    }
+/// Opens the model of a name, folder or id for a task.
+pub fn open<P: Pipeline>(asked: Option<&str>, hub: &Hub) -> Result<P> {
+    Ok(P::open(resolve_for(row(P::TASK), asked, hub)?.files())?)
 }
 
-/// The translator of a name, folder or id.
-pub fn translator(asked: Option<&str>, hub: &Hub) -> Result<Translator> {
-    load_translator(resolve_for(Some(Does::Translate), asked, hub)?)
+/// A model that answers questions.
+pub enum Answering {
+    /// About a text in which the answer stands.
+    Text(Answerer),
+    /// About a story.
+    Story(Listener),
 }
 
-/// The translator of what was found.
-pub fn load_translator(found: Found) -> Result<Translator> {
-    Ok(Translator::load(found.files())?)
-}
-
-/// The language model of a name, folder or id.
-pub fn writer(asked: Option<&str>, hub: &Hub) -> Result<Writer> {
-    Ok(Writer::load(resolve_for(Some(Does::GoOn), asked, hub)?.files())?)
-}
-
-/// The model of a name, folder or id that reads texts, for what it is asked.
-pub fn reader(asked: Option<&str>, hub: &Hub, head: Head) -> Result<Reader> {
-    let does = (head == Head::Tokens).then_some(Does::Tag);
-    if let (None, None) = (asked, does) {
-        let (what, recipe) = match head {
-            Head::Sequence => ("gives texts labels", "sst2-words"),
-            Head::Span => ("answers questions about a text", "squad-minilm"),
-            _ => ("guesses hidden words", "wikitext2-bert"),
-        };
-        bail!(
-            "--model: need a model that {what}; none ships. Train one, for example with `regard \
-             train {recipe}`, or name a folder or an id of the Hugging Face Hub: --model MODEL"
-        );
-    }
-    Ok(Reader::load(resolve_for(does, asked, hub)?.files(), head)?)
-}
-
-/// The model of a name, folder or id that is told stories, if it is one.
-pub fn listener(asked: Option<&str>, hub: &Hub) -> Result<Option<Listener>> {
-    let files = resolve_for(Some(Does::Listen), asked, hub)?.files();
-    match is::<dyn StoryModel>(&files)? {
-        true => Ok(Some(Listener::load(files)?)),
-        false => Ok(None),
-    }
+/// Opens the model of a name, folder or id that answers questions.
+pub fn answering(asked: Option<&str>, hub: &Hub) -> Result<Answering> {
+    let files = train::files(resolve_for(row(Listener::TASK), asked, hub)?.files())?;
+    Ok(match zoo::is::<dyn StoryModel>(&files.config()?) {
+        true => Answering::Story(Listener::open(files)?),
+        false => Answering::Text(Answerer::open(files)?),
+    })
 }
 
 /// The model of a name or folder that points at points; without one, the one that ships for a
 /// problem.
 pub fn pointer(asked: Option<&str>, problem: Option<&str>, hub: &Hub) -> Result<Pointer> {
-    let ships = |model: &&Shipped| model.does == Does::Point && Some(model.name) == problem;
+    let ships = |model: &&Shipped| model.task == Pointer::TASK && Some(model.name) == problem;
     let shipped = SHIPPED.iter().find(ships).filter(|_| asked.is_none() && hub.revision.is_none());
     let found = match (shipped, asked, problem) {
         (Some(model), ..) => Found::Shipped(model),
         (None, None, Some(problem)) => {
             bail!("--model: need one; none that ships knows {problem}: regard train {problem}-10")
         }
-        _ => resolve_for(Some(Does::Point), asked, hub)?,
+        _ => resolve_for(row(Pointer::TASK), asked, hub)?,
     };
-    Ok(Pointer::load(found.files())?)
-}
-
-/// The model of a name or folder that summarises.
-pub fn summarizer(asked: Option<&str>, hub: &Hub) -> Result<Summarizer> {
-    Ok(Summarizer::load(&folder_of(asked, hub, ("summarizes texts", "aeslc-pointer"))?)?)
-}
-
-/// The model of a name or folder that labels graphs or their nodes.
-pub fn labeller(asked: Option<&str>, hub: &Hub) -> Result<Labeller> {
-    Ok(Labeller::load(&folder_of(asked, hub, ("labels graphs or their nodes", "cora-gat"))?)?)
-}
-
-/// The model of a name, folder or id that looks at images.
-pub fn viewer(asked: Option<&str>, hub: &Hub) -> Result<Viewer> {
-    let files = resolve_for(Some(Does::See), asked, hub)?.files();
-    if !is::<Vit>(&files)? {
-        bail!("--model: {} holds a model that does not look at images", files.place().display());
-    }
-    Ok(Viewer::load(files)?)
-}
-
-/// The model of a name or folder that hears.
-pub fn recognizer(asked: Option<&str>, hub: &Hub) -> Result<Recognizer> {
-    Ok(Recognizer::load(resolve_for(Some(Does::Recognize), asked, hub)?.files())?)
+    Ok(Pointer::open(found.files())?)
 }
 
 /// Writes the folder of a model of any kind: configuration and weights as they are loaded, and the
@@ -467,15 +374,6 @@ fn beside(files: &ModelFiles) -> Result<Vec<(String, Vec<u8>)>> {
     let there = hub::small_files().into_iter().filter(|name| files.has(name));
     let read = |name: &str| Ok((name.to_string(), files.read(name, u64::MAX)?.into_owned()));
     there.map(read).collect()
-}
-
-/// Whether files are of a network that can do this.
-fn is<N: Capability + ?Sized>(files: &ModelFiles) -> Result<bool> {
-    let files = match files {
-        ModelFiles::Folder(folder) => &ModelFiles::Folder(train::find(folder)?),
-        built_in => built_in,
-    };
-    Ok(zoo::is::<N>(&files.config()?))
 }
 
 /// The folders on the shelves that hold a model.
@@ -511,19 +409,10 @@ mod tests {
 
     #[test]
     fn what_ships_can_be_loaded_and_is_small() {
-        let hub = Hub::default();
         let mut bytes = 0;
         for model in SHIPPED {
-            let name = Some(model.name);
-            match model.does {
-                Does::Translate => drop(translator(name, &hub).unwrap()),
-                Does::GoOn => drop(writer(name, &hub).unwrap()),
-                Does::Tag => drop(reader(name, &hub, Head::Tokens).unwrap()),
-                Does::Listen => drop(listener(name, &hub).unwrap().unwrap()),
-                Does::See => drop(viewer(name, &hub).unwrap()),
-                Does::Recognize => drop(recognizer(name, &hub).unwrap()),
-                Does::Point => drop(pointer(name, None, &hub).unwrap()),
-            }
+            (row(model.task).open)(model.files.into())
+                .unwrap_or_else(|e| panic!("{}: {e}", model.name));
             bytes += model.files.files.iter().map(|(_, file)| file.len()).sum::<usize>();
         }
         assert!(bytes < 40 << 20, "models of {bytes} bytes ship; 40 MB are the limit");

@@ -11,7 +11,10 @@
 use super::Part;
 use super::stream::Lines;
 use regard_models::{Error, Result};
+use std::io::BufRead;
 use std::path::Path;
+
+const NO_NODES: &str = "there are no nodes";
 
 /// No node has more columns.
 const WIDEST: u32 = 1 << 24;
@@ -40,8 +43,20 @@ impl Network {
     /// With the file and the line: a number that is none, or not finite; a node out of its order;
     /// an edge from or to a node that there is not.
     pub fn read(nodes: &Path, edges: &Path) -> Result<Network> {
-        let mut network = Network::read_nodes(nodes)?;
-        network.read_edges(edges)?;
+        let mut network = Network::read_nodes(Lines::open(nodes)?)
+            .and_then(|network| network.ok_or_else(|| Error::file(nodes, NO_NODES)))?;
+        network.read_edges(Lines::open(edges)?)?;
+        Ok(network)
+    }
+
+    /// Reads the contents of both files.
+    ///
+    /// # Errors
+    /// As [`Network::read`], by line.
+    pub fn parse(nodes: &str, edges: &str) -> Result<Network> {
+        let network = Network::read_nodes(Lines::new(nodes.as_bytes(), "nodes"))?;
+        let mut network = network.ok_or_else(|| Error::invalid(NO_NODES))?;
+        network.read_edges(Lines::new(edges.as_bytes(), "edges"))?;
         Ok(network)
     }
 
@@ -65,8 +80,8 @@ impl Network {
         in_order(self.labels.iter().flatten())
     }
 
-    fn read_nodes(path: &Path) -> Result<Network> {
-        let mut lines = Lines::open(path)?;
+    /// Nothing, if there are no nodes.
+    fn read_nodes<R: BufRead>(mut lines: Lines<R>) -> Result<Option<Network>> {
         let mut network = Network::default();
         while let Some(line) = lines.next().transpose()? {
             if line.trim().is_empty() {
@@ -94,14 +109,10 @@ impl Network {
             network.columns = network.columns.max(row.last().map_or(0, |last| last.0 as usize + 1));
             network.features.push(row);
         }
-        match network.is_empty() {
-            true => Err(Error::file(path, "there are no nodes")),
-            false => Ok(network),
-        }
+        Ok((!network.is_empty()).then_some(network))
     }
 
-    fn read_edges(&mut self, path: &Path) -> Result<()> {
-        let mut lines = Lines::open(path)?;
+    fn read_edges<R: BufRead>(&mut self, mut lines: Lines<R>) -> Result<()> {
         let (mut all, mut width) = (vec![], None);
         while let Some(line) = lines.next().transpose()? {
             if line.trim().is_empty() || line.starts_with('#') {

@@ -46,7 +46,8 @@ impl Picture {
         Picture::decode(&bytes).map_err(|message| Error::file(path, message))
     }
 
-    fn decode(bytes: &[u8]) -> Result<Picture, String> {
+    /// The image that the bytes of a PNG or JPEG file hold, or what is wrong with them.
+    pub fn decode(bytes: &[u8]) -> Result<Picture, String> {
         let format = match image::guess_format(bytes) {
             Ok(format @ (ImageFormat::Png | ImageFormat::Jpeg)) => format,
             _ => {

@@ -17,6 +17,7 @@ mod row;
 mod sample;
 mod scan;
 mod search;
+mod search_parameters;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -25,6 +26,7 @@ pub use align::{Alignment, replace_unknowns};
 pub use generation::FILE as GENERATION_FILE;
 pub use options::{EarlyStopping, Options};
 pub use search::decode;
+pub use search_parameters::SearchParameters;
 
 /// A model in the middle of decoding some rows.
 pub trait Stepper {

@@ -1,6 +1,7 @@
 //! What a person may ask of the search.
 
 use crate::{Error, Result};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Hypotheses at most: each has a copy of all that the decoder remembers.
@@ -91,7 +92,7 @@ impl Default for Options {
 }
 
 /// When a beam search may stop, once enough hypotheses are finished: `false`, `true` or `"never"`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "FlagOrWord", into = "FlagOrWord")]
 pub enum EarlyStopping {
     /// When the best running one would not be among them if it ended now.
@@ -104,7 +105,7 @@ pub enum EarlyStopping {
 }
 
 /// How [`EarlyStopping`] is written.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum FlagOrWord {
     Flag(bool),

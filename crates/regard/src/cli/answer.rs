@@ -6,10 +6,9 @@ use crate::hub::Hub;
 use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use regard_models::text::Head;
-use regard_tasks::answer::{Answer, Asking};
-use regard_tasks::answer_story::{Heard, Listener, Reply, Support};
-use serde_json::{Value, json};
+use regard_tasks::answer::{Answer, Answerer, Asking, Inputs};
+use regard_tasks::answer_story::{self, Listener, Reply, Support};
+use regard_tasks::pipeline::Pipeline;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -78,13 +77,23 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         }
         _ => bail!("--context or --file: need a text in which the answer stands"),
     };
-    if let Some(listener) = models::listener(flags.model.as_deref(), &flags.hub)? {
-        if context.trim().is_empty() {
-            bail!("--context: need a story; this one is empty");
+    match models::answering(flags.model.as_deref(), &flags.hub)? {
+        models::Answering::Story(_) if context.trim().is_empty() => {
+            bail!("--context: need a story; this one is empty")
         }
-        return told(&flags, &listener, &context, global, out);
+        models::Answering::Story(listener) => about_story(&flags, &listener, &context, global, out),
+        models::Answering::Text(answerer) => about_text(&flags, &answerer, &context, global, out),
     }
-    let reader = models::reader(flags.model.as_deref(), &flags.hub, Head::Span)?;
+}
+
+/// Answers that stand in a text.
+fn about_text(
+    flags: &Flags,
+    answerer: &Answerer,
+    context: &str,
+    global: &Global,
+    out: &mut dyn Write,
+) -> Result<Outcome> {
     let asking = Asking {
         top_k: flags.top_k.max(1),
         max_answer_len: flags.max_answer_len.max(1),
@@ -93,57 +102,45 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         handle_impossible_answer: flags.handle_impossible_answer,
     };
     inputs::each(&flags.question, global.json, out, &mut |question, out| {
-        let answers = reader.answer(question, &context, &asking)?;
+        let inputs = Inputs { question: question.to_string(), context: context.to_string() };
+        let response = answerer.run_one(inputs, &asking)?;
         if global.json {
-            let nothing = Answer { answer: String::new(), score: 0.0, start: 0, end: 0 };
-            let mut best = object(answers.first().unwrap_or(&nothing));
-            if flags.top_k > 1 {
-                best["answers"] = answers.iter().map(object).collect();
-            }
-            return Ok(write_json(out, &best)?);
+            return Ok(write_json(out, &response)?);
         }
-        if answers.is_empty() {
-            writeln!(out)?;
+        // Without an answer an empty line: a line out for each question.
+        if response.is_empty() {
+            return Ok(writeln!(out)?);
         }
-        for Answer { answer, score, .. } in &answers {
+        let best = std::slice::from_ref(&response.best);
+        for Answer { answer, score, .. } in response.answers.as_deref().unwrap_or(best) {
             writeln!(out, "{answer}\t{score:.4}")?;
         }
         Ok(())
     })
 }
 
-/// The answers of a model that is told a story.
-fn told(
+/// Answers about a story, which need not stand in it.
+fn about_story(
     flags: &Flags,
     listener: &Listener,
     story: &str,
     global: &Global,
     out: &mut dyn Write,
 ) -> Result<Outcome> {
+    let parameters = answer_story::Parameters { top_k: flags.top_k.max(1) };
     inputs::each(&flags.question, global.json, out, &mut |question, out| {
-        let Heard { replies, support } = listener.answer(question, story, flags.top_k.max(1))?;
-        let object = |r: &Reply| json!({ "answer": r.answer, "score": r.score });
+        let inputs = Inputs { question: question.to_string(), context: story.to_string() };
+        let response = listener.run_one(inputs, &parameters)?;
         if global.json {
-            let mut best = object(&replies[0]);
-            if flags.top_k > 1 {
-                best["answers"] = replies.iter().map(object).collect();
-            }
-            best["support"] = support
-                .iter()
-                .map(|s| json!({ "sentence": s.sentence, "text": s.text, "weight": s.weight }))
-                .collect();
-            return Ok(write_json(out, &best)?);
+            return Ok(write_json(out, &response)?);
         }
-        for Reply { answer, score } in &replies {
+        let best = std::slice::from_ref(&response.best);
+        for Reply { answer, score } in response.answers.as_deref().unwrap_or(best) {
             writeln!(out, "{answer}\t{score:.4}")?;
         }
-        for Support { sentence, text, weight } in &support {
+        for Support { sentence, text, weight } in &response.support {
             writeln!(out, "  {sentence}  {weight:.2}  {text}")?;
         }
         Ok(())
     })
-}
-
-fn object(a: &Answer) -> Value {
-    json!({ "answer": a.answer, "score": a.score, "start": a.start, "end": a.end })
 }

@@ -6,9 +6,8 @@ use crate::models;
 use crate::show::table::Table;
 use anyhow::Result;
 use clap::Args;
-use regard_models::text::Head;
-use regard_tasks::fill::Candidate;
-use serde_json::{Value, json};
+use regard_tasks::fill::{Candidate, Filler, Parameters};
+use regard_tasks::pipeline::Pipeline;
 use std::io::Write;
 
 const EXAMPLES: &str = "\
@@ -41,17 +40,16 @@ pub struct Flags {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let reader = models::reader(flags.model.as_deref(), &flags.hub, Head::Words)?;
+    let filler: Filler = models::open(flags.model.as_deref(), &flags.hub)?;
+    let parameters = Parameters { top_k: flags.top_k };
     let mut unknown = inputs::Unknown::default();
     inputs::each(&flags.text, global.json, out, &mut |text, out| {
-        unknown.note(reader.tokenizer(), text);
-        let found = reader.fill(text, flags.top_k)?;
+        unknown.note(filler.0.tokenizer(), text);
+        let response = filler.run_one(text.to_string(), &parameters)?;
         if global.json {
-            let lists: Vec<Value> = found.iter().map(|list| objects(list)).collect();
-            let all = if let [one] = &lists[..] { one.clone() } else { json!(lists) };
-            return Ok(write_json(out, &json!({ "candidates": all }))?);
+            return Ok(write_json(out, &response)?);
         }
-        for list in &found {
+        for list in response.candidates.lists() {
             let mut table = Table::new(["score", "token", "text"]);
             for Candidate { token_str, score, sequence, .. } in list {
                 table.row([format!("{score:.4}"), token_str.clone(), sequence.clone()]);
@@ -60,13 +58,4 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         }
         Ok(())
     })
-}
-
-fn objects(list: &[Candidate]) -> Value {
-    let object = |c: &Candidate| {
-        json!({
-            "token_str": c.token_str, "token": c.token, "score": c.score, "sequence": c.sequence,
-        })
-    };
-    list.iter().map(object).collect()
 }

@@ -7,8 +7,8 @@ use crate::hub::Hub;
 use crate::models;
 use anyhow::Result;
 use clap::Args;
-use regard_tasks::generate::{Writer, Written};
-use serde_json::json;
+use regard_tasks::generate::{Parameters, Writer};
+use regard_tasks::pipeline::Pipeline;
 use std::cell::Cell;
 use std::io::Write;
 
@@ -23,8 +23,8 @@ Without PROMPT, each line of standard input is one. A single text is shown as it
 beams, several results or --json it is shown at its end. A text that outgrows the model's window
 goes on from the last half of it.
 
-With --json: an object a line for each result, with generated_text (prompt included), token_ids
-(without the prompt's) and score.
+With --json: an object a line for each prompt, with generated_text (prompt included), token_ids
+(without the prompt's) and score; with --num-return-sequences also alternatives.
 
 Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
 --json an object with error), and makes the exit code 1 at the end.";
@@ -52,28 +52,27 @@ pub struct Flags {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let writer = models::writer(flags.model.as_deref(), &flags.hub)?;
-    let mut options = flags.search.over(writer.defaults(), global.seed)?;
-    options.max_new_tokens = flags.max_new_tokens.or(options.max_new_tokens);
-    options.check()?;
+    let writer: Writer = models::open(flags.model.as_deref(), &flags.hub)?;
+    let mut search = flags.search.parameters(writer.defaults(), global.seed)?;
+    search.max_new_tokens = flags.max_new_tokens;
+    let options = search.over(writer.defaults())?;
+    let mut parameters = Parameters { stop: flags.stop, first: 0, search };
     let as_it_comes = !global.json
-        && flags.stop.is_empty()
+        && parameters.stop.is_empty()
         && options.num_beams == 1
         && options.num_return_sequences == 1;
-    let one = |number: u64, prompt: &str, out: &mut dyn Write| -> Result<(), Trouble> {
+    let mut one = |number: u64, prompt: &str, out: &mut dyn Write| -> Result<(), Trouble> {
         if as_it_comes {
             return stream(&writer, (number, prompt), &options, out);
         }
-        for Written { text, ids, score } in
-            writer.generate(prompt, &options, number, &flags.stop, &mut |_| {})?
-        {
-            let whole = format!("{prompt}{text}");
-            match global.json {
-                true => write_json(
-                    out,
-                    &json!({ "generated_text": whole, "token_ids": ids, "score": score }),
-                )?,
-                false => writeln!(out, "{whole}")?,
+        parameters.first = number;
+        let response = writer.run_one(prompt.to_string(), &parameters)?;
+        match global.json {
+            true => write_json(out, &response)?,
+            false => {
+                for result in response.results() {
+                    writeln!(out, "{}", result.generated_text)?;
+                }
             }
         }
         out.flush()?;

@@ -5,9 +5,9 @@ use super::{Outcome, write_json};
 use anyhow::{Context, Result, bail};
 use regard_tasks::Error;
 use regard_tasks::data::Lines;
+use regard_tasks::pipeline::Failure;
 use regard_tasks::say;
 use regard_tasks::text::Tokenizer;
-use serde_json::json;
 use std::io::{BufReader, Write, stdin};
 use std::path::{Path, PathBuf};
 
@@ -162,7 +162,7 @@ pub fn each(
                 let why = say::message(&why);
                 note(&why);
                 match json {
-                    true => write_json(out, &json!({ "error": why }))?,
+                    true => write_json(out, &Failure { error: why })?,
                     false => writeln!(out)?,
                 }
             }

@@ -10,9 +10,8 @@ use crate::show::terminal::{self, When};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use regard_tasks::data::Lines;
-use regard_tasks::decode::Options;
-use regard_tasks::point::{Pointed, Pointer, Problem, parse, problem};
-use serde_json::json;
+use regard_tasks::decode::SearchParameters;
+use regard_tasks::point::{Parameters, Pointed, Pointer, Problem, parse, problem};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -130,44 +129,29 @@ impl Show<'_> {
         self.pointer.problem()
     }
 
-    /// Places as people count them, back to the first if a problem's answers are closed.
-    fn places(&self, answer: &[u32]) -> Vec<u32> {
-        let back = answer.first().filter(|_| self.problem().closed());
-        answer.iter().chain(back).map(|at| at + 1).collect()
-    }
-
     fn answer(&self, line: &str, out: &mut dyn Write) -> Result<(), inputs::Trouble> {
         let line = line.split("output").next().unwrap_or_default();
         let points = parse(line, self.problem())?;
-        let defaults = self.pointer.defaults();
-        let num_beams = self.flags.num_beams.map_or(defaults.num_beams, usize::from);
-        let options = Options { num_beams, ..defaults.clone() };
+        let search = SearchParameters {
+            num_beams: self.flags.num_beams.map(usize::from),
+            ..SearchParameters::default()
+        };
+        let parameters = Parameters { output_attentions: self.flags.attend, search };
+        let options = parameters.search.over(self.pointer.defaults())?;
         let said = self.pointer.ask(&[&points], &options)?.remove(0);
-        let count = points.len() / self.problem().width();
-        let solvable = count <= self.problem().most_solved();
-        let solution = solvable.then(|| self.problem().written(&self.problem().solve(&points)));
         if let Some(path) = &self.flags.svg {
+            let solution = self.pointer.solution(&points);
             let picture = self.picture(&points, &said.answer, solution.as_deref());
             save_text(path, &picture)?;
         }
+        let response = self.pointer.response(&points, &said, &parameters);
         if self.json {
-            let mut object = json!({
-                "problem": self.problem().name(),
-                "answer": self.places(&said.answer),
-                "log_prob": said.log_prob,
-                "solution": solution.as_ref().map(|solution| self.places(solution)),
-                "right": solution.as_ref().map(|solution| *solution == said.answer),
-            });
-            if self.flags.attend {
-                object["weights"] = json!(said.weights);
-            }
-            return Ok(write_json(out, &object)?);
+            return Ok(write_json(out, &response)?);
         }
-        let places: Vec<String> =
-            self.places(&said.answer).iter().map(|place| place.to_string()).collect();
-        writeln!(out, "{}", places.join(" "))?;
+        let numbers: Vec<String> = response.answer.iter().map(u32::to_string).collect();
+        writeln!(out, "{}", numbers.join(" "))?;
         if self.flags.attend {
-            self.draw(&said, count, out)?;
+            self.draw(&said, points.len() / self.problem().width(), out)?;
         }
         Ok(())
     }

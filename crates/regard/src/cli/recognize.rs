@@ -5,11 +5,12 @@ use crate::hub::Hub;
 use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use regard_tasks::audio::{Sound, wav};
-use regard_tasks::recognize::{Guess, Recognizer};
-use serde_json::{Value, json};
+use regard_tasks::attachment::Attachment;
+use regard_tasks::audio::wav;
+use regard_tasks::pipeline::Pipeline;
+use regard_tasks::recognize::{Guess, Parameters, Partial, Recognizer};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -58,79 +59,31 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     if !(1..=60_000).contains(&flags.chunk) {
         bail!("--chunk: got {} milliseconds, need 1 to 60000", flags.chunk);
     }
-    let recognizer = models::recognizer(flags.model.as_deref(), &flags.hub)?;
-    let top_k = flags.top_k;
+    let recognizer: Recognizer = models::open(flags.model.as_deref(), &flags.hub)?;
+    let parameters = Parameters { top_k: flags.top_k };
     for path in flags.file.iter().map(|path| inputs::file(path)) {
-        let path = &path;
-        let sound = wav::read(path)?;
-        let guesses = match flags.stream {
-            false => recognizer.recognize(&sound, top_k).map_err(Into::into),
-            true => {
-                let mut tell = |seconds: f64, text: &str| match global.json {
-                    true => write_json(
-                        out,
-                        &json!({ "file": path, "seconds": seconds, "partial": text }),
-                    ),
+        let name = path.display().to_string();
+        let input = Attachment { data: wav::read(&path)?, file: Some(name.clone()), index: None };
+        let response = match flags.stream {
+            false => recognizer.run_one(input, &parameters).map_err(anyhow::Error::from),
+            true => recognizer.run_streaming(input, flags.chunk, &parameters, &mut |partial| {
+                let Partial { seconds, partial: text, .. } = &partial;
+                match global.json {
+                    true => write_json(out, &partial),
                     false => Ok(writeln!(out, "  {seconds:.2}\t{text}")?),
-                };
-                stream(&recognizer, sound, flags.chunk, top_k, &mut tell)
-            }
+                }
+            }),
         };
-        let guesses = guesses.with_context(|| path.display().to_string())?;
-        write(path, &guesses, flags.top_k, global, out)?;
+        let response = response.with_context(|| name)?;
+        match global.json {
+            true => write_json(out, &response)?,
+            false => {
+                let column = |guess: &Guess| format!("{}\t{:.4}", guess.text, guess.score);
+                let columns: Vec<String> = response.all().iter().map(column).collect();
+                writeln!(out, "{}", columns.join("\t"))?;
+            }
+        }
         out.flush()?;
     }
     Ok(Outcome::Positive)
-}
-
-/// Hears a sound in pieces, and tells what is said so far when that changes.
-fn stream(
-    recognizer: &Recognizer,
-    sound: Sound,
-    milliseconds: u64,
-    top_k: usize,
-    tell: &mut dyn FnMut(f64, &str) -> Result<()>,
-) -> Result<Vec<Guess>> {
-    let rate = recognizer.front().preprocessor().sampling_rate;
-    let sound = sound.at(rate);
-    let piece = (u64::from(rate) * milliseconds / 1000).max(1) as usize;
-    let mut streaming = recognizer.listen();
-    let (mut heard, mut so_far) = (0, String::new());
-    for samples in sound.samples.chunks(piece) {
-        streaming.hear(samples, false)?;
-        heard += samples.len();
-        if let Some(best) = streaming.guesses(1)?.pop()
-            && best.text != so_far
-        {
-            tell(heard as f64 / f64::from(rate), &best.text)?;
-            so_far = best.text;
-        }
-    }
-    streaming.hear(&[], true)?;
-    Ok(streaming.guesses(top_k)?)
-}
-
-fn write(
-    path: &Path,
-    guesses: &[Guess],
-    top_k: usize,
-    global: &Global,
-    out: &mut dyn Write,
-) -> Result<()> {
-    let object = |guess: &Guess| json!({ "text": guess.text, "score": guess.score });
-    if global.json {
-        let mut best = json!({ "file": path });
-        if let (Value::Object(best), Some(Value::Object(first))) =
-            (&mut best, guesses.first().map(object))
-        {
-            best.extend(first);
-        }
-        if top_k > 1 {
-            best["guesses"] = guesses.iter().map(object).collect();
-        }
-        return write_json(out, &best);
-    }
-    let columns: Vec<String> =
-        guesses.iter().map(|guess| format!("{}\t{:.4}", guess.text, guess.score)).collect();
-    Ok(writeln!(out, "{}", columns.join("\t"))?)
 }

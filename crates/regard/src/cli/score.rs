@@ -6,8 +6,8 @@ use crate::models;
 use crate::show::table::Table;
 use anyhow::Result;
 use clap::Args;
-use regard_tasks::generate::Scored;
-use serde_json::json;
+use regard_tasks::pipeline::Pipeline;
+use regard_tasks::score::{Parameters, Response, Scorer};
 use std::io::Write;
 
 const EXAMPLES: &str = "\
@@ -18,7 +18,8 @@ Examples:
 Without TEXT, each line of standard input is one: its log-probability, a tab, and its perplexity.
 Logarithms are natural. The first token has no probability unless the model has a first word.
 
-With --json: an object a line with tokens, token_logprobs (null for a token without one), logprob.
+With --json: an object a line with tokens, token_logprobs (null for a token without one), logprob,
+perplexity.
 
 Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
 --json an object with error), and makes the exit code 1 at the end.";
@@ -38,39 +39,27 @@ pub struct Flags {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let writer = models::writer(flags.model.as_deref(), &flags.hub)?;
+    let scorer: Scorer = models::open(flags.model.as_deref(), &flags.hub)?;
     let mut unknown = inputs::Unknown::default();
     inputs::each(&flags.text, global.json, out, &mut |text, out| {
-        unknown.note(writer.tokenizer(), text);
-        let scored = writer.score(text)?;
+        unknown.note(scorer.0.tokenizer(), text);
+        let response = scorer.run_one(text.to_string(), &Parameters::default())?;
         if global.json {
-            return Ok(write_json(out, &object(&scored))?);
+            return Ok(write_json(out, &response)?);
         }
-        let (all, each) = (scored.logprob(), perplexity(&scored));
+        let Response { tokens, token_logprobs, logprob, perplexity } = response;
         if flags.text.is_empty() {
-            return Ok(writeln!(out, "{all:.4}\t{each:.3}")?);
+            return Ok(writeln!(out, "{logprob:.4}\t{perplexity:.3}")?);
         }
         let mut table = Table::new(["token", "log-probability"]);
-        for (token, logprob) in scored.tokens.iter().zip(&scored.token_logprobs) {
+        for (token, logprob) in tokens.iter().zip(&token_logprobs) {
             table.row([
                 token.escape_debug().to_string(),
                 logprob.map_or("–".into(), |x| format!("{x:.4}")),
             ]);
         }
         write!(out, "{}", table.render("", None))?;
-        writeln!(out, "log-probability {all:.4}, perplexity {each:.3}")?;
+        writeln!(out, "log-probability {logprob:.4}, perplexity {perplexity:.3}")?;
         Ok(())
     })
-}
-
-fn object(scored: &Scored) -> serde_json::Value {
-    json!({
-        "tokens": scored.tokens, "token_logprobs": scored.token_logprobs,
-        "logprob": scored.logprob(),
-    })
-}
-
-fn perplexity(scored: &Scored) -> f64 {
-    let count = scored.token_logprobs.iter().flatten().count();
-    (-scored.logprob() / count.max(1) as f64).exp()
 }

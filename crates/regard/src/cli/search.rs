@@ -3,7 +3,7 @@
 use super::inputs::note;
 use anyhow::{Result, bail};
 use clap::Args;
-use regard_tasks::decode::{EarlyStopping, Options};
+use regard_tasks::decode::{EarlyStopping, Options, SearchParameters};
 
 /// Where help lists them.
 const SEARCH: &str = "Search, named as in Hugging Face generate [default: what the model says]";
@@ -57,50 +57,40 @@ pub struct Search {
 }
 
 impl Search {
-    /// What was asked for, over what the model likes.
+    /// The settings that were given, with a seed.
     ///
     /// # Errors
     /// If two of the flags contradict each other.
-    pub fn over(&self, model: &Options, seed: Option<u64>) -> Result<Options> {
+    pub fn parameters(&self, model: &Options, seed: Option<u64>) -> Result<SearchParameters> {
         if let (Some(least), Some(most)) = (self.min_length, self.max_length)
             && least > most
         {
             bail!("--min-length {least} is above --max-length {most}");
         }
-        let mut options = model.clone();
-        fn put<T: Copy>(place: &mut T, asked: Option<T>) {
-            *place = asked.unwrap_or(*place);
+        let parameters = SearchParameters {
+            num_beams: self.num_beams,
+            length_penalty: self.length_penalty,
+            early_stopping: self.early_stopping,
+            patience: self.patience,
+            no_repeat_ngram_size: self.no_repeat_ngram_size,
+            repetition_penalty: self.repetition_penalty,
+            min_length: self.min_length,
+            max_length: self.max_length,
+            num_return_sequences: self.num_return_sequences,
+            do_sample: self.do_sample.then_some(true),
+            temperature: self.temperature,
+            top_k: self.top_k,
+            top_p: self.top_p,
+            min_p: self.min_p,
+            seed,
+            ..SearchParameters::default()
+        };
+        let idle = parameters.idle(&parameters.over(model)?);
+        if !idle.is_empty() {
+            let flags: Vec<String> =
+                idle.iter().map(|name| format!("--{}", name.replace('_', "-"))).collect();
+            note(&format!("without --do-sample, these have no effect: {}", flags.join(", ")));
         }
-        put(&mut options.num_beams, self.num_beams);
-        put(&mut options.length_penalty, self.length_penalty);
-        put(&mut options.early_stopping, self.early_stopping);
-        put(&mut options.patience, self.patience);
-        put(&mut options.no_repeat_ngram_size, self.no_repeat_ngram_size);
-        put(&mut options.repetition_penalty, self.repetition_penalty);
-        put(&mut options.min_length, self.min_length);
-        put(&mut options.num_return_sequences, self.num_return_sequences);
-        put(&mut options.temperature, self.temperature);
-        put(&mut options.top_k, self.top_k);
-        put(&mut options.top_p, self.top_p);
-        put(&mut options.min_p, self.min_p);
-        put(&mut options.seed, seed);
-        options.do_sample |= self.do_sample;
-        let idle = [
-            ("--temperature", self.temperature.is_some()),
-            ("--top-k", self.top_k.is_some()),
-            ("--top-p", self.top_p.is_some()),
-            ("--min-p", self.min_p.is_some()),
-        ];
-        let idle: Vec<&str> = idle.iter().filter(|row| row.1).map(|row| row.0).collect();
-        if !options.do_sample && !idle.is_empty() {
-            note(&format!("without --do-sample, these have no effect: {}", idle.join(", ")));
-        }
-        if let Some(length) = self.max_length {
-            // What was asked for now, whatever else the model says of lengths.
-            options.max_length = length;
-            options.max_new_tokens = None;
-            options.min_length = options.min_length.min(length);
-        }
-        Ok(options)
+        Ok(parameters)
     }
 }

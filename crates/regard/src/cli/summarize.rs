@@ -5,9 +5,9 @@ use crate::hub::Hub;
 use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use regard_tasks::decode::Options;
-use regard_tasks::summarize::{Said, Summary};
-use serde_json::json;
+use regard_tasks::decode::SearchParameters;
+use regard_tasks::pipeline::Pipeline;
+use regard_tasks::summarize::{Parameters, Said, Summarizer};
 use std::io::{Read, Write, stdin};
 use std::path::PathBuf;
 
@@ -56,33 +56,28 @@ pub struct Flags {
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     inputs::not_files_but(&flags.text, "--file")?;
-    let summarizer = models::summarizer(flags.model.as_deref(), &flags.hub)?;
+    let summarizer: Summarizer = models::open(flags.model.as_deref(), &flags.hub)?;
     let texts = texts(&flags)?;
     if let Some(at) = texts.iter().position(|text| text.trim().is_empty()) {
         bail!("text {}: got nothing, need words to summarise", at + 1);
     }
-    let defaults = summarizer.defaults();
-    let options = Options {
-        num_beams: flags.num_beams.map_or(defaults.num_beams, usize::from),
-        max_length: flags.max_length.map_or(defaults.max_length, usize::from),
-        ..defaults.clone()
+    let parameters = Parameters {
+        max_words: Some(flags.max_words as usize),
+        output_attentions: flags.why,
+        search: SearchParameters {
+            num_beams: flags.num_beams.map(usize::from),
+            max_length: flags.max_length.map(usize::from),
+            ..SearchParameters::default()
+        },
     };
-    let said = summarizer.summarize(&texts, Some(flags.max_words as usize), &options)?;
-    for Summary { text, log_prob, words } in &said {
+    for response in summarizer.run(&texts, &parameters)? {
+        let response = response?;
         if global.json {
-            let mut object = json!({ "summary": text, "log_prob": log_prob });
-            if flags.why {
-                let word = |said: &Said| {
-                    json!({ "word": said.word, "probability": said.probability,
-                        "copied": said.copied, "known": said.known })
-                };
-                object["words"] = words.iter().map(word).collect();
-            }
-            write_json(out, &object)?;
+            write_json(out, &response)?;
             continue;
         }
-        writeln!(out, "{text}")?;
-        for Said { word, probability, copied, known } in words.iter().filter(|_| flags.why) {
+        writeln!(out, "{}", response.summary)?;
+        for Said { word, probability, copied, known } in response.words.iter().flatten() {
             let how = if *copied > 0.5 { "copied" } else { "written" };
             let new = if *known { "" } else { ", not in the vocabulary" };
             writeln!(out, "  {probability:.3}  {:>3.0} %  {word}  {how}{new}", 100.0 * copied)?;

@@ -5,9 +5,8 @@ use crate::hub::Hub;
 use crate::models;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use regard_models::text::Head;
-use regard_tasks::tag::{Entity, Grouping};
-use serde_json::{Value, json};
+use regard_tasks::pipeline::Pipeline;
+use regard_tasks::tag::{Entity, Grouping, Parameters, Tagger};
 use std::io::Write;
 
 const EXAMPLES: &str = "\
@@ -53,32 +52,22 @@ enum By {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let reader = models::reader(flags.model.as_deref(), &flags.hub, Head::Tokens)?;
-    let inside = |label: &String| label.starts_with("B-") || label.starts_with("I-");
-    let grouping = match flags.by {
-        Some(By::Entities) => Grouping::Entities,
-        Some(By::Words) => Grouping::Words,
-        Some(By::Tokens) => Grouping::Tokens,
-        None if reader.labels().iter().any(inside) => Grouping::Entities,
-        None => Grouping::Words,
-    };
+    let tagger: Tagger = models::open(flags.model.as_deref(), &flags.hub)?;
+    let aggregation_strategy = flags.by.map(|by| match by {
+        By::Entities => Grouping::Entities,
+        By::Words => Grouping::Words,
+        By::Tokens => Grouping::Tokens,
+    });
+    let parameters = Parameters { aggregation_strategy };
     let mut unknown = inputs::Unknown::default();
     inputs::each(&flags.text, global.json, out, &mut |text, out| {
-        unknown.note(reader.tokenizer(), text);
-        let entities = reader.tag(&[text], grouping)?.remove(0);
+        unknown.note(tagger.0.tokenizer(), text);
+        let response = tagger.run_one(text.to_string(), &parameters)?;
         if global.json {
-            let all: Vec<Value> = entities.iter().map(object).collect();
-            return Ok(write_json(out, &json!({ "entities": all }))?);
+            return Ok(write_json(out, &response)?);
         }
-        let parts: Vec<String> =
-            entities.iter().map(|e| format!("{}/{}", e.word, e.entity_group)).collect();
+        let part = |e: &Entity| format!("{}/{}", e.word, e.entity_group);
+        let parts: Vec<String> = response.entities.iter().map(part).collect();
         Ok(writeln!(out, "{}", parts.join(" "))?)
-    })
-}
-
-fn object(e: &Entity) -> Value {
-    json!({
-        "entity_group": e.entity_group, "score": e.score, "word": e.word,
-        "start": e.start, "end": e.end,
     })
 }

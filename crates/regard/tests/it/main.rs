@@ -19,6 +19,7 @@ mod outputs;
 mod own_data;
 mod permuted;
 mod pictures;
+mod pipelines;
 mod point;
 mod program;
 mod reading;

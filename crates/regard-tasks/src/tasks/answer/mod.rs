@@ -1,12 +1,16 @@
 //! An answer that stands in a text.
 
 pub(crate) mod learn;
+mod pipeline;
 
 use crate::reader::{Reader, numbers};
+pub use pipeline::{Answerer, Inputs, Response};
 use regard_models::{Error, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// A part of a text that may be the answer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
     /// What stands there; nothing, if the model thinks that there is no answer.
     pub answer: String,
@@ -19,7 +23,8 @@ pub struct Answer {
 }
 
 /// How answers are looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Asking {
     /// Answers to give, at most.
     pub top_k: usize,

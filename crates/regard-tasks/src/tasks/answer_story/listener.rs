@@ -9,9 +9,11 @@ use burn::tensor::Device;
 use regard_attention::backend;
 use regard_models::story::{Limits, Stories, StoryModel};
 use regard_models::{Error, ModelFiles, Result, zoo};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// What a model answers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reply {
     /// A word, or several with commas between them.
     pub answer: String,
@@ -20,7 +22,7 @@ pub struct Reply {
 }
 
 /// A sentence that a model looked at.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Support {
     /// Its number in the story, from 0.
     pub sentence: usize,

@@ -17,6 +17,7 @@ mod learn;
 mod listener;
 mod look;
 mod measure;
+mod pipeline;
 mod recipe;
 mod words;
 
@@ -25,5 +26,6 @@ pub use learn::Lesson;
 pub use listener::{Heard, Listener, Reply, Support};
 pub use look::{Agreement, agreement};
 pub use measure::{Marks, Report, measure};
+pub use pipeline::{Parameters, Response};
 pub use recipe::{Data, Recipe};
 pub use words::Words;

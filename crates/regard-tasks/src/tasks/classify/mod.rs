@@ -1,17 +1,21 @@
 //! A label for a text.
 
 pub(crate) mod learn;
+mod pipeline;
 
 pub use crate::logits::Label;
+pub use pipeline::{Classifier, Inputs, Parameters, RankedLabels, Response};
 
 use crate::logits::softmax;
 use crate::reader::{Reader, numbers, push};
 use crate::text::Encoding;
 use regard_models::text::Texts;
 use regard_models::{Error, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// A word of a text, and how much it weighs in what is said of the text.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Weight {
     /// What stands there.
     pub word: String,

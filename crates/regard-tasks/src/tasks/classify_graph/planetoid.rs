@@ -7,7 +7,7 @@
 //! taken if there is one.
 
 use super::pickled::{self, Rows};
-use crate::data::{Network, Part, ledger};
+use crate::data::{Network, Part, ledger, sets};
 use regard_models::checkpoint::{read_file, read_text};
 use regard_models::{Error, Result};
 use std::path::Path;
@@ -17,6 +17,21 @@ const LARGEST: u64 = 1 << 28;
 
 /// Papers that decide.
 const VALID: usize = 500;
+
+/// The graphs that are read by name.
+pub(super) const NAMES: [&str; 2] = ["cora", "citeseer"];
+
+/// Reads a graph of the data set `planetoid` by its name.
+///
+/// # Errors
+/// If there is none of that name, or the data set is not there.
+pub fn named(name: &str) -> Result<Network> {
+    if !NAMES.contains(&name) {
+        let known = NAMES.join(" or ");
+        return Err(Error::invalid(format!("got {name:?}, need a file of edges, {known}")));
+    }
+    planetoid(&sets::find("planetoid")?, name)
+}
 
 /// A graph of the set, by its name.
 pub fn planetoid(folder: &Path, name: &str) -> Result<Network> {

@@ -1,14 +1,19 @@
 //! Vectors for texts.
 
+mod pipeline;
 pub mod sentence;
 
+pub use pipeline::{Embedder, Parameters, Response};
 pub use sentence::Sentence;
 
 use crate::reader::{Reader, numbers};
 use regard_models::Result;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// How the vectors of a text's tokens become one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Pooling {
     /// Their mean, special tokens included, as sentence-transformers has it.
     #[default]

@@ -3,9 +3,11 @@
 use crate::logits::softmax;
 use crate::reader::{Reader, numbers};
 use regard_models::{Error, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// A token that may stand in a place.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
     /// Its text.
     pub token_str: String,

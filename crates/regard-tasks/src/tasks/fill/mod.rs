@@ -7,6 +7,7 @@ mod hide;
 mod learn;
 mod overlap;
 mod pairs;
+mod pipeline;
 mod recipe;
 
 pub use candidates::Candidate;
@@ -14,4 +15,5 @@ pub use exam::Asked;
 pub use hide::{Hidden, Hiding};
 pub use learn::Pretraining;
 pub use pairs::{Half, Pair, pairs};
+pub use pipeline::{Candidates, Filler, Parameters, Response};
 pub use recipe::{Data, Recipe};

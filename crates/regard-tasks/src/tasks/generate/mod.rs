@@ -4,9 +4,11 @@
 mod exam;
 pub mod filling;
 mod learn;
+mod pipeline;
 mod recipe;
 mod writer;
 
 pub use learn::Language;
+pub use pipeline::{Parameters, Response};
 pub use recipe::{Data, Recipe, Vocabulary};
 pub use writer::{Scored, Writer, Written};

@@ -9,6 +9,9 @@ use std::path::Path;
 /// The word between points and answer.
 const OUTPUT: &str = "output";
 
+/// No number is larger: what is squared must be finite too.
+const LARGEST: f64 = 1e100;
+
 /// Reads the sets of a file with their answers. What is wrong in it is told with file and line.
 pub fn read(path: &Path, problem: &dyn Problem) -> Result<Vec<Instance>> {
     let mut lines = Lines::open(path)?;
@@ -66,11 +69,18 @@ fn numbers(text: &str, problem: &dyn Problem) -> Result<Vec<f64>, String> {
     let mut all = vec![];
     for word in words.filter(|word| !word.is_empty()) {
         match word.parse::<f64>() {
-            // What is squared must be finite too.
-            Ok(x) if x.abs() <= 1e100 => all.push(x),
-            Ok(x) => return Err(format!("number {}: got {x}, need a finite one", all.len() + 1)),
+            Ok(x) => all.push(x),
             Err(_) => return Err(format!("number {}: got {word:?}, need a number", all.len() + 1)),
         }
+    }
+    check(&all, problem)?;
+    Ok(all)
+}
+
+/// That a problem can be asked about these numbers.
+pub(super) fn check(all: &[f64], problem: &dyn Problem) -> Result<(), String> {
+    if let Some(at) = all.iter().position(|x| x.is_nan() || x.abs() > LARGEST) {
+        return Err(format!("number {}: got {}, need a finite one", at + 1, all[at]));
     }
     let (width, sizes) = (problem.width(), problem.sizes());
     if !all.len().is_multiple_of(width) {
@@ -85,7 +95,7 @@ fn numbers(text: &str, problem: &dyn Problem) -> Result<Vec<f64>, String> {
             sizes.end()
         ));
     }
-    Ok(all)
+    Ok(())
 }
 
 fn places(text: &str, count: usize) -> Result<Vec<u32>, String> {

@@ -13,11 +13,13 @@ mod corpus;
 mod learn;
 mod measure;
 mod names;
+mod pipeline;
 mod recipe;
 mod recognizer;
 
 pub use corpus::{Clip, Corpus};
 pub use learn::Lesson;
 pub use names::Names;
+pub use pipeline::{Parameters, Partial, Response};
 pub use recipe::{Data, Recipe};
 pub use recognizer::{Guess, Recognizer, Streaming};

@@ -14,9 +14,11 @@ use regard_attention::layers::Pooled;
 use regard_attention::{Mode, backend};
 use regard_models::speech::{Head, Hearing, Sounds, Speech};
 use regard_models::{Error, ModelFiles, Network, Result, zoo};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// What may have been said.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Guess {
     /// A label, or a text.
     pub text: String,

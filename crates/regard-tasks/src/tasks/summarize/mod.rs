@@ -8,11 +8,13 @@
 //! | `summarizer` | a model with its words: text in, summary out |
 
 mod learn;
+mod pipeline;
 mod recipe;
 mod summarizer;
 mod words;
 
 pub use learn::Lesson;
+pub use pipeline::{Parameters, Response};
 pub use recipe::{Corpus, Data, Recipe};
 pub use summarizer::{Said, Summarizer, Summary};
 pub use words::{Text, Words};

@@ -9,6 +9,8 @@ use crate::train;
 use burn::tensor::Device;
 use regard_models::copying::{Copied, PointerGenerator, Walk};
 use regard_models::{Error, ModelFiles, Network, Result, zoo};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Texts that are summarised at a time.
 const AT_ONCE: usize = 16;
@@ -27,7 +29,7 @@ pub struct Summary {
 }
 
 /// A word of a summary.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Said {
     /// It.
     pub word: String,

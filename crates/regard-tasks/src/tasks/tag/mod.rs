@@ -1,14 +1,19 @@
 //! Labels for the words of a text.
 
 pub(crate) mod learn;
+mod pipeline;
 
 use crate::logits::softmax;
 use crate::reader::{AT_ONCE, Reader, numbers};
 use crate::text::Encoding;
+pub use pipeline::{Parameters, Response, Tagger};
 use regard_models::{Error, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// What becomes of neighbours with the same label.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Grouping {
     /// They are one entity, by the `B-` and `I-` of their labels; labels without those are one
     /// as long as they are the same. The score is the mean of the tokens'.
@@ -21,7 +26,7 @@ pub enum Grouping {
 }
 
 /// A part of a text with a label.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entity {
     /// Its label, without `B-` or `I-` if tokens were put together by them.
     pub entity_group: String,

@@ -1,7 +1,6 @@
 //! The map of a translation: where each word came from.
 
 use super::{Flags, Global, MOST_ROWS};
-use crate::cli::translate::too_long;
 use crate::cli::write_json;
 use crate::files::save_npz_with_words;
 use crate::models;
@@ -20,7 +19,7 @@ const TOKENS: &str = "Weights of tokens, as the model has them.";
 
 pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
     let text = super::text(&flags.input)?.unwrap_or_default();
-    let translator = models::translator(flags.model.as_deref(), &flags.hub)?;
+    let translator: Translator = models::open(flags.model.as_deref(), &flags.hub)?;
     let mut options = translator.defaults().clone();
     options.seed = global.seed.unwrap_or(options.seed);
     let request = Request { look: true, ..Request::new(&options) };
@@ -84,11 +83,8 @@ impl Shown {
             bail!("attend --translate: got a text without words");
         }
         let mut aligned = translator.align(&source, &found)?;
-        if found.pieces > 1 {
-            bail!("attend --translate: {}", too_long(&found, translator));
-        }
-        let Some(words) = aligned.alignment.take() else {
-            bail!("attend --translate: this model does not tell where it looks");
+        let Some(words) = aligned.alignment.take().filter(|_| found.pieces == 1) else {
+            bail!("attend --translate: {}", translator.no_alignment(&found));
         };
         if aligned.target.is_empty() {
             bail!("attend --translate: the model wrote nothing, so it looked for nothing");

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use regard_kernels::pool;
 use regard_tasks::decode::Options;
+use regard_tasks::translate::Translator;
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
@@ -59,7 +60,7 @@ struct Findings {
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let began = Instant::now();
-    let translator = models::translator(flags.model.as_deref(), &flags.hub)?;
+    let translator: Translator = models::open(flags.model.as_deref(), &flags.hub)?;
     let load_ms = 1e3 * began.elapsed().as_secs_f64();
     let text =
         std::fs::read_to_string(&flags.lines).with_context(|| flags.lines.display().to_string())?;

@@ -2,15 +2,14 @@
 
 use super::super::say::say;
 use super::super::{Outcome, inputs};
-use super::{Asked, write_json};
+use super::{Asked, line, write_json};
 use crate::files::{not_an_input, save_text};
 use crate::models;
 use crate::show::graph::{Edge, Node, svg};
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use regard_tasks::classify_graph::{Data, Given, Labeller, Look, Wiring};
+use regard_tasks::classify_graph::{self, Labeller, Look, Parameters, Scene};
 use regard_tasks::data::Network;
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -77,29 +76,16 @@ impl Flags {
                 "--graph: {edges} holds edges; what is known of the nodes is another file: --nodes"
             );
         }
-        let (set, wiring) = (edges.to_string(), Wiring::default());
-        let data = Data { set, nodes: None, edges: None, graphs: None, count: 0, wiring };
-        match edges {
-            "cora" | "citeseer" => {}
-            _ => bail!("--graph: got {edges:?}, need a file of edges, cora or citeseer"),
-        }
-        match data.read(0)? {
-            Given::Nodes(network) => Ok(network),
-            Given::Graphs(_) => unreachable!("both have labels of nodes"),
-        }
+        classify_graph::named(edges).context("--graph")
     }
 }
 
 pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome> {
-    let labeller = models::labeller(asked.model, asked.hub)?;
+    let labeller: Labeller = models::open(asked.model, asked.hub)?;
     let network = flags.read()?;
-    if let Some(node) = flags.node.iter().find(|node| **node >= network.len()) {
-        bail!("--node: got {node}, the graph has nodes 0 to {}", network.len() - 1);
-    }
+    let parameters = Parameters { top_k: asked.top_k, nodes: flags.node.clone() };
+    labeller.check_nodes(&network, &parameters.nodes).context("--node")?;
     let whole = labeller.reads_graphs();
-    if whole && !flags.node.is_empty() {
-        bail!("--node: this model labels whole graphs");
-    }
     if !whole && flags.node.is_empty() && flags.svg.is_some() {
         bail!("--svg: this model labels nodes; --node says which one is drawn");
     }
@@ -115,84 +101,19 @@ pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome>
         }
     };
     let look = look.with_context(|| flags.name())?;
-    let chosen: Vec<usize> = match flags.node.is_empty() {
-        true => (0..look.labels.len()).collect(),
-        false => flags.node.clone(),
-    };
-    for at in &chosen {
-        let labels = &look.labels[*at];
-        match (asked.json, whole) {
-            (true, _) => {
-                let mut object = asked.object(labels);
-                if !whole {
-                    object["node"] = json!(at);
-                }
-                write_json(out, &object)?;
-            }
-            (false, true) => writeln!(out, "{}", asked.line(labels))?,
-            (false, false) => writeln!(out, "{at}\t{}", asked.line(labels))?,
+    let response = labeller.response(look.labels.clone(), &parameters)?;
+    for prediction in &response.predictions {
+        match (asked.json, prediction.node) {
+            (true, _) => write_json(out, prediction)?,
+            (false, None) => writeln!(out, "{}", line(&prediction.labels))?,
+            (false, Some(at)) => writeln!(out, "{at}\t{}", line(&prediction.labels))?,
         }
     }
     if let Some(path) = &flags.svg {
-        let picture = draw(&labeller, &look, (!whole).then_some(chosen[0]));
+        let picture = draw(&labeller, &look, parameters.nodes.first().copied());
         save_text(path, &picture)?;
     }
     Ok(Outcome::Positive)
-}
-
-/// What is drawn: nodes with their distance from the one in the middle, edges with the mean of
-/// their heads' weights.
-#[derive(Default)]
-struct Scene {
-    nodes: BTreeMap<usize, usize>,
-    edges: BTreeMap<(usize, usize), f32>,
-}
-
-impl Scene {
-    /// Of a node, those that its last layer looked at, those that they looked at in the layer
-    /// before, and so on; of a whole graph all of it.
-    fn of(look: &Look, node: Option<usize>) -> Scene {
-        let mean = |heads: &[f32]| heads.iter().sum::<f32>() / heads.len().max(1) as f32;
-        let mut scene = Scene::default();
-        let Some(node) = node else {
-            for (from, to, heads) in look.layers.last().into_iter().flatten() {
-                scene.nodes.extend([(*from, 1), (*to, 1)]);
-                scene.edges.insert((*from, *to), mean(heads));
-            }
-            return scene;
-        };
-        scene.nodes.insert(node, 0);
-        for (ring, layer) in (1..).zip(look.layers.iter().rev()) {
-            let reached = scene.nodes.clone();
-            for (from, to, heads) in layer.iter().filter(|edge| reached.contains_key(&edge.1)) {
-                scene.nodes.entry(*from).or_insert(ring);
-                scene.edges.entry((*from, *to)).or_insert(mean(heads));
-            }
-        }
-        scene
-    }
-}
-
-impl Scene {
-    /// Leaves out all but so many nodes: the nearest stay, and of equally near ones those that were
-    /// looked at most. Says how many are gone.
-    fn keep(&mut self, most: usize) -> usize {
-        let mut weight: BTreeMap<usize, f32> = BTreeMap::new();
-        for ((from, _), of) in self.edges.iter().filter(|((from, to), _)| from != to) {
-            let heaviest = weight.entry(*from).or_insert(0.0);
-            *heaviest = heaviest.max(*of);
-        }
-        let weigh = |node: &usize| weight.get(node).copied().unwrap_or(0.0);
-        let mut order: Vec<(usize, usize)> =
-            self.nodes.iter().map(|(n, ring)| (*n, *ring)).collect();
-        order.sort_by(|a, b| a.1.cmp(&b.1).then(weigh(&b.0).total_cmp(&weigh(&a.0))));
-        let left_out = order.len().saturating_sub(most);
-        order.truncate(most);
-        self.nodes = order.into_iter().collect();
-        self.edges
-            .retain(|(from, to), _| self.nodes.contains_key(from) && self.nodes.contains_key(to));
-        left_out
-    }
 }
 
 /// A picture of what went into the label of a node, or of the whole graph.

@@ -1,14 +1,15 @@
 //! A label for an image, and where the model looked.
 
 use super::super::{Outcome, inputs};
-use super::{Asked, write_json};
+use super::{Asked, line, write_json};
 use crate::files::not_an_input;
 use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use regard_tasks::classify_image::{Images, Looks, Ready, Viewer, overlay};
+use regard_tasks::attachment::Attachment;
+use regard_tasks::classify_image::{Images, Parameters, Viewer, overlay};
 use regard_tasks::data::Picture;
-use serde_json::{Value, json};
+use regard_tasks::pipeline::Pipeline;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -56,7 +57,7 @@ fn layer_and_head(text: &str) -> Result<(usize, usize), String> {
 }
 
 pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome> {
-    let viewer = models::viewer(asked.model, asked.hub)?;
+    let viewer: Viewer = models::open(asked.model, asked.hub)?;
     if let Some(to) = &flags.attention {
         let images: Vec<&Path> = flags.image.iter().map(PathBuf::as_path).collect();
         not_an_input("--attention", to, &images)?;
@@ -64,9 +65,8 @@ pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome>
     }
     let mut waiting = vec![];
     for path in &flags.image {
-        let read = each(&inputs::file(path), flags.index, &mut |file, index, picture| {
-            let ready = viewer.prepare(&picture).with_context(|| file.to_string())?;
-            waiting.push((Place { file: file.into(), index }, ready));
+        let read = each(&inputs::file(path), flags.index, &mut |picture| {
+            waiting.push(picture);
             match waiting.len() == AT_ONCE {
                 true => tell(&viewer, &mut waiting, asked, out),
                 false => Ok(()),
@@ -82,22 +82,7 @@ pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome>
     Ok(Outcome::Positive)
 }
 
-/// Where an image comes from.
-struct Place {
-    file: String,
-    index: usize,
-}
-
-impl Place {
-    /// What is said of an image, with where it comes from.
-    fn object(&self, mut said: Value) -> Value {
-        said["file"] = json!(self.file);
-        said["index"] = json!(self.index);
-        said
-    }
-}
-
-type Each<'a> = &'a mut dyn FnMut(&str, usize, Picture) -> Result<()>;
+type Each<'a> = &'a mut dyn FnMut(Attachment<Picture>) -> Result<()>;
 
 /// The images of a file, or the one that is asked for, one at a time.
 fn each(path: &Path, index: Option<usize>, take: Each) -> Result<()> {
@@ -108,33 +93,32 @@ fn each(path: &Path, index: Option<usize>, take: Each) -> Result<()> {
         Some(index) => bail!("--index: got {index}, {file} holds no image of that number"),
     };
     for index in chosen {
-        let picture = images.get(index).expect("there are so many");
-        take(&file, index, picture)?;
+        let data = images.get(index).expect("there are so many");
+        take(Attachment { data, file: Some(file.clone()), index: Some(index) })?;
     }
     Ok(())
 }
 
-/// Says what is on the images that wait for it.
+/// Classifies the images that wait for it.
 fn tell(
     viewer: &Viewer,
-    waiting: &mut Vec<(Place, Ready)>,
+    waiting: &mut Vec<Attachment<Picture>>,
     asked: &Asked,
     out: &mut dyn Write,
 ) -> Result<()> {
-    let (places, images): (Vec<Place>, Vec<Ready>) = waiting.drain(..).unzip();
-    if images.is_empty() {
-        return Ok(());
-    }
-    for (place, labels) in places.iter().zip(viewer.classify(&images)?) {
+    let images: Vec<Attachment<Picture>> = waiting.drain(..).collect();
+    let parameters = Parameters { top_k: asked.top_k, ..Parameters::default() };
+    for (image, response) in images.iter().zip(viewer.run(&images, &parameters)?) {
+        let response = response.with_context(|| image.file.clone().unwrap_or_default())?;
         match asked.json {
-            true => write_json(out, &place.object(asked.object(&labels)))?,
-            false => writeln!(out, "{}", asked.line(&labels))?,
+            true => write_json(out, &response)?,
+            false => writeln!(out, "{}", line(&response.labels))?,
         }
     }
     Ok(())
 }
 
-/// Says what is on one image, and draws where the model looked.
+/// Classifies one image, and draws the model's attention over it.
 fn draw(
     viewer: &Viewer,
     flags: &Flags,
@@ -144,33 +128,24 @@ fn draw(
 ) -> Result<Outcome> {
     let (mut first, mut count) = (None, 0);
     for path in &flags.image {
-        each(&inputs::file(path), flags.index, &mut |file, index, picture| {
-            first.get_or_insert_with(|| (Place { file: file.into(), index }, picture));
+        each(&inputs::file(path), flags.index, &mut |picture| {
+            first.get_or_insert(picture);
             count += 1;
             Ok(())
         })?;
     }
-    let Some((place, picture)) = first.filter(|_| count == 1) else {
+    let Some(image) = first.filter(|_| count == 1) else {
         bail!("--attention: got {count} images, need one; of an IDX file --index says which");
     };
-    let (labels, looks) = viewer.look(&picture).with_context(|| place.file.clone())?;
-    let (of, map) = map(&looks, flags.head).context("--head")?;
-    overlay(&picture, &map, looks.grid)?.write_png(to)?;
-    if asked.json {
-        let weights: Vec<&[f64]> = map.chunks_exact(looks.grid[1]).collect();
-        let mut object = place.object(asked.object(&labels));
-        object["attention"] = json!({ "of": of, "file": to, "weights": weights });
-        write_json(out, &object)?;
-    } else {
-        writeln!(out, "{}", asked.line(&labels))?;
+    let parameters = Parameters { top_k: asked.top_k, output_attentions: true, head: flags.head };
+    let (picture, file) = (image.data.clone(), image.file.clone().unwrap_or_default());
+    let response = viewer.run_one(image, &parameters).with_context(|| file)?;
+    let map = response.attention.as_ref().expect("it was asked for");
+    let grid = [map.weights.len(), map.weights.first().map_or(0, Vec::len)];
+    overlay(&picture, &map.weights.concat(), grid)?.write_png(to)?;
+    match asked.json {
+        true => write_json(out, &response)?,
+        false => writeln!(out, "{}", line(&response.labels))?,
     }
     Ok(Outcome::Positive)
-}
-
-/// What is drawn, and its name.
-fn map(looks: &Looks, head: Option<(usize, usize)>) -> Result<(String, Vec<f64>)> {
-    Ok(match head {
-        None => ("rollout".into(), looks.rollout()),
-        Some((layer, head)) => (format!("{layer}.{head}"), looks.head(layer, head)?),
-    })
 }

@@ -9,8 +9,7 @@ use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
 use anyhow::{Result, bail};
 use clap::Args;
-use regard_tasks::classify::Label;
-use serde_json::{Value, json};
+use regard_tasks::classify::{Label, RankedLabels};
 use std::io::Write;
 
 const EXAMPLES: &str = "\
@@ -96,24 +95,8 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     }
 }
 
-impl Asked<'_> {
-    /// The labels that are told, as one object.
-    fn object(&self, labels: &[Label]) -> Value {
-        let object = |l: &Label| json!({ "label": l.label, "score": l.score });
-        let mut best = labels.first().map_or(Value::Null, object);
-        if self.top_k > 1 {
-            best["labels"] = self.told(labels).iter().map(object).collect();
-        }
-        best
-    }
-
-    /// The same as a line.
-    fn line(&self, labels: &[Label]) -> String {
-        let column = |l: &Label| format!("{}\t{:.4}", l.label, l.score);
-        self.told(labels).iter().map(column).collect::<Vec<_>>().join("\t")
-    }
-
-    fn told<'l>(&self, labels: &'l [Label]) -> &'l [Label] {
-        &labels[..labels.len().min(self.top_k)]
-    }
+/// The labels that were asked for, as a line.
+fn line(labels: &RankedLabels) -> String {
+    let column = |l: &Label| format!("{}\t{:.4}", l.label, l.score);
+    labels.all().iter().map(column).collect::<Vec<_>>().join("\t")
 }

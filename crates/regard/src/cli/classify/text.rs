@@ -1,15 +1,13 @@
 //! A label for a text.
 
 use super::super::{Outcome, inputs};
-use super::{Asked, write_json};
+use super::{Asked, line, write_json};
 use crate::models;
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::Args;
 use regard_models::Error;
-use regard_models::text::Head;
-use regard_tasks::classify::Weight;
-use regard_tasks::reader::Reader;
-use serde_json::{Value, json};
+use regard_tasks::classify::{Classifier, Inputs, Parameters, Weight};
+use regard_tasks::pipeline::Pipeline;
 use std::io::Write;
 
 // Without a group of its own, whose name would be that of the others here.
@@ -27,52 +25,41 @@ pub struct Flags {
 }
 
 pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome> {
-    let reader = models::reader(asked.model, asked.hub, Head::Sequence)?;
+    let classifier: Classifier = models::open(asked.model, asked.hub)?;
+    let parameters = Parameters { top_k: asked.top_k, output_attentions: flags.why };
     let mut number = 0;
     let mut unknown = inputs::Unknown::default();
     inputs::each(&flags.text, asked.json, out, &mut |text, out| {
-        unknown.note(reader.tokenizer(), text);
-        let parts = match (text.split_once('\t'), flags.pair) {
-            (Some((first, second)), true) => (first, Some(second)),
+        unknown.note(classifier.0.tokenizer(), text);
+        let input = match (text.split_once('\t'), flags.pair) {
+            (Some((first, second)), true) => {
+                Inputs::Pair { text: first.to_string(), text_pair: second.to_string() }
+            }
             (None, true) => {
                 let message = "--pair: there is no tab between a first and a second text";
                 return Err(Error::invalid(message).into());
             }
-            (_, false) => (text, None),
+            (_, false) => Inputs::Text(text.to_string()),
         };
         number += 1;
-        let unread = reader.unread(parts.0, parts.1)?;
+        let (first, second) = input.texts();
+        let unread = classifier.0.unread(first, second)?;
         if unread > 0 {
             inputs::note(&format!(
                 "text {number}: {unread} tokens are cut off, because it is longer than the model \
                  reads"
             ));
         }
-        let labels = reader.classify(&[parts])?.remove(0);
-        let words = if flags.why { weights(&reader, text)? } else { vec![] };
+        let response = classifier.run_one(input, &parameters)?;
         if asked.json {
-            let mut object = asked.object(&labels);
-            if flags.why {
-                object["words"] = words.iter().map(word).collect();
-            }
-            return Ok(write_json(out, &object)?);
+            return Ok(write_json(out, &response)?);
         }
-        writeln!(out, "{}", asked.line(&labels))?;
-        let mut heaviest = words;
+        writeln!(out, "{}", line(&response.labels))?;
+        let mut heaviest = response.words.unwrap_or_default();
         heaviest.sort_by(|a, b| b.weight.total_cmp(&a.weight));
         for Weight { word, weight, .. } in heaviest {
             writeln!(out, "  {weight:.4}\t{word}")?;
         }
         Ok(())
     })
-}
-
-/// The words of a text with their weights.
-fn weights(reader: &Reader, text: &str) -> Result<Vec<Weight>> {
-    let weights = reader.weigh(text)?;
-    weights.ok_or_else(|| anyhow!("--why: this model does not pool words by attention"))
-}
-
-fn word(w: &Weight) -> Value {
-    json!({ "word": w.word, "weight": w.weight, "start": w.start, "end": w.end })
 }

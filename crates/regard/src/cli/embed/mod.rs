@@ -7,9 +7,8 @@ use crate::hub::Hub;
 use crate::models;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use regard_models::text::Head;
-use regard_tasks::embed::Pooling;
-use serde_json::json;
+use regard_tasks::embed::{Embedder, Parameters, Pooling};
+use regard_tasks::pipeline::Pipeline;
 use std::io::Write;
 
 const EXAMPLES: &str = "\
@@ -87,31 +86,23 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     }
     let model = flags.model.as_deref();
     let model = model.context("embed: need --model MODEL for texts, or --words WORD…")?;
-    let reader = models::reader(Some(model), &flags.hub, Head::Bare)?;
-    let said = match (flags.pooling, reader.sentence()) {
-        // What a folder asks for and cannot be done does not matter if something else is asked.
-        (Some(_), Err(_)) => None,
-        (_, said) => said?,
-    };
-    let said = said.unwrap_or_default();
-    let normalize = flags.normalize || said.normalize;
-    let pooling = match flags.pooling {
-        None => said.pooling,
-        Some(How::Mean) => Pooling::Mean,
-        Some(How::Cls) => Pooling::Cls,
-        Some(How::Max) => Pooling::Max,
-    };
+    let embedder: Embedder = models::open(Some(model), &flags.hub)?;
+    let pooling = flags.pooling.map(|how| match how {
+        How::Mean => Pooling::Mean,
+        How::Cls => Pooling::Cls,
+        How::Max => Pooling::Max,
+    });
+    let parameters = Parameters { pooling, normalize: flags.normalize.then_some(true) };
+    // What the model asks for and cannot be done is an error before the first text.
+    embedder.settings(&parameters)?;
     let mut unknown = inputs::Unknown::default();
     inputs::each(&flags.text, global.json, out, &mut |text, out| {
-        unknown.note(reader.tokenizer(), text);
-        let vector = reader.embed(&[text], pooling, normalize)?.remove(0);
-        match global.json {
-            true => write_json(out, &json!({ "embedding": vector }))?,
-            false => {
-                let numbers: Vec<String> = vector.iter().map(|x| x.to_string()).collect();
-                writeln!(out, "{}", numbers.join(" "))?;
-            }
+        unknown.note(embedder.0.tokenizer(), text);
+        let response = embedder.run_one(text.to_string(), &parameters)?;
+        if global.json {
+            return Ok(write_json(out, &response)?);
         }
-        Ok(())
+        let numbers: Vec<String> = response.embedding.iter().map(f32::to_string).collect();
+        Ok(writeln!(out, "{}", numbers.join(" "))?)
     })
 }

@@ -4,18 +4,18 @@ use super::{Flags, Global, Job, Outcome};
 use crate::cli::say::say;
 use crate::cli::write_json;
 use crate::files::save_text;
+use crate::machine;
 use crate::show::table::Table;
-use crate::{machine, models};
 use anyhow::{Context, Result, anyhow, bail};
 use regard_tasks::data::Part;
 use regard_tasks::examine::On;
-use regard_tasks::translate::{Measure, Recipe, measure, swapped};
+use regard_tasks::translate::{Measure, Recipe, Translator, measure, swapped};
 use serde_json::json;
 use std::io::Write;
 
 pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let recipe = Recipe::from_table(job.recipe).map_err(|message| anyhow!("{message}"))?;
-    let translator = models::load_translator(job.model)?;
+    let translator = Translator::load(job.model.files())?;
     let groups = recipe.data.asked(&job.on);
     let mut groups = match &job.on {
         On::Set { set: Some(set), .. } => groups.with_context(|| format!("--data {set}"))?,

@@ -22,7 +22,7 @@ pub fn run(job: &Job, show: &Show, out: &mut dyn Write) -> Result<Outcome> {
     let (mut done, mut stopped, mut outcome) = (0, 0, Outcome::Positive);
     let mut unknown = Unknown::default();
     loop {
-        let window = Window::read(&mut lines, WINDOW * job.batch)?;
+        let window = Window::read(&mut lines, WINDOW * job.batch())?;
         if window.texts.is_empty() {
             note_stopped(stopped, done);
             return Ok(outcome);

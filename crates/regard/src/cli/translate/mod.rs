@@ -11,8 +11,7 @@ use crate::models;
 use crate::show::terminal::When;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use regard_tasks::decode::Options;
-use regard_tasks::translate::{Request, Translated, Translator};
+use regard_tasks::translate::{Parameters, Translated, Translator};
 use show::{Asked, Show};
 use std::io::{IsTerminal, Write};
 
@@ -117,19 +116,20 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         }
     }
     inputs::not_files(&flags.text)?;
-    let translator = models::translator(flags.model.as_deref(), &flags.hub)?;
-    let mut options = flags.search.over(translator.defaults(), global.seed)?;
-    options.coverage_penalty = flags.coverage_penalty.unwrap_or(options.coverage_penalty);
-    options.check()?;
-    let job = Job {
-        translator: &translator,
-        options,
-        batch: usize::from(flags.batch),
-        look: asked.look(),
+    let translator: Translator = models::open(flags.model.as_deref(), &flags.hub)?;
+    let mut search = flags.search.parameters(translator.defaults(), global.seed)?;
+    search.coverage_penalty = flags.coverage_penalty;
+    search.over(translator.defaults())?;
+    let parameters = Parameters {
+        output_attentions: asked.look(),
         replace_unknowns: flags.replace_unknowns,
         target_prefix: flags.target_prefix,
+        batch_size: Some(usize::from(flags.batch)),
+        first: 0,
+        search,
     };
-    let show = Show { translator: &translator, asked };
+    let job = Job { translator: &translator, parameters: parameters.clone() };
+    let show = Show { translator: &translator, asked, parameters };
     if from_lines {
         return lines::run(&job, &show, out);
     }
@@ -149,25 +149,19 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
 /// What is asked for, for texts that come in parts.
 struct Job<'a> {
     translator: &'a Translator,
-    options: Options,
-    batch: usize,
-    look: bool,
-    replace_unknowns: bool,
-    target_prefix: String,
+    parameters: Parameters,
 }
 
 impl Job<'_> {
     /// Translates some texts, of which `first` came before.
     fn translate(&self, texts: &[&String], first: u64) -> Result<Vec<Vec<Translated>>> {
-        let request = Request {
-            options: &self.options,
-            batch: self.batch,
-            look: self.look,
-            replace_unknowns: self.replace_unknowns,
-            target_prefix: &self.target_prefix,
-            first,
-        };
-        Ok(self.translator.run(texts, &request)?)
+        let parameters = Parameters { first, ..self.parameters.clone() };
+        Ok(self.translator.translate_with(texts, &parameters)?)
+    }
+
+    /// Sentences at a time.
+    fn batch(&self) -> usize {
+        self.parameters.batch_size.unwrap_or(1)
     }
 }
 
@@ -197,14 +191,4 @@ fn note_stopped(stopped: usize, of: u64) {
              raise --max-length, or see `finished` of --json"
         ));
     }
-}
-
-/// Why there is no map of a long text.
-pub fn too_long(found: &Translated, translator: &Translator) -> String {
-    format!(
-        "a text of {} tokens is read in pieces, and there is no map of those; give at most {} \
-         tokens at a time",
-        found.source_tokens.len(),
-        translator.most_tokens()
-    )
 }

@@ -1,13 +1,13 @@
 //! What is written of a translation.
 
-use super::{Align, too_long};
+use super::Align;
 use crate::cli::write_json;
 use crate::show::heatmap::{Map, columns_that_fit, gallery};
 use crate::show::terminal::{self, When};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use regard_tasks::decode::Alignment;
-use regard_tasks::translate::{Aligned, Translated, Translator};
-use serde_json::{Value, json};
+use regard_tasks::translate::{Aligned, Parameters, Response, Translated, Translator};
+use serde::Serialize;
 use std::io::Write;
 
 /// What is to be written, beside the translation.
@@ -36,13 +36,21 @@ impl Asked {
 pub struct Show<'a> {
     pub translator: &'a Translator,
     pub asked: Asked,
+    pub parameters: Parameters,
+}
+
+/// A line that gets no answer.
+#[derive(Serialize)]
+struct Unread<'a> {
+    translation_text: &'a str,
+    error: &'a str,
 }
 
 impl Show<'_> {
     /// A text of the command line: its translations, each with what else is asked for below it.
     pub fn text(&self, text: &str, found: &[Translated], out: &mut dyn Write) -> Result<()> {
         if self.asked.json {
-            return write_json(out, &self.json(text, found)?);
+            return write_json(out, &self.response(text, found)?);
         }
         for each in found {
             writeln!(out, "{}", one_line(&each.text))?;
@@ -63,7 +71,7 @@ impl Show<'_> {
     /// A line of standard input: one line, whatever is asked for.
     pub fn line(&self, text: &str, found: &[Translated], out: &mut dyn Write) -> Result<()> {
         if self.asked.json {
-            return write_json(out, &self.json(text, found)?);
+            return write_json(out, &self.response(text, found)?);
         }
         let Some(best) = found.first() else { return Ok(writeln!(out)?) };
         write!(out, "{}", one_line(&best.text))?;
@@ -79,13 +87,13 @@ impl Show<'_> {
     pub fn unaligned(&self, found: &[Translated]) -> Option<String> {
         let long = found.iter().find(|each| each.pieces > 1)?;
         let asked = self.asked.look() && self.asked.must;
-        asked.then(|| format!("--attend and --align: {}", too_long(long, self.translator)))
+        asked.then(|| self.translator.no_alignment(long).to_string())
     }
 
     /// A line that gets no answer.
     pub fn unread(&self, why: &str, out: &mut dyn Write) -> Result<()> {
         match self.asked.json {
-            true => write_json(out, &json!({ "translation_text": "", "error": why })),
+            true => write_json(out, &Unread { translation_text: "", error: why }),
             false => Ok(writeln!(out)?),
         }
     }
@@ -94,13 +102,7 @@ impl Show<'_> {
         let aligned = self.translator.align(text, found)?;
         let silent = aligned.alignment.is_none() && !found.target_tokens.is_empty();
         if silent && self.asked.look() && self.asked.must {
-            if let Some(why) = self.unaligned(std::slice::from_ref(found)) {
-                bail!(why);
-            }
-            bail!(
-                "--attend and --align: this model does not tell where it looks; take one with \
-                 attention"
-            );
+            bail!("--attend and --align: {}", self.translator.no_alignment(found));
         }
         Ok(aligned)
     }
@@ -135,37 +137,9 @@ impl Show<'_> {
         columns
     }
 
-    fn json(&self, text: &str, found: &[Translated]) -> Result<Value> {
-        let mut all = found.iter().map(|each| self.object(text, each));
-        let mut best = all.next().unwrap_or_else(|| Ok(json!({ "translation_text": "" })))?;
-        let others: Vec<Value> = all.collect::<Result<_>>()?;
-        if !others.is_empty() {
-            best["alternatives"] = json!(others);
-        }
-        Ok(best)
-    }
-
-    fn object(&self, text: &str, each: &Translated) -> Result<Value> {
-        let tokens = each.target_tokens.len();
-        let mut object = json!({
-            "translation_text": each.text,
-            "score": finite(each.found.score),
-            "log_prob": finite(each.found.log_prob),
-            "finished": each.found.finished,
-            "source_tokens": each.source_tokens,
-            "tokens": each.target_tokens,
-            "token_scores": each.found.token_log_probs[..tokens],
-        });
-        if self.asked.look() {
-            let aligned = self.aligned(text, each)?;
-            object["source_words"] = json!(aligned.source);
-            object["words"] = json!(aligned.target);
-            object["word_scores"] = json!(aligned.scores);
-            let alignment = aligned.alignment.unwrap_or_default();
-            object["alignment"] = json!(alignment.pharaoh());
-            object["attention"] = json!(alignment.weights);
-        }
-        Ok(object)
+    fn response(&self, text: &str, found: &[Translated]) -> Result<Response> {
+        let response = self.translator.response(text, found, &self.parameters);
+        response.context("--attend and --align")
     }
 
     fn draw(&self, aligned: &Aligned, alignment: &Alignment, out: &mut dyn Write) -> Result<()> {
@@ -190,9 +164,4 @@ impl Show<'_> {
 /// A translation as one line of text with columns behind it: what would break either is a space.
 fn one_line(text: &str) -> String {
     text.replace(['\n', '\r', '\t'], " ")
-}
-
-/// JSON has no infinity.
-fn finite(x: f32) -> Value {
-    if x.is_finite() { json!(x) } else { Value::Null }
 }

@@ -1,0 +1,115 @@
+//! Files in requests: their bytes, as base64, and a name that comes back with the response.
+
+use crate::audio::{Sound, wav};
+use crate::data::Picture;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer};
+use std::borrow::Cow;
+
+/// The bytes of a file, read: base64 in JSON.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attachment<T> {
+    /// What the file holds.
+    pub data: T,
+    /// The caller's name for it, which is returned and never opened.
+    pub file: Option<String>,
+    /// Number of the image among those of the file.
+    pub index: Option<usize>,
+}
+
+impl<T> From<T> for Attachment<T> {
+    fn from(data: T) -> Attachment<T> {
+        Attachment { data, file: None, index: None }
+    }
+}
+
+/// What the bytes of a file can be read as.
+pub trait FromBytes: Sized {
+    /// The formats that are read.
+    const FORMATS: &'static str;
+    /// Reads the bytes of a file.
+    fn from_bytes(bytes: &[u8]) -> Result<Self, String>;
+}
+
+impl FromBytes for Sound {
+    const FORMATS: &'static str = "a WAV file";
+
+    fn from_bytes(bytes: &[u8]) -> Result<Sound, String> {
+        wav::parse(bytes)
+    }
+}
+
+impl FromBytes for Picture {
+    const FORMATS: &'static str = "a PNG or JPEG file";
+
+    fn from_bytes(bytes: &[u8]) -> Result<Picture, String> {
+        Picture::decode(bytes)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Data(String),
+    Named(Named),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Named {
+    data: String,
+    #[serde(default)]
+    file: Option<String>,
+}
+
+impl<'de, T: FromBytes> Deserialize<'de> for Attachment<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Attachment<T>, D::Error> {
+        use serde::de::Error;
+        let (data, file) = match Written::deserialize(from) {
+            Ok(Written::Data(data)) => (data, None),
+            Ok(Written::Named(Named { data, file })) => (data, file),
+            Err(_) => {
+                return Err(D::Error::custom(format!(
+                    "need {} as base64, or {{data, file}}",
+                    T::FORMATS
+                )));
+            }
+        };
+        let bytes = STANDARD
+            .decode(data.trim())
+            .map_err(|e| D::Error::custom(format!("need {} as base64: {e}", T::FORMATS)))?;
+        let data = T::from_bytes(&bytes).map_err(D::Error::custom)?;
+        Ok(Attachment { data, file, index: None })
+    }
+}
+
+impl<T: FromBytes> JsonSchema for Attachment<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Attachment".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let bytes = json_schema!({
+            "type": "string",
+            "contentEncoding": "base64",
+            "description": format!("{} as base64", T::FORMATS),
+        });
+        json_schema!({
+            "anyOf": [bytes.clone(), {
+                "type": "object",
+                "properties": {
+                    "data": bytes,
+                    "file": { "type": "string", "description": "a name that is returned" },
+                },
+                "required": ["data"],
+                "additionalProperties": false,
+            }]
+        })
+    }
+}

@@ -1,0 +1,198 @@
+//! Tasks as a program, a service or another language calls them: typed inputs, parameters and
+//! responses, each with a JSON schema.
+//!
+//! A request is `{"inputs": …, "parameters": {…}}`, as in Hugging Face's inference API: one input
+//! gives one response, a list of inputs a list of responses. Requests carry text or bytes (base64),
+//! never paths.
+//!
+//! ```
+//! use regard_tasks::pipeline::{TASKS, task};
+//!
+//! assert!(TASKS.iter().any(|row| row.name == "tag"));
+//! let schema = (task("tag").unwrap().request)();
+//! assert!(schema.get("properties").unwrap().get("inputs").is_some());
+//! ```
+
+use crate::tasks;
+use regard_models::{Error, ModelFiles, Result};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use crate::tasks::TASKS;
+
+/// An opened model that does one task.
+pub trait Pipeline: Sized {
+    /// The name of the task, as its row has it.
+    const TASK: &'static str;
+    /// What one call is about: a text, an image, a question with its context.
+    type Inputs: DeserializeOwned + JsonSchema;
+    /// Settings of a call; what is left out has the model's or the task's default.
+    type Parameters: Default + Serialize + DeserializeOwned + JsonSchema;
+    /// The result for one input. `--json` prints exactly this.
+    type Response: Serialize + JsonSchema;
+
+    /// Opens a model: of a folder, which may be a training run's, or of a part of the program.
+    fn open(files: ModelFiles) -> Result<Self>;
+
+    /// Runs a batch: a response, or what is wrong with it, for each input in their order.
+    ///
+    /// # Errors
+    /// If the parameters cannot be.
+    fn run(
+        &self,
+        inputs: &[Self::Inputs],
+        parameters: &Self::Parameters,
+    ) -> Result<Vec<Result<Self::Response>>>;
+
+    /// Runs a batch of one.
+    fn run_one(
+        &self,
+        inputs: Self::Inputs,
+        parameters: &Self::Parameters,
+    ) -> Result<Self::Response> {
+        self.run(&[inputs], parameters)?.pop().unwrap_or_else(|| Err(Error::invalid("no response")))
+    }
+}
+
+/// A call of a task.
+#[derive(Clone, Debug, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Request<I, P: Default + Serialize> {
+    /// One input, or a list of them.
+    pub inputs: OneOrMany<I>,
+    /// Settings of the call.
+    #[schemars(default)]
+    pub parameters: P,
+}
+
+/// One value, or a list of them.
+#[derive(Clone, Debug, JsonSchema)]
+#[serde(untagged)]
+pub enum OneOrMany<T> {
+    /// A list.
+    Many(Vec<T>),
+    /// One.
+    One(T),
+}
+
+/// The response to an input that got none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Failure {
+    /// What is wrong with it.
+    pub error: String,
+}
+
+/// A task: how it is called, what it needs, and how it is run on JSON.
+pub struct Row {
+    /// Its name: that of its module, of its verb where a verb does one task, and of recipes.
+    pub name: &'static str,
+    /// The command that does it.
+    pub verb: &'static str,
+    /// A model of it, in words: a model that ….
+    pub does: &'static str,
+    /// The task whose models it runs, which is its own for most.
+    pub models: &'static str,
+    /// A recipe that trains a model for it.
+    pub recipe: &'static str,
+    /// Schema of a request.
+    pub request: fn() -> Schema,
+    /// Schema of a response.
+    pub response: fn() -> Schema,
+    /// Opens a model for it.
+    pub open: fn(ModelFiles) -> Result<Box<dyn Opened>>,
+}
+
+/// What the row of a task says of it.
+pub struct About {
+    /// See [`Row::verb`].
+    pub verb: &'static str,
+    /// See [`Row::does`].
+    pub does: &'static str,
+    /// See [`Row::models`].
+    pub models: &'static str,
+    /// See [`Row::recipe`].
+    pub recipe: &'static str,
+}
+
+impl Row {
+    /// The row of a pipeline.
+    pub const fn of<P: Pipeline + 'static>(about: About) -> Row {
+        let About { verb, does, models, recipe } = about;
+        let request = || generator().into_root_schema_for::<Request<P::Inputs, P::Parameters>>();
+        let response = || generator().into_root_schema_for::<P::Response>();
+        let open = |files| Ok(Box::new(Typed(P::open(files)?)) as Box<dyn Opened>);
+        Row { name: P::TASK, verb, does, models, recipe, request, response, open }
+    }
+}
+
+fn generator() -> SchemaGenerator {
+    SchemaGenerator::default()
+}
+
+/// The row of a task.
+pub fn task(name: &str) -> Option<&'static Row> {
+    tasks::TASKS.iter().find(|row| row.name == name)
+}
+
+/// An opened model of any task, called with JSON.
+pub trait Opened {
+    /// Answers a request: a response, or a list of them for a list of inputs, of which one that
+    /// failed is a [`Failure`].
+    ///
+    /// # Errors
+    /// If the request is not of the task's schema, its parameters cannot be, or its only input
+    /// cannot be answered.
+    fn call(&self, request: Value) -> Result<Value>;
+}
+
+struct Typed<P>(P);
+
+/// Reads a request; what is wrong in it is told with its key.
+fn parse<P: Pipeline>(request: Value) -> Result<Request<P::Inputs, P::Parameters>> {
+    fn part<T: DeserializeOwned>(key: &str, value: Value) -> Result<T> {
+        serde_json::from_value(value).map_err(|e| Error::invalid(format!("{key}: {e}")))
+    }
+    let Value::Object(mut request) = request else {
+        return Err(Error::invalid("request: need an object with inputs and parameters"));
+    };
+    let inputs = request.remove("inputs");
+    let inputs = match inputs.ok_or_else(|| Error::invalid("inputs: need one input or a list"))? {
+        Value::Array(list) => {
+            let each = list.into_iter().enumerate();
+            let each = each.map(|(at, input)| part(&format!("inputs[{at}]"), input));
+            OneOrMany::Many(each.collect::<Result<_>>()?)
+        }
+        one => OneOrMany::One(part("inputs", one)?),
+    };
+    let parameters = match request.remove("parameters") {
+        None | Some(Value::Null) => P::Parameters::default(),
+        Some(value) => part("parameters", value)?,
+    };
+    match request.keys().next() {
+        Some(key) => Err(Error::invalid(format!("{key}: a request has inputs and parameters"))),
+        None => Ok(Request { inputs, parameters }),
+    }
+}
+
+impl<P: Pipeline> Opened for Typed<P> {
+    fn call(&self, request: Value) -> Result<Value> {
+        let Request { inputs, parameters } = parse::<P>(request)?;
+        let json = |response: P::Response| {
+            serde_json::to_value(response).map_err(|e| Error::invalid(format!("response: {e}")))
+        };
+        match inputs {
+            OneOrMany::One(input) => json(self.0.run_one(input, &parameters)?),
+            OneOrMany::Many(inputs) => {
+                let all = self.0.run(&inputs, &parameters)?;
+                let one = |response: Result<P::Response>| match response {
+                    Ok(response) => json(response),
+                    Err(error) => Ok(serde_json::to_value(Failure { error: error.to_string() })
+                        .expect("a string is JSON")),
+                };
+                all.into_iter().map(one).collect::<Result<_>>().map(Value::Array)
+            }
+        }
+    }
+}

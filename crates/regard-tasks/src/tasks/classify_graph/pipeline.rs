@@ -1,0 +1,129 @@
+//! Labels of nodes or graphs as a pipeline.
+
+use super::Labeller;
+use crate::classify::{Label, RankedLabels};
+use crate::data::Network;
+use crate::pipeline::Pipeline;
+use regard_models::{Error, ModelFiles, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A graph.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "Files")]
+pub struct Inputs {
+    /// What is known of it.
+    pub network: Network,
+}
+
+/// A graph as the contents of two files.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Files {
+    /// A line for each node, with tabs between: number from 0, part (train, val, test or -), label
+    /// (- for none), features (7 is a 1 in column 7, 7:0.5 another number).
+    nodes: String,
+    /// A line for each edge: two nodes, and numbers that are known of the edge.
+    edges: String,
+}
+
+impl TryFrom<Files> for Inputs {
+    type Error = Error;
+
+    fn try_from(files: Files) -> Result<Inputs> {
+        Ok(Inputs { network: Network::parse(&files.nodes, &files.edges)? })
+    }
+}
+
+impl JsonSchema for Inputs {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Graph".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Files::json_schema(generator)
+    }
+}
+
+/// Settings of a classification.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Parameters {
+    /// Labels to give at most, the likeliest first.
+    pub top_k: usize,
+    /// Nodes to label, all by default.
+    pub nodes: Vec<usize>,
+}
+
+impl Default for Parameters {
+    fn default() -> Parameters {
+        Parameters { top_k: 1, nodes: vec![] }
+    }
+}
+
+/// The labels of a graph's nodes, or of the graph.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Response {
+    /// One for each node that was asked for, or one for the graph.
+    pub predictions: Vec<Prediction>,
+}
+
+/// The label of a node, or of a graph.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Prediction {
+    /// The likeliest, and others if they were asked for.
+    #[serde(flatten)]
+    pub labels: RankedLabels,
+    /// The node, unless the label is that of the graph.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<usize>,
+}
+
+impl Pipeline for Labeller {
+    const TASK: &'static str = "classify-graph";
+
+    type Inputs = Inputs;
+    type Parameters = Parameters;
+    type Response = Response;
+
+    fn open(files: ModelFiles) -> Result<Labeller> {
+        Labeller::load(files)
+    }
+
+    fn run(&self, inputs: &[Inputs], parameters: &Parameters) -> Result<Vec<Result<Response>>> {
+        let one = |Inputs { network }: &Inputs| {
+            self.check_nodes(network, &parameters.nodes)?;
+            self.response(self.label(network)?, parameters)
+        };
+        Ok(inputs.iter().map(one).collect())
+    }
+}
+
+impl Labeller {
+    /// That a graph has these nodes, and the model labels nodes if there are any.
+    pub fn check_nodes(&self, network: &Network, nodes: &[usize]) -> Result<()> {
+        if let Some(node) = nodes.iter().find(|node| **node >= network.len()) {
+            let last = network.len().saturating_sub(1);
+            return Err(Error::invalid(format!(
+                "node: got {node}, the graph has nodes 0 to {last}"
+            )));
+        }
+        match self.reads_graphs() && !nodes.is_empty() {
+            true => Err(Error::invalid("node: this model labels whole graphs")),
+            false => Ok(()),
+        }
+    }
+
+    /// The response for the labels of all nodes, or of the graph.
+    pub fn response(&self, labels: Vec<Vec<Label>>, parameters: &Parameters) -> Result<Response> {
+        let chosen: Vec<usize> = match parameters.nodes.is_empty() {
+            true => (0..labels.len()).collect(),
+            false => parameters.nodes.clone(),
+        };
+        let one = |at: usize| {
+            let labels = RankedLabels::new(labels[at].clone(), parameters.top_k)?;
+            Ok(Prediction { labels, node: (!self.reads_graphs()).then_some(at) })
+        };
+        Ok(Response { predictions: chosen.into_iter().map(one).collect::<Result<_>>()? })
+    }
+}

@@ -1,0 +1,123 @@
+//! Speech recognition as a pipeline.
+
+use super::{Guess, Recognizer};
+use crate::attachment::Attachment;
+use crate::audio::Sound;
+use crate::pipeline::Pipeline;
+use regard_models::{Error, ModelFiles, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Settings of a recognition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Parameters {
+    /// Labels or texts to give at most, the likeliest first.
+    pub top_k: usize,
+}
+
+impl Default for Parameters {
+    fn default() -> Parameters {
+        Parameters { top_k: 1 }
+    }
+}
+
+/// The label or the text of a recording.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Response {
+    /// The caller's name for the recording, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The likeliest.
+    #[serde(flatten)]
+    pub best: Guess,
+    /// With `top_k` above 1, all, the likeliest first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guesses: Option<Vec<Guess>>,
+}
+
+/// What was recognized so far of a recording that is still being heard.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Partial {
+    /// The caller's name for the recording, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Seconds that were heard.
+    pub seconds: f64,
+    /// The label or the text so far.
+    pub partial: String,
+}
+
+impl Response {
+    /// Of guesses, the likeliest first.
+    ///
+    /// # Errors
+    /// If there are none.
+    pub fn new(file: Option<String>, guesses: Vec<Guess>, top_k: usize) -> Result<Response> {
+        let best = guesses.first().cloned();
+        let best = best.ok_or_else(|| Error::invalid("nothing was recognized"))?;
+        Ok(Response { file, best, guesses: (top_k > 1).then_some(guesses) })
+    }
+
+    /// All that were asked for, the likeliest first.
+    pub fn all(&self) -> &[Guess] {
+        self.guesses.as_deref().unwrap_or(std::slice::from_ref(&self.best))
+    }
+}
+
+impl Pipeline for Recognizer {
+    const TASK: &'static str = "recognize";
+
+    type Inputs = Attachment<Sound>;
+    type Parameters = Parameters;
+    type Response = Response;
+
+    fn open(files: ModelFiles) -> Result<Recognizer> {
+        Recognizer::load(files)
+    }
+
+    fn run(
+        &self,
+        inputs: &[Attachment<Sound>],
+        parameters: &Parameters,
+    ) -> Result<Vec<Result<Response>>> {
+        let top_k = parameters.top_k.max(1);
+        let one = |input: &Attachment<Sound>| {
+            Response::new(input.file.clone(), self.recognize(&input.data, top_k)?, top_k)
+        };
+        Ok(inputs.iter().map(one).collect())
+    }
+}
+
+impl Recognizer {
+    /// Recognizes a recording piece by piece, as if it came from a microphone, and tells what is
+    /// said so far whenever that changes.
+    pub fn run_streaming<E: From<Error>>(
+        &self,
+        input: Attachment<Sound>,
+        milliseconds: u64,
+        parameters: &Parameters,
+        tell: &mut dyn FnMut(Partial) -> Result<(), E>,
+    ) -> Result<Response, E> {
+        let rate = self.front().preprocessor().sampling_rate;
+        let sound = input.data.at(rate);
+        let piece = (u64::from(rate) * milliseconds / 1000).max(1) as usize;
+        let mut streaming = self.listen();
+        let (mut heard, mut so_far) = (0, String::new());
+        for samples in sound.samples.chunks(piece) {
+            streaming.hear(samples, false)?;
+            heard += samples.len();
+            if let Some(best) = streaming.guesses(1)?.pop()
+                && best.text != so_far
+            {
+                let seconds = heard as f64 / f64::from(rate);
+                let (file, partial) = (input.file.clone(), best.text.clone());
+                tell(Partial { file, seconds, partial })?;
+                so_far = best.text;
+            }
+        }
+        streaming.hear(&[], true)?;
+        let top_k = parameters.top_k.max(1);
+        Ok(Response::new(input.file, streaming.guesses(top_k)?, top_k)?)
+    }
+}

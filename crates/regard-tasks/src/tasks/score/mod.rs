@@ -1,0 +1,55 @@
+//! How likely a language model finds a text.
+
+use crate::generate::{Scored, Writer};
+use crate::pipeline::Pipeline;
+use regard_models::{ModelFiles, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Settings of a scoring: none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Parameters {}
+
+/// How likely a text is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Response {
+    /// Its tokens, as they stand in the vocabulary.
+    pub tokens: Vec<String>,
+    /// Natural logarithm of each token's probability after those before it; null for the first,
+    /// before which nothing stands.
+    pub token_logprobs: Vec<Option<f64>>,
+    /// Sum of them.
+    pub logprob: f64,
+    /// Perplexity of a token.
+    pub perplexity: f64,
+}
+
+impl From<Scored> for Response {
+    fn from(scored: Scored) -> Response {
+        let logprob = scored.logprob();
+        let count = scored.token_logprobs.iter().flatten().count();
+        let perplexity = (-logprob / count.max(1) as f64).exp();
+        let Scored { tokens, token_logprobs } = scored;
+        Response { tokens, token_logprobs, logprob, perplexity }
+    }
+}
+
+/// A language model that scores texts.
+pub struct Scorer(pub Writer);
+
+impl Pipeline for Scorer {
+    const TASK: &'static str = "score";
+
+    type Inputs = String;
+    type Parameters = Parameters;
+    type Response = Response;
+
+    fn open(files: ModelFiles) -> Result<Scorer> {
+        Ok(Scorer(Writer::load(files)?))
+    }
+
+    fn run(&self, inputs: &[String], _: &Parameters) -> Result<Vec<Result<Response>>> {
+        Ok(inputs.iter().map(|text| Ok(self.0.score(text)?.into())).collect())
+    }
+}
