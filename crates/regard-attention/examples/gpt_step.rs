@@ -10,11 +10,11 @@ use burn::module::{Module, Param};
 use burn::nn;
 use burn::optim::{AdamWConfig as PlainAdamW, GradientsParams};
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData, activation};
+use regard_attention::Stream;
 use regard_attention::layers::*;
 use regard_attention::mask::causal;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_attention::{AdamW, AdamWConfig, Attention, Init, Mode, Weights};
-use regard_kernels::rng::Stream;
 use std::time::Instant;
 
 #[derive(Clone, Copy)]

@@ -11,6 +11,7 @@
 //! - [`layers`]: what models are made of.
 //! - [`AdamW`]: all parameters of a module in one pass.
 //! - [`backend`]: how an operation becomes part of Burn, for operations of one's own.
+//! - [`Stream`] and [`pool`]: the random numbers and the threads of all of it.
 //!
 //! On Burn's CPU backend Flex, in single precision, all of it runs on the kernels of
 //! [`regard_kernels`]; everywhere else it is composed of Burn's own operations.
@@ -43,3 +44,5 @@ pub use attention::{
 };
 pub use init::{Init, Mode, Weights};
 pub use optim::{AdamW, AdamWConfig, AdamWState};
+pub use regard_kernels::pool;
+pub use regard_kernels::rng::Stream;

@@ -19,7 +19,7 @@ struct Drop(Kernel);
 /// ```
 /// use burn::tensor::{Device, Tensor};
 /// use regard_attention::ops::dropout;
-/// use regard_kernels::rng::Stream;
+/// use regard_attention::Stream;
 ///
 /// let x = Tensor::<1>::ones([1000], &Device::flex());
 /// let y = dropout(x, 0.5, Stream::new(7, 0, 0)).to_data().try_to_vec::<f32>().unwrap();

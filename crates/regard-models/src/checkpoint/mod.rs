@@ -7,7 +7,7 @@
 
 mod arrays;
 mod bind;
-mod pickle;
+pub mod pickle;
 mod read;
 mod write;
 

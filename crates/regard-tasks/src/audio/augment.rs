@@ -5,7 +5,7 @@
 //! All of it is a function of a stream of random numbers, which is one of (seed, step, example).
 
 use super::resample;
-use regard_kernels::rng::Stream;
+use regard_attention::Stream;
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 

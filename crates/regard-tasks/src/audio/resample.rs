@@ -7,7 +7,7 @@
 //!
 //! with `f` and `g` the two rates, and the sum where `|b·t| < 6`.
 
-use regard_kernels::pool;
+use regard_attention::pool;
 use std::f64::consts::PI;
 use std::sync::Mutex;
 

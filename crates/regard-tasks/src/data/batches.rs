@@ -3,7 +3,7 @@
 //! A batch is a function of (seed, epoch, index): a run that is resumed at a [`Position`] sees
 //! what it would have seen.
 
-use regard_kernels::rng::Stream;
+use regard_attention::Stream;
 use regard_models::{Error, Result};
 
 /// Where randomness of this file comes from, among the sites of the generator.

@@ -159,7 +159,7 @@ impl PrefixBeam {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regard_kernels::rng::Stream;
+    use regard_attention::Stream;
 
     fn rows(seed: u64, count: usize, classes: usize) -> Vec<Vec<f32>> {
         let stream = Stream::new(seed, 0, 0);

@@ -5,8 +5,8 @@ use super::row::{Row, Value};
 use super::tree::{Done, Node, ROOT, Tree};
 use super::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, beam, sample};
 use crate::{Error, Result};
-use regard_kernels::pool::parallel;
-use regard_kernels::rng::Stream;
+use regard_attention::Stream;
+use regard_attention::pool::parallel;
 use std::sync::Mutex;
 
 /// Logits from which on the rows are shared out to the threads: one thread takes about 60 µs for

@@ -225,7 +225,7 @@ mod tests {
     fn as_by_definition() {
         // Few letters and many repeats, so that counts are equal, pairs overlap (`aaa`), and the
         // same piece comes about in two ways.
-        let draw = regard_kernels::rng::Stream::new(5, 0, 0);
+        let draw = regard_attention::Stream::new(5, 0, 0);
         for (case, size, min_frequency) in [(0, 60, 1), (1, 60, 1), (2, 200, 1), (3, 200, 3)] {
             let word = |i: u64| -> String {
                 let at = (case * 100 + i) * 20;

@@ -3,10 +3,10 @@
 use crate::small::{Folder, corpus, letters, recipe, train};
 use burn::tensor::{Device, Tensor};
 use regard_attention::Mode;
+use regard_attention::Stream;
 use regard_fuzz::bolero::generator::*;
 use regard_fuzz::{bolero, time};
 use regard_kernels::attention::{Attention, Inputs, mask};
-use regard_kernels::rng::Stream;
 use regard_kernels::view::{View, ViewMut};
 use regard_models::checkpoint::read_weights;
 use regard_models::text::{self, Texts};

@@ -1,9 +1,9 @@
 //! The format of PyTorch before 1.6: pickles in a row, then the storages.
 
 use super::input::{Input, little};
-use super::machine;
 use super::tensor::Kind;
-use super::values::{Pickled, Value};
+use super::torch::Pickled;
+use super::tree::Value;
 use std::collections::{BTreeMap, HashMap};
 
 /// The number that the first pickle holds, the lowest byte first.
@@ -16,17 +16,17 @@ const VERSION: i64 = 1001;
 /// The third pickle describes the machine that wrote the file and is not needed: storages are
 /// little-endian in this format, whatever the machine was.
 pub fn read(bytes: &[u8]) -> Result<(Pickled<'_>, BTreeMap<&str, &[u8]>), String> {
-    let (magic, rest) = machine::run(bytes)?;
+    let (magic, rest) = Pickled::read(bytes)?;
     if !matches!(magic.top(), Value::Long(MAGIC)) {
         return Err("not a checkpoint of PyTorch: a pickle of something else".to_string());
     }
-    let (version, rest) = machine::run(rest)?;
+    let (version, rest) = Pickled::read(rest)?;
     if !matches!(version.top(), Value::Whole(VERSION)) {
         return Err(format!("its version is not {VERSION}, the only one that is known"));
     }
-    let (_, rest) = machine::run(rest)?;
-    let (pickled, rest) = machine::run(rest)?;
-    let (keys, rest) = machine::run(rest)?;
+    let (_, rest) = Pickled::read(rest)?;
+    let (pickled, rest) = Pickled::read(rest)?;
+    let (keys, rest) = Pickled::read(rest)?;
     let storages = read_storages(&keys, &first_kinds(&pickled), Input(rest))?;
     Ok((pickled, storages))
 }
@@ -46,18 +46,15 @@ fn read_storages<'a>(
     kinds: &HashMap<&str, Kind>,
     mut input: Input<'a>,
 ) -> Result<BTreeMap<&'a str, &'a [u8]>, String> {
-    let Value::Items(list) = keys.top() else {
-        return Err("has no list of its storages".to_string());
-    };
+    let tree = &keys.tree;
+    let list = tree.items(tree.top()).ok_or("has no list of its storages")?;
     let mut storages = BTreeMap::new();
     for key in list {
-        let Value::Text(key) = keys.at(*key) else {
-            return Err("has a storage whose key is not text".to_string());
-        };
+        let key = tree.text(*key).ok_or("has a storage whose key is not text")?;
         let kind = kinds.get(key).ok_or("has a storage that no tensor uses")?;
         let count = little(input.take(8)?);
         let bytes = count.checked_mul(kind.size() as u64).ok_or("has a storage beyond all size")?;
-        storages.insert(*key, input.take(bytes)?);
+        storages.insert(key, input.take(bytes)?);
     }
     Ok(storages)
 }

@@ -1,20 +1,35 @@
 //! The machine that pickles are programs for, without the parts that run anything.
 //!
-//! It has the operations of the protocols 2 to 5 that PyTorch writes or that a dictionary of plain
-//! values may have. What would call a function or make an object works only for the names in
-//! [`Global`]; anything else is an error that says what was wanted.
+//! It has the operations of the protocols 2 to 5 that PyTorch and SciPy write or that a dictionary
+//! of plain values may have. What would import, call or make something leaves a note of that in
+//! the [`Tree`]: which names are fit for what is up to those who read the tree.
 
 use super::input::{Input, little};
 use super::operations as op;
-use super::shown;
-use super::values::{Global, Pickled, Place, Storage, Value};
+use super::tree::{Made, Object, Place, Tree, Value};
 use std::collections::HashMap;
 
 /// Enough for the state of 90,000 tensors. What the machine holds is within a fixed number of
 /// bytes for each step, so this is also a limit to its memory.
 const MOST_STEPS: usize = 1 << 22;
-/// Storages are numbered, by PyTorch before 1.6 with addresses.
-const LONGEST_KEY: usize = 64;
+
+pub(super) const NOT_UTF8: &str = "its pickle has text that is not UTF-8";
+
+/// Counts the steps that a file takes, so that a small one cannot take for ever.
+#[derive(Default)]
+pub(super) struct Steps(usize);
+
+impl Steps {
+    pub(super) fn count(&mut self, steps: usize) -> Result<(), String> {
+        self.0 = self.0.saturating_add(steps);
+        if self.0 > MOST_STEPS {
+            return Err(format!(
+                "its pickle takes more than {MOST_STEPS} steps, which no file of arrays needs"
+            ));
+        }
+        Ok(())
+    }
+}
 
 /// The machine at work.
 struct Machine<'a> {
@@ -24,25 +39,24 @@ struct Machine<'a> {
     /// How high the stack was at each mark.
     marks: Vec<usize>,
     memo: HashMap<u64, Place>,
-    steps: usize,
 }
 
-/// Reads one pickle, and gives back what follows it.
-pub fn run(bytes: &[u8]) -> Result<(Pickled<'_>, &[u8]), String> {
+/// Reads one pickle, and gives back what follows it. Nothing in it is run or refused.
+pub fn read_tree(bytes: &[u8]) -> Result<(Tree<'_>, &[u8]), String> {
     let mut machine = Machine {
         input: Input(bytes),
         values: vec![],
         stack: vec![],
         marks: vec![],
         memo: HashMap::new(),
-        steps: 0,
     };
+    let mut steps = Steps::default();
     loop {
-        machine.count_steps(1)?;
+        steps.count(1)?;
         match machine.input.byte()? {
             op::STOP => {
                 let top = machine.pop()?;
-                return Ok((Pickled::new(machine.values, top), machine.input.0));
+                return Ok((Tree::new(machine.values, top), machine.input.0));
             }
             operation => machine.step(operation)?,
         }
@@ -50,16 +64,6 @@ pub fn run(bytes: &[u8]) -> Result<(Pickled<'_>, &[u8]), String> {
 }
 
 impl<'a> Machine<'a> {
-    fn count_steps(&mut self, steps: usize) -> Result<(), String> {
-        self.steps = self.steps.saturating_add(steps);
-        if self.steps > MOST_STEPS {
-            return Err(format!(
-                "its pickle takes more than {MOST_STEPS} steps, which no dictionary of weights needs"
-            ));
-        }
-        Ok(())
-    }
-
     fn step(&mut self, operation: u8) -> Result<(), String> {
         match operation {
             op::PROTO => self.protocol()?,
@@ -80,9 +84,11 @@ impl<'a> Machine<'a> {
                 self.input.take(8)?;
                 self.push(Value::Other);
             }
-            op::SHORT_BINUNICODE | op::SHORT_BINSTRING => self.text(1)?,
-            op::BINUNICODE | op::BINSTRING => self.text(4)?,
+            op::SHORT_BINUNICODE => self.text(1)?,
+            op::BINUNICODE => self.text(4)?,
             op::BINUNICODE8 => self.text(8)?,
+            op::SHORT_BINSTRING => self.string(1)?,
+            op::BINSTRING => self.string(4)?,
             op::SHORT_BINBYTES => self.bytes(1)?,
             op::BINBYTES => self.bytes(4)?,
             op::BINBYTES8 => self.bytes(8)?,
@@ -123,24 +129,27 @@ impl<'a> Machine<'a> {
             op::BINGET => self.get(1)?,
             op::LONG_BINGET => self.get(4)?,
 
-            op::GLOBAL => {
-                let (module, name) = (utf8(self.input.line()?)?, utf8(self.input.line()?)?);
-                self.global(module, name)?;
-            }
+            op::GLOBAL => self.global()?,
             op::STACK_GLOBAL => self.stack_global()?,
-            op::BINPERSID => self.storage()?,
-            op::REDUCE => self.call()?,
-            op::BUILD => self.set_attributes()?,
-            op::INST => {
-                let (module, name) = (utf8(self.input.line()?)?, utf8(self.input.line()?)?);
-                return Err(refused(module, name));
+            op::BINPERSID => {
+                let place = self.pop()?;
+                self.push(Value::Persistent(place));
             }
-            op::OBJ | op::NEWOBJ | op::NEWOBJ_EX => {
-                return Err("wants to make an object, which no tensor needs: refused".to_string());
+            op::REDUCE => self.object(Made::Call)?,
+            op::NEWOBJ => self.object(Made::New)?,
+            op::INST => {
+                let arguments = self.since_mark()?;
+                self.global()?;
+                self.push(Value::Items(arguments));
+                self.object(Made::New)?;
+            }
+            op::BUILD => self.set_state()?,
+            op::OBJ | op::NEWOBJ_EX => {
+                return Err("wants to make an object in a way that is not read".to_string());
             }
             other => {
                 return Err(format!(
-                    "its pickle has the operation 0x{other:02x}, which PyTorch does not write; \
+                    "its pickle has the operation 0x{other:02x}, which is not read; \
                      it may be damaged"
                 ));
             }
@@ -229,6 +238,13 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
+    /// A string of Python 2 is looked at once, however often it is named.
+    fn string(&mut self, width: u64) -> Result<(), String> {
+        let bytes = self.input.counted(width)?;
+        self.push(str::from_utf8(bytes).map_or(Value::Bytes(bytes), Value::Text));
+        Ok(())
+    }
+
     fn bytes(&mut self, width: u64) -> Result<(), String> {
         self.input.counted(width)?;
         self.push(Value::Other);
@@ -252,8 +268,13 @@ impl<'a> Machine<'a> {
 
     fn set(&mut self, more: &[Place]) -> Result<(), String> {
         let dict = self.top()?;
-        match (&mut self.values[dict as usize], more.as_chunks()) {
-            (Value::Dict(pairs), (more, [])) => pairs.extend(more.iter().map(|[k, v]| (*k, *v))),
+        let pairs = match &mut self.values[dict as usize] {
+            Value::Dict(pairs) => Some(pairs),
+            Value::Object(object) => Some(&mut object.pairs),
+            _ => None,
+        };
+        match (pairs, more.as_chunks()) {
+            (Some(pairs), (more, [])) => pairs.extend(more.iter().map(|[k, v]| (*k, *v))),
             _ => return Err("its pickle is damaged: it sets items that are no pairs".to_string()),
         }
         Ok(())
@@ -261,94 +282,42 @@ impl<'a> Machine<'a> {
 
     // ---- What would run something ----------------------------------------------------------
 
-    fn global(&mut self, module: &str, name: &str) -> Result<(), String> {
-        let global = Global::named(module, name).ok_or_else(|| refused(module, name))?;
-        self.push(Value::Global(global));
+    fn global(&mut self) -> Result<(), String> {
+        let (module, name) = (utf8(self.input.line()?)?, utf8(self.input.line()?)?);
+        self.push(Value::Class { module, name });
         Ok(())
     }
 
     fn stack_global(&mut self) -> Result<(), String> {
         let (name, module) = (self.pop()?, self.pop()?);
         match (self.at(module), self.at(name)) {
-            (Value::Text(module), Value::Text(name)) => {
-                let (module, name) = (*module, *name);
-                self.global(module, name)
-            }
-            _ => Err("its pickle is damaged: a name is no text".to_string()),
-        }
-    }
-
-    /// What PyTorch puts in place of numbers that are not in the pickle:
-    /// `("storage", class, key, device, count)`, before 1.6 with `None` at the end.
-    fn storage(&mut self) -> Result<(), String> {
-        let unknown = || "its pickle refers to what is no storage of PyTorch".to_string();
-        let place = self.pop()?;
-        let Value::Items(parts) = self.at(place) else { return Err(unknown()) };
-        let parts: Vec<&Value> = parts.iter().take(7).map(|part| self.at(*part)).collect();
-        let storage = match parts[..] {
-            [
-                Value::Text("storage"),
-                Value::Global(Global::Storage(kind)),
-                Value::Text(key),
-                _,
-                Value::Whole(count @ 0..),
-                ref rest @ ..,
-            ] if matches!(rest, [] | [Value::Nothing]) && key.len() <= LONGEST_KEY => {
-                Storage { kind: *kind, key, count: count.unsigned_abs() }
-            }
-            _ => return Err(unknown()),
-        };
-        self.push(Value::Storage(storage));
-        Ok(())
-    }
-
-    /// Stands for a call: of the functions that are known, only what they would give is made.
-    fn call(&mut self) -> Result<(), String> {
-        let (arguments, function) = (self.pop()?, self.pop()?);
-        let first = match self.at(arguments) {
-            Value::Items(items) => items.first().copied(),
-            _ => return Err("its pickle is damaged: a call without arguments".to_string()),
-        };
-        let global = match self.at(function) {
-            Value::Global(global) => *global,
-            _ => return Err("wants to call what is no function: refused".to_string()),
-        };
-        match (global, first, first.map(|first| self.at(first))) {
-            (Global::OrderedDict, None, _) => self.push(Value::Dict(vec![])),
-            (Global::OrderedDict, Some(items), _) => self.ordered(items)?,
-            (Global::Tensor, ..) => self.push(Value::Tensor(arguments)),
-            (Global::Parameter, Some(tensor), Some(Value::Tensor(_))) => self.stack.push(tensor),
-            (Global::Size, Some(sizes), Some(Value::Items(_))) => self.stack.push(sizes),
-            (Global::Place, ..) => self.push(Value::Other),
-            _ => return Err(format!("wants to call {global:?} with other arguments: refused")),
+            (&Value::Text(module), &Value::Text(name)) => self.push(Value::Class { module, name }),
+            _ => return Err("its pickle is damaged: a name is no text".to_string()),
         }
         Ok(())
     }
 
-    /// An ordered dictionary as Python 2 wrote it: from a list of pairs.
-    fn ordered(&mut self, items: Place) -> Result<(), String> {
-        let damaged = "its pickle is damaged: an ordered dictionary of what are no pairs";
-        let Value::Items(items) = self.at(items) else { return Err(damaged.to_string()) };
-        // The list may be kept and used again, so that a copy of it is more than one step.
-        let steps = items.len();
-        let pair = |item: &Place| match self.at(*item) {
-            Value::Items(pair) => <[Place; 2]>::try_from(&pair[..]).ok(),
-            _ => None,
-        };
-        let pairs: Option<Vec<[Place; 2]>> = items.iter().map(pair).collect();
-        let pairs = pairs.ok_or(damaged)?.into_iter().map(|[key, value]| (key, value)).collect();
-        self.count_steps(steps)?;
-        self.push(Value::Dict(pairs));
+    fn object(&mut self, made: Made) -> Result<(), String> {
+        let (arguments, class) = (self.pop()?, self.pop()?);
+        if !matches!(self.at(arguments), Value::Items(_)) {
+            return Err("its pickle is damaged: a call without arguments".to_string());
+        }
+        if !matches!(self.at(class), Value::Class { .. }) {
+            return Err("wants to call what is no function: refused".to_string());
+        }
+        let object = Object { made, class, arguments, pairs: vec![], state: None };
+        self.push(Value::Object(Box::new(object)));
         Ok(())
     }
 
-    fn set_attributes(&mut self) -> Result<(), String> {
-        self.pop()?;
-        // A state dict of PyTorch has attributes about versions, which are not needed.
-        match self.at(self.top()?) {
-            Value::Dict(_) => Ok(()),
-            _ => Err("wants to change an object, which no tensor needs: refused".to_string()),
+    fn set_state(&mut self) -> Result<(), String> {
+        let state = self.pop()?;
+        let top = self.top()?;
+        match &mut self.values[top as usize] {
+            Value::Object(object) => object.state = Some(state),
+            _ => return Err("wants to change an object that it has not made".to_string()),
         }
+        Ok(())
     }
 
     fn at(&self, place: Place) -> &Value<'a> {
@@ -361,18 +330,5 @@ fn nothing_there() -> String {
 }
 
 fn utf8(bytes: &[u8]) -> Result<&str, String> {
-    str::from_utf8(bytes).map_err(|_| "its pickle has text that is not UTF-8".to_string())
-}
-
-/// What is said of a name that is not known.
-fn refused(module: &str, name: &str) -> String {
-    let what = format!("{}.{}", shown(module), shown(name));
-    if module == "torch" && name.ends_with("Storage") {
-        return format!("holds numbers of the type {what}, which are not read");
-    }
-    format!(
-        "wants to run {what}: refused. Weights are numbers and need no code. If the file holds a \
-         whole model, save the model's state_dict() instead, best with safetensors. If you do not \
-         know who made it, do not load it with PyTorch either"
-    )
+    str::from_utf8(bytes).map_err(|_| NOT_UTF8.to_string())
 }

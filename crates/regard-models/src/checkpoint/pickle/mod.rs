@@ -1,9 +1,11 @@
-//! Checkpoints that PyTorch wrote as `pytorch_model.bin`, read without running anything.
+//! Pickles, read without running anything; and the checkpoints that PyTorch wrote as
+//! `pytorch_model.bin`.
 //!
-//! Such a file is a pickle: a program for a small machine that may call any function of Python by
-//! its name. Here the machine knows the few names that tensors are made of, makes plain values of
-//! them, and refuses every other name. Both formats are read: the zip archive that PyTorch writes
-//! since 1.6, and the pickles in a row of before.
+//! A pickle is a program for a small machine that may call any function of Python by its name.
+//! Here the machine only notes in a [`Tree`] what it would call, and a reader takes from the tree
+//! what it knows. Checkpoints of PyTorch are one such reader: it knows the few names that tensors
+//! are made of and refuses a file that has any other. Both of their formats are read: the zip
+//! archive that PyTorch writes since 1.6, and the pickles in a row of before.
 //!
 //! What counts is the dictionary at the top of the file, or the one under `"state_dict"` or
 //! `"model"`, as programs for training write it, if that holds tensors. Whatever else such a
@@ -15,17 +17,21 @@ mod legacy;
 mod machine;
 mod operations;
 mod tensor;
-mod values;
+mod torch;
+mod tree;
 mod zip;
 
 #[cfg(test)]
 mod tests;
 
+pub use machine::read_tree;
+pub use tree::{Made, Object, Pair, Place, Tree, Value};
+
 use super::Arrays;
 use crate::{Error, Result};
 use std::path::Path;
 use tensor::Budget;
-use values::{Pairs, Pickled, Value};
+use torch::Pickled;
 use zip::Archive;
 
 /// Where programs for training keep the weights among other things.
@@ -68,7 +74,7 @@ fn from_zip(bytes: &[u8]) -> Result<Arrays, String> {
         ));
     }
     let pickle = archive.get(&format!("{root}/data.pkl"))?.unwrap_or_default();
-    let (pickled, _) = machine::run(pickle)?;
+    let (pickled, _) = Pickled::read(pickle)?;
     arrays(&pickled, Budget::of(bytes), |key| archive.get(&format!("{root}/data/{key}")))
 }
 
@@ -84,13 +90,11 @@ fn arrays<'a>(
     storages: impl Storages<'a>,
 ) -> Result<Arrays, String> {
     let mut arrays = Arrays::new();
-    for (name, value) in weights(pickled)? {
-        if let (Value::Text(name), Value::Tensor(arguments)) =
-            (pickled.at(*name), pickled.at(*value))
-        {
+    for (name, value) in pickled.pairs(weights(pickled)?).into_iter().flatten() {
+        if let (Some(name), Some(arguments)) = (pickled.tree.text(name), pickled.tensor(value)) {
             let in_tensor = |message| format!("{}: {message}", shown(name));
             budget.spend(name.len()).map_err(in_tensor)?;
-            let array = tensor::read(pickled, *arguments, &mut budget, &storages);
+            let array = tensor::read(pickled, arguments, &mut budget, &storages);
             arrays.insert(name.to_string(), array.map_err(in_tensor)?);
         }
     }
@@ -101,22 +105,20 @@ fn arrays<'a>(
     Ok(arrays)
 }
 
-/// The dictionary that holds the weights.
-fn weights<'p>(pickled: &'p Pickled) -> Result<&'p Pairs, String> {
-    let Value::Dict(top) = pickled.top() else {
+/// Where the dictionary is that holds the weights.
+fn weights(pickled: &Pickled) -> Result<Place, String> {
+    let top = pickled.tree.top();
+    if pickled.pairs(top).is_none() {
         return Err("holds no dictionary of tensors. \
                     Save the model's state_dict(), best with safetensors"
             .to_string());
+    }
+    let has_tensors = |place: &Place| {
+        let mut pairs = pickled.pairs(*place).into_iter().flatten();
+        pairs.any(|(_, value)| pickled.tensor(value).is_some())
     };
-    let within = WITHIN.iter().find_map(|name| match pickled.entry(top, name) {
-        Some(Value::Dict(pairs)) if has_tensors(pickled, pairs) => Some(pairs),
-        _ => None,
-    });
+    let within = WITHIN.iter().find_map(|name| pickled.entry(top, name).filter(has_tensors));
     Ok(within.unwrap_or(top))
-}
-
-fn has_tensors(pickled: &Pickled, pairs: &Pairs) -> bool {
-    pairs.iter().any(|(_, value)| matches!(pickled.at(*value), Value::Tensor(_)))
 }
 
 /// A name from a file as an error may show it: not too long, and without characters that a

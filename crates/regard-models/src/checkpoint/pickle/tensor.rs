@@ -1,6 +1,7 @@
 //! From a storage and a way to walk through it to numbers in rows.
 
-use super::values::{Pickled, Place, Storage, Value};
+use super::torch::{Pickled, Storage};
+use super::tree::{Place, Value};
 use super::{Storages, shown};
 use crate::checkpoint::Array;
 use half::{bf16, f16};
@@ -103,17 +104,13 @@ pub fn read<'a>(
     budget: &mut Budget,
     storages: &impl Storages<'a>,
 ) -> Result<Array, String> {
-    let Value::Items(arguments) = pickled.at(arguments) else {
-        return Err("has no arguments".to_string());
-    };
+    let arguments = pickled.tree.items(arguments).ok_or("has no arguments")?;
     // Then come whether it is trained, its hooks, and sometimes how its numbers are meant.
     let [storage, start, sizes, strides, ..] = arguments[..] else {
         return Err("has too few arguments".to_string());
     };
     meant_as_they_are(pickled, arguments.get(6))?;
-    let Value::Storage(storage) = pickled.at(storage) else {
-        return Err("has no storage".to_string());
-    };
+    let storage = pickled.storage(storage).ok_or("has no storage")?;
     let walk =
         Walk::new(whole(pickled, start)?, wholes(pickled, sizes)?, wholes(pickled, strides)?)?;
     let count = walk.count()?;
@@ -122,33 +119,30 @@ pub fn read<'a>(
     let data = if count == 0 {
         vec![]
     } else {
-        walk.read(storage.kind, numbers(storage, storages)?, count)?
+        walk.read(storage.kind, numbers(&storage, storages)?, count)?
     };
     Ok(Array { shape: walk.axes.iter().map(|(size, _)| *size).collect(), data })
 }
 
 /// A tensor may say that its numbers are meant with the other sign. Models are not saved so.
 fn meant_as_they_are(pickled: &Pickled, metadata: Option<&Place>) -> Result<(), String> {
-    match metadata.map(|place| pickled.at(*place)) {
-        None | Some(Value::Nothing) => Ok(()),
-        Some(Value::Dict(pairs)) if pairs.is_empty() => Ok(()),
-        _ => {
-            Err("is a conjugated or negated view, which is not read; clone() it first".to_string())
-        }
+    let Some(&place) = metadata else { return Ok(()) };
+    let none = matches!(pickled.tree.at(place), Value::Nothing);
+    if none || pickled.pairs(place).is_some_and(|mut pairs| pairs.next().is_none()) {
+        return Ok(());
     }
+    Err("is a conjugated or negated view, which is not read; clone() it first".to_string())
 }
 
 fn whole(pickled: &Pickled, place: Place) -> Result<usize, String> {
-    let Value::Whole(number) = pickled.at(place) else {
+    let Value::Whole(number) = pickled.tree.at(place) else {
         return Err("has a size that is no integer".to_string());
     };
     usize::try_from(*number).map_err(|_| format!("has a size, stride or offset of {number}"))
 }
 
 fn wholes(pickled: &Pickled, place: Place) -> Result<Vec<usize>, String> {
-    let Value::Items(places) = pickled.at(place) else {
-        return Err("has no shape or no strides".to_string());
-    };
+    let places = pickled.sizes(place).ok_or("has no shape or no strides")?;
     if places.len() > MOST_AXES {
         return Err(format!("has {} axes; {MOST_AXES} is the most", places.len()));
     }

@@ -315,6 +315,20 @@ fn what_nests_without_end_is_not_followed() {
 }
 
 #[test]
+fn objects_are_made_of_what_came_before() {
+    // A parameter of no tensor, and one whose list of arguments gets the parameter itself.
+    let parameter = b"\x80\x02ctorch._utils\n_rebuild_parameter\n";
+    for rest in [&b")R."[..], b"]q\x01Rq\x02h\x01h\x02a0."] {
+        assert_error(&[parameter, rest].concat(), "wants to call Parameter");
+    }
+    // Only dictionaries have items and attributes.
+    let size = b"\x80\x02ctorch\nSize\n)\x85R";
+    assert_error(&[size, &b"}b."[..]].concat(), "wants to change an object");
+    assert_error(&[size, &b"K\x01K\x02s."[..]].concat(), "wants to change an object");
+    assert_error(b"\x80\x02U\x01\xff.", "not UTF-8");
+}
+
+#[test]
 fn counts_beyond_the_file_are_errors() {
     let most = [255; 8];
     for (operation, width) in [(b'X', 4), (b'T', 4), (b'B', 4), (0x8d, 8), (0x8e, 8), (0x8b, 4)] {

@@ -4,7 +4,7 @@ use super::layer::{Kind, REACH, SequenceLayer, WINDOW};
 use super::{Figure, Finding, Line, Options, megabytes};
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::Init;
-use regard_kernels::rng::Stream;
+use regard_attention::Stream;
 use regard_models::Result;
 use std::time::Instant;
 

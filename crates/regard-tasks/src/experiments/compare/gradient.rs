@@ -6,7 +6,7 @@ use super::learn::device;
 use super::{Figure, Finding, Line, Options};
 use burn::tensor::{Tensor, TensorData};
 use regard_attention::Init;
-use regard_kernels::rng::Stream;
+use regard_attention::Stream;
 use regard_models::Result;
 
 const WIDTH: usize = 64;

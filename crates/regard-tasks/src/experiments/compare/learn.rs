@@ -3,10 +3,10 @@
 use super::layer::{Kind, SequenceLayer};
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use regard_attention::Stream;
 use regard_attention::layers::{Embedding, EmbeddingConfig, Linear, LinearConfig, sinusoidal};
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_attention::{AdamW, AdamWConfig, Init};
-use regard_kernels::rng::Stream;
 
 /// The device of what is trained.
 pub fn device() -> Device {

@@ -4,11 +4,11 @@ use super::cost::{Step, WIDTH};
 use super::layer::{Kind, REACH, WINDOW};
 use super::{Figure, Finding, Line, Options};
 use burn::tensor::{Device, Tensor, TensorData};
+use regard_attention::Stream;
+use regard_attention::pool::{set_threads, threads};
 use regard_attention::{Attention, Init};
 use regard_kernels::attention::Inputs;
 use regard_kernels::attention::mask::Rule;
-use regard_kernels::pool::{set_threads, threads};
-use regard_kernels::rng::Stream;
 use regard_kernels::view::View;
 use regard_models::{Error, Result};
 

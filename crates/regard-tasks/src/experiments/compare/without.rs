@@ -2,9 +2,9 @@
 
 use super::{Finding, Options, megabytes};
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use regard_attention::Stream;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_attention::{AdamW, AdamWConfig, Mode};
-use regard_kernels::rng::Stream;
 use regard_models::{Error, Result, Seq2Seq, Source, zoo};
 use serde_json::{Value, json};
 use std::time::Instant;

@@ -6,9 +6,9 @@
 
 use crate::regression::{Kernel, KernelRegression, LeftOut, Points};
 use burn::tensor::{Device, Tensor, TensorData};
+use regard_attention::Stream;
 use regard_attention::layers::LinearConfig;
 use regard_attention::{AdamW, AdamWConfig, Init};
-use regard_kernels::rng::Stream;
 use regard_models::Result;
 
 /// Points to learn from, and as many places to predict.

@@ -6,7 +6,7 @@
 
 use crate::data::graphs::Labelled;
 use crate::data::{Network, Part};
-use regard_kernels::rng::Stream;
+use regard_attention::Stream;
 
 /// The labels.
 pub const LABELS: [&str; 3] = ["acid", "ketone", "none"];

@@ -2,37 +2,10 @@
 //! of lists. They are read as data: an object is its class's name, its arguments and its state,
 //! and nothing is run.
 
-use std::collections::HashMap;
-
-/// More steps than this make no such file.
-const MOST_STEPS: usize = 1 << 22;
-
-/// Where a value is in the list of all.
-type Place = usize;
-
-/// A value. Those that hold others hold their places, so that nothing recurses.
-#[derive(Clone, Debug)]
-enum Value<'a> {
-    /// `None`, true, false, a fraction: never needed.
-    Other,
-    Whole(i64),
-    Bytes(&'a [u8]),
-    Items(Vec<Place>),
-    Pairs(Vec<(Place, Place)>),
-    /// The module and the name of a class.
-    Class([&'a [u8]; 2]),
-    Object {
-        class: [&'a [u8]; 2],
-        arguments: Place,
-        state: Option<Place>,
-    },
-}
+use regard_models::checkpoint::pickle::{Pair, Place, Tree, Value, read_tree};
 
 /// What a file holds.
-pub struct Pickled<'a> {
-    values: Vec<Value<'a>>,
-    top: Place,
-}
+pub struct Pickled<'a>(Tree<'a>);
 
 /// Numbers in rows.
 #[derive(Debug, PartialEq)]
@@ -43,235 +16,60 @@ pub struct Rows {
     pub columns: usize,
 }
 
-struct Machine<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    values: Vec<Value<'a>>,
-    stack: Vec<Place>,
-    marks: Vec<usize>,
-    memo: HashMap<usize, Place>,
-}
-
 /// Reads a pickle of protocol 2.
 pub fn read(bytes: &[u8]) -> Result<Pickled<'_>, String> {
-    let (values, stack, marks) = (vec![], vec![], vec![]);
-    let mut machine = Machine { bytes, at: 0, values, stack, marks, memo: HashMap::new() };
-    for _ in 0..MOST_STEPS {
-        if machine.step().map_err(|message| format!("byte {}: {message}", machine.at))? {
-            let top = machine.pop()?;
-            return Ok(Pickled { values: machine.values, top });
-        }
+    match bytes {
+        [0x80, other, ..] if *other != 2 => Err(format!("protocol {other}, need 2")),
+        _ => Ok(Pickled(read_tree(bytes)?.0)),
     }
-    Err(format!("takes more than {MOST_STEPS} steps"))
-}
-
-impl<'a> Machine<'a> {
-    fn take(&mut self, count: usize) -> Result<&'a [u8], String> {
-        let end = self.at.checked_add(count).filter(|end| *end <= self.bytes.len());
-        let end = end.ok_or("the file ends too early")?;
-        let taken = &self.bytes[self.at..end];
-        self.at = end;
-        Ok(taken)
-    }
-
-    fn number(&mut self, width: usize) -> Result<usize, String> {
-        let bytes = self.take(width)?;
-        Ok(bytes.iter().rev().fold(0, |number, byte| number << 8 | usize::from(*byte)))
-    }
-
-    fn line(&mut self) -> Result<&'a [u8], String> {
-        let rest = &self.bytes[self.at..];
-        let end = rest.iter().position(|byte| *byte == b'\n').ok_or("the file ends too early")?;
-        self.at += end + 1;
-        Ok(&rest[..end])
-    }
-
-    fn push(&mut self, value: Value<'a>) {
-        self.stack.push(self.values.len());
-        self.values.push(value);
-    }
-
-    fn pop(&mut self) -> Result<Place, String> {
-        self.stack.pop().ok_or_else(empty)
-    }
-
-    fn top(&self) -> Result<Place, String> {
-        self.stack.last().copied().ok_or_else(empty)
-    }
-
-    fn last(&mut self, count: usize) -> Result<Vec<Place>, String> {
-        let rest = self.stack.len().checked_sub(count).ok_or_else(empty)?;
-        Ok(self.stack.split_off(rest))
-    }
-
-    fn since_mark(&mut self) -> Result<Vec<Place>, String> {
-        let mark = self.marks.pop().filter(|mark| *mark <= self.stack.len());
-        Ok(self.stack.split_off(mark.ok_or_else(empty)?))
-    }
-
-    /// One operation; whether it was the last.
-    fn step(&mut self) -> Result<bool, String> {
-        match self.take(1)?[0] {
-            b'.' => return Ok(true),
-            0x80 => match self.take(1)?[0] {
-                2 => {}
-                other => return Err(format!("protocol {other}, need 2")),
-            },
-            b'N' | 0x88 | 0x89 => self.push(Value::Other),
-            b'G' => {
-                self.take(8)?;
-                self.push(Value::Other);
-            }
-            b'J' => {
-                let number = self.number(4)? as u32;
-                self.push(Value::Whole(i64::from(number.cast_signed())));
-            }
-            operation @ (b'K' | b'M') => {
-                let number = self.number(if operation == b'K' { 1 } else { 2 })?;
-                self.push(Value::Whole(number as i64));
-            }
-            operation @ (b'U' | b'T') => {
-                let count = self.number(if operation == b'U' { 1 } else { 4 })?;
-                let bytes = self.take(count)?;
-                self.push(Value::Bytes(bytes));
-            }
-            b')' | b']' => self.push(Value::Items(vec![])),
-            b'}' => self.push(Value::Pairs(vec![])),
-            operation @ 0x85..=0x87 => {
-                let items = self.last(usize::from(operation - 0x84))?;
-                self.push(Value::Items(items));
-            }
-            b't' => {
-                let items = self.since_mark()?;
-                self.push(Value::Items(items));
-            }
-            b'a' => {
-                let items = self.last(1)?;
-                self.append(&items)?;
-            }
-            b'e' => {
-                let items = self.since_mark()?;
-                self.append(&items)?;
-            }
-            b's' => {
-                let items = self.last(2)?;
-                self.set(&items)?;
-            }
-            b'u' => {
-                let items = self.since_mark()?;
-                self.set(&items)?;
-            }
-            b'(' => self.marks.push(self.stack.len()),
-            operation @ (b'q' | b'r') => {
-                let key = self.number(if operation == b'q' { 1 } else { 4 })?;
-                self.memo.insert(key, self.top()?);
-            }
-            operation @ (b'h' | b'j') => {
-                let key = self.number(if operation == b'h' { 1 } else { 4 })?;
-                let place = self.memo.get(&key).copied();
-                self.stack.push(place.ok_or("recalls what it never kept")?);
-            }
-            b'c' => {
-                let class = [self.line()?, self.line()?];
-                self.push(Value::Class(class));
-            }
-            // To call a class, and to make an object of one: neither is done, both are noted.
-            b'R' | 0x81 => {
-                let (arguments, class) = (self.pop()?, self.pop()?);
-                let Value::Class(class) = self.values[class] else {
-                    return Err("calls what is no class".into());
-                };
-                // A dictionary with a default is a dictionary.
-                self.push(match class {
-                    [b"collections", b"defaultdict"] => Value::Pairs(vec![]),
-                    _ => Value::Object { class, arguments, state: None },
-                });
-            }
-            b'b' => {
-                let state = self.pop()?;
-                let top = self.top()?;
-                match &mut self.values[top] {
-                    Value::Object { state: place, .. } => *place = Some(state),
-                    _ => return Err("changes what is no object".into()),
-                }
-            }
-            other => return Err(format!("operation 0x{other:02x}, which these files do not have")),
-        }
-        Ok(false)
-    }
-
-    fn append(&mut self, more: &[Place]) -> Result<(), String> {
-        let list = self.top()?;
-        match &mut self.values[list] {
-            Value::Items(items) => items.extend(more),
-            _ => return Err("appends to what is no list".into()),
-        }
-        Ok(())
-    }
-
-    fn set(&mut self, more: &[Place]) -> Result<(), String> {
-        let dict = self.top()?;
-        match (&mut self.values[dict], more.as_chunks::<2>()) {
-            (Value::Pairs(pairs), (more, [])) => pairs.extend(more.iter().map(|[k, v]| (*k, *v))),
-            _ => return Err("sets items that are no pairs".into()),
-        }
-        Ok(())
-    }
-}
-
-fn empty() -> String {
-    "takes from an empty stack".into()
 }
 
 impl Pickled<'_> {
     /// A dictionary of lists of numbers.
     pub fn lists(&self) -> Result<Vec<(usize, Vec<usize>)>, String> {
-        let Value::Pairs(pairs) = &self.values[self.top] else {
-            return Err("holds no dictionary".into());
-        };
-        let number = |place: &Place| match self.values[*place] {
-            Value::Whole(number) => usize::try_from(number).map_err(|_| format!("node {number}")),
+        let number = |place: &Place| match self.0.at(*place) {
+            Value::Whole(number) => usize::try_from(*number).map_err(|_| format!("node {number}")),
             _ => Err("a node that is no number".to_string()),
         };
-        let list = |(node, others): &(Place, Place)| match &self.values[*others] {
-            Value::Items(items) => {
-                Ok((number(node)?, items.iter().map(number).collect::<Result<_, _>>()?))
-            }
-            _ => Err("a node's neighbours are no list".to_string()),
+        let list = |(node, others): &Pair| {
+            let items = self.0.items(*others).ok_or("a node's neighbours are no list")?;
+            Ok((number(node)?, items.iter().map(number).collect::<Result<_, _>>()?))
         };
-        pairs.iter().map(list).collect()
+        self.pairs(self.0.top()).ok_or("holds no dictionary")?.iter().map(list).collect()
+    }
+
+    /// The pairs of a dictionary. One with a default for what it lacks is a dictionary.
+    fn pairs(&self, place: Place) -> Option<&[Pair]> {
+        match (self.0.at(place), self.0.object(place)) {
+            (Value::Dict(pairs), _) => Some(pairs),
+            (_, Some((object, ("collections", "defaultdict")))) => Some(&object.pairs),
+            _ => None,
+        }
     }
 
     /// A sparse matrix of SciPy in CSR form, or a dense array with two axes.
     pub fn rows(&self) -> Result<Rows, String> {
-        match &self.values[self.top] {
-            Value::Object { class: [_, b"csr_matrix"], state: Some(state), .. } => {
-                self.sparse(*state)
-            }
-            Value::Object { .. } => {
-                let (shape, numbers) = self.array(self.top)?;
-                let &[rows, columns] = &shape[..] else {
-                    return Err(format!("an array with {} axes, need 2", shape.len()));
-                };
-                let there = |row: &[f64]| {
-                    let each = row.iter().enumerate().filter(|(_, x)| **x != 0.0);
-                    each.map(|(column, x)| (column as u32, *x as f32)).collect()
-                };
-                let rows = numbers.chunks_exact(columns.max(1)).take(rows).map(there).collect();
-                Ok(Rows { rows, columns })
-            }
-            _ => Err("holds no array".into()),
+        let (object, (_, class)) = self.0.object(self.0.top()).ok_or("holds no array")?;
+        if let ("csr_matrix", Some(state)) = (class, object.state) {
+            return self.sparse(state);
         }
+        let (shape, numbers) = self.array(self.0.top())?;
+        let &[rows, columns] = &shape[..] else {
+            return Err(format!("an array with {} axes, need 2", shape.len()));
+        };
+        let there = |row: &[f64]| {
+            let each = row.iter().enumerate().filter(|(_, x)| **x != 0.0);
+            each.map(|(column, x)| (column as u32, *x as f32)).collect()
+        };
+        let rows = numbers.chunks_exact(columns.max(1)).take(rows).map(there).collect();
+        Ok(Rows { rows, columns })
     }
 
     fn sparse(&self, state: Place) -> Result<Rows, String> {
-        let Value::Pairs(pairs) = &self.values[state] else {
-            return Err("a sparse matrix without its parts".into());
-        };
+        let pairs = self.pairs(state).ok_or("a sparse matrix without its parts")?;
         let part = |name: &str| {
-            let is = |(key, _): &&(Place, Place)| matches!(self.values[*key], Value::Bytes(bytes) if bytes == name.as_bytes());
-            let found = pairs.iter().find(is).map(|(_, value)| *value);
-            found.ok_or_else(|| format!("a sparse matrix without {name}"))
+            let found = pairs.iter().find(|(key, _)| self.0.text(*key) == Some(name));
+            found.map(|(_, value)| *value).ok_or_else(|| format!("a sparse matrix without {name}"))
         };
         let whole = |name: &str| -> Result<Vec<usize>, String> {
             Ok(self.array(part(name)?)?.1.into_iter().map(|x| x as usize).collect())
@@ -299,32 +97,19 @@ impl Pickled<'_> {
     }
 
     fn sizes(&self, place: Place) -> Result<Vec<usize>, String> {
-        let Value::Items(items) = &self.values[place] else {
-            return Err("a shape that is none".into());
+        let none = "a shape that is none";
+        let size = |place: &Place| match self.0.at(*place) {
+            Value::Whole(size @ 0..=0xffff_ffff) => Ok(*size as usize),
+            _ => Err(none.to_string()),
         };
-        let size = |place: &Place| match self.values[*place] {
-            Value::Whole(size @ 0..=0xffff_ffff) => Ok(size as usize),
-            _ => Err("a shape that is none".to_string()),
-        };
-        items.iter().map(size).collect()
+        self.0.items(place).ok_or(none)?.iter().map(size).collect()
     }
 
     /// The shape and the numbers of an array of NumPy.
     fn array(&self, place: Place) -> Result<(Vec<usize>, Vec<f64>), String> {
-        let none = || "an array that is none".to_string();
-        let Value::Object { state: Some(state), .. } = self.values[place] else {
-            return Err(none());
-        };
-        let Value::Items(parts) = &self.values[state] else { return Err(none()) };
-        let &[_, shape, kind, _, data] = &parts[..] else { return Err(none()) };
-        let (shape, Value::Bytes(data)) = (self.sizes(shape)?, &self.values[data]) else {
-            return Err(none());
-        };
-        let Value::Object { arguments, .. } = self.values[kind] else { return Err(none()) };
-        let Value::Items(arguments) = &self.values[arguments] else { return Err(none()) };
-        let kind = arguments.first().map(|place| &self.values[*place]);
-        let Some(Value::Bytes(kind)) = kind else { return Err(none()) };
-        let numbers: Vec<f64> = match *kind {
+        let (shape, kind, data) = self.parts(place).ok_or("an array that is none")?;
+        let shape = self.sizes(shape)?;
+        let numbers: Vec<f64> = match kind {
             b"f8" => each(data, f64::from_le_bytes)?,
             b"f4" => each(data, |bytes| f64::from(f32::from_le_bytes(bytes)))?,
             b"i8" => each(data, |bytes| i64::from_le_bytes(bytes) as f64)?,
@@ -340,6 +125,15 @@ impl Pickled<'_> {
             (_, Some(bad)) => Err(format!("got {bad}, need a number")),
             _ => Err(format!("{} numbers for the shape {shape:?}", numbers.len())),
         }
+    }
+
+    /// The shape, the type and the bytes of an array.
+    fn parts(&self, place: Place) -> Option<(Place, &[u8], &[u8])> {
+        let (array, _) = self.0.object(place)?;
+        let &[_, shape, kind, _, data] = self.0.items(array.state?)? else { return None };
+        let (kind, _) = self.0.object(kind)?;
+        let kind = self.0.items(kind.arguments)?.first()?;
+        Some((shape, self.0.bytes(*kind)?, self.0.bytes(data)?))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Another look at an image in each step of training: moved a little, mirrored, partly hidden.
 
-use regard_kernels::rng::Stream;
+use regard_attention::Stream;
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 

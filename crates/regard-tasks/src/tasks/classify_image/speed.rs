@@ -2,9 +2,9 @@
 
 use crate::train;
 use burn::tensor::{Device, Tensor, TensorData};
+use regard_attention::Stream;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_attention::{AdamW, AdamWConfig, Mode};
-use regard_kernels::rng::Stream;
 use regard_models::vit::Vit;
 use regard_models::{Error, ModelFiles, Network, Result, zoo};
 use std::time::Instant;

@@ -8,9 +8,9 @@ use crate::examine::Mark;
 use crate::text::Tokenizer;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::Mode;
+use regard_attention::Stream;
 use regard_attention::backend::numbers;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
-use regard_kernels::rng::Stream;
 use regard_models::text::{TextModel, Texts};
 use regard_models::{Error, Result};
 

@@ -1,6 +1,6 @@
 //! Which words are hidden, and behind what.
 
-use regard_kernels::rng::Stream;
+use regard_attention::Stream;
 use serde::{Deserialize, Serialize};
 
 /// How words are hidden.

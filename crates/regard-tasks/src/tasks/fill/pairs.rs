@@ -1,6 +1,6 @@
 //! Halves of texts that belong together, and halves that do not.
 
-use regard_kernels::rng::Stream;
+use regard_attention::Stream;
 
 /// Where draws of this file come from, among the sites of the generator.
 const DRAW: u64 = 0x7061_6972_735f_3031;

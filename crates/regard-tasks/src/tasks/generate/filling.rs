@@ -7,8 +7,8 @@
 
 use crate::examine::Mark;
 use burn::tensor::Tensor;
+use regard_attention::Stream;
 use regard_attention::{Mode, backend};
-use regard_kernels::rng::Stream;
 use regard_models::text::{TextModel, Texts};
 use regard_models::xlnet::{Permuted, Sight};
 use regard_models::{Error, Result};

@@ -1,7 +1,7 @@
 //! Which words are told, and in which order.
 
 use regard_attention::Mode;
-use regard_kernels::rng::Stream;
+use regard_attention::Stream;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 

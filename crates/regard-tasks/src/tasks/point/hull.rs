@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn every_other_point_is_to_the_left_of_every_edge() {
         for index in 0..200 {
-            let draw = regard_kernels::rng::Stream::new(5, index, 0);
+            let draw = regard_attention::Stream::new(5, index, 0);
             let n = 3 + index % 30;
             let points: Vec<f64> = (0..2 * n).map(|i| f64::from(draw.uniform(i))).collect();
             let hull = Hull.solve(&points);

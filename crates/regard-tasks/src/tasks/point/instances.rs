@@ -1,7 +1,7 @@
 //! Sets of points with their true answers: drawn from a seed, or read from a file.
 
 use super::Problem;
-use regard_kernels::rng::Stream;
+use regard_attention::Stream;
 
 /// A set of points with its true answer in the learned form.
 #[derive(Clone, Debug, PartialEq)]

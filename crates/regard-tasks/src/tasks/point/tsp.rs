@@ -142,7 +142,7 @@ fn length(points: &[f64], tour: &[u32]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regard_kernels::rng::Stream;
+    use regard_attention::Stream;
 
     fn draw(index: u64, n: usize) -> Vec<f64> {
         let draw = Stream::new(9, index, 0);

@@ -3,8 +3,8 @@
 use crate::audio::wav;
 use crate::data::ledger;
 use crate::data::recordings::Recording;
-use regard_kernels::pool;
-use regard_kernels::rng::Stream;
+use regard_attention::Stream;
+use regard_attention::pool;
 use regard_models::{Error, Result};
 use std::sync::{Mutex, PoisonError};
 

@@ -9,7 +9,7 @@ use crate::show::terminal;
 use anyhow::{Result, bail};
 use regard_tasks::decode::Alignment;
 use regard_tasks::translate::{Aligned, Request, Translated, Translator};
-use serde_json::json;
+use serde::Serialize;
 use std::io::Write;
 
 /// Said of every map of words, because a row of it need not sum to 1.
@@ -110,18 +110,18 @@ impl Shown {
     }
 
     fn json(&self, out: &mut dyn Write) -> Result<()> {
-        let document = json!({
-            "source": self.source,
-            "translation_text": self.found.text,
-            "source_tokens": self.source_tokens,
-            "tokens": self.target_tokens,
-            "cross_attention": self.found.found.attention,
-            "source_words": self.aligned.source,
-            "words": self.aligned.target,
-            "attention": self.words.weights,
-            "alignment": self.words.pharaoh(),
-        });
-        write_json(out, &document)
+        let document = Document {
+            source: &self.source,
+            translation_text: &self.found.text,
+            source_tokens: &self.source_tokens,
+            tokens: &self.target_tokens,
+            cross_attention: &self.found.found.attention,
+            source_words: &self.aligned.source,
+            words: &self.aligned.target,
+            attention: &self.words.weights,
+            alignment: self.words.pharaoh(),
+        };
+        write_json(out, &serde_json::to_value(document)?)
     }
 
     fn save(&self, path: &std::path::Path) -> Result<()> {
@@ -138,4 +138,18 @@ impl Shown {
         ];
         save_npz_with_words(path, &arrays, &names)
     }
+}
+
+/// A translation and where each of its words came from, as `--json` prints it.
+#[derive(Serialize)]
+struct Document<'a> {
+    source: &'a str,
+    translation_text: &'a str,
+    source_tokens: &'a [String],
+    tokens: &'a [String],
+    cross_attention: &'a [Vec<f32>],
+    source_words: &'a [String],
+    words: &'a [String],
+    attention: &'a [Vec<f32>],
+    alignment: String,
 }
