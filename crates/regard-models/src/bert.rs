@@ -10,8 +10,8 @@ use crate::text::{
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use regard_attention::layers::{
-    Dropout, Embedding, EmbeddingConfig, FeedForward, FeedForwardConfig, Norm, NormConfig,
-    SelfAttention, SelfAttentionConfig,
+    Call, Dropout, Embedding, EmbeddingConfig, FeedForward, FeedForwardConfig, Norm, NormConfig,
+    SelfAttention, SelfAttentionConfig, Tap,
 };
 use regard_attention::ops::Activation;
 use regard_attention::{Attention, Init, Mode, Weights};
@@ -423,10 +423,12 @@ impl Layer {
         inside: Option<&mut Inside>,
     ) -> Tensor<3> {
         let looked = match inside {
-            None => self.attention.forward(x.clone(), attention, mode),
+            None => self.attention.forward(x.clone(), Call::new(attention).mode(mode)),
             Some(inside) => {
-                let (y, weights) = self.attention.forward_with_weights(x.clone(), attention, None);
-                inside.attention.push(weights);
+                let mut tap = Tap::new();
+                let call = Call::new(attention).mode(mode).tap(&mut tap);
+                let y = self.attention.forward(x.clone(), call);
+                inside.attention.extend(tap.into_weights());
                 y
             }
         };

@@ -11,8 +11,8 @@ use crate::text::{
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
 use regard_attention::layers::{
-    Cache, Dropout, Embedding, EmbeddingConfig, FeedForward, FeedForwardConfig, Linear, Norm,
-    NormConfig, SelfAttention, SelfAttentionConfig,
+    Cache, Call, Dropout, Embedding, EmbeddingConfig, FeedForward, FeedForwardConfig, Linear, Norm,
+    NormConfig, SelfAttention, SelfAttentionConfig, Tap,
 };
 use regard_attention::mask::causal;
 use regard_attention::ops::Activation;
@@ -285,13 +285,16 @@ impl Body for Gpt2 {
             let attention = layer.looking(&attention);
             let inside = inside.as_deref_mut();
             x = match inside {
-                None => layer.read(x, mode, |x| layer.attention.forward(x, &attention, mode)),
+                None => layer.read(x, mode, |x| {
+                    layer.attention.forward(x, Call::new(&attention).mode(mode))
+                }),
                 Some(inside) => {
                     inside.hidden.push(x.clone());
                     layer.read(x, mode, |x| {
-                        let (y, weights) =
-                            layer.attention.forward_with_weights(x, &attention, None);
-                        inside.attention.push(weights);
+                        let mut tap = Tap::new();
+                        let call = Call::new(&attention).mode(mode).tap(&mut tap);
+                        let y = layer.attention.forward(x, call);
+                        inside.attention.extend(tap.into_weights());
                         y
                     })
                 }
@@ -354,7 +357,7 @@ impl Walk<'_> {
         for (layer, cache) in model.layers.iter().zip(&mut self.caches) {
             let attention = layer.looking(&attention);
             x = layer.read(x, Mode::Eval, |x| {
-                layer.attention.forward_cached(x, &attention, None, cache)
+                layer.attention.forward(x, Call::new(&attention).cache(cache))
             });
         }
         x

@@ -5,6 +5,7 @@
 
 mod additive;
 mod cache;
+mod call;
 mod convolution;
 mod cross_attention;
 mod dropout;
@@ -22,6 +23,7 @@ mod streamed;
 
 pub use additive::{AdditiveAttention, AdditiveAttentionConfig};
 pub use cache::Cache;
+pub use call::{Call, Tap};
 pub use convolution::{
     Convolution, ConvolutionConfig, ConvolutionPast, ImageConvolution, ImageConvolutionConfig,
 };
@@ -37,4 +39,4 @@ pub use positions::{LearnedPositions, RelativeTable, Rotary, alibi_slopes, sinus
 pub use recurrent::{LayerStates, Recurrent, RecurrentConfig, RecurrentLayer, RecurrentWeights};
 pub use self_attention::{SelfAttention, SelfAttentionConfig};
 pub use sequences::Sequences;
-pub use streamed::{Reach, StreamPast};
+pub use streamed::{Reach, Stream, StreamPast};

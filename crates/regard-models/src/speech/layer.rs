@@ -6,8 +6,8 @@ use crate::text::activation;
 use burn::module::Module;
 use burn::tensor::Tensor;
 use regard_attention::layers::{
-    Dropout, FeedForward, FeedForwardConfig, Norm, NormConfig, Reach, RelativeTable, SelfAttention,
-    SelfAttentionConfig, StreamPast, alibi_slopes,
+    Call, Dropout, FeedForward, FeedForwardConfig, Norm, NormConfig, Reach, RelativeTable,
+    SelfAttention, SelfAttentionConfig, Stream, StreamPast, alibi_slopes,
 };
 use regard_attention::{Attention, Init, Mode, Weights};
 
@@ -84,7 +84,7 @@ impl Layer {
     /// `x: [B, T, M]` → the same
     pub fn forward(&self, x: Tensor<3>, attention: &Attention, mode: Mode) -> Tensor<3> {
         let y = self.attention_norm.forward(x.clone());
-        let seen = self.attention.forward(y, &self.placed(attention), mode);
+        let seen = self.attention.forward(y, Call::new(&self.placed(attention)).mode(mode));
         self.after(seen, x, mode)
     }
 
@@ -100,8 +100,8 @@ impl Layer {
         let waiting: Vec<Tensor<3>> = past.waiting.take().into_iter().chain(x).collect();
         past.waiting = (!waiting.is_empty()).then(|| Tensor::cat(waiting, 1));
         let attention = self.placed(&Attention::dot());
-        let seen =
-            self.attention.forward_streamed(y, &attention, reach, &mut past.attention, last)?;
+        let stream = Stream { reach, past: &mut past.attention, last };
+        let seen = self.attention.forward_streamed(y, Call::new(&attention), stream)?;
         let waiting = past.waiting.take().expect("as many wait as are asked about");
         let ([b, ready, m], [_, all, _]) = (seen.dims(), waiting.dims());
         past.waiting = (ready < all).then(|| waiting.clone().slice([0..b, ready..all, 0..m]));

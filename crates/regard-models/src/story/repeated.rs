@@ -12,8 +12,8 @@ use crate::text::activation;
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use regard_attention::layers::{
-    Dropout, Linear, LinearConfig, Norm, NormConfig, RelativeTable, SelfAttention,
-    SelfAttentionConfig,
+    Call, Dropout, Linear, LinearConfig, Norm, NormConfig, RelativeTable, SelfAttention,
+    SelfAttentionConfig, Tap,
 };
 use regard_attention::ops::{Activation, linear};
 use regard_attention::{Attention, Init, Mode, Weights};
@@ -184,10 +184,11 @@ impl Repeated {
         looks: Option<&mut Vec<Tensor<3>>>,
     ) -> Tensor<3> {
         let Some(looks) = looks else {
-            return self.attention.forward(x, attention, Mode::Eval);
+            return self.attention.forward(x, Call::new(attention));
         };
-        let (y, weights) = self.attention.forward_with_weights(x, attention, None);
-        looks.push(weights.squeeze_dim(0));
+        let mut tap = Tap::new();
+        let y = self.attention.forward(x, Call::new(attention).tap(&mut tap));
+        looks.extend(tap.into_weights().map(|weights| weights.squeeze_dim(0)));
         y
     }
 }

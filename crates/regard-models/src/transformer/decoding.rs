@@ -5,7 +5,7 @@ use super::stack::{Decoder, Seen, Sum};
 use crate::look::Place;
 use crate::seq2seq::{Change, Decoding, Next, Rows, Source, index};
 use burn::tensor::{Int, Tensor};
-use regard_attention::layers::Cache;
+use regard_attention::layers::{Cache, Call};
 use regard_attention::{Attention, Mode};
 
 /// What layers that write keep between two steps.
@@ -74,7 +74,7 @@ impl Decoder {
         for (i, layer) in self.layers.iter().enumerate() {
             let past = Attention::dot();
             let cache = &mut kept.caches[i];
-            sum.add(layer.attention.forward_cached(sum.input(), &past, None, cache));
+            sum.add(layer.attention.forward(sum.input(), Call::new(&past).cache(cache)));
             // Beams of one sentence ask together, so that what was read is there once.
             let asks = sum.input().reshape([b, beams, m]);
             let look = (Mode::Eval, look && i == self.alignment);

@@ -6,8 +6,8 @@ use crate::look::{Look, Looked, Looking, Place};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::layers::{
-    CrossAttention, CrossAttentionConfig, Dropout, Embedding, FeedForward, FeedForwardConfig, Norm,
-    NormConfig, SelfAttention, SelfAttentionConfig,
+    Call, CrossAttention, CrossAttentionConfig, Dropout, Embedding, FeedForward, FeedForwardConfig,
+    Norm, NormConfig, SelfAttention, SelfAttentionConfig,
 };
 use regard_attention::mask::{Mask, causal, expanded, global_tokens, lengths, window};
 use regard_attention::{Attention, Init, Mode, Weights};
@@ -222,7 +222,7 @@ impl Encoder {
             .collect();
         let mut sum = Sum::new(self.norms, norms, x);
         for layer in &self.layers {
-            let attended = layer.attention.forward(sum.input(), &attention, mode);
+            let attended = layer.attention.forward(sum.input(), Call::new(&attention).mode(mode));
             sum.add(layer.dropout[0].forward(attended, mode));
             let fed = layer.forward.forward(sum.input(), mode);
             sum.add(layer.dropout[1].forward(fed, mode));
@@ -291,7 +291,7 @@ impl Decoder {
         let mut sum = Sum::new(self.norms, self.all_norms(), x);
         let mut seen = Seen::default();
         for (i, layer) in self.layers.iter().enumerate() {
-            let attended = layer.attention.forward(sum.input(), &past, ask.mode);
+            let attended = layer.attention.forward(sum.input(), Call::new(&past).mode(ask.mode));
             sum.add(layer.dropout[0].forward(attended, ask.mode));
             let remembered = layer.cross.remember(memory.clone());
             let look = (ask.mode, ask.look == Some(i));
@@ -319,20 +319,15 @@ impl DecoderLayer {
     ) -> Tensor<3> {
         if self.looking.is_plain() && !weights {
             let attention = Attention::dot().mask(lengths(place.lengths));
-            return self.cross.forward(x, remembered, &attention, mode);
+            return self.cross.forward(x, remembered, Call::new(&attention).mode(mode));
         }
-        let ([b, t, m], [_, s, _]) = (x.dims(), remembered.dims());
-        let h = self.cross.heads.queries;
-        let split = |x: Tensor<3>, n: usize| x.reshape([b, n, h, m / h]).swap_dims(1, 2);
-        let q = split(self.cross.q.forward(x), t);
-        let k = split(remembered.clone().slice([0..b, 0..s, 0..m]), s);
-        let v = split(remembered.slice([0..b, 0..s, m..2 * m]), s);
         let mut attention = Attention::dot();
         // One place is there or not; dropping it would be another estimator.
         if let (Some(noise), false) = (mode.stream(self.cross.site), self.looking.is_hard()) {
             attention = attention.dropout(self.cross.dropout, noise);
         }
-        let looked: Looked = self.looking.attend(attention, [q, k, v], place, (mode, weights));
+        let parts = self.cross.split(x, remembered);
+        let looked: Looked = self.looking.attend(attention, parts, place, (mode, weights));
         if let Some(weights) = looked.weights {
             seen.weights = Some(weights.mean_dim(1).squeeze_dim(1));
         }
@@ -343,7 +338,7 @@ impl DecoderLayer {
                 None => all,
             });
         }
-        self.cross.out.forward(looked.context.swap_dims(1, 2).reshape([b, t, m]))
+        self.cross.merge(looked.context)
     }
 }
 

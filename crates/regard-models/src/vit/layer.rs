@@ -5,7 +5,8 @@ use crate::checkpoint::Binder;
 use burn::module::Module;
 use burn::tensor::Tensor;
 use regard_attention::layers::{
-    Dropout, FeedForward, FeedForwardConfig, Norm, NormConfig, SelfAttention, SelfAttentionConfig,
+    Call, Dropout, FeedForward, FeedForwardConfig, Norm, NormConfig, SelfAttention,
+    SelfAttentionConfig, Tap,
 };
 use regard_attention::ops::Activation;
 use regard_attention::{Attention, Init, Mode, Weights};
@@ -68,10 +69,11 @@ impl Layer {
     ) -> (Tensor<3>, Tensor<3>) {
         let attention = Attention::dot();
         let looked = match looks {
-            None => self.attention.forward(y, &attention, mode),
+            None => self.attention.forward(y, Call::new(&attention).mode(mode)),
             Some(looks) => {
-                let (y, weights) = self.attention.forward_with_weights(y, &attention, None);
-                looks.push(weights);
+                let mut tap = Tap::new();
+                let y = self.attention.forward(y, Call::new(&attention).mode(mode).tap(&mut tap));
+                looks.extend(tap.into_weights());
                 y
             }
         };
