@@ -1,6 +1,6 @@
 //! The options of one application of an attention layer. Any of them goes with any other.
 
-use super::{Cache, Rotary};
+use super::{Cache, Dropout, Rotary};
 use crate::attention::Attention;
 use crate::init::Mode;
 use burn::tensor::Tensor;
@@ -55,6 +55,20 @@ impl<'a> Call<'a> {
     /// Keeps the weights.
     pub fn tap(self, tap: impl Into<Option<&'a mut Tap>>) -> Call<'a> {
         Call { tap: tap.into(), ..self }
+    }
+
+    /// The context of heads that the caller has projected, for layers with projections of their
+    /// own. In training, weights are dropped as `dropout` says.
+    ///
+    /// # Shapes
+    /// `q: [B, H, T, D]`, `k: [B, Hk, S, D]`, `v: [B, Hk, S, E]` → `[B, T, H·E]`
+    ///
+    /// # Panics
+    /// With a cache or rotary positions, which belong to the projections.
+    pub fn attend(self, parts: [Tensor<4>; 3], dropout: &Dropout) -> Tensor<3> {
+        let of_projections = self.cache.is_some() || self.rotary.is_some();
+        assert!(!of_projections, "attend: takes no cache and no rotary positions");
+        context(&self.attention(dropout.p, dropout.site), parts, self.tap)
     }
 
     /// The attention of a layer that drops a share of its weights in training.

@@ -4,6 +4,7 @@
 //! Burn's, so its optimisers and records see them.
 
 mod additive;
+mod block;
 mod cache;
 mod call;
 mod convolution;
@@ -17,11 +18,13 @@ mod norm;
 mod pooling;
 mod positions;
 mod recurrent;
+mod residual;
 mod self_attention;
 mod sequences;
 mod streamed;
 
 pub use additive::{AdditiveAttention, AdditiveAttentionConfig};
+pub use block::{Block, BlockConfig};
 pub use cache::Cache;
 pub use call::{Call, Tap};
 pub use convolution::{
@@ -37,6 +40,7 @@ pub use norm::{Norm, NormConfig};
 pub use pooling::{Pool, Pooled, Pooling, PoolingAttention, PoolingConfig};
 pub use positions::{LearnedPositions, RelativeTable, Rotary, alibi_slopes, sinusoidal};
 pub use recurrent::{LayerStates, Recurrent, RecurrentConfig, RecurrentLayer, RecurrentWeights};
+pub use residual::{Norms, Residual};
 pub use self_attention::{SelfAttention, SelfAttentionConfig};
 pub use sequences::Sequences;
-pub use streamed::{Reach, Stream, StreamPast};
+pub use streamed::{BlockPast, BlockStream, Reach, Stream, StreamPast};

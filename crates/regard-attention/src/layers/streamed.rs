@@ -3,7 +3,7 @@
 //! computed as soon as `right` more have come, and what is further back can be forgotten.
 
 use super::call::context;
-use super::{Call, SelfAttention};
+use super::{Block, Call, Residual, SelfAttention};
 use crate::attention::{Positions, mask};
 use burn::tensor::Tensor;
 
@@ -38,11 +38,11 @@ pub struct StreamPast {
 
 /// A part of a sequence that comes in parts.
 #[derive(Debug)]
-pub struct Stream<'a> {
+pub struct Stream<'a, P = StreamPast> {
     /// How far a row sees.
     pub reach: Reach,
     /// The parts before.
-    pub past: &'a mut StreamPast,
+    pub past: &'a mut P,
     /// Whether no part comes after it.
     pub last: bool,
 }
@@ -109,6 +109,45 @@ impl SelfAttention {
         let all = keys[0].dims()[2];
         past.seen = (forgotten < all).then(|| keys.map(|x| rows(x, forgotten, all)));
         Some(self.out.forward(out))
+    }
+}
+
+/// The part of a sequence that a [`Block`] keeps while it comes in parts.
+#[derive(Clone, Debug, Default)]
+pub struct BlockPast {
+    attention: StreamPast,
+    /// Rows that wait for the output of the attention.
+    waiting: Option<Tensor<3>>,
+}
+
+/// A part of a sequence that comes in parts, for a [`Block`].
+pub type BlockStream<'a> = Stream<'a, BlockPast>;
+
+impl Block {
+    /// The rows that more rows complete, as [`SelfAttention::forward_streamed`] gives them.
+    ///
+    /// # Shapes
+    /// `x: [B, n, M]` → `[B, n′, M]`, none where there is no row
+    pub fn forward_streamed(
+        &self,
+        x: Option<Tensor<3>>,
+        call: Call,
+        Stream { reach, past, last }: BlockStream,
+    ) -> Option<Tensor<3>> {
+        let mode = call.mode;
+        let y = x.clone().map(|x| Residual::new(self.norms, self.entry(), x).input());
+        let waiting: Vec<Tensor<3>> = past.waiting.take().into_iter().chain(x).collect();
+        past.waiting = (!waiting.is_empty()).then(|| Tensor::cat(waiting, 1));
+        let stream = Stream { reach, past: &mut past.attention, last };
+        let attended =
+            self.attended(call, |call| self.attention.forward_streamed(y, call, stream))?;
+        let waiting = past.waiting.take().expect("as many rows wait as queries");
+        let ([b, ready, m], [_, all, _]) = (attended.dims(), waiting.dims());
+        past.waiting = (ready < all).then(|| waiting.clone().slice([0..b, ready..all, 0..m]));
+        let x = waiting.slice([0..b, 0..ready, 0..m]);
+        let mut residual = Residual::new(self.norms, None, x);
+        self.conclude(&mut residual, attended, mode, None);
+        Some(residual.input())
     }
 }
 

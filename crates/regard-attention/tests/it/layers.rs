@@ -8,11 +8,11 @@ use regard_attention::mask::{causal, lengths};
 use regard_attention::ops::Cell;
 use regard_attention::{Attention, Heads, Init, Mode};
 
-fn device() -> Device {
+pub fn device() -> Device {
     Device::flex().autodiff()
 }
 
-fn input(seed: u64, shape: [usize; 3]) -> Tensor<3> {
+pub fn input(seed: u64, shape: [usize; 3]) -> Tensor<3> {
     Init::new(seed, &device()).normal(shape, 1.0).val()
 }
 
@@ -42,7 +42,7 @@ impl ModuleVisitor for Missing<'_> {
     }
 }
 
-fn all_have_gradients(module: &impl Module, loss: Tensor<1>) {
+pub fn all_have_gradients(module: &impl Module, loss: Tensor<1>) {
     let grads = loss.backward();
     let mut missing = Missing(&grads, vec![], vec![]);
     module.visit(&mut missing);
