@@ -81,7 +81,7 @@ impl Gpt {
         let mut x = self.words.forward(ids) + self.places.val().unsqueeze();
         let mut y = self.blocks[0].before_attention.forward(x.clone());
         for (i, block) in self.blocks.iter().enumerate() {
-            let attended = block.attention.forward(y, &attention, Mode::Eval);
+            let attended = block.attention.forward(y, Call::new(&attention));
             (x, y) = block.before_forward.forward_sum(x, attended);
             let forward = block.forward.forward(y, Mode::Eval);
             let next = self.blocks.get(i + 1).map_or(&self.last, |next| &next.before_attention);

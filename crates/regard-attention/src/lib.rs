@@ -18,7 +18,7 @@
 //!
 //! ```
 //! use burn::tensor::{Device, Tensor};
-//! use regard_attention::layers::SelfAttentionConfig;
+//! use regard_attention::layers::{Call, SelfAttentionConfig};
 //! use regard_attention::{AdamW, AdamWConfig, Attention, Init, Mode, mask::causal};
 //!
 //! let device = Device::flex().autodiff();
@@ -26,7 +26,8 @@
 //! let mut adamw = AdamW::new(AdamWConfig::default());
 //! let x = Tensor::<3>::ones([2, 10, 32], &device);
 //! let mode = Mode::Train { seed: 7, step: 1 };
-//! let loss = layer.forward(x, &Attention::dot().mask(causal()), mode).sum();
+//! let attention = Attention::dot().mask(causal());
+//! let loss = layer.forward(x, Call::new(&attention).mode(mode)).sum();
 //! let layer = adamw.step(1e-3, layer, loss.backward());
 //! # let _ = layer;
 //! ```

@@ -4,7 +4,7 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use regard_attention::layers::{
-    FeedForward, FeedForwardConfig, Norm, NormConfig, SelfAttention, SelfAttentionConfig,
+    Call, FeedForward, FeedForwardConfig, Norm, NormConfig, SelfAttention, SelfAttentionConfig,
 };
 use regard_attention::{AdamW, AdamWConfig, Attention, Init, Mode, mask::causal};
 
@@ -42,7 +42,8 @@ fn a_thousand_steps_leave_nothing_behind() {
         let long = 8 + (step * 7 % 40) as usize;
         let x = Tensor::<3>::ones([2, long, width], &device) * (step as f32 * 0.1).sin();
         let mode = Mode::Train { seed: 1, step };
-        let y = x.clone() + block.attention.forward(block.norm.forward(x), &attention, mode);
+        let call = Call::new(&attention).mode(mode);
+        let y = x.clone() + block.attention.forward(block.norm.forward(x), call);
         let y = block.feed_forward.forward(y, mode);
         let grads = (y.clone() * y).mean().backward();
         block = adamw.step(1e-3, block, grads);

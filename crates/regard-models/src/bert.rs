@@ -5,16 +5,16 @@ use crate::checkpoint::Binder;
 use crate::fields::fields;
 use crate::sizes;
 use crate::text::{
-    Body, Family, Head, Inside, Sizes, Speaker, Texts, WordNames, activation, dot_in_words,
+    Body, Family, Head, Probe, Sizes, Speaker, Texts, WordNames, activation, dot_in_words,
 };
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use regard_attention::layers::{
-    Dropout, Embedding, EmbeddingConfig, FeedForward, FeedForwardConfig, Norm, NormConfig,
-    SelfAttention, SelfAttentionConfig,
+    Block, BlockConfig, Dropout, Embedding, EmbeddingConfig, FeedForwardConfig, Norm, NormConfig,
+    Norms, SelfAttentionConfig,
 };
 use regard_attention::ops::Activation;
-use regard_attention::{Attention, Init, Mode, Weights};
+use regard_attention::{Attention, Init, Weights};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -338,16 +338,6 @@ impl BertKeys {
     }
 }
 
-/// One layer: norms stand after each part.
-#[derive(Module, Debug)]
-struct Layer {
-    attention: SelfAttention,
-    attention_norm: Norm,
-    forward: FeedForward,
-    forward_norm: Norm,
-    dropout: [Dropout; 2],
-}
-
 /// The model below its heads.
 #[derive(Module, Debug)]
 pub(crate) struct Bert {
@@ -356,85 +346,61 @@ pub(crate) struct Bert {
     types: Option<Embedding>,
     norm: Norm,
     dropout: Dropout,
-    layers: Vec<Layer>,
+    layers: Vec<Block>,
     #[module(skip)]
     family: &'static Family,
     #[module(skip)]
     first: usize,
 }
 
-impl Layer {
-    fn new(config: &Config, init: &mut Init) -> Layer {
-        let &Config { width, heads, eps, deviation, dropout, .. } = config;
-        let weights = Weights::Normal(deviation);
-        let norm = NormConfig { eps, ..NormConfig::layer(width) };
-        let attention = SelfAttentionConfig {
+/// A layer, whose norms stand after each part.
+fn block(config: &Config) -> BlockConfig {
+    let &Config { width, heads, eps, deviation, dropout, .. } = config;
+    let weights = Weights::Normal(deviation);
+    BlockConfig {
+        norms: Norms::Post,
+        norm: NormConfig { eps, ..NormConfig::layer(width) },
+        attention: SelfAttentionConfig {
             dropout: config.attention_dropout,
             weights,
             ..SelfAttentionConfig::new(width, heads)
-        };
-        let forward = FeedForwardConfig {
+        },
+        forward: FeedForwardConfig {
             hidden: config.hidden,
             activation: config.activation,
             weights,
             ..FeedForwardConfig::new(width)
-        };
-        Layer {
-            attention: attention.init(init),
-            attention_norm: norm.init(init),
-            forward: forward.init(init),
-            forward_norm: norm.init(init),
-            dropout: [Dropout::new(dropout, init), Dropout::new(dropout, init)],
-        }
+        },
+        dropout: [dropout; 2],
+        ..BlockConfig::new(width, heads)
     }
+}
 
-    fn bind(&mut self, b: &mut Binder, distilled: bool) {
-        let (queries, out, after, up, down, last) = match distilled {
-            true => (
-                ["attention.q_lin", "attention.k_lin", "attention.v_lin"],
-                "attention.out_lin",
-                "sa_layer_norm",
-                "ffn.lin1",
-                "ffn.lin2",
-                "output_layer_norm",
-            ),
-            false => (
-                ["attention.self.query", "attention.self.key", "attention.self.value"],
-                "attention.output.dense",
-                "attention.output.LayerNorm",
-                "intermediate.dense",
-                "output.dense",
-                "output.LayerNorm",
-            ),
-        };
-        b.packed(&queries, &mut self.attention.qkv);
-        b.linear(out, &mut self.attention.out);
-        b.norm(after, &mut self.attention_norm);
-        b.linear(up, &mut self.forward.up);
-        b.linear(down, &mut self.forward.down);
-        b.norm(last, &mut self.forward_norm);
-    }
-
-    fn read(
-        &self,
-        x: Tensor<3>,
-        attention: &Attention,
-        mode: Mode,
-        inside: Option<&mut Inside>,
-    ) -> Tensor<3> {
-        let looked = match inside {
-            None => self.attention.forward(x.clone(), attention, mode),
-            Some(inside) => {
-                let (y, weights) = self.attention.forward_with_weights(x.clone(), attention, None);
-                inside.attention.push(weights);
-                y
-            }
-        };
-        let looked = self.dropout[0].forward(looked, mode);
-        let (_, x) = self.attention_norm.forward_sum(looked, x);
-        let thought = self.dropout[1].forward(self.forward.forward(x.clone(), mode), mode);
-        self.forward_norm.forward_sum(thought, x).1
-    }
+fn bind_block(b: &mut Binder, block: &mut Block, distilled: bool) {
+    let (queries, out, after, up, down, last) = match distilled {
+        true => (
+            ["attention.q_lin", "attention.k_lin", "attention.v_lin"],
+            "attention.out_lin",
+            "sa_layer_norm",
+            "ffn.lin1",
+            "ffn.lin2",
+            "output_layer_norm",
+        ),
+        false => (
+            ["attention.self.query", "attention.self.key", "attention.self.value"],
+            "attention.output.dense",
+            "attention.output.LayerNorm",
+            "intermediate.dense",
+            "output.dense",
+            "output.LayerNorm",
+        ),
+    };
+    b.packed(&queries, &mut block.attention.qkv);
+    b.linear(out, &mut block.attention.out);
+    b.optional_norm(after, &mut block.attention_norm);
+    b.linear(up, &mut block.forward.up);
+    b.linear(down, &mut block.forward.down);
+    b.norm(last, &mut block.forward_norm);
 }
 
 impl Body for Bert {
@@ -465,7 +431,7 @@ impl Body for Bert {
             types: (config.types > 0).then(|| table(config.types, None).init(init)),
             norm: norm.init(init),
             dropout: Dropout::new(config.dropout, init),
-            layers: (0..config.layers).map(|_| Layer::new(config, init)).collect(),
+            layers: (0..config.layers).map(|_| block(config).init(init)).collect(),
             family: config.family,
             first: config.first,
         }
@@ -501,28 +467,24 @@ impl Body for Bert {
         });
         let stack = if distilled { "transformer.layer" } else { "encoder.layer" };
         for (i, layer) in self.layers.iter_mut().enumerate() {
-            b.at(&format!("{stack}.{i}"), |b| layer.bind(b, distilled));
+            b.at(&format!("{stack}.{i}"), |b| bind_block(b, layer, distilled));
         }
     }
 
-    fn read(&self, texts: &Texts, mode: Mode, mut inside: Option<&mut Inside>) -> Tensor<3> {
+    fn read(&self, texts: &Texts, probe: &mut Probe) -> Tensor<3> {
         let device: Device = self.words.table.device();
         let mut x = self.words.forward(texts.words(&device))
             + self.positions.forward(texts.places(self.first, &device));
         if let Some(types) = &self.types {
             x = x + types.forward(texts.parts(&device));
         }
-        let mut x = self.dropout.forward(self.norm.forward(x), mode);
+        let mut x = self.dropout.forward(self.norm.forward(x), probe.mode());
         let attention = Attention::dot().mask(texts.mask(false));
         for layer in &self.layers {
-            if let Some(inside) = &mut inside {
-                inside.hidden.push(x.clone());
-            }
-            x = layer.read(x, &attention, mode, inside.as_deref_mut());
+            probe.hidden(&x);
+            x = layer.forward(x, probe.call(&attention));
         }
-        if let Some(inside) = inside {
-            inside.hidden.push(x.clone());
-        }
+        probe.hidden(&x);
         x
     }
 
@@ -539,7 +501,7 @@ impl Body for Bert {
     }
 
     fn attention(&self) -> Vec<String> {
-        let layer = |layer: &Layer| {
+        let layer = |layer: &Block| {
             format!("{}; every token sees every token of its text", dot_in_words(&layer.attention))
         };
         self.layers.iter().map(layer).collect()

@@ -5,18 +5,18 @@ use crate::fields::fields;
 use crate::seq2seq::index;
 use crate::sizes;
 use crate::text::{
-    Body, Family, Following, Head, Inside, Sizes, Speaker, Texts, WordNames, activation,
+    Body, Family, Following, Head, Probe, Sizes, Speaker, Texts, WordNames, activation,
     dot_in_words,
 };
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
 use regard_attention::layers::{
-    Cache, Dropout, Embedding, EmbeddingConfig, FeedForward, FeedForwardConfig, Linear, Norm,
-    NormConfig, SelfAttention, SelfAttentionConfig,
+    Block, BlockConfig, Cache, Call, Dropout, Embedding, EmbeddingConfig, FeedForwardConfig,
+    Linear, Norm, NormConfig, SelfAttentionConfig,
 };
-use regard_attention::mask::causal;
+use regard_attention::mask::{Mask, causal};
 use regard_attention::ops::Activation;
-use regard_attention::{Attention, Init, Mode, Weights};
+use regard_attention::{Attention, Init, Weights};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -115,92 +115,60 @@ impl Config {
     }
 }
 
-/// One layer: norms stand before each part.
-#[derive(Module, Debug)]
-struct Layer {
-    attention_norm: Norm,
-    attention: SelfAttention,
-    forward_norm: Norm,
-    forward: FeedForward,
-    dropout: [Dropout; 2],
-    /// What scores are multiplied with, if not the usual.
-    #[module(skip)]
-    scale: Option<f32>,
-}
-
 /// The model below its heads.
 #[derive(Module, Debug)]
 pub(crate) struct Gpt2 {
     words: Embedding,
     positions: Embedding,
     dropout: Dropout,
-    layers: Vec<Layer>,
+    layers: Vec<Block>,
     last: Norm,
+    /// For each layer, what scores are multiplied with, if not the usual.
+    #[module(skip)]
+    scales: Vec<Option<f32>>,
 }
 
 fn norm(config: &Config) -> NormConfig {
     NormConfig { eps: config.layer_norm_epsilon, ..NormConfig::layer(config.n_embd) }
 }
 
-impl Layer {
-    fn new(config: &Config, number: usize, init: &mut Init) -> Layer {
-        let weights = Weights::Normal(config.initializer_range);
-        let attention = SelfAttentionConfig {
+/// A layer, whose norms stand before each part.
+fn block(config: &Config, init: &mut Init) -> Block {
+    let (width, heads) = (config.n_embd, config.n_head);
+    let weights = Weights::Normal(config.initializer_range);
+    let block = BlockConfig {
+        norm: norm(config),
+        attention: SelfAttentionConfig {
             dropout: config.attn_pdrop,
             weights,
-            ..SelfAttentionConfig::new(config.n_embd, config.n_head)
-        };
-        let forward = FeedForwardConfig {
+            ..SelfAttentionConfig::new(width, heads)
+        },
+        forward: FeedForwardConfig {
             hidden: config.inner(),
             activation: config.activation,
             weights,
-            ..FeedForwardConfig::new(config.n_embd)
-        };
-        let mut layer = Layer {
-            attention_norm: norm(config).init(init),
-            attention: attention.init(init),
-            forward_norm: norm(config).init(init),
-            forward: forward.init(init),
-            dropout: [(); 2].map(|()| Dropout::new(config.resid_pdrop, init)),
-            scale: scale(config, number),
-        };
-        // What adds to the stream begins smaller the more there is of it.
-        let smaller = config.initializer_range / ((2 * config.n_layer) as f32).sqrt();
-        for part in [&mut layer.attention.out, &mut layer.forward.down] {
-            let [inputs, outputs] = part.weight.dims();
-            part.weight = init.weights(inputs, outputs, Weights::Normal(smaller));
-        }
-        layer
+            ..FeedForwardConfig::new(width)
+        },
+        dropout: [config.resid_pdrop; 2],
+        ..BlockConfig::new(width, heads)
+    };
+    let mut block = block.init(init);
+    // What adds to the stream begins smaller the more there is of it.
+    let smaller = config.initializer_range / ((2 * config.n_layer) as f32).sqrt();
+    for part in [&mut block.attention.out, &mut block.forward.down] {
+        let [inputs, outputs] = part.weight.dims();
+        part.weight = init.weights(inputs, outputs, Weights::Normal(smaller));
     }
+    block
+}
 
-    fn bind(&mut self, b: &mut Binder) {
-        b.norm("ln_1", &mut self.attention_norm);
-        turned(b, "attn.c_attn", &mut self.attention.qkv);
-        turned(b, "attn.c_proj", &mut self.attention.out);
-        b.norm("ln_2", &mut self.forward_norm);
-        turned(b, "mlp.c_fc", &mut self.forward.up);
-        turned(b, "mlp.c_proj", &mut self.forward.down);
-    }
-
-    /// The attention of this layer.
-    fn looking(&self, attention: &Attention) -> Attention {
-        match self.scale {
-            Some(scale) => attention.clone().scale(scale),
-            None => attention.clone(),
-        }
-    }
-
-    /// Adds what `look` makes of the stream, and then what the feed-forward part does.
-    fn read(
-        &self,
-        x: Tensor<3>,
-        mode: Mode,
-        look: impl FnOnce(Tensor<3>) -> Tensor<3>,
-    ) -> Tensor<3> {
-        let looked = self.dropout[0].forward(look(self.attention_norm.forward(x.clone())), mode);
-        let (x, y) = self.forward_norm.forward_sum(looked, x);
-        x + self.dropout[1].forward(self.forward.forward(y, mode), mode)
-    }
+fn bind_block(b: &mut Binder, block: &mut Block) {
+    b.optional_norm("ln_1", &mut block.attention_norm);
+    turned(b, "attn.c_attn", &mut block.attention.qkv);
+    turned(b, "attn.c_proj", &mut block.attention.out);
+    b.norm("ln_2", &mut block.forward_norm);
+    turned(b, "mlp.c_fc", &mut block.forward.up);
+    turned(b, "mlp.c_proj", &mut block.forward.down);
 }
 
 /// Not the usual `1/√D` if the configuration says so.
@@ -239,8 +207,9 @@ impl Body for Gpt2 {
             words: table(config.vocab_size).init(init),
             positions: table(config.n_positions).init(init),
             dropout: Dropout::new(config.embd_pdrop, init),
-            layers: (0..config.n_layer).map(|i| Layer::new(config, i, init)).collect(),
+            layers: (0..config.n_layer).map(|_| block(config, init)).collect(),
             last: norm(config).init(init),
+            scales: (0..config.n_layer).map(|i| scale(config, i)).collect(),
         }
     }
 
@@ -266,12 +235,12 @@ impl Body for Gpt2 {
         b.embedding("wte", &mut self.words);
         b.embedding("wpe", &mut self.positions);
         for (i, layer) in self.layers.iter_mut().enumerate() {
-            b.at(&format!("h.{i}"), |b| layer.bind(b));
+            b.at(&format!("h.{i}"), |b| bind_block(b, layer));
         }
         b.norm("ln_f", &mut self.last);
     }
 
-    fn read(&self, texts: &Texts, mode: Mode, mut inside: Option<&mut Inside>) -> Tensor<3> {
+    fn read(&self, texts: &Texts, probe: &mut Probe) -> Tensor<3> {
         let device: Device = self.words.table.device();
         let mut x = self.words.forward(texts.words(&device))
             + self.positions.forward(texts.places(0, &device));
@@ -279,28 +248,13 @@ impl Body for Gpt2 {
             // The library has no table of its own for types: they are read as words.
             x = x + self.words.forward(texts.parts(&device));
         }
-        let mut x = self.dropout.forward(x, mode);
-        let attention = Attention::dot().mask(texts.mask(true));
-        for layer in &self.layers {
-            let attention = layer.looking(&attention);
-            let inside = inside.as_deref_mut();
-            x = match inside {
-                None => layer.read(x, mode, |x| layer.attention.forward(x, &attention, mode)),
-                Some(inside) => {
-                    inside.hidden.push(x.clone());
-                    layer.read(x, mode, |x| {
-                        let (y, weights) =
-                            layer.attention.forward_with_weights(x, &attention, None);
-                        inside.attention.push(weights);
-                        y
-                    })
-                }
-            };
+        let mut x = self.dropout.forward(x, probe.mode());
+        for (layer, attention) in self.layers.iter().zip(self.attentions(texts.mask(true))) {
+            probe.hidden(&x);
+            x = layer.forward(x, probe.call(&attention));
         }
         let x = self.last.forward(x);
-        if let Some(inside) = inside {
-            inside.hidden.push(x.clone());
-        }
+        probe.hidden(&x);
         x
     }
 
@@ -317,12 +271,12 @@ impl Body for Gpt2 {
     }
 
     fn attention(&self) -> Vec<String> {
-        let layer = |layer: &Layer| {
-            let scale = layer.scale.map_or(String::new(), |scale| format!(", scaled by {scale}"));
+        let layer = |(layer, scale): (&Block, &Option<f32>)| {
+            let scale = scale.map_or(String::new(), |scale| format!(", scaled by {scale}"));
             let heads = dot_in_words(&layer.attention);
             format!("{heads}{scale}; a token sees itself and the tokens before it")
         };
-        self.layers.iter().map(layer).collect()
+        self.layers.iter().zip(&self.scales).map(layer).collect()
     }
 
     fn follow(&self, read: &[&[u32]]) -> Option<Box<dyn Following + '_>> {
@@ -333,6 +287,17 @@ impl Body for Gpt2 {
             walk.read(texts.words(&self.words.table.device()));
         }
         Some(Box::new(walk))
+    }
+}
+
+impl Gpt2 {
+    /// The attention of each layer.
+    fn attentions(&self, mask: Mask) -> impl Iterator<Item = Attention> {
+        let attention = Attention::dot().mask(mask);
+        self.scales.iter().map(move |scale| match scale {
+            Some(scale) => attention.clone().scale(*scale),
+            None => attention.clone(),
+        })
     }
 }
 
@@ -350,12 +315,9 @@ impl Walk<'_> {
         let m = model.positions.table.dims()[1];
         let places = model.positions.table.val().slice([from..from + new, 0..m]);
         let mut x = model.words.forward(words) + places.unsqueeze();
-        let attention = Attention::dot().mask(causal());
-        for (layer, cache) in model.layers.iter().zip(&mut self.caches) {
-            let attention = layer.looking(&attention);
-            x = layer.read(x, Mode::Eval, |x| {
-                layer.attention.forward_cached(x, &attention, None, cache)
-            });
+        let layers = model.layers.iter().zip(model.attentions(causal()));
+        for ((layer, attention), cache) in layers.zip(&mut self.caches) {
+            x = layer.forward(x, Call::new(&attention).cache(cache));
         }
         x
     }

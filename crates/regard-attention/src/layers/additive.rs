@@ -75,7 +75,7 @@ impl AdditiveAttention {
 
     fn attention(&self, mask: Mask, mode: Mode) -> Attention {
         let attention = Attention::additive(self.v.val()).mask(mask);
-        super::self_attention::dropped(&attention, self.dropout, mode, self.site)
+        super::call::dropped(&attention, self.dropout, mode, self.site)
     }
 
     /// # Shapes

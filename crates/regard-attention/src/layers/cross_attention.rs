@@ -1,9 +1,9 @@
 //! Multi-head attention from one sequence to another.
 
-use super::self_attention::dropped;
-use super::{Linear, LinearConfig};
-use crate::attention::{Attention, Heads};
-use crate::init::{Init, Mode, Weights};
+use super::call::{context, merge, split};
+use super::{Call, Linear, LinearConfig};
+use crate::attention::Heads;
+use crate::init::{Init, Weights};
 use burn::module::Module;
 use burn::tensor::Tensor;
 
@@ -30,13 +30,14 @@ pub struct CrossAttentionConfig {
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use regard_attention::{Attention, Init, Mode, layers::CrossAttentionConfig, mask::lengths};
+/// use regard_attention::layers::{Call, CrossAttentionConfig};
+/// use regard_attention::{Attention, Init, mask::lengths};
 ///
 /// let device = Device::flex();
 /// let layer = CrossAttentionConfig::new(32, 4).init(&mut Init::new(0, &device));
 /// let (x, memory) = (Tensor::ones([2, 5, 32], &device), Tensor::ones([2, 7, 32], &device));
 /// let attention = Attention::dot().mask(lengths(&[7, 4]));
-/// let y = layer.forward(x, layer.remember(memory), &attention, Mode::Eval);
+/// let y = layer.forward(x, layer.remember(memory), Call::new(&attention));
 /// assert_eq!(y.dims(), [2, 5, 32]);
 /// ```
 #[derive(Module, Debug)]
@@ -104,38 +105,39 @@ impl CrossAttention {
 
     /// # Shapes
     /// `x: [B, T, M]`, remembered `[B, S, 2·Hk·D]` → `[B, T, M]`
-    pub fn forward(
-        &self,
-        x: Tensor<3>,
-        remembered: Tensor<3>,
-        attention: &Attention,
-        mode: Mode,
-    ) -> Tensor<3> {
-        let attention = dropped(attention, self.dropout, mode, self.site);
-        let q = self.q.forward(x);
-        self.out.forward(attention.attend_packed_kv(q, remembered, self.heads))
+    ///
+    /// # Panics
+    /// With a cache or rotary positions: keys are those of the memory, once for all steps, and
+    /// their distance to queries is not one of positions.
+    pub fn forward(&self, x: Tensor<3>, remembered: Tensor<3>, call: Call) -> Tensor<3> {
+        let of_itself = call.cache.is_some() || call.rotary.is_some();
+        assert!(!of_itself, "cross-attention: takes no cache and no rotary positions");
+        let attention = call.attention(self.dropout, self.site);
+        let context = match call.tap {
+            None => attention.attend_packed_kv(self.q.forward(x), remembered, self.heads),
+            tap => context(&attention, self.split(x, remembered), tap),
+        };
+        self.out.forward(context)
     }
 
-    /// The output and the weights of every head.
+    /// Queries, keys and values of each head.
     ///
     /// # Shapes
-    /// as [`CrossAttention::forward`] → `[B, T, M]`, `[B, H, T, S]`
-    pub fn forward_with_weights(
-        &self,
-        x: Tensor<3>,
-        remembered: Tensor<3>,
-        attention: &Attention,
-    ) -> (Tensor<3>, Tensor<4>) {
+    /// `x: [B, T, M]`, remembered `[B, S, 2·Hk·D]` → `[B, H, T, D]` and twice `[B, Hk, S, D]`
+    pub fn split(&self, x: Tensor<3>, remembered: Tensor<3>) -> [Tensor<4>; 3] {
         let Heads { queries: h, keys: hk } = self.heads;
-        let q = self.q.forward(x);
-        let ([b, t, m], [_, s, wide]) = (q.dims(), remembered.dims());
-        let q = q.reshape([b, t, h, m / h]).swap_dims(1, 2);
-        let split = |from: usize| {
-            let half = wide / 2;
-            let part = remembered.clone().slice([0..b, 0..s, from * half..(from + 1) * half]);
-            part.reshape([b, s, hk, half / hk]).swap_dims(1, 2)
-        };
-        let (out, weights) = attention.attend_with_weights(q, split(0), split(1));
-        (self.out.forward(out.swap_dims(1, 2).reshape([b, t, m])), weights)
+        let [b, s, wide] = remembered.dims();
+        let half = wide / 2;
+        let part =
+            |from: usize| remembered.clone().slice([0..b, 0..s, from * half..(from + 1) * half]);
+        [split(self.q.forward(x), h), split(part(0), hk), split(part(1), hk)]
+    }
+
+    /// The output of a context of heads.
+    ///
+    /// # Shapes
+    /// `[B, H, T, D]` → `[B, T, M]`
+    pub fn merge(&self, context: Tensor<4>) -> Tensor<3> {
+        self.out.forward(merge(context))
     }
 }

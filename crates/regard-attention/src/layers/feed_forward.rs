@@ -1,8 +1,10 @@
-//! The part of a transformer that looks at one position at a time: `f(x·W₁ + b₁)·W₂ + b₂`.
+//! The part of a Transformer that looks at one position at a time: `f(x·W₁ + b₁)·W₂ + b₂`, or gated
+//! (Shazeer 2020): `(f(x·W + b) ⊙ (x·V + c))·W₂ + b₂`, which is GeGLU with a GELU and SwiGLU with a
+//! SiLU.
 
 use super::{Dropout, Linear, LinearConfig};
 use crate::init::{Init, Mode, Weights};
-use crate::ops::Activation;
+use crate::ops::{Activation, activate};
 use burn::module::Module;
 use burn::tensor::Tensor;
 
@@ -15,7 +17,9 @@ pub struct FeedForwardConfig {
     pub hidden: usize,
     /// `f`
     pub activation: Activation,
-    /// Whether there are `b₁` and `b₂`.
+    /// Whether it is gated.
+    pub gated: bool,
+    /// Whether there are biases.
     pub bias: bool,
     /// The share that is dropped after `f`.
     pub dropout: f32,
@@ -23,7 +27,7 @@ pub struct FeedForwardConfig {
     pub weights: Weights,
 }
 
-/// `f(x·W₁ + b₁)·W₂ + b₂`
+/// `f(x·W₁ + b₁)·W₂ + b₂`, or `(f(x·W + b) ⊙ (x·V + c))·W₂ + b₂`
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -35,12 +39,15 @@ pub struct FeedForwardConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct FeedForward {
-    /// `W₁`, `b₁` and `f`
+    /// `W₁`, `b₁` and `f`; if it is gated, `[W, V]` next to each other, and `b`, `c`.
     pub up: Linear,
     /// `W₂`, `b₂`
     pub down: Linear,
     /// After `f`.
     pub dropout: Dropout,
+    /// `f`, if it is gated.
+    #[module(skip)]
+    pub gate: Option<Activation>,
 }
 
 impl FeedForwardConfig {
@@ -50,6 +57,7 @@ impl FeedForwardConfig {
             width,
             hidden: 4 * width,
             activation: Activation::Gelu,
+            gated: false,
             bias: true,
             dropout: 0.0,
             weights: Weights::Uniform,
@@ -58,13 +66,19 @@ impl FeedForwardConfig {
 
     /// The layer with its first values.
     pub fn init(&self, init: &mut Init) -> FeedForward {
-        let FeedForwardConfig { width, hidden, activation, bias, dropout, weights } = *self;
-        let up = LinearConfig { activation, bias, weights, ..LinearConfig::new(width, hidden) };
+        let FeedForwardConfig { width, hidden, activation, gated, bias, dropout, weights } = *self;
+        let (wide, after) = match gated {
+            true => (2 * hidden, Activation::Identity),
+            false => (hidden, activation),
+        };
+        let up =
+            LinearConfig { activation: after, bias, weights, ..LinearConfig::new(width, wide) };
         let down = LinearConfig { bias, weights, ..LinearConfig::new(hidden, width) };
         FeedForward {
             up: up.init(init),
             down: down.init(init),
             dropout: Dropout::new(dropout, init),
+            gate: gated.then_some(activation),
         }
     }
 }
@@ -73,6 +87,15 @@ impl FeedForward {
     /// # Shapes
     /// `x: […, M]` → the same
     pub fn forward<const D: usize>(&self, x: Tensor<D>, mode: Mode) -> Tensor<D> {
-        self.down.forward(self.dropout.forward(self.up.forward(x), mode))
+        let up = self.up.forward(x);
+        let up = match self.gate {
+            None => up,
+            Some(activation) => {
+                let wide = up.dims()[D - 1];
+                let half = |from: usize| up.clone().narrow(D - 1, from, wide / 2);
+                activate(half(0), activation) * half(wide / 2)
+            }
+        };
+        self.down.forward(self.dropout.forward(up, mode))
     }
 }

@@ -197,7 +197,7 @@ impl GraphAttention {
     /// `x: [N, I]` → `[N, H·D]`, or `[N, D]` if the mean of the heads is taken
     pub fn forward(&self, x: &Features, along: &Along, mode: Mode) -> Tensor<2> {
         let (attention, q, k) = self.prepare(x, along);
-        let attention = super::self_attention::dropped(&attention, self.dropout, mode, self.site);
+        let attention = super::call::dropped(&attention, self.dropout, mode, self.site);
         let [_, h, n, d] = k.dims();
         let out = attention.attend(q, k.clone(), k);
         let out = match self.concat {

@@ -4,7 +4,9 @@
 //! Burn's, so its optimisers and records see them.
 
 mod additive;
+mod block;
 mod cache;
+mod call;
 mod convolution;
 mod cross_attention;
 mod dropout;
@@ -16,12 +18,15 @@ mod norm;
 mod pooling;
 mod positions;
 mod recurrent;
+mod residual;
 mod self_attention;
 mod sequences;
 mod streamed;
 
 pub use additive::{AdditiveAttention, AdditiveAttentionConfig};
+pub use block::{Block, BlockConfig};
 pub use cache::Cache;
+pub use call::{Call, Tap};
 pub use convolution::{
     Convolution, ConvolutionConfig, ConvolutionPast, ImageConvolution, ImageConvolutionConfig,
 };
@@ -35,6 +40,7 @@ pub use norm::{Norm, NormConfig};
 pub use pooling::{Pool, Pooled, Pooling, PoolingAttention, PoolingConfig};
 pub use positions::{LearnedPositions, RelativeTable, Rotary, alibi_slopes, sinusoidal};
 pub use recurrent::{LayerStates, Recurrent, RecurrentConfig, RecurrentLayer, RecurrentWeights};
+pub use residual::{Norms, Residual};
 pub use self_attention::{SelfAttention, SelfAttentionConfig};
 pub use sequences::Sequences;
-pub use streamed::{Reach, StreamPast};
+pub use streamed::{BlockPast, BlockStream, Reach, Stream, StreamPast};

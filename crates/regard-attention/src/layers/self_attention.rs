@@ -1,8 +1,9 @@
 //! Multi-head self-attention.
 
-use super::{Cache, Linear, LinearConfig, Rotary};
-use crate::attention::{Attention, Heads};
-use crate::init::{Init, Mode, Weights};
+use super::call::{context, split};
+use super::{Call, Linear, LinearConfig};
+use crate::attention::Heads;
+use crate::init::{Init, Weights};
 use burn::module::Module;
 use burn::tensor::Tensor;
 
@@ -27,11 +28,12 @@ pub struct SelfAttentionConfig {
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use regard_attention::{Attention, Init, Mode, layers::SelfAttentionConfig, mask::causal};
+/// use regard_attention::layers::{Call, SelfAttentionConfig};
+/// use regard_attention::{Attention, Init, mask::causal};
 ///
 /// let layer = SelfAttentionConfig::new(32, 4).init(&mut Init::new(0, &Device::flex()));
 /// let x = Tensor::<3>::ones([2, 5, 32], &Device::flex());
-/// let y = layer.forward(x, &Attention::dot().mask(causal()), Mode::Eval);
+/// let y = layer.forward(x, Call::new(&Attention::dot().mask(causal())));
 /// assert_eq!(y.dims(), [2, 5, 32]);
 /// ```
 #[derive(Module, Debug)]
@@ -91,68 +93,34 @@ impl SelfAttentionConfig {
 impl SelfAttention {
     /// # Shapes
     /// `x: [B, T, M]` → the same
-    pub fn forward(&self, x: Tensor<3>, attention: &Attention, mode: Mode) -> Tensor<3> {
-        self.forward_rotated(x, attention, None, mode)
+    pub fn forward(&self, x: Tensor<3>, call: Call) -> Tensor<3> {
+        let attention = call.attention(self.dropout, self.site);
+        let first = call.cache.as_ref().map_or(0, |cache| cache.len());
+        let qkv = self.project(x, &call, first);
+        let context = match (call.cache, call.tap) {
+            (None, None) => attention.attend_packed(qkv, self.heads),
+            (cache, tap) => {
+                let [q, k, v] = self.split(qkv);
+                let [k, v] = match cache {
+                    Some(cache) => cache.append(k, v),
+                    None => [k, v],
+                };
+                context(&attention, [q, k, v], tap)
+            }
+        };
+        self.out.forward(context)
     }
 
-    /// With rotary positions in queries and keys.
+    /// Queries, keys and values of rows that begin at position `first`.
     ///
     /// # Shapes
-    /// `x: [B, T, M]` → the same
-    pub fn forward_rotated(
-        &self,
-        x: Tensor<3>,
-        attention: &Attention,
-        rotary: Option<&Rotary>,
-        mode: Mode,
-    ) -> Tensor<3> {
-        let attention = dropped(attention, self.dropout, mode, self.site);
-        let mut qkv = self.qkv.forward(x);
-        if let Some(rotary) = rotary {
-            qkv = rotary.forward(qkv, self.heads.queries + self.heads.keys, &[0]);
+    /// `x: [B, T, M]` → `[B, T, (H + 2·Hk)·D]`
+    pub(super) fn project(&self, x: Tensor<3>, call: &Call, first: usize) -> Tensor<3> {
+        let qkv = self.qkv.forward(x);
+        match call.rotary {
+            Some(rotary) => rotary.forward(qkv, self.heads.queries + self.heads.keys, &[first]),
+            None => qkv,
         }
-        self.out.forward(attention.attend_packed(qkv, self.heads))
-    }
-
-    /// The next positions of a text of which the cache holds the beginning. By default queries
-    /// stand at the last keys, so a causal mask means what it says.
-    ///
-    /// # Shapes
-    /// `x: [B, new, M]` → the same
-    pub fn forward_cached(
-        &self,
-        x: Tensor<3>,
-        attention: &Attention,
-        rotary: Option<&Rotary>,
-        cache: &mut Cache,
-    ) -> Tensor<3> {
-        let mut qkv = self.qkv.forward(x);
-        if let Some(rotary) = rotary {
-            let turned = self.heads.queries + self.heads.keys;
-            qkv = rotary.forward(qkv, turned, &[cache.len()]);
-        }
-        let [q, k, v] = self.split(qkv);
-        let [k, v] = cache.append(k, v);
-        self.merge(attention.attend(q, k, v))
-    }
-
-    /// The output and the weights of every head.
-    ///
-    /// # Shapes
-    /// `x: [B, T, M]` → the same, and `[B, H, T, T]`
-    pub fn forward_with_weights(
-        &self,
-        x: Tensor<3>,
-        attention: &Attention,
-        rotary: Option<&Rotary>,
-    ) -> (Tensor<3>, Tensor<4>) {
-        let mut qkv = self.qkv.forward(x);
-        if let Some(rotary) = rotary {
-            qkv = rotary.forward(qkv, self.heads.queries + self.heads.keys, &[0]);
-        }
-        let [q, k, v] = self.split(qkv);
-        let (out, weights) = attention.attend_with_weights(q, k, v);
-        (self.merge(out), weights)
     }
 
     /// `[B, T, (H + 2·Hk)·D]` → `[B, H, T, D]` and twice `[B, Hk, T, D]`, without copying.
@@ -161,21 +129,7 @@ impl SelfAttention {
         let [b, t, m] = qkv.dims();
         let d = m / (h + 2 * hk);
         [(0, h), (h, hk), (h + hk, hk)].map(|(from, heads)| {
-            let part = qkv.clone().slice([0..b, 0..t, from * d..(from + heads) * d]);
-            part.reshape([b, t, heads, d]).swap_dims(1, 2)
+            split(qkv.clone().slice([0..b, 0..t, from * d..(from + heads) * d]), heads)
         })
-    }
-
-    pub(super) fn merge(&self, out: Tensor<4>) -> Tensor<3> {
-        let [b, h, t, d] = out.dims();
-        self.out.forward(out.swap_dims(1, 2).reshape([b, t, h * d]))
-    }
-}
-
-/// The attention with its weights dropped, in training.
-pub(super) fn dropped(attention: &Attention, p: f32, mode: Mode, site: u64) -> Attention {
-    match mode.stream(site) {
-        Some(stream) if p > 0.0 => attention.clone().dropout(p, stream),
-        _ => attention.clone(),
     }
 }

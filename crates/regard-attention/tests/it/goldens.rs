@@ -83,12 +83,13 @@ fn multi_head_attention() {
                 Attention::dot().mask(lengths(&valid))
             }
         };
-        let out = layer.forward(x.clone(), layer.remember(y.clone()), &attention, Mode::Eval);
+        let out = layer.forward(x.clone(), layer.remember(y.clone()), Call::new(&attention));
         case.check("out", out.clone(), 1e-5);
-        let (same, weights) =
-            layer.forward_with_weights(x.clone(), layer.remember(y.clone()), &attention);
+        let mut tap = Tap::new();
+        let call = Call::new(&attention).tap(&mut tap);
+        let same = layer.forward(x.clone(), layer.remember(y.clone()), call);
         case.check("out", same, 1e-5);
-        case.check("weights", weights, 1e-5);
+        case.check("weights", tap.into_weights().unwrap(), 1e-5);
         let grads = (out * case.tensor("dout", &device)).sum().backward();
         case.check("dx", x.grad(&grads).unwrap(), 2e-5);
         case.check("dy", y.grad(&grads).unwrap(), 2e-5);

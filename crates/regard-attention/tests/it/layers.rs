@@ -8,11 +8,11 @@ use regard_attention::mask::{causal, lengths};
 use regard_attention::ops::Cell;
 use regard_attention::{Attention, Heads, Init, Mode};
 
-fn device() -> Device {
+pub fn device() -> Device {
     Device::flex().autodiff()
 }
 
-fn input(seed: u64, shape: [usize; 3]) -> Tensor<3> {
+pub fn input(seed: u64, shape: [usize; 3]) -> Tensor<3> {
     Init::new(seed, &device()).normal(shape, 1.0).val()
 }
 
@@ -42,7 +42,7 @@ impl ModuleVisitor for Missing<'_> {
     }
 }
 
-fn all_have_gradients(module: &impl Module, loss: Tensor<1>) {
+pub fn all_have_gradients(module: &impl Module, loss: Tensor<1>) {
     let grads = loss.backward();
     let mut missing = Missing(&grads, vec![], vec![]);
     module.visit(&mut missing);
@@ -56,13 +56,14 @@ fn decoding_with_a_cache_is_the_whole_forward() {
     let (b, t) = (2, 150);
     let x = input(1, [b, t, 16]);
     for rotary in [None, Some(&rotary)] {
-        let whole = layer.forward_rotated(x.clone(), &attention, rotary, Mode::Eval);
+        let whole = layer.forward(x.clone(), Call::new(&attention).rotary(rotary));
         let mut cache = Cache::new();
         let mut parts = vec![];
         let mut from = 0;
         for new in [5, 1, 1, 80, 1, 62] {
             let x = x.clone().slice([0..b, from..from + new, 0..16]);
-            parts.push(layer.forward_cached(x, &attention, rotary, &mut cache));
+            let call = Call::new(&attention).rotary(rotary).cache(&mut cache);
+            parts.push(layer.forward(x, call));
             from += new;
         }
         assert_eq!(cache.len(), t);
@@ -76,13 +77,13 @@ fn a_cache_keeps_the_rows_that_a_beam_selects() {
     let attention = Attention::dot().mask(causal());
     let x = input(2, [3, 4, 16]);
     let mut cache = Cache::new();
-    layer.forward_cached(x.clone(), &attention, None, &mut cache);
+    layer.forward(x.clone(), Call::new(&attention).cache(&mut cache));
     cache.select(Tensor::<1, Int>::from_ints([2, 2, 0], &device()));
     let next = input(3, [3, 1, 16]);
-    let got = layer.forward_cached(next.clone(), &attention, None, &mut cache);
+    let got = layer.forward(next.clone(), Call::new(&attention).cache(&mut cache));
     let order = Tensor::<1, Int>::from_ints([2, 2, 0], &device());
     let all = Tensor::cat(vec![x.select(0, order), next], 1);
-    let want = layer.forward(all, &attention, Mode::Eval).slice([0..3, 4..5, 0..16]);
+    let want = layer.forward(all, Call::new(&attention)).slice([0..3, 4..5, 0..16]);
     close("selected", &numbers(got), &numbers(want), 1e-5);
 }
 
@@ -91,8 +92,10 @@ fn weights_and_output_belong_together() {
     let layer = grouped();
     let attention = Attention::dot().mask(causal() & lengths(&[7, 3]));
     let x = input(4, [2, 7, 16]);
-    let (y, weights) = layer.forward_with_weights(x.clone(), &attention, None);
-    let whole = layer.forward(x, &attention, Mode::Eval);
+    let mut tap = Tap::new();
+    let y = layer.forward(x.clone(), Call::new(&attention).tap(&mut tap));
+    let weights = tap.into_weights().unwrap();
+    let whole = layer.forward(x, Call::new(&attention));
     close("with weights", &numbers(y), &numbers(whole), 1e-6);
     assert_eq!(weights.dims(), [2, 4, 7, 7]);
     let sums = numbers(weights.sum_dim(3));
@@ -103,9 +106,9 @@ fn weights_and_output_belong_together() {
 fn a_row_does_not_depend_on_its_neighbours() {
     let layer = grouped();
     let x = input(6, [3, 9, 16]);
-    let whole = layer.forward(x.clone(), &Attention::dot().mask(lengths(&[9, 4, 7])), Mode::Eval);
+    let whole = layer.forward(x.clone(), Call::new(&Attention::dot().mask(lengths(&[9, 4, 7]))));
     let alone = x.slice([1..2, 0..9, 0..16]);
-    let alone = layer.forward(alone, &Attention::dot().mask(lengths(&[4])), Mode::Eval);
+    let alone = layer.forward(alone, Call::new(&Attention::dot().mask(lengths(&[4]))));
     assert_eq!(numbers(whole.slice([1..2, 0..9, 0..16])), numbers(alone));
 }
 
@@ -116,9 +119,9 @@ fn every_parameter_gets_a_gradient() {
     let init = &mut Init::new(7, &device());
     let x = || input(8, [2, 5, 16]);
     let layer = SelfAttentionConfig { dropout: 0.2, ..SelfAttentionConfig::new(16, 4) }.init(init);
-    all_have_gradients(&layer, layer.forward(x(), &attention, train).sum());
+    all_have_gradients(&layer, layer.forward(x(), Call::new(&attention).mode(train)).sum());
     let layer = CrossAttentionConfig::new(16, 4).init(init);
-    let y = layer.forward(x(), layer.remember(x()), &Attention::dot(), train);
+    let y = layer.forward(x(), layer.remember(x()), Call::new(&Attention::dot()).mode(train));
     all_have_gradients(&layer, y.sum());
     let layer = FeedForwardConfig { dropout: 0.1, ..FeedForwardConfig::new(16) }.init(init);
     all_have_gradients(&layer, layer.forward(x(), train).sum());
@@ -150,7 +153,7 @@ fn training_is_a_function_of_seed_and_step() {
     let layer = SelfAttentionConfig { dropout: 0.3, ..SelfAttentionConfig::new(16, 4) }.init(init);
     let run = |seed, step| {
         let mode = Mode::Train { seed, step };
-        numbers(layer.forward(input(1, [2, 6, 16]), &Attention::dot(), mode))
+        numbers(layer.forward(input(1, [2, 6, 16]), Call::new(&Attention::dot()).mode(mode)))
     };
     assert_eq!(run(1, 1), run(1, 1));
     assert_ne!(run(1, 1), run(1, 2));

@@ -1,6 +1,7 @@
 //! Operations, attention and layers against slow truths.
 
 mod attention;
+mod blocks;
 mod close;
 mod convolution;
 mod goldens;

@@ -262,6 +262,13 @@ impl<'a> Binder<'a> {
         });
     }
 
+    /// A norm that may not be there.
+    pub fn optional_norm(&mut self, name: &str, norm: &mut Option<Norm>) {
+        if let Some(norm) = norm {
+            self.norm(name, norm);
+        }
+    }
+
     /// A table of vectors: `name.weight`.
     pub fn embedding(&mut self, name: &str, embedding: &mut Embedding) {
         self.tensor(&format!("{name}.weight"), &mut embedding.table);

@@ -34,10 +34,9 @@ use crate::network::{Definition, Description, Reads};
 use crate::text::activation;
 use burn::module::Module;
 use burn::tensor::{Tensor, TensorData};
-use layer::{Layer, LayerPast};
 use regard_attention::layers::{
-    Convolution, ConvolutionConfig, ConvolutionPast, Dropout, Linear, LinearConfig, Norm,
-    NormConfig, Pool, Pooled, Pooling, PoolingConfig, Reach, Sequences,
+    Block, BlockPast, Call, Convolution, ConvolutionConfig, ConvolutionPast, Dropout, Linear,
+    LinearConfig, Norm, NormConfig, Pool, Pooled, Pooling, PoolingConfig, Reach, Sequences, Stream,
 };
 use regard_attention::mask::segments;
 use regard_attention::{Attention, Init, Mode};
@@ -98,7 +97,7 @@ pub struct Speech {
     convolutions: Vec<Convolution>,
     front_norm: Norm,
     front_dropout: Dropout,
-    layers: Vec<Layer>,
+    layers: Vec<Block>,
     last_norm: Norm,
     /// Where there is one label for all rows.
     pooling: Option<Pooling>,
@@ -112,7 +111,7 @@ pub struct Speech {
 #[derive(Clone, Debug)]
 pub struct Hearing {
     convolutions: Vec<ConvolutionPast>,
-    layers: Vec<LayerPast>,
+    layers: Vec<BlockPast>,
 }
 
 impl Speech {
@@ -131,7 +130,7 @@ impl Speech {
             convolutions,
             front_norm: NormConfig::layer(m).init(init),
             front_dropout: Dropout::new(config.dropout, init),
-            layers: (0..config.num_hidden_layers).map(|_| Layer::new(config, init)).collect(),
+            layers: (0..config.num_hidden_layers).map(|_| layer::block(config, init)).collect(),
             last_norm: NormConfig::layer(m).init(init),
             pooling: one.then(|| PoolingConfig { width: m, pool }.init(init)),
             head_dropout: Dropout::new(config.dropout, init),
@@ -182,7 +181,8 @@ impl Speech {
         let attention = Attention::dot().mask(mask);
         let mut x: Tensor<3> = x.unsqueeze_dim(0);
         for layer in &self.layers {
-            x = layer.forward(x, &attention, mode);
+            let attention = layer::placed(layer, attention.clone());
+            x = layer.forward(x, Call::new(&attention).mode(mode));
         }
         (self.last_norm.forward(x.squeeze_dim::<2>(0)), sequences)
     }
@@ -231,7 +231,7 @@ impl Speech {
     pub fn begin(&self) -> Hearing {
         Hearing {
             convolutions: vec![ConvolutionPast::default(); self.convolutions.len()],
-            layers: vec![LayerPast::default(); self.layers.len()],
+            layers: vec![BlockPast::default(); self.layers.len()],
         }
     }
 
@@ -247,8 +247,10 @@ impl Speech {
             x = convolution.forward_streamed(x, *stride, past, last);
         }
         let mut x: Option<Tensor<3>> = x.map(|x| self.front_norm.forward(x).unsqueeze_dim(0));
+        let dot = Attention::dot();
         for (layer, past) in self.layers.iter().zip(&mut hearing.layers) {
-            x = layer.forward_streamed(x, self.config.reach(), past, last);
+            let stream = Stream { reach: self.config.reach(), past, last };
+            x = layer.forward_streamed(x, Call::new(&layer::placed(layer, dot.clone())), stream);
         }
         x.map(|x| self.last_norm.forward(x.squeeze_dim::<2>(0)))
     }
@@ -275,7 +277,7 @@ impl Definition for Speech {
         b.convolutions("convolutions", &mut self.convolutions);
         b.norm("front_norm", &mut self.front_norm);
         for (i, layer) in self.layers.iter_mut().enumerate() {
-            b.at(&format!("layers.{i}"), |b| layer.bind(b));
+            b.at(&format!("layers.{i}"), |b| layer::bind(b, layer));
         }
         b.norm("last_norm", &mut self.last_norm);
         if let Some(pooling) = &mut self.pooling {

@@ -12,8 +12,8 @@ use crate::text::activation;
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use regard_attention::layers::{
-    Dropout, Linear, LinearConfig, Norm, NormConfig, RelativeTable, SelfAttention,
-    SelfAttentionConfig,
+    Call, Dropout, Linear, LinearConfig, Norm, NormConfig, Norms, RelativeTable, Residual,
+    SelfAttention, SelfAttentionConfig, Tap,
 };
 use regard_attention::ops::{Activation, linear};
 use regard_attention::{Attention, Init, Mode, Weights};
@@ -125,7 +125,7 @@ impl Config {
     }
 }
 
-/// The model.
+/// The model. Its layer is not the common block: each repetition has a bias and dropout of its own.
 #[derive(Module, Debug)]
 pub(crate) struct Repeated {
     sentences: Sentences,
@@ -184,10 +184,11 @@ impl Repeated {
         looks: Option<&mut Vec<Tensor<3>>>,
     ) -> Tensor<3> {
         let Some(looks) = looks else {
-            return self.attention.forward(x, attention, Mode::Eval);
+            return self.attention.forward(x, Call::new(attention));
         };
-        let (y, weights) = self.attention.forward_with_weights(x, attention, None);
-        looks.push(weights.squeeze_dim(0));
+        let mut tap = Tap::new();
+        let y = self.attention.forward(x, Call::new(attention).tap(&mut tap));
+        looks.extend(tap.into_weights().map(|weights| weights.squeeze_dim(0)));
         y
     }
 }
@@ -268,20 +269,22 @@ impl StoryModel for Repeated {
             attention = distances.forward(attention);
         }
         let m = self.config.hidden_size;
-        let mut x = self.sentences.forward(stories, &layout, mode);
-        let mut y = self.attention_norm.forward(x.clone());
+        let x = self.sentences.forward(stories, &layout, mode);
+        let mut sum = Residual::new(Norms::Pre, Some(&self.attention_norm), x);
         for (step, [weights, looked, added]) in self.dropout.iter().enumerate() {
             let attention = match mode.stream(weights.site) {
                 Some(noise) if weights.p > 0.0 => attention.clone().dropout(weights.p, noise),
                 _ => attention.clone(),
             };
-            let seen = self.look(y, &attention, looks.as_deref_mut());
-            (x, y) = self.forward_norm.forward_sum(looked.forward(seen, mode), x);
+            let seen = self.look(sum.input(), &attention, looks.as_deref_mut());
+            sum.add(looked.forward(seen, mode), Some(&self.forward_norm));
             let which = self.steps.val().slice([step..step + 1, 0..m]).reshape([m]);
             let down = self.down.weight.val();
-            let more = linear(self.up.forward(y), down, Some(which), Activation::Identity);
-            (x, y) = self.attention_norm.forward_sum(added.forward(more, mode), x);
+            let up = self.up.forward(sum.input());
+            let more = linear(up, down, Some(which), Activation::Identity);
+            sum.add(added.forward(more, mode), Some(&self.attention_norm));
         }
+        let x = sum.sum();
         let [_, rows, _] = x.dims();
         let asked = index(&layout.questions(stories), &device);
         self.answer.forward(self.last.forward(x.reshape([rows, m]).select(0, asked)))

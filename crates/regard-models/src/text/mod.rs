@@ -21,12 +21,14 @@
 
 mod head;
 mod old;
+mod probe;
 pub mod recorded;
 mod texts;
 
 pub use head::{Family, Head};
 pub(crate) use head::{Sizes, Speaker, WordNames, label_count};
 pub use old::read_config;
+pub(crate) use probe::Probe;
 pub use texts::Texts;
 
 use crate::checkpoint::{self, Arrays, Binder};
@@ -128,7 +130,7 @@ pub(crate) trait Body: Module + ModuleDisplay + 'static {
     fn family(&self) -> &'static Family;
     fn bind(&mut self, b: &mut Binder);
     /// `[B, T, M]`, or `[1, N, M]` for texts of different lengths.
-    fn read(&self, texts: &Texts, mode: Mode, inside: Option<&mut Inside>) -> Tensor<3>;
+    fn read(&self, texts: &Texts, probe: &mut Probe) -> Tensor<3>;
     /// `[V, M]`: the vectors that words are read with, if there is a table of them.
     fn words(&self) -> Option<&Embedding>;
     /// The same, to be changed.
@@ -289,19 +291,20 @@ impl<B: Body> TextModel for Headed<B> {
 
     fn forward(&self, texts: &Texts, at: Option<&[usize]>, mode: Mode) -> Output {
         self.check(texts);
-        self.say(self.body.read(texts, mode, None), texts, at, mode)
+        self.say(self.body.read(texts, &mut Probe::new(mode)), texts, at, mode)
     }
 
     fn look_inside(&self, texts: &Texts) -> (Output, Inside) {
         self.check(texts);
         let rows = texts.lengths().len();
         assert_eq!(texts.shape()[0], rows, "look_inside: need texts of one length");
-        let mut inside = Inside::default();
-        let x = self.body.read(texts, Mode::Eval, Some(&mut inside));
+        let mut probe = Probe::recording();
+        let x = self.body.read(texts, &mut probe);
         let said = self.say(x, texts, None, Mode::Eval);
         let weights = self.heads.weights(said.hidden.clone(), texts);
-        inside.weights = weights.map(|weights| weights.reshape(texts.shape()));
-        (said, inside)
+        let weights = weights.map(|weights| weights.reshape(texts.shape()));
+        let (hidden, attention) = probe.into_parts();
+        (said, Inside { hidden, attention, weights })
     }
 
     fn decode<'a>(&'a self, read: &[&[u32]]) -> Option<Box<dyn Decoding + 'a>> {

@@ -1,11 +1,11 @@
 //! Writing word by word, with keys and values kept.
 
 use super::Transformer;
-use super::stack::{Decoder, Seen, Sum};
+use super::stack::{Decoder, Seen};
 use crate::look::Place;
 use crate::seq2seq::{Change, Decoding, Next, Rows, Source, index};
 use burn::tensor::{Int, Tensor};
-use regard_attention::layers::Cache;
+use regard_attention::layers::{Cache, Call};
 use regard_attention::{Attention, Mode};
 
 /// What layers that write keep between two steps.
@@ -69,18 +69,18 @@ impl Decoder {
     pub fn step(&self, x: Tensor<3>, kept: &mut Kept, look: bool) -> (Tensor<3>, Seen) {
         let ([r, _, m], b, beams) = (x.dims(), kept.lengths.len(), kept.rows.beams());
         let place = Place { lengths: &kept.lengths, first: kept.written(), one_number: true };
-        let mut sum = Sum::new(self.norms, self.all_norms(), x);
+        let mut sum = self.residual(x);
         let mut seen = Seen::default();
         for (i, layer) in self.layers.iter().enumerate() {
-            let past = Attention::dot();
-            let cache = &mut kept.caches[i];
-            sum.add(layer.attention.forward_cached(sum.input(), &past, None, cache));
+            let (past, norms) = (Attention::dot(), self.norms(i));
+            let call = Call::new(&past).cache(&mut kept.caches[i]);
+            sum.add(layer.attention.forward(sum.input(), call), norms[0]);
             // Beams of one sentence ask together, so that what was read is there once.
             let asks = sum.input().reshape([b, beams, m]);
             let look = (Mode::Eval, look && i == self.alignment);
             let out = layer.look(asks, kept.remembered[i].clone(), &place, look, &mut seen);
-            sum.add(out.reshape([r, 1, m]));
-            sum.add(layer.forward.forward(sum.input(), Mode::Eval));
+            sum.add(out.reshape([r, 1, m]), norms[1]);
+            sum.add(layer.forward.forward(sum.input(), Mode::Eval), norms[2]);
         }
         (sum.input(), seen)
     }

@@ -6,8 +6,8 @@ use crate::look::{Look, Looked, Looking, Place};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::layers::{
-    CrossAttention, CrossAttentionConfig, Dropout, Embedding, FeedForward, FeedForwardConfig, Norm,
-    NormConfig, SelfAttention, SelfAttentionConfig,
+    self, Block, BlockConfig, Call, CrossAttention, CrossAttentionConfig, Dropout, Embedding,
+    FeedForward, FeedForwardConfig, Norm, NormConfig, Residual, SelfAttention, SelfAttentionConfig,
 };
 use regard_attention::mask::{Mask, causal, expanded, global_tokens, lengths, window};
 use regard_attention::{Attention, Init, Mode, Weights};
@@ -76,29 +76,18 @@ fn sines(rows: std::ops::Range<usize>, width: usize, device: &Device) -> Tensor<
     Tensor::from_data(TensorData::new(values, [n, width]), device)
 }
 
-/// A layer that reads.
-#[derive(Module, Debug)]
-pub(crate) struct EncoderLayer {
-    attention: SelfAttention,
-    attention_norm: Norm,
-    forward: FeedForward,
-    forward_norm: Norm,
-    dropout: [Dropout; 2],
-}
-
 /// The layers that read.
 #[derive(Module, Debug)]
 pub(crate) struct Encoder {
     pub vectors: Vectors,
-    layers: Vec<EncoderLayer>,
+    layers: Vec<Block>,
     last: Option<Norm>,
-    #[module(skip)]
-    norms: Norms,
     #[module(skip)]
     look: Look,
 }
 
-/// A layer that writes.
+/// A layer that writes. It is not the common block: attention to what was read stands between its two
+/// parts, and may be of another kind by configuration, with parameters and choices of its own.
 #[derive(Module, Debug)]
 pub(crate) struct DecoderLayer {
     pub attention: SelfAttention,
@@ -118,7 +107,7 @@ pub(crate) struct Decoder {
     pub layers: Vec<DecoderLayer>,
     pub last: Option<Norm>,
     #[module(skip)]
-    pub norms: Norms,
+    pub norms: layers::Norms,
     #[module(skip)]
     pub alignment: usize,
 }
@@ -141,18 +130,16 @@ pub(crate) struct Seen {
     pub log_prob: Option<Tensor<2>>,
 }
 
-fn feed_forward(config: &Config, hidden: usize, init: &mut Init) -> FeedForward {
+fn feed_forward(config: &Config, hidden: usize) -> FeedForwardConfig {
     let activation = config.activation().expect("the configuration was checked");
     let (dropout, weights) = (config.activation_dropout, Weights::Xavier);
     let width = config.d_model;
     FeedForwardConfig { hidden, activation, dropout, weights, ..FeedForwardConfig::new(width) }
-        .init(init)
 }
 
-fn self_attention(config: &Config, heads: usize, init: &mut Init) -> SelfAttention {
+fn self_attention(config: &Config, heads: usize) -> SelfAttentionConfig {
     let (dropout, weights) = (config.attention_dropout, Weights::Xavier);
     SelfAttentionConfig { dropout, weights, ..SelfAttentionConfig::new(config.d_model, heads) }
-        .init(init)
 }
 
 fn norm(config: &Config, init: &mut Init) -> Norm {
@@ -163,24 +150,30 @@ fn last_norm(config: &Config, init: &mut Init) -> Option<Norm> {
     (config.norms == Norms::Pre).then(|| norm(config, init))
 }
 
-fn drops<const N: usize>(config: &Config, init: &mut Init) -> [Dropout; N] {
-    std::array::from_fn(|_| Dropout::new(config.dropout, init))
+/// Where norms stand.
+fn norms(config: &Config) -> layers::Norms {
+    match config.norms {
+        Norms::Pre => layers::Norms::Pre,
+        Norms::Post => layers::Norms::Post,
+    }
 }
 
 impl Encoder {
     pub fn new(config: &Config, init: &mut Init) -> Encoder {
-        let layer = |init: &mut Init| EncoderLayer {
-            attention: self_attention(config, config.encoder_attention_heads, init),
-            attention_norm: norm(config, init),
-            forward: feed_forward(config, config.encoder_ffn_dim, init),
-            forward_norm: norm(config, init),
-            dropout: drops(config, init),
+        let heads = config.encoder_attention_heads;
+        // First values are drawn in one order, wherever norms stand.
+        let block = BlockConfig {
+            norms: layers::Norms::Post,
+            attention: self_attention(config, heads),
+            forward: feed_forward(config, config.encoder_ffn_dim),
+            dropout: [config.dropout; 2],
+            ..BlockConfig::new(config.d_model, heads)
         };
+        let layer = |init: &mut Init| Block { norms: norms(config), ..block.init(init) };
         Encoder {
             vectors: Vectors::new(config, init),
             layers: (0..config.encoder_layers).map(|_| layer(init)).collect(),
             last: last_norm(config, init),
-            norms: config.norms,
             look: config.encoder_attention,
         }
     }
@@ -190,7 +183,7 @@ impl Encoder {
         for (i, layer) in self.layers.iter_mut().enumerate() {
             b.at(&format!("layers.{i}"), |b| {
                 bind_self_attention(b, &mut layer.attention);
-                b.norm("self_attn_layer_norm", &mut layer.attention_norm);
+                b.optional_norm("self_attn_layer_norm", &mut layer.attention_norm);
                 bind_feed_forward(b, &mut layer.forward, &mut layer.forward_norm);
             });
         }
@@ -214,20 +207,13 @@ impl Encoder {
 
     pub fn forward(&self, x: Tensor<3>, valid: &[i64], mode: Mode) -> Tensor<3> {
         let attention = Attention::dot().mask(self.mask(valid, x.dims()[1]));
-        let norms: Vec<&Norm> = self
-            .layers
-            .iter()
-            .flat_map(|layer| [&layer.attention_norm, &layer.forward_norm])
-            .chain(&self.last)
-            .collect();
-        let mut sum = Sum::new(self.norms, norms, x);
-        for layer in &self.layers {
-            let attended = layer.attention.forward(sum.input(), &attention, mode);
-            sum.add(layer.dropout[0].forward(attended, mode));
-            let fed = layer.forward.forward(sum.input(), mode);
-            sum.add(layer.dropout[1].forward(fed, mode));
+        let first = &self.layers[0];
+        let mut residual = Residual::new(first.norms, first.entry(), x);
+        for (i, layer) in self.layers.iter().enumerate() {
+            let next = self.layers.get(i + 1).map_or(self.last.as_ref(), Block::entry);
+            layer.forward_residual(&mut residual, Call::new(&attention).mode(mode), next);
         }
-        sum.input()
+        residual.input()
     }
 }
 
@@ -236,21 +222,21 @@ impl Decoder {
         let (m, heads) = (config.d_model, config.decoder_attention_heads);
         let (dropout, weights) = (config.attention_dropout, Weights::Xavier);
         let layer = |init: &mut Init| DecoderLayer {
-            attention: self_attention(config, heads, init),
+            attention: self_attention(config, heads).init(init),
             attention_norm: norm(config, init),
             cross: CrossAttentionConfig { dropout, weights, ..CrossAttentionConfig::new(m, heads) }
                 .init(init),
             cross_norm: norm(config, init),
             looking: config.attention.init(heads, m / heads, init),
-            forward: feed_forward(config, config.decoder_ffn_dim, init),
+            forward: feed_forward(config, config.decoder_ffn_dim).init(init),
             forward_norm: norm(config, init),
-            dropout: drops(config, init),
+            dropout: [(); 3].map(|()| Dropout::new(config.dropout, init)),
         };
         Decoder {
             vectors: Vectors::new(config, init),
             layers: (0..config.decoder_layers).map(|_| layer(init)).collect(),
             last: last_norm(config, init),
-            norms: config.norms,
+            norms: norms(config),
             alignment: config.alignment_layer.unwrap_or(config.decoder_layers - 1),
         }
     }
@@ -276,29 +262,41 @@ impl Decoder {
         }
     }
 
-    /// The norms in the order in which they come.
-    pub fn all_norms(&self) -> Vec<&Norm> {
-        self.layers
-            .iter()
-            .flat_map(|l| [&l.attention_norm, &l.cross_norm, &l.forward_norm])
-            .chain(&self.last)
-            .collect()
+    /// The sum of what is to be written, before the first layer.
+    pub fn residual(&self, x: Tensor<3>) -> Residual {
+        Residual::new(self.norms, self.entry(0), x)
+    }
+
+    /// The norm before the first part of a layer, or after the last layer, if norms stand there.
+    fn entry(&self, layer: usize) -> Option<&Norm> {
+        let norm = self.layers.get(layer).map(|layer| &layer.attention_norm);
+        norm.or(self.last.as_ref()).filter(|_| self.norms == layers::Norms::Pre)
+    }
+
+    /// The norms that follow the sums of a layer's parts.
+    pub fn norms(&self, layer: usize) -> [Option<&Norm>; 3] {
+        let DecoderLayer { attention_norm, cross_norm, forward_norm, .. } = &self.layers[layer];
+        match self.norms {
+            layers::Norms::Pre => [Some(cross_norm), Some(forward_norm), self.entry(layer + 1)],
+            layers::Norms::Post => [attention_norm, cross_norm, forward_norm].map(Some),
+        }
     }
 
     pub fn forward(&self, x: Tensor<3>, memory: Tensor<3>, ask: &Ask) -> (Tensor<3>, Seen) {
         let past = Attention::dot().mask(causal());
         let place = Place { lengths: ask.lengths, first: 0, one_number: false };
-        let mut sum = Sum::new(self.norms, self.all_norms(), x);
+        let mut sum = self.residual(x);
         let mut seen = Seen::default();
         for (i, layer) in self.layers.iter().enumerate() {
-            let attended = layer.attention.forward(sum.input(), &past, ask.mode);
-            sum.add(layer.dropout[0].forward(attended, ask.mode));
+            let norms = self.norms(i);
+            let attended = layer.attention.forward(sum.input(), Call::new(&past).mode(ask.mode));
+            sum.add(layer.dropout[0].forward(attended, ask.mode), norms[0]);
             let remembered = layer.cross.remember(memory.clone());
             let look = (ask.mode, ask.look == Some(i));
             let out = layer.look(sum.input(), remembered, &place, look, &mut seen);
-            sum.add(layer.dropout[1].forward(out, ask.mode));
+            sum.add(layer.dropout[1].forward(out, ask.mode), norms[1]);
             let fed = layer.forward.forward(sum.input(), ask.mode);
-            sum.add(layer.dropout[2].forward(fed, ask.mode));
+            sum.add(layer.dropout[2].forward(fed, ask.mode), norms[2]);
         }
         (sum.input(), seen)
     }
@@ -319,20 +317,15 @@ impl DecoderLayer {
     ) -> Tensor<3> {
         if self.looking.is_plain() && !weights {
             let attention = Attention::dot().mask(lengths(place.lengths));
-            return self.cross.forward(x, remembered, &attention, mode);
+            return self.cross.forward(x, remembered, Call::new(&attention).mode(mode));
         }
-        let ([b, t, m], [_, s, _]) = (x.dims(), remembered.dims());
-        let h = self.cross.heads.queries;
-        let split = |x: Tensor<3>, n: usize| x.reshape([b, n, h, m / h]).swap_dims(1, 2);
-        let q = split(self.cross.q.forward(x), t);
-        let k = split(remembered.clone().slice([0..b, 0..s, 0..m]), s);
-        let v = split(remembered.slice([0..b, 0..s, m..2 * m]), s);
         let mut attention = Attention::dot();
         // One place is there or not; dropping it would be another estimator.
         if let (Some(noise), false) = (mode.stream(self.cross.site), self.looking.is_hard()) {
             attention = attention.dropout(self.cross.dropout, noise);
         }
-        let looked: Looked = self.looking.attend(attention, [q, k, v], place, (mode, weights));
+        let parts = self.cross.split(x, remembered);
+        let looked: Looked = self.looking.attend(attention, parts, place, (mode, weights));
         if let Some(weights) = looked.weights {
             seen.weights = Some(weights.mean_dim(1).squeeze_dim(1));
         }
@@ -343,7 +336,7 @@ impl DecoderLayer {
                 None => all,
             });
         }
-        self.cross.out.forward(looked.context.swap_dims(1, 2).reshape([b, t, m]))
+        self.cross.merge(looked.context)
     }
 }
 
@@ -358,41 +351,4 @@ fn bind_feed_forward(b: &mut Binder, forward: &mut FeedForward, norm: &mut Norm)
     b.linear("fc1", &mut forward.up);
     b.linear("fc2", &mut forward.down);
     b.norm("final_layer_norm", norm);
-}
-
-/// The sum that parts are added to, with its norms before or after each part.
-pub(crate) struct Sum<'a> {
-    norms: Vec<&'a Norm>,
-    next: usize,
-    kind: Norms,
-    /// Before the next norm.
-    sum: Tensor<3>,
-    /// What the next part is given.
-    input: Tensor<3>,
-}
-
-impl<'a> Sum<'a> {
-    pub fn new(kind: Norms, norms: Vec<&'a Norm>, x: Tensor<3>) -> Sum<'a> {
-        let (next, input) = match kind {
-            Norms::Pre => (1, norms[0].forward(x.clone())),
-            Norms::Post => (0, x.clone()),
-        };
-        Sum { norms, next, kind, sum: x, input }
-    }
-
-    /// What the next part is given; after the last part, the result.
-    pub fn input(&self) -> Tensor<3> {
-        self.input.clone()
-    }
-
-    /// Adds what a part said.
-    pub fn add(&mut self, part: Tensor<3>) {
-        let norm = self.norms[self.next];
-        self.next += 1;
-        let (sum, input) = match self.kind {
-            Norms::Pre => norm.forward_sum(self.sum.clone(), part),
-            Norms::Post => norm.forward_sum(self.input.clone(), part),
-        };
-        (self.sum, self.input) = (sum, input);
-    }
 }

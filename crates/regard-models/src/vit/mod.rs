@@ -29,12 +29,13 @@ use crate::network::{Definition, Description, Reads};
 use crate::text::{with_prefix, without_prefix};
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
-use layer::{Layer, norm};
+use layer::norm;
 use regard_attention::layers::{
-    Dropout, ImageConvolution, ImageConvolutionConfig, Linear, LinearConfig, Norm,
+    Block, Call, Dropout, ImageConvolution, ImageConvolutionConfig, Linear, LinearConfig, Norm,
+    Norms, Residual, Tap,
 };
 use regard_attention::ops::{Activation, Windows};
-use regard_attention::{Init, Mode, Weights};
+use regard_attention::{Attention, Init, Mode, Weights};
 use serde_json::Value;
 
 /// What a model says of some images.
@@ -58,7 +59,7 @@ pub struct Vit {
     /// `[T, M]`, if they are learned.
     positions: Option<Param<Tensor<2>>>,
     dropout: Dropout,
-    layers: Vec<Layer>,
+    layers: Vec<Block>,
     last: Norm,
     pooler: Option<Linear>,
     classifier: Option<Linear>,
@@ -108,7 +109,7 @@ impl Vit {
             positions: (config.positions == Positions::Learned).then(|| table(tokens, init)),
             dropout: Dropout::new(config.hidden_dropout_prob, init),
             layers: (0..config.num_hidden_layers)
-                .map(|_| Layer::new(&config, activation, init))
+                .map(|_| layer::block(&config, activation, init))
                 .collect(),
             last: norm(&config).init(init),
             pooler: (!labelled).then(|| pooler.init(init)),
@@ -140,12 +141,18 @@ impl Vit {
 
     fn read(&self, pixels: Tensor<4>, mode: Mode, mut looks: Option<&mut Vec<Tensor<4>>>) -> Seen {
         let x = self.embed(pixels, mode);
-        let norms = self.layers[1..].iter().map(|layer| &layer.attention_norm);
-        let mut stream = (x.clone(), self.layers[0].attention_norm.forward(x));
-        for (layer, next) in self.layers.iter().zip(norms.chain([&self.last])) {
-            stream = layer.read(stream, next, mode, looks.as_deref_mut());
+        let attention = Attention::dot();
+        let mut residual = Residual::new(Norms::Pre, self.layers[0].entry(), x);
+        for (i, layer) in self.layers.iter().enumerate() {
+            let next = self.layers.get(i + 1).map_or(Some(&self.last), Block::entry);
+            let mut tap = Tap::new();
+            let call = Call::new(&attention).mode(mode).tap(looks.is_some().then_some(&mut tap));
+            layer.forward_residual(&mut residual, call, next);
+            if let Some(looks) = &mut looks {
+                looks.extend(tap.into_weights());
+            }
         }
-        let hidden = stream.1;
+        let hidden = residual.input();
         let [b, t, m] = hidden.dims();
         let speaker = match self.config.pooling {
             Pooling::Cls if t == 1 => hidden.clone().reshape([b, m]),
@@ -196,7 +203,7 @@ impl Definition for Vit {
         b.at("vit", |b| {
             b.at("embeddings", |b| self.bind_embeddings(b));
             for (i, layer) in self.layers.iter_mut().enumerate() {
-                b.at(&format!("encoder.layer.{i}"), |b| layer.bind(b));
+                b.at(&format!("encoder.layer.{i}"), |b| layer::bind(b, layer));
             }
             b.norm("layernorm", &mut self.last);
             if let Some(pooler) = &mut self.pooler {

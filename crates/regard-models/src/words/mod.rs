@@ -9,7 +9,7 @@ pub use config::Config;
 
 use crate::checkpoint::Binder;
 use crate::fields::fields;
-use crate::text::{Body, Family, Head, Inside, Sizes, Speaker, Texts, WordNames};
+use crate::text::{Body, Family, Head, Probe, Sizes, Speaker, Texts, WordNames};
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use config::Context;
@@ -183,7 +183,8 @@ impl Body for Words {
         b.convolutions("windows", &mut self.windows);
     }
 
-    fn read(&self, texts: &Texts, mode: Mode, inside: Option<&mut Inside>) -> Tensor<3> {
+    fn read(&self, texts: &Texts, probe: &mut Probe) -> Tensor<3> {
+        let mode = probe.mode();
         let (sequences, [b, t]) = (texts.sequences(), texts.shape());
         let x = self.begin(texts, mode);
         let y = match &self.rnn {
@@ -199,10 +200,10 @@ impl Body for Words {
             let [_, m] = x.dims();
             x.reshape([b, t, m])
         };
-        if let Some(inside) = inside {
-            inside.hidden.extend([batch(x), batch(y.clone())]);
-        }
-        batch(y)
+        let (x, y) = (batch(x), batch(y));
+        probe.hidden(&x);
+        probe.hidden(&y);
+        y
     }
 
     fn words(&self) -> Option<&Embedding> {

@@ -5,7 +5,8 @@ use crate::checkpoint::Binder;
 use burn::module::{Module, Param};
 use burn::tensor::{Tensor, TensorData};
 use regard_attention::layers::{
-    Dropout, FeedForward, FeedForwardConfig, Linear, LinearConfig, Norm, NormConfig,
+    Call, Dropout, FeedForward, FeedForwardConfig, Linear, LinearConfig, Norm, NormConfig, Norms,
+    Residual,
 };
 use regard_attention::ops::{Activation, linear};
 use regard_attention::{Attention, Init, Mode, Weights};
@@ -40,7 +41,9 @@ pub(super) fn distances(from: i64, to: i64, width: usize, rules: &Rules) -> Tens
     TensorData::new(values, [rows, width])
 }
 
-/// Norms stand after each part.
+/// Norms stand after each part. It is not the common block: both streams go through the same
+/// projections and norms with keys of one of them, distances are projected too, and the parts of a
+/// text add to scores.
 #[derive(Module, Debug)]
 pub(super) struct Layer {
     query: Linear,
@@ -160,30 +163,8 @@ impl Layer {
     ///
     /// # Shapes
     /// `queries: [B, T, H·D]`, as [`Layer::keys`] gives them → `[B, T, H·D]`
-    pub fn look(
-        &self,
-        attention: Attention,
-        queries: Tensor<3>,
-        [k, v]: [Tensor<4>; 2],
-        mode: Mode,
-    ) -> Tensor<3> {
-        let dropout = &self.dropout[0];
-        let attention = match mode.stream(dropout.site) {
-            Some(noise) if dropout.p > 0.0 => attention.dropout(dropout.p, noise),
-            _ => attention,
-        };
-        merge(attention.attend(self.split(queries), k, v))
-    }
-
-    /// The same with the weights, `[B, H, T, S]`.
-    pub fn look_with_weights(
-        &self,
-        attention: &Attention,
-        queries: Tensor<3>,
-        [k, v]: [Tensor<4>; 2],
-    ) -> (Tensor<3>, Tensor<4>) {
-        let (seen, weights) = attention.attend_with_weights(self.split(queries), k, v);
-        (merge(seen), weights)
+    pub fn look(&self, call: Call, queries: Tensor<3>, [k, v]: [Tensor<4>; 2]) -> Tensor<3> {
+        call.attend([self.split(queries), k, v], &self.dropout[0])
     }
 
     /// Adds what was seen to what was known, and what the feed-forward part makes of both.
@@ -192,18 +173,15 @@ impl Layer {
     /// `x: [B, T, M]`, `seen: [B, T, H·D]` → `[B, T, M]`
     pub fn conclude(&self, x: Tensor<3>, seen: Tensor<3>, mode: Mode) -> Tensor<3> {
         let seen = linear(seen, self.out.val().transpose(), None, Activation::Identity);
-        let (_, x) = self.attention_norm.forward_sum(self.dropout[1].forward(seen, mode), x);
-        let thought = self.dropout[2].forward(self.forward.forward(x.clone(), mode), mode);
-        self.forward_norm.forward_sum(thought, x).1
+        let mut residual = Residual::new(Norms::Post, None, x);
+        residual.add(self.dropout[1].forward(seen, mode), Some(&self.attention_norm));
+        let thought = self.forward.forward(residual.input(), mode);
+        residual.add(self.dropout[2].forward(thought, mode), Some(&self.forward_norm));
+        residual.input()
     }
 
     fn split(&self, x: Tensor<3>) -> Tensor<4> {
         let ([b, t, _], [h, d]) = (x.dims(), self.to_keys.dims());
         x.reshape([b, t, h, d]).swap_dims(1, 2)
     }
-}
-
-fn merge(seen: Tensor<4>) -> Tensor<3> {
-    let [b, h, t, d] = seen.dims();
-    seen.swap_dims(1, 2).reshape([b, t, h * d])
 }

@@ -14,7 +14,7 @@ pub use permuted::{Memory, Permuted, Permuting, Predicted, Sight};
 
 use crate::checkpoint::Binder;
 use crate::fields::fields;
-use crate::text::{Body, Family, Head, Inside, Sizes, Speaker, Texts, TwoStreams, WordNames};
+use crate::text::{Body, Family, Head, Probe, Sizes, Speaker, Texts, TwoStreams, WordNames};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use config::Rules;
@@ -154,26 +154,18 @@ impl Body for Xlnet {
         }
     }
 
-    fn read(&self, texts: &Texts, mode: Mode, mut inside: Option<&mut Inside>) -> Tensor<3> {
+    fn read(&self, texts: &Texts, probe: &mut Probe) -> Tensor<3> {
+        let mode = probe.mode();
         let mut x = self.begin(texts, mode);
         let (scene, mask) = (self.scene(texts, 0, mode), self.seen(texts, 0));
         for layer in &self.layers {
+            probe.hidden(&x);
             let attention = layer.score(&scene).mask(mask.clone());
             let (queries, keys) = (layer.queries(x.clone()), layer.keys(x.clone()));
-            let seen = match &mut inside {
-                None => layer.look(attention, queries, keys, mode),
-                Some(inside) => {
-                    let (seen, weights) = layer.look_with_weights(&attention, queries, keys);
-                    inside.hidden.push(x.clone());
-                    inside.attention.push(weights);
-                    seen
-                }
-            };
+            let seen = layer.look(probe.call(&attention), queries, keys);
             x = layer.conclude(x, seen, mode);
         }
-        if let Some(inside) = inside {
-            inside.hidden.push(x.clone());
-        }
+        probe.hidden(&x);
         self.dropout[2].forward(x, mode)
     }
 

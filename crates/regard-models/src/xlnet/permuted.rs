@@ -9,6 +9,7 @@ use super::questions::Questions;
 use crate::text::{Texts, TwoStreams};
 use burn::tensor::Tensor;
 use regard_attention::Mode;
+use regard_attention::layers::Call;
 use regard_attention::mask::{Mask, dense_per_row, ranked};
 
 /// A model that learns words in any order. Asked for with
@@ -214,12 +215,14 @@ impl TwoStreams for Xlnet {
             let (score, keys) = (layer.score(&scene), layer.keys(known));
             let attention = asked.attention(score.clone(), memory).mask(query_mask.clone());
             let queries = asked.ask(layer.queries(query.clone()));
-            let seen = asked.answers(layer.look(attention, queries, keys.clone(), apart));
+            let call = Call::new(&attention).mode(apart);
+            let seen = asked.answers(layer.look(call, queries, keys.clone()));
             query = layer.conclude(query, seen, apart);
             // Nothing is told from what the last layer would make of the words.
             if number + 1 < self.layers.len() {
                 let attention = score.mask(content_mask.clone());
-                let seen = layer.look(attention, layer.queries(content.clone()), keys, mode);
+                let call = Call::new(&attention).mode(mode);
+                let seen = layer.look(call, layer.queries(content.clone()), keys);
                 content = layer.conclude(content, seen, mode);
             }
         }
@@ -239,7 +242,7 @@ impl TwoStreams for Xlnet {
             if number + 1 < self.layers.len() {
                 let attention = layer.score(&scene).mask(mask.clone());
                 let (queries, keys) = (layer.queries(x.clone()), layer.keys(x.clone()));
-                let seen = layer.look(attention, queries, keys, mode);
+                let seen = layer.look(Call::new(&attention).mode(mode), queries, keys);
                 x = layer.conclude(x, seen, mode);
             }
         }

@@ -3,8 +3,8 @@
 use burn::module::Module;
 use burn::tensor::Tensor;
 use regard_attention::layers::{
-    Convolution, ConvolutionConfig, Recurrent, RecurrentConfig, SelfAttention, SelfAttentionConfig,
-    Sequences,
+    Call, Convolution, ConvolutionConfig, Recurrent, RecurrentConfig, SelfAttention,
+    SelfAttentionConfig, Sequences,
 };
 use regard_attention::mask::{Mask, full, window};
 use regard_attention::ops::{Activation, Cell};
@@ -124,7 +124,7 @@ impl SequenceLayer {
             }
             Parts::Attention(layer) => {
                 let mask = self.kind.mask().expect("it attends");
-                layer.forward(x, &Attention::dot().mask(mask), Mode::Eval)
+                layer.forward(x, Call::new(&Attention::dot().mask(mask)))
             }
         }
     }

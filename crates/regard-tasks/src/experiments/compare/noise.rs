@@ -6,9 +6,9 @@ use super::learn::{Draws, accuracy, device, loss, percent, train};
 use super::{Figure, Finding, Line, Options};
 use burn::module::{Module, Param};
 use burn::tensor::{Tensor, TensorData, activation::sigmoid};
-use regard_attention::layers::{Linear, LinearConfig, SelfAttention, SelfAttentionConfig};
+use regard_attention::layers::{Call, Linear, LinearConfig, SelfAttention, SelfAttentionConfig};
 use regard_attention::mask::window;
-use regard_attention::{Attention, Init, Mode};
+use regard_attention::{Attention, Init};
 use regard_models::Result;
 
 const CLASSES: usize = 8;
@@ -51,7 +51,7 @@ impl Model {
     fn forward(&self, x: Tensor<3>) -> Tensor<2> {
         let [b, t, m] = x.dims();
         let see = |layer: &Option<SelfAttention>, attention: &Attention| {
-            layer.as_ref().map(|layer| layer.forward(x.clone(), attention, Mode::Eval))
+            layer.as_ref().map(|layer| layer.forward(x.clone(), Call::new(attention)))
         };
         let global = see(&self.global, &Attention::dot());
         let local = see(&self.local, &Attention::dot().mask(window(REACH, 0)));

@@ -6,11 +6,11 @@ use super::{Figure, Finding, Line, Options};
 use burn::module::Module;
 use burn::tensor::{Int, Tensor};
 use regard_attention::layers::{
-    Embedding, EmbeddingConfig, LearnedPositions, Linear, LinearConfig, Rotary, SelfAttention,
-    SelfAttentionConfig, alibi_slopes, sinusoidal,
+    Call, Embedding, EmbeddingConfig, LearnedPositions, Linear, LinearConfig, Rotary,
+    SelfAttention, SelfAttentionConfig, alibi_slopes, sinusoidal,
 };
 use regard_attention::mask::causal;
-use regard_attention::{Attention, Init, Mode};
+use regard_attention::{Attention, Init};
 use regard_models::Result;
 
 const SYMBOLS: usize = 12;
@@ -89,12 +89,8 @@ impl Model {
             Told::Alibi => attention = attention.alibi(alibi_slopes(HEADS, &device())),
             Told::Rotary | Told::Nothing => {}
         }
-        self.classes.forward(self.layer.forward_rotated(
-            x,
-            &attention,
-            self.rotary.as_ref(),
-            Mode::Eval,
-        ))
+        let call = Call::new(&attention).rotary(self.rotary.as_ref());
+        self.classes.forward(self.layer.forward(x, call))
     }
 
     /// Logits of the last positions that are marked.

@@ -9,11 +9,11 @@ use super::{Finding, Options};
 use burn::module::Module;
 use burn::tensor::{Int, Tensor};
 use regard_attention::layers::{
-    Convolution, ConvolutionConfig, Embedding, EmbeddingConfig, Linear, LinearConfig,
+    Call, Convolution, ConvolutionConfig, Embedding, EmbeddingConfig, Linear, LinearConfig,
     SelfAttention, SelfAttentionConfig, Sequences,
 };
 use regard_attention::ops::Activation;
-use regard_attention::{Attention, Init, Mode};
+use regard_attention::{Attention, Init};
 use regard_models::Result;
 
 const LENGTH: usize = 24;
@@ -56,7 +56,7 @@ impl Model {
         let seen = match (&self.window, &self.attention) {
             (Some(window), _) => window.forward(rows.clone(), &Sequences::new(&vec![t; b])),
             (_, Some(attention)) => {
-                attention.forward(x, &Attention::dot(), Mode::Eval).reshape([b * t, m])
+                attention.forward(x, Call::new(&Attention::dot())).reshape([b * t, m])
             }
             _ => rows.clone(),
         };

@@ -1,0 +1,149 @@
+//! The options of one application of an attention layer. Any of them goes with any other.
+
+use super::{Cache, Dropout, Rotary};
+use crate::attention::Attention;
+use crate::init::Mode;
+use burn::tensor::Tensor;
+
+/// One application of an attention layer.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use regard_attention::layers::{Cache, Call, Rotary, SelfAttentionConfig, Tap};
+/// use regard_attention::{Attention, Init, mask::causal};
+///
+/// let layer = SelfAttentionConfig::new(32, 4).init(&mut Init::new(0, &Device::flex()));
+/// let x = Tensor::<3>::ones([2, 5, 32], &Device::flex());
+/// let attention = Attention::dot().mask(causal());
+/// let (rotary, mut cache, mut tap) = (Rotary::new(16, 8), Cache::new(), Tap::new());
+/// let call = Call::new(&attention).rotary(&rotary).cache(&mut cache).tap(&mut tap);
+/// assert_eq!(layer.forward(x, call).dims(), [2, 5, 32]);
+/// assert_eq!(tap.weights().unwrap().dims(), [2, 4, 5, 5]);
+/// ```
+#[derive(Debug)]
+pub struct Call<'a> {
+    pub(super) attention: &'a Attention,
+    pub(super) mode: Mode,
+    pub(super) rotary: Option<&'a Rotary>,
+    pub(super) cache: Option<&'a mut Cache>,
+    pub(super) tap: Option<&'a mut Tap>,
+}
+
+impl<'a> Call<'a> {
+    /// With this attention, for evaluation.
+    pub fn new(attention: &'a Attention) -> Call<'a> {
+        Call { attention, mode: Mode::Eval, rotary: None, cache: None, tap: None }
+    }
+
+    /// In this mode: in training, weights are dropped.
+    pub fn mode(self, mode: Mode) -> Call<'a> {
+        Call { mode, ..self }
+    }
+
+    /// With rotary positions in queries and keys. Positions count from 0, or from the end of the
+    /// cache.
+    pub fn rotary(self, rotary: impl Into<Option<&'a Rotary>>) -> Call<'a> {
+        Call { rotary: rotary.into(), ..self }
+    }
+
+    /// The next positions of a text of which the cache holds the beginning. By default queries
+    /// stand at the last keys, so that a causal mask is right as it is.
+    pub fn cache(self, cache: impl Into<Option<&'a mut Cache>>) -> Call<'a> {
+        Call { cache: cache.into(), ..self }
+    }
+
+    /// Keeps the weights.
+    pub fn tap(self, tap: impl Into<Option<&'a mut Tap>>) -> Call<'a> {
+        Call { tap: tap.into(), ..self }
+    }
+
+    /// The context of heads that the caller has projected, for layers with projections of their
+    /// own. In training, weights are dropped as `dropout` says.
+    ///
+    /// # Shapes
+    /// `q: [B, H, T, D]`, `k: [B, Hk, S, D]`, `v: [B, Hk, S, E]` → `[B, T, H·E]`
+    ///
+    /// # Panics
+    /// With a cache or rotary positions, which belong to the projections.
+    pub fn attend(self, parts: [Tensor<4>; 3], dropout: &Dropout) -> Tensor<3> {
+        let of_projections = self.cache.is_some() || self.rotary.is_some();
+        assert!(!of_projections, "attend: takes no cache and no rotary positions");
+        context(&self.attention(dropout.p, dropout.site), parts, self.tap)
+    }
+
+    /// The attention of a layer that drops a share of its weights in training.
+    pub(super) fn attention(&self, dropout: f32, site: u64) -> Attention {
+        dropped(self.attention, dropout, self.mode, site)
+    }
+}
+
+/// The attention with its weights dropped, in training.
+pub(super) fn dropped(attention: &Attention, p: f32, mode: Mode, site: u64) -> Attention {
+    match mode.stream(site) {
+        Some(stream) if p > 0.0 => attention.clone().dropout(p, stream),
+        _ => attention.clone(),
+    }
+}
+
+/// The weights of one application of an attention layer.
+#[derive(Clone, Debug, Default)]
+pub struct Tap {
+    weights: Option<Tensor<4>>,
+}
+
+impl Tap {
+    /// Nothing seen yet.
+    pub fn new() -> Tap {
+        Tap::default()
+    }
+
+    /// The weights of the last application, differentiable.
+    ///
+    /// # Shapes
+    /// `[B, H, T, S]`
+    pub fn weights(&self) -> Option<&Tensor<4>> {
+        self.weights.as_ref()
+    }
+
+    /// The weights of the last application, differentiable.
+    ///
+    /// # Shapes
+    /// `[B, H, T, S]`
+    pub fn into_weights(self) -> Option<Tensor<4>> {
+        self.weights
+    }
+}
+
+/// The context of split heads, merged.
+///
+/// # Shapes
+/// `q: [B, H, T, D]`, `k: [B, Hk, S, D]`, `v: [B, Hk, S, E]` → `[B, T, H·E]`
+pub(super) fn context(
+    attention: &Attention,
+    [q, k, v]: [Tensor<4>; 3],
+    tap: Option<&mut Tap>,
+) -> Tensor<3> {
+    let out = match tap {
+        None => attention.attend(q, k, v),
+        Some(tap) => {
+            let (out, weights) = attention.attend_with_weights(q, k, v);
+            tap.weights = Some(weights);
+            out
+        }
+    };
+    merge(out)
+}
+
+/// # Shapes
+/// `[B, T, H·D]` → `[B, H, T, D]`, without copying
+pub(super) fn split(x: Tensor<3>, heads: usize) -> Tensor<4> {
+    let [b, t, m] = x.dims();
+    x.reshape([b, t, heads, m / heads]).swap_dims(1, 2)
+}
+
+/// # Shapes
+/// `[B, H, T, D]` → `[B, T, H·D]`
+pub(super) fn merge(x: Tensor<4>) -> Tensor<3> {
+    let [b, h, t, d] = x.dims();
+    x.swap_dims(1, 2).reshape([b, t, h * d])
+}
