@@ -7,7 +7,7 @@ use crate::memory::zeros;
 ///
 /// Its gradient is summed in accumulators of its own, one for each batch row and head that
 /// [`Term::scope`] tells apart.
-pub(crate) trait Term: Send + Sync {
+pub trait Term: Send + Sync {
     /// Whether it multiplies the weights instead of adding to the scores.
     fn after(&self) -> bool {
         false

@@ -32,7 +32,9 @@ impl Bias for Alibi {
     fn params(&self, dims: &Dims) -> Vec<Param> {
         vec![Param::new("slopes", [1, dims.h, 1, 1])]
     }
-    #[allow(private_interfaces)]
+}
+
+impl Bind for Alibi {
     fn bind<'a>(&'a self, grid: &'a Grid, params: &'a [View<'a>]) -> Box<dyn Term + 'a> {
         Box::new(Bound { grid, slopes: params[0].to_vec() })
     }

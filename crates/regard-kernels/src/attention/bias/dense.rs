@@ -28,7 +28,9 @@ impl Bias for Dense {
             (if self.per_batch { dims.b } else { 1 }, if self.per_head { dims.h } else { 1 });
         vec![Param::new("bias", [b, h, dims.t, dims.s])]
     }
-    #[allow(private_interfaces)]
+}
+
+impl Bind for Dense {
     fn bind<'a>(&'a self, grid: &'a Grid, params: &'a [View<'a>]) -> Box<dyn Term + 'a> {
         Box::new(Bound { grid, bias: params[0], spec: *self })
     }

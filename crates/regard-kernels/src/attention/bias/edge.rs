@@ -32,7 +32,9 @@ impl Bias for EdgeBias {
             Ok(()) => Ok(()),
         }
     }
-    #[allow(private_interfaces)]
+}
+
+impl Bind for EdgeBias {
     fn bind<'a>(&'a self, grid: &'a Grid, params: &'a [View<'a>]) -> Box<dyn Term + 'a> {
         Box::new(Bound { grid, values: params[0], spec: self })
     }

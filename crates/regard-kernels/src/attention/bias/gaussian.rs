@@ -29,7 +29,9 @@ impl Bias for Gaussian {
     fn params(&self, dims: &Dims) -> Vec<Param> {
         vec![Param::new("centres", [1, 1, dims.b, dims.t]), Param::width("sigma")]
     }
-    #[allow(private_interfaces)]
+}
+
+impl Bind for Gaussian {
     fn bind<'a>(&'a self, grid: &'a Grid, params: &'a [View<'a>]) -> Box<dyn Term + 'a> {
         let (centres, sigma) = (params[0].to_vec(), params[1].get(0, 0, 0, 0));
         Box::new(Bound { grid, centres, sigma, after: self.after })

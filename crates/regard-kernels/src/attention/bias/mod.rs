@@ -28,8 +28,22 @@ pub const VARIANTS: &[Variant] = &[
     gaussian::AFTER,
 ];
 
+mod bind {
+    use super::{Grid, Term, View};
+
+    /// The engine's side of a bias.
+    pub trait Bind {
+        /// The bias with its parameters.
+        fn bind<'a>(&'a self, grid: &'a Grid, params: &'a [View<'a>]) -> Box<dyn Term + 'a>;
+    }
+}
+pub(crate) use bind::Bind;
+
 /// A bias.
-pub trait Bias: Send + Sync + std::fmt::Debug {
+///
+/// This trait is sealed: the engine's inside is not public, so only this crate implements it. A
+/// number for each cell that is made outside goes in as [`Dense`].
+pub trait Bias: Bind + Send + Sync + std::fmt::Debug {
     /// Its name in the catalogue.
     fn name(&self) -> &'static str;
 
@@ -40,9 +54,4 @@ pub trait Bias: Send + Sync + std::fmt::Debug {
     fn check(&self, _grid: &Grid) -> Result<(), Error> {
         Ok(())
     }
-
-    /// The bias with its parameters.
-    #[doc(hidden)]
-    #[allow(private_interfaces)]
-    fn bind<'a>(&'a self, grid: &'a Grid, params: &'a [View<'a>]) -> Box<dyn Term + 'a>;
 }

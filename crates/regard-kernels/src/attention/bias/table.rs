@@ -23,7 +23,9 @@ impl Bias for Table {
     fn params(&self, dims: &Dims) -> Vec<Param> {
         vec![Param::new("table", [1, dims.h, 1, 2 * self.reach + 1])]
     }
-    #[allow(private_interfaces)]
+}
+
+impl Bind for Table {
     fn bind<'a>(&'a self, grid: &'a Grid, params: &'a [View<'a>]) -> Box<dyn Term + 'a> {
         Box::new(Bound { grid, table: params[0].to_vec(), reach: self.reach })
     }

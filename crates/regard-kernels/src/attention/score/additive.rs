@@ -82,7 +82,9 @@ impl Score for Additive {
     fn params(&self, dims: &Dims) -> Vec<Param> {
         vec![Param::new("v", [1, dims.h, 1, dims.d])]
     }
-    #[allow(private_interfaces)]
+}
+
+impl Lower for Additive {
     fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         let weights = weights(x, &grid.dims, scale);
         let (map, terms) = (None, vec![]);
@@ -94,7 +96,6 @@ impl Score for Additive {
         let (q, k) = (Operand::Given(x.q), Operand::Given(x.k));
         Lowered { pair: Box::new(ByFeature(TanhOfSum)), q, k, scale: 1.0, weights, map, terms }
     }
-    #[allow(private_interfaces)]
     fn raise(&self, _: &Grid, _: Operands, scale: f32, grads: Raise) -> Vec<Vec<f32>> {
         // The slopes are by q and k themselves, not by their exponentials.
         // Both were made, or neither. Without queries there are still keys to write zeros to.
@@ -116,7 +117,9 @@ impl Score for Gatv2 {
         same_width(grid)?;
         fits(&self.graph, grid)
     }
-    #[allow(private_interfaces)]
+}
+
+impl Lower for Gatv2 {
     fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         let weights = weights(x, &grid.dims, scale);
         let feature = LeakyOfSum { slope: self.slope };
@@ -124,7 +127,6 @@ impl Score for Gatv2 {
         let pair = leaky(feature, &self.graph, || x.params[1]);
         Lowered { pair, q, k, scale: 1.0, weights, map: None, terms: vec![] }
     }
-    #[allow(private_interfaces)]
     fn raise(&self, _: &Grid, _: Operands, scale: f32, grads: Raise) -> Vec<Vec<f32>> {
         let dv = grads.weights.iter().map(|dv| scale * dv).collect();
         [dv].into_iter().chain(self.graph.as_ref().map(|_| grads.added)).collect()

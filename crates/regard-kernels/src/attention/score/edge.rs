@@ -154,7 +154,9 @@ impl Score for Edge {
         same_width(grid)?;
         fits(&self.graph, grid)
     }
-    #[allow(private_interfaces)]
+}
+
+impl Lower for Edge {
     fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         let (q, q_shape) = project(&x.q, &x.params[0], 1);
         let (k, k_shape) = project(&x.k, &x.params[1], grid.dims.group());
@@ -173,7 +175,6 @@ impl Score for Edge {
             terms: vec![],
         }
     }
-    #[allow(private_interfaces)]
     fn raise(&self, grid: &Grid, x: Operands, _: f32, grads: Raise) -> Vec<Vec<f32>> {
         let a = [
             unproject(&x.q, &x.params[0], 1, &grads.q, grads.dq),

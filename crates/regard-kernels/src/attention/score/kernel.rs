@@ -44,7 +44,9 @@ impl Score for Kernel {
     fn params(&self, _: &Dims) -> Vec<Param> {
         vec![Param::width("sigma")]
     }
-    #[allow(private_interfaces)]
+}
+
+impl Lower for Kernel {
     fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         let sigma = x.params[0].get(0, 0, 0, 0);
         let (q, k) = (Operand::Given(x.q), Operand::Given(x.k));
@@ -61,7 +63,6 @@ impl Score for Kernel {
         };
         Lowered { pair, q, k, scale: 1.0, weights, map, terms: vec![] }
     }
-    #[allow(private_interfaces)]
     fn raise(&self, _: &Grid, x: Operands, scale: f32, grads: Raise) -> Vec<Vec<f32>> {
         match self.0 {
             Shape::Gaussian => {

@@ -31,7 +31,9 @@ impl Score for KeyValue {
     fn default_scale(&self, dims: &Dims) -> f32 {
         1.0 / (dims.d as f32).sqrt()
     }
-    #[allow(private_interfaces)]
+}
+
+impl Lower for KeyValue {
     fn lower<'a>(&'a self, _: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         // a·(q·k) + b·(q·v) = q · (a·k + b·v): linear in S, so it is done once.
         let (a, b) = (x.params[0].get(0, 0, 0, 0), x.params[1].get(0, 0, 0, 0));
@@ -40,7 +42,6 @@ impl Score for KeyValue {
         let (q, k) = (Operand::Given(x.q), Operand::Made(mixed, x.k.shape));
         Lowered { pair: Box::new(Product), q, k, scale, weights: vec![], map: None, terms: vec![] }
     }
-    #[allow(private_interfaces)]
     fn raise(&self, _: &Grid, x: Operands, _: f32, grads: Raise) -> Vec<Vec<f32>> {
         // forward: k′ = a·k + b·v
         let (a, b) = (x.params[0].get(0, 0, 0, 0), x.params[1].get(0, 0, 0, 0));

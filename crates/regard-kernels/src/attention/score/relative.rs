@@ -91,7 +91,9 @@ impl Score for Relative {
     fn takes_lists(&self) -> bool {
         false
     }
-    #[allow(private_interfaces)]
+}
+
+impl Lower for Relative {
     fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         let shape = x.q.shape;
         let mut terms: Vec<Box<dyn Term>> = vec![Box::new(Position {
@@ -114,7 +116,6 @@ impl Score for Relative {
             terms,
         }
     }
-    #[allow(private_interfaces)]
     fn raise(&self, grid: &Grid, _: Operands, _: f32, mut grads: Raise) -> Vec<Vec<f32>> {
         let Dims { h, t, d, .. } = grid.dims;
         // forward: q + u, q + w and q + x are three sums with the same q

@@ -41,7 +41,9 @@ impl Score for Modified {
     fn default_scale(&self, dims: &Dims) -> f32 {
         Dot.default_scale(dims)
     }
-    #[allow(private_interfaces)]
+}
+
+impl Lower for Modified {
     fn lower<'a>(&'a self, _: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         let (q, k) = (Operand::Given(x.q), Operand::Given(x.k));
         let map: Option<Box<dyn Map>> = Some(Box::new(Apply(self.0.clone())));
