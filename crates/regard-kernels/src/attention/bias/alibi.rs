@@ -30,7 +30,10 @@ impl Bias for Alibi {
         VARIANT.name
     }
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        vec![Param::new("slopes", [1, dims.h, 1, 1])]
+        vec![Param::new("slopes", [1, dims.h, 1, 1], "1H11")]
+    }
+    fn formula(&self) -> Expr {
+        -param(0) * places(|position, key| (position - key).abs())
     }
 }
 

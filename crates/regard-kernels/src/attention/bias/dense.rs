@@ -26,7 +26,10 @@ impl Bias for Dense {
     fn params(&self, dims: &Dims) -> Vec<Param> {
         let (b, h) =
             (if self.per_batch { dims.b } else { 1 }, if self.per_head { dims.h } else { 1 });
-        vec![Param::new("bias", [b, h, dims.t, dims.s])]
+        vec![Param::new("bias", [b, h, dims.t, dims.s], "BHTS")]
+    }
+    fn formula(&self) -> Expr {
+        param(0)
     }
 }
 

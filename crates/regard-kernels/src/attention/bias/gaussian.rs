@@ -1,6 +1,7 @@
 //! A Gaussian around a centre that is given for each query, before or after the normaliser.
 
 use super::*;
+use crate::attention::term::Values;
 
 pub(super) const VARIANT: Variant = Variant {
     name: "gaussian",
@@ -27,7 +28,15 @@ impl Bias for Gaussian {
         if self.after { AFTER.name } else { VARIANT.name }
     }
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        vec![Param::new("centres", [1, 1, dims.b, dims.t]), Param::width("sigma")]
+        let centres = Param::new("centres", [1, 1, dims.b, dims.t], "11BT");
+        vec![Param { values: Values::Centres, ..centres }, Param::width("sigma")]
+    }
+    fn formula(&self) -> Expr {
+        let away = places(|_, key| key) - param(0);
+        number(-0.5) * away.clone() * away / (param(1) * param(1))
+    }
+    fn after(&self) -> bool {
+        self.after
     }
 }
 

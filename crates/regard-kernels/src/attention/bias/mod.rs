@@ -12,6 +12,7 @@ pub use edge::EdgeBias;
 pub use gaussian::Gaussian;
 pub use table::Table;
 
+use super::formula::{Expr, number, param, places};
 use super::grid::{Dims, Grid};
 use super::term::{Param, Term, sum_over_batch};
 use super::tile::{At, Tile, each_cell};
@@ -49,6 +50,15 @@ pub trait Bias: Bind + Send + Sync + std::fmt::Debug {
 
     /// The parameters it asks for.
     fn params(&self, dims: &Dims) -> Vec<Param>;
+
+    /// Its formula, for the reference and for devices without kernels: `[B, H, T, S, 1]`.
+    fn formula(&self) -> Expr;
+
+    /// Whether `e` to it multiplies the weights, which are not renormalised, instead of it being
+    /// added to the scores.
+    fn after(&self) -> bool {
+        false
+    }
 
     /// Whether it fits the sizes, else what does not.
     fn check(&self, _grid: &Grid) -> Result<(), Error> {

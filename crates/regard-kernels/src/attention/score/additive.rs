@@ -5,7 +5,6 @@
 //! `tanh(q + k) = 1 − 2/(E·F + 1)`, which costs a pair one multiply-add and one reciprocal.
 
 use super::*;
-use crate::attention::graph::Graph;
 use crate::attention::pair::{ByFeature, Feature, Pairwise, WithEdges};
 use crate::gemm::micro::Pair;
 use crate::pool::{Parts, parallel_ranges};
@@ -80,7 +79,10 @@ impl crate::simd::Kernel for Exponentials<'_> {
 
 impl Score for Additive {
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        vec![Param::new("v", [1, dims.h, 1, dims.d])]
+        vec![Param::new("v", [1, dims.h, 1, dims.d], "1H1D")]
+    }
+    fn formula(&self) -> Option<Expr> {
+        Some(scale() * param(0).dot((queries() + keys()).tanh()))
     }
 }
 
@@ -109,13 +111,29 @@ impl Lower for Additive {
 
 impl Score for Gatv2 {
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        let edge = |graph: &Arc<Graph>| Param::new("edge", [1, dims.h, graph.edges(), dims.d]);
-        let v = Param::new("v", [1, dims.h, 1, dims.d]);
+        let edge =
+            |graph: &Arc<Graph>| Param::new("edge", [1, dims.h, graph.edges(), dims.d], "1HRD");
+        let v = Param::new("v", [1, dims.h, 1, dims.d], "1H1D");
         [v].into_iter().chain(self.graph.as_ref().map(edge)).collect()
     }
     fn check(&self, grid: &Grid) -> Result<(), Error> {
         same_width(grid)?;
         fits(&self.graph, grid)
+    }
+    fn formula(&self) -> Option<Expr> {
+        let mut sum = queries() + keys();
+        if let Some(graph) = &self.graph {
+            sum = sum + param(1).by_edge(graph.clone());
+        }
+        Some(scale() * param(0).dot(sum.leaky_relu(self.slope)))
+    }
+    fn extended(&self, more: More) -> Option<Arc<dyn Score>> {
+        match (more, &self.graph) {
+            (More::Graph(graph), None) => {
+                Some(Arc::new(Gatv2 { slope: self.slope, graph: Some(graph) }))
+            }
+            _ => None,
+        }
     }
 }
 

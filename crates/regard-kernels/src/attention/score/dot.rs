@@ -18,6 +18,9 @@ impl Score for Dot {
     fn default_scale(&self, dims: &Dims) -> f32 {
         1.0 / (dims.d as f32).sqrt()
     }
+    fn formula(&self) -> Option<Expr> {
+        Some(scale() * queries().dot(keys()))
+    }
 }
 
 impl Lower for Dot {

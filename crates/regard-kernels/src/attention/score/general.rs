@@ -18,10 +18,13 @@ pub struct General;
 
 impl Score for General {
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        vec![Param::new("w", [1, dims.h, dims.d, dims.dk])]
+        vec![Param::new("w", [1, dims.h, dims.d, dims.dk], "1HRD")]
     }
     fn check(&self, _: &Grid) -> Result<(), Error> {
         Ok(())
+    }
+    fn formula(&self) -> Option<Expr> {
+        Some(scale() * queries().times(param(0)).dot(keys()))
     }
 }
 

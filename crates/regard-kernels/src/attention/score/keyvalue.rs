@@ -1,6 +1,7 @@
 //! The notes' "soft coding": `s = scale · (a · q·k + b · q·v)`.
 
 use super::*;
+use crate::attention::formula::values;
 use crate::gemm::micro::Product;
 use crate::memory::room;
 
@@ -17,7 +18,7 @@ pub struct KeyValue;
 
 impl Score for KeyValue {
     fn params(&self, _: &Dims) -> Vec<Param> {
-        ["a", "b"].map(|name| Param::new(name, [1; 4])).to_vec()
+        ["a", "b"].map(|name| Param::new(name, [1; 4], "1111")).to_vec()
     }
     fn check(&self, grid: &Grid) -> Result<(), Error> {
         let (d, e) = (grid.dims.d, grid.dims.e);
@@ -30,6 +31,10 @@ impl Score for KeyValue {
     }
     fn default_scale(&self, dims: &Dims) -> f32 {
         1.0 / (dims.d as f32).sqrt()
+    }
+    fn formula(&self) -> Option<Expr> {
+        let (by_key, by_value) = (queries().dot(keys()), queries().dot(values()));
+        Some(scale() * (param(0) * by_key + param(1) * by_value))
     }
 }
 

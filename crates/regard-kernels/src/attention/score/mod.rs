@@ -21,6 +21,8 @@ pub use keyvalue::KeyValue;
 pub use relative::Relative;
 pub use score_mod::{Cell, Modified, ScoreMod};
 
+use super::formula::{Expr, keys, param, queries, scale};
+use super::graph::Graph;
 use super::grid::{Dims, Grid};
 use super::term::{Param, Term};
 use super::tile::{At, Tile};
@@ -66,6 +68,17 @@ pub fn named(name: &str) -> Option<Arc<dyn Score>> {
     })
 }
 
+/// Something that only some scores can know of their keys.
+#[derive(Clone, Debug)]
+pub enum More {
+    /// A graph whose edges have features: [`Edge`] and [`Gatv2`].
+    Graph(Arc<Graph>),
+    /// Segment ids, `[B·S]`: [`Relative`].
+    Segments(Vec<i64>),
+    /// Among how many last keys queries stand: [`Relative`].
+    Last(usize),
+}
+
 /// A score.
 ///
 /// This trait is sealed: the engine's inside is not public, so only this crate implements it. A
@@ -85,6 +98,15 @@ pub trait Score: Lower + Send + Sync + std::fmt::Debug {
     /// The scale if none is given.
     fn default_scale(&self, _dims: &Dims) -> f32 {
         1.0
+    }
+
+    /// Its formula, for the reference and for devices without kernels: `[B, H, T, S, 1]`. Only a
+    /// [`ScoreMod`] may have none.
+    fn formula(&self) -> Option<Expr>;
+
+    /// The same score with more known of the keys; none if it cannot know this, or does already.
+    fn extended(&self, _more: More) -> Option<Arc<dyn Score>> {
+        None
     }
 
     /// Whether lists of keys can be scored (relative positions cannot).
