@@ -2,14 +2,14 @@
 
 use crate::array::{Input, floats, ints, tuple, type_error, type_name, value_error};
 use crate::bias::PyBias;
-use crate::catalogue::{axes, shape};
+use crate::catalogue::shape;
 use crate::mask::{Claim, PyMask};
 use crate::normalize::PyNormalizer;
 use crate::score::PyScore;
 use numpy::{PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use regard_kernels::attention::{Attention, Dims, Dropout, Inputs, Param, Positions, mask};
+use regard_kernels::attention::{Attention, Dims, Dropout, Inputs, Param, Positions, Values, mask};
 use regard_kernels::rng::Stream;
 use regard_kernels::view::{Error, View};
 
@@ -216,13 +216,19 @@ fn positions_of(object: &Bound<PyAny>, dims: &Dims) -> PyResult<Positions> {
     Ok(Positions::Offsets(offsets))
 }
 
+/// The axes of a parameter's four that Python has: a scalar has none.
+fn axes(param: &Param) -> Vec<usize> {
+    let named = param.axes.bytes().enumerate().filter(|(_, letter)| *letter != b'1');
+    named.map(|(axis, _)| axis).collect()
+}
+
 /// An array of the parameter's shape; a number will do for a scalar.
 fn parameter<'py>(
     param: &Param,
     (label, letters): (&str, &str),
     object: &Bound<'py, PyAny>,
 ) -> PyResult<Input<'py>> {
-    let mut axes = axes(letters);
+    let mut axes = axes(param);
     let is_array = object.is_instance_of::<PyUntypedArray>();
     let input = if axes.is_empty() && !is_array {
         let Ok(number) = object.extract::<f32>() else {
@@ -232,7 +238,8 @@ fn parameter<'py>(
         Input::number(number)
     } else {
         let array = floats(label, object)?;
-        if param.name == "bias" && array.ndim() == 2 {
+        // A number for each cell may be the same for all batch rows and heads.
+        if param.axes == "BHTS" && array.ndim() == 2 {
             axes = vec![2, 3];
         }
         let need: Vec<_> = axes.iter().map(|axis| param.shape[*axis]).collect();
@@ -243,7 +250,7 @@ fn parameter<'py>(
         }
         Input::of(array, &axes)
     };
-    if param.name == "sigma" {
+    if param.values == Values::Width {
         let sigma = input.view().get(0, 0, 0, 0);
         if !(sigma.is_finite() && sigma > 0.0) {
             return Err(value_error(format!("{label}: got {sigma}, need a finite number above 0")));

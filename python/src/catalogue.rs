@@ -21,20 +21,6 @@ pub fn shape(kind: &str, name: &str, param: &str) -> &'static str {
     found.expect("a parameter of the catalogue").1
 }
 
-/// Which of a kernel's four axes the letters stand for: `[H,D]` is `[1,H,1,D]`, `[H,N,D]` is
-/// `[1,H,N,D]`, and others fill the four from the right. A scalar has none.
-pub fn axes(shape: &str) -> Vec<usize> {
-    let Some(letters) = shape.strip_prefix('[').and_then(|rest| rest.split(']').next()) else {
-        return vec![];
-    };
-    let n = letters.split(',').count();
-    match (letters.split(',').next(), n) {
-        (Some("H"), 1) => vec![1],
-        (Some("H"), 2) => vec![1, 3],
-        _ => (4 - n..4).collect(),
-    }
-}
-
 /// How a row is written in Python.
 fn usage(kind: &str, row: &Variant) -> String {
     let arguments = || row.params.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");

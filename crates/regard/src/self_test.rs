@@ -5,8 +5,8 @@ use crate::choice::parse_mask;
 use crate::problem::Problem;
 use anyhow::Result;
 use regard_kernels::attention::normalize::{Entmax15, Normalizer, Sigmoid, Softmax};
+use regard_kernels::attention::reference;
 use regard_kernels::attention::reference::tape::{Number, Var};
-use regard_kernels::attention::reference::{self, Normalizer as Slow, Score as SlowScore};
 use regard_kernels::attention::score::{Additive, Dot, Kernel, Score, Shape};
 use regard_kernels::attention::{Attention, Dims, Grid, Positions};
 use regard_kernels::simd;
@@ -32,21 +32,12 @@ pub struct Report {
     pub ok: bool,
 }
 
-type ScoreRow = (Arc<dyn Score>, SlowScore);
-type NormalizerRow = (Arc<dyn Normalizer>, Slow);
-
 /// Runs it.
 pub fn run() -> Result<Report> {
-    let scores: [ScoreRow; 3] = [
-        (Arc::new(Dot), SlowScore::Dot),
-        (Arc::new(Additive), SlowScore::Additive),
-        (Arc::new(Kernel(Shape::Gaussian)), SlowScore::Gaussian),
-    ];
-    let normalizers: [NormalizerRow; 3] = [
-        (Arc::new(Softmax), Slow::Softmax),
-        (Arc::new(Entmax15), Slow::Entmax15),
-        (Arc::new(Sigmoid), Slow::Sigmoid),
-    ];
+    let scores: [Arc<dyn Score>; 3] =
+        [Arc::new(Dot), Arc::new(Additive), Arc::new(Kernel(Shape::Gaussian))];
+    let normalizers: [Arc<dyn Normalizer>; 3] =
+        [Arc::new(Softmax), Arc::new(Entmax15), Arc::new(Sigmoid)];
     // Odd sizes: more than one block of queries and of keys, and none a multiple of the lanes.
     let shapes = [[1, 2, 1, 67, 131, 17, 9], [2, 1, 1, 1, 5, 64, 64], [1, 1, 1, 9, 3, 1, 3]];
     let mut report = Report {
@@ -57,14 +48,14 @@ pub fn run() -> Result<Report> {
         ok: false,
     };
     for [b, h, hk, t, s, d, e] in shapes {
-        for (score, slow_score) in &scores {
-            for (normalizer, slow) in &normalizers {
+        for score in &scores {
+            for normalizer in &normalizers {
                 for mask in ["full", "causal & window(5, 0)", "expanded(2, 1, 3)"] {
                     let mut attention = Attention::dot().mask(parse_mask(mask, None)?);
                     attention.score = score.clone();
                     attention.normalizer = normalizer.clone();
                     let dims = Dims { b, h, hk, t, s, d, dk: d, e };
-                    let (forward, backward) = errors(&attention, dims, slow_score, *slow)?;
+                    let (forward, backward) = errors(&attention, dims)?;
                     report.problems += 1;
                     report.forward = worse(report.forward, forward);
                     report.backward = worse(report.backward, backward);
@@ -82,12 +73,7 @@ fn worse(x: f64, y: f64) -> f64 {
 }
 
 /// The largest errors of the output and of the gradients.
-fn errors(
-    attention: &Attention,
-    dims: Dims,
-    score: &SlowScore,
-    normalizer: Slow,
-) -> Result<(f64, f64)> {
+fn errors(attention: &Attention, dims: Dims) -> Result<(f64, f64)> {
     let problem = Problem::random(attention, dims, 1)?;
     let mut out = problem.room()?;
     let saved = problem.forward(attention, &mut out)?;
@@ -97,20 +83,11 @@ fn errors(
     let params = problem.backward(attention, (&out, &saved, &dout), &mut grads)?.params;
 
     let grid = Grid::new(dims, Positions::End)?;
-    let slow = reference::Problem {
-        score: score.clone(),
-        biases: vec![],
-        normalizer,
-        mask: &attention.mask,
-        grid: &grid,
-        scale: f64::from(attention.score.default_scale(&dims)),
-        dropout: None,
-    };
     Var::start();
     let leaves = |x: &[f32]| -> Vec<Var> { x.iter().map(|x| Var::leaf(f64::from(*x))).collect() };
     let (q, k, v) = (leaves(&problem.q), leaves(&problem.k), leaves(&problem.v));
     let slow_params: Vec<Vec<Var>> = problem.params.iter().map(|(p, _)| leaves(p)).collect();
-    let want = slow.run(&q, &k, &v, &slow_params).out;
+    let want = reference::run(attention, &grid, [&q, &k, &v], &slow_params)?.out;
     let terms = want.iter().zip(&dout).map(|(x, by)| *x * Var::of(f64::from(*by)));
     let slopes = terms.fold(Var::of(0.0), |x, y| x + y).gradients();
 

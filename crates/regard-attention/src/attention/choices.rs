@@ -1,6 +1,6 @@
 //! The words of the formula: scores, biases, and what goes with them.
 
-use super::{Attention, Kinds};
+use super::Attention;
 use burn::tensor::Tensor;
 use regard_kernels::attention::{self as spec, Graph, Positions, bias, mask, normalize, score};
 use regard_kernels::rng::Stream;
@@ -55,26 +55,18 @@ impl Attention {
     /// `features: [H, edges, 1]` after [`Attention::edge`], `[H, edges, D]` after
     /// [`Attention::gatv2`]
     pub fn edge_features(self, graph: Graph, features: Tensor<3>) -> Attention {
-        let first = "edge_features: only after `edge` or `gatv2`, once and before any bias";
-        let ([h, edges, _], graph) = (features.dims(), Some(Arc::new(graph)));
-        let kinds = &*self.kinds.score;
-        if let Some(score::Edge { slope, graph: None }) = kinds.downcast_ref() {
-            assert_eq!(self.params.len(), 2, "{first}");
-            let score = score::Edge { slope: *slope, graph };
-            self.with_edges(score, features.reshape([1, h, 1, edges]))
-        } else if let Some(score::Gatv2 { slope, graph: None }) = kinds.downcast_ref() {
-            assert_eq!(self.params.len(), 1, "{first}");
-            let score = score::Gatv2 { slope: *slope, graph };
-            self.with_edges(score, features.unsqueeze())
-        } else {
-            panic!("{first}");
-        }
+        let more = score::More::Graph(Arc::new(graph));
+        let when = "edge_features: only after `edge` or `gatv2`, once and before any bias";
+        assert!(self.spec.biases.is_empty(), "{when}");
+        let mut with = self.extended(more, when);
+        with.params.push(features.unsqueeze());
+        with
     }
 
-    fn with_edges(mut self, score: impl score::Score + 'static, edge: Tensor<4>) -> Attention {
-        let score = Arc::new(score);
-        self.params.push(edge);
-        self.kinds.score = score.clone();
+    /// With a score that knows more of the keys, if it is one that can.
+    #[track_caller]
+    fn extended(self, more: score::More, when: &str) -> Attention {
+        let Some(score) = self.spec.score.extended(more) else { panic!("{when}") };
         self.map(|spec| spec::Attention { score, ..spec })
     }
 
@@ -117,8 +109,9 @@ impl Attention {
     /// as [`Attention::relative`]; `ids: [B·S]`, `segment: [H, 2, D]` (same, different),
     /// `x: [H, D]`
     pub fn segment(self, ids: Vec<i64>, segment: Tensor<3>, x: Tensor<2>) -> Attention {
-        assert_eq!(self.params.len(), 3, "segment: only after `relative`, and before any bias");
-        let mut with = self.relative_score("segment", |score| score.segments = Some(ids));
+        let when = "segment: only after `relative`, once and before any bias";
+        assert!(self.spec.biases.is_empty(), "{when}");
+        let mut with = self.extended(score::More::Segments(ids), when);
         with.params.extend([segment.unsqueeze(), per_head(x)]);
         with
     }
@@ -130,23 +123,8 @@ impl Attention {
     /// as [`Attention::relative`], but `r: [H, S + n, D]`
     pub fn among_last(self, n: usize, places: &[usize]) -> Attention {
         let centres = places.iter().map(|place| *place as f32).collect();
-        let with = self.relative_score("among_last", |score| score.last = Some(n));
+        let with = self.extended(score::More::Last(n), "among_last: only after `relative`");
         with.positions(Positions::Centres(centres))
-    }
-
-    fn relative_score(
-        mut self,
-        asked: &str,
-        change: impl FnOnce(&mut score::Relative),
-    ) -> Attention {
-        let Some(known) = self.kinds.score.downcast_ref::<score::Relative>() else {
-            panic!("{asked}: only after `relative`");
-        };
-        let mut score = known.clone();
-        change(&mut score);
-        let score = Arc::new(score);
-        self.kinds.score = score.clone();
-        self.map(|spec| spec::Attention { score, ..spec })
     }
 
     /// `f(q·k/√D, place)`, a function of the caller's own with its derivative.
@@ -156,14 +134,13 @@ impl Attention {
 
     /// Any score, with its parameters as the kernels take them.
     pub fn with_score(score: impl score::Score + 'static, params: Vec<Tensor<4>>) -> Attention {
-        let score = Arc::new(score);
-        let kinds = Kinds {
-            score: score.clone(),
-            biases: vec![],
-            normalizer: Arc::new(normalize::Softmax),
-        };
+        Attention::of(Arc::new(score), params)
+    }
+
+    /// A score that is known only at run time, with its parameters as the kernels take them.
+    pub fn of(score: Arc<dyn score::Score>, params: Vec<Tensor<4>>) -> Attention {
         let spec = spec::Attention { score, ..spec::Attention::dot() };
-        Attention { spec: Arc::new(spec), params, kinds }
+        Attention { spec: Arc::new(spec), params }
     }
 
     fn map(self, f: impl FnOnce(spec::Attention) -> spec::Attention) -> Attention {
@@ -178,9 +155,7 @@ impl Attention {
 
     /// With this normaliser.
     pub fn normalize(self, normalizer: impl normalize::Normalizer + 'static) -> Attention {
-        let normalizer = Arc::new(normalizer);
-        let kinds = Kinds { normalizer: normalizer.clone(), ..self.kinds };
-        Attention { kinds, ..self }.map(|spec| spec::Attention { normalizer, ..spec })
+        self.map(|spec| spec.normalize(normalizer))
     }
 
     /// With this scale instead of the score's own.
@@ -200,13 +175,8 @@ impl Attention {
 
     /// With one more bias, and its parameters as the kernels take them.
     pub fn bias(mut self, bias: impl bias::Bias + 'static, params: Vec<Tensor<4>>) -> Attention {
-        let bias = Arc::new(bias);
         self.params.extend(params);
-        self.kinds.biases.push(bias.clone());
-        self.map(|mut spec| {
-            spec.biases.push(bias);
-            spec
-        })
+        self.map(|spec| spec.bias(bias))
     }
 
     /// With `−slope_h·|p − j|`.

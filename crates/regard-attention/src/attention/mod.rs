@@ -27,7 +27,6 @@ use operation::{Attend, Output, Packing};
 use regard_kernels::attention::{self as spec};
 pub use regard_kernels::attention::{BLOCK, Dims, Graph, Positions, bias, mask, normalize, score};
 use regard_kernels::view::{View, ViewMut};
-use std::any::Any;
 use std::sync::Arc;
 
 /// Score, bias, mask and normaliser, with the tensors that score and biases are parameterised by.
@@ -37,15 +36,6 @@ pub struct Attention {
     spec: Arc<spec::Attention>,
     /// Of the score, then of each bias, as four-dimensional arrays with leading ones.
     params: Vec<Tensor<4>>,
-    kinds: Kinds,
-}
-
-/// Which types score, biases and normaliser are, for those who compose them.
-#[derive(Clone, Debug)]
-struct Kinds {
-    score: Arc<dyn Any + Send + Sync>,
-    biases: Vec<Arc<dyn Any + Send + Sync>>,
-    normalizer: Arc<dyn Any + Send + Sync>,
 }
 
 /// What hard attention chose.
@@ -247,7 +237,7 @@ impl Attention {
     fn place<const D: usize>(&self, x: &Tensor<D>) -> Place {
         if backend::fused(x) {
             Place::Kernels
-        } else if composed::knows(&self.kinds) {
+        } else if composed::knows(&self.spec) {
             Place::Composed
         } else {
             Place::Host

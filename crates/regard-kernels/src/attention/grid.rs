@@ -94,6 +94,12 @@ impl Grid {
         }
     }
 
+    /// The number of a cell `[b, h, i, j]`, counted through all score matrices.
+    pub(crate) fn cell(&self, [b, h, i, j]: [usize; 4]) -> u64 {
+        let row = (b * self.dims.h + h) * self.dims.t + i;
+        row as u64 * self.dims.s as u64 + j as u64
+    }
+
     /// The key at which query `i` stands, if its position is one.
     #[inline]
     pub fn key_at(&self, b: usize, i: usize) -> Option<usize> {

@@ -25,6 +25,7 @@
 //! ```
 
 pub mod bias;
+pub mod formula;
 pub mod mask;
 pub mod normalize;
 pub mod reference;
@@ -53,7 +54,7 @@ pub use forward::Saved;
 pub use graph::Graph;
 pub use grid::{Dims, Grid, Positions};
 pub use reduce::Summary;
-pub use term::Param;
+pub use term::{Param, Values};
 pub use tile::{At, Keys, Spans, Tile};
 pub use variants::{VARIANTS, Variant};
 pub use weights::Asked;
@@ -215,12 +216,14 @@ impl Attention {
                 names.join(", ")
             );
         }
-        for (given, Param { name, shape, positive }) in inputs.params.iter().zip(&params) {
+        for (given, Param { name, shape, values, .. }) in inputs.params.iter().zip(&params) {
             if given.shape != *shape {
                 bail!("{name}: got shape {:?}, need {shape:?}", given.shape);
             }
             let bad = |x: &f32| !(x.is_finite() && *x > 0.0 && (x * x).is_normal());
-            if *positive && let Some(bad) = given.to_vec().into_iter().find(bad) {
+            if *values == Values::Width
+                && let Some(bad) = given.to_vec().into_iter().find(bad)
+            {
                 bail!("{name}: got {bad}, need a number well above 0");
             }
         }

@@ -24,7 +24,7 @@ pub(crate) trait Feature: Pair + 'static {
 }
 
 /// What a tile is filled from, for one head.
-pub(crate) struct Source {
+pub struct Source {
     /// Queries as [`super::rows::pack`] leaves them.
     pub packed: *const f32,
     /// Queries from the block's first.
@@ -41,7 +41,7 @@ pub(crate) struct Source {
 
 /// Rows that several tasks add to, one after another in a fixed order. They are not borrowed
 /// before the turn has come: until then another task has them.
-pub(crate) struct Turn<'a> {
+pub struct Turn<'a> {
     /// None once the rows are taken.
     all: Option<&'a Parts<'a, f32>>,
     from: usize,
@@ -78,7 +78,7 @@ impl<'a> Turn<'a> {
 }
 
 /// Where a tile's gradient goes: sums, with rows padded to whole vectors.
-pub(crate) struct Sink<'a> {
+pub struct Sink<'a> {
     /// The block's queries, `[queries, wide]`.
     pub queries: Turn<'a>,
     /// Keys: the tile's own if it is a run, else all of the head, `[keys, wide]`.
@@ -90,7 +90,7 @@ pub(crate) struct Sink<'a> {
 }
 
 /// A way to score pairs. All methods need the memory that `source` speaks of.
-pub(crate) trait Pairwise: Send + Sync {
+pub trait Pairwise: Send + Sync {
     /// Whether features have weights.
     fn weighted(&self) -> bool;
 

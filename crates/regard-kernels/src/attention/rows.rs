@@ -7,7 +7,7 @@ use crate::view::{View, ViewMut};
 
 /// The rows of one head of one batch row: element `(n, d)` is at `start + n·row + d·col`.
 #[derive(Clone, Copy)]
-pub(crate) struct Rows {
+pub struct Rows {
     pub start: *const f32,
     pub row: isize,
     pub col: isize,

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 /// A slice of which tasks take different pieces.
-pub(crate) struct Parts<'a, T> {
+pub struct Parts<'a, T> {
     start: *mut T,
     len: usize,
     owner: PhantomData<&'a mut [T]>,

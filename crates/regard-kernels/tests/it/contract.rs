@@ -1,7 +1,6 @@
 //! Every score × mask × normaliser, on odd shapes, forward and backward, against the reference.
 
 use super::problem::*;
-use regard_kernels::attention::reference::{Bias as Slow, Score};
 use regard_kernels::attention::{Positions, bias, mask, score};
 use regard_kernels::rng::Stream;
 use std::sync::Arc;
@@ -88,25 +87,22 @@ fn biases() {
                         norm.clone(),
                     )
                 };
-                with_bias(plain(), bias::Alibi, Slow::Alibi).check(TOLERANCE);
-                with_bias(plain(), bias::Table { reach: 3 }, Slow::Table(3)).check(TOLERANCE);
+                with_bias(plain(), bias::Alibi).check(TOLERANCE);
+                with_bias(plain(), bias::Table { reach: 3 }).check(TOLERANCE);
                 for (per_batch, per_head) in
                     [(false, false), (false, true), (true, false), (true, true)]
                 {
                     let dense = bias::Dense { per_batch, per_head };
-                    with_bias(plain(), dense, Slow::Dense(per_batch, per_head)).check(TOLERANCE);
+                    with_bias(plain(), dense).check(TOLERANCE);
                 }
                 let edge = bias::EdgeBias { indptr: indptr.clone(), indices: indices.clone() };
-                with_bias(plain(), edge, Slow::Edge(indptr.clone(), indices.clone()))
-                    .check(TOLERANCE);
-                let before =
-                    with_bias(plain(), bias::Gaussian { after: false }, Slow::Gaussian(false));
+                with_bias(plain(), edge).check(TOLERANCE);
+                let before = with_bias(plain(), bias::Gaussian { after: false });
                 before.check(TOLERANCE);
-                let after =
-                    with_bias(plain(), bias::Gaussian { after: true }, Slow::Gaussian(true));
+                let after = with_bias(plain(), bias::Gaussian { after: true });
                 after.check(TOLERANCE);
                 // Biases add up.
-                with_bias(after, bias::Alibi, Slow::Alibi).check(TOLERANCE);
+                with_bias(after, bias::Alibi).check(TOLERANCE);
             }
         }
     }
@@ -171,9 +167,10 @@ fn relative_positions_are_those_of_a_few_places() {
         for places in [(0..b * t).map(drawn).collect(), (0..b * t).map(spread).collect()] {
             let places: Vec<usize> = places;
             let centres: Vec<f32> = places.iter().map(|place| *place as f32).collect();
-            for mut score in scores(shape).into_iter().filter(|row| row.0.starts_with("relative")) {
-                let Score::Relative(segments) = score.2.clone() else { unreachable!() };
-                score.1 = Arc::new(score::Relative { segments, last: Some(last) });
+            let ids: Vec<i64> = (0..(b * s) as i64).map(|i| i / 3 % 2).collect();
+            for (name, segments) in [("relative", None), ("relative, segments", Some(ids))] {
+                let score: ScoreRow =
+                    (name, Arc::new(score::Relative { segments, last: Some(last) }));
                 for (name, rule) in masks(shape) {
                     let norm = normalizers()[0].clone();
                     let problem = Problem::new(shape, score.clone(), (name, rule), norm);

@@ -1,5 +1,6 @@
 //! A random problem, run by the fast path and by the reference.
 
+use regard_kernels::attention::formula::{Expr, number};
 use regard_kernels::attention::reference::{self, tape::Var};
 use regard_kernels::attention::{
     Attention, Dims, Gradients, Graph, Grid, Inputs, Positions, Saved, Upstream, bias, mask::*,
@@ -12,8 +13,8 @@ use std::sync::Arc;
 /// Sizes `[B, H, Hk, T, S, D, E]`.
 pub type Shape = [usize; 7];
 
-/// A score: the fast one, its reference, and a scale.
-pub type ScoreRow = (&'static str, Arc<dyn score::Score>, reference::Score);
+/// A score and its name.
+pub type ScoreRow = (&'static str, Arc<dyn score::Score>);
 
 /// `c·tanh(x/c)`, with its derivative: a score of the caller's own.
 #[derive(Debug)]
@@ -25,42 +26,33 @@ impl score::ScoreMod for SoftCap {
     fn derivative(&self, s: f32, _: score::Cell) -> f32 {
         1.0 - (s / self.0).tanh().powi(2)
     }
+    fn formula(&self, score: Expr) -> Option<Expr> {
+        let cap = number(f64::from(self.0));
+        Some(cap.clone() * (score / cap).tanh())
+    }
 }
 
 pub fn scores([b, _, _, t, s, _, _]: Shape) -> Vec<ScoreRow> {
-    use reference::Score as R;
     let ids: Vec<i64> = (0..(b * s) as i64).map(|i| i / 3 % 2).collect();
-    let (slope, slow_slope) = (0.2, f64::from(0.2f32));
+    let slope = 0.2;
     // The masks' graph: under the others there are pairs with and without an edge.
     let (indptr, indices) = graph(t, s);
     let edges = Graph::new(&indptr, &indices);
     vec![
-        ("dot", Arc::new(score::Dot), R::Dot),
-        ("additive", Arc::new(score::Additive), R::Additive),
-        ("general", Arc::new(score::General), R::General),
-        ("gaussian", Arc::new(score::Kernel(score::Shape::Gaussian)), R::Gaussian),
-        ("boxcar", Arc::new(score::Kernel(score::Shape::Boxcar)), R::Boxcar),
-        ("epanechnikov", Arc::new(score::Kernel(score::Shape::Epanechnikov)), R::Epanechnikov),
-        ("keyvalue", Arc::new(score::KeyValue), R::KeyValue),
-        ("relative", Arc::new(score::Relative::default()), R::Relative(None)),
-        (
-            "relative, segments",
-            Arc::new(score::Relative { segments: Some(ids.clone()), last: None }),
-            R::Relative(Some(ids)),
-        ),
-        ("edge", Arc::new(score::Edge { slope, graph: None }), R::Edge(slow_slope, None)),
-        ("gatv2", Arc::new(score::Gatv2 { slope, graph: None }), R::Gatv2(slow_slope, None)),
-        ("score_mod", Arc::new(score::Modified(Arc::new(SoftCap(2.0)))), R::SoftCap(2.0)),
-        (
-            "edge, features",
-            Arc::new(score::Edge { slope, graph: Some(Arc::new(edges.clone())) }),
-            R::Edge(slow_slope, Some(edges.clone())),
-        ),
-        (
-            "gatv2, features",
-            Arc::new(score::Gatv2 { slope, graph: Some(Arc::new(edges.clone())) }),
-            R::Gatv2(slow_slope, Some(edges)),
-        ),
+        ("dot", Arc::new(score::Dot)),
+        ("additive", Arc::new(score::Additive)),
+        ("general", Arc::new(score::General)),
+        ("gaussian", Arc::new(score::Kernel(score::Shape::Gaussian))),
+        ("boxcar", Arc::new(score::Kernel(score::Shape::Boxcar))),
+        ("epanechnikov", Arc::new(score::Kernel(score::Shape::Epanechnikov))),
+        ("keyvalue", Arc::new(score::KeyValue)),
+        ("relative", Arc::new(score::Relative::default())),
+        ("relative, segments", Arc::new(score::Relative { segments: Some(ids), last: None })),
+        ("edge", Arc::new(score::Edge { slope, graph: None })),
+        ("gatv2", Arc::new(score::Gatv2 { slope, graph: None })),
+        ("score_mod", Arc::new(score::Modified(Arc::new(SoftCap(2.0))))),
+        ("edge, features", Arc::new(score::Edge { slope, graph: Some(Arc::new(edges.clone())) })),
+        ("gatv2, features", Arc::new(score::Gatv2 { slope, graph: Some(Arc::new(edges)) })),
     ]
 }
 
@@ -125,26 +117,21 @@ pub fn graph(t: usize, s: usize) -> (Vec<i64>, Vec<i64>) {
     (indptr, indices)
 }
 
-pub type NormalizerRow = (&'static str, Arc<dyn normalize::Normalizer>, reference::Normalizer);
+pub type NormalizerRow = (&'static str, Arc<dyn normalize::Normalizer>);
 
 pub fn normalizers() -> Vec<NormalizerRow> {
     use normalize::{Entmax15, Estimator, Hard, Sigmoid, Softmax, Softmax1, Sparsemax, Uniform};
-    use reference::Normalizer as R;
     let noise = Stream::new(3, 1, 4);
     vec![
-        ("softmax", Arc::new(Softmax), R::Softmax),
-        ("softmax1", Arc::new(Softmax1), R::Softmax1),
-        ("sparsemax", Arc::new(Sparsemax), R::Sparsemax),
-        ("entmax15", Arc::new(Entmax15), R::Entmax15),
-        ("sigmoid", Arc::new(Sigmoid), R::Sigmoid),
-        ("uniform", Arc::new(Uniform), R::Uniform),
-        ("hard", Arc::new(Hard(Estimator::StraightThrough)), R::Hard),
-        (
-            "gumbel",
-            Arc::new(Hard(Estimator::Gumbel { temperature: 0.7, noise })),
-            R::Gumbel(noise, f64::from(0.7f32)),
-        ),
-        ("reinforce", Arc::new(Hard(Estimator::Reinforce { noise })), R::Reinforce(noise)),
+        ("softmax", Arc::new(Softmax)),
+        ("softmax1", Arc::new(Softmax1)),
+        ("sparsemax", Arc::new(Sparsemax)),
+        ("entmax15", Arc::new(Entmax15)),
+        ("sigmoid", Arc::new(Sigmoid)),
+        ("uniform", Arc::new(Uniform)),
+        ("hard", Arc::new(Hard(Estimator::StraightThrough))),
+        ("gumbel", Arc::new(Hard(Estimator::Gumbel { temperature: 0.7, noise }))),
+        ("reinforce", Arc::new(Hard(Estimator::Reinforce { noise }))),
     ]
 }
 
@@ -153,9 +140,6 @@ pub fn normalizers() -> Vec<NormalizerRow> {
 pub struct Problem {
     pub name: String,
     pub fast: Attention,
-    pub slow: reference::Score,
-    pub slow_biases: Vec<reference::Bias>,
-    pub slow_normalizer: reference::Normalizer,
     pub dims: Dims,
     pub q: Vec<f32>,
     pub k: Vec<f32>,
@@ -184,9 +168,6 @@ impl Problem {
         let mut problem = Problem {
             name,
             fast,
-            slow: score.2,
-            slow_biases: vec![],
-            slow_normalizer: norm.2,
             dims,
             q: random(1, b * h * t * d),
             k: random(2, b * hk * s * dk),
@@ -284,22 +265,13 @@ impl Problem {
     /// The reference's output, weights, and gradients in the order of [`Self::backward`].
     pub fn reference(&self) -> (Vec<f64>, Vec<f64>, Vec<Vec<f64>>) {
         let grid = self.grid();
-        let scale = self.fast.scale.unwrap_or_else(|| self.fast.score.default_scale(&self.dims));
-        let problem = reference::Problem {
-            score: self.slow.clone(),
-            biases: self.slow_biases.clone(),
-            normalizer: self.slow_normalizer,
-            mask: &self.fast.mask,
-            grid: &grid,
-            scale: f64::from(scale),
-            dropout: self.fast.dropout.map(|d| (f64::from(d.p), d.noise)),
-        };
         Var::start();
         let leaves =
             |x: &[f32]| -> Vec<Var> { x.iter().map(|x| Var::leaf(f64::from(*x))).collect() };
         let (q, k, v) = (leaves(&self.q), leaves(&self.k), leaves(&self.v));
         let params: Vec<Vec<Var>> = self.params.iter().map(|(p, _)| leaves(p)).collect();
-        let result = problem.run(&q, &k, &v, &params);
+        let result = reference::run(&self.fast, &grid, [&q, &k, &v], &params);
+        let result = result.unwrap_or_else(|e| panic!("{}: {e}", self.name));
         use reference::tape::Number;
         let weighted = |x: &[Var], by: &[f32]| {
             let terms = x.iter().zip(by).map(|(x, by)| *x * Var::of(f64::from(*by)));
@@ -309,7 +281,8 @@ impl Problem {
         if let Some(dw) = &self.dweights {
             loss = loss + weighted(&result.weights, dw);
         }
-        if matches!(self.slow_normalizer, reference::Normalizer::Reinforce(_)) {
+        // Only a sample learns through its log-probability.
+        if self.fast.normalizer.delta() == normalize::Delta::LogProb {
             loss = loss + weighted(&result.log_prob, &self.dlog_prob);
         }
         let grads = loss.gradients();
@@ -332,7 +305,7 @@ impl Problem {
         assert_eq!(grads.len(), want_grads.len(), "{}: number of gradients", self.name);
         for ((name, got), want) in names.iter().zip(&grads).zip(&want_grads) {
             // These gradients of a bias are sums of distances, up to S each, that nearly cancel.
-            let distances = ["slopes", "sigma"].contains(name) && !self.slow_biases.is_empty();
+            let distances = ["slopes", "sigma"].contains(name) && !self.fast.biases.is_empty();
             let tolerance = if distances { tolerance * self.dims.s as f64 } else { tolerance };
             close(&self.name, name, got, want, tolerance);
         }
@@ -357,14 +330,9 @@ pub fn with_positions(mut problem: Problem, positions: Positions) -> Problem {
     problem
 }
 
-pub fn with_bias(
-    mut problem: Problem,
-    bias: impl bias::Bias + 'static,
-    slow: reference::Bias,
-) -> Problem {
-    problem.name = format!("{} + {slow:?}", problem.name);
+pub fn with_bias(mut problem: Problem, bias: impl bias::Bias + 'static) -> Problem {
+    problem.name = format!("{} + {bias:?}", problem.name);
     problem.fast = problem.fast.bias(bias);
-    problem.slow_biases.push(slow);
     problem.draw_params();
     problem
 }

@@ -30,9 +30,14 @@ impl Bias for Alibi {
         VARIANT.name
     }
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        vec![Param::new("slopes", [1, dims.h, 1, 1])]
+        vec![Param::new("slopes", [1, dims.h, 1, 1], "1H11")]
     }
-    #[allow(private_interfaces)]
+    fn formula(&self) -> Expr {
+        -param(0) * places(|position, key| (position - key).abs())
+    }
+}
+
+impl Bind for Alibi {
     fn bind<'a>(&'a self, grid: &'a Grid, params: &'a [View<'a>]) -> Box<dyn Term + 'a> {
         Box::new(Bound { grid, slopes: params[0].to_vec() })
     }

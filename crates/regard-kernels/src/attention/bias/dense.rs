@@ -26,9 +26,14 @@ impl Bias for Dense {
     fn params(&self, dims: &Dims) -> Vec<Param> {
         let (b, h) =
             (if self.per_batch { dims.b } else { 1 }, if self.per_head { dims.h } else { 1 });
-        vec![Param::new("bias", [b, h, dims.t, dims.s])]
+        vec![Param::new("bias", [b, h, dims.t, dims.s], "BHTS")]
     }
-    #[allow(private_interfaces)]
+    fn formula(&self) -> Expr {
+        param(0)
+    }
+}
+
+impl Bind for Dense {
     fn bind<'a>(&'a self, grid: &'a Grid, params: &'a [View<'a>]) -> Box<dyn Term + 'a> {
         Box::new(Bound { grid, bias: params[0], spec: *self })
     }

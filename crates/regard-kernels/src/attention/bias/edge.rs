@@ -1,6 +1,8 @@
 //! A number for each edge and head of a graph.
 
 use super::*;
+use crate::attention::graph::Graph;
+use std::sync::Arc;
 
 pub(super) const VARIANT: Variant = Variant {
     name: "edge",
@@ -23,7 +25,10 @@ impl Bias for EdgeBias {
         VARIANT.name
     }
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        vec![Param::new("values", [1, 1, self.indices.len(), dims.h])]
+        vec![Param::new("values", [1, 1, self.indices.len(), dims.h], "11RH")]
+    }
+    fn formula(&self) -> Expr {
+        param(0).by_edge(Arc::new(Graph::new(&self.indptr, &self.indices)))
     }
     fn check(&self, grid: &Grid) -> Result<(), Error> {
         use crate::attention::mask::Rule;
@@ -32,7 +37,9 @@ impl Bias for EdgeBias {
             Ok(()) => Ok(()),
         }
     }
-    #[allow(private_interfaces)]
+}
+
+impl Bind for EdgeBias {
     fn bind<'a>(&'a self, grid: &'a Grid, params: &'a [View<'a>]) -> Box<dyn Term + 'a> {
         Box::new(Bound { grid, values: params[0], spec: self })
     }

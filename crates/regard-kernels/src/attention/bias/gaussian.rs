@@ -1,6 +1,7 @@
 //! A Gaussian around a centre that is given for each query, before or after the normaliser.
 
 use super::*;
+use crate::attention::term::Values;
 
 pub(super) const VARIANT: Variant = Variant {
     name: "gaussian",
@@ -27,9 +28,19 @@ impl Bias for Gaussian {
         if self.after { AFTER.name } else { VARIANT.name }
     }
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        vec![Param::new("centres", [1, 1, dims.b, dims.t]), Param::width("sigma")]
+        let centres = Param::new("centres", [1, 1, dims.b, dims.t], "11BT");
+        vec![Param { values: Values::Centres, ..centres }, Param::width("sigma")]
     }
-    #[allow(private_interfaces)]
+    fn formula(&self) -> Expr {
+        let away = places(|_, key| key) - param(0);
+        number(-0.5) * away.clone() * away / (param(1) * param(1))
+    }
+    fn after(&self) -> bool {
+        self.after
+    }
+}
+
+impl Bind for Gaussian {
     fn bind<'a>(&'a self, grid: &'a Grid, params: &'a [View<'a>]) -> Box<dyn Term + 'a> {
         let (centres, sigma) = (params[0].to_vec(), params[1].get(0, 0, 0, 0));
         Box::new(Bound { grid, centres, sigma, after: self.after })

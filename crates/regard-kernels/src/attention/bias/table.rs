@@ -21,9 +21,15 @@ impl Bias for Table {
         VARIANT.name
     }
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        vec![Param::new("table", [1, dims.h, 1, 2 * self.reach + 1])]
+        vec![Param::new("table", [1, dims.h, 1, 2 * self.reach + 1], "1H1R")]
     }
-    #[allow(private_interfaces)]
+    fn formula(&self) -> Expr {
+        let reach = self.reach;
+        param(0).pick(move |grid, [b, i, j]| Some(index(grid, reach, [b, i, j])))
+    }
+}
+
+impl Bind for Table {
     fn bind<'a>(&'a self, grid: &'a Grid, params: &'a [View<'a>]) -> Box<dyn Term + 'a> {
         Box::new(Bound { grid, table: params[0].to_vec(), reach: self.reach })
     }
@@ -35,11 +41,9 @@ struct Bound<'a> {
     reach: usize,
 }
 
-impl Bound<'_> {
-    fn index(&self, b: usize, query: usize, key: usize) -> usize {
-        let (distance, reach) = (key as f32 - self.grid.position(b, query), self.reach as f32);
-        (distance.round().clamp(-reach, reach) + reach) as usize
-    }
+fn index(grid: &Grid, reach: usize, [b, query, key]: [usize; 3]) -> usize {
+    let (distance, reach) = (key as f32 - grid.position(b, query), reach as f32);
+    (distance.round().clamp(-reach, reach) + reach) as usize
 }
 
 impl Term for Bound<'_> {
@@ -48,10 +52,10 @@ impl Term for Bound<'_> {
     }
     fn apply(&self, at: &At, tile: &mut Tile) {
         let row = &self.table[at.h * self.accumulator()..][..self.accumulator()];
-        each_cell(at, tile, |s, i, j| *s += row[self.index(at.b, i, j)]);
+        each_cell(at, tile, |s, i, j| *s += row[index(self.grid, self.reach, [at.b, i, j])]);
     }
     fn gradient(&self, at: &At, ds: &mut Tile, sums: &mut [f32]) {
-        each_cell(at, ds, |ds, i, j| sums[self.index(at.b, i, j)] += *ds);
+        each_cell(at, ds, |ds, i, j| sums[index(self.grid, self.reach, [at.b, i, j])] += *ds);
     }
     fn collect(&self, sums: &[f32]) -> Vec<Vec<f32>> {
         vec![sum_over_batch(sums, self.grid.dims.h, self.accumulator())]

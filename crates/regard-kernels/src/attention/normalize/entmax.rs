@@ -15,6 +15,9 @@ pub(super) const VARIANT: Variant = Variant {
 pub struct Entmax15;
 
 impl Normalizer for Entmax15 {
+    fn formula(&self) -> Option<Normalized> {
+        Some((number(0.5) * scores()).above_threshold(Power::Two).into())
+    }
     fn block(&self, _: &At, tile: &mut Tile, state: &mut State) {
         solve(tile, state, 0.5, true);
     }

@@ -4,6 +4,7 @@
 //! of one key.
 
 use super::*;
+use crate::attention::formula::gumbel_noise;
 use crate::attention::tile::each_cell;
 use crate::rng::Stream;
 use crate::scratch::Scratch;
@@ -85,6 +86,24 @@ impl Hard {
 }
 
 impl Normalizer for Hard {
+    fn formula(&self) -> Option<Normalized> {
+        let noisy = match self.noise() {
+            Some(noise) => scores() + gumbel_noise(noise),
+            None => scores(),
+        };
+        let chosen = noisy.clone().chosen();
+        // The softmax that stands in for the choice in the backward.
+        let p = softmax::formula(match self.0 {
+            Estimator::Gumbel { temperature, .. } => noisy / number(f64::from(temperature)),
+            Estimator::StraightThrough | Estimator::Reinforce { .. } => scores(),
+        });
+        let log_prob = Some((chosen.clone() * p.clone()).total().ln());
+        let weights = match self.0 {
+            Estimator::Reinforce { .. } => chosen,
+            _ => chosen - p.clone().detach() + p,
+        };
+        Some(Normalized { weights, log_prob })
+    }
     fn check(&self) -> Result<(), Error> {
         match self.0 {
             Estimator::Gumbel { temperature, .. }

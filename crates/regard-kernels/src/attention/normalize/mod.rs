@@ -21,6 +21,7 @@ pub use softmax1::Softmax1;
 pub use sparsemax::Sparsemax;
 pub use uniform::Uniform;
 
+use super::formula::{Normalized, Power, number, scores};
 use super::tile::{At, Tile};
 use super::variants::Variant;
 use crate::rng::Stream;
@@ -113,6 +114,12 @@ pub trait Normalizer: Send + Sync + std::fmt::Debug {
     /// Whether its own arguments make sense, else which does not.
     fn check(&self) -> Result<(), Error> {
         Ok(())
+    }
+
+    /// Its formula, for the reference and for devices without kernels. Without one, the kernels
+    /// compute it on the CPU, with copies there and back.
+    fn formula(&self) -> Option<Normalized> {
+        None
     }
 
     /// The state before the first block.

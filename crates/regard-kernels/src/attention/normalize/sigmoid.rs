@@ -20,6 +20,9 @@ fn sigmoid(s: f32) -> f32 {
 }
 
 impl Normalizer for Sigmoid {
+    fn formula(&self) -> Option<Normalized> {
+        Some(scores().sigmoid().into())
+    }
     fn block(&self, _: &At, tile: &mut Tile, _: &mut State) {
         tile.data[..tile.keys * tile.lanes].iter_mut().for_each(|s| *s = sigmoid(*s));
     }

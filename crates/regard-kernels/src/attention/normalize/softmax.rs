@@ -1,6 +1,7 @@
 //! Softmax, online: `p_j = e^{s_j} / Σ e^{s}`, with a running maximum and sum.
 
 use super::*;
+use crate::attention::formula::Expr;
 use crate::simd::{Kernel, Simd, dispatch, exp_nonpositive};
 
 pub(super) const VARIANT: Variant = Variant {
@@ -15,6 +16,9 @@ pub(super) const VARIANT: Variant = Variant {
 pub struct Softmax;
 
 impl Normalizer for Softmax {
+    fn formula(&self) -> Option<Normalized> {
+        Some(formula(scores()).into())
+    }
     fn block(&self, _: &At, tile: &mut Tile, state: &mut State) {
         block(tile, state);
     }
@@ -30,6 +34,12 @@ impl Normalizer for Softmax {
     fn gradient(&self, _: &At, (s, dp): (&mut Tile, &mut Tile), stats: Stats, delta: &[f32]) {
         gradient(s, dp, stats, delta);
     }
+}
+
+/// `e^{s − max} / Σ e^{s − max}`
+pub(super) fn formula(s: Expr) -> Expr {
+    let e = (s.clone() - s.largest()).exp();
+    e.clone() / e.total()
 }
 
 /// The online step, shared with the normalisers that differ only at the end.

@@ -14,6 +14,12 @@ pub(super) const VARIANT: Variant = Variant {
 pub struct Softmax1;
 
 impl Normalizer for Softmax1 {
+    fn formula(&self) -> Option<Normalized> {
+        // As if there were one more key, with score 0.
+        let top = scores().largest().at_least(0.0);
+        let e = (scores() - top.clone()).exp();
+        Some((e.clone() / (e.total() + (-top).exp())).into())
+    }
     fn start(&self, lanes: usize) -> State {
         // The key with score 0 comes first.
         let mut state = State::new(lanes);

@@ -15,6 +15,9 @@ pub(super) const VARIANT: Variant = Variant {
 pub struct Sparsemax;
 
 impl Normalizer for Sparsemax {
+    fn formula(&self) -> Option<Normalized> {
+        Some(scores().above_threshold(Power::One).into())
+    }
     fn block(&self, _: &At, tile: &mut Tile, state: &mut State) {
         solve(tile, state, 1.0, false);
     }

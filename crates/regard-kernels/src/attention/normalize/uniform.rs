@@ -14,6 +14,9 @@ pub(super) const VARIANT: Variant = Variant {
 pub struct Uniform;
 
 impl Normalizer for Uniform {
+    fn formula(&self) -> Option<Normalized> {
+        Some((number(1.0) / number(1.0).total()).into())
+    }
     fn block(&self, _: &At, tile: &mut Tile, state: &mut State) {
         for row in tile.data.chunks_exact_mut(tile.lanes).take(tile.keys) {
             for (s, sum) in row.iter_mut().zip(state.sum.iter_mut()) {

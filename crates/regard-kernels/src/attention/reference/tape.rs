@@ -45,6 +45,11 @@ pub trait Number:
     }
 }
 
+/// Σ, from 0 on.
+pub fn sum<N: Number>(items: impl Iterator<Item = N>) -> N {
+    items.fold(N::of(0.0), |x, y| x + y)
+}
+
 impl Number for f64 {
     fn of(x: f64) -> f64 {
         x

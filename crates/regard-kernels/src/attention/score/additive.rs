@@ -5,7 +5,6 @@
 //! `tanh(q + k) = 1 − 2/(E·F + 1)`, which costs a pair one multiply-add and one reciprocal.
 
 use super::*;
-use crate::attention::graph::Graph;
 use crate::attention::pair::{ByFeature, Feature, Pairwise, WithEdges};
 use crate::gemm::micro::Pair;
 use crate::pool::{Parts, parallel_ranges};
@@ -80,9 +79,14 @@ impl crate::simd::Kernel for Exponentials<'_> {
 
 impl Score for Additive {
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        vec![Param::new("v", [1, dims.h, 1, dims.d])]
+        vec![Param::new("v", [1, dims.h, 1, dims.d], "1H1D")]
     }
-    #[allow(private_interfaces)]
+    fn formula(&self) -> Option<Expr> {
+        Some(scale() * param(0).dot((queries() + keys()).tanh()))
+    }
+}
+
+impl Lower for Additive {
     fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         let weights = weights(x, &grid.dims, scale);
         let (map, terms) = (None, vec![]);
@@ -94,7 +98,6 @@ impl Score for Additive {
         let (q, k) = (Operand::Given(x.q), Operand::Given(x.k));
         Lowered { pair: Box::new(ByFeature(TanhOfSum)), q, k, scale: 1.0, weights, map, terms }
     }
-    #[allow(private_interfaces)]
     fn raise(&self, _: &Grid, _: Operands, scale: f32, grads: Raise) -> Vec<Vec<f32>> {
         // The slopes are by q and k themselves, not by their exponentials.
         // Both were made, or neither. Without queries there are still keys to write zeros to.
@@ -108,15 +111,33 @@ impl Score for Additive {
 
 impl Score for Gatv2 {
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        let edge = |graph: &Arc<Graph>| Param::new("edge", [1, dims.h, graph.edges(), dims.d]);
-        let v = Param::new("v", [1, dims.h, 1, dims.d]);
+        let edge =
+            |graph: &Arc<Graph>| Param::new("edge", [1, dims.h, graph.edges(), dims.d], "1HRD");
+        let v = Param::new("v", [1, dims.h, 1, dims.d], "1H1D");
         [v].into_iter().chain(self.graph.as_ref().map(edge)).collect()
     }
     fn check(&self, grid: &Grid) -> Result<(), Error> {
         same_width(grid)?;
         fits(&self.graph, grid)
     }
-    #[allow(private_interfaces)]
+    fn formula(&self) -> Option<Expr> {
+        let mut sum = queries() + keys();
+        if let Some(graph) = &self.graph {
+            sum = sum + param(1).by_edge(graph.clone());
+        }
+        Some(scale() * param(0).dot(sum.leaky_relu(self.slope)))
+    }
+    fn extended(&self, more: More) -> Option<Arc<dyn Score>> {
+        match (more, &self.graph) {
+            (More::Graph(graph), None) => {
+                Some(Arc::new(Gatv2 { slope: self.slope, graph: Some(graph) }))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Lower for Gatv2 {
     fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         let weights = weights(x, &grid.dims, scale);
         let feature = LeakyOfSum { slope: self.slope };
@@ -124,7 +145,6 @@ impl Score for Gatv2 {
         let pair = leaky(feature, &self.graph, || x.params[1]);
         Lowered { pair, q, k, scale: 1.0, weights, map: None, terms: vec![] }
     }
-    #[allow(private_interfaces)]
     fn raise(&self, _: &Grid, _: Operands, scale: f32, grads: Raise) -> Vec<Vec<f32>> {
         let dv = grads.weights.iter().map(|dv| scale * dv).collect();
         [dv].into_iter().chain(self.graph.as_ref().map(|_| grads.added)).collect()

@@ -18,7 +18,12 @@ impl Score for Dot {
     fn default_scale(&self, dims: &Dims) -> f32 {
         1.0 / (dims.d as f32).sqrt()
     }
-    #[allow(private_interfaces)]
+    fn formula(&self) -> Option<Expr> {
+        Some(scale() * queries().dot(keys()))
+    }
+}
+
+impl Lower for Dot {
     fn lower<'a>(&'a self, _: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         let (q, k) = (Operand::Given(x.q), Operand::Given(x.k));
         Lowered { pair: Box::new(Product), q, k, scale, weights: vec![], map: None, terms: vec![] }

@@ -2,7 +2,6 @@
 
 use super::additive::{LeakyOfSum, fits, leaky};
 use super::*;
-use crate::attention::graph::Graph;
 use crate::attention::rows::{Rows, add_dots, load};
 use crate::attention::term::sum_over_batch;
 use crate::memory::zeros;
@@ -146,25 +145,37 @@ unsafe fn store<S: Simd>(
 
 impl Score for Edge {
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        let edge = |graph: &Arc<Graph>| Param::new("edge", [1, dims.h, 1, graph.edges()]);
-        let a = ["a_q", "a_k"].map(|name| Param::new(name, [1, dims.h, 1, dims.d]));
+        let edge = |graph: &Arc<Graph>| Param::new("edge", [1, dims.h, graph.edges(), 1], "1HR1");
+        let a = ["a_q", "a_k"].map(|name| Param::new(name, [1, dims.h, 1, dims.d], "1H1D"));
         a.into_iter().chain(self.graph.as_ref().map(edge)).collect()
     }
     fn check(&self, grid: &Grid) -> Result<(), Error> {
         same_width(grid)?;
         fits(&self.graph, grid)
     }
-    #[allow(private_interfaces)]
+    fn formula(&self) -> Option<Expr> {
+        let mut sum = param(0).dot(queries()) + param(1).dot(keys());
+        if let Some(graph) = &self.graph {
+            sum = sum + param(2).by_edge(graph.clone());
+        }
+        Some(scale() * sum.leaky_relu(self.slope))
+    }
+    fn extended(&self, more: More) -> Option<Arc<dyn Score>> {
+        match (more, &self.graph) {
+            (More::Graph(graph), None) => {
+                Some(Arc::new(Edge { slope: self.slope, graph: Some(graph) }))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Lower for Edge {
     fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         let (q, q_shape) = project(&x.q, &x.params[0], 1);
         let (k, k_shape) = project(&x.k, &x.params[1], grid.dims.group());
-        let rows = || {
-            let View { shape: [_, h, _, n], strides: [_, head, _, edge], .. } = x.params[2];
-            // SAFETY: the same numbers; each edge is a row of one.
-            unsafe { View::from_raw(x.params[2].at(0, 0, 0, 0), [1, h, n, 1], [0, head, edge, 1]) }
-        };
         Lowered {
-            pair: leaky(LeakyOfSum { slope: self.slope }, &self.graph, rows),
+            pair: leaky(LeakyOfSum { slope: self.slope }, &self.graph, || x.params[2]),
             q: Operand::Made(q, q_shape),
             k: Operand::Made(k, k_shape),
             scale: 1.0,
@@ -173,7 +184,6 @@ impl Score for Edge {
             terms: vec![],
         }
     }
-    #[allow(private_interfaces)]
     fn raise(&self, grid: &Grid, x: Operands, _: f32, grads: Raise) -> Vec<Vec<f32>> {
         let a = [
             unproject(&x.q, &x.params[0], 1, &grads.q, grads.dq),

@@ -18,12 +18,17 @@ pub struct General;
 
 impl Score for General {
     fn params(&self, dims: &Dims) -> Vec<Param> {
-        vec![Param::new("w", [1, dims.h, dims.d, dims.dk])]
+        vec![Param::new("w", [1, dims.h, dims.d, dims.dk], "1HRD")]
     }
     fn check(&self, _: &Grid) -> Result<(), Error> {
         Ok(())
     }
-    #[allow(private_interfaces)]
+    fn formula(&self) -> Option<Expr> {
+        Some(scale() * queries().times(param(0)).dot(keys()))
+    }
+}
+
+impl Lower for General {
     fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         let Dims { b, h, t, dk, .. } = grid.dims;
         // q′ = qᵀ W: linear in T, so it is done once.
@@ -35,7 +40,6 @@ impl Score for General {
         let (q, k) = (Operand::Made(q, [b, h, t, dk]), Operand::Given(x.k));
         Lowered { pair: Box::new(Product), q, k, scale, weights: vec![], map: None, terms: vec![] }
     }
-    #[allow(private_interfaces)]
     fn raise(&self, grid: &Grid, x: Operands, _: f32, grads: Raise) -> Vec<Vec<f32>> {
         let Dims { h, d, dk, .. } = grid.dims;
         let mut dw = zeros(&[h, d, dk]);

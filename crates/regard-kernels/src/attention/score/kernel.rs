@@ -2,6 +2,7 @@
 //! `u = |q − k|/σ`, because the score is `ln K(u)`. Where a kernel is 0 the score is −∞.
 
 use super::*;
+use crate::attention::formula::{Limit, number};
 use crate::attention::pair::{ByFeature, Feature, Pairwise};
 use crate::gemm::micro::Pair;
 use crate::simd::Simd;
@@ -44,7 +45,21 @@ impl Score for Kernel {
     fn params(&self, _: &Dims) -> Vec<Param> {
         vec![Param::width("sigma")]
     }
-    #[allow(private_interfaces)]
+    fn formula(&self) -> Option<Expr> {
+        let apart = queries() - keys();
+        let u = apart.clone().dot(apart) / (param(0) * param(0));
+        Some(match self.0 {
+            Shape::Gaussian => scale() * number(-0.5) * u,
+            Shape::Boxcar => (u.clone() * number(0.0)).inside(u, Limit::AtMost(1.0)),
+            Shape::Epanechnikov => {
+                let k = (number(1.0) - u.clone()).inside(u, Limit::Below(1.0));
+                scale() * k.ln()
+            }
+        })
+    }
+}
+
+impl Lower for Kernel {
     fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         let sigma = x.params[0].get(0, 0, 0, 0);
         let (q, k) = (Operand::Given(x.q), Operand::Given(x.k));
@@ -61,7 +76,6 @@ impl Score for Kernel {
         };
         Lowered { pair, q, k, scale: 1.0, weights, map, terms: vec![] }
     }
-    #[allow(private_interfaces)]
     fn raise(&self, _: &Grid, x: Operands, scale: f32, grads: Raise) -> Vec<Vec<f32>> {
         match self.0 {
             Shape::Gaussian => {

@@ -1,6 +1,7 @@
 //! The notes' "soft coding": `s = scale · (a · q·k + b · q·v)`.
 
 use super::*;
+use crate::attention::formula::values;
 use crate::gemm::micro::Product;
 use crate::memory::room;
 
@@ -17,7 +18,7 @@ pub struct KeyValue;
 
 impl Score for KeyValue {
     fn params(&self, _: &Dims) -> Vec<Param> {
-        ["a", "b"].map(|name| Param::new(name, [1; 4])).to_vec()
+        ["a", "b"].map(|name| Param::new(name, [1; 4], "1111")).to_vec()
     }
     fn check(&self, grid: &Grid) -> Result<(), Error> {
         let (d, e) = (grid.dims.d, grid.dims.e);
@@ -31,7 +32,13 @@ impl Score for KeyValue {
     fn default_scale(&self, dims: &Dims) -> f32 {
         1.0 / (dims.d as f32).sqrt()
     }
-    #[allow(private_interfaces)]
+    fn formula(&self) -> Option<Expr> {
+        let (by_key, by_value) = (queries().dot(keys()), queries().dot(values()));
+        Some(scale() * (param(0) * by_key + param(1) * by_value))
+    }
+}
+
+impl Lower for KeyValue {
     fn lower<'a>(&'a self, _: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         // a·(q·k) + b·(q·v) = q · (a·k + b·v): linear in S, so it is done once.
         let (a, b) = (x.params[0].get(0, 0, 0, 0), x.params[1].get(0, 0, 0, 0));
@@ -40,7 +47,6 @@ impl Score for KeyValue {
         let (q, k) = (Operand::Given(x.q), Operand::Made(mixed, x.k.shape));
         Lowered { pair: Box::new(Product), q, k, scale, weights: vec![], map: None, terms: vec![] }
     }
-    #[allow(private_interfaces)]
     fn raise(&self, _: &Grid, x: Operands, _: f32, grads: Raise) -> Vec<Vec<f32>> {
         // forward: k′ = a·k + b·v
         let (a, b) = (x.params[0].get(0, 0, 0, 0), x.params[1].get(0, 0, 0, 0));

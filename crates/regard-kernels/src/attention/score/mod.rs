@@ -1,9 +1,6 @@
 //! How well a query and a key fit.
 //!
-//! A score is *lowered* to what the engine computes: rows for queries and keys, a way to combine
-//! their features, and possibly a map over the result and further terms. What is linear in the
-//! number of rows (a projection, an exponential) is done once, before the walk over the pairs.
-//! The engine's gradients, of the lowered rows, are then *raised* to those of the inputs.
+//! How a score reaches the engine is in `lower.rs`.
 
 mod additive;
 mod dot;
@@ -11,6 +8,7 @@ mod edge;
 mod general;
 mod kernel;
 mod keyvalue;
+mod lower;
 mod relative;
 mod score_mod;
 
@@ -23,14 +21,17 @@ pub use keyvalue::KeyValue;
 pub use relative::Relative;
 pub use score_mod::{Cell, Modified, ScoreMod};
 
+use super::formula::{Expr, keys, param, queries, scale};
+use super::graph::Graph;
 use super::grid::{Dims, Grid};
-use super::pair::Pairwise;
 use super::term::{Param, Term};
 use super::tile::{At, Tile};
 use super::variants::Variant;
 use crate::pool::parallel_ranges;
 use crate::view::{Error, View, ViewMut};
 use std::sync::Arc;
+
+pub(crate) use lower::{Lower, Lowered, Map, Operand, Operands, Raise};
 
 /// Every score, in the order of the documentation.
 pub const VARIANTS: &[Variant] = &[
@@ -67,92 +68,23 @@ pub fn named(name: &str) -> Option<Arc<dyn Score>> {
     })
 }
 
-/// Queries, keys, values, and the score's parameters in the order that it asks for them.
-#[derive(Clone, Copy)]
-pub struct Operands<'a> {
-    /// `[B, H, T, D]`
-    pub q: View<'a>,
-    /// `[B, Hk, S, Dk]`
-    pub k: View<'a>,
-    /// `[B, Hk, S, E]`
-    pub v: View<'a>,
-    /// The score's parameters.
-    pub params: &'a [View<'a>],
-}
-
-/// Rows that the engine reads: the caller's, or made from them.
-pub enum Operand<'a> {
-    /// The caller's own.
-    Given(View<'a>),
-    /// Made by the score, contiguous.
-    Made(Vec<f32>, [usize; 4]),
-}
-
-impl Operand<'_> {
-    /// The rows.
-    pub fn view(&self) -> View<'_> {
-        match self {
-            Operand::Given(view) => *view,
-            Operand::Made(data, shape) => {
-                let [_, h, n, d] = shape.map(|x| x as isize);
-                // SAFETY: it was made to its shape. Asked for every block: not checked again.
-                unsafe { View::from_raw(data.as_ptr(), *shape, [h * n * d, n * d, d, 1]) }
-            }
-        }
-    }
-}
-
-/// A function over a tile of scores, with its derivative.
-pub(crate) trait Map: Send + Sync {
-    /// Replaces scores.
-    fn apply(&self, at: &At, tile: &mut Tile);
-    /// Multiplies `ds` with the derivative at the scores before the map, and adds what they mean
-    /// for the map's parameter.
-    fn gradient(&self, at: &At, before: &Tile, ds: &mut Tile, parameter: &mut f32);
-}
-
-/// A score as the engine computes it.
-pub(crate) struct Lowered<'a> {
-    /// How features combine.
-    pub pair: Box<dyn Pairwise + 'a>,
-    /// `[B, H, T, D′]`
-    pub q: Operand<'a>,
-    /// `[B, Hk or H, S, D′]`
-    pub k: Operand<'a>,
-    /// What queries are multiplied with.
-    pub scale: f32,
-    /// The features' weights, `[H, D′]`, if the pair has any.
-    pub weights: Vec<f32>,
-    /// What happens to the sum.
-    pub map: Option<Box<dyn Map + 'a>>,
-    /// What is added to it.
-    pub terms: Vec<Box<dyn Term + 'a>>,
-}
-
-/// The engine's gradients of a lowered score.
-pub(crate) struct Raise<'a> {
-    /// `[B, H, T, D′]`, unless the lowered queries were the given ones.
-    pub q: Vec<f32>,
-    /// `[B, Hk or H, S, D′]`, unless the lowered keys were the given ones.
-    pub k: Vec<f32>,
-    /// `[H, D′]`
-    pub weights: Vec<f32>,
-    /// Of the map's parameter.
-    pub map: f32,
-    /// Of the terms' accumulators.
-    pub terms: Vec<Vec<Vec<f32>>>,
-    /// `[H, edges, D′]`, of what pairs add to their keys.
-    pub added: Vec<f32>,
-    /// Where the gradients of the inputs go. Values have theirs from the engine already.
-    pub dq: &'a ViewMut<'a>,
-    /// As above.
-    pub dk: &'a ViewMut<'a>,
-    /// As above.
-    pub dv: &'a ViewMut<'a>,
+/// Something that only some scores can know of their keys.
+#[derive(Clone, Debug)]
+pub enum More {
+    /// A graph whose edges have features: [`Edge`] and [`Gatv2`].
+    Graph(Arc<Graph>),
+    /// Segment ids, `[B·S]`: [`Relative`].
+    Segments(Vec<i64>),
+    /// Among how many last keys queries stand: [`Relative`].
+    Last(usize),
 }
 
 /// A score.
-pub trait Score: Send + Sync + std::fmt::Debug {
+///
+/// This trait is sealed: the engine's inside is not public, so only this crate implements it. A
+/// score of one's own is a [`ScoreMod`]. The open traits of an attention are [`ScoreMod`],
+/// [`Rule`](super::mask::Rule) and [`Normalizer`](super::normalize::Normalizer).
+pub trait Score: Lower + Send + Sync + std::fmt::Debug {
     /// The parameters it asks for.
     fn params(&self, _dims: &Dims) -> Vec<Param> {
         vec![]
@@ -168,21 +100,18 @@ pub trait Score: Send + Sync + std::fmt::Debug {
         1.0
     }
 
+    /// Its formula, for the reference and for devices without kernels: `[B, H, T, S, 1]`. Only a
+    /// [`ScoreMod`] may have none.
+    fn formula(&self) -> Option<Expr>;
+
+    /// The same score with more known of the keys; none if it cannot know this, or does already.
+    fn extended(&self, _more: More) -> Option<Arc<dyn Score>> {
+        None
+    }
+
     /// Whether lists of keys can be scored (relative positions cannot).
     fn takes_lists(&self) -> bool {
         true
-    }
-
-    /// What the engine is to compute.
-    #[doc(hidden)]
-    #[allow(private_interfaces)]
-    fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a>;
-
-    /// The parameters' gradients; those of made rows go on to the inputs.
-    #[doc(hidden)]
-    #[allow(private_interfaces)]
-    fn raise(&self, _grid: &Grid, _x: Operands, _scale: f32, _grads: Raise) -> Vec<Vec<f32>> {
-        vec![]
     }
 }
 

@@ -58,13 +58,13 @@ impl Score for Relative {
     fn params(&self, dims: &Dims) -> Vec<Param> {
         let Dims { h, s, d, .. } = *dims;
         let mut params = vec![
-            Param::new("r", [1, h, s + self.last(dims), d]),
-            Param::new("u", [1, h, 1, d]),
-            Param::new("w", [1, h, 1, d]),
+            Param::new("r", [1, h, s + self.last(dims), d], "1HRD"),
+            Param::new("u", [1, h, 1, d], "1H1D"),
+            Param::new("w", [1, h, 1, d], "1H1D"),
         ];
         if self.segments.is_some() {
-            params.push(Param::new("segment", [1, h, 2, d]));
-            params.push(Param::new("x", [1, h, 1, d]));
+            params.push(Param::new("segment", [1, h, 2, d], "1HRD"));
+            params.push(Param::new("x", [1, h, 1, d], "1H1D"));
         }
         params
     }
@@ -88,10 +88,38 @@ impl Score for Relative {
     fn default_scale(&self, dims: &Dims) -> f32 {
         Dot.default_scale(dims)
     }
+    fn formula(&self) -> Option<Expr> {
+        let place = |grid: &Grid, b, i| grid.key_at(b, i).expect("queries stand at keys");
+        let content = (queries() + param(1)).dot(keys());
+        // Row S − (p − j) for the distance p − j.
+        let position = (queries() + param(2))
+            .dot(param(0))
+            .pick(move |grid, [b, i, j]| Some(grid.dims.s - place(grid, b, i) + j));
+        let mut sum = content + position;
+        if let Some(ids) = self.segments.clone() {
+            let segment = (queries() + param(4)).dot(param(3)).pick(move |grid, [b, i, j]| {
+                let s = grid.dims.s;
+                Some(usize::from(ids[b * s + place(grid, b, i)] != ids[b * s + j]))
+            });
+            sum = sum + segment;
+        }
+        Some(scale() * sum)
+    }
+    fn extended(&self, more: More) -> Option<Arc<dyn Score>> {
+        let mut score = self.clone();
+        match more {
+            More::Segments(ids) if self.segments.is_none() => score.segments = Some(ids),
+            More::Last(n) => score.last = Some(n),
+            More::Segments(_) | More::Graph(_) => return None,
+        }
+        Some(Arc::new(score))
+    }
     fn takes_lists(&self) -> bool {
         false
     }
-    #[allow(private_interfaces)]
+}
+
+impl Lower for Relative {
     fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         let shape = x.q.shape;
         let mut terms: Vec<Box<dyn Term>> = vec![Box::new(Position {
@@ -114,7 +142,6 @@ impl Score for Relative {
             terms,
         }
     }
-    #[allow(private_interfaces)]
     fn raise(&self, grid: &Grid, _: Operands, _: f32, mut grads: Raise) -> Vec<Vec<f32>> {
         let Dims { h, t, d, .. } = grid.dims;
         // forward: q + u, q + w and q + x are three sums with the same q

@@ -31,6 +31,13 @@ pub trait ScoreMod: Send + Sync + std::fmt::Debug {
     fn apply(&self, score: f32, cell: Cell) -> f32;
     /// `d apply / d score`
     fn derivative(&self, score: f32, cell: Cell) -> f32;
+
+    /// The function as a formula of the scores, `[B, H, T, S, 1]`, if it can be written as one. A
+    /// device without kernels then computes it itself; else it is computed on the CPU, with copies
+    /// there and back.
+    fn formula(&self, _score: Expr) -> Option<Expr> {
+        None
+    }
 }
 
 /// `s = f(scale · (q · k), cell)`
@@ -41,7 +48,12 @@ impl Score for Modified {
     fn default_scale(&self, dims: &Dims) -> f32 {
         Dot.default_scale(dims)
     }
-    #[allow(private_interfaces)]
+    fn formula(&self) -> Option<Expr> {
+        self.0.formula(Dot.formula()?)
+    }
+}
+
+impl Lower for Modified {
     fn lower<'a>(&'a self, _: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         let (q, k) = (Operand::Given(x.q), Operand::Given(x.k));
         let map: Option<Box<dyn Map>> = Some(Box::new(Apply(self.0.clone())));

@@ -1,0 +1,110 @@
+//! A score as the engine computes it.
+//!
+//! A score is *lowered* to what the engine computes: rows for queries and keys, a way to combine
+//! their features, and possibly a map over the result and further terms. What is linear in the
+//! number of rows (a projection, an exponential) is done once, before the walk over the pairs.
+//! The engine's gradients, of the lowered rows, are then *raised* to those of the inputs.
+//!
+//! Nothing here is public: how the engine works inside may change, which is why
+//! [`Score`](super::Score) is sealed.
+
+use crate::attention::grid::Grid;
+use crate::attention::pair::Pairwise;
+use crate::attention::term::Term;
+use crate::attention::tile::{At, Tile};
+use crate::view::{View, ViewMut};
+
+/// The engine's side of a score.
+pub trait Lower {
+    /// The rows, the pair and the terms that the engine computes.
+    fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a>;
+
+    /// The parameters' gradients; those of made rows go on to the inputs.
+    fn raise(&self, _grid: &Grid, _x: Operands, _scale: f32, _grads: Raise) -> Vec<Vec<f32>> {
+        vec![]
+    }
+}
+
+/// Queries, keys, values, and the score's parameters in the order that it asks for them.
+#[derive(Clone, Copy)]
+pub struct Operands<'a> {
+    /// `[B, H, T, D]`
+    pub q: View<'a>,
+    /// `[B, Hk, S, Dk]`
+    pub k: View<'a>,
+    /// `[B, Hk, S, E]`
+    pub v: View<'a>,
+    /// The score's parameters.
+    pub params: &'a [View<'a>],
+}
+
+/// Rows that the engine reads: the caller's, or made from them.
+pub enum Operand<'a> {
+    /// The caller's own.
+    Given(View<'a>),
+    /// Made by the score, contiguous.
+    Made(Vec<f32>, [usize; 4]),
+}
+
+impl Operand<'_> {
+    /// The rows.
+    pub fn view(&self) -> View<'_> {
+        match self {
+            Operand::Given(view) => *view,
+            Operand::Made(data, shape) => {
+                let [_, h, n, d] = shape.map(|x| x as isize);
+                // SAFETY: it was made to its shape. Asked for every block: not checked again.
+                unsafe { View::from_raw(data.as_ptr(), *shape, [h * n * d, n * d, d, 1]) }
+            }
+        }
+    }
+}
+
+/// A function over a tile of scores, with its derivative.
+pub trait Map: Send + Sync {
+    /// Replaces scores.
+    fn apply(&self, at: &At, tile: &mut Tile);
+    /// Multiplies `ds` with the derivative at the scores before the map, and adds what they mean
+    /// for the map's parameter.
+    fn gradient(&self, at: &At, before: &Tile, ds: &mut Tile, parameter: &mut f32);
+}
+
+/// A score as the engine computes it.
+pub struct Lowered<'a> {
+    /// How features combine.
+    pub pair: Box<dyn Pairwise + 'a>,
+    /// `[B, H, T, D′]`
+    pub q: Operand<'a>,
+    /// `[B, Hk or H, S, D′]`
+    pub k: Operand<'a>,
+    /// What queries are multiplied with.
+    pub scale: f32,
+    /// The features' weights, `[H, D′]`, if the pair has any.
+    pub weights: Vec<f32>,
+    /// What happens to the sum.
+    pub map: Option<Box<dyn Map + 'a>>,
+    /// What is added to it.
+    pub terms: Vec<Box<dyn Term + 'a>>,
+}
+
+/// The engine's gradients of a lowered score.
+pub struct Raise<'a> {
+    /// `[B, H, T, D′]`, unless the lowered queries were the given ones.
+    pub q: Vec<f32>,
+    /// `[B, Hk or H, S, D′]`, unless the lowered keys were the given ones.
+    pub k: Vec<f32>,
+    /// `[H, D′]`
+    pub weights: Vec<f32>,
+    /// Of the map's parameter.
+    pub map: f32,
+    /// Of the terms' accumulators.
+    pub terms: Vec<Vec<Vec<f32>>>,
+    /// `[H, edges, D′]`, of what pairs add to their keys.
+    pub added: Vec<f32>,
+    /// Where the gradients of the inputs go. Values have theirs from the engine already.
+    pub dq: &'a ViewMut<'a>,
+    /// As above.
+    pub dk: &'a ViewMut<'a>,
+    /// As above.
+    pub dv: &'a ViewMut<'a>,
+}
