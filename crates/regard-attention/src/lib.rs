@@ -43,3 +43,4 @@ pub use attention::{
 };
 pub use init::{Init, Mode, Weights};
 pub use optim::{AdamW, AdamWConfig, AdamWState};
+pub use regard_kernels::storage;
