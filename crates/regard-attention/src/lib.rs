@@ -47,3 +47,4 @@ pub use init::{Init, Mode, Weights};
 pub use optim::{AdamW, AdamWConfig, AdamWState};
 pub use regard_kernels::pool;
 pub use regard_kernels::rng::Stream;
+pub use regard_kernels::storage;

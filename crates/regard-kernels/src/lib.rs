@@ -5,6 +5,7 @@
 //! - [`simd`], [`pool`], [`scratch`]: one source for every instruction set, one pool of threads,
 //!   working memory that threads keep. [`memory`]: what happens when there is not enough.
 //! - [`rng`]: one counter-based generator for all randomness.
+//! - [`storage`]: the memory of weights, as files have it.
 //!
 //! Nothing here knows of tensors, layers, files or text. All unsafe code of the workspace is here.
 
@@ -16,4 +17,5 @@ pub mod pool;
 pub mod rng;
 pub mod scratch;
 pub mod simd;
+pub mod storage;
 pub mod view;

@@ -121,8 +121,11 @@ impl ModelFiles {
             ModelFiles::Folder(folder) => checkpoint::read_weights(folder),
             ModelFiles::BuiltIn(_) => {
                 let bytes = self.read(checkpoint::WEIGHTS, u64::MAX)?;
-                checkpoint::weights_from_bytes(&bytes)
-                    .map_err(|message| Error::file(self.path(checkpoint::WEIGHTS), message))
+                let arrays = match bytes {
+                    Cow::Borrowed(bytes) => checkpoint::weights_from_bytes(bytes),
+                    Cow::Owned(bytes) => checkpoint::weights_from_bytes(bytes),
+                };
+                arrays.map_err(|message| Error::file(self.path(checkpoint::WEIGHTS), message))
             }
         }
     }

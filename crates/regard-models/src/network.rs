@@ -8,7 +8,7 @@
 use crate::checkpoint::{Arrays, Binder};
 use crate::seq2seq::Seq2Seq;
 use crate::story::StoryModel;
-use crate::text::{Family, TextModel};
+use crate::text::{self, Family, TextModel};
 use crate::{Error, Result, misfit, zoo};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, Gradients, Tensor};
@@ -248,8 +248,17 @@ pub(crate) fn put<M: Definition>(
     model.bind(&mut binder);
     let wrong = binder.problems().into_iter().filter(|problem| !problem.is_missing(new));
     let mut problems: Vec<String> = wrong.map(|problem| problem.to_string()).collect();
-    let left = weights.keys().filter(|name| !model.ignores(name));
-    problems.extend(left.map(|name| format!("{name} has no place in this model")));
+    for (name, array) in &weights {
+        // Integers may be weights that were quantised, whatever their names: only buffers are not.
+        match array.is_float() {
+            true if model.ignores(name) => {}
+            false if model.ignores(name) && text::is_buffer(name) => {}
+            true => problems.push(format!("{name} has no place in this model")),
+            false => {
+                problems.push(format!("{name} ({}) has no place in this model", array.dtype()));
+            }
+        }
+    }
     problems
 }
 

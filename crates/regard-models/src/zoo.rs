@@ -251,7 +251,7 @@ fn check_new_head(
         let wrong: Vec<String> = wrong.iter().map(|problem| problem.to_string()).collect();
         return Err(misfit(&wrong));
     }
-    let known: usize = weights.values().map(|array| array.data.len()).sum();
+    let known: usize = weights.values().map(|array| array.count()).sum();
     let most = known.saturating_add(NEW_HEAD);
     let size = |problem: &Problem| match problem {
         Problem::Missing { shape, .. } => shape.iter().fold(1, |n: usize, s| n.saturating_mul(*s)),

@@ -1,18 +1,19 @@
-//! Named arrays of numbers, as they stand in a safetensors file.
+//! Named arrays of numbers, as they stand in a file.
 
-use crate::{Error, Result};
 use half::{bf16, f16};
+use regard_attention::storage::Bytes;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
 
-/// One array, in single precision whatever the file had.
-#[derive(Clone, Debug, PartialEq)]
+/// One array: its bytes, and what they mean. Copies share the bytes.
+#[derive(Clone, Debug)]
 pub struct Array {
     /// Its sizes.
     pub shape: Vec<usize>,
-    /// Row by row.
-    pub data: Vec<f32>,
+    dtype: Dtype,
+    /// Row by row, little-endian; as many as shape and type say.
+    bytes: Bytes,
 }
 
 /// Arrays by name.
@@ -28,57 +29,168 @@ pub enum Precision {
     Half,
 }
 
-/// Reads a safetensors file.
-pub fn read(path: &Path) -> Result<Arrays> {
-    let bytes = super::read_file(path, u64::MAX)?;
-    from_bytes(&bytes).map_err(|message| Error::file(path, message))
+impl Precision {
+    fn dtype(self) -> Dtype {
+        match self {
+            Precision::Single => Dtype::F32,
+            Precision::Half => Dtype::F16,
+        }
+    }
 }
 
-/// Reads what a safetensors file holds; integers, which no model here trains, are left out.
-pub fn from_bytes(bytes: &[u8]) -> Result<Arrays, String> {
-    let file = SafeTensors::deserialize(bytes)
-        .map_err(|e| format!("not a whole safetensors file ({e}); it may be truncated"))?;
-    let mut arrays = Arrays::new();
-    for (name, view) in file.tensors() {
-        let raw = view.data();
-        let data: Vec<f32> = match view.dtype() {
-            Dtype::F32 => raw.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
-            Dtype::F64 => raw.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b) as f32).collect(),
+/// The same numbers in the same shape; floats may have different types.
+impl PartialEq for Array {
+    fn eq(&self, other: &Array) -> bool {
+        let same = || match (self.floats(), other.floats()) {
+            (Some(a), Some(b)) => a == b,
+            (None, None) => self.dtype == other.dtype && self.bytes[..] == other.bytes[..],
+            _ => false,
+        };
+        self.shape == other.shape && same()
+    }
+}
+
+impl Array {
+    /// Numbers in single precision, row by row.
+    ///
+    /// # Panics
+    /// If they are not as many as the shape says.
+    pub fn new(shape: Vec<usize>, floats: Vec<f32>) -> Array {
+        let count = shape.iter().try_fold(1usize, |count, side| count.checked_mul(*side));
+        assert_eq!(count, Some(floats.len()), "an array of the shape {shape:?}");
+        Array { shape, dtype: Dtype::F32, bytes: floats.into() }
+    }
+
+    /// The type of its numbers.
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// Its numbers as they stand in the file, row by row.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// How many numbers it has.
+    pub fn count(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether its numbers can be weights as they are: floats of 16, 32 or 64 bits.
+    pub fn is_float(&self) -> bool {
+        matches!(self.dtype, Dtype::F64 | Dtype::F32 | Dtype::F16 | Dtype::BF16)
+    }
+
+    /// Its numbers in single precision, row by row, if they are floats; copied only if they have
+    /// another type in the file.
+    pub fn floats(&self) -> Option<Cow<'_, [f32]>> {
+        if self.dtype == Dtype::F32
+            && let Some(floats) = self.bytes.numbers::<f32>()
+        {
+            return Some(Cow::Borrowed(floats));
+        }
+        let bytes = &self.bytes;
+        Some(Cow::Owned(match self.dtype {
+            Dtype::F32 => bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
+            Dtype::F64 => {
+                bytes.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b) as f32).collect()
+            }
             Dtype::F16 => {
-                raw.as_chunks().0.iter().map(|b| f16::from_le_bytes(*b).to_f32()).collect()
+                bytes.as_chunks().0.iter().map(|b| f16::from_le_bytes(*b).to_f32()).collect()
             }
             Dtype::BF16 => {
-                raw.as_chunks().0.iter().map(|b| bf16::from_le_bytes(*b).to_f32()).collect()
+                bytes.as_chunks().0.iter().map(|b| bf16::from_le_bytes(*b).to_f32()).collect()
             }
-            _ => continue,
-        };
-        arrays.insert(name, Array { shape: view.shape().to_vec(), data });
+            _ => return None,
+        }))
     }
-    Ok(arrays)
+
+    /// As [`Array::floats`], for whoever needs the array no more: one that was made of floats gives
+    /// them back.
+    pub fn into_floats(self) -> Option<Vec<f32>> {
+        // Only an array of single precision is made of floats.
+        let bytes = match self.bytes.into_floats() {
+            Ok(floats) => return Some(floats),
+            Err(bytes) => bytes,
+        };
+        Array { bytes, ..self }.floats().map(Cow::into_owned)
+    }
+
+    /// Changes its numbers in single precision, which it has from then on.
+    ///
+    /// # Panics
+    /// If they are no floats.
+    pub fn change(&mut self, change: impl FnOnce(&mut [f32])) {
+        let mut floats = self.floats().expect("only floats are changed").into_owned();
+        change(&mut floats);
+        *self = Array::new(std::mem::take(&mut self.shape), floats);
+    }
+
+    /// The first number that is NaN or infinite in single precision, and its place; none of what
+    /// are no floats.
+    pub(crate) fn not_finite(&self) -> Option<(usize, f32)> {
+        let bytes = &self.bytes;
+        // One pass without a branch for each number, which the compiler makes fast. An exponent of
+        // all ones means infinity or NaN.
+        let halves = |exponent: u16| {
+            let fine = |b: &[u8; 2]| u16::from_le_bytes(*b) & exponent != exponent;
+            bytes.as_chunks().0.iter().fold(true, |all, b| all & fine(b))
+        };
+        let fine = match self.dtype {
+            Dtype::F16 => halves(0x7c00),
+            Dtype::BF16 => halves(0x7f80),
+            Dtype::F32 => {
+                let fine = |b: &[u8; 4]| f32::from_le_bytes(*b).is_finite();
+                bytes.as_chunks().0.iter().fold(true, |all, b| all & fine(b))
+            }
+            _ => self.floats()?.iter().fold(true, |all, x| all & x.is_finite()),
+        };
+        if fine {
+            return None;
+        }
+        let floats = self.floats()?;
+        floats.iter().position(|x| !x.is_finite()).map(|at| (at, floats[at]))
+    }
+
+    /// Its bytes as a file of this precision has them. What are no floats stays as it is.
+    fn encoded(&self, precision: Precision) -> (Dtype, Cow<'_, [u8]>) {
+        let wanted = precision.dtype();
+        match self.floats().filter(|_| self.dtype != wanted) {
+            None => (self.dtype, Cow::Borrowed(&self.bytes)),
+            Some(floats) => {
+                let bytes = match precision {
+                    Precision::Single => floats.iter().flat_map(|x| x.to_le_bytes()).collect(),
+                    Precision::Half => {
+                        floats.iter().flat_map(|x| f16::from_f32(*x).to_le_bytes()).collect()
+                    }
+                };
+                (wanted, Cow::Owned(bytes))
+            }
+        }
+    }
+}
+
+/// Everything that a safetensors file holds, in its memory.
+pub fn from_bytes(bytes: Bytes) -> Result<Arrays, String> {
+    let file = SafeTensors::deserialize(&bytes)
+        .map_err(|e| format!("not a whole safetensors file ({e}); it may be truncated"))?;
+    let start = bytes.as_ptr().addr();
+    let array = |view: TensorView| {
+        let from = view.data().as_ptr().addr() - start;
+        let bytes = bytes.part(from..from + view.data().len());
+        Array { shape: view.shape().to_vec(), dtype: view.dtype(), bytes }
+    };
+    Ok(file.tensors().into_iter().map(|(name, view)| (name, array(view))).collect())
 }
 
 /// As a safetensors file.
 pub fn to_bytes(arrays: &Arrays, precision: Precision) -> Result<Vec<u8>, String> {
-    let encoded: Vec<(&String, &Array, Vec<u8>)> = arrays
-        .iter()
-        .map(|(name, array)| {
-            let bytes = match precision {
-                Precision::Single => array.data.iter().flat_map(|x| x.to_le_bytes()).collect(),
-                Precision::Half => {
-                    array.data.iter().flat_map(|x| f16::from_f32(*x).to_le_bytes()).collect()
-                }
-            };
-            (name, array, bytes)
-        })
-        .collect();
-    let dtype = match precision {
-        Precision::Single => Dtype::F32,
-        Precision::Half => Dtype::F16,
-    };
+    let encoded: Vec<_> =
+        arrays.iter().map(|(name, array)| (name, array, array.encoded(precision))).collect();
     let views: Result<Vec<_>, _> = encoded
         .iter()
-        .map(|(name, array, bytes)| {
-            TensorView::new(dtype, array.shape.clone(), bytes).map(|view| (name.as_str(), view))
+        .map(|(name, array, (dtype, bytes))| {
+            TensorView::new(*dtype, array.shape.clone(), bytes).map(|view| (name.as_str(), view))
         })
         .collect();
     // What transformers writes, and refuses to read a file without.

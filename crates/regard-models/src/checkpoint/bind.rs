@@ -35,6 +35,13 @@ pub enum Problem {
         /// By the configuration.
         wanted: Vec<usize>,
     },
+    /// A tensor of integers, or of another type that no weight has.
+    NotFloats {
+        /// Its name.
+        name: String,
+        /// The type of its numbers.
+        dtype: String,
+    },
     /// A tensor with a number that is NaN or infinite.
     NotFinite {
         /// Its name.
@@ -61,6 +68,9 @@ impl std::fmt::Display for Problem {
             }
             Problem::Misshapen { name, got, wanted } => {
                 write!(f, "{} is {got:?}, the configuration says {wanted:?}", short(name, NAME))
+            }
+            Problem::NotFloats { name, dtype } => {
+                write!(f, "{} is {dtype}, need F32, F16, BF16 or F64", short(name, NAME))
             }
             Problem::NotFinite { name, at, number } => {
                 write!(f, "{}: number {at} is {number}, {NOT_FINITE}", short(name, NAME))
@@ -127,43 +137,35 @@ impl<'a> Binder<'a> {
 
     fn take(&mut self, name: &str, shape: &[usize]) -> Option<Vec<f32>> {
         let name = format!("{}{name}", self.prefix);
-        let got = match &self.way {
-            Way::Read { from, .. } => from.get(&name).map(|array| &array.shape),
-            Way::Compare(with) => with.get(&name).map(|array| &array.shape),
+        let (array, reads) = match &mut self.way {
+            // It has a place, if perhaps another shape or type.
+            Way::Read { from, .. } => (from.remove(&name), true),
+            Way::Compare(with) => (with.get(&name).cloned(), false),
             Way::Write(_) => return None,
         };
         let wanted = shape.to_vec();
-        match got {
-            Some(got) if *got == wanted => {}
-            Some(got) => {
-                let got = got.clone();
-                // It has a place, if not this shape.
-                if let Way::Read { from, .. } = &mut self.way {
-                    from.remove(&name);
-                }
-                self.problems.push(Problem::Misshapen { name, got, wanted });
-                return None;
+        let problem = match array {
+            None => Problem::Missing { name, shape: wanted },
+            Some(array) if array.shape != wanted => {
+                Problem::Misshapen { name, got: array.shape, wanted }
             }
-            None => {
-                self.problems.push(Problem::Missing { name, shape: wanted });
-                return None;
+            Some(array) if !array.is_float() => {
+                Problem::NotFloats { name, dtype: array.dtype().to_string() }
             }
-        }
-        let Way::Read { from, .. } = &mut self.way else { return None };
-        let data = from.remove(&name)?.data;
-        // One pass without a branch for each number, which the compiler makes fast.
-        if data.iter().fold(true, |fine, x| fine & x.is_finite()) {
-            return Some(data);
-        }
-        let at = data.iter().position(|x| !x.is_finite()).unwrap_or(0);
-        self.problems.push(Problem::NotFinite { name, at, number: data[at].to_string() });
+            Some(_) if !reads => return None,
+            Some(array) => match array.not_finite() {
+                None => return array.into_floats(),
+                Some((at, number)) => Problem::NotFinite { name, at, number: number.to_string() },
+            },
+        };
+        self.problems.push(problem);
         None
     }
 
     fn put(&mut self, name: &str, shape: &[usize], data: Vec<f32>) {
         let name = format!("{}{name}", self.prefix);
         if let Way::Write(to) = &mut self.way {
-            to.insert(name, Array { shape: shape.to_vec(), data });
+            to.insert(name, Array::new(shape.to_vec(), data));
         }
     }
 

@@ -14,11 +14,12 @@ mod write;
 pub use arrays::{Array, Arrays, Precision};
 pub(crate) use bind::NOT_FINITE;
 pub use bind::{Binder, Problem};
-
 pub use read::{LARGEST_TEXT, open_file, read_file, read_text};
+pub use safetensors::Dtype;
 pub use write::{is_stream, write_file, write_file_with};
 
 use crate::{Error, Result};
+use regard_attention::storage::Bytes;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -100,10 +101,12 @@ pub fn write(folder: &Path, config: &Value, weights: &Arrays, precision: Precisi
 
 /// Reads the arrays of one file: of safetensors, or of PyTorch's pickles if it ends in `.bin`.
 pub fn read_arrays(path: &Path) -> Result<Arrays> {
-    match path.extension().is_some_and(|end| end == "bin") {
-        true => pickle::read(path),
-        false => arrays::read(path),
-    }
+    let bytes = read_file(path, u64::MAX)?;
+    let arrays = match path.extension().is_some_and(|end| end == "bin") {
+        true => pickle::from_bytes(&bytes),
+        false => arrays::from_bytes(bytes.into()),
+    };
+    arrays.map_err(|message| Error::file(path, message))
 }
 
 /// Writes arrays to one file.
@@ -113,7 +116,7 @@ pub fn write_arrays(path: &Path, arrays: &Arrays, precision: Precision) -> Resul
     write_file(path, &bytes)
 }
 
-/// Reads weights that are already in memory.
-pub fn weights_from_bytes(bytes: &[u8]) -> Result<Arrays, String> {
-    arrays::from_bytes(bytes)
+/// The arrays of a safetensors file that is already in memory.
+pub fn weights_from_bytes(bytes: impl Into<Bytes>) -> Result<Arrays, String> {
+    arrays::from_bytes(bytes.into())
 }

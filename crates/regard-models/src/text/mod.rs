@@ -516,7 +516,7 @@ pub fn open(
 }
 
 /// Tensors that old checkpoints have and that are not learned.
-fn is_buffer(name: &str) -> bool {
+pub(crate) fn is_buffer(name: &str) -> bool {
     let buffers = [".position_ids", ".token_type_ids", ".attn.bias", ".attn.masked_bias"];
     buffers.iter().any(|end| name.ends_with(end))
 }

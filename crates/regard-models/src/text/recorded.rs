@@ -6,11 +6,11 @@
 //! inside with the first text alone (`layer.i`, `attention.i`).
 
 use super::{Output, TextModel, Texts};
-use crate::checkpoint::{self, Array, Arrays};
+use crate::checkpoint::{self, Arrays};
 use crate::{Error, Result};
 use burn::tensor::Tensor;
 use regard_attention::Mode;
-use safetensors::tensor::{Dtype, SafeTensors};
+use safetensors::Dtype;
 use std::path::{Path, PathBuf};
 
 /// A recording.
@@ -42,14 +42,13 @@ impl Difference {
 impl Recorded {
     /// Reads a file.
     pub fn read(path: &Path) -> Result<Recorded> {
-        let bytes = checkpoint::read_file(path, u64::MAX)?;
+        let arrays = checkpoint::read_arrays(path)?;
         let wrong = |message: String| Error::file(path, message);
-        let file = SafeTensors::deserialize(&bytes).map_err(|e| wrong(e.to_string()))?;
         let integers = |name: &str| -> Result<Vec<u32>> {
-            let tensor = file.tensor(name).map_err(|e| wrong(format!("{name}: {e}")))?;
-            let numbers = tensor.data().as_chunks().0.iter().map(|b| i64::from_le_bytes(*b));
+            let array = arrays.get(name).ok_or_else(|| wrong(format!("{name} is missing")))?;
+            let numbers = array.bytes().as_chunks().0.iter().map(|b| i64::from_le_bytes(*b));
             let numbers = numbers.map(u32::try_from).collect::<Result<Vec<_>, _>>();
-            match (tensor.dtype(), numbers) {
+            match (array.dtype(), numbers) {
                 (Dtype::I64, Ok(numbers)) => Ok(numbers),
                 (other, _) => Err(wrong(format!("{name}: got {other:?}, need small I64 numbers"))),
             }
@@ -66,7 +65,7 @@ impl Recorded {
             [ids[range.clone()].to_vec(), types[range].to_vec()]
         };
         let rows = lengths.iter().enumerate().map(row).collect();
-        Ok(Recorded { path: path.into(), rows, arrays: checkpoint::read_arrays(path)? })
+        Ok(Recorded { path: path.into(), rows, arrays })
     }
 
     /// How many texts there are.
@@ -131,7 +130,8 @@ impl Recorded {
         what: String,
         got: &Tensor<D>,
     ) -> Result<Option<Difference>> {
-        let Some(Array { shape, data }) = self.arrays.get(&what) else { return Ok(None) };
+        let Some(array) = self.arrays.get(&what) else { return Ok(None) };
+        let (shape, data) = (&array.shape, array.floats().unwrap_or_default());
         let got: Vec<f32> = got.to_data().try_to_vec().expect("numbers are floats");
         if got.len() != data.len() {
             let message = format!("{what}: is {shape:?}, the model says {} numbers", got.len());
@@ -140,7 +140,7 @@ impl Recorded {
         // A NaN is as far away as can be.
         let apart = |(x, y): (&f32, &f32)| (x - y).abs();
         let far = |most: f32, x: f32| if x <= most { most } else { x };
-        let largest = got.iter().zip(data).map(apart).fold(0.0, far);
+        let largest = got.iter().zip(&data[..]).map(apart).fold(0.0, far);
         let scale = data.iter().fold(0f32, |most, x| most.max(x.abs()));
         Ok(Some(Difference { what, largest, scale }))
     }

@@ -9,7 +9,12 @@ static MEMORY: Counting = Counting;
 
 #[test]
 fn fuzz_safetensors() {
-    fuzz!("safetensors", |bytes: &[u8]| checkpoint::weights_from_bytes(bytes).is_ok());
+    fuzz!("safetensors", |bytes: &[u8]| {
+        let arrays = checkpoint::weights_from_bytes(bytes.to_vec());
+        arrays.is_ok_and(|arrays| {
+            arrays.into_values().all(|array| array.is_float() == array.into_floats().is_some())
+        })
+    });
 }
 
 #[test]

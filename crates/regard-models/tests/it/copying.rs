@@ -94,7 +94,7 @@ fn gradients_are_those_of_small_differences() {
         for (i, first) in moments.first.iter().enumerate() {
             let nudged = |by: f32| {
                 let mut weights = weights.clone();
-                weights.get_mut(name).unwrap().data[i] += by;
+                weights.get_mut(name).unwrap().change(|all| all[i] += by);
                 whole(weights)
             };
             let (slope, got) = ((nudged(1e-2) - nudged(-1e-2)) / 2e-2, f64::from(*first) / share);

@@ -46,7 +46,10 @@ fn images_are_read_as_transformers_reads_them() {
         let said = checkpoint::read_arrays(&folder.join("said.safetensors")).unwrap();
         let pixels = &said["pixels"];
         let shape: [usize; 4] = pixels.shape.clone().try_into().unwrap();
-        let pixels = Tensor::<4>::from_data(TensorData::new(pixels.data.clone(), shape), &device);
+        let pixels = Tensor::<4>::from_data(
+            TensorData::new(pixels.floats().unwrap().into_owned(), shape),
+            &device,
+        );
         let seen = model.forward(pixels.clone(), Mode::Eval);
         close(&folder, "hidden", &numbers(seen.hidden), &said["hidden"]);
         assert_eq!(seen.logits.is_some(), said.contains_key("logits"));

@@ -124,7 +124,7 @@ fn every_parameter_learns() {
     for (name, config) in zoo() {
         let model = create::<dyn StoryModel>(&config, 11, &device).unwrap();
         let (count, before) = (model.parameters(), model.weights());
-        assert_eq!(count, before.values().map(|array| array.data.len()).sum::<usize>(), "{name}");
+        assert_eq!(count, before.values().map(|array| array.count()).sum::<usize>(), "{name}");
         let (model, adamw) = learn(model);
         assert!(adamw.norm().is_finite(), "{name}");
         assert_eq!(adamw.without_gradient(), [""; 0], "{name}");
@@ -223,8 +223,8 @@ fn weights_that_do_not_fit_are_all_told() {
     let model = create::<dyn StoryModel>(&zoo()[0].1, 1, &Device::flex()).unwrap();
     let mut weights: Arrays = model.weights();
     weights.remove("layer.steps");
-    weights.insert("places".into(), Array { shape: vec![1], data: vec![0.0] });
-    weights.insert("ghost".into(), Array { shape: vec![1], data: vec![0.0] });
+    weights.insert("places".into(), Array::new(vec![1], vec![0.0]));
+    weights.insert("ghost".into(), Array::new(vec![1], vec![0.0]));
     let error = load::<dyn StoryModel>(&model.config(), weights, &Device::flex())
         .err()
         .unwrap()

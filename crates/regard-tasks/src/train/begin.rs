@@ -46,9 +46,11 @@ pub(crate) fn with_vectors(
                  embeddings need the same width"
             )));
         }
-        for (id, row) in &rows {
-            array.data[id * width..][..width].copy_from_slice(row);
-        }
+        array.change(|table| {
+            for (id, row) in &rows {
+                table[id * width..][..width].copy_from_slice(row);
+            }
+        });
     }
     match found {
         true => Ok(rows.len()),
@@ -69,8 +71,7 @@ mod tests {
     fn known_words_get_their_vectors_and_others_keep_what_they_had() {
         let tokenizer = Train::new(Kind::WordLevel, 20).run(["cat dog bird"]).unwrap();
         let size = tokenizer.size();
-        let table =
-            |width: usize| Array { shape: vec![size, width], data: vec![0.5; size * width] };
+        let table = |width: usize| Array::new(vec![size, width], vec![0.5; size * width]);
         let file = b"cat 1 2\nbird 3 4\nhorse 5 6\n";
         with_file("begin", file, |path| {
             let name = path.to_str().unwrap();
@@ -81,11 +82,12 @@ mod tests {
             assert_eq!(with_vectors(&mut weights, &tables, &tokenizer, name).unwrap(), 2);
             let row = |word: &str| {
                 let id = (0..size).find(|id| tokenizer.token(*id as u32).as_deref() == Some(word));
-                weights["encoder.embed_tokens.weight"].data[2 * id.unwrap()..][..2].to_vec()
+                weights["encoder.embed_tokens.weight"].floats().unwrap()[2 * id.unwrap()..][..2]
+                    .to_vec()
             };
             assert_eq!((row("cat"), row("bird")), (vec![1.0, 2.0], vec![3.0, 4.0]));
             assert_eq!(row("dog"), [0.5, 0.5]);
-            assert!(weights["other.weight"].data.iter().all(|x| *x == 0.5));
+            assert!(weights["other.weight"].floats().unwrap().iter().all(|x| *x == 0.5));
             let missing = with_vectors(&mut weights, &["words.weight"], &tokenizer, name);
             assert!(missing.unwrap_err().to_string().contains("no table of words"));
             weights.insert("words.weight".into(), table(3));

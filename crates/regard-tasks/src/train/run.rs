@@ -388,13 +388,16 @@ fn mean(all: impl Iterator<Item = Result<Arrays>>) -> Result<Arrays> {
         last = arrays?;
         count += 1.0;
         for (name, array) in &last {
-            let sum = sums.entry(name.clone()).or_insert_with(|| vec![0.0; array.data.len()]);
-            sum.iter_mut().zip(&array.data).for_each(|(sum, x)| *sum += f64::from(*x));
+            let Some(floats) = array.floats() else { continue };
+            let sum = sums.entry(name.clone()).or_insert_with(|| vec![0.0; floats.len()]);
+            sum.iter_mut().zip(&floats[..]).for_each(|(sum, x)| *sum += f64::from(*x));
         }
     }
     for (name, array) in &mut last {
-        let sum = &sums[name];
-        array.data.iter_mut().zip(sum).for_each(|(x, sum)| *x = (*sum / count) as f32);
+        let Some(sum) = sums.get(name) else { continue };
+        array.change(|all| {
+            all.iter_mut().zip(sum).for_each(|(x, sum)| *x = (*sum / count) as f32);
+        });
     }
     Ok(last)
 }

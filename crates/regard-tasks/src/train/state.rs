@@ -418,7 +418,7 @@ fn moments(state: &AdamWState) -> Arrays {
     let mut arrays = Arrays::new();
     for (path, Moments { first, second }) in &state.moments {
         for (which, data) in [("first", first), ("second", second)] {
-            let array = Array { shape: vec![data.len()], data: data.clone() };
+            let array = Array::new(vec![data.len()], data.clone());
             arrays.insert(format!("{path}#{which}"), array);
         }
     }
@@ -430,7 +430,8 @@ fn from_arrays(mut arrays: Arrays, step: u64) -> Result<AdamWState, String> {
     let paths: Vec<String> =
         arrays.keys().filter_map(|name| Some(name.strip_suffix("#first")?.to_string())).collect();
     for path in paths {
-        let mut take = |which: &str| arrays.remove(&format!("{path}#{which}")).map(|a| a.data);
+        let mut take =
+            |which: &str| arrays.remove(&format!("{path}#{which}")).and_then(Array::into_floats);
         match (take("first"), take("second")) {
             (Some(first), Some(second)) if first.len() == second.len() => {
                 state.moments.insert(path, Moments { first, second });

@@ -11,7 +11,7 @@ use std::fs;
 fn rows(weights: &Arrays, table: &str, tokenizer: &Tokenizer, word: &str) -> Vec<Vec<f32>> {
     let id = tokenizer.id(word).unwrap() as usize;
     let tables = weights.iter().filter(|(name, _)| name.ends_with(table));
-    tables.map(|(_, array)| array.data[4 * id..4 * id + 4].to_vec()).collect()
+    tables.map(|(_, array)| array.floats().unwrap()[4 * id..4 * id + 4].to_vec()).collect()
 }
 
 #[test]

@@ -240,9 +240,8 @@ fn words_begin_with_vectors_of_others() {
     recipe.vocabulary.vectors = Some(file.display().to_string());
     let learner = Permutation::new(&recipe, &Corpus::Running(text(40))).unwrap();
     let weights = learner.network().weights();
-    let table = &weights["transformer.word_embedding.weight"];
-    let rows =
-        |x: f32| table.data.chunks_exact(32).filter(|row| row.iter().all(|y| *y == x)).count();
+    let table = weights["transformer.word_embedding.weight"].floats().unwrap();
+    let rows = |x: f32| table.chunks_exact(32).filter(|row| row.iter().all(|y| *y == x)).count();
     assert_eq!((rows(0.25), rows(-0.5)), (1, 1));
     recipe.model["d_model"] = json!(16);
     let error = Permutation::new(&recipe, &Corpus::Running(text(40))).err().unwrap().to_string();

@@ -194,7 +194,8 @@ fn halves_of_a_batch_make_a_whole_one() {
     };
     let (whole, halves) = (weights(5 * n, 1), weights(5 * n / 2, 2));
     for (name, array) in &whole {
-        let far = array.data.iter().zip(&halves[name].data).map(|(a, b)| (a - b).abs());
+        let (array, half) = (array.floats().unwrap(), halves[name].floats().unwrap());
+        let far = array.iter().zip(&half[..]).map(|(a, b)| (a - b).abs());
         let far = far.fold(0.0, f32::max);
         assert!(far <= 1e-5, "{name} differs by {far:e}");
     }

@@ -240,10 +240,10 @@ fn vectors_are_what_words_begin_with() {
     // They stayed, and a word that nobody showed has one.
     let reader = Reader::load(&run, Head::Sequence).unwrap();
     let weights = regard_models::checkpoint::read_weights(&run.join("model")).unwrap();
-    let table = &weights["words.embed_tokens.weight"];
+    let table = weights["words.embed_tokens.weight"].floats().unwrap();
     let row = |word: &str| {
         let id = reader.tokenizer().id(word).unwrap() as usize;
-        table.data[4 * id..4 * id + 4].to_vec()
+        table[4 * id..4 * id + 4].to_vec()
     };
     assert_eq!((row("lovely"), row("awful")), (vec![1., 2., 3., 4.], vec![5., 6., 7., 8.]));
     let wide = text.replace("embedding_size = 4", "embedding_size = 5");

@@ -257,10 +257,10 @@ fn weights_that_are_not_finite_are_refused() {
         };
         // All of them, and the last number of the last tensor.
         let mut spoiled: [Arrays; 2] = [weights.clone(), weights];
-        spoiled[0].values_mut().for_each(|array| array.data.fill(all));
+        spoiled[0].values_mut().for_each(|array| array.change(|x| x.fill(all)));
         let (last, array) = spoiled[1].iter_mut().next_back().unwrap();
         let last = last.clone();
-        *array.data.last_mut().unwrap() = one;
+        array.change(|x| *x.last_mut().unwrap() = one);
         for (spoiled, tensor) in spoiled.iter().zip(["", &last]) {
             let path = model.join(checkpoint::WEIGHTS);
             checkpoint::write_arrays(&path, spoiled, Precision::Single).unwrap();
@@ -284,7 +284,7 @@ fn results_that_are_not_finite_are_no_answer() {
         let model = shipped(name, "hostile_huge");
         let mut weights = checkpoint::read_weights(&model).unwrap();
         let huge = |x: &mut f32| *x = x.signum() * 1e38;
-        weights.values_mut().for_each(|array| array.data.iter_mut().for_each(huge));
+        weights.values_mut().for_each(|array| array.change(|x| x.iter_mut().for_each(huge)));
         let path = model.join(checkpoint::WEIGHTS);
         checkpoint::write_arrays(&path, &weights, Precision::Single).unwrap();
         for json in [false, true] {

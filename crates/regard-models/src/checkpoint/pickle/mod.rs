@@ -28,8 +28,6 @@ pub use machine::read_tree;
 pub use tree::{Made, Object, Pair, Place, Tree, Value};
 
 use super::Arrays;
-use crate::{Error, Result};
-use std::path::Path;
 use tensor::Budget;
 use torch::Pickled;
 use zip::Archive;
@@ -41,14 +39,8 @@ const ZIP: &[u8] = b"PK\x03\x04";
 /// How a pickle begins, whatever it holds.
 const PICKLE: &[u8] = b"\x80";
 
-/// Reads a file of PyTorch.
-pub(super) fn read(path: &Path) -> Result<Arrays> {
-    let bytes = super::read_file(path, u64::MAX)?;
-    from_bytes(&bytes).map_err(|message| Error::file(path, message))
-}
-
 /// Reads what a file of PyTorch holds.
-fn from_bytes(bytes: &[u8]) -> Result<Arrays, String> {
+pub(super) fn from_bytes(bytes: &[u8]) -> Result<Arrays, String> {
     if bytes.starts_with(ZIP) {
         from_zip(bytes)
     } else if bytes.starts_with(PICKLE) {

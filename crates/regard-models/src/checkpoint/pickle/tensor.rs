@@ -121,7 +121,7 @@ pub fn read<'a>(
     } else {
         walk.read(storage.kind, numbers(&storage, storages)?, count)?
     };
-    Ok(Array { shape: walk.axes.iter().map(|(size, _)| *size).collect(), data })
+    Ok(Array::new(walk.axes.iter().map(|(size, _)| *size).collect(), data))
 }
 
 /// A tensor may say that its numbers are meant with the other sign. Models are not saved so.

@@ -1,0 +1,161 @@
+//! Bytes of a file, shared by everything that is made of them.
+
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+/// Bytes that never change, shared by whoever holds a part of them: a part of the program, or
+/// memory that a file was read into. Copies share the memory.
+///
+/// Numbers of several bytes are little-endian, as they are in every file format that is read here
+/// and on every CPU that this is compiled for.
+#[derive(Clone)]
+pub struct Bytes {
+    owner: Owner,
+    /// The part of the owner's bytes that is meant.
+    from: usize,
+    to: usize,
+}
+
+#[derive(Clone)]
+enum Owner {
+    Static(&'static [u8]),
+    Bytes(Arc<Vec<u8>>),
+    Floats(Arc<Vec<f32>>),
+}
+
+const _: () = assert!(cfg!(target_endian = "little"), "numbers of files are little-endian");
+
+/// Types of which every pattern of bits is a value, and that have no padding.
+///
+/// # Safety
+/// Implement it for such types only.
+pub unsafe trait Plain: Copy + Send + Sync + 'static {}
+
+// SAFETY: every pattern of bits is a float.
+unsafe impl Plain for f32 {}
+
+impl Owner {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Owner::Static(bytes) => bytes,
+            Owner::Bytes(bytes) => bytes,
+            Owner::Floats(floats) => {
+                // SAFETY: floats are bytes without padding, and as many as `size_of_val` says.
+                unsafe {
+                    std::slice::from_raw_parts(floats.as_ptr().cast(), size_of_val(&floats[..]))
+                }
+            }
+        }
+    }
+}
+
+impl From<Owner> for Bytes {
+    fn from(owner: Owner) -> Bytes {
+        let to = owner.bytes().len();
+        Bytes { owner, from: 0, to }
+    }
+}
+
+impl From<Vec<u8>> for Bytes {
+    fn from(bytes: Vec<u8>) -> Bytes {
+        Owner::Bytes(Arc::new(bytes)).into()
+    }
+}
+
+impl From<Vec<f32>> for Bytes {
+    fn from(floats: Vec<f32>) -> Bytes {
+        Owner::Floats(Arc::new(floats)).into()
+    }
+}
+
+impl From<&'static [u8]> for Bytes {
+    fn from(bytes: &'static [u8]) -> Bytes {
+        Owner::Static(bytes).into()
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.owner.bytes()[self.from..self.to]
+    }
+}
+
+impl std::fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "Bytes({})", self.len())
+    }
+}
+
+impl Bytes {
+    /// A part of them, in the same memory.
+    ///
+    /// # Panics
+    /// If it is not inside.
+    pub fn part(&self, range: Range<usize>) -> Bytes {
+        assert!(range.start <= range.end && range.end <= self.len(), "{range:?} of {}", self.len());
+        let owner = self.owner.clone();
+        Bytes { owner, from: self.from + range.start, to: self.from + range.end }
+    }
+
+    /// As numbers, unless they are not aligned or the last one is cut off.
+    pub fn numbers<T: Plain>(&self) -> Option<&[T]> {
+        let (start, size) = (self.as_ptr().cast::<T>(), size_of::<T>());
+        if !start.is_aligned() || !self.len().is_multiple_of(size) {
+            return None;
+        }
+        // SAFETY: aligned, inside, and every pattern of bits is such a number.
+        Some(unsafe { std::slice::from_raw_parts(start, self.len() / size) })
+    }
+
+    /// The floats that these bytes were made of, without copying them, if nobody else has them.
+    ///
+    /// # Errors
+    /// The bytes as they were, otherwise.
+    pub fn into_floats(self) -> Result<Vec<f32>, Bytes> {
+        let whole = self.from == 0 && self.to == self.owner.bytes().len();
+        match self.owner {
+            Owner::Floats(floats) if whole => {
+                Arc::try_unwrap(floats).map_err(|floats| Owner::Floats(floats).into())
+            }
+            owner => Err(Bytes { owner, ..self }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_share_the_memory() {
+        let all = Bytes::from((0..16).collect::<Vec<u8>>());
+        let part = all.part(4..12).part(2..6);
+        assert_eq!(&part[..], [6, 7, 8, 9]);
+        assert_eq!(part.as_ptr(), all[6..].as_ptr());
+        drop(all);
+        assert_eq!(&part[..], [6, 7, 8, 9]);
+    }
+
+    #[test]
+    fn numbers_must_be_aligned_and_whole() {
+        let all = Bytes::from(vec![1.0f32, -2.0, 3.5]);
+        assert_eq!(all.numbers::<f32>().unwrap(), [1.0, -2.0, 3.5]);
+        assert_eq!(all.part(4..12).numbers::<f32>().unwrap(), [-2.0, 3.5]);
+        assert!(all.part(2..10).numbers::<f32>().is_none());
+        assert!(all.part(0..7).numbers::<f32>().is_none());
+        assert_eq!(&Bytes::from(b"abc".as_slice())[..], b"abc");
+    }
+
+    #[test]
+    fn floats_come_back_without_a_copy_from_their_only_owner() {
+        let floats = vec![1.0f32, 2.0];
+        let place = floats.as_ptr();
+        let bytes = Bytes::from(floats);
+        assert!(bytes.clone().into_floats().is_err());
+        assert!(bytes.part(0..4).into_floats().is_err());
+        let floats = bytes.into_floats().unwrap();
+        assert_eq!(floats.as_ptr(), place);
+        assert!(Bytes::from(vec![0u8; 4]).into_floats().is_err());
+    }
+}

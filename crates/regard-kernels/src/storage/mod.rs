@@ -1,0 +1,5 @@
+//! The memory of weights, as files have it.
+
+mod bytes;
+
+pub use bytes::{Bytes, Plain};
