@@ -208,7 +208,7 @@ fn hidden_words_and_halves_are_learned() {
     let text: String = (0..60).map(document).collect();
     fs::write(folder.0.join("texts.txt"), text).unwrap();
     let recipe = format!(
-        "name = 'lesson'\ntask = 'pretrain'\nseed = 2\ncontext = 32\n[data]\nset = 'files'\n\
+        "name = 'lesson'\ntask = 'fill'\nseed = 2\ncontext = 32\n[data]\nset = 'files'\n\
          files = ['{}']\n{MODEL}\n[train]\nsteps = 150\nbatch_tokens = 1024\nlr = 3e-3\n\
          warmup = 10\nschedule = 'cosine'\nlabel_smoothing = 0.0\neval_every = 150\n",
         folder.0.join("texts.txt").display()
