@@ -1,4 +1,4 @@
-//! The verbs: one file each, and one row each in [`Verb`].
+//! The verbs: one file each, its `mod` line, and one row each in `verbs!`.
 
 mod answer;
 mod attend;
@@ -97,63 +97,50 @@ pub struct Global {
     seed: Option<u64>,
 }
 
-#[derive(Subcommand)]
-enum Verb {
-    Translate(translate::Flags),
-    Generate(generate::Flags),
-    Score(score::Flags),
-    Classify(classify::Flags),
-    Tag(tag::Flags),
-    Answer(answer::Flags),
-    Fill(fill::Flags),
-    Embed(embed::Flags),
-    Summarize(summarize::Flags),
-    Point(point::Flags),
-    Recognize(recognize::Flags),
-    Train(train::Flags),
-    Eval(eval::Flags),
-    Compare(compare::Flags),
-    Attend(attend::Flags),
-    Tokenizer(tokenizer::Flags),
-    Models(models::Flags),
-    Inspect(inspect::Flags),
-    Verify(verify::Flags),
-    Recipes(recipes::Flags),
-    Data(data::Flags),
-    Variants(variants::Flags),
-    Bench(bench::Flags),
-    Doctor(doctor::Flags),
+/// Makes the subcommands of the verbs and calls them: a row is the name of a verb and its module.
+macro_rules! verbs {
+    ($($verb:ident $module:ident)*) => {
+        #[derive(Subcommand)]
+        enum Verb {
+            $($verb($module::Flags)),*
+        }
+
+        impl Verb {
+            fn run(self, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+                match self {
+                    $(Verb::$verb(flags) => $module::run(flags, global, out)),*
+                }
+            }
+        }
+    };
 }
 
-impl Verb {
-    fn run(self, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-        match self {
-            Verb::Translate(flags) => translate::run(flags, global, out),
-            Verb::Generate(flags) => generate::run(flags, global, out),
-            Verb::Score(flags) => score::run(flags, global, out),
-            Verb::Classify(flags) => classify::run(flags, global, out),
-            Verb::Tag(flags) => tag::run(flags, global, out),
-            Verb::Answer(flags) => answer::run(flags, global, out),
-            Verb::Fill(flags) => fill::run(flags, global, out),
-            Verb::Embed(flags) => embed::run(flags, global, out),
-            Verb::Summarize(flags) => summarize::run(flags, global, out),
-            Verb::Point(flags) => point::run(flags, global, out),
-            Verb::Recognize(flags) => recognize::run(flags, global, out),
-            Verb::Train(flags) => train::run(flags, global, out),
-            Verb::Eval(flags) => eval::run(flags, global, out),
-            Verb::Compare(flags) => compare::run(flags, global, out),
-            Verb::Attend(flags) => attend::run(flags, global, out),
-            Verb::Tokenizer(flags) => tokenizer::run(flags, global, out),
-            Verb::Models(flags) => models::run(flags, global, out),
-            Verb::Inspect(flags) => inspect::run(flags, global, out),
-            Verb::Verify(flags) => verify::run(flags, global, out),
-            Verb::Recipes(flags) => recipes::run(flags, global, out),
-            Verb::Data(flags) => data::run(flags, global, out),
-            Verb::Variants(flags) => variants::run(flags, global, out),
-            Verb::Bench(flags) => bench::run(flags, global, out),
-            Verb::Doctor(flags) => doctor::run(flags, global, out),
-        }
-    }
+// In the order of `regard --help`.
+verbs! {
+    Translate translate
+    Generate generate
+    Score score
+    Classify classify
+    Tag tag
+    Answer answer
+    Fill fill
+    Embed embed
+    Summarize summarize
+    Point point
+    Recognize recognize
+    Train train
+    Eval eval
+    Compare compare
+    Attend attend
+    Tokenizer tokenizer
+    Models models
+    Inspect inspect
+    Verify verify
+    Recipes recipes
+    Data data
+    Variants variants
+    Bench bench
+    Doctor doctor
 }
 
 /// Reads the command line and does what it says.
