@@ -3,6 +3,7 @@
 //! The row is read once, a block at a time: its largest logit, then, while it is in the nearest
 //! cache, its sum, and only if the largest could be among the best so far, those that are.
 //! A NaN counts as −∞, and +∞ as the largest float, so that nothing behind this has to care.
+//! It is for the search over logits, which has no gradient.
 
 use super::lanes::{get, get_or, put};
 use crate::simd::{Kernel, Simd, dispatch, exp_nonpositive};
@@ -125,7 +126,15 @@ fn sum_of<S: Simd>(s: S, block: &[f32], largest: f32) -> f64 {
             *sum = s.add(*sum, exp_below(s, x, largest));
         }
     }
-    sums.into_iter().map(|sum| f64::from(s.sum(sum))).sum()
+    // In double precision from here on: what is rounded away here would be missing in every
+    // probability of the row.
+    let mut lanes = [0f32; 16];
+    let mut total = 0.0;
+    for sum in sums {
+        put(s, &mut lanes[..S::LANES], 0, sum);
+        total += lanes[..S::LANES].iter().map(|x| f64::from(*x)).sum::<f64>();
+    }
+    total
 }
 
 /// `e^{x − largest}`, 0 for a NaN.

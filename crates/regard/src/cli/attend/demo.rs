@@ -144,7 +144,7 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
     if global.json {
         let rows = [rows.start, rows.end];
         let document = Document { words, vectors: VECTORS, rows, heads };
-        return write_json(out, &serde_json::to_value(document)?);
+        return write_json(out, &document);
     }
     writeln!(out, "Who looks at whom? Rows are queries, columns are keys.\n{VECTORS}\n")?;
     write!(out, "{}", gallery(pictures, most))?;

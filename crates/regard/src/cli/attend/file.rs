@@ -222,7 +222,7 @@ impl Shown {
             entropy: &summary.entropy[first + rows.start..first + rows.end],
             top_keys,
         };
-        write_json(out, &serde_json::to_value(document)?)
+        write_json(out, &document)
     }
 
     fn save(&self, flags: &Flags, to: &Path) -> Result<()> {

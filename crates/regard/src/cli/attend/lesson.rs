@@ -46,7 +46,7 @@ fn pooling(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
         flags.pictures.write_parts("From pooling to attention", &about, &parts)?;
     }
     if global.json {
-        return write_json(out, &serde_json::to_value(Document::new(&lesson))?);
+        return write_json(out, &Document::new(&lesson));
     }
     writeln!(out, "{ABOUT}\n")?;
     let mut table = Table::new(["prediction", "sees", "formula", "width", "error"]);

@@ -121,7 +121,7 @@ impl Shown {
             attention: &self.words.weights,
             alignment: self.words.pharaoh(),
         };
-        write_json(out, &serde_json::to_value(document)?)
+        write_json(out, &document)
     }
 
     fn save(&self, path: &std::path::Path) -> Result<()> {

@@ -1,6 +1,7 @@
 //! `regard embed --words`, `--analogy` and `--similarity`: vectors of words, without a model.
 
-use super::{Flags, Global, Outcome, write_json};
+use super::{Flags, Global, Outcome};
+use crate::cli::write_json;
 use crate::show::heatmap::{Map, gallery};
 use crate::show::table::Table;
 use crate::show::terminal::{self, When};
@@ -45,7 +46,7 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcom
         document.similarity = Some(agreements(global, &space, out)?);
     }
     if global.json {
-        write_json(out, &serde_json::to_value(document)?)?;
+        write_json(out, &document)?;
     }
     Ok(Outcome::Positive)
 }
