@@ -16,6 +16,7 @@ pub mod linear;
 pub mod loss;
 pub mod norm;
 pub mod recurrent;
+pub mod scan;
 pub mod sparse;
 #[cfg(test)]
 mod testing;

@@ -15,7 +15,6 @@ pub(crate) mod generation;
 mod options;
 mod row;
 mod sample;
-mod scan;
 mod search;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! From the logits of a row to the few tokens that it may go on with.
 
 use super::constrain::{Rules, Taken};
-use super::scan::{Scan, scan};
+use regard_attention::ops::Scan;
 
 /// A token that a row may go on with.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,7 +39,7 @@ impl Row {
 
     /// Finds the best `k` tokens, and those that are penalised.
     pub fn rank(&mut self, logits: &[f32], k: usize, value: Value, penalty: f32) {
-        scan(logits, k, &mut self.scan);
+        self.scan.row(logits, k);
         let Row { scan, taken, choices } = self;
         let aside = || taken.banned.iter().chain(taken.penalised.iter().map(|(_, logit)| logit));
         let largest = aside().fold(scan.largest, |a, b| a.max(*b));

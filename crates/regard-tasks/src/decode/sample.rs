@@ -1,11 +1,11 @@
 //! One token after another: the best one (greedy search), or one that is drawn.
 
 use super::row::{Choice, best_first, keep_best};
-use super::scan::exp_below_zero;
 use super::search::{Live, Progress, Rows, Search};
 use super::{Options, tree};
 use crate::Result;
-use regard_kernels::rng::Stream;
+use regard_attention::Stream;
+use regard_attention::ops::exponentials;
 
 /// Writes one token to each row of a sentence.
 pub(super) fn advance(progress: &mut Progress, rows: Rows, search: &Search) -> Result<()> {
@@ -86,8 +86,7 @@ pub(super) fn warp(choices: &mut Vec<Choice>, options: &Options, least: usize) {
 /// Keeps the best until together they have probability `p`.
 fn keep_mass(choices: &mut Vec<Choice>, p: f64, least: usize) {
     let largest = largest(choices);
-    let weight = |choice: &Choice| f64::from(exp_below_zero(choice.value - largest));
-    let enough = p * choices.iter().map(weight).sum::<f64>();
+    let enough = p * weights(choices, largest).iter().map(|w| f64::from(*w)).sum::<f64>();
     // Few are enough as a rule, so not all are sorted: the best 64, then four times as many.
     let mut looked = 64;
     loop {
@@ -97,9 +96,10 @@ fn keep_mass(choices: &mut Vec<Choice>, p: f64, least: usize) {
         }
         choices[..looked].sort_unstable_by(best_first);
         let mut before = 0.0;
-        let kept = choices[..looked].iter().take_while(|choice| {
+        let sorted = weights(&choices[..looked], largest);
+        let kept = sorted.iter().take_while(|weight| {
             let within = before < enough;
-            before += weight(choice);
+            before += f64::from(**weight);
             within
         });
         let kept = kept.count();
@@ -116,15 +116,21 @@ fn largest(choices: &[Choice]) -> f32 {
 
 /// The token at `u` of the cumulative distribution, `0 ≤ u < 1`.
 fn draw(choices: &[Choice], u: f32) -> Option<Choice> {
-    let largest = largest(choices);
-    let weight = |choice: &Choice| f64::from(exp_below_zero(choice.value - largest));
-    let mut rest = f64::from(u) * choices.iter().map(weight).sum::<f64>();
-    let chosen = choices.iter().find(|choice| {
-        rest -= weight(choice);
+    let weights = weights(choices, largest(choices));
+    let mut rest = f64::from(u) * weights.iter().map(|w| f64::from(*w)).sum::<f64>();
+    let chosen = weights.iter().position(|weight| {
+        rest -= f64::from(*weight);
         rest < 0.0
     });
     // Rounding may leave a little; then the last one that can be drawn it is.
-    chosen.or_else(|| choices.iter().rfind(|choice| weight(choice) > 0.0)).copied()
+    chosen.or_else(|| weights.iter().rposition(|weight| *weight > 0.0)).map(|at| choices[at])
+}
+
+/// What choices are drawn by: `e^{x − largest}`.
+fn weights(choices: &[Choice], largest: f32) -> Vec<f32> {
+    let mut weights: Vec<f32> = choices.iter().map(|choice| choice.value).collect();
+    exponentials(&mut weights, largest);
+    weights
 }
 
 /// Noise that makes the best of `log p + noise` a sample without replacement (Kool et al. 2019).

@@ -3,30 +3,63 @@
 //! The row is read once, a block at a time: its largest logit, then, while it is in the nearest
 //! cache, its sum, and only if the largest could be among the best so far, those that are.
 //! A NaN counts as −∞, and +∞ as the largest float, so that nothing behind this has to care.
+//! It is for the search over logits, which has no gradient.
 
-use regard_kernels::simd::{Kernel, Simd, dispatch};
+use super::lanes::{get, get_or, put};
+use crate::simd::{Kernel, Simd, dispatch, exp_nonpositive};
 
 /// Logits in a block: 2 KiB.
 const BLOCK: usize = 512;
 /// Logits that are looked at one by one if one of them is among the best.
 const FEW: usize = 64;
-/// Accumulators; the widest vectors have as many lanes.
-const LANES: usize = 16;
+/// Vectors at a time, so that one need not wait for the one before.
+const AT_ONCE: usize = 4;
 
 /// What is known of a row.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Scan {
+pub struct Scan {
     /// The largest logit, −∞ if there is none.
     pub largest: f32,
     /// `Σ e^{x − largest}`, 0 if there is none.
     pub sum: f64,
-    /// The `k` largest logits above −∞, in no order; of equal ones those with the lowest tokens.
+    /// The `k` largest logits above −∞ with their places, in no order; of equal ones those that
+    /// come first.
     pub top: Vec<(f32, u32)>,
 }
 
-/// Looks at a row, and keeps its `k` largest logits.
-pub(super) fn scan(row: &[f32], k: usize, into: &mut Scan) {
-    dispatch(Pass { row, k, into });
+impl Scan {
+    /// Looks at a row, and keeps its `k` largest logits.
+    ///
+    /// # Shapes
+    /// `row: [V]`
+    pub fn row(&mut self, row: &[f32], k: usize) {
+        dispatch(Pass { row, k, into: self });
+    }
+}
+
+/// `e^{x − largest}` in place of each `x`, 0 in place of a NaN.
+///
+/// # Shapes
+/// `x: [V]`, none above `largest`.
+pub fn exponentials(x: &mut [f32], largest: f32) {
+    dispatch(Exponentials { x, largest });
+}
+
+struct Exponentials<'a> {
+    x: &'a mut [f32],
+    largest: f32,
+}
+
+impl Kernel for Exponentials<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let largest = s.splat(self.largest);
+        for i in (0..self.x.len()).step_by(S::LANES) {
+            let e = exp_below(s, get(s, self.x, i), largest);
+            put(s, self.x, i, e);
+        }
+    }
 }
 
 struct Pass<'a> {
@@ -37,15 +70,14 @@ struct Pass<'a> {
 
 impl Kernel for Pass<'_> {
     type Out = ();
-    // The loops are plain ones: here they are compiled for the vectors that `S` stands for.
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run<S: Simd>(self, s: S) {
         let Pass { row, k, into } = self;
         let (mut largest, mut sum) = (f32::NEG_INFINITY, 0f64);
         let mut best = Best { k, top: &mut into.top, bar: f32::NEG_INFINITY };
         best.top.clear();
         for (number, block) in row.chunks(BLOCK).enumerate() {
-            let peak = peak_of(block);
+            let peak = peak_of(s, block);
             if peak == f32::NEG_INFINITY {
                 continue;
             }
@@ -53,9 +85,9 @@ impl Kernel for Pass<'_> {
                 sum *= f64::from(largest - peak).exp();
                 largest = peak;
             }
-            sum += sum_of(block, largest);
+            sum += sum_of(s, block, largest);
             if peak > best.bar {
-                best.look(block, number * BLOCK);
+                best.look(s, block, number * BLOCK);
             }
         }
         best.cut();
@@ -72,54 +104,46 @@ fn tame(x: f32) -> f32 {
 
 /// The largest of a block.
 #[inline(always)]
-fn peak_of(block: &[f32]) -> f32 {
-    let mut peaks = [f32::NEG_INFINITY; LANES];
-    let (whole, rest) = block.as_chunks::<LANES>();
-    for x in whole {
-        for i in 0..LANES {
-            // A comparison with a NaN is false.
-            peaks[i] = if x[i] > peaks[i] { x[i] } else { peaks[i] };
+fn peak_of<S: Simd>(s: S, block: &[f32]) -> f32 {
+    let mut peaks = [s.splat(f32::NEG_INFINITY); AT_ONCE];
+    for chunk in block.chunks(AT_ONCE * S::LANES) {
+        for (i, peak) in (0..chunk.len()).step_by(S::LANES).zip(&mut peaks) {
+            // Of two of which one is NaN, the second one: never the NaN.
+            *peak = s.max(get_or(s, chunk, i, f32::NEG_INFINITY), *peak);
         }
     }
-    let all = peaks.iter().chain(rest);
-    tame(all.fold(f32::NEG_INFINITY, |a, b| if *b > a { *b } else { a }))
+    tame(s.largest(peaks.into_iter().fold(peaks[0], |a, b| s.max(a, b))))
 }
 
 /// `Σ e^{x − largest}` over a block.
 #[inline(always)]
-fn sum_of(block: &[f32], largest: f32) -> f64 {
-    let mut sums = [0f32; LANES];
-    let (whole, rest) = block.as_chunks::<LANES>();
-    for x in whole {
-        for i in 0..LANES {
-            sums[i] += exp_below_zero(tame(x[i]) - largest);
+fn sum_of<S: Simd>(s: S, block: &[f32], largest: f32) -> f64 {
+    let largest = s.splat(largest);
+    let mut sums = [s.splat(0.0); AT_ONCE];
+    for chunk in block.chunks(AT_ONCE * S::LANES) {
+        for (i, sum) in (0..chunk.len()).step_by(S::LANES).zip(&mut sums) {
+            let x = get_or(s, chunk, i, f32::NEG_INFINITY);
+            *sum = s.add(*sum, exp_below(s, x, largest));
         }
     }
-    // Apart from the accumulators, which an index that is not known would keep out of registers.
-    let rest = rest.iter().map(|x| exp_below_zero(tame(*x) - largest));
-    rest.chain(sums).map(f64::from).sum()
+    // In double precision from here on: what is rounded away here would be missing in every
+    // probability of the row.
+    let mut lanes = [0f32; 16];
+    let mut total = 0.0;
+    for sum in sums {
+        put(s, &mut lanes[..S::LANES], 0, sum);
+        total += lanes[..S::LANES].iter().map(|x| f64::from(*x)).sum::<f64>();
+    }
+    total
 }
 
-/// `e^x` for `x ≤ 0` to within 2 units in the last place; 1.2e-38 for NaN and all below −87.3.
-///
-/// `e^x = 2^n·e^r` with `n` the integer next to `x/ln 2`, and `e^r` by its series for
-/// `|r| ≤ ln 2 / 2`, where what is left out is below 6e-9.
+/// `e^{x − largest}`, 0 for a NaN.
 #[inline(always)]
-pub(super) fn exp_below_zero(x: f32) -> f32 {
-    const LOWEST: f32 = -87.336_55;
-    // Adding it leaves an integer in the low bits of the sum.
-    const ROUND: f32 = 12_582_912.0;
-    let x = if x > LOWEST { x } else { LOWEST };
-    let shifted = x * std::f32::consts::LOG2_E + ROUND;
-    let n = shifted - ROUND;
-    // ln 2 in two parts, the first with few bits, so that n times it is exact.
-    let r = (x - n * 0.693_359_4) + n * 2.121_944_4e-4;
-    let mut series = 1.0 / 5040.0;
-    for factor in [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
-        series = series * r + factor;
-    }
-    let power = f32::from_bits((shifted.to_bits() << 23).wrapping_add(0x3f80_0000));
-    series * power
+fn exp_below<S: Simd>(s: S, x: S::V, largest: S::V) -> S::V {
+    // Far below all whose exponential is not 0.
+    const NOTHING: f32 = -200.0;
+    let x = s.sub(s.min(s.splat(f32::MAX), x), largest);
+    exp_nonpositive(s, s.max(x, s.splat(NOTHING)))
 }
 
 /// The best so far. More than `k` are collected before they are cut, so that most of those that
@@ -135,9 +159,9 @@ impl Best<'_> {
     /// Takes what is above the bar. Most of a block is not, so that looking at the largest of some
     /// saves looking at each: 36 rather than 42 µs for a row of 32,000 and its best 8.
     #[inline(always)]
-    fn look(&mut self, block: &[f32], start: usize) {
+    fn look<S: Simd>(&mut self, s: S, block: &[f32], start: usize) {
         for (number, few) in block.chunks(FEW).enumerate() {
-            if peak_of(few) > self.bar {
+            if peak_of(s, few) > self.bar {
                 for (i, x) in few.iter().enumerate() {
                     if tame(*x) > self.bar {
                         self.add(tame(*x), (start + number * FEW + i) as u32);
@@ -147,8 +171,8 @@ impl Best<'_> {
         }
     }
 
-    fn add(&mut self, logit: f32, token: u32) {
-        self.top.push((logit, token));
+    fn add(&mut self, logit: f32, place: u32) {
+        self.top.push((logit, place));
         if self.top.len() >= self.k.saturating_mul(4).max(64) {
             self.cut();
         }
@@ -171,7 +195,8 @@ impl Best<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regard_kernels::rng::Stream;
+    use crate::rng::Stream;
+    use crate::simd::{Isa, dispatch_on};
 
     /// The slow truth: everything sorted, in double precision.
     fn reference(row: &[f32], k: usize) -> (f64, Vec<(f32, u32)>) {
@@ -185,12 +210,15 @@ mod tests {
     }
 
     fn check(row: &[f32], k: usize) {
-        let mut got = Scan::default();
-        scan(row, k, &mut got);
-        got.top.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let (sum, top) = reference(row, k);
-        assert_eq!(got.top, top, "V = {}, k = {k}", row.len());
-        assert!((got.sum - sum).abs() <= 1e-6 * sum, "V = {}: {} for {sum}", row.len(), got.sum);
+        for isa in Isa::ALL.into_iter().filter(|isa| isa.available()) {
+            let mut got = Scan::default();
+            dispatch_on(isa, Pass { row, k, into: &mut got });
+            got.top.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            let (v, name) = (row.len(), isa.name());
+            assert_eq!(got.top, top, "{name}: V = {v}, k = {k}");
+            assert!((got.sum - sum).abs() <= 1e-6 * sum, "{name}: V = {v}: {} for {sum}", got.sum);
+        }
     }
 
     #[test]
@@ -231,10 +259,17 @@ mod tests {
 
     #[test]
     fn exponentials_are_those_of_the_library() {
-        for i in 0..=870_000 {
-            let x = i as f32 * -1e-4;
-            let (got, want) = (f64::from(exp_below_zero(x)), f64::from(x).exp());
-            assert!((got / want - 1.0).abs() < 2.4e-7, "e^{x}: {got} for {want}");
+        let below: Vec<f32> = (0..=870_000).map(|i| i as f32 * -1e-4).collect();
+        for isa in Isa::ALL.into_iter().filter(|isa| isa.available()) {
+            let mut got: Vec<f32> = below.iter().map(|x| x + 3.0).chain([f32::NAN]).collect();
+            let from = got.clone();
+            dispatch_on(isa, Exponentials { x: &mut got, largest: 3.0 });
+            assert_eq!(got.pop(), Some(0.0));
+            for (got, x) in got.iter().zip(from) {
+                let want = f64::from(x - 3.0).exp();
+                let got = f64::from(*got);
+                assert!((got / want - 1.0).abs() < 2.4e-7, "{}: {got} for {want}", isa.name());
+            }
         }
     }
 }
