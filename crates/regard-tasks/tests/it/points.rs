@@ -1,11 +1,11 @@
 //! Points: drawn or read, learned, asked, and gone on with.
 
-use crate::small::Folder;
+use crate::small::{Folder, train_by as train};
 use regard_models::ModelFiles;
 use regard_tasks::examine::On;
 use regard_tasks::point::{Pointer, Recipe};
 use regard_tasks::recipe::{self, Task};
-use regard_tasks::train::{Event, Outcome, Record, Run};
+use regard_tasks::train::Outcome;
 use std::fs;
 use std::path::Path;
 
@@ -18,18 +18,6 @@ fn recipe(problem: &str, data: &str, model: &str, steps: usize) -> Recipe {
          eval_every = 50\nkeep = 2\n[decode]\nnum_beams = 2"
     );
     Recipe::from_table(recipe::parse(&text, &[], &|_| None).unwrap()).unwrap()
-}
-
-fn train(recipe: &Recipe, folder: &Path, resume: bool, stop: Option<u64>) -> Outcome {
-    let mut learner = recipe.prepare().unwrap().learner;
-    let mut watch = |event: Event| match event {
-        Event::Step { step, .. } => Some(step) != stop,
-        _ => true,
-    };
-    let (options, seed) = (recipe.options(), recipe.seed());
-    Run { folder, options, seed, resume, record: &Record::default(), watch: &mut watch }
-        .train(&mut *learner)
-        .unwrap()
 }
 
 fn test(recipe: &Recipe, run: &Path, name: &str) -> f64 {

@@ -1,14 +1,14 @@
 //! Speech: tones that are learned as labels and as letters, saved, heard whole and in pieces, and
 //! gone on with.
 
-use crate::small::Folder;
+use crate::small::{Folder, train_by as train};
 use regard_models::ModelFiles;
 use regard_tasks::audio::{Sound, wav};
 use regard_tasks::data::{Part, recordings, sets};
 use regard_tasks::examine::On;
 use regard_tasks::recipe::{self, Task};
 use regard_tasks::recognize::{Recipe, Recognizer};
-use regard_tasks::train::{Event, Outcome, Record, Run};
+use regard_tasks::train::Outcome;
 use std::path::Path;
 
 /// Words that are two tones each, the same two in another order.
@@ -55,18 +55,6 @@ fn recipe(folder: &Path, more: &str, steps: usize) -> Recipe {
         folder.display()
     );
     Recipe::from_table(recipe::parse(&text, &[], &|_| None).unwrap()).unwrap()
-}
-
-fn train(recipe: &Recipe, folder: &Path, resume: bool, stop: Option<u64>) -> Outcome {
-    let mut learner = recipe.prepare().unwrap().learner;
-    let mut watch = |event: Event| match event {
-        Event::Step { step, .. } => Some(step) != stop,
-        _ => true,
-    };
-    let (options, seed) = (recipe.options(), recipe.seed());
-    Run { folder, options, seed, resume, record: &Record::default(), watch: &mut watch }
-        .train(&mut *learner)
-        .unwrap()
 }
 
 /// The recognizer says of a stream what it says of the whole.

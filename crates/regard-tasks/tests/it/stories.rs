@@ -1,11 +1,11 @@
 //! Stories: learned by one model, saved, asked, and gone on with.
 
-use crate::small::Folder;
+use crate::small::{Folder, train_by as train};
 use regard_tasks::answer_story::{Corpus, Lesson, Listener, Recipe, agreement, measure};
 use regard_tasks::data::Part;
 use regard_tasks::data::sets;
 use regard_tasks::recipe::{self, Task};
-use regard_tasks::train::{Event, Learner, Outcome, Record, Run};
+use regard_tasks::train::{Learner, Outcome};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -49,18 +49,6 @@ fn recipe(folder: &Path, model: &str) -> Recipe {
 
 const STORY: &str = "model_type = 'story'\nnum_attention_heads = 2\nrepetitions = 2\nreach = 4";
 const MEMORY: &str = "model_type = 'memn2n'\nhops = 2";
-
-fn train(recipe: &Recipe, folder: &Path, resume: bool, stop: Option<u64>) -> Outcome {
-    let mut learner = recipe.prepare().unwrap().learner;
-    let mut watch = |event: Event| match event {
-        Event::Step { step, .. } => Some(step) != stop,
-        _ => true,
-    };
-    let (options, seed) = (recipe.options(), recipe.seed());
-    Run { folder, options, seed, resume, record: &Record::default(), watch: &mut watch }
-        .train(&mut *learner)
-        .unwrap()
-}
 
 #[test]
 fn stories_are_learned_and_asked_about() {

@@ -1,12 +1,12 @@
 //! Summaries: learned, written, and copied where the vocabulary ends.
 
-use crate::small::{Dice, Folder};
+use crate::small::{Dice, Folder, train_by as train};
 use regard_models::ModelFiles;
 use regard_tasks::data::{Part, sets};
 use regard_tasks::examine::On;
 use regard_tasks::recipe::{self, Task};
 use regard_tasks::summarize::{Recipe, Summarizer};
-use regard_tasks::train::{Event, Outcome, Record, Run};
+use regard_tasks::train::Outcome;
 use std::fs;
 use std::path::Path;
 
@@ -36,18 +36,6 @@ fn recipe(folder: &Path, model: &str, steps: usize) -> Recipe {
         folder.display()
     );
     Recipe::from_table(recipe::parse(&text, &[], &|_| None).unwrap()).unwrap()
-}
-
-fn train(recipe: &Recipe, folder: &Path, resume: bool, stop: Option<u64>) -> Outcome {
-    let mut learner = recipe.prepare().unwrap().learner;
-    let mut watch = |event: Event| match event {
-        Event::Step { step, .. } => Some(step) != stop,
-        _ => true,
-    };
-    let (options, seed) = (recipe.options(), recipe.seed());
-    Run { folder, options, seed, resume, record: &Record::default(), watch: &mut watch }
-        .train(&mut *learner)
-        .unwrap()
 }
 
 fn test(recipe: &Recipe, run: &Path, name: &str) -> f64 {
