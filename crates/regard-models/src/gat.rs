@@ -169,7 +169,7 @@ impl Definition for Gat {
     }
 
     fn task(_config: &Value) -> Result<&'static str, String> {
-        Ok("graphs")
+        Ok("classify-graph")
     }
 
     fn make(json: &Value, _weights: Option<&Arrays>, init: &mut Init) -> Result<Gat, String> {

@@ -121,7 +121,7 @@ pub(crate) trait Definition: Module + 'static {
     fn task(_config: &Value) -> Result<&'static str, String> {
         match Self::READS {
             Reads::Pairs => Ok("translate"),
-            Reads::Stories => Ok("stories"),
+            Reads::Stories => Ok("answer-story"),
             Reads::Texts | Reads::Other => Err("the model does not say what it is for".into()),
         }
     }

@@ -175,7 +175,7 @@ impl Definition for PointerNet {
     }
 
     fn task(_config: &Value) -> Result<&'static str, String> {
-        Ok("points")
+        Ok("point")
     }
 
     fn make(

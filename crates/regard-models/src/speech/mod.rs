@@ -262,7 +262,7 @@ impl Definition for Speech {
     }
 
     fn task(_config: &Value) -> Result<&'static str, String> {
-        Ok("speech")
+        Ok("recognize")
     }
 
     fn make(json: &Value, _weights: Option<&Arrays>, init: &mut Init) -> Result<Speech, String> {

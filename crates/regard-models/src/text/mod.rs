@@ -212,8 +212,8 @@ impl<B: Body> Definition for Headed<B> {
         let class = config["architectures"][0].as_str().unwrap_or_default();
         let goes_on = ["LMHeadModel", "ForCausalLM"].iter().any(|end| class.ends_with(end));
         match family(config).map_err(|e| e.to_string())?.head_of(config)? {
-            Head::Words if goes_on => Ok("language"),
-            Head::Words | Head::Pretraining => Ok("pretrain"),
+            Head::Words if goes_on => Ok("generate"),
+            Head::Words | Head::Pretraining => Ok("fill"),
             Head::Sequence => Ok("classify"),
             Head::Tokens => Ok("tag"),
             Head::Span => Ok("answer"),

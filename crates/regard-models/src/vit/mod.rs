@@ -176,7 +176,7 @@ impl Definition for Vit {
     }
 
     fn task(_config: &Value) -> Result<&'static str, String> {
-        Ok("image")
+        Ok("classify-image")
     }
 
     fn make(json: &Value, _weights: Option<&Arrays>, init: &mut Init) -> Result<Vit, String> {

@@ -7,6 +7,7 @@
 pub(crate) mod about;
 pub mod examine;
 pub mod keys;
+mod names;
 pub mod own;
 
 use crate::{answer_story, classify_graph, classify_image, fill, generate, permute, point};
@@ -20,6 +21,7 @@ use serde_json::Value as Json;
 use std::path::{Path, PathBuf};
 use toml::Value;
 
+pub(crate) use names::rename;
 pub use toml::Table;
 
 /// What a recipe gave.
@@ -131,7 +133,8 @@ macro_rules! recipe {
 pub(crate) use recipe;
 
 /// What a table says, if it is for one of these tasks.
-pub(crate) fn of_table<R: DeserializeOwned>(table: Table, tasks: &[&str]) -> Result<R, String> {
+pub(crate) fn of_table<R: DeserializeOwned>(mut table: Table, tasks: &[&str]) -> Result<R, String> {
+    rename(&mut table);
     // First, so that a recipe of another task is not told of its keys.
     let task = table.get("task").and_then(Value::as_str).unwrap_or_default();
     if !tasks.contains(&task) {
@@ -206,7 +209,8 @@ const KINDS: &[Kind] = kinds! {
 const LONGEST_NAME: usize = 200;
 
 /// The recipe, of whatever task it says it is.
-pub fn task(table: Table) -> Result<Box<dyn Task>, String> {
+pub fn task(mut table: Table) -> Result<Box<dyn Task>, String> {
+    rename(&mut table);
     let asked = table.get("task").and_then(Value::as_str).unwrap_or("");
     let known = KINDS.iter().find(|(names, _)| names.contains(&asked));
     for (key, value) in &table {
@@ -247,12 +251,14 @@ pub fn of_model(model: impl Into<ModelFiles>) -> Result<Table> {
     let (data, long) = ("[data]\nset = 'files'\n", "max_tokens = 512\n");
     let rest = match purpose {
         "translate" => format!("{data}[model]\n[vocabulary.shared]\nkind = 'word'\n"),
-        "language" => format!("context = 1024\n{data}[model]\n[vocabulary]\nkind = 'bytes'\n"),
-        "pretrain" => {
+        "generate" => format!("context = 1024\n{data}[model]\n[vocabulary]\nkind = 'bytes'\n"),
+        "fill" => {
             format!("{data}[model]\n[vocabulary]\nkind = 'wordpiece'\nsize = 1\n")
         }
-        "stories" | "summarize" | "image" | "speech" | "graphs" => format!("{data}[model]\n"),
-        "points" => {
+        "answer-story" | "summarize" | "classify-image" | "recognize" | "classify-graph" => {
+            format!("{data}[model]\n")
+        }
+        "point" => {
             let problem = config["problem"].as_str().unwrap_or_default();
             format!("{data}problem = {problem:?}\n[model]\n")
         }
@@ -311,6 +317,7 @@ pub fn with(mut table: Table, overrides: &[String]) -> Result<Table, String> {
         set(&mut table, key.trim(), value.trim())?;
         set(&mut said, key.trim(), value.trim())?;
     }
+    rename(&mut table);
     if let Some(Value::Table(data)) = said.get("data") {
         own::follow(&mut table, data)?;
     }
@@ -319,6 +326,7 @@ pub fn with(mut table: Table, overrides: &[String]) -> Result<Table, String> {
 
 fn merged(text: &str, base: &dyn Fn(&str) -> Option<String>, deep: usize) -> Result<Table, String> {
     let mut table: Table = toml::from_str(text).map_err(|e| e.to_string())?;
+    rename(&mut table);
     let Some(name) = table.remove("base") else { return Ok(table) };
     let name = name.as_str().ok_or("base: need the name of a recipe")?.to_string();
     if deep == 0 {

@@ -30,10 +30,10 @@ const KINDS: &[Kind] = &[
     },
     Kind { tasks: &["tag"], sets: &["ud-english-ewt"], keys: PARTS },
     Kind { tasks: &["answer"], sets: &["squad"], keys: PARTS },
-    Kind { tasks: &["language"], sets: &["tinyshakespeare", "wikitext-2"], keys: PARTS },
-    Kind { tasks: &["speech"], sets: &["fsdd"], keys: PARTS },
+    Kind { tasks: &["generate"], sets: &["tinyshakespeare", "wikitext-2"], keys: PARTS },
+    Kind { tasks: &["recognize"], sets: &["fsdd"], keys: PARTS },
     Kind {
-        tasks: &["pretrain", "permute"],
+        tasks: &["fill", "permute"],
         sets: &["wikitext-2", "tatoeba-fra-eng"],
         keys: &["files"],
     },
@@ -42,12 +42,12 @@ const KINDS: &[Kind] = &[
         sets: &["multi30k", "tatoeba-fra-eng", "tatoeba-cmn-eng", "cmudict"],
         keys: &["folder"],
     },
-    Kind { tasks: &["points"], sets: &["drawn", "pointer-nets"], keys: &["folder"] },
+    Kind { tasks: &["point"], sets: &["drawn", "pointer-nets"], keys: &["folder"] },
     Kind { tasks: &["summarize"], sets: &["aeslc"], keys: &["folder"] },
-    Kind { tasks: &["stories"], sets: &["babi-en-10k"], keys: &["folder"] },
-    Kind { tasks: &["image"], sets: &["fashion-mnist"], keys: &["folder", "labels"] },
+    Kind { tasks: &["answer-story"], sets: &["babi-en-10k"], keys: &["folder"] },
+    Kind { tasks: &["classify-image"], sets: &["fashion-mnist"], keys: &["folder", "labels"] },
     Kind {
-        tasks: &["graphs"],
+        tasks: &["classify-graph"],
         sets: &["cora", "citeseer", "molecules"],
         keys: &["nodes", "edges", "graphs"],
     },
@@ -210,7 +210,7 @@ mod tests {
         let data = followed(PHRASES, "max_tokens = 9").unwrap();
         assert_eq!(text(&data, "held_out"), "sst2-sentences");
         // Points are drawn in sets of so many; these keys name no files.
-        let points = "task = 'points'\n[data]\nset = 'drawn'\nheld_out = [10, 10]";
+        let points = "task = 'point'\n[data]\nset = 'drawn'\nheld_out = [10, 10]";
         let data = followed(points, "train = 50\nvalid = 9").unwrap();
         assert!(text(&data, "set") == "drawn" && data.contains_key("held_out"));
     }

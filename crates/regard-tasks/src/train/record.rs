@@ -7,7 +7,7 @@
 use super::state::checkpoints;
 use crate::data::ledger::{self, DataFile};
 use crate::data::sets::{hex, sha256};
-use crate::recipe::{Prepared, Table, Task};
+use crate::recipe::{Prepared, Table, Task, rename};
 use crate::say;
 use regard_models::checkpoint::{read_text, write_file};
 use regard_models::{Error, Result, memory};
@@ -173,6 +173,8 @@ pub fn recorded(run: &Path) -> Result<Table> {
     let mut recipe: Table = text
         .parse()
         .map_err(|e: toml::de::Error| Error::file(&path, format!("not TOML: {}", e.message())))?;
+    // A run that began under an earlier name of its task goes on under the name of today.
+    rename(&mut recipe);
     let changes = match run.join(RUN).exists() || !checkpoints(run).is_empty() {
         true => {
             let notes = notes(run)?;

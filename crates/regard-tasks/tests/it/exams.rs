@@ -213,7 +213,7 @@ fn a_language_model_gets_the_numbers_of_its_training() {
     fs::write(folder.0.join("other.txt"), "über the lazy döq").unwrap();
     for (kind, n) in [("char", 1), ("bytes", 2)] {
         let text = format!(
-            "name = 'exam'\ntask = 'language'\nseed = 1\ncontext = 8\n[data]\nset = 'files'\n\
+            "name = 'exam'\ntask = 'generate'\nseed = 1\ncontext = 8\n[data]\nset = 'files'\n\
              train = '{}'\n[vocabulary]\nkind = '{kind}'\nsize = 300\n[model]\nmodel_type = 'gpt2'\n\
              n_embd = 16\nn_layer = 1\nn_head = 2\n[train]\nsteps = 3\nbatch_tokens = 64\n\
              eval_every = 3\nlabel_smoothing = 0.1\n",
@@ -255,7 +255,7 @@ fn hidden_words_get_the_numbers_of_their_training() {
     let path = folder.0.join("texts.txt");
     fs::write(&path, (0..120).map(document).collect::<String>()).unwrap();
     let text = format!(
-        "name = 'exam'\ntask = 'pretrain'\nseed = 2\ncontext = 32\n[data]\nset = 'files'\n\
+        "name = 'exam'\ntask = 'fill'\nseed = 2\ncontext = 32\n[data]\nset = 'files'\n\
          files = ['{}']\n{MODEL}\n[train]\nsteps = 120\nbatch_tokens = 512\nlr = 3e-3\nwarmup = 5\n\
          schedule = 'cosine'\neval_every = 120\n",
         path.display()
@@ -316,7 +316,7 @@ fn a_model_without_a_recipe_is_examined_on_files() {
     let (model, recipe) = golden("BertForMaskedLM");
     let text = file("text.txt", "the cat sat on the mat. bob is in london.\nann is in paris.\n");
     let report = recipe.examine(&ModelFiles::from(&model), &text).unwrap();
-    assert_eq!(recipe.task(), "pretrain");
+    assert_eq!(recipe.task(), "fill");
     assert!(value(&report, "words") > 0.0 && report.marks.iter().all(|m| m.name != "follows"));
     let (_, recipe) = golden("BertForQuestionAnswering");
     assert_eq!(recipe.task(), "answer");

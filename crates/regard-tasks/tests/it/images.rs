@@ -38,7 +38,7 @@ fn write(folder: &Path) {
 
 fn recipe(folder: &Path, steps: u64) -> Recipe {
     let text = format!(
-        "name = 'small'\ntask = 'image'\nseed = 3\n[data]\nset = 'files'\nfolder = '{}'\n\
+        "name = 'small'\ntask = 'classify-image'\nseed = 3\n[data]\nset = 'files'\nfolder = '{}'\n\
          valid = 15\n[model]\nmodel_type = 'vit'\npatch_size = 2\nhidden_size = 16\n\
          num_hidden_layers = 1\nnum_attention_heads = 2\nintermediate_size = 16\n\
          initializer_range = 0.2\nhidden_dropout_prob = 0.1\n\

@@ -8,7 +8,7 @@ use regard_tasks::train::{Event, Learner, Record, Run};
 
 const RECIPE: &str = r#"
 name = "alphabet"
-task = "language"
+task = "generate"
 seed = 3
 context = 12
 

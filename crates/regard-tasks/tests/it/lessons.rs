@@ -208,7 +208,7 @@ fn hidden_words_and_halves_are_learned() {
     let text: String = (0..60).map(document).collect();
     fs::write(folder.0.join("texts.txt"), text).unwrap();
     let recipe = format!(
-        "name = 'lesson'\ntask = 'pretrain'\nseed = 2\ncontext = 32\n[data]\nset = 'files'\n\
+        "name = 'lesson'\ntask = 'fill'\nseed = 2\ncontext = 32\n[data]\nset = 'files'\n\
          files = ['{}']\n{MODEL}\n[train]\nsteps = 150\nbatch_tokens = 1024\nlr = 3e-3\n\
          warmup = 10\nschedule = 'cosine'\nlabel_smoothing = 0.0\neval_every = 150\n",
         folder.0.join("texts.txt").display()
@@ -232,7 +232,7 @@ fn what_cannot_be_taught_is_told() {
     let right = recipe("classify", 1, folder, "tsv");
     assert!(error(&right).contains("train.tsv"));
     assert!(error(&right.replace("'files'", "'imdb'")).contains("sst2-phrases"));
-    assert!(error(&right.replace("'classify'", "'paint'")).contains("translate, language"));
+    assert!(error(&right.replace("'classify'", "'paint'")).contains("translate, generate"));
     let both = right.replace("seed = 2", "seed = 2\nfrom = 'somewhere'");
     assert!(error(&both).contains("that of the model in `from`"));
 }

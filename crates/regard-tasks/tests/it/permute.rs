@@ -184,7 +184,7 @@ fn both_peers_cut_a_text_alike() {
     let mut recipe = small("context = 24", "");
     (recipe.vocabulary.kind, recipe.vocabulary.size) = ("bytes".into(), 300);
     Permutation::new(&recipe, &corpus).unwrap().save(&one).unwrap();
-    let gpt = "name = 'gpt'\ntask = 'language'\ncontext = 24\n[data]\nset = 'files'\n\
+    let gpt = "name = 'gpt'\ntask = 'generate'\ncontext = 24\n[data]\nset = 'files'\n\
                [vocabulary]\nkind = 'bytes'\nsize = 300\n[filling]\nspans = 30\n\
                [model]\nmodel_type = 'gpt2'\nn_embd = 16\nn_layer = 1\nn_head = 2\n";
     let gpt = generate::Recipe::from_table(toml::from_str(gpt).unwrap()).unwrap();

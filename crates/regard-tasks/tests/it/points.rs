@@ -11,7 +11,7 @@ use std::path::Path;
 
 fn recipe(problem: &str, data: &str, model: &str, steps: usize) -> Recipe {
     let text = format!(
-        "name = 'small'\ntask = 'points'\nseed = 3\n[data]\nproblem = '{problem}'\n{data}\n\
+        "name = 'small'\ntask = 'point'\nseed = 3\n[data]\nproblem = '{problem}'\n{data}\n\
          [model]\nmodel_type = 'pointer-network'\nhidden_size = 32\nnum_attention_heads = 2\n\
          intermediate_size = 48\nencoder_layers = 1\ndecoder_layers = 1\n{model}\n[train]\n\
          steps = {steps}\nbatch_tokens = 160\nlr = 5e-3\nwarmup = 10\nschedule = 'cosine'\n\

@@ -43,7 +43,7 @@ fn record(folder: &Path) {
 
 fn recipe(folder: &Path, more: &str, steps: usize) -> Recipe {
     let text = format!(
-        "name = 'tones'\ntask = 'speech'\nseed = 3\n[data]\nset = 'files'\n\
+        "name = 'tones'\ntask = 'recognize'\nseed = 3\n[data]\nset = 'files'\n\
          train = '{0}/train.tsv'\nvalid = '{0}/valid.tsv'\n{more}\n\
          [features]\nsampling_rate = 8000\nfeature_size = 16\nn_fft = 256\nwin_length = 200\n\
          hop_length = 80\n[augment]\nspeed = 2\ngain = 3.0\nnoise = 30.0\ntime_masks = 1\n\

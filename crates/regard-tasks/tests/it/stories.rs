@@ -38,7 +38,7 @@ fn babi(folder: &Path) {
 
 fn recipe(folder: &Path, model: &str) -> Recipe {
     let text = format!(
-        "name = 'small'\ntask = 'stories'\nseed = 3\n[data]\nset = 'files'\nfolder = '{}'\n\
+        "name = 'small'\ntask = 'answer-story'\nseed = 3\n[data]\nset = 'files'\nfolder = '{}'\n\
          valid = 200\n[model]\nhidden_size = 16\n{model}\n[train]\nsteps = 220\n\
          batch_tokens = 32\naccumulate = 1\nlr = 1e-2\nwarmup = 10\nschedule = 'cosine'\n\
          label_smoothing = 0.0\neval_every = 55\nkeep = 2",

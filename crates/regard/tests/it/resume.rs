@@ -247,7 +247,7 @@ fn what_differs_is_named_and_nothing_is_touched() {
         (&["train", "--resume", name, "--set", "train.lr=0.1"], &["train.lr", "0.003", "0.1"]),
         (&["train", "--resume", name, "--set", "train.steps=30"], &["train.steps", "300", "30"]),
         (&["train", "--resume", name, "--set", "model.n_head=4"], &["model.n_head", "2", "4"]),
-        (&["train", "hull-5", "--out", name, "--resume"], &["task", "language", "points"]),
+        (&["train", "hull-5", "--out", name, "--resume"], &["task", "generate", "point"]),
     ];
     for (args, says) in cases {
         fails(args, says);

@@ -1,4 +1,4 @@
-//! A recipe with `task = "stories"`.
+//! A recipe with `task = "answer-story"`.
 
 use super::{Corpus, Lesson, Listener, Marks, measure};
 use crate::about::{self, About};
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 const FILES: &str = "files";
 
 recipe! {
-    for "stories";
+    for "answer-story";
     /// Which stories.
     pub data: Data,
     /// Vectors of words that embeddings begin with: `glove-subset`, or a file of GloVe's or

@@ -1,4 +1,4 @@
-//! A recipe with `task = "graphs"`.
+//! A recipe with `task = "classify-graph"`.
 
 use super::learn::mark;
 use super::{Book, Labeller, Lesson, Wiring, molecules};
@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 recipe! {
-    for "graphs";
+    for "classify-graph";
     /// Which graphs.
     pub data: Data,
     /// `config.json` of the model, without features and labels.

@@ -1,4 +1,4 @@
-//! A recipe with `task = "image"`.
+//! A recipe with `task = "classify-image"`.
 
 use super::corpus::CLOTHES;
 use super::{Augment, Corpus, Lesson, Pile, Viewer, measure};
@@ -18,7 +18,7 @@ const FILES: &str = "files";
 const FASHION: &str = "fashion-mnist";
 
 recipe! {
-    for "image";
+    for "classify-image";
     /// Which images.
     pub data: Data,
     /// `config.json` of the model, without the size of images, channels and labels.

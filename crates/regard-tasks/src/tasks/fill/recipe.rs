@@ -1,4 +1,4 @@
-//! A recipe with `task = "pretrain"`.
+//! A recipe with `task = "fill"`.
 
 use super::exam::{Cut, Exercise};
 use super::overlap::Overlap;
@@ -18,7 +18,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 recipe! {
-    for "pretrain";
+    for "fill";
     /// Which documents.
     pub data: Data,
     /// Which tokens.

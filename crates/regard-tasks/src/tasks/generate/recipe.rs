@@ -1,4 +1,4 @@
-//! A recipe with `task = "language"`.
+//! A recipe with `task = "generate"`.
 
 use super::{Language, exam};
 use crate::about::About;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 recipe! {
-    for "language";
+    for "generate";
     /// Which text.
     pub data: Data,
     /// Which tokens.

@@ -125,7 +125,7 @@ fn pairs(files: &[PathBuf]) -> Result<Corpus> {
 }
 
 impl Recipe {
-    /// Learns the vocabulary, of letters or bytes as [`language`](crate::generate) does: they are
+    /// Learns the vocabulary, of letters or bytes as [`generate`](crate::generate) does: they are
     /// the text itself.
     pub(super) fn tokenizer(&self, corpus: &Corpus) -> Result<Tokenizer> {
         let mut train = self.vocabulary.training()?;

@@ -1,4 +1,4 @@
-//! A recipe with `task = "points"`.
+//! A recipe with `task = "point"`.
 
 use super::instances::{Instances, Site};
 use super::{Lesson, Pointer, Problem, file, problem};
@@ -27,7 +27,7 @@ const MOST_SETS: usize = 10_000_000;
 const HELD_OUT: u64 = 0;
 
 recipe! {
-    for "points";
+    for "point";
     /// Which points, and what is asked of them.
     pub data: Data,
     /// `config.json` of the model, without the problem.

@@ -1,4 +1,4 @@
-//! A recipe with `task = "speech"`.
+//! A recipe with `task = "recognize"`.
 
 use super::measure::marks;
 use super::{Corpus, Lesson, Recognizer};
@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 recipe! {
-    for "speech";
+    for "recognize";
     /// Which recordings.
     pub data: Data,
     /// How sounds become rows.
