@@ -15,6 +15,7 @@ mod pace;
 mod record;
 mod run;
 mod schedule;
+mod start;
 mod state;
 pub(crate) mod taught;
 
@@ -28,6 +29,7 @@ pub use record::{
 };
 pub use run::{Event, Outcome, Run};
 pub use schedule::{Curve, Schedule};
+pub use start::{RunOptions, start};
 pub use state::{
     Damage, Place, best, check_folder, checkpoints, files, find, newest_whole, resolve,
 };

@@ -2,7 +2,8 @@
 
 use regard_tasks::data::Pair;
 use regard_tasks::data::pairs::Group;
-use regard_tasks::train::{Event, Outcome, Record, Run};
+use regard_tasks::recipe::Task;
+use regard_tasks::train::{Event, Outcome, Record, Run, RunOptions, start};
 use regard_tasks::translate::{Corpus, Recipe, Translation};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -89,4 +90,10 @@ pub fn train(
         watch,
     }
     .train(&mut learner)
+}
+
+/// Trains by a recipe, up to a step that it is asked to stop at.
+pub fn trained(recipe: &dyn Task, folder: &Path, resume: bool, stop: Option<u64>) -> Outcome {
+    let mut watch = |event: Event| !matches!(event, Event::Step { step, .. } if Some(step) == stop);
+    start(recipe, &RunOptions { folder, resume, memory: None }, &mut watch).unwrap()
 }

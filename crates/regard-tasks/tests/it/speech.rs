@@ -1,14 +1,14 @@
 //! Speech: tones that are learned as labels and as letters, saved, heard whole and in pieces, and
 //! gone on with.
 
-use crate::small::Folder;
+use crate::small::{Folder, trained};
 use regard_models::ModelFiles;
 use regard_tasks::audio::{Sound, wav};
 use regard_tasks::data::{Part, recordings, sets};
 use regard_tasks::examine::On;
 use regard_tasks::recipe::{self, Task};
 use regard_tasks::recognize::{Recipe, Recognizer};
-use regard_tasks::train::{Event, Outcome, Record, Run};
+use regard_tasks::train::Outcome;
 use std::path::Path;
 
 /// Words that are two tones each, the same two in another order.
@@ -57,18 +57,6 @@ fn recipe(folder: &Path, more: &str, steps: usize) -> Recipe {
     Recipe::from_table(recipe::parse(&text, &[], &|_| None).unwrap()).unwrap()
 }
 
-fn train(recipe: &Recipe, folder: &Path, resume: bool, stop: Option<u64>) -> Outcome {
-    let mut learner = recipe.prepare().unwrap().learner;
-    let mut watch = |event: Event| match event {
-        Event::Step { step, .. } => Some(step) != stop,
-        _ => true,
-    };
-    let (options, seed) = (recipe.options(), recipe.seed());
-    Run { folder, options, seed, resume, record: &Record::default(), watch: &mut watch }
-        .train(&mut *learner)
-        .unwrap()
-}
-
 /// The recognizer says of a stream what it says of the whole.
 fn stream(recognizer: &Recognizer, sound: &Sound) {
     let whole = recognizer.recognize(sound, 3).unwrap();
@@ -90,7 +78,7 @@ fn tones_are_learned_as_labels() {
     let place = Folder::new("speech-labels");
     record(&place.0);
     let (recipe, run) = (recipe(&place.0, "", 60), place.0.join("run"));
-    let Outcome::Done { best, .. } = train(&recipe, &run, false, None) else { panic!() };
+    let Outcome::Done { best, .. } = trained(&recipe, &run, false, None) else { panic!() };
     assert_eq!(best, 100.0);
     let recognizer = Recognizer::load(&run).unwrap();
     for (word, (text, _)) in WORDS.iter().enumerate() {
@@ -115,7 +103,7 @@ fn joined_tones_are_learned_as_letters() {
     let mut recipe = recipe(&place.0, "join = 2", 1500);
     recipe.model["head"] = "ctc".into();
     let run = place.0.join("run");
-    let Outcome::Done { best, .. } = train(&recipe, &run, false, None) else { panic!() };
+    let Outcome::Done { best, .. } = trained(&recipe, &run, false, None) else { panic!() };
     assert!(best < 20.0, "{best} % of words are wrong");
     let recognizer = Recognizer::load(&run).unwrap();
     let mut right = 0;
@@ -132,9 +120,9 @@ fn resumed_is_never_stopped() {
     record(&place.0);
     let recipe = recipe(&place.0, "", 24);
     let [whole, parts] = ["whole", "parts"].map(|name| place.0.join(name));
-    train(&recipe, &whole, false, None);
-    assert!(matches!(train(&recipe, &parts, false, Some(9)), Outcome::Interrupted { step: 9 }));
-    train(&recipe, &parts, true, None);
+    trained(&recipe, &whole, false, None);
+    assert!(matches!(trained(&recipe, &parts, false, Some(9)), Outcome::Interrupted { step: 9 }));
+    trained(&recipe, &parts, true, None);
     let weights = |run: &Path| std::fs::read(run.join("model/model.safetensors")).unwrap();
     assert_eq!(weights(&whole), weights(&parts));
 }

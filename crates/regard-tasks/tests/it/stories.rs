@@ -1,11 +1,11 @@
 //! Stories: learned by one model, saved, asked, and gone on with.
 
-use crate::small::Folder;
+use crate::small::{Folder, trained};
 use regard_tasks::answer_story::{Corpus, Lesson, Listener, Recipe, agreement, measure};
 use regard_tasks::data::Part;
 use regard_tasks::data::sets;
 use regard_tasks::recipe::{self, Task};
-use regard_tasks::train::{Event, Learner, Outcome, Record, Run};
+use regard_tasks::train::{Learner, Outcome};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -50,25 +50,13 @@ fn recipe(folder: &Path, model: &str) -> Recipe {
 const STORY: &str = "model_type = 'story'\nnum_attention_heads = 2\nrepetitions = 2\nreach = 4";
 const MEMORY: &str = "model_type = 'memn2n'\nhops = 2";
 
-fn train(recipe: &Recipe, folder: &Path, resume: bool, stop: Option<u64>) -> Outcome {
-    let mut learner = recipe.prepare().unwrap().learner;
-    let mut watch = |event: Event| match event {
-        Event::Step { step, .. } => Some(step) != stop,
-        _ => true,
-    };
-    let (options, seed) = (recipe.options(), recipe.seed());
-    Run { folder, options, seed, resume, record: &Record::default(), watch: &mut watch }
-        .train(&mut *learner)
-        .unwrap()
-}
-
 #[test]
 fn stories_are_learned_and_asked_about() {
     let (data, run) = (Folder::new("stories-data"), Folder::new("stories-run"));
     babi(&data.0);
     for (name, model) in [("story", STORY), ("memn2n", MEMORY)] {
         let (recipe, run) = (recipe(&data.0, model), run.0.join(name));
-        train(&recipe, &run, false, None);
+        trained(&recipe, &run, false, None);
         let listener = Listener::load(&run).unwrap();
         let corpus = recipe.data.read().unwrap();
         let report = measure(&listener, corpus.part(Part::Test)).unwrap();
@@ -119,9 +107,9 @@ fn a_run_that_was_stopped_is_the_run_that_was_not() {
     let mut recipe = recipe(&data.0, &format!("{STORY}\nattention_dropout = 0.1"));
     (recipe.train.steps, recipe.train.eval_every, recipe.train.accumulate) = (14, 5, 2);
     let (whole, stopped) = (run.0.join("whole"), run.0.join("stopped"));
-    train(&recipe, &whole, false, None);
-    assert_eq!(train(&recipe, &stopped, false, Some(8)), Outcome::Interrupted { step: 8 });
-    train(&recipe, &stopped, true, None);
+    trained(&recipe, &whole, false, None);
+    assert_eq!(trained(&recipe, &stopped, false, Some(8)), Outcome::Interrupted { step: 8 });
+    trained(&recipe, &stopped, true, None);
     for file in ["model/model.safetensors", "checkpoint-14/optimizer.safetensors"] {
         let read = |run: &Path| fs::read(run.join(file)).unwrap();
         assert!(read(&whole) == read(&stopped), "{file}");

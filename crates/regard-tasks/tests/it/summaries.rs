@@ -1,12 +1,12 @@
 //! Summaries: learned, written, and copied where the vocabulary ends.
 
-use crate::small::{Dice, Folder};
+use crate::small::{Dice, Folder, trained};
 use regard_models::ModelFiles;
 use regard_tasks::data::{Part, sets};
 use regard_tasks::examine::On;
 use regard_tasks::recipe::{self, Task};
 use regard_tasks::summarize::{Recipe, Summarizer};
-use regard_tasks::train::{Event, Outcome, Record, Run};
+use regard_tasks::train::Outcome;
 use std::fs;
 use std::path::Path;
 
@@ -38,18 +38,6 @@ fn recipe(folder: &Path, model: &str, steps: usize) -> Recipe {
     Recipe::from_table(recipe::parse(&text, &[], &|_| None).unwrap()).unwrap()
 }
 
-fn train(recipe: &Recipe, folder: &Path, resume: bool, stop: Option<u64>) -> Outcome {
-    let mut learner = recipe.prepare().unwrap().learner;
-    let mut watch = |event: Event| match event {
-        Event::Step { step, .. } => Some(step) != stop,
-        _ => true,
-    };
-    let (options, seed) = (recipe.options(), recipe.seed());
-    Run { folder, options, seed, resume, record: &Record::default(), watch: &mut watch }
-        .train(&mut *learner)
-        .unwrap()
-}
-
 fn test(recipe: &Recipe, run: &Path, name: &str) -> f64 {
     let report =
         recipe.examine(&ModelFiles::from(run), &On::Set { set: None, part: None }).unwrap();
@@ -63,9 +51,9 @@ fn words_beyond_the_vocabulary_are_copied() {
     mails(&data.0);
     let (copies, writes) = (run.0.join("copies"), run.0.join("writes"));
     let copying = recipe(&data.0, "", 180);
-    train(&copying, &copies, false, None);
+    trained(&copying, &copies, false, None);
     let plain = recipe(&data.0, "copy = false", 60);
-    train(&plain, &writes, false, None);
+    trained(&plain, &writes, false, None);
     let (ours, theirs) = (test(&copying, &copies, "rouge_l"), test(&plain, &writes, "rouge_l"));
     // Who cannot write the thing gets at most two thirds, for saying "about" and no more.
     assert!(ours > 90.0 && theirs < 67.0, "copying {ours}, without {theirs}");
@@ -87,10 +75,10 @@ fn a_run_that_is_resumed_is_the_run_that_was_not_stopped() {
     mails(&data.0);
     let recipe = recipe(&data.0, "dropout = 0.2", 12);
     let (whole, parts) = (runs.0.join("whole"), runs.0.join("parts"));
-    train(&recipe, &whole, false, None);
-    let end = train(&recipe, &parts, false, Some(5));
+    trained(&recipe, &whole, false, None);
+    let end = trained(&recipe, &parts, false, Some(5));
     assert!(matches!(end, Outcome::Interrupted { step: 5 }));
-    train(&recipe, &parts, true, None);
+    trained(&recipe, &parts, true, None);
     let weights = |run: &Path| fs::read(run.join("model/model.safetensors")).unwrap();
     assert!(weights(&whole) == weights(&parts));
 }
