@@ -17,7 +17,7 @@ mod run;
 mod schedule;
 mod start;
 mod state;
-pub(crate) mod taught;
+pub(crate) mod trained;
 
 pub use checksums::{CHECKSUMS, verify_checksums, write_checksums};
 pub use learner::{Better, Evaluation, Learner, Loss};
@@ -33,3 +33,4 @@ pub use start::{RunOptions, start};
 pub use state::{
     Damage, Place, best, check_folder, checkpoints, files, find, newest_whole, resolve,
 };
+pub use trained::{Objective, Trained};

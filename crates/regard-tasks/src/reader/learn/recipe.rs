@@ -7,7 +7,7 @@ use crate::classify::learn as classify;
 use crate::data::labelled::Asked;
 use crate::data::{Part, Split, Vectors};
 use crate::examine::{On, Report};
-use crate::recipe::{Origin, Prepared, Task, known_text_keys, recipe, task_fields};
+use crate::recipe::{Origin, Prepared, Task, known_text_keys, recipe};
 use crate::tag::learn as tag;
 use crate::text::{Kind, Tokenizer, Train};
 use crate::{own, train};
@@ -274,14 +274,12 @@ impl Recipe {
 
     fn study<G: Goal + 'static>(&self, (tokenizer, goal): (Tokenizer, G)) -> Result<Prepared> {
         let learner = Study::new(self, tokenizer, goal)?;
-        let about = learner.about();
+        let about = learner.objective().about(learner.millions());
         Ok(Prepared { learner: Box::new(learner), about })
     }
 }
 
 impl Task for Recipe {
-    task_fields!();
-
     fn check(&self) -> Result<(), String> {
         if self.from.is_none() && self.revision.is_some() {
             return Err("revision: it is that of a model in `from`, and there is none".into());
@@ -312,6 +310,10 @@ impl Task for Recipe {
     fn set_origin(&mut self, folder: PathBuf, version: Option<String>) {
         self.found = Some(folder);
         self.revision = version.or(self.revision.take());
+    }
+
+    fn of_trained(_config: &Value) -> String {
+        "from = ''\n[data]\nmax_tokens = 512".into()
     }
 
     fn decides(&self) -> &str {

@@ -4,7 +4,7 @@ use super::{Corpus, Lesson, Listener, Marks, measure};
 use crate::about::{self, About};
 use crate::data::{Part, babi, sets};
 use crate::examine::{Mark, On, Report, Sheet};
-use crate::recipe::{Prepared, Task, recipe, task_fields};
+use crate::recipe::{Prepared, Task, recipe};
 use crate::{own, say, train};
 use regard_models::{Error, ModelFiles, Result};
 use serde::{Deserialize, Serialize};
@@ -74,8 +74,6 @@ impl Data {
 }
 
 impl Task for Recipe {
-    task_fields!();
-
     fn decides(&self) -> &str {
         "error, percent"
     }
@@ -108,7 +106,7 @@ impl Task for Recipe {
             );
         }
         let learner = Lesson::new(self, &corpus)?;
-        let about = about.with_sizes(learner.about());
+        let about = about.with_sizes(learner.objective().about(learner.millions()));
         Ok(Prepared { learner: Box::new(learner), about })
     }
 

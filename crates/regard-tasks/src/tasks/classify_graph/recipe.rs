@@ -6,7 +6,7 @@ use crate::about::{self, About};
 use crate::data::graphs::{self, Labelled};
 use crate::data::{Network, Part, sets};
 use crate::examine::{Mark, On, Report, Sheet};
-use crate::recipe::{Prepared, Task, recipe, task_fields};
+use crate::recipe::{Prepared, Task, recipe};
 use crate::{own, say, train};
 use burn::tensor::Device;
 use regard_models::{Error, ModelFiles, Network as _, Result};
@@ -208,8 +208,6 @@ impl Recipe {
 }
 
 impl Task for Recipe {
-    task_fields!();
-
     fn decides(&self) -> &str {
         match self.best_by {
             BestBy::Both | BestBy::Accuracy => "accuracy, percent",
@@ -219,7 +217,7 @@ impl Task for Recipe {
 
     fn prepare(&self) -> Result<Prepared> {
         let learner = Lesson::new(self)?;
-        let about = learner.about();
+        let about = learner.objective().about(learner.millions());
         Ok(Prepared { learner: Box::new(learner), about })
     }
 

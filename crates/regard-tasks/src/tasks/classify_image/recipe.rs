@@ -5,7 +5,7 @@ use super::{Augment, Corpus, Lesson, Pile, Viewer, measure};
 use crate::about::{self, About};
 use crate::data::{Part, sets};
 use crate::examine::{Mark, On, Report, Sheet};
-use crate::recipe::{Prepared, Task, recipe, task_fields};
+use crate::recipe::{Prepared, Task, recipe};
 use crate::{own, say, train};
 use regard_models::{Error, ModelFiles, Network, Result};
 use serde::{Deserialize, Serialize};
@@ -125,8 +125,6 @@ impl Recipe {
 }
 
 impl Task for Recipe {
-    task_fields!();
-
     fn decides(&self) -> &str {
         "accuracy, percent"
     }

@@ -7,7 +7,7 @@ use crate::about::{self, About};
 use crate::data::documents::{Document, Documents, Form};
 use crate::data::running;
 use crate::examine::{On, Report, Sheet, Source};
-use crate::recipe::{Prepared, Task, recipe, task_fields};
+use crate::recipe::{Prepared, Task, recipe};
 use crate::text::Tokenizer;
 use crate::{own, say, train};
 use burn::tensor::Device;
@@ -87,8 +87,6 @@ impl Recipe {
 }
 
 impl Task for Recipe {
-    task_fields!();
-
     fn check(&self) -> Result<(), String> {
         self.hiding.check()?;
         if self.context < 8 {
@@ -98,6 +96,10 @@ impl Task for Recipe {
             return Err("copies: got 0, need at least 1".into());
         }
         Ok(())
+    }
+
+    fn of_trained(_config: &Value) -> String {
+        "[vocabulary]\nkind = 'wordpiece'\nsize = 1".into()
     }
 
     fn decides(&self) -> &str {
@@ -121,7 +123,7 @@ impl Task for Recipe {
             );
         }
         let learner = Pretraining::new(self, parts)?;
-        let about = about.with_sizes(learner.about());
+        let about = about.with_sizes(learner.objective().about(learner.millions()));
         Ok(Prepared { learner: Box::new(learner), about })
     }
 

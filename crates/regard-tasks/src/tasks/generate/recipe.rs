@@ -5,7 +5,7 @@ use crate::about::About;
 use crate::data::{Characters, Part, Running, sets};
 use crate::examine::{On, Report};
 use crate::generate::filling::Filling;
-use crate::recipe::{Prepared, Task, recipe, task_fields};
+use crate::recipe::{Prepared, Task, recipe};
 use crate::text::{Form, Kind, Normalise, Spaces, Tokenizer, Train};
 use crate::{decode, own, say, train};
 use regard_models::{Error, ModelFiles, Result};
@@ -148,8 +148,6 @@ impl Vocabulary {
 }
 
 impl Task for Recipe {
-    task_fields!();
-
     fn check(&self) -> Result<(), String> {
         if !["char", "bytes"].contains(&self.vocabulary.kind.as_str()) {
             let kind = &self.vocabulary.kind;
@@ -159,6 +157,10 @@ impl Task for Recipe {
             return Err("context: got 0, need at least 1 token".into());
         }
         self.filling.map_or(Ok(()), |filling| filling.check(self.context))
+    }
+
+    fn of_trained(_config: &Value) -> String {
+        "context = 1024\n[vocabulary]\nkind = 'bytes'".into()
     }
 
     fn decides(&self) -> &str {
@@ -185,7 +187,7 @@ impl Task for Recipe {
             about.part("test", test.display(), "for regard eval");
         }
         let learner = Language::new(self, &text)?;
-        let about = about.with_sizes(learner.about());
+        let about = about.with_sizes(learner.objective().about(learner.millions()));
         Ok(Prepared { learner: Box::new(learner), about })
     }
 

@@ -9,7 +9,7 @@ use crate::data::{Pair, Part, Running, Split, sets};
 use crate::examine::{On, Report};
 use crate::generate::filling::Filling;
 use crate::reader::Vocabulary;
-use crate::recipe::{Prepared, Task, recipe, task_fields};
+use crate::recipe::{Prepared, Task, recipe};
 use crate::text::{Form, Kind, Normalise, Spaces, Tokenizer};
 use crate::{own, say, train};
 use regard_models::{Error, ModelFiles, Result};
@@ -142,8 +142,6 @@ impl Recipe {
 }
 
 impl Task for Recipe {
-    task_fields!();
-
     fn check(&self) -> Result<(), String> {
         if self.context < 8 {
             return Err(format!("context: got {}, need at least 8 tokens", self.context));
@@ -175,7 +173,7 @@ impl Task for Recipe {
             about.part(part, format!("{share}{from}"), count);
         }
         let learner = Permutation::new(self, &corpus)?;
-        let about = about.with_sizes(learner.about());
+        let about = about.with_sizes(learner.objective().about(learner.millions()));
         Ok(Prepared { learner: Box::new(learner), about })
     }
 

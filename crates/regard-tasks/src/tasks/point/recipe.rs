@@ -6,7 +6,7 @@ use crate::about::About;
 use crate::data::{Part, sets};
 use crate::decode;
 use crate::examine::{On, Report, Sheet};
-use crate::recipe::{Prepared, Task, recipe, task_fields};
+use crate::recipe::{Prepared, Task, recipe};
 use crate::{own, say, train};
 use regard_models::{Error, ModelFiles, Result};
 use serde::{Deserialize, Serialize};
@@ -172,7 +172,9 @@ impl Data {
 }
 
 impl Task for Recipe {
-    task_fields!();
+    fn of_trained(config: &Value) -> String {
+        format!("[data]\nproblem = {:?}", config["problem"].as_str().unwrap_or_default())
+    }
 
     fn decides(&self) -> &str {
         self.data.problem().map_or("", |problem| problem.decides().0)
@@ -181,7 +183,7 @@ impl Task for Recipe {
     fn prepare(&self) -> Result<Prepared> {
         let learner = Lesson::new(self)?;
         let mut about = About::default();
-        let (train, valid) = learner.counts_of_parts();
+        let (train, valid) = learner.objective().counts_of_parts();
         for (part, count) in [("train", train), ("valid", valid)] {
             let from = match &self.data.folder {
                 Some(folder) => folder.join(format!("{part}.txt")).display().to_string(),
@@ -189,7 +191,7 @@ impl Task for Recipe {
             };
             about.part(part, from, say::many(count, "set") + " of points");
         }
-        let about = about.with_sizes(learner.about());
+        let about = about.with_sizes(learner.objective().about(learner.millions()));
         Ok(Prepared { learner: Box::new(learner), about })
     }
 

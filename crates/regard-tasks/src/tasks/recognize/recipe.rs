@@ -6,7 +6,7 @@ use crate::audio::{Augment, Preprocessor};
 use crate::data::recordings::{self, Recording};
 use crate::data::{Part, sets};
 use crate::examine::{On, Report, Sheet, Source};
-use crate::recipe::{Prepared, Task, recipe, task_fields};
+use crate::recipe::{Prepared, Task, recipe};
 use crate::{own, say, train};
 use regard_models::{Error, ModelFiles, Result};
 use serde::{Deserialize, Serialize};
@@ -101,8 +101,6 @@ impl Data {
 }
 
 impl Task for Recipe {
-    task_fields!();
-
     fn decides(&self) -> &str {
         match self.model.get("head").and_then(Value::as_str) {
             Some("ctc") => "word error rate, percent",
@@ -115,7 +113,7 @@ impl Task for Recipe {
             own::there("test", test)?;
         }
         let learner = Lesson::new(self)?;
-        let about = learner.about();
+        let about = learner.objective().about(learner.millions());
         Ok(Prepared { learner: Box::new(learner), about })
     }
 

@@ -6,7 +6,7 @@ use crate::data::aeslc::{self, Document};
 use crate::data::{Part, Tsv, sets};
 use crate::decode;
 use crate::examine::{On, Report, Sheet};
-use crate::recipe::{Prepared, Task, recipe, task_fields};
+use crate::recipe::{Prepared, Task, recipe};
 use crate::{own, say, train};
 use regard_models::{Error, ModelFiles, Result};
 use serde::{Deserialize, Serialize};
@@ -114,8 +114,6 @@ fn file(path: &Path) -> Result<Vec<Document>> {
 }
 
 impl Task for Recipe {
-    task_fields!();
-
     fn decides(&self) -> &str {
         "loss"
     }
@@ -146,7 +144,7 @@ impl Task for Recipe {
             about.line(format!("first: {text:?} is summarised as {summary:?}"));
         }
         let learner = Lesson::new(self, &Corpus { train, valid })?;
-        let about = about.with_sizes(learner.about());
+        let about = about.with_sizes(learner.objective().about(learner.millions()));
         Ok(Prepared { learner: Box::new(learner), about })
     }
 
