@@ -21,9 +21,9 @@
 //! ```
 
 use crate::checkpoint::{Arrays, Binder};
+use crate::labels::Labels;
 use crate::network::{Definition, Description, Reads};
 use crate::sizes;
-use crate::story::Answers;
 use crate::text::activation;
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -69,7 +69,7 @@ pub struct Config {
     pub readout: usize,
     /// What it can say.
     #[serde(flatten)]
-    pub labels: Answers,
+    pub labels: Labels,
 }
 
 impl Default for Config {
@@ -87,7 +87,7 @@ impl Default for Config {
             dropout: 0.6,
             attention_dropout: 0.6,
             readout: 0,
-            labels: Answers::default(),
+            labels: Labels::default(),
         }
     }
 }

@@ -15,6 +15,7 @@ mod fields;
 pub mod files;
 pub mod gat;
 pub mod gpt2;
+mod labels;
 pub mod look;
 pub mod luong;
 pub mod memory;
@@ -35,6 +36,7 @@ pub mod zoo;
 
 pub use error::{Error, Result};
 pub use files::{BuiltIn, ModelFiles};
+pub use labels::Labels;
 pub use network::{Capability, Description, Network};
 pub use seq2seq::{Decoding, Next, Scores, Seq2Seq, Source};
 

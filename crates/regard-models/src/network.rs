@@ -292,6 +292,17 @@ pub trait Capability {
 
     /// The values of `model_type` of such networks.
     fn types() -> Vec<&'static str>;
+
+    /// The network that it is.
+    fn network(&self) -> &dyn Network;
+
+    /// The network that it is, to be changed.
+    fn network_mut(&mut self) -> &mut dyn Network;
+
+    /// [`Network::inference`], as this.
+    fn evaluation(&self) -> Box<Self> {
+        Self::of(self.network().inference()).expect("a copy is of the same type")
+    }
 }
 
 impl<M: Definition> Capability for M {
@@ -302,6 +313,14 @@ impl<M: Definition> Capability for M {
 
     fn types() -> Vec<&'static str> {
         <M as Definition>::types()
+    }
+
+    fn network(&self) -> &dyn Network {
+        self
+    }
+
+    fn network_mut(&mut self) -> &mut dyn Network {
+        self
     }
 }
 
@@ -314,6 +333,14 @@ macro_rules! capability {
 
             fn types() -> Vec<&'static str> {
                 zoo::types_of(Reads::$reads)
+            }
+
+            fn network(&self) -> &dyn Network {
+                self
+            }
+
+            fn network_mut(&mut self) -> &mut dyn Network {
+                self
             }
         }
     };
@@ -330,5 +357,13 @@ impl Capability for dyn Network {
 
     fn types() -> Vec<&'static str> {
         zoo::model_types()
+    }
+
+    fn network(&self) -> &dyn Network {
+        self
+    }
+
+    fn network_mut(&mut self) -> &mut dyn Network {
+        self
     }
 }

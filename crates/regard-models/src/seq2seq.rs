@@ -65,11 +65,6 @@ pub trait Seq2Seq: Network {
     fn longest(&self) -> Option<usize> {
         None
     }
-
-    /// [`Network::inference`], as an encoder–decoder.
-    fn evaluation(&self) -> Box<dyn Seq2Seq> {
-        self.inference().into_seq2seq().expect("a copy is of the same type")
-    }
 }
 
 /// Which rows of a batch belong to which sentence, so that what was read is kept once for each

@@ -1,7 +1,7 @@
 //! `config.json` of a model that hears.
 
+use crate::labels::Labels;
 use crate::sizes;
-use crate::story::Answers;
 use crate::text::activation;
 use regard_attention::layers::Reach;
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,7 @@ pub struct Config {
     pub pooling_size: usize,
     /// The labels, or the letters.
     #[serde(flatten)]
-    pub labels: Answers,
+    pub labels: Labels,
 }
 
 impl Default for Config {
@@ -85,7 +85,7 @@ impl Default for Config {
             attention_dropout: 0.0,
             head: Head::Labels,
             pooling_size: 64,
-            labels: Answers::default(),
+            labels: Labels::default(),
         }
     }
 }

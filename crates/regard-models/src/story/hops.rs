@@ -10,8 +10,9 @@
 
 use super::sentences::{Sentences, Sizes, Times};
 use super::stories::{Layout, Stories};
-use super::{Answers, Limits, StoryModel, describe};
+use super::{Limits, StoryModel, describe};
 use crate::checkpoint::{Arrays, Binder};
+use crate::labels::Labels;
 use crate::network::{Definition, Description, Reads};
 use crate::seq2seq::index;
 use crate::sizes;
@@ -50,7 +51,7 @@ pub struct Config {
     pub pad_token_id: u32,
     /// What it can say.
     #[serde(flatten)]
-    pub answers: Answers,
+    pub answers: Labels,
 }
 
 impl Default for Config {
@@ -65,7 +66,7 @@ impl Default for Config {
             time_noise: 0.1,
             dropout: 0.0,
             pad_token_id: 0,
-            answers: Answers::default(),
+            answers: Labels::default(),
         }
     }
 }

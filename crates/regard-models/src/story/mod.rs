@@ -33,11 +33,8 @@ pub(crate) use hops::Hops;
 pub(crate) use repeated::Repeated;
 
 use crate::network::{Description, Network};
-use crate::text::label_count;
 use burn::tensor::Tensor;
 use regard_attention::Mode;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 /// What a model can be told and can say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,27 +47,6 @@ pub struct Limits {
     pub vocabulary: usize,
     /// Answers that it can give.
     pub answers: usize,
-}
-
-/// The answers that a model can give, by the keys that Hugging Face has for labels.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Answers {
-    /// The name of each.
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub id2label: Map<String, Value>,
-    /// The number of each.
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub label2id: Map<String, Value>,
-    /// How many there are, if they have no names.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub num_labels: Option<usize>,
-}
-
-impl Answers {
-    pub(crate) fn count(&self) -> Result<usize, String> {
-        label_count(&serde_json::to_value(self).expect("it is plain data"))
-    }
 }
 
 /// A model that answers questions about stories.
@@ -102,11 +78,6 @@ pub trait StoryModel: Network {
         let mut looks = vec![];
         let scores = self.read(story, Mode::Eval, Some(&mut looks));
         (scores, looks)
-    }
-
-    /// [`Network::inference`], as a model of stories.
-    fn evaluation(&self) -> Box<dyn StoryModel> {
-        self.inference().into_story().expect("a copy is of the same type")
     }
 }
 

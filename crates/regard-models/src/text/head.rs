@@ -111,15 +111,6 @@ pub(crate) struct Sizes {
     pub pool: Option<Pool>,
 }
 
-/// The number of labels that a configuration names: two if it names none.
-pub(crate) fn label_count(config: &Value) -> Result<usize, String> {
-    let named = config["id2label"].as_object().map(|names| names.len() as u64);
-    match named.or(config["num_labels"].as_u64()).unwrap_or(2) {
-        n @ 1..=1_000_000 => Ok(n as usize),
-        n => Err(format!("num_labels: got {n}, need 1 to 1000000")),
-    }
-}
-
 /// Tells words.
 #[derive(Module, Debug)]
 struct WordHead {

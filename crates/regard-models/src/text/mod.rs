@@ -26,12 +26,13 @@ pub mod recorded;
 mod texts;
 
 pub use head::{Family, Head};
-pub(crate) use head::{Sizes, Speaker, WordNames, label_count};
+pub(crate) use head::{Sizes, Speaker, WordNames};
 pub use old::read_config;
 pub(crate) use probe::Probe;
 pub use texts::Texts;
 
 use crate::checkpoint::{self, Arrays, Binder};
+use crate::labels::label_count;
 use crate::network::{Definition, Description, Network, Reads};
 use crate::seq2seq::{Decoding, Next};
 use crate::xlnet::{Memory, Permuted, Permuting, Predicted};
@@ -109,11 +110,6 @@ pub trait TextModel: Network {
 
     /// The longest text that it can read, if there is one.
     fn longest(&self) -> Option<usize>;
-
-    /// [`Network::inference`], as a model of texts.
-    fn evaluation(&self) -> Box<dyn TextModel> {
-        self.inference().into_text().expect("a copy is of the same type")
-    }
 }
 
 /// What a model's own file says of it: the part below the heads.

@@ -1,7 +1,7 @@
 //! `config.json` of an image model.
 
+use crate::labels::Labels;
 use crate::sizes;
-use crate::story::Answers;
 use crate::text::activation;
 use regard_attention::ops::Activation;
 use serde::{Deserialize, Serialize};
@@ -103,7 +103,7 @@ pub struct Config {
     pub pooler_act: String,
     /// What is told apart.
     #[serde(flatten)]
-    pub labels: Answers,
+    pub labels: Labels,
     /// Channels of 3×3 convolutions before the patches, each with `hidden_act`: each halves the
     /// sides of the image. None by default.
     pub stem_channels: Vec<usize>,
@@ -133,7 +133,7 @@ impl Default for Config {
             qkv_bias: true,
             pooler_output_size: None,
             pooler_act: "tanh".into(),
-            labels: Answers::default(),
+            labels: Labels::default(),
             stem_channels: vec![],
             stem_halving: Halving::Stride,
             pooling: Pooling::Cls,

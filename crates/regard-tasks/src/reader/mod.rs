@@ -14,7 +14,7 @@ use burn::tensor::{Device, Tensor};
 use regard_attention::Mode;
 use regard_attention::backend;
 use regard_models::text::{self, Head, Output, TextModel, Texts};
-use regard_models::{Error, ModelFiles, Result, checkpoint};
+use regard_models::{Error, Labels, ModelFiles, Result, checkpoint};
 
 /// Tokens that are read at a time.
 pub(crate) const AT_ONCE: usize = 8192;
@@ -31,9 +31,7 @@ pub struct Reader {
 impl Reader {
     /// From a model and its tokenizer.
     pub fn new(model: Box<dyn TextModel>, tokenizer: Tokenizer) -> Reader {
-        let names = &model.config()["id2label"];
-        let name = |i: usize| names[i.to_string()].as_str().map(str::to_string);
-        let labels = (0..).map_while(name).collect();
+        let labels = Labels::names(&model.config());
         Reader { model, tokenizer, labels, files: None }
     }
 

@@ -7,13 +7,13 @@
 pub(crate) mod about;
 pub mod examine;
 pub mod keys;
+mod model;
 mod names;
 pub mod own;
 
 use crate::{answer_story, classify_graph, classify_image, fill, generate, permute, point};
 use crate::{reader, recognize, say, summarize, train, translate};
 use examine::{On, Report};
-use regard_models::text;
 use regard_models::{Error, ModelFiles, Result, checkpoint, zoo};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,7 @@ use serde_json::Value as Json;
 use std::path::{Path, PathBuf};
 use toml::Value;
 
+pub(crate) use model::{ModelTable, known_text_keys, set_labels};
 pub(crate) use names::rename;
 pub use toml::Table;
 
@@ -44,8 +45,8 @@ pub struct Published {
     pub log: String,
 }
 
-/// A recipe of some task, as the program trains it.
-pub trait Task {
+/// The part of a recipe that every task's has, with the same meaning.
+pub trait Fields {
     /// That of its file and of the run's folder.
     fn name(&self) -> &str;
     /// What for.
@@ -60,14 +61,18 @@ pub trait Task {
     fn result(&self) -> Option<&Published>;
     /// The name of its data set.
     fn data(&self) -> &str;
-    /// The measure by which the best model is chosen.
-    fn decides(&self) -> &str;
     /// How to train.
     fn options(&self) -> &train::Options;
     /// With all defaults.
     fn to_toml(&self) -> String;
-    /// The same.
+    /// With all defaults.
     fn to_json(&self) -> Json;
+}
+
+/// A recipe of some task, as it is trained and examined.
+pub trait Task: Fields {
+    /// The measure by which the best model is chosen.
+    fn decides(&self) -> &str;
     /// The model that it begins with, if it does not begin anew.
     fn origin(&self) -> Option<Origin<'_>> {
         None
@@ -75,7 +80,7 @@ pub trait Task {
     /// Says where that model is, and which version of it that is, if it has versions: what the
     /// recipe calls it need not be a folder.
     fn set_origin(&mut self, _folder: PathBuf, _version: Option<String>) {}
-    /// What a type cannot say of what was read.
+    /// Checks what a type cannot say of a recipe that was read.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
@@ -83,6 +88,14 @@ pub trait Task {
     fn prepare(&self) -> Result<Prepared>;
     /// Asks a model of this task, which is in a folder or a run's, what it has not learned from.
     fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report>;
+    /// The keys, as TOML, that a recipe must have for a model that is trained already, besides
+    /// `data.set` and `model`; they are not used, unless they are about the data.
+    fn of_trained(_config: &Json) -> String
+    where
+        Self: Sized,
+    {
+        String::new()
+    }
 }
 
 /// A model that a recipe begins with, as the recipe calls it.
@@ -94,7 +107,9 @@ pub struct Origin<'a> {
     pub revision: Option<&'a str>,
 }
 
-/// A kind of recipe: what all have, and the fields that this one has besides.
+/// A kind of recipe: what all have, and the fields that this one has besides. A macro, since a
+/// generic struct would need `#[serde(flatten)]`, which neither refuses unknown keys nor says which
+/// key a wrong value has.
 macro_rules! recipe {
     (for $($task:literal)*; $($(#[$about:meta])* $seen:vis $field:ident: $kind:ty,)*) => {
         /// A reproducible result.
@@ -128,6 +143,39 @@ macro_rules! recipe {
                 Ok(recipe)
             }
         }
+
+        impl $crate::recipe::Fields for Recipe {
+            fn name(&self) -> &str {
+                &self.name
+            }
+            fn task(&self) -> &str {
+                &self.task
+            }
+            fn about(&self) -> &str {
+                &self.about
+            }
+            fn seed(&self) -> u64 {
+                self.seed
+            }
+            fn set_seed(&mut self, seed: u64) {
+                self.seed = seed;
+            }
+            fn result(&self) -> Option<&$crate::recipe::Published> {
+                self.result.as_ref()
+            }
+            fn data(&self) -> &str {
+                &self.data.set
+            }
+            fn options(&self) -> &$crate::train::Options {
+                &self.train
+            }
+            fn to_toml(&self) -> String {
+                toml::to_string_pretty(self).expect("recipes are plain data")
+            }
+            fn to_json(&self) -> serde_json::Value {
+                serde_json::to_value(self).expect("recipes are plain data")
+            }
+        }
     };
 }
 pub(crate) use recipe;
@@ -144,43 +192,6 @@ pub(crate) fn of_table<R: DeserializeOwned>(mut table: Table, tasks: &[&str]) ->
     table.try_into().map_err(|e: toml::de::Error| keys::told(&e))
 }
 
-/// The part of [`Task`] that is the same for every recipe: what stands in fields of these names.
-macro_rules! task_fields {
-    () => {
-        fn name(&self) -> &str {
-            &self.name
-        }
-        fn task(&self) -> &str {
-            &self.task
-        }
-        fn about(&self) -> &str {
-            &self.about
-        }
-        fn seed(&self) -> u64 {
-            self.seed
-        }
-        fn set_seed(&mut self, seed: u64) {
-            self.seed = seed;
-        }
-        fn result(&self) -> Option<&$crate::recipe::Published> {
-            self.result.as_ref()
-        }
-        fn data(&self) -> &str {
-            &self.data.set
-        }
-        fn options(&self) -> &$crate::train::Options {
-            &self.train
-        }
-        fn to_toml(&self) -> String {
-            toml::to_string_pretty(self).expect("recipes are plain data")
-        }
-        fn to_json(&self) -> serde_json::Value {
-            serde_json::to_value(self).expect("recipes are plain data")
-        }
-    };
-}
-pub(crate) use task_fields;
-
 /// A model with something to learn from, and what there is to say of it.
 pub struct Prepared {
     /// What is trained.
@@ -190,12 +201,20 @@ pub struct Prepared {
     pub about: String,
 }
 
-/// The tasks of a kind of recipe, and how one is made of what was read.
-type Kind = (&'static [&'static str], fn(Table) -> Result<Box<dyn Task>, String>);
+/// A kind of recipe.
+struct Kind {
+    tasks: &'static [&'static str],
+    make: fn(Table) -> Result<Box<dyn Task>, String>,
+    of_trained: fn(&Json) -> String,
+}
 
 macro_rules! kinds {
     ($($room:ident)*) => {
-        &[$(($room::Recipe::TASKS, |table| Ok(Box::new($room::Recipe::from_table(table)?)))),*]
+        &[$(Kind {
+            tasks: $room::Recipe::TASKS,
+            make: |table| Ok(Box::new($room::Recipe::from_table(table)?)),
+            of_trained: <$room::Recipe as Task>::of_trained,
+        }),*]
     };
 }
 
@@ -212,7 +231,7 @@ const LONGEST_NAME: usize = 200;
 pub fn task(mut table: Table) -> Result<Box<dyn Task>, String> {
     rename(&mut table);
     let asked = table.get("task").and_then(Value::as_str).unwrap_or("");
-    let known = KINDS.iter().find(|(names, _)| names.contains(&asked));
+    let known = kind_of(asked);
     for (key, value) in &table {
         check_finite(key, value)?;
     }
@@ -221,11 +240,15 @@ pub fn task(mut table: Table) -> Result<Box<dyn Task>, String> {
         let length = name.len();
         return Err(format!("name: got {length} bytes, need at most {LONGEST_NAME}"));
     }
-    let (_, make) = known.ok_or_else(|| {
-        let names: Vec<&str> = KINDS.iter().flat_map(|(names, _)| *names).copied().collect();
+    let kind = known.ok_or_else(|| {
+        let names: Vec<&str> = KINDS.iter().flat_map(|kind| kind.tasks).copied().collect();
         format!("task: got {asked:?}, need one of {}", names.join(", "))
     })?;
-    make(table)
+    (kind.make)(table)
+}
+
+fn kind_of(task: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| kind.tasks.contains(&task))
 }
 
 /// Refuses `inf` and `nan`, which TOML has and JSON, which models are described in, has not.
@@ -247,28 +270,15 @@ pub fn of_model(model: impl Into<ModelFiles>) -> Result<Table> {
     let (config, folder) = (files.config()?, files.place());
     let of_config = |e: Error| Error::file(files.path(checkpoint::CONFIG), e.to_string());
     let purpose = zoo::task_of(&config).map_err(of_config)?;
-    // What a model was trained with is in its folder; what a recipe must say besides is not used.
-    let (data, long) = ("[data]\nset = 'files'\n", "max_tokens = 512\n");
-    let rest = match purpose {
-        "translate" => format!("{data}[model]\n[vocabulary.shared]\nkind = 'word'\n"),
-        "generate" => format!("context = 1024\n{data}[model]\n[vocabulary]\nkind = 'bytes'\n"),
-        "fill" => {
-            format!("{data}[model]\n[vocabulary]\nkind = 'wordpiece'\nsize = 1\n")
-        }
-        "answer-story" | "summarize" | "classify-image" | "recognize" | "classify-graph" => {
-            format!("{data}[model]\n")
-        }
-        "point" => {
-            let problem = config["problem"].as_str().unwrap_or_default();
-            format!("{data}problem = {problem:?}\n[model]\n")
-        }
-        _ => format!("{data}{long}"),
-    };
+    let kind = kind_of(purpose).expect("every model is for a task that has recipes");
+    let text = format!("task = '{purpose}'\n[data]\nset = 'files'\n[model]");
+    let read = |text: &str| parse(text, &[], &|_| None).expect("it is a table");
+    let mut table = read(&text);
+    lay_over(&mut table, read(&(kind.of_trained)(&config)));
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    let mut table = parse(&format!("task = '{purpose}'\n{rest}"), &[], &|_| None)
-        .expect("what is written above is a table");
     table.insert("name".into(), Value::String(name.into_owned()));
-    if ["classify", "tag", "answer"].contains(&purpose) {
+    // Where a recipe may begin with a model, it begins with this one.
+    if table.get("from").is_some() {
         table.insert("from".into(), Value::String(folder.display().to_string()));
     }
     Ok(table)
@@ -388,66 +398,9 @@ fn set(table: &mut Table, key: &str, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A key that the model does not know is a spelling mistake.
-pub(crate) fn known_keys(asked: &Json, known: &Json) -> Result<()> {
-    let Json::Object(known) = known else { return Ok(()) };
-    known_names(asked, &known.keys().map(String::as_str).collect::<Vec<_>>())
-}
-
-/// Refuses keys that the family of a text model does not have.
-pub(crate) fn known_text_keys(asked: &Json, config: &Json) -> Result<()> {
-    known_names(asked, &text::keys(config)?)
-}
-
-fn known_names(asked: &Json, known: &[&str]) -> Result<()> {
-    let Json::Object(asked) = asked else { return Ok(()) };
-    // To look everywhere goes without saying, and some configurations do not say it.
-    let unsaid = serde_json::json!({ "kind": "global" });
-    let unknown: Vec<&str> = asked
-        .iter()
-        .filter(|(key, value)| !known.contains(&key.as_str()) && **value != unsaid)
-        .map(|(key, _)| key.as_str())
-        .collect();
-    if unknown.is_empty() {
-        return Ok(());
-    }
-    Err(Error::invalid(format!(
-        "model: no such key: {}; {}the keys that have an effect here are {}",
-        say::list(&unknown, 5),
-        say::did_you_mean(unknown[0], known),
-        say::list(known, 20)
-    )))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_misspelt_key_of_a_text_model_is_told() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes");
-        let mut seen = std::collections::BTreeSet::new();
-        for entry in std::fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_none_or(|end| end != "toml") {
-                continue;
-            }
-            let recipe = read(&path, &[]).unwrap();
-            let Some(model) = recipe.get("model") else { continue };
-            let mut model: Json = model.clone().try_into().unwrap();
-            let kind = model["model_type"].as_str().unwrap_or_default().to_string();
-            if !text::model_types().contains(&kind.as_str()) {
-                continue;
-            }
-            known_text_keys(&model, &model).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-            model["hiden_size"] = 3.into();
-            let error = known_text_keys(&model, &model).unwrap_err().to_string();
-            assert!(error.contains("no such key") && error.contains("hiden_size"), "{error}");
-            seen.insert(kind);
-        }
-        let seen: Vec<&str> = seen.iter().map(String::as_str).collect();
-        assert_eq!(seen, ["bert", "bilstm", "gpt2", "xlnet"]);
-    }
 
     fn library(name: &str) -> Option<String> {
         let text = match name {

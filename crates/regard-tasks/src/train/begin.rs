@@ -3,7 +3,44 @@
 use crate::data::Vectors;
 use crate::text::Tokenizer;
 use regard_models::checkpoint::Arrays;
+use regard_models::text::TextModel;
 use regard_models::{Error, Result};
+use std::path::Path;
+
+/// The tokenizer of a text model in training.
+pub(crate) struct Lexicon {
+    pub tokenizer: Tokenizer,
+    /// How many words began with vectors of others.
+    begun: Option<usize>,
+}
+
+impl Lexicon {
+    /// Gives those words of a model that others have vectors for these vectors.
+    pub fn new(
+        tokenizer: Tokenizer,
+        model: &mut dyn TextModel,
+        vectors: Option<&str>,
+    ) -> Result<Lexicon> {
+        let Some(vectors) = vectors else { return Ok(Lexicon { tokenizer, begun: None }) };
+        let known = known(&tokenizer, vectors)?;
+        let rows: Vec<(usize, &[f32])> = known.iter().map(|(id, row)| (*id, &row[..])).collect();
+        model.set_words(&rows)?;
+        Ok(Lexicon { begun: Some(rows.len()), tokenizer })
+    }
+
+    /// Writes the tokenizer into the model's folder.
+    pub fn save(&self, folder: &Path) -> Result<()> {
+        self.tokenizer.save(folder.join("tokenizer.json"))
+    }
+
+    /// So many examples of a kind, and the sizes.
+    pub fn about(&self, count: usize, what: &str, millions: f64) -> String {
+        let words = self.tokenizer.size();
+        let begun = self.begun.map(|n| format!(" ({n} with vectors, {} without)", words - n));
+        let begun = begun.unwrap_or_default();
+        format!("{count} {what}, a vocabulary of {words}{begun}, {millions:.2} M parameters")
+    }
+}
 
 /// The vectors that others have for words of a tokenizer, by the words' numbers.
 pub(crate) fn known(tokenizer: &Tokenizer, vectors: &str) -> Result<Vec<(usize, Vec<f32>)>> {

@@ -42,6 +42,16 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
+    /// Measures, and the one of them that decides.
+    pub fn new(measures: Vec<(String, f64)>, decides: f64, better: Better) -> Evaluation {
+        Evaluation { measures, decides, better, also: None, sample: None }
+    }
+
+    /// With something to look at.
+    pub fn with_sample(self, sample: Option<String>) -> Evaluation {
+        Evaluation { sample, ..self }
+    }
+
     /// Whether this is worse than an earlier one's decisive measure, or no number.
     pub fn is_worse(&self, earlier: f64) -> bool {
         match self.better {

@@ -16,8 +16,9 @@ mod record;
 mod repeats;
 mod run;
 mod schedule;
+mod start;
 mod state;
-pub(crate) mod taught;
+pub(crate) mod trained;
 
 pub use checksums::{CHECKSUMS, verify_checksums, write_checksums};
 pub use learner::{Better, Evaluation, Learner, Loss};
@@ -30,6 +31,8 @@ pub use record::{
 pub use repeats::{Repeated, Repeats};
 pub use run::{Event, Outcome, Run};
 pub use schedule::{Curve, Schedule};
+pub use start::{RunOptions, start};
 pub use state::{
     Damage, Place, best, check_folder, checkpoints, files, find, newest_whole, resolve,
 };
+pub use trained::{Objective, Trained};

@@ -37,6 +37,20 @@ pub struct Run<'a> {
 
 /// What happens in a run.
 pub enum Event<'a> {
+    /// The data of a recipe are going to be read.
+    Reads {
+        /// The recipe's name.
+        recipe: &'a str,
+        /// The data set.
+        data: &'a str,
+    },
+    /// The data were read and the model was made.
+    Prepared {
+        /// A summary of both.
+        about: &'a str,
+        /// The unit of [`Learner::tokens`].
+        counts: &'static str,
+    },
     /// Checkpoints that are damaged, newest first; the run goes on from the one before them.
     Damaged(&'a [Damage]),
     /// Settings that differ from those that the run began with, and may.

@@ -3,7 +3,7 @@
 use crate::small::{Folder, corpus, letters, recipe};
 use regard_models::checkpoint::Arrays;
 use regard_tasks::text::Tokenizer;
-use regard_tasks::train::Learner;
+use regard_tasks::train::{Learner, Trained};
 use regard_tasks::translate::{Recipe, Translation};
 use std::fs;
 
@@ -33,14 +33,14 @@ fn a_translator_begins_with_vectors_on_either_side() {
         let mut with = plain.clone();
         with.vocabulary.shared.as_mut().unwrap().vectors = Some(file.display().to_string());
         let after = Translation::new(&with, pairs.clone()).unwrap();
-        let tokens = &after.vocabularies().source;
+        let tokens = &after.objective().vocabularies().source;
         let table =
             if model.contains("bahdanau") { "embed_tokens.weight" } else { "shared.weight" };
         let found = rows(&after.network().weights(), table, tokens, "b");
         assert!(!found.is_empty(), "{:?}", after.network().weights().keys());
         assert!(found.iter().all(|row| row == &[5.0, 6.0, 7.0, 8.0]), "{found:?}");
         // What has no vector is as it was.
-        let c = |of: &Translation| rows(&of.network().weights(), table, tokens, "c");
+        let c = |of: &Trained<Translation>| rows(&of.network().weights(), table, tokens, "c");
         assert_eq!(c(&before), c(&after));
         assert_ne!(rows(&before.network().weights(), table, tokens, "b"), found);
     }

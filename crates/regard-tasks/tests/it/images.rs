@@ -8,7 +8,7 @@ use regard_tasks::classify_image::{FILE, Recipe, Viewer};
 use regard_tasks::data::{Part, idx};
 use regard_tasks::examine::On;
 use regard_tasks::recipe::{self, Task};
-use regard_tasks::train::{Event, Outcome, Record, Run};
+use regard_tasks::train::{Event, Outcome, RunOptions, start};
 use std::fs;
 use std::path::Path;
 
@@ -51,15 +51,11 @@ fn recipe(folder: &Path, steps: u64) -> Recipe {
 }
 
 fn train(recipe: &Recipe, folder: &Path, resume: bool, stop: Option<u64>) -> Outcome {
-    let mut learner = recipe.prepare().unwrap().learner;
     let mut watch = |event: Event| match event {
         Event::Saved(step) => Some(step) != stop,
         _ => true,
     };
-    let (options, seed) = (recipe.options(), recipe.seed());
-    Run { folder, options, seed, resume, record: &Record::default(), watch: &mut watch }
-        .train(&mut *learner)
-        .unwrap()
+    start(recipe, &RunOptions { folder, resume, memory: None }, &mut watch).unwrap()
 }
 
 #[test]

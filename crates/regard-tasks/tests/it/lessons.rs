@@ -232,7 +232,7 @@ fn what_cannot_be_taught_is_told() {
     let right = recipe("classify", 1, folder, "tsv");
     assert!(error(&right).contains("train.tsv"));
     assert!(error(&right.replace("'files'", "'imdb'")).contains("sst2-phrases"));
-    assert!(error(&right.replace("'classify'", "'paint'")).contains("translate, language"));
+    assert!(error(&right.replace("'classify'", "'paint'")).contains("translate, generate"));
     let both = right.replace("seed = 2", "seed = 2\nfrom = 'somewhere'");
     assert!(error(&both).contains("that of the model in `from`"));
 }

@@ -1,6 +1,6 @@
 //! Points: drawn or read, learned, asked, and gone on with.
 
-use crate::small::{Folder, train_by as train};
+use crate::small::{Folder, trained};
 use regard_models::ModelFiles;
 use regard_tasks::examine::On;
 use regard_tasks::point::{Pointer, Recipe};
@@ -34,7 +34,7 @@ fn numbers_are_put_in_order_by_either_kind() {
     for kind in ["transformer", "lstm"] {
         let model = format!("encoder = '{kind}'");
         let (recipe, run) = (recipe("sort", DRAWN, &model, 150), run.0.join(kind));
-        train(&recipe, &run, false, None);
+        trained(&recipe, &run, false, None);
         let right = test(&recipe, &run, "accuracy");
         // One in twenty-four is right by chance.
         assert!(right >= 55.0, "{kind}: {right} % in order");
@@ -51,7 +51,7 @@ fn tours_go_through_every_point_and_are_not_much_too_long() {
     let run = Folder::new("points-tsp");
     let data = "set = 'drawn'\npoints = [4, 6]\ntrain = 5000\nvalid = 20\ntest = 100";
     let recipe = recipe("tsp", data, "", 80);
-    train(&recipe, &run.0, false, None);
+    trained(&recipe, &run.0, false, None);
     let gap = test(&recipe, &run.0, "gap");
     assert!((0.0..15.0).contains(&gap), "{gap} % longer than the shortest");
     let pointer = Pointer::load(&run.0).unwrap();
@@ -83,10 +83,10 @@ fn hulls_of_files_are_learned_and_a_run_goes_on_as_if_it_had_not_stopped() {
     let files = format!("set = 'files'\nfolder = '{}'", data.0.display());
     let recipe = recipe("hull", &files, "", 60);
     let (whole, parts) = (runs.0.join("whole"), runs.0.join("parts"));
-    train(&recipe, &whole, false, None);
-    let end = train(&recipe, &parts, false, Some(23));
+    trained(&recipe, &whole, false, None);
+    let end = trained(&recipe, &parts, false, Some(23));
     assert!(matches!(end, Outcome::Interrupted { step: 23 }));
-    train(&recipe, &parts, true, None);
+    trained(&recipe, &parts, true, None);
     let weights = |run: &Path| fs::read(run.join("model/model.safetensors")).unwrap();
     assert!(weights(&whole) == weights(&parts), "resumed is never stopped");
     let right = test(&recipe, &whole, "accuracy");

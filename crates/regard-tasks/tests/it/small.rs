@@ -3,7 +3,7 @@
 use regard_tasks::data::Pair;
 use regard_tasks::data::pairs::Group;
 use regard_tasks::recipe::Task;
-use regard_tasks::train::{Event, Outcome, Record, Run};
+use regard_tasks::train::{Event, Outcome, Record, Run, RunOptions, start};
 use regard_tasks::translate::{Corpus, Recipe, Translation};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -92,15 +92,8 @@ pub fn train(
     .train(&mut learner)
 }
 
-/// Trains by a recipe; after the step `stop` as if a signal had come.
-pub fn train_by(recipe: &dyn Task, folder: &Path, resume: bool, stop: Option<u64>) -> Outcome {
-    let mut learner = recipe.prepare().unwrap().learner;
-    let mut watch = |event: Event| match event {
-        Event::Step { step, .. } => Some(step) != stop,
-        _ => true,
-    };
-    let (options, seed) = (recipe.options(), recipe.seed());
-    Run { folder, options, seed, resume, record: &Record::default(), watch: &mut watch }
-        .train(&mut *learner)
-        .unwrap()
+/// Trains by a recipe, up to a step that it is asked to stop at.
+pub fn trained(recipe: &dyn Task, folder: &Path, resume: bool, stop: Option<u64>) -> Outcome {
+    let mut watch = |event: Event| !matches!(event, Event::Step { step, .. } if Some(step) == stop);
+    start(recipe, &RunOptions { folder, resume, memory: None }, &mut watch).unwrap()
 }

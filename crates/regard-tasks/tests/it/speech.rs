@@ -1,7 +1,7 @@
 //! Speech: tones that are learned as labels and as letters, saved, heard whole and in pieces, and
 //! gone on with.
 
-use crate::small::{Folder, train_by as train};
+use crate::small::{Folder, trained};
 use regard_models::ModelFiles;
 use regard_tasks::audio::{Sound, wav};
 use regard_tasks::data::{Part, recordings, sets};
@@ -78,7 +78,7 @@ fn tones_are_learned_as_labels() {
     let place = Folder::new("speech-labels");
     record(&place.0);
     let (recipe, run) = (recipe(&place.0, "", 60), place.0.join("run"));
-    let Outcome::Done { best, .. } = train(&recipe, &run, false, None) else { panic!() };
+    let Outcome::Done { best, .. } = trained(&recipe, &run, false, None) else { panic!() };
     assert_eq!(best, 100.0);
     let recognizer = Recognizer::load(&run).unwrap();
     for (word, (text, _)) in WORDS.iter().enumerate() {
@@ -103,7 +103,7 @@ fn joined_tones_are_learned_as_letters() {
     let mut recipe = recipe(&place.0, "join = 2", 1500);
     recipe.model["head"] = "ctc".into();
     let run = place.0.join("run");
-    let Outcome::Done { best, .. } = train(&recipe, &run, false, None) else { panic!() };
+    let Outcome::Done { best, .. } = trained(&recipe, &run, false, None) else { panic!() };
     assert!(best < 20.0, "{best} % of words are wrong");
     let recognizer = Recognizer::load(&run).unwrap();
     let mut right = 0;
@@ -120,9 +120,9 @@ fn resumed_is_never_stopped() {
     record(&place.0);
     let recipe = recipe(&place.0, "", 24);
     let [whole, parts] = ["whole", "parts"].map(|name| place.0.join(name));
-    train(&recipe, &whole, false, None);
-    assert!(matches!(train(&recipe, &parts, false, Some(9)), Outcome::Interrupted { step: 9 }));
-    train(&recipe, &parts, true, None);
+    trained(&recipe, &whole, false, None);
+    assert!(matches!(trained(&recipe, &parts, false, Some(9)), Outcome::Interrupted { step: 9 }));
+    trained(&recipe, &parts, true, None);
     let weights = |run: &Path| std::fs::read(run.join("model/model.safetensors")).unwrap();
     assert_eq!(weights(&whole), weights(&parts));
 }

@@ -1,6 +1,6 @@
 //! Stories: learned by one model, saved, asked, and gone on with.
 
-use crate::small::{Folder, train_by as train};
+use crate::small::{Folder, trained};
 use regard_tasks::answer_story::{Corpus, Lesson, Listener, Recipe, agreement, measure};
 use regard_tasks::data::Part;
 use regard_tasks::data::sets;
@@ -56,7 +56,7 @@ fn stories_are_learned_and_asked_about() {
     babi(&data.0);
     for (name, model) in [("story", STORY), ("memn2n", MEMORY)] {
         let (recipe, run) = (recipe(&data.0, model), run.0.join(name));
-        train(&recipe, &run, false, None);
+        trained(&recipe, &run, false, None);
         let listener = Listener::load(&run).unwrap();
         let corpus = recipe.data.read().unwrap();
         let report = measure(&listener, corpus.part(Part::Test)).unwrap();
@@ -107,9 +107,9 @@ fn a_run_that_was_stopped_is_the_run_that_was_not() {
     let mut recipe = recipe(&data.0, &format!("{STORY}\nattention_dropout = 0.1"));
     (recipe.train.steps, recipe.train.eval_every, recipe.train.accumulate) = (14, 5, 2);
     let (whole, stopped) = (run.0.join("whole"), run.0.join("stopped"));
-    train(&recipe, &whole, false, None);
-    assert_eq!(train(&recipe, &stopped, false, Some(8)), Outcome::Interrupted { step: 8 });
-    train(&recipe, &stopped, true, None);
+    trained(&recipe, &whole, false, None);
+    assert_eq!(trained(&recipe, &stopped, false, Some(8)), Outcome::Interrupted { step: 8 });
+    trained(&recipe, &stopped, true, None);
     for file in ["model/model.safetensors", "checkpoint-14/optimizer.safetensors"] {
         let read = |run: &Path| fs::read(run.join(file)).unwrap();
         assert!(read(&whole) == read(&stopped), "{file}");
@@ -162,8 +162,7 @@ fn a_model_of_stories_begins_with_vectors() {
     recipe.vectors = Some(file.display().to_string());
     let weights = recipe.prepare().unwrap().learner.network().weights();
     let (_, table) = weights.iter().find(|(name, _)| name.ends_with("words.weight")).unwrap();
-    let table = table.floats().unwrap();
-    let given = table.chunks(16).filter(|row| row.iter().all(|x| *x == 1.5)).count();
+    let given = table.data.chunks(16).filter(|row| row.iter().all(|x| *x == 1.5)).count();
     assert_eq!(given, 1);
     recipe.vectors = Some("word3vec".into());
     assert!(recipe.prepare().err().unwrap().to_string().contains("need a file or glove-subset"));

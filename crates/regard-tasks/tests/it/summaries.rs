@@ -1,6 +1,6 @@
 //! Summaries: learned, written, and copied where the vocabulary ends.
 
-use crate::small::{Dice, Folder, train_by as train};
+use crate::small::{Dice, Folder, trained};
 use regard_models::ModelFiles;
 use regard_tasks::data::{Part, sets};
 use regard_tasks::examine::On;
@@ -51,9 +51,9 @@ fn words_beyond_the_vocabulary_are_copied() {
     mails(&data.0);
     let (copies, writes) = (run.0.join("copies"), run.0.join("writes"));
     let copying = recipe(&data.0, "", 180);
-    train(&copying, &copies, false, None);
+    trained(&copying, &copies, false, None);
     let plain = recipe(&data.0, "copy = false", 60);
-    train(&plain, &writes, false, None);
+    trained(&plain, &writes, false, None);
     let (ours, theirs) = (test(&copying, &copies, "rouge_l"), test(&plain, &writes, "rouge_l"));
     // Who cannot write the thing gets at most two thirds, for saying "about" and no more.
     assert!(ours > 90.0 && theirs < 67.0, "copying {ours}, without {theirs}");
@@ -75,10 +75,10 @@ fn a_run_that_is_resumed_is_the_run_that_was_not_stopped() {
     mails(&data.0);
     let recipe = recipe(&data.0, "dropout = 0.2", 12);
     let (whole, parts) = (runs.0.join("whole"), runs.0.join("parts"));
-    train(&recipe, &whole, false, None);
-    let end = train(&recipe, &parts, false, Some(5));
+    trained(&recipe, &whole, false, None);
+    let end = trained(&recipe, &parts, false, Some(5));
     assert!(matches!(end, Outcome::Interrupted { step: 5 }));
-    train(&recipe, &parts, true, None);
+    trained(&recipe, &parts, true, None);
     let weights = |run: &Path| fs::read(run.join("model/model.safetensors")).unwrap();
     assert!(weights(&whole) == weights(&parts));
 }
@@ -127,7 +127,6 @@ fn words_begin_with_vectors_of_others() {
     let weights = recipe.prepare().unwrap().learner.network().weights();
     let (_, table) =
         weights.iter().find(|(name, _)| name.ends_with("embed_tokens.weight")).unwrap();
-    let table = table.floats().unwrap();
-    let rows = table.chunks_exact(16);
+    let rows = table.data.chunks_exact(16);
     assert_eq!(rows.filter(|row| row.iter().all(|x| *x == 0.25)).count(), 1);
 }

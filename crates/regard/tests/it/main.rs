@@ -12,6 +12,7 @@ mod hostile;
 mod hub;
 mod images;
 mod lessons;
+mod library;
 mod machine;
 mod markup;
 mod messages;

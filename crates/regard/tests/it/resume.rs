@@ -15,7 +15,7 @@ const SETS: [&str; 4] = ["--set", "train.steps=300", "--set", "train.lr=0.003"];
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A recipe for a small language model on two files beside it.
-fn recipe(here: &Path) -> String {
+pub fn recipe(here: &Path) -> String {
     let text = |n: usize| {
         let words = ["the cat", "sat on", "a mat", "and saw", "the dog", "run by"];
         (0..n).map(|i| words[(i * i + i / 3) % 6].to_string() + " ").collect::<String>()

@@ -9,16 +9,18 @@ use super::Reader;
 use crate::about::About;
 use crate::data::{Batches, Lengths};
 use crate::examine::{self, Mark, On, Report, Sheet};
+use crate::recipe::set_labels;
 use crate::text::{Encoding, Tokenizer};
-use crate::train::taught::Taught;
-use crate::train::{Better, Evaluation, Learner, Loss};
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use crate::train::begin::Lexicon;
+use crate::train::trained::device;
+use crate::train::{Better, Evaluation, Loss, Objective, Trained};
+use burn::tensor::{Int, Tensor, TensorData};
 use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_models::checkpoint;
 use regard_models::text::{self, Head, TextModel, Texts};
-use regard_models::{Error, ModelFiles, Network, Result};
-use serde_json::{Value, json};
+use regard_models::{Capability, Error, ModelFiles, Result};
+use serde_json::Value;
 use std::path::Path;
 
 /// The label of what does not count.
@@ -153,27 +155,22 @@ pub(crate) fn examine<G: Goal>(recipe: &Recipe, model: &ModelFiles, on: &On) -> 
     Report::of(sheet, parameters, || Ok(paper.mark(&exam)?.0))
 }
 
-/// A model that is being trained for a task.
+/// Learning one of the tasks whose examples are texts.
 pub(crate) struct Study<G> {
     recipe: Recipe,
-    taught: Taught,
+    lexicon: Lexicon,
     goal: G,
 }
 
 impl<G: Goal> Study<G> {
     /// Makes the model that a recipe wants: anew, or on the body of one that was trained before.
-    pub fn new(recipe: &Recipe, tokenizer: Tokenizer, goal: G) -> Result<Study<G>> {
-        let device = Device::flex().autodiff();
+    pub fn new(recipe: &Recipe, tokenizer: Tokenizer, goal: G) -> Result<Trained<Study<G>>> {
+        let device = device();
         let mut config = recipe.config(&tokenizer)?;
         if !goal.labels().is_empty() {
-            let names = goal.labels().iter().enumerate();
-            let by_number: Vec<(String, Value)> =
-                names.clone().map(|(i, name)| (i.to_string(), json!(name))).collect();
-            let by_name: Vec<(String, Value)> = names.map(|(i, n)| (n.clone(), json!(i))).collect();
-            config["id2label"] = Value::Object(by_number.into_iter().collect());
-            config["label2id"] = Value::Object(by_name.into_iter().collect());
+            set_labels(&mut config, goal.labels());
         }
-        let model = match recipe.origin()? {
+        let mut model = match recipe.origin()? {
             Some(folder) => {
                 // Its head was for other labels, even if it was of the same kind.
                 config["architectures"] = Value::Null;
@@ -198,35 +195,26 @@ impl<G: Goal> Study<G> {
             )));
         }
         super::fits(&*model, &tokenizer)?;
-        let mut taught = Taught::new(model, tokenizer, device);
-        if let Some(vectors) = recipe.vocabulary.as_ref().and_then(|v| v.vectors.as_ref()) {
-            taught.begin_with(vectors)?;
-        }
-        Ok(Study { recipe: recipe.clone(), taught, goal })
+        let vectors = recipe.vocabulary.as_ref().and_then(|v| v.vectors.as_deref());
+        let lexicon = Lexicon::new(tokenizer, &mut *model, vectors)?;
+        Ok(Trained::new(model, Study { recipe: recipe.clone(), lexicon, goal }))
     }
 
-    pub fn about(&self) -> String {
-        let sizes = self.taught.about(self.goal.examples().len(), "examples");
+    pub fn about(&self, millions: f64) -> String {
+        let sizes = self.lexicon.about(self.goal.examples().len(), "examples", millions);
         self.goal.about().with_sizes(sizes)
     }
 }
 
-impl<G: Goal> Learner for Study<G> {
-    fn network(&self) -> &dyn Network {
-        &*self.taught.model
-    }
-
-    fn network_mut(&mut self) -> &mut dyn Network {
-        &mut *self.taught.model
-    }
+impl<G: Goal> Objective for Study<G> {
+    type Model = dyn TextModel;
 
     fn lengths(&self) -> Vec<Lengths> {
         self.goal.examples().iter().map(Example::lengths).collect()
     }
 
-    fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
+    fn loss(&self, model: &dyn TextModel, examples: &[usize], mode: Mode) -> Loss {
         let batch: Vec<&Example> = examples.iter().map(|i| &self.goal.examples()[*i]).collect();
-        let model = self.taught.model();
         let said = model.forward(&texts(model, &batch), None, mode);
         let logits = said.logits.expect("every task here has a head");
         let value = self.goal.cost(logits, &batch, self.recipe.train.label_smoothing);
@@ -241,16 +229,16 @@ impl<G: Goal> Learner for Study<G> {
         G::COUNTED
     }
 
-    fn evaluate(&self) -> Result<Evaluation> {
-        let reader = Reader::new(self.taught.model().evaluation(), self.taught.tokenizer.clone());
+    fn evaluate(&self, model: &dyn TextModel) -> Result<Evaluation> {
+        let reader = Reader::new(model.evaluation(), self.lexicon.tokenizer.clone());
         let (marks, sample) = self.goal.valid().mark(&Exam { reader })?;
         let measures = examine::measures(&marks);
         let decides = measures.iter().find(|(name, _)| name == G::DECIDES);
         let decides = decides.map_or(f64::NAN, |(_, value)| *value);
-        Ok(Evaluation { measures, decides, better: Better::Higher, also: None, sample })
+        Ok(Evaluation::new(measures, decides, Better::Higher).with_sample(sample))
     }
 
-    fn save_rest(&self, folder: &Path) -> Result<()> {
-        self.taught.save_tokenizer(folder)
+    fn save_rest(&self, _config: &Value, folder: &Path) -> Result<()> {
+        self.lexicon.save(folder)
     }
 }

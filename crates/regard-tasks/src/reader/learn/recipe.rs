@@ -1,13 +1,12 @@
 //! A recipe with `task = "classify"`, `"tag"` or `"answer"`.
 
 use super::{Goal, Study, examine};
-use crate::about;
 use crate::answer::learn as answer;
 use crate::classify::learn as classify;
 use crate::data::labelled::Asked;
 use crate::data::{Part, Split, Vectors};
 use crate::examine::{On, Report};
-use crate::recipe::{Origin, Prepared, Task, known_text_keys, recipe, task_fields};
+use crate::recipe::{Origin, Prepared, Task, known_text_keys, recipe};
 use crate::tag::learn as tag;
 use crate::text::{Kind, Tokenizer, Train};
 use crate::{own, train};
@@ -134,18 +133,14 @@ impl Data {
     }
 
     fn path(&self, part: Part) -> &Option<PathBuf> {
-        match part {
-            Part::Train => &self.train,
-            Part::Valid => &self.valid,
-            Part::Test => &self.test,
-        }
+        part.of([&self.train, &self.valid, &self.test])
     }
 
-    /// The key that names the set of a part.
-    pub(crate) fn key_of(&self, part: Part) -> &'static str {
+    /// The key that names the set of a part, and its name.
+    pub(crate) fn named(&self, part: Part) -> (&'static str, &str) {
         match (part, &self.held_out) {
-            (Part::Valid | Part::Test, Some(_)) => "data.held_out",
-            _ => "data.set",
+            (Part::Valid | Part::Test, Some(set)) => ("data.held_out", set),
+            _ => ("data.set", &self.set),
         }
     }
 
@@ -153,7 +148,7 @@ impl Data {
     fn check_files(&self) -> Result<()> {
         for part in [Part::Train, Part::Valid, Part::Test] {
             if let (Some(path), FILES) = (self.path(part), self.set_of(part)) {
-                own::there(about::part(part), path)?;
+                own::there(part.name(), path)?;
             }
         }
         Ok(())
@@ -161,17 +156,14 @@ impl Data {
 
     /// The set that a part is taken from.
     pub(crate) fn set_of(&self, part: Part) -> &str {
-        match (part, &self.held_out) {
-            (Part::Valid | Part::Test, Some(set)) => set,
-            _ => &self.set,
-        }
+        self.named(part).1
     }
 
     /// With `files`, the file of a part.
     pub(crate) fn file(&self, part: Part) -> Result<&Path> {
         // Without a file of its own, a share of the training file.
         let part = if part == Part::Valid && self.shares() { Part::Train } else { part };
-        own::file(about::part(part), self.path(part), "a file of examples")
+        own::file(part.name(), self.path(part), "a file of examples")
     }
 
     /// Whether a set has a test part; all that are known do.
@@ -274,14 +266,12 @@ impl Recipe {
 
     fn study<G: Goal + 'static>(&self, (tokenizer, goal): (Tokenizer, G)) -> Result<Prepared> {
         let learner = Study::new(self, tokenizer, goal)?;
-        let about = learner.about();
+        let about = learner.objective().about(learner.millions());
         Ok(Prepared { learner: Box::new(learner), about })
     }
 }
 
 impl Task for Recipe {
-    task_fields!();
-
     fn check(&self) -> Result<(), String> {
         if self.from.is_none() && self.revision.is_some() {
             return Err("revision: it is that of a model in `from`, and there is none".into());
@@ -312,6 +302,10 @@ impl Task for Recipe {
     fn set_origin(&mut self, folder: PathBuf, version: Option<String>) {
         self.found = Some(folder);
         self.revision = version.or(self.revision.take());
+    }
+
+    fn of_trained(_config: &Value) -> String {
+        "from = ''\n[data]\nmax_tokens = 512".into()
     }
 
     fn decides(&self) -> &str {

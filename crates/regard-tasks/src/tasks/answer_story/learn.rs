@@ -5,35 +5,32 @@ use super::measure::report;
 use super::words::said;
 use super::{Corpus, Recipe, Tales, Words};
 use crate::data::Lengths;
-use crate::recipe::known_keys;
+use crate::recipe::ModelTable;
 use crate::train::begin;
-use crate::train::{Better, Evaluation, Learner, Loss};
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use crate::train::trained::device;
+use crate::train::{Better, Evaluation, Loss, Objective, Trained};
+use burn::tensor::{Int, Tensor, TensorData};
 use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_models::story::StoryModel;
-use regard_models::{Error, Network, Result, zoo};
-use serde_json::{Value, json};
+use regard_models::{Capability, Error, Result};
+use serde_json::Value;
 use std::path::Path;
 
-/// A model that is being taught.
+/// Learning to answer questions about stories.
 pub struct Lesson {
-    model: Box<dyn StoryModel>,
     words: Words,
     train: Book,
     valid: Book,
     smoothing: f32,
-    device: Device,
 }
 
 impl Lesson {
     /// Makes a model with first values for what a recipe wants.
-    pub fn new(recipe: &Recipe, corpus: &Corpus) -> Result<Lesson> {
+    pub fn new(recipe: &Recipe, corpus: &Corpus) -> Result<Trained<Lesson>> {
         let words = Words::learn(&corpus.train)?;
-        let device = Device::flex().autodiff();
-        let config = config(recipe, &words, &corpus.train)?;
-        let mut model = zoo::create::<dyn StoryModel>(&config, recipe.seed, &device)?;
-        known_keys(&recipe.model, &model.config())?;
+        let table = table(recipe, &words, &corpus.train)?;
+        let mut model = table.create::<dyn StoryModel>(recipe.seed)?;
         if let Some(vectors) = &recipe.vectors {
             let mut weights = model.weights();
             begin::with_vectors(&mut weights, &["words.weight"], words.tokenizer(), vectors)?;
@@ -50,36 +47,24 @@ impl Lesson {
             }
         }
         let smoothing = recipe.train.label_smoothing;
-        Ok(Lesson { model, words, train, valid, smoothing, device })
-    }
-
-    /// The model.
-    pub fn model(&self) -> &dyn StoryModel {
-        &*self.model
+        Ok(Trained::new(model, Lesson { words, train, valid, smoothing }))
     }
 
     /// Sizes, in words.
-    pub fn about(&self) -> String {
+    pub(super) fn about(&self, millions: f64) -> String {
         format!(
-            "{} questions to learn from and {} to decide by, {} words, {} answers, {:.3} M \
+            "{} questions to learn from and {} to decide by, {} words, {} answers, {millions:.3} M \
              parameters",
             self.train.questions.len(),
             self.valid.questions.len(),
             self.words.size(),
             self.words.answers().len(),
-            self.model().parameters() as f64 / 1e6,
         )
     }
 }
 
-impl Learner for Lesson {
-    fn network(&self) -> &dyn Network {
-        &*self.model
-    }
-
-    fn network_mut(&mut self) -> &mut dyn Network {
-        &mut *self.model
-    }
+impl Objective for Lesson {
+    type Model = dyn StoryModel;
 
     /// A batch is a number of questions. Nothing is padded, so that there is no reason to put
     /// stories of one length, and with them of one task, into a batch.
@@ -87,12 +72,12 @@ impl Learner for Lesson {
         vec![Lengths { source: 1, target: 0 }; self.train.questions.len()]
     }
 
-    fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
+    fn loss(&self, model: &dyn StoryModel, examples: &[usize], mode: Mode) -> Loss {
         let batch: Vec<&Asked> = examples.iter().map(|i| &self.train.questions[*i]).collect();
-        let logits = self.model().forward(&self.train.stories(batch.iter().copied()), mode);
+        let logits = model.forward(&self.train.stories(batch.iter().copied()), mode);
         let wanted: Vec<i64> = batch.iter().map(|asked| asked.answer as i64).collect();
         let wanted = TensorData::new(wanted, [batch.len()]);
-        let wanted = Tensor::<1, Int>::from_data(wanted, &self.device);
+        let wanted = Tensor::<1, Int>::from_data(wanted, &device());
         let options = CrossEntropy { smoothing: self.smoothing, ignore: None };
         Loss { value: cross_entropy(logits, wanted, options), tokens: batch.len() }
     }
@@ -101,37 +86,30 @@ impl Learner for Lesson {
         examples.len()
     }
 
-    fn evaluate(&self) -> Result<Evaluation> {
-        let (report, loss) = report(&*self.model().evaluation(), &self.valid);
+    fn evaluate(&self, model: &dyn StoryModel) -> Result<Evaluation> {
+        let (report, loss) = report(&*model.evaluation(), &self.valid);
         let mut measures =
             vec![("valid_loss".to_string(), loss), ("valid_error".to_string(), report.mean_error)];
         let by_task = report.tasks.iter().map(|marks| (format!("qa{}", marks.task), marks.error));
         measures.extend(by_task);
-        Ok(Evaluation {
-            measures,
-            decides: report.mean_error,
-            better: Better::Lower,
-            also: None,
-            sample: None,
-        })
+        Ok(Evaluation::new(measures, report.mean_error, Better::Lower))
     }
 
-    fn save_rest(&self, folder: &Path) -> Result<()> {
+    fn save_rest(&self, _config: &Value, folder: &Path) -> Result<()> {
         self.words.save(folder)
     }
 }
 
-/// `config.json` of what a recipe wants, for these words; as wide as the longest sentence.
-fn config(recipe: &Recipe, words: &Words, tales: &[Tales]) -> Result<Value> {
-    let mut config = recipe.model.clone();
-    if !config.is_object() {
-        return Err(Error::invalid("model: need a table with at least model_type"));
+/// The configuration for these words; as wide as the longest sentence.
+fn table<'a>(recipe: &'a Recipe, words: &Words, tales: &[Tales]) -> Result<ModelTable<'a>> {
+    let mut table = ModelTable::new(&recipe.model)?;
+    table.set("vocab_size", words.size());
+    table.set("pad_token_id", words.tokenizer().special().pad);
+    table.set_labels(words.answers());
+    if table.get("max_words").is_null() {
+        table.set("max_words", longest(words, tales)?);
     }
-    words.configure(&mut config);
-    if config["max_words"].is_null() {
-        config["max_words"] = json!(longest(words, tales)?);
-    }
-    Ok(config)
+    Ok(table)
 }
 
 /// Words of the longest sentence.

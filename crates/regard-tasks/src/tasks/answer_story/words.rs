@@ -2,8 +2,8 @@
 
 use super::Tales;
 use crate::text::{Kind, Tokenizer, Train};
-use regard_models::{Error, Result};
-use serde_json::{Value, json};
+use regard_models::{Error, Labels, Result};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -31,10 +31,7 @@ impl Words {
 
     /// A tokenizer, and the answers that a configuration names.
     pub fn new(tokenizer: Tokenizer, config: &Value) -> Words {
-        let names = &config["id2label"];
-        let name = |i: usize| names[i.to_string()].as_str().map(str::to_string);
-        let answers = (0..).map_while(name).collect();
-        Words { tokenizer, answers }
+        Words { tokenizer, answers: Labels::names(config) }
     }
 
     /// What makes words of sentences.
@@ -45,17 +42,6 @@ impl Words {
     /// Writes what the configuration does not hold.
     pub fn save(&self, folder: &Path) -> Result<()> {
         self.tokenizer.save(folder.join("tokenizer.json"))
-    }
-
-    /// What a configuration says of them.
-    pub fn configure(&self, config: &mut Value) {
-        let answers = self.answers.iter().enumerate();
-        let by_number = answers.clone().map(|(i, name)| (i.to_string(), json!(name)));
-        let by_name = answers.map(|(i, name)| (name.clone(), json!(i)));
-        config["vocab_size"] = json!(self.tokenizer.size());
-        config["pad_token_id"] = json!(self.tokenizer.special().pad);
-        config["id2label"] = Value::Object(by_number.collect());
-        config["label2id"] = Value::Object(by_name.collect());
     }
 
     /// How many words there are.

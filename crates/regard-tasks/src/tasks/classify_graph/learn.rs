@@ -4,47 +4,39 @@ use super::book::{Exercise, NOT_ASKED};
 use super::recipe::Made;
 use super::{BestBy, Book, Recipe};
 use crate::data::{Lengths, Part};
-use crate::recipe::known_keys;
-use crate::train::{Better, Evaluation, Learner, Loss};
+use crate::recipe::ModelTable;
+use crate::train::trained::device;
+use crate::train::{Better, Evaluation, Loss, Objective, Trained};
 use burn::tensor::Device;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_attention::{Mode, backend};
 use regard_models::gat::Gat;
-use regard_models::{Error, Network, Result, zoo};
-use serde_json::{Value, json};
-use std::path::Path;
+use regard_models::{Error, Result};
+use serde_json::Value;
 
 /// Graphs that are asked about at a time.
 const AT_ONCE: usize = 256;
 
-/// A model that is being taught.
+/// Learning labels from graphs.
 pub struct Lesson {
-    model: Box<Gat>,
     book: Book,
     l2: f32,
     smoothing: f32,
     best_by: BestBy,
     wiring: Value,
-    device: Device,
     about: crate::about::About,
 }
 
 impl Lesson {
     /// Makes a model with first values for what a recipe wants.
-    pub fn new(recipe: &Recipe) -> Result<Lesson> {
-        let device = Device::flex().autodiff();
-        let (book, Made { labels, widths: (columns, edge), .. }, about) = recipe.read(&device)?;
-        let mut config = recipe.model.clone();
-        if !config.is_object() {
-            return Err(Error::invalid("model: need a table with at least model_type"));
-        }
-        config["features"] = json!(columns);
-        config["edge_features"] = json!(edge);
-        let numbered = || labels.iter().enumerate();
-        config["id2label"] = numbered().map(|(i, name)| (i.to_string(), json!(name))).collect();
-        config["label2id"] = numbered().map(|(i, name)| (name.clone(), json!(i))).collect();
+    pub fn new(recipe: &Recipe) -> Result<Trained<Lesson>> {
+        let (book, Made { labels, widths: (columns, edge), .. }, about) = recipe.read(&device())?;
+        let mut table = ModelTable::new(&recipe.model)?;
+        table.set("features", columns);
+        table.set("edge_features", edge);
+        table.set_labels(&labels);
         let of_nodes = matches!(book, Book::Nodes { .. });
-        if of_nodes != (config["readout"].as_u64().unwrap_or(0) == 0) {
+        if of_nodes != (table.get("readout").as_u64().unwrap_or(0) == 0) {
             return Err(Error::invalid(format!(
                 "model.readout: {} has labels of {}, so it must {} 0",
                 recipe.data.set,
@@ -52,8 +44,7 @@ impl Lesson {
                 if of_nodes { "be" } else { "not be" }
             )));
         }
-        let model = zoo::create::<Gat>(&config, recipe.seed, &device)?;
-        known_keys(&recipe.model, &model.config())?;
+        let model = table.create::<Gat>(recipe.seed)?;
         for (part, what) in [(Part::Train, "learn from"), (Part::Valid, "decide by")] {
             if book.asked(part) == 0 {
                 return Err(Error::invalid(format!("there is nothing to {what}")));
@@ -62,45 +53,34 @@ impl Lesson {
         let (l2, smoothing) = (recipe.l2, recipe.train.label_smoothing);
         let wiring = serde_json::to_value(recipe.data.wiring).expect("it is plain data");
         let best_by = recipe.best_by;
-        Ok(Lesson { model, book, l2, smoothing, best_by, wiring, device, about })
-    }
-
-    fn model(&self) -> &Gat {
-        &self.model
+        Ok(Trained::new(model, Lesson { book, l2, smoothing, best_by, wiring, about }))
     }
 
     /// Sizes, in words.
-    pub fn about(&self) -> String {
+    pub(super) fn about(&self, millions: f64) -> String {
         self.about.clone().with_sizes(format!(
-            "{} labels to learn from and {} to decide by, {:.3} M parameters",
+            "{} labels to learn from and {} to decide by, {millions:.3} M parameters",
             self.book.asked(Part::Train),
             self.book.asked(Part::Valid),
-            self.model().parameters() as f64 / 1e6,
         ))
     }
 }
 
-impl Learner for Lesson {
-    fn network(&self) -> &dyn Network {
-        &*self.model
-    }
-
-    fn network_mut(&mut self) -> &mut dyn Network {
-        &mut *self.model
-    }
+impl Objective for Lesson {
+    type Model = Gat;
 
     /// A batch is a number of graphs.
     fn lengths(&self) -> Vec<Lengths> {
         vec![Lengths { source: 1, target: 0 }; self.book.examples(Part::Train)]
     }
 
-    fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
-        let exercise = self.book.exercise(Part::Train, examples, &self.device);
-        let logits = self.model().forward(&exercise.nodes, mode);
+    fn loss(&self, model: &Gat, examples: &[usize], mode: Mode) -> Loss {
+        let exercise = self.book.exercise(Part::Train, examples, &device());
+        let logits = model.forward(&exercise.nodes, mode);
         let options = CrossEntropy { smoothing: self.smoothing, ignore: Some(NOT_ASKED) };
-        let mut value = cross_entropy(logits, exercise.targets(&self.device), options);
+        let mut value = cross_entropy(logits, exercise.targets(&device()), options);
         if self.l2 > 0.0 {
-            value = value + self.model().squares() * self.l2;
+            value = value + model.squares() * self.l2;
         }
         Loss { value, tokens: exercise.asked() }
     }
@@ -116,8 +96,9 @@ impl Learner for Lesson {
         "labels"
     }
 
-    fn evaluate(&self) -> Result<Evaluation> {
-        let marks = mark(self.model(), &self.book, Part::Valid, &self.device);
+    fn evaluate(&self, model: &Gat) -> Result<Evaluation> {
+        // The graph is on the device of training, and the model stays there with it.
+        let marks = mark(model, &self.book, Part::Valid, &device());
         let measures = vec![
             ("valid_accuracy".to_string(), marks.accuracy),
             ("valid_loss".to_string(), marks.loss),
@@ -127,17 +108,11 @@ impl Learner for Lesson {
             BestBy::Loss => (marks.loss, Better::Lower),
         };
         let also = (self.best_by == BestBy::Both).then_some(marks.loss);
-        Ok(Evaluation { measures, decides, better, also, sample: None })
+        Ok(Evaluation { also, ..Evaluation::new(measures, decides, better) })
     }
 
-    fn config(&self) -> Value {
-        let mut config = self.network().config();
+    fn configure(&self, config: &mut Value) {
         config["wiring"] = self.wiring.clone();
-        config
-    }
-
-    fn save_rest(&self, _folder: &Path) -> Result<()> {
-        Ok(())
     }
 }
 

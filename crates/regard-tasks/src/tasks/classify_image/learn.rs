@@ -3,20 +3,19 @@
 use super::measure::{batch, mark};
 use super::{Augment, Corpus, Pile, Processor, Recipe};
 use crate::data::Lengths;
-use crate::recipe::known_keys;
-use crate::train::{Better, Evaluation, Learner, Loss};
-use burn::module::Module;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use crate::recipe::ModelTable;
+use crate::train::trained::device;
+use crate::train::{Better, Evaluation, Loss, Objective, Trained};
+use burn::tensor::{Int, Tensor, TensorData};
 use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_models::vit::Vit;
-use regard_models::{Error, Network, Result, zoo};
+use regard_models::{Capability, Error, Result};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// A model that is being taught.
+/// Learning what is on images.
 pub struct Lesson {
-    model: Box<Vit>,
     processor: Processor,
     /// The numbers that stand for pixels.
     table: [f32; 256],
@@ -24,46 +23,24 @@ pub struct Lesson {
     train: Pile,
     valid: Pile,
     smoothing: f32,
-    device: Device,
 }
 
 impl Lesson {
     /// Makes a model with first values for what a recipe wants.
-    pub fn new(recipe: &Recipe, corpus: Corpus) -> Result<Lesson> {
-        let device = Device::flex().autodiff();
-        let config = config(recipe, &corpus)?;
-        let model = zoo::create::<Vit>(&config, recipe.seed, &device)?;
-        known_keys(&recipe.model, &model.config())?;
+    pub fn new(recipe: &Recipe, corpus: Corpus) -> Result<Trained<Lesson>> {
+        let model = table(recipe, &corpus)?.create::<Vit>(recipe.seed)?;
         recipe.augment.check(corpus.train.size)?;
         let (mean, std) = moments(&corpus.train);
         let processor = Processor::new(corpus.train.size, vec![mean], vec![std]);
-        Ok(Lesson {
-            model,
+        let objective = Lesson {
             table: processor.table(0),
             processor,
             augment: recipe.augment,
             train: corpus.train,
             valid: corpus.valid,
             smoothing: recipe.train.label_smoothing,
-            device,
-        })
-    }
-
-    /// The model.
-    pub fn model(&self) -> &Vit {
-        &self.model
-    }
-
-    /// Sizes, in words.
-    pub fn about(&self) -> String {
-        let [rows, columns] = self.model().settings().grid();
-        format!(
-            "{} images to learn from and {} to decide by, {rows}×{columns} patches, {:.3} M \
-             parameters",
-            self.train.len(),
-            self.valid.len(),
-            self.model().parameters() as f64 / 1e6,
-        )
+        };
+        Ok(Trained::new(model, objective))
     }
 
     /// What a step sees of some images.
@@ -78,30 +55,37 @@ impl Lesson {
             let image = (self.train.pixels(*number), self.train.size);
             augment.look(image, (seed, step, *number), &self.table, &mut numbers);
         }
-        batch(numbers, self.train.size, &self.device)
+        batch(numbers, self.train.size, &device())
     }
 }
 
-impl Learner for Lesson {
-    fn network(&self) -> &dyn Network {
-        &*self.model
+impl Trained<Lesson> {
+    /// Sizes, in words.
+    pub(super) fn about(&self) -> String {
+        let [rows, columns] = self.model().settings().grid();
+        let (train, valid) = (self.objective().train.len(), self.objective().valid.len());
+        format!(
+            "{train} images to learn from and {valid} to decide by, {rows}×{columns} patches, \
+             {:.3} M parameters",
+            self.millions()
+        )
     }
+}
 
-    fn network_mut(&mut self) -> &mut dyn Network {
-        &mut *self.model
-    }
+impl Objective for Lesson {
+    type Model = Vit;
 
     /// A batch is a number of images.
     fn lengths(&self) -> Vec<Lengths> {
         vec![Lengths { source: 1, target: 0 }; self.train.len()]
     }
 
-    fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
-        let logits = self.model().forward(self.pixels(examples, mode), mode).logits;
+    fn loss(&self, model: &Vit, examples: &[usize], mode: Mode) -> Loss {
+        let logits = model.forward(self.pixels(examples, mode), mode).logits;
         let logits = logits.expect("a model with labels was made");
         let wanted: Vec<i64> = examples.iter().map(|i| self.train.labels[*i] as i64).collect();
         let wanted = TensorData::new(wanted, [examples.len()]);
-        let wanted = Tensor::<1, Int>::from_data(wanted, &self.device);
+        let wanted = Tensor::<1, Int>::from_data(wanted, &device());
         let options = CrossEntropy { smoothing: self.smoothing, ignore: None };
         Loss { value: cross_entropy(logits, wanted, options), tokens: examples.len() }
     }
@@ -114,51 +98,38 @@ impl Learner for Lesson {
         "images"
     }
 
-    fn evaluate(&self) -> Result<Evaluation> {
-        let marks = mark(&self.model().valid(), &self.valid, &self.table)?;
+    fn evaluate(&self, model: &Vit) -> Result<Evaluation> {
+        let marks = mark(&model.evaluation(), &self.valid, &self.table)?;
         let measures = vec![
             ("valid_loss".to_string(), marks.loss),
             ("valid_accuracy".to_string(), marks.accuracy),
         ];
-        Ok(Evaluation {
-            measures,
-            decides: marks.accuracy,
-            better: Better::Higher,
-            also: None,
-            sample: None,
-        })
+        Ok(Evaluation::new(measures, marks.accuracy, Better::Higher))
     }
 
-    fn save_rest(&self, folder: &Path) -> Result<()> {
+    fn save_rest(&self, _config: &Value, folder: &Path) -> Result<()> {
         self.processor.save(folder)
     }
 }
 
-/// `config.json` of what a recipe wants, for these images and labels.
-fn config(recipe: &Recipe, corpus: &Corpus) -> Result<Value> {
-    let mut config = recipe.model.clone();
-    if !config.is_object() {
-        return Err(Error::invalid("model: need a table with at least model_type"));
-    }
-    let names = recipe.data.names(corpus.classes())?;
-    let named = names.iter().enumerate();
-    let by_number = named.clone().map(|(i, name)| (i.to_string(), json!(name)));
-    let by_name = named.map(|(i, name)| (name.clone(), json!(i)));
-    config["id2label"] = Value::Object(by_number.collect());
-    config["label2id"] = Value::Object(by_name.collect());
+/// The configuration for these images and labels.
+fn table<'a>(recipe: &'a Recipe, corpus: &Corpus) -> Result<ModelTable<'a>> {
+    let mut table = ModelTable::new(&recipe.model)?;
+    table.set_labels(&recipe.data.names(corpus.classes())?);
     let size = match corpus.train.size {
         [rows, columns] if rows == columns => json!(rows),
         sides => json!(sides),
     };
     for (key, found) in [("image_size", size), ("num_channels", json!(1))] {
-        if let Some(asked) = config.get(key).filter(|asked| **asked != found) {
+        let asked = table.get(key);
+        if !asked.is_null() && *asked != found {
             return Err(Error::invalid(format!(
                 "model.{key}: got {asked}, the images have {found}"
             )));
         }
-        config[key] = found;
+        table.set(key, found);
     }
-    Ok(config)
+    Ok(table)
 }
 
 /// The mean and the deviation of all pixels, as shares of 255.

@@ -6,19 +6,19 @@ use super::overlap::Overlap;
 use crate::data::Lengths;
 use crate::data::documents::Document;
 use crate::examine;
-use crate::recipe::known_text_keys;
-use crate::train::taught::Taught;
-use crate::train::{Better, Evaluation, Learner, Loss};
-use burn::tensor::Device;
+use crate::recipe::ModelTable;
+use crate::train::begin::Lexicon;
+use crate::train::trained::device;
+use crate::train::{Better, Evaluation, Loss, Objective, Trained};
 use regard_attention::Mode;
-use regard_models::text::{self, Head};
-use regard_models::{Error, Network, Result};
-use serde_json::json;
+use regard_models::text::{Head, TextModel};
+use regard_models::{Capability, Error, Result};
+use serde_json::Value;
 use std::path::Path;
 
-/// A model that is being pretrained.
+/// Learning from texts that nobody labelled.
 pub struct Pretraining {
-    taught: Taught,
+    lexicon: Lexicon,
     exercise: Exercise,
     train: Vec<Row>,
     valid: Vec<Row>,
@@ -27,7 +27,10 @@ pub struct Pretraining {
 
 impl Pretraining {
     /// Makes a model with first values for what a recipe wants.
-    pub fn new(recipe: &Recipe, [train, valid]: [Vec<Document>; 2]) -> Result<Pretraining> {
+    pub fn new(
+        recipe: &Recipe,
+        [train, valid]: [Vec<Document>; 2],
+    ) -> Result<Trained<Pretraining>> {
         let tokenizer = recipe.tokenizer(&train)?;
         let exercise = Exercise::new(&tokenizer, recipe.hiding)?;
         let once = recipe.cut();
@@ -39,59 +42,48 @@ impl Pretraining {
                 return Err(Error::invalid(message));
             }
         }
-        let device = Device::flex().autodiff();
-        let mut config = recipe.model.clone();
-        if !config.is_object() {
-            return Err(Error::invalid("model: need a table with at least model_type"));
-        }
-        config["vocab_size"] = json!(tokenizer.size());
-        config["pad_token_id"] = json!(tokenizer.special().pad);
-        known_text_keys(&recipe.model, &config)?;
-        let model = text::create(&config, Head::Pretraining, recipe.seed, &device)?;
+        let mut table = ModelTable::new(&recipe.model)?;
+        table.set("vocab_size", tokenizer.size());
+        table.set("pad_token_id", tokenizer.special().pad);
+        let mut model = table.create_text(Head::Pretraining, recipe.seed)?;
         if let Some(longest) = model.longest().filter(|longest| *longest < recipe.context) {
             let asked = recipe.context;
             return Err(Error::invalid(format!("context: got {asked}, the model has {longest}")));
         }
-        let mut taught = Taught::new(model, tokenizer, device);
-        if let Some(vectors) = &recipe.vocabulary.vectors {
-            taught.begin_with(vectors)?;
-        }
+        let lexicon = Lexicon::new(tokenizer, &mut *model, recipe.vocabulary.vectors.as_deref())?;
         let by_words = Overlap::both(&train);
-        Ok(Pretraining { taught, exercise, train, valid, by_words })
+        let objective = Pretraining { lexicon, exercise, train, valid, by_words };
+        Ok(Trained::new(model, objective))
     }
 
-    /// What some examples are in a step: the same for the same step of a run, and for every
-    /// evaluation.
-    pub fn drawn(&self, examples: &[usize], mode: Mode) -> Vec<Asked> {
-        let one = |i: &usize| {
-            let row = &self.train[*i];
-            row.asked(self.exercise.hidden(row, *i, mode))
-        };
-        examples.iter().map(one).collect()
-    }
-
-    pub(super) fn about(&self) -> String {
-        self.taught.about(self.train.len(), "pairs")
+    pub(super) fn about(&self, millions: f64) -> String {
+        self.lexicon.about(self.train.len(), "pairs", millions)
     }
 }
 
-impl Learner for Pretraining {
-    fn network(&self) -> &dyn Network {
-        &*self.taught.model
+impl Trained<Pretraining> {
+    /// Examples as a step draws them: the same for the same step of a run, and for every
+    /// evaluation.
+    pub fn drawn(&self, examples: &[usize], mode: Mode) -> Vec<Asked> {
+        let objective = self.objective();
+        let one = |i: &usize| {
+            let row = &objective.train[*i];
+            row.asked(objective.exercise.hidden(row, *i, mode))
+        };
+        examples.iter().map(one).collect()
     }
+}
 
-    fn network_mut(&mut self) -> &mut dyn Network {
-        &mut *self.taught.model
-    }
+impl Objective for Pretraining {
+    type Model = dyn TextModel;
 
     fn lengths(&self) -> Vec<Lengths> {
         self.train.iter().map(|row| Lengths { source: row.ids.len(), target: 0 }).collect()
     }
 
-    fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
+    fn loss(&self, model: &dyn TextModel, examples: &[usize], mode: Mode) -> Loss {
         let rows: Vec<(usize, &Row)> = examples.iter().map(|i| (*i, &self.train[*i])).collect();
-        let model = self.taught.model();
-        let cost = self.exercise.cost(model, &rows, mode, &self.taught.device);
+        let cost = self.exercise.cost(model, &rows, mode, &device());
         let follows = cost.follows.expect("a head for pretraining");
         Loss { value: cost.words + follows, tokens: self.tokens(examples) }
     }
@@ -100,15 +92,13 @@ impl Learner for Pretraining {
         examples.iter().map(|i| self.train[*i].ids.len()).sum()
     }
 
-    fn evaluate(&self) -> Result<Evaluation> {
-        let model = self.taught.model().evaluation();
-        let marks = self.exercise.mark(&*model, &self.valid, &self.by_words);
+    fn evaluate(&self, model: &dyn TextModel) -> Result<Evaluation> {
+        let marks = self.exercise.mark(&*model.evaluation(), &self.valid, &self.by_words);
         let decides = marks.iter().find(|mark| mark.name == "loss").map_or(f64::NAN, |m| m.value);
-        let measures = examine::measures(&marks);
-        Ok(Evaluation { decides, measures, better: Better::Lower, also: None, sample: None })
+        Ok(Evaluation::new(examine::measures(&marks), decides, Better::Lower))
     }
 
-    fn save_rest(&self, folder: &Path) -> Result<()> {
-        self.taught.save_tokenizer(folder)
+    fn save_rest(&self, _config: &Value, folder: &Path) -> Result<()> {
+        self.lexicon.save(folder)
     }
 }

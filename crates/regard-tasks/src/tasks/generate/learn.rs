@@ -7,17 +7,18 @@ use crate::decode::generation;
 use crate::examine::{self, Mark};
 use crate::generate::filling::{self, Gap, Passage};
 use crate::metrics::Perplexity;
-use crate::recipe::known_text_keys;
+use crate::recipe::ModelTable;
 use crate::text::Tokenizer;
-use crate::train::taught::Taught;
-use crate::train::{Better, Evaluation, Learner, Loss};
+use crate::train::begin::Lexicon;
+use crate::train::trained::device;
+use crate::train::{Better, Evaluation, Loss, Objective, Trained};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_kernels::rng::Stream;
-use regard_models::text::{self, Head, TextModel, Texts};
-use regard_models::{Error, Network, Result};
-use serde_json::{Value, json};
+use regard_models::text::{Head, TextModel, Texts};
+use regard_models::{Capability, Error, Result};
+use serde_json::Value;
 use std::path::Path;
 
 /// Where a step's shift comes from, among the sites of the generator.
@@ -25,10 +26,10 @@ const SHIFT: u64 = 0x6c61_6e67_7561_6765;
 /// Tokens that are evaluated at a time.
 const EVALUATED: usize = 8192;
 
-/// A language model that is being trained.
+/// Learning to go on with a text.
 pub struct Language {
     recipe: Recipe,
-    taught: Taught,
+    lexicon: Lexicon,
     train: Vec<u32>,
     valid: Vec<u32>,
     /// Spans of the held-out text to fill.
@@ -37,7 +38,7 @@ pub struct Language {
 
 impl Language {
     /// Makes a model with first values for what a recipe wants.
-    pub fn new(recipe: &Recipe, text: &Running) -> Result<Language> {
+    pub fn new(recipe: &Recipe, text: &Running) -> Result<Trained<Language>> {
         recipe.decode.check()?;
         let tokenizer = recipe.vocabulary.train(&text.train)?;
         let held_out = tokens(&text.valid, &tokenizer)?;
@@ -53,24 +54,23 @@ impl Language {
                 )));
             }
         }
-        let device = Device::flex().autodiff();
-        let config = config(recipe, &tokenizer)?;
-        known_text_keys(&recipe.model, &config)?;
-        let model = text::create(&config, Head::Words, recipe.seed, &device)?;
+        let table = table(recipe, &tokenizer)?;
+        let mut model = table.create_text(Head::Words, recipe.seed)?;
         if model.decode(&[&[]]).is_none() {
-            let kind = &config["model_type"];
+            let kind = table.get("model_type");
             return Err(Error::invalid(format!("model_type: {kind} does not go on with a text")));
         }
         if let Some(longest) = model.longest().filter(|longest| *longest < recipe.context) {
             let asked = recipe.context;
             return Err(Error::invalid(format!("context: got {asked}, the model has {longest}")));
         }
-        let taught = Taught::new(model, tokenizer, device);
-        Ok(Language { recipe: recipe.clone(), taught, train, valid, gaps })
+        let lexicon = Lexicon::new(tokenizer, &mut *model, None)?;
+        let objective = Language { recipe: recipe.clone(), lexicon, train, valid, gaps };
+        Ok(Trained::new(model, objective))
     }
 
-    pub(super) fn about(&self) -> String {
-        self.taught.about(self.train.len(), "tokens")
+    pub(super) fn about(&self, millions: f64) -> String {
+        self.lexicon.about(self.train.len(), "tokens", millions)
     }
 
     /// Pieces that the training text has, whatever the shift.
@@ -121,28 +121,22 @@ fn shift(mode: Mode, room: usize) -> usize {
     ((share * (room + 1) as f64) as usize).min(room)
 }
 
-impl Learner for Language {
-    fn network(&self) -> &dyn Network {
-        &*self.taught.model
-    }
-
-    fn network_mut(&mut self) -> &mut dyn Network {
-        &mut *self.taught.model
-    }
+impl Objective for Language {
+    type Model = dyn TextModel;
 
     fn lengths(&self) -> Vec<Lengths> {
         let context = self.recipe.context;
         vec![Lengths { source: context, target: context }; self.pieces()]
     }
 
-    fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
+    fn loss(&self, model: &dyn TextModel, examples: &[usize], mode: Mode) -> Loss {
         let context = self.recipe.context;
         let room = self.train.len() - 1 - self.pieces() * context;
         let shift = shift(mode, room.min(context - 1));
         let piece = |i: &usize| &self.train[i * context + shift..][..context + 1];
         let pieces: Vec<&[u32]> = examples.iter().map(piece).collect();
         let smoothing = if mode == Mode::Eval { 0.0 } else { self.recipe.train.label_smoothing };
-        let value = cost(self.taught.model(), &pieces, (mode, smoothing), &self.taught.device);
+        let value = cost(model, &pieces, (mode, smoothing), &device());
         Loss { value, tokens: self.tokens(examples) }
     }
 
@@ -150,37 +144,34 @@ impl Learner for Language {
         examples.len() * self.recipe.context
     }
 
-    fn evaluate(&self) -> Result<Evaluation> {
-        let model = self.taught.model().evaluation();
+    fn evaluate(&self, model: &dyn TextModel) -> Result<Evaluation> {
+        let model = model.evaluation();
         let loss = likelihood(&*model, &self.valid, self.recipe.context).loss();
         let mut marks = vec![Mark { name: "loss", value: loss, unit: "nats a token" }];
         marks.extend(filling::marks(&*model, &self.gaps)?);
         let measures = examine::measures(&marks);
         let mut options = self.recipe.decode.clone();
         options.max_new_tokens = Some(options.max_new_tokens.unwrap_or(60).min(60));
-        let writer = Writer::new(model, self.taught.tokenizer.clone(), options.clone())?;
+        let writer = Writer::new(model, self.lexicon.tokenizer.clone(), options.clone())?;
         // Something to look at, and no reason to stop a run.
         let written = writer.generate("", &options, 0, &[], &mut |_| {}).unwrap_or_default();
         let sample = written.first().map(|text| text.text.replace('\n', " / "));
-        Ok(Evaluation { measures, decides: loss, better: Better::Lower, also: None, sample })
+        Ok(Evaluation::new(measures, loss, Better::Lower).with_sample(sample))
     }
 
-    fn save_rest(&self, folder: &Path) -> Result<()> {
-        self.taught.save_tokenizer(folder)?;
-        generation::save(folder, &self.recipe.decode, &self.config())
+    fn save_rest(&self, config: &Value, folder: &Path) -> Result<()> {
+        self.lexicon.save(folder)?;
+        generation::save(folder, &self.recipe.decode, config)
     }
 }
 
-/// `config.json` of what a recipe wants, for this vocabulary.
-fn config(recipe: &Recipe, tokenizer: &Tokenizer) -> Result<Value> {
-    let mut config = recipe.model.clone();
-    let Value::Object(map) = &mut config else {
-        return Err(Error::invalid("model: need a table with at least model_type"));
-    };
-    map.insert("vocab_size".into(), json!(tokenizer.size()));
-    map.entry("n_positions").or_insert(json!(recipe.context));
+/// The configuration for this vocabulary.
+fn table<'a>(recipe: &'a Recipe, tokenizer: &Tokenizer) -> Result<ModelTable<'a>> {
+    let mut table = ModelTable::new(&recipe.model)?;
+    table.set("vocab_size", tokenizer.size());
+    table.set_default("n_positions", recipe.context);
     // A piece of a text has no beginning and no end.
-    map.insert("bos_token_id".into(), Value::Null);
-    map.insert("eos_token_id".into(), Value::Null);
-    Ok(config)
+    table.set("bos_token_id", Value::Null);
+    table.set("eos_token_id", Value::Null);
+    Ok(table)
 }

@@ -7,21 +7,21 @@ use super::{Corpus, Recipe};
 use crate::data::Lengths;
 use crate::data::running::tokens;
 use crate::examine;
-use crate::recipe::known_text_keys;
+use crate::recipe::ModelTable;
 use crate::text::Tokenizer;
-use crate::train::taught::Taught;
-use crate::train::{Better, Evaluation, Learner, Loss};
-use burn::tensor::Device;
+use crate::train::begin::Lexicon;
+use crate::train::trained::device;
+use crate::train::{Better, Evaluation, Loss, Objective, Trained};
 use regard_attention::Mode;
-use regard_models::text::{self, Head};
-use regard_models::{Error, Network, Result};
-use serde_json::{Value, json};
+use regard_models::text::{Head, TextModel};
+use regard_models::{Capability, Error, Result};
+use serde_json::Value;
 use std::path::Path;
 
-/// A model that is learning to tell words in any order.
+/// Learning to predict words in any order.
 pub struct Permutation {
     recipe: Recipe,
-    taught: Taught,
+    lexicon: Lexicon,
     train: Sequences,
     /// The most tokens of each of them.
     lengths: Vec<usize>,
@@ -30,7 +30,7 @@ pub struct Permutation {
 
 impl Permutation {
     /// Makes a model with first values for what a recipe wants.
-    pub fn new(recipe: &Recipe, corpus: &Corpus) -> Result<Permutation> {
+    pub fn new(recipe: &Recipe, corpus: &Corpus) -> Result<Trained<Permutation>> {
         let tokenizer = recipe.tokenizer(corpus)?;
         let [train, valid] = sequences(recipe, corpus, &tokenizer)?;
         for (part, sequences) in [("learn from", &train), ("hold out", &valid)] {
@@ -39,50 +39,47 @@ impl Permutation {
                 return Err(Error::invalid(message));
             }
         }
-        let device = Device::flex().autodiff();
-        let config = config(recipe, &tokenizer)?;
-        known_text_keys(&recipe.model, &config)?;
-        let model = text::create(&config, Head::Words, recipe.seed, &device)?;
+        let table = table(recipe, &tokenizer)?;
+        let mut model = table.create_text(Head::Words, recipe.seed)?;
         if model.permuting().is_none() {
-            let kind = &config["model_type"];
+            let kind = table.get("model_type");
             let message = format!("model_type: {kind} has no second stream; need xlnet");
             return Err(Error::invalid(message));
         }
         let valid = Exam::new(recipe, valid);
-        let (mut taught, lengths) = (Taught::new(model, tokenizer, device), train.lengths());
-        if let Some(vectors) = &recipe.vocabulary.vectors {
-            taught.begin_with(vectors)?;
-        }
-        Ok(Permutation { recipe: recipe.clone(), taught, train, lengths, valid })
+        let lexicon = Lexicon::new(tokenizer, &mut *model, recipe.vocabulary.vectors.as_deref())?;
+        let lengths = train.lengths();
+        let objective = Permutation { recipe: recipe.clone(), lexicon, train, lengths, valid };
+        Ok(Trained::new(model, objective))
     }
 
-    pub(super) fn about(&self) -> String {
-        self.taught.about(self.train.len(), "sequences")
+    pub(super) fn about(&self, millions: f64) -> String {
+        self.lexicon.about(self.train.len(), "sequences", millions)
     }
 
-    /// What some examples are in a step: the same for the same step of a run, and for every
-    /// evaluation.
-    pub fn drawn(&self, examples: &[usize], mode: Mode) -> Vec<Told> {
+    fn drawn(&self, examples: &[usize], mode: Mode) -> Vec<Told> {
         examples.iter().map(|number| told(&self.recipe, &self.train, *number, mode)).collect()
     }
 }
 
-impl Learner for Permutation {
-    fn network(&self) -> &dyn Network {
-        &*self.taught.model
+impl Trained<Permutation> {
+    /// Examples as a step draws them: the same for the same step of a run, and for every
+    /// evaluation.
+    pub fn drawn(&self, examples: &[usize], mode: Mode) -> Vec<Told> {
+        self.objective().drawn(examples, mode)
     }
+}
 
-    fn network_mut(&mut self) -> &mut dyn Network {
-        &mut *self.taught.model
-    }
+impl Objective for Permutation {
+    type Model = dyn TextModel;
 
     fn lengths(&self) -> Vec<Lengths> {
         self.lengths.iter().map(|source| Lengths { source: *source, target: 0 }).collect()
     }
 
-    fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
+    fn loss(&self, model: &dyn TextModel, examples: &[usize], mode: Mode) -> Loss {
         let told = self.drawn(examples, mode);
-        let cost = cost(&self.recipe, self.taught.model(), &told, mode, &self.taught.device);
+        let cost = cost(&self.recipe, model, &told, mode, &device());
         Loss { value: cost.mean, tokens: self.tokens(examples) }
     }
 
@@ -90,17 +87,17 @@ impl Learner for Permutation {
         examples.iter().map(|i| self.lengths[*i]).sum()
     }
 
-    fn evaluate(&self) -> Result<Evaluation> {
-        let model = self.taught.model().evaluation();
+    fn evaluate(&self, model: &dyn TextModel) -> Result<Evaluation> {
+        let model = model.evaluation();
         let Marks { all, first } = self.valid.mark(&self.recipe, &*model)?;
-        let shown = first.map(|said| self.valid.shown(&said, &self.taught.tokenizer));
+        let shown = first.map(|said| self.valid.shown(&said, &self.lexicon.tokenizer));
         let (measures, loss) = (examine::measures(&all), all[0].value);
         let sample = shown.transpose()?;
-        Ok(Evaluation { measures, decides: loss, better: Better::Lower, also: None, sample })
+        Ok(Evaluation::new(measures, loss, Better::Lower).with_sample(sample))
     }
 
-    fn save_rest(&self, folder: &Path) -> Result<()> {
-        self.taught.save_tokenizer(folder)
+    fn save_rest(&self, _config: &Value, folder: &Path) -> Result<()> {
+        self.lexicon.save(folder)
     }
 }
 
@@ -148,17 +145,14 @@ fn form(recipe: &Recipe, corpus: &Corpus, tokenizer: &Tokenizer) -> Result<Form>
     Ok(Form { context, memory, parts: Some((parts, [sep, cls])) })
 }
 
-/// `config.json` of what a recipe wants, for this vocabulary.
-fn config(recipe: &Recipe, tokenizer: &Tokenizer) -> Result<Value> {
-    let mut config = recipe.model.clone();
-    let Value::Object(map) = &mut config else {
-        return Err(Error::invalid("model: need a table with at least model_type"));
-    };
+/// The configuration for this vocabulary.
+fn table<'a>(recipe: &'a Recipe, tokenizer: &Tokenizer) -> Result<ModelTable<'a>> {
+    let mut table = ModelTable::new(&recipe.model)?;
     let special = tokenizer.special();
-    map.insert("vocab_size".into(), json!(tokenizer.size()));
-    map.insert("pad_token_id".into(), json!(special.pad));
-    map.insert("bos_token_id".into(), json!(special.bos));
-    map.insert("eos_token_id".into(), json!(special.eos));
-    map.insert("mem_len".into(), json!((recipe.memory > 0).then_some(recipe.memory)));
-    Ok(config)
+    table.set("vocab_size", tokenizer.size());
+    table.set("pad_token_id", special.pad);
+    table.set("bos_token_id", special.bos);
+    table.set("eos_token_id", special.eos);
+    table.set("mem_len", (recipe.memory > 0).then_some(recipe.memory));
+    Ok(table)
 }

@@ -3,52 +3,50 @@
 use super::instances::{Instance, Instances};
 use super::pointer::{Pointer, within_unit};
 use super::{Problem, Recipe};
-use crate::data::Lengths;
+use crate::data::{Lengths, Part};
 use crate::decode::{self, generation};
 use crate::examine;
-use crate::recipe::known_keys;
-use crate::train::{Evaluation, Learner, Loss};
-use burn::module::Module;
+use crate::recipe::ModelTable;
+use crate::train::trained::device;
+use crate::train::{Evaluation, Loss, Objective, Trained};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::{Mode, ops};
 use regard_models::pointer::{MARKER, PointerNet, Points};
-use regard_models::{Error, Network, Result, zoo};
-use serde_json::{Value, json};
+use regard_models::{Capability, Error, Result};
+use serde_json::Value;
 use std::path::Path;
 
 /// The target of a step that does not count.
 const IGNORED: i64 = -1;
 
-/// A model that is being taught.
+/// Learning to point.
 pub struct Lesson {
-    net: Box<PointerNet>,
     problem: &'static dyn Problem,
     train: Instances,
     valid: Instances,
     decode: decode::Options,
-    device: Device,
 }
 
 impl Lesson {
     /// Makes a model with first values for what a recipe wants.
-    pub fn new(recipe: &Recipe) -> Result<Lesson> {
+    pub fn new(recipe: &Recipe) -> Result<Trained<Lesson>> {
         let problem = recipe.data.problem()?;
-        let device = Device::flex().autodiff();
-        let config = config(recipe, problem)?;
-        let net = zoo::create::<PointerNet>(&config, recipe.seed, &device)?;
-        known_keys(&recipe.model, &net.config())?;
-        let (train, valid) = (recipe.data.train(recipe.seed)?, recipe.data.valid()?);
+        let mut table = ModelTable::new(&recipe.model)?;
+        table.set("problem", problem.name());
+        table.set("input_size", problem.width());
+        table.set_default("choice", serde_json::json!(problem.choice()));
+        let net = table.create::<PointerNet>(recipe.seed)?;
+        let (train, valid) = (
+            recipe.data.read(Part::Train, recipe.seed)?,
+            recipe.data.read(Part::Valid, recipe.seed)?,
+        );
         for (part, instances) in [("train", &train), ("valid", &valid)] {
             if instances.is_empty() {
                 return Err(Error::invalid(format!("data.{part}: there is nothing to {part} by")));
             }
         }
         let decode = recipe.decode.clone();
-        Ok(Lesson { net, problem, train, valid, decode, device })
-    }
-
-    fn net(&self) -> &PointerNet {
-        &self.net
+        Ok(Trained::new(net, Lesson { problem, train, valid, decode }))
     }
 
     /// How many sets of points are learned from, and how many decide.
@@ -57,13 +55,12 @@ impl Lesson {
     }
 
     /// Sizes, in words.
-    pub fn about(&self) -> String {
+    pub(super) fn about(&self, millions: f64) -> String {
         format!(
-            "{}: {} sets to learn from and {} to decide by, {:.3} M parameters",
+            "{}: {} sets to learn from and {} to decide by, {millions:.3} M parameters",
             self.problem.name(),
             self.train.len(),
             self.valid.len(),
-            self.net().parameters() as f64 / 1e6,
         )
     }
 
@@ -89,14 +86,8 @@ impl Lesson {
     }
 }
 
-impl Learner for Lesson {
-    fn network(&self) -> &dyn Network {
-        &*self.net
-    }
-
-    fn network_mut(&mut self) -> &mut dyn Network {
-        &mut *self.net
-    }
+impl Objective for Lesson {
+    type Model = PointerNet;
 
     fn lengths(&self) -> Vec<Lengths> {
         let width = self.problem.width();
@@ -104,9 +95,9 @@ impl Learner for Lesson {
         (0..self.train.len()).map(length).collect()
     }
 
-    fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
+    fn loss(&self, net: &PointerNet, examples: &[usize], mode: Mode) -> Loss {
         let batch: Vec<Instance> = examples.iter().map(|i| self.train.get(*i)).collect();
-        self.cost(self.net(), &batch, mode, &self.device)
+        self.cost(net, &batch, mode, &device())
     }
 
     /// Points that are read: what is pointed at is not known before it is computed.
@@ -118,8 +109,8 @@ impl Learner for Lesson {
         "points"
     }
 
-    fn evaluate(&self) -> Result<Evaluation> {
-        let net = self.net().valid();
+    fn evaluate(&self, net: &PointerNet) -> Result<Evaluation> {
+        let net = *net.evaluation();
         let all: Vec<Instance> = self.valid.iter().collect();
         let (mut sum, mut steps) = (0.0, 0);
         for some in all.chunks(256) {
@@ -134,22 +125,10 @@ impl Learner for Lesson {
         let decides = decides.expect("a problem decides by one of its marks").value;
         let mut measures = vec![("valid_loss".to_string(), sum / steps.max(1) as f64)];
         measures.extend(examine::measures(&marks));
-        Ok(Evaluation { measures, decides, better, also: None, sample: None })
+        Ok(Evaluation::new(measures, decides, better))
     }
 
-    fn save_rest(&self, folder: &Path) -> Result<()> {
-        generation::save(folder, &self.decode, &self.config())
+    fn save_rest(&self, config: &Value, folder: &Path) -> Result<()> {
+        generation::save(folder, &self.decode, config)
     }
-}
-
-/// `config.json` of what a recipe wants, for this problem.
-fn config(recipe: &Recipe, problem: &dyn Problem) -> Result<Value> {
-    let mut config = recipe.model.clone();
-    let Value::Object(map) = &mut config else {
-        return Err(Error::invalid("model: need a table with at least model_type"));
-    };
-    map.insert("problem".into(), json!(problem.name()));
-    map.insert("input_size".into(), json!(problem.width()));
-    map.entry("choice").or_insert(json!(problem.choice()));
-    Ok(config)
 }

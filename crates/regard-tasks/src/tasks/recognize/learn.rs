@@ -8,18 +8,18 @@ use crate::audio::front::statistics;
 use crate::audio::{Augment, FrontEnd, Preprocessor, Sound};
 use crate::data::{Lengths, Part};
 use crate::examine::measures;
-use crate::recipe::known_keys;
+use crate::recipe::ModelTable;
 use crate::say;
-use crate::train::{Better, Evaluation, Learner, Loss};
-use burn::module::Module;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use crate::train::trained::device;
+use crate::train::{Better, Evaluation, Loss, Objective, Trained};
+use burn::tensor::{Int, Tensor, TensorData};
 use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, Ctc, Transcripts, cross_entropy, ctc_loss};
 use regard_kernels::pool;
 use regard_kernels::rng::Stream;
 use regard_models::speech::{Head, Said, Sounds, Speech};
-use regard_models::{Error, Network, Result, zoo};
-use serde_json::{Value, json};
+use regard_models::{Capability, Error, Result};
+use serde_json::Value;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -27,9 +27,8 @@ use std::sync::{Mutex, PoisonError};
 /// each recording, and for each that is joined to it.
 const AUGMENT: u64 = 0x7370_6565_6368_8000;
 
-/// A model that is being taught.
+/// Learning to tell what is said.
 pub struct Lesson {
-    model: Box<Speech>,
     front: FrontEnd,
     names: Names,
     train: Corpus,
@@ -37,7 +36,6 @@ pub struct Lesson {
     augment: Augment,
     join: usize,
     smoothing: f32,
-    device: Device,
     about: About,
 }
 
@@ -53,7 +51,7 @@ fn tell(recipe: &Recipe, train: &Corpus, valid: &Corpus) -> About {
         let samples: usize = corpus.clips.iter().map(|clip| clip.samples.len()).sum();
         let minutes = samples as f64 / rate / 60.0;
         let what = format!("{}, {minutes:.1} min", say::many(corpus.clips.len(), "recording"));
-        about.part(about::part(part), recipe.data.source(part), what);
+        about.part(part.name(), recipe.data.source(part), what);
     }
     match is_ctc(recipe) {
         true => {
@@ -94,7 +92,7 @@ fn known_labels(recipe: &Recipe, train: &Corpus, valid: &Corpus) -> Result<()> {
 
 impl Lesson {
     /// Makes a model with first values for what a recipe wants.
-    pub fn new(recipe: &Recipe) -> Result<Lesson> {
+    pub fn new(recipe: &Recipe) -> Result<Trained<Lesson>> {
         recipe.augment.check()?;
         let rate = recipe.features.sampling_rate;
         let read = |part| Corpus::read(&recipe.data.recordings(&recipe.data.set, part)?, rate);
@@ -104,11 +102,9 @@ impl Lesson {
         known_labels(recipe, &train, &valid)?;
         let valid = valid.joined(recipe.data.join, rate);
         let front = front(&recipe.features, &train)?;
-        let mut config = recipe.model.clone();
-        if !config.is_object() {
-            return Err(Error::invalid("model: need a table with at least model_type"));
-        }
-        let head = config.get("head").cloned().unwrap_or(json!("labels"));
+        let mut table = ModelTable::new(&recipe.model)?;
+        table.set_default("head", "labels");
+        let head = table.get("head").clone();
         let head: Head =
             serde_json::from_value(head).map_err(|e| Error::invalid(format!("model.head: {e}")))?;
         if head == Head::Labels && recipe.data.join > 1 {
@@ -119,13 +115,10 @@ impl Lesson {
         // Between those that are joined stands a space, which is a letter then.
         let between = if recipe.data.join > 1 { Some(" ") } else { None };
         let names = Names::learn(head, train.texts().chain(between));
-        names.configure(&mut config);
-        config["feature_size"] = json!(front.width());
-        let device = Device::flex().autodiff();
-        let model = zoo::create::<Speech>(&config, recipe.seed, &device)?;
-        known_keys(&recipe.model, &model.config())?;
-        Ok(Lesson {
-            model,
+        table.set_labels(names.all());
+        table.set("feature_size", front.width());
+        let model = table.create::<Speech>(recipe.seed)?;
+        let objective = Lesson {
             front,
             names,
             train,
@@ -133,27 +126,22 @@ impl Lesson {
             augment: recipe.augment.clone(),
             join: recipe.data.join,
             smoothing: recipe.train.label_smoothing,
-            device,
             about,
-        })
-    }
-
-    fn model(&self) -> &Speech {
-        &self.model
+        };
+        Ok(Trained::new(model, objective))
     }
 
     /// Sizes, in words.
-    pub fn about(&self) -> String {
-        let what = match self.model().settings().head {
+    pub(super) fn about(&self, millions: f64) -> String {
+        let what = match self.names.head() {
             Head::Labels => "labels",
             Head::Ctc => "letters",
         };
         self.about.clone().with_sizes(format!(
-            "{} recordings to learn from and {} to decide by, {} {what}, {:.3} M parameters",
+            "{} recordings to learn from and {} to decide by, {} {what}, {millions:.3} M parameters",
             self.train.clips.len(),
             self.valid.clips.len(),
             self.names.len(),
-            self.model().num_params() as f64 / 1e6,
         ))
     }
 
@@ -192,14 +180,8 @@ fn front(features: &Preprocessor, train: &Corpus) -> Result<FrontEnd> {
     FrontEnd::new(Preprocessor { mean, std, ..plain }).map_err(told)
 }
 
-impl Learner for Lesson {
-    fn network(&self) -> &dyn Network {
-        &*self.model
-    }
-
-    fn network_mut(&mut self) -> &mut dyn Network {
-        &mut *self.model
-    }
+impl Objective for Lesson {
+    type Model = Speech;
 
     /// A batch is a number of recordings. Nothing is padded, so that there is no reason to put
     /// those of one length into a batch.
@@ -207,7 +189,7 @@ impl Learner for Lesson {
         vec![Lengths { source: 1, target: 0 }; self.train.clips.len()]
     }
 
-    fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
+    fn loss(&self, model: &Speech, examples: &[usize], mode: Mode) -> Loss {
         let slots: Vec<_> = examples.iter().map(|_| Mutex::new(Default::default())).collect();
         pool::parallel(examples.len(), &|i| {
             let heard = self.example(examples[i], mode);
@@ -220,11 +202,11 @@ impl Learner for Lesson {
             sounds.push(&rows);
             wanted.push(self.names.encode(&text).expect("the names are those of these texts"));
         }
-        let Said { logits, lengths } = self.model().forward(&sounds, mode);
-        let value = match self.model().settings().head {
+        let Said { logits, lengths } = model.forward(&sounds, mode);
+        let value = match model.settings().head {
             Head::Labels => {
                 let wanted = TensorData::new(wanted.concat(), [examples.len()]);
-                let wanted = Tensor::<1, Int>::from_data(wanted, &self.device);
+                let wanted = Tensor::<1, Int>::from_data(wanted, &device());
                 let options = CrossEntropy { smoothing: self.smoothing, ignore: None };
                 cross_entropy(logits, wanted, options)
             }
@@ -247,23 +229,17 @@ impl Learner for Lesson {
         "recordings"
     }
 
-    fn evaluate(&self) -> Result<Evaluation> {
-        let model = self.model().valid();
+    fn evaluate(&self, model: &Speech) -> Result<Evaluation> {
+        let model = model.evaluation();
         let (marks, sample) = marks(&model, &self.front, &self.names, &self.valid);
         let better = match model.settings().head {
             Head::Labels => Better::Higher,
             Head::Ctc => Better::Lower,
         };
-        Ok(Evaluation {
-            measures: measures(&marks),
-            decides: marks[0].value,
-            better,
-            also: None,
-            sample,
-        })
+        Ok(Evaluation::new(measures(&marks), marks[0].value, better).with_sample(sample))
     }
 
-    fn save_rest(&self, folder: &Path) -> Result<()> {
+    fn save_rest(&self, _config: &Value, folder: &Path) -> Result<()> {
         self.front.preprocessor().save(folder)
     }
 }

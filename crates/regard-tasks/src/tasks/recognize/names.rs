@@ -1,8 +1,8 @@
 //! From labels and letters to numbers and back.
 
 use regard_models::speech::Head;
-use regard_models::{Error, Result};
-use serde_json::{Value, json};
+use regard_models::{Error, Labels, Result};
+use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The class that stands for no letter.
@@ -32,8 +32,7 @@ impl Names {
     /// Those of a model's configuration.
     pub fn new(head: Head, config: &Value) -> Result<Names> {
         let table = &config["id2label"];
-        let name = |i: usize| table[i.to_string()].as_str().map(str::to_string);
-        let names: Vec<String> = (0..).map_while(name).collect();
+        let names = Labels::names(config);
         match table.as_object().is_some_and(|table| table.len() == names.len()) {
             true => Ok(Names { head, names }),
             false => Err(Error::invalid(format!(
@@ -42,13 +41,14 @@ impl Names {
         }
     }
 
-    /// What a configuration says of them.
-    pub fn configure(&self, config: &mut Value) {
-        let names = self.names.iter().enumerate();
-        let by_number = names.clone().map(|(i, name)| (i.to_string(), json!(name)));
-        let by_name = names.map(|(i, name)| (name.clone(), json!(i)));
-        config["id2label"] = Value::Object(by_number.collect());
-        config["label2id"] = Value::Object(by_name.collect());
+    /// All of them, by their numbers.
+    pub fn all(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Whether they are labels or letters.
+    pub(super) fn head(&self) -> Head {
+        self.head
     }
 
     /// How many there are, with the one that is none.
@@ -88,6 +88,7 @@ impl Names {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn labels_and_letters() {
@@ -108,8 +109,7 @@ mod tests {
     fn configurations_go_there_and_back() {
         for head in [Head::Labels, Head::Ctc] {
             let names = Names::learn(head, ["un", "deux", "été"].into_iter());
-            let mut config = json!({});
-            names.configure(&mut config);
+            let config = serde_json::to_value(Labels::new(names.all())).unwrap();
             assert_eq!(Names::new(head, &config).unwrap(), names);
         }
         let wrong = json!({ "id2label": { "0": "a", "2": "b" } });

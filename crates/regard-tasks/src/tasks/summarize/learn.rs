@@ -5,15 +5,13 @@ use crate::data::aeslc::Document;
 use crate::data::{Batches, Lengths};
 use crate::decode::{self, generation};
 use crate::examine;
-use crate::recipe::known_keys;
+use crate::recipe::ModelTable;
 use crate::train::begin;
-use crate::train::{Better, Evaluation, Learner, Loss};
-use burn::module::Module;
-use burn::tensor::Device;
+use crate::train::{Better, Evaluation, Loss, Objective, Trained};
 use regard_attention::Mode;
 use regard_models::copying::{Copied, Cost, PointerGenerator};
-use regard_models::{Error, Network, Result, zoo};
-use serde_json::{Value, json};
+use regard_models::{Capability, Error, Network, Result};
+use serde_json::Value;
 use std::path::Path;
 
 /// Texts whose summaries are looked at while training.
@@ -26,9 +24,8 @@ struct Example {
     target: Vec<u32>,
 }
 
-/// A model that is being taught.
+/// Learning to summarise.
 pub struct Lesson {
-    model: Box<PointerGenerator>,
     words: Words,
     train: Vec<Example>,
     valid: Vec<Example>,
@@ -40,15 +37,12 @@ pub struct Lesson {
 
 impl Lesson {
     /// Makes a model with first values for what a recipe wants.
-    pub fn new(recipe: &Recipe, corpus: &Corpus) -> Result<Lesson> {
+    pub fn new(recipe: &Recipe, corpus: &Corpus) -> Result<Trained<Lesson>> {
         let texts = corpus.train.iter().flat_map(|each| {
             std::iter::once(&each.text).chain(each.summaries.first()).map(String::as_str)
         });
         let words = Words::learn(texts, recipe.vocabulary)?;
-        let device = Device::flex().autodiff();
-        let config = config(recipe, &words)?;
-        let mut model = zoo::create::<PointerGenerator>(&config, recipe.seed, &device)?;
-        known_keys(&recipe.model, &model.config())?;
+        let mut model = table(recipe, &words)?.create::<PointerGenerator>(recipe.seed)?;
         if let Some(vectors) = &recipe.vectors {
             let mut weights = model.weights();
             begin::with_vectors(
@@ -68,8 +62,7 @@ impl Lesson {
                 return Err(Error::invalid(format!("there are no texts to {part}")));
             }
         }
-        Ok(Lesson {
-            model,
+        let objective = Lesson {
             words,
             train,
             valid,
@@ -77,21 +70,17 @@ impl Lesson {
             max_words: recipe.data.max_words,
             batch_tokens: recipe.train.batch_tokens,
             decode: recipe.decode.clone(),
-        })
-    }
-
-    fn model(&self) -> &PointerGenerator {
-        &self.model
+        };
+        Ok(Trained::new(model, objective))
     }
 
     /// Sizes, in words.
-    pub fn about(&self) -> String {
+    pub(super) fn about(&self, millions: f64) -> String {
         format!(
-            "{} texts to learn from and {} to decide by, {} words, {:.3} M parameters",
+            "{} texts to learn from and {} to decide by, {} words, {millions:.3} M parameters",
             self.train.len(),
             self.valid.len(),
             self.words.size(),
-            self.model().parameters() as f64 / 1e6,
         )
     }
 
@@ -102,23 +91,17 @@ impl Lesson {
     }
 }
 
-impl Learner for Lesson {
-    fn network(&self) -> &dyn Network {
-        &*self.model
-    }
-
-    fn network_mut(&mut self) -> &mut dyn Network {
-        &mut *self.model
-    }
+impl Objective for Lesson {
+    type Model = PointerGenerator;
 
     fn lengths(&self) -> Vec<Lengths> {
         self.train.iter().map(Example::lengths).collect()
     }
 
-    fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
+    fn loss(&self, model: &PointerGenerator, examples: &[usize], mode: Mode) -> Loss {
         let batch: Vec<&Example> = examples.iter().map(|i| &self.train[*i]).collect();
-        let Cost { likelihood, coverage } = self.cost(self.model(), &batch, mode);
-        let value = match (coverage, self.model().settings().coverage_loss) {
+        let Cost { likelihood, coverage } = self.cost(model, &batch, mode);
+        let value = match (coverage, model.settings().coverage_loss) {
             (Some(coverage), weight) if weight > 0.0 => likelihood + coverage * weight,
             _ => likelihood,
         };
@@ -129,8 +112,8 @@ impl Learner for Lesson {
         examples.iter().map(|i| self.train[*i].target.len()).sum()
     }
 
-    fn evaluate(&self) -> Result<Evaluation> {
-        let model = self.model().valid();
+    fn evaluate(&self, model: &PointerGenerator) -> Result<Evaluation> {
+        let model = *model.evaluation();
         let lengths = self.valid.iter().map(Example::lengths).collect();
         let (mut sum, mut words) = (0.0, 0);
         for batch in Batches::new(lengths, self.batch_tokens, 0)?.sorted() {
@@ -148,18 +131,12 @@ impl Learner for Lesson {
         measures.extend(examine::measures(&marks[..3]));
         let first = summarizer.summarize(&[&self.tried[0].text], Some(self.max_words), &greedy)?;
         let sample = format!("{} → {}", self.tried[0].summaries[0], first[0].text);
-        Ok(Evaluation {
-            measures,
-            decides: loss,
-            better: Better::Lower,
-            also: None,
-            sample: Some(sample),
-        })
+        Ok(Evaluation::new(measures, loss, Better::Lower).with_sample(Some(sample)))
     }
 
-    fn save_rest(&self, folder: &Path) -> Result<()> {
+    fn save_rest(&self, config: &Value, folder: &Path) -> Result<()> {
         self.words.save(folder)?;
-        generation::save(folder, &self.decode, &self.config())
+        generation::save(folder, &self.decode, config)
     }
 }
 
@@ -197,17 +174,14 @@ fn examples(
     Ok(all)
 }
 
-/// `config.json` of what a recipe wants, for these words.
-fn config(recipe: &Recipe, words: &Words) -> Result<Value> {
-    let mut config = recipe.model.clone();
-    let Value::Object(map) = &mut config else {
-        return Err(Error::invalid("model: need a table with at least model_type"));
-    };
+/// The configuration for these words.
+fn table<'a>(recipe: &'a Recipe, words: &Words) -> Result<ModelTable<'a>> {
+    let mut table = ModelTable::new(&recipe.model)?;
     let special = words.tokenizer().special();
-    map.insert("vocab_size".into(), json!(words.size()));
-    map.insert("pad_token_id".into(), json!(special.need_pad()?));
-    map.insert("decoder_start_token_id".into(), json!(special.need_bos()?));
-    map.insert("eos_token_id".into(), json!(special.need_eos()?));
-    map.insert("unk_token_id".into(), json!(words.unknown()));
-    Ok(config)
+    table.set("vocab_size", words.size());
+    table.set("pad_token_id", special.need_pad()?);
+    table.set("decoder_start_token_id", special.need_bos()?);
+    table.set("eos_token_id", special.need_eos()?);
+    table.set("unk_token_id", words.unknown());
+    Ok(table)
 }

@@ -6,13 +6,14 @@ use super::{Corpus, Recipe, Tokens, Translator};
 use crate::data::pairs::Group;
 use crate::data::{Batches, Lengths, Pair, split};
 use crate::decode::{self, generation};
-use crate::recipe::known_keys;
-use crate::train::{Better, Evaluation, Learner, Loss};
+use crate::recipe::ModelTable;
+use crate::train::trained::device;
+use crate::train::{Better, Evaluation, Loss, Objective, Trained};
 use burn::tensor::{Device, Int, Tensor, TensorData, activation};
 use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
-use regard_models::{Error, Network, Result, Scores, Seq2Seq, zoo};
-use serde_json::{Value, json};
+use regard_models::{Capability, Error, Result, Scores, Seq2Seq};
+use serde_json::Value;
 use std::path::Path;
 
 /// The target of rows that do not count.
@@ -20,15 +21,13 @@ const IGNORED: i64 = -100;
 /// Tokens in a batch of the validation part.
 const EVALUATED: usize = 4096;
 
-/// A translator that is being trained.
+/// Learning to translate.
 pub struct Translation {
     recipe: Recipe,
-    model: Box<dyn Seq2Seq>,
     tokens: Tokens,
     train: Vec<Example>,
     valid: Vec<Example>,
     groups: Vec<Group>,
-    device: Device,
 }
 
 /// A pair as numbers.
@@ -41,12 +40,9 @@ struct Example {
 
 impl Translation {
     /// Makes a model with first values for what a recipe wants.
-    pub fn new(recipe: &Recipe, corpus: Corpus) -> Result<Translation> {
+    pub fn new(recipe: &Recipe, corpus: Corpus) -> Result<Trained<Translation>> {
         let tokens = recipe.vocabulary.train(&corpus.train)?;
-        let device = Device::flex().autodiff();
-        let config = config(recipe, &tokens)?;
-        let mut model = zoo::create::<dyn Seq2Seq>(&config, recipe.seed, &device)?;
-        known_keys(&recipe.model, &model.config())?;
+        let mut model = table(recipe, &tokens)?.create::<dyn Seq2Seq>(recipe.seed)?;
         let mut weights = model.weights();
         if recipe.vocabulary.begin(&tokens, &mut weights)? {
             model.restore(weights)?;
@@ -80,12 +76,8 @@ impl Translation {
             groups.sort_by_key(|group| split::hash(&group.source));
             groups.truncate(recipe.evaluate.sentences);
         }
-        Ok(Translation { recipe: recipe.clone(), model, tokens, train, valid, groups, device })
-    }
-
-    /// The model.
-    pub fn model(&self) -> &dyn Seq2Seq {
-        &*self.model
+        let objective = Translation { recipe: recipe.clone(), tokens, train, valid, groups };
+        Ok(Trained::new(model, objective))
     }
 
     /// Pairs that are learned from.
@@ -153,22 +145,16 @@ impl Example {
     }
 }
 
-impl Learner for Translation {
-    fn network(&self) -> &dyn Network {
-        &*self.model
-    }
-
-    fn network_mut(&mut self) -> &mut dyn Network {
-        &mut *self.model
-    }
+impl Objective for Translation {
+    type Model = dyn Seq2Seq;
 
     fn lengths(&self) -> Vec<Lengths> {
         self.train.iter().map(Example::lengths).collect()
     }
 
-    fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
+    fn loss(&self, model: &dyn Seq2Seq, examples: &[usize], mode: Mode) -> Loss {
         let batch: Vec<&Example> = examples.iter().map(|i| &self.train[*i]).collect();
-        let (scores, wanted) = self.scores(self.model(), &batch, mode, &self.device);
+        let (scores, wanted) = self.scores(model, &batch, mode, &device());
         let reward = scores.log_prob.map(|log_prob| {
             let chosen = reinforce(log_prob, scores.logits.clone(), wanted.clone());
             chosen * self.recipe.train.reinforce
@@ -184,8 +170,8 @@ impl Learner for Translation {
         examples.iter().map(|i| self.train[*i].target.len() + 1).sum()
     }
 
-    fn evaluate(&self) -> Result<Evaluation> {
-        let model = self.model().evaluation();
+    fn evaluate(&self, model: &dyn Seq2Seq) -> Result<Evaluation> {
+        let model = model.evaluation();
         let loss = self.validation_loss(&*model)?;
         let mut measures = vec![("valid_loss".to_string(), loss)];
         let greedy = decode::Options { num_beams: 1, ..self.recipe.decode.clone() };
@@ -202,12 +188,12 @@ impl Learner for Translation {
         };
         let sample = self.groups.first().zip(texts.first());
         let sample = sample.map(|(group, text)| format!("{} → {text}", group.source));
-        Ok(Evaluation { measures, decides, better, also: None, sample })
+        Ok(Evaluation::new(measures, decides, better).with_sample(sample))
     }
 
-    fn save_rest(&self, folder: &Path) -> Result<()> {
+    fn save_rest(&self, config: &Value, folder: &Path) -> Result<()> {
         self.tokens.save(folder)?;
-        generation::save(folder, &self.recipe.decode, &self.config())
+        generation::save(folder, &self.recipe.decode, config)
     }
 }
 
@@ -245,20 +231,17 @@ fn reinforce(log_prob: Tensor<2>, logits: Tensor<3>, wanted: Tensor<1, Int>) -> 
     (advantage * log_prob.reshape([b * t])).sum().neg() / count
 }
 
-/// `config.json` of what a recipe wants, for these vocabularies.
-fn config(recipe: &Recipe, tokens: &Tokens) -> Result<Value> {
-    let mut config = recipe.model.clone();
+/// The configuration for these vocabularies.
+fn table<'a>(recipe: &'a Recipe, tokens: &Tokens) -> Result<ModelTable<'a>> {
+    let mut table = ModelTable::new(&recipe.model)?;
     let special = tokens.target.special();
-    let Value::Object(map) = &mut config else {
-        return Err(Error::invalid("model: need a table with at least model_type"));
-    };
-    map.insert("vocab_size".into(), json!(tokens.source.size()));
-    map.insert("decoder_vocab_size".into(), json!(tokens.target.size()));
-    map.insert("pad_token_id".into(), json!(special.need_pad()?));
-    map.insert("decoder_start_token_id".into(), json!(special.need_bos()?));
-    map.insert("eos_token_id".into(), json!(special.need_eos()?));
+    table.set("vocab_size", tokens.source.size());
+    table.set("decoder_vocab_size", tokens.target.size());
+    table.set("pad_token_id", special.need_pad()?);
+    table.set("decoder_start_token_id", special.need_bos()?);
+    table.set("eos_token_id", special.need_eos()?);
     if !tokens.shared {
-        map.entry("share_encoder_decoder_embeddings").or_insert(json!(false));
+        table.set_default("share_encoder_decoder_embeddings", false);
     }
-    Ok(config)
+    Ok(table)
 }

@@ -2,7 +2,7 @@
 
 use super::{Data, Measure, Translation, Translator, Vocabularies, measure};
 use crate::examine::{Mark, On, Report, Sheet};
-use crate::recipe::{self, Prepared, Task, recipe, task_fields};
+use crate::recipe::{self, Prepared, Task, recipe};
 use crate::{decode, say, train};
 use regard_models::{ModelFiles, Result};
 use serde::{Deserialize, Serialize};
@@ -57,14 +57,16 @@ impl Recipe {
 }
 
 impl Task for Recipe {
-    task_fields!();
-
     fn check(&self) -> Result<(), String> {
         if !["bleu", "wer", "loss"].contains(&self.evaluate.by.as_str()) {
             let by = &self.evaluate.by;
             return Err(format!("evaluate.by: got {by:?}, need bleu, wer or loss"));
         }
         Ok(())
+    }
+
+    fn of_trained(_config: &Value) -> String {
+        "[vocabulary.shared]\nkind = 'word'".into()
     }
 
     fn decides(&self) -> &str {
@@ -76,7 +78,7 @@ impl Task for Recipe {
         let about = self.data.about(&corpus);
         let given = corpus.train.len();
         let learner = Translation::new(self, corpus)?;
-        let (left, longest) = (given - learner.examples(), self.data.max_tokens);
+        let (left, longest) = (given - learner.objective().examples(), self.data.max_tokens);
         let mut about = about;
         if left > 0 {
             about.line(format!(
@@ -87,10 +89,10 @@ impl Task for Recipe {
         }
         let about = about.with_sizes(format!(
             "{} pairs, vocabularies of {} and {}, {:.2} M parameters",
-            learner.examples(),
-            learner.vocabularies().source.size(),
-            learner.vocabularies().target.size(),
-            learner.model().parameters() as f64 / 1e6,
+            learner.objective().examples(),
+            learner.objective().vocabularies().source.size(),
+            learner.objective().vocabularies().target.size(),
+            learner.millions(),
         ));
         Ok(Prepared { learner: Box::new(learner), about })
     }
@@ -99,8 +101,7 @@ impl Task for Recipe {
         let translator = Translator::load(model.clone())?;
         let groups = self.data.asked(on)?;
         let source = on.decide(&self.data.set, |_| true)?;
-        let (data, part, asked) = (source.name(), source.part(), groups.len());
-        let sheet = Sheet { data, part, asked, unit: "sentences", excluded: 0, note: None };
+        let sheet = Sheet::new(&source, groups.len(), "sentences");
         Report::of(sheet, translator.parameters(), || {
             let how = Measure::of(&self.data, self.lowercase());
             let (report, _) = measure(&translator, &groups, &self.decode, how)?;

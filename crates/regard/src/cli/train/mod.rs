@@ -12,8 +12,8 @@ use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use plan::Plan;
-use regard_tasks::recipe::{Origin, Prepared, Task};
-use regard_tasks::train::{self, Event, Outcome as End, Run};
+use regard_tasks::recipe::{Origin, Task};
+use regard_tasks::train::{self, Event, Outcome as End, RunOptions};
 use seeds::Seeds;
 use serde::Serialize;
 use show::Show;
@@ -174,21 +174,23 @@ fn train(
             false => bail!(error),
         }
     }
-    show.about(format!("{}: reading {}", recipe.name(), recipe.data()));
-    let (Prepared { mut learner, about }, record) = train::prepare(recipe, session.memory)?;
-    show.about(format!("{about}, run in {}", folder.display()));
-    if !resume && !show.quiet {
-        // Now, since a run that is killed cannot tell.
-        show.say(format!("if it stops, go on with: {}", session.hint));
-    }
-    show.counts = learner.counts();
     let mut watch = |event: Event| {
-        show.event(event);
+        match event {
+            Event::Reads { recipe, data } => show.about(format!("{recipe}: reading {data}")),
+            Event::Prepared { about, counts } => {
+                show.about(format!("{about}, run in {}", folder.display()));
+                if !resume && !show.quiet {
+                    // Now, since a run that is killed cannot tell.
+                    show.say(format!("if it stops, go on with: {}", session.hint));
+                }
+                show.counts = counts;
+            }
+            event => show.event(event),
+        }
         !session.stop.load(Ordering::Relaxed)
     };
-    let (options, seed, record) = (recipe.options(), recipe.seed(), &record);
-    let run = Run { folder, options, seed, resume, record, watch: &mut watch };
-    let end = run.train(&mut *learner)?;
+    let run = RunOptions { folder, resume, memory: session.memory };
+    let end = train::start(recipe, &run, &mut watch)?;
     show.bar.finish_and_clear();
     Ok(end)
 }

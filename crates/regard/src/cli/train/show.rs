@@ -119,7 +119,7 @@ impl Show {
                 let measures = measures(&evaluation.measures);
                 self.say(format!("mean of {checkpoints} checkpoints: {measures}{mark}"));
             }
-            Event::Saved(_) => {}
+            Event::Saved(_) | Event::Reads { .. } | Event::Prepared { .. } => {}
         }
     }
 }

@@ -1,0 +1,140 @@
+//! `[model]` of a recipe: `config.json` without what follows from the data.
+
+use crate::say;
+use crate::train::trained::device;
+use regard_models::text::{self, Head, TextModel};
+use regard_models::{Capability, Error, Labels, Result, zoo};
+use serde_json::{Map, Value};
+
+/// The configuration of a model that a recipe asks for, to be completed from the data.
+pub(crate) struct ModelTable<'a> {
+    asked: &'a Value,
+    config: Value,
+}
+
+impl ModelTable<'_> {
+    /// The table of a recipe.
+    ///
+    /// # Errors
+    /// If it is no table.
+    pub fn new(asked: &Value) -> Result<ModelTable<'_>> {
+        match asked {
+            Value::Object(_) => Ok(ModelTable { asked, config: asked.clone() }),
+            _ => Err(Error::invalid("model: need a table with at least model_type")),
+        }
+    }
+
+    fn map(&mut self) -> &mut Map<String, Value> {
+        self.config.as_object_mut().expect("it was checked when it was read")
+    }
+
+    /// The value of a key; null, if there is none.
+    pub fn get(&self, key: &str) -> &Value {
+        &self.config[key]
+    }
+
+    /// Sets a key that follows from the data.
+    pub fn set(&mut self, key: &str, value: impl Into<Value>) {
+        self.map().insert(key.into(), value.into());
+    }
+
+    /// Sets a key that the recipe leaves out.
+    pub fn set_default(&mut self, key: &str, value: impl Into<Value>) {
+        self.map().entry(key).or_insert(value.into());
+    }
+
+    /// Sets the names of the labels.
+    pub fn set_labels(&mut self, names: &[String]) {
+        set_labels(&mut self.config, names);
+    }
+
+    /// Makes the model, to be trained.
+    ///
+    /// # Errors
+    /// If it cannot be made, or the recipe has a key that the model has not.
+    pub fn create<N: Capability + ?Sized>(&self, seed: u64) -> Result<Box<N>> {
+        let model = zoo::create::<N>(&self.config, seed, &device())?;
+        known_keys(self.asked, &model.network().config())?;
+        Ok(model)
+    }
+
+    /// Makes a model that reads texts, to be trained.
+    ///
+    /// # Errors
+    /// As [`ModelTable::create`].
+    pub fn create_text(&self, head: Head, seed: u64) -> Result<Box<dyn TextModel>> {
+        known_text_keys(self.asked, &self.config)?;
+        text::create(&self.config, head, seed, &device())
+    }
+}
+
+/// Gives a configuration the names of its labels.
+pub(crate) fn set_labels(config: &mut Value, names: &[String]) {
+    let Labels { id2label, label2id, .. } = Labels::new(names);
+    config["id2label"] = Value::Object(id2label);
+    config["label2id"] = Value::Object(label2id);
+}
+
+/// A key that the model does not know is a spelling mistake.
+fn known_keys(asked: &Value, known: &Value) -> Result<()> {
+    let Value::Object(known) = known else { return Ok(()) };
+    known_names(asked, &known.keys().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// Refuses keys that the family of a text model does not have.
+pub(crate) fn known_text_keys(asked: &Value, config: &Value) -> Result<()> {
+    known_names(asked, &text::keys(config)?)
+}
+
+fn known_names(asked: &Value, known: &[&str]) -> Result<()> {
+    let Value::Object(asked) = asked else { return Ok(()) };
+    // To look everywhere goes without saying, and some configurations do not say it.
+    let unsaid = serde_json::json!({ "kind": "global" });
+    let unknown: Vec<&str> = asked
+        .iter()
+        .filter(|(key, value)| !known.contains(&key.as_str()) && **value != unsaid)
+        .map(|(key, _)| key.as_str())
+        .collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "model: no such key: {}; {}the keys that have an effect here are {}",
+        say::list(&unknown, 5),
+        say::did_you_mean(unknown[0], known),
+        say::list(known, 20)
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::read;
+    use std::path::Path;
+
+    #[test]
+    fn a_misspelt_key_of_a_text_model_is_told() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes");
+        let mut seen = std::collections::BTreeSet::new();
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|end| end != "toml") {
+                continue;
+            }
+            let recipe = read(&path, &[]).unwrap();
+            let Some(model) = recipe.get("model") else { continue };
+            let mut model: Value = model.clone().try_into().unwrap();
+            let kind = model["model_type"].as_str().unwrap_or_default().to_string();
+            if !text::model_types().contains(&kind.as_str()) {
+                continue;
+            }
+            known_text_keys(&model, &model).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+            model["hiden_size"] = 3.into();
+            let error = known_text_keys(&model, &model).unwrap_err().to_string();
+            assert!(error.contains("no such key") && error.contains("hiden_size"), "{error}");
+            seen.insert(kind);
+        }
+        let seen: Vec<&str> = seen.iter().map(String::as_str).collect();
+        assert_eq!(seen, ["bert", "bilstm", "gpt2", "xlnet"]);
+    }
+}

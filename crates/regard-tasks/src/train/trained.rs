@@ -1,0 +1,114 @@
+//! The owner of a model in training, for every task.
+
+use super::{Evaluation, Learner, Loss};
+use crate::data::Lengths;
+use burn::tensor::Device;
+use regard_attention::Mode;
+use regard_models::{Capability, Network, Result};
+use serde_json::Value;
+use std::path::Path;
+
+/// The training objective of a task: its examples, their loss, and how a model is evaluated.
+pub trait Objective {
+    /// The kind of network that is trained.
+    type Model: Capability + ?Sized;
+
+    /// The lengths of all examples.
+    fn lengths(&self) -> Vec<Lengths>;
+
+    /// The loss of these examples, whose tensors are on the device of training.
+    fn loss(&self, model: &Self::Model, examples: &[usize], mode: Mode) -> Loss;
+
+    /// How many of the examples' tokens count, without computing anything.
+    fn tokens(&self, examples: &[usize]) -> usize;
+
+    /// The unit that [`Objective::tokens`] counts in, for whoever is told the speed.
+    fn counts(&self) -> &'static str {
+        "tokens"
+    }
+
+    /// How good a model is on the validation part.
+    fn evaluate(&self, model: &Self::Model) -> Result<Evaluation>;
+
+    /// Adds to `config.json` of the model's folder.
+    fn configure(&self, _config: &mut Value) {}
+
+    /// Writes the files of a model's folder besides configuration and weights: its tokenizer, how
+    /// it generates.
+    fn save_rest(&self, _config: &Value, _folder: &Path) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A model in training, and its objective.
+pub struct Trained<O: Objective> {
+    model: Box<O::Model>,
+    objective: O,
+}
+
+/// The device of models in training.
+pub(crate) fn device() -> Device {
+    Device::flex().autodiff()
+}
+
+impl<O: Objective> Trained<O> {
+    /// A model that was made on the device of training.
+    pub(crate) fn new(model: Box<O::Model>, objective: O) -> Trained<O> {
+        Trained { model, objective }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &O::Model {
+        &self.model
+    }
+
+    /// The objective.
+    pub fn objective(&self) -> &O {
+        &self.objective
+    }
+
+    /// Millions of parameters, for summaries.
+    pub(crate) fn millions(&self) -> f64 {
+        self.network().parameters() as f64 / 1e6
+    }
+}
+
+impl<O: Objective> Learner for Trained<O> {
+    fn network(&self) -> &dyn Network {
+        self.model.network()
+    }
+
+    fn network_mut(&mut self) -> &mut dyn Network {
+        self.model.network_mut()
+    }
+
+    fn lengths(&self) -> Vec<Lengths> {
+        self.objective.lengths()
+    }
+
+    fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
+        self.objective.loss(&self.model, examples, mode)
+    }
+
+    fn tokens(&self, examples: &[usize]) -> usize {
+        self.objective.tokens(examples)
+    }
+
+    fn counts(&self) -> &'static str {
+        self.objective.counts()
+    }
+
+    fn evaluate(&self) -> Result<Evaluation> {
+        self.objective.evaluate(&self.model)
+    }
+
+    fn config(&self) -> Value {
+        let mut config = self.network().config();
+        self.objective.configure(&mut config);
+        config
+    }
+
+    fn save_rest(&self, folder: &Path) -> Result<()> {
+        self.objective.save_rest(&self.config(), folder)
+    }
+}
