@@ -138,6 +138,18 @@ impl Attention {
     }
 
     /// A score that is known only at run time, with its parameters as the kernels take them.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor};
+    /// use regard_attention::{Attention, Settings, find, score};
+    ///
+    /// let device = Device::flex();
+    /// let row = find(score::ROWS, "additive").unwrap();
+    /// let score = row.make(&Settings::default()).unwrap();
+    /// let attention = Attention::of(score, vec![Tensor::ones([1, 2, 1, 8], &device)]);
+    /// let x = Tensor::<4>::ones([1, 2, 5, 8], &device);
+    /// assert_eq!(attention.attend(x.clone(), x.clone(), x).dims(), [1, 2, 5, 8]);
+    /// ```
     pub fn of(score: Arc<dyn score::Score>, params: Vec<Tensor<4>>) -> Attention {
         let spec = spec::Attention { score, ..spec::Attention::dot() };
         Attention { spec: Arc::new(spec), params }
@@ -155,7 +167,13 @@ impl Attention {
 
     /// With this normaliser.
     pub fn normalize(self, normalizer: impl normalize::Normalizer + 'static) -> Attention {
-        self.map(|spec| spec.normalize(normalizer))
+        self.with_normalizer(Arc::new(normalizer))
+    }
+
+    /// With a normaliser that is known only at run time, as [`Row::make`](super::Row::make) gives
+    /// it.
+    pub fn with_normalizer(self, normalizer: Arc<dyn normalize::Normalizer>) -> Attention {
+        self.map(|spec| spec::Attention { normalizer, ..spec })
     }
 
     /// With this scale instead of the score's own.
@@ -174,9 +192,18 @@ impl Attention {
     }
 
     /// With one more bias, and its parameters as the kernels take them.
-    pub fn bias(mut self, bias: impl bias::Bias + 'static, params: Vec<Tensor<4>>) -> Attention {
+    pub fn bias(self, bias: impl bias::Bias + 'static, params: Vec<Tensor<4>>) -> Attention {
+        self.with_bias(Arc::new(bias), params)
+    }
+
+    /// With one more bias that is known only at run time, as [`Row::make`](super::Row::make) gives
+    /// it.
+    pub fn with_bias(mut self, bias: Arc<dyn bias::Bias>, params: Vec<Tensor<4>>) -> Attention {
         self.params.extend(params);
-        self.map(|spec| spec.bias(bias))
+        self.map(|mut spec| {
+            spec.biases.push(bias);
+            spec
+        })
     }
 
     /// With `−slope_h·|p − j|`.

@@ -5,11 +5,16 @@ use crate::attention::tile::each_cell;
 use crate::gemm::micro::Product;
 use std::sync::Arc;
 
-pub(super) const VARIANT: Variant = Variant {
-    name: "score_mod",
-    params: &[("apply", "fn(score, cell)"), ("derivative", "fn(score, cell)")],
-    formula: "f(scale · (q · k), b, h, p, j), scale = 1/√D unless given",
-    paper: "He et al. 2024 (FlexAttention), arXiv:2412.05496",
+pub(super) const ROW: Row<dyn Score> = Row {
+    about: Variant {
+        name: "score_mod",
+        params: &[("apply", "fn(score, cell)"), ("derivative", "fn(score, cell)")],
+        settings: &[],
+        formula: "f(scale · (q · k), b, h, p, j), scale = 1/√D unless given",
+        paper: "He et al. 2024 (FlexAttention), arXiv:2412.05496",
+    },
+    new: |_| bail!("`score_mod` is a function of one's own: it exists in Rust only"),
+    trials: &[],
 };
 
 /// The place of a score.
