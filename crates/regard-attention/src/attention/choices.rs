@@ -127,7 +127,35 @@ impl Attention {
         with.positions(Positions::Centres(centres))
     }
 
-    /// `f(q·k/√D, place)`, a function of the caller's own with its derivative.
+    /// `f(q·k/√D, place)`, a function of the caller's own with its derivative, which
+    /// [`score::check_derivative`] compares with differences.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor};
+    /// use regard_attention::score::{Cell, ScoreMod, check_derivative};
+    /// use regard_attention::{Attention, mask::causal};
+    /// use std::sync::Arc;
+    ///
+    /// /// The further away a key is, the flatter its score: `s / (1 + |p − j|)`.
+    /// #[derive(Debug)]
+    /// struct Flatter;
+    ///
+    /// impl ScoreMod for Flatter {
+    ///     fn apply(&self, score: f32, cell: Cell) -> f32 {
+    ///         score * self.derivative(score, cell)
+    ///     }
+    ///     fn derivative(&self, _: f32, cell: Cell) -> f32 {
+    ///         1.0 / (1.0 + (cell.position - cell.key as f32).abs())
+    ///     }
+    /// }
+    ///
+    /// check_derivative(&Flatter).unwrap();
+    ///
+    /// let x = Tensor::<4>::ones([1, 2, 5, 8], &Device::flex().autodiff()).require_grad();
+    /// let attention = Attention::modified(Arc::new(Flatter)).mask(causal());
+    /// let gradients = attention.attend(x.clone(), x.clone(), x.clone()).sum().backward();
+    /// assert_eq!(x.grad(&gradients).unwrap().dims(), [1, 2, 5, 8]);
+    /// ```
     pub fn modified(f: Arc<dyn score::ScoreMod>) -> Attention {
         Attention::with_score(score::Modified(f), vec![])
     }

@@ -19,7 +19,7 @@ pub use general::General;
 pub use kernel::{Kernel, Shape};
 pub use keyvalue::KeyValue;
 pub use relative::Relative;
-pub use score_mod::{Cell, Modified, ScoreMod};
+pub use score_mod::{Cell, Modified, ScoreMod, check_derivative};
 
 use super::formula::{Expr, keys, param, queries, scale};
 use super::graph::Graph;
