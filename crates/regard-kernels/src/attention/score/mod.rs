@@ -10,6 +10,7 @@ mod kernel;
 mod keyvalue;
 mod lower;
 mod relative;
+pub mod scaled_cosine;
 mod score_mod;
 
 pub use additive::{Additive, Gatv2};
@@ -42,6 +43,7 @@ pub const ROWS: &[Row<dyn Score>] = &[
     kernel::BOXCAR,
     kernel::EPANECHNIKOV,
     keyvalue::ROW,
+    scaled_cosine::ROW,
     relative::ROW,
     edge::ROW,
     additive::GATV2,
