@@ -1,12 +1,14 @@
 //! Biases: what is added to a score for the place of its query and key. They add up.
 
 use crate::array::{floats, tuple, type_error, type_name, value_error};
+use crate::call::complaint;
 use crate::guard::entry;
-use crate::mask::csr;
+use crate::words::{Keywords, row};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
-use regard_kernels::attention::bias::{Alibi, Bias, Dense, EdgeBias, Gaussian, Table};
+use pyo3::types::{PyDict, PyList, PyTuple};
+use regard_kernels::attention::bias::{Alibi, Bias, ROWS};
+use regard_kernels::view::Error;
 use std::sync::Arc;
 
 /// A bias with its parameters, which are held, not copied.
@@ -26,9 +28,22 @@ impl PyBias {
 }
 
 impl PyBias {
-    fn new(bias: impl Bias + 'static, params: &[&Bound<PyAny>]) -> PyBias {
-        let params = params.iter().map(|param| (*param).clone().unbind()).collect();
-        PyBias { bias: Arc::new(bias), params }
+    /// From a name, with settings and parameters as keywords.
+    fn named(name: &str, given: Option<&Bound<PyDict>>) -> PyResult<PyBias> {
+        let row = row("bias", ROWS, name)?;
+        let params = row.about.params;
+        let keywords = Keywords::new(row, given, params)?;
+        let (settings, _) = keywords.settings(params)?;
+        let bias = row.make(&settings).map_err(|Error(mut why)| {
+            // Shapes as Python writes them.
+            for (_, shape) in &settings.shapes {
+                why = why.replace(&format!("{shape:?}"), &tuple(shape));
+            }
+            complaint(Error(why))
+        })?;
+        let params = params.iter().map(|(name, letters)| keywords.need(name, letters));
+        let params = params.map(|param| Ok(param?.unbind())).collect::<PyResult<_>>()?;
+        Ok(PyBias { bias, params })
     }
 
     /// One bias, or a list of them, or none.
@@ -53,24 +68,23 @@ impl PyBias {
             )));
         }
         let shape = floats("bias", object)?.shape().to_vec();
-        let (per_batch, per_head) = match shape[..] {
-            [_, _] => (false, false),
-            [b, h, _, _] => (b != 1, h != 1),
-            _ => {
-                let got = tuple(&shape);
-                let need = "[T,S] or [B or 1,H or 1,T,S]";
-                return Err(value_error(format!("bias: got shape {got}, need {need}")));
-            }
-        };
-        let bias = PyBias::new(Dense { per_batch, per_head }, &[object]);
-        Bound::new(object.py(), bias)
+        if ![2, 4].contains(&shape.len()) {
+            let (got, need) = (tuple(&shape), "[T,S] or [B or 1,H or 1,T,S]");
+            return Err(value_error(format!("bias: got shape {got}, need {need}")));
+        }
+        let given = PyDict::new(object.py());
+        given.set_item("bias", object)?;
+        Bound::new(object.py(), PyBias::named("dense", Some(&given))?)
     }
 }
 
-/// −slopes[h]·|p − j|, slopes float32 `[H]`. The paper's slopes: `regard.alibi_slopes(heads)`.
+/// A bias of `regard.variants()` by its name, with its parameters and settings as keywords:
+/// float32 arrays and numbers, and for some biases a graph in CSR form, `indptr` (int `[T + 1]`)
+/// and `indices` (int `[nnz]`).
 #[pyfunction]
-fn alibi(slopes: &Bound<PyAny>) -> PyResult<PyBias> {
-    entry(|| Ok(PyBias::new(Alibi, &[slopes])))
+#[pyo3(signature = (name, **given))]
+fn bias(name: &str, given: Option<&Bound<PyDict>>) -> PyResult<PyBias> {
+    entry(|| PyBias::named(name, given))
 }
 
 /// A million slopes are 4 MB; more are a mistake.
@@ -91,47 +105,8 @@ fn alibi_slopes(py: Python<'_>, heads: i64) -> PyResult<Bound<'_, PyAny>> {
     })
 }
 
-/// A learned number for each distance j − p, clipped to the table: float32 `[H, 2·reach + 1]`.
-#[pyfunction]
-fn table(table: &Bound<PyAny>) -> PyResult<PyBias> {
-    entry(|| {
-        let shape = floats("table", table)?.shape().to_vec();
-        match shape[..] {
-            [_, n] if n % 2 == 1 => Ok(PyBias::new(Table { reach: n / 2 }, &[table])),
-            _ => {
-                let got = tuple(&shape);
-                Err(value_error(format!("table: got shape {got}, need [H,2·reach+1]")))
-            }
-        }
-    })
-}
-
-/// A number for each edge and head of a graph in CSR form: values float32 `[nnz, H]`.
-#[pyfunction]
-fn edge_bias(
-    indptr: &Bound<PyAny>,
-    indices: &Bound<PyAny>,
-    values: &Bound<PyAny>,
-) -> PyResult<PyBias> {
-    entry(|| {
-        let (indptr, indices) = csr(indptr, indices)?;
-        Ok(PyBias::new(EdgeBias { indptr, indices }, &[values]))
-    })
-}
-
-/// −(j − centres[b, i])²/(2·sigma²), centres float32 `[B, T]`, sigma a number. With `after`, its
-/// exponential multiplies the weights instead, which are not renormalised (Luong 2015, eq. 10).
-#[pyfunction]
-#[pyo3(signature = (centres, sigma, after = false))]
-fn gaussian_bias(centres: &Bound<PyAny>, sigma: &Bound<PyAny>, after: bool) -> PyResult<PyBias> {
-    entry(|| Ok(PyBias::new(Gaussian { after }, &[centres, sigma])))
-}
-
 pub fn register(module: &Bound<PyModule>) -> PyResult<()> {
     module.add_class::<PyBias>()?;
-    module.add_function(wrap_pyfunction!(alibi, module)?)?;
-    module.add_function(wrap_pyfunction!(alibi_slopes, module)?)?;
-    module.add_function(wrap_pyfunction!(table, module)?)?;
-    module.add_function(wrap_pyfunction!(edge_bias, module)?)?;
-    module.add_function(wrap_pyfunction!(gaussian_bias, module)?)
+    module.add_function(wrap_pyfunction!(bias, module)?)?;
+    module.add_function(wrap_pyfunction!(alibi_slopes, module)?)
 }

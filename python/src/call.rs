@@ -66,10 +66,10 @@ impl<'py> Call<'py> {
         let v_shape = v.as_ref().map_or([b, hk, s, 1], |v| v.shape);
         let dims = Attention::dims(q.shape, k.shape, v_shape).map_err(complaint)?;
         let score = PyScore::of(&score)?;
-        if v.is_none() && score.name == "keyvalue" {
-            return Err(value_error(
-                "v: got None, need [B,Hk,S,E]: keyvalue scores against values",
-            ));
+        if v.is_none() && score.score.needs_values() {
+            let name = score.name;
+            let message = format!("v: got None, need [B,Hk,S,E]: {name} scores against values");
+            return Err(value_error(message));
         }
         let (mask, mut claims) = mask_of(&mask)?;
         claims.extend(score.claims);

@@ -3,54 +3,49 @@
 use crate::guard::entry;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use regard_kernels::attention::{VARIANTS, Variant};
+use regard_kernels::attention::{Setting, Variant, catalogue, find, score};
 
-fn rows(kind: &str) -> &'static [Variant] {
-    VARIANTS.iter().find(|(name, _)| *name == kind).expect("a kind of the catalogue").1
-}
-
-/// The names of a kind, for messages.
-pub fn names(kind: &str) -> String {
-    rows(kind).iter().map(|row| row.name).collect::<Vec<_>>().join(", ")
+fn rows(kind: &str) -> Vec<Variant> {
+    catalogue().into_iter().filter(|(name, _)| *name == kind).flat_map(|(_, rows)| rows).collect()
 }
 
 /// The shape of a parameter, in letters.
 pub fn shape(kind: &str, name: &str, param: &str) -> &'static str {
-    let row = rows(kind).iter().find(|row| row.name == name);
+    let row = rows(kind).into_iter().find(|row| row.name == name);
     let found = row.and_then(|row| row.params.iter().find(|(name, _)| *name == param));
     found.expect("a parameter of the catalogue").1
 }
 
 /// How a row is written in Python.
 fn usage(kind: &str, row: &Variant) -> String {
-    let arguments = || row.params.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    match (kind, row.name) {
-        ("score", "score_mod") => "in Rust only".into(),
-        ("score", "relative") => "score=\"relative\" or regard.relative(segments)".into(),
-        ("score", name @ ("edge" | "gatv2")) => {
-            format!("score=\"{name}\" or regard.{name}(slope, indptr, indices)")
+    let name = row.name;
+    let settings = row.settings.iter().filter(|row| !matches!(row, Setting::Size(_)));
+    let settings = settings.flat_map(Setting::names);
+    let params = row.params.iter().map(|(name, _)| *name);
+    let call = |keywords: Vec<&str>| {
+        let function = if kind == "normalize" { "normalizer" } else { kind };
+        let keywords: String = keywords.iter().map(|word| format!(", {word}=…")).collect();
+        format!("regard.{function}(\"{name}\"{keywords})")
+    };
+    match kind {
+        // A row that no test can make has something of the caller's own in it.
+        "score" if find(score::ROWS, name).is_some_and(|row| row.trials.is_empty()) => {
+            "in Rust only".into()
         }
-        ("bias", "dense") => "bias=array".into(),
-        ("bias", "edge") => "bias=regard.edge_bias(indptr, indices, values)".into(),
-        ("bias", "gaussian") => "bias=regard.gaussian_bias(centres, sigma)".into(),
-        ("bias", "gaussian_after") => {
-            "bias=regard.gaussian_bias(centres, sigma, after=True)".into()
-        }
-        ("bias" | "mask", name) => format!("{kind}=regard.{name}({})", arguments()),
-        ("normalize", name) if !row.params.is_empty() => {
-            format!("normalize=\"{name}\" or regard.{name}({})", arguments())
-        }
-        (_, name) => format!("{kind}=\"{name}\""),
+        "mask" => format!("mask=regard.{name}({})", params.collect::<Vec<_>>().join(", ")),
+        "bias" => format!("bias={}", call(params.chain(settings).collect())),
+        _ if row.settings.is_empty() => format!("{kind}=\"{name}\""),
+        _ => format!("{kind}=\"{name}\" or {}", call(settings.collect())),
     }
 }
 
 /// Every score, mask, bias and normaliser: a list of dicts with `kind`, `name`, `params` (name →
-/// shape), `formula`, `paper` and `usage`.
+/// shape), `settings`, `formula`, `paper` and `usage`.
 #[pyfunction]
 fn variants(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     entry(|| {
         let all = PyList::empty(py);
-        for (kind, rows) in VARIANTS {
+        for (kind, rows) in catalogue() {
             for row in rows {
                 let params = PyDict::new(py);
                 for (name, shape) in row.params {
@@ -60,9 +55,11 @@ fn variants(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
                 dict.set_item("kind", kind)?;
                 dict.set_item("name", row.name)?;
                 dict.set_item("params", params)?;
+                let settings: Vec<_> = row.settings.iter().map(ToString::to_string).collect();
+                dict.set_item("settings", settings)?;
                 dict.set_item("formula", row.formula)?;
                 dict.set_item("paper", row.paper)?;
-                dict.set_item("usage", usage(kind, row))?;
+                dict.set_item("usage", usage(kind, &row))?;
                 all.append(dict)?;
             }
         }

@@ -1,7 +1,7 @@
 //! The wheel's native half: numpy arrays in, kernels, numpy arrays out.
 //!
 //! `array` reads and makes arrays; `mask`, `score`, `bias` and `normalize` are the four words of
-//! the formula as Python objects; `call` puts them together and checks them; `engine` has the
+//! the formula as Python objects, made from the catalogue's rows by `words`; `call` puts them together and checks them; `engine` has the
 //! functions; `guard` is what every one of them goes through; `catalogue` and `machine` tell what there is. The functions that people call, with
 //! their keywords and documentation, are in `package/regard/engine.py`.
 
@@ -16,6 +16,7 @@ mod mask;
 mod normalize;
 mod product;
 mod score;
+mod words;
 
 use pyo3::prelude::*;
 use regard_kernels::{pool, simd};

@@ -1,11 +1,13 @@
 //! Normalisers: what turns a query's scores into weights. By name, or an object with settings.
 
-use crate::array::{type_error, type_name, value_error};
-use crate::catalogue::names;
+use crate::array::{type_error, type_name};
+use crate::call::complaint;
 use crate::guard::entry;
+use crate::words::{Keywords, noise, row};
 use pyo3::prelude::*;
-use regard_kernels::attention::normalize::{Estimator, Hard, Normalizer, VARIANTS, named};
-use regard_kernels::rng::Stream;
+use pyo3::types::PyDict;
+use regard_kernels::attention::Settings;
+use regard_kernels::attention::normalize::{Normalizer, ROWS};
 use std::sync::Arc;
 
 /// A normaliser with its settings.
@@ -24,16 +26,7 @@ impl PyNormalizer {
     }
 }
 
-/// The noise of hard choices; site 0 of the same seed is dropout's.
-fn noise(seed: u64) -> Stream {
-    Stream::new(seed, 0, 1)
-}
-
 impl PyNormalizer {
-    fn new(name: &'static str, normalizer: impl Normalizer + 'static) -> PyNormalizer {
-        PyNormalizer { name, normalizer: Arc::new(normalizer) }
-    }
-
     /// From a name, with the call's seed, or an object.
     pub fn of(object: &Bound<PyAny>, seed: u64) -> PyResult<PyNormalizer> {
         if let Ok(normalizer) = object.cast::<PyNormalizer>() {
@@ -44,43 +37,27 @@ impl PyNormalizer {
             let message = format!("normalize is a {got}; pass a name or a regard.Normalizer");
             return Err(type_error(message));
         };
-        let known = VARIANTS.iter().find(|row| row.name == name);
-        match known.and_then(|row| Some((row.name, named(row.name, noise(seed))?))) {
-            Some((name, normalizer)) => Ok(PyNormalizer { name, normalizer }),
-            None => {
-                let known = names("normalize");
-                Err(value_error(format!("normalize: got {name:?}, need one of {known}")))
-            }
-        }
+        let row = row("normalize", ROWS, &name)?;
+        let settings = Settings { noise: Some(noise(seed)), ..Settings::default() };
+        let normalizer = row.make(&settings).map_err(complaint)?;
+        Ok(PyNormalizer { name: row.name(), normalizer })
     }
 }
 
-/// One key by the largest score with Gumbel noise; the gradient is that of
-/// softmax((s + noise)/temperature).
+/// A normaliser of `regard.variants()` by its name, with its settings as keywords: numbers, and
+/// `seed` for those that draw at random.
 #[pyfunction]
-#[pyo3(signature = (temperature = 1.0, seed = 0))]
-fn gumbel(temperature: f32, seed: u64) -> PyResult<PyNormalizer> {
+#[pyo3(signature = (name, **settings))]
+fn normalizer(name: &str, settings: Option<&Bound<PyDict>>) -> PyResult<PyNormalizer> {
     entry(|| {
-        if !(temperature.is_finite() && temperature > 0.0) {
-            return Err(value_error(format!(
-                "temperature: got {temperature}, need a number above 0"
-            )));
-        }
-        let estimator = Estimator::Gumbel { temperature, noise: noise(seed) };
-        Ok(PyNormalizer::new("gumbel", Hard(estimator)))
+        let row = row("normalize", ROWS, name)?;
+        let (settings, _) = Keywords::new(row, settings, &[])?.settings(&[])?;
+        let normalizer = row.make(&settings).map_err(complaint)?;
+        Ok(PyNormalizer { name: row.name(), normalizer })
     })
-}
-
-/// One key, sampled from the softmax; scores learn through its log-probability, which
-/// `regard.choose` returns and whose gradient `regard.attend_vjp` takes as `dlog_prob`.
-#[pyfunction]
-#[pyo3(signature = (seed = 0))]
-fn reinforce(seed: u64) -> PyResult<PyNormalizer> {
-    entry(|| Ok(PyNormalizer::new("reinforce", Hard(Estimator::Reinforce { noise: noise(seed) }))))
 }
 
 pub fn register(module: &Bound<PyModule>) -> PyResult<()> {
     module.add_class::<PyNormalizer>()?;
-    module.add_function(wrap_pyfunction!(gumbel, module)?)?;
-    module.add_function(wrap_pyfunction!(reinforce, module)?)
+    module.add_function(wrap_pyfunction!(normalizer, module)?)
 }

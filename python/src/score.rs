@@ -1,12 +1,14 @@
 //! Scores: how well a query and a key fit. By name, or an object where there is something to set.
 
-use crate::array::{ints, type_error, type_name, value_error};
-use crate::catalogue::names;
+use crate::array::{type_error, type_name};
+use crate::call::complaint;
 use crate::guard::entry;
-use crate::mask::{Claim, csr};
+use crate::mask::Claim;
+use crate::words::{Keywords, row};
 use pyo3::prelude::*;
-use regard_kernels::attention::Graph;
-use regard_kernels::attention::score::{Edge, Gatv2, Relative, SLOPE, Score, VARIANTS, named};
+use pyo3::types::PyDict;
+use regard_kernels::attention::score::{ROWS, Score};
+use regard_kernels::view::Error;
 use std::sync::Arc;
 
 /// A score with its settings; its learned parameters go in `params`.
@@ -29,10 +31,6 @@ impl PyScore {
 }
 
 impl PyScore {
-    fn new(name: &'static str, score: impl Score + 'static) -> PyScore {
-        PyScore { name, score: Arc::new(score), claims: vec![] }
-    }
-
     /// From a name or an object.
     pub fn of(object: &Bound<PyAny>) -> PyResult<PyScore> {
         if let Ok(score) = object.cast::<PyScore>() {
@@ -42,94 +40,28 @@ impl PyScore {
             let got = type_name(object);
             return Err(type_error(format!("score is a {got}; pass a name or a regard.Score")));
         };
-        if name == "score_mod" {
-            let message = "score: 'score_mod' is a function of one's own in Rust; use a bias";
-            return Err(value_error(message));
-        }
-        let known = VARIANTS.iter().find(|row| row.name == name);
-        match known.and_then(|row| Some((row.name, named(row.name)?))) {
-            Some((name, score)) => Ok(PyScore { name, score, claims: vec![] }),
-            None => {
-                let known = names("score");
-                Err(value_error(format!("score: got {name:?}, need one of {known}")))
-            }
-        }
+        PyScore::named(&name, None)
+    }
+
+    fn named(name: &str, given: Option<&Bound<PyDict>>) -> PyResult<PyScore> {
+        let row = row("score", ROWS, name)?;
+        let (settings, claims) = Keywords::new(row, given, &[])?.settings(&[])?;
+        let score =
+            row.make(&settings).map_err(|Error(why)| complaint(Error(format!("score: {why}"))))?;
+        Ok(PyScore { name: row.name(), score, claims })
     }
 }
 
-fn slope(value: f32) -> PyResult<f32> {
-    match value.is_finite() {
-        true => Ok(value),
-        false => Err(value_error(format!("slope: got {value}, need a finite number"))),
-    }
-}
-
-/// Relative positions as in Transformer-XL and XLNet; with `segments`, int `[B, S]`, also a term
-/// for whether query and key are of one segment, and the parameters `segment` and `x`.
+/// A score of `regard.variants()` by its name, with its settings as keywords: numbers, and for
+/// some scores `segments` (int `[B, S]`) or a graph in CSR form, `indptr` (int `[T + 1]`) and
+/// `indices` (int `[nnz]`). Its learned parameters go in `params`.
 #[pyfunction]
-#[pyo3(signature = (segments = None))]
-fn relative(segments: Option<&Bound<PyAny>>) -> PyResult<PyScore> {
-    entry(|| {
-        let Some(segments) = segments else {
-            return Ok(PyScore::new("relative", Relative::default()));
-        };
-        let (values, got) = ints("segments", segments)?;
-        let claims = vec![Claim { name: "segments", got, need: &["BS"] }];
-        let score = Relative { segments: Some(values), last: None };
-        Ok(PyScore { claims, ..PyScore::new("relative", score) })
-    })
-}
-
-/// The graph whose edges have features: both arrays of its CSR form, or neither.
-fn graph(
-    indptr: Option<&Bound<PyAny>>,
-    indices: Option<&Bound<PyAny>>,
-) -> PyResult<Option<Arc<Graph>>> {
-    match (indptr, indices) {
-        (None, None) => Ok(None),
-        (Some(indptr), Some(indices)) => {
-            let (indptr, indices) = csr(indptr, indices)?;
-            Ok(Some(Arc::new(Graph::new(&indptr, &indices))))
-        }
-        _ => Err(value_error("indptr, indices: got one of them, need both or none")),
-    }
-}
-
-/// Graph attention, LeakyReLU(a_q·q + a_k·k), with the slope of the negative side. With a graph in
-/// CSR form, int `[T + 1]` and `[nnz]`, LeakyReLU(a_q·q + a_k·k + edge): the parameter `edge`
-/// `[H, nnz]` has a number for each edge and head; pairs that are no edge have 0.
-#[pyfunction]
-#[pyo3(signature = (slope = SLOPE, indptr = None, indices = None))]
-fn edge(
-    slope: f32,
-    indptr: Option<&Bound<PyAny>>,
-    indices: Option<&Bound<PyAny>>,
-) -> PyResult<PyScore> {
-    entry(|| {
-        let graph = graph(indptr, indices)?;
-        Ok(PyScore::new("edge", Edge { slope: self::slope(slope)?, graph }))
-    })
-}
-
-/// GATv2, v·LeakyReLU(q + k), with the slope of the negative side. With a graph in CSR form, int
-/// `[T + 1]` and `[nnz]`, v·LeakyReLU(q + k + edge): the parameter `edge` `[H, nnz, D]` has the
-/// features of each edge; pairs that are no edge have zeros.
-#[pyfunction]
-#[pyo3(signature = (slope = SLOPE, indptr = None, indices = None))]
-fn gatv2(
-    slope: f32,
-    indptr: Option<&Bound<PyAny>>,
-    indices: Option<&Bound<PyAny>>,
-) -> PyResult<PyScore> {
-    entry(|| {
-        let graph = graph(indptr, indices)?;
-        Ok(PyScore::new("gatv2", Gatv2 { slope: self::slope(slope)?, graph }))
-    })
+#[pyo3(signature = (name, **settings))]
+fn score(name: &str, settings: Option<&Bound<PyDict>>) -> PyResult<PyScore> {
+    entry(|| PyScore::named(name, settings))
 }
 
 pub fn register(module: &Bound<PyModule>) -> PyResult<()> {
     module.add_class::<PyScore>()?;
-    module.add_function(wrap_pyfunction!(relative, module)?)?;
-    module.add_function(wrap_pyfunction!(edge, module)?)?;
-    module.add_function(wrap_pyfunction!(gatv2, module)?)
+    module.add_function(wrap_pyfunction!(score, module)?)
 }

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import regard
 
 
 class Make:
@@ -17,19 +18,21 @@ class Make:
         return self(b, h, t, d), self(b, hk, s, d), self(b, hk, s, e or d)
 
     def params(self, score, h=4, t=5, s=9, d=8):
-        """What a score asks for."""
-        shapes = {
-            "additive": {"v": (h, d)},
-            "gatv2": {"v": (h, d)},
-            "general": {"w": (h, d, d)},
-            "relative": {"r": (h, s + t, d), "u": (h, d), "w": (h, d)},
-            "edge": {"a_q": (h, d), "a_k": (h, d)},
-        }
-        given = {name: self(*shape) for name, shape in shapes.get(score, {}).items()}
-        if score in ("gaussian", "boxcar", "epanechnikov"):
-            given["sigma"] = 4.5
-        if score == "keyvalue":
-            given.update(a=0.7, b=np.array(-0.4, np.float32))
+        """What a score asks for without settings, by the shapes of the catalogue."""
+        sizes = {"H": h, "D": d, "Dq": d, "Dk": d, "S+T": s + t}
+        row = next(row for row in regard.variants()
+                   if (row["kind"], row["name"]) == ("score", score))
+        given, numbers = {}, [0.7, np.array(-0.4, np.float32)]
+        for name, shape in row["params"].items():
+            if "if " in shape:
+                continue  # comes with a setting
+            if shape.startswith("["):
+                letters = shape[1:].split("]")[0].split(",")
+                given[name] = self(*(sizes[letter] for letter in letters))
+            elif name == "sigma":
+                given[name] = 4.5
+            else:
+                given[name] = numbers.pop(0)
         return given
 
 

@@ -41,7 +41,8 @@ pub mod ops;
 pub mod optim;
 
 pub use attention::{
-    Attention, BLOCK, Choice, Graph, Heads, Positions, bias, mask, normalize, score,
+    Attention, BLOCK, Choice, Dims, Graph, Heads, Param, Positions, Row, Setting, Settings, Values,
+    bias, find, formula, mask, normalize, score,
 };
 pub use init::{Init, Mode, Weights};
 pub use optim::{AdamW, AdamWConfig, AdamWState};

@@ -1,7 +1,9 @@
 //! Queries, keys, values and parameters that belong together, and an attention over them.
 
 use anyhow::{Context, Result, bail};
-use regard_kernels::attention::{Asked, Attention, Dims, Gradients, Inputs, Saved, Upstream};
+use regard_kernels::attention::{
+    Asked, Attention, Dims, Gradients, Inputs, Saved, Upstream, Values,
+};
 use regard_kernels::rng::Stream;
 use regard_kernels::view::{View, ViewMut};
 
@@ -46,11 +48,13 @@ impl Problem {
         let v = draw("v", [b, hk, s, e], 3, 1.0)?;
         let mut params = vec![];
         for (at, param) in attention.params(&dims).into_iter().enumerate() {
-            let numbers = match param.name {
+            let numbers = match param.values {
                 // Wide enough that no distance between random rows is at a kernel's edge.
-                "sigma" => vec![2.2 * (d as f32).sqrt()],
-                "centres" => (0..b * t).map(|at| (at % t) as f32 + s as f32 - t as f32).collect(),
-                _ => draw(param.name, param.shape, 10 + at as u64, 0.5)?,
+                Values::Width => vec![2.2 * (d as f32).sqrt()],
+                Values::Centres => {
+                    (0..b * t).map(|at| (at % t) as f32 + s as f32 - t as f32).collect()
+                }
+                Values::Any => draw(param.name, param.shape, 10 + at as u64, 0.5)?,
             };
             params.push((numbers, param.shape));
         }

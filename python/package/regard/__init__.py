@@ -24,36 +24,41 @@ from ._regard import (
     Normalizer,
     Score,
     __version__,
-    alibi,
     alibi_slopes,
     around,
+    bias,
     causal,
     dense,
-    edge,
-    edge_bias,
     edges,
     expanded,
     full,
-    gatv2,
-    gaussian_bias,
     global_tokens,
-    gumbel,
     isa,
     lengths,
     matmul,
+    normalizer,
     peak_gflops,
     permutation,
     prefix,
-    reinforce,
-    relative,
+    score,
     segments,
     set_threads,
-    table,
     threads,
     variants,
     window,
 )
 from .engine import attend, attend_vjp, choose, summarize, weights
+from .words import (
+    alibi,
+    edge,
+    edge_bias,
+    gatv2,
+    gaussian_bias,
+    gumbel,
+    reinforce,
+    relative,
+    table,
+)
 
 __all__ = [
     # The engine.
@@ -79,11 +84,13 @@ __all__ = [
     "window",
     # Scores, where there is something to set.
     "Score",
+    "score",
     "edge",
     "gatv2",
     "relative",
     # Biases.
     "Bias",
+    "bias",
     "alibi",
     "alibi_slopes",
     "edge_bias",
@@ -91,6 +98,7 @@ __all__ = [
     "table",
     # Normalisers, where there is something to set.
     "Normalizer",
+    "normalizer",
     "gumbel",
     "reinforce",
     # The machine.

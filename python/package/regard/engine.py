@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -33,23 +34,16 @@ def attend(
 
     Arguments, float32 arrays with any strides:
       q: [B, H, T, D]; k: [B, Hk, S, D]; v: [B, Hk, S, E], where Hk divides H (grouped heads).
-      score: how well a query and a key fit. A name: dot, additive, general, gaussian, boxcar,
-        epanechnikov, keyvalue, relative, edge, gatv2; or an object with settings:
-        regard.relative(segments), regard.edge(slope), regard.gatv2(slope); both of the latter
-        with (slope, indptr, indices) for features of edges.
+      score: how well a query and a key fit. A name: {score}; or, with settings,
+        regard.score(name, ...).
       mask: which keys a query may see, e.g. regard.causal() & regard.lengths([30, 17]).
         A query that may see none gets zeros.
-      bias: added to the scores: float32 [T, S] or [B or 1, H or 1, T, S], regard.alibi(slopes),
-        regard.table(table), regard.edge_bias(indptr, indices, values),
-        regard.gaussian_bias(centres, sigma, after=False), or a list of these.
-      normalize: scores to weights. A name: softmax, softmax1, sparsemax, entmax15, sigmoid,
-        uniform, hard, gumbel, reinforce; or regard.gumbel(temperature, seed),
-        regard.reinforce(seed).
-      scale: of the score; 1/sqrt(D) for dot, keyvalue and relative unless given, else 1.
-      params: the score's learned parameters by name: additive and gatv2 v[H, D]; general
-        w[H, Dq, Dk]; gaussian, boxcar, epanechnikov sigma; keyvalue a, b; edge a_q, a_k [H, D];
-        relative r[H, S+T, D], u, w [H, D] and, with segments, segment[H, 2, D], x[H, D]; with a
-        graph, edge also has edge[H, nnz], gatv2 edge[H, nnz, D].
+      bias: added to the scores: float32 [T, S] or [B or 1, H or 1, T, S], or regard.bias(name, ...)
+        with a name: {bias}; or a list of these.
+      normalize: scores to weights. A name: {normalize}; or, with settings,
+        regard.normalizer(name, ...).
+      scale: of the score; without it the score's own, which its formula in regard.variants() has.
+      params: the score's learned parameters by name, with their shapes: {params}
       dropout: the probability that a weight is dropped; the others are scaled up.
       seed: of dropout and, if normalize is a name, of hard choices.
       positions: where queries stand among the keys. By default query i stands at i + S - T.
@@ -93,8 +87,7 @@ def attend_vjp(
 
     Returns (out, grads). grads["q"], grads["k"] and grads["v"] have the shapes of the inputs.
     Each parameter of the score has an entry of its name, each bias one or two: "bias" (an
-    array), "slopes" (alibi), "table", "values" (edge_bias), "centres" and "sigma"
-    (gaussian_bias). A name that is taken already gets a suffix, in the order score, then biases:
+    array), "slopes" (alibi), and so on by regard.variants(). A name that is taken already gets a suffix, in the order score, then biases:
     the gradient of the parameter v of "additive" and "gatv2" is grads["v_1"], a second dense
     bias is "bias_1".
     """
@@ -184,3 +177,34 @@ def choose(
     """
     spec = (score, mask, bias, normalize, scale, params, dropout, seed, positions)
     return _regard.choose(q, k, v, spec)
+
+
+def _document(function) -> None:
+    """Puts the names of the catalogue into a docstring, so that it lists what there is."""
+    if function.__doc__ is None:  # python -OO
+        return
+    names = {"{score}": [], "{mask}": [], "{bias}": [], "{normalize}": []}
+    params = []
+    for row in _regard.variants():
+        if row["usage"] == "in Rust only":
+            continue
+        names["{%s}" % row["kind"]].append(row["name"])
+        if row["kind"] == "score" and row["params"]:
+            shapes = "; ".join(f"{name} {shape}" for name, shape in row["params"].items())
+            params += textwrap.wrap(f"{row['name']}: {shapes}", 96, initial_indent=" " * 8,
+                                    subsequent_indent=" " * 10)
+    lines = []
+    for line in function.__doc__.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()))
+        filled = line
+        for mark, listed in names.items():
+            filled = filled.replace(mark, ", ".join(listed))
+        lines += [line] if filled == line else textwrap.wrap(
+            filled.strip(), 96, initial_indent=indent, subsequent_indent=" " * 8
+        )
+        if "{params}" in line:
+            lines[-1:] = [line.replace(" {params}", ""), *params]
+    function.__doc__ = "\n".join(lines)
+
+
+_document(attend)

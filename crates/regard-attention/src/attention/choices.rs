@@ -127,7 +127,35 @@ impl Attention {
         with.positions(Positions::Centres(centres))
     }
 
-    /// `f(q·k/√D, place)`, a function of the caller's own with its derivative.
+    /// `f(q·k/√D, place)`, a function of the caller's own with its derivative, which
+    /// [`score::check_derivative`] compares with differences.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor};
+    /// use regard_attention::score::{Cell, ScoreMod, check_derivative};
+    /// use regard_attention::{Attention, mask::causal};
+    /// use std::sync::Arc;
+    ///
+    /// /// The further away a key is, the flatter its score: `s / (1 + |p − j|)`.
+    /// #[derive(Debug)]
+    /// struct Flatter;
+    ///
+    /// impl ScoreMod for Flatter {
+    ///     fn apply(&self, score: f32, cell: Cell) -> f32 {
+    ///         score * self.derivative(score, cell)
+    ///     }
+    ///     fn derivative(&self, _: f32, cell: Cell) -> f32 {
+    ///         1.0 / (1.0 + (cell.position - cell.key as f32).abs())
+    ///     }
+    /// }
+    ///
+    /// check_derivative(&Flatter).unwrap();
+    ///
+    /// let x = Tensor::<4>::ones([1, 2, 5, 8], &Device::flex().autodiff()).require_grad();
+    /// let attention = Attention::modified(Arc::new(Flatter)).mask(causal());
+    /// let gradients = attention.attend(x.clone(), x.clone(), x.clone()).sum().backward();
+    /// assert_eq!(x.grad(&gradients).unwrap().dims(), [1, 2, 5, 8]);
+    /// ```
     pub fn modified(f: Arc<dyn score::ScoreMod>) -> Attention {
         Attention::with_score(score::Modified(f), vec![])
     }
@@ -138,6 +166,18 @@ impl Attention {
     }
 
     /// A score that is known only at run time, with its parameters as the kernels take them.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor};
+    /// use regard_attention::{Attention, Settings, find, score};
+    ///
+    /// let device = Device::flex();
+    /// let row = find(score::ROWS, "additive").unwrap();
+    /// let score = row.make(&Settings::default()).unwrap();
+    /// let attention = Attention::of(score, vec![Tensor::ones([1, 2, 1, 8], &device)]);
+    /// let x = Tensor::<4>::ones([1, 2, 5, 8], &device);
+    /// assert_eq!(attention.attend(x.clone(), x.clone(), x).dims(), [1, 2, 5, 8]);
+    /// ```
     pub fn of(score: Arc<dyn score::Score>, params: Vec<Tensor<4>>) -> Attention {
         let spec = spec::Attention { score, ..spec::Attention::dot() };
         Attention { spec: Arc::new(spec), params }
@@ -155,7 +195,13 @@ impl Attention {
 
     /// With this normaliser.
     pub fn normalize(self, normalizer: impl normalize::Normalizer + 'static) -> Attention {
-        self.map(|spec| spec.normalize(normalizer))
+        self.with_normalizer(Arc::new(normalizer))
+    }
+
+    /// With a normaliser that is known only at run time, as [`Row::make`](super::Row::make) gives
+    /// it.
+    pub fn with_normalizer(self, normalizer: Arc<dyn normalize::Normalizer>) -> Attention {
+        self.map(|spec| spec::Attention { normalizer, ..spec })
     }
 
     /// With this scale instead of the score's own.
@@ -174,9 +220,18 @@ impl Attention {
     }
 
     /// With one more bias, and its parameters as the kernels take them.
-    pub fn bias(mut self, bias: impl bias::Bias + 'static, params: Vec<Tensor<4>>) -> Attention {
+    pub fn bias(self, bias: impl bias::Bias + 'static, params: Vec<Tensor<4>>) -> Attention {
+        self.with_bias(Arc::new(bias), params)
+    }
+
+    /// With one more bias that is known only at run time, as [`Row::make`](super::Row::make) gives
+    /// it.
+    pub fn with_bias(mut self, bias: Arc<dyn bias::Bias>, params: Vec<Tensor<4>>) -> Attention {
         self.params.extend(params);
-        self.map(|spec| spec.bias(bias))
+        self.map(|mut spec| {
+            spec.biases.push(bias);
+            spec
+        })
     }
 
     /// With `−slope_h·|p − j|`.

@@ -25,7 +25,10 @@ use crate::backend;
 use burn::tensor::{DType, Device, Int, Tensor};
 use operation::{Attend, Output, Packing};
 use regard_kernels::attention::{self as spec};
-pub use regard_kernels::attention::{BLOCK, Dims, Graph, Positions, bias, mask, normalize, score};
+pub use regard_kernels::attention::{
+    BLOCK, Dims, Graph, Param, Positions, Row, Setting, Settings, Values, bias, find, formula,
+    mask, normalize, score,
+};
 use regard_kernels::view::{View, ViewMut};
 use std::sync::Arc;
 

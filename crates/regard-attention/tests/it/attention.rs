@@ -6,8 +6,12 @@
 use crate::close::{Array, Inputs, Limits, USUAL, check, random};
 use burn::tensor::Tensor;
 use regard_attention::normalize::*;
-use regard_attention::{Attention, Graph, Heads, Positions, mask, mask::*, score};
+use regard_attention::{
+    Attention, Dims, Graph, Heads, Param, Positions, Row, Setting, Settings, Values, bias, mask,
+    mask::*, normalize, score,
+};
 use regard_kernels::rng::Stream;
+use std::sync::Arc;
 
 const KINKED: Limits = Limits { differences: None, ..USUAL };
 
@@ -152,6 +156,96 @@ fn biases() {
         let attention = Attention::dot().bias(bias, vec![x.four(3)]);
         attend(x, attention.mask(mask::edges(&indptr, &indices)))
     });
+}
+
+const DIMS: Dims = Dims { b: B, h: H, hk: HK, t: T, s: S, d: D, dk: D, e: D };
+
+/// The settings that a row is tried with: its numbers, and without and with all others.
+fn trials<R: ?Sized + 'static>(row: &Row<R>) -> Vec<Settings> {
+    let mut all = vec![];
+    for numbers in row.trials {
+        let numbers = numbers.iter().map(|(name, x)| (name.to_string(), *x)).collect();
+        let noise = Some(Stream::new(3, 1, 4));
+        let plain = Settings { numbers, noise, ..Settings::default() };
+        if !row.about.settings.contains(&Setting::Graph(None)) {
+            all.push(plain.clone());
+        }
+        for setting in row.about.settings {
+            match setting {
+                Setting::Segments => {
+                    let segments = Some((0..(B * S) as i64).map(|i| i / 3 % 2).collect());
+                    all.push(Settings { segments, ..plain.clone() });
+                }
+                Setting::Graph(_) => {
+                    let graph = Graph::new(&[0, 2, 3, 3, 6, 7], &[0, 4, 6, 1, 2, 3, 5]);
+                    all.push(Settings { graph: Some(Arc::new(graph)), ..plain.clone() });
+                }
+                Setting::Number(..) | Setting::Size(_) | Setting::Seed => {}
+            }
+        }
+    }
+    all
+}
+
+/// Parameters from inputs of their shapes, from the fourth on.
+fn parameters(x: &Inputs, asked: &[Param]) -> Vec<Tensor<4>> {
+    let one = |(at, param): (usize, &Param)| match param.values {
+        Values::Any => x.four(3 + at),
+        Values::Width => x.four(3 + at).abs() + 3.0,
+        Values::Centres => x.four(3 + at) * 2.0 + 3.0,
+    };
+    asked.iter().enumerate().map(one).collect()
+}
+
+fn with_parameters(asked: &[Param]) -> Vec<Array> {
+    let shapes: Vec<&[usize]> = asked.iter().map(|param| &param.shape[..]).collect();
+    arrays(&shapes)
+}
+
+#[test]
+fn every_score_of_the_catalogue() {
+    for row in score::ROWS {
+        for settings in trials(row) {
+            let made = row.make(&settings).unwrap();
+            let asked = made.params(&DIMS);
+            check(&format!("{made:?}"), &with_parameters(&asked), USUAL, |x| {
+                let attention = Attention::of(made.clone(), parameters(x, &asked));
+                attend(x, attention.mask(causal() & lengths(&[7, 4])))
+            });
+        }
+    }
+}
+
+#[test]
+fn every_bias_of_the_catalogue() {
+    for row in bias::ROWS {
+        for settings in trials(row) {
+            let made = row.make(&settings).unwrap();
+            let asked = made.params(&DIMS);
+            check(&format!("{made:?}"), &with_parameters(&asked), USUAL, |x| {
+                let attention = Attention::dot().with_bias(made.clone(), parameters(x, &asked));
+                attend(x, attention.mask(causal() & lengths(&[7, 4])))
+            });
+        }
+    }
+}
+
+#[test]
+fn every_normalizer_of_the_catalogue() {
+    // The second batch row has no keys at all.
+    for mask in [causal() & lengths(&[7, 0]), window(1, 1), full()] {
+        for row in normalize::ROWS {
+            for settings in trials(row) {
+                let made = row.make(&settings).unwrap();
+                // The gradient of a choice is that of another function.
+                let limits = if made.chooses() { KINKED } else { USUAL };
+                check(&format!("{made:?}"), &arrays(&[]), limits, |x| {
+                    let attention = Attention::dot().with_normalizer(made.clone());
+                    attend(x, attention.mask(mask.clone()))
+                });
+            }
+        }
+    }
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub use grid::{Dims, Grid, Positions};
 pub use reduce::Summary;
 pub use term::{Param, Values};
 pub use tile::{At, Keys, Spans, Tile};
-pub use variants::{VARIANTS, Variant};
+pub use variants::{Row, Setting, Settings, Variant, catalogue, find};
 pub use weights::Asked;
 
 use crate::rng::Stream;

@@ -3,8 +3,8 @@
 use regard_kernels::attention::formula::{Expr, number};
 use regard_kernels::attention::reference::{self, tape::Var};
 use regard_kernels::attention::{
-    Attention, Dims, Gradients, Graph, Grid, Inputs, Positions, Saved, Upstream, bias, mask::*,
-    normalize, score,
+    Attention, Dims, Gradients, Graph, Grid, Inputs, Positions, Row, Saved, Setting, Settings,
+    Upstream, Values, bias, mask::*, normalize, score,
 };
 use regard_kernels::rng::Stream;
 use regard_kernels::view::{View, ViewMut};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub type Shape = [usize; 7];
 
 /// A score and its name.
-pub type ScoreRow = (&'static str, Arc<dyn score::Score>);
+pub type ScoreRow = (String, Arc<dyn score::Score>);
 
 /// `c·tanh(x/c)`, with its derivative: a score of the caller's own.
 #[derive(Debug)]
@@ -32,28 +32,61 @@ impl score::ScoreMod for SoftCap {
     }
 }
 
+/// Every score of the catalogue, with each of its optional settings and without, and one of the
+/// caller's own.
 pub fn scores([b, _, _, t, s, _, _]: Shape) -> Vec<ScoreRow> {
-    let ids: Vec<i64> = (0..(b * s) as i64).map(|i| i / 3 % 2).collect();
-    let slope = 0.2;
-    // The masks' graph: under the others there are pairs with and without an edge.
+    let mut all: Vec<ScoreRow> = vec![];
+    for row in score::ROWS {
+        for settings in trials(row, [b, t, s]) {
+            let made = row.make(&settings).unwrap_or_else(|e| panic!("{}: {e}", row.name()));
+            let with = [settings.segments.is_some(), settings.graph.is_some()];
+            let name = match with {
+                [true, _] => format!("{}, segments", row.name()),
+                [_, true] => format!("{}, features", row.name()),
+                _ => row.name().to_string(),
+            };
+            all.push((name, made));
+        }
+    }
+    all.push(("score_mod".into(), Arc::new(score::Modified(Arc::new(SoftCap(2.0))))));
+    all
+}
+
+/// Every bias of the catalogue.
+pub fn all_biases([b, _, _, t, s, _, _]: Shape) -> Vec<Arc<dyn bias::Bias>> {
+    let made = |row: &'static Row<dyn bias::Bias>| {
+        let settings = trials(row, [b, t, s]).into_iter().filter(|given| {
+            given.graph.is_some() || !row.about.settings.contains(&Setting::Graph(None))
+        });
+        settings.map(|settings| row.make(&settings).unwrap()).collect::<Vec<_>>()
+    };
+    bias::ROWS.iter().flat_map(made).collect()
+}
+
+/// The settings that a row is tested with: its numbers, and without and with all others.
+fn trials<T: ?Sized + 'static>(row: &Row<T>, [b, t, s]: [usize; 3]) -> Vec<Settings> {
     let (indptr, indices) = graph(t, s);
-    let edges = Graph::new(&indptr, &indices);
-    vec![
-        ("dot", Arc::new(score::Dot)),
-        ("additive", Arc::new(score::Additive)),
-        ("general", Arc::new(score::General)),
-        ("gaussian", Arc::new(score::Kernel(score::Shape::Gaussian))),
-        ("boxcar", Arc::new(score::Kernel(score::Shape::Boxcar))),
-        ("epanechnikov", Arc::new(score::Kernel(score::Shape::Epanechnikov))),
-        ("keyvalue", Arc::new(score::KeyValue)),
-        ("relative", Arc::new(score::Relative::default())),
-        ("relative, segments", Arc::new(score::Relative { segments: Some(ids), last: None })),
-        ("edge", Arc::new(score::Edge { slope, graph: None })),
-        ("gatv2", Arc::new(score::Gatv2 { slope, graph: None })),
-        ("score_mod", Arc::new(score::Modified(Arc::new(SoftCap(2.0))))),
-        ("edge, features", Arc::new(score::Edge { slope, graph: Some(Arc::new(edges.clone())) })),
-        ("gatv2, features", Arc::new(score::Gatv2 { slope, graph: Some(Arc::new(edges)) })),
-    ]
+    let mut all = vec![];
+    for numbers in row.trials {
+        let numbers = numbers.iter().map(|(name, x)| (name.to_string(), *x)).collect();
+        let plain = Settings { numbers, noise: Some(Stream::new(3, 1, 4)), ..Settings::default() };
+        all.push(plain.clone());
+        for setting in row.about.settings {
+            match setting {
+                Setting::Segments => {
+                    let ids = (0..(b * s) as i64).map(|i| i / 3 % 2).collect();
+                    all.push(Settings { segments: Some(ids), ..plain.clone() });
+                }
+                // The masks' graph: under the others there are pairs with and without an edge.
+                Setting::Graph(_) => {
+                    let graph = Some(Arc::new(Graph::new(&indptr, &indices)));
+                    all.push(Settings { graph, ..plain.clone() });
+                }
+                Setting::Number(..) | Setting::Size(_) | Setting::Seed => {}
+            }
+        }
+    }
+    all
 }
 
 pub fn masks([b, h, _, t, s, ..]: Shape) -> Vec<(&'static str, Mask)> {
@@ -119,20 +152,12 @@ pub fn graph(t: usize, s: usize) -> (Vec<i64>, Vec<i64>) {
 
 pub type NormalizerRow = (&'static str, Arc<dyn normalize::Normalizer>);
 
+/// Every normaliser of the catalogue.
 pub fn normalizers() -> Vec<NormalizerRow> {
-    use normalize::{Entmax15, Estimator, Hard, Sigmoid, Softmax, Softmax1, Sparsemax, Uniform};
-    let noise = Stream::new(3, 1, 4);
-    vec![
-        ("softmax", Arc::new(Softmax)),
-        ("softmax1", Arc::new(Softmax1)),
-        ("sparsemax", Arc::new(Sparsemax)),
-        ("entmax15", Arc::new(Entmax15)),
-        ("sigmoid", Arc::new(Sigmoid)),
-        ("uniform", Arc::new(Uniform)),
-        ("hard", Arc::new(Hard(Estimator::StraightThrough))),
-        ("gumbel", Arc::new(Hard(Estimator::Gumbel { temperature: 0.7, noise }))),
-        ("reinforce", Arc::new(Hard(Estimator::Reinforce { noise }))),
-    ]
+    let made = |row: &'static Row<dyn normalize::Normalizer>| {
+        trials(row, [1, 1, 1]).into_iter().map(|given| (row.name(), row.make(&given).unwrap()))
+    };
+    normalize::ROWS.iter().flat_map(made).collect()
 }
 
 /// A problem with its data.
@@ -158,9 +183,15 @@ pub fn random(seed: u64, n: usize) -> Vec<f32> {
 impl Problem {
     pub fn new(shape: Shape, score: ScoreRow, mask: (&str, Mask), norm: NormalizerRow) -> Problem {
         let [b, h, hk, t, s, d, e] = shape;
-        let e = if score.0 == "keyvalue" { d } else { e };
-        let dk = if score.0 == "general" { d + 3 } else { d };
-        let dims = Dims { b, h, hk, t, s, d, dk, e };
+        // Keys and values of another width than queries, where the score takes them.
+        let fits = |dk: usize, e: usize| {
+            let dims = Dims { b, h, hk, t, s, d, dk, e };
+            score.1.check(&Grid::new(dims, Positions::End).unwrap()).is_ok().then_some(dims)
+        };
+        let widths = [(d + 3, e), (d, e), (d, d)];
+        let plain = Dims { b, h, hk, t, s, d, dk: d, e };
+        let dims = widths.into_iter().find_map(|(dk, e)| fits(dk, e)).unwrap_or(plain);
+        let (dk, e) = (dims.dk, dims.e);
         let name = format!("{} × {} × {} at {shape:?}", score.0, mask.0, norm.0);
         let mut fast = Attention::dot().mask(mask.1);
         fast.score = score.1;
@@ -186,15 +217,15 @@ impl Problem {
         let draw = |(at, p): (usize, regard_kernels::attention::Param)| {
             let n = p.shape.iter().product();
             // Widths must be positive, and wide enough that no distance is near a kernel's edge.
-            let data = match p.name {
-                "sigma" => vec![(1.7 * dims.d as f32).sqrt() * 1.3],
+            let data = match p.values {
+                Values::Width => vec![(1.7 * dims.d as f32).sqrt() * 1.3],
                 // Near the queries, as a model that looks at something would put them.
-                "centres" => {
+                Values::Centres => {
                     let position = |at: usize| (at % dims.t + dims.s) as f32 - dims.t as f32;
                     random(9, n).iter().enumerate().map(|(at, x)| position(at) + x).collect()
                 }
-                "a" | "b" => vec![0.7 - at as f32 * 1.1],
-                _ => random(10 + at as u64, n).iter().map(|x| x * 0.7).collect(),
+                Values::Any if n == 1 && p.axes == "1111" => vec![0.7 - at as f32 * 1.1],
+                Values::Any => random(10 + at as u64, n).iter().map(|x| x * 0.7).collect(),
             };
             (data, p.shape)
         };
@@ -330,9 +361,9 @@ pub fn with_positions(mut problem: Problem, positions: Positions) -> Problem {
     problem
 }
 
-pub fn with_bias(mut problem: Problem, bias: impl bias::Bias + 'static) -> Problem {
+pub fn with_bias(mut problem: Problem, bias: Arc<dyn bias::Bias>) -> Problem {
     problem.name = format!("{} + {bias:?}", problem.name);
-    problem.fast = problem.fast.bias(bias);
+    problem.fast.biases.push(bias);
     problem.draw_params();
     problem
 }

@@ -1,17 +1,16 @@
 //! What a command line says about an attention, made into one.
 //!
-//! Names are those of the catalogue; a test holds this file against it.
+//! Scores, biases and normalisers are made by their rows of the catalogue; `mask.rs` reads masks.
 
 mod mask;
 
 use crate::files::Archive;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use regard_kernels::attention::bias::{Alibi, Bias, Dense, EdgeBias, Gaussian, Table};
 use regard_kernels::attention::mask::Mask;
-use regard_kernels::attention::normalize::{self, Estimator, Hard, Normalizer};
-use regard_kernels::attention::score::{self, Edge, Gatv2, Relative, SLOPE, Score};
-use regard_kernels::attention::{Attention, Graph, VARIANTS};
+use regard_kernels::attention::{
+    Attention, Graph, Row, Setting, Settings, bias, catalogue, find, normalize, score,
+};
 use regard_kernels::rng::Stream;
 use std::sync::Arc;
 
@@ -37,27 +36,47 @@ pub struct Choice {
     /// The temperature of `--normalize gumbel`
     #[arg(long, value_name = "X", default_value_t = 1.0)]
     pub temperature: f32,
+    /// A number of score, bias or normaliser instead of its default, like slope=0.1; may be given
+    /// again; see `regard variants`
+    #[arg(long = "with", value_name = "NAME=X")]
+    pub with: Vec<String>,
 }
 
 impl Choice {
     /// The attention. Masks and biases that need arrays find them in `arrays`.
     pub fn attention(&self, seed: u64, arrays: Option<&Archive>) -> Result<Attention> {
-        let biases = self.bias.iter().map(|name| bias(name, arrays).context("--bias"));
+        let words = Words { choice: self, numbers: self.numbers()?, arrays, seed };
+        words.check()?;
         Ok(Attention {
-            score: score(&self.score, arrays).context("--score")?,
-            biases: biases.collect::<Result<_>>()?,
+            score: words.make("score", score::ROWS, &self.score)?,
+            biases: (self.bias.iter())
+                .map(|name| words.make("bias", bias::ROWS, name))
+                .collect::<Result<_>>()?,
             mask: parse_mask(&self.mask, arrays)?,
-            normalizer: normalizer(&self.normalize, self.temperature, seed)?,
+            normalizer: words.make("normalize", normalize::ROWS, &self.normalize)?,
             scale: self.scale,
             ..Attention::dot()
         })
+    }
+
+    /// What `--with` says.
+    fn numbers(&self) -> Result<Vec<(String, f32)>> {
+        let number = |text: &String| {
+            let (name, value) = text.split_once('=')?;
+            Some((name.trim().to_string(), value.trim().parse().ok()?))
+        };
+        let read = |text: &String| {
+            let shown = crate::show::label(text, 40);
+            number(text).with_context(|| format!("--with: got `{shown}`, need NAME=X"))
+        };
+        self.with.iter().map(read).collect()
     }
 
     /// Whether nothing was chosen.
     pub fn is_default(&self) -> bool {
         let words = (&*self.score, &*self.mask, &*self.normalize);
         let plain = words == ("dot", "full", "softmax") && self.temperature == 1.0;
-        plain && self.bias.is_empty() && self.scale.is_none()
+        plain && self.bias.is_empty() && self.scale.is_none() && self.with.is_empty()
     }
 
     /// Its four words, for a heading.
@@ -73,79 +92,119 @@ pub fn parse_mask(text: &str, arrays: Option<&Archive>) -> Result<Mask> {
     mask::parse(text, arrays).context("--mask")
 }
 
-fn score(name: &str, arrays: Option<&Archive>) -> Result<Arc<dyn Score>> {
-    Ok(match name {
-        "relative" => {
-            // Segment ids are optional: with them come two more parameters.
-            let ids = arrays.filter(|arrays| arrays.has("segments"));
-            let segments = ids.map(|arrays| arrays.integers("segments")).transpose()?;
-            Arc::new(Relative { segments: segments.map(|ids| ids.data), last: None })
-        }
-        "edge" | "gatv2" => {
-            // So are the features of edges: with them comes a graph.
-            let graph = match arrays.filter(|arrays| arrays.has("edge")) {
-                Some(arrays) => {
-                    let (indptr, indices) =
-                        (arrays.integers("indptr")?, arrays.integers("indices")?);
-                    Some(Arc::new(Graph::new(&indptr.data, &indices.data)))
-                }
-                None => None,
-            };
-            match name {
-                "edge" => Arc::new(Edge { slope: SLOPE, graph }),
-                _ => Arc::new(Gatv2 { slope: SLOPE, graph }),
-            }
-        }
-        "score_mod" => bail!("`score_mod` is a function of your own: it exists in Rust only"),
-        _ => score::named(name).ok_or_else(|| unknown("score", name))?,
-    })
+/// The words of a command line, and where their numbers and arrays come from.
+struct Words<'a> {
+    choice: &'a Choice,
+    /// Of `--with`.
+    numbers: Vec<(String, f32)>,
+    arrays: Option<&'a Archive>,
+    seed: u64,
 }
 
-fn bias(name: &str, arrays: Option<&Archive>) -> Result<Arc<dyn Bias>> {
-    let need = || arrays.with_context(|| format!("`{name}` needs the arrays of a file"));
-    Ok(match name {
-        "alibi" => Arc::new(Alibi),
-        "table" => {
-            let shape = need()?.shape("table")?;
-            let last = shape.last().copied().unwrap_or(0);
-            if last % 2 == 0 {
-                bail!("array `table`: got shape {shape:?}, need [H,2·reach+1]");
+impl Words<'_> {
+    /// Whether each number of `--with` is a setting of something that was chosen.
+    fn check(&self) -> Result<()> {
+        let Choice { score, bias, normalize, .. } = self.choice;
+        let rows = catalogue();
+        let chosen = |kind: &str, name: &str| match kind {
+            "score" => score == name,
+            "bias" => bias.iter().any(|bias| bias == name),
+            "normalize" => normalize == name,
+            _ => false,
+        };
+        let settings: Vec<&str> = (rows.iter())
+            .flat_map(|(kind, rows)| rows.iter().filter(move |row| chosen(kind, row.name)))
+            .flat_map(|row| row.settings)
+            .filter_map(number_name)
+            .collect();
+        for (name, _) in &self.numbers {
+            if !settings.contains(&name.as_str()) {
+                let has = match settings.is_empty() {
+                    true => "nothing that was chosen has numbers to set".into(),
+                    false => format!("need one of: {}", settings.join(", ")),
+                };
+                bail!("--with: got `{}`, {has}", crate::show::label(name, 40));
             }
-            Arc::new(Table { reach: last / 2 })
         }
-        "dense" => {
-            let shape = need()?.shape("bias")?;
-            let axis = |from_end: usize| {
-                shape.len().checked_sub(from_end).is_some_and(|axis| shape[axis] > 1)
-            };
-            Arc::new(Dense { per_batch: axis(4), per_head: axis(3) })
-        }
-        "edge" => Arc::new(EdgeBias {
-            indptr: need()?.integers("indptr")?.data,
-            indices: need()?.integers("indices")?.data,
-        }),
-        "gaussian" => Arc::new(Gaussian { after: false }),
-        "gaussian_after" => Arc::new(Gaussian { after: true }),
-        _ => return Err(unknown("bias", name)),
-    })
-}
-
-fn normalizer(name: &str, temperature: f32, seed: u64) -> Result<Arc<dyn Normalizer>> {
-    let noise = Stream::new(seed, 0, 0);
-    if name == "gumbel" {
-        if !(temperature.is_finite() && temperature > 0.0) {
-            bail!("--temperature: got {temperature}, need a number above 0");
-        }
-        return Ok(Arc::new(Hard(Estimator::Gumbel { temperature, noise })));
+        Ok(())
     }
-    let known = normalize::named(name, noise);
-    known.ok_or_else(|| unknown("normalize", name).context("--normalize"))
+
+    /// Makes the row of a name.
+    fn make<T: ?Sized + 'static>(
+        &self,
+        kind: &'static str,
+        rows: &'static [Row<T>],
+        name: &str,
+    ) -> Result<Arc<T>> {
+        let made = || {
+            let row = find(rows, name).ok_or_else(|| unknown(kind, name))?;
+            anyhow::Ok(row.make(&self.settings(row)?)?)
+        };
+        made().with_context(|| format!("--{kind}"))
+    }
+
+    /// The settings of a row, by flags and by arrays of the file.
+    fn settings<T: ?Sized + 'static>(&self, row: &Row<T>) -> Result<Settings> {
+        let name = row.name();
+        let need = || self.arrays.with_context(|| format!("`{name}` needs the arrays of a file"));
+        let has = |array: &str| self.arrays.filter(|arrays| arrays.has(array));
+        let noise = Some(Stream::new(self.seed, 0, 0));
+        let mut given = Settings { noise, ..Settings::default() };
+        for setting in row.about.settings {
+            match setting {
+                Setting::Number(number, _) => {
+                    let last = self.numbers.iter().rev().find(|(name, _)| name == number);
+                    match (last, *number) {
+                        (Some((name, value)), _) => given.numbers.push((name.clone(), *value)),
+                        (None, "temperature") => {
+                            let temperature = self.choice.temperature;
+                            if !(temperature.is_finite() && temperature > 0.0) {
+                                bail!("--temperature: got {temperature}, need a number above 0");
+                            }
+                            given.numbers.push(("temperature".into(), temperature));
+                        }
+                        (None, _) => {}
+                    }
+                }
+                Setting::Size(_) => {
+                    for (param, _) in row.about.params {
+                        let shape = need()?.shape(param)?;
+                        given.shapes.push((param.to_string(), shape));
+                    }
+                }
+                // Segment ids are optional: with them come two more parameters.
+                Setting::Segments => {
+                    let ids = has("segments").map(|arrays| arrays.integers("segments"));
+                    given.segments = ids.transpose()?.map(|ids| ids.data);
+                }
+                Setting::Graph(None) => given.graph = Some(graph(need()?)?),
+                // So are the features of edges: with them comes a graph.
+                Setting::Graph(Some(with)) => given.graph = has(with).map(graph).transpose()?,
+                Setting::Seed => {}
+            }
+        }
+        Ok(given)
+    }
+}
+
+/// The graph of a file.
+fn graph(arrays: &Archive) -> Result<Arc<Graph>> {
+    let (indptr, indices) = (arrays.integers("indptr")?, arrays.integers("indices")?);
+    Ok(Arc::new(Graph::new(&indptr.data, &indices.data)))
+}
+
+/// The name of a setting that `--with` sets.
+fn number_name(setting: &Setting) -> Option<&'static str> {
+    match setting {
+        Setting::Number(name, _) => Some(name),
+        _ => None,
+    }
 }
 
 /// The names of a kind, in the order of the catalogue.
 fn names(kind: &str) -> Vec<&'static str> {
-    let rows = VARIANTS.iter().find(|row| row.0 == kind).map_or(&[][..], |row| row.1);
-    rows.iter().map(|row| row.name).collect()
+    let rows = catalogue().into_iter().filter(|(name, _)| *name == kind);
+    rows.flat_map(|(_, rows)| rows).map(|row| row.name).collect()
 }
 
 fn unknown(kind: &str, name: &str) -> anyhow::Error {
@@ -157,17 +216,48 @@ fn unknown(kind: &str, name: &str) -> anyhow::Error {
 mod tests {
     use super::*;
 
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        choice: Choice,
+    }
+
+    fn attention(flags: &[&str]) -> Result<Attention> {
+        let line = Line::try_parse_from([&["regard"], flags].concat())?;
+        line.choice.attention(0, None)
+    }
+
     /// Whether an error is about what is missing, and not about the name.
     fn known<T>(made: Result<T>) -> bool {
-        made.err().is_none_or(|error| !error.to_string().contains("need one of"))
+        made.err().is_none_or(|error| !format!("{error:#}").contains("need one of"))
     }
 
     #[test]
     fn every_name_of_the_catalogue_is_known() {
-        assert!(names("score").iter().all(|name| known(score(name, None))));
-        assert!(names("bias").iter().all(|name| known(bias(name, None))));
-        assert!(names("normalize").iter().all(|name| known(normalizer(name, 1.0, 0))));
-        assert!(names("mask").iter().all(|name| known(parse_mask(name, None))));
-        assert!(!known(score("dots", None)));
+        for kind in ["score", "bias", "normalize", "mask"] {
+            for name in names(kind) {
+                assert!(known(attention(&[&format!("--{kind}"), name])), "--{kind} {name}");
+            }
+        }
+        assert!(!known(attention(&["--score", "dots"])));
+    }
+
+    #[test]
+    fn numbers_go_to_who_takes_them() {
+        let made = attention(&["--score", "edge", "--with", "slope=0.5"]).unwrap();
+        assert!(format!("{:?}", made.score).contains("0.5"), "{:?}", made.score);
+        let made = attention(&["--normalize", "gumbel", "--with", "temperature=2"]).unwrap();
+        assert!(format!("{:?}", made.normalizer).contains("temperature: 2.0"));
+        for (flags, message) in [
+            (["--score", "edge", "--with", "slop=1"], "need one of: slope"),
+            (["--score", "dot", "--with", "slope=1"], "nothing that was chosen"),
+            (["--score", "edge", "--with", "slope"], "need NAME=X"),
+            (["--score", "edge", "--with", "slope=NaN"], "finite"),
+        ] {
+            let error = format!("{:#}", attention(&flags).unwrap_err());
+            assert!(error.contains(message), "{flags:?}: {error}");
+        }
     }
 }

@@ -4,13 +4,13 @@ use super::{Global, Outcome, write_json};
 use crate::show::{table::Table, terminal};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use regard_kernels::attention::VARIANTS;
+use regard_kernels::attention::catalogue;
 use serde_json::json;
 use std::io::Write;
 
 /// List every score, mask, bias and normaliser
 ///
-/// With its parameters and their shapes, its formula and its paper. The letters are those of all
+/// With its parameters and their shapes, its settings (in brackets), its formula and its paper. The letters are those of all
 /// documentation: B batch, H heads, T queries, S keys, D key width, E value width; query i stands
 /// at position p = i + S − T.
 #[derive(Args)]
@@ -56,7 +56,7 @@ fn purpose(kind: &str) -> &'static str {
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let asked = |kind: &str| flags.kind.is_none_or(|only| only.name() == kind);
-    let kinds: Vec<_> = VARIANTS.iter().filter(|(kind, _)| asked(kind)).collect();
+    let kinds: Vec<_> = catalogue().into_iter().filter(|(kind, _)| asked(kind)).collect();
     if global.json {
         let rows: Vec<_> = kinds
             .iter()
@@ -67,6 +67,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
                     .collect();
                 json!({
                     "kind": kind, "name": row.name, "params": params,
+                    "settings": row.settings.iter().map(ToString::to_string).collect::<Vec<_>>(),
                     "formula": row.formula, "paper": row.paper,
                 })
             })
@@ -78,9 +79,10 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     for (kind, rows) in kinds {
         writeln!(out, "\n{kind}: {}", purpose(kind))?;
         let mut table = Table::new(["name", "parameters", "formula", "paper"]);
-        for row in *rows {
-            let params: Vec<_> =
-                row.params.iter().map(|(n, shape)| format!("{n} {shape}")).collect();
+        for row in rows {
+            let params = row.params.iter().map(|(name, shape)| format!("{name} {shape}"));
+            let settings = row.settings.iter().map(|setting| format!("({setting})"));
+            let params: Vec<_> = params.chain(settings).collect();
             let params = if params.is_empty() { "–".to_string() } else { params.join(", ") };
             table.row([row.name.into(), params, row.formula.into(), row.paper.into()]);
         }

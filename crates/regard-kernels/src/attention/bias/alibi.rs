@@ -4,11 +4,16 @@ use super::*;
 use crate::attention::tile::Keys;
 use crate::simd::{Kernel, Simd, dispatch};
 
-pub(super) const VARIANT: Variant = Variant {
-    name: "alibi",
-    params: &[("slopes", "[H]")],
-    formula: "−slopes[h] · |p − j|",
-    paper: "Press et al. 2022, arXiv:2108.12409",
+pub(super) const ROW: Row<dyn Bias> = Row {
+    about: Variant {
+        name: "alibi",
+        params: &[("slopes", "[H]")],
+        settings: &[],
+        formula: "−slopes[h] · |p − j|",
+        paper: "Press et al. 2022, arXiv:2108.12409",
+    },
+    new: |_| Ok(Arc::new(Alibi)),
+    trials: DEFAULTS,
 };
 
 /// `−slope_h · |p − j|`
@@ -27,7 +32,7 @@ impl Alibi {
 
 impl Bias for Alibi {
     fn name(&self) -> &'static str {
-        VARIANT.name
+        ROW.about.name
     }
     fn params(&self, dims: &Dims) -> Vec<Param> {
         vec![Param::new("slopes", [1, dims.h, 1, 1], "1H11")]

@@ -3,11 +3,27 @@
 use super::*;
 use crate::memory::room;
 
-pub(super) const VARIANT: Variant = Variant {
-    name: "dense",
-    params: &[("bias", "[B or 1,H or 1,T,S]")],
-    formula: "bias[b, h, i, j]",
-    paper: "–",
+pub(super) const ROW: Row<dyn Bias> = Row {
+    about: Variant {
+        name: "dense",
+        params: &[("bias", "[B or 1,H or 1,T,S]")],
+        settings: &[Setting::Size("per_batch"), Setting::Size("per_head")],
+        formula: "bias[b, h, i, j]",
+        paper: "–",
+    },
+    new: |settings| {
+        let own = |name: &str, from_end: usize| match settings.shape("bias") {
+            Some(shape) => Ok(shape.len().checked_sub(from_end).is_some_and(|at| shape[at] != 1)),
+            None => settings.size(name).map(|given| given != 0.0),
+        };
+        Ok(Arc::new(Dense { per_batch: own("per_batch", 4)?, per_head: own("per_head", 3)? }))
+    },
+    trials: &[
+        &[("per_batch", 0.0), ("per_head", 0.0)],
+        &[("per_batch", 0.0), ("per_head", 1.0)],
+        &[("per_batch", 1.0), ("per_head", 0.0)],
+        &[("per_batch", 1.0), ("per_head", 1.0)],
+    ],
 };
 
 /// `bias[b, h, i, j]`
@@ -21,7 +37,7 @@ pub struct Dense {
 
 impl Bias for Dense {
     fn name(&self) -> &'static str {
-        VARIANT.name
+        ROW.about.name
     }
     fn params(&self, dims: &Dims) -> Vec<Param> {
         let (b, h) =

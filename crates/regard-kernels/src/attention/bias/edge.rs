@@ -2,13 +2,23 @@
 
 use super::*;
 use crate::attention::graph::Graph;
-use std::sync::Arc;
 
-pub(super) const VARIANT: Variant = Variant {
-    name: "edge",
-    params: &[("values", "[nnz,H]")],
-    formula: "values[edge(i, j), h], 0 where there is no edge",
-    paper: "Veličković et al. 2018, arXiv:1710.10903 (edge features)",
+pub(super) const ROW: Row<dyn Bias> = Row {
+    about: Variant {
+        name: "edge",
+        params: &[("values", "[nnz,H]")],
+        settings: &[Setting::Graph(None)],
+        formula: "values[edge(i, j), h], 0 where there is no edge",
+        paper: "Veličković et al. 2018, arXiv:1710.10903 (edge features)",
+    },
+    new: |settings| {
+        let graph = settings.graph.as_ref().expect("rows with a graph are made with one");
+        Ok(Arc::new(EdgeBias {
+            indptr: graph.indptr().to_vec(),
+            indices: graph.indices().to_vec(),
+        }))
+    },
+    trials: DEFAULTS,
 };
 
 /// `values[e, h]` for the edge `e` from key `j` to query `i`, in the order of the CSR indices.
@@ -22,7 +32,7 @@ pub struct EdgeBias {
 
 impl Bias for EdgeBias {
     fn name(&self) -> &'static str {
-        VARIANT.name
+        ROW.about.name
     }
     fn params(&self, dims: &Dims) -> Vec<Param> {
         vec![Param::new("values", [1, 1, self.indices.len(), dims.h], "11RH")]

@@ -3,17 +3,27 @@
 use super::*;
 use crate::attention::term::Values;
 
-pub(super) const VARIANT: Variant = Variant {
-    name: "gaussian",
-    params: &[("centres", "[B,T]"), ("sigma", "scalar")],
-    formula: "−(j − centres[b, i])²/(2σ²)",
-    paper: "Yang et al. 2018, arXiv:1810.10182",
+pub(super) const ROW: Row<dyn Bias> = Row {
+    about: Variant {
+        name: "gaussian",
+        params: &[("centres", "[B,T]"), ("sigma", "scalar")],
+        settings: &[],
+        formula: "−(j − centres[b, i])²/(2σ²)",
+        paper: "Yang et al. 2018, arXiv:1810.10182",
+    },
+    new: |_| Ok(Arc::new(Gaussian { after: false })),
+    trials: DEFAULTS,
 };
-pub(super) const AFTER: Variant = Variant {
-    name: "gaussian_after",
-    params: &[("centres", "[B,T]"), ("sigma", "scalar")],
-    formula: "weights · exp(−(j − centres[b, i])²/(2σ²)), not renormalised",
-    paper: "Luong et al. 2015, arXiv:1508.04025, eq. 10",
+pub(super) const AFTER: Row<dyn Bias> = Row {
+    about: Variant {
+        name: "gaussian_after",
+        params: &[("centres", "[B,T]"), ("sigma", "scalar")],
+        settings: &[],
+        formula: "weights · exp(−(j − centres[b, i])²/(2σ²)), not renormalised",
+        paper: "Luong et al. 2015, arXiv:1508.04025, eq. 10",
+    },
+    new: |_| Ok(Arc::new(Gaussian { after: true })),
+    trials: DEFAULTS,
 };
 
 /// `−(j − c)²/(2σ²)` added to the scores, or `e` to it multiplied with the weights.
@@ -25,7 +35,7 @@ pub struct Gaussian {
 
 impl Bias for Gaussian {
     fn name(&self) -> &'static str {
-        if self.after { AFTER.name } else { VARIANT.name }
+        if self.after { AFTER.about.name } else { ROW.about.name }
     }
     fn params(&self, dims: &Dims) -> Vec<Param> {
         let centres = Param::new("centres", [1, 1, dims.b, dims.t], "11BT");

@@ -16,18 +16,13 @@ use super::formula::{Expr, number, param, places};
 use super::grid::{Dims, Grid};
 use super::term::{Param, Term, sum_over_batch};
 use super::tile::{At, Tile, each_cell};
-use super::variants::Variant;
+use super::variants::{DEFAULTS, Row, Setting, Variant};
 use crate::view::{Error, View, bail};
+use std::sync::Arc;
 
 /// Every bias, in the order of the documentation.
-pub const VARIANTS: &[Variant] = &[
-    alibi::VARIANT,
-    table::VARIANT,
-    dense::VARIANT,
-    edge::VARIANT,
-    gaussian::VARIANT,
-    gaussian::AFTER,
-];
+pub const ROWS: &[Row<dyn Bias>] =
+    &[alibi::ROW, table::ROW, dense::ROW, edge::ROW, gaussian::ROW, gaussian::AFTER];
 
 mod bind {
     use super::{Grid, Term, View};

@@ -2,11 +2,23 @@
 
 use super::*;
 
-pub(super) const VARIANT: Variant = Variant {
-    name: "table",
-    params: &[("table", "[H,2·reach+1]")],
-    formula: "table[h, clip(j − p, −reach, reach) + reach]",
-    paper: "Shaw et al. 2018, arXiv:1803.02155; Raffel et al. 2020, arXiv:1910.10683",
+pub(super) const ROW: Row<dyn Bias> = Row {
+    about: Variant {
+        name: "table",
+        params: &[("table", "[H,2·reach+1]")],
+        settings: &[Setting::Size("reach")],
+        formula: "table[h, clip(j − p, −reach, reach) + reach]",
+        paper: "Shaw et al. 2018, arXiv:1803.02155; Raffel et al. 2020, arXiv:1910.10683",
+    },
+    new: |settings| {
+        let reach = match settings.shape("table") {
+            Some(&[.., n]) if n % 2 == 1 => n / 2,
+            Some(shape) => bail!("table: got shape {shape:?}, need [H,2·reach+1]"),
+            None => settings.size("reach")? as usize,
+        };
+        Ok(Arc::new(Table { reach }))
+    },
+    trials: &[&[("reach", 3.0)]],
 };
 
 /// `table[h, clip(j − p, −reach, reach) + reach]`
@@ -18,7 +30,7 @@ pub struct Table {
 
 impl Bias for Table {
     fn name(&self) -> &'static str {
-        VARIANT.name
+        ROW.about.name
     }
     fn params(&self, dims: &Dims) -> Vec<Param> {
         vec![Param::new("table", [1, dims.h, 1, 2 * self.reach + 1], "1H1R")]

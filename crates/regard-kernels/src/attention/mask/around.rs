@@ -5,6 +5,7 @@ use super::*;
 pub(super) const VARIANT: Variant = Variant {
     name: "around",
     params: &[("centres", "float [B,T]"), ("width", "int")],
+    settings: &[],
     formula: "|j − centres[b, i]| ≤ width",
     paper: "Luong et al. 2015, arXiv:1508.04025",
 };

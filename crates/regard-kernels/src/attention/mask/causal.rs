@@ -5,6 +5,7 @@ use super::*;
 pub(super) const VARIANT: Variant = Variant {
     name: "causal",
     params: &[],
+    settings: &[],
     formula: "j ≤ p",
     paper: "Vaswani et al. 2017, arXiv:1706.03762",
 };

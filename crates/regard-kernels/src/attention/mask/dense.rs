@@ -5,6 +5,7 @@ use super::*;
 pub(super) const VARIANT: Variant = Variant {
     name: "dense",
     params: &[("allowed", "bool [T,S] or [B,H,T,S]")],
+    settings: &[],
     formula: "allowed[i, j] (or allowed[b, h, i, j])",
     paper: "–",
 };

@@ -6,6 +6,7 @@ use crate::attention::graph::Graph;
 pub(super) const VARIANT: Variant = Variant {
     name: "edges",
     params: &[("indptr", "int [T+1]"), ("indices", "int [nnz]")],
+    settings: &[],
     formula: "j ∈ indices[indptr[i] .. indptr[i+1]]",
     paper: "Veličković et al. 2018, arXiv:1710.10903",
 };

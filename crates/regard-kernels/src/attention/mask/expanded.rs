@@ -5,6 +5,7 @@ use super::*;
 pub(super) const VARIANT: Variant = Variant {
     name: "expanded",
     params: &[("left", "int"), ("right", "int"), ("stride", "int")],
+    settings: &[],
     formula: "j = p + m·stride with −left ≤ m ≤ right",
     paper: "Beltagy et al. 2020, arXiv:2004.05150 (dilated window)",
 };

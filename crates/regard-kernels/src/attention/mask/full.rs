@@ -5,6 +5,7 @@ use super::*;
 pub(super) const VARIANT: Variant = Variant {
     name: "full",
     params: &[],
+    settings: &[],
     formula: "every key",
     paper: "Vaswani et al. 2017, arXiv:1706.03762",
 };

@@ -5,6 +5,7 @@ use super::*;
 pub(super) const VARIANT: Variant = Variant {
     name: "global_tokens",
     params: &[("indices", "int [n]")],
+    settings: &[],
     formula: "p ∈ indices or j ∈ indices",
     paper: "Beltagy et al. 2020, arXiv:2004.05150",
 };

@@ -5,6 +5,7 @@ use super::*;
 pub(super) const VARIANT: Variant = Variant {
     name: "lengths",
     params: &[("lengths", "int [B] or [B,T]")],
+    settings: &[],
     formula: "j < lengths[b] (or lengths[b, i])",
     paper: "Bahdanau et al. 2015, arXiv:1409.0473 (padding)",
 };

@@ -5,6 +5,7 @@ use super::*;
 pub(super) const VARIANT: Variant = Variant {
     name: "permutation",
     params: &[("order", "int [n], n = S or T"), ("strict", "bool")],
+    settings: &[],
     formula: "rank(j) < rank(p), or ≤ unless strict; rank(order[m]) = m; memory before the n is seen",
     paper: "Yang et al. 2019, arXiv:1906.08237",
 };

@@ -5,6 +5,7 @@ use super::*;
 pub(super) const VARIANT: Variant = Variant {
     name: "prefix",
     params: &[("n", "int")],
+    settings: &[],
     formula: "j < n or j ≤ p",
     paper: "Raffel et al. 2020, arXiv:1910.10683",
 };

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 pub(super) const VARIANT: Variant = Variant {
     name: "segments",
     params: &[("ids", "int [S] or [B,S]")],
+    settings: &[],
     formula: "ids[b, p] = ids[b, j]",
     paper: "Krell et al. 2021, arXiv:2107.02027 (packing)",
 };

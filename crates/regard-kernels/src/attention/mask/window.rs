@@ -5,6 +5,7 @@ use super::*;
 pub(super) const VARIANT: Variant = Variant {
     name: "window",
     params: &[("left", "int"), ("right", "int")],
+    settings: &[],
     formula: "p − left ≤ j ≤ p + right",
     paper: "Beltagy et al. 2020, arXiv:2004.05150",
 };

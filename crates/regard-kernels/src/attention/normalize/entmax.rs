@@ -3,11 +3,16 @@
 use super::threshold::{Cell, gradient, replay, solve};
 use super::*;
 
-pub(super) const VARIANT: Variant = Variant {
-    name: "entmax15",
-    params: &[],
-    formula: "max(s_j/2 − τ, 0)² with τ such that the weights sum to 1",
-    paper: "Peters et al. 2019, arXiv:1905.05702",
+pub(super) const ROW: Row<dyn Normalizer> = Row {
+    about: Variant {
+        name: "entmax15",
+        params: &[],
+        settings: &[],
+        formula: "max(s_j/2 − τ, 0)² with τ such that the weights sum to 1",
+        paper: "Peters et al. 2019, arXiv:1905.05702",
+    },
+    new: |_| Ok(Arc::new(Entmax15)),
+    trials: DEFAULTS,
 };
 
 /// `p_j = max(s_j/2 − τ, 0)²`, `Σ p = 1`.

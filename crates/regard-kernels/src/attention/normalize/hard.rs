@@ -10,23 +10,43 @@ use crate::rng::Stream;
 use crate::scratch::Scratch;
 use crate::view::bail;
 
-pub(super) const STRAIGHT_THROUGH: Variant = Variant {
-    name: "hard",
-    params: &[],
-    formula: "1 for the largest score (ties: the lowest index); gradient of the scores by softmax",
-    paper: "Bengio et al. 2013, arXiv:1308.3432",
+pub(super) const STRAIGHT_THROUGH: Row<dyn Normalizer> = Row {
+    about: Variant {
+        name: "hard",
+        params: &[],
+        settings: &[],
+        formula: "1 for the largest score (ties: the lowest index); gradient of the scores by softmax",
+        paper: "Bengio et al. 2013, arXiv:1308.3432",
+    },
+    new: |_| Ok(Arc::new(Hard(Estimator::StraightThrough))),
+    trials: DEFAULTS,
 };
-pub(super) const GUMBEL: Variant = Variant {
-    name: "gumbel",
-    params: &[("temperature", "float"), ("seed", "int")],
-    formula: "hard on (s + g)/temperature with Gumbel noise g",
-    paper: "Jang et al. 2017, arXiv:1611.01144",
+pub(super) const GUMBEL: Row<dyn Normalizer> = Row {
+    about: Variant {
+        name: "gumbel",
+        params: &[],
+        settings: &[Setting::Number("temperature", 1.0), Setting::Seed],
+        formula: "hard on (s + g)/temperature with Gumbel noise g",
+        paper: "Jang et al. 2017, arXiv:1611.01144",
+    },
+    new: |settings| {
+        let (temperature, noise) = (settings.of("temperature"), settings.stream());
+        let hard = Hard(Estimator::Gumbel { temperature, noise });
+        hard.check()?;
+        Ok(Arc::new(hard))
+    },
+    trials: &[&[("temperature", 0.7)]],
 };
-pub(super) const REINFORCE: Variant = Variant {
-    name: "reinforce",
-    params: &[("seed", "int")],
-    formula: "one key j ~ softmax(s); gradient through log_prob only",
-    paper: "Xu et al. 2015, arXiv:1502.03044; Williams 1992",
+pub(super) const REINFORCE: Row<dyn Normalizer> = Row {
+    about: Variant {
+        name: "reinforce",
+        params: &[],
+        settings: &[Setting::Seed],
+        formula: "one key j ~ softmax(s); gradient through log_prob only",
+        paper: "Xu et al. 2015, arXiv:1502.03044; Williams 1992",
+    },
+    new: |settings| Ok(Arc::new(Hard(Estimator::Reinforce { noise: settings.stream() }))),
+    trials: DEFAULTS,
 };
 
 /// Where the gradient of a hard choice comes from.

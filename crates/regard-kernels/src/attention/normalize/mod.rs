@@ -23,41 +23,23 @@ pub use uniform::Uniform;
 
 use super::formula::{Normalized, Power, number, scores};
 use super::tile::{At, Tile};
-use super::variants::Variant;
-use crate::rng::Stream;
+use super::variants::{DEFAULTS, Row, Setting, Variant};
 use crate::scratch::Scratch;
 use crate::view::Error;
 use std::sync::Arc;
 
 /// Every normaliser, in the order of the documentation.
-pub const VARIANTS: &[Variant] = &[
-    softmax::VARIANT,
-    softmax1::VARIANT,
-    sparsemax::VARIANT,
-    entmax::VARIANT,
-    sigmoid::VARIANT,
-    uniform::VARIANT,
+pub const ROWS: &[Row<dyn Normalizer>] = &[
+    softmax::ROW,
+    softmax1::ROW,
+    sparsemax::ROW,
+    entmax::ROW,
+    sigmoid::ROW,
+    uniform::ROW,
     hard::STRAIGHT_THROUGH,
     hard::GUMBEL,
     hard::REINFORCE,
 ];
-
-/// The normaliser of a name of the catalogue. `noise` is for those that draw at random; the
-/// temperature is 1.
-pub fn named(name: &str, noise: Stream) -> Option<Arc<dyn Normalizer>> {
-    Some(match name {
-        "softmax" => Arc::new(Softmax),
-        "softmax1" => Arc::new(Softmax1),
-        "sparsemax" => Arc::new(Sparsemax),
-        "entmax15" => Arc::new(Entmax15),
-        "sigmoid" => Arc::new(Sigmoid),
-        "uniform" => Arc::new(Uniform),
-        "hard" => Arc::new(Hard(Estimator::StraightThrough)),
-        "gumbel" => Arc::new(Hard(Estimator::Gumbel { temperature: 1.0, noise })),
-        "reinforce" => Arc::new(Hard(Estimator::Reinforce { noise })),
-        _ => return None,
-    })
-}
 
 /// What is known of a block's queries while their keys are walked over, a float per lane.
 pub struct State {

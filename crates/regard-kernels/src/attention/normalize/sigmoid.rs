@@ -2,11 +2,16 @@
 
 use super::*;
 
-pub(super) const VARIANT: Variant = Variant {
-    name: "sigmoid",
-    params: &[],
-    formula: "1 / (1 + exp(−s_j))",
-    paper: "Ramapuram et al. 2024, arXiv:2409.04431",
+pub(super) const ROW: Row<dyn Normalizer> = Row {
+    about: Variant {
+        name: "sigmoid",
+        params: &[],
+        settings: &[],
+        formula: "1 / (1 + exp(−s_j))",
+        paper: "Ramapuram et al. 2024, arXiv:2409.04431",
+    },
+    new: |_| Ok(Arc::new(Sigmoid)),
+    trials: DEFAULTS,
 };
 
 /// `p_j = 1 / (1 + e^{−s_j})`: no key competes with another.

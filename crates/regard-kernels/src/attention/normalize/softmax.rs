@@ -4,11 +4,16 @@ use super::*;
 use crate::attention::formula::Expr;
 use crate::simd::{Kernel, Simd, dispatch, exp_nonpositive};
 
-pub(super) const VARIANT: Variant = Variant {
-    name: "softmax",
-    params: &[],
-    formula: "exp(s_j) / Σ exp(s)",
-    paper: "online: Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135",
+pub(super) const ROW: Row<dyn Normalizer> = Row {
+    about: Variant {
+        name: "softmax",
+        params: &[],
+        settings: &[],
+        formula: "exp(s_j) / Σ exp(s)",
+        paper: "online: Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135",
+    },
+    new: |_| Ok(Arc::new(Softmax)),
+    trials: DEFAULTS,
 };
 
 /// `p_j = e^{s_j} / Σ e^{s}`; a query without keys gets zeros.

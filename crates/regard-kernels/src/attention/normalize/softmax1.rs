@@ -2,11 +2,16 @@
 
 use super::*;
 
-pub(super) const VARIANT: Variant = Variant {
-    name: "softmax1",
-    params: &[],
-    formula: "exp(s_j) / (1 + Σ exp(s))",
-    paper: "Miller 2023, Attention Is Off By One",
+pub(super) const ROW: Row<dyn Normalizer> = Row {
+    about: Variant {
+        name: "softmax1",
+        params: &[],
+        settings: &[],
+        formula: "exp(s_j) / (1 + Σ exp(s))",
+        paper: "Miller 2023, Attention Is Off By One",
+    },
+    new: |_| Ok(Arc::new(Softmax1)),
+    trials: DEFAULTS,
 };
 
 /// `p_j = e^{s_j} / (1 + Σ e^{s})`: a softmax over one more key with score 0 and value 0.

@@ -3,11 +3,16 @@
 use super::threshold::{Cell, gradient, replay, solve};
 use super::*;
 
-pub(super) const VARIANT: Variant = Variant {
-    name: "sparsemax",
-    params: &[],
-    formula: "max(s_j − τ, 0) with τ such that the weights sum to 1",
-    paper: "Martins & Astudillo 2016, arXiv:1602.02068",
+pub(super) const ROW: Row<dyn Normalizer> = Row {
+    about: Variant {
+        name: "sparsemax",
+        params: &[],
+        settings: &[],
+        formula: "max(s_j − τ, 0) with τ such that the weights sum to 1",
+        paper: "Martins & Astudillo 2016, arXiv:1602.02068",
+    },
+    new: |_| Ok(Arc::new(Sparsemax)),
+    trials: DEFAULTS,
 };
 
 /// `p_j = max(s_j − τ, 0)`, `Σ p = 1`.

@@ -2,11 +2,16 @@
 
 use super::*;
 
-pub(super) const VARIANT: Variant = Variant {
-    name: "uniform",
-    params: &[],
-    formula: "1 / number of allowed keys",
-    paper: "average pooling, the baseline without a query",
+pub(super) const ROW: Row<dyn Normalizer> = Row {
+    about: Variant {
+        name: "uniform",
+        params: &[],
+        settings: &[],
+        formula: "1 / number of allowed keys",
+        paper: "average pooling, the baseline without a query",
+    },
+    new: |_| Ok(Arc::new(Uniform)),
+    trials: DEFAULTS,
 };
 
 /// `p_j = 1/n` for the `n` allowed keys.

@@ -11,17 +11,29 @@ use crate::pool::{Parts, parallel_ranges};
 use crate::simd::{Simd, dispatch, exp, tanh};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub(super) const VARIANT: Variant = Variant {
-    name: "additive",
-    params: &[("v", "[H,D]")],
-    formula: "scale · Σ v_d tanh(q_d + k_d), scale = 1 unless given",
-    paper: "Bahdanau et al. 2015, arXiv:1409.0473",
+pub(super) const ROW: Row<dyn Score> = Row {
+    about: Variant {
+        name: "additive",
+        params: &[("v", "[H,D]")],
+        settings: &[],
+        formula: "scale · Σ v_d tanh(q_d + k_d), scale = 1 unless given",
+        paper: "Bahdanau et al. 2015, arXiv:1409.0473",
+    },
+    new: |_| Ok(Arc::new(Additive)),
+    trials: DEFAULTS,
 };
-pub(super) const GATV2: Variant = Variant {
-    name: "gatv2",
-    params: &[("v", "[H,D]"), ("edge", "[H,nnz,D], if a graph is given")],
-    formula: "scale · Σ v_d LeakyReLU(q_d + k_d [+ edge_d]; 0.2), scale = 1 unless given",
-    paper: "Brody et al. 2022, arXiv:2105.14491",
+pub(super) const GATV2: Row<dyn Score> = Row {
+    about: Variant {
+        name: "gatv2",
+        params: &[("v", "[H,D]"), ("edge", "[H,nnz,D], if a graph is given")],
+        settings: &[Setting::Number("slope", SLOPE), Setting::Graph(Some("edge"))],
+        formula: "scale · Σ v_d LeakyReLU(q_d + k_d [+ edge_d]; 0.2), scale = 1 unless given",
+        paper: "Brody et al. 2022, arXiv:2105.14491",
+    },
+    new: |settings| {
+        Ok(Arc::new(Gatv2 { slope: settings.of("slope"), graph: settings.graph.clone() }))
+    },
+    trials: DEFAULTS,
 };
 
 /// `s = scale · Σ_d v_d tanh(q_d + k_d)`; the projections of query and key are outside.
@@ -154,7 +166,7 @@ impl Lower for Gatv2 {
 /// Whether a score's graph fits the sizes, else what does not.
 pub(super) fn fits(graph: &Option<Arc<Graph>>, grid: &Grid) -> Result<(), Error> {
     match graph.as_ref().map(|graph| graph.check(grid)) {
-        Some(Err(Error(message))) => crate::view::bail!("score: {message}"),
+        Some(Err(Error(message))) => bail!("score: {message}"),
         _ => Ok(()),
     }
 }

@@ -3,11 +3,16 @@
 use super::*;
 use crate::gemm::micro::Product;
 
-pub(super) const VARIANT: Variant = Variant {
-    name: "dot",
-    params: &[],
-    formula: "scale · (q · k), scale = 1/√D unless given",
-    paper: "Vaswani et al. 2017, arXiv:1706.03762",
+pub(super) const ROW: Row<dyn Score> = Row {
+    about: Variant {
+        name: "dot",
+        params: &[],
+        settings: &[],
+        formula: "scale · (q · k), scale = 1/√D unless given",
+        paper: "Vaswani et al. 2017, arXiv:1706.03762",
+    },
+    new: |_| Ok(Arc::new(Dot)),
+    trials: DEFAULTS,
 };
 
 /// `s = scale · (q · k)`, with `scale = 1/√D` unless given.

@@ -9,11 +9,18 @@ use crate::pool::{Parts, parallel};
 use crate::simd::{self, Simd, dispatch};
 use std::ops::Range;
 
-pub(super) const VARIANT: Variant = Variant {
-    name: "edge",
-    params: &[("a_q", "[H,D]"), ("a_k", "[H,D]"), ("edge", "[H,nnz], if a graph is given")],
-    formula: "scale · LeakyReLU(a_q · q + a_k · k [+ edge]; 0.2), scale = 1 unless given",
-    paper: "Veličković et al. 2018, arXiv:1710.10903",
+pub(super) const ROW: Row<dyn Score> = Row {
+    about: Variant {
+        name: "edge",
+        params: &[("a_q", "[H,D]"), ("a_k", "[H,D]"), ("edge", "[H,nnz], if a graph is given")],
+        settings: &[Setting::Number("slope", SLOPE), Setting::Graph(Some("edge"))],
+        formula: "scale · LeakyReLU(a_q · q + a_k · k [+ edge]; 0.2), scale = 1 unless given",
+        paper: "Veličković et al. 2018, arXiv:1710.10903",
+    },
+    new: |settings| {
+        Ok(Arc::new(Edge { slope: settings.of("slope"), graph: settings.graph.clone() }))
+    },
+    trials: DEFAULTS,
 };
 
 /// `s = scale · LeakyReLU(a_q·q + a_k·k + edge)`: each row is one number before pairs are formed.

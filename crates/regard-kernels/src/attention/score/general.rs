@@ -5,11 +5,16 @@ use crate::gemm::micro::Product;
 use crate::gemm::{Epilogue, Matrix, MatrixMut, product};
 use crate::memory::zeros;
 
-pub(super) const VARIANT: Variant = Variant {
-    name: "general",
-    params: &[("w", "[H,Dq,Dk]")],
-    formula: "scale · qᵀ W k, scale = 1 unless given",
-    paper: "Luong et al. 2015, arXiv:1508.04025",
+pub(super) const ROW: Row<dyn Score> = Row {
+    about: Variant {
+        name: "general",
+        params: &[("w", "[H,Dq,Dk]")],
+        settings: &[],
+        formula: "scale · qᵀ W k, scale = 1 unless given",
+        paper: "Luong et al. 2015, arXiv:1508.04025",
+    },
+    new: |_| Ok(Arc::new(General)),
+    trials: DEFAULTS,
 };
 
 /// `s = scale · qᵀ W k`, with a matrix for each head; queries and keys may differ in width.

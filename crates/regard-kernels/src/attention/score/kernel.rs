@@ -7,23 +7,38 @@ use crate::attention::pair::{ByFeature, Feature, Pairwise};
 use crate::gemm::micro::Pair;
 use crate::simd::Simd;
 
-pub(super) const GAUSSIAN: Variant = Variant {
-    name: "gaussian",
-    params: &[("sigma", "scalar")],
-    formula: "−|q − k|²/(2σ²)",
-    paper: "Nadaraya 1964; Watson 1964",
+pub(super) const GAUSSIAN: Row<dyn Score> = Row {
+    about: Variant {
+        name: "gaussian",
+        params: &[("sigma", "scalar")],
+        settings: &[],
+        formula: "−|q − k|²/(2σ²)",
+        paper: "Nadaraya 1964; Watson 1964",
+    },
+    new: |_| Ok(Arc::new(Kernel(Shape::Gaussian))),
+    trials: DEFAULTS,
 };
-pub(super) const BOXCAR: Variant = Variant {
-    name: "boxcar",
-    params: &[("sigma", "scalar")],
-    formula: "ln 1[|q − k| ≤ σ]; σ has no gradient",
-    paper: "Nadaraya 1964; Watson 1964",
+pub(super) const BOXCAR: Row<dyn Score> = Row {
+    about: Variant {
+        name: "boxcar",
+        params: &[("sigma", "scalar")],
+        settings: &[],
+        formula: "ln 1[|q − k| ≤ σ]; σ has no gradient",
+        paper: "Nadaraya 1964; Watson 1964",
+    },
+    new: |_| Ok(Arc::new(Kernel(Shape::Boxcar))),
+    trials: DEFAULTS,
 };
-pub(super) const EPANECHNIKOV: Variant = Variant {
-    name: "epanechnikov",
-    params: &[("sigma", "scalar")],
-    formula: "ln max(1 − |q − k|²/σ², 0)",
-    paper: "Epanechnikov 1969",
+pub(super) const EPANECHNIKOV: Row<dyn Score> = Row {
+    about: Variant {
+        name: "epanechnikov",
+        params: &[("sigma", "scalar")],
+        settings: &[],
+        formula: "ln max(1 − |q − k|²/σ², 0)",
+        paper: "Epanechnikov 1969",
+    },
+    new: |_| Ok(Arc::new(Kernel(Shape::Epanechnikov))),
+    trials: DEFAULTS,
 };
 
 /// Which kernel.

@@ -5,11 +5,16 @@ use crate::attention::formula::values;
 use crate::gemm::micro::Product;
 use crate::memory::room;
 
-pub(super) const VARIANT: Variant = Variant {
-    name: "keyvalue",
-    params: &[("a", "scalar"), ("b", "scalar")],
-    formula: "scale · (a · (q · k) + b · (q · v)), scale = 1/√D unless given, E = D",
-    paper: "the lecture notes' soft coding",
+pub(super) const ROW: Row<dyn Score> = Row {
+    about: Variant {
+        name: "keyvalue",
+        params: &[("a", "scalar"), ("b", "scalar")],
+        settings: &[],
+        formula: "scale · (a · (q · k) + b · (q · v)), scale = 1/√D unless given, E = D",
+        paper: "the lecture notes' soft coding",
+    },
+    new: |_| Ok(Arc::new(KeyValue)),
+    trials: DEFAULTS,
 };
 
 /// `s = scale · (a · (q·k) + b · (q·v))`, with learned `a` and `b`; values as wide as keys.
@@ -23,14 +28,15 @@ impl Score for KeyValue {
     fn check(&self, grid: &Grid) -> Result<(), Error> {
         let (d, e) = (grid.dims.d, grid.dims.e);
         if d != e {
-            crate::view::bail!(
-                "v: got width E = {e}, need D = {d}: keyvalue scores against values"
-            );
+            bail!("v: got width E = {e}, need D = {d}: keyvalue scores against values");
         }
         same_width(grid)
     }
     fn default_scale(&self, dims: &Dims) -> f32 {
         1.0 / (dims.d as f32).sqrt()
+    }
+    fn needs_values(&self) -> bool {
+        true
     }
     fn formula(&self) -> Option<Expr> {
         let (by_key, by_value) = (queries().dot(keys()), queries().dot(values()));

@@ -10,6 +10,7 @@ mod kernel;
 mod keyvalue;
 mod lower;
 mod relative;
+pub mod scaled_cosine;
 mod score_mod;
 
 pub use additive::{Additive, Gatv2};
@@ -19,54 +20,38 @@ pub use general::General;
 pub use kernel::{Kernel, Shape};
 pub use keyvalue::KeyValue;
 pub use relative::Relative;
-pub use score_mod::{Cell, Modified, ScoreMod};
+pub use score_mod::{Cell, Modified, ScoreMod, check_derivative};
 
 use super::formula::{Expr, keys, param, queries, scale};
 use super::graph::Graph;
 use super::grid::{Dims, Grid};
 use super::term::{Param, Term};
 use super::tile::{At, Tile};
-use super::variants::Variant;
+use super::variants::{DEFAULTS, Row, Setting, Variant};
 use crate::pool::parallel_ranges;
-use crate::view::{Error, View, ViewMut};
+use crate::view::{Error, View, ViewMut, bail};
 use std::sync::Arc;
 
 pub(crate) use lower::{Lower, Lowered, Map, Operand, Operands, Raise};
 
 /// Every score, in the order of the documentation.
-pub const VARIANTS: &[Variant] = &[
-    dot::VARIANT,
-    additive::VARIANT,
-    general::VARIANT,
+pub const ROWS: &[Row<dyn Score>] = &[
+    dot::ROW,
+    additive::ROW,
+    general::ROW,
     kernel::GAUSSIAN,
     kernel::BOXCAR,
     kernel::EPANECHNIKOV,
-    keyvalue::VARIANT,
-    relative::VARIANT,
-    edge::VARIANT,
+    keyvalue::ROW,
+    scaled_cosine::ROW,
+    relative::ROW,
+    edge::ROW,
     additive::GATV2,
-    score_mod::VARIANT,
+    score_mod::ROW,
 ];
 
-/// Of the negative side of LeakyReLU in graph attention, as the papers have it.
+/// The slope of the negative side of LeakyReLU in graph attention, as the papers have it.
 pub const SLOPE: f32 = 0.2;
-
-/// The score of a name of the catalogue, as the papers have it; `score_mod` has none.
-pub fn named(name: &str) -> Option<Arc<dyn Score>> {
-    Some(match name {
-        "dot" => Arc::new(Dot),
-        "additive" => Arc::new(Additive),
-        "general" => Arc::new(General),
-        "gaussian" => Arc::new(Kernel(Shape::Gaussian)),
-        "boxcar" => Arc::new(Kernel(Shape::Boxcar)),
-        "epanechnikov" => Arc::new(Kernel(Shape::Epanechnikov)),
-        "keyvalue" => Arc::new(KeyValue),
-        "relative" => Arc::new(Relative::default()),
-        "edge" => Arc::new(Edge { slope: SLOPE, graph: None }),
-        "gatv2" => Arc::new(Gatv2 { slope: SLOPE, graph: None }),
-        _ => return None,
-    })
-}
 
 /// Something that only some scores can know of their keys.
 #[derive(Clone, Debug)]
@@ -104,6 +89,11 @@ pub trait Score: Lower + Send + Sync + std::fmt::Debug {
     /// [`ScoreMod`] may have none.
     fn formula(&self) -> Option<Expr>;
 
+    /// Whether it looks at values, so that there are no weights without them.
+    fn needs_values(&self) -> bool {
+        false
+    }
+
     /// The same score with more known of the keys; none if it cannot know this, or does already.
     fn extended(&self, _more: More) -> Option<Arc<dyn Score>> {
         None
@@ -119,7 +109,7 @@ pub trait Score: Lower + Send + Sync + std::fmt::Debug {
 fn same_width(grid: &Grid) -> Result<(), Error> {
     let (d, dk) = (grid.dims.d, grid.dims.dk);
     if d != dk {
-        crate::view::bail!("k: got width {dk}, need the queries' D = {d} (only `general` differs)");
+        bail!("k: got width {dk}, need the queries' D = {d} (only `general` differs)");
     }
     Ok(())
 }

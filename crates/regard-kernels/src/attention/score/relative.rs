@@ -18,23 +18,27 @@ use crate::gemm::micro::Product;
 use crate::memory::{room, zeros};
 use crate::scratch::Scratch;
 use crate::simd::isa;
-use crate::view::bail;
 use std::ops::Range;
 
-pub(super) const VARIANT: Variant = Variant {
-    name: "relative",
-    params: &[
-        (
-            "r",
-            "[H,S+T,D], row S − (p − j) for the distance p − j; [H,S+n,D] for queries among the last n keys",
-        ),
-        ("u", "[H,D]"),
-        ("w", "[H,D]"),
-        ("segment", "[H,2,D], if segment ids are given: same, different"),
-        ("x", "[H,D], if segment ids are given"),
-    ],
-    formula: "scale · ((q + u)·k + (q + w)·r[S − (p − j)] + (q + x)·segment[id_p ≠ id_j]), scale = 1/√D",
-    paper: "Dai et al. 2019, arXiv:1901.02860; Yang et al. 2019, arXiv:1906.08237",
+pub(super) const ROW: Row<dyn Score> = Row {
+    about: Variant {
+        name: "relative",
+        params: &[
+            (
+                "r",
+                "[H,S+T,D], row S − (p − j) for the distance p − j; [H,S+n,D] for queries among the last n keys",
+            ),
+            ("u", "[H,D]"),
+            ("w", "[H,D]"),
+            ("segment", "[H,2,D], if segment ids are given: same, different"),
+            ("x", "[H,D], if segment ids are given"),
+        ],
+        settings: &[Setting::Segments],
+        formula: "scale · ((q + u)·k + (q + w)·r[S − (p − j)] + (q + x)·segment[id_p ≠ id_j]), scale = 1/√D",
+        paper: "Dai et al. 2019, arXiv:1901.02860; Yang et al. 2019, arXiv:1906.08237",
+    },
+    new: |settings| Ok(Arc::new(Relative { segments: settings.segments.clone(), last: None })),
+    trials: DEFAULTS,
 };
 
 /// Content, position and, with `segments`, whether query and key are of one segment.
