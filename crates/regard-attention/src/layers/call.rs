@@ -3,6 +3,7 @@
 use super::{Cache, Dropout, Rotary};
 use crate::attention::Attention;
 use crate::init::Mode;
+use crate::ops::Places;
 use burn::tensor::Tensor;
 
 /// One application of an attention layer.
@@ -25,6 +26,7 @@ pub struct Call<'a> {
     pub(super) attention: &'a Attention,
     pub(super) mode: Mode,
     pub(super) rotary: Option<&'a Rotary>,
+    pub(super) places: Option<&'a Places>,
     pub(super) cache: Option<&'a mut Cache>,
     pub(super) tap: Option<&'a mut Tap>,
 }
@@ -32,7 +34,7 @@ pub struct Call<'a> {
 impl<'a> Call<'a> {
     /// With this attention, for evaluation.
     pub fn new(attention: &'a Attention) -> Call<'a> {
-        Call { attention, mode: Mode::Eval, rotary: None, cache: None, tap: None }
+        Call { attention, mode: Mode::Eval, rotary: None, places: None, cache: None, tap: None }
     }
 
     /// In this mode: in training, weights are dropped.
@@ -40,10 +42,15 @@ impl<'a> Call<'a> {
         Call { mode, ..self }
     }
 
-    /// With rotary positions in queries and keys. Positions count from 0, or from the end of the
-    /// cache.
+    /// With rotary positions in queries and keys. They count from 0, or from the end of the cache,
+    /// unless [`Call::places`] says where tokens stand.
     pub fn rotary(self, rotary: impl Into<Option<&'a Rotary>>) -> Call<'a> {
         Call { rotary: rotary.into(), ..self }
+    }
+
+    /// Where tokens stand, for rotary positions: several texts may stand in one row.
+    pub fn places(self, places: impl Into<Option<&'a Places>>) -> Call<'a> {
+        Call { places: places.into(), ..self }
     }
 
     /// The next positions of a text of which the cache holds the beginning. By default queries

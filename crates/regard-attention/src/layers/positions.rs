@@ -2,7 +2,6 @@
 
 use crate::attention::{Attention, bias};
 use crate::init::Init;
-use crate::ops::{self, Angles, Pairs};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, TensorData};
 
@@ -60,39 +59,6 @@ impl LearnedPositions {
         let table = self.table.val();
         let rows = if t == length { table } else { table.slice([first..last, 0..m]) };
         x + rows.unsqueeze()
-    }
-}
-
-/// Rotary positions (Su et al. 2021), for the first heads of a packed projection.
-///
-/// ```
-/// use burn::tensor::{Device, Tensor};
-/// use regard_attention::layers::Rotary;
-///
-/// let rotary = Rotary::new(16, 8);
-/// let x = Tensor::<3>::ones([1, 3, 24], &Device::flex());
-/// assert_eq!(rotary.forward(x, 2, &[0]).dims(), [1, 3, 24]);
-/// ```
-#[derive(Module, Debug)]
-pub struct Rotary {
-    /// Their sines and cosines.
-    #[module(skip)]
-    pub angles: Angles,
-}
-
-impl Rotary {
-    /// For positions `0..length` and heads of width `D`: halves are pairs, the base is 10000.
-    pub fn new(length: usize, width: usize) -> Rotary {
-        Rotary { angles: Angles::new(length, width, 10000.0, Pairs::Halves) }
-    }
-
-    /// Turns the first `heads` heads; `first` is the position of the first row, for all batch
-    /// rows or for each.
-    ///
-    /// # Shapes
-    /// `x: [B, T, C·D]`, `first: [1]` or `[B]` → the same
-    pub fn forward(&self, x: Tensor<3>, heads: usize, first: &[usize]) -> Tensor<3> {
-        ops::rotate(x, &self.angles, heads, first)
     }
 }
 

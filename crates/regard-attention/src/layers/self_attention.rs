@@ -4,6 +4,7 @@ use super::call::{context, split};
 use super::{Call, Linear, LinearConfig};
 use crate::attention::Heads;
 use crate::init::{Init, Weights};
+use crate::ops::Places;
 use burn::module::Module;
 use burn::tensor::Tensor;
 
@@ -111,15 +112,18 @@ impl SelfAttention {
         self.out.forward(context)
     }
 
-    /// Queries, keys and values of rows that begin at position `first`.
+    /// Queries, keys and values of rows that begin at position `first` unless the call says where
+    /// they stand.
     ///
     /// # Shapes
     /// `x: [B, T, M]` → `[B, T, (H + 2·Hk)·D]`
     pub(super) fn project(&self, x: Tensor<3>, call: &Call, first: usize) -> Tensor<3> {
         let qkv = self.qkv.forward(x);
-        match call.rotary {
-            Some(rotary) => rotary.forward(qkv, self.heads.queries + self.heads.keys, &[first]),
-            None => qkv,
+        let Some(rotary) = call.rotary else { return qkv };
+        let turned = self.heads.queries + self.heads.keys;
+        match call.places {
+            Some(places) => rotary.forward(qkv, turned, places),
+            None => rotary.forward(qkv, turned, &Places::From(vec![first])),
         }
     }
 

@@ -30,6 +30,6 @@ pub use norm::{Norm, NormKind, add_norm, norm};
 pub use packing::{Packing, set_packing_limit};
 pub use recurrent::{Cell, Direction, States, recurrent};
 pub use regard_kernels::ops::scan::{Scan, exponentials};
-pub use rotary::{Angles, Pairs, rotate};
+pub use rotary::{Angles, Pairs, Places, rotate};
 pub use sparse::{Sparse, sparse_linear};
 pub use unfold::{Windows, unfold};

@@ -22,37 +22,113 @@ pub enum Pairs {
     Neighbours,
 }
 
-/// Cosines and sines of all angles.
+/// Cosines and sines of all angles. Those of far positions are computed when a text reaches them.
 #[derive(Clone, Debug)]
 pub struct Angles {
-    /// `[positions, D/2]` each.
-    tables: Arc<(Vec<f32>, Vec<f32>)>,
+    /// By how much each pair turns from one position to the next; numbers behind the last pair
+    /// do not turn.
+    frequencies: Arc<[f64]>,
+    /// `[positions, pairs]` each, as many positions as were asked for so far.
+    tables: Arc<Mutex<Arc<Tables>>>,
+    /// How many positions there may be.
+    length: usize,
     /// `D`
     width: usize,
     pairs: Pairs,
 }
 
+#[derive(Debug, Default)]
+struct Tables {
+    cos: Vec<f32>,
+    sin: Vec<f32>,
+}
+
+/// Where the tokens of `[B, T, …]` stand.
+#[derive(Clone, Debug)]
+pub enum Places {
+    /// One after another from here on, for all batch rows or for each: `[1]` or `[B]`.
+    From(Vec<usize>),
+    /// A position for each token, `[B·T]`: several texts may stand in one row.
+    Each(Arc<[usize]>),
+}
+
+impl Places {
+    /// The positions of batch row `b`.
+    fn row(&self, b: usize, t: usize) -> impl Fn(usize) -> usize {
+        move |i| match self {
+            Places::From(first) => first.get(b).unwrap_or(&first[0]) + i,
+            Places::Each(all) => all[b * t + i],
+        }
+    }
+
+    fn check(&self, b: usize, t: usize) {
+        let (got, fits) = match self {
+            Places::From(first) => (first.len(), first.len() == 1 || first.len() == b),
+            Places::Each(all) => (all.len(), all.len() == b * t),
+        };
+        assert!(fits, "rotary: got {got} positions for {b} batch rows of {t} tokens");
+    }
+
+    /// One more than the last position.
+    fn end(&self, t: usize) -> usize {
+        match self {
+            Places::From(first) => first.iter().max().map_or(0, |first| first + t),
+            Places::Each(all) => all.iter().max().map_or(0, |last| last + 1),
+        }
+    }
+}
+
 impl Angles {
-    /// For positions `0..length` and heads of width `D`.
+    /// For positions `0..length` and heads of width `D`, all of whose pairs turn by powers of a
+    /// base.
     pub fn new(length: usize, width: usize, base: f32, pairs: Pairs) -> Angles {
         assert!(width.is_multiple_of(2), "rotary: heads of width {width} do not fall into pairs");
-        let half = width / 2;
-        let angle = |at: usize| {
-            let exponent = -2.0 * (at % half) as f64 / width as f64;
-            (at / half) as f64 * f64::from(base).powf(exponent)
-        };
-        let all = |f: fn(f64) -> f64| (0..length * half).map(|at| f(angle(at)) as f32).collect();
-        Angles { tables: Arc::new((all(f64::cos), all(f64::sin))), width, pairs }
+        let turn = |i: usize| f64::from(base).powf(-2.0 * i as f64 / width as f64);
+        Angles::with_frequencies(length, width, (0..width / 2).map(turn).collect(), pairs)
+    }
+
+    /// For positions `0..length` and heads of width `D`, whose first pairs turn this much from one
+    /// position to the next. Numbers behind them stay as they are.
+    pub fn with_frequencies(
+        length: usize,
+        width: usize,
+        frequencies: Vec<f64>,
+        pairs: Pairs,
+    ) -> Angles {
+        let turned = 2 * frequencies.len();
+        assert!(turned <= width, "rotary: {turned} numbers turn in heads of {width}");
+        let (frequencies, tables) = (frequencies.into(), Arc::default());
+        Angles { frequencies, tables, length, width, pairs }
     }
 
     /// How many positions there are.
     pub fn positions(&self) -> usize {
-        2 * self.tables.0.len() / self.width.max(1)
+        self.length
+    }
+
+    /// By how much each pair turns from one position to the next.
+    pub fn frequencies(&self) -> &[f64] {
+        &self.frequencies
+    }
+
+    /// Tables for at least so many positions.
+    fn tables(&self, positions: usize) -> Arc<Tables> {
+        let half = self.frequencies.len();
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        if tables.cos.len() < positions * half {
+            // Twice as far, so that a text that grows makes them a few times only.
+            let positions = positions.next_power_of_two().min(self.length);
+            let angle = |at: usize| (at / half) as f64 * self.frequencies[at % half];
+            let all =
+                |f: fn(f64) -> f64| (0..positions * half).map(|at| f(angle(at)) as f32).collect();
+            *tables = Arc::new(Tables { cos: all(f64::cos), sin: all(f64::sin) });
+        }
+        tables.clone()
     }
 
     fn pair(&self, i: usize) -> (usize, usize) {
         match self.pairs {
-            Pairs::Halves => (i, i + self.width / 2),
+            Pairs::Halves => (i, i + self.frequencies.len()),
             Pairs::Neighbours => (2 * i, 2 * i + 1),
         }
     }
@@ -60,30 +136,29 @@ impl Angles {
 
 /// Turns the first `heads` heads of a packed projection; the others stay as they are.
 ///
-/// `first` is the position of the first row, for each batch row if there are several.
-///
 /// # Shapes
-/// `x: [B, T, C·D]` with `C ≥ heads` → the same; `first: [1]` or `[B]`
-pub fn rotate(x: Tensor<3>, angles: &Angles, heads: usize, first: &[usize]) -> Tensor<3> {
+/// `x: [B, T, C·D]` with `C ≥ heads` → the same
+pub fn rotate(x: Tensor<3>, angles: &Angles, heads: usize, places: &Places) -> Tensor<3> {
     let [b, t, m] = x.dims();
     let d = angles.width;
     assert!(m % d == 0 && heads * d <= m, "rotary: {heads} heads of {d} in a width of {m}");
-    assert!(first.len() == 1 || first.len() == b, "rotary: first positions for {b} batch rows");
-    let last = first.iter().max().map_or(0, |first| first + t);
-    let known = angles.positions();
+    places.check(b, t);
+    let (last, known) = (places.end(t), angles.positions());
     assert!(last <= known, "rotary: got position {last}, there are angles for {known}");
+    let tables = angles.tables(last);
     if !backend::fused(&x) {
-        return composed(x, angles, heads, first);
+        return composed(x, angles, heads, places, &tables);
     }
-    let turn = Turn { angles: angles.clone(), heads, first: Arc::new(first.to_vec()) };
+    let turn = Turn { angles: angles.clone(), tables, heads, places: places.clone() };
     backend::apply(turn, vec![x.into_dispatch()], vec![])
 }
 
 #[derive(Clone, Debug)]
 struct Turn {
     angles: Angles,
+    tables: Arc<Tables>,
     heads: usize,
-    first: Arc<Vec<usize>>,
+    places: Places,
 }
 
 impl Turn {
@@ -100,12 +175,12 @@ impl Turn {
             let from = chunk * rows;
             for (row, y) in y.chunks_exact_mut(m).enumerate() {
                 let (b, i) = ((from + row) / t, (from + row) % t);
-                let first = self.first.get(b).unwrap_or(&self.first[0]);
+                let position = self.places.row(b, t)(i);
                 let x = &x[(from + row) * m..][..m];
                 let (turned, still) = y.split_at_mut(self.heads * d);
                 still.copy_from_slice(&x[self.heads * d..]);
                 let heads = turned.chunks_exact_mut(d).zip(x.chunks_exact(d));
-                heads.for_each(|(y, x)| self.head(first + i, sign, x, y));
+                heads.for_each(|(y, x)| self.head(position, sign, x, y));
             }
         });
         drop(chunks);
@@ -113,9 +188,11 @@ impl Turn {
     }
 
     fn head(&self, position: usize, sign: f32, x: &[f32], y: &mut [f32]) {
-        let half = self.angles.width / 2;
-        let cos = &self.angles.tables.0[position * half..][..half];
-        let sin = &self.angles.tables.1[position * half..][..half];
+        let half = self.angles.frequencies.len();
+        let cos = &self.tables.cos[position * half..][..half];
+        let sin = &self.tables.sin[position * half..][..half];
+        let ((x, still), (y, same)) = (x.split_at(2 * half), y.split_at_mut(2 * half));
+        same.copy_from_slice(still);
         match self.angles.pairs {
             Pairs::Halves => {
                 let ((xa, xb), (ya, yb)) = (x.split_at(half), y.split_at_mut(half));
@@ -153,27 +230,35 @@ impl Operation for Turn {
 }
 
 /// A rotation is `x·cos + x′·sin`, where `x′` has the partners, one of each pair negative: a
-/// product with a constant matrix.
-fn composed(x: Tensor<3>, angles: &Angles, heads: usize, first: &[usize]) -> Tensor<3> {
-    let ([b, t, m], d, half) = (x.dims(), angles.width, angles.width / 2);
+/// product with a constant matrix. Numbers without a partner turn by 0.
+fn composed(
+    x: Tensor<3>,
+    angles: &Angles,
+    heads: usize,
+    places: &Places,
+    tables: &Tables,
+) -> Tensor<3> {
+    let ([b, t, m], d, half) = (x.dims(), angles.width, angles.frequencies.len());
     let mut partners = vec![0f32; d * d];
-    let mut place = vec![0; d];
+    let mut pair_of = vec![None; d];
     for i in 0..half {
         let (a, b) = angles.pair(i);
         partners[b * d + a] = -1.0;
         partners[a * d + b] = 1.0;
-        (place[a], place[b]) = (i, i);
+        (pair_of[a], pair_of[b]) = (Some(i), Some(i));
     }
-    let table = |table: &[f32]| {
-        let mut all = Vec::with_capacity(first.len() * t * d);
-        for first in first {
+    let table = |table: &[f32], still: f32| {
+        let mut all = Vec::with_capacity(b * t * d);
+        for row in 0..b {
+            let position = places.row(row, t);
             for i in 0..t {
-                all.extend(place.iter().map(|at| table[(first + i) * half + at]));
+                let at = position(i) * half;
+                all.extend(pair_of.iter().map(|pair| pair.map_or(still, |i| table[at + i])));
             }
         }
-        backend::constant(all, [first.len(), t, 1, d], &x)
+        backend::constant(all, [b, t, 1, d], &x)
     };
-    let (cos, sin) = (table(&angles.tables.0), table(&angles.tables.1));
+    let (cos, sin) = (table(&tables.cos, 1.0), table(&tables.sin, 0.0));
     let partners = backend::constant(partners, [1, 1, d, d], &x);
     let turned: Tensor<4> = x.clone().slice([0..b, 0..t, 0..heads * d]).reshape([b, t, heads, d]);
     let turned = turned.clone() * cos + turned.matmul(partners) * sin;

@@ -248,3 +248,36 @@ impl<'a> Case<'a> {
         self.check(name, got, limit);
     }
 }
+
+#[test]
+fn rotary_frequencies() {
+    for value in read("ops/rotary").as_array().unwrap() {
+        let (case, options) = (Case(&value["tensors"]), &value["options"]);
+        let number = |name: &str| options[name].as_f64();
+        let width = number("width").unwrap();
+        let factor = number("factor").unwrap_or(1.0);
+        let scaling = match options["rope_type"].as_str().unwrap() {
+            "linear" => Scaling::Linear { factor },
+            "llama3" => Scaling::Llama3 {
+                factor,
+                low: number("low_freq_factor").unwrap(),
+                high: number("high_freq_factor").unwrap(),
+                original: number("original_max_position_embeddings").unwrap(),
+            },
+            _ => Scaling::None,
+        };
+        let config = RotaryConfig {
+            turned: (width * number("partial_rotary_factor").unwrap_or(1.0)) as usize,
+            base: number("rope_theta").unwrap() as f32,
+            scaling,
+            ..RotaryConfig::new(9, width as usize)
+        };
+        let rotary = config.init();
+        let wanted = case.numbers("frequencies");
+        assert_eq!(rotary.angles.frequencies().len(), wanted.len(), "{config:?}");
+        for (got, wanted) in rotary.angles.frequencies().iter().zip(wanted) {
+            // Theirs are computed in single precision.
+            assert!((got - wanted).abs() <= 3e-6 * wanted, "{config:?}: {got}, need {wanted}");
+        }
+    }
+}

@@ -5,7 +5,7 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Int, Tensor};
 use regard_attention::layers::*;
 use regard_attention::mask::{causal, lengths};
-use regard_attention::ops::Cell;
+use regard_attention::ops::{Cell, Places};
 use regard_attention::{Attention, Heads, Init, Mode};
 
 pub fn device() -> Device {
@@ -165,7 +165,8 @@ fn rotated_scores_depend_on_the_distance_alone() {
     let rotary = Rotary::new(100, 8);
     let (q, k) = (input(1, [1, 1, 8]), input(2, [1, 1, 8]));
     let score = |at: usize, key: usize| {
-        let (q, k) = (rotary.forward(q.clone(), 1, &[at]), rotary.forward(k.clone(), 1, &[key]));
+        let turn = |x: &Tensor<3>, at| rotary.forward(x.clone(), 1, &Places::From(vec![at]));
+        let (q, k) = (turn(&q, at), turn(&k, key));
         numbers((q * k).sum())[0]
     };
     assert!((score(7, 3) - score(57, 53)).abs() < 1e-4);

@@ -2,6 +2,7 @@
 
 mod attention;
 mod blocks;
+mod calls;
 mod close;
 mod convolution;
 mod goldens;

@@ -151,11 +151,20 @@ fn dropped_numbers() {
 #[test]
 fn rotations() {
     for pairs in [Pairs::Halves, Pairs::Neighbours] {
-        let angles = Angles::new(20, 6, 100.0, pairs);
-        for (heads, first) in [(1, vec![0]), (3, vec![2, 7]), (2, vec![11])] {
-            check(&format!("{pairs:?} {heads}"), &[random(1, &[2, 5, 18])], USUAL, |x| {
-                rotate(x.three(0), &angles, heads, &first)
-            });
+        let whole = Angles::new(20, 6, 100.0, pairs);
+        let partial = Angles::with_frequencies(20, 6, vec![1.0, 0.3], pairs);
+        let each = Places::Each([3, 4, 0, 1, 2, 0, 0, 19, 7, 8].into());
+        for (heads, places) in [
+            (1, Places::From(vec![0])),
+            (3, Places::From(vec![2, 7])),
+            (2, Places::From(vec![11])),
+            (2, each),
+        ] {
+            for angles in [&whole, &partial] {
+                check(&format!("{pairs:?} {heads}"), &[random(1, &[2, 5, 18])], USUAL, |x| {
+                    rotate(x.three(0), angles, heads, &places)
+                });
+            }
         }
     }
 }
