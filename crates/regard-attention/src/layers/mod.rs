@@ -19,6 +19,7 @@ mod recurrent;
 mod self_attention;
 mod sequences;
 mod streamed;
+mod weight;
 
 pub use additive::{AdditiveAttention, AdditiveAttentionConfig};
 pub use cache::Cache;
@@ -38,3 +39,4 @@ pub use recurrent::{LayerStates, Recurrent, RecurrentConfig, RecurrentLayer, Rec
 pub use self_attention::{SelfAttention, SelfAttentionConfig};
 pub use sequences::Sequences;
 pub use streamed::{Reach, StreamPast};
+pub use weight::Weight;

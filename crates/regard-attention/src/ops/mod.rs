@@ -16,6 +16,7 @@ mod packing;
 mod recurrent;
 mod rotary;
 mod sparse;
+mod stored;
 mod unfold;
 
 pub use activation::{Activation, activate};
@@ -31,4 +32,5 @@ pub use packing::{Packing, set_packing_limit};
 pub use recurrent::{Cell, Direction, States, recurrent};
 pub use rotary::{Angles, Pairs, rotate};
 pub use sparse::{Sparse, sparse_linear};
+pub use stored::{StoredMatrix, StoredRows, stored_embedding, stored_linear};
 pub use unfold::{Windows, unfold};

@@ -6,7 +6,10 @@ use burn::module::Param;
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::layers::{
     Convolution, Embedding, GraphAttention, ImageConvolution, Linear, Norm, Pooling, Recurrent,
+    Weight,
 };
+use regard_attention::ops::StoredMatrix;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Goes through a model's tensors by name: puts into them what a checkpoint has, or takes out
 /// what a checkpoint should have.
@@ -86,20 +89,36 @@ pub(crate) const NOT_FINITE: &str = "need finite numbers";
 /// any length.
 const NAME: usize = 80;
 
+/// A model of fewer bytes is converted to single precision when it is loaded: it stays in the cache
+/// of the CPU, where rows of floats that lie in order are read fastest, and its memory is small.
+static LEAST_STORED: AtomicUsize = AtomicUsize::new(32 << 20);
+
+/// Sets how many bytes of weights a model has at least for its matrices to be used as its file has
+/// them, which is 32 MiB unless said otherwise. Smaller models, and all that are trained, are
+/// converted to single precision; results are the same to the bit.
+pub fn set_least_stored(bytes: usize) {
+    LEAST_STORED.store(bytes, Ordering::Relaxed);
+}
+
 enum Way<'a> {
-    Read { from: &'a mut Arrays, device: Device },
+    Read {
+        from: &'a mut Arrays,
+        device: Device,
+        /// Whether matrices stay as the file has them.
+        stored: bool,
+    },
     Compare(&'a Arrays),
     Write(&'a mut Arrays),
 }
 
 impl<'a> Binder<'a> {
-    /// Takes arrays out of `from` and makes them tensors on a device.
+    /// Takes arrays out of `from` and makes them tensors on a device. If nothing is trained there,
+    /// the matrices of a large model stay as they are.
     pub fn read(from: &'a mut Arrays, device: &Device) -> Binder<'a> {
-        Binder {
-            way: Way::Read { from, device: device.clone() },
-            prefix: String::new(),
-            problems: vec![],
-        }
+        let bytes: usize = from.values().map(|array| array.bytes().len()).sum();
+        let stored = bytes >= LEAST_STORED.load(Ordering::Relaxed) && Weight::can_be_stored(device);
+        let way = Way::Read { from, device: device.clone(), stored };
+        Binder { way, prefix: String::new(), problems: vec![] }
     }
 
     /// Compares names and shapes with those of `with`, and changes nothing.
@@ -136,6 +155,11 @@ impl<'a> Binder<'a> {
     }
 
     fn take(&mut self, name: &str, shape: &[usize]) -> Option<Vec<f32>> {
+        self.take_array(name, shape)?.into_floats()
+    }
+
+    /// An array of floats that are finite.
+    fn take_array(&mut self, name: &str, shape: &[usize]) -> Option<Array> {
         let name = format!("{}{name}", self.prefix);
         let (array, reads) = match &mut self.way {
             // It has a place, if perhaps another shape or type.
@@ -154,7 +178,7 @@ impl<'a> Binder<'a> {
             }
             Some(_) if !reads => return None,
             Some(array) => match array.not_finite() {
-                None => return array.into_floats(),
+                None => return Some(array),
                 Some((at, number)) => Problem::NotFinite { name, at, number: number.to_string() },
             },
         };
@@ -163,10 +187,18 @@ impl<'a> Binder<'a> {
     }
 
     fn put(&mut self, name: &str, shape: &[usize], data: Vec<f32>) {
+        self.put_array(name, Array::new(shape.to_vec(), data));
+    }
+
+    fn put_array(&mut self, name: &str, array: Array) {
         let name = format!("{}{name}", self.prefix);
         if let Way::Write(to) = &mut self.way {
-            to.insert(name, Array::new(shape.to_vec(), data));
+            to.insert(name, array);
         }
+    }
+
+    fn stores(&self) -> bool {
+        matches!(self.way, Way::Read { stored: true, .. })
     }
 
     fn fill<const D: usize>(&self, param: &mut Param<Tensor<D>>, data: Vec<f32>) {
@@ -206,6 +238,37 @@ impl<'a> Binder<'a> {
         }
     }
 
+    /// A matrix that stands in the file as it stands in memory: rows of inputs, or of a table.
+    pub fn weight(&mut self, name: &str, weight: &mut Weight) {
+        self.shaped_weight(name, &weight.dims(), weight);
+    }
+
+    /// The same in another shape.
+    pub fn shaped_weight(&mut self, name: &str, shape: &[usize], weight: &mut Weight) {
+        let [rows, width] = weight.dims();
+        if let Way::Write(_) = self.way {
+            let stored = weight.as_stored().and_then(|stored| stored.rows(0..rows));
+            return match stored {
+                Some(stored) => self.put_array(name, Array::of_rows(shape.to_vec(), stored)),
+                None => self.put(name, shape, numbers(weight.val())),
+            };
+        }
+        let Some(array) = self.take_array(name, shape) else { return };
+        if self.stores() {
+            let rows = array.into_rows(rows).into_iter().collect();
+            *weight = Weight::stored(fits(StoredMatrix::new(rows, width)));
+        } else if let Some(floats) = array.into_floats() {
+            self.fill_weight(weight, floats);
+        }
+    }
+
+    fn fill_weight(&self, weight: &mut Weight, data: Vec<f32>) {
+        if let Way::Read { device, .. } = &self.way {
+            let shape = weight.dims();
+            *weight = Param::from_data(TensorData::new(data, shape), device).into();
+        }
+    }
+
     /// A linear layer: `name.weight [O, I]`, as PyTorch has it, and `name.bias`.
     pub fn linear(&mut self, name: &str, layer: &mut Linear) {
         self.packed(&[name], layer);
@@ -217,40 +280,63 @@ impl<'a> Binder<'a> {
         let each = wide / names.len();
         let columns = |part: usize| part * each..(part + 1) * each;
         if let Way::Write(_) = self.way {
-            let weight = numbers(layer.weight.val());
+            let by_outputs = layer.weight.as_stored().map(|stored| stored.transpose());
+            let stored = |part| by_outputs.as_ref().and_then(|stored| stored.rows(columns(part)));
+            let weight = (0..names.len()).any(|part| stored(part).is_none());
+            let weight = weight.then(|| numbers(layer.weight.val()));
             let bias = layer.bias.as_ref().map(|bias| numbers(bias.val()));
             for (part, name) in names.iter().enumerate() {
-                let turned = columns(part).flat_map(|o| (0..inputs).map(move |i| i * wide + o));
-                let turned = turned.map(|at| weight[at]).collect();
-                self.put(&format!("{name}.weight"), &[each, inputs], turned);
+                let (weight_name, shape) = (format!("{name}.weight"), [each, inputs]);
+                match (stored(part), &weight) {
+                    (None, Some(weight)) => {
+                        let turned =
+                            columns(part).flat_map(|o| (0..inputs).map(move |i| i * wide + o));
+                        self.put(&weight_name, &shape, turned.map(|at| weight[at]).collect());
+                    }
+                    (Some(rows), _) => {
+                        self.put_array(&weight_name, Array::of_rows(shape.to_vec(), rows));
+                    }
+                    (None, None) => unreachable!("what is not stored has numbers"),
+                }
                 if let Some(bias) = &bias {
                     self.put(&format!("{name}.bias"), &[each], bias[columns(part)].to_vec());
                 }
             }
             return;
         }
-        // What is missing keeps its first values. The whole is copied only once a part of it is
-        // there: until then its size is nothing but what a configuration says.
-        let (mut weight, mut bias) = (None, None);
-        for (part, name) in names.iter().enumerate() {
-            if let Some(rows) = self.take(&format!("{name}.weight"), &[each, inputs]) {
-                let weight = weight.get_or_insert_with(|| numbers(layer.weight.val()));
+        let weights: Vec<Option<Array>> = names
+            .iter()
+            .map(|name| self.take_array(&format!("{name}.weight"), &[each, inputs]))
+            .collect();
+        if self.stores() && weights.iter().all(Option::is_some) {
+            let rows = weights.into_iter().flatten().filter_map(|array| array.into_rows(each));
+            let matrix = fits(StoredMatrix::new(rows.collect(), inputs));
+            layer.weight = Weight::stored(matrix.transpose());
+        } else {
+            // What is missing keeps its first values. The whole is copied only once a part of it is
+            // there: until then its size is nothing but what a configuration says.
+            let mut whole = None;
+            for (part, rows) in weights.into_iter().enumerate() {
+                let Some(rows) = rows.and_then(Array::into_floats) else { continue };
+                let whole = whole.get_or_insert_with(|| numbers(layer.weight.val()));
                 for (o, row) in columns(part).zip(rows.chunks(inputs.max(1))) {
-                    row.iter().enumerate().for_each(|(i, x)| weight[i * wide + o] = *x);
+                    row.iter().enumerate().for_each(|(i, x)| whole[i * wide + o] = *x);
                 }
             }
-            if let Some(param) = &layer.bias
-                && let Some(row) = self.take(&format!("{name}.bias"), &[each])
-            {
-                let bias = bias.get_or_insert_with(|| numbers(param.val()));
-                bias[columns(part)].copy_from_slice(&row);
+            if let Some(whole) = whole {
+                self.fill_weight(&mut layer.weight, whole);
             }
         }
-        if let Some(weight) = weight {
-            self.fill(&mut layer.weight, weight);
+        let Some(param) = &mut layer.bias else { return };
+        let mut whole = None;
+        for (part, name) in names.iter().enumerate() {
+            if let Some(row) = self.take(&format!("{name}.bias"), &[each]) {
+                let whole = whole.get_or_insert_with(|| numbers(param.val()));
+                whole[columns(part)].copy_from_slice(&row);
+            }
         }
-        if let (Some(param), Some(bias)) = (&mut layer.bias, bias) {
-            self.fill(param, bias);
+        if let Some(whole) = whole {
+            self.fill(param, whole);
         }
     }
 
@@ -266,7 +352,7 @@ impl<'a> Binder<'a> {
 
     /// A table of vectors: `name.weight`.
     pub fn embedding(&mut self, name: &str, embedding: &mut Embedding) {
-        self.tensor(&format!("{name}.weight"), &mut embedding.table);
+        self.weight(&format!("{name}.weight"), &mut embedding.table);
     }
 
     /// Convolutions: `name.0.weight [O, I, width]`, as PyTorch has it, and `name.0.bias`.
@@ -301,7 +387,7 @@ impl<'a> Binder<'a> {
         } else if let Some(data) = self.take("weight", &shape) {
             let mut weight = vec![0.0; data.len()];
             order.zip(data).for_each(|(at, x)| weight[at] = x);
-            self.fill(&mut layer.weight, weight);
+            self.fill_weight(&mut layer.weight, weight);
         }
         if let Some(bias) = &mut layer.bias {
             self.tensor("bias", bias);
@@ -357,6 +443,11 @@ impl<'a> Binder<'a> {
             }
         });
     }
+}
+
+/// A matrix of an array whose shape and type were compared with those of its place.
+fn fits(matrix: Result<StoredMatrix, impl std::fmt::Display>) -> StoredMatrix {
+    matrix.unwrap_or_else(|e| panic!("an array that fits: {e}"))
 }
 
 fn numbers<const D: usize>(x: Tensor<D>) -> Vec<f32> {

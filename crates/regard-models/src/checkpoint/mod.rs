@@ -13,7 +13,7 @@ mod write;
 
 pub use arrays::{Array, Arrays, Precision};
 pub(crate) use bind::NOT_FINITE;
-pub use bind::{Binder, Problem};
+pub use bind::{Binder, Problem, set_least_stored};
 pub use read::{LARGEST_TEXT, map_file, open_file, read_file, read_text};
 pub use safetensors::Dtype;
 pub use write::{is_stream, write_file, write_file_with};
