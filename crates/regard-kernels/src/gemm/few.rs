@@ -185,19 +185,26 @@ impl<L: Lines> Piece<'_, L> {
             let mut k = self.ks.start;
             while k < self.ks.end {
                 let n = (self.ks.end - k).min(S::LANES);
+                let first = k == self.ks.start;
                 // No instruction set has more lanes.
                 let mut square = [s.splat(0.0); 16];
-                for (c, line) in square[..width].iter_mut().enumerate() {
-                    // SAFETY: `n` features of column `col + c` are inside.
-                    *line = unsafe { self.numbers(s, col + c, k, n) };
-                    if width == S::LANES {
-                        fetch(self.b.place(col + c + S::LANES, k));
-                    }
-                }
-                s.transpose(&mut square[..S::LANES]);
-                // SAFETY: as for the whole.
+                // SAFETY: `n` features of the columns are inside, and as for the whole.
                 unsafe {
-                    self.add(s, k == self.ks.start, [k, col], &square[..n]);
+                    if width == S::LANES && n == S::LANES {
+                        // No bound here is a variable, so that the square stays in registers.
+                        for (c, line) in square[..S::LANES].iter_mut().enumerate() {
+                            *line = self.b.load(s, col + c, k);
+                            fetch(self.b.place(col + c + S::LANES, k));
+                        }
+                        s.transpose(&mut square[..S::LANES]);
+                        self.add(s, first, [k, col], &square[..S::LANES]);
+                    } else {
+                        for (c, line) in square[..width].iter_mut().enumerate() {
+                            *line = self.numbers(s, col + c, k, n);
+                        }
+                        s.transpose(&mut square[..S::LANES]);
+                        self.add(s, first, [k, col], &square[..n]);
+                    }
                 }
                 k += n;
             }

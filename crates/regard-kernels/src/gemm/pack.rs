@@ -240,27 +240,65 @@ unsafe fn by_columns<S: Simd, L: Lines>(s: S, lines: L, job: &PackRight) {
         while r < k {
             let have = (k - r).min(S::LANES);
             for v in 0..vectors::<S>() {
-                let at = v * S::LANES;
-                let mut square = [s.splat(0.0); 16];
+                let (at, row) = (v * S::LANES, start + r);
                 let lanes = cols.saturating_sub(at).min(S::LANES);
-                let whole = lanes == S::LANES && have == S::LANES;
-                for (c, x) in square[..lanes].iter_mut().enumerate() {
-                    let column = first + at + c;
-                    // SAFETY: reads are of rows in `rows` and of the panel's columns.
-                    *x = unsafe {
-                        match whole {
-                            true => lines.load(s, column, start + r),
-                            false => lines.load_part(s, column, start + r, have),
-                        }
-                    };
-                }
-                s.transpose(&mut square[..S::LANES]);
-                for (i, x) in square[..have].iter().enumerate() {
-                    // SAFETY: rows `r..r + have` are within the panel.
-                    unsafe { s.store(to.add((r + i) * width::<S>() + at), *x) };
+                // SAFETY: the square is of rows in `rows` and of the panel's columns, and its place
+                // is within the panel.
+                unsafe {
+                    let to = to.add(r * width::<S>() + at);
+                    if lanes == S::LANES && have == S::LANES {
+                        transpose(s, lines, [first + at, row], to);
+                    } else {
+                        transpose_part(s, lines, [first + at, row], [lanes, have], to);
+                    }
                 }
             }
             r += have;
+        }
+    }
+}
+
+/// A square of lanes: column `c` of the result comes from line `line + c`.
+///
+/// # Safety
+/// The square must exist, and rows of a panel behind `to`.
+#[inline(always)]
+unsafe fn transpose<S: Simd, L: Lines>(s: S, lines: L, [line, at]: [usize; 2], to: *mut f32) {
+    // No bound here is a variable, so that all of it stays in registers.
+    let mut square = [s.splat(0.0); 16];
+    // SAFETY: the caller vouches for the square and for the panel.
+    unsafe {
+        for (c, x) in square[..S::LANES].iter_mut().enumerate() {
+            *x = lines.load(s, line + c, at);
+        }
+        s.transpose(&mut square[..S::LANES]);
+        for (r, x) in square[..S::LANES].iter().enumerate() {
+            s.store(to.add(r * width::<S>()), *x);
+        }
+    }
+}
+
+/// The same for a part of a square, with zeros in the columns that are not there.
+///
+/// # Safety
+/// `have` numbers of `lanes` lines must exist, and as many rows of a panel behind `to`.
+#[inline(always)]
+unsafe fn transpose_part<S: Simd, L: Lines>(
+    s: S,
+    lines: L,
+    [line, at]: [usize; 2],
+    [lanes, have]: [usize; 2],
+    to: *mut f32,
+) {
+    let mut square = [s.splat(0.0); 16];
+    // SAFETY: the caller vouches for the square and for the panel.
+    unsafe {
+        for (c, x) in square[..lanes].iter_mut().enumerate() {
+            *x = lines.load_part(s, line + c, at, have);
+        }
+        s.transpose(&mut square[..S::LANES]);
+        for (r, x) in square[..have].iter().enumerate() {
+            s.store(to.add(r * width::<S>()), *x);
         }
     }
 }
