@@ -47,7 +47,7 @@ struct Memory {
     uses: [Mutex<Uses>; 2],
 }
 
-/// Of the products with many rows so far.
+/// Of the products so far that it was worth rearranging for.
 #[derive(Debug, Default)]
 struct Uses {
     used: bool,
@@ -123,12 +123,13 @@ impl StoredMatrix {
         parts.next().is_none().then_some(if self.turned { first.t() } else { first })
     }
 
-    /// As products want it, if it is worth it for these rows: from the second use by many on.
+    /// As products want it, if it is worth it for these rows: from the second use on.
     fn kept(&self, x: Matrix) -> Option<Arc<Kept>> {
         let (rows, whole) = (x.shape()[0], self.whole());
         let floats = self.memory.parts.iter().all(|part| part.kind == Kind::F32);
         // For few rows to read the weight takes as long as to use it: what is rearranged is
-        // larger than numbers of 16 bits, and no better than rows that lie in order.
+        // larger than numbers of 16 bits, and no better than rows that lie in order. Columns that
+        // lie in order have to be turned, every time.
         if rows < ROWS && (!self.turned || !floats) {
             return None;
         }
@@ -139,7 +140,7 @@ impl StoredMatrix {
         }
         let uses = &self.memory.uses[usize::from(self.turned)];
         let mut uses = uses.lock().unwrap_or_else(PoisonError::into_inner);
-        if rows >= ROWS && uses.kept.is_none() && std::mem::replace(&mut uses.used, true) {
+        if uses.kept.is_none() && std::mem::replace(&mut uses.used, true) {
             uses.kept = Kept::new(self.dims(), || self.pack()).map(Arc::new);
         }
         uses.kept.clone()
