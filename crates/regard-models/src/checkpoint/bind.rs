@@ -276,9 +276,22 @@ impl<'a> Binder<'a> {
 
     /// Several linear layers of equal width that are one in memory: queries, keys and values.
     pub fn packed(&mut self, names: &[&str], layer: &mut Linear) {
+        let [_, wide] = layer.weight.dims();
+        self.packed_shares(names, &vec![wide / names.len(); names.len()], layer);
+    }
+
+    /// Linear layers of these widths that are one in memory: with grouped heads, keys and values
+    /// are narrower than queries.
+    ///
+    /// # Panics
+    /// If the widths do not add up to that of the layer.
+    pub fn packed_shares(&mut self, names: &[&str], widths: &[usize], layer: &mut Linear) {
         let [inputs, wide] = layer.weight.dims();
-        let each = wide / names.len();
-        let columns = |part: usize| part * each..(part + 1) * each;
+        assert_eq!(wide, widths.iter().sum::<usize>(), "packed: {names:?} of widths {widths:?}");
+        let columns = |part: usize| {
+            let from: usize = widths[..part].iter().sum();
+            from..from + widths[part]
+        };
         if let Way::Write(_) = self.way {
             let by_outputs = layer.weight.as_stored().map(|stored| stored.transpose());
             let stored = |part| by_outputs.as_ref().and_then(|stored| stored.rows(columns(part)));
@@ -286,7 +299,7 @@ impl<'a> Binder<'a> {
             let weight = weight.then(|| numbers(layer.weight.val()));
             let bias = layer.bias.as_ref().map(|bias| numbers(bias.val()));
             for (part, name) in names.iter().enumerate() {
-                let (weight_name, shape) = (format!("{name}.weight"), [each, inputs]);
+                let (weight_name, shape) = (format!("{name}.weight"), [widths[part], inputs]);
                 match (stored(part), &weight) {
                     (None, Some(weight)) => {
                         let turned =
@@ -299,17 +312,20 @@ impl<'a> Binder<'a> {
                     (None, None) => unreachable!("what is not stored has numbers"),
                 }
                 if let Some(bias) = &bias {
-                    self.put(&format!("{name}.bias"), &[each], bias[columns(part)].to_vec());
+                    let bias = bias[columns(part)].to_vec();
+                    self.put(&format!("{name}.bias"), &[widths[part]], bias);
                 }
             }
             return;
         }
         let weights: Vec<Option<Array>> = names
             .iter()
-            .map(|name| self.take_array(&format!("{name}.weight"), &[each, inputs]))
+            .zip(widths)
+            .map(|(name, width)| self.take_array(&format!("{name}.weight"), &[*width, inputs]))
             .collect();
         if self.stores() && weights.iter().all(Option::is_some) {
-            let rows = weights.into_iter().flatten().filter_map(|array| array.into_rows(each));
+            let rows = weights.into_iter().flatten().zip(widths);
+            let rows = rows.filter_map(|(array, width)| array.into_rows(*width));
             let matrix = fits(StoredMatrix::new(rows.collect(), inputs));
             layer.weight = Weight::stored(matrix.transpose());
         } else {
@@ -330,7 +346,7 @@ impl<'a> Binder<'a> {
         let Some(param) = &mut layer.bias else { return };
         let mut whole = None;
         for (part, name) in names.iter().enumerate() {
-            if let Some(row) = self.take(&format!("{name}.bias"), &[each]) {
+            if let Some(row) = self.take(&format!("{name}.bias"), &[widths[part]]) {
                 let whole = whole.get_or_insert_with(|| numbers(param.val()));
                 whole[columns(part)].copy_from_slice(&row);
             }
@@ -452,4 +468,48 @@ fn fits(matrix: Result<StoredMatrix, impl std::fmt::Display>) -> StoredMatrix {
 
 fn numbers<const D: usize>(x: Tensor<D>) -> Vec<f32> {
     x.into_data().convert::<f32>().try_into_vec().expect("they were just converted")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regard_attention::layers::SelfAttentionConfig;
+    use regard_attention::{Heads, Init};
+
+    /// Queries, keys and values of unequal widths go into one projection and come out again.
+    #[test]
+    fn grouped_heads_are_filled() {
+        let (names, widths, device) = (["q", "k", "v"], [8, 4, 4], Device::flex());
+        let array = |shape: &[usize], from: usize| {
+            let numbers = (0..shape.iter().product()).map(|i: usize| (from + i) as f32);
+            Array::new(shape.to_vec(), numbers.collect())
+        };
+        let mut file = Arrays::new();
+        for (i, (name, width)) in names.iter().zip(widths).enumerate() {
+            file.insert(format!("{name}.weight"), array(&[width, 8], 100 * i));
+            file.insert(format!("{name}.bias"), array(&[width], 1000 * i));
+        }
+        let config = SelfAttentionConfig {
+            heads: Heads { queries: 4, keys: 2 },
+            ..SelfAttentionConfig::new(8, 4)
+        };
+        for stored in [false, true] {
+            let mut qkv = config.init(&mut Init::new(1, &device)).qkv;
+            let mut left = file.clone();
+            let mut binder = Binder::read(&mut left, &device);
+            if let Way::Read { stored: way, .. } = &mut binder.way {
+                *way = stored;
+            }
+            binder.packed_shares(&names, &widths, &mut qkv);
+            assert!(binder.problems().is_empty() && left.is_empty());
+            assert_eq!(qkv.weight.as_stored().is_some(), stored);
+            // The first key stands behind the last query, in columns.
+            let one = [[1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]];
+            let row = numbers(qkv.forward(Tensor::<2>::from_floats(one, &device)));
+            assert_eq!(row[7..9], [56.0 + 7.0, 100.0 + 1000.0]);
+            let mut again = Arrays::new();
+            Binder::write(&mut again).packed_shares(&names, &widths, &mut qkv);
+            assert_eq!(again, file);
+        }
+    }
 }
