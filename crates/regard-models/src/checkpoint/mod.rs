@@ -7,13 +7,16 @@
 
 mod arrays;
 mod bind;
+mod layers;
 mod pickle;
+mod problem;
 mod read;
 mod write;
 
 pub use arrays::{Array, Arrays, Precision};
-pub(crate) use bind::NOT_FINITE;
-pub use bind::{Binder, Problem, set_least_stored};
+pub use bind::{Binder, set_least_stored};
+pub(crate) use problem::NOT_FINITE;
+pub use problem::Problem;
 pub use read::{LARGEST_TEXT, map_file, open_file, read_file, read_text};
 pub use safetensors::Dtype;
 pub use write::{is_stream, write_file, write_file_with};
