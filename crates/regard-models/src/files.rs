@@ -115,10 +115,11 @@ impl ModelFiles {
         }
     }
 
-    /// The weights.
+    /// The weights, in place where that can be: those of a folder in its files, those of a part of
+    /// the program in the program.
     pub fn weights(&self) -> Result<Arrays> {
         match self {
-            ModelFiles::Folder(folder) => checkpoint::read_weights(folder),
+            ModelFiles::Folder(folder) => checkpoint::map_weights(folder),
             ModelFiles::BuiltIn(_) => {
                 let bytes = self.read(checkpoint::WEIGHTS, u64::MAX)?;
                 let arrays = match bytes {

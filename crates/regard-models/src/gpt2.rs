@@ -157,7 +157,7 @@ fn block(config: &Config, init: &mut Init) -> Block {
     let smaller = config.initializer_range / ((2 * config.n_layer) as f32).sqrt();
     for part in [&mut block.attention.out, &mut block.forward.down] {
         let [inputs, outputs] = part.weight.dims();
-        part.weight = init.weights(inputs, outputs, Weights::Normal(smaller));
+        part.weight = init.weights(inputs, outputs, Weights::Normal(smaller)).into();
     }
     block
 }
@@ -183,7 +183,7 @@ fn scale(config: &Config, number: usize) -> Option<f32> {
 /// A linear layer whose matrix stands in the file as `[I, O]`.
 fn turned(b: &mut Binder, name: &str, layer: &mut Linear) {
     b.at(name, |b| {
-        b.tensor("weight", &mut layer.weight);
+        b.weight("weight", &mut layer.weight);
         if let Some(bias) = &mut layer.bias {
             b.tensor("bias", bias);
         }
@@ -312,9 +312,9 @@ impl Walk<'_> {
     fn read(&mut self, words: Tensor<2, Int>) -> Tensor<3> {
         let (model, from) = (self.model, self.caches[0].len());
         let [_, new] = words.dims();
-        let m = model.positions.table.dims()[1];
-        let places = model.positions.table.val().slice([from..from + new, 0..m]);
-        let mut x = model.words.forward(words) + places.unsqueeze();
+        let places: Vec<usize> = (from..from + new).collect();
+        let places = model.positions.forward(index(&places, &words.device()).unsqueeze());
+        let mut x = model.words.forward(words) + places;
         let layers = model.layers.iter().zip(model.attentions(causal()));
         for ((layer, attention), cache) in layers.zip(&mut self.caches) {
             x = layer.forward(x, Call::new(&attention).cache(cache));

@@ -16,8 +16,7 @@ use crate::network::{Definition, Description, Reads};
 use crate::seq2seq::{Decoding, Scores, Seq2Seq, Source};
 use burn::module::{Module, Param};
 use burn::tensor::{Int, Tensor};
-use regard_attention::layers::{Embedding, EmbeddingConfig};
-use regard_attention::ops::{Activation, linear};
+use regard_attention::layers::{Embedding, EmbeddingConfig, Weight};
 use regard_attention::{Init, Mode};
 use serde_json::Value;
 use stack::{Ask, Decoder, Encoder};
@@ -34,7 +33,7 @@ pub(crate) struct Transformer {
     encoder: Encoder,
     decoder: Decoder,
     /// `[V, M]`, unless words are written with the vectors that they are read back with.
-    head: Option<Param<Tensor<2>>>,
+    head: Option<Weight>,
     /// `[V]`
     bias: Param<Tensor<1>>,
     #[module(skip)]
@@ -56,7 +55,7 @@ impl Transformer {
             target_words: (!shared).then(|| table(v).init(init)),
             encoder: Encoder::new(config, init),
             decoder: Decoder::new(config, init),
-            head: (!config.tie_word_embeddings).then(|| init.normal([v, m], deviation)),
+            head: (!config.tie_word_embeddings).then(|| init.normal([v, m], deviation).into()),
             bias: init.constant([v], 0.0),
             config: config.clone(),
         }
@@ -72,8 +71,8 @@ impl Transformer {
     }
 
     fn logits(&self, x: Tensor<3>) -> Tensor<3> {
-        let table = self.head.as_ref().unwrap_or(&self.written().table).val();
-        linear(x, table.transpose(), Some(self.bias.val()), Activation::Identity)
+        let table = self.head.as_ref().unwrap_or(&self.written().table);
+        table.scores(x, Some(self.bias.val()))
     }
 }
 
@@ -139,7 +138,7 @@ impl Definition for Transformer {
             b.at("decoder", |b| self.decoder.bind(b));
         });
         if let Some(head) = &mut self.head {
-            b.tensor("lm_head.weight", head);
+            b.weight("lm_head.weight", head);
         }
     }
 

@@ -1,8 +1,8 @@
 //! A table of vectors for words, positions or segments.
 
+use super::Weight;
 use crate::init::Init;
-use crate::ops;
-use burn::module::{Module, Param};
+use burn::module::Module;
 use burn::tensor::{Int, Tensor};
 
 /// Of an [`Embedding`].
@@ -31,7 +31,7 @@ pub struct EmbeddingConfig {
 #[derive(Module, Debug)]
 pub struct Embedding {
     /// `[V, M]`
-    pub table: Param<Tensor<2>>,
+    pub table: Weight,
     /// The id whose row gets no gradient.
     #[module(skip)]
     pub padding: Option<i64>,
@@ -54,7 +54,7 @@ impl EmbeddingConfig {
             let padded = padding == Some((i / width as u64) as i64);
             if padded { 0.0 } else { stream.normal(i) * deviation }
         });
-        Embedding { table, padding }
+        Embedding { table: table.into(), padding }
     }
 }
 
@@ -62,6 +62,6 @@ impl Embedding {
     /// # Shapes
     /// `ids: [B, T]` → `[B, T, M]`
     pub fn forward(&self, ids: Tensor<2, Int>) -> Tensor<3> {
-        ops::embedding(self.table.val(), ids, self.padding)
+        self.table.rows(ids, self.padding)
     }
 }

@@ -1,7 +1,8 @@
 //! A linear layer with its activation: `y = f(x·W + b)`.
 
+use super::Weight;
 use crate::init::{Init, Weights};
-use crate::ops::{self, Activation, Packing};
+use crate::ops::{Activation, Packing};
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
@@ -34,7 +35,7 @@ pub struct LinearConfig {
 #[derive(Module, Debug)]
 pub struct Linear {
     /// `[I, O]`
-    pub weight: Param<Tensor<2>>,
+    pub weight: Weight,
     /// `[O]`
     pub bias: Option<Param<Tensor<1>>>,
     /// `f`
@@ -64,17 +65,17 @@ impl LinearConfig {
 impl Linear {
     /// Of a weight `[I, O]` and a bias `[O]` that there are.
     pub fn new(
-        weight: Param<Tensor<2>>,
+        weight: impl Into<Weight>,
         bias: Option<Param<Tensor<1>>>,
         activation: Activation,
     ) -> Linear {
-        Linear { weight, bias, activation, packing: Packing::default() }
+        Linear { weight: weight.into(), bias, activation, packing: Packing::default() }
     }
 
     /// # Shapes
     /// `x: […, I]` → `[…, O]`
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         let bias = self.bias.as_ref().map(Param::val);
-        ops::linear_kept(x, self.weight.val(), bias, self.activation, &self.packing)
+        self.weight.linear(x, bias, self.activation, &self.packing)
     }
 }

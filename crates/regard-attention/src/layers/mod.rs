@@ -23,6 +23,7 @@ mod rotary;
 mod self_attention;
 mod sequences;
 mod streamed;
+mod weight;
 
 pub use additive::{AdditiveAttention, AdditiveAttentionConfig};
 pub use block::{Block, BlockConfig};
@@ -46,3 +47,4 @@ pub use rotary::{Rotary, RotaryConfig, Scaling};
 pub use self_attention::{SelfAttention, SelfAttentionConfig};
 pub use sequences::Sequences;
 pub use streamed::{BlockPast, BlockStream, Reach, Stream, StreamPast};
+pub use weight::Weight;

@@ -5,6 +5,7 @@ use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{Int, Tensor};
 use burn_flex::FlexTensor;
 use regard_kernels::ops::embedding::{Embedding as Kernel, backward};
+use regard_kernels::storage::Stored;
 
 #[derive(Clone, Copy, Debug)]
 struct Lookup {
@@ -54,7 +55,7 @@ impl Operation for Lookup {
         let (table, ids) = (Dense::new(&x.floats[0]), integers(&x.ints[0]));
         let width = x.floats[0].shape()[1];
         let mut y = Buffer::new(ids.len() * width);
-        ok(Kernel { table: &table, width }.forward(&ids, &mut y));
+        ok(Kernel { table: ok(Stored::rows(&table, width)) }.forward(&ids, &mut y));
         let shape = x.ints[0].shape();
         (y.tensor([shape[0], shape[1], width]), ())
     }

@@ -16,6 +16,7 @@ mod packing;
 mod recurrent;
 mod rotary;
 mod sparse;
+mod stored;
 mod unfold;
 
 pub use activation::{Activation, activate};
@@ -32,4 +33,5 @@ pub use recurrent::{Cell, Direction, States, recurrent};
 pub use regard_kernels::ops::scan::{Scan, exponentials};
 pub use rotary::{Angles, Pairs, Places, rotate};
 pub use sparse::{Sparse, sparse_linear};
+pub use stored::{StoredMatrix, StoredRows, stored_embedding, stored_linear};
 pub use unfold::{Windows, unfold};

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// For fewer rows a weight is not rearranged: to read it takes as long as to use it.
-const ROWS: usize = 8;
+pub(super) const ROWS: usize = 8;
 
 /// Bytes that are kept rearranged, at most, in the whole program.
 static LIMIT: AtomicUsize = AtomicUsize::new(1 << 30);
@@ -51,12 +51,13 @@ impl std::fmt::Debug for Kept {
 }
 
 impl Kept {
-    fn new(weight: Matrix) -> Option<Kept> {
-        let bytes = Packed::floats(weight.shape()) * size_of::<f32>();
+    /// A weight of this shape, unless there is no room for it.
+    pub fn new(shape: [usize; 2], pack: impl FnOnce() -> Packed) -> Option<Kept> {
+        let bytes = Packed::floats(shape) * size_of::<f32>();
         let limit = LIMIT.load(Ordering::Relaxed);
         let room = |kept: usize| kept.checked_add(bytes).filter(|all| *all <= limit);
         KEPT.try_update(Ordering::Relaxed, Ordering::Relaxed, room).ok()?;
-        Some(Kept(Packed::new(weight), bytes))
+        Some(Kept(pack(), bytes))
     }
 
     pub fn packed(&self) -> &Packed {
@@ -90,7 +91,7 @@ impl Packing {
             let of = Arc::downgrade(&memory);
             *state = State { of, layout: Some(layout.clone()), kept: None };
         } else if state.kept.is_none() && rows >= ROWS {
-            state.kept = Kept::new(weight).map(Arc::new);
+            state.kept = Kept::new(weight.shape(), || Packed::new(weight)).map(Arc::new);
         }
         state.kept.clone()
     }

@@ -93,7 +93,7 @@ fn multi_head_attention() {
         let grads = (out * case.tensor("dout", &device)).sum().backward();
         case.check("dx", x.grad(&grads).unwrap(), 2e-5);
         case.check("dy", y.grad(&grads).unwrap(), 2e-5);
-        let of = |x: &Param<Tensor<2>>| x.val().grad(&grads).unwrap().transpose();
+        let of = |x: &Weight| x.val().grad(&grads).unwrap().transpose();
         let din = Tensor::cat(vec![of(&layer.q.weight), of(&layer.kv.weight)], 0);
         case.check("din_weight", din, 2e-5);
         case.check("dout_weight", of(&layer.out.weight), 2e-5);

@@ -19,7 +19,7 @@ fn linear(case: &Case, name: &str, bias: bool) -> Linear {
     let [o, i] = weight.dims();
     let mut layer =
         LinearConfig { bias, ..LinearConfig::new(i, o) }.init(&mut Init::blank(&device()));
-    layer.weight = Param::from_tensor(weight.transpose());
+    layer.weight = Param::from_tensor(weight.transpose()).into();
     layer.bias = bias.then(|| Param::from_tensor(case.tensor(&format!("{name}.bias"), &device())));
     layer
 }

@@ -7,6 +7,7 @@
 use super::epilogue::Epilogue;
 use super::matrix::{Matrix, MatrixMut};
 use super::pack::{PackRight, PackedLeft, pack_right};
+use super::right::Right;
 use super::tile::{self, Operands, Rows};
 use crate::pool::checkpoint;
 use crate::scratch::Scratch;
@@ -28,7 +29,7 @@ pub(super) enum Source<'a> {
     /// panel begins at column `n_start`.
     Panels { start: *const f32, k: usize, k_start: usize, n_start: usize },
     /// As it was given.
-    Plain(Matrix<'a>),
+    Plain(Right<'a>),
 }
 
 /// Where the left operand is.
@@ -77,8 +78,8 @@ unsafe fn run<S: Simd>(s: S, block: Block) {
         Source::Panels { .. } => 0,
     });
     let in_place = match source {
-        Source::Plain(b) => b.col == 1 && b.rows * b.cols <= FEW_FLOATS,
-        Source::Panels { .. } => false,
+        Source::Plain(Right::Matrix(b)) => b.col == 1 && b.rows * b.cols <= FEW_FLOATS,
+        Source::Plain(Right::Stored(_)) | Source::Panels { .. } => false,
     };
     let ragged = !(cols.end - cols.start).is_multiple_of(S::LANES);
     let mut edge = Scratch::new(if ragged { m * width } else { 0 });
@@ -107,7 +108,9 @@ unsafe fn run<S: Simd>(s: S, block: Block) {
                         let start = start.add((n - n_start) * rows + (k - k_start) * width);
                         (start, width as isize)
                     }
-                    Source::Plain(b) if in_place && (n_end - n).is_multiple_of(S::LANES) => {
+                    Source::Plain(Right::Matrix(b))
+                        if in_place && (n_end - n).is_multiple_of(S::LANES) =>
+                    {
                         (b.at(k, n), b.row)
                     }
                     Source::Plain(b) => {

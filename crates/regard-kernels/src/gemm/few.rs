@@ -5,13 +5,15 @@
 //! each one chain, and the passes added in order. Passes can therefore be tasks of their own, so
 //! that a task reads long pieces of memory although there are enough tasks for all threads.
 
+use super::Job;
 use super::block::{K_BLOCK, fetch};
 use super::epilogue::Epilogue;
 use super::matrix::{Matrix, MatrixMut};
-use super::{Job, RightOperand};
+use super::right::Right;
 use crate::pool::parallel;
 use crate::scratch::Scratch;
 use crate::simd::{Kernel, Simd, dispatch_on};
+use crate::storage::{Lines, Visit};
 use std::ops::Range;
 
 /// At most so many rows. With more, to rearrange the right operand costs little.
@@ -27,12 +29,36 @@ const COLUMNS: usize = 256;
 
 /// Does the whole product, if it is one of few rows.
 pub(super) fn product(job: &Job) -> bool {
-    let RightOperand::Plain(b) = job.b else { return false };
-    let (a, c) = (job.a, job.c);
-    let [m, n, k] = [c.rows, c.cols, a.cols];
-    if m > ROWS || a.col != 1 || (b.col != 1 && b.row != 1) || k == 0 {
+    let Some(b) = job.b.right() else { return false };
+    if job.c.rows > ROWS || job.a.col != 1 || job.a.cols == 0 {
         return false;
     }
+    match b {
+        Right::Matrix(b) if b.col == 1 => whole(job, b.lines(), false),
+        Right::Matrix(b) if b.row == 1 => whole(job, b.t().lines(), true),
+        Right::Matrix(_) => return false,
+        Right::Stored(b) => b.visit(Whole { job, turned: b.turned() }),
+    }
+    true
+}
+
+/// The product with the lines of a stored operand.
+struct Whole<'a, 'b> {
+    job: &'b Job<'a>,
+    turned: bool,
+}
+
+impl Visit for Whole<'_, '_> {
+    type Out = ();
+    fn visit<L: Lines>(self, lines: L) {
+        whole(self.job, lines, self.turned);
+    }
+}
+
+/// `turned`: whether lines of memory are columns of the right operand.
+fn whole<L: Lines>(job: &Job, b: L, turned: bool) {
+    let (a, c) = (job.a, job.c);
+    let [m, n, k] = [c.rows, c.cols, a.cols];
     let passes = k.div_ceil(K_BLOCK);
     let wanted = (n * k / WORTH).clamp(1, TASKS);
     let mut chunks = 1;
@@ -53,7 +79,7 @@ pub(super) fn product(job: &Job) -> bool {
         let ks = pass * K_BLOCK..((pass + 1) * K_BLOCK).min(k);
         let cols = cols(chunk);
         let to = sums.0.wrapping_add(pass * m * stride);
-        dispatch_on(job.isa, Piece { a, b, m, ks, cols: cols.clone(), to, stride });
+        dispatch_on(job.isa, Piece { a, b, turned, m, ks, cols: cols.clone(), to, stride });
         if passes == 1 {
             let (from, epilogue) = (sums.0, job.epilogue);
             dispatch_on(job.isa, Finish { c, epilogue, passes, cols, from, stride });
@@ -68,7 +94,6 @@ pub(super) fn product(job: &Job) -> bool {
             dispatch_on(job.isa, Finish { c, epilogue, passes, cols, from, stride });
         });
     }
-    true
 }
 
 struct Shared(*mut f32);
@@ -76,9 +101,11 @@ struct Shared(*mut f32);
 unsafe impl Sync for Shared {}
 
 /// One pass over some columns: `to[r, col] = Σ_ks a[r, k]·b[k, col]`.
-struct Piece<'a> {
+struct Piece<'a, L> {
     a: Matrix<'a>,
-    b: Matrix<'a>,
+    b: L,
+    /// Whether lines of `b` are columns.
+    turned: bool,
     m: usize,
     ks: Range<usize>,
     /// The first is a multiple of the lanes.
@@ -87,16 +114,16 @@ struct Piece<'a> {
     stride: usize,
 }
 
-impl Kernel for Piece<'_> {
+impl<L: Lines> Kernel for Piece<'_, L> {
     type Out = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         // SAFETY: whoever makes a `Piece` vouches that its ranges are inside of all operands, that
         // rows of `to` are whole vectors, and that no other task has these columns of them.
         unsafe {
-            match self.b.col {
-                1 => self.straight(s),
-                _ => self.turned(s),
+            match self.turned {
+                false => self.straight(s),
+                true => self.turned(s),
             }
         }
     }
@@ -105,7 +132,19 @@ impl Kernel for Piece<'_> {
 /// Rows of the right operand that are read side by side: as many streams as a CPU follows.
 const AT_ONCE: usize = 8;
 
-impl Piece<'_> {
+impl<L: Lines> Piece<'_, L> {
+    /// `n` numbers of a line.
+    #[inline(always)]
+    unsafe fn numbers<S: Simd>(&self, s: S, line: usize, at: usize, n: usize) -> S::V {
+        // SAFETY: the caller's promise is this.
+        unsafe {
+            match n == S::LANES {
+                true => self.b.load(s, line, at),
+                false => self.b.load_part(s, line, at, n),
+            }
+        }
+    }
+
     /// The right operand's rows are contiguous.
     #[inline(always)]
     unsafe fn straight<S: Simd>(&self, s: S) {
@@ -118,11 +157,10 @@ impl Piece<'_> {
                 let n = (self.cols.end - col).min(S::LANES);
                 let mut rows = [s.splat(0.0); AT_ONCE];
                 for (u, row) in rows[..together].iter_mut().enumerate() {
-                    let at = self.b.at(k + u, col);
                     // SAFETY: `n` columns of row `k + u` are inside.
-                    *row = unsafe { if n == S::LANES { s.load(at) } else { s.load_part(at, n) } };
+                    *row = unsafe { self.numbers(s, k + u, col, n) };
                     if ahead {
-                        fetch(self.b.at(k + u + AT_ONCE, col));
+                        fetch(self.b.place(k + u + AT_ONCE, col));
                     }
                 }
                 // SAFETY: as for the whole.
@@ -147,20 +185,26 @@ impl Piece<'_> {
             let mut k = self.ks.start;
             while k < self.ks.end {
                 let n = (self.ks.end - k).min(S::LANES);
+                let first = k == self.ks.start;
                 // No instruction set has more lanes.
                 let mut square = [s.splat(0.0); 16];
-                for (c, line) in square[..width].iter_mut().enumerate() {
-                    let at = self.b.at(k, col + c);
-                    // SAFETY: `n` features of column `col + c` are inside.
-                    *line = unsafe { if n == S::LANES { s.load(at) } else { s.load_part(at, n) } };
-                    if width == S::LANES {
-                        fetch(at.wrapping_offset(S::LANES as isize * self.b.col));
-                    }
-                }
-                s.transpose(&mut square[..S::LANES]);
-                // SAFETY: as for the whole.
+                // SAFETY: `n` features of the columns are inside, and as for the whole.
                 unsafe {
-                    self.add(s, k == self.ks.start, [k, col], &square[..n]);
+                    if width == S::LANES && n == S::LANES {
+                        // No bound here is a variable, so that the square stays in registers.
+                        for (c, line) in square[..S::LANES].iter_mut().enumerate() {
+                            *line = self.b.load(s, col + c, k);
+                            fetch(self.b.place(col + c + S::LANES, k));
+                        }
+                        s.transpose(&mut square[..S::LANES]);
+                        self.add(s, first, [k, col], &square[..S::LANES]);
+                    } else {
+                        for (c, line) in square[..width].iter_mut().enumerate() {
+                            *line = self.numbers(s, col + c, k, n);
+                        }
+                        s.transpose(&mut square[..S::LANES]);
+                        self.add(s, first, [k, col], &square[..n]);
+                    }
                 }
                 k += n;
             }

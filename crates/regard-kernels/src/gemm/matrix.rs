@@ -1,5 +1,6 @@
 //! Matrices with any strides, borrowed from their owner.
 
+use crate::storage::Dense;
 use crate::view::{Error, bail};
 use std::marker::PhantomData;
 
@@ -93,6 +94,12 @@ impl<'a> Matrix<'a> {
     #[inline(always)]
     pub(crate) fn skip_cols(self, n: usize) -> Matrix<'a> {
         Matrix { start: self.at(0, n), cols: self.cols - n, ..self }
+    }
+
+    /// Its rows as lines of memory. They must be contiguous.
+    #[inline(always)]
+    pub(crate) fn lines(self) -> Dense<'a, f32> {
+        Dense::from_raw(self.start, self.row)
     }
 
     /// The address of an element, which need not exist.

@@ -11,6 +11,7 @@ mod matrix;
 pub mod micro;
 mod pack;
 mod peak;
+mod right;
 mod sparse;
 mod tile;
 
@@ -18,6 +19,7 @@ pub use epilogue::Epilogue;
 pub use matrix::{Matrix, MatrixMut};
 pub use pack::Packed;
 pub use peak::{exp_seconds, peak_gflops, read_seconds};
+pub use right::RightOperand;
 pub use sparse::seems_sparse;
 
 use crate::pool::{parallel, threads};
@@ -26,37 +28,8 @@ use crate::simd::{Isa, dispatch_on, isa};
 use crate::view::{Error, bail};
 use block::{Block, K_BLOCK, LeftSource, Source};
 use pack::{Tile, pack_all, pack_left, tile};
+use right::Right;
 use std::ops::Range;
-
-/// The right operand of a [`product`].
-#[derive(Clone, Copy)]
-pub enum RightOperand<'a> {
-    /// Rearranged as needed, every time.
-    Plain(Matrix<'a>),
-    /// Rearranged once before.
-    Packed(&'a Packed),
-}
-
-impl<'a> From<Matrix<'a>> for RightOperand<'a> {
-    fn from(b: Matrix<'a>) -> Self {
-        RightOperand::Plain(b)
-    }
-}
-
-impl<'a> From<&'a Packed> for RightOperand<'a> {
-    fn from(b: &'a Packed) -> Self {
-        RightOperand::Packed(b)
-    }
-}
-
-impl RightOperand<'_> {
-    fn shape(&self) -> [usize; 2] {
-        match self {
-            RightOperand::Plain(b) => b.shape(),
-            RightOperand::Packed(b) => b.shape(),
-        }
-    }
-}
 
 /// `c = f(a·b + bias)`, see [`Epilogue`].
 ///
@@ -65,7 +38,7 @@ impl RightOperand<'_> {
 ///
 /// # Errors
 /// If shapes do not fit, or if `c` is column-major and there is more in the epilogue than to
-/// accumulate, or the right operand is packed.
+/// accumulate, or the right operand is packed or stored in another type.
 pub fn product<'a>(
     a: Matrix,
     b: impl Into<RightOperand<'a>>,
@@ -85,8 +58,8 @@ fn product_on(
     check(&a, &b, &c, &epilogue)?;
     if c.col != 1 {
         // cᵀ = bᵀ·aᵀ has contiguous rows; `check` has seen to it that this is all there is.
-        let RightOperand::Plain(b) = b else {
-            bail!("product: a packed right operand needs a row-major result")
+        let Some(Right::Matrix(b)) = b.right() else {
+            bail!("product: this right operand needs a row-major result")
         };
         return product_on(isa, b.t(), a.t().into(), c.t(), epilogue);
     }
@@ -98,9 +71,9 @@ fn product_on(
     {
         bail!("product: the right operand was packed for {}", b.isa().name());
     }
-    let done = match b {
-        RightOperand::Plain(b) => sparse::product(isa, a, b, &c, &epilogue),
-        RightOperand::Packed(_) => false,
+    let done = match b.right() {
+        Some(Right::Matrix(b)) => sparse::product(isa, a, b, &c, &epilogue),
+        _ => false,
     };
     if !done {
         let job = Job { isa, tile: tile(isa), a, b, c: &c, epilogue: &epilogue };
@@ -133,7 +106,7 @@ fn run(job: &Job) {
     let pack_a = a.col != 1;
     // A panel that serves one task only is rearranged by that task.
     let alone = Plan::new(tile, [m, n, k]).row_blocks() == 1;
-    let pack_b = matches!(b, RightOperand::Plain(_)) && !alone;
+    let pack_b = b.right().is_some() && !alone;
     let k_step = if pack_a || pack_b { k.clamp(1, 8 * K_BLOCK) } else { k.max(1) };
     // As many rows or columns as fit, in whole groups or panels.
     let fit = |n: usize, unit| {
@@ -148,16 +121,17 @@ fn run(job: &Job) {
         // At least once, because a sum of nothing is 0.
         for k0 in (0..k.max(1)).step_by(k_step) {
             let ks = k0..(k0 + k_step).min(k);
-            let right = match b {
-                RightOperand::Packed(b) => {
+            let right = match (b, b.right()) {
+                (RightOperand::Packed(b), _) => {
                     Source::Panels { start: b.start(), k, k_start: 0, n_start: 0 }
                 }
-                RightOperand::Plain(b) if !pack_b => Source::Plain(b),
-                RightOperand::Plain(b) => {
-                    pack_all(isa, part(&b, &ks, &ns), &mut room_b);
+                (_, Some(b)) if pack_b => {
+                    pack_all(isa, b.part(&ks, &ns), &mut room_b);
                     let start = room_b.as_ptr();
                     Source::Panels { start, k: ks.len(), k_start: k0, n_start: n0 }
                 }
+                (_, Some(b)) => Source::Plain(b),
+                (_, None) => unreachable!("only a packed operand is no matrix"),
             };
             for m0 in (0..m).step_by(m_step) {
                 let ms = m0..(m0 + m_step).min(m);

@@ -5,10 +5,13 @@
 
 use super::block::K_BLOCK;
 use super::matrix::Matrix;
+use super::right::Right;
 use super::tile::{height, vectors, width};
 use crate::pool::{parallel, parallel_ranges};
-use crate::scratch::Aligned;
+use crate::scratch::{Aligned, Scratch};
 use crate::simd::{Isa, Kernel, Simd, dispatch_on, isa};
+use crate::storage::{Lines, Stored, Visit};
+use crate::view::{Error, bail};
 use std::ops::Range;
 
 /// A right operand that has been rearranged once, for many products.
@@ -22,10 +25,36 @@ pub struct Packed {
 impl Packed {
     /// Rearranges `b`.
     pub fn new(b: Matrix) -> Packed {
-        Packed::on(isa(), b)
+        Packed::on(isa(), Right::Matrix(b))
     }
 
-    pub(super) fn on(isa: Isa, b: Matrix) -> Packed {
+    /// Rearranges an operand `[rows, cols]` whose columns are the lines of memory of `parts`, one
+    /// part after another, each `[cols of it, rows]`.
+    ///
+    /// # Errors
+    /// If there is no part, or their lines differ in length.
+    pub fn of_columns(parts: &[Stored]) -> Result<Packed, Error> {
+        let shapes: Vec<[usize; 2]> = parts.iter().map(Stored::shape).collect();
+        let Some(rows) = shapes.first().map(|shape| shape[1]) else { bail!("packed: no columns") };
+        if shapes.iter().any(|shape| shape[1] != rows) {
+            bail!("packed: columns of different lengths: {shapes:?}");
+        }
+        if let [part] = parts {
+            return Ok(Packed::on(isa(), part.t().into()));
+        }
+        // A panel may have columns of two parts: they are brought together first.
+        let cols: usize = shapes.iter().map(|shape| shape[0]).sum();
+        let mut all = Scratch::new(cols * rows);
+        let mut rest = &mut all[..];
+        for (part, [lines, _]) in parts.iter().zip(shapes) {
+            let (to, after) = rest.split_at_mut(lines * rows);
+            part.to_floats(to)?;
+            rest = after;
+        }
+        Ok(Packed::new(Matrix::new(&all, cols, rows)?.t()))
+    }
+
+    pub(super) fn on(isa: Isa, b: Right) -> Packed {
         let [rows, cols] = b.shape();
         let width = tile(isa).width;
         let mut data = Aligned::new(cols.div_ceil(width) * width * rows);
@@ -73,7 +102,7 @@ pub(super) fn tile(isa: Isa) -> Tile {
 }
 
 /// Packs a whole matrix on all threads.
-pub(super) fn pack_all(isa: Isa, b: Matrix, to: &mut [f32]) {
+pub(super) fn pack_all(isa: Isa, b: Right, to: &mut [f32]) {
     let width = tile(isa).width;
     let [k, n] = b.shape();
     let panels = n.div_ceil(width);
@@ -82,7 +111,7 @@ pub(super) fn pack_all(isa: Isa, b: Matrix, to: &mut [f32]) {
     let room = &room;
     let stride = k * width;
     // Tasks of 256 KiB, about 30 µs, along the memory: some rows of all panels, or some panels.
-    if b.col == 1 {
+    if b.by_rows() {
         let piece = (TASK / (panels * width).max(1)).max(1).next_multiple_of(ROWS_AT_ONCE);
         parallel_ranges(k, piece, &|from, to| {
             for row in (from..to).step_by(ROWS_AT_ONCE) {
@@ -110,7 +139,7 @@ const ROWS_AT_ONCE: usize = 16;
 
 /// Packs rows `rows` of the panels `panels`.
 pub(super) struct PackRight<'a> {
-    pub b: Matrix<'a>,
+    pub b: Right<'a>,
     pub rows: Range<usize>,
     pub panels: Range<usize>,
     /// Where the first row of the first panel goes.
@@ -132,63 +161,163 @@ impl Kernel for PackRight<'_> {
 /// `rows` must be inside the matrix, and `to` must have room for the panels.
 #[inline(always)]
 pub(super) unsafe fn pack_right<S: Simd>(s: S, job: PackRight) {
-    let PackRight { b, rows, panels, to, stride } = job;
-    let (width, k) = (width::<S>(), rows.len());
-    let n = b.cols;
-    // SAFETY: all reads are of rows in `rows` and columns below `n`, all writes within a panel.
+    // SAFETY: the caller's promises are those of all of them.
     unsafe {
-        for p in panels.clone() {
-            let to = to.add((p - panels.start) * stride);
-            let cols = (n - p * width).min(width);
-            let from = b.at(rows.start, p * width);
-            if b.col == 1 {
-                for r in 0..k {
-                    let from = from.offset(r as isize * b.row);
-                    let to = to.add(r * width);
-                    for v in 0..vectors::<S>() {
-                        let (at, have) = (v * S::LANES, cols.saturating_sub(v * S::LANES));
-                        let x = if have >= S::LANES {
-                            s.load(from.add(at))
-                        } else {
-                            s.load_part(from.wrapping_add(at), have)
-                        };
-                        s.store(to.add(at), x);
-                    }
-                }
-            } else {
-                let mut r = 0;
-                if b.row == 1 && cols == width {
-                    while r + S::LANES <= k {
-                        for v in 0..vectors::<S>() {
-                            let from = from.add(r).offset((v * S::LANES) as isize * b.col);
-                            transpose(s, from, b.col, to.add(r * width + v * S::LANES));
-                        }
-                        r += S::LANES;
-                    }
-                }
-                for r in r..k {
-                    for c in 0..width {
-                        let from = from.offset(r as isize * b.row + c as isize * b.col);
-                        *to.add(r * width + c) = if c < cols { *from } else { 0.0 };
-                    }
+        match job.b {
+            Right::Matrix(b) if b.col == 1 => by_rows(s, b.lines(), &job),
+            Right::Matrix(b) if b.row == 1 => by_columns(s, b.t().lines(), &job),
+            Right::Matrix(b) => by_numbers::<S>(b, &job),
+            Right::Stored(b) => b.visit(PackLines { s, job: &job }),
+        }
+    }
+}
+
+struct PackLines<'a, 'b, S> {
+    s: S,
+    job: &'b PackRight<'a>,
+}
+
+impl<S: Simd> Visit for PackLines<'_, '_, S> {
+    type Out = ();
+    #[inline(always)]
+    fn visit<L: Lines>(self, lines: L) {
+        // SAFETY: whoever calls `pack_right` promises it.
+        unsafe {
+            match self.job.b.by_rows() {
+                true => by_rows(self.s, lines, self.job),
+                false => by_columns(self.s, lines, self.job),
+            }
+        }
+    }
+}
+
+impl PackRight<'_> {
+    /// Each panel: where it goes, its first column, and how many columns it has.
+    #[inline(always)]
+    fn each<S: Simd>(&self) -> impl Iterator<Item = (*mut f32, usize, usize)> {
+        let (n, to, stride) = (self.b.shape()[1], self.to, self.stride);
+        let first = self.panels.start;
+        self.panels.clone().map(move |p| {
+            let from = p * width::<S>();
+            (to.wrapping_add((p - first) * stride), from, (n - from).min(width::<S>()))
+        })
+    }
+}
+
+/// Lines of memory are rows.
+///
+/// # Safety
+/// As for [`pack_right`].
+#[inline(always)]
+unsafe fn by_rows<S: Simd, L: Lines>(s: S, lines: L, job: &PackRight) {
+    for (to, first, cols) in job.each::<S>() {
+        for (r, row) in job.rows.clone().enumerate() {
+            for v in 0..vectors::<S>() {
+                let (at, have) = (v * S::LANES, cols.saturating_sub(v * S::LANES));
+                // SAFETY: reads are of rows in `rows` and of the panel's columns, writes within it.
+                unsafe {
+                    let x = match have {
+                        0 => s.splat(0.0),
+                        _ if have >= S::LANES => lines.load(s, row, first + at),
+                        _ => lines.load_part(s, row, first + at, have),
+                    };
+                    s.store(to.add(r * width::<S>() + at), x);
                 }
             }
         }
     }
 }
 
-/// A square of lanes: column `c` of the result comes from `from + c·step`, contiguous there.
+/// Lines of memory are columns: a square of lanes at a time is turned.
+///
+/// # Safety
+/// As for [`pack_right`].
 #[inline(always)]
-unsafe fn transpose<S: Simd>(s: S, from: *const f32, step: isize, to: *mut f32) {
-    // SAFETY: the caller vouches for the square and for panel rows behind `to`.
+unsafe fn by_columns<S: Simd, L: Lines>(s: S, lines: L, job: &PackRight) {
+    let (k, start) = (job.rows.len(), job.rows.start);
+    for (to, first, cols) in job.each::<S>() {
+        let mut r = 0;
+        while r < k {
+            let have = (k - r).min(S::LANES);
+            for v in 0..vectors::<S>() {
+                let (at, row) = (v * S::LANES, start + r);
+                let lanes = cols.saturating_sub(at).min(S::LANES);
+                // SAFETY: the square is of rows in `rows` and of the panel's columns, and its place
+                // is within the panel.
+                unsafe {
+                    let to = to.add(r * width::<S>() + at);
+                    if lanes == S::LANES && have == S::LANES {
+                        transpose(s, lines, [first + at, row], to);
+                    } else {
+                        transpose_part(s, lines, [first + at, row], [lanes, have], to);
+                    }
+                }
+            }
+            r += have;
+        }
+    }
+}
+
+/// A square of lanes: column `c` of the result comes from line `line + c`.
+///
+/// # Safety
+/// The square must exist, and rows of a panel behind `to`.
+#[inline(always)]
+unsafe fn transpose<S: Simd, L: Lines>(s: S, lines: L, [line, at]: [usize; 2], to: *mut f32) {
+    // No bound here is a variable, so that all of it stays in registers.
+    let mut square = [s.splat(0.0); 16];
+    // SAFETY: the caller vouches for the square and for the panel.
     unsafe {
-        let mut square = [s.splat(0.0); 16];
         for (c, x) in square[..S::LANES].iter_mut().enumerate() {
-            *x = s.load(from.offset(c as isize * step));
+            *x = lines.load(s, line + c, at);
         }
         s.transpose(&mut square[..S::LANES]);
         for (r, x) in square[..S::LANES].iter().enumerate() {
             s.store(to.add(r * width::<S>()), *x);
+        }
+    }
+}
+
+/// The same for a part of a square, with zeros in the columns that are not there.
+///
+/// # Safety
+/// `have` numbers of `lanes` lines must exist, and as many rows of a panel behind `to`.
+#[inline(always)]
+unsafe fn transpose_part<S: Simd, L: Lines>(
+    s: S,
+    lines: L,
+    [line, at]: [usize; 2],
+    [lanes, have]: [usize; 2],
+    to: *mut f32,
+) {
+    let mut square = [s.splat(0.0); 16];
+    // SAFETY: the caller vouches for the square and for the panel.
+    unsafe {
+        for (c, x) in square[..lanes].iter_mut().enumerate() {
+            *x = lines.load_part(s, line + c, at, have);
+        }
+        s.transpose(&mut square[..S::LANES]);
+        for (r, x) in square[..have].iter().enumerate() {
+            s.store(to.add(r * width::<S>()), *x);
+        }
+    }
+}
+
+/// Neither rows nor columns are contiguous.
+///
+/// # Safety
+/// As for [`pack_right`].
+#[inline(always)]
+unsafe fn by_numbers<S: Simd>(b: Matrix, job: &PackRight) {
+    for (to, first, cols) in job.each::<S>() {
+        for (r, row) in job.rows.clone().enumerate() {
+            for c in 0..width::<S>() {
+                // SAFETY: reads are of rows in `rows` and of the panel's columns, writes within it.
+                unsafe {
+                    let x = if c < cols { *b.at(row, first + c) } else { 0.0 };
+                    *to.add(r * width::<S>() + c) = x;
+                }
+            }
         }
     }
 }

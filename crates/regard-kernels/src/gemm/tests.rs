@@ -3,6 +3,7 @@
 use super::*;
 use crate::ops::activation::Activation;
 use crate::rng::Stream;
+use crate::storage::{Kind, Stored, tests::matrix};
 
 fn random(site: u64, n: usize) -> Vec<f32> {
     let stream = Stream::new(7, 0, site);
@@ -121,7 +122,7 @@ fn rows_are_alone(m: usize, n: usize, k: usize) {
             c
         };
         let all = run(0, m, b.into());
-        let packed = Packed::on(isa, b);
+        let packed = Packed::on(isa, Right::Matrix(b));
         for (from, to) in [(0, 1), (5, 8), (13, 29), (100, 164), (0, m)] {
             let want = &all[from * n..to * n];
             assert_eq!(run(from, to, b.into()), want, "{} {from}..{to}", isa.name());
@@ -129,6 +130,57 @@ fn rows_are_alone(m: usize, n: usize, k: usize) {
             assert_eq!(run(from, to, (&packed).into()), want, "{} {from}..{to}", isa.name());
         }
     });
+}
+
+/// A right operand in any storage type gives what the same numbers give as floats, bit for bit: in
+/// both layouts, for few rows and many, whole and in parts, rearranged before or not.
+#[test]
+fn storage_changes_no_bit() {
+    let shapes =
+        [[1, 1, 1], [1, 37, 29], [2, 48, 16], [5, 131, 400], [16, 97, 385], [17, 50, 3300]];
+    for [m, n, k] in shapes.into_iter().chain([[40, 100, 33], [130, 161, 700], [9, 1111, 390]]) {
+        let a_data = random(1, m * k);
+        let a = Matrix::new(&a_data, m, k).unwrap();
+        for kind in Kind::ALL {
+            let (bytes, numbers) = matrix(kind, &random(2, k * n));
+            // The same memory as [K, N], and as the transpose of [N, K].
+            let rows = Stored::new(kind, &bytes, [k, n]).unwrap();
+            let columns = Stored::new(kind, &bytes, [n, k]).unwrap().t();
+            let [plain, turned] = [(k, n), (n, k)].map(|(r, c)| Matrix::new(&numbers, r, c));
+            each_isa(|isa| {
+                let run = |b: RightOperand, accumulate: bool| {
+                    let mut c = random(3, m * n);
+                    let out = MatrixMut::new(&mut c, m, n).unwrap();
+                    let epilogue = Epilogue { accumulate, ..Default::default() };
+                    product_on(isa, a, b, out, epilogue).unwrap();
+                    c
+                };
+                for (b, stored) in
+                    [(plain.clone().unwrap(), rows), (turned.clone().unwrap().t(), columns)]
+                {
+                    let packed = Packed::on(isa, stored.into());
+                    for accumulate in [false, true] {
+                        let want = run(b.into(), accumulate);
+                        let case = format!("{} {kind:?} {m} {n} {k}", isa.name());
+                        assert!(run(stored.into(), accumulate) == want, "{case}");
+                        assert!(run((&packed).into(), accumulate) == want, "{case} packed");
+                    }
+                }
+            });
+            // Columns that stand in several places.
+            let all = columns.t();
+            let cuts = [0, n / 3, n / 2, n];
+            let parts: Vec<Stored> = cuts.windows(2).map(|w| all.part(w[0]..w[1], 0..k)).collect();
+            let mut whole = vec![0f32; m * n];
+            let packed = Packed::of_columns(&parts).unwrap();
+            let to = MatrixMut::new(&mut whole, m, n).unwrap();
+            product(a, &packed, to, Epilogue::default()).unwrap();
+            let mut want = vec![0f32; m * n];
+            let to = MatrixMut::new(&mut want, m, n).unwrap();
+            product(a, columns, to, Epilogue::default()).unwrap();
+            assert!(whole == want, "{kind:?} {m} {n} {k} in parts");
+        }
+    }
 }
 
 /// Zeros on the left are skipped, and no bit of the result shows it; unless what they meet is not

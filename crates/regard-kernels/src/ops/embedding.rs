@@ -3,6 +3,7 @@
 use super::Parts;
 use crate::pool::{parallel, parallel_ranges};
 use crate::simd::{Kernel, Simd, dispatch};
+use crate::storage::Stored;
 use crate::view::{Error, bail};
 
 /// The parameters.
@@ -11,10 +12,8 @@ use crate::view::{Error, bail};
 /// `table: [V, M]`.
 #[derive(Clone, Copy)]
 pub struct Embedding<'a> {
-    /// `W`
-    pub table: &'a [f32],
-    /// `M`
-    pub width: usize,
+    /// `W`, in any storage type.
+    pub table: Stored<'a>,
 }
 
 /// Columns to a task of the backward: four cache lines, so that tasks share none but at edges.
@@ -29,15 +28,14 @@ impl Embedding<'_> {
     /// # Errors
     /// If shapes do not fit, or if an id is not a row of the table.
     pub fn forward(&self, ids: &[i64], y: &mut [f32]) -> Result<(), Error> {
-        let width = self.width;
-        check(ids, self.table.len(), width, y.len())?;
+        let [size, width] = self.table.shape();
+        check(ids, size * width, width, y.len())?;
         let y = Parts::new(y);
         parallel_ranges(ids.len(), (super::PIECE / width).max(1), &|from, to| {
             for (row, id) in (from..to).zip(&ids[from..to]) {
-                let id = *id as usize;
                 // SAFETY: each row is one task's.
                 let y = unsafe { y.slice(row * width, (row + 1) * width) };
-                y.copy_from_slice(&self.table[id * width..(id + 1) * width]);
+                self.table.line(*id as usize, y);
             }
         });
         Ok(())
@@ -102,6 +100,7 @@ fn check(ids: &[i64], table: usize, width: usize, rows: usize) -> Result<(), Err
 mod tests {
     use super::*;
     use crate::ops::testing::{close, random};
+    use crate::storage::{Kind, tests::matrix};
 
     #[test]
     fn rows_are_gathered_and_gradients_scattered() {
@@ -109,7 +108,8 @@ mod tests {
             let (table, dy) = (random(1, vocabulary * width), random(2, n * width));
             let ids: Vec<i64> = (0..n).map(|i| (i * i * 5 % vocabulary) as i64).collect();
             let mut y = vec![0f32; n * width];
-            Embedding { table: &table, width }.forward(&ids, &mut y).unwrap();
+            let rows = Stored::rows(&table, width).unwrap();
+            Embedding { table: rows }.forward(&ids, &mut y).unwrap();
             for padding in [None, Some(0)] {
                 let mut dtable = vec![1f32; table.len()];
                 backward(&ids, &dy, padding, width, &mut dtable).unwrap();
@@ -127,8 +127,24 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_every_storage_type_are_gathered() {
+        for kind in Kind::ALL {
+            for (rows, width) in [(1, 1), (5, 7), (9, 16), (4, 33)] {
+                let (bytes, numbers) = matrix(kind, &random(1, rows * width));
+                let table = Stored::new(kind, &bytes, [rows, width]).unwrap();
+                let ids: Vec<i64> = (0..2 * rows as i64).rev().map(|i| i / 2).collect();
+                let mut y = vec![0f32; ids.len() * width];
+                Embedding { table }.forward(&ids, &mut y).unwrap();
+                let rows = ids.iter().map(|id| &numbers[*id as usize * width..][..width]);
+                assert!(y.iter().eq(rows.flatten()), "{kind:?} {width}");
+            }
+        }
+    }
+
+    #[test]
     fn an_id_outside_of_the_table_is_told() {
-        let error = Embedding { table: &[0.0; 6], width: 2 }.forward(&[0, 3], &mut [0.0; 4]);
+        let table = Stored::rows(&[0.0; 6], 2).unwrap();
+        let error = Embedding { table }.forward(&[0, 3], &mut [0.0; 4]);
         assert_eq!(error.unwrap_err().0, "embedding: id 3 at position 1 is not one of 3 rows");
         assert!(backward(&[-1], &[0.0; 2], None, 2, &mut [0.0; 6]).is_err());
     }

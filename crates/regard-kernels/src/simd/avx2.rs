@@ -1,17 +1,19 @@
-//! Eight lanes: AVX2 with fused multiply-add.
+//! Eight lanes: AVX2 with fused multiply-add and conversions of half precision, which every CPU
+//! with AVX2 has.
 //!
 //! The register tile is 6 × 2 vectors: 12 accumulators, 2 of the row, 1 broadcast, of 16.
 
 use super::{Kernel, Simd};
+use crate::storage::{Bf16, F16};
 use std::arch::x86_64::*;
 
-/// The token of AVX2 + FMA. It is made only by [`enter`].
+/// The token of AVX2 + FMA + F16C. It is made only by [`enter`].
 #[derive(Clone, Copy)]
 pub struct Avx2(());
 
 /// # Safety
-/// The CPU must have AVX2 and FMA.
-#[target_feature(enable = "avx2,fma")]
+/// The CPU must have AVX2, FMA and F16C.
+#[target_feature(enable = "avx2,fma,f16c")]
 pub unsafe fn enter<K: Kernel>(kernel: K) -> K::Out {
     kernel.run(Avx2(()))
 }
@@ -126,6 +128,19 @@ impl Simd for Avx2 {
     unsafe fn load(self, p: *const f32) -> __m256 {
         // SAFETY: the caller vouches for the memory, the token for the instruction.
         unsafe { _mm256_loadu_ps(p) }
+    }
+    #[inline(always)]
+    unsafe fn load_f16(self, p: *const F16) -> __m256 {
+        // SAFETY: the caller vouches for the memory, the token for the instruction.
+        unsafe { _mm256_cvtph_ps(_mm_loadu_si128(p.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(self, p: *const Bf16) -> __m256 {
+        // SAFETY: the caller vouches for the memory, the token for the instructions.
+        unsafe {
+            let wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(p.cast()));
+            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(wide))
+        }
     }
     #[inline(always)]
     unsafe fn store(self, p: *mut f32, a: __m256) {

@@ -4,6 +4,7 @@
 //! A row group of 8 divides every power of two, so short sequences have no ragged edge.
 
 use super::{Kernel, Simd};
+use crate::storage::{Bf16, F16};
 use std::arch::x86_64::*;
 
 /// The token of AVX-512. It is made only by [`enter`].
@@ -12,7 +13,7 @@ pub struct Avx512(());
 
 /// # Safety
 /// The CPU must have AVX-512 F, VL, BW and DQ.
-#[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512bw,avx512dq")]
+#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512vl,avx512bw,avx512dq")]
 pub unsafe fn enter<K: Kernel>(kernel: K) -> K::Out {
     kernel.run(Avx512(()))
 }
@@ -120,6 +121,19 @@ impl Simd for Avx512 {
     unsafe fn load(self, p: *const f32) -> __m512 {
         // SAFETY: the caller vouches for the memory, the token for the instruction.
         unsafe { _mm512_loadu_ps(p) }
+    }
+    #[inline(always)]
+    unsafe fn load_f16(self, p: *const F16) -> __m512 {
+        // SAFETY: the caller vouches for the memory, the token for the instruction.
+        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(p.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(self, p: *const Bf16) -> __m512 {
+        // SAFETY: the caller vouches for the memory, the token for the instructions.
+        unsafe {
+            let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(p.cast()));
+            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide))
+        }
     }
     #[inline(always)]
     unsafe fn store(self, p: *mut f32, a: __m512) {

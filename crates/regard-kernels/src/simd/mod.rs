@@ -22,6 +22,7 @@ mod avx512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 
+use crate::storage::{Bf16, F16};
 use crate::view::{Error, bail};
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -116,6 +117,34 @@ pub trait Simd: Copy + Send + Sync + 'static {
         }
     }
 
+    /// Numbers of half precision from memory.
+    /// # Safety
+    /// [`Self::LANES`] of them must be readable at `p`.
+    #[inline(always)]
+    unsafe fn load_f16(self, p: *const F16) -> Self::V {
+        let mut buffer = [0f32; 16];
+        for (lane, x) in buffer.iter_mut().enumerate().take(Self::LANES) {
+            // SAFETY: the caller vouches for the numbers.
+            *x = unsafe { *p.add(lane) }.single();
+        }
+        // SAFETY: the buffer holds the widest vector.
+        unsafe { self.load(buffer.as_ptr()) }
+    }
+
+    /// Upper halves of single precision from memory.
+    /// # Safety
+    /// [`Self::LANES`] of them must be readable at `p`.
+    #[inline(always)]
+    unsafe fn load_bf16(self, p: *const Bf16) -> Self::V {
+        let mut buffer = [0f32; 16];
+        for (lane, x) in buffer.iter_mut().enumerate().take(Self::LANES) {
+            // SAFETY: the caller vouches for the numbers.
+            *x = unsafe { *p.add(lane) }.single();
+        }
+        // SAFETY: the buffer holds the widest vector.
+        unsafe { self.load(buffer.as_ptr()) }
+    }
+
     /// Which of [`Self::LANES`] indices name something: all but `u32::MAX`.
     /// # Safety
     /// As many indices must be readable at `index`.
@@ -177,7 +206,7 @@ pub enum Isa {
     Portable = 1,
     /// AArch64's vectors, four lanes.
     Neon = 2,
-    /// AVX2 with fused multiply-add, eight lanes.
+    /// AVX2 with fused multiply-add and conversions of half precision, eight lanes.
     Avx2 = 3,
     /// AVX-512 (F, VL, BW, DQ), sixteen lanes.
     Avx512 = 4,
@@ -211,7 +240,11 @@ impl Isa {
         match self {
             Isa::Portable => true,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+            Isa::Avx2 => {
+                is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("fma")
+                    && is_x86_feature_detected!("f16c")
+            }
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => {
                 Isa::Avx2.available()

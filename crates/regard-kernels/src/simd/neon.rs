@@ -3,6 +3,7 @@
 //! The register tile is 8 × 2 vectors: 16 accumulators, 2 of the row, 1 broadcast, of 32.
 
 use super::{Kernel, Simd};
+use crate::storage::{Bf16, F16};
 use std::arch::aarch64::*;
 
 /// The token of NEON. It is made only by [`enter`].
@@ -85,6 +86,16 @@ impl Simd for Neon {
     unsafe fn load(self, p: *const f32) -> float32x4_t {
         // SAFETY: the caller vouches for the memory, the token for the instruction.
         unsafe { vld1q_f32(p) }
+    }
+    #[inline(always)]
+    unsafe fn load_f16(self, p: *const F16) -> float32x4_t {
+        // SAFETY: the caller vouches for the memory, the token for the instruction.
+        unsafe { vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p.cast()))) }
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(self, p: *const Bf16) -> float32x4_t {
+        // SAFETY: the caller vouches for the memory, the token for the instructions.
+        unsafe { vreinterpretq_f32_u32(vshll_n_u16::<16>(vld1_u16(p.cast()))) }
     }
     #[inline(always)]
     unsafe fn store(self, p: *mut f32, a: float32x4_t) {

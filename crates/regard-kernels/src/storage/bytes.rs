@@ -1,10 +1,13 @@
 //! Bytes of a file, shared by everything that is made of them.
 
+use memmap2::Mmap;
+use std::fs::File;
+use std::io;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// Bytes that never change, shared by whoever holds a part of them: a part of the program, or
-/// memory that a file was read into. Copies share the memory.
+/// Bytes that never change, shared by whoever holds a part of them: a file in place, a part of the
+/// program, or memory that a file was read into. Copies share the memory.
 ///
 /// Numbers of several bytes are little-endian, as they are in every file format that is read here
 /// and on every CPU that this is compiled for.
@@ -18,6 +21,7 @@ pub struct Bytes {
 
 #[derive(Clone)]
 enum Owner {
+    Map(Arc<Mmap>),
     Static(&'static [u8]),
     Bytes(Arc<Vec<u8>>),
     Floats(Arc<Vec<f32>>),
@@ -37,6 +41,7 @@ unsafe impl Plain for f32 {}
 impl Owner {
     fn bytes(&self) -> &[u8] {
         match self {
+            Owner::Map(map) => map,
             Owner::Static(bytes) => bytes,
             Owner::Bytes(bytes) => bytes,
             Owner::Floats(floats) => {
@@ -88,6 +93,32 @@ impl std::fmt::Debug for Bytes {
 }
 
 impl Bytes {
+    /// The bytes of a file in place: the system reads them as they are used, keeps them in its
+    /// cache of files, and may forget them again. They are no memory of this process.
+    ///
+    /// For files that nobody writes to while they are in use. A file that is replaced, by writing
+    /// another one and giving it the name, stays what it was here. One that another process writes
+    /// to in place changes under whoever reads it, and one that is truncated ends the process with
+    /// `SIGBUS` when what is gone is read. That cannot be prevented from here; a file that this
+    /// program itself may write to in place must be read instead.
+    ///
+    /// # Errors
+    /// If the system cannot map it, as for files that are no regular ones.
+    pub fn map(file: &File) -> io::Result<Bytes> {
+        // SAFETY: the map is private to this type and is only read. Its memory could change only
+        // if somebody wrote to the file in place, which the documentation excludes; this program
+        // writes to no regular file that has a name but by replacing it. Every pattern of bits is
+        // a valid byte and a valid number of any type that is read from them, so that even then
+        // no value is invalid.
+        let map = unsafe { Mmap::map(file)? };
+        Ok(Owner::Map(Arc::new(map)).into())
+    }
+
+    /// Whether they are those of a file in place.
+    pub fn is_mapped(&self) -> bool {
+        matches!(self.owner, Owner::Map(_))
+    }
+
     /// A part of them, in the same memory.
     ///
     /// # Panics
@@ -106,6 +137,16 @@ impl Bytes {
         }
         // SAFETY: aligned, inside, and every pattern of bits is such a number.
         Some(unsafe { std::slice::from_raw_parts(start, self.len() / size) })
+    }
+
+    /// A copy of them at an address that is good for numbers of every type.
+    pub fn aligned(&self) -> Bytes {
+        let (whole, rest) = self.as_chunks::<4>();
+        let mut last = [0; 4];
+        last[..rest.len()].copy_from_slice(rest);
+        let floats: Vec<f32> =
+            whole.iter().chain([&last]).map(|b| f32::from_le_bytes(*b)).collect();
+        Bytes::from(floats).part(0..self.len())
     }
 
     /// The floats that these bytes were made of, without copying them, if nobody else has them.
@@ -135,6 +176,22 @@ mod tests {
         assert_eq!(part.as_ptr(), all[6..].as_ptr());
         drop(all);
         assert_eq!(&part[..], [6, 7, 8, 9]);
+    }
+
+    #[cfg(not(miri))]
+    #[test]
+    fn a_file_that_is_replaced_stays_what_it_was() {
+        let path = std::env::temp_dir().join(format!("regard-map-{}", std::process::id()));
+        std::fs::write(&path, [1u8, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+        let bytes = Bytes::map(&File::open(&path).unwrap()).unwrap();
+        let beside = path.with_extension("new");
+        std::fs::write(&beside, [9u8]).unwrap();
+        std::fs::rename(&beside, &path).unwrap();
+        let part = bytes.part(2..6);
+        assert!(part.is_mapped() && bytes.into_floats().is_err());
+        assert_eq!(&part[..], [3, 4, 5, 6]);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(&part[..], [3, 4, 5, 6]);
     }
 
     #[test]

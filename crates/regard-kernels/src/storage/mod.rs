@@ -1,5 +1,247 @@
-//! The memory of weights, as files have it.
+//! The storage of weights: bytes of a file, and the types that numbers have in them.
+//!
+//! A weight is used where it is, in the type that its file has: products and embeddings convert
+//! numbers to single precision on their way into a register, and results are those of a weight
+//! that was converted before, bit for bit.
+//!
+//! A storage type is a file of this folder that says how a vector of numbers is read, and a row of
+//! [`Kind`] and of `Numbers`.
 
+mod bfloat;
 mod bytes;
+mod half;
+mod lines;
 
+pub use bfloat::Bf16;
 pub use bytes::{Bytes, Plain};
+pub use half::F16;
+pub(crate) use lines::{Dense, Element, Lines};
+
+use crate::gemm::Matrix;
+use crate::pool::{Parts, parallel_ranges};
+use crate::simd::{Kernel, Simd, dispatch};
+use crate::view::{Error, bail};
+use std::ops::Range;
+
+/// The storage types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Single precision.
+    F32,
+    /// Half precision.
+    F16,
+    /// The upper half of single precision.
+    Bf16,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 3] = [Kind::F32, Kind::F16, Kind::Bf16];
+
+    /// Bytes of so many numbers in a row, if that can be counted.
+    pub fn bytes(self, numbers: usize) -> Option<usize> {
+        numbers.checked_mul(match self {
+            Kind::F32 => 4,
+            Kind::F16 | Kind::Bf16 => 2,
+        })
+    }
+}
+
+/// The numbers of a matrix, line after line.
+#[derive(Clone, Copy)]
+enum Numbers<'a> {
+    F32(&'a [f32]),
+    F16(&'a [F16]),
+    Bf16(&'a [Bf16]),
+}
+
+/// A matrix in some storage type, borrowed from its owner: a transpose and a part of it are views.
+#[derive(Clone, Copy)]
+pub struct Stored<'a> {
+    numbers: Numbers<'a>,
+    /// Numbers of a whole line in memory.
+    width: usize,
+    /// Its first line, and the first number in that.
+    from: [usize; 2],
+    /// Its lines, and the numbers in each of them.
+    size: [usize; 2],
+    /// Whether lines are columns.
+    turned: bool,
+}
+
+/// What is done with the lines of a matrix, whatever their type.
+pub(crate) trait Visit {
+    type Out;
+    fn visit<L: Lines>(self, lines: L) -> Self::Out;
+}
+
+impl<'a> Stored<'a> {
+    /// A matrix of `[rows, cols]`, row after row.
+    ///
+    /// # Errors
+    /// If the bytes are not exactly those of so many numbers, or are not aligned.
+    pub fn new(kind: Kind, bytes: &'a Bytes, [rows, cols]: [usize; 2]) -> Result<Self, Error> {
+        let count = rows.checked_mul(cols);
+        if count.and_then(|count| kind.bytes(count)) != Some(bytes.len()) {
+            let got = bytes.len();
+            bail!("a matrix [{rows}, {cols}] of {kind:?} cannot be made of {got} bytes");
+        }
+        let numbers = match kind {
+            Kind::F32 => bytes.numbers().map(Numbers::F32),
+            Kind::F16 => bytes.numbers().map(Numbers::F16),
+            Kind::Bf16 => bytes.numbers().map(Numbers::Bf16),
+        };
+        let Some(numbers) = numbers else { bail!("a matrix of {kind:?} needs aligned memory") };
+        Ok(Stored { numbers, width: cols, from: [0, 0], size: [rows, cols], turned: false })
+    }
+
+    /// A matrix of rows of floats.
+    ///
+    /// # Errors
+    /// If the last row is cut off.
+    pub fn rows(floats: &'a [f32], width: usize) -> Result<Self, Error> {
+        if width == 0 || !floats.len().is_multiple_of(width) {
+            bail!("rows of {width} cannot be made of {} floats", floats.len());
+        }
+        let size = [floats.len() / width, width];
+        Ok(Stored { numbers: Numbers::F32(floats), width, from: [0, 0], size, turned: false })
+    }
+
+    /// Its storage type.
+    pub fn kind(&self) -> Kind {
+        match self.numbers {
+            Numbers::F32(_) => Kind::F32,
+            Numbers::F16(_) => Kind::F16,
+            Numbers::Bf16(_) => Kind::Bf16,
+        }
+    }
+
+    /// Rows and columns.
+    pub fn shape(&self) -> [usize; 2] {
+        let [lines, numbers] = self.size;
+        if self.turned { [numbers, lines] } else { [lines, numbers] }
+    }
+
+    /// The transpose, in the same memory.
+    pub fn t(self) -> Self {
+        Stored { turned: !self.turned, ..self }
+    }
+
+    /// Whether lines of memory are columns.
+    pub(crate) fn turned(&self) -> bool {
+        self.turned
+    }
+
+    /// Rows `rows` and columns `cols`.
+    ///
+    /// # Panics
+    /// If they are not inside.
+    pub fn part(self, rows: Range<usize>, cols: Range<usize>) -> Self {
+        let [r, c] = self.shape();
+        let inside = |range: &Range<usize>, end| range.start <= range.end && range.end <= end;
+        assert!(inside(&rows, r) && inside(&cols, c), "{rows:?}, {cols:?} of [{r}, {c}]");
+        let (lines, numbers) = if self.turned { (cols, rows) } else { (rows, cols) };
+        let [line, at] = self.from;
+        let from = [line + lines.start, at + numbers.start];
+        Stored { from, size: [lines.len(), numbers.len()], ..self }
+    }
+
+    /// The matrix in place, if it is one of floats.
+    pub fn matrix(self) -> Option<Matrix<'a>> {
+        let Numbers::F32(floats) = self.numbers else { return None };
+        let ([line, at], width) = (self.from, self.width as isize);
+        let offset = line * self.width + at;
+        let matrix = Matrix::strided(floats, self.size, [width, 1], offset).ok()?;
+        Some(if self.turned { matrix.t() } else { matrix })
+    }
+
+    /// Shows the lines of memory to whoever asks.
+    #[inline(always)]
+    pub(crate) fn visit<V: Visit>(self, visit: V) -> V::Out {
+        let from = self.from[0] * self.width + self.from[1];
+        match self.numbers {
+            Numbers::F32(all) => visit.visit(Dense::new(all, from, self.width)),
+            Numbers::F16(all) => visit.visit(Dense::new(all, from, self.width)),
+            Numbers::Bf16(all) => visit.visit(Dense::new(all, from, self.width)),
+        }
+    }
+
+    /// Its numbers in single precision, line of memory after line of memory.
+    ///
+    /// # Errors
+    /// If there is not exactly room for them.
+    pub fn to_floats(&self, to: &mut [f32]) -> Result<(), Error> {
+        let [lines, width] = self.size;
+        if to.len() != lines * width {
+            bail!("{} floats for a matrix of {}", to.len(), lines * width);
+        }
+        let to = Parts::new(to);
+        parallel_ranges(lines, (PIECE / width.max(1)).max(1), &|from, end| {
+            for line in from..end {
+                // SAFETY: each line is one task's.
+                let to = unsafe { to.slice(line * width, (line + 1) * width) };
+                self.line(line, to);
+            }
+        });
+        Ok(())
+    }
+
+    /// A line of memory in single precision.
+    ///
+    /// # Panics
+    /// If there is no such line, or not exactly room for it.
+    pub fn line(&self, line: usize, to: &mut [f32]) {
+        let [lines, width] = self.size;
+        assert!(line < lines && to.len() == width, "line {line} of {lines}, {width} numbers each");
+        dispatch(Line { stored: *self, line, to });
+    }
+}
+
+/// Numbers to a task: some 10 µs.
+const PIECE: usize = 32 * 1024;
+
+/// Converts a line.
+struct Line<'a, 'b> {
+    stored: Stored<'a>,
+    line: usize,
+    to: &'b mut [f32],
+}
+
+impl Kernel for Line<'_, '_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        self.stored.visit(Convert { s, line: self.line, to: self.to });
+    }
+}
+
+struct Convert<'b, S> {
+    s: S,
+    line: usize,
+    to: &'b mut [f32],
+}
+
+impl<S: Simd> Visit for Convert<'_, S> {
+    type Out = ();
+    #[inline(always)]
+    fn visit<L: Lines>(self, lines: L) {
+        let Convert { s, line, to } = self;
+        let mut at = 0;
+        while at < to.len() {
+            let n = (to.len() - at).min(S::LANES);
+            // SAFETY: the line has as many numbers as `to`, of which `n` are left.
+            unsafe {
+                let to = to.as_mut_ptr().add(at);
+                if n == S::LANES {
+                    s.store(to, lines.load(s, line, at));
+                } else {
+                    s.store_part(to, n, lines.load_part(s, line, at, n));
+                }
+            }
+            at += n;
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

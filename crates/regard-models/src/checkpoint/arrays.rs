@@ -1,7 +1,8 @@
 //! Named arrays of numbers, as they stand in a file.
 
 use half::{bf16, f16};
-use regard_attention::storage::Bytes;
+use regard_attention::ops::StoredRows;
+use regard_attention::storage::{Bytes, Kind};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -59,6 +60,31 @@ impl Array {
         let count = shape.iter().try_fold(1usize, |count, side| count.checked_mul(*side));
         assert_eq!(count, Some(floats.len()), "an array of the shape {shape:?}");
         Array { shape, dtype: Dtype::F32, bytes: floats.into() }
+    }
+
+    /// Rows of a matrix as they are stored, in any shape of as many numbers.
+    pub(super) fn of_rows(shape: Vec<usize>, rows: StoredRows) -> Array {
+        let dtype = match rows.kind {
+            Kind::F32 => Dtype::F32,
+            Kind::F16 => Dtype::F16,
+            Kind::Bf16 => Dtype::BF16,
+        };
+        Array { shape, dtype, bytes: rows.bytes }
+    }
+
+    /// As so many rows of a matrix, if they are floats: in their own type if weights can be stored
+    /// in it, else in single precision.
+    pub(super) fn into_rows(self, rows: usize) -> Option<StoredRows> {
+        let kind = match self.dtype {
+            Dtype::F32 => Kind::F32,
+            Dtype::F16 => Kind::F16,
+            Dtype::BF16 => Kind::Bf16,
+            _ => {
+                let bytes = self.into_floats()?.into();
+                return Some(StoredRows { kind: Kind::F32, bytes, rows });
+            }
+        };
+        Some(StoredRows { kind, bytes: self.bytes, rows })
     }
 
     /// The type of its numbers.

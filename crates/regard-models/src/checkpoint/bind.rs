@@ -1,105 +1,50 @@
 //! The names of a model's tensors, said once for reading and for writing.
 
-use super::{Array, Arrays};
-use crate::sizes::short;
+use super::{Array, Arrays, Problem};
 use burn::module::Param;
 use burn::tensor::{Device, Tensor, TensorData};
-use regard_attention::layers::{
-    Convolution, Embedding, GraphAttention, ImageConvolution, Linear, Norm, Pooling, Recurrent,
-};
+use regard_attention::layers::Weight;
+use regard_attention::ops::StoredMatrix;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Goes through a model's tensors by name: puts into them what a checkpoint has, or takes out
 /// what a checkpoint should have.
 pub struct Binder<'a> {
-    way: Way<'a>,
+    pub(super) way: Way<'a>,
     prefix: String,
     problems: Vec<Problem>,
 }
 
-/// What of a checkpoint did not fit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Problem {
-    /// A tensor that is not there.
-    Missing {
-        /// Its name.
-        name: String,
-        /// Its shape.
-        shape: Vec<usize>,
-    },
-    /// A tensor of another shape.
-    Misshapen {
-        /// Its name.
-        name: String,
-        /// In the checkpoint.
-        got: Vec<usize>,
-        /// By the configuration.
-        wanted: Vec<usize>,
-    },
-    /// A tensor of integers, or of another type that no weight has.
-    NotFloats {
-        /// Its name.
-        name: String,
-        /// The type of its numbers.
-        dtype: String,
-    },
-    /// A tensor with a number that is NaN or infinite.
-    NotFinite {
-        /// Its name.
-        name: String,
-        /// Which number is the first, row by row.
-        at: usize,
-        /// The value.
-        number: String,
-    },
+/// A model of fewer bytes is converted to single precision when it is loaded: it stays in the cache
+/// of the CPU, where rows of floats that lie in order are read fastest, and its memory is small.
+static LEAST_STORED: AtomicUsize = AtomicUsize::new(32 << 20);
+
+/// Sets how many bytes of weights a model has at least for its matrices to be used as its file has
+/// them, which is 32 MiB unless said otherwise. Smaller models, and all that are trained, are
+/// converted to single precision; results are the same to the bit.
+pub fn set_least_stored(bytes: usize) {
+    LEAST_STORED.store(bytes, Ordering::Relaxed);
 }
 
-impl Problem {
-    /// Whether it is a missing tensor of such a name.
-    pub fn is_missing(&self, such: &dyn Fn(&str) -> bool) -> bool {
-        matches!(self, Problem::Missing { name, .. } if such(name))
-    }
-}
-
-impl std::fmt::Display for Problem {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        match self {
-            Problem::Missing { name, shape } => {
-                write!(f, "{} {shape:?} is missing", short(name, NAME))
-            }
-            Problem::Misshapen { name, got, wanted } => {
-                write!(f, "{} is {got:?}, the configuration says {wanted:?}", short(name, NAME))
-            }
-            Problem::NotFloats { name, dtype } => {
-                write!(f, "{} is {dtype}, need F32, F16, BF16 or F64", short(name, NAME))
-            }
-            Problem::NotFinite { name, at, number } => {
-                write!(f, "{}: number {at} is {number}, {NOT_FINITE}", short(name, NAME))
-            }
-        }
-    }
-}
-
-/// How a message about a number that is not finite ends.
-pub(crate) const NOT_FINITE: &str = "need finite numbers";
-
-/// Characters of a name in a message, with room for what is said of it; a file may have names of
-/// any length.
-const NAME: usize = 80;
-
-enum Way<'a> {
-    Read { from: &'a mut Arrays, device: Device },
+pub(super) enum Way<'a> {
+    Read {
+        from: &'a mut Arrays,
+        device: Device,
+        /// Whether matrices stay as the file has them.
+        stored: bool,
+    },
     Compare(&'a Arrays),
     Write(&'a mut Arrays),
 }
 
 impl<'a> Binder<'a> {
-    /// Takes arrays out of `from` and makes them tensors on a device.
+    /// Takes arrays out of `from` and makes them tensors on a device. If nothing is trained there,
+    /// the matrices of a large model stay as they are.
     pub fn read(from: &'a mut Arrays, device: &Device) -> Binder<'a> {
-        Binder {
-            way: Way::Read { from, device: device.clone() },
-            prefix: String::new(),
-            problems: vec![],
-        }
+        let bytes: usize = from.values().map(|array| array.bytes().len()).sum();
+        let stored = bytes >= LEAST_STORED.load(Ordering::Relaxed) && Weight::can_be_stored(device);
+        let way = Way::Read { from, device: device.clone(), stored };
+        Binder { way, prefix: String::new(), problems: vec![] }
     }
 
     /// Compares names and shapes with those of `with`, and changes nothing.
@@ -135,7 +80,12 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn take(&mut self, name: &str, shape: &[usize]) -> Option<Vec<f32>> {
+    pub(super) fn take(&mut self, name: &str, shape: &[usize]) -> Option<Vec<f32>> {
+        self.take_array(name, shape)?.into_floats()
+    }
+
+    /// An array of floats that are finite.
+    pub(super) fn take_array(&mut self, name: &str, shape: &[usize]) -> Option<Array> {
         let name = format!("{}{name}", self.prefix);
         let (array, reads) = match &mut self.way {
             // It has a place, if perhaps another shape or type.
@@ -154,7 +104,7 @@ impl<'a> Binder<'a> {
             }
             Some(_) if !reads => return None,
             Some(array) => match array.not_finite() {
-                None => return array.into_floats(),
+                None => return Some(array),
                 Some((at, number)) => Problem::NotFinite { name, at, number: number.to_string() },
             },
         };
@@ -162,14 +112,22 @@ impl<'a> Binder<'a> {
         None
     }
 
-    fn put(&mut self, name: &str, shape: &[usize], data: Vec<f32>) {
+    pub(super) fn put(&mut self, name: &str, shape: &[usize], data: Vec<f32>) {
+        self.put_array(name, Array::new(shape.to_vec(), data));
+    }
+
+    pub(super) fn put_array(&mut self, name: &str, array: Array) {
         let name = format!("{}{name}", self.prefix);
         if let Way::Write(to) = &mut self.way {
-            to.insert(name, Array::new(shape.to_vec(), data));
+            to.insert(name, array);
         }
     }
 
-    fn fill<const D: usize>(&self, param: &mut Param<Tensor<D>>, data: Vec<f32>) {
+    pub(super) fn stores(&self) -> bool {
+        matches!(self.way, Way::Read { stored: true, .. })
+    }
+
+    pub(super) fn fill<const D: usize>(&self, param: &mut Param<Tensor<D>>, data: Vec<f32>) {
         if let Way::Read { device, .. } = &self.way {
             let shape: [usize; D] = param.dims();
             *param = Param::from_data(TensorData::new(data, shape), device);
@@ -206,166 +164,43 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// A linear layer: `name.weight [O, I]`, as PyTorch has it, and `name.bias`.
-    pub fn linear(&mut self, name: &str, layer: &mut Linear) {
-        self.packed(&[name], layer);
+    /// A matrix that stands in the file as it stands in memory: rows of inputs, or of a table.
+    pub fn weight(&mut self, name: &str, weight: &mut Weight) {
+        self.shaped_weight(name, &weight.dims(), weight);
     }
 
-    /// Several linear layers of equal width that are one in memory: queries, keys and values.
-    pub fn packed(&mut self, names: &[&str], layer: &mut Linear) {
-        let [inputs, wide] = layer.weight.dims();
-        let each = wide / names.len();
-        let columns = |part: usize| part * each..(part + 1) * each;
+    /// The same in another shape.
+    pub fn shaped_weight(&mut self, name: &str, shape: &[usize], weight: &mut Weight) {
+        let [rows, width] = weight.dims();
         if let Way::Write(_) = self.way {
-            let weight = numbers(layer.weight.val());
-            let bias = layer.bias.as_ref().map(|bias| numbers(bias.val()));
-            for (part, name) in names.iter().enumerate() {
-                let turned = columns(part).flat_map(|o| (0..inputs).map(move |i| i * wide + o));
-                let turned = turned.map(|at| weight[at]).collect();
-                self.put(&format!("{name}.weight"), &[each, inputs], turned);
-                if let Some(bias) = &bias {
-                    self.put(&format!("{name}.bias"), &[each], bias[columns(part)].to_vec());
-                }
-            }
-            return;
+            let stored = weight.as_stored().and_then(|stored| stored.rows(0..rows));
+            return match stored {
+                Some(stored) => self.put_array(name, Array::of_rows(shape.to_vec(), stored)),
+                None => self.put(name, shape, numbers(weight.val())),
+            };
         }
-        // What is missing keeps its first values. The whole is copied only once a part of it is
-        // there: until then its size is nothing but what a configuration says.
-        let (mut weight, mut bias) = (None, None);
-        for (part, name) in names.iter().enumerate() {
-            if let Some(rows) = self.take(&format!("{name}.weight"), &[each, inputs]) {
-                let weight = weight.get_or_insert_with(|| numbers(layer.weight.val()));
-                for (o, row) in columns(part).zip(rows.chunks(inputs.max(1))) {
-                    row.iter().enumerate().for_each(|(i, x)| weight[i * wide + o] = *x);
-                }
-            }
-            if let Some(param) = &layer.bias
-                && let Some(row) = self.take(&format!("{name}.bias"), &[each])
-            {
-                let bias = bias.get_or_insert_with(|| numbers(param.val()));
-                bias[columns(part)].copy_from_slice(&row);
-            }
-        }
-        if let Some(weight) = weight {
-            self.fill(&mut layer.weight, weight);
-        }
-        if let (Some(param), Some(bias)) = (&mut layer.bias, bias) {
-            self.fill(param, bias);
+        let Some(array) = self.take_array(name, shape) else { return };
+        if self.stores() {
+            let rows = array.into_rows(rows).into_iter().collect();
+            *weight = Weight::stored(fits(StoredMatrix::new(rows, width)));
+        } else if let Some(floats) = array.into_floats() {
+            self.fill_weight(weight, floats);
         }
     }
 
-    /// A norm: `name.weight` and `name.bias`.
-    pub fn norm(&mut self, name: &str, norm: &mut Norm) {
-        self.at(name, |b| {
-            b.tensor("weight", &mut norm.gamma);
-            if let Some(beta) = &mut norm.beta {
-                b.tensor("bias", beta);
-            }
-        });
-    }
-
-    /// A norm that may not be there.
-    pub fn optional_norm(&mut self, name: &str, norm: &mut Option<Norm>) {
-        if let Some(norm) = norm {
-            self.norm(name, norm);
+    pub(super) fn fill_weight(&self, weight: &mut Weight, data: Vec<f32>) {
+        if let Way::Read { device, .. } = &self.way {
+            let shape = weight.dims();
+            *weight = Param::from_data(TensorData::new(data, shape), device).into();
         }
-    }
-
-    /// A table of vectors: `name.weight`.
-    pub fn embedding(&mut self, name: &str, embedding: &mut Embedding) {
-        self.tensor(&format!("{name}.weight"), &mut embedding.table);
-    }
-
-    /// Convolutions: `name.0.weight [O, I, width]`, as PyTorch has it, and `name.0.bias`.
-    pub fn convolutions(&mut self, name: &str, layers: &mut [Convolution]) {
-        for (i, layer) in layers.iter_mut().enumerate() {
-            self.at(&format!("{name}.{i}"), |b| b.convolution(layer));
-        }
-    }
-
-    fn convolution(&mut self, layer: &mut Convolution) {
-        self.windows(&[layer.width], &mut layer.linear);
-    }
-
-    /// A convolution over images: `name.weight [O, I, rows, columns]`, as PyTorch has it, and
-    /// `name.bias`.
-    pub fn image_convolution(&mut self, name: &str, layer: &mut ImageConvolution) {
-        self.at(name, |b| b.windows(&layer.windows.size, &mut layer.linear));
-    }
-
-    /// In memory the numbers of a window stand place by place, each with its channels; in the file
-    /// channel by channel, each with its places.
-    fn windows(&mut self, sides: &[usize], layer: &mut Linear) {
-        let ([wide, outputs], places) = (layer.weight.dims(), sides.iter().product::<usize>());
-        let inputs = wide / places;
-        let shape = [&[outputs, inputs], sides].concat();
-        let order = (0..outputs).flat_map(|o| (0..inputs).map(move |i| (o, i)));
-        let order =
-            order.flat_map(|(o, i)| (0..places).map(move |at| (at * inputs + i) * outputs + o));
-        if let Way::Write(_) = self.way {
-            let weight = numbers(layer.weight.val());
-            self.put("weight", &shape, order.map(|at| weight[at]).collect());
-        } else if let Some(data) = self.take("weight", &shape) {
-            let mut weight = vec![0.0; data.len()];
-            order.zip(data).for_each(|(at, x)| weight[at] = x);
-            self.fill(&mut layer.weight, weight);
-        }
-        if let Some(bias) = &mut layer.bias {
-            self.tensor("bias", bias);
-        }
-    }
-
-    /// What is learned of pooling: `name.key.weight`, `name.query`, `name.v`.
-    pub fn pooling(&mut self, name: &str, pooling: &mut Pooling) {
-        if let Some(attention) = &mut pooling.attention {
-            self.at(name, |b| {
-                b.linear("key", &mut attention.key);
-                b.tensor("query", &mut attention.query);
-                b.tensor("v", &mut attention.v);
-            });
-        }
-    }
-
-    /// Attention along edges, with PyTorch Geometric's names.
-    pub fn graph_attention(&mut self, layer: &mut GraphAttention) {
-        let v2 = layer.target.is_some();
-        self.linear(if v2 { "lin_l" } else { "lin" }, &mut layer.source);
-        if let Some(target) = &mut layer.target {
-            self.linear("lin_r", target);
-        }
-        if let Some(edge) = &mut layer.edge {
-            self.linear("lin_edge", edge);
-        }
-        let mut vectors = vec![(if v2 { "att" } else { "att_src" }, &mut layer.a_source)];
-        vectors.extend(layer.a_target.as_mut().map(|a| ("att_dst", a)));
-        vectors.extend(layer.a_edge.as_mut().map(|a| ("att_edge", a)));
-        for (name, a) in vectors {
-            let [heads, width] = a.dims();
-            self.shaped(name, &[1, heads, width], a);
-        }
-        self.tensor("bias", &mut layer.bias);
-    }
-
-    /// Recurrent layers, with PyTorch's names: `name.weight_ih_l0`, `name.weight_ih_l0_reverse`.
-    pub fn recurrent(&mut self, name: &str, layers: &mut Recurrent) {
-        self.at(name, |b| {
-            for (i, layer) in layers.layers.iter_mut().enumerate() {
-                for (direction, weights) in ["", "_reverse"].iter().zip(&mut layer.directions) {
-                    let end = format!("l{i}{direction}");
-                    b.tensor(&format!("weight_ih_{end}"), &mut weights.weight_ih);
-                    b.tensor(&format!("weight_hh_{end}"), &mut weights.weight_hh);
-                    if let Some(bias) = &mut weights.bias_ih {
-                        b.tensor(&format!("bias_ih_{end}"), bias);
-                    }
-                    if let Some(bias) = &mut weights.bias_hh {
-                        b.tensor(&format!("bias_hh_{end}"), bias);
-                    }
-                }
-            }
-        });
     }
 }
 
-fn numbers<const D: usize>(x: Tensor<D>) -> Vec<f32> {
+/// A matrix of an array whose shape and type were compared with those of its place.
+pub(super) fn fits(matrix: Result<StoredMatrix, impl std::fmt::Display>) -> StoredMatrix {
+    matrix.unwrap_or_else(|e| panic!("an array that fits: {e}"))
+}
+
+pub(super) fn numbers<const D: usize>(x: Tensor<D>) -> Vec<f32> {
     x.into_data().convert::<f32>().try_into_vec().expect("they were just converted")
 }

@@ -7,14 +7,17 @@
 
 mod arrays;
 mod bind;
+mod layers;
 pub mod pickle;
+mod problem;
 mod read;
 mod write;
 
 pub use arrays::{Array, Arrays, Precision};
-pub(crate) use bind::NOT_FINITE;
-pub use bind::{Binder, Problem};
-pub use read::{LARGEST_TEXT, open_file, read_file, read_text};
+pub use bind::{Binder, set_least_stored};
+pub(crate) use problem::NOT_FINITE;
+pub use problem::Problem;
+pub use read::{LARGEST_TEXT, map_file, open_file, read_file, read_text};
 pub use safetensors::Dtype;
 pub use write::{is_stream, write_file, write_file_with};
 
@@ -44,16 +47,32 @@ pub fn weights_file(folder: &Path) -> PathBuf {
     there.unwrap_or_else(|| folder.join(WEIGHTS))
 }
 
-/// Reads all weights, from one file or from the shards that an index names.
+/// Reads all weights into memory, from one file or from the shards that an index names.
+///
+/// For a run's own checkpoints, which it removes and writes again, and for training, which changes
+/// the weights anyway.
 pub fn read_weights(folder: &Path) -> Result<Arrays> {
+    weights(folder, &|path| read_file(path, u64::MAX).map(Bytes::from))
+}
+
+/// All weights in place, from one file or from the shards that an index names: nothing is read
+/// before it is used, and what is used needs no memory but the system's cache of files.
+///
+/// For models that are only used. [`map_file`] says what becomes of them if their files change.
+pub fn map_weights(folder: &Path) -> Result<Arrays> {
+    weights(folder, &map_file)
+}
+
+fn weights(folder: &Path, open: &dyn Fn(&Path) -> Result<Bytes>) -> Result<Arrays> {
     let index = weights_file(folder);
     if index.extension().is_none_or(|end| end != "json") {
-        return read_arrays(&index);
+        return arrays_of(&index, open(&index)?);
     }
     let map = weight_map(&index)?;
     let mut all = Arrays::new();
     for shard in shards(&index)? {
-        all.extend(read_arrays(&folder.join(shard))?);
+        let path = folder.join(shard);
+        all.extend(arrays_of(&path, open(&path)?)?);
     }
     let missing: Vec<&str> =
         map.keys().filter(|name| !all.contains_key(*name)).map(String::as_str).collect();
@@ -101,10 +120,14 @@ pub fn write(folder: &Path, config: &Value, weights: &Arrays, precision: Precisi
 
 /// Reads the arrays of one file: of safetensors, or of PyTorch's pickles if it ends in `.bin`.
 pub fn read_arrays(path: &Path) -> Result<Arrays> {
-    let bytes = read_file(path, u64::MAX)?;
+    arrays_of(path, read_file(path, u64::MAX)?.into())
+}
+
+/// The arrays of a file, by its name.
+fn arrays_of(path: &Path, bytes: Bytes) -> Result<Arrays> {
     let arrays = match path.extension().is_some_and(|end| end == "bin") {
         true => pickle::from_bytes(&bytes),
-        false => arrays::from_bytes(bytes.into()),
+        false => arrays::from_bytes(bytes),
     };
     arrays.map_err(|message| Error::file(path, message))
 }

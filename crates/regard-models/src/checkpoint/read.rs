@@ -1,10 +1,11 @@
-//! Files of a model's folder, read whole.
+//! Files of a model's folder, read whole or used in place.
 //!
 //! A folder that somebody else made may hold anything under the name of a file. Opening a FIFO
 //! waits for ever, and a device has no end, so both are refused before they are opened. Links are
 //! followed: the Hub's cache is made of them.
 
 use crate::{Error, Result};
+use regard_attention::storage::Bytes;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
@@ -48,6 +49,23 @@ pub fn read_file(path: &Path, largest: u64) -> Result<Vec<u8>> {
     match bytes.len() as u64 <= largest {
         true => Ok(bytes),
         false => Err(too_large(bytes.len() as u64)),
+    }
+}
+
+/// The bytes of a regular file in place, where the system can do that; else it is read.
+///
+/// For files that are only used: see [`Bytes::map`] on what happens if somebody writes to one.
+/// Everything that this program writes under a name replaces the file of that name
+/// ([`write_file`](super::write_file)), so that a file in use stays what it was.
+///
+/// # Errors
+/// As [`open_file`]; if it can be neither mapped nor read.
+pub fn map_file(path: &Path) -> Result<Bytes> {
+    let (file, size) = open_file(path)?;
+    match Bytes::map(&file) {
+        // Nothing can be mapped of an empty file.
+        Ok(bytes) if size > 0 => Ok(bytes),
+        _ => Ok(read_file(path, u64::MAX)?.into()),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::checkpoint::Binder;
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use regard_attention::layers::{Dropout, Embedding, Linear, LinearConfig};
-use regard_attention::ops::{Activation, linear};
+use regard_attention::ops::Activation;
 use regard_attention::{Init, Mode};
 
 #[derive(Module, Debug)]
@@ -73,10 +73,7 @@ impl Readout {
         let x = self.dropout.forward(x, mode);
         match (&self.out, &self.bias) {
             (Some(out), _) => out.forward(x),
-            (None, bias) => {
-                let table = words.table.val().transpose();
-                linear(x, table, bias.as_ref().map(Param::val), Activation::Identity)
-            }
+            (None, bias) => words.table.scores(x, bias.as_ref().map(Param::val)),
         }
     }
 }

@@ -7,9 +7,9 @@ use crate::seq2seq::index;
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use regard_attention::layers::{
-    Dropout, Linear, LinearConfig, Norm, NormConfig, Pool, Pooling, PoolingConfig,
+    Dropout, Linear, LinearConfig, Norm, NormConfig, Pool, Pooling, PoolingConfig, Weight,
 };
-use regard_attention::ops::{Activation, linear};
+use regard_attention::ops::Activation;
 use regard_attention::{Init, Mode, Weights};
 use serde_json::Value;
 
@@ -117,7 +117,7 @@ struct WordHead {
     dense: Option<Linear>,
     norm: Option<Norm>,
     /// `[V, M]`, unless words are told with the vectors that they are read with.
-    table: Option<Param<Tensor<2>>>,
+    table: Option<Weight>,
     /// `[V]`
     bias: Option<Param<Tensor<1>>>,
 }
@@ -261,7 +261,7 @@ pub(crate) struct Asked<'a> {
     pub head: Head,
     pub mode: Mode,
     /// `[V, M]`, the vectors that words are read with, if they are told with them.
-    pub table: Option<Tensor<2>>,
+    pub table: Option<Weight>,
     /// The tokens that are asked about; all of them by default.
     pub at: Option<&'a [usize]>,
 }
@@ -278,7 +278,7 @@ impl WordHead {
         WordHead {
             dense: names.dense.map(|_| dense.init(init)),
             norm: names.dense.map(|_| NormConfig { eps, ..NormConfig::layer(width) }.init(init)),
-            table: (!tied).then(|| init.normal([words, width], deviation)),
+            table: (!tied).then(|| init.normal([words, width], deviation).into()),
             bias: names.bias.map(|_| init.constant([words], 0.0)),
         }
     }
@@ -291,7 +291,7 @@ impl WordHead {
             b.norm(names.norm, norm);
         }
         if let Some(table) = &mut self.table {
-            b.tensor(names.table, table);
+            b.weight(names.table, table);
         }
         if let (Some(bias), Some(name)) = (&mut self.bias, names.bias) {
             // A table of its own has a bias of its own in Hugging Face's library.
@@ -301,12 +301,11 @@ impl WordHead {
         }
     }
 
-    fn forward(&self, mut x: Tensor<2>, table: Option<&Tensor<2>>) -> Tensor<2> {
+    fn forward(&self, mut x: Tensor<2>, table: Option<&Weight>) -> Tensor<2> {
         if let (Some(dense), Some(norm)) = (&self.dense, &self.norm) {
             x = norm.forward(dense.forward(x));
         }
-        let own = self.table.as_ref().map(Param::val);
-        let table = own.or_else(|| table.cloned()).expect("a head for words has a table");
-        linear(x, table.transpose(), self.bias.as_ref().map(Param::val), Activation::Identity)
+        let table = self.table.as_ref().or(table).expect("a head for words has a table");
+        table.scores(x, self.bias.as_ref().map(Param::val))
     }
 }

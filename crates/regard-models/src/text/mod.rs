@@ -185,7 +185,7 @@ impl<B: Body> Headed<B> {
     }
 
     fn asked<'a>(&self, at: Option<&'a [usize]>, mode: Mode) -> Asked<'a> {
-        let table = self.body.words().map(|words| words.table.val());
+        let table = self.body.words().map(|words| words.table.clone());
         Asked { family: self.body.family(), head: self.head, mode, table, at }
     }
 
@@ -401,7 +401,7 @@ fn set_rows(words: &mut Embedding, rows: &[(usize, &[f32])]) -> Result<(), Strin
         }
         table[row * width..(row + 1) * width].copy_from_slice(vector);
     }
-    words.table = Param::from_data(TensorData::new(table, [entries, width]), &device);
+    words.table = Param::from_data(TensorData::new(table, [entries, width]), &device).into();
     Ok(())
 }
 

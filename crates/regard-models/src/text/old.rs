@@ -19,7 +19,7 @@ pub fn read_config(folder: &Path) -> Result<Value> {
     if !(silent("model_type") || of_texts) || !checkpoint::weights_file(folder).exists() {
         return Ok(config);
     }
-    let names: Vec<String> = checkpoint::read_weights(folder)?.into_keys().collect();
+    let names: Vec<String> = checkpoint::map_weights(folder)?.into_keys().collect();
     if silent("model_type") {
         let there = |family: &Family| has(&names, &format!("{}.", family.prefix));
         let mut found = zoo::families().filter(|family| there(family));

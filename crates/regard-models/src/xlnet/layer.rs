@@ -106,11 +106,11 @@ impl Layer {
     pub fn bind(&mut self, b: &mut Binder) {
         let ([m, _], [h, d]) = (self.out.dims(), self.to_keys.dims());
         b.at("rel_attn", |b| {
-            b.shaped("q", &[m, h, d], &mut self.query.weight);
-            b.shaped("k", &[m, h, d], &mut self.key.weight);
-            b.shaped("v", &[m, h, d], &mut self.value.weight);
+            b.shaped_weight("q", &[m, h, d], &mut self.query.weight);
+            b.shaped_weight("k", &[m, h, d], &mut self.key.weight);
+            b.shaped_weight("v", &[m, h, d], &mut self.value.weight);
             b.shaped("o", &[m, h, d], &mut self.out);
-            b.shaped("r", &[m, h, d], &mut self.distance.weight);
+            b.shaped_weight("r", &[m, h, d], &mut self.distance.weight);
             b.tensor("r_w_bias", &mut self.to_keys);
             b.tensor("r_r_bias", &mut self.to_distances);
             b.tensor("r_s_bias", &mut self.to_parts);

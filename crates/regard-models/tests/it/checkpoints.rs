@@ -201,6 +201,60 @@ fn what_cannot_be_written_leaves_what_was_there() {
     assert_eq!(fs::read(folder.weights()).unwrap(), before);
 }
 
+/// Weights that were quantised are told by name and type; buffers of integers are no mistake.
+#[test]
+fn integers_are_told() {
+    use safetensors::{Dtype, tensor::TensorView};
+    let folder = Folder::of("marian-separate", "integers");
+    let whole = fs::read(folder.weights()).unwrap();
+    let with = |extra: &[(&str, Dtype)], without: &str| {
+        let file = safetensors::SafeTensors::deserialize(&whole).unwrap();
+        let mut views = file.tensors();
+        views.retain(|(name, _)| name != without);
+        let numbers = [0u8; 64];
+        for (name, dtype) in extra {
+            let bytes = &numbers[..4 * dtype.bitsize() / 8];
+            views.push((name.to_string(), TensorView::new(*dtype, vec![2, 2], bytes).unwrap()));
+        }
+        safetensors::serialize_to_file(views, None, &folder.weights()).unwrap();
+        let opened = open::<dyn Seq2Seq>(&folder.0, &Device::flex());
+        opened.err().map(|e| e.to_string()).unwrap_or_default()
+    };
+    let layer = "model.encoder.layers.0.fc1";
+    let [quantised, weight] = ["qweight", "weight"].map(|end| format!("{layer}.{end}"));
+    let error = with(&[(&quantised, Dtype::I32)], &weight);
+    let wanted = [
+        format!("{quantised} (I32) has no place in this model"),
+        format!("{weight} "),
+        "is missing".into(),
+    ];
+    assert!(wanted.iter().all(|part| error.contains(part)), "{error}");
+    // An integer where a weight belongs, of the right shape or not.
+    let bias = "model.encoder.layers.0.fc1.bias";
+    let error = with(&[(bias, Dtype::I8)], bias);
+    assert!(error.contains(bias) && error.contains("[2, 2]"), "{error}");
+    assert_eq!(with(&[], ""), "");
+}
+
+/// A model that is open stays what it was when its files are replaced, and files that are not whole
+/// are refused before they are used.
+#[test]
+fn files_in_place_may_be_replaced() {
+    let folder = Folder::of("marian-separate", "replaced");
+    let before = checkpoint::map_weights(&folder.0).unwrap();
+    assert!(before.values().all(|array| array.bytes().is_mapped()));
+    let wanted = checkpoint::read_weights(&folder.0).unwrap();
+    assert!(wanted.values().all(|array| !array.bytes().is_mapped()));
+    folder.change(|arrays| arrays.values_mut().for_each(|array| array.change(|x| x.fill(7.0))));
+    assert_eq!(before, wanted);
+    let whole = fs::read(folder.weights()).unwrap();
+    for length in [0, 7, 8, whole.len() / 2, whole.len() - 1] {
+        fs::write(folder.weights(), &whole[..length]).unwrap();
+        let error = checkpoint::map_weights(&folder.0).unwrap_err().to_string();
+        assert!(error.contains("not a whole safetensors file"), "{length}: {error}");
+    }
+}
+
 #[test]
 fn halves_are_near_enough() {
     let folder = Folder::of("marian-separate", "halves");

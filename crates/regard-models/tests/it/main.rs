@@ -9,6 +9,7 @@ mod learning;
 mod pointers;
 mod speech;
 mod stepwise;
+mod stored;
 mod stories;
 mod texts;
 mod words;

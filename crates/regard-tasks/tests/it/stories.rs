@@ -162,7 +162,8 @@ fn a_model_of_stories_begins_with_vectors() {
     recipe.vectors = Some(file.display().to_string());
     let weights = recipe.prepare().unwrap().learner.network().weights();
     let (_, table) = weights.iter().find(|(name, _)| name.ends_with("words.weight")).unwrap();
-    let given = table.data.chunks(16).filter(|row| row.iter().all(|x| *x == 1.5)).count();
+    let table = table.floats().unwrap();
+    let given = table.chunks(16).filter(|row| row.iter().all(|x| *x == 1.5)).count();
     assert_eq!(given, 1);
     recipe.vectors = Some("word3vec".into());
     assert!(recipe.prepare().err().unwrap().to_string().contains("need a file or glove-subset"));

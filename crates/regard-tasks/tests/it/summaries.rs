@@ -127,6 +127,7 @@ fn words_begin_with_vectors_of_others() {
     let weights = recipe.prepare().unwrap().learner.network().weights();
     let (_, table) =
         weights.iter().find(|(name, _)| name.ends_with("embed_tokens.weight")).unwrap();
-    let rows = table.data.chunks_exact(16);
+    let table = table.floats().unwrap();
+    let rows = table.chunks_exact(16);
     assert_eq!(rows.filter(|row| row.iter().all(|x| *x == 0.25)).count(), 1);
 }

@@ -1,0 +1,205 @@
+//! The matrix of a layer: trained as a tensor, or used as its file has it.
+
+use crate::backend;
+use crate::ops::{self, Activation, Packing, StoredMatrix};
+use burn::module::{
+    Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor,
+    Param, ParamId,
+};
+use burn::tensor::{Device, Int, Tensor};
+
+/// A matrix `[I, O]` of a linear layer, or a table `[V, M]`.
+///
+/// It is a parameter of Burn's in single precision, which can be trained, or a [`StoredMatrix`] in
+/// whichever type its file has, which cannot. Optimisers, records and counts of parameters see both;
+/// of a stored one they see the shape, and a single number for all of its values.
+#[derive(Clone, Debug)]
+pub struct Weight {
+    /// Of a stored one its shape alone.
+    param: Param<Tensor<2>>,
+    stored: Option<StoredMatrix>,
+}
+
+impl From<Param<Tensor<2>>> for Weight {
+    fn from(param: Param<Tensor<2>>) -> Weight {
+        Weight { param, stored: None }
+    }
+}
+
+impl Weight {
+    /// A matrix as its file has it, for use on the CPU.
+    pub fn stored(matrix: StoredMatrix) -> Weight {
+        let shape = matrix.dims();
+        let blank = Tensor::<1>::zeros([1], &Device::flex()).expand(shape);
+        Weight { param: Param::initialized(ParamId::new(), blank), stored: Some(matrix) }
+    }
+
+    /// Whether weights can be stored for this device: where the kernels run, and nothing is trained.
+    pub fn can_be_stored(device: &Device) -> bool {
+        !device.is_autodiff() && backend::fused(&Tensor::<1>::zeros([1], device))
+    }
+
+    /// Rows and columns.
+    pub fn dims(&self) -> [usize; 2] {
+        self.param.dims()
+    }
+
+    /// Where it is.
+    pub fn device(&self) -> Device {
+        self.param.device()
+    }
+
+    /// The parameter, unless the matrix is stored.
+    pub fn param(&self) -> Option<&Param<Tensor<2>>> {
+        self.stored.is_none().then_some(&self.param)
+    }
+
+    /// The stored matrix, unless it is a parameter.
+    pub fn as_stored(&self) -> Option<&StoredMatrix> {
+        self.stored.as_ref()
+    }
+
+    /// Its numbers in single precision. Of a stored matrix, all of them are converted each time.
+    pub fn val(&self) -> Tensor<2> {
+        match &self.stored {
+            Some(stored) => stored.tensor(&self.device()),
+            None => self.param.val(),
+        }
+    }
+
+    /// `f(x·W + b)`, with a parameter kept as products want it while no gradient is asked for.
+    ///
+    /// # Shapes
+    /// `x: […, I]`, `W: [I, O]`, `bias: [O]` → `[…, O]`
+    pub fn linear<const D: usize>(
+        &self,
+        x: Tensor<D>,
+        bias: Option<Tensor<1>>,
+        activation: Activation,
+        packing: &Packing,
+    ) -> Tensor<D> {
+        match &self.stored {
+            Some(stored) => ops::stored_linear(x, stored, bias, activation, true),
+            None => ops::linear_kept(x, self.param.val(), bias, activation, packing),
+        }
+    }
+
+    /// `x·Wᵀ + b`: scores of the rows of a table.
+    ///
+    /// # Shapes
+    /// `x: […, M]`, `W: [V, M]`, `bias: [V]` → `[…, V]`
+    pub fn scores<const D: usize>(&self, x: Tensor<D>, bias: Option<Tensor<1>>) -> Tensor<D> {
+        let plain = Activation::Identity;
+        match &self.stored {
+            Some(stored) => ops::stored_linear(x, &stored.transpose(), bias, plain, false),
+            None => ops::linear(x, self.param.val().transpose(), bias, plain),
+        }
+    }
+
+    /// Rows of a table. The row of the id `padding` gets no gradient.
+    ///
+    /// # Shapes
+    /// `ids: [B, T]`, `W: [V, M]` → `[B, T, M]`
+    pub fn rows(&self, ids: Tensor<2, Int>, padding: Option<i64>) -> Tensor<3> {
+        match &self.stored {
+            Some(stored) => ops::stored_embedding(stored, ids),
+            None => ops::embedding(self.param.val(), ids, padding),
+        }
+    }
+
+    /// As a parameter of a device.
+    fn trained(self, device: &Device) -> Param<Tensor<2>> {
+        match self.stored {
+            Some(stored) => Param::from_tensor(stored.tensor(device)),
+            None => self.param,
+        }
+    }
+}
+
+/// A parameter by the name of the field that holds it, like a parameter of Burn's.
+impl Module for Weight {
+    fn collect_devices(&self, devices: Devices) -> Devices {
+        self.param.collect_devices(devices)
+    }
+
+    fn fork(self, device: &Device) -> Weight {
+        match self.device() == *device {
+            true => Weight { param: self.param.fork(device), stored: self.stored },
+            false => self.trained(device).fork(device).into(),
+        }
+    }
+
+    fn to_device(self, device: &Device) -> Weight {
+        match self.device() == *device {
+            true => self,
+            false => self.trained(device).to_device(device).into(),
+        }
+    }
+
+    fn train(self) -> Weight {
+        let device = self.device();
+        self.trained(&device).train().into()
+    }
+
+    fn valid(&self) -> Weight {
+        Weight { param: self.param.valid(), stored: self.stored.clone() }
+    }
+
+    fn materialize(self) -> Weight {
+        Weight { param: self.param.materialize(), stored: self.stored }
+    }
+
+    fn visit<V: ModuleVisitor>(&self, visitor: &mut V) {
+        self.param.visit(visitor);
+    }
+
+    fn map<M: ModuleMapper>(self, mapper: &mut M) -> Weight {
+        Weight { param: Module::map(self.param, mapper), stored: self.stored }
+    }
+}
+
+impl ModuleDisplayDefault for Weight {
+    fn content(&self, content: Content) -> Option<Content> {
+        self.param.content(content)
+    }
+}
+
+impl ModuleDisplay for Weight {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layers::{Linear, LinearConfig};
+    use crate::ops::StoredRows;
+    use crate::{AdamW, AdamWConfig, Init};
+    use regard_kernels::storage::Kind;
+
+    fn stored([rows, width]: [usize; 2]) -> StoredMatrix {
+        let floats: Vec<f32> = (0..rows * width).map(|i| i as f32 / 8.0).collect();
+        let rows = StoredRows { kind: Kind::F32, bytes: floats.into(), rows };
+        StoredMatrix::new(vec![rows], width).unwrap()
+    }
+
+    #[test]
+    fn a_stored_weight_counts_as_a_parameter_and_trains_as_one() {
+        let mut layer = LinearConfig::new(3, 2).init(&mut Init::new(1, &Device::flex()));
+        let trained = layer.clone().train();
+        layer.weight = Weight::stored(stored([2, 3]).transpose());
+        assert_eq!((Module::num_params(&layer), layer.weight.dims()), (8, [3, 2]));
+        let valid = layer.valid();
+        assert!(valid.weight.as_stored().is_some() && valid.weight.param().is_none());
+        let again: Linear = layer.train();
+        assert!(again.weight.param().is_some_and(|param| param.val().is_require_grad()));
+        let numbers =
+            |layer: &Linear| layer.weight.val().into_data().try_into_vec::<f32>().unwrap();
+        assert_eq!(numbers(&again), [0.0, 3.0, 1.0, 4.0, 2.0, 5.0].map(|x| x / 8.0));
+        // Its name among the parameters is that of the field.
+        for layer in [again, trained] {
+            let x = Tensor::<2>::ones([1, 3], &Device::flex().autodiff());
+            let mut adamw = AdamW::new(AdamWConfig::default());
+            let loss = layer.forward(x).sum();
+            adamw.step(0.1, layer, loss.backward());
+            assert!(adamw.state().moments.keys().eq(["bias", "weight"]));
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! The upper half of single precision: a sign, 8 bits of exponent, 7 of fraction (`bfloat16`).
+
+use super::{Element, Plain};
+use crate::simd::Simd;
+
+/// The upper half of a number of single precision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Bf16(pub u16);
+
+// SAFETY: every pattern of bits is a number, and there is no padding.
+unsafe impl Plain for Bf16 {}
+
+impl Bf16 {
+    /// In single precision.
+    #[inline(always)]
+    pub fn single(self) -> f32 {
+        f32::from_bits(u32::from(self.0) << 16)
+    }
+}
+
+impl Element for Bf16 {
+    #[inline(always)]
+    unsafe fn load<S: Simd>(s: S, p: *const Bf16) -> S::V {
+        // SAFETY: the caller's promise is this.
+        unsafe { s.load_bf16(p) }
+    }
+}
