@@ -6,7 +6,8 @@
 
 use super::epilogue::Epilogue;
 use super::matrix::{Matrix, MatrixMut};
-use super::pack::{PackRight, PackedLeft, pack_right};
+use super::pack::PackedLeft;
+use super::panels::{PackRight, pack_right};
 use super::right::Right;
 use super::tile::{self, Operands, Rows};
 use crate::pool::checkpoint;

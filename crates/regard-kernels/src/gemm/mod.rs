@@ -10,6 +10,7 @@ mod few;
 mod matrix;
 pub mod micro;
 mod pack;
+mod panels;
 mod peak;
 mod right;
 mod sparse;

@@ -129,6 +129,13 @@ impl Bytes {
         Bytes { owner, from: self.from + range.start, to: self.from + range.end }
     }
 
+    /// The part of them that a slice is, if it is one.
+    pub fn find(&self, part: &[u8]) -> Option<Bytes> {
+        let from = part.as_ptr().addr().checked_sub(self.as_ptr().addr())?;
+        let to = from.checked_add(part.len())?;
+        (to <= self.len()).then(|| self.part(from..to))
+    }
+
     /// As numbers, unless they are not aligned or the last one is cut off.
     pub fn numbers<T: Plain>(&self) -> Option<&[T]> {
         let (start, size) = (self.as_ptr().cast::<T>(), size_of::<T>());
@@ -174,6 +181,8 @@ mod tests {
         let part = all.part(4..12).part(2..6);
         assert_eq!(&part[..], [6, 7, 8, 9]);
         assert_eq!(part.as_ptr(), all[6..].as_ptr());
+        assert_eq!(all.find(&all[3..5]).unwrap()[..], [3, 4]);
+        assert!(part.find(&all[3..5]).is_none() && part.find(&all[8..12]).is_none());
         drop(all);
         assert_eq!(&part[..], [6, 7, 8, 9]);
     }

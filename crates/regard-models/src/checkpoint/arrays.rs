@@ -62,6 +62,13 @@ impl Array {
         Array { shape, dtype: Dtype::F32, bytes: floats.into() }
     }
 
+    /// Numbers as they stand in a file, if they are as many as the shape says.
+    pub(super) fn in_file(shape: Vec<usize>, dtype: Dtype, bytes: Bytes) -> Option<Array> {
+        let count = shape.iter().try_fold(1usize, |count, side| count.checked_mul(*side))?;
+        let fits = count.checked_mul(dtype.bitsize())? == bytes.len().checked_mul(8)?;
+        fits.then_some(Array { shape, dtype, bytes })
+    }
+
     /// Rows of a matrix as they are stored, in any shape of as many numbers.
     pub(super) fn of_rows(shape: Vec<usize>, rows: StoredRows) -> Array {
         let dtype = match rows.kind {
@@ -200,10 +207,8 @@ impl Array {
 pub fn from_bytes(bytes: Bytes) -> Result<Arrays, String> {
     let file = SafeTensors::deserialize(&bytes)
         .map_err(|e| format!("not a whole safetensors file ({e}); it may be truncated"))?;
-    let start = bytes.as_ptr().addr();
     let array = |view: TensorView| {
-        let from = view.data().as_ptr().addr() - start;
-        let bytes = bytes.part(from..from + view.data().len());
+        let bytes = bytes.find(view.data()).expect("tensors are inside of their file");
         Array { shape: view.shape().to_vec(), dtype: view.dtype(), bytes }
     };
     Ok(file.tensors().into_iter().map(|(name, view)| (name, array(view))).collect())

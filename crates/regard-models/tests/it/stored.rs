@@ -2,12 +2,13 @@
 
 use crate::batch::rows;
 use crate::goldens::golden;
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 use half::{bf16, f16};
 use regard_attention::Mode;
 use regard_models::checkpoint::{self, Dtype, set_least_stored};
 use regard_models::text::recorded::{Recorded, named};
 use regard_models::text::{self, TextModel};
+use regard_models::vit::Vit;
 use regard_models::{Network, Seq2Seq, Source, zoo};
 use safetensors::tensor::TensorView;
 use std::fs;
@@ -98,17 +99,39 @@ fn pairs(folder: &Path, case: &str) {
     assert!(said(&*converted) == said(&*stored), "{case}");
 }
 
+fn images(folder: &Path, golden: &Path, case: &str) {
+    let device = Device::flex();
+    let [converted, stored] = both(|| zoo::open::<Vit>(folder, &device).unwrap());
+    compare([&*converted, &*stored], case);
+    let said = checkpoint::read_arrays(&golden.join("said.safetensors")).unwrap();
+    let shape: [usize; 4] = said["pixels"].shape.clone().try_into().unwrap();
+    let pixels = TensorData::new(said["pixels"].floats().unwrap().into_owned(), shape);
+    let pixels = Tensor::<4>::from_data(pixels, &device);
+    let [a, b] = [&converted, &stored].map(|model| model.forward(pixels.clone(), Mode::Eval));
+    assert!(bits(&a.hidden) == bits(&b.hidden), "{case}");
+    assert!(a.logits.as_ref().map(bits) == b.logits.as_ref().map(bits), "{case}");
+}
+
 /// The storage of a weight changes no bit of what a model says: of every family, in every type.
 #[test]
 fn storage_changes_no_bit() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+    let all = |kind: &str| {
+        let folders = fs::read_dir(fixtures.join(kind)).unwrap().map(|f| f.unwrap().path());
+        let mut folders: Vec<PathBuf> =
+            folders.filter(|folder| folder.join("said.safetensors").exists()).collect();
+        folders.sort();
+        folders
+    };
     let mut seen = 0;
     for dtype in [Dtype::F32, Dtype::F16, Dtype::BF16] {
-        let mut goldens: Vec<PathBuf> =
-            fs::read_dir(fixtures.join("texts")).unwrap().map(|f| f.unwrap().path()).collect();
-        goldens.retain(|folder| folder.join("said.safetensors").exists());
-        goldens.sort();
-        for golden in &goldens {
+        for golden in all("vit") {
+            let folder = copy(&golden, dtype);
+            images(&folder, &golden, &format!("{} {dtype}", golden.display()));
+            fs::remove_dir_all(&folder).unwrap();
+            seen += 1;
+        }
+        for golden in &all("texts") {
             let Ok(recorded) = Recorded::read(&golden.join("said.safetensors")) else { continue };
             let folder = copy(golden, dtype);
             texts(&folder, &recorded, &format!("{} {dtype}", golden.display()));
@@ -122,5 +145,5 @@ fn storage_changes_no_bit() {
             seen += 1;
         }
     }
-    assert!(seen > 30, "{seen} models");
+    assert!(seen > 45, "{seen} models");
 }

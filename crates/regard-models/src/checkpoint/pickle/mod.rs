@@ -9,8 +9,8 @@
 //!
 //! What counts is the dictionary at the top of the file, or the one under `"state_dict"` or
 //! `"model"`, as programs for training write it, if that holds tensors. Whatever else such a
-//! dictionary holds, like the number of an epoch, is left out. All numbers become single
-//! precision, integers too.
+//! dictionary holds, like the number of an epoch, is left out. Floats of 16 and 32 bits keep their
+//! type; all other numbers become single precision, integers too.
 
 mod input;
 mod legacy;
@@ -28,6 +28,7 @@ pub use machine::read_tree;
 pub use tree::{Made, Object, Pair, Place, Tree, Value};
 
 use super::Arrays;
+use regard_attention::storage::Bytes;
 use tensor::Budget;
 use torch::Pickled;
 use zip::Archive;
@@ -39,13 +40,13 @@ const ZIP: &[u8] = b"PK\x03\x04";
 /// How a pickle begins, whatever it holds.
 const PICKLE: &[u8] = b"\x80";
 
-/// Reads what a file of PyTorch holds.
-pub(super) fn from_bytes(bytes: &[u8]) -> Result<Arrays, String> {
+/// Everything that a file of PyTorch holds: floats in rows are used where they are.
+pub(super) fn from_bytes(bytes: &Bytes) -> Result<Arrays, String> {
     if bytes.starts_with(ZIP) {
         from_zip(bytes)
     } else if bytes.starts_with(PICKLE) {
         let (pickled, storages) = legacy::read(bytes)?;
-        arrays(&pickled, Budget::of(bytes), |key| Ok(storages.get(key).copied()))
+        arrays(&pickled, bytes, |key| Ok(storages.get(key).copied()))
     } else {
         Err("not a checkpoint of PyTorch: neither a zip archive nor a pickle. \
              It may be the pointer that Git LFS leaves in place of a file"
@@ -53,7 +54,7 @@ pub(super) fn from_bytes(bytes: &[u8]) -> Result<Arrays, String> {
     }
 }
 
-fn from_zip(bytes: &[u8]) -> Result<Arrays, String> {
+fn from_zip(bytes: &Bytes) -> Result<Arrays, String> {
     let archive = Archive::open(bytes)?;
     let root = archive.root()?;
     if let Some(order) = archive.get(&format!("{root}/byteorder"))?
@@ -67,7 +68,7 @@ fn from_zip(bytes: &[u8]) -> Result<Arrays, String> {
     }
     let pickle = archive.get(&format!("{root}/data.pkl"))?.unwrap_or_default();
     let (pickled, _) = Pickled::read(pickle)?;
-    arrays(&pickled, Budget::of(bytes), |key| archive.get(&format!("{root}/data/{key}")))
+    arrays(&pickled, bytes, |key| archive.get(&format!("{root}/data/{key}")))
 }
 
 /// Where the bytes of a storage are, by its key; none if the file has not got it.
@@ -78,15 +79,15 @@ impl<'a, F: Fn(&str) -> Result<Option<&'a [u8]>, String>> Storages<'a> for F {}
 /// The tensors of a pickle, by name.
 fn arrays<'a>(
     pickled: &Pickled,
-    mut budget: Budget,
+    file: &Bytes,
     storages: impl Storages<'a>,
 ) -> Result<Arrays, String> {
-    let mut arrays = Arrays::new();
+    let (mut arrays, mut budget) = (Arrays::new(), Budget::of(file));
     for (name, value) in pickled.pairs(weights(pickled)?).into_iter().flatten() {
         if let (Some(name), Some(arguments)) = (pickled.tree.text(name), pickled.tensor(value)) {
             let in_tensor = |message| format!("{}: {message}", shown(name));
             budget.spend(name.len()).map_err(in_tensor)?;
-            let array = tensor::read(pickled, arguments, &mut budget, &storages);
+            let array = tensor::read(pickled, arguments, (file, &mut budget), &storages);
             arrays.insert(name.to_string(), array.map_err(in_tensor)?);
         }
     }

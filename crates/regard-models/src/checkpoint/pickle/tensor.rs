@@ -3,8 +3,9 @@
 use super::torch::{Pickled, Storage};
 use super::tree::{Place, Value};
 use super::{Storages, shown};
-use crate::checkpoint::Array;
+use crate::checkpoint::{Array, Dtype};
 use half::{bf16, f16};
+use regard_attention::storage::Bytes;
 
 /// PyTorch has no tensors of more axes.
 const MOST_AXES: usize = 64;
@@ -51,6 +52,16 @@ impl Kind {
             "Bool" => Kind::Bool,
             _ => return None,
         })
+    }
+
+    /// The type of arrays that keep such numbers as they are.
+    fn dtype(self) -> Option<Dtype> {
+        match self {
+            Kind::Float => Some(Dtype::F32),
+            Kind::Half => Some(Dtype::F16),
+            Kind::BFloat16 => Some(Dtype::BF16),
+            _ => None,
+        }
     }
 
     /// How many bytes a number takes.
@@ -101,7 +112,7 @@ struct Walk {
 pub fn read<'a>(
     pickled: &Pickled,
     arguments: Place,
-    budget: &mut Budget,
+    (file, budget): (&Bytes, &mut Budget),
     storages: &impl Storages<'a>,
 ) -> Result<Array, String> {
     let arguments = pickled.tree.items(arguments).ok_or("has no arguments")?;
@@ -116,12 +127,22 @@ pub fn read<'a>(
     let count = walk.count()?;
     budget.spend(count.saturating_mul(size_of::<f32>()))?;
     budget.spend(size_of_val(&walk.axes[..]))?;
-    let data = if count == 0 {
-        vec![]
-    } else {
-        walk.read(storage.kind, numbers(&storage, storages)?, count)?
+    let shape: Vec<usize> = walk.axes.iter().map(|(size, _)| *size).collect();
+    if count == 0 {
+        return Ok(Array::new(shape, vec![]));
+    }
+    let bytes = numbers(&storage, storages)?;
+    walk.check(storage.kind, bytes)?;
+    let in_place = |dtype: Dtype| {
+        let size = storage.kind.size();
+        let part = &bytes[walk.start * size..(walk.start + count) * size];
+        Array::in_file(shape.clone(), dtype, file.find(part)?)
     };
-    Ok(Array::new(walk.axes.iter().map(|(size, _)| *size).collect(), data))
+    let stored = storage.kind.dtype().filter(|_| walk.is_in_rows());
+    match stored.and_then(in_place) {
+        Some(array) => Ok(array),
+        None => Ok(Array::new(shape, walk.read(storage.kind, bytes, count))),
+    }
 }
 
 /// A tensor may say that its numbers are meant with the other sign. Models are not saved so.
@@ -191,12 +212,28 @@ impl Walk {
         })
     }
 
-    fn read(&self, kind: Kind, bytes: &[u8], count: usize) -> Result<Vec<f32>, String> {
+    /// Refuses to go beyond the storage.
+    fn check(&self, kind: Kind, bytes: &[u8]) -> Result<(), String> {
         let held = bytes.len() / kind.size();
-        if self.farthest().is_none_or(|place| place >= held) {
-            return Err(format!("reaches beyond the {held} numbers of its storage"));
+        match self.farthest() {
+            Some(place) if place < held => Ok(()),
+            _ => Err(format!("reaches beyond the {held} numbers of its storage")),
         }
-        Ok(match kind {
+    }
+
+    /// Whether numbers follow each other in memory, row after row.
+    fn is_in_rows(&self) -> bool {
+        let mut next = 1;
+        self.axes.iter().rev().all(|(size, stride)| {
+            let fits = *size == 1 || *stride == next;
+            next *= size;
+            fits
+        })
+    }
+
+    /// After [`Walk::check`].
+    fn read(&self, kind: Kind, bytes: &[u8], count: usize) -> Vec<f32> {
+        match kind {
             Kind::Float => self.gather(count, bytes, f32::from_le_bytes),
             Kind::Double => self.gather(count, bytes, |b| f64::from_le_bytes(b) as f32),
             Kind::Half => self.gather(count, bytes, |b| f16::from_le_bytes(b).to_f32()),
@@ -207,7 +244,7 @@ impl Walk {
             Kind::Char => self.gather(count, bytes, |b| f32::from(i8::from_le_bytes(b))),
             Kind::Byte => self.gather(count, bytes, |[b]: [u8; 1]| f32::from(b)),
             Kind::Bool => self.gather(count, bytes, |[b]: [u8; 1]| f32::from(b != 0)),
-        })
+        }
     }
 
     fn gather<const SIZE: usize>(

@@ -1,6 +1,6 @@
 //! Files that PyTorch wrote (`fixtures/make/pickles.py`), and some that it would not.
 
-use super::{from_bytes, shown};
+use super::shown;
 use crate::Error;
 use crate::checkpoint::{Array, Arrays, read_arrays};
 use serde_json::Value as Json;
@@ -13,6 +13,10 @@ fn path(name: &str) -> PathBuf {
 
 fn bytes(name: &str) -> Vec<u8> {
     fs::read(path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+fn from_bytes(file: &[u8]) -> std::result::Result<Arrays, String> {
+    super::from_bytes(&file.to_vec().into())
 }
 
 fn expected(name: &str) -> Arrays {
