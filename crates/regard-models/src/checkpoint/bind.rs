@@ -211,18 +211,32 @@ impl<'a> Binder<'a> {
 
     /// Several linear layers of equal width that are one in memory: queries, keys and values.
     pub fn packed(&mut self, names: &[&str], layer: &mut Linear) {
+        let [_, wide] = layer.weight.dims();
+        self.packed_shares(names, &vec![wide / names.len(); names.len()], layer);
+    }
+
+    /// Linear layers of these widths that are one in memory: with grouped heads, keys and values
+    /// are narrower than queries.
+    ///
+    /// # Panics
+    /// If the widths do not add up to that of the layer.
+    pub fn packed_shares(&mut self, names: &[&str], widths: &[usize], layer: &mut Linear) {
         let [inputs, wide] = layer.weight.dims();
-        let each = wide / names.len();
-        let columns = |part: usize| part * each..(part + 1) * each;
+        assert_eq!(wide, widths.iter().sum::<usize>(), "packed: {names:?} of widths {widths:?}");
+        let columns = |part: usize| {
+            let from: usize = widths[..part].iter().sum();
+            from..from + widths[part]
+        };
         if let Way::Write(_) = self.way {
             let weight = numbers(layer.weight.val());
             let bias = layer.bias.as_ref().map(|bias| numbers(bias.val()));
             for (part, name) in names.iter().enumerate() {
                 let turned = columns(part).flat_map(|o| (0..inputs).map(move |i| i * wide + o));
                 let turned = turned.map(|at| weight[at]).collect();
-                self.put(&format!("{name}.weight"), &[each, inputs], turned);
+                self.put(&format!("{name}.weight"), &[widths[part], inputs], turned);
                 if let Some(bias) = &bias {
-                    self.put(&format!("{name}.bias"), &[each], bias[columns(part)].to_vec());
+                    let bias = bias[columns(part)].to_vec();
+                    self.put(&format!("{name}.bias"), &[widths[part]], bias);
                 }
             }
             return;
@@ -231,14 +245,14 @@ impl<'a> Binder<'a> {
         // there: until then its size is nothing but what a configuration says.
         let (mut weight, mut bias) = (None, None);
         for (part, name) in names.iter().enumerate() {
-            if let Some(rows) = self.take(&format!("{name}.weight"), &[each, inputs]) {
+            if let Some(rows) = self.take(&format!("{name}.weight"), &[widths[part], inputs]) {
                 let weight = weight.get_or_insert_with(|| numbers(layer.weight.val()));
                 for (o, row) in columns(part).zip(rows.chunks(inputs.max(1))) {
                     row.iter().enumerate().for_each(|(i, x)| weight[i * wide + o] = *x);
                 }
             }
             if let Some(param) = &layer.bias
-                && let Some(row) = self.take(&format!("{name}.bias"), &[each])
+                && let Some(row) = self.take(&format!("{name}.bias"), &[widths[part]])
             {
                 let bias = bias.get_or_insert_with(|| numbers(param.val()));
                 bias[columns(part)].copy_from_slice(&row);
@@ -366,4 +380,42 @@ impl<'a> Binder<'a> {
 
 fn numbers<const D: usize>(x: Tensor<D>) -> Vec<f32> {
     x.into_data().convert::<f32>().try_into_vec().expect("they were just converted")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regard_attention::layers::SelfAttentionConfig;
+    use regard_attention::{Heads, Init};
+
+    /// Queries, keys and values of unequal widths go into one projection and come out again.
+    #[test]
+    fn grouped_heads_are_filled() {
+        let (names, widths, device) = (["q", "k", "v"], [8, 4, 4], Device::flex());
+        let array = |shape: &[usize], from: usize| Array {
+            shape: shape.to_vec(),
+            data: (0..shape.iter().product()).map(|i: usize| (from + i) as f32).collect(),
+        };
+        let mut file = Arrays::new();
+        for (i, (name, width)) in names.iter().zip(widths).enumerate() {
+            file.insert(format!("{name}.weight"), array(&[width, 8], 100 * i));
+            file.insert(format!("{name}.bias"), array(&[width], 1000 * i));
+        }
+        let config = SelfAttentionConfig {
+            heads: Heads { queries: 4, keys: 2 },
+            ..SelfAttentionConfig::new(8, 4)
+        };
+        let mut qkv = config.init(&mut Init::new(1, &device)).qkv;
+        let mut left = file.clone();
+        let mut binder = Binder::read(&mut left, &device);
+        binder.packed_shares(&names, &widths, &mut qkv);
+        assert!(binder.problems().is_empty() && left.is_empty());
+        // The first key stands behind the last query, in columns.
+        let one = Tensor::<2>::from_floats([[1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]], &device);
+        let row = numbers(qkv.forward(one));
+        assert_eq!(row[7..9], [56.0 + 7.0, 100.0 + 1000.0]);
+        let mut again = Arrays::new();
+        Binder::write(&mut again).packed_shares(&names, &widths, &mut qkv);
+        assert_eq!(again, file);
+    }
 }
