@@ -25,8 +25,8 @@ mod probe;
 pub mod recorded;
 mod texts;
 
+pub(crate) use head::{BeforeLabels, Biases, Sizes, Speaker, WordNames, label_count};
 pub use head::{Family, Head};
-pub(crate) use head::{Sizes, Speaker, WordNames, label_count};
 pub use old::read_config;
 pub(crate) use probe::Probe;
 pub use texts::Texts;
@@ -127,7 +127,9 @@ pub(crate) trait Body: Module + ModuleDisplay + 'static {
     fn configure(json: &Value, head: Head) -> Result<Self::Config, String>;
     fn new(config: &Self::Config, init: &mut Init) -> Self;
     fn sizes(config: &Self::Config) -> Sizes;
-    fn family(&self) -> &'static Family;
+    fn family(&self) -> &'static Family {
+        Self::FAMILIES[0]
+    }
     fn bind(&mut self, b: &mut Binder);
     /// `[B, T, M]`, or `[1, N, M]` for texts of different lengths.
     fn read(&self, texts: &Texts, probe: &mut Probe) -> Tensor<3>;
