@@ -19,6 +19,7 @@ mod keys;
 pub mod look;
 pub mod luong;
 pub mod memory;
+pub mod modernbert;
 pub mod network;
 pub mod pointer;
 pub mod recurrent;

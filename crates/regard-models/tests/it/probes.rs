@@ -11,7 +11,7 @@ use serde_json::json;
 
 /// A model of each body that attends.
 fn models(device: &Device) -> Vec<Box<dyn TextModel>> {
-    let types = ["bert", "gpt2", "xlnet"];
+    let types = ["bert", "gpt2", "modernbert", "xlnet"];
     let make = |name: &str| {
         let config = json!({
             "model_type": name, "vocab_size": 23, "num_labels": 3, "initializer_range": 0.4,
