@@ -2,10 +2,10 @@
 //! (arXiv:1910.01108), which differ from it in names, positions and token types only.
 
 use crate::checkpoint::Binder;
-use crate::fields::fields;
-use crate::sizes;
+use crate::keys::Keys;
+use crate::sizes::{self, Stack};
 use crate::text::{
-    Body, Family, Head, Probe, Sizes, Speaker, Texts, WordNames, activation, dot_in_words,
+    BeforeLabels, Biases, Body, Family, Head, Probe, Sizes, Speaker, Texts, WordNames, dot_in_words,
 };
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -15,13 +15,13 @@ use regard_attention::layers::{
 };
 use regard_attention::ops::Activation;
 use regard_attention::{Attention, Init, Weights};
-use serde::Deserialize;
 use serde_json::Value;
+use std::sync::OnceLock;
 
 /// BERT's names.
 pub static BERT: Family = Family {
     model_type: "bert",
-    keys: fields::<BertKeys>,
+    keys: bert_keys,
     class: "Bert",
     prefix: "bert",
     classes: &[
@@ -37,6 +37,7 @@ pub static BERT: Family = Family {
     pooled: true,
     before_labels: None,
     labels: "classifier",
+    span: "qa_outputs",
     labels_bias: true,
     words: WordNames {
         dense: Some("cls.predictions.transform.dense"),
@@ -49,52 +50,43 @@ pub static BERT: Family = Family {
 /// RoBERTa's names.
 pub static ROBERTA: Family = Family {
     model_type: "roberta",
-    keys: fields::<BertKeys>,
+    keys: bert_keys,
     class: "Roberta",
     prefix: "roberta",
-    classes: HEADS,
-    typed: false,
-    speaker: Speaker::First,
-    pooled: false,
-    before_labels: Some(("classifier.dense", Activation::Tanh)),
+    before_labels: Some(BeforeLabels::of_texts("classifier.dense", Activation::Tanh)),
     labels: "classifier.out_proj",
-    labels_bias: true,
     words: WordNames {
         dense: Some("lm_head.dense"),
         norm: "lm_head.layer_norm",
         table: "lm_head.decoder.weight",
         bias: Some("lm_head.bias"),
     },
+    ..Family::ENCODER
 };
 
 /// DistilBERT's names.
 pub static DISTILBERT: Family = Family {
     model_type: "distilbert",
-    keys: fields::<DistilBertKeys>,
+    keys: || {
+        static NAMES: OnceLock<Vec<&str>> = OnceLock::new();
+        NAMES.get_or_init(|| Keys::names(Config::distilbert))
+    },
     class: "DistilBert",
     prefix: "distilbert",
-    classes: HEADS,
-    typed: false,
-    speaker: Speaker::First,
-    pooled: false,
-    before_labels: Some(("pre_classifier", Activation::Relu)),
-    labels: "classifier",
-    labels_bias: true,
+    before_labels: Some(BeforeLabels::of_texts("pre_classifier", Activation::Relu)),
     words: WordNames {
         dense: Some("vocab_transform"),
         norm: "vocab_layer_norm",
         table: "vocab_projector.weight",
         bias: Some("vocab_projector.bias"),
     },
+    ..Family::ENCODER
 };
 
-const HEADS: &[(Head, &str)] = &[
-    (Head::Bare, "Model"),
-    (Head::Words, "ForMaskedLM"),
-    (Head::Sequence, "ForSequenceClassification"),
-    (Head::Tokens, "ForTokenClassification"),
-    (Head::Span, "ForQuestionAnswering"),
-];
+fn bert_keys() -> &'static [&'static str] {
+    static NAMES: OnceLock<Vec<&str>> = OnceLock::new();
+    NAMES.get_or_init(|| Keys::names(|keys| Config::bert(keys, &BERT)))
+}
 
 /// Sizes, whatever the family calls them.
 #[derive(Clone, Debug)]
@@ -121,220 +113,107 @@ pub struct Config {
     tied: bool,
 }
 
-/// The keys of BERT and RoBERTa.
-#[derive(Deserialize)]
-#[serde(default)]
-struct BertKeys {
-    vocab_size: usize,
-    hidden_size: usize,
-    num_hidden_layers: usize,
-    num_attention_heads: usize,
-    intermediate_size: usize,
-    hidden_act: String,
-    hidden_dropout_prob: f32,
-    attention_probs_dropout_prob: f32,
-    classifier_dropout: Option<f32>,
-    max_position_embeddings: usize,
-    type_vocab_size: usize,
-    initializer_range: f32,
-    layer_norm_eps: f32,
-    pad_token_id: Option<u32>,
-    tie_word_embeddings: bool,
-    position_embedding_type: Option<String>,
-    is_decoder: bool,
-}
-
-impl Default for BertKeys {
-    fn default() -> BertKeys {
-        BertKeys {
-            vocab_size: 30522,
-            hidden_size: 768,
-            num_hidden_layers: 12,
-            num_attention_heads: 12,
-            intermediate_size: 3072,
-            hidden_act: "gelu".into(),
-            hidden_dropout_prob: 0.1,
-            attention_probs_dropout_prob: 0.1,
-            classifier_dropout: None,
-            max_position_embeddings: 512,
-            type_vocab_size: 2,
-            initializer_range: 0.02,
-            layer_norm_eps: 1e-12,
-            pad_token_id: None,
-            tie_word_embeddings: true,
-            position_embedding_type: None,
-            is_decoder: false,
-        }
-    }
-}
-
-/// The keys of DistilBERT.
-#[derive(Deserialize)]
-#[serde(default)]
-struct DistilBertKeys {
-    vocab_size: usize,
-    dim: usize,
-    n_layers: usize,
-    n_heads: usize,
-    hidden_dim: usize,
-    activation: String,
-    dropout: f32,
-    attention_dropout: f32,
-    seq_classif_dropout: f32,
-    max_position_embeddings: usize,
-    initializer_range: f32,
-    pad_token_id: Option<u32>,
-    tie_word_embeddings: bool,
-}
-
-impl Default for DistilBertKeys {
-    fn default() -> DistilBertKeys {
-        DistilBertKeys {
-            vocab_size: 30522,
-            dim: 768,
-            n_layers: 6,
-            n_heads: 12,
-            hidden_dim: 3072,
-            activation: "gelu".into(),
-            dropout: 0.1,
-            attention_dropout: 0.1,
-            seq_classif_dropout: 0.2,
-            max_position_embeddings: 512,
-            initializer_range: 0.02,
-            pad_token_id: Some(0),
-            tie_word_embeddings: true,
-        }
-    }
-}
-
 impl Config {
-    /// From BERT's `config.json`.
-    pub(crate) fn bert(json: &Value) -> Result<Config, String> {
-        let keys: BertKeys = crate::parse(json)?;
-        keys.config(&BERT, 0, keys.pad_token_id.unwrap_or(0)).and_then(Config::checked)
-    }
-
-    /// From RoBERTa's, whose positions begin behind the row of the padding token.
-    pub(crate) fn roberta(json: &Value) -> Result<Config, String> {
-        let keys: BertKeys = crate::parse(json)?;
-        let padding = keys.pad_token_id.unwrap_or(1);
-        keys.config(&ROBERTA, padding as usize + 1, padding).and_then(Config::checked)
-    }
-
-    /// From DistilBERT's.
-    pub(crate) fn distilbert(json: &Value) -> Result<Config, String> {
-        let keys: DistilBertKeys = crate::parse(json)?;
+    /// From BERT's `config.json`, or from RoBERTa's, whose positions begin behind the row of the
+    /// padding token.
+    fn bert(keys: &Keys, family: &'static Family) -> Result<Config, String> {
+        let kind: Option<String> = keys.get("position_embedding_type", None)?;
+        if let Some(kind) = kind.filter(|kind| kind != "absolute") {
+            return Err(format!("position_embedding_type: got {kind:?}, need \"absolute\""));
+        }
+        if keys.get("is_decoder", false)? {
+            return Err("is_decoder: a decoder of this family is not supported".into());
+        }
+        let stack = Stack {
+            words: keys.size("vocab_size", 30522)?,
+            width: keys.size("hidden_size", 768)?,
+            layers: keys.size("num_hidden_layers", 12)?,
+            heads: keys.size("num_attention_heads", 12)?,
+            hidden: keys.size("intermediate_size", 3072)?,
+            positions: keys.size("max_position_embeddings", 512)?,
+        };
+        let types = keys.size("type_vocab_size", 2)?;
+        sizes::check_matrices(&[[types, stack.width]])?;
+        let (padding, behind) = match family.model_type {
+            "roberta" => (1, 1),
+            _ => (0, 0),
+        };
+        let padding = keys.get("pad_token_id", None)?.unwrap_or(padding);
+        sizes::check_ids(&[("pad_token_id", padding)], stack.words.1)?;
+        let dropout = keys.share("hidden_dropout_prob", 0.1)?;
+        let of_labels: Option<f32> = keys.get("classifier_dropout", None)?;
+        sizes::check_shares(&[("classifier_dropout", of_labels.unwrap_or(dropout))])?;
         let config = Config {
-            family: &DISTILBERT,
-            words: keys.vocab_size,
-            width: keys.dim,
-            layers: keys.n_layers,
-            heads: keys.n_heads,
-            hidden: keys.hidden_dim,
-            activation: activation("activation", &keys.activation)?,
-            positions: keys.max_position_embeddings,
-            first: 0,
-            types: 0,
-            eps: 1e-12,
-            dropout: keys.dropout,
-            attention_dropout: keys.attention_dropout,
-            label_dropout: keys.seq_classif_dropout,
-            deviation: keys.initializer_range,
-            padding: keys.pad_token_id,
-            tied: keys.tie_word_embeddings,
+            activation: keys.activation("hidden_act", "gelu")?,
+            first: behind * (padding as usize + 1),
+            types: types.1,
+            eps: keys.get("layer_norm_eps", 1e-12)?,
+            dropout,
+            attention_dropout: keys.share("attention_probs_dropout_prob", 0.1)?,
+            label_dropout: of_labels.unwrap_or(dropout),
+            deviation: keys.get("initializer_range", 0.02)?,
+            padding: Some(padding),
+            tied: keys.get("tie_word_embeddings", true)?,
+            ..Config::of(family, &stack)?
         };
         config.checked()
     }
 
-    fn checked(self) -> Result<Config, String> {
-        let names: [&str; 6] = match self.family.model_type {
-            "distilbert" => [
-                "vocab_size",
-                "dim",
-                "n_layers",
-                "n_heads",
-                "hidden_dim",
-                "max_position_embeddings",
-            ],
-            _ => [
-                "vocab_size",
-                "hidden_size",
-                "num_hidden_layers",
-                "num_attention_heads",
-                "intermediate_size",
-                "max_position_embeddings",
-            ],
+    /// From DistilBERT's.
+    fn distilbert(keys: &Keys) -> Result<Config, String> {
+        let stack = Stack {
+            words: keys.size("vocab_size", 30522)?,
+            width: keys.size("dim", 768)?,
+            layers: keys.size("n_layers", 6)?,
+            heads: keys.size("n_heads", 12)?,
+            hidden: keys.size("hidden_dim", 3072)?,
+            positions: keys.size("max_position_embeddings", 512)?,
         };
-        let values = [self.words, self.width, self.layers, self.heads, self.hidden, self.positions];
-        let named: Vec<(&str, usize)> = names.into_iter().zip(values).collect();
-        sizes::check(&named)?;
-        let [words, width, _, heads, hidden, positions] =
-            [named[0], named[1], named[2], named[3], named[4], named[5]];
-        sizes::check_matrices(&[
-            [words, width],
-            [width, hidden],
-            [positions, width],
-            [width, width],
-        ])?;
-        if !width.1.is_multiple_of(heads.1) {
-            return Err(format!(
-                "{}: got {}, need a divisor of {} = {}",
-                heads.0, heads.1, width.0, width.1
-            ));
-        }
-        if self.first >= self.positions {
-            return Err(format!(
-                "max_position_embeddings: got {}, need more than {}",
-                self.positions, self.first
-            ));
-        }
-        if let Some(padding) = self.padding {
-            sizes::check_ids(&[("pad_token_id", padding)], self.words)?;
-        }
-        sizes::check_shares(&[
-            ("dropout", self.dropout),
-            ("attention dropout", self.attention_dropout),
-            ("classifier dropout", self.label_dropout),
-        ])?;
-        Ok(self)
+        let config = Config {
+            activation: keys.activation("activation", "gelu")?,
+            dropout: keys.share("dropout", 0.1)?,
+            attention_dropout: keys.share("attention_dropout", 0.1)?,
+            label_dropout: keys.share("seq_classif_dropout", 0.2)?,
+            deviation: keys.get("initializer_range", 0.02)?,
+            padding: keys.token("pad_token_id", Some(0), stack.words.1)?,
+            tied: keys.get("tie_word_embeddings", true)?,
+            ..Config::of(&DISTILBERT, &stack)?
+        };
+        config.checked()
     }
-}
 
-impl BertKeys {
-    fn config(
-        &self,
-        family: &'static Family,
-        first: usize,
-        padding: u32,
-    ) -> Result<Config, String> {
-        if let Some(kind) = self.position_embedding_type.as_deref().filter(|k| *k != "absolute") {
-            return Err(format!("position_embedding_type: got {kind:?}, need \"absolute\""));
-        }
-        if self.is_decoder {
-            return Err("is_decoder: a decoder of this family is not supported".into());
-        }
-        let types = ("type_vocab_size", self.type_vocab_size);
-        sizes::check(&[types])?;
-        sizes::check_matrices(&[[types, ("hidden_size", self.hidden_size)]])?;
+    /// Of these sizes, without types, padding and dropout.
+    fn of(family: &'static Family, stack: &Stack) -> Result<Config, String> {
+        stack.check()?;
         Ok(Config {
             family,
-            words: self.vocab_size,
-            width: self.hidden_size,
-            layers: self.num_hidden_layers,
-            heads: self.num_attention_heads,
-            hidden: self.intermediate_size,
-            activation: activation("hidden_act", &self.hidden_act)?,
-            positions: self.max_position_embeddings,
-            first,
-            types: self.type_vocab_size,
-            eps: self.layer_norm_eps,
-            dropout: self.hidden_dropout_prob,
-            attention_dropout: self.attention_probs_dropout_prob,
-            label_dropout: self.classifier_dropout.unwrap_or(self.hidden_dropout_prob),
-            deviation: self.initializer_range,
-            padding: Some(padding),
-            tied: self.tie_word_embeddings,
+            words: stack.words.1,
+            width: stack.width.1,
+            layers: stack.layers.1,
+            heads: stack.heads.1,
+            hidden: stack.hidden.1,
+            activation: Activation::Gelu,
+            positions: stack.positions.1,
+            first: 0,
+            types: 0,
+            eps: 1e-12,
+            dropout: 0.0,
+            attention_dropout: 0.0,
+            label_dropout: 0.0,
+            deviation: 0.02,
+            padding: None,
+            tied: true,
         })
+    }
+
+    fn checked(self) -> Result<Config, String> {
+        match self.first < self.positions {
+            true => Ok(self),
+            false => Err(format!(
+                "max_position_embeddings: got {}, need more than {}",
+                self.positions, self.first
+            )),
+        }
     }
 }
 
@@ -409,10 +288,11 @@ impl Body for Bert {
     type Config = Config;
 
     fn configure(json: &Value, _head: Head) -> Result<Config, String> {
+        let keys = Keys::new(json);
         match json["model_type"].as_str() {
-            Some("roberta") => Config::roberta(json),
-            Some("distilbert") => Config::distilbert(json),
-            _ => Config::bert(json),
+            Some("roberta") => Config::bert(&keys, &ROBERTA),
+            Some("distilbert") => Config::distilbert(&keys),
+            _ => Config::bert(&keys, &BERT),
         }
     }
 
@@ -448,6 +328,7 @@ impl Body for Bert {
             dropout: config.label_dropout,
             tied: config.tied,
             pool: None,
+            biases: Biases::ALL,
         }
     }
 

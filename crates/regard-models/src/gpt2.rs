@@ -5,7 +5,7 @@ use crate::fields::fields;
 use crate::seq2seq::index;
 use crate::sizes;
 use crate::text::{
-    Body, Family, Following, Head, Probe, Sizes, Speaker, Texts, WordNames, activation,
+    Biases, Body, Family, Following, Head, Probe, Sizes, Speaker, Texts, WordNames, activation,
     dot_in_words,
 };
 use burn::module::Module;
@@ -38,6 +38,7 @@ pub static GPT2: Family = Family {
     pooled: false,
     before_labels: None,
     labels: "score",
+    span: "qa_outputs",
     labels_bias: false,
     words: WordNames { dense: None, norm: "", table: "lm_head.weight", bias: None },
 };
@@ -93,15 +94,15 @@ impl Config {
     pub(crate) fn read(json: &Value) -> Result<Config, String> {
         let mut config: Config = crate::parse(json)?;
         config.activation = activation("activation_function", &config.activation_function)?;
-        let (words, width) = (("vocab_size", config.vocab_size), ("n_embd", config.n_embd));
-        let (places, inner) = (("n_positions", config.n_positions), ("n_inner", config.inner()));
-        sizes::check(&[words, width, places, inner, ("n_head", config.n_head)])?;
-        sizes::check(&[("n_layer", config.n_layer)])?;
-        sizes::check_matrices(&[[words, width], [places, width], [width, inner], [width, width]])?;
-        if !config.n_embd.is_multiple_of(config.n_head) {
-            let Config { n_head, n_embd, .. } = config;
-            return Err(format!("n_head: got {n_head}, need a divisor of n_embd = {n_embd}"));
-        }
+        let stack = sizes::Stack {
+            words: ("vocab_size", config.vocab_size),
+            width: ("n_embd", config.n_embd),
+            layers: ("n_layer", config.n_layer),
+            heads: ("n_head", config.n_head),
+            hidden: ("n_inner", config.inner()),
+            positions: ("n_positions", config.n_positions),
+        };
+        stack.check()?;
         sizes::check_shares(&[
             ("resid_pdrop", config.resid_pdrop),
             ("embd_pdrop", config.embd_pdrop),
@@ -224,11 +225,8 @@ impl Body for Gpt2 {
             dropout: 0.0,
             tied: config.tie_word_embeddings,
             pool: None,
+            biases: Biases::ALL,
         }
-    }
-
-    fn family(&self) -> &'static Family {
-        &GPT2
     }
 
     fn bind(&mut self, b: &mut Binder) {

@@ -48,6 +48,32 @@ pub(crate) fn check_matrices(sides: &[[(&str, usize); 2]]) -> Result<(), String>
     Ok(())
 }
 
+/// The sizes of a Transformer's layers by the names that a configuration has for them.
+pub(crate) struct Stack<'a> {
+    pub words: (&'a str, usize),
+    pub width: (&'a str, usize),
+    pub layers: (&'a str, usize),
+    pub heads: (&'a str, usize),
+    pub hidden: (&'a str, usize),
+    pub positions: (&'a str, usize),
+}
+
+impl Stack<'_> {
+    /// Turns down what cannot be.
+    pub fn check(&self) -> Result<(), String> {
+        let Stack { words, width, layers, heads, hidden, positions } = *self;
+        check(&[words, width, layers, heads, hidden, positions])?;
+        check_matrices(&[[words, width], [width, hidden], [positions, width], [width, width]])?;
+        match width.1.is_multiple_of(heads.1) {
+            true => Ok(()),
+            false => Err(format!(
+                "{}: got {}, need a divisor of {} = {}",
+                heads.0, heads.1, width.0, width.1
+            )),
+        }
+    }
+}
+
 /// Numbers of tokens by name, each among so many words.
 pub(crate) fn check_ids(ids: &[(&str, u32)], words: usize) -> Result<(), String> {
     match ids.iter().find(|(_, id)| *id as usize >= words) {

@@ -26,7 +26,7 @@ use crate::network::{Capability, Definition, Network, Reads, put};
 use crate::text::{Family, Headed};
 use crate::{Error, ModelFiles, Result, memory, misfit};
 use crate::{bahdanau, bert, copying, gat, gpt2, luong, pointer, rnn, speech, story, transformer};
-use crate::{vit, words, xlnet};
+use crate::{modernbert, vit, words, xlnet};
 use burn::tensor::Device;
 use regard_attention::Init;
 use serde_json::Value;
@@ -51,6 +51,7 @@ type Fill = fn(&Value, Arrays, Option<&New>, &Device) -> Result<Fit, String>;
 pub(crate) static KINDS: &[Kind] = &[
     kind::<Headed<bert::Bert>>(),
     kind::<Headed<gpt2::Gpt2>>(),
+    kind::<Headed<modernbert::ModernBert>>(),
     kind::<Headed<xlnet::Xlnet>>(),
     kind::<Headed<words::Words>>(),
     kind::<rnn::Rnn>(),

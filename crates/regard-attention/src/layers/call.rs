@@ -1,7 +1,7 @@
 //! The options of one application of an attention layer. Any of them goes with any other.
 
-use super::{Cache, Dropout, Rotary};
-use crate::attention::Attention;
+use super::{Cache, Dropout, Intervention, Rotary, Tap};
+use crate::attention::{Attention, Dims};
 use crate::init::Mode;
 use crate::ops::Places;
 use burn::tensor::Tensor;
@@ -28,13 +28,22 @@ pub struct Call<'a> {
     pub(super) rotary: Option<&'a Rotary>,
     pub(super) places: Option<&'a Places>,
     pub(super) cache: Option<&'a mut Cache>,
+    pub(super) intervention: Option<&'a Intervention>,
     pub(super) tap: Option<&'a mut Tap>,
 }
 
 impl<'a> Call<'a> {
     /// With this attention, for evaluation.
     pub fn new(attention: &'a Attention) -> Call<'a> {
-        Call { attention, mode: Mode::Eval, rotary: None, places: None, cache: None, tap: None }
+        Call {
+            attention,
+            mode: Mode::Eval,
+            rotary: None,
+            places: None,
+            cache: None,
+            intervention: None,
+            tap: None,
+        }
     }
 
     /// In this mode: in training, weights are dropped.
@@ -59,7 +68,12 @@ impl<'a> Call<'a> {
         Call { cache: cache.into(), ..self }
     }
 
-    /// Keeps the weights.
+    /// With this change.
+    pub fn intervention(self, change: impl Into<Option<&'a Intervention>>) -> Call<'a> {
+        Call { intervention: change.into(), ..self }
+    }
+
+    /// Keeps the weights, and their gradient if it is asked for.
     pub fn tap(self, tap: impl Into<Option<&'a mut Tap>>) -> Call<'a> {
         Call { tap: tap.into(), ..self }
     }
@@ -75,12 +89,44 @@ impl<'a> Call<'a> {
     pub fn attend(self, parts: [Tensor<4>; 3], dropout: &Dropout) -> Tensor<3> {
         let of_projections = self.cache.is_some() || self.rotary.is_some();
         assert!(!of_projections, "attend: takes no cache and no rotary positions");
-        context(&self.attention(dropout.p, dropout.site), parts, self.tap)
+        let attention = self.attention(dropout.p, dropout.site, dims(&parts));
+        self.context(&attention, parts)
     }
 
     /// The attention of a layer that drops a share of its weights in training.
-    pub(super) fn attention(&self, dropout: f32, site: u64) -> Attention {
-        dropped(self.attention, dropout, self.mode, site)
+    pub(super) fn attention(&self, dropout: f32, site: u64, dims: Dims) -> Attention {
+        let attention = dropped(self.attention, dropout, self.mode, site);
+        match self.intervention {
+            Some(change) => change.change(attention, &dims),
+            None => attention,
+        }
+    }
+
+    /// The context of split heads, merged.
+    ///
+    /// # Shapes
+    /// `q: [B, H, T, D]`, `k: [B, Hk, S, D]`, `v: [B, Hk, S, E]` → `[B, T, H·E]`
+    pub(super) fn context(self, attention: &Attention, [q, k, v]: [Tensor<4>; 3]) -> Tensor<3> {
+        let heads = q.dims()[1];
+        let out = match self.tap {
+            None => attention.attend(q, k, v),
+            Some(tap) => tap.attend(attention, [q, k, v]),
+        };
+        scaled(self.intervention, merge(out), heads)
+    }
+}
+
+/// The sizes of queries, keys and values.
+pub(super) fn dims([q, k, v]: &[Tensor<4>; 3]) -> Dims {
+    let ([b, h, t, d], [_, hk, s, dk]) = (q.dims(), k.dims());
+    Dims { b, h, hk, t, s, d, dk, e: v.dims()[3] }
+}
+
+/// Contexts of heads, scaled if a change says so.
+pub(super) fn scaled(change: Option<&Intervention>, context: Tensor<3>, heads: usize) -> Tensor<3> {
+    match change {
+        Some(change) => change.scale(context, heads),
+        None => context,
     }
 }
 
@@ -90,55 +136,6 @@ pub(super) fn dropped(attention: &Attention, p: f32, mode: Mode, site: u64) -> A
         Some(stream) if p > 0.0 => attention.clone().dropout(p, stream),
         _ => attention.clone(),
     }
-}
-
-/// The weights of one application of an attention layer.
-#[derive(Clone, Debug, Default)]
-pub struct Tap {
-    weights: Option<Tensor<4>>,
-}
-
-impl Tap {
-    /// Nothing seen yet.
-    pub fn new() -> Tap {
-        Tap::default()
-    }
-
-    /// The weights of the last application, differentiable.
-    ///
-    /// # Shapes
-    /// `[B, H, T, S]`
-    pub fn weights(&self) -> Option<&Tensor<4>> {
-        self.weights.as_ref()
-    }
-
-    /// The weights of the last application, differentiable.
-    ///
-    /// # Shapes
-    /// `[B, H, T, S]`
-    pub fn into_weights(self) -> Option<Tensor<4>> {
-        self.weights
-    }
-}
-
-/// The context of split heads, merged.
-///
-/// # Shapes
-/// `q: [B, H, T, D]`, `k: [B, Hk, S, D]`, `v: [B, Hk, S, E]` → `[B, T, H·E]`
-pub(super) fn context(
-    attention: &Attention,
-    [q, k, v]: [Tensor<4>; 3],
-    tap: Option<&mut Tap>,
-) -> Tensor<3> {
-    let out = match tap {
-        None => attention.attend(q, k, v),
-        Some(tap) => {
-            let (out, weights) = attention.attend_with_weights(q, k, v);
-            tap.weights = Some(weights);
-            out
-        }
-    };
-    merge(out)
 }
 
 /// # Shapes

@@ -1,8 +1,8 @@
 //! Multi-head attention from one sequence to another.
 
-use super::call::{context, merge, split};
+use super::call::{merge, scaled, split};
 use super::{Call, Linear, LinearConfig};
-use crate::attention::Heads;
+use crate::attention::{Dims, Heads};
 use crate::init::{Init, Weights};
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -112,10 +112,16 @@ impl CrossAttention {
     pub fn forward(&self, x: Tensor<3>, remembered: Tensor<3>, call: Call) -> Tensor<3> {
         let of_itself = call.cache.is_some() || call.rotary.is_some();
         assert!(!of_itself, "cross-attention: takes no cache and no rotary positions");
-        let attention = call.attention(self.dropout, self.site);
-        let context = match call.tap {
-            None => attention.attend_packed_kv(self.q.forward(x), remembered, self.heads),
-            tap => context(&attention, self.split(x, remembered), tap),
+        let (q, heads) = (self.q.forward(x), self.heads);
+        let ([b, t, m], [_, s, _]) = (q.dims(), remembered.dims());
+        let (h, d) = (heads.queries, m / heads.queries);
+        let dims = Dims { b, h, hk: heads.keys, t, s, d, dk: d, e: d };
+        let attention = call.attention(self.dropout, self.site, dims);
+        let context = match call {
+            Call { tap: None, intervention, .. } => {
+                scaled(intervention, attention.attend_packed_kv(q, remembered, heads), h)
+            }
+            call => call.context(&attention, self.parts(q, remembered)),
         };
         self.out.forward(context)
     }
@@ -125,12 +131,16 @@ impl CrossAttention {
     /// # Shapes
     /// `x: [B, T, M]`, remembered `[B, S, 2·Hk·D]` → `[B, H, T, D]` and twice `[B, Hk, S, D]`
     pub fn split(&self, x: Tensor<3>, remembered: Tensor<3>) -> [Tensor<4>; 3] {
+        self.parts(self.q.forward(x), remembered)
+    }
+
+    fn parts(&self, q: Tensor<3>, remembered: Tensor<3>) -> [Tensor<4>; 3] {
         let Heads { queries: h, keys: hk } = self.heads;
         let [b, s, wide] = remembered.dims();
         let half = wide / 2;
         let part =
             |from: usize| remembered.clone().slice([0..b, 0..s, from * half..(from + 1) * half]);
-        [split(self.q.forward(x), h), split(part(0), hk), split(part(1), hk)]
+        [split(q, h), split(part(0), hk), split(part(1), hk)]
     }
 
     /// The output of a context of heads.

@@ -13,6 +13,7 @@ mod dropout;
 mod embedding;
 mod feed_forward;
 mod graph_attention;
+mod intervention;
 mod linear;
 mod norm;
 mod pooling;
@@ -23,12 +24,13 @@ mod rotary;
 mod self_attention;
 mod sequences;
 mod streamed;
+mod tap;
 mod weight;
 
 pub use additive::{AdditiveAttention, AdditiveAttentionConfig};
 pub use block::{Block, BlockConfig};
 pub use cache::Cache;
-pub use call::{Call, Tap};
+pub use call::Call;
 pub use convolution::{
     Convolution, ConvolutionConfig, ConvolutionPast, ImageConvolution, ImageConvolutionConfig,
 };
@@ -37,6 +39,7 @@ pub use dropout::Dropout;
 pub use embedding::{Embedding, EmbeddingConfig};
 pub use feed_forward::{FeedForward, FeedForwardConfig};
 pub use graph_attention::{Along, Features, GraphAttention, GraphAttentionConfig, GraphScore};
+pub use intervention::Intervention;
 pub use linear::{Linear, LinearConfig};
 pub use norm::{Norm, NormConfig};
 pub use pooling::{Pool, Pooled, Pooling, PoolingAttention, PoolingConfig};
@@ -47,4 +50,5 @@ pub use rotary::{Rotary, RotaryConfig, Scaling};
 pub use self_attention::{SelfAttention, SelfAttentionConfig};
 pub use sequences::Sequences;
 pub use streamed::{BlockPast, BlockStream, Reach, Stream, StreamPast};
+pub use tap::Tap;
 pub use weight::Weight;

@@ -69,7 +69,8 @@ impl Residual {
     /// # Shapes
     /// `part: [B, T, M]`
     pub fn add(&mut self, part: Tensor<3>, norm: Option<&Norm>) {
-        let sum = self.sum.clone();
+        // Taken out, so that an addition may be made in place.
+        let sum = std::mem::replace(&mut self.sum, part.clone());
         let (sum, input) = match norm {
             Some(norm) => norm.forward_sum(part, sum),
             None => {

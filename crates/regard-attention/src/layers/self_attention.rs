@@ -1,8 +1,8 @@
 //! Multi-head self-attention.
 
-use super::call::{context, split};
+use super::call::{scaled, split};
 use super::{Call, Linear, LinearConfig};
-use crate::attention::Heads;
+use crate::attention::{Dims, Heads};
 use crate::init::{Init, Weights};
 use crate::ops::Places;
 use burn::module::Module;
@@ -95,18 +95,23 @@ impl SelfAttention {
     /// # Shapes
     /// `x: [B, T, M]` → the same
     pub fn forward(&self, x: Tensor<3>, call: Call) -> Tensor<3> {
-        let attention = call.attention(self.dropout, self.site);
         let first = call.cache.as_ref().map_or(0, |cache| cache.len());
         let qkv = self.project(x, &call, first);
-        let context = match (call.cache, call.tap) {
-            (None, None) => attention.attend_packed(qkv, self.heads),
-            (cache, tap) => {
+        let ([b, t, wide], Heads { queries: h, keys: hk }) = (qkv.dims(), self.heads);
+        let d = wide / (h + 2 * hk);
+        let dims = Dims { b, h, hk, t, s: first + t, d, dk: d, e: d };
+        let attention = call.attention(self.dropout, self.site, dims);
+        let context = match call {
+            Call { cache: None, tap: None, intervention, .. } => {
+                scaled(intervention, attention.attend_packed(qkv, self.heads), h)
+            }
+            mut call => {
                 let [q, k, v] = self.split(qkv);
-                let [k, v] = match cache {
+                let [k, v] = match call.cache.take() {
                     Some(cache) => cache.append(k, v),
                     None => [k, v],
                 };
-                context(&attention, [q, k, v], tap)
+                call.context(&attention, [q, k, v])
             }
         };
         self.out.forward(context)

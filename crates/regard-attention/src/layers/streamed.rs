@@ -2,7 +2,7 @@
 //! arXiv:2002.02562): a row sees `left` rows before it and `right` after it, so that it can be
 //! computed as soon as `right` more have come, and what is further back can be forgotten.
 
-use super::call::context;
+use super::call::dims;
 use super::{Block, Call, Residual, SelfAttention};
 use crate::attention::{Positions, mask};
 use burn::tensor::Tensor;
@@ -99,10 +99,12 @@ impl SelfAttention {
         let (queries, keys) = (past.waiting.take()?, past.seen.take()?);
         let batch = queries.dims()[0];
         let stand = Positions::Offsets(vec![past.before as i64; batch]);
-        let attention = call.attention(self.dropout, self.site);
-        let attention = attention.mask(reach.mask()).positions(stand);
         let [k, v] = keys.clone();
-        let out = context(&attention, [rows(queries.clone(), 0, ready), k, v], call.tap);
+        let parts = [rows(queries.clone(), 0, ready), k, v];
+        let attention = call.attention.clone().mask(reach.mask()).positions(stand);
+        let call = Call { attention: &attention, ..call };
+        let attention = call.attention(self.dropout, self.site, dims(&parts));
+        let out = call.context(&attention, parts);
         let forgotten = (past.before + ready).saturating_sub(reach.left);
         past.before = past.before + ready - forgotten;
         past.waiting = (ready < waiting).then(|| rows(queries, ready, waiting));

@@ -49,14 +49,41 @@ pub struct Family {
     pub(crate) speaker: Speaker,
     /// Whether there is a layer over the first token inside the model (BERT's pooler).
     pub(crate) pooled: bool,
-    /// The layer before the labels of a text.
-    pub(crate) before_labels: Option<(&'static str, Activation)>,
+    /// The layer before labels.
+    pub(crate) before_labels: Option<BeforeLabels>,
     /// The labels of a text.
     pub(crate) labels: &'static str,
+    /// The ends of an answer.
+    pub(crate) span: &'static str,
     /// Whether they have a bias.
     pub(crate) labels_bias: bool,
     /// What words are told with.
     pub(crate) words: WordNames,
+}
+
+impl Family {
+    /// The names that encoders of today have in common; what a family calls itself is missing.
+    pub(crate) const ENCODER: Family = Family {
+        model_type: "",
+        keys: || &[],
+        class: "",
+        prefix: "model",
+        classes: &[
+            (Head::Bare, "Model"),
+            (Head::Words, "ForMaskedLM"),
+            (Head::Sequence, "ForSequenceClassification"),
+            (Head::Tokens, "ForTokenClassification"),
+            (Head::Span, "ForQuestionAnswering"),
+        ],
+        typed: false,
+        speaker: Speaker::First,
+        pooled: false,
+        before_labels: None,
+        labels: "classifier",
+        span: "qa_outputs",
+        labels_bias: true,
+        words: WordNames { dense: None, norm: "", table: "", bias: None },
+    };
 }
 
 /// Which token speaks for a text.
@@ -66,6 +93,26 @@ pub(crate) enum Speaker {
     Last,
     /// All together, by a layer that pools them.
     All,
+}
+
+/// A layer before labels.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BeforeLabels {
+    pub dense: &'static str,
+    /// Its function, if not the one that the configuration names for heads.
+    pub activation: Option<Activation>,
+    /// The norm after it.
+    pub norm: Option<&'static str>,
+    /// The heads that have it.
+    pub heads: &'static [Head],
+}
+
+impl BeforeLabels {
+    /// Before the labels of a text alone, with a function of its own.
+    pub const fn of_texts(dense: &'static str, activation: Activation) -> BeforeLabels {
+        let heads = &[Head::Sequence];
+        BeforeLabels { dense, activation: Some(activation), norm: None, heads }
+    }
 }
 
 /// What the parts of a head for words are called.
@@ -98,6 +145,7 @@ impl Family {
 }
 
 /// What heads need to know of a model.
+#[derive(Clone, Copy)]
 pub(crate) struct Sizes {
     pub width: usize,
     pub words: usize,
@@ -109,6 +157,29 @@ pub(crate) struct Sizes {
     pub tied: bool,
     /// How all tokens speak for a text, if they do.
     pub pool: Option<Pool>,
+    pub biases: Biases,
+}
+
+/// Which parts of heads have biases.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Biases {
+    /// The layer before words or labels.
+    pub dense: bool,
+    /// The norm after it.
+    pub norm: bool,
+    /// Words.
+    pub words: bool,
+}
+
+impl Biases {
+    pub const ALL: Biases = Biases { dense: true, norm: true, words: true };
+}
+
+impl Sizes {
+    /// The norm of a head.
+    fn norm(&self) -> NormConfig {
+        NormConfig { eps: self.eps, bias: self.biases.norm, ..NormConfig::layer(self.width) }
+    }
 }
 
 /// Tells words.
@@ -131,6 +202,7 @@ pub(crate) struct Heads {
     /// One vector of all tokens of a text.
     pooling: Option<Pooling>,
     before: Option<Linear>,
+    before_norm: Option<Norm>,
     labels: Option<Linear>,
     dropout: Dropout,
 }
@@ -147,7 +219,11 @@ impl Heads {
         let words = matches!(head, Head::Words | Head::Pretraining);
         let pooler =
             family.pooled && matches!(head, Head::Bare | Head::Pretraining | Head::Sequence);
-        let before = family.before_labels.filter(|_| head == Head::Sequence);
+        let before = family.before_labels.filter(|before| before.heads.contains(&head));
+        let dense = |activation, init: &mut Init| {
+            let bias = sizes.biases.dense;
+            LinearConfig { activation, bias, ..layer(width) }.init(init)
+        };
         let labels = match head {
             Head::Sequence => {
                 Some(LinearConfig { bias: family.labels_bias, ..layer(sizes.labels) })
@@ -164,7 +240,8 @@ impl Heads {
                 .pool
                 .filter(|_| head == Head::Sequence)
                 .map(|pool| PoolingConfig { width, pool }.init(init)),
-            before: before.map(|(_, activation)| active(activation, init)),
+            before: before.map(|before| dense(before.activation.unwrap_or(sizes.activation), init)),
+            before_norm: before.and_then(|before| before.norm).map(|_| sizes.norm().init(init)),
             labels: labels.map(|labels| labels.init(init)),
             dropout: Dropout::new(sizes.dropout, init),
         }
@@ -181,13 +258,14 @@ impl Heads {
         if let Some(pooling) = &mut self.pooling {
             b.pooling("pooling", pooling);
         }
-        if let (Some(before), Some((name, _))) = (&mut self.before, family.before_labels) {
-            b.linear(name, before);
+        if let (Some(before), Some(names)) = (&mut self.before, family.before_labels) {
+            b.linear(names.dense, before);
+            b.optional_norm(names.norm.unwrap_or_default(), &mut self.before_norm);
         }
         if let Some(labels) = &mut self.labels {
             let name = match head {
                 Head::Sequence => family.labels,
-                Head::Span => "qa_outputs",
+                Head::Span => family.span,
                 _ => "classifier",
             };
             b.linear(name, labels);
@@ -216,7 +294,13 @@ impl Heads {
                 None => spoken,
             }
         };
-        let labels = |x: Tensor<2>| {
+        let labels = |mut x: Tensor<2>| {
+            if let Some(before) = &self.before {
+                x = before.forward(x);
+            }
+            if let Some(norm) = &self.before_norm {
+                x = norm.forward(x);
+            }
             let labels = self.labels.as_ref().expect("heads with labels have them");
             Some(labels.forward(self.dropout.forward(x, *mode)))
         };
@@ -235,13 +319,7 @@ impl Heads {
                 let words = self.words.as_ref().expect("heads for words have it");
                 Some(words.forward(wanted, table.as_ref()))
             }
-            Head::Sequence => {
-                let spoken = pooled.clone().unwrap_or_else(|| speaking(&hidden));
-                match &self.before {
-                    Some(before) => labels(before.forward(spoken)),
-                    None => labels(spoken),
-                }
-            }
+            Head::Sequence => labels(pooled.clone().unwrap_or_else(|| speaking(&hidden))),
             Head::Tokens | Head::Span => labels(wanted),
         };
         Output { hidden, pooled, logits, follows }
@@ -268,18 +346,19 @@ pub(crate) struct Asked<'a> {
 
 impl WordHead {
     fn new(family: &Family, sizes: &Sizes, init: &mut Init) -> WordHead {
-        let &Sizes { width, words, eps, deviation, activation, tied, .. } = sizes;
+        let &Sizes { width, words, deviation, activation, tied, biases, .. } = sizes;
         let names = &family.words;
         let dense = LinearConfig {
             activation,
+            bias: biases.dense,
             weights: Weights::Normal(deviation),
             ..LinearConfig::new(width, width)
         };
         WordHead {
             dense: names.dense.map(|_| dense.init(init)),
-            norm: names.dense.map(|_| NormConfig { eps, ..NormConfig::layer(width) }.init(init)),
+            norm: names.dense.map(|_| sizes.norm().init(init)),
             table: (!tied).then(|| init.normal([words, width], deviation).into()),
-            bias: names.bias.map(|_| init.constant([words], 0.0)),
+            bias: names.bias.filter(|_| biases.words).map(|_| init.constant([words], 0.0)),
         }
     }
 

@@ -25,10 +25,10 @@ mod probe;
 pub mod recorded;
 mod texts;
 
+pub(crate) use head::{BeforeLabels, Biases, Sizes, Speaker, WordNames};
 pub use head::{Family, Head};
-pub(crate) use head::{Sizes, Speaker, WordNames};
 pub use old::read_config;
-pub(crate) use probe::Probe;
+pub use probe::Probe;
 pub use texts::Texts;
 
 use crate::checkpoint::{self, Arrays, Binder};
@@ -83,6 +83,12 @@ pub trait TextModel: Network {
     /// If a text is longer than the model can read.
     fn forward(&self, texts: &Texts, at: Option<&[usize]>, mode: Mode) -> Output;
 
+    /// Reads texts as a probe says: with changes to layers, keeping what it asks for.
+    ///
+    /// # Panics
+    /// As [`TextModel::forward`], and if the probe names a layer that is not there.
+    fn probe(&self, texts: &Texts, at: Option<&[usize]>, probe: &mut Probe) -> Output;
+
     /// Reads texts of one length, and tells what went on inside.
     fn look_inside(&self, texts: &Texts) -> (Output, Inside);
 
@@ -123,7 +129,9 @@ pub(crate) trait Body: Module + ModuleDisplay + 'static {
     fn configure(json: &Value, head: Head) -> Result<Self::Config, String>;
     fn new(config: &Self::Config, init: &mut Init) -> Self;
     fn sizes(config: &Self::Config) -> Sizes;
-    fn family(&self) -> &'static Family;
+    fn family(&self) -> &'static Family {
+        Self::FAMILIES[0]
+    }
     fn bind(&mut self, b: &mut Binder);
     /// `[B, T, M]`, or `[1, N, M]` for texts of different lengths.
     fn read(&self, texts: &Texts, probe: &mut Probe) -> Tensor<3>;
@@ -136,7 +144,7 @@ pub(crate) trait Body: Module + ModuleDisplay + 'static {
         0
     }
     fn longest(&self) -> Option<usize>;
-    /// How each layer attends, in words.
+    /// How each layer that attends does so, in words.
     fn attention(&self) -> Vec<String>;
     /// Whether a parameter may go without a gradient.
     fn may_rest(&self, _name: &str) -> bool {
@@ -286,17 +294,21 @@ impl<B: Body> TextModel for Headed<B> {
     }
 
     fn forward(&self, texts: &Texts, at: Option<&[usize]>, mode: Mode) -> Output {
+        self.probe(texts, at, &mut Probe::new(mode))
+    }
+
+    fn probe(&self, texts: &Texts, at: Option<&[usize]>, probe: &mut Probe) -> Output {
         self.check(texts);
-        self.say(self.body.read(texts, &mut Probe::new(mode)), texts, at, mode)
+        probe.begin(|| self.body.attention().len());
+        let x = self.body.read(texts, probe);
+        self.say(x, texts, at, probe.mode())
     }
 
     fn look_inside(&self, texts: &Texts) -> (Output, Inside) {
-        self.check(texts);
         let rows = texts.lengths().len();
         assert_eq!(texts.shape()[0], rows, "look_inside: need texts of one length");
-        let mut probe = Probe::recording();
-        let x = self.body.read(texts, &mut probe);
-        let said = self.say(x, texts, None, Mode::Eval);
+        let mut probe = Probe::default().record();
+        let said = self.probe(texts, None, &mut probe);
         let weights = self.heads.weights(said.hidden.clone(), texts);
         let weights = weights.map(|weights| weights.reshape(texts.shape()));
         let (hidden, attention) = probe.into_parts();

@@ -1,58 +1,129 @@
-//! How a model reads: in which mode, and what is kept of its layers.
+//! How a model reads texts: in which mode, with which changes to its layers, and what is kept.
 
-use burn::tensor::Tensor;
-use regard_attention::layers::{Call, Tap};
+use burn::tensor::{Gradients, Tensor};
+use regard_attention::layers::{Call, Intervention, Tap};
 use regard_attention::{Attention, Mode};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One reading of some texts by the layers of a model.
+///
+/// ```
+/// use burn::tensor::Device;
+/// use regard_attention::layers::Intervention;
+/// use regard_models::text::{Head, Probe, Texts, create};
+/// use serde_json::json;
+///
+/// let config = json!({
+///     "model_type": "bert", "vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 2,
+///     "num_attention_heads": 2, "intermediate_size": 32, "num_labels": 3,
+/// });
+/// let model = create(&config, Head::Sequence, 7, &Device::flex().autodiff()).unwrap();
+/// let mut texts = Texts::new();
+/// texts.push(&[2, 5, 6, 3]);
+/// // Without the first head of the second layer: how much does each weight of the first one count?
+/// let off = Intervention::new().scale_head(0, 0.0);
+/// let mut probe = Probe::default().change(1, off).differentiate(0);
+/// let said = model.probe(&texts, None, &mut probe);
+/// let gradients = said.logits.unwrap().sum().backward();
+/// assert_eq!(probe.gradient(0, &gradients).unwrap().dims(), [1, 2, 4, 4]);
+/// ```
 #[derive(Debug, Default)]
-pub(crate) struct Probe {
+pub struct Probe {
     mode: Mode,
     /// Whether inputs and weights of all layers are kept.
     records: bool,
+    changes: BTreeMap<usize, Intervention>,
+    differentiated: BTreeSet<usize>,
+    /// The number of the next layer.
+    next: usize,
     hidden: Vec<Tensor<3>>,
-    taps: Vec<Tap>,
+    taps: BTreeMap<usize, Tap>,
 }
 
 impl Probe {
-    /// Keeps nothing.
+    /// Reads in a mode, changes nothing and keeps nothing.
     pub fn new(mode: Mode) -> Probe {
         Probe { mode, ..Probe::default() }
     }
 
     /// Keeps inputs and weights of all layers.
-    pub fn recording() -> Probe {
-        Probe { records: true, ..Probe::default() }
+    pub fn record(self) -> Probe {
+        Probe { records: true, ..self }
     }
 
+    /// Changes the attention of a layer. A mask is over the rows in which texts are read: those of
+    /// different lengths stand in one row, one after another.
+    pub fn change(mut self, layer: usize, change: Intervention) -> Probe {
+        self.changes.insert(layer, change);
+        self
+    }
+
+    /// Keeps what the gradient of the weights of a layer is found by.
+    pub fn differentiate(mut self, layer: usize) -> Probe {
+        self.differentiated.insert(layer);
+        self
+    }
+
+    /// The mode.
     pub fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// The weights of a layer, if they were kept.
+    ///
+    /// # Shapes
+    /// `[B, H, T, T]`, or `[1, H, N, N]` for texts of different lengths
+    pub fn weights(&self, layer: usize) -> Option<&Tensor<4>> {
+        self.taps.get(&layer)?.weights()
+    }
+
+    /// The gradient of a loss with respect to the weights of a layer, if it was asked for.
+    ///
+    /// # Shapes
+    /// as [`Probe::weights`]
+    pub fn gradient(&self, layer: usize, gradients: &Gradients) -> Option<Tensor<4>> {
+        self.taps.get(&layer)?.gradient(gradients)
+    }
+
+    /// Before the first layer.
+    ///
+    /// # Panics
+    /// If a layer is asked about that is not there.
+    pub(crate) fn begin(&mut self, layers: impl FnOnce() -> usize) {
+        if let Some(last) = self.changes.keys().chain(&self.differentiated).max() {
+            let layers = layers();
+            assert!(*last < layers, "probe: got layer {last}, the model has {layers} that attend");
+        }
+        self.next = 0;
+        self.hidden.clear();
+        self.taps.clear();
     }
 
     /// The input of the next layer, or the output of the last one.
     ///
     /// # Shapes
     /// `[B, T, M]`
-    pub fn hidden(&mut self, x: &Tensor<3>) {
+    pub(crate) fn hidden(&mut self, x: &Tensor<3>) {
         if self.records {
             self.hidden.push(x.clone());
         }
     }
 
     /// The application of the next layer.
-    pub fn call<'a>(&'a mut self, attention: &'a Attention) -> Call<'a> {
-        let call = Call::new(attention).mode(self.mode);
-        match self.records {
-            false => call,
-            true => {
-                self.taps.push(Tap::new());
-                call.tap(self.taps.last_mut())
-            }
-        }
+    pub(crate) fn call<'a>(&'a mut self, attention: &'a Attention) -> Call<'a> {
+        let layer = self.next;
+        self.next += 1;
+        let call = Call::new(attention).mode(self.mode).intervention(self.changes.get(&layer));
+        let tap = match (self.differentiated.contains(&layer), self.records) {
+            (true, _) => Tap::with_gradient(),
+            (false, true) => Tap::new(),
+            (false, false) => return call,
+        };
+        call.tap(self.taps.entry(layer).or_insert(tap))
     }
 
     /// What was kept: inputs, and weights.
-    pub fn into_parts(self) -> (Vec<Tensor<3>>, Vec<Tensor<4>>) {
-        (self.hidden, self.taps.into_iter().filter_map(Tap::into_weights).collect())
+    pub(crate) fn into_parts(self) -> (Vec<Tensor<3>>, Vec<Tensor<4>>) {
+        (self.hidden, self.taps.into_values().filter_map(Tap::into_weights).collect())
     }
 }

@@ -3,6 +3,7 @@
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::layers::Sequences;
 use regard_attention::mask::{Mask, causal, full, segments};
+use regard_attention::ops::Places;
 
 /// Rows of tokens. Rows of one length are a batch `[B, T]`; rows of different lengths are one
 /// row `[1, N]` of segments that do not see each other, so that no work is done for padding.
@@ -143,6 +144,14 @@ impl Texts {
     /// Where each token stands in its text, the first one at `first`.
     pub(crate) fn places(&self, first: usize, device: &Device) -> Tensor<2, Int> {
         self.numbers(self.lengths.iter().flat_map(|n| (first..first + n).map(|i| i as i64)), device)
+    }
+
+    /// Where each token stands in its text, for rotary positions.
+    pub fn rotary_places(&self) -> Places {
+        match self.shape()[0] == self.lengths.len() {
+            true => Places::From(vec![0]),
+            false => Places::Each(self.lengths.iter().flat_map(|n| 0..*n).collect()),
+        }
     }
 
     fn numbers(&self, of: impl Iterator<Item = i64>, device: &Device) -> Tensor<2, Int> {

@@ -9,7 +9,7 @@ pub use config::Config;
 
 use crate::checkpoint::Binder;
 use crate::fields::fields;
-use crate::text::{Body, Family, Head, Probe, Sizes, Speaker, Texts, WordNames};
+use crate::text::{Biases, Body, Family, Head, Probe, Sizes, Speaker, Texts, WordNames};
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use config::Context;
@@ -42,6 +42,7 @@ const NAMES: Family = Family {
     pooled: false,
     before_labels: None,
     labels: "classifier",
+    span: "qa_outputs",
     labels_bias: true,
     words: WordNames { dense: None, norm: "", table: "", bias: None },
 };
@@ -163,6 +164,7 @@ impl Body for Words {
             dropout: config.classifier_dropout,
             tied: true,
             pool: Some(config.pool().expect("it was checked when it was read")),
+            biases: Biases::ALL,
         }
     }
 

@@ -14,7 +14,9 @@ pub use permuted::{Memory, Permuted, Permuting, Predicted, Sight};
 
 use crate::checkpoint::Binder;
 use crate::fields::fields;
-use crate::text::{Body, Family, Head, Probe, Sizes, Speaker, Texts, TwoStreams, WordNames};
+use crate::text::{
+    BeforeLabels, Biases, Body, Family, Head, Probe, Sizes, Speaker, Texts, TwoStreams, WordNames,
+};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use config::Rules;
@@ -41,8 +43,9 @@ pub static XLNET: Family = Family {
     typed: true,
     speaker: Speaker::Last,
     pooled: false,
-    before_labels: Some(("sequence_summary.summary", Activation::Tanh)),
+    before_labels: Some(BeforeLabels::of_texts("sequence_summary.summary", Activation::Tanh)),
     labels: "logits_proj",
+    span: "qa_outputs",
     labels_bias: true,
     words: WordNames { dense: None, norm: "", table: "lm_loss.weight", bias: Some("lm_loss.bias") },
 };
@@ -133,16 +136,13 @@ impl Body for Xlnet {
             dropout: config.label_dropout,
             tied: config.tie_word_embeddings,
             pool: None,
+            biases: Biases::ALL,
         }
     }
 
     /// A word that is to be told is of use to one head only, and parts to pairs of texts.
     fn may_rest(&self, name: &str) -> bool {
         ["unknown", ".parts", ".to_parts"].iter().any(|end| name.ends_with(end))
-    }
-
-    fn family(&self) -> &'static Family {
-        &XLNET
     }
 
     fn bind(&mut self, b: &mut Binder) {

@@ -7,6 +7,7 @@ mod goldens;
 mod images;
 mod learning;
 mod pointers;
+mod probes;
 mod speech;
 mod stepwise;
 mod stored;
