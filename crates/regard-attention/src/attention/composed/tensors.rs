@@ -94,7 +94,7 @@ impl Arrays for Tensors {
 
     fn pick(&mut self, x: Tensor<5>, index: Vec<Option<usize>>) -> Tensor<5> {
         let [_, _, t, s, _] = self.cells();
-        let own = if t * s == 0 { 1 } else { index.len() / (t * s) };
+        let own = index.len().checked_div(t * s).unwrap_or(1);
         let [xb, h, xt, rows, f] = x.dims();
         // Cells without a row take one of zeros, behind the last.
         let x = match index.contains(&None) || rows == 0 {
