@@ -73,12 +73,7 @@ fn show(set: &Set, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let good = whole && files.iter().all(|(_, state)| fine(state));
     let outcome = if good { Outcome::Positive } else { Outcome::Negative };
     if global.json {
-        let file = |(file, state): &(KnownFile, State)| File {
-            path: file.path,
-            bytes: file.bytes,
-            sha256: file.sha256,
-            state: word(*state),
-        };
+        let file = |(file, state): &(KnownFile, State)| File { file: *file, state: word(*state) };
         let folder = |(known, found): &(KnownFolder, usize)| Folder {
             path: known.path,
             count: known.files,
@@ -131,12 +126,8 @@ fn show(set: &Set, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
 /// A data set, as `--json` prints it.
 #[derive(Serialize)]
 struct Row {
-    name: &'static str,
-    what: &'static str,
-    licence: &'static str,
-    attribution: &'static str,
-    sources: &'static [&'static str],
-    place: &'static str,
+    #[serde(flatten)]
+    set: Set,
     bytes: u64,
     found: Option<PathBuf>,
     /// Where one set alone is asked for.
@@ -148,9 +139,8 @@ struct Row {
 
 #[derive(Serialize)]
 struct File {
-    path: &'static str,
-    bytes: u64,
-    sha256: &'static str,
+    #[serde(flatten)]
+    file: KnownFile,
     state: &'static str,
 }
 
@@ -164,12 +154,7 @@ struct Folder {
 impl Row {
     fn new(set: &Set) -> Row {
         Row {
-            name: set.name,
-            what: set.what,
-            licence: set.licence,
-            attribution: set.attribution,
-            sources: set.sources,
-            place: set.place,
+            set: *set,
             bytes: bytes(set),
             found: set.find_in(&sets::roots()).ok(),
             files: None,

@@ -141,7 +141,7 @@ fn one_hot<'a>(
     let alike = |i: usize, j: usize| if places[i] == places[j] { 1.0 } else { 0.0 };
     let n = words.len();
     let hot: Vec<Vec<f64>> = (0..n).map(|i| (0..n).map(|j| alike(i, j)).collect()).collect();
-    let entry = |(word, place): (&&'a str, &usize)| Place { word: *word, place: *place };
+    let entry = |(&word, &place): (&&'a str, &usize)| Place { word, place };
     let found = OneHot {
         width: wide,
         places: words.iter().zip(&places).map(entry).collect(),
