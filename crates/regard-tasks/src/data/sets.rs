@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::say;
 use regard_models::{Error, Result};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 /// What checksums of a set can say.
@@ -21,7 +22,7 @@ pub enum Checksums {
 }
 
 /// A data set.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Set {
     /// Its name, which is that of its directory.
     pub name: &'static str,
@@ -36,11 +37,12 @@ pub struct Set {
     /// Which files to put in its directory.
     pub place: &'static str,
     /// What the checksums say.
+    #[serde(skip)]
     pub checksums: Checksums,
 }
 
 /// A file of a set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct KnownFile {
     /// Its path in the directory of the set.
     pub path: &'static str,

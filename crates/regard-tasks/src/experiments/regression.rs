@@ -21,6 +21,7 @@ use regard_kernels::attention::score::{Kernel as Score, Shape};
 use regard_kernels::attention::{Asked, Attention, Inputs, Saved, Upstream};
 use regard_kernels::view::{View, ViewMut};
 use regard_models::{Error, Result};
+use serde::Serialize;
 use std::sync::Arc;
 
 /// How the weight of a key falls with its distance `u`, in widths.
@@ -90,11 +91,12 @@ pub struct KernelRegression {
 }
 
 /// How far a width is from predicting each point from all others.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LeftOut {
     /// The width.
     pub width: f32,
     /// The mean squared error.
+    #[serde(rename = "left_out_error")]
     pub error: f64,
 }
 
@@ -297,7 +299,7 @@ fn invalid(error: regard_kernels::view::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regard_kernels::rng::Stream;
+    use regard_attention::Stream;
 
     const ALL: [Kernel; 4] =
         [Kernel::Constant, Kernel::Boxcar, Kernel::Epanechnikov, Kernel::Gaussian];

@@ -4,6 +4,7 @@
 use crate::data::{Vectors, sets, similarity};
 use crate::metrics::Correlation;
 use regard_models::{Error, Result};
+use serde::Serialize;
 use std::path::Path;
 
 /// Words as points, each at distance 1 from the origin.
@@ -14,7 +15,7 @@ pub struct WordSpace {
 }
 
 /// A word and how near it is: the cosine of the angle.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Near {
     /// The word.
     pub word: String,
@@ -23,7 +24,7 @@ pub struct Near {
 }
 
 /// How well vectors agree with people on one set of pairs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Agreement {
     /// The set.
     pub set: String,

@@ -15,6 +15,7 @@
 //! | `spans` | exact match, F1 | answers to questions |
 //! | `correlation` | Pearson's, Spearman's | two lists of numbers |
 //! | `rouge` | ROUGE-1, ROUGE-2, ROUGE-L | summaries |
+//! | `sample` | mean, deviation, median | several measurements of one thing |
 //!
 //! BLEU and chrF are those of sacrebleu [`SACREBLEU_VERSION`]: the same score to the last printed
 //! digit, the same line, the same signature. Labels are counted as scikit-learn does, entities as
@@ -46,6 +47,7 @@ pub mod error_rate;
 pub mod perplexity;
 pub mod porter;
 pub mod rouge;
+pub mod sample;
 pub mod segment;
 pub mod spans;
 
@@ -65,6 +67,7 @@ pub use entities::{Entities, Entity, Scheme};
 pub use error_rate::{ErrorRate, WordAccuracy, edit_distance};
 pub use perplexity::Perplexity;
 pub use rouge::{Overlap, Rouge, RougeCounts, RougeScore};
+pub use sample::Sample;
 pub use segment::{BleuTokenizer, Case};
 pub use spans::{SpanScore, Spans};
 

@@ -13,6 +13,7 @@ pub mod log;
 mod options;
 mod pace;
 mod record;
+mod repeats;
 mod run;
 mod schedule;
 mod state;
@@ -26,6 +27,7 @@ pub use pace::{Pace, pace};
 pub use record::{
     Difference, RECIPE, Record, changed_data, differences, is_run, prepare, recorded, refuse, table,
 };
+pub use repeats::{Repeated, Repeats};
 pub use run::{Event, Outcome, Run};
 pub use schedule::{Curve, Schedule};
 pub use state::{

@@ -7,12 +7,18 @@ use regard_tasks::Error;
 use regard_tasks::data::Lines;
 use regard_tasks::say;
 use regard_tasks::text::Tokenizer;
-use serde_json::json;
+use serde::Serialize;
 use std::io::{BufReader, Write, stdin};
 use std::path::{Path, PathBuf};
 
 /// What a pipe holds: a reader with less would not see that more is there.
 const BUFFER: usize = 1 << 16;
+
+/// A line that stands for the answer to a text that has none.
+#[derive(Serialize)]
+struct Unanswered<'a> {
+    error: &'a str,
+}
 
 /// Why a text got no answer.
 pub enum Trouble {
@@ -162,7 +168,7 @@ pub fn each(
                 let why = say::message(&why);
                 note(&why);
                 match json {
-                    true => write_json(out, &json!({ "error": why }))?,
+                    true => write_json(out, &Unanswered { error: &why })?,
                     false => writeln!(out)?,
                 }
             }

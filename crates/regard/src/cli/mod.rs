@@ -203,6 +203,12 @@ fn check_environment() -> Result<()> {
     Ok(())
 }
 
+/// Writes a value as one JSON document, with all digits that a number of single precision has as
+/// one of double precision: readers of JSON know no other.
+fn write_numbers(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
+    write_json(out, &serde_json::to_value(value)?)
+}
+
 /// Writes a value as one JSON document.
 fn write_json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
     serde_json::to_writer(&mut *out, value)?;

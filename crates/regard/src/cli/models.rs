@@ -10,7 +10,9 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use regard_models::checkpoint::{self, Precision};
 use regard_tasks::train;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
+use std::borrow::Cow;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -89,18 +91,27 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     Ok(Outcome::Positive)
 }
 
+/// A model in the list, as `--json` prints it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Listed<'a> {
+    Shipped { name: &'a str, about: &'a str, recipe: &'a str, licence: &'a str, ships: bool },
+    Here { name: Cow<'a, str>, folder: &'a Path, ships: bool },
+}
+
 fn list(global: &Global, out: &mut dyn Write) -> Result<()> {
     let shelved = models::on_shelves();
     if global.json {
-        let ships = SHIPPED.iter().map(|model| {
-            json!({
-                "name": model.name, "about": model.about, "recipe": model.recipe,
-                "licence": model.licence, "ships": true,
-            })
+        let ships = SHIPPED.iter().map(|model| Listed::Shipped {
+            name: model.name,
+            about: model.about,
+            recipe: model.recipe,
+            licence: model.licence,
+            ships: true,
         });
         let here = shelved.iter().map(|path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            json!({ "name": name, "folder": path, "ships": false })
+            Listed::Here { name, folder: path, ships: false }
         });
         return write_json(out, &ships.chain(here).collect::<Vec<_>>());
     }
@@ -116,13 +127,49 @@ fn list(global: &Global, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// A model as it is told.
-struct Told {
-    /// Facts with their names, for the first lines and for the object.
-    facts: Vec<(&'static str, String)>,
-    /// Names and sizes.
-    files: Vec<(String, u64)>,
+/// A model as `--json` prints it.
+#[derive(Serialize)]
+struct Told<'a> {
+    name: &'a str,
+    #[serde(flatten)]
+    facts: Facts,
+    #[serde(flatten)]
+    contents: Option<Contents>,
+}
+
+/// Where a model is from; those that are of this kind of model are there.
+#[derive(Default, Serialize)]
+struct Facts {
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    about: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recipe: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    licence: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commit: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    folder: Option<String>,
+}
+
+/// The files of a model that is on this machine.
+#[derive(Serialize)]
+struct Contents {
+    files: Vec<File>,
+    /// Of all files together.
+    bytes: u64,
     config: Value,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord, Serialize)]
+struct File {
+    name: String,
+    bytes: u64,
 }
 
 fn show(
@@ -136,51 +183,56 @@ fn show(
     if let (true, Called::Shipped(_) | Called::Folder(_)) = (fetch, &called) {
         bail!("--fetch: {asked} is on this machine; only models of the Hub can be downloaded");
     }
-    let told = match called {
+    let (facts, contents) = match called {
         Called::Shipped(model) => {
-            let size = |(name, bytes): &(&str, &[u8])| (name.to_string(), bytes.len() as u64);
+            let size = |(name, bytes): &(&str, &[u8])| File {
+                name: name.to_string(),
+                bytes: bytes.len() as u64,
+            };
             let files = model.files.files;
             let config = files.iter().find(|(name, _)| *name == checkpoint::CONFIG);
-            Told {
-                facts: vec![
-                    ("kind", "ships".into()),
-                    ("about", model.about.into()),
-                    ("recipe", model.recipe.into()),
-                    ("licence", model.licence.into()),
-                ],
-                files: files.iter().map(size).collect(),
-                config: serde_json::from_slice(config.map_or(b"null", |(_, bytes)| bytes))?,
-            }
+            let facts = Facts {
+                kind: "ships",
+                about: Some(model.about),
+                recipe: Some(model.recipe),
+                licence: Some(model.licence),
+                ..Facts::default()
+            };
+            let config = serde_json::from_slice(config.map_or(b"null", |(_, bytes)| bytes))?;
+            (facts, Contents::new(files.iter().map(size).collect(), config))
         }
         Called::Folder(folder) => {
             let of_run = train::resolve(&folder)?;
             let kind = if of_run == folder { "folder" } else { "run" };
-            told_of_folder(&of_run, vec![("kind", kind.into())])?
+            of_folder(&of_run, Facts { kind, ..Facts::default() })?
         }
         Called::Id(id) => {
             let how = if fetch { Fetch::Newest } else { Fetch::Never };
             match models::from_hub(&id, hub, how) {
                 Ok(found) => {
-                    let mut facts = vec![("kind", "hub".into()), ("id", id)];
-                    facts.push(("revision", hub.revision().to_string()));
-                    facts.push(("commit", found.commit));
-                    told_of_folder(&found.folder, facts)?
+                    let facts = Facts { commit: Some(found.commit), ..of_hub(id, hub) };
+                    of_folder(&found.folder, facts)?
                 }
                 Err(error) if fetch => return Err(error),
                 Err(_) => return not_here(&id, hub, global, out),
             }
         }
     };
-    told.write(asked, global, out)?;
+    write(&Told { name: asked, facts, contents: Some(contents) }, global, out)?;
     Ok(Outcome::Positive)
+}
+
+fn of_hub(id: String, hub: &Hub) -> Facts {
+    let revision = Some(hub.revision().to_string());
+    Facts { kind: "hub", id: Some(id), revision, ..Facts::default() }
 }
 
 fn not_here(id: &str, hub: &Hub, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let revision = hub.revision();
     match global.json {
         true => {
-            let facts = json!({ "name": id, "kind": "hub", "id": id, "revision": revision });
-            write_json(out, &facts)?;
+            let facts = of_hub(id.to_string(), hub);
+            write_json(out, &Told { name: id, facts, contents: None })?;
         }
         false => writeln!(
             out,
@@ -191,51 +243,62 @@ fn not_here(id: &str, hub: &Hub, global: &Global, out: &mut dyn Write) -> Result
     Ok(Outcome::Negative)
 }
 
-fn told_of_folder(folder: &Path, mut facts: Vec<(&'static str, String)>) -> Result<Told> {
-    facts.push(("folder", folder.display().to_string()));
+fn of_folder(folder: &Path, facts: Facts) -> Result<(Facts, Contents)> {
     let mut files = vec![];
     for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let entry = entry?;
         // Through links: those of the Hub's cache lead to the contents.
         let Ok(about) = std::fs::metadata(entry.path()) else { continue };
         if about.is_file() {
-            files.push((entry.file_name().to_string_lossy().into_owned(), about.len()));
+            let name = entry.file_name().to_string_lossy().into_owned();
+            files.push(File { name, bytes: about.len() });
         }
     }
     files.sort();
-    Ok(Told { facts, files, config: checkpoint::read_config(folder)? })
+    let facts = Facts { folder: Some(folder.display().to_string()), ..facts };
+    Ok((facts, Contents::new(files, checkpoint::read_config(folder)?)))
 }
 
-impl Told {
-    fn write(&self, name: &str, global: &Global, out: &mut dyn Write) -> Result<()> {
-        let total: u64 = self.files.iter().map(|(_, bytes)| bytes).sum();
-        if global.json {
-            let mut object = json!({ "name": name });
-            self.facts.iter().for_each(|(key, fact)| object[*key] = json!(fact));
-            let file = |(name, bytes): &(String, u64)| json!({ "name": name, "bytes": bytes });
-            object["files"] = self.files.iter().map(file).collect();
-            object["bytes"] = json!(total);
-            object["config"] = self.config.clone();
-            return write_json(out, &object);
-        }
-        writeln!(out, "{name}")?;
-        for (key, fact) in &self.facts {
+impl Contents {
+    fn new(files: Vec<File>, config: Value) -> Contents {
+        Contents { bytes: files.iter().map(|file| file.bytes).sum(), files, config }
+    }
+}
+
+fn write(told: &Told, global: &Global, out: &mut dyn Write) -> Result<()> {
+    if global.json {
+        return write_json(out, told);
+    }
+    writeln!(out, "{}", told.name)?;
+    let Facts { kind, about, recipe, licence, id, revision, commit, folder } = &told.facts;
+    for (key, fact) in [
+        ("kind", Some(*kind)),
+        ("about", *about),
+        ("recipe", *recipe),
+        ("licence", *licence),
+        ("id", id.as_deref()),
+        ("revision", revision.as_deref()),
+        ("commit", commit.as_deref()),
+        ("folder", folder.as_deref()),
+    ] {
+        if let Some(fact) = fact {
             writeln!(out, "{key:<13}{fact}")?;
         }
-        for key in ["model_type", "architectures"] {
-            let said = match &self.config[key] {
-                Value::String(said) => said.clone(),
-                Value::Array(all) => all.iter().filter_map(Value::as_str).collect(),
-                _ => continue,
-            };
-            writeln!(out, "{:<13}{said}", key.trim_end_matches('s').replace("model_type", "type"))?;
-        }
-        let mut table = Table::new(["file", "size"]);
-        for (name, size) in &self.files {
-            table.row([name.clone(), bytes(*size)]);
-        }
-        table.row(["together".into(), bytes(total)]);
-        write!(out, "\n{}", table.render("  ", None))?;
-        Ok(())
     }
+    let Some(Contents { files, bytes: total, config }) = &told.contents else { return Ok(()) };
+    for key in ["model_type", "architectures"] {
+        let said = match &config[key] {
+            Value::String(said) => said.clone(),
+            Value::Array(all) => all.iter().filter_map(Value::as_str).collect(),
+            _ => continue,
+        };
+        writeln!(out, "{:<13}{said}", key.trim_end_matches('s').replace("model_type", "type"))?;
+    }
+    let mut table = Table::new(["file", "size"]);
+    for File { name, bytes: size } in files {
+        table.row([name.clone(), bytes(*size)]);
+    }
+    table.row(["together".into(), bytes(*total)]);
+    write!(out, "\n{}", table.render("  ", None))?;
+    Ok(())
 }

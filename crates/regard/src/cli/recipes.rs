@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use regard_tasks::keys::{self, Key};
 use regard_tasks::recipe::{Published, Task};
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::io::Write;
 
 /// List the recipes that are built in, with what others published and what came of them here
@@ -38,7 +38,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     if let Some(name) = &flags.name {
         let recipe = resolve_task(name, &[])?;
         match global.json {
-            true => write_json(out, &object(&*recipe))?,
+            true => write_json(out, &Row::new(&*recipe))?,
             false => tell(&*recipe, out)?,
         }
         return Ok(Outcome::Positive);
@@ -46,7 +46,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let recipes: Vec<Box<dyn Task>> =
         RECIPES.iter().map(|(name, _)| resolve_task(name, &[])).collect::<Result<_>>()?;
     if global.json {
-        let rows: Vec<Value> = recipes.iter().map(|recipe| object(&**recipe)).collect();
+        let rows: Vec<Row> = recipes.iter().map(|recipe| Row::new(&**recipe)).collect();
         write_json(out, &rows)?;
         return Ok(Outcome::Positive);
     }
@@ -71,7 +71,7 @@ fn explain(recipe: Option<&dyn Task>, global: &Global, out: &mut dyn Write) -> R
         keys.retain(has);
     }
     if global.json {
-        let row = |k: &Key| json!({ "key": k.name, "tasks": k.tasks, "about": k.about });
+        let row = |key: &Key| KeyRow { key: key.name, tasks: key.tasks, about: key.about };
         return write_json(out, &keys.iter().map(row).collect::<Vec<_>>());
     }
     for Key { name, tasks, about } in keys {
@@ -102,12 +102,44 @@ fn tell(recipe: &dyn Task, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-fn object(recipe: &dyn Task) -> Value {
-    let result = recipe.result().cloned().unwrap_or_default();
-    json!({
-        "name": recipe.name(), "task": recipe.task(), "about": recipe.about(),
-        "data": recipe.data(),
-        "metric": result.metric, "published": result.published, "ours": result.ours,
-        "seed": recipe.seed(), "minutes": result.minutes, "log": result.log,
-    })
+/// A key, as `--json` prints it.
+#[derive(Serialize)]
+struct KeyRow {
+    key: &'static str,
+    tasks: &'static str,
+    about: &'static str,
+}
+
+/// A recipe with its result, as `--json` prints it.
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    task: &'a str,
+    about: &'a str,
+    data: &'a str,
+    metric: String,
+    published: String,
+    ours: Option<f64>,
+    seed: u64,
+    minutes: Option<f64>,
+    log: String,
+}
+
+impl Row<'_> {
+    fn new(recipe: &dyn Task) -> Row<'_> {
+        let Published { metric, published, ours, minutes, log } =
+            recipe.result().cloned().unwrap_or_default();
+        Row {
+            name: recipe.name(),
+            task: recipe.task(),
+            about: recipe.about(),
+            data: recipe.data(),
+            metric,
+            published,
+            ours,
+            seed: recipe.seed(),
+            minutes,
+            log,
+        }
+    }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use regard_tasks::data::Lines;
 use regard_tasks::text::{Encoding, Kind, Normalise, Spaces, Tokenizer, Train};
-use serde_json::json;
+use serde::Serialize;
 use std::io::{BufRead, Write, stdin};
 use std::iter::once;
 use std::path::{Path, PathBuf};
@@ -126,11 +126,34 @@ fn train(make: &Make, global: &Global, out: &mut dyn Write) -> Result<()> {
     tokenizer.save(&make.out)?;
     let (size, path) = (tokenizer.size(), make.out.display());
     if global.json {
-        let path = path.to_string();
-        return write_json(out, &json!({ "tokenizer": path, "size": size, "lines": count }));
+        return write_json(out, &Trained { tokenizer: path.to_string(), size, lines: count });
     }
     writeln!(out, "{size} rows from {count} lines, in {path}")?;
     Ok(())
+}
+
+/// A vocabulary that was made, as `--json` prints it.
+#[derive(Serialize)]
+struct Trained {
+    tokenizer: String,
+    size: usize,
+    lines: u64,
+}
+
+/// A text as tokens, as `--json` prints it.
+#[derive(Serialize)]
+struct Encoded<'a> {
+    tokens: &'a [String],
+    ids: &'a [u32],
+    offsets: &'a [(usize, usize)],
+    words: &'a [Option<u32>],
+}
+
+/// Tokens as a text, as `--json` prints it.
+#[derive(Serialize)]
+struct Decoded {
+    ids: Vec<u32>,
+    text: String,
 }
 
 fn load(path: &Path) -> Result<Tokenizer> {
@@ -144,7 +167,7 @@ fn encode(of: &Use, global: &Global, out: &mut dyn Write) -> Result<()> {
         for line in standard_input() {
             let encoding = tokenizer.encode(&line?)?;
             match global.json {
-                true => write_json(out, &object(&encoding))?,
+                true => write_json(out, &encoded(&encoding))?,
                 false => writeln!(out, "{}", encoding.tokens.join(" "))?,
             }
         }
@@ -153,7 +176,7 @@ fn encode(of: &Use, global: &Global, out: &mut dyn Write) -> Result<()> {
     for text in &of.text {
         let encoding = tokenizer.encode(text)?;
         if global.json {
-            write_json(out, &object(&encoding))?;
+            write_json(out, &encoded(&encoding))?;
             continue;
         }
         let mut table = Table::new(["token", "id", "bytes"]);
@@ -166,9 +189,9 @@ fn encode(of: &Use, global: &Global, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-fn object(encoding: &Encoding) -> serde_json::Value {
+fn encoded(encoding: &Encoding) -> Encoded<'_> {
     let Encoding { tokens, ids, offsets, words, .. } = encoding;
-    json!({ "tokens": tokens, "ids": ids, "offsets": offsets, "words": words })
+    Encoded { tokens, ids, offsets, words }
 }
 
 fn decode(of: &Use, global: &Global, out: &mut dyn Write) -> Result<()> {
@@ -189,7 +212,7 @@ fn decode(of: &Use, global: &Global, out: &mut dyn Write) -> Result<()> {
         }
         let text = tokenizer.decode(&ids)?;
         match global.json {
-            true => write_json(out, &json!({ "ids": ids, "text": text }))?,
+            true => write_json(out, &Decoded { ids, text })?,
             false => writeln!(out, "{text}")?,
         }
     }

@@ -4,10 +4,10 @@ use super::{Global, Outcome, write_json};
 use crate::show::table::Table;
 use anyhow::Result;
 use clap::Args;
-use regard_models::text::recorded::{Difference, Recorded};
+use regard_models::text::recorded::Recorded;
 use regard_tasks::inspect::verify;
 use regard_tasks::train;
-use serde_json::json;
+use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -32,15 +32,32 @@ pub struct Flags {
     tolerance: f32,
 }
 
+/// How far a model is from what was recorded, as `--json` prints it.
+#[derive(Serialize)]
+struct Verdict<'a> {
+    differences: Vec<Difference<'a>>,
+    good: bool,
+}
+
+#[derive(Serialize)]
+struct Difference<'a> {
+    what: &'a str,
+    largest: f64,
+    relative: f64,
+}
+
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let folder = train::resolve(&flags.folder)?;
     let said = flags.said.unwrap_or_else(|| folder.join("said.safetensors"));
     let found = verify(&folder, &Recorded::read(&said)?)?;
     let good = found.iter().all(|each| each.relative() <= flags.tolerance);
     if global.json {
-        let each = |d: &Difference| json!({ "what": d.what, "largest": d.largest, "relative": d.relative() });
-        let all: Vec<_> = found.iter().map(each).collect();
-        write_json(out, &json!({ "differences": all, "good": good }))?;
+        let differences = found.iter().map(|each| Difference {
+            what: &each.what,
+            largest: each.largest.into(),
+            relative: each.relative().into(),
+        });
+        write_json(out, &Verdict { differences: differences.collect(), good })?;
     } else {
         let mut table = Table::new(["what", "largest difference", "of the largest number", ""]);
         for each in &found {

@@ -7,7 +7,7 @@
 
 use super::{Flags, Global, MOST_ROWS};
 use crate::choice::parse_mask;
-use crate::cli::write_json;
+use crate::cli::write_numbers;
 use crate::problem::Problem;
 use crate::show::heatmap::{Map, columns_that_fit, gallery};
 use crate::show::terminal;
@@ -15,7 +15,7 @@ use anyhow::{Result, bail};
 use regard_kernels::attention::bias::Gaussian;
 use regard_kernels::attention::normalize::Entmax15;
 use regard_kernels::attention::{Attention, Dims};
-use serde_json::json;
+use serde::Serialize;
 use std::io::Write;
 
 const SENTENCE: &str = "They are watching the watchers who watch them .";
@@ -120,10 +120,12 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
             wholes.push((title.clone(), cells.collect::<Vec<f32>>()));
         }
         if global.json {
-            heads.push(json!({
-                "name": head.name, "formula": head.formula, "mask": head.mask,
-                "weights": weights.chunks_exact(t).collect::<Vec<_>>(),
-            }));
+            heads.push(Seen {
+                name: head.name,
+                formula: head.formula,
+                mask: head.mask,
+                weights: weights.chunks_exact(t).map(<[f32]>::to_vec).collect(),
+            });
             continue;
         }
         let cells: Vec<f32> =
@@ -141,8 +143,8 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
     flags.pictures.write("Who looks at whom?", &about, &maps)?;
     if global.json {
         let rows = [rows.start, rows.end];
-        let document = json!({ "words": words, "vectors": VECTORS, "rows": rows, "heads": heads });
-        return write_json(out, &document);
+        let document = Document { words, vectors: VECTORS, rows, heads };
+        return write_numbers(out, &document);
     }
     writeln!(out, "Who looks at whom? Rows are queries, columns are keys.\n{VECTORS}\n")?;
     write!(out, "{}", gallery(pictures, most))?;
@@ -155,6 +157,24 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
     }
     writeln!(out, "\nYour own q, k and v: regard attend FILE.npz. Other words: --demo TEXT.")?;
     Ok(())
+}
+
+/// The demonstration, as `--json` prints it.
+#[derive(Serialize)]
+struct Document {
+    words: Vec<String>,
+    vectors: &'static str,
+    rows: [usize; 2],
+    heads: Vec<Seen>,
+}
+
+/// What a head looks at.
+#[derive(Serialize)]
+struct Seen {
+    name: &'static str,
+    formula: &'static str,
+    mask: &'static str,
+    weights: Vec<Vec<f32>>,
 }
 
 fn words(input: &[String]) -> Result<Vec<String>> {

@@ -1,7 +1,7 @@
 //! The map of queries, keys and values from a file.
 
 use super::{Flags, Global, MOST_ROWS};
-use crate::cli::write_json;
+use crate::cli::write_numbers;
 use crate::files::{Archive, Floats, save_npz};
 use crate::problem::Problem;
 use crate::show::heatmap::{Map, columns_that_fit, gallery};
@@ -9,7 +9,7 @@ use crate::show::{label, terminal};
 use anyhow::{Context, Error, Result, bail};
 use regard_kernels::attention::mask::Rule;
 use regard_kernels::attention::{Attention, Dims, Grid, Param, Saved};
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
@@ -194,35 +194,35 @@ impl Shown {
         let inputs = self.problem.inputs()?;
         let summary = self.attention.summarize(&inputs, &self.saved, most)?;
         let first = (self.batch * h + self.head) * t;
-        let top: Vec<Vec<Value>> = rows
+        let top_keys: Vec<Vec<TopKey>> = rows
             .clone()
             .map(|i| {
                 let from = (first + i) * most;
                 let pairs =
                     summary.top_keys[from..][..most].iter().zip(&summary.top_weights[from..]);
                 let found = pairs.filter(|(key, _)| **key >= 0);
-                found.map(|(key, weight)| json!({ "key": key, "weight": weight })).collect()
+                found.map(|(key, weight)| TopKey { key: *key, weight: *weight }).collect()
             })
             .collect();
         let values = &self.out[(first + rows.start) * e..(first + rows.end) * e];
         let scale = self.attention.scale;
-        let document = json!({
-            "file": path.display().to_string(),
-            "shape": { "B": b, "H": h, "Hk": hk, "T": t, "S": s, "D": d, "E": e },
-            "score": flags.choice.score,
-            "bias": flags.choice.bias,
-            "mask": flags.choice.mask,
-            "normalize": flags.choice.normalize,
-            "scale": scale.unwrap_or_else(|| self.attention.score.default_scale(&self.problem.dims)),
-            "batch": self.batch,
-            "head": self.head,
-            "rows": [rows.start, rows.end],
-            "weights": weights.chunks_exact(s).collect::<Vec<_>>(),
-            "out": values.chunks_exact(e).collect::<Vec<_>>(),
-            "entropy": summary.entropy[first + rows.start..first + rows.end],
-            "top_keys": top,
-        });
-        write_json(out, &document)
+        let document = Document {
+            file: path.display().to_string(),
+            shape: Shape { b, h, hk, t, s, d, e },
+            score: &flags.choice.score,
+            bias: &flags.choice.bias,
+            mask: &flags.choice.mask,
+            normalize: &flags.choice.normalize,
+            scale: scale.unwrap_or_else(|| self.attention.score.default_scale(&self.problem.dims)),
+            batch: self.batch,
+            head: self.head,
+            rows: [rows.start, rows.end],
+            weights: weights.chunks_exact(s).collect(),
+            out: values.chunks_exact(e).collect(),
+            entropy: &summary.entropy[first + rows.start..first + rows.end],
+            top_keys,
+        };
+        write_numbers(out, &document)
     }
 
     fn save(&self, flags: &Flags, to: &Path) -> Result<()> {
@@ -235,4 +235,47 @@ impl Shown {
         let out = self.problem.shapes()[3];
         save_npz(to, &[("out", &self.out, &out), ("weights", &weights, &shape)])
     }
+}
+
+/// What was attended to, as `--json` prints it.
+#[derive(Serialize)]
+struct Document<'a> {
+    file: String,
+    shape: Shape,
+    score: &'a str,
+    bias: &'a [String],
+    mask: &'a str,
+    normalize: &'a str,
+    scale: f32,
+    batch: usize,
+    head: usize,
+    rows: [usize; 2],
+    weights: Vec<&'a [f32]>,
+    out: Vec<&'a [f32]>,
+    entropy: &'a [f32],
+    top_keys: Vec<Vec<TopKey>>,
+}
+
+#[derive(Serialize)]
+struct Shape {
+    #[serde(rename = "B")]
+    b: usize,
+    #[serde(rename = "H")]
+    h: usize,
+    #[serde(rename = "Hk")]
+    hk: usize,
+    #[serde(rename = "T")]
+    t: usize,
+    #[serde(rename = "S")]
+    s: usize,
+    #[serde(rename = "D")]
+    d: usize,
+    #[serde(rename = "E")]
+    e: usize,
+}
+
+#[derive(Serialize)]
+struct TopKey {
+    key: i32,
+    weight: f32,
 }

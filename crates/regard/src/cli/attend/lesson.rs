@@ -1,7 +1,7 @@
 //! Lessons about attention, computed by `regard_tasks::lessons` and drawn here.
 
 use super::{Flags, Global};
-use crate::cli::write_json;
+use crate::cli::write_numbers;
 use crate::show::heatmap::{Map, columns_that_fit, gallery};
 use crate::show::plot::{Curve, Plot, Style};
 use crate::show::svg::drawing;
@@ -11,7 +11,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use regard_tasks::lessons::pooling::{Lesson as Pooling, Method, Sees, names};
 use regard_tasks::regression::LeftOut;
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::io::Write;
 
 /// What can be taught.
@@ -46,7 +46,7 @@ fn pooling(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
         flags.pictures.write_parts("From pooling to attention", &about, &parts)?;
     }
     if global.json {
-        return write_json(out, &document(&lesson));
+        return write_numbers(out, &Document::new(&lesson));
     }
     writeln!(out, "{ABOUT}\n")?;
     let mut table = Table::new(["prediction", "sees", "formula", "width", "error"]);
@@ -142,22 +142,44 @@ fn map(lesson: &Pooling, method: &Method, step: usize, group: usize) -> Cells {
     }
 }
 
-fn document(lesson: &Pooling) -> Value {
-    let width = |of: &LeftOut| json!({ "width": of.width, "left_out_error": of.error });
-    let method = |method: &Method| {
-        let rows = method.weights.as_ref().map(|w| w.chunks_exact(lesson.keys.len()));
-        json!({
-            "name": method.name, "formula": method.formula, "sees": seen(method.sees),
-            "width": method.width, "error": method.error, "said": method.said,
-            "weights": rows.map(Iterator::collect::<Vec<_>>),
-        })
-    };
-    json!({
-        "lesson": "pooling",
-        "keys": lesson.keys, "values": lesson.values,
-        "queries": lesson.queries, "truth": lesson.truth,
-        "methods": lesson.methods.iter().map(method).collect::<Vec<_>>(),
-        "learning": lesson.learning.iter().map(width).collect::<Vec<_>>(),
-        "tried": lesson.tried.iter().map(width).collect::<Vec<_>>(),
-    })
+/// The lesson, as `--json` prints it.
+#[derive(Serialize)]
+struct Document<'a> {
+    lesson: &'static str,
+    keys: &'a [f32],
+    values: &'a [f32],
+    queries: &'a [f32],
+    truth: &'a [f32],
+    methods: Vec<Told<'a>>,
+    learning: &'a [LeftOut],
+    tried: &'a [LeftOut],
+}
+
+/// One way to predict.
+#[derive(Serialize)]
+struct Told<'a> {
+    name: &'a str,
+    formula: &'a str,
+    sees: &'a str,
+    width: Option<f32>,
+    error: f64,
+    said: &'a [f32],
+    weights: Option<Vec<&'a [f32]>>,
+}
+
+impl Document<'_> {
+    fn new(lesson: &Pooling) -> Document<'_> {
+        let Pooling { keys, values, queries, truth, methods, learning, tried } = lesson;
+        let methods = methods.iter().map(|method| Told {
+            name: method.name,
+            formula: method.formula,
+            sees: seen(method.sees),
+            width: method.width,
+            error: method.error,
+            said: &method.said,
+            weights: method.weights.as_ref().map(|w| w.chunks_exact(keys.len()).collect()),
+        });
+        let methods = methods.collect();
+        Document { lesson: "pooling", keys, values, queries, truth, methods, learning, tried }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::{Flags, Global, MOST_ROWS};
 use crate::cli::translate::too_long;
-use crate::cli::write_json;
+use crate::cli::write_numbers;
 use crate::files::save_npz_with_words;
 use crate::models;
 use crate::show::heatmap::{Map, columns_that_fit, gallery};
@@ -10,7 +10,7 @@ use crate::show::terminal;
 use anyhow::{Result, bail};
 use regard_tasks::decode::Alignment;
 use regard_tasks::translate::{Aligned, Request, Translated, Translator};
-use serde_json::json;
+use serde::Serialize;
 use std::io::Write;
 
 /// Said of every map of words, because a row of it need not sum to 1.
@@ -114,18 +114,18 @@ impl Shown {
     }
 
     fn json(&self, out: &mut dyn Write) -> Result<()> {
-        let document = json!({
-            "source": self.source,
-            "translation_text": self.found.text,
-            "source_tokens": self.source_tokens,
-            "tokens": self.target_tokens,
-            "cross_attention": self.found.found.attention,
-            "source_words": self.aligned.source,
-            "words": self.aligned.target,
-            "attention": self.words.weights,
-            "alignment": self.words.pharaoh(),
-        });
-        write_json(out, &document)
+        let document = Document {
+            source: &self.source,
+            translation_text: &self.found.text,
+            source_tokens: &self.source_tokens,
+            tokens: &self.target_tokens,
+            cross_attention: &self.found.found.attention,
+            source_words: &self.aligned.source,
+            words: &self.aligned.target,
+            attention: &self.words.weights,
+            alignment: self.words.pharaoh(),
+        };
+        write_numbers(out, &document)
     }
 
     fn save(&self, path: &std::path::Path) -> Result<()> {
@@ -142,4 +142,18 @@ impl Shown {
         ];
         save_npz_with_words(path, &arrays, &names)
     }
+}
+
+/// A translation and where each of its words came from, as `--json` prints it.
+#[derive(Serialize)]
+struct Document<'a> {
+    source: &'a str,
+    translation_text: &'a str,
+    source_tokens: &'a [String],
+    tokens: &'a [String],
+    cross_attention: &'a [Vec<f32>],
+    source_words: &'a [String],
+    words: &'a [String],
+    attention: &'a [Vec<f32>],
+    alignment: String,
 }

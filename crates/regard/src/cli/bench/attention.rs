@@ -9,6 +9,7 @@ use clap::Args;
 use regard_kernels::attention::mask::{Mask, Rule};
 use regard_kernels::attention::{Dims, Grid};
 use regard_kernels::{pool, simd};
+use regard_tasks::metrics::Sample;
 use serde::Serialize;
 use std::io::Write;
 use std::str::FromStr;
@@ -168,15 +169,13 @@ fn times(repeat: Option<u32>, mut run: impl FnMut() -> Result<()>) -> Result<Vec
         run()?;
         times.push(start.elapsed().as_secs_f64());
     }
-    times.sort_by(f64::total_cmp);
     Ok(times)
 }
 
 fn timing(times: Vec<f64>, flops: f64, peak: f64) -> Timing {
-    let (runs, min) = (times.len(), times[0]);
-    let median = (times[(runs - 1) / 2] + times[runs / 2]) / 2.0;
+    let Sample { median, least: min, .. } = Sample::of(&times);
     Timing {
-        runs,
+        runs: times.len(),
         median_ms: median * 1e3,
         min_ms: min * 1e3,
         median_gflops: flops / median / 1e9,

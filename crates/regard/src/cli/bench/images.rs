@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use regard_kernels::pool;
 use regard_tasks::classify_image::Speed;
+use regard_tasks::metrics::Sample;
 use serde::Serialize;
 use std::io::Write;
 
@@ -76,8 +77,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             times.push(1e3 * time);
         }
     }
-    times.sort_by(f64::total_cmp);
-    let (ms, fastest_ms) = (times[times.len() / 2], times[0]);
+    let Sample { median: ms, least: fastest_ms, .. } = Sample::of(&times);
     let (parameters, threads) = (speed.parameters(), pool::threads());
     let peak_memory_bytes = machine::peak_memory();
     let batch = flags.batch;

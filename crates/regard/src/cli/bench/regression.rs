@@ -8,6 +8,7 @@ use clap::Args;
 use regard_kernels::gemm::exp_seconds;
 use regard_kernels::rng::Stream;
 use regard_kernels::{pool, simd};
+use regard_tasks::metrics::Sample;
 use regard_tasks::regression::{Kernel, KernelRegression, Points};
 use serde::Serialize;
 use std::io::Write;
@@ -89,18 +90,18 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             save(&folder.join(name), numbers)?;
         }
     }
-    let (median_ms, exp_median_ms) = (median(&mut times), median(&mut exponentials));
+    let (time, exp) = (Sample::of(&times), Sample::of(&exponentials));
     let findings = Findings {
         points: flags.points,
         queries: flags.queries,
         pairs: n * m,
         width: flags.width,
-        median_ms,
-        min_ms: times[0],
-        exp_median_ms,
-        exp_min_ms: exponentials[0],
-        ratio_to_exp: median_ms / exp_median_ms,
-        pairs_per_second: 1e3 * (n * m) as f64 / median_ms,
+        median_ms: time.median,
+        min_ms: time.least,
+        exp_median_ms: exp.median,
+        exp_min_ms: exp.least,
+        ratio_to_exp: time.median / exp.median,
+        pairs_per_second: 1e3 * (n * m) as f64 / time.median,
         threads: pool::threads(),
         isa: simd::isa().name(),
         cpu: machine::cpu(),
@@ -111,12 +112,6 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         tell(&findings, out)?;
     }
     Ok(Outcome::Positive)
-}
-
-/// Sorts, and gives the middle.
-fn median(times: &mut [f64]) -> f64 {
-    times.sort_by(f64::total_cmp);
-    (times[(times.len() - 1) / 2] + times[times.len() / 2]) / 2.0
 }
 
 fn save(path: &Path, numbers: &[f32]) -> Result<()> {

@@ -5,9 +5,10 @@ use crate::{machine, recipe};
 use anyhow::Result;
 use clap::Args;
 use regard_kernels::pool;
+use regard_tasks::metrics::Sample;
 use regard_tasks::recipe::Prepared;
 use regard_tasks::train::pace;
-use serde_json::json;
+use serde::Serialize;
 use std::io::Write;
 
 /// Measure the training steps of a recipe, on its data
@@ -30,27 +31,43 @@ pub struct Flags {
     overrides: Vec<String>,
 }
 
+/// The time of steps, as `--json` prints it.
+#[derive(Serialize)]
+struct Findings<'a> {
+    recipe: &'a str,
+    steps: usize,
+    ms: f64,
+    fastest_ms: f64,
+    per_second: f64,
+    unit: &'static str,
+    threads: usize,
+    peak_memory_bytes: Option<u64>,
+    loss: Option<f64>,
+}
+
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let recipe = recipe::resolve_task(&flags.recipe, &flags.overrides)?;
     let Prepared { mut learner, about } = recipe.prepare()?;
     let all = pace(&mut *learner, recipe.options(), recipe.seed(), flags.steps.max(1))?;
     let counted = &all[all.len() / 10..];
-    let mut ms: Vec<f64> = counted.iter().map(|step| 1e3 * step.seconds).collect();
-    ms.sort_by(f64::total_cmp);
-    let (median, fastest) = (ms[ms.len() / 2], ms[0]);
+    let ms: Vec<f64> = counted.iter().map(|step| 1e3 * step.seconds).collect();
+    let Sample { median, least: fastest, .. } = Sample::of(&ms);
     let seconds: f64 = counted.iter().map(|step| step.seconds).sum();
     let rate = counted.iter().map(|step| step.tokens).sum::<usize>() as f64 / seconds;
     let (unit, threads) = (learner.counts(), pool::threads());
     if global.json {
-        let memory = machine::peak_memory();
-        write_json(
-            out,
-            &json!({
-                "recipe": recipe.name(), "steps": counted.len(), "ms": median,
-                "fastest_ms": fastest, "per_second": rate, "unit": unit, "threads": threads,
-                "peak_memory_bytes": memory, "loss": all.last().map(|step| step.loss),
-            }),
-        )?;
+        let findings = Findings {
+            recipe: recipe.name(),
+            steps: counted.len(),
+            ms: median,
+            fastest_ms: fastest,
+            per_second: rate,
+            unit,
+            threads,
+            peak_memory_bytes: machine::peak_memory(),
+            loss: all.last().map(|step| step.loss),
+        };
+        write_json(out, &findings)?;
         return Ok(Outcome::Positive);
     }
     let sizes = about.lines().last().unwrap_or_default();

@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use regard_kernels::gemm::read_seconds;
 use regard_kernels::pool;
 use regard_models::text::Head;
+use regard_tasks::metrics::Sample;
 use regard_tasks::speed::Speed;
 use serde::Serialize;
 use std::io::Write;
@@ -136,20 +137,16 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             times.push(1e3 * time);
         }
     }
-    let middle = |times: &mut Vec<f64>| {
-        times.sort_by(f64::total_cmp);
-        (times[times.len() / 2], times[0])
-    };
-    let (ms, fastest_ms) = middle(&mut times);
+    let Sample { median: ms, least: fastest_ms, .. } = Sample::of(&times);
     let writing = (!steps.is_empty()).then(|| {
-        let ((step, fastest), (read, fastest_read)) = (middle(&mut steps), middle(&mut reads));
+        let (step, read) = (Sample::of(&steps), Sample::of(&reads));
         WritingFindings {
-            ms: 1e3 * step,
-            fastest_ms: 1e3 * fastest,
+            ms: 1e3 * step.median,
+            fastest_ms: 1e3 * step.least,
             bytes,
-            read_ms: 1e3 * read,
-            fastest_read_ms: 1e3 * fastest_read,
-            share_of_bandwidth: read / step,
+            read_ms: 1e3 * read.median,
+            fastest_read_ms: 1e3 * read.least,
+            share_of_bandwidth: read.median / step.median,
         }
     });
     let findings = Findings {

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use regard_kernels::pool;
 use regard_tasks::decode::Options;
+use regard_tasks::metrics::Sample;
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
@@ -77,15 +78,14 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         times.push(began.elapsed().as_secs_f64());
         tokens = found.iter().map(|all| all[0].target_tokens.len() + 1).sum();
     }
-    times.sort_by(f64::total_cmp);
-    let seconds = times[times.len() / 2];
+    let Sample { median: seconds, least: fastest_seconds, .. } = Sample::of(&times);
     let findings = Findings {
         sentences: lines.len(),
         tokens,
         batch: flags.batch,
         num_beams: flags.num_beams,
         seconds,
-        fastest_seconds: times[0],
+        fastest_seconds,
         sentences_per_second: lines.len() as f64 / seconds,
         load_ms,
         parameters: translator.parameters(),

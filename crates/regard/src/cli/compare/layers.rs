@@ -9,10 +9,38 @@ use crate::show::terminal;
 use anyhow::{Context, Result};
 use regard_kernels::{pool, simd};
 use regard_tasks::compare::{self, COMPARISONS, Comparison, Figure, Finding, Options, Probe};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
+
+/// All comparisons, as `--json` prints them.
+#[derive(Serialize)]
+struct Document {
+    findings: Vec<Finding>,
+    summary: Summary,
+    machine: Machine,
+    seconds: f64,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    heading: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+#[derive(Serialize)]
+struct Machine {
+    cpu: String,
+    isa: &'static str,
+    threads: usize,
+}
+
+/// The memory of a process that did one step, as it tells the one that started it.
+#[derive(Serialize, Deserialize)]
+struct Peak {
+    peak_memory: Option<u64>,
+}
 
 pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let chosen: Vec<&Comparison> = match flags.only.is_empty() {
@@ -48,16 +76,9 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcom
     let (heading, rows) = compare::summary(&findings);
     let seconds = started.elapsed().as_secs_f64();
     if global.json {
-        let summary = json!({ "heading": heading, "rows": rows });
-        let machine = json!({
-            "cpu": machine::cpu(), "isa": simd::isa().name(), "threads": pool::threads(),
-        });
-        write_json(
-            out,
-            &json!({
-                "findings": findings, "summary": summary, "machine": machine, "seconds": seconds,
-            }),
-        )?;
+        let (cpu, isa, threads) = (machine::cpu(), simd::isa().name(), pool::threads());
+        let (summary, machine) = (Summary { heading, rows }, Machine { cpu, isa, threads });
+        write_json(out, &Document { findings, summary, machine, seconds })?;
         return Ok(Outcome::Positive);
     }
     // Of one comparison, its own table has said all.
@@ -73,7 +94,7 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcom
 /// The most memory of a process that does one step.
 fn peak_of(global: &Global, name: &str, length: usize) -> Option<u64> {
     let text = myself(global, &["compare", "--probe", &format!("{name}:{length}")]).ok()?;
-    serde_json::from_str::<Value>(&text).ok()?["peak_memory"].as_u64()
+    serde_json::from_str::<Peak>(&text).ok()?.peak_memory
 }
 
 /// Does one step, and says what it took.
@@ -85,7 +106,7 @@ pub fn probe(asked: &str, out: &mut dyn Write) -> Result<Outcome> {
             format!("--probe: got {asked:?}, need LAYER:LENGTH with a length of 1 to 1048576")
         })?;
     compare::probe(name, length).context("--probe")?;
-    write_json(out, &json!({ "peak_memory": machine::peak_memory() }))?;
+    write_json(out, &Peak { peak_memory: machine::peak_memory() })?;
     Ok(Outcome::Positive)
 }
 

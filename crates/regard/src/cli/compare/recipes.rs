@@ -7,7 +7,8 @@ use crate::show::plot::{Curve, Plot};
 use crate::show::table::Table;
 use anyhow::{Context, Result, bail};
 use regard_tasks::translate::Recipe;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
 
@@ -30,7 +31,7 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcom
         let model = folder.display().to_string();
         let text = again(global, &flags.overrides, &["eval", name, "--model", &model])?;
         let mut report: Value = serde_json::from_str(&text).context("what eval said")?;
-        report["training"] = training(&folder);
+        report["training"] = serde_json::to_value(training(&folder))?;
         reports.push(report);
     }
     if let Some(path) = &flags.svg {
@@ -51,16 +52,21 @@ fn again(global: &Global, overrides: &[String], words: &[&str]) -> Result<String
     myself(global, &words.iter().copied().chain(sets).collect::<Vec<_>>())
 }
 
+/// The speed of a training run.
+#[derive(Serialize)]
+struct Training {
+    seconds: Option<f64>,
+    tokens_per_second: Option<f64>,
+}
+
 /// What the run's log says of its speed.
-fn training(folder: &Path) -> Value {
+fn training(folder: &Path) -> Option<Training> {
     let text = std::fs::read_to_string(folder.join("metrics.jsonl")).unwrap_or_default();
     let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let last = lines.rfind(|line| line.get("tokens").is_some());
-    last.map_or(Value::Null, |last| {
-        let (tokens, seconds) = (last["tokens"].as_f64(), last["seconds"].as_f64());
-        let rate = tokens.zip(seconds).map(|(tokens, seconds)| tokens / seconds.max(1e-9));
-        json!({ "seconds": seconds, "tokens_per_second": rate })
-    })
+    let last = lines.rfind(|line| line.get("tokens").is_some())?;
+    let (tokens, seconds) = (last["tokens"].as_f64(), last["seconds"].as_f64());
+    let tokens_per_second = tokens.zip(seconds).map(|(tokens, seconds)| tokens / seconds.max(1e-9));
+    Some(Training { seconds, tokens_per_second })
 }
 
 fn score(report: &Value) -> Option<f64> {

@@ -7,9 +7,9 @@ use crate::show::{self, table::Table, terminal};
 use anyhow::Result;
 use clap::Args;
 use regard_tasks::data::sets::{self, Checksums, KnownFile, KnownFolder, SETS, Set, State};
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// List the data sets that are known, or show one
 ///
@@ -43,7 +43,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
 fn list(global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let roots = sets::roots();
     if global.json {
-        let rows: Vec<Value> = SETS.iter().map(object).collect();
+        let rows: Vec<Row> = SETS.iter().map(Row::new).collect();
         write_json(out, &rows)?;
         return Ok(Outcome::Positive);
     }
@@ -73,10 +73,18 @@ fn show(set: &Set, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let good = whole && files.iter().all(|(_, state)| fine(state));
     let outcome = if good { Outcome::Positive } else { Outcome::Negative };
     if global.json {
-        let mut object = object(set);
-        object["files"] = files.iter().map(file_object).collect();
-        object["folders"] = folders.iter().map(folder_object).collect();
-        write_json(out, &object)?;
+        let file = |(file, state): &(KnownFile, State)| File { file: *file, state: word(*state) };
+        let folder = |(known, found): &(KnownFolder, usize)| Folder {
+            path: known.path,
+            count: known.files,
+            found: *found,
+        };
+        let row = Row {
+            files: Some(files.iter().map(file).collect()),
+            folders: Some(folders.iter().map(folder).collect()),
+            ..Row::new(set)
+        };
+        write_json(out, &row)?;
         return Ok(outcome);
     }
     writeln!(out, "{}: {}", set.name, set.what)?;
@@ -115,23 +123,44 @@ fn show(set: &Set, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     Ok(outcome)
 }
 
-fn object(set: &Set) -> Value {
-    let found = set.find_in(&sets::roots()).ok();
-    json!({
-        "name": set.name, "what": set.what, "licence": set.licence,
-        "attribution": set.attribution, "sources": set.sources, "place": set.place,
-        "bytes": bytes(set), "found": found,
-    })
+/// A data set, as `--json` prints it.
+#[derive(Serialize)]
+struct Row {
+    #[serde(flatten)]
+    set: Set,
+    bytes: u64,
+    found: Option<PathBuf>,
+    /// Where one set alone is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<Vec<File>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    folders: Option<Vec<Folder>>,
 }
 
-fn file_object((file, state): &(KnownFile, State)) -> Value {
-    json!({
-        "path": file.path, "bytes": file.bytes, "sha256": file.sha256, "state": word(*state),
-    })
+#[derive(Serialize)]
+struct File {
+    #[serde(flatten)]
+    file: KnownFile,
+    state: &'static str,
 }
 
-fn folder_object((known, found): &(KnownFolder, usize)) -> Value {
-    json!({ "path": known.path, "count": known.files, "found": found })
+#[derive(Serialize)]
+struct Folder {
+    path: &'static str,
+    count: usize,
+    found: usize,
+}
+
+impl Row {
+    fn new(set: &Set) -> Row {
+        Row {
+            set: *set,
+            bytes: bytes(set),
+            found: set.find_in(&sets::roots()).ok(),
+            files: None,
+            folders: None,
+        }
+    }
 }
 
 fn word(state: State) -> &'static str {

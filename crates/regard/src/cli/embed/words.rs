@@ -1,13 +1,14 @@
 //! `regard embed --words`, `--analogy` and `--similarity`: vectors of words, without a model.
 
-use super::{Flags, Global, Outcome, write_json};
+use super::{Flags, Global, Outcome};
+use crate::cli::write_numbers;
 use crate::show::heatmap::{Map, gallery};
 use crate::show::table::Table;
 use crate::show::terminal::{self, When};
 use anyhow::{Result, bail};
 use regard_tasks::data::Vectors;
 use regard_tasks::word_space::{Agreement, Near, WordSpace};
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::io::Write;
 
 pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
@@ -26,34 +27,70 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcom
         bail!("embed: --nearest and --one-hot are about --words, and there are none");
     }
     let space = WordSpace::new(Vectors::named(&flags.vectors, None)?);
-    let mut document = serde_json::Map::new();
+    let mut document = Document::default();
     if flags.one_hot {
-        one_hot(flags, global, &space, &mut document, out)?;
+        document.one_hot = Some(one_hot(flags, global, &space, out)?);
     } else if !flags.words.is_empty() {
-        words(flags, global, &space, &mut document, out)?;
+        document.words = Some(words(flags, global, &space, out)?);
     }
     if let Some(asked) = &flags.analogy {
         let [a, b, c] = [0, 1, 2].map(|i| asked[i].as_str());
         let said = space.analogy([a, b, c], flags.nearest.unwrap_or(5))?;
-        document.insert("analogy".into(), json!({ "asked": asked, "said": listed(&said) }));
         if !global.json {
             writeln!(out, "{a} is to {b} as {c} is to")?;
             tell(&said, out)?;
         }
+        document.analogy = Some(Analogy { asked, said });
     }
     if flags.similarity {
-        agreements(global, &space, &mut document, out)?;
+        document.similarity = Some(agreements(global, &space, out)?);
     }
     if global.json {
-        write_json(out, &document)?;
+        write_numbers(out, &document)?;
     }
     Ok(Outcome::Positive)
 }
 
-type Document = serde_json::Map<String, Value>;
+/// What was asked of words, as `--json` prints it.
+#[derive(Default, Serialize)]
+struct Document<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    one_hot: Option<OneHot<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    words: Option<Vec<Word<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    analogy: Option<Analogy<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    similarity: Option<Vec<Agreement>>,
+}
 
-fn listed(near: &[Near]) -> Vec<Value> {
-    near.iter().map(|near| json!({ "word": near.word, "cosine": near.cosine })).collect()
+#[derive(Serialize)]
+struct OneHot<'a> {
+    width: usize,
+    places: Vec<Place<'a>>,
+    cosine: Vec<Vec<f64>>,
+    embedding_width: usize,
+    embedding_cosine: Vec<Vec<f64>>,
+}
+
+#[derive(Serialize)]
+struct Place<'a> {
+    word: &'a str,
+    place: usize,
+}
+
+#[derive(Serialize)]
+struct Word<'a> {
+    word: &'a str,
+    embedding: &'a [f32],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nearest: Option<Vec<Near>>,
+}
+
+#[derive(Serialize)]
+struct Analogy<'a> {
+    asked: &'a [String],
+    said: Vec<Near>,
 }
 
 fn tell(near: &[Near], out: &mut dyn Write) -> Result<()> {
@@ -64,67 +101,58 @@ fn tell(near: &[Near], out: &mut dyn Write) -> Result<()> {
 }
 
 /// Their vectors, or with --nearest their neighbours.
-fn words(
-    flags: &Flags,
+fn words<'a>(
+    flags: &'a Flags,
     global: &Global,
-    space: &WordSpace,
-    document: &mut Document,
+    space: &'a WordSpace,
     out: &mut dyn Write,
-) -> Result<()> {
+) -> Result<Vec<Word<'a>>> {
     let mut all = vec![];
     for word in &flags.words {
         space.place(word)?;
-        let vector = space.vectors().get(word).unwrap_or_default();
-        let near = flags.nearest.map(|count| space.nearest(word, count)).transpose()?;
-        let mut entry = json!({ "word": word, "embedding": vector });
-        if let Some(near) = &near {
-            entry["nearest"] = json!(listed(near));
-        }
-        all.push(entry);
-        match near {
+        let embedding = space.vectors().get(word).unwrap_or_default();
+        let nearest = flags.nearest.map(|count| space.nearest(word, count)).transpose()?;
+        match &nearest {
             _ if global.json => {}
             Some(near) => {
                 writeln!(out, "{word}")?;
-                tell(&near, out)?;
+                tell(near, out)?;
             }
             None => {
-                let numbers: Vec<String> = vector.iter().map(|x| x.to_string()).collect();
+                let numbers: Vec<String> = embedding.iter().map(|x| x.to_string()).collect();
                 writeln!(out, "{}", numbers.join(" "))?;
             }
         }
+        all.push(Word { word, embedding, nearest });
     }
-    document.insert("words".into(), json!(all));
-    Ok(())
+    Ok(all)
 }
 
 /// What a one-hot vector says of words beside what an embedding says.
-fn one_hot(
-    flags: &Flags,
+fn one_hot<'a>(
+    flags: &'a Flags,
     global: &Global,
     space: &WordSpace,
-    document: &mut Document,
     out: &mut dyn Write,
-) -> Result<()> {
+) -> Result<OneHot<'a>> {
     let words: Vec<&str> = flags.words.iter().map(String::as_str).collect();
     let places = words.iter().map(|word| space.place(word)).collect::<Result<Vec<_>, _>>()?;
     let (wide, cosines) = (space.vectors().words().len(), space.cosines(&words)?);
     let alike = |i: usize, j: usize| if places[i] == places[j] { 1.0 } else { 0.0 };
     let n = words.len();
     let hot: Vec<Vec<f64>> = (0..n).map(|i| (0..n).map(|j| alike(i, j)).collect()).collect();
-    let entry = |(word, place): (&&str, &usize)| json!({ "word": word, "place": place });
-    document.insert(
-        "one_hot".into(),
-        json!({
-            "width": wide,
-            "places": words.iter().zip(&places).map(entry).collect::<Vec<_>>(),
-            "cosine": hot, "embedding_width": space.vectors().width(),
-            "embedding_cosine": cosines,
-        }),
-    );
+    let entry = |(&word, &place): (&&'a str, &usize)| Place { word, place };
+    let found = OneHot {
+        width: wide,
+        places: words.iter().zip(&places).map(entry).collect(),
+        cosine: hot,
+        embedding_width: space.vectors().width(),
+        embedding_cosine: cosines,
+    };
     if global.json {
-        return Ok(());
+        return Ok(found);
     }
-    for (word, place) in words.iter().zip(&places) {
+    for Place { word, place } in &found.places {
         writeln!(out, "{word}: 1 at place {place} of {wide}, 0 elsewhere")?;
     }
     writeln!(
@@ -132,34 +160,24 @@ fn one_hot(
         "\nOne-hot vectors of two words are always at a right angle, {:.3} apart: what words mean is\n\
          not in them. Embeddings of {} numbers put words that are used alike side by side.\n",
         2f64.sqrt(),
-        space.vectors().width()
+        found.embedding_width
     )?;
-    let names: Vec<String> = flags.words.clone();
-    let cells = |of: &[Vec<f64>]| -> Vec<f32> { of.iter().flatten().map(|x| *x as f32).collect() };
-    let maps = [("one-hot", cells(&hot)), ("embeddings", cells(&cosines))];
-    let pictures = maps.iter().map(|(name, cells)| {
+    let names = &flags.words;
+    let maps = [("one-hot", &found.cosine), ("embeddings", &found.embedding_cosine)];
+    let pictures = maps.map(|(name, cosines)| {
+        let cells: Vec<f32> = cosines.iter().flatten().map(|x| *x as f32).collect();
         let title = vec![format!("cosines of {name}")];
-        Map { title, rows: &names, columns: &names, cells }.draw(terminal::paint(When::Auto))
+        Map { title, rows: names, columns: names, cells: &cells }.draw(terminal::paint(When::Auto))
     });
-    write!(out, "{}", gallery(pictures.collect(), terminal::width()))?;
-    Ok(())
+    write!(out, "{}", gallery(pictures.into(), terminal::width()))?;
+    Ok(found)
 }
 
 /// How well the vectors agree with people, by every set.
-fn agreements(
-    global: &Global,
-    space: &WordSpace,
-    document: &mut Document,
-    out: &mut dyn Write,
-) -> Result<()> {
+fn agreements(global: &Global, space: &WordSpace, out: &mut dyn Write) -> Result<Vec<Agreement>> {
     let all = space.agreements()?;
-    let entry = |one: &Agreement| {
-        let Agreement { set, pairs, covered, spearman } = one;
-        json!({ "set": set, "pairs": pairs, "covered": covered, "spearman": spearman })
-    };
-    document.insert("similarity".into(), json!(all.iter().map(entry).collect::<Vec<_>>()));
     if global.json {
-        return Ok(());
+        return Ok(all);
     }
     let mut table = Table::new(["set", "pairs", "covered", "Spearman"]);
     for agreement in &all {
@@ -172,5 +190,5 @@ fn agreements(
         ]);
     }
     write!(out, "{}", table.render("", None))?;
-    Ok(())
+    Ok(all)
 }

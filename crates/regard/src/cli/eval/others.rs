@@ -8,7 +8,8 @@ use anyhow::{Context, Result, anyhow};
 use regard_tasks::data::Part;
 use regard_tasks::examine::{On, Report};
 use regard_tasks::recipe::{self, Task};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use std::io::Write;
 
 pub fn run(job: Job, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
@@ -22,7 +23,7 @@ pub fn run(job: Job, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
         _ => report?,
     };
     match global.json {
-        true => write_json(out, &object(&*task, &report))?,
+        true => write_json(out, &Evaluated::new(&*task, &report))?,
         false => write!(out, "{}", text(&*task, &report))?,
     }
     Ok(Outcome::Positive)
@@ -36,20 +37,44 @@ fn part(report: &Report) -> Option<&'static str> {
     })
 }
 
-fn object(task: &dyn Task, report: &Report) -> Value {
-    let mut object = json!({
-        "name": task.name(), "task": task.task(), "data": report.data, "part": part(report),
-        "asked": report.asked, "unit": report.unit, "excluded": report.excluded,
-        "parameters": report.parameters, "seconds": report.seconds,
-        "peak_memory": machine::peak_memory(),
-    });
-    if let Some(note) = &report.note {
-        object["note"] = json!(note);
+/// An evaluation, as `--json` prints it.
+#[derive(Serialize)]
+struct Evaluated<'a> {
+    name: &'a str,
+    task: &'a str,
+    data: &'a str,
+    part: Option<&'static str>,
+    asked: usize,
+    unit: &'static str,
+    excluded: usize,
+    parameters: usize,
+    seconds: f64,
+    peak_memory: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'a str>,
+    /// Each measure under its own name.
+    #[serde(flatten)]
+    marks: Map<String, Value>,
+}
+
+impl Evaluated<'_> {
+    fn new<'a>(task: &'a dyn Task, report: &'a Report) -> Evaluated<'a> {
+        let marks = report.marks.iter().map(|mark| (mark.name.to_string(), mark.value.into()));
+        Evaluated {
+            name: task.name(),
+            task: task.task(),
+            data: &report.data,
+            part: part(report),
+            asked: report.asked,
+            unit: report.unit,
+            excluded: report.excluded,
+            parameters: report.parameters,
+            seconds: report.seconds,
+            peak_memory: machine::peak_memory(),
+            note: report.note.as_deref(),
+            marks: marks.collect(),
+        }
     }
-    for mark in &report.marks {
-        object[mark.name] = json!(mark.value);
-    }
-    object
 }
 
 fn text(task: &dyn Task, report: &Report) -> String {

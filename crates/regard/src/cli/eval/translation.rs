@@ -9,8 +9,8 @@ use crate::{machine, models};
 use anyhow::{Context, Result, anyhow, bail};
 use regard_tasks::data::Part;
 use regard_tasks::examine::On;
-use regard_tasks::translate::{Measure, Recipe, measure, swapped};
-use serde_json::json;
+use regard_tasks::translate::{Measure, Recipe, Report, measure, swapped};
+use serde::Serialize;
 use std::io::Write;
 
 pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
@@ -46,18 +46,18 @@ pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
         save_text(path, &text)?;
     }
     if global.json {
-        let mut json = serde_json::to_value(&report)?;
-        json["name"] = json!(recipe.name);
-        json["task"] = json!(recipe.task);
         let (data, part) = measured(&recipe, &job.on);
-        json["data"] = json!(data);
-        json["part"] = json!(part);
-        json["parameters"] = json!(translator.parameters());
-        json["peak_memory"] = json!(machine::peak_memory());
-        if let Some(warning) = &swapped {
-            json["warning"] = json!(warning);
-        }
-        write_json(out, &json)?;
+        let evaluated = Evaluated {
+            report,
+            name: &recipe.name,
+            task: &recipe.task,
+            data,
+            part,
+            parameters: translator.parameters(),
+            peak_memory: machine::peak_memory(),
+            warning: swapped,
+        };
+        write_json(out, &evaluated)?;
         return Ok(Outcome::Positive);
     }
     let (data, part) = measured(&recipe, &job.on);
@@ -86,6 +86,21 @@ pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
     }
     write!(out, "{}", table.render("", None))?;
     Ok(Outcome::Positive)
+}
+
+/// An evaluation, as `--json` prints it.
+#[derive(Serialize)]
+struct Evaluated<'a> {
+    #[serde(flatten)]
+    report: Report,
+    name: &'a str,
+    task: &'a str,
+    data: String,
+    part: Option<&'static str>,
+    parameters: usize,
+    peak_memory: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
 }
 
 /// The data set and its part, or the file.

@@ -15,7 +15,7 @@ use plan::Plan;
 use regard_tasks::recipe::{Origin, Prepared, Task};
 use regard_tasks::train::{self, Event, Outcome as End, Run};
 use seeds::Seeds;
-use serde_json::json;
+use serde::Serialize;
 use show::Show;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -102,11 +102,8 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     };
     let outcome = if best.is_some() { Outcome::Positive } else { Outcome::Interrupted };
     if global.json {
-        let mut told = json!({ "step": step, "best": best, "end": what, "folder": folder });
-        if best.is_none() {
-            told["resume"] = hint.into();
-        }
-        write_json(out, &told)?;
+        let resume = best.is_none().then_some(&hint[..]);
+        write_json(out, &Ended { step, best, end: what, folder: &folder, resume })?;
         return Ok(outcome);
     }
     writeln!(
@@ -126,6 +123,17 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         None => writeln!(out, "go on with: {hint}")?,
     }
     Ok(outcome)
+}
+
+/// How a run ended, as `--json` prints it.
+#[derive(Serialize)]
+struct Ended<'a> {
+    step: u64,
+    best: Option<f64>,
+    end: &'static str,
+    folder: &'a Path,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resume: Option<&'a str>,
 }
 
 /// Bytes, with a unit or without.

@@ -5,10 +5,10 @@ use crate::cli::say::say;
 use crate::cli::{Outcome, write_json};
 use anyhow::{Result, anyhow, bail};
 use regard_models::ModelFiles;
-use regard_tasks::examine::{Mark, On};
+use regard_tasks::examine::On;
 use regard_tasks::recipe::Task;
-use regard_tasks::train::{self, Outcome as End};
-use serde_json::{Value, json};
+use regard_tasks::train::{self, Outcome as End, Repeated, Repeats};
+use serde::Serialize;
 use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
@@ -64,7 +64,7 @@ impl<'a> Seeds<'a> {
             say(format_args!("seed {seed}: {}{before}", marks.collect::<Vec<_>>().join(" · ")));
             found.push((seed, report.marks));
         }
-        let summary = summary(recipe.name(), &found);
+        let summary = Repeats::new(recipe.name(), &found);
         let path = self.folder.join(FILE);
         let text = serde_json::to_string_pretty(&summary)? + "\n";
         regard_models::checkpoint::write_file(&path, text.as_bytes())?;
@@ -72,17 +72,11 @@ impl<'a> Seeds<'a> {
             write_json(out, &summary)?;
             return Ok(Outcome::Positive);
         }
-        for mark in summary["marks"].as_array().into_iter().flatten() {
-            let number = |key: &str| mark[key].as_f64().unwrap_or(f64::NAN);
+        for Repeated { name, unit, mean, deviation, least, most, .. } in &summary.marks {
             writeln!(
                 out,
-                "{} {:.2} ± {:.2} {} over {count} seeds (from {:.2} to {:.2})",
-                mark["name"].as_str().unwrap_or_default(),
-                number("mean"),
-                number("deviation"),
-                mark["unit"].as_str().unwrap_or_default(),
-                number("least"),
-                number("most"),
+                "{name} {mean:.2} ± {deviation:.2} {unit} over {count} seeds (from {least:.2} to \
+                 {most:.2})",
             )?;
         }
         Ok(Outcome::Positive)
@@ -102,35 +96,20 @@ fn is_same(recipe: &dyn Task, run: &Path) -> Result<bool> {
     }
 }
 
+/// Where several runs were stopped, as `--json` prints it.
+#[derive(Serialize)]
+struct Interrupted<'a> {
+    end: &'static str,
+    seed: u64,
+    step: u64,
+    resume: &'a str,
+}
+
 fn interrupted(seed: u64, step: u64, hint: &str, json: bool, out: &mut dyn Write) -> Result<()> {
     if json {
-        let told = json!({ "end": "interrupted", "seed": seed, "step": step, "resume": hint });
-        return write_json(out, &told);
+        return write_json(out, &Interrupted { end: "interrupted", seed, step, resume: hint });
     }
     writeln!(out, "interrupted: seed {seed}, after step {step}")?;
     writeln!(out, "go on with: {hint}")?;
     Ok(())
-}
-
-/// The mean of each mark, and its deviation as of a sample.
-fn summary(name: &str, found: &[(u64, Vec<Mark>)]) -> Value {
-    let of = |at: usize| -> Vec<f64> { found.iter().map(|(_, marks)| marks[at].value).collect() };
-    let marks = found.first().map_or(&[][..], |(_, marks)| marks);
-    let each = marks.iter().enumerate().map(|(at, mark)| {
-        let all = of(at);
-        let count = all.len() as f64;
-        let mean = all.iter().sum::<f64>() / count;
-        let squares: f64 = all.iter().map(|x| (x - mean) * (x - mean)).sum();
-        json!({
-            "name": mark.name,
-            "unit": mark.unit,
-            "mean": mean,
-            "deviation": (squares / (count - 1.0).max(1.0)).sqrt(),
-            "least": all.iter().copied().fold(f64::INFINITY, f64::min),
-            "most": all.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            "each": all,
-        })
-    });
-    let seeds: Vec<u64> = found.iter().map(|(seed, _)| *seed).collect();
-    json!({ "recipe": name, "seeds": seeds, "marks": each.collect::<Vec<_>>() })
 }

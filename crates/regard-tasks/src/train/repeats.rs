@@ -1,0 +1,72 @@
+//! One recipe trained from several seeds: a mean says more than one number.
+
+use crate::examine::Mark;
+use crate::metrics::Sample;
+use serde::Serialize;
+
+/// The results of one recipe from several seeds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Repeats {
+    /// The name of the recipe.
+    pub recipe: String,
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// Each measure over all of them.
+    pub marks: Vec<Repeated>,
+}
+
+/// A measure over several seeds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Repeated {
+    /// What it is called.
+    pub name: &'static str,
+    /// Of what.
+    pub unit: &'static str,
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation, as of a sample.
+    pub deviation: f64,
+    /// The smallest.
+    pub least: f64,
+    /// The largest.
+    pub most: f64,
+    /// Seed by seed.
+    pub each: Vec<f64>,
+}
+
+impl Repeats {
+    /// Puts the marks of each seed together; all seeds have the same ones.
+    pub fn new(recipe: &str, found: &[(u64, Vec<Mark>)]) -> Repeats {
+        let marks = found.first().map_or(&[][..], |(_, marks)| marks);
+        let repeated = |(at, mark): (usize, &Mark)| {
+            let each: Vec<f64> = found.iter().map(|(_, marks)| marks[at].value).collect();
+            let Sample { mean, deviation, least, most, .. } = Sample::of(&each);
+            Repeated { name: mark.name, unit: mark.unit, mean, deviation, least, most, each }
+        };
+        Repeats {
+            recipe: recipe.to_string(),
+            seeds: found.iter().map(|(seed, _)| *seed).collect(),
+            marks: marks.iter().enumerate().map(repeated).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_mark_is_put_together_over_the_seeds() {
+        let marks = |value: f64| {
+            let mark = |name, value| Mark { name, value, unit: "%" };
+            vec![mark("accuracy", value), mark("loss", -value)]
+        };
+        let repeats = Repeats::new("mine", &[(3, marks(1.0)), (4, marks(4.0))]);
+        assert_eq!((&repeats.recipe[..], &repeats.seeds[..]), ("mine", &[3, 4][..]));
+        let [accuracy, loss] = &repeats.marks[..] else { panic!("two marks") };
+        assert_eq!((accuracy.mean, accuracy.least, accuracy.most), (2.5, 1.0, 4.0));
+        assert!((accuracy.deviation - 4.5f64.sqrt()).abs() < 1e-12);
+        assert_eq!((loss.name, &loss.each[..]), ("loss", &[-1.0, -4.0][..]));
+        assert!(Repeats::new("none", &[]).marks.is_empty());
+    }
+}
