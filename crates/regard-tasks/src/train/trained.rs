@@ -16,8 +16,8 @@ pub trait Objective {
     /// The lengths of all examples.
     fn lengths(&self) -> Vec<Lengths>;
 
-    /// The loss of these examples. Tensors of the batch are made on the device.
-    fn loss(&self, model: &Self::Model, examples: &[usize], mode: Mode, device: &Device) -> Loss;
+    /// The loss of these examples, whose tensors are on the device of training.
+    fn loss(&self, model: &Self::Model, examples: &[usize], mode: Mode) -> Loss;
 
     /// How many of the examples' tokens count, without computing anything.
     fn tokens(&self, examples: &[usize]) -> usize;
@@ -87,7 +87,7 @@ impl<O: Objective> Learner for Trained<O> {
     }
 
     fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
-        self.objective.loss(&self.model, examples, mode, &device())
+        self.objective.loss(&self.model, examples, mode)
     }
 
     fn tokens(&self, examples: &[usize]) -> usize {

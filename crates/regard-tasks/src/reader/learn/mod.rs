@@ -14,7 +14,7 @@ use crate::text::{Encoding, Tokenizer};
 use crate::train::begin::Lexicon;
 use crate::train::trained::device;
 use crate::train::{Better, Evaluation, Loss, Objective, Trained};
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Int, Tensor, TensorData};
 use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_models::checkpoint;
@@ -213,13 +213,7 @@ impl<G: Goal> Objective for Study<G> {
         self.goal.examples().iter().map(Example::lengths).collect()
     }
 
-    fn loss(
-        &self,
-        model: &dyn TextModel,
-        examples: &[usize],
-        mode: Mode,
-        _device: &Device,
-    ) -> Loss {
+    fn loss(&self, model: &dyn TextModel, examples: &[usize], mode: Mode) -> Loss {
         let batch: Vec<&Example> = examples.iter().map(|i| &self.goal.examples()[*i]).collect();
         let said = model.forward(&texts(model, &batch), None, mode);
         let logits = said.logits.expect("every task here has a head");

@@ -7,8 +7,9 @@ use super::{Corpus, Recipe, Tales, Words};
 use crate::data::Lengths;
 use crate::recipe::ModelTable;
 use crate::train::begin;
+use crate::train::trained::device;
 use crate::train::{Better, Evaluation, Loss, Objective, Trained};
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Int, Tensor, TensorData};
 use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_models::story::StoryModel;
@@ -71,18 +72,12 @@ impl Objective for Lesson {
         vec![Lengths { source: 1, target: 0 }; self.train.questions.len()]
     }
 
-    fn loss(
-        &self,
-        model: &dyn StoryModel,
-        examples: &[usize],
-        mode: Mode,
-        device: &Device,
-    ) -> Loss {
+    fn loss(&self, model: &dyn StoryModel, examples: &[usize], mode: Mode) -> Loss {
         let batch: Vec<&Asked> = examples.iter().map(|i| &self.train.questions[*i]).collect();
         let logits = model.forward(&self.train.stories(batch.iter().copied()), mode);
         let wanted: Vec<i64> = batch.iter().map(|asked| asked.answer as i64).collect();
         let wanted = TensorData::new(wanted, [batch.len()]);
-        let wanted = Tensor::<1, Int>::from_data(wanted, device);
+        let wanted = Tensor::<1, Int>::from_data(wanted, &device());
         let options = CrossEntropy { smoothing: self.smoothing, ignore: None };
         Loss { value: cross_entropy(logits, wanted, options), tokens: batch.len() }
     }

@@ -74,11 +74,11 @@ impl Objective for Lesson {
         vec![Lengths { source: 1, target: 0 }; self.book.examples(Part::Train)]
     }
 
-    fn loss(&self, model: &Gat, examples: &[usize], mode: Mode, device: &Device) -> Loss {
-        let exercise = self.book.exercise(Part::Train, examples, device);
+    fn loss(&self, model: &Gat, examples: &[usize], mode: Mode) -> Loss {
+        let exercise = self.book.exercise(Part::Train, examples, &device());
         let logits = model.forward(&exercise.nodes, mode);
         let options = CrossEntropy { smoothing: self.smoothing, ignore: Some(NOT_ASKED) };
-        let mut value = cross_entropy(logits, exercise.targets(device), options);
+        let mut value = cross_entropy(logits, exercise.targets(&device()), options);
         if self.l2 > 0.0 {
             value = value + model.squares() * self.l2;
         }

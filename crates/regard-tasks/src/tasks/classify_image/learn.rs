@@ -4,8 +4,9 @@ use super::measure::{batch, mark};
 use super::{Augment, Corpus, Pile, Processor, Recipe};
 use crate::data::Lengths;
 use crate::recipe::ModelTable;
+use crate::train::trained::device;
 use crate::train::{Better, Evaluation, Loss, Objective, Trained};
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Int, Tensor, TensorData};
 use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_models::vit::Vit;
@@ -43,7 +44,7 @@ impl Lesson {
     }
 
     /// What a step sees of some images.
-    fn pixels(&self, examples: &[usize], mode: Mode, device: &Device) -> Tensor<4> {
+    fn pixels(&self, examples: &[usize], mode: Mode) -> Tensor<4> {
         let [rows, columns] = self.train.size;
         let mut numbers = Vec::with_capacity(examples.len() * rows * columns);
         let (augment, seed, step) = match mode {
@@ -54,7 +55,7 @@ impl Lesson {
             let image = (self.train.pixels(*number), self.train.size);
             augment.look(image, (seed, step, *number), &self.table, &mut numbers);
         }
-        batch(numbers, self.train.size, device)
+        batch(numbers, self.train.size, &device())
     }
 }
 
@@ -79,12 +80,12 @@ impl Objective for Lesson {
         vec![Lengths { source: 1, target: 0 }; self.train.len()]
     }
 
-    fn loss(&self, model: &Vit, examples: &[usize], mode: Mode, device: &Device) -> Loss {
-        let logits = model.forward(self.pixels(examples, mode, device), mode).logits;
+    fn loss(&self, model: &Vit, examples: &[usize], mode: Mode) -> Loss {
+        let logits = model.forward(self.pixels(examples, mode), mode).logits;
         let logits = logits.expect("a model with labels was made");
         let wanted: Vec<i64> = examples.iter().map(|i| self.train.labels[*i] as i64).collect();
         let wanted = TensorData::new(wanted, [examples.len()]);
-        let wanted = Tensor::<1, Int>::from_data(wanted, device);
+        let wanted = Tensor::<1, Int>::from_data(wanted, &device());
         let options = CrossEntropy { smoothing: self.smoothing, ignore: None };
         Loss { value: cross_entropy(logits, wanted, options), tokens: examples.len() }
     }

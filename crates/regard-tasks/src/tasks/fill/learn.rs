@@ -8,8 +8,8 @@ use crate::data::documents::Document;
 use crate::examine;
 use crate::recipe::ModelTable;
 use crate::train::begin::Lexicon;
+use crate::train::trained::device;
 use crate::train::{Better, Evaluation, Loss, Objective, Trained};
-use burn::tensor::Device;
 use regard_attention::Mode;
 use regard_models::text::{Head, TextModel};
 use regard_models::{Capability, Error, Result};
@@ -81,9 +81,9 @@ impl Objective for Pretraining {
         self.train.iter().map(|row| Lengths { source: row.ids.len(), target: 0 }).collect()
     }
 
-    fn loss(&self, model: &dyn TextModel, examples: &[usize], mode: Mode, device: &Device) -> Loss {
+    fn loss(&self, model: &dyn TextModel, examples: &[usize], mode: Mode) -> Loss {
         let rows: Vec<(usize, &Row)> = examples.iter().map(|i| (*i, &self.train[*i])).collect();
-        let cost = self.exercise.cost(model, &rows, mode, device);
+        let cost = self.exercise.cost(model, &rows, mode, &device());
         let follows = cost.follows.expect("a head for pretraining");
         Loss { value: cost.words + follows, tokens: self.tokens(examples) }
     }

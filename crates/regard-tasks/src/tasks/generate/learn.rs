@@ -10,6 +10,7 @@ use crate::metrics::Perplexity;
 use crate::recipe::ModelTable;
 use crate::text::Tokenizer;
 use crate::train::begin::Lexicon;
+use crate::train::trained::device;
 use crate::train::{Better, Evaluation, Loss, Objective, Trained};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::Mode;
@@ -128,14 +129,14 @@ impl Objective for Language {
         vec![Lengths { source: context, target: context }; self.pieces()]
     }
 
-    fn loss(&self, model: &dyn TextModel, examples: &[usize], mode: Mode, device: &Device) -> Loss {
+    fn loss(&self, model: &dyn TextModel, examples: &[usize], mode: Mode) -> Loss {
         let context = self.recipe.context;
         let room = self.train.len() - 1 - self.pieces() * context;
         let shift = shift(mode, room.min(context - 1));
         let piece = |i: &usize| &self.train[i * context + shift..][..context + 1];
         let pieces: Vec<&[u32]> = examples.iter().map(piece).collect();
         let smoothing = if mode == Mode::Eval { 0.0 } else { self.recipe.train.label_smoothing };
-        let value = cost(model, &pieces, (mode, smoothing), device);
+        let value = cost(model, &pieces, (mode, smoothing), &device());
         Loss { value, tokens: self.tokens(examples) }
     }
 

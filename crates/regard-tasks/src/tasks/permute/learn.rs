@@ -10,8 +10,8 @@ use crate::examine;
 use crate::recipe::ModelTable;
 use crate::text::Tokenizer;
 use crate::train::begin::Lexicon;
+use crate::train::trained::device;
 use crate::train::{Better, Evaluation, Loss, Objective, Trained};
-use burn::tensor::Device;
 use regard_attention::Mode;
 use regard_models::text::{Head, TextModel};
 use regard_models::{Capability, Error, Result};
@@ -77,9 +77,9 @@ impl Objective for Permutation {
         self.lengths.iter().map(|source| Lengths { source: *source, target: 0 }).collect()
     }
 
-    fn loss(&self, model: &dyn TextModel, examples: &[usize], mode: Mode, device: &Device) -> Loss {
+    fn loss(&self, model: &dyn TextModel, examples: &[usize], mode: Mode) -> Loss {
         let told = self.drawn(examples, mode);
-        let cost = cost(&self.recipe, model, &told, mode, device);
+        let cost = cost(&self.recipe, model, &told, mode, &device());
         Loss { value: cost.mean, tokens: self.tokens(examples) }
     }
 

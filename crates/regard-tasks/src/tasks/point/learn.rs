@@ -7,6 +7,7 @@ use crate::data::Lengths;
 use crate::decode::{self, generation};
 use crate::examine;
 use crate::recipe::ModelTable;
+use crate::train::trained::device;
 use crate::train::{Evaluation, Loss, Objective, Trained};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::{Mode, ops};
@@ -91,9 +92,9 @@ impl Objective for Lesson {
         (0..self.train.len()).map(length).collect()
     }
 
-    fn loss(&self, net: &PointerNet, examples: &[usize], mode: Mode, device: &Device) -> Loss {
+    fn loss(&self, net: &PointerNet, examples: &[usize], mode: Mode) -> Loss {
         let batch: Vec<Instance> = examples.iter().map(|i| self.train.get(*i)).collect();
-        self.cost(net, &batch, mode, device)
+        self.cost(net, &batch, mode, &device())
     }
 
     /// Points that are read: what is pointed at is not known before it is computed.

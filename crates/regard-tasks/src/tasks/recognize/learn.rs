@@ -10,8 +10,9 @@ use crate::data::{Lengths, Part};
 use crate::examine::measures;
 use crate::recipe::ModelTable;
 use crate::say;
+use crate::train::trained::device;
 use crate::train::{Better, Evaluation, Loss, Objective, Trained};
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Int, Tensor, TensorData};
 use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, Ctc, Transcripts, cross_entropy, ctc_loss};
 use regard_kernels::pool;
@@ -188,7 +189,7 @@ impl Objective for Lesson {
         vec![Lengths { source: 1, target: 0 }; self.train.clips.len()]
     }
 
-    fn loss(&self, model: &Speech, examples: &[usize], mode: Mode, device: &Device) -> Loss {
+    fn loss(&self, model: &Speech, examples: &[usize], mode: Mode) -> Loss {
         let slots: Vec<_> = examples.iter().map(|_| Mutex::new(Default::default())).collect();
         pool::parallel(examples.len(), &|i| {
             let heard = self.example(examples[i], mode);
@@ -205,7 +206,7 @@ impl Objective for Lesson {
         let value = match model.settings().head {
             Head::Labels => {
                 let wanted = TensorData::new(wanted.concat(), [examples.len()]);
-                let wanted = Tensor::<1, Int>::from_data(wanted, device);
+                let wanted = Tensor::<1, Int>::from_data(wanted, &device());
                 let options = CrossEntropy { smoothing: self.smoothing, ignore: None };
                 cross_entropy(logits, wanted, options)
             }

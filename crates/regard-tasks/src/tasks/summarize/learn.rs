@@ -8,7 +8,6 @@ use crate::examine;
 use crate::recipe::ModelTable;
 use crate::train::begin;
 use crate::train::{Better, Evaluation, Loss, Objective, Trained};
-use burn::tensor::Device;
 use regard_attention::Mode;
 use regard_models::copying::{Copied, Cost, PointerGenerator};
 use regard_models::{Capability, Error, Network, Result};
@@ -99,13 +98,7 @@ impl Objective for Lesson {
         self.train.iter().map(Example::lengths).collect()
     }
 
-    fn loss(
-        &self,
-        model: &PointerGenerator,
-        examples: &[usize],
-        mode: Mode,
-        _device: &Device,
-    ) -> Loss {
+    fn loss(&self, model: &PointerGenerator, examples: &[usize], mode: Mode) -> Loss {
         let batch: Vec<&Example> = examples.iter().map(|i| &self.train[*i]).collect();
         let Cost { likelihood, coverage } = self.cost(model, &batch, mode);
         let value = match (coverage, model.settings().coverage_loss) {

@@ -7,6 +7,7 @@ use crate::data::pairs::Group;
 use crate::data::{Batches, Lengths, Pair, split};
 use crate::decode::{self, generation};
 use crate::recipe::ModelTable;
+use crate::train::trained::device;
 use crate::train::{Better, Evaluation, Loss, Objective, Trained};
 use burn::tensor::{Device, Int, Tensor, TensorData, activation};
 use regard_attention::Mode;
@@ -151,9 +152,9 @@ impl Objective for Translation {
         self.train.iter().map(Example::lengths).collect()
     }
 
-    fn loss(&self, model: &dyn Seq2Seq, examples: &[usize], mode: Mode, device: &Device) -> Loss {
+    fn loss(&self, model: &dyn Seq2Seq, examples: &[usize], mode: Mode) -> Loss {
         let batch: Vec<&Example> = examples.iter().map(|i| &self.train[*i]).collect();
-        let (scores, wanted) = self.scores(model, &batch, mode, device);
+        let (scores, wanted) = self.scores(model, &batch, mode, &device());
         let reward = scores.log_prob.map(|log_prob| {
             let chosen = reinforce(log_prob, scores.logits.clone(), wanted.clone());
             chosen * self.recipe.train.reinforce
