@@ -5,7 +5,6 @@
 //! | `pairs` | source and target, pronunciations | multi30k, tatoeba-*, cmudict |
 //! | `choose` | which columns of a table are the text and the label | |
 //! | `labelled` | texts with a label, from columns or JSON lines | sst2 |
-//! | `sentiment` | the same treebank in two spellings, for learning from both | sst2 |
 //! | `conllu` | words with parts of speech and heads | ud-english-ewt |
 //! | `squad` | questions about paragraphs | squad |
 //! | `babi` | questions about stories | babi-en-10k |
@@ -21,6 +20,8 @@
 //! | `vectors` | vectors of words | glove-subset |
 //! | `similarity` | pairs of words with a score | word-similarity |
 //!
+//! `known` has a row for each set that recipes name, `catalogue` one for each that can be had.
+//!
 //! A file is never trusted: what is wrong in it is an error that names the file and the line.
 
 pub mod addresses;
@@ -35,6 +36,7 @@ pub mod conllu;
 pub mod documents;
 pub mod graphs;
 pub mod idx;
+pub(crate) mod known;
 pub mod labelled;
 pub mod ledger;
 pub mod network;

@@ -23,18 +23,13 @@ pub struct Running {
 }
 
 impl Running {
-    /// The articles of WikiText-2, of which about a tenth are held out by a hash of their text.
-    /// Only its validation and its test part are read.
-    pub fn wikitext2() -> Result<Running> {
-        Ok(Running::of(divided(&wikitext2()?, Form::WikiText)?))
-    }
-
-    /// The documents of files of plain text with blank lines between them, divided likewise.
+    /// The documents of files of plain text with blank lines between them; about a tenth is held
+    /// out, by a hash of the text.
     pub fn files<P: AsRef<Path>>(paths: &[P]) -> Result<Running> {
         Ok(Running::of(divided(paths, Form::BlankLines)?))
     }
 
-    fn of(parts: [Vec<Document>; 2]) -> Running {
+    pub(crate) fn of(parts: [Vec<Document>; 2]) -> Running {
         let texts = |documents: Vec<Document>| {
             documents.iter().map(|document| document.text() + "\n").collect()
         };
@@ -49,7 +44,7 @@ impl From<Characters> for Running {
     }
 }
 
-/// The files of WikiText-2 that are learned from.
+/// The files of WikiText-2 that are learned from: only its validation and its test part.
 pub(crate) fn wikitext2() -> Result<[std::path::PathBuf; 2]> {
     let folder = sets::find("wikitext-2")?;
     Ok(["valid.txt", "test.txt"].map(|name| folder.join(name)))

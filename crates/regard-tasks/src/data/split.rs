@@ -13,6 +13,22 @@ pub enum Part {
     Test,
 }
 
+impl Part {
+    /// Its name in recipes and reports.
+    pub fn name(self) -> &'static str {
+        self.of(["train", "valid", "test"])
+    }
+
+    /// Its own of three things, one for each part.
+    pub fn of<T>(self, [train, valid, test]: [T; 3]) -> T {
+        match self {
+            Part::Train => train,
+            Part::Valid => valid,
+            Part::Test => test,
+        }
+    }
+}
+
 /// A split by a hash of a key sentence. Examples with the same key are in the same part, so no
 /// sentence of the test part was seen in training, and an example stays in its part when others
 /// are added or the order changes. For sentence pairs in a star around one language (Tatoeba's

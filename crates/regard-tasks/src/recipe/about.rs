@@ -1,6 +1,5 @@
 //! Summary of the data, printed before training: files, how much is in each, labels.
 
-use crate::data::Part;
 use crate::say;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -13,15 +12,6 @@ const NAMED: usize = 20;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct About {
     lines: Vec<String>,
-}
-
-/// The name of a part.
-pub(crate) fn part(part: Part) -> &'static str {
-    match part {
-        Part::Train => "train",
-        Part::Valid => "valid",
-        Part::Test => "test",
-    }
 }
 
 /// The paths of files, as they are told.

@@ -89,6 +89,14 @@ pub(crate) struct Sheet {
     pub note: Option<String>,
 }
 
+impl Sheet {
+    /// So many of a unit, all of which are asked.
+    pub(crate) fn new(source: &Source, asked: usize, unit: &'static str) -> Sheet {
+        let (data, part) = (source.name(), source.part());
+        Sheet { data, part, asked, unit, excluded: 0, note: None }
+    }
+}
+
 /// Where examples are taken from, once it is decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source<'a> {

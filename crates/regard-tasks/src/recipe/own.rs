@@ -5,6 +5,7 @@
 //! means that file: `data.set` becomes `files`, and a `held_out` that came with the recipe goes.
 //! A contradiction is an error that names both keys.
 
+use crate::data::known;
 use crate::say;
 use regard_models::{Error, Result};
 use std::path::Path;
@@ -13,60 +14,31 @@ use toml::{Table, Value};
 /// The set of one's own files.
 pub const FILES: &str = "files";
 /// The set of one's own files of pairs, of the task `permute`.
-const PAIRS: &str = "pairs";
+pub(crate) const PAIRS: &str = "pairs";
 
-/// The known data sets of tasks, and the keys of `[data]` that only one's own files have.
-struct Kind {
-    tasks: &'static [&'static str],
-    sets: &'static [&'static str],
-    keys: &'static [&'static str],
-}
-
-const KINDS: &[Kind] = &[
-    Kind {
-        tasks: &["classify"],
-        sets: &["sst2-phrases", "sst2-sentences"],
-        keys: &["train", "valid", "test", "text", "label", "header"],
-    },
-    Kind { tasks: &["tag"], sets: &["ud-english-ewt"], keys: PARTS },
-    Kind { tasks: &["answer"], sets: &["squad"], keys: PARTS },
-    Kind { tasks: &["generate"], sets: &["tinyshakespeare", "wikitext-2"], keys: PARTS },
-    Kind { tasks: &["recognize"], sets: &["fsdd"], keys: PARTS },
-    Kind {
-        tasks: &["fill", "permute"],
-        sets: &["wikitext-2", "tatoeba-fra-eng"],
-        keys: &["files"],
-    },
-    Kind {
-        tasks: &["translate"],
-        sets: &["multi30k", "tatoeba-fra-eng", "tatoeba-cmn-eng", "cmudict"],
-        keys: &["folder"],
-    },
-    Kind { tasks: &["point"], sets: &["drawn", "pointer-nets"], keys: &["folder"] },
-    Kind { tasks: &["summarize"], sets: &["aeslc"], keys: &["folder"] },
-    Kind { tasks: &["answer-story"], sets: &["babi-en-10k"], keys: &["folder"] },
-    Kind { tasks: &["classify-image"], sets: &["fashion-mnist"], keys: &["folder", "labels"] },
-    Kind {
-        tasks: &["classify-graph"],
-        sets: &["cora", "citeseer", "molecules"],
-        keys: &["nodes", "edges", "graphs"],
-    },
+/// The keys of `[data]` that only one's own files have, by task.
+const KEYS: &[(&[&str], &[&str])] = &[
+    (&["classify"], &["train", "valid", "test", "text", "label", "header"]),
+    (&["tag", "answer", "generate", "recognize"], &["train", "valid", "test"]),
+    (&["fill", "permute"], &["files"]),
+    (&["translate", "point", "summarize", "answer-story"], &["folder"]),
+    (&["classify-image"], &["folder", "labels"]),
+    (&["classify-graph"], &["nodes", "edges", "graphs"]),
 ];
 
-const PARTS: &[&str] = &["train", "valid", "test"];
-
-fn kind(task: &str) -> Option<&'static Kind> {
-    KINDS.iter().find(|kind| kind.tasks.contains(&task))
+/// The names that stand for one's own files in a task's recipes.
+pub(crate) fn sets(task: &str) -> &'static [&'static str] {
+    if task == "permute" { &[FILES, PAIRS] } else { &[FILES] }
 }
 
 /// The keys of a task's `[data]` that need `data.set = "files"`.
 pub fn keys(task: &str) -> &'static [&'static str] {
-    kind(task).map_or(&[], |kind| kind.keys)
+    KEYS.iter().find(|(tasks, _)| tasks.contains(&task)).map_or(&[], |(_, keys)| keys)
 }
 
 /// Whether a set is one of a task's known ones; what is misspelt is told elsewhere.
 fn is_known(task: &str, set: &str) -> bool {
-    kind(task).is_some_and(|kind| kind.sets.contains(&set))
+    known::set(task, set).is_some()
 }
 
 fn is_own(set: &str) -> bool {

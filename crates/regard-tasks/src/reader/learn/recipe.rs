@@ -1,7 +1,6 @@
 //! A recipe with `task = "classify"`, `"tag"` or `"answer"`.
 
 use super::{Goal, Study, examine};
-use crate::about;
 use crate::answer::learn as answer;
 use crate::classify::learn as classify;
 use crate::data::labelled::Asked;
@@ -134,18 +133,14 @@ impl Data {
     }
 
     fn path(&self, part: Part) -> &Option<PathBuf> {
-        match part {
-            Part::Train => &self.train,
-            Part::Valid => &self.valid,
-            Part::Test => &self.test,
-        }
+        part.of([&self.train, &self.valid, &self.test])
     }
 
-    /// The key that names the set of a part.
-    pub(crate) fn key_of(&self, part: Part) -> &'static str {
+    /// The key that names the set of a part, and its name.
+    pub(crate) fn named(&self, part: Part) -> (&'static str, &str) {
         match (part, &self.held_out) {
-            (Part::Valid | Part::Test, Some(_)) => "data.held_out",
-            _ => "data.set",
+            (Part::Valid | Part::Test, Some(set)) => ("data.held_out", set),
+            _ => ("data.set", &self.set),
         }
     }
 
@@ -153,7 +148,7 @@ impl Data {
     fn check_files(&self) -> Result<()> {
         for part in [Part::Train, Part::Valid, Part::Test] {
             if let (Some(path), FILES) = (self.path(part), self.set_of(part)) {
-                own::there(about::part(part), path)?;
+                own::there(part.name(), path)?;
             }
         }
         Ok(())
@@ -161,17 +156,14 @@ impl Data {
 
     /// The set that a part is taken from.
     pub(crate) fn set_of(&self, part: Part) -> &str {
-        match (part, &self.held_out) {
-            (Part::Valid | Part::Test, Some(set)) => set,
-            _ => &self.set,
-        }
+        self.named(part).1
     }
 
     /// With `files`, the file of a part.
     pub(crate) fn file(&self, part: Part) -> Result<&Path> {
         // Without a file of its own, a share of the training file.
         let part = if part == Part::Valid && self.shares() { Part::Train } else { part };
-        own::file(about::part(part), self.path(part), "a file of examples")
+        own::file(part.name(), self.path(part), "a file of examples")
     }
 
     /// Whether a set has a test part; all that are known do.

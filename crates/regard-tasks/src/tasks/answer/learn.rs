@@ -1,10 +1,11 @@
 //! Learning to find answers.
 
 use super::Asking;
-use crate::about::{self, About};
+use crate::about::About;
+use crate::data::Part;
+use crate::data::known::{self, DataSet, Format};
 use crate::data::split::hash;
 use crate::data::squad::{Article, Squad};
-use crate::data::{Part, sets};
 use crate::examine::{Mark, On, Sheet, Source};
 use crate::metrics::{Spans, spans};
 use crate::reader::Reader;
@@ -75,7 +76,7 @@ impl Questions {
                 say::many(questions, "question"),
                 say::many(articles.len(), "article")
             );
-            about.part(about::part(part), recipe.data.source(part), what);
+            about.part(part.name(), recipe.data.source(part), what);
         };
         tell(Part::Train, &train, "");
         let held_out = articles(&recipe.data, Part::Valid)?;
@@ -94,17 +95,14 @@ fn asking(longest: usize) -> Asking {
 
 /// The articles of a part.
 fn articles(data: &Data, part: Part) -> Result<Vec<Article>> {
-    match data.set_of(part) {
-        "squad" => {
-            let all = Squad::read(sets::find("squad")?.join("dev-v1.1.json"))?;
-            Ok(all.part(part).to_vec())
-        }
-        "files" if part == Part::Valid && data.shares() => Err(Error::invalid(
+    match known::named("answer", data.named(part))? {
+        Some(DataSet { format: Format::Questions(read), .. }) => read(part),
+        Some(set) => known::unread(set),
+        None if part == Part::Valid && data.shares() => Err(Error::invalid(
             "data.valid: is not set; name a file of questions (SQuAD's JSON) to choose the best \
              model by: --set data.valid=FILE",
         )),
-        "files" => Ok(Squad::read(data.file(part)?)?.articles),
-        other => Err(Error::invalid(say::unknown(data.key_of(part), other, &["squad", "files"]))),
+        None => Ok(Squad::read(data.file(part)?)?.articles),
     }
 }
 
@@ -191,8 +189,8 @@ impl Goal for Questions {
             Source::File(path) => Asked::new(&Squad::read(path)?.articles, asking),
             Source::Set(_, part) => Asked::of_part(&articles(&data, part)?, part, asking),
         };
-        let (data, part, asked) = (source.name(), source.part(), paper.asked());
-        Ok((paper, Sheet { data, part, asked, unit: "questions", excluded: 0, note: None }))
+        let sheet = Sheet::new(&source, paper.asked(), "questions");
+        Ok((paper, sheet))
     }
 }
 

@@ -54,11 +54,7 @@ impl Corpus {
 
     /// One of the parts.
     pub fn part(&self, part: Part) -> &[Tales] {
-        match part {
-            Part::Train => &self.train,
-            Part::Valid => &self.valid,
-            Part::Test => &self.test,
-        }
+        part.of([&self.train, &self.valid, &self.test])
     }
 }
 

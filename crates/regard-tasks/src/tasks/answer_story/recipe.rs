@@ -1,18 +1,16 @@
 //! A recipe with `task = "answer-story"`.
 
 use super::{Corpus, Lesson, Listener, Marks, measure};
-use crate::about::{self, About};
-use crate::data::{Part, babi, sets};
-use crate::examine::{Mark, On, Report, Sheet};
+use crate::about::About;
+use crate::data::{Part, babi, known, sets};
+use crate::examine::{Mark, On, Report, Sheet, Source};
+use crate::own::{self, FILES};
 use crate::recipe::{Prepared, Task, recipe};
-use crate::{own, say, train};
+use crate::{say, train};
 use regard_models::{Error, ModelFiles, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
-
-/// The set of one's own files.
-const FILES: &str = "files";
 
 recipe! {
     for "answer-story";
@@ -56,19 +54,13 @@ impl Data {
         if !(1..1000).contains(&self.valid) {
             return Err(Error::invalid(format!("data.valid: got {}, need 1 to 999", self.valid)));
         }
-        let folder = match (self.set.as_str(), &self.folder) {
-            ("babi-en-10k", None) => sets::find("babi-en-10k")?,
-            ("files", Some(folder)) => folder.clone(),
-            ("files", None) => {
+        let folder = match known::named("answer-story", ("data.set", &self.set))? {
+            Some(set) => sets::find(set.name)?,
+            None => {
                 let what = "a folder with files such as qa1_single-supporting-fact_train.txt";
-                return Err(own::missing("folder", what));
-            }
-            (other, _) => {
-                let known = ["babi-en-10k", "files"];
-                return Err(Error::invalid(say::unknown("data.set", other, &known)));
+                own::file("folder", &self.folder, what)?.to_path_buf()
             }
         };
-        own::there("folder", &folder)?;
         Corpus::read(&folder, self.tasks.as_deref(), self.valid)
     }
 }
@@ -95,7 +87,7 @@ impl Task for Recipe {
                 _ => from.clone(),
             };
             about.part(
-                about::part(part),
+                part.name(),
                 share,
                 format!(
                     "{}, {}, {}",
@@ -111,30 +103,17 @@ impl Task for Recipe {
     }
 
     fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
-        let data = match on {
-            On::File(folder) => {
-                Data { set: FILES.into(), folder: Some(folder.clone()), ..self.data.clone() }
+        let data = self.data.clone();
+        let (data, part) = match on.decide(&self.data.set, |_| true)? {
+            Source::File(folder) => {
+                (Data { set: FILES.into(), folder: Some(folder.into()), ..data }, Part::Test)
             }
-            On::Set { set, .. } => {
-                let set = set.clone().unwrap_or_else(|| self.data.set.clone());
-                Data { set, ..self.data.clone() }
-            }
-        };
-        let part = match on {
-            On::File(_) => Part::Test,
-            On::Set { part, .. } => part.unwrap_or(Part::Test),
+            Source::Set(set, part) => (Data { set: set.into(), ..data }, part),
         };
         let (listener, corpus) = (Listener::load(model.clone())?, data.read()?);
         let tales = corpus.part(part);
         let asked = tales.iter().flat_map(|tales| &tales.stories).map(|s| s.questions.len()).sum();
-        let sheet = Sheet {
-            data: data.set,
-            part: Some(part),
-            asked,
-            unit: "questions",
-            excluded: 0,
-            note: None,
-        };
+        let sheet = Sheet::new(&Source::Set(&data.set, part), asked, "questions");
         Report::of(sheet, listener.model().parameters(), || {
             let report = measure(&listener, tales)?;
             let learned: Vec<usize> = corpus.train.iter().map(|tales| tales.task).collect();

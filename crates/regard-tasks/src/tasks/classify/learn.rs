@@ -1,8 +1,9 @@
 //! Learning to give texts labels.
 
-use crate::about::{self, About};
-use crate::data::labelled::{Columns, Labelled, LabelledTexts, Rows, Sentiment};
-use crate::data::{Part, sets};
+use crate::about::About;
+use crate::data::Part;
+use crate::data::known::{self, DataSet, Format};
+use crate::data::labelled::{Columns, Labelled, LabelledTexts, Rows};
 use crate::examine::{Mark, On, Sheet, Source};
 use crate::metrics::Confusion;
 use crate::reader::Reader;
@@ -42,7 +43,7 @@ impl Classes {
         let mut tell = |part: Part, texts: &LabelledTexts, more: &str| {
             let columns = texts.columns.as_ref().map(|columns| format!(" ({})", columns.told()));
             let what = say::many(texts.examples.len(), "text") + &columns.unwrap_or_default();
-            about.part(about::part(part), recipe.data.source(part), what + more);
+            about.part(part.name(), recipe.data.source(part), what + more);
         };
         let without = match left_out {
             0 => String::new(),
@@ -85,22 +86,16 @@ type Like<'a> = (&'a [&'a str], Option<&'a Columns>);
 /// The texts of a part. Labels are those of the list, or as they come.
 fn texts(data: &Data, part: Part, like: Option<Like>) -> Result<LabelledTexts> {
     let labels = like.map(|(labels, _)| labels);
-    let form = match data.set_of(part) {
-        "sst2-phrases" => Sentiment::Phrases,
-        "sst2-sentences" => Sentiment::Sentences,
-        "files" => {
-            let columns = like.and_then(|(_, columns)| columns);
-            let mut read =
-                LabelledTexts::read_as(data.file(part)?, &data.asked(), labels, columns)?;
+    let read = match known::named("classify", data.named(part))? {
+        Some(DataSet { format: Format::Labelled(read), .. }) => read(part)?,
+        Some(set) => return known::unread(set),
+        None => {
+            let (path, columns) = (data.file(part)?, like.and_then(|(_, columns)| columns));
+            let mut read = LabelledTexts::read_as(path, &data.asked(), labels, columns)?;
             read.examples.retain(|example| data.keeps(part, &key(&example.text)));
             return Ok(read);
         }
-        other => {
-            let known = ["sst2-phrases", "sst2-sentences", "files"];
-            return Err(Error::invalid(say::unknown(data.key_of(part), other, &known)));
-        }
     };
-    let read = LabelledTexts::sentiment(sets::find("sst2")?, form, part)?;
     match labels {
         Some(labels) => with_labels(read, labels)
             .map_err(|e| Error::invalid(format!("{}: {e}", data.set_of(part)))),
@@ -217,15 +212,10 @@ impl Goal for Classes {
         let pairs = asked.examples.iter().map(|e: &Labelled| (&*e.text, numbers[e.label]));
         let longest = recipe.data.max_tokens.min(reader.longest());
         let paper = Texts::new(reader.tokenizer(), longest, pairs)?;
-        let sheet = Sheet {
-            data: source.name(),
-            part: source.part(),
-            asked: paper.asked(),
-            unit: "texts",
-            excluded: all - asked.examples.len(),
-            note: reader.numbered(&asked.labels),
-        };
-        Ok((paper, sheet))
+        let excluded = all - asked.examples.len();
+        let note = reader.numbered(&asked.labels);
+        let sheet = Sheet::new(&source, paper.asked(), "texts");
+        Ok((paper, Sheet { excluded, note, ..sheet }))
     }
 }
 

@@ -57,11 +57,7 @@ impl Exercise {
 }
 
 fn place(part: Part) -> usize {
-    match part {
-        Part::Train => 0,
-        Part::Valid => 1,
-        Part::Test => 2,
-    }
+    part.of([0, 1, 2])
 }
 
 /// The number of a label.

@@ -4,8 +4,9 @@ use super::learn::mark;
 use super::{Book, Labeller, Lesson, Wiring, molecules};
 use crate::about::{self, About};
 use crate::data::graphs::{self, Labelled};
+use crate::data::known::{self, Format};
 use crate::data::{Network, Part, sets};
-use crate::examine::{Mark, On, Report, Sheet};
+use crate::examine::{Mark, On, Report, Sheet, Source};
 use crate::recipe::{Prepared, Task, recipe};
 use crate::{own, say, train};
 use burn::tensor::Device;
@@ -144,7 +145,7 @@ impl Given {
         };
         for part in [Part::Train, Part::Valid, Part::Test] {
             let count = parts.iter().filter(|of| **of == part).count();
-            about.part(about::part(part), &from, say::many(count, "label"));
+            about.part(part.name(), &from, say::many(count, "label"));
         }
         let of_train = labels.iter().zip(&parts).filter(|(_, part)| **part == Part::Train);
         about.labels("class", &about::counted(of_train.map(|(label, _)| *label)));
@@ -164,28 +165,24 @@ impl Given {
 impl Data {
     /// Reads them; what is drawn is a function of the seed.
     pub fn read(&self, seed: u64) -> Result<Given> {
-        let (nodes, edges) = match (self.set.as_str(), &self.nodes, &self.edges) {
-            (name @ ("cora" | "citeseer"), None, None) => {
-                let folder = sets::find("planetoid")?;
-                return super::planetoid(&folder, name).map(Given::Nodes);
-            }
-            ("molecules", None, None) => {
-                let (all, half) = (self.count as u64, self.count as u64 / 2);
-                let parts = [(Part::Train, all), (Part::Valid, half), (Part::Test, half)];
-                let of =
-                    |(part, count)| (0..count).map(move |i| molecules::molecule(seed, part, i));
-                return Ok(Given::Graphs(parts.into_iter().flat_map(of).collect()));
-            }
-            ("files", Some(nodes), Some(edges)) => (nodes, edges),
-            ("files", None, _) => {
-                return Err(own::missing("nodes", "a file of nodes"));
-            }
-            ("files", ..) => return Err(own::missing("edges", "a file of edges")),
-            (other, ..) => {
-                let known = ["cora", "citeseer", "molecules", "files"];
-                return Err(Error::invalid(say::unknown("data.set", other, &known)));
-            }
+        let drawn = || {
+            let (all, half) = (self.count as u64, self.count as u64 / 2);
+            let parts = [(Part::Train, all), (Part::Valid, half), (Part::Test, half)];
+            let of = |(part, count)| (0..count).map(move |i| molecules::molecule(seed, part, i));
+            Given::Graphs(parts.into_iter().flat_map(of).collect())
         };
+        if let Some(set) = known::named("classify-graph", ("data.set", &self.set))? {
+            return match set.format {
+                Format::Planetoid => {
+                    super::planetoid(&sets::find("planetoid")?, set.name).map(Given::Nodes)
+                }
+                Format::Molecules => Ok(drawn()),
+                _ => known::unread(set),
+            };
+        }
+        // Which files are named is told before whether they are there.
+        let nodes = self.nodes.as_ref().ok_or_else(|| own::missing("nodes", "a file of nodes"))?;
+        let edges = self.edges.as_ref().ok_or_else(|| own::missing("edges", "a file of edges"))?;
         own::there("nodes", nodes)?;
         own::there("edges", edges)?;
         if let Some(graphs) = &self.graphs {
@@ -251,9 +248,8 @@ impl Task for Recipe {
         }
         // Labels, wiring and widths are those that the model was made with.
         let book = given.book(&labeller.made(), &device)?;
-        let asked = book.asked(part);
-        let (data, unit) = (recipe.data.set, "labels");
-        let sheet = Sheet { data, part: Some(part), asked, unit, excluded: 0, note: None };
+        let source = Source::Set(&recipe.data.set, part);
+        let sheet = Sheet::new(&source, book.asked(part), "labels");
         Report::of(sheet, labeller.model().parameters(), || {
             let marks = mark(labeller.model(), &book, part, &device);
             Ok(vec![

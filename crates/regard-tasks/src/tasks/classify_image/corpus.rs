@@ -5,20 +5,6 @@ use crate::data::{Part, Picture};
 use regard_models::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// The classes of Fashion-MNIST, by their numbers (Xiao et al. 2017, arXiv:1708.07747).
-pub(super) const CLOTHES: [&str; 10] = [
-    "T-shirt/top",
-    "Trouser",
-    "Pullover",
-    "Dress",
-    "Coat",
-    "Sandal",
-    "Shirt",
-    "Sneaker",
-    "Bag",
-    "Ankle boot",
-];
-
 /// Images of one size with their labels. All of them are grey.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pile {
@@ -184,11 +170,7 @@ impl Corpus {
 
     /// One of the parts.
     pub fn take(self, part: Part) -> Pile {
-        match part {
-            Part::Train => self.train,
-            Part::Valid => self.valid,
-            Part::Test => self.test,
-        }
+        part.of([self.train, self.valid, self.test])
     }
 
     /// Classes: one more than the largest label.

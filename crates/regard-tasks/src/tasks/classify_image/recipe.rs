@@ -1,21 +1,16 @@
 //! A recipe with `task = "classify-image"`.
 
-use super::corpus::CLOTHES;
 use super::{Augment, Corpus, Lesson, Pile, Viewer, measure};
-use crate::about::{self, About};
+use crate::about::About;
+use crate::data::known::{self, Format};
 use crate::data::{Part, sets};
-use crate::examine::{Mark, On, Report, Sheet};
+use crate::examine::{Mark, On, Report, Sheet, Source};
 use crate::recipe::{Prepared, Task, recipe};
 use crate::{own, say, train};
 use regard_models::{Error, ModelFiles, Network, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
-
-/// The set of one's own files.
-const FILES: &str = "files";
-/// The set that has names for its classes.
-const FASHION: &str = "fashion-mnist";
 
 recipe! {
     for "classify-image";
@@ -56,26 +51,21 @@ fn five_thousand() -> usize {
 impl Data {
     /// Reads the images.
     pub fn read(&self) -> Result<Corpus> {
-        let folder = match (self.set.as_str(), &self.folder) {
-            (FASHION, None) => sets::find(FASHION)?,
-            (FILES, Some(folder)) => folder.clone(),
-            (FILES, None) => {
+        let folder = match known::named("classify-image", ("data.set", &self.set))? {
+            Some(set) => sets::find(set.name)?,
+            None => {
                 let what = "a folder with train-images-idx3-ubyte, train-labels-idx1-ubyte, \
                             t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte";
-                return Err(own::missing("folder", what));
-            }
-            (other, _) => {
-                return Err(Error::invalid(say::unknown("data.set", other, &[FASHION, FILES])));
+                own::file("folder", &self.folder, what)?.to_path_buf()
             }
         };
-        own::there("folder", &folder)?;
         Corpus::read(&folder, self.valid)
     }
 
     /// The names of so many classes.
     pub(super) fn names(&self, classes: usize) -> Result<Vec<String>> {
-        let known: Vec<String> = match self.set.as_str() {
-            FASHION => CLOTHES.map(str::to_string).to_vec(),
+        let known = match known::set("classify-image", &self.set).map(|set| &set.format) {
+            Some(Format::Images(classes)) => classes.iter().map(|name| name.to_string()).collect(),
             _ => self.labels.clone(),
         };
         let numbers = || (0..classes).map(|class| class.to_string()).collect();
@@ -106,7 +96,7 @@ impl Recipe {
                 _ => String::new(),
             };
             about.part(
-                about::part(part),
+                part.name(),
                 format!("{share}{from}/{}-images-idx3-ubyte", file(part)),
                 format!("{} of {rows}×{columns} pixels", say::many(pile.len(), "image")),
             );
@@ -139,17 +129,14 @@ impl Task for Recipe {
 
     fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
         let viewer = Viewer::load(model.clone())?;
-        let (data, part, pile) = match on {
-            On::File(path) => (path.display().to_string(), None, Pile::beside_labels(path)?),
-            On::Set { set, part } => {
-                let set = set.clone().unwrap_or_else(|| self.data.set.clone());
-                let part = part.unwrap_or(Part::Test);
-                let pile = Data { set: set.clone(), ..self.data.clone() }.read()?.take(part);
-                (set, Some(part), pile)
+        let source = on.decide(&self.data.set, |_| true)?;
+        let pile = match source {
+            Source::File(path) => Pile::beside_labels(path)?,
+            Source::Set(set, part) => {
+                Data { set: set.into(), ..self.data.clone() }.read()?.take(part)
             }
         };
-        let sheet =
-            Sheet { data, part, asked: pile.len(), unit: "images", excluded: 0, note: None };
+        let sheet = Sheet::new(&source, pile.len(), "images");
         Report::of(sheet, viewer.model().parameters(), || {
             let marks = measure(&viewer, &pile)?;
             Ok(vec![

@@ -5,6 +5,7 @@ use super::overlap::Overlap;
 use super::{Hiding, Pretraining};
 use crate::about::{self, About};
 use crate::data::documents::{Document, Documents, Form};
+use crate::data::known::{self, DataSet, Format};
 use crate::data::running;
 use crate::examine::{On, Report, Sheet, Source};
 use crate::recipe::{Prepared, Task, recipe};
@@ -62,13 +63,13 @@ pub struct Data {
 impl Data {
     /// The documents that are learned from, and those that are held out, by a hash of their text.
     pub fn read(&self) -> Result<[Vec<Document>; 2]> {
-        match self.set.as_str() {
-            "wikitext-2" => running::divided(&running::wikitext2()?, Form::WikiText),
-            "files" => {
+        match known::named("fill", ("data.set", &self.set))? {
+            Some(DataSet { format: Format::Documents(read), .. }) => read(),
+            Some(set) => known::unread(set),
+            None => {
                 self.files.iter().try_for_each(|file| own::there("files", file))?;
                 running::divided(&self.files, Form::BlankLines)
             }
-            other => Err(Error::invalid(say::unknown("data.set", other, &["wikitext-2", "files"]))),
         }
     }
 }
@@ -150,8 +151,7 @@ impl Task for Recipe {
         };
         let by_words = Overlap::both(&rows(&learned, self.copies)?);
         let rows = rows(&documents, 1)?;
-        let (data, part, asked) = (source.name(), source.part(), rows.len());
-        let sheet = Sheet { data, part, asked, unit: "pairs", excluded: 0, note: None };
+        let sheet = Sheet::new(&source, rows.len(), "pairs");
         Report::of(sheet, model.parameters(), || Ok(exercise.mark(&*model, &rows, &by_words)))
     }
 }

@@ -32,8 +32,7 @@ pub(super) fn examine(recipe: &Recipe, model: &ModelFiles, on: &On) -> Result<Re
     let unknown = writer.tokenizer().special().unk;
     let unknown = encoding.ids[1..].iter().filter(|id| Some(**id) == unknown).count();
     let asked = encoding.len() - 1;
-    let (data, part) = (source.name(), source.part());
-    let sheet = Sheet { data, part, asked, unit: "tokens", excluded: 0, note: None };
+    let sheet = Sheet::new(&source, asked, "tokens");
     Report::of(sheet, writer.parameters(), || {
         let all = likelihood(&*writer.model, &encoding.ids, context);
         let per = |units: usize| all.nats() / units.max(1) as f64;

@@ -2,6 +2,7 @@
 
 use super::{Language, exam};
 use crate::about::About;
+use crate::data::known::{self, Format};
 use crate::data::{Characters, Part, Running, sets};
 use crate::examine::{On, Report};
 use crate::generate::filling::Filling;
@@ -60,32 +61,27 @@ pub struct Data {
 impl Data {
     /// Reads the text, and what is held out of it.
     pub fn read(&self) -> Result<Running> {
-        match (self.set.as_str(), &self.train) {
-            ("tinyshakespeare", None) => {
-                let file = sets::find("tinyshakespeare")?.join("input.txt");
-                Ok(Characters::read(file)?.into())
-            }
-            ("wikitext-2", None) => Running::wikitext2(),
-            ("files", Some(train)) => {
-                let files = [
-                    ("train", Some(train)),
-                    ("valid", self.valid.as_ref()),
-                    ("test", self.test.as_ref()),
-                ];
-                for (key, file) in files {
-                    file.map_or(Ok(()), |file| own::there(key, file))?;
+        self.read_set(&self.set)
+    }
+
+    fn read_set(&self, set: &str) -> Result<Running> {
+        if let Some(set) = known::named("generate", ("data.set", set))? {
+            return match set.format {
+                Format::Text(file) => {
+                    Ok(Characters::read(sets::find(set.name)?.join(file))?.into())
                 }
-                let split = Characters::read(train)?;
-                let Some(valid) = &self.valid else { return Ok(split.into()) };
-                let valid = Characters::read(valid)?.whole();
-                Ok(Characters { train: split.whole(), valid }.into())
-            }
-            ("files", None) => Err(own::missing("train", "a file of plain text")),
-            (other, _) => {
-                let known = ["tinyshakespeare", "wikitext-2", "files"];
-                Err(Error::invalid(say::unknown("data.set", other, &known)))
-            }
+                Format::Documents(read) => read().map(Running::of),
+                _ => known::unread(set),
+            };
         }
+        let train = own::file("train", &self.train, "a file of plain text")?;
+        for (key, file) in [("valid", &self.valid), ("test", &self.test)] {
+            file.as_ref().map_or(Ok(()), |file| own::there(key, file))?;
+        }
+        let split = Characters::read(train)?;
+        let Some(valid) = &self.valid else { return Ok(split.into()) };
+        let valid = Characters::read(valid)?.whole();
+        Ok(Characters { train: split.whole(), valid }.into())
     }
 
     /// Whether a set has a test part.
@@ -100,12 +96,7 @@ impl Data {
     /// The documents of a part that is not learned from.
     pub(super) fn held_out(&self, set: &str, part: Part) -> Result<Vec<String>> {
         match (set, part, &self.test) {
-            ("tinyshakespeare" | "wikitext-2", Part::Valid, _) => {
-                let set = Data { set: set.into(), train: None, valid: None, test: None };
-                Ok(set.read()?.valid)
-            }
             ("files", Part::Test, Some(test)) => Ok(vec![Characters::read(test)?.whole()]),
-            ("files", Part::Valid, _) => Ok(self.read()?.valid),
             ("wikitext-2-raw", Part::Test, _) if self.set == "wikitext-2" => {
                 let message = "data: recipes of wikitext-2 learn from most of wikitext-2-raw";
                 Err(Error::invalid(message))
@@ -113,6 +104,9 @@ impl Data {
             ("wikitext-2-raw", Part::Test, _) => {
                 let path = sets::find("wikitext-2")?.join("raw/wiki.test.raw");
                 Ok(vec![Characters::read(path)?.whole()])
+            }
+            (set, Part::Valid, _) if set == own::FILES || known::set("generate", set).is_some() => {
+                Ok(self.read_set(set)?.valid)
             }
             _ => Err(Error::invalid(format!(
                 "data: got {set:?}, need tinyshakespeare or wikitext-2 (what is held out of them), \
@@ -176,9 +170,10 @@ impl Task for Recipe {
             Some(train) => train.display().to_string(),
             None => self.data.set.clone(),
         };
-        let held_out = match (&self.data.valid, self.data.set.as_str()) {
+        let known = known::set("generate", &self.data.set).map(|set| &set.format);
+        let held_out = match (&self.data.valid, known) {
             (Some(valid), _) => valid.display().to_string(),
-            (None, "wikitext-2") => "a tenth of its articles".into(),
+            (None, Some(Format::Documents(_))) => "a tenth of its articles".into(),
             (None, _) => format!("the last tenth of {from}"),
         };
         about.part("train", &from, say::many(characters(&text.train), "character"));

@@ -3,6 +3,7 @@
 use super::{Parts, Permutation, Targets, exam};
 use crate::about::{self, About};
 use crate::data::documents::{self, Document, Documents};
+use crate::data::known::{self, DataSet, Format};
 use crate::data::pairs::Tsv;
 use crate::data::split::Key;
 use crate::data::{Pair, Part, Running, Split, sets};
@@ -75,20 +76,19 @@ impl Data {
     /// Reads it.
     pub fn read(&self) -> Result<Corpus> {
         self.files.iter().try_for_each(|file| own::there("files", file))?;
-        match self.set.as_str() {
-            "wikitext-2" => Ok(Corpus::Running(Running::wikitext2()?)),
-            "tatoeba-fra-eng" => pairs(&[sets::find("tatoeba-fra-eng")?.join("fra.txt")]),
-            "files" => Ok(Corpus::Running(Running::files(&self.files)?)),
-            "pairs" => pairs(&self.files),
-            other => {
-                let known = ["wikitext-2", "tatoeba-fra-eng", "files", "pairs"];
-                Err(Error::invalid(say::unknown("data.set", other, &known)))
+        match known::named("permute", ("data.set", &self.set))? {
+            Some(DataSet { format: Format::Documents(read), .. }) => {
+                Ok(Corpus::Running(Running::of(read()?)))
             }
+            Some(DataSet { format: Format::Tatoeba(file, _), name }) => {
+                pairs(&[sets::find(name)?.join(file)])
+            }
+            Some(set) => known::unread(set),
+            None if self.set == own::PAIRS => pairs(&self.files),
+            None => Ok(Corpus::Running(Running::files(&self.files)?)),
         }
     }
-}
 
-impl Data {
     /// Another set.
     pub(super) fn of(&self, set: &str) -> Data {
         Data { set: set.to_string(), files: self.files.clone() }
@@ -96,9 +96,10 @@ impl Data {
 
     /// All of a file, of which nothing is learned.
     pub(super) fn whole(&self, path: &Path) -> Result<Corpus> {
-        match self.set.as_str() {
-            "tatoeba-fra-eng" | "pairs" => Ok(Corpus::Pairs([vec![], Tsv::FORWARD.read(path)?])),
-            _ => {
+        let known = known::set("permute", &self.set).map(|set| &set.format);
+        match matches!(known, Some(Format::Tatoeba(..))) || self.set == own::PAIRS {
+            true => Ok(Corpus::Pairs([vec![], Tsv::FORWARD.read(path)?])),
+            false => {
                 let documents = Documents::open(&[path], documents::Form::BlankLines)?;
                 let text = |document: Result<Document>| Ok(document?.text() + "\n");
                 let valid = documents.map(text).collect::<Result<_>>()?;

@@ -3,7 +3,7 @@
 use super::instances::{Instance, Instances};
 use super::pointer::{Pointer, within_unit};
 use super::{Problem, Recipe};
-use crate::data::Lengths;
+use crate::data::{Lengths, Part};
 use crate::decode::{self, generation};
 use crate::examine;
 use crate::recipe::ModelTable;
@@ -36,7 +36,10 @@ impl Lesson {
         table.set("input_size", problem.width());
         table.set_default("choice", serde_json::json!(problem.choice()));
         let net = table.create::<PointerNet>(recipe.seed)?;
-        let (train, valid) = (recipe.data.train(recipe.seed)?, recipe.data.valid()?);
+        let (train, valid) = (
+            recipe.data.read(Part::Train, recipe.seed)?,
+            recipe.data.read(Part::Valid, recipe.seed)?,
+        );
         for (part, instances) in [("train", &train), ("valid", &valid)] {
             if instances.is_empty() {
                 return Err(Error::invalid(format!("data.{part}: there is nothing to {part} by")));

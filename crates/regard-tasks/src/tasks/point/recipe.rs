@@ -3,9 +3,10 @@
 use super::instances::{Instances, Site};
 use super::{Lesson, Pointer, Problem, file, problem};
 use crate::about::About;
+use crate::data::known::{self, Format};
 use crate::data::{Part, sets};
 use crate::decode;
-use crate::examine::{On, Report, Sheet};
+use crate::examine::{On, Report, Sheet, Source};
 use crate::recipe::{Prepared, Task, recipe};
 use crate::{own, say, train};
 use regard_models::{Error, ModelFiles, Result};
@@ -13,14 +14,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// The set whose points are all drawn.
-const DRAWN: &str = "drawn";
-/// The set whose test part is the file of Vinyals et al. 2015.
-const PAPER: &str = "pointer-nets";
-/// Its file.
-const PAPER_FILE: &str = "convex_hull_5_test.txt";
-/// The set of one's own files.
-const FILES: &str = "files";
 /// Sets of points to draw, at most: the order of each pass over them is kept in memory.
 const MOST_SETS: usize = 10_000_000;
 /// What decides and what is reported does not depend on the seed of a recipe.
@@ -131,42 +124,23 @@ impl Data {
         Ok(Instances::Read(file::read(&folder.join(part), self.problem()?)?))
     }
 
-    fn unknown(&self) -> Error {
-        Error::invalid(say::unknown("data.set", &self.set, &[DRAWN, PAPER, FILES]))
-    }
-
-    /// What is learned from.
-    pub fn train(&self, seed: u64) -> Result<Instances> {
-        match self.set.as_str() {
-            DRAWN | PAPER => self.drawn("points", self.points, (seed, Site::Train), self.train),
-            FILES => self.file("train.txt"),
-            _ => Err(self.unknown()),
-        }
-    }
-
-    /// What decides.
-    pub fn valid(&self) -> Result<Instances> {
-        match self.set.as_str() {
-            DRAWN | PAPER => self.held_out(Site::Valid, self.valid),
-            FILES => self.file("valid.txt"),
-            _ => Err(self.unknown()),
-        }
-    }
-
-    /// What is reported.
-    pub fn test(&self) -> Result<Instances> {
-        match self.set.as_str() {
-            DRAWN => self.held_out(Site::Test, self.test),
-            PAPER if self.problem == "hull" => {
-                let file = sets::find(PAPER)?.join(PAPER_FILE);
+    /// The instances of a part; those that are learned from are a function of the seed.
+    pub fn read(&self, part: Part, seed: u64) -> Result<Instances> {
+        let Some(set) = known::named("point", ("data.set", &self.set))? else {
+            return self.file(&format!("{}.txt", part.name()));
+        };
+        match (part, &set.format) {
+            (Part::Train, _) => self.drawn("points", self.points, (seed, Site::Train), self.train),
+            (Part::Valid, _) => self.held_out(Site::Valid, self.valid),
+            (Part::Test, Format::Points(Some(file))) if self.problem == "hull" => {
+                let file = sets::find(set.name)?.join(file);
                 Ok(Instances::Read(file::read(&file, self.problem()?)?))
             }
-            PAPER => {
-                let message = format!("data.set: {PAPER} has hulls only; need {DRAWN} or {FILES}");
+            (Part::Test, Format::Points(Some(_))) => {
+                let message = format!("data.set: {} has hulls only; need drawn or files", set.name);
                 Err(Error::invalid(message))
             }
-            FILES => self.file("test.txt"),
-            _ => Err(self.unknown()),
+            (Part::Test, _) => self.held_out(Site::Test, self.test),
         }
     }
 }
@@ -204,25 +178,14 @@ impl Task for Recipe {
                 pointer.problem().name()
             )));
         }
-        let (data, part, instances) = match on {
-            On::File(path) => {
-                let read = file::read(path, pointer.problem())?;
-                (path.display().to_string(), None, Instances::Read(read))
-            }
-            On::Set { set, part } => {
-                let set = set.clone().unwrap_or_else(|| self.data.set.clone());
-                let data = Data { set, ..self.data.clone() };
-                let part = part.unwrap_or(Part::Test);
-                let instances = match part {
-                    Part::Train => data.train(self.seed)?,
-                    Part::Valid => data.valid()?,
-                    Part::Test => data.test()?,
-                };
-                (data.set, Some(part), instances)
+        let source = on.decide(&self.data.set, |_| true)?;
+        let instances = match source {
+            Source::File(path) => Instances::Read(file::read(path, pointer.problem())?),
+            Source::Set(set, part) => {
+                Data { set: set.into(), ..self.data.clone() }.read(part, self.seed)?
             }
         };
-        let (asked, unit) = (instances.len(), "sets of points");
-        let sheet = Sheet { data, part, asked, unit, excluded: 0, note: None };
+        let sheet = Sheet::new(&source, instances.len(), "sets of points");
         Report::of(sheet, pointer.parameters(), || {
             Ok(pointer.problem().marks(&pointer.exam(&instances, &self.decode)?))
         })

@@ -51,7 +51,7 @@ fn tell(recipe: &Recipe, train: &Corpus, valid: &Corpus) -> About {
         let samples: usize = corpus.clips.iter().map(|clip| clip.samples.len()).sum();
         let minutes = samples as f64 / rate / 60.0;
         let what = format!("{}, {minutes:.1} min", say::many(corpus.clips.len(), "recording"));
-        about.part(about::part(part), recipe.data.source(part), what);
+        about.part(part.name(), recipe.data.source(part), what);
     }
     match is_ctc(recipe) {
         true => {

@@ -3,11 +3,12 @@
 use super::measure::marks;
 use super::{Corpus, Lesson, Recognizer};
 use crate::audio::{Augment, Preprocessor};
+use crate::data::Part;
+use crate::data::known::{self, DataSet, Format};
 use crate::data::recordings::{self, Recording};
-use crate::data::{Part, sets};
 use crate::examine::{On, Report, Sheet, Source};
 use crate::recipe::{Prepared, Task, recipe};
-use crate::{own, say, train};
+use crate::{own, train};
 use regard_models::{Error, ModelFiles, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -54,49 +55,38 @@ fn one() -> usize {
     1
 }
 
-const FSDD: &str = "fsdd";
-const FILES: &str = "files";
-
 impl Data {
     /// The recordings of a part of a set.
     pub(super) fn recordings(&self, set: &str, part: Part) -> Result<Vec<Recording>> {
         if !(1..=100).contains(&self.join) {
             return Err(Error::invalid(format!("data.join: got {}, need 1 to 100", self.join)));
         }
-        let (name, file) = match part {
-            Part::Train => ("train", &self.train),
-            Part::Valid => ("valid", &self.valid),
-            Part::Test => ("test", &self.test),
-        };
-        match (set, file) {
-            (FSDD, None) => recordings::fsdd(sets::find(FSDD)?, part),
-            (FILES, Some(file)) => {
-                own::there(name, file)?;
-                recordings::list(file)
+        let (name, file) = (part.name(), self.file(part));
+        match known::named("recognize", ("data.set", set))? {
+            Some(set) if file.is_some() => Err(Error::invalid(format!(
+                "data.{name}: only with `files`, not with {}",
+                set.name
+            ))),
+            Some(DataSet { format: Format::Recordings(read), .. }) => read(part),
+            Some(set) => known::unread(set),
+            None => {
+                let what = "a list of recordings: a line for each, the file, a tab, what is said";
+                recordings::list(own::file(name, file, what)?)
             }
-            (FILES, None) => Err(own::missing(
-                name,
-                "a list of recordings: a line for each, the file, a tab, what is said",
-            )),
-            (FSDD, Some(_)) => {
-                Err(Error::invalid(format!("data.{name}: only with `files`, not with {FSDD}")))
-            }
-            (other, _) => Err(Error::invalid(say::unknown("data.set", other, &[FSDD, FILES]))),
         }
     }
 
+    fn file(&self, part: Part) -> &Option<PathBuf> {
+        part.of([&self.train, &self.valid, &self.test])
+    }
+
     fn has_test(&self, set: &str) -> bool {
-        set == FSDD || self.test.is_some()
+        known::set("recognize", set).is_some() || self.test.is_some()
     }
 
     /// Where a part is from, in words.
     pub(super) fn source(&self, part: Part) -> String {
-        let file = match part {
-            Part::Train => &self.train,
-            Part::Valid => &self.valid,
-            Part::Test => &self.test,
-        };
-        file.as_ref().map_or(self.set.clone(), |file| file.display().to_string())
+        self.file(part).as_ref().map_or(self.set.clone(), |file| file.display().to_string())
     }
 }
 
@@ -126,8 +116,7 @@ impl Task for Recipe {
         let recognizer = Recognizer::load(model.clone())?;
         let rate = recognizer.front().preprocessor().sampling_rate;
         let corpus = Corpus::read(&recordings, rate)?.joined(self.data.join, rate);
-        let (data, part, asked) = (source.name(), source.part(), corpus.clips.len());
-        let sheet = Sheet { data, part, asked, unit: "recordings", excluded: 0, note: None };
+        let sheet = Sheet::new(&source, corpus.clips.len(), "recordings");
         Report::of(sheet, recognizer.parameters(), || {
             let (model, front) = (recognizer.model(), recognizer.front());
             Ok(marks(model, front, recognizer.names(), &corpus).0)

@@ -1,22 +1,18 @@
 //! A recipe with `task = "summarize"`.
 
 use super::{Lesson, Summarizer};
-use crate::about::{self, About};
-use crate::data::aeslc::{self, Document};
-use crate::data::{Part, Tsv, sets};
+use crate::about::About;
+use crate::data::aeslc::Document;
+use crate::data::known::{self, DataSet, Format};
+use crate::data::{Part, Tsv};
 use crate::decode;
-use crate::examine::{On, Report, Sheet};
+use crate::examine::{On, Report, Sheet, Source};
 use crate::recipe::{Prepared, Task, recipe};
 use crate::{own, say, train};
 use regard_models::{Error, ModelFiles, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-
-/// The set of e-mails.
-const MAILS: &str = "aeslc";
-/// The set of one's own files.
-const FILES: &str = "files";
 
 recipe! {
     for "summarize";
@@ -79,19 +75,15 @@ fn of<const N: usize>() -> usize {
 impl Data {
     /// Reads a part. What is not to count is left out.
     pub fn read(&self, part: Part) -> Result<Vec<Document>> {
-        let documents = match (self.set.as_str(), &self.folder) {
-            (MAILS, None) => aeslc::read(&sets::find(MAILS)?.join("aeslc.tar"), part)?,
-            (FILES, Some(folder)) => {
-                let path = folder.join(format!("{}.tsv", about::part(part)));
+        let documents = match known::named("summarize", ("data.set", &self.set))? {
+            Some(DataSet { format: Format::Summaries(read), .. }) => read(part)?,
+            Some(set) => return known::unread(set),
+            None => {
+                let what = "a folder with train.tsv, valid.tsv and test.tsv (text, tab, summary)";
+                let folder = self.folder.as_ref().ok_or_else(|| own::missing("folder", what))?;
+                let path = folder.join(format!("{}.tsv", part.name()));
                 own::there("folder", &path)?;
                 file(&path)?
-            }
-            (FILES, None) => {
-                let what = "a folder with train.tsv, valid.tsv and test.tsv (text, tab, summary)";
-                return Err(own::missing("folder", what));
-            }
-            (other, _) => {
-                return Err(Error::invalid(say::unknown("data.set", other, &[MAILS, FILES])));
             }
         };
         Ok(self.counted(documents))
@@ -130,13 +122,11 @@ impl Task for Recipe {
         let mut about = About::default();
         for (part, documents) in [(Part::Train, &train), (Part::Valid, &valid)] {
             let from = match &self.data.folder {
-                Some(folder) => {
-                    folder.join(format!("{}.tsv", about::part(part))).display().to_string()
-                }
+                Some(folder) => folder.join(format!("{}.tsv", part.name())).display().to_string(),
                 None => self.data.set.clone(),
             };
             let what = say::many(documents.len(), "text") + " with summaries";
-            about.part(about::part(part), from, what);
+            about.part(part.name(), from, what);
         }
         if let Some(Document { text, summaries }) = train.first() {
             let summary = summaries.first().map_or("", String::as_str);
@@ -150,18 +140,12 @@ impl Task for Recipe {
 
     fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
         let summarizer = Summarizer::load(model.clone())?;
-        let (data, part, documents) = match on {
-            On::File(path) => (path.display().to_string(), None, self.data.counted(file(path)?)),
-            On::Set { set, part } => {
-                let set = set.clone().unwrap_or_else(|| self.data.set.clone());
-                let data = Data { set, ..self.data.clone() };
-                let part = part.unwrap_or(Part::Test);
-                let documents = data.read(part)?;
-                (data.set, Some(part), documents)
-            }
+        let source = on.decide(&self.data.set, |_| true)?;
+        let documents = match source {
+            Source::File(path) => self.data.counted(file(path)?),
+            Source::Set(set, part) => Data { set: set.into(), ..self.data.clone() }.read(part)?,
         };
-        let sheet =
-            Sheet { data, part, asked: documents.len(), unit: "texts", excluded: 0, note: None };
+        let sheet = Sheet::new(&source, documents.len(), "texts");
         Report::of(sheet, summarizer.parameters(), || {
             summarizer.exam(&documents, self.data.max_words, &self.decode)
         })

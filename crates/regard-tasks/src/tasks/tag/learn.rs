@@ -1,8 +1,9 @@
 //! Learning to label words.
 
 use crate::about::{self, About};
+use crate::data::Part;
 use crate::data::conllu::{Sentence, Sentences};
-use crate::data::{Part, sets};
+use crate::data::known::{self, DataSet, Format};
 use crate::examine::{Mark, On, Sheet, Source};
 use crate::metrics::{Entities, Scheme};
 use crate::reader::Reader;
@@ -61,7 +62,7 @@ impl Tags {
             let words = sentences.iter().map(|sentence| sentence.words.len()).sum();
             let what =
                 format!("{}, {}", say::many(sentences.len(), "sentence"), say::many(words, "word"));
-            about.part(about::part(part), recipe.data.source(part), what);
+            about.part(part.name(), recipe.data.source(part), what);
         }
         if recipe.data.has_test(recipe.data.set_of(Part::Test)) {
             about.part("test", recipe.data.source(Part::Test), "for regard eval");
@@ -103,16 +104,13 @@ fn written(sentence: &Sentence) -> Cow<'_, str> {
 }
 
 fn sentences(data: &Data, part: Part) -> Result<Vec<Sentence>> {
-    match data.set_of(part) {
-        "ud-english-ewt" => Sentences::open_part(sets::find("ud-english-ewt")?, part)?.collect(),
-        "files" => {
+    match known::named("tag", data.named(part))? {
+        Some(DataSet { format: Format::Tagged(read), .. }) => read(part),
+        Some(set) => known::unread(set),
+        None => {
             let mut read = read(data.file(part)?)?;
             read.retain(|sentence| data.keeps(part, &written(sentence)));
             Ok(read)
-        }
-        other => {
-            let known = ["ud-english-ewt", "files"];
-            Err(Error::invalid(say::unknown(data.key_of(part), other, &known)))
         }
     }
 }
@@ -222,17 +220,18 @@ impl Goal for Tags {
         let number = |name: &str| reader.label_number(name);
         let cut = (reader.tokenizer(), longest);
         let paper = Tagged::new(reader.labels(), &sentences, cut, &number)?;
-        let (data, part, asked) = (source.name(), source.part(), paper.asked());
-        if paper.examples.is_empty() && asked > 0 {
+        let sheet = Sheet::new(&source, paper.asked(), "words");
+        if paper.examples.is_empty() && sheet.asked > 0 {
             // Labels of which the model has some are another matter: those it lacks are wrong.
             let first = paper.sentences.iter().find_map(|sentence| sentence.words.first());
             let theirs = first.map_or("", |(_, right)| right.as_str());
             let own = say::list(reader.labels(), 10);
             return Err(Error::invalid(format!(
-                "{data}: none of its labels, such as {theirs:?}, is one of the model's: {own}"
+                "{}: none of its labels, such as {theirs:?}, is one of the model's: {own}",
+                sheet.data
             )));
         }
-        Ok((paper, Sheet { data, part, asked, unit: "words", excluded: 0, note: None }))
+        Ok((paper, sheet))
     }
 }
 

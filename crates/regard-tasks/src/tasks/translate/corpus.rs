@@ -1,6 +1,7 @@
 //! The section `[data]` of a recipe, and the sentences that it names.
 
 use crate::about::About;
+use crate::data::known::{self, DataSet, Format};
 use crate::data::pairs::{self, Group, Pair, Tsv, group};
 use crate::data::split::Key;
 use crate::data::{Part, Split, sets};
@@ -58,24 +59,15 @@ pub struct Corpus {
 impl Data {
     /// Reads the sentences.
     pub fn read(&self) -> Result<Corpus> {
-        let own_test = ["multi30k", "files"].contains(&self.set.as_str());
+        let known = known::named("translate", ("data.set", &self.set))?;
+        let own_test = known.is_none_or(|set| matches!(set.format, Format::Parallel(_)));
         if own_test && self.test_per_mille.is_some() {
             let set = &self.set;
             return Err(Error::invalid(format!(
                 "data.test_per_mille: {set} has its own test part"
             )));
         }
-        let mut corpus = match self.set.as_str() {
-            "multi30k" => self.multi30k(&sets::find("multi30k")?)?,
-            "tatoeba-fra-eng" => self.tatoeba("fra.txt", "fr")?,
-            "tatoeba-cmn-eng" => self.tatoeba("cmn.txt", "zh")?,
-            "cmudict" => self.cmudict()?,
-            "files" => self.files()?,
-            other => {
-                let known = ["multi30k", "tatoeba-fra-eng", "tatoeba-cmn-eng", "cmudict", "files"];
-                return Err(Error::invalid(say::unknown("data.set", other, &known)));
-            }
-        };
+        let mut corpus = known.map_or_else(|| self.files(), |set| self.known(set))?;
         if self.plain_spaces {
             let all = corpus.valid.iter_mut().chain(&mut corpus.test);
             for target in all.flat_map(|group| &mut group.targets) {
@@ -107,16 +99,22 @@ impl Data {
         Ok(groups)
     }
 
-    fn multi30k(&self, folder: &Path) -> Result<Corpus> {
+    fn known(&self, set: &DataSet) -> Result<Corpus> {
+        let folder = sets::find(set.name)?;
+        match set.format {
+            Format::Parallel(parts) => self.parallel(&folder, parts),
+            Format::Tatoeba(file, other) => self.tatoeba(&folder.join(file), other),
+            Format::Pronunciations(file) => self.pronunciations(&folder.join(file)),
+            _ => known::unread(set),
+        }
+    }
+
+    fn parallel(&self, folder: &Path, [train, valid, test]: [&str; 3]) -> Result<Corpus> {
         let part = |name: &str| {
             let file = |language: &str| folder.join(format!("{name}.{language}.gz"));
             pairs::parallel(file(&self.source), file(&self.target))
         };
-        Ok(Corpus {
-            train: part("train")?,
-            valid: alone(&part("val")?),
-            test: alone(&part("test_2016_flickr")?),
-        })
+        Ok(Corpus { train: part(train)?, valid: alone(&part(valid)?), test: alone(&part(test)?) })
     }
 
     fn files(&self) -> Result<Corpus> {
@@ -185,8 +183,7 @@ impl Data {
     }
 
     /// Tatoeba's pairs are `english TAB other`; a sentence's part is that of its English side.
-    fn tatoeba(&self, file: &str, other: &str) -> Result<Corpus> {
-        let path = sets::find(&self.set)?.join(file);
+    fn tatoeba(&self, path: &Path, other: &str) -> Result<Corpus> {
         let (tsv, key) = match (self.source.as_str(), self.target.as_str()) {
             ("en", target) if target == other => (Tsv { source: 0, target: 1 }, Key::Source),
             (source, "en") if source == other => (Tsv { source: 1, target: 0 }, Key::Target),
@@ -197,7 +194,7 @@ impl Data {
                 )));
             }
         };
-        let (all, split) = (tsv.read(&path)?, self.split(Split::default())?);
+        let (all, split) = (tsv.read(path)?, self.split(Split::default())?);
         Ok(Corpus {
             train: split.pairs(&all, key, Part::Train),
             valid: group(&split.pairs(&all, key, Part::Valid)),
@@ -206,8 +203,8 @@ impl Data {
     }
 
     /// Spelling to phonemes; a word's part is a function of its spelling.
-    fn cmudict(&self) -> Result<Corpus> {
-        let words = pairs::cmudict(sets::find("cmudict")?.join("cmudict.dict"))?;
+    fn pronunciations(&self, path: &Path) -> Result<Corpus> {
+        let words = pairs::cmudict(path)?;
         let split = self.split(Split { valid: 10, test: 50 })?;
         let mut corpus = Corpus::default();
         for word in words {

@@ -101,8 +101,7 @@ impl Task for Recipe {
         let translator = Translator::load(model.clone())?;
         let groups = self.data.asked(on)?;
         let source = on.decide(&self.data.set, |_| true)?;
-        let (data, part, asked) = (source.name(), source.part(), groups.len());
-        let sheet = Sheet { data, part, asked, unit: "sentences", excluded: 0, note: None };
+        let sheet = Sheet::new(&source, groups.len(), "sentences");
         Report::of(sheet, translator.parameters(), || {
             let how = Measure::of(&self.data, self.lowercase());
             let (report, _) = measure(&translator, &groups, &self.decode, how)?;
