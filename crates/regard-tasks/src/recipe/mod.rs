@@ -10,19 +10,21 @@ pub mod keys;
 mod model;
 mod names;
 pub mod own;
+mod table;
 
 use crate::{answer_story, classify_graph, classify_image, fill, generate, permute, point};
-use crate::{reader, recognize, say, summarize, train, translate};
+use crate::{reader, recognize, summarize, train, translate};
 use examine::{On, Report};
 use regard_models::{Error, ModelFiles, Result, checkpoint, zoo};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use toml::Value;
 
 pub(crate) use model::{ModelTable, known_text_keys, set_labels};
 pub(crate) use names::rename;
+pub use table::{parse, read, read_with, with};
 pub use toml::Table;
 
 /// What a recipe gave.
@@ -274,7 +276,7 @@ pub fn of_model(model: impl Into<ModelFiles>) -> Result<Table> {
     let text = format!("task = '{purpose}'\n[data]\nset = 'files'\n[model]");
     let read = |text: &str| parse(text, &[], &|_| None).expect("it is a table");
     let mut table = read(&text);
-    lay_over(&mut table, read(&(kind.of_trained)(&config)));
+    table::lay_over(&mut table, read(&(kind.of_trained)(&config)));
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     table.insert("name".into(), Value::String(name.into_owned()));
     // Where a recipe may begin with a model, it begins with this one.
@@ -282,162 +284,4 @@ pub fn of_model(model: impl Into<ModelFiles>) -> Result<Table> {
         table.insert("from".into(), Value::String(folder.display().to_string()));
     }
     Ok(table)
-}
-
-/// More bases than this are taken for a circle.
-const DEEPEST: usize = 8;
-
-/// Reads a recipe whose base, if it has one, is a file beside it, with values that stand in for
-/// its own: `train.steps=100`.
-pub fn read(path: &Path, overrides: &[String]) -> Result<Table> {
-    read_with(path, overrides, &|_| None)
-}
-
-/// Reads a recipe as [`read`] does; a base that is no file beside it may be one of `others`.
-pub fn read_with(
-    path: &Path,
-    overrides: &[String],
-    others: &dyn Fn(&str) -> Option<String>,
-) -> Result<Table> {
-    let text = checkpoint::read_text(path)?;
-    let beside = |name: &str| {
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let beside = folder.join(format!("{name}.toml"));
-        if beside.exists() { checkpoint::read_text(&beside).ok() } else { others(name) }
-    };
-    parse(&text, overrides, &beside).map_err(|message| Error::file(path, message))
-}
-
-/// The same from text, with the texts of bases by their names.
-pub fn parse(
-    text: &str,
-    overrides: &[String],
-    base: &dyn Fn(&str) -> Option<String>,
-) -> Result<Table, String> {
-    with(merged(text, base, DEEPEST)?, overrides)
-}
-
-/// A recipe with values that stand in for its own.
-pub fn with(mut table: Table, overrides: &[String]) -> Result<Table, String> {
-    let mut said = Table::new();
-    for each in overrides {
-        let (key, value) = each
-            .split_once('=')
-            .ok_or_else(|| format!("{each:?}: an override is KEY=VALUE, as train.lr=0.001"))?;
-        set(&mut table, key.trim(), value.trim())?;
-        set(&mut said, key.trim(), value.trim())?;
-    }
-    rename(&mut table);
-    if let Some(Value::Table(data)) = said.get("data") {
-        own::follow(&mut table, data)?;
-    }
-    Ok(table)
-}
-
-fn merged(text: &str, base: &dyn Fn(&str) -> Option<String>, deep: usize) -> Result<Table, String> {
-    let mut table: Table = toml::from_str(text).map_err(|e| e.to_string())?;
-    rename(&mut table);
-    let Some(name) = table.remove("base") else { return Ok(table) };
-    let name = name.as_str().ok_or("base: need the name of a recipe")?.to_string();
-    if deep == 0 {
-        return Err(format!("base: {name:?} is the base of its own base"));
-    }
-    let text = base(&name).ok_or_else(|| {
-        format!("base: there is no recipe {name:?}, neither beside it nor built in")
-    })?;
-    let mut below = merged(&text, base, deep - 1).map_err(|e| format!("base {name:?}: {e}"))?;
-    for own in ["name", "about", "result"] {
-        below.remove(own);
-    }
-    let said = table.get("data").and_then(Value::as_table).cloned();
-    lay_over(&mut below, table);
-    if let Some(data) = said {
-        own::follow(&mut below, &data)?;
-    }
-    Ok(below)
-}
-
-/// Lays tables over tables. A table with a `kind` is one value: what belongs to one kind does
-/// not belong to another.
-fn lay_over(below: &mut Table, above: Table) {
-    for (key, value) in above {
-        match (below.get_mut(&key), value) {
-            (Some(Value::Table(under)), Value::Table(over)) if !over.contains_key("kind") => {
-                lay_over(under, over);
-            }
-            (_, value) => {
-                below.insert(key, value);
-            }
-        }
-    }
-}
-
-/// Puts a value at a dotted key; what does not read as TOML is a string.
-fn set(table: &mut Table, key: &str, value: &str) -> Result<(), String> {
-    let read: Result<Table, _> = toml::from_str(&format!("x = {value}"));
-    let value = match read {
-        Ok(mut table) => table.remove("x").expect("it was just read"),
-        Err(_) => Value::String(value.to_string()),
-    };
-    let mut parts: Vec<&str> = key.split('.').collect();
-    let last = parts.pop().filter(|last| !last.is_empty());
-    let last = last.ok_or_else(|| format!("{key:?} is not a key"))?;
-    if parts.len() > DEEPEST {
-        let deep = parts.len();
-        return Err(format!(
-            "{}: a key in {deep} tables; none is in more than {DEEPEST}",
-            say::short(key, 60)
-        ));
-    }
-    let mut inside = table;
-    for part in parts {
-        let entry = inside.entry(part).or_insert_with(|| Value::Table(Table::new()));
-        inside = entry.as_table_mut().ok_or_else(|| format!("{key}: {part} is not a table"))?;
-    }
-    inside.insert(last.to_string(), value);
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn library(name: &str) -> Option<String> {
-        let text = match name {
-            "below" => {
-                "name = 'below'\nseed = 3\n[result]\nours = 1\n[train]\nsteps = 5\nlr = 1\n\
-                        [model]\nattention = { kind = 'window', left = 1, right = 2 }"
-            }
-            "middle" => "name = 'middle'\nbase = 'below'\n[train]\nlr = 2",
-            "circle" => "base = 'circle'",
-            _ => return None,
-        };
-        Some(text.to_string())
-    }
-
-    #[test]
-    fn a_recipe_says_only_where_it_differs_from_its_base() {
-        let text = "name = 'top'\nbase = 'middle'\n[model]\nattention = { kind = 'global' }";
-        let table = parse(text, &["train.steps=9".into()], &library).unwrap();
-        let wanted = "name = 'top'\nseed = 3\n[train]\nsteps = 9\nlr = 2\n[model]\n\
-                      attention = { kind = 'global' }";
-        assert_eq!(table, toml::from_str(wanted).unwrap());
-    }
-
-    #[test]
-    fn numbers_are_finite() {
-        for value in ["inf", "-inf", "nan"] {
-            let text = format!("task = 'classify'\n[model]\nembedding_size = {value}");
-            let error = task(parse(&text, &[], &library).unwrap()).err().unwrap();
-            assert!(error.starts_with("model.embedding_size: got"), "{error}");
-        }
-    }
-
-    #[test]
-    fn bases_that_cannot_be() {
-        let error = |text: &str| parse(text, &[], &library).unwrap_err();
-        assert!(error("base = 'above'").contains("no recipe \"above\""));
-        assert!(error("base = 'circle'").contains("of its own base"));
-        assert!(error("base = 3").contains("need the name"));
-    }
 }
