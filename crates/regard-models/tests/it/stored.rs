@@ -9,7 +9,7 @@ use regard_models::checkpoint::{self, Dtype, set_least_stored};
 use regard_models::text::recorded::{Recorded, named};
 use regard_models::text::{self, TextModel};
 use regard_models::vit::Vit;
-use regard_models::{Network, Seq2Seq, Source, zoo};
+use regard_models::{BuiltIn, ModelFiles, Network, Seq2Seq, Source, zoo};
 use safetensors::tensor::TensorView;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -146,4 +146,20 @@ fn storage_changes_no_bit() {
         }
     }
     assert!(seen > 45, "{seen} models");
+}
+
+/// The weights of a model that is a part of the program stay where they are.
+#[test]
+fn a_model_inside_the_program_is_not_copied() {
+    let folder = golden("marian-shared");
+    let file = |name: &'static str| -> (&'static str, &'static [u8]) {
+        (name, Box::leak(fs::read(folder.join(name)).unwrap().into_boxed_slice()))
+    };
+    let parts = Box::leak(Box::new([file("config.json"), file("model.safetensors")]));
+    let files = ModelFiles::from(BuiltIn { name: "marian", files: parts });
+    let place = parts[1].1.as_ptr_range();
+    let weights = files.weights().unwrap();
+    assert!(weights.values().all(|array| place.contains(&array.bytes().as_ptr())));
+    let open = |files: ModelFiles| zoo::open::<dyn Seq2Seq>(files, &Device::flex()).unwrap();
+    assert_eq!(open(files).weights(), open(ModelFiles::from(&folder)).weights());
 }
