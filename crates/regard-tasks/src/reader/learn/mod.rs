@@ -39,6 +39,9 @@ pub(crate) trait Goal: Sized {
     /// What a model is asked.
     type Paper: Paper;
 
+    /// Reads what is learned from and what decides, and makes the tokenizer.
+    fn read(recipe: &Recipe) -> Result<(Tokenizer, Self)>;
+
     /// The names of the labels, if there are any.
     fn labels(&self) -> &[String];
 
@@ -124,6 +127,14 @@ pub(crate) struct Exam {
 impl Exam {
     /// The likeliest label of each row of the head's output, for each example.
     pub fn labels(&self, examples: &[Example]) -> Result<Vec<Vec<usize>>> {
+        let best =
+            |row: Vec<f32>| (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap_or(0);
+        let rows = self.logits(examples)?.into_iter();
+        Ok(rows.map(|rows| rows.into_iter().map(best).collect()).collect())
+    }
+
+    /// The rows of the head's output, for each example.
+    pub fn logits(&self, examples: &[Example]) -> Result<Vec<Vec<Vec<f32>>>> {
         let lengths = examples.iter().map(Example::lengths).collect();
         let mut all = vec![vec![]; examples.len()];
         if examples.is_empty() {
@@ -135,10 +146,8 @@ impl Exam {
             let said = model.forward(&texts(model, &batch), None, Mode::Eval);
             let logits = said.logits.ok_or_else(|| Error::invalid("a model without labels"))?;
             let [_, labels] = logits.dims();
-            let best =
-                |row: &[f32]| (0..labels).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap_or(0);
             let numbers = super::numbers(logits)?;
-            let mut said = numbers.chunks_exact(labels).map(best);
+            let mut said = numbers.chunks_exact(labels).map(<[f32]>::to_vec);
             for (i, example) in rows.iter().zip(batch) {
                 all[*i] = said.by_ref().take(example.wanted.len()).collect();
             }

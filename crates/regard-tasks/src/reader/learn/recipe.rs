@@ -9,7 +9,7 @@ use crate::examine::{On, Report};
 use crate::recipe::{Origin, Prepared, Task, known_text_keys, recipe};
 use crate::tag::learn as tag;
 use crate::text::{Kind, Tokenizer, Train};
-use crate::{own, train};
+use crate::{own, say, train};
 use regard_models::{Error, ModelFiles, Result, text};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -309,33 +309,45 @@ impl Task for Recipe {
     }
 
     fn decides(&self) -> &str {
-        match self.task.as_str() {
-            "classify" => classify::Classes::DECIDES,
-            "tag" => tag::Tags::DECIDES,
-            _ => answer::Questions::DECIDES,
-        }
+        self.goal().map_or("", |goal| goal.decides)
     }
 
     fn prepare(&self) -> Result<Prepared> {
         self.data.check_files()?;
-        match self.task.as_str() {
-            "classify" => self.study(classify::Classes::read(self)?),
-            "tag" => self.study(tag::Tags::read(self)?),
-            "answer" => self.study(answer::Questions::read(self)?),
-            other => Err(no_such(other)),
-        }
+        (self.goal()?.prepare)(self)
     }
 
     fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
-        match self.task.as_str() {
-            "classify" => examine::<classify::Classes>(self, model, on),
-            "tag" => examine::<tag::Tags>(self, model, on),
-            "answer" => examine::<answer::Questions>(self, model, on),
-            other => Err(no_such(other)),
-        }
+        (self.goal()?.examine)(self, model, on)
     }
 }
 
-fn no_such(task: &str) -> Error {
-    Error::invalid(format!("task: got {task:?}, need classify, tag or answer"))
+/// A task whose examples are texts.
+struct GoalRow {
+    task: &'static str,
+    decides: &'static str,
+    prepare: fn(&Recipe) -> Result<Prepared>,
+    examine: fn(&Recipe, &ModelFiles, &On) -> Result<Report>,
+}
+
+impl GoalRow {
+    const fn of<G: Goal + 'static>(task: &'static str) -> GoalRow {
+        let prepare = |recipe: &Recipe| recipe.study(G::read(recipe)?);
+        GoalRow { task, decides: G::DECIDES, prepare, examine: examine::<G> }
+    }
+}
+
+/// Every task whose examples are texts.
+const GOALS: &[GoalRow] = &[
+    GoalRow::of::<classify::Classes>("classify"),
+    GoalRow::of::<tag::Tags>("tag"),
+    GoalRow::of::<answer::Questions>("answer"),
+];
+
+impl Recipe {
+    fn goal(&self) -> Result<&'static GoalRow> {
+        let known: Vec<&str> = GOALS.iter().map(|goal| goal.task).collect();
+        let found = GOALS.iter().find(|goal| goal.task == self.task);
+        found.ok_or_else(|| Error::invalid(say::unknown("task", &self.task, &known)))
+    }
 }

@@ -42,53 +42,6 @@ struct Question {
     answers: Vec<String>,
 }
 
-impl Questions {
-    pub fn read(recipe: &Recipe) -> Result<(Tokenizer, Questions)> {
-        let train = articles(&recipe.data, Part::Train)?;
-        let paragraphs = train.iter().flat_map(|article| &article.paragraphs);
-        let tokenizer = recipe.tokenizer(paragraphs.map(|paragraph| paragraph.context.as_str()))?;
-        let asking = asking(recipe.data.max_tokens);
-        let mut examples = vec![];
-        for (context, question) in train.iter().flat_map(Article::questions) {
-            let Some(place) = question.answers.iter().find_map(|a| a.place.clone()) else {
-                continue;
-            };
-            // A question that leaves no room for a text is not learned from.
-            let (length, stride) = (asking.max_seq_len, asking.doc_stride);
-            let windows = tokenizer.windows(&question.text, Some(context), length, stride);
-            for window in windows.unwrap_or_default() {
-                let inside = |byte: usize| {
-                    let mut places = window.places(1);
-                    places.find(|at| (window.offsets[*at].0..window.offsets[*at].1).contains(&byte))
-                };
-                let ends = inside(place.start).zip(inside(place.end.saturating_sub(1)));
-                // A window without the whole answer teaches nothing here.
-                if let Some((first, last)) = ends {
-                    examples.push(Example::new(window, vec![first as i64, last as i64]));
-                }
-            }
-        }
-        let mut about = About::default();
-        let mut tell = |part: Part, articles: &[Article], more: &str| {
-            let questions = articles.iter().flat_map(Article::questions).count();
-            let what = format!(
-                "{} about {}{more}",
-                say::many(questions, "question"),
-                say::many(articles.len(), "article")
-            );
-            about.part(part.name(), recipe.data.source(part), what);
-        };
-        tell(Part::Train, &train, "");
-        let held_out = articles(&recipe.data, Part::Valid)?;
-        let valid = Asked::of_part(&held_out, Part::Valid, asking);
-        tell(Part::Valid, &held_out, &format!(", of which {} are asked", valid.questions.len()));
-        if recipe.data.has_test(recipe.data.set_of(Part::Test)) {
-            about.part("test", recipe.data.source(Part::Test), "for regard eval");
-        }
-        Ok((tokenizer, Questions { train: examples, valid, about }))
-    }
-}
-
 fn asking(longest: usize) -> Asking {
     Asking { max_seq_len: longest, doc_stride: longest / 3, ..Asking::default() }
 }
@@ -136,6 +89,51 @@ impl Goal for Questions {
     const DECIDES: &'static str = "valid_f1";
     const COUNTED: &'static str = "texts";
     type Paper = Asked;
+
+    fn read(recipe: &Recipe) -> Result<(Tokenizer, Questions)> {
+        let train = articles(&recipe.data, Part::Train)?;
+        let paragraphs = train.iter().flat_map(|article| &article.paragraphs);
+        let tokenizer = recipe.tokenizer(paragraphs.map(|paragraph| paragraph.context.as_str()))?;
+        let asking = asking(recipe.data.max_tokens);
+        let mut examples = vec![];
+        for (context, question) in train.iter().flat_map(Article::questions) {
+            let Some(place) = question.answers.iter().find_map(|a| a.place.clone()) else {
+                continue;
+            };
+            // A question that leaves no room for a text is not learned from.
+            let (length, stride) = (asking.max_seq_len, asking.doc_stride);
+            let windows = tokenizer.windows(&question.text, Some(context), length, stride);
+            for window in windows.unwrap_or_default() {
+                let inside = |byte: usize| {
+                    let mut places = window.places(1);
+                    places.find(|at| (window.offsets[*at].0..window.offsets[*at].1).contains(&byte))
+                };
+                let ends = inside(place.start).zip(inside(place.end.saturating_sub(1)));
+                // A window without the whole answer teaches nothing here.
+                if let Some((first, last)) = ends {
+                    examples.push(Example::new(window, vec![first as i64, last as i64]));
+                }
+            }
+        }
+        let mut about = About::default();
+        let mut tell = |part: Part, articles: &[Article], more: &str| {
+            let questions = articles.iter().flat_map(Article::questions).count();
+            let what = format!(
+                "{} about {}{more}",
+                say::many(questions, "question"),
+                say::many(articles.len(), "article")
+            );
+            about.part(part.name(), recipe.data.source(part), what);
+        };
+        tell(Part::Train, &train, "");
+        let held_out = articles(&recipe.data, Part::Valid)?;
+        let valid = Asked::of_part(&held_out, Part::Valid, asking);
+        tell(Part::Valid, &held_out, &format!(", of which {} are asked", valid.questions.len()));
+        if recipe.data.has_test(recipe.data.set_of(Part::Test)) {
+            about.part("test", recipe.data.source(Part::Test), "for regard eval");
+        }
+        Ok((tokenizer, Questions { train: examples, valid, about }))
+    }
 
     fn labels(&self) -> &[String] {
         &[]

@@ -29,39 +29,6 @@ pub(crate) struct Texts {
     silent: Vec<usize>,
 }
 
-impl Classes {
-    pub fn read(recipe: &Recipe) -> Result<(Tokenizer, Classes)> {
-        let Parts { train, test, left_out } = parts(&recipe.data)?;
-        let labels: Vec<&str> = train.labels.iter().map(String::as_str).collect();
-        let valid = texts(&recipe.data, Part::Valid, Some((&labels, train.columns.as_ref())))?;
-        let tokenizer = recipe.tokenizer(train.examples.iter().map(|e| e.text.as_str()))?;
-        let longest = recipe.data.max_tokens;
-        let numbers = |texts: &LabelledTexts| {
-            Texts::new(&tokenizer, longest, texts.examples.iter().map(|e| (&*e.text, e.label)))
-        };
-        let mut about = About::default();
-        let mut tell = |part: Part, texts: &LabelledTexts, more: &str| {
-            let columns = texts.columns.as_ref().map(|columns| format!(" ({})", columns.told()));
-            let what = say::many(texts.examples.len(), "text") + &columns.unwrap_or_default();
-            about.part(part.name(), recipe.data.source(part), what + more);
-        };
-        let without = match left_out {
-            0 => String::new(),
-            n => format!(", {} left out that the test part has", say::many(n, "text")),
-        };
-        tell(Part::Train, &train, &without);
-        tell(Part::Valid, &valid, "");
-        if let Some(test) = &test {
-            tell(Part::Test, test, "");
-        }
-        let counts: Vec<(&str, usize)> = labels.iter().copied().zip(train.counts()).collect();
-        about.labels("label", &counts);
-        let (train_texts, valid) = (numbers(&train)?, numbers(&valid)?);
-        let classes = Classes { labels: train.labels, train: train_texts, valid, about };
-        Ok((tokenizer, classes))
-    }
-}
-
 impl Texts {
     fn new<'a>(
         tokenizer: &Tokenizer,
@@ -163,6 +130,37 @@ impl Goal for Classes {
     const DECIDES: &'static str = "valid_accuracy";
     const COUNTED: &'static str = "texts";
     type Paper = Texts;
+
+    fn read(recipe: &Recipe) -> Result<(Tokenizer, Classes)> {
+        let Parts { train, test, left_out } = parts(&recipe.data)?;
+        let labels: Vec<&str> = train.labels.iter().map(String::as_str).collect();
+        let valid = texts(&recipe.data, Part::Valid, Some((&labels, train.columns.as_ref())))?;
+        let tokenizer = recipe.tokenizer(train.examples.iter().map(|e| e.text.as_str()))?;
+        let longest = recipe.data.max_tokens;
+        let numbers = |texts: &LabelledTexts| {
+            Texts::new(&tokenizer, longest, texts.examples.iter().map(|e| (&*e.text, e.label)))
+        };
+        let mut about = About::default();
+        let mut tell = |part: Part, texts: &LabelledTexts, more: &str| {
+            let columns = texts.columns.as_ref().map(|columns| format!(" ({})", columns.told()));
+            let what = say::many(texts.examples.len(), "text") + &columns.unwrap_or_default();
+            about.part(part.name(), recipe.data.source(part), what + more);
+        };
+        let without = match left_out {
+            0 => String::new(),
+            n => format!(", {} left out that the test part has", say::many(n, "text")),
+        };
+        tell(Part::Train, &train, &without);
+        tell(Part::Valid, &valid, "");
+        if let Some(test) = &test {
+            tell(Part::Test, test, "");
+        }
+        let counts: Vec<(&str, usize)> = labels.iter().copied().zip(train.counts()).collect();
+        about.labels("label", &counts);
+        let (train_texts, valid) = (numbers(&train)?, numbers(&valid)?);
+        let classes = Classes { labels: train.labels, train: train_texts, valid, about };
+        Ok((tokenizer, classes))
+    }
 
     fn labels(&self) -> &[String] {
         &self.labels

@@ -42,39 +42,6 @@ struct Words {
     words: Vec<(Option<usize>, String)>,
 }
 
-impl Tags {
-    pub fn read(recipe: &Recipe) -> Result<(Tokenizer, Tags)> {
-        let train = sentences(&recipe.data, Part::Train)?;
-        let valid = sentences(&recipe.data, Part::Valid)?;
-        let texts: Vec<Cow<str>> = train.iter().map(written).collect();
-        let tokenizer = recipe.tokenizer(texts.iter().map(|text| &**text))?;
-        let words = train.iter().flat_map(|sentence| &sentence.words);
-        let mut labels: Vec<String> = words.map(|word| word.universal.clone()).collect();
-        labels.sort_unstable();
-        labels.dedup();
-        let longest = recipe.data.max_tokens;
-        let tagged = |sentences: &[Sentence]| {
-            let number = |name: &str| labels.iter().position(|label| label == name);
-            Tagged::new(&labels, sentences, (&tokenizer, longest), &number)
-        };
-        let mut about = About::default();
-        for (part, sentences) in [(Part::Train, &train), (Part::Valid, &valid)] {
-            let words = sentences.iter().map(|sentence| sentence.words.len()).sum();
-            let what =
-                format!("{}, {}", say::many(sentences.len(), "sentence"), say::many(words, "word"));
-            about.part(part.name(), recipe.data.source(part), what);
-        }
-        if recipe.data.has_test(recipe.data.set_of(Part::Test)) {
-            about.part("test", recipe.data.source(Part::Test), "for regard eval");
-        }
-        let words = || train.iter().flat_map(|sentence| &sentence.words);
-        about.labels("label", &about::counted(words().map(|word| word.universal.as_str())));
-        known_labels(recipe, &labels, &valid)?;
-        let (train, valid) = (tagged(&train)?.examples, tagged(&valid)?);
-        Ok((tokenizer, Tags { labels, train, valid, about }))
-    }
-}
-
 /// That what decides has no labels which nothing is learned of; a few of them may be rare.
 fn known_labels(recipe: &Recipe, labels: &[String], valid: &[Sentence]) -> Result<()> {
     let theirs =
@@ -192,6 +159,37 @@ impl Goal for Tags {
     const DECIDES: &'static str = "valid_accuracy";
     const COUNTED: &'static str = "words";
     type Paper = Tagged;
+
+    fn read(recipe: &Recipe) -> Result<(Tokenizer, Tags)> {
+        let train = sentences(&recipe.data, Part::Train)?;
+        let valid = sentences(&recipe.data, Part::Valid)?;
+        let texts: Vec<Cow<str>> = train.iter().map(written).collect();
+        let tokenizer = recipe.tokenizer(texts.iter().map(|text| &**text))?;
+        let words = train.iter().flat_map(|sentence| &sentence.words);
+        let mut labels: Vec<String> = words.map(|word| word.universal.clone()).collect();
+        labels.sort_unstable();
+        labels.dedup();
+        let longest = recipe.data.max_tokens;
+        let tagged = |sentences: &[Sentence]| {
+            let number = |name: &str| labels.iter().position(|label| label == name);
+            Tagged::new(&labels, sentences, (&tokenizer, longest), &number)
+        };
+        let mut about = About::default();
+        for (part, sentences) in [(Part::Train, &train), (Part::Valid, &valid)] {
+            let words = sentences.iter().map(|sentence| sentence.words.len()).sum();
+            let what =
+                format!("{}, {}", say::many(sentences.len(), "sentence"), say::many(words, "word"));
+            about.part(part.name(), recipe.data.source(part), what);
+        }
+        if recipe.data.has_test(recipe.data.set_of(Part::Test)) {
+            about.part("test", recipe.data.source(Part::Test), "for regard eval");
+        }
+        let words = || train.iter().flat_map(|sentence| &sentence.words);
+        about.labels("label", &about::counted(words().map(|word| word.universal.as_str())));
+        known_labels(recipe, &labels, &valid)?;
+        let (train, valid) = (tagged(&train)?.examples, tagged(&valid)?);
+        Ok((tokenizer, Tags { labels, train, valid, about }))
+    }
 
     fn labels(&self) -> &[String] {
         &self.labels
