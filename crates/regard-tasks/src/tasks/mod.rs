@@ -40,7 +40,7 @@ pub static TASKS: &[Row] = &[
     }),
     Row::of::<fill::Filler>(About {
         verb: "regard fill",
-        does: "guesses masked tokens",
+        does: "guesses hidden words",
         models: "fill",
         recipe: "wikitext2-bert",
     }),

@@ -1,7 +1,8 @@
 //! `.safetensors`.
 
 use super::raw::{Header, Kind, Stored};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
+use regard_models::Error;
 use regard_models::checkpoint::{Array, Arrays, Dtype, read_arrays};
 use std::path::Path;
 
@@ -10,7 +11,11 @@ pub struct Tensors(Arrays);
 
 impl Tensors {
     pub fn open(path: &Path) -> Result<Tensors> {
-        Ok(Tensors(read_arrays(path)?))
+        // Whoever opens a file names it.
+        Ok(Tensors(read_arrays(path).map_err(|error| match error {
+            Error::File { message, .. } => anyhow!(message),
+            other => other.into(),
+        })?))
     }
 
     pub fn names(&self) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! Tasks as a service calls them: requests and responses in JSON, which are what `--json` prints.
 
-use crate::program::{folder, json};
+use crate::program::{folder, regard};
 use regard_models::ModelFiles;
 use regard_tasks::audio::{Sound, wav};
 use regard_tasks::pipeline::{self, Opened, TASKS};
@@ -84,8 +84,8 @@ fn json_is_the_response() {
     for (task, model, request, mut args) in calls() {
         let response = open(task, model).call(request).unwrap();
         args.push("--json");
-        let printed = json(&args);
-        assert_eq!(printed.to_string(), response.to_string(), "{args:?}");
+        let ran = regard(&args);
+        assert_eq!(ran.out.trim_end(), response.to_string(), "{args:?}: {}", ran.err);
     }
 }
 
@@ -99,8 +99,8 @@ fn files_are_bytes_with_a_name() {
     let request = value!({ "inputs": { "data": base64(&bytes), "file": file },
                            "parameters": { "top_k": 2 } });
     let response = open("recognize", "digits").call(request).unwrap();
-    let printed = json(&["recognize", file, "--top-k", "2", "--json"]);
-    assert_eq!(printed.to_string(), response.to_string());
+    let printed = regard(&["recognize", file, "--top-k", "2", "--json"]).out;
+    assert_eq!(printed.trim_end(), response.to_string());
     let error = open("recognize", "digits").call(value!({ "inputs": "AAAA" })).unwrap_err();
     assert!(error.to_string().contains("no WAV file"), "{error}");
 }

@@ -91,6 +91,7 @@ impl Kind {
 }
 
 /// What a layer is made of.
+#[allow(clippy::large_enum_variant, reason = "a comparison has a handful of layers")]
 #[derive(Module, Debug)]
 pub enum Parts {
     /// From position to position.

@@ -106,7 +106,7 @@ fn tell(
     asked: &Asked,
     out: &mut dyn Write,
 ) -> Result<()> {
-    let images: Vec<Attachment<Picture>> = waiting.drain(..).collect();
+    let images = std::mem::take(waiting);
     let parameters = Parameters { top_k: asked.top_k, ..Parameters::default() };
     for (image, response) in images.iter().zip(viewer.run(&images, &parameters)?) {
         let response = response.with_context(|| image.file.clone().unwrap_or_default())?;
@@ -139,7 +139,10 @@ fn draw(
     };
     let parameters = Parameters { top_k: asked.top_k, output_attentions: true, head: flags.head };
     let (picture, file) = (image.data.clone(), image.file.clone().unwrap_or_default());
-    let response = viewer.run_one(image, &parameters).with_context(|| file)?;
+    let response = viewer.run_one(image, &parameters).with_context(|| match flags.head {
+        Some((layer, head)) => format!("{file}, --head {layer}.{head}"),
+        None => file,
+    })?;
     let map = response.attention.as_ref().expect("it was asked for");
     let grid = [map.weights.len(), map.weights.first().map_or(0, Vec::len)];
     overlay(&picture, &map.weights.concat(), grid)?.write_png(to)?;

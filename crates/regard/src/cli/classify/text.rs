@@ -1,9 +1,10 @@
 //! A label for a text.
 
+use super::super::inputs::Trouble;
 use super::super::{Outcome, inputs};
 use super::{Asked, line, write_json};
 use crate::models;
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::Args;
 use regard_models::Error;
 use regard_tasks::classify::{Classifier, Inputs, Parameters, Weight};
@@ -50,7 +51,13 @@ pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome>
                  reads"
             ));
         }
-        let response = classifier.run_one(input, &parameters)?;
+        let response = classifier.run_one(input, &parameters).map_err(|error| {
+            match error.to_string().strip_prefix("attention: ") {
+                // Of the model, not of the text: no other line would change it.
+                Some(why) => anyhow!("--why: {why}").into(),
+                None => Trouble::from(error),
+            }
+        })?;
         if asked.json {
             return Ok(write_json(out, &response)?);
         }
