@@ -37,5 +37,5 @@ pub use recipe::{examine, keys, own};
 pub use regard_models::{Error, Result};
 pub use tasks::{
     answer, answer_story, classify, classify_graph, classify_image, embed, fill, generate, permute,
-    point, recognize, score, summarize, tag, translate,
+    point, recognize, rerank, score, summarize, tag, translate,
 };

@@ -52,6 +52,7 @@ pub const RECIPES: &[(&str, &str)] = built_in![
     "shakespeare-gpt-small"
     "sort-10"
     "squad-minilm"
+    "squad-rerank"
     "sst2-bert-scratch"
     "sst2-minilm"
     "sst2-words"

@@ -123,7 +123,7 @@ impl DataSet {
         match self.format {
             Format::Labelled(_) => &["classify"],
             Format::Tagged(_) => &["tag"],
-            Format::Questions(_) => &["answer"],
+            Format::Questions(_) => &["answer", "rerank"],
             Format::Text(_) => &["generate"],
             Format::Documents(_) => &["generate", "fill", "permute"],
             Format::Tatoeba(..) => &["translate", "permute"],

@@ -19,7 +19,7 @@ pub(crate) const PAIRS: &str = "pairs";
 /// The keys of `[data]` that only one's own files have, by task.
 const KEYS: &[(&[&str], &[&str])] = &[
     (&["classify"], &["train", "valid", "test", "text", "label", "header"]),
-    (&["tag", "answer", "generate", "recognize"], &["train", "valid", "test"]),
+    (&["tag", "answer", "rerank", "generate", "recognize"], &["train", "valid", "test"]),
     (&["fill", "permute"], &["files"]),
     (&["translate", "point", "summarize", "answer-story"], &["folder"]),
     (&["classify-image"], &["folder", "labels"]),

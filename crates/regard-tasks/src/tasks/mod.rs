@@ -11,6 +11,7 @@ pub mod generate;
 pub mod permute;
 pub mod point;
 pub mod recognize;
+pub mod rerank;
 pub mod score;
 pub mod summarize;
 pub mod tag;
@@ -49,6 +50,12 @@ pub static TASKS: &[Row] = &[
         does: "gives texts vectors",
         models: "fill",
         recipe: "wikitext2-bert",
+    }),
+    Row::of::<rerank::Reranker>(About {
+        verb: "regard rerank",
+        does: "ranks texts by a query",
+        models: "rerank",
+        recipe: "squad-rerank",
     }),
     Row::of::<classify::Classifier>(About {
         verb: "regard classify",

@@ -17,6 +17,7 @@ mod models;
 mod point;
 mod recipes;
 mod recognize;
+mod rerank;
 mod say;
 mod score;
 mod search;
@@ -125,6 +126,7 @@ verbs! {
     Answer answer
     Fill fill
     Embed embed
+    Rerank rerank
     Summarize summarize
     Point point
     Recognize recognize

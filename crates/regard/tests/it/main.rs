@@ -25,6 +25,7 @@ mod point;
 mod program;
 mod reading;
 mod recognize;
+mod rerank;
 mod resume;
 mod shelf;
 mod shipped;

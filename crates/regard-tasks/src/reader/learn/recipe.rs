@@ -7,6 +7,7 @@ use crate::data::labelled::Asked;
 use crate::data::{Part, Split, Vectors};
 use crate::examine::{On, Report};
 use crate::recipe::{Origin, Prepared, Task, known_text_keys, recipe};
+use crate::rerank::learn as rerank;
 use crate::tag::learn as tag;
 use crate::text::{Kind, Tokenizer, Train};
 use crate::{own, say, train};
@@ -21,7 +22,7 @@ const FILES: &str = own::FILES;
 const SHARE: Split = Split { valid: 100, test: 0 };
 
 recipe! {
-    for "classify" "tag" "answer";
+    for "classify" "tag" "answer" "rerank";
     /// A model whose body and vocabulary are taken: the folder of one or of a run, or a name that
     /// somebody else resolves ([`Task::set_origin`]); without one, both begin anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -342,6 +343,7 @@ const GOALS: &[GoalRow] = &[
     GoalRow::of::<classify::Classes>("classify"),
     GoalRow::of::<tag::Tags>("tag"),
     GoalRow::of::<answer::Questions>("answer"),
+    GoalRow::of::<rerank::Pairs>("rerank"),
 ];
 
 impl Recipe {

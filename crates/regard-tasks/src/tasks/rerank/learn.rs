@@ -1,0 +1,222 @@
+//! Learning to rank texts by a query: a cross-encoder that reads both and gives one logit.
+
+use crate::about::About;
+use crate::data::Part;
+use crate::data::known::{self, DataSet, Format};
+use crate::data::ranking::{self, Judged};
+use crate::data::split::hash;
+use crate::data::squad::Article;
+use crate::examine::{Mark, On, Sheet, Source};
+use crate::metrics::Ranking;
+use crate::reader::Reader;
+use crate::reader::learn::{Data, Exam, Example, Goal, Marks, Paper, Recipe};
+use crate::say;
+use crate::text::Tokenizer;
+use burn::tensor::{Tensor, TensorData, activation};
+use regard_models::Result;
+use regard_models::text::Head;
+
+/// Queries of a validation part that are asked, those with the smallest hashes: each is read with
+/// all of its texts, and evaluations come often.
+const ASKED: usize = 200;
+/// Texts of a query of an article: the paragraph with the answer, and others of the article.
+const CANDIDATES: usize = 10;
+/// Irrelevant texts that are learned from, for each query of an article.
+const NEGATIVES: usize = 3;
+/// The one label.
+const LABEL: &str = "relevant";
+
+/// Pairs of a query and a text.
+pub(crate) struct Pairs {
+    labels: Vec<String>,
+    train: Vec<Example>,
+    valid: Queries,
+    about: About,
+}
+
+/// Queries that are asked, each with its texts.
+pub(crate) struct Queries {
+    /// Query after query.
+    pairs: Vec<Example>,
+    /// Of each pair.
+    relevance: Vec<f64>,
+    /// How many texts each query has.
+    counts: Vec<usize>,
+}
+
+fn example(tokenizer: &Tokenizer, longest: usize, pair: &Judged) -> Result<Example> {
+    let encoding = tokenizer.encode_within(&pair.query, Some(&pair.text), longest)?;
+    Ok(Example::new(encoding, vec![i64::from(pair.relevance > 0.0)]))
+}
+
+/// The pairs of a part. Of articles, a question's relevant text is the paragraph that it is about,
+/// and so many others of the article are irrelevant.
+fn judged(data: &Data, part: Part, negatives: Option<usize>) -> Result<Vec<Judged>> {
+    let others = negatives.unwrap_or(CANDIDATES - 1);
+    match known::named("rerank", data.named(part))? {
+        Some(DataSet { format: Format::Questions(read), .. }) => {
+            Ok(read(part)?.iter().flat_map(|article| candidates(article, others)).collect())
+        }
+        Some(set) => known::unread(set),
+        None => {
+            let mut read = ranking::read(data.file(part)?)?;
+            read.retain(|pair| data.keeps(part, &pair.query));
+            Ok(read)
+        }
+    }
+}
+
+/// Each question of an article with its paragraph and `others` of the others, by a hash.
+fn candidates(article: &Article, others: usize) -> Vec<Judged> {
+    let mut all = vec![];
+    for (at, paragraph) in article.paragraphs.iter().enumerate() {
+        for question in &paragraph.questions {
+            let mut rest: Vec<usize> = (0..article.paragraphs.len()).filter(|i| *i != at).collect();
+            rest.sort_by_key(|i| hash(&format!("{}\t{i}", question.id)));
+            let chosen = [at].into_iter().chain(rest.into_iter().take(others));
+            all.extend(chosen.map(|i| Judged {
+                query: question.text.trim().to_string(),
+                text: article.paragraphs[i].context.clone(),
+                relevance: f64::from(u8::from(i == at)),
+            }));
+        }
+    }
+    all
+}
+
+/// Pairs with the same query, next to each other in their order.
+fn by_query(pairs: &[Judged]) -> Vec<Vec<&Judged>> {
+    let mut places = std::collections::HashMap::new();
+    let mut all: Vec<Vec<&Judged>> = vec![];
+    for pair in pairs {
+        let place = *places.entry(pair.query.as_str()).or_insert_with(|| {
+            all.push(vec![]);
+            all.len() - 1
+        });
+        all[place].push(pair);
+    }
+    all
+}
+
+impl Queries {
+    fn new(
+        tokenizer: &Tokenizer,
+        longest: usize,
+        pairs: &[Judged],
+        most: Option<usize>,
+    ) -> Result<Queries> {
+        let mut groups = by_query(pairs);
+        if let Some(most) = most {
+            groups.sort_by_key(|group| hash(&group[0].query));
+            groups.truncate(most);
+        }
+        let counts = groups.iter().map(Vec::len).collect();
+        let pairs: Vec<&Judged> = groups.into_iter().flatten().collect();
+        let relevance = pairs.iter().map(|pair| pair.relevance).collect();
+        let encode = |pair: &&Judged| example(tokenizer, longest, pair);
+        let pairs = pairs.iter().map(encode).collect::<Result<_>>()?;
+        Ok(Queries { pairs, relevance, counts })
+    }
+}
+
+impl Goal for Pairs {
+    const HEAD: Head = Head::Sequence;
+    const DECIDES: &'static str = "valid_mrr";
+    const COUNTED: &'static str = "pairs";
+    type Paper = Queries;
+
+    fn read(recipe: &Recipe) -> Result<(Tokenizer, Pairs)> {
+        let train = judged(&recipe.data, Part::Train, Some(NEGATIVES))?;
+        let texts = train.iter().flat_map(|pair| [pair.query.as_str(), pair.text.as_str()]);
+        let tokenizer = recipe.tokenizer(texts)?;
+        let longest = recipe.data.max_tokens;
+        let held_out = judged(&recipe.data, Part::Valid, None)?;
+        let mut about = About::default();
+        let mut tell = |part: Part, pairs: &[Judged], more: &str| {
+            let relevant = pairs.iter().filter(|pair| pair.relevance > 0.0).count();
+            let what = format!(
+                "{} with {}, {relevant} relevant{more}",
+                say::many(by_query(pairs).len(), "query"),
+                say::many(pairs.len(), "text")
+            );
+            about.part(part.name(), recipe.data.source(part), what);
+        };
+        tell(Part::Train, &train, "");
+        let valid = Queries::new(&tokenizer, longest, &held_out, Some(ASKED))?;
+        tell(Part::Valid, &held_out, &format!(", of which {} are asked", valid.asked()));
+        if recipe.data.has_test(recipe.data.set_of(Part::Test)) {
+            about.part("test", recipe.data.source(Part::Test), "for regard eval");
+        }
+        let encode = |pair: &Judged| example(&tokenizer, longest, pair);
+        let train = train.iter().map(encode).collect::<Result<_>>()?;
+        Ok((tokenizer, Pairs { labels: vec![LABEL.into()], train, valid, about }))
+    }
+
+    fn labels(&self) -> &[String] {
+        &self.labels
+    }
+
+    fn examples(&self) -> &[Example] {
+        &self.train
+    }
+
+    fn valid(&self) -> &Queries {
+        &self.valid
+    }
+
+    fn about(&self) -> About {
+        self.about.clone()
+    }
+
+    /// Binary cross-entropy of the one logit: `softplus(x) − y·x`.
+    fn cost(&self, logits: Tensor<2>, batch: &[&Example], smoothing: f32) -> Tensor<1> {
+        let wanted =
+            |example: &&Example| example.wanted[0] as f32 * (1.0 - smoothing) + 0.5 * smoothing;
+        let wanted: Vec<f32> = batch.iter().map(wanted).collect();
+        let wanted = TensorData::new(wanted, [batch.len(), 1]);
+        let wanted = Tensor::<2>::from_data(wanted, &logits.device());
+        (activation::softplus(logits.clone(), 1.0) - wanted * logits).mean()
+    }
+
+    fn paper(recipe: &Recipe, on: &On, reader: &Reader) -> Result<(Queries, Sheet)> {
+        let data = recipe.data.on(on);
+        let source = on.decide(data.set_of(Part::Test), |set| data.has_test(set))?;
+        let pairs = match source {
+            Source::File(path) => ranking::read(path)?,
+            Source::Set(_, part) => judged(&data, part, None)?,
+        };
+        let longest = recipe.data.max_tokens.min(reader.longest());
+        let paper = Queries::new(reader.tokenizer(), longest, &pairs, None)?;
+        let sheet = Sheet::new(&source, paper.asked(), "queries");
+        Ok((paper, sheet))
+    }
+}
+
+impl Paper for Queries {
+    fn asked(&self) -> usize {
+        self.counts.len()
+    }
+
+    fn mark(&self, exam: &Exam) -> Result<Marks> {
+        let logit = |rows: Vec<Vec<f32>>| match rows.first().map(Vec::as_slice) {
+            Some([relevant]) => f64::from(*relevant),
+            Some([not, relevant, ..]) => f64::from(*relevant) - f64::from(*not),
+            _ => 0.0,
+        };
+        let scores: Vec<f64> = exam.logits(&self.pairs)?.into_iter().map(logit).collect();
+        let mut from = 0;
+        let query = |count: &usize| {
+            let here = from..from + count;
+            from = here.end;
+            (&scores[here.clone()], &self.relevance[here])
+        };
+        let ranking = Ranking::new(self.counts.iter().map(query));
+        let mark = |name, value: f64, unit| Mark { name, value: 100.0 * value, unit };
+        let marks = vec![
+            mark("mrr", ranking.mrr, "% (MRR@10)"),
+            mark("ndcg", ranking.ndcg, "% (NDCG@10)"),
+            mark("first", ranking.first, "% of queries with a relevant text first"),
+        ];
+        Ok((marks, None))
+    }
+}
