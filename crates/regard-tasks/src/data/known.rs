@@ -111,6 +111,10 @@ pub(crate) static SETS: &[DataSet] = &[
     row("drawn", Format::Points(None)),
     row("pointer-nets", Format::Points(Some("convex_hull_5_test.txt"))),
     row("fsdd", Format::Recordings(|part| recordings::fsdd(sets::find("fsdd")?, part))),
+    row(
+        "fsdd-speakers",
+        Format::Recordings(|part| recordings::fsdd_speakers(sets::find("fsdd")?, part)),
+    ),
 ];
 
 fn sst2(form: Sentiment, part: Part) -> Result<LabelledTexts> {

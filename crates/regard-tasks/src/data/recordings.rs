@@ -4,6 +4,7 @@
 //! |---|---|
 //! | a list | a line for each recording: the file, seen from the list's folder, a tab, the text |
 //! | `fsdd` | a folder of files that are named digit, speaker and number: `7_jackson_32.wav` |
+//! | `fsdd-speakers` | the same files, with the speaker as the label |
 
 use super::split::Part;
 use super::stream::Lines;
@@ -75,6 +76,21 @@ pub fn fsdd(folder: impl AsRef<Path>, part: Part) -> Result<Vec<Recording>> {
     }
 }
 
+/// Reads the same recordings, each with its speaker as the label: who speaks, whatever is said.
+pub fn fsdd_speakers(folder: impl AsRef<Path>, part: Part) -> Result<Vec<Recording>> {
+    let of_speaker = |recording: Recording| {
+        let text = speaker(&recording.path).unwrap_or_default().to_string();
+        Recording { text, ..recording }
+    };
+    Ok(fsdd(folder, part)?.into_iter().map(of_speaker).collect())
+}
+
+/// The speaker of a file whose name has a digit and a number.
+fn speaker(path: &Path) -> Option<&str> {
+    digit(path)?;
+    path.file_stem()?.to_str()?.split('_').nth(1)
+}
+
 /// The digit and the number of a file.
 fn digit(path: &Path) -> Option<(usize, usize)> {
     let parts: Vec<&str> = path.file_stem()?.to_str()?.split('_').collect();
@@ -93,7 +109,9 @@ mod tests {
         assert_eq!(digit(Path::new("a/7_jackson_32.wav")), Some((7, 32)));
         for wrong in ["7_jackson.wav", "10_jackson_3.wav", "7_jackson_x.wav", "x.wav"] {
             assert_eq!(digit(Path::new(wrong)), None, "{wrong}");
+            assert_eq!(speaker(Path::new(wrong)), None, "{wrong}");
         }
+        assert_eq!(speaker(Path::new("a/7_jackson_32.wav")), Some("jackson"));
     }
 
     #[test]
