@@ -99,6 +99,9 @@ impl Config {
         };
         let rotary = |name: &str, theta: f32| {
             let all = keys.get("rope_parameters", Value::Null)?;
+            if !all.is_null() && all[name].is_null() {
+                return Err(format!("rope_parameters: has no {name}"));
+            }
             Rope::read(&all[name])?.config(stack.positions.1, width / heads, theta)
         };
         let theta = keys.get("global_rope_theta", 160_000.0)?;

@@ -105,11 +105,10 @@ impl Bytes {
     /// # Errors
     /// If the system cannot map it, as for files that are no regular ones.
     pub fn map(file: &File) -> io::Result<Bytes> {
-        // SAFETY: the map is private to this type and is only read. Its memory could change only
-        // if somebody wrote to the file in place, which the documentation excludes; this program
-        // writes to no regular file that has a name but by replacing it. Every pattern of bits is
-        // a valid byte and a valid number of any type that is read from them, so that even then
-        // no value is invalid.
+        // SAFETY: the map is private to this type and is only read. Its soundness rests on files
+        // of weights being replaced, never written in place: this program replaces them, and the
+        // documentation above asks the same of others. Numbers are valid in every pattern of bits;
+        // text of a header that another process changed in place might not be.
         let map = unsafe { Mmap::map(file)? };
         Ok(Owner::Map(Arc::new(map)).into())
     }

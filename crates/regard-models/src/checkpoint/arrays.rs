@@ -141,7 +141,9 @@ impl Array {
     /// As [`Array::floats`], for whoever needs the array no more: one that was made of floats gives
     /// them back.
     pub fn into_floats(self) -> Option<Vec<f32>> {
-        // Only an array of single precision is made of floats.
+        if self.dtype != Dtype::F32 {
+            return self.floats().map(Cow::into_owned);
+        }
         let bytes = match self.bytes.into_floats() {
             Ok(floats) => return Some(floats),
             Err(bytes) => bytes,

@@ -56,7 +56,9 @@ fn every_layer_and_head_says_what_transformers_says() {
             assert!(each.relative() <= 1e-4, "{} {each:?}", folder.display());
         }
         let count = |begin: &str| found.iter().filter(|d| d.what.starts_with(begin)).count();
-        let layers = model.describe().attention.len();
+        let config = model.config();
+        let layers = ["num_hidden_layers", "n_layer", "n_layers"];
+        let layers = layers.iter().find_map(|key| config[*key].as_u64()).unwrap() as usize;
         let all = (count("layer."), count("attention."));
         assert!(layers >= 2 && all == (layers + 1, layers), "{}: {all:?}", folder.display());
         assert!(found.len() > 5, "{} says nothing", folder.display());

@@ -93,11 +93,14 @@ fn judged(columns: &[String], [query, text, label]: [usize; 3]) -> Result<Judged
     let relevance = relevance
         .parse()
         .map_err(|_| format!("label {relevance:?}: need a number, 0 for irrelevant"))?;
-    let field = |at: usize| columns[at].trim().to_string();
+    let field = |at: usize| columns[at].clone();
     checked(Judged { query: field(query), text: field(text), relevance })
 }
 
 fn checked(judged: Judged) -> Result<Judged, String> {
+    let trimmed = |text: String| text.trim().to_string();
+    let Judged { query, text, relevance } = judged;
+    let judged = Judged { query: trimmed(query), text: trimmed(text), relevance };
     if judged.query.is_empty() || judged.text.is_empty() {
         return Err("the query or the text is empty".into());
     }

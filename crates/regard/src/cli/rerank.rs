@@ -79,7 +79,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     Ok(Outcome::Positive)
 }
 
-/// The texts of the file or of standard input; empty lines are none.
+/// The texts of the file or of standard input; an empty line is an error.
 fn texts(flags: &Flags) -> Result<Vec<String>> {
     let lines: Vec<String> = match &flags.texts {
         Some(path) => Lines::open(inputs::file(path))?.collect::<Result<_, _>>()?,

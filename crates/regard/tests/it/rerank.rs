@@ -87,7 +87,7 @@ fn a_model_of_own_data_is_trained_and_measured() {
     assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
     assert!(ran.err.contains("queries with"), "{}{}", ran.out, ran.err);
     let said = json(&["eval", "--model", run, "--data", file, "--json"]);
-    let mrr = said["measures"]["mrr"].as_f64().unwrap_or_else(|| panic!("{said}"));
+    let mrr = said["mrr"].as_f64().unwrap_or_else(|| panic!("{said}"));
     assert!((0.0..=100.0).contains(&mrr), "{said}");
     let ranked =
         piped(&["rerank", "which one is red", "--model", run], b"the red one\nthe blue one\n");

@@ -1,4 +1,4 @@
-//! A recipe with `task = "classify"`, `"tag"` or `"answer"`.
+//! A recipe with `task = "classify"`, `"tag"`, `"answer"` or `"rerank"`.
 
 use super::{Goal, Study, examine};
 use crate::answer::learn as answer;

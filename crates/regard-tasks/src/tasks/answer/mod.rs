@@ -38,6 +38,24 @@ pub struct Asking {
     pub handle_impossible_answer: bool,
 }
 
+impl Asking {
+    /// Whether answers can be looked for so.
+    ///
+    /// # Errors
+    /// The first setting that cannot be.
+    pub fn check(&self) -> Result<()> {
+        let counts = [
+            ("top_k", self.top_k),
+            ("max_answer_len", self.max_answer_len),
+            ("max_seq_len", self.max_seq_len),
+        ];
+        match counts.iter().find(|(_, count)| *count == 0) {
+            Some((name, _)) => Err(Error::invalid(format!("{name}: got 0, need at least 1"))),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Default for Asking {
     /// Those of Hugging Face's pipeline.
     fn default() -> Asking {
@@ -87,7 +105,7 @@ impl Reader {
                 }
                 let characters = window.in_characters(&[question, context]);
                 for from in places.clone() {
-                    let last = places.end.min(from + asking.max_answer_len);
+                    let last = places.end.min(from.saturating_add(asking.max_answer_len));
                     for to in from..last {
                         let bytes = (window.offsets[from].0, window.offsets[to].1);
                         found.push(Answer {

@@ -51,6 +51,7 @@ impl Pipeline for Answerer {
     }
 
     fn run(&self, inputs: &[Inputs], asking: &Asking) -> Result<Vec<Result<Response>>> {
+        asking.check()?;
         let one = |Inputs { question, context }: &Inputs| {
             let answers = self.0.answer(question, context, asking)?;
             let nothing = Answer { answer: String::new(), score: 0.0, start: 0, end: 0 };

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// A text, or a pair of texts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 pub enum Inputs {
     /// A text.
     Text(String),
@@ -105,6 +105,9 @@ impl Pipeline for Classifier {
     fn run(&self, inputs: &[Inputs], parameters: &Parameters) -> Result<Vec<Result<Response>>> {
         let one = |input: &Inputs| {
             let texts = input.texts();
+            if parameters.output_attentions && texts.1.is_some() {
+                return Err(Error::invalid("output_attentions: words of a pair have no weights"));
+            }
             let labels = self.0.classify(&[texts])?.remove(0);
             let words = match parameters.output_attentions {
                 true => Some(self.0.weigh(texts.0)?.ok_or_else(|| {

@@ -49,6 +49,9 @@ pub struct Response {
 pub struct AttentionMap {
     /// `rollout`, or layer and head: `3.1`.
     pub of: String,
+    /// The picture that was drawn of it, if one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// Rows of patches from the top.
     pub weights: Vec<Vec<f64>>,
 }
@@ -64,7 +67,7 @@ impl AttentionMap {
             Some((layer, head)) => (format!("{layer}.{head}"), looks.head(layer, head)?),
         };
         let weights = weights.chunks_exact(looks.grid[1]).map(<[f64]>::to_vec).collect();
-        Ok(AttentionMap { of, weights })
+        Ok(AttentionMap { of, file: None, weights })
     }
 }
 
@@ -84,6 +87,9 @@ impl Pipeline for Viewer {
         inputs: &[Attachment<Picture>],
         parameters: &Parameters,
     ) -> Result<Vec<Result<Response>>> {
+        if parameters.head.is_some() && !parameters.output_attentions {
+            return Err(Error::invalid("head: it is that of output_attentions, which is off"));
+        }
         if parameters.output_attentions {
             let one = |input: &Attachment<Picture>| {
                 let (labels, looks) = self.look(&input.data)?;

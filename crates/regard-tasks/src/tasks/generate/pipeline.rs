@@ -1,4 +1,4 @@
-//! Text generation and scoring as pipelines.
+//! Text generation as a pipeline.
 
 use super::{Writer, Written};
 use crate::decode::SearchParameters;
@@ -56,7 +56,7 @@ impl Pipeline for Writer {
     fn run(&self, inputs: &[String], parameters: &Parameters) -> Result<Vec<Result<Response>>> {
         let options = parameters.search.over(self.defaults())?;
         let one = |(number, prompt): (u64, &String)| {
-            let number = parameters.first + number;
+            let number = parameters.first.wrapping_add(number);
             let written = self.generate(prompt, &options, number, &parameters.stop, &mut |_| {})?;
             let response = |Written { text, ids, score }| Response {
                 generated_text: format!("{prompt}{text}"),

@@ -1,5 +1,6 @@
 //! Learning to rank texts by a query: a cross-encoder that reads both and gives one logit.
 
+use super::relevance_logit;
 use crate::about::About;
 use crate::data::Part;
 use crate::data::known::{self, DataSet, Format};
@@ -15,6 +16,7 @@ use crate::text::Tokenizer;
 use burn::tensor::{Tensor, TensorData, activation};
 use regard_models::Result;
 use regard_models::text::Head;
+use std::collections::HashSet;
 
 /// Queries of a validation part that are asked, those with the smallest hashes: each is read with
 /// all of its texts, and evaluations come often.
@@ -38,10 +40,12 @@ pub(crate) struct Pairs {
 pub(crate) struct Queries {
     /// Query after query.
     pairs: Vec<Example>,
-    /// Of each pair.
+    /// Relevance of each pair.
     relevance: Vec<f64>,
     /// How many texts each query has.
     counts: Vec<usize>,
+    /// Queries that are left out, because no text of theirs is relevant.
+    without_relevant: usize,
 }
 
 fn example(tokenizer: &Tokenizer, longest: usize, pair: &Judged) -> Result<Example> {
@@ -84,6 +88,12 @@ fn candidates(article: &Article, others: usize) -> Vec<Judged> {
     all
 }
 
+/// Queries with the same letters and digits are the same query.
+fn key(query: &str) -> String {
+    let letters = query.chars().filter(|c| c.is_alphanumeric());
+    letters.flat_map(char::to_lowercase).collect()
+}
+
 /// Pairs with the same query, next to each other in their order.
 fn by_query(pairs: &[Judged]) -> Vec<Vec<&Judged>> {
     let mut places = std::collections::HashMap::new();
@@ -106,6 +116,9 @@ impl Queries {
         most: Option<usize>,
     ) -> Result<Queries> {
         let mut groups = by_query(pairs);
+        let all = groups.len();
+        groups.retain(|group| group.iter().any(|pair| pair.relevance > 0.0));
+        let without_relevant = all - groups.len();
         if let Some(most) = most {
             groups.sort_by_key(|group| hash(&group[0].query));
             groups.truncate(most);
@@ -115,7 +128,7 @@ impl Queries {
         let relevance = pairs.iter().map(|pair| pair.relevance).collect();
         let encode = |pair: &&Judged| example(tokenizer, longest, pair);
         let pairs = pairs.iter().map(encode).collect::<Result<_>>()?;
-        Ok(Queries { pairs, relevance, counts })
+        Ok(Queries { pairs, relevance, counts, without_relevant })
     }
 }
 
@@ -126,11 +139,23 @@ impl Goal for Pairs {
     type Paper = Queries;
 
     fn read(recipe: &Recipe) -> Result<(Tokenizer, Pairs)> {
-        let train = judged(&recipe.data, Part::Train, Some(NEGATIVES))?;
+        let mut train = judged(&recipe.data, Part::Train, Some(NEGATIVES))?;
+        let held_out = judged(&recipe.data, Part::Valid, None)?;
+        // What is asked later is not learned from.
+        let mut asked: HashSet<String> = held_out.iter().map(|pair| key(&pair.query)).collect();
+        if recipe.data.has_test(recipe.data.set_of(Part::Test)) {
+            let test = judged(&recipe.data, Part::Test, None)?;
+            asked.extend(test.iter().map(|pair| key(&pair.query)));
+        }
+        let all = train.len();
+        train.retain(|pair| !asked.contains(&key(&pair.query)));
+        let without = match all - train.len() {
+            0 => String::new(),
+            n => format!(", {} left out whose queries are held out", say::many(n, "text")),
+        };
         let texts = train.iter().flat_map(|pair| [pair.query.as_str(), pair.text.as_str()]);
         let tokenizer = recipe.tokenizer(texts)?;
         let longest = recipe.data.max_tokens;
-        let held_out = judged(&recipe.data, Part::Valid, None)?;
         let mut about = About::default();
         let mut tell = |part: Part, pairs: &[Judged], more: &str| {
             let relevant = pairs.iter().filter(|pair| pair.relevance > 0.0).count();
@@ -141,7 +166,7 @@ impl Goal for Pairs {
             );
             about.part(part.name(), recipe.data.source(part), what);
         };
-        tell(Part::Train, &train, "");
+        tell(Part::Train, &train, &without);
         let valid = Queries::new(&tokenizer, longest, &held_out, Some(ASKED))?;
         tell(Part::Valid, &held_out, &format!(", of which {} are asked", valid.asked()));
         if recipe.data.has_test(recipe.data.set_of(Part::Test)) {
@@ -186,8 +211,11 @@ impl Goal for Pairs {
             Source::Set(_, part) => judged(&data, part, None)?,
         };
         let longest = recipe.data.max_tokens.min(reader.longest());
-        let paper = Queries::new(reader.tokenizer(), longest, &pairs, None)?;
-        let sheet = Sheet::new(&source, paper.asked(), "queries");
+        // A validation part is asked as during training.
+        let most = (source.part() == Some(Part::Valid)).then_some(ASKED);
+        let paper = Queries::new(reader.tokenizer(), longest, &pairs, most)?;
+        let excluded = paper.without_relevant;
+        let sheet = Sheet { excluded, ..Sheet::new(&source, paper.asked(), "queries") };
         Ok((paper, sheet))
     }
 }
@@ -198,12 +226,9 @@ impl Paper for Queries {
     }
 
     fn mark(&self, exam: &Exam) -> Result<Marks> {
-        let logit = |rows: Vec<Vec<f32>>| match rows.first().map(Vec::as_slice) {
-            Some([relevant]) => f64::from(*relevant),
-            Some([not, relevant, ..]) => f64::from(*relevant) - f64::from(*not),
-            _ => 0.0,
-        };
-        let scores: Vec<f64> = exam.logits(&self.pairs)?.into_iter().map(logit).collect();
+        let logit = |rows: Vec<Vec<f32>>| relevance_logit(&rows.concat());
+        let scores = exam.logits(&self.pairs)?.into_iter().map(logit);
+        let scores: Vec<f64> = scores.collect::<Result<_>>()?;
         let mut from = 0;
         let query = |count: &usize| {
             let here = from..from + count;

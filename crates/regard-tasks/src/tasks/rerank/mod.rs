@@ -30,14 +30,7 @@ impl Reranker {
         if head != Head::Sequence {
             return Ok(Reranker::Embeddings(Embedder(Reader::load(files, Head::Bare)?)));
         }
-        let reader = Reader::load(files.clone(), Head::Sequence)?;
-        match reader.labels().len() {
-            0..=2 => Ok(Reranker::CrossEncoder(reader)),
-            labels => Err(wrong(format!(
-                "a model with {labels} labels does not rank texts: need one label, or two of which \
-                 the second is relevant"
-            ))),
-        }
+        Ok(Reranker::CrossEncoder(Reader::load(files, Head::Sequence)?))
     }
 
     /// The model and its tokenizer.
@@ -71,6 +64,19 @@ impl Reranker {
     }
 }
 
+/// The logit of relevance: that of the one label, or of two labels the second's less the first's.
+fn relevance_logit(row: &[f32]) -> Result<f64> {
+    match row {
+        [relevant] => Ok(f64::from(*relevant)),
+        [not, relevant] => Ok(f64::from(*relevant) - f64::from(*not)),
+        _ => Err(Error::invalid(format!(
+            "a model with {} labels does not rank texts: need one label, or two of which the \
+             second is relevant",
+            row.len()
+        ))),
+    }
+}
+
 impl Reader {
     /// The logit of relevance of pairs of a query and a text; of two labels, that of the second
     /// less that of the first. A pair that is longer than the model can read is cut.
@@ -87,12 +93,9 @@ impl Reader {
             let logits = said.logits.ok_or_else(|| Error::invalid("a model without labels"))?;
             let [_, labels] = logits.dims();
             let rows = numbers(logits)?;
-            let one = |row: &[f32]| match row {
-                [relevant] => f64::from(*relevant),
-                [not, relevant, ..] => f64::from(*relevant) - f64::from(*not),
-                [] => 0.0,
-            };
-            all.extend(rows.chunks_exact(labels).map(one));
+            for row in rows.chunks_exact(labels) {
+                all.push(relevance_logit(row)?);
+            }
             Ok(())
         })?;
         Ok(all)

@@ -139,11 +139,12 @@ fn draw(
     };
     let parameters = Parameters { top_k: asked.top_k, output_attentions: true, head: flags.head };
     let (picture, file) = (image.data.clone(), image.file.clone().unwrap_or_default());
-    let response = viewer.run_one(image, &parameters).with_context(|| match flags.head {
+    let mut response = viewer.run_one(image, &parameters).with_context(|| match flags.head {
         Some((layer, head)) => format!("{file}, --head {layer}.{head}"),
         None => file,
     })?;
-    let map = response.attention.as_ref().expect("it was asked for");
+    let map = response.attention.as_mut().expect("it was asked for");
+    map.file = Some(to.display().to_string());
     let grid = [map.weights.len(), map.weights.first().map_or(0, Vec::len)];
     overlay(&picture, &map.weights.concat(), grid)?.write_png(to)?;
     match asked.json {

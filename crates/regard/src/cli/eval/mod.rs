@@ -30,20 +30,20 @@ Examples:
   regard eval --model gpt2 --data wikitext-2-raw
 
 What is measured depends on the task. translate: BLEU and chrF, or word and phoneme error rate;
-language: loss and perplexity, by token, character, byte and word; classify, image: accuracy,
+generate: loss and perplexity, by token, character, byte and word; classify, classify-image: accuracy,
 macro-F1; tag: accuracy by word, and of labels such as B-PER entity F1 as seqeval counts it; answer:
-exact match and F1 of SQuAD; points: answers exactly right, and the area of hulls or the length of
-tours; graphs: accuracy; speech: accuracy, or of letters word and letter error rate; summarize:
-ROUGE; pretrain: loss and accuracy of hidden words, and of whether halves belong together. On a
+exact match and F1 of SQuAD; rerank: MRR and NDCG of the first ten; point: answers exactly right, and the area of hulls or the length of
+tours; classify-graph, answer-story: accuracy; recognize: accuracy, or of letters word and letter error rate; summarize:
+ROUGE; fill: loss and accuracy of hidden words, and of whether halves belong together. On a
 validation part, the numbers are those of the run's own evaluations; but those of translations are
 searched greedily while training, and here as the recipe's [decode] says.
 
 Files: classify .tsv, .csv or .jsonl with text and label (which columns: --set data.text=NAME --set
-data.label=NAME); image an IDX file of images, with that of
-their labels beside it; tag CoNLL-U; answer SQuAD's JSON; language and pretrain plain text (for
-pretrain, a blank line between documents); translate .tsv, the source sentence, a tab and its
-reference; summarize .tsv, the text, a tab and its summary; points lines of numbers,
-the word output and places from 1; speech lines of a WAV file, a tab and what is said.
+data.label=NAME); classify-image an IDX file of images, with that of
+their labels beside it; tag CoNLL-U; answer SQuAD's JSON; generate and fill plain text (for
+fill, a blank line between documents); rerank .tsv, .csv or .jsonl with query, text and label; translate .tsv, the source sentence, a tab and its
+reference; summarize .tsv, the text, a tab and its summary; point lines of numbers,
+the word output and places from 1; recognize lines of a WAV file, a tab and what is said.
 
 Of the test part of a data set, texts that a classifier has learned from are left out, and counted as
 excluded. A file of --data is measured as a whole, but for a first line that names the columns.
