@@ -208,7 +208,7 @@ impl Array {
 /// Everything that a safetensors file holds, in its memory.
 pub fn from_bytes(bytes: Bytes) -> Result<Arrays, String> {
     let file = SafeTensors::deserialize(&bytes)
-        .map_err(|e| format!("not a whole safetensors file ({e}): cut off?"))?;
+        .map_err(|e| format!("not a whole safetensors file ({e}): cut off? It may be truncated"))?;
     let array = |view: TensorView| {
         let bytes = bytes.find(view.data()).expect("tensors are inside of their file");
         Array { shape: view.shape().to_vec(), dtype: view.dtype(), bytes }
