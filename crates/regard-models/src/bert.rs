@@ -182,7 +182,7 @@ impl Config {
         config.checked()
     }
 
-    /// Of these sizes, without types, padding and dropout.
+    /// A configuration of these sizes, without token types, padding and dropout.
     fn of(family: &'static Family, stack: &Stack) -> Result<Config, String> {
         stack.check()?;
         Ok(Config {

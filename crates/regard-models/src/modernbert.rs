@@ -60,7 +60,7 @@ pub(crate) struct Config {
     sights: Vec<Sight>,
     /// Tokens on each side that a layer with a window sees.
     reach: usize,
-    /// Of layers that see the whole text, and of the others.
+    /// Rotary positions of global layers, and of local ones.
     rotary: [RotaryConfig; 2],
     sizes: Sizes,
 }
@@ -133,7 +133,7 @@ impl Config {
     }
 }
 
-/// What each layer sees.
+/// Whether each layer attends globally or locally.
 fn sights(keys: &Keys, layers: usize) -> Result<Vec<Sight>, String> {
     let (_, every) = keys.size("global_attn_every_n_layers", 3)?;
     let sight = |i: usize| if i.is_multiple_of(every) { Sight::Whole } else { Sight::Window };

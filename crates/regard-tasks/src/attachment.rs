@@ -11,7 +11,7 @@ use std::borrow::Cow;
 /// The bytes of a file, read: base64 in JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attachment<T> {
-    /// What the file holds.
+    /// Contents of the file.
     pub data: T,
     /// The caller's name for it, which is returned and never opened.
     pub file: Option<String>,
@@ -25,7 +25,7 @@ impl<T> From<T> for Attachment<T> {
     }
 }
 
-/// What the bytes of a file can be read as.
+/// A type that the bytes of a file are decoded to.
 pub trait FromBytes: Sized {
     /// The formats that are read.
     const FORMATS: &'static str;

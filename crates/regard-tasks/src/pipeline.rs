@@ -26,7 +26,7 @@ pub use crate::tasks::TASKS;
 pub trait Pipeline: Sized {
     /// The name of the task, as its row has it.
     const TASK: &'static str;
-    /// What one call is about: a text, an image, a question with its context.
+    /// Input of one call: a text, an image, a question with its context.
     type Inputs: DeserializeOwned + JsonSchema;
     /// Settings of a call; what is left out has the model's or the task's default.
     type Parameters: Default + Serialize + DeserializeOwned + JsonSchema;
@@ -80,7 +80,7 @@ pub enum OneOrMany<T> {
 /// The response to an input that got none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
-    /// What is wrong with it.
+    /// Why the input has no response.
     pub error: String,
 }
 
@@ -104,7 +104,7 @@ pub struct Row {
     pub open: fn(ModelFiles) -> Result<Box<dyn Opened>>,
 }
 
-/// What the row of a task says of it.
+/// Name, verb and models of a task.
 pub struct About {
     /// See [`Row::verb`].
     pub verb: &'static str,

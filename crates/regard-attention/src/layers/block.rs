@@ -40,17 +40,17 @@ pub struct BlockConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct Block {
-    /// Of the attention. A first block whose input is normalised already may go without.
+    /// Norm of the attention; none in a first block whose input is normalised already.
     pub attention_norm: Option<Norm>,
     /// Self-attention.
     pub attention: SelfAttention,
     /// Numbers for distances.
     pub distances: Option<RelativeTable>,
-    /// Of the feed-forward part.
+    /// Norm of the feed-forward part.
     pub forward_norm: Norm,
     /// The feed-forward part.
     pub forward: FeedForward,
-    /// Of the output of the attention, and of the feed-forward part.
+    /// Dropout after the attention, and after the feed-forward part.
     pub dropout: [Dropout; 2],
     /// Where norms stand.
     #[module(skip)]

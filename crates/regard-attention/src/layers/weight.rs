@@ -15,7 +15,7 @@ use burn::tensor::{Device, Int, Tensor};
 /// of a stored one they see the shape, and a single number for all of its values.
 #[derive(Clone, Debug)]
 pub struct Weight {
-    /// Of a stored one its shape alone.
+    /// The parameter; for a stored matrix a placeholder that has its shape.
     param: Param<Tensor<2>>,
     stored: Option<StoredMatrix>,
 }

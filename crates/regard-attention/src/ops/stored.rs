@@ -47,7 +47,7 @@ struct Memory {
     uses: [Mutex<Uses>; 2],
 }
 
-/// Of the products so far that it was worth rearranging for.
+/// Counts the products that a rearranged copy of the matrix would have helped.
 #[derive(Debug, Default)]
 struct Uses {
     used: bool,

@@ -148,7 +148,7 @@ unsafe fn transpose<S: Simd, L: Lines>(s: S, lines: L, [line, at]: [usize; 2], t
     }
 }
 
-/// The same for a part of a square, with zeros in the columns that are not there.
+/// Transposes a part of a square, with zeros in the columns that are not there.
 ///
 /// # Safety
 /// `have` numbers of `lanes` lines must exist, and as many rows of a panel behind `to`.

@@ -11,7 +11,7 @@ use std::ops::Range;
 pub enum RightOperand<'a> {
     /// Rearranged as needed, every time.
     Plain(Matrix<'a>),
-    /// The same in any storage type: converted as needed, every time.
+    /// A matrix of any storage type, converted as needed, every time.
     Stored(Stored<'a>),
     /// Rearranged once before.
     Packed(&'a Packed),
@@ -57,9 +57,9 @@ impl<'a> RightOperand<'a> {
 /// A right operand as it was given.
 #[derive(Clone, Copy)]
 pub(super) enum Right<'a> {
-    /// Of floats, with any strides.
+    /// A matrix of floats with any strides.
     Matrix(Matrix<'a>),
-    /// Of another type.
+    /// A matrix of another storage type.
     Stored(Stored<'a>),
 }
 

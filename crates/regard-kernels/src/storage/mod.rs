@@ -69,7 +69,7 @@ pub struct Stored<'a> {
     turned: bool,
 }
 
-/// What is done with the lines of a matrix, whatever their type.
+/// A visitor of the lines of a matrix of any storage type.
 pub(crate) trait Visit {
     type Out;
     fn visit<L: Lines>(self, lines: L) -> Self::Out;

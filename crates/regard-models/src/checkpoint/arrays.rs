@@ -39,7 +39,7 @@ impl Precision {
     }
 }
 
-/// The same numbers in the same shape; floats may have different types.
+/// Arrays are equal if shape and numbers are; floats may have different types.
 impl PartialEq for Array {
     fn eq(&self, other: &Array) -> bool {
         let same = || match (self.floats(), other.floats()) {

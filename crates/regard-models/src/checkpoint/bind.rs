@@ -169,7 +169,7 @@ impl<'a> Binder<'a> {
         self.shaped_weight(name, &weight.dims(), weight);
     }
 
-    /// The same in another shape.
+    /// A matrix that has another shape in the file.
     pub fn shaped_weight(&mut self, name: &str, shape: &[usize], weight: &mut Weight) {
         let [rows, width] = weight.dims();
         if let Way::Write(_) = self.way {

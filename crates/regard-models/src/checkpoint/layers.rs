@@ -157,7 +157,7 @@ impl Binder<'_> {
         }
     }
 
-    /// What is learned of pooling: `name.key.weight`, `name.query`, `name.v`.
+    /// Parameters of attention pooling: `name.key.weight`, `name.query`, `name.v`.
     pub fn pooling(&mut self, name: &str, pooling: &mut Pooling) {
         if let Some(attention) = &mut pooling.attention {
             self.at(name, |b| {

@@ -1,8 +1,8 @@
-//! What did not fit when a checkpoint was loaded.
+//! Tensors of a checkpoint that do not fit the model.
 
 use crate::sizes::short;
 
-/// What of a checkpoint did not fit.
+/// A tensor of a checkpoint that does not fit the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// A tensor that is not there.

@@ -122,7 +122,7 @@ impl Probe {
         call.tap(self.taps.entry(layer).or_insert(tap))
     }
 
-    /// What was kept: inputs, and weights.
+    /// The recorded inputs and attention weights.
     pub(crate) fn into_parts(self) -> (Vec<Tensor<3>>, Vec<Tensor<4>>) {
         (self.hidden, self.taps.into_values().filter_map(Tap::into_weights).collect())
     }

@@ -48,7 +48,7 @@ fn bits<const D: usize>(x: &Tensor<D>) -> Vec<u32> {
     floats.into_iter().map(f32::to_bits).collect()
 }
 
-/// The same model converted and stored.
+/// One model twice: converted, and stored.
 fn both<N: ?Sized>(open: impl Fn() -> Box<N>) -> [Box<N>; 2] {
     let converted = open();
     set_least_stored(0);

@@ -15,7 +15,7 @@ use std::path::Path;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Judged {
-    /// What is looked for.
+    /// The query.
     pub query: String,
     /// A text that may be relevant.
     pub text: String,

@@ -126,7 +126,7 @@ fn draw(choices: &[Choice], u: f32) -> Option<Choice> {
     chosen.or_else(|| weights.iter().rposition(|weight| *weight > 0.0)).map(|at| choices[at])
 }
 
-/// What choices are drawn by: `e^{x − largest}`.
+/// Unnormalised probabilities of choices: `e^{x − largest}`.
 fn weights(choices: &[Choice], largest: f32) -> Vec<f32> {
     let mut weights: Vec<f32> = choices.iter().map(|choice| choice.value).collect();
     exponentials(&mut weights, largest);

@@ -42,7 +42,7 @@ pub struct SearchParameters {
     pub top_p: Option<f32>,
     /// Draw from tokens with this share of the best one's probability; 0 for all.
     pub min_p: Option<f32>,
-    /// What is drawn is a function of the seed, the number of the input and the step.
+    /// Seed of sampling; with the number of the input and the step it decides what is drawn.
     pub seed: Option<u64>,
 }
 

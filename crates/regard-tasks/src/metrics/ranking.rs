@@ -17,7 +17,7 @@ pub struct Ranking {
 const CUT: usize = 10;
 
 impl Ranking {
-    /// Of queries, each with the scores and the relevance of its texts. Texts with equal scores are
+    /// Measures queries, each with the scores and the relevance of its texts. Texts with equal scores are
     /// in the order of the worst case, so that a constant score does not look good.
     pub fn new<'a>(queries: impl IntoIterator<Item = (&'a [f64], &'a [f64])>) -> Ranking {
         let mut all = Ranking::default();

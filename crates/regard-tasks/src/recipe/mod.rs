@@ -27,16 +27,16 @@ pub(crate) use names::rename;
 pub use table::{parse, read, read_with, with};
 pub use toml::Table;
 
-/// What a recipe gave.
+/// Result of a recipe.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
     /// How it is measured.
     pub metric: String,
-    /// What others got, and who.
+    /// Published results, and whose they are.
     #[serde(default)]
     pub published: String,
-    /// What we got.
+    /// Our result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ours: Option<f64>,
     /// In so many minutes of training.
@@ -51,7 +51,7 @@ pub struct Published {
 pub trait Fields {
     /// That of its file and of the run's folder.
     fn name(&self) -> &str;
-    /// What for.
+    /// Name of the task.
     fn task(&self) -> &str;
     /// In a sentence.
     fn about(&self) -> &str;
@@ -59,7 +59,7 @@ pub trait Fields {
     fn seed(&self) -> u64;
     /// Another place for it to come from.
     fn set_seed(&mut self, seed: u64);
-    /// What came of it, and what others got.
+    /// Our result, and published ones.
     fn result(&self) -> Option<&Published>;
     /// The name of its data set.
     fn data(&self) -> &str;
@@ -120,7 +120,7 @@ macro_rules! recipe {
         pub struct Recipe {
             /// Its name: that of its file and of the run's folder.
             pub name: String,
-            /// What for.
+            /// Name of the task.
             pub task: String,
             /// In a sentence.
             #[serde(default)]
@@ -128,14 +128,14 @@ macro_rules! recipe {
             /// Where all randomness comes from.
             #[serde(default)]
             pub seed: u64,
-            /// What came of it, and what others got.
+            /// Our result, and published ones.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub result: Option<$crate::recipe::Published>,
             $($(#[$about])* $seen $field: $kind,)*
         }
 
         impl Recipe {
-            /// What it can be for.
+            /// Names of its tasks.
             pub const TASKS: &'static [&'static str] = &[$($task),*];
 
             /// From what was read.
@@ -182,7 +182,7 @@ macro_rules! recipe {
 }
 pub(crate) use recipe;
 
-/// What a table says, if it is for one of these tasks.
+/// Deserialises a table, if it is for one of these tasks.
 pub(crate) fn of_table<R: DeserializeOwned>(mut table: Table, tasks: &[&str]) -> Result<R, String> {
     rename(&mut table);
     // First, so that a recipe of another task is not told of its keys.
@@ -196,7 +196,7 @@ pub(crate) fn of_table<R: DeserializeOwned>(mut table: Table, tasks: &[&str]) ->
 
 /// A model with something to learn from, and what there is to say of it.
 pub struct Prepared {
-    /// What is trained.
+    /// The model in training.
     pub learner: Box<dyn train::Learner>,
     /// Summary of the data: a line for each file or part and one for labels, and the sizes of the
     /// model in the last line.

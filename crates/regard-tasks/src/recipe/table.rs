@@ -30,7 +30,7 @@ pub fn read_with(
     parse(&text, overrides, &beside).map_err(|message| Error::file(path, message))
 }
 
-/// The same from text, with the texts of bases by their names.
+/// Reads a recipe from text; `base` gives the texts of bases by their names.
 pub fn parse(
     text: &str,
     overrides: &[String],

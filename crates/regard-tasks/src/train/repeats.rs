@@ -18,9 +18,9 @@ pub struct Repeats {
 /// A measure over several seeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Repeated {
-    /// What it is called.
+    /// Name of the measure.
     pub name: &'static str,
-    /// Of what.
+    /// Unit of the measure.
     pub unit: &'static str,
     /// The mean.
     pub mean: f64,

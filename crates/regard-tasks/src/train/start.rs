@@ -24,20 +24,25 @@ pub struct RunOptions<'a> {
 ///
 /// `watch` is told what happens, and says whether to go on.
 ///
-/// ```no_run
+/// ```
 /// use regard_tasks::train::{Event, RunOptions, start};
 /// use regard_tasks::{Error, recipe};
 /// use std::path::Path;
 ///
-/// let table = recipe::read(Path::new("recipes/cora-gat.toml"), &["train.steps=20".into()])?;
+/// // Numbers to sort are drawn, so that no data set is needed.
+/// let small = ["data.train=64", "data.valid=16", "train.steps=2", "train.eval_every=2"];
+/// let table = recipe::read(Path::new("../../recipes/sort-10.toml"), &small.map(String::from))?;
 /// let recipe = recipe::task(table).map_err(Error::invalid)?;
-/// let run = RunOptions { folder: Path::new("runs/cora"), resume: false, memory: None };
+/// let folder = std::env::temp_dir().join(format!("regard-start-{}", std::process::id()));
+/// let run = RunOptions { folder: &folder, resume: false, memory: None };
 /// let outcome = start(&*recipe, &run, &mut |event| {
 ///     if let Event::Evaluated { step, evaluation, .. } = event {
 ///         println!("{step}: {:?}", evaluation.measures);
 ///     }
 ///     true
 /// })?;
+/// assert!(folder.join("model/model.safetensors").is_file());
+/// # std::fs::remove_dir_all(&folder).unwrap();
 /// # Ok::<(), Error>(())
 /// ```
 ///

@@ -59,7 +59,7 @@ impl Choice {
         })
     }
 
-    /// What `--with` says.
+    /// Settings of `--with`, by name.
     fn numbers(&self) -> Result<Vec<(String, f32)>> {
         let number = |text: &String| {
             let (name, value) = text.split_once('=')?;
@@ -95,7 +95,7 @@ pub fn parse_mask(text: &str, arrays: Option<&Archive>) -> Result<Mask> {
 /// The words of a command line, and where their numbers and arrays come from.
 struct Words<'a> {
     choice: &'a Choice,
-    /// Of `--with`.
+    /// Settings of `--with`.
     numbers: Vec<(String, f32)>,
     arrays: Option<&'a Archive>,
     seed: u64,

@@ -161,7 +161,7 @@ struct Facts {
 #[derive(Serialize)]
 struct Contents {
     files: Vec<File>,
-    /// Of all files together.
+    /// Size of all files together.
     bytes: u64,
     config: Value,
 }

@@ -243,7 +243,7 @@ impl<A: Arrays> Evaluation<'_, A> {
         }
     }
 
-    /// Of all cells; for one batch row if it is the same for all.
+    /// Index of every cell; of one batch row if all rows have the same.
     fn index(&self, index: &super::Index) -> Vec<Option<usize>> {
         let Dims { b, t, s, .. } = self.grid.dims;
         let place = |at: usize| [at / (t * s), at / s % t, at % s];

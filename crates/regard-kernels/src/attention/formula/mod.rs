@@ -147,7 +147,7 @@ pub fn scores() -> Expr {
     Expr::new(Node::Leaf(Leaf::Scores))
 }
 
-/// The same number everywhere.
+/// A constant.
 pub fn number(x: f64) -> Expr {
     Expr::new(Node::Number(x))
 }

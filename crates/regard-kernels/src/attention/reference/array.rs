@@ -56,7 +56,7 @@ impl<N: Number> Array<N> {
         Array { data: (0..shape.iter().product()).map(from).collect(), shape }
     }
 
-    /// The same numbers in a longer shape.
+    /// Broadcasts the numbers to a larger shape.
     fn spread(&self, shape: [usize; 5]) -> Array<N> {
         let from = |at: usize| self.data[place(at, shape, self.shape)];
         Array { data: (0..shape.iter().product()).map(from).collect(), shape }

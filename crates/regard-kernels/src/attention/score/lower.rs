@@ -77,13 +77,13 @@ pub struct Lowered<'a> {
     pub q: Operand<'a>,
     /// `[B, Hk or H, S, D′]`
     pub k: Operand<'a>,
-    /// What queries are multiplied with.
+    /// Factor of the queries.
     pub scale: f32,
     /// The features' weights, `[H, D′]`, if the pair has any.
     pub weights: Vec<f32>,
-    /// What happens to the sum.
+    /// Function applied to the summed pairs.
     pub map: Option<Box<dyn Map + 'a>>,
-    /// What is added to it.
+    /// Terms added to the score.
     pub terms: Vec<Box<dyn Term + 'a>>,
 }
 
@@ -95,16 +95,16 @@ pub struct Raise<'a> {
     pub k: Vec<f32>,
     /// `[H, D′]`
     pub weights: Vec<f32>,
-    /// Of the map's parameter.
+    /// Gradient of the map's parameter.
     pub map: f32,
-    /// Of the terms' accumulators.
+    /// Gradients in the terms' accumulators.
     pub terms: Vec<Vec<Vec<f32>>>,
     /// `[H, edges, D′]`, of what pairs add to their keys.
     pub added: Vec<f32>,
-    /// Where the gradients of the inputs go. Values have theirs from the engine already.
+    /// Gradient of the queries, to be added to.
     pub dq: &'a ViewMut<'a>,
-    /// As above.
+    /// Gradient of the keys, to be added to.
     pub dk: &'a ViewMut<'a>,
-    /// As above.
+    /// Gradient of the values, which the engine has written; to be added to.
     pub dv: &'a ViewMut<'a>,
 }

@@ -94,7 +94,7 @@ pub trait Score: Lower + Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// The same score with more known of the keys; none if it cannot know this, or does already.
+    /// This score with more known of the keys; none if it cannot know this, or does already.
     fn extended(&self, _more: More) -> Option<Arc<dyn Score>> {
         None
     }

@@ -21,7 +21,7 @@ enum Global {
     Size,
     /// Where a tensor was, or how it was laid out, which makes no difference here.
     Place,
-    /// What a storage holds.
+    /// A storage of numbers of this type.
     Storage(Kind),
 }
 
@@ -44,7 +44,7 @@ impl Global {
 /// Numbers that stand elsewhere in the file.
 #[derive(Clone, Copy, Debug)]
 pub struct Storage<'a> {
-    /// What they are.
+    /// Their type.
     pub kind: Kind,
     /// Which ones they are.
     pub key: &'a str,
@@ -207,7 +207,7 @@ impl<'a> Pickled<'a> {
     }
 }
 
-/// What is said of a name that is not known.
+/// The error for a name that is not known.
 fn refused(module: &str, name: &str) -> String {
     let what = format!("{}.{}", shown(module), shown(name));
     if module == "torch" && name.ends_with("Storage") {

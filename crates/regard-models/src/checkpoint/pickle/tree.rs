@@ -38,7 +38,7 @@ pub enum Value<'a> {
     },
     /// An object that Python would have made.
     Object(Box<Object>),
-    /// What stands for something outside the pickle.
+    /// A persistent id: a reference to something outside the pickle.
     Persistent(Place),
 }
 
@@ -53,7 +53,7 @@ pub struct Object {
     pub arguments: Place,
     /// The items that are set, if it is a kind of dictionary.
     pub pairs: Vec<Pair>,
-    /// What its attributes become.
+    /// The state that its attributes are set from.
     pub state: Option<Place>,
 }
 
@@ -109,7 +109,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// What a tuple, a list or a set holds, if there is one at this place.
+    /// The items of the tuple, list or set at this place, if there is one.
     pub fn items(&self, place: Place) -> Option<&[Place]> {
         match self.at(place) {
             Value::Items(items) => Some(items),

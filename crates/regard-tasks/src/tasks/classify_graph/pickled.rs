@@ -4,13 +4,13 @@
 
 use regard_models::checkpoint::pickle::{Pair, Place, Tree, Value, read_tree};
 
-/// What a file holds.
+/// Contents of a pickled file.
 pub struct Pickled<'a>(Tree<'a>);
 
 /// Numbers in rows.
 #[derive(Debug, PartialEq)]
 pub struct Rows {
-    /// Of each row, the columns that are not 0, and what stands there.
+    /// Nonzero columns of each row, with their numbers.
     pub rows: Vec<Vec<(u32, f32)>>,
     /// How many columns there are.
     pub columns: usize,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "Files")]
 pub struct Inputs {
-    /// What is known of it.
+    /// Its nodes, edges and features.
     pub network: Network,
 }
 

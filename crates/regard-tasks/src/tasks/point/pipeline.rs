@@ -30,13 +30,13 @@ pub struct Parameters {
 /// The points that the model points at.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Response {
-    /// What the model was trained for: hull, sort or tsp.
+    /// Problem that the model was trained for: hull, sort or tsp.
     pub problem: String,
     /// Numbers of the points, from 1; a closed way ends with its first.
     pub answer: Vec<u32>,
     /// Log-probability of the answer.
     pub log_prob: f64,
-    /// What an exact algorithm says; null where there are too many points for one.
+    /// Answer of an exact algorithm; null where there are too many points for one.
     pub solution: Option<Vec<u32>>,
     /// Whether answer and solution agree.
     pub right: Option<bool>,

@@ -36,7 +36,7 @@ pub struct Response {
     pub guesses: Option<Vec<Guess>>,
 }
 
-/// What was recognized so far of a recording that is still being heard.
+/// Text so far of a recording that is still being heard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Partial {
     /// The caller's name for the recording, if it has one.
@@ -49,7 +49,7 @@ pub struct Partial {
 }
 
 impl Response {
-    /// Of guesses, the likeliest first.
+    /// Makes a response of guesses, the likeliest first.
     ///
     /// # Errors
     /// If there are none.

@@ -168,7 +168,7 @@ struct Document {
     heads: Vec<Seen>,
 }
 
-/// What a head looks at.
+/// Attention of a head.
 #[derive(Serialize)]
 struct Seen {
     name: &'static str,

@@ -237,7 +237,7 @@ impl Shown {
     }
 }
 
-/// What was attended to, as `--json` prints it.
+/// Attention of a file's queries, as `--json` prints it.
 #[derive(Serialize)]
 struct Document<'a> {
     file: String,

@@ -51,7 +51,7 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcom
     Ok(Outcome::Positive)
 }
 
-/// What was asked of words, as `--json` prints it.
+/// Neighbours, analogies and similarities of words, as `--json` prints them.
 #[derive(Default, Serialize)]
 struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
