@@ -1,16 +1,17 @@
-//! First values of parameters, and the randomness of a training step.
+//! Initialisation of parameters, and the randomness of a training step.
 //!
-//! Both are functions of a seed through the one counter-based generator; Burn's global generator
-//! is not used, so the same seed gives the same model on every machine.
+//! Both are functions of a seed through one counter-based generator. Burn's global generator is not
+//! used, so the same seed gives the same model on every machine.
 
 use burn::module::Param;
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_kernels::rng::Stream;
 
-/// Sites of first values have this bit, those of training steps do not.
+/// Bit that is set in the sites of initial values and clear in those of training steps.
 const FIRST: u64 = 1 << 63;
 
-/// Gives parameters their first values, each from a stream of its own, in order of asking.
+/// Initialises parameters. Each parameter draws from its own random stream, numbered in the order
+/// of creation.
 #[derive(Clone, Debug)]
 pub struct Init {
     seed: u64,
@@ -20,43 +21,44 @@ pub struct Init {
     device: Device,
 }
 
-/// How a matrix of weights begins.
+/// Initialisation of a weight matrix.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Weights {
-    /// Uniform within ±1/√inputs, as PyTorch's linear layer.
+    /// Uniform in ±1/√inputs, as in PyTorch's linear layer.
     #[default]
     Uniform,
-    /// Uniform within ±√(6/(inputs + outputs)) (Glorot and Bengio 2010).
+    /// Uniform in ±√(6/(inputs + outputs)) (Glorot and Bengio 2010).
     Xavier,
-    /// Normal with this deviation.
+    /// Normal with mean 0 and this standard deviation.
     Normal(f32),
 }
 
 impl Init {
-    /// First values from a seed, for a device; on an autodiff device parameters are trainable.
+    /// Creates an initialiser for a device. On an autodiff device parameters require gradients.
     pub fn new(seed: u64, device: &Device) -> Init {
         Init { seed, next: 0, parameters: 0, blank: false, device: device.clone() }
     }
 
-    /// Zeros instead of first values, for a model whose weights are about to be loaded. They take
-    /// no memory, so that sizes can be compared with those of a file before anything is
-    /// allocated. Sites are the same as with [`Init::new`].
+    /// Creates an initialiser that gives zeros, for a model whose weights are about to be loaded.
+    /// The zeros take no memory, so shapes can be compared with those of a file before anything is
+    /// allocated. Sites are numbered as with [`Init::new`].
     pub fn blank(device: &Device) -> Init {
         Init { blank: true, ..Init::new(0, device) }
     }
 
-    /// A number that no other part of the model has: where its randomness comes from.
+    /// Returns a new site: a number that is unique within the model and selects its random stream.
     pub fn site(&mut self) -> u64 {
         self.next += 1;
         self.next
     }
 
-    /// How many parameters were made so far: numbers, not tensors.
+    /// Returns the number of scalar parameters created so far.
     pub fn parameters(&self) -> u64 {
         self.parameters
     }
 
-    /// A number for each index, from a stream of its own.
+    /// Creates a parameter whose element `i` (row-major) is `value(stream, i)`, with a stream of
+    /// its own.
     pub fn fill<const D: usize>(
         &mut self,
         shape: [usize; D],
@@ -66,24 +68,24 @@ impl Init {
         let len = shape.iter().fold(1u64, |len, side| len.saturating_mul(*side as u64));
         self.parameters = self.parameters.saturating_add(len);
         if self.blank && !shape.contains(&0) {
-            // One number in memory, whatever the shape.
+            // One element in memory, whatever the shape.
             return Param::from_tensor(Tensor::<1>::zeros([1], &self.device).expand(shape));
         }
         let values: Vec<f32> = (0..len).map(|i| value(stream, i)).collect();
         Param::from_data(TensorData::new(values, shape), &self.device)
     }
 
-    /// One value everywhere.
+    /// Creates a parameter filled with `value`.
     pub fn constant<const D: usize>(&mut self, shape: [usize; D], value: f32) -> Param<Tensor<D>> {
         self.fill(shape, |_, _| value)
     }
 
-    /// Uniform within ±bound.
+    /// Creates a parameter with values uniform in ±bound.
     pub fn uniform<const D: usize>(&mut self, shape: [usize; D], bound: f32) -> Param<Tensor<D>> {
         self.fill(shape, |stream, i| (2.0 * stream.uniform(i) - 1.0) * bound)
     }
 
-    /// Normal with this deviation.
+    /// Creates a parameter with normal values of mean 0 and this standard deviation.
     pub fn normal<const D: usize>(
         &mut self,
         shape: [usize; D],
@@ -92,7 +94,7 @@ impl Init {
         self.fill(shape, |stream, i| stream.normal(i) * deviation)
     }
 
-    /// A matrix from `inputs` to `outputs`.
+    /// Creates a weight matrix `[inputs, outputs]`.
     pub fn weights(&mut self, inputs: usize, outputs: usize, how: Weights) -> Param<Tensor<2>> {
         let shape = [inputs, outputs];
         match how {
@@ -103,23 +105,23 @@ impl Init {
     }
 }
 
-/// Whether a model is trained or used.
+/// Evaluation or training.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Nothing is random.
+    /// Evaluation: dropout does nothing.
     #[default]
     Eval,
-    /// Dropout drops, as a function of seed, step and site.
+    /// Training: dropout is a function of seed, step and site.
     Train {
-        /// Of the run.
+        /// Seed of the run.
         seed: u64,
-        /// Of the run's steps; an application of the model that shall drop others needs another.
+        /// Number of the training step. Two forwards with the same step drop the same elements.
         step: u64,
     },
 }
 
 impl Mode {
-    /// The randomness of a site, if there is any.
+    /// Returns the random stream of a site in training, `None` in evaluation.
     pub fn stream(self, site: u64) -> Option<Stream> {
         match self {
             Mode::Eval => None,

@@ -4,17 +4,19 @@
 //! out_i = Σ_j normalize_j( score(q_i, k_j) + bias(i, j) | mask(i, j) ) · v_j
 //! ```
 //!
-//! - [`Attention`]: a choice of score, bias, mask and normaliser, applied to tensors. Nothing that
-//!   is quadratic in the length is stored, and what is masked costs nothing.
+//! - [`Attention`]: a choice of score, bias, mask and normaliser, applied to tensors. Memory is
+//!   linear in the sequence length, and masked blocks are skipped.
 //! - [`ops`]: the other operations of a training step: linear with activation, norms, loss,
 //!   embedding, dropout, rotary positions, recurrences.
-//! - [`layers`]: what models are made of.
-//! - [`AdamW`]: all parameters of a module in one pass.
-//! - [`backend`]: how an operation becomes part of Burn, for operations of one's own.
-//! - [`Stream`] and [`pool`]: the random numbers and the threads of all of it.
+//! - [`layers`]: modules to build models from, with their configurations.
+//! - [`AdamW`]: an optimiser that updates all parameters of a module in one pass.
+//! - [`backend`]: the trait through which fused operations enter Burn's autodiff graph, also for
+//!   custom operations.
+//! - [`Stream`] and [`pool`]: the counter-based random generator and the thread pool used
+//!   throughout.
 //!
-//! On Burn's CPU backend Flex, in single precision, all of it runs on the kernels of
-//! [`regard_kernels`]; everywhere else it is composed of Burn's own operations.
+//! On Burn's CPU backend Flex, in single precision, everything runs on the kernels of
+//! [`regard_kernels`]; on other backends it is composed of Burn's own operations.
 //!
 //! ```
 //! use burn::tensor::{Device, Tensor};

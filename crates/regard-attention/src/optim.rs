@@ -1,7 +1,7 @@
 //! AdamW (Loshchilov and Hutter 2019) over all parameters of a module at once, with clipping by
 //! the global norm.
 //!
-//! With `g` the gradient after clipping and `t` the number of the step, from 1:
+//! With `g` the gradient after clipping and `t` the step, counted from 1:
 //!
 //! ```text
 //! p ← p·(1 − lr·decay)
@@ -18,30 +18,31 @@ use burn_flex::FlexTensor;
 use regard_kernels::ops::adamw;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Which parameters decay.
+/// Parameters that weight decay applies to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Decay {
-    /// Those with two or more axes: not biases, not norms.
+    /// Parameters with two or more axes: neither biases nor norms.
     #[default]
     Matrices,
-    /// All, as PyTorch does by default.
+    /// All parameters, as PyTorch does by default.
     All,
 }
 
-/// Of an [`AdamW`].
+/// Configuration of [`AdamW`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdamWConfig {
-    /// `β₁`
+    /// `β₁`, the decay of the first moment. Default 0.9.
     pub beta1: f32,
-    /// `β₂`
+    /// `β₂`, the decay of the second moment. Default 0.999.
     pub beta2: f32,
-    /// `ε`
+    /// `ε`, added to the denominator. Default 1e-8.
     pub eps: f32,
-    /// `decay`
+    /// Weight decay coefficient `decay`. Default 0.01.
     pub weight_decay: f32,
-    /// Which parameters decay.
+    /// Parameters that weight decay applies to. Default [`Decay::Matrices`].
     pub decay: Decay,
-    /// Gradients whose norm, all parameters together, is above this are scaled down to it.
+    /// Maximum global norm of the gradients; larger gradients are scaled down to it. `None`, the
+    /// default, disables clipping.
     pub max_norm: Option<f32>,
 }
 
@@ -58,26 +59,26 @@ impl Default for AdamWConfig {
     }
 }
 
-/// The moments of one parameter.
+/// Optimiser moments of one parameter, in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moments {
-    /// `m`
+    /// First moment `m`.
     pub first: Vec<f32>,
-    /// `v`
+    /// Second moment `v`.
     pub second: Vec<f32>,
 }
 
-/// The optimiser's memory, by the parameters' paths in the module: a run that is resumed from it
-/// goes on as if it had never stopped.
+/// State of [`AdamW`], keyed by the parameters' paths in the module. A run resumed from it
+/// continues bit for bit as if it had never stopped.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AdamWState {
-    /// Steps that were taken.
+    /// Number of steps taken.
     pub step: u64,
-    /// By path, as `layers.0.up.weight`.
+    /// Moments by parameter path, such as `layers.0.up.weight`.
     pub moments: BTreeMap<String, Moments>,
 }
 
-/// The optimiser.
+/// AdamW with clipping by the global norm.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -97,44 +98,45 @@ pub struct AdamW {
     config: AdamWConfig,
     state: AdamWState,
     norm: f32,
-    /// Gradients of parts of a batch, by path.
+    /// Accumulated gradients of earlier parts of the batch, by path.
     gathered: BTreeMap<String, Vec<f32>>,
     without: Vec<String>,
 }
 
 impl AdamW {
-    /// Before the first step.
+    /// Creates an optimiser before its first step.
     pub fn new(config: AdamWConfig) -> AdamW {
         AdamW::resume(config, AdamWState::default())
     }
 
-    /// From an earlier run's memory.
+    /// Creates an optimiser that continues from a saved state.
     pub fn resume(config: AdamWConfig, state: AdamWState) -> AdamW {
         AdamW { config, state, norm: 0.0, gathered: BTreeMap::new(), without: vec![] }
     }
 
-    /// What a resumed run needs.
+    /// Returns the state to save, for [`AdamW::resume`].
     pub fn state(&self) -> &AdamWState {
         &self.state
     }
 
-    /// The norm of all gradients in the last step, before clipping. If it was not finite, that
-    /// step changed nothing.
+    /// Returns the global norm of the gradients in the last step, before clipping. If it was not
+    /// finite, that step changed nothing.
     pub fn norm(&self) -> f32 {
         self.norm
     }
 
-    /// The parameters that had no gradient in the last step, and so did not change.
+    /// Returns the paths of the parameters that received no gradient in the last step and so did
+    /// not change.
     pub fn without_gradient(&self) -> &[String] {
         &self.without
     }
 
-    /// Keeps the gradients of a part of a batch, for the next step to add to its own.
+    /// Accumulates the gradients of a part of a batch; the next step adds them to its own.
     pub fn gather<M: Module>(&mut self, module: &M, grads: Gradients) {
         module.visit(&mut Gather { grads, path: vec![], into: &mut self.gathered });
     }
 
-    /// One step of all parameters that have a gradient.
+    /// Updates all parameters that have a gradient, with the learning rate `lr`.
     pub fn step<M: Module>(&mut self, lr: f64, module: M, grads: Gradients) -> M {
         let gathered = std::mem::take(&mut self.gathered);
         let mut take =
@@ -153,7 +155,7 @@ impl AdamW {
             assert_eq!(
                 found.first.len(),
                 len,
-                "adamw: {} has {len} numbers, its moments have {}",
+                "adamw: {} has {len} elements, its moments have {}",
                 one.path,
                 found.first.len()
             );
@@ -189,8 +191,8 @@ struct Taken {
     gradient: FlexTensor,
 }
 
-/// Takes each parameter that has a gradient out of the module, so that its memory has one owner
-/// and is updated in place.
+/// Takes each parameter that has a gradient out of the module, so that its memory has one owner and
+/// can be updated in place.
 struct Take {
     grads: Gradients,
     gathered: BTreeMap<String, Vec<f32>>,
@@ -199,7 +201,7 @@ struct Take {
     without: Vec<String>,
 }
 
-/// Adds gradients to what earlier parts of the batch left.
+/// Adds gradients to those accumulated from earlier parts of the batch.
 struct Gather<'a> {
     grads: Gradients,
     path: Vec<String>,
@@ -231,13 +233,13 @@ impl ModuleVisitor for Gather<'_> {
     }
 }
 
-/// Puts them back.
+/// Puts the updated parameters back into the module.
 struct Put {
     path: Vec<String>,
     taken: VecDeque<Taken>,
 }
 
-/// The same in memory of its own, that a step may change.
+/// The tensor in memory that it does not share, so that a step may update it in place.
 fn alone(x: FlexTensor) -> FlexTensor {
     let whole = x.bytes().len() == 4 * x.shape().num_elements();
     if whole { x } else { FlexTensor::from_data(x.into_data()) }

@@ -1,4 +1,4 @@
-//! Bahdanau's attention as a layer: `v·tanh(W_q q + W_k k)` (Bahdanau et al. 2015).
+//! Additive attention with its projections: `v·tanh(W_q q + W_k k)` (Bahdanau et al. 2015).
 
 use super::{Linear, LinearConfig};
 use crate::attention::{Attention, mask::Mask};
@@ -6,20 +6,20 @@ use crate::init::{Init, Mode};
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
-/// Of an [`AdditiveAttention`] layer.
+/// Configuration of [`AdditiveAttention`].
 #[derive(Clone, Debug)]
 pub struct AdditiveAttentionConfig {
-    /// Width of a query.
+    /// `Q`, the width of a query.
     pub query: usize,
-    /// Width of a key.
+    /// `K`, the width of a key.
     pub key: usize,
-    /// `A`, the width in which they meet.
+    /// `A`, the width that queries and keys are projected to.
     pub hidden: usize,
-    /// The share of the weights that is dropped in training.
+    /// Dropout probability of the attention weights.
     pub dropout: f32,
 }
 
-/// One head of additive attention, with its projections.
+/// Single-head additive attention with projections of queries and keys.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -35,22 +35,22 @@ pub struct AdditiveAttentionConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct AdditiveAttention {
-    /// `W_q`, `[Q, A]`
+    /// `W_q`, `[Q, A]`.
     pub query: Linear,
-    /// `W_k`, `[K, A]`
+    /// `W_k`, `[K, A]`.
     pub key: Linear,
-    /// `v`, `[1, A]`
+    /// `v`, `[1, A]`.
     pub v: Param<Tensor<2>>,
-    /// The share of the weights that is dropped in training.
+    /// Dropout probability of the attention weights.
     #[module(skip)]
     pub dropout: f32,
-    /// Where its randomness comes from.
+    /// Site of the dropout's random stream.
     #[module(skip)]
     pub site: u64,
 }
 
 impl AdditiveAttentionConfig {
-    /// The layer with its first values.
+    /// Initialises the layer.
     pub fn init(&self, init: &mut Init) -> AdditiveAttention {
         let AdditiveAttentionConfig { query, key, hidden, dropout } = *self;
         let linear = |inputs| LinearConfig { bias: false, ..LinearConfig::new(inputs, hidden) };
@@ -65,7 +65,7 @@ impl AdditiveAttentionConfig {
 }
 
 impl AdditiveAttention {
-    /// Projected keys, which a decoder computes once for all of its steps.
+    /// Projects keys. A decoder does this once for all of its steps.
     ///
     /// # Shapes
     /// `[B, S, K]` → `[B, S, A]`
@@ -78,6 +78,8 @@ impl AdditiveAttention {
         super::call::dropped(&attention, self.dropout, mode, self.site)
     }
 
+    /// Returns the context, the weighted mean of the values.
+    ///
     /// # Shapes
     /// `queries: [B, T, Q]`, projected keys `[B, S, A]`, `values: [B, S, E]` → `[B, T, E]`
     pub fn forward(
@@ -92,7 +94,7 @@ impl AdditiveAttention {
         self.attention(mask, mode).attend(q, k, v).squeeze_dim(1)
     }
 
-    /// The context and the weights.
+    /// Returns the context and the attention weights.
     ///
     /// # Shapes
     /// as [`AdditiveAttention::forward`] → `[B, T, E]`, `[B, T, S]`

@@ -1,4 +1,4 @@
-//! One block of a Transformer: self-attention, then a feed-forward part.
+//! Transformer block: self-attention, then a feed-forward network.
 
 use super::{
     Call, Dropout, FeedForward, FeedForwardConfig, Norm, NormConfig, Norms, RelativeTable,
@@ -8,25 +8,26 @@ use crate::init::{Init, Mode};
 use burn::module::Module;
 use burn::tensor::Tensor;
 
-/// Configures a [`Block`].
+/// Configuration of [`Block`].
 #[derive(Clone, Debug)]
 pub struct BlockConfig {
-    /// Where norms stand. Parts are made, and first values drawn, in the order in which the block
-    /// computes.
+    /// Norms before or after each sublayer. Sublayers are created, and initial values drawn, in the
+    /// order in which the block computes them.
     pub norms: Norms,
-    /// Both norms.
+    /// Configuration of both norms.
     pub norm: NormConfig,
-    /// The attention.
+    /// Configuration of the self-attention.
     pub attention: SelfAttentionConfig,
-    /// Each head learns a number for each distance up to this one, which is added to scores.
+    /// Largest distance of a learned relative position bias per head; larger distances are clipped.
+    /// `None` for no bias.
     pub distances: Option<usize>,
-    /// The feed-forward part.
+    /// Configuration of the feed-forward network.
     pub forward: FeedForwardConfig,
-    /// The shares that are dropped of the output of the attention and of the feed-forward part.
+    /// Dropout probabilities of the outputs of the attention and of the feed-forward network.
     pub dropout: [f32; 2],
 }
 
-/// Self-attention and a feed-forward part, each added to its input, with norms before or after.
+/// Self-attention and a feed-forward network with residual connections, pre-norm or post-norm.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -40,26 +41,26 @@ pub struct BlockConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct Block {
-    /// Norm of the attention; none in a first block whose input is normalised already.
+    /// Norm of the attention sublayer; `None` in a first block whose input is already normalised.
     pub attention_norm: Option<Norm>,
     /// Self-attention.
     pub attention: SelfAttention,
-    /// Numbers for distances.
+    /// Relative position bias.
     pub distances: Option<RelativeTable>,
-    /// Norm of the feed-forward part.
+    /// Norm of the feed-forward sublayer.
     pub forward_norm: Norm,
-    /// The feed-forward part.
+    /// Feed-forward network.
     pub forward: FeedForward,
-    /// Dropout after the attention, and after the feed-forward part.
+    /// Dropout after the attention and after the feed-forward network.
     pub dropout: [Dropout; 2],
-    /// Where norms stand.
+    /// Norms before or after each sublayer.
     #[module(skip)]
     pub norms: Norms,
 }
 
 impl BlockConfig {
-    /// Layer norms before each part, a plain feed-forward part of four times the width, nothing
-    /// dropped.
+    /// Creates a configuration with pre-layer-norm, a plain feed-forward network of four times the
+    /// width, and no dropout.
     pub fn new(width: usize, heads: usize) -> BlockConfig {
         BlockConfig {
             norms: Norms::Pre,
@@ -71,7 +72,7 @@ impl BlockConfig {
         }
     }
 
-    /// The block with its first values.
+    /// Initialises the block.
     pub fn init(&self, init: &mut Init) -> Block {
         let heads = self.attention.heads.queries;
         let distances =
@@ -102,6 +103,8 @@ impl BlockConfig {
 }
 
 impl Block {
+    /// Applies the block.
+    ///
     /// # Shapes
     /// `x: [B, T, M]` → the same
     pub fn forward(&self, x: Tensor<3>, call: Call) -> Tensor<3> {
@@ -110,15 +113,15 @@ impl Block {
         residual.input()
     }
 
-    /// Adds both parts to a sum that goes on to a next block. `next` is the norm before the next
-    /// part, which is made in one pass with the sum; with norms after sums there is none.
+    /// Adds both sublayers to a residual stream that continues in the next block. `next` is the
+    /// norm before the next sublayer, fused with the addition; it is `None` with post-norm.
     pub fn forward_residual(&self, residual: &mut Residual, call: Call, next: Option<&Norm>) {
         let mode = call.mode;
         let attended = self.attended(call, |call| self.attention.forward(residual.input(), call));
         self.conclude(residual, attended, mode, next);
     }
 
-    /// The norm of the input, if it stands before the attention.
+    /// Returns the norm before the attention; `None` with post-norm.
     pub fn entry(&self) -> Option<&Norm> {
         match self.norms {
             Norms::Pre => self.attention_norm.as_ref(),
@@ -126,7 +129,7 @@ impl Block {
         }
     }
 
-    /// Attends with the numbers for distances, if there are any.
+    /// Attends with the relative position bias, if there is one.
     pub(super) fn attended<T>(&self, call: Call, attend: impl FnOnce(Call) -> T) -> T {
         match &self.distances {
             Some(distances) => {
@@ -137,7 +140,7 @@ impl Block {
         }
     }
 
-    /// Adds the output of the attention, and that of the feed-forward part.
+    /// Adds the outputs of the attention and of the feed-forward network.
     pub(super) fn conclude(
         &self,
         residual: &mut Residual,

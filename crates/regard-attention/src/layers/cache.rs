@@ -1,38 +1,38 @@
-//! Keys and values that decoding has seen, so that each step only adds its own.
+//! KV cache: keys and values of earlier decoding steps, so that each step computes only its own.
 
 use burn::tensor::{Device, Int, Tensor};
 
-/// Grows by at least this many positions at a time.
+/// The cache grows by at least this many positions at a time.
 const STEP: usize = 16;
 
-/// The keys and values of one layer.
+/// KV cache of one layer.
 #[derive(Clone, Debug, Default)]
 pub struct Cache {
-    /// `[B, Hk, room, D]` each; the first `len` positions are in use.
+    /// Keys and values, each `[B, Hk, capacity, D]`; the first `len` positions are in use.
     both: Option<[Tensor<4>; 2]>,
     len: usize,
-    /// The rows that the next step goes on from, if they are not those that are here: they are
-    /// gathered when there is something to append, in one copy.
+    /// Batch rows that the next step continues, if they differ from the stored ones. They are
+    /// gathered in one copy when something is appended.
     rows: Option<Tensor<1, Int>>,
 }
 
 impl Cache {
-    /// Nothing seen yet.
+    /// Creates an empty cache.
     pub fn new() -> Cache {
         Cache::default()
     }
 
-    /// Positions that were seen.
+    /// Returns the number of cached positions.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing was seen.
+    /// Whether no position is cached.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Appends new keys and values and gives all of them.
+    /// Appends new keys and values, and returns all of them.
     ///
     /// # Shapes
     /// `k, v: [B, Hk, new, D]` → `[B, Hk, len, D]` each
@@ -64,7 +64,7 @@ impl Cache {
             let old = match old {
                 Some(old) if room >= to => old,
                 old => {
-                    // Half as much again, so that a long text is copied a few times only.
+                    // Half as much again, so that a long sequence is copied only a few times.
                     let wide = (to + to / 2).next_multiple_of(STEP);
                     let fresh = Tensor::zeros([b, h, wide, d], &device);
                     match old {
@@ -87,7 +87,7 @@ impl Cache {
         all
     }
 
-    /// Keeps some batch rows, in this order, as beam search does.
+    /// Selects batch rows, in this order, as beam search does.
     ///
     /// # Shapes
     /// `rows: [B′]`
@@ -103,7 +103,7 @@ impl Cache {
 mod tests {
     use super::*;
 
-    /// Every row has one number of its own, so that it can be followed.
+    /// Every row holds its own value, so that it can be followed.
     fn step(rows: &[f32], device: &Device) -> Tensor<4> {
         let data = burn::tensor::TensorData::new(rows.to_vec(), [rows.len(), 1, 1, 1]);
         Tensor::from_data(data, device)

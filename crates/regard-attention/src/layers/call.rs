@@ -1,4 +1,4 @@
-//! The options of one application of an attention layer. Any of them goes with any other.
+//! Options of one call of an attention layer. All of them can be combined.
 
 use super::{Cache, Dropout, Intervention, Rotary, Tap};
 use crate::attention::{Attention, Dims};
@@ -6,7 +6,7 @@ use crate::init::Mode;
 use crate::ops::Places;
 use burn::tensor::Tensor;
 
-/// One application of an attention layer.
+/// Options of one call of an attention layer.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -33,7 +33,7 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// With this attention, for evaluation.
+    /// Creates a call with this attention, in evaluation mode.
     pub fn new(attention: &'a Attention) -> Call<'a> {
         Call {
             attention,
@@ -46,46 +46,48 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// In this mode: in training, weights are dropped.
+    /// Sets the mode. In training, dropout is applied to the attention weights.
     pub fn mode(self, mode: Mode) -> Call<'a> {
         Call { mode, ..self }
     }
 
-    /// With rotary positions in queries and keys. They count from 0, or from the end of the cache,
-    /// unless [`Call::places`] says where tokens stand.
+    /// Applies rotary position embeddings to queries and keys. Positions count from 0, or from the
+    /// end of the cache, unless [`Call::places`] gives them.
     pub fn rotary(self, rotary: impl Into<Option<&'a Rotary>>) -> Call<'a> {
         Call { rotary: rotary.into(), ..self }
     }
 
-    /// Where tokens stand, for rotary positions: several texts may stand in one row.
+    /// Sets the positions of tokens for rotary embeddings, for instance when a row packs several
+    /// sequences.
     pub fn places(self, places: impl Into<Option<&'a Places>>) -> Call<'a> {
         Call { places: places.into(), ..self }
     }
 
-    /// The next positions of a text of which the cache holds the beginning. By default queries
-    /// stand at the last keys, so that a causal mask is right as it is.
+    /// Continues the sequence whose earlier keys and values are in the cache. By default queries
+    /// are aligned with the last keys, so a causal mask works unchanged.
     pub fn cache(self, cache: impl Into<Option<&'a mut Cache>>) -> Call<'a> {
         Call { cache: cache.into(), ..self }
     }
 
-    /// With this change.
+    /// Applies an intervention: scaled heads, a mask, a temperature or another normaliser.
     pub fn intervention(self, change: impl Into<Option<&'a Intervention>>) -> Call<'a> {
         Call { intervention: change.into(), ..self }
     }
 
-    /// Keeps the weights, and their gradient if it is asked for.
+    /// Records the attention weights in `tap`, and their gradient if the tap was created with
+    /// [`Tap::with_gradient`].
     pub fn tap(self, tap: impl Into<Option<&'a mut Tap>>) -> Call<'a> {
         Call { tap: tap.into(), ..self }
     }
 
-    /// The context of heads that the caller has projected, for layers with projections of their
-    /// own. In training, weights are dropped as `dropout` says.
+    /// Returns the context of heads that the caller has projected, for layers with custom
+    /// projections. In training, `dropout` is applied to the attention weights.
     ///
     /// # Shapes
     /// `q: [B, H, T, D]`, `k: [B, Hk, S, D]`, `v: [B, Hk, S, E]` → `[B, T, H·E]`
     ///
     /// # Panics
-    /// With a cache or rotary positions, which belong to the projections.
+    /// With a cache or rotary embeddings, which belong to the projections.
     pub fn attend(self, parts: [Tensor<4>; 3], dropout: &Dropout) -> Tensor<3> {
         let of_projections = self.cache.is_some() || self.rotary.is_some();
         assert!(!of_projections, "attend: takes no cache and no rotary positions");
@@ -93,7 +95,7 @@ impl<'a> Call<'a> {
         self.context(&attention, parts)
     }
 
-    /// The attention of a layer that drops a share of its weights in training.
+    /// The attention with this layer's dropout and the call's intervention.
     pub(super) fn attention(&self, dropout: f32, site: u64, dims: Dims) -> Attention {
         let attention = dropped(self.attention, dropout, self.mode, site);
         match self.intervention {
@@ -102,7 +104,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The context of split heads, merged.
+    /// The context of all heads, merged.
     ///
     /// # Shapes
     /// `q: [B, H, T, D]`, `k: [B, Hk, S, D]`, `v: [B, Hk, S, E]` → `[B, T, H·E]`
@@ -116,13 +118,13 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The sizes of queries, keys and values.
+/// Sizes of queries, keys and values.
 pub(super) fn dims([q, k, v]: &[Tensor<4>; 3]) -> Dims {
     let ([b, h, t, d], [_, hk, s, dk]) = (q.dims(), k.dims());
     Dims { b, h, hk, t, s, d, dk, e: v.dims()[3] }
 }
 
-/// Contexts of heads, scaled if a change says so.
+/// Contexts of heads, scaled if there is an intervention.
 pub(super) fn scaled(change: Option<&Intervention>, context: Tensor<3>, heads: usize) -> Tensor<3> {
     match change {
         Some(change) => change.scale(context, heads),
@@ -130,7 +132,7 @@ pub(super) fn scaled(change: Option<&Intervention>, context: Tensor<3>, heads: u
     }
 }
 
-/// The attention with its weights dropped, in training.
+/// The attention with dropout of its weights, in training.
 pub(super) fn dropped(attention: &Attention, p: f32, mode: Mode, site: u64) -> Attention {
     match mode.stream(site) {
         Some(stream) if p > 0.0 => attention.clone().dropout(p, stream),
@@ -138,13 +140,17 @@ pub(super) fn dropped(attention: &Attention, p: f32, mode: Mode, site: u64) -> A
     }
 }
 
+/// Splits heads, without copying.
+///
 /// # Shapes
-/// `[B, T, H·D]` → `[B, H, T, D]`, without copying
+/// `[B, T, H·D]` → `[B, H, T, D]`
 pub(super) fn split(x: Tensor<3>, heads: usize) -> Tensor<4> {
     let [b, t, m] = x.dims();
     x.reshape([b, t, heads, m / heads]).swap_dims(1, 2)
 }
 
+/// Merges heads.
+///
 /// # Shapes
 /// `[B, H, T, D]` → `[B, T, H·D]`
 pub(super) fn merge(x: Tensor<4>) -> Tensor<3> {

@@ -1,5 +1,5 @@
-//! Convolution over sequences: `y_i = f(W·[x_{i−a} … x_{i+b}] + b)`, zeros beyond the ends
-//! (Waibel et al. 1989; over words Kim 2014, arXiv:1408.5882); and the same over images.
+//! Convolution over sequences, `y_i = f(W·[x_{i−a} … x_{i+b}] + b)` with zero padding at the ends
+//! (Waibel et al. 1989; over words Kim 2014, arXiv:1408.5882), and over images.
 
 use super::{Linear, LinearConfig, Sequences};
 use crate::init::{Init, Weights};
@@ -7,20 +7,20 @@ use crate::ops::{self, Activation, Windows};
 use burn::module::Module;
 use burn::tensor::{Int, Tensor, TensorData};
 
-/// Of a [`Convolution`].
+/// Configuration of [`Convolution`].
 #[derive(Clone, Debug)]
 pub struct ConvolutionConfig {
-    /// `I`
+    /// `I`, the number of input channels.
     pub inputs: usize,
-    /// `O`
+    /// `O`, the number of output channels.
     pub outputs: usize,
-    /// Rows in a window.
+    /// Kernel size, in rows. At least 1.
     pub width: usize,
-    /// `f`
+    /// `f`, applied to the output.
     pub activation: Activation,
 }
 
-/// One number of each output for each row, from the window around it.
+/// One-dimensional convolution over sequences without padding between them.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -35,15 +35,15 @@ pub struct ConvolutionConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct Convolution {
-    /// `[width·I, O]`, the first row of a window first.
+    /// Weight `[width·I, O]`, the first row of a window first, with bias and `f`.
     pub linear: Linear,
-    /// Rows in a window.
+    /// Kernel size, in rows.
     #[module(skip)]
     pub width: usize,
 }
 
 impl ConvolutionConfig {
-    /// The layer with its first values, as PyTorch's.
+    /// Initialises the layer as PyTorch does.
     pub fn init(&self, init: &mut Init) -> Convolution {
         let ConvolutionConfig { inputs, outputs, width, activation } = *self;
         assert!(width > 0, "convolution: got windows of 0 rows, need at least 1");
@@ -53,13 +53,15 @@ impl ConvolutionConfig {
 }
 
 impl Convolution {
+    /// Applies the convolution with stride 1; the output has as many rows as the input.
+    ///
     /// # Shapes
     /// `x: [N, I]` → `[N, O]`
     pub fn forward(&self, x: Tensor<2>, sequences: &Sequences) -> Tensor<2> {
         self.linear.forward(sequences.windows(x, self.width))
     }
 
-    /// The same at every `stride`-th row, and how long sequences are then.
+    /// Applies the convolution with a stride. Also returns the sequences with their new lengths.
     ///
     /// # Shapes
     /// `x: [N, I]` → `[N′, O]`
@@ -73,11 +75,12 @@ impl Convolution {
         (self.linear.forward(windows), sequences)
     }
 
-    /// The same of one sequence as it comes: what more rows complete, and with the `last` ones all
-    /// that is left. Put together, it is what [`Convolution::forward_apart`] gives.
+    /// Applies the convolution with a stride to one sequence that arrives in parts. Returns the
+    /// output rows that `x` completes, and with `last` all that remain. Concatenated, they equal
+    /// the output of [`Convolution::forward_apart`].
     ///
     /// # Shapes
-    /// `x: [n, I]` → `[n′, O]`, none where there is no row
+    /// `x: [n, I]` → `[n′, O]`; `None` for no rows
     pub fn forward_streamed(
         &self,
         x: Option<Tensor<2>>,
@@ -125,35 +128,35 @@ impl Convolution {
     }
 }
 
-/// What [`Convolution::forward_streamed`] keeps of a sequence.
+/// State of [`Convolution::forward_streamed`] between the parts of a sequence.
 #[derive(Clone, Debug, Default)]
 pub struct ConvolutionPast {
-    /// Rows from the next window on, with the zeros before the first one.
+    /// Input rows from the next window on, with the zero padding before the first row.
     rows: Option<Tensor<2>>,
-    /// Whether those zeros are there.
+    /// Whether that padding has been added.
     begun: bool,
-    /// Rows that came.
+    /// Number of input rows received.
     seen: usize,
-    /// Rows that were given.
+    /// Number of output rows returned.
     given: usize,
 }
 
-/// Of an [`ImageConvolution`].
+/// Configuration of [`ImageConvolution`].
 #[derive(Clone, Debug)]
 pub struct ImageConvolutionConfig {
-    /// `I`, the channels of a pixel.
+    /// `I`, the number of input channels.
     pub inputs: usize,
-    /// `O`
+    /// `O`, the number of output channels.
     pub outputs: usize,
-    /// Which windows.
+    /// Kernel size, stride and padding.
     pub windows: Windows,
-    /// `f`
+    /// `f`, applied to the output.
     pub activation: Activation,
-    /// How the weights begin.
+    /// Initialisation of the weight.
     pub weights: Weights,
 }
 
-/// One number of each output for each window of an image.
+/// Two-dimensional convolution over images in `[B, H, W, C]` layout.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -170,15 +173,16 @@ pub struct ImageConvolutionConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct ImageConvolution {
-    /// `[rows·columns·I, O]`: the pixels of a window row by row, each with its channels.
+    /// Weight `[rows·columns·I, O]`, the pixels of a window row by row with channels last, with
+    /// bias and `f`.
     pub linear: Linear,
-    /// Which windows.
+    /// Kernel size, stride and padding.
     #[module(skip)]
     pub windows: Windows,
 }
 
 impl ImageConvolutionConfig {
-    /// The layer with its first values.
+    /// Initialises the layer.
     pub fn init(&self, init: &mut Init) -> ImageConvolution {
         let ImageConvolutionConfig { inputs, outputs, windows, activation, weights } = *self;
         let wide = windows.size[0] * windows.size[1] * inputs;
@@ -188,6 +192,8 @@ impl ImageConvolutionConfig {
 }
 
 impl ImageConvolution {
+    /// Applies the convolution.
+    ///
     /// # Shapes
     /// `x: [B, H, W, I]` → `[B, H', W', O]`
     pub fn forward(&self, x: Tensor<4>) -> Tensor<4> {

@@ -1,4 +1,4 @@
-//! Multi-head attention from one sequence to another.
+//! Multi-head cross-attention.
 
 use super::call::{merge, scaled, split};
 use super::{Call, Linear, LinearConfig};
@@ -7,26 +7,26 @@ use crate::init::{Init, Weights};
 use burn::module::Module;
 use burn::tensor::Tensor;
 
-/// Of a [`CrossAttention`] layer.
+/// Configuration of [`CrossAttention`].
 #[derive(Clone, Debug)]
 pub struct CrossAttentionConfig {
-    /// `M`
+    /// `M`, the model width.
     pub width: usize,
-    /// Width of what is attended to.
+    /// Width of the sequence that is attended to.
     pub memory: usize,
-    /// `H` query heads, and `Hk` heads of keys and values.
+    /// `H` query heads and `Hk` key-value heads.
     pub heads: Heads,
     /// `D`, the width of a head.
     pub head_width: usize,
-    /// Whether the projections have biases.
+    /// Whether the projections have biases. Default true.
     pub bias: bool,
-    /// The share of the weights that is dropped in training.
+    /// Dropout probability of the attention weights. Default 0.
     pub dropout: f32,
-    /// How the projections begin.
+    /// Initialisation of the projections.
     pub weights: Weights,
 }
 
-/// Queries from one sequence, keys and values from another.
+/// Multi-head attention with queries from one sequence, keys and values from another.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -42,29 +42,33 @@ pub struct CrossAttentionConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct CrossAttention {
-    /// `[M, H·D]`
+    /// Query projection `[M, H·D]`.
     pub q: Linear,
-    /// `[memory, 2·Hk·D]`: all keys, then all values.
+    /// Key and value projection `[memory, 2·Hk·D]`: all keys, then all values.
     pub kv: Linear,
-    /// `[H·D, M]`
+    /// Output projection `[H·D, M]`.
     pub out: Linear,
-    /// How many of each.
+    /// Numbers of query heads and key-value heads.
     #[module(skip)]
     pub heads: Heads,
-    /// The share of the weights that is dropped in training.
+    /// Dropout probability of the attention weights.
     #[module(skip)]
     pub dropout: f32,
-    /// Where its randomness comes from.
+    /// Site of the dropout's random stream.
     #[module(skip)]
     pub site: u64,
 }
 
 impl CrossAttentionConfig {
-    /// As many key heads as query heads, a memory as wide as the model, with biases.
+    /// Creates a configuration with as many key-value heads as query heads, a memory of the model
+    /// width, and biases.
+    ///
+    /// # Panics
+    /// If `width` is not a multiple of `heads`.
     pub fn new(width: usize, heads: usize) -> CrossAttentionConfig {
         assert!(
             heads > 0 && width.is_multiple_of(heads),
-            "cross-attention: a width of {width} cannot be cut into {heads} heads"
+            "cross-attention: a width of {width} is no multiple of {heads} heads"
         );
         CrossAttentionConfig {
             width,
@@ -77,7 +81,7 @@ impl CrossAttentionConfig {
         }
     }
 
-    /// The layer with its first values.
+    /// Initialises the layer.
     pub fn init(&self, init: &mut Init) -> CrossAttention {
         let CrossAttentionConfig { width, memory, heads, head_width, bias, dropout, weights } =
             *self;
@@ -95,7 +99,7 @@ impl CrossAttentionConfig {
 }
 
 impl CrossAttention {
-    /// Keys and values of what is attended to, which a decoder computes once for all its steps.
+    /// Projects the memory to keys and values. A decoder does this once for all of its steps.
     ///
     /// # Shapes
     /// `[B, S, memory]` → `[B, S, 2·Hk·D]`
@@ -103,12 +107,14 @@ impl CrossAttention {
         self.kv.forward(memory)
     }
 
+    /// Applies the layer; `remembered` is the output of [`CrossAttention::remember`].
+    ///
     /// # Shapes
-    /// `x: [B, T, M]`, remembered `[B, S, 2·Hk·D]` → `[B, T, M]`
+    /// `x: [B, T, M]`, `remembered: [B, S, 2·Hk·D]` → `[B, T, M]`
     ///
     /// # Panics
-    /// With a cache or rotary positions: keys are those of the memory, once for all steps, and
-    /// their distance to queries is not one of positions.
+    /// With a cache or rotary embeddings: the keys are projected once for all steps, and queries
+    /// and keys have no common positions.
     pub fn forward(&self, x: Tensor<3>, remembered: Tensor<3>, call: Call) -> Tensor<3> {
         let of_itself = call.cache.is_some() || call.rotary.is_some();
         assert!(!of_itself, "cross-attention: takes no cache and no rotary positions");
@@ -126,10 +132,10 @@ impl CrossAttention {
         self.out.forward(context)
     }
 
-    /// Queries, keys and values of each head.
+    /// Returns queries, keys and values split into heads.
     ///
     /// # Shapes
-    /// `x: [B, T, M]`, remembered `[B, S, 2·Hk·D]` → `[B, H, T, D]` and twice `[B, Hk, S, D]`
+    /// `x: [B, T, M]`, `remembered: [B, S, 2·Hk·D]` → `[B, H, T, D]` and twice `[B, Hk, S, D]`
     pub fn split(&self, x: Tensor<3>, remembered: Tensor<3>) -> [Tensor<4>; 3] {
         self.parts(self.q.forward(x), remembered)
     }
@@ -143,7 +149,7 @@ impl CrossAttention {
         [split(q, h), split(part(0), hk), split(part(1), hk)]
     }
 
-    /// The output of a context of heads.
+    /// Merges the heads of a context and applies the output projection.
     ///
     /// # Shapes
     /// `[B, H, T, D]` → `[B, T, M]`

@@ -5,7 +5,7 @@ use crate::ops;
 use burn::module::Module;
 use burn::tensor::Tensor;
 
-/// Drops a share of the numbers in training.
+/// In training, sets a fraction `p` of the elements to 0 and scales the others by `1/(1 − p)`.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -18,21 +18,26 @@ use burn::tensor::Tensor;
 /// ```
 #[derive(Module, Debug)]
 pub struct Dropout {
-    /// The share.
+    /// Probability that an element is dropped, in `0..1`.
     #[module(skip)]
     pub p: f32,
-    /// Where its randomness comes from.
+    /// Site of the random stream.
     #[module(skip)]
     pub site: u64,
 }
 
 impl Dropout {
-    /// A layer with a site of its own.
+    /// Creates a layer with its own random stream.
+    ///
+    /// # Panics
+    /// If `p` is not in `0..1`.
     pub fn new(p: f32, init: &mut Init) -> Dropout {
         assert!((0.0..1.0).contains(&p), "dropout: got p = {p}, need at least 0 and below 1");
         Dropout { p, site: init.site() }
     }
 
+    /// Applies dropout in training; returns `x` unchanged in evaluation.
+    ///
     /// # Shapes
     /// any → the same
     pub fn forward<const D: usize>(&self, x: Tensor<D>, mode: Mode) -> Tensor<D> {

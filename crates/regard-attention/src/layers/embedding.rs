@@ -1,24 +1,24 @@
-//! A table of vectors for words, positions or segments.
+//! Embedding tables for tokens, positions or segments.
 
 use super::Weight;
 use crate::init::Init;
 use burn::module::Module;
 use burn::tensor::{Int, Tensor};
 
-/// Of an [`Embedding`].
+/// Configuration of [`Embedding`].
 #[derive(Clone, Debug)]
 pub struct EmbeddingConfig {
-    /// `V`
+    /// `V`, the number of embeddings.
     pub entries: usize,
-    /// `M`
+    /// `M`, the width of an embedding.
     pub width: usize,
-    /// An id whose vector is 0 and stays so.
+    /// Padding id, whose embedding is initialised to 0 and receives no gradient.
     pub padding: Option<i64>,
-    /// The deviation of the first values.
+    /// Standard deviation of the initial values. Default 1, as in PyTorch.
     pub deviation: f32,
 }
 
-/// `y = W[id]`
+/// Embedding lookup, `y = W[id]`.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor};
@@ -30,25 +30,28 @@ pub struct EmbeddingConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct Embedding {
-    /// `[V, M]`
+    /// Embedding table `[V, M]`.
     pub table: Weight,
-    /// The id whose row gets no gradient.
+    /// Padding id, whose embedding receives no gradient.
     #[module(skip)]
     pub padding: Option<i64>,
 }
 
 impl EmbeddingConfig {
-    /// Without padding; first values of deviation 1, as PyTorch's.
+    /// Creates a configuration without a padding id, and with a standard deviation of 1.
     pub fn new(entries: usize, width: usize) -> EmbeddingConfig {
         EmbeddingConfig { entries, width, padding: None, deviation: 1.0 }
     }
 
-    /// The table with its first values.
+    /// Initialises the embedding table.
+    ///
+    /// # Panics
+    /// If the padding id is not in `0..V`.
     pub fn init(&self, init: &mut Init) -> Embedding {
         let EmbeddingConfig { entries, width, padding, deviation } = *self;
         if let Some(id) = padding {
             let known = (0..entries as i64).contains(&id);
-            assert!(known, "embedding: the padding id {id} is not one of {entries} entries");
+            assert!(known, "embedding: got padding id {id}, need one below {entries}");
         }
         let table = init.fill([entries, width], |stream, i| {
             let padded = padding == Some((i / width as u64) as i64);
@@ -59,6 +62,8 @@ impl EmbeddingConfig {
 }
 
 impl Embedding {
+    /// Looks up the embeddings of `ids`.
+    ///
     /// # Shapes
     /// `ids: [B, T]` → `[B, T, M]`
     pub fn forward(&self, ids: Tensor<2, Int>) -> Tensor<3> {

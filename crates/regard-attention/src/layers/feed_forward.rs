@@ -1,6 +1,5 @@
-//! The part of a Transformer that looks at one position at a time: `f(x·W₁ + b₁)·W₂ + b₂`, or gated
-//! (Shazeer 2020): `(f(x·W + b) ⊙ (x·V + c))·W₂ + b₂`, which is GeGLU with a GELU and SwiGLU with a
-//! SiLU.
+//! Position-wise feed-forward network: `f(x·W₁ + b₁)·W₂ + b₂`, or gated (Shazeer 2020): `(f(x·W +
+//! b) ⊙ (x·V + c))·W₂ + b₂`, which is GeGLU with GELU and SwiGLU with SiLU.
 
 use super::{Dropout, Linear, LinearConfig};
 use crate::init::{Init, Mode, Weights};
@@ -8,26 +7,26 @@ use crate::ops::{Activation, activate};
 use burn::module::Module;
 use burn::tensor::Tensor;
 
-/// Of a [`FeedForward`] layer.
+/// Configuration of [`FeedForward`].
 #[derive(Clone, Debug)]
 pub struct FeedForwardConfig {
-    /// `M`
+    /// `M`, the model width.
     pub width: usize,
-    /// Of the middle, usually `4·M`.
+    /// Width of the hidden layer, usually `4·M`.
     pub hidden: usize,
-    /// `f`
+    /// `f`, the activation. Default GELU.
     pub activation: Activation,
-    /// Whether it is gated.
+    /// Whether the hidden layer is gated. Default false.
     pub gated: bool,
-    /// Whether there are biases.
+    /// Whether there are biases. Default true.
     pub bias: bool,
-    /// The share that is dropped after `f`.
+    /// Dropout probability of the hidden activations. Default 0.
     pub dropout: f32,
-    /// How `W₁` and `W₂` begin.
+    /// Initialisation of the weights.
     pub weights: Weights,
 }
 
-/// `f(x·W₁ + b₁)·W₂ + b₂`, or `(f(x·W + b) ⊙ (x·V + c))·W₂ + b₂`
+/// Feed-forward network `f(x·W₁ + b₁)·W₂ + b₂`, or gated `(f(x·W + b) ⊙ (x·V + c))·W₂ + b₂`.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -39,19 +38,19 @@ pub struct FeedForwardConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct FeedForward {
-    /// `W₁`, `b₁` and `f`; if it is gated, `[W, V]` next to each other, and `b`, `c`.
+    /// `W₁` and `b₁` with `f`; if gated, `[W, V]` and `[b, c]` concatenated along the columns.
     pub up: Linear,
-    /// `W₂`, `b₂`
+    /// `W₂` and `b₂`.
     pub down: Linear,
-    /// After `f`.
+    /// Dropout of the hidden activations.
     pub dropout: Dropout,
-    /// `f`, if it is gated.
+    /// `f` of a gated network; `None` if it is not gated.
     #[module(skip)]
     pub gate: Option<Activation>,
 }
 
 impl FeedForwardConfig {
-    /// Four times as wide in the middle, GELU, with biases, nothing dropped.
+    /// Creates a configuration with a hidden width of `4·M`, GELU, biases, no gate and no dropout.
     pub fn new(width: usize) -> FeedForwardConfig {
         FeedForwardConfig {
             width,
@@ -64,7 +63,7 @@ impl FeedForwardConfig {
         }
     }
 
-    /// The layer with its first values.
+    /// Initialises the layer.
     pub fn init(&self, init: &mut Init) -> FeedForward {
         let FeedForwardConfig { width, hidden, activation, gated, bias, dropout, weights } = *self;
         let (wide, after) = match gated {
@@ -84,6 +83,8 @@ impl FeedForwardConfig {
 }
 
 impl FeedForward {
+    /// Applies the network to each position.
+    ///
     /// # Shapes
     /// `x: […, M]` → the same
     pub fn forward<const D: usize>(&self, x: Tensor<D>, mode: Mode) -> Tensor<D> {

@@ -10,12 +10,12 @@ use burn::tensor::Tensor;
 use regard_kernels::ops::dropout::Dropout as Drop;
 use std::sync::Arc;
 
-/// What is known of nodes: a row each.
+/// Node features, one row per node.
 #[derive(Clone, Debug)]
 pub enum Features {
-    /// `[N, I]`
+    /// Dense features `[N, I]`.
     Dense(Box<Tensor<2>>),
-    /// The places that are not 0, and what stands there.
+    /// Sparse features: the indices of the nonzero elements, and their values.
     Sparse(Arc<Sparse>, Arc<Vec<f32>>),
 }
 
@@ -26,7 +26,7 @@ impl From<Tensor<2>> for Features {
 }
 
 impl Features {
-    /// With a share of the numbers dropped in training.
+    /// Applies dropout to the features in training.
     pub fn dropped(&self, p: f32, mode: Mode, site: u64) -> Features {
         let Some(stream) = mode.stream(site).filter(|_| p > 0.0) else { return self.clone() };
         match self {
@@ -55,17 +55,21 @@ impl Features {
     }
 }
 
-/// A graph's edges, ready to be attended along: a node sees those that its edges come from.
+/// Edges of a graph with optional edge features, prepared for attention. A node attends to the
+/// sources of its incoming edges.
 #[derive(Clone, Debug)]
 pub struct Along {
     graph: Graph,
     mask: mask::Mask,
-    /// What is known of each edge, in the graph's order.
+    /// Edge features `[edges, I]`, in the graph's order of edges.
     features: Option<Tensor<2>>,
 }
 
 impl Along {
-    /// With `features: [edges, I]`, or none.
+    /// Prepares a graph with `features: [edges, I]`, or without edge features.
+    ///
+    /// # Panics
+    /// If the number of rows of `features` is not the number of edges.
     pub fn new(graph: Graph, features: Option<Tensor<2>>) -> Along {
         if let Some(features) = &features {
             assert_eq!(features.dims()[0], graph.edges(), "features: need a row for each edge");
@@ -74,44 +78,45 @@ impl Along {
         Along { graph, mask, features }
     }
 
-    /// The graph.
+    /// Returns the graph.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
 }
 
-/// Which score.
+/// Score function of a [`GraphAttention`] layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GraphScore {
-    /// `LeakyReLU(a_t·W x_i + a_s·W x_j)`: which neighbour counts most does not depend on the node.
+    /// `LeakyReLU(a_t·W x_i + a_s·W x_j)`: static attention, in which the ranking of neighbours is
+    /// the same for every node.
     #[default]
     Gat,
-    /// `a·LeakyReLU(W_t x_i + W_s x_j)`: it does.
+    /// `a·LeakyReLU(W_t x_i + W_s x_j)`: dynamic attention, in which it depends on the node.
     Gatv2,
 }
 
-/// Of a [`GraphAttention`] layer.
+/// Configuration of [`GraphAttention`].
 #[derive(Clone, Debug)]
 pub struct GraphAttentionConfig {
-    /// `I`
+    /// `I`, the number of node features.
     pub inputs: usize,
-    /// `D`, of each head.
+    /// `D`, the output width of each head.
     pub width: usize,
-    /// `H`
+    /// `H`, the number of heads.
     pub heads: usize,
-    /// Whether heads stand side by side, or their mean is taken.
+    /// Whether the heads are concatenated (default), or averaged.
     pub concat: bool,
-    /// The score.
+    /// Score function. Default GAT.
     pub score: GraphScore,
-    /// Of LeakyReLU's negative side.
+    /// Negative slope of LeakyReLU. Default 0.2.
     pub slope: f32,
-    /// The share of the weights that is dropped in training.
+    /// Dropout probability of the attention weights. Default 0.
     pub dropout: f32,
-    /// Numbers that are known of each edge; 0 for none.
+    /// Number of edge features; 0 for none.
     pub edge: usize,
 }
 
-/// One layer of attention along edges.
+/// Multi-head graph attention layer.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -129,42 +134,42 @@ pub struct GraphAttentionConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct GraphAttention {
-    /// Of nodes as others see them: `W_s`, `[I, H·D]`.
+    /// `W_s`, projection of source nodes, `[I, H·D]`.
     pub source: Linear,
-    /// Of nodes as they see others: `W_t`, `[I, H·D]`; GAT has one for both.
+    /// `W_t`, projection of target nodes, `[I, H·D]`; `None` for GAT, which uses `W_s` for both.
     pub target: Option<Linear>,
-    /// `a_s`, `[H, D]`; GATv2's `a`.
+    /// `a_s` of GAT, or `a` of GATv2, `[H, D]`.
     pub a_source: Param<Tensor<2>>,
-    /// `a_t`, `[H, D]`, of GAT.
+    /// `a_t` of GAT, `[H, D]`; `None` for GATv2.
     pub a_target: Option<Param<Tensor<2>>>,
-    /// Of edges, `[edge, H·D]`.
+    /// Projection of edge features, `[edge, H·D]`.
     pub edge: Option<Linear>,
-    /// `a_e`, `[H, D]`, of GAT.
+    /// `a_e` of GAT, `[H, D]`; `None` for GATv2 or without edge features.
     pub a_edge: Option<Param<Tensor<2>>>,
-    /// `[H·D]`, or `[D]` for a mean.
+    /// Bias, `[H·D]` if heads are concatenated, `[D]` if they are averaged.
     pub bias: Param<Tensor<1>>,
-    /// Whether heads stand side by side.
+    /// Whether the heads are concatenated.
     #[module(skip)]
     pub concat: bool,
-    /// Of LeakyReLU's negative side.
+    /// Negative slope of LeakyReLU.
     #[module(skip)]
     pub slope: f32,
-    /// The share of the weights that is dropped in training.
+    /// Dropout probability of the attention weights.
     #[module(skip)]
     pub dropout: f32,
-    /// Where its randomness comes from.
+    /// Site of the dropout's random stream.
     #[module(skip)]
     pub site: u64,
 }
 
 impl GraphAttentionConfig {
-    /// GAT's, with heads side by side, and a slope of 0.2.
+    /// Creates a configuration of GAT with concatenated heads and a negative slope of 0.2.
     pub fn new(inputs: usize, width: usize, heads: usize) -> GraphAttentionConfig {
         let (concat, score, slope, dropout) = (true, GraphScore::Gat, 0.2, 0.0);
         GraphAttentionConfig { inputs, width, heads, concat, score, slope, dropout, edge: 0 }
     }
 
-    /// The layer with its first values.
+    /// Initialises the layer.
     pub fn init(&self, init: &mut Init) -> GraphAttention {
         let GraphAttentionConfig { inputs, width, heads, .. } = *self;
         let v2 = self.score == GraphScore::Gatv2;
@@ -193,8 +198,10 @@ impl GraphAttentionConfig {
 }
 
 impl GraphAttention {
+    /// Applies the layer.
+    ///
     /// # Shapes
-    /// `x: [N, I]` → `[N, H·D]`, or `[N, D]` if the mean of the heads is taken
+    /// `x: [N, I]` → `[N, H·D]`, or `[N, D]` if the heads are averaged
     pub fn forward(&self, x: &Features, along: &Along, mode: Mode) -> Tensor<2> {
         let (attention, q, k) = self.prepare(x, along);
         let attention = super::call::dropped(&attention, self.dropout, mode, self.site);
@@ -207,13 +214,14 @@ impl GraphAttention {
         out + self.bias.val().unsqueeze::<2>()
     }
 
-    /// The weight of each edge, head by head, in the graph's order: `[H·edges]`.
+    /// Returns the attention weight of each edge, head by head in the graph's order of edges:
+    /// `[H·edges]`.
     pub fn weights(&self, x: &Features, along: &Along) -> Vec<f32> {
         let (attention, q, k) = self.prepare(x, along);
         attention.listed_weights(q, k).expect("a graph lists its edges")
     }
 
-    /// The attention, its queries and its keys, which are its values too: `[1, H, N, D]`.
+    /// The attention, its queries, and its keys, which are also its values: `[1, H, N, D]` each.
     fn prepare(&self, x: &Features, along: &Along) -> (Attention, Tensor<4>, Tensor<4>) {
         let [h, d] = self.a_source.dims();
         let heads = |x: Tensor<2>| {
@@ -237,15 +245,15 @@ impl GraphAttention {
                 let edges = along.graph.edges();
                 let seen = layer.forward(features.clone()).reshape([edges, h, d]);
                 let seen = match &self.a_edge {
-                    // GAT has one number for an edge and head.
+                    // GAT has one scalar per edge and head.
                     Some(a) => (seen * a.val().unsqueeze::<3>()).sum_dim(2),
                     None => seen,
                 };
                 attention.edge_features(along.graph.clone(), seen.swap_dims(0, 1))
             }
             (None, None) => attention,
-            (Some(_), None) => panic!("this layer needs features of edges"),
-            (None, Some(_)) => panic!("this layer knows no features of edges"),
+            (Some(_), None) => panic!("graph attention: got no edge features, need some"),
+            (None, Some(_)) => panic!("graph attention: got edge features, the layer has none"),
         };
         (attention.mask(along.mask.clone()), q, k)
     }

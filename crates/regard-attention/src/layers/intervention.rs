@@ -1,4 +1,4 @@
-//! Changes to one application of an attention layer, to find out what a part of it does.
+//! Interventions: changes to one call of an attention layer, to study what its parts do.
 
 use crate::attention::mask::Mask;
 use crate::attention::normalize::Normalizer;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// A change to one application of an attention layer. All of its parts combine.
+/// Changes to one call of an attention layer. All of them can be combined.
 ///
 /// ```
 /// use regard_attention::layers::Intervention;
@@ -30,19 +30,19 @@ pub struct Intervention {
 type Normalize = Arc<dyn Fn(Attention) -> Attention + Send + Sync>;
 
 impl Intervention {
-    /// Changes nothing yet.
+    /// Creates an intervention that changes nothing yet.
     pub fn new() -> Intervention {
         Intervention::default()
     }
 
-    /// Multiplies the context of a head by a factor: 0 switches it off.
+    /// Multiplies the context of a head by a factor. A factor of 0 ablates the head.
     pub fn scale_head(mut self, head: usize, factor: f32) -> Intervention {
         self.heads.insert(head, factor);
         self
     }
 
-    /// Hides what this mask does not allow, besides what is hidden already. A query that sees
-    /// nothing has a context of zeros.
+    /// Applies a further mask: a key must be allowed by both masks. A query with no allowed key has
+    /// a context of zeros.
     pub fn mask(self, mask: Mask) -> Intervention {
         let mask = match self.mask {
             Some(before) => before & mask,
@@ -51,24 +51,24 @@ impl Intervention {
         Intervention { mask: Some(mask), ..self }
     }
 
-    /// Divides scores by a temperature: below 1 weights are sharper, above 1 more even.
+    /// Divides scores by a temperature. Weights are sharper below 1 and more uniform above 1.
     ///
     /// # Panics
-    /// If the temperature is not positive; when it is applied, if biases are added to scores,
-    /// which it would not divide.
+    /// If the temperature is not positive; when the layer is applied, if the attention has a bias,
+    /// which the temperature would not divide.
     pub fn temperature(self, temperature: f32) -> Intervention {
         let fine = temperature > 0.0 && temperature.is_finite();
         assert!(fine, "intervention: got a temperature of {temperature}, need a positive one");
         Intervention { temperature: Some(temperature), ..self }
     }
 
-    /// Turns scores into weights by another normaliser.
+    /// Replaces the normaliser.
     pub fn normalize(self, normalizer: impl Normalizer + Clone + 'static) -> Intervention {
         let change = move |attention: Attention| attention.normalize(normalizer.clone());
         Intervention { normalize: Some(Arc::new(change)), ..self }
     }
 
-    /// The attention with mask, temperature and normaliser.
+    /// The attention with the mask, temperature and normaliser of the intervention.
     pub(super) fn change(&self, mut attention: Attention, dims: &Dims) -> Attention {
         if let Some(mask) = &self.mask {
             let both = attention.spec().mask.clone() & mask.clone();
@@ -78,7 +78,7 @@ impl Intervention {
             let spec = attention.spec();
             assert!(
                 spec.biases.is_empty(),
-                "intervention: a temperature divides scores, and these have a bias besides"
+                "intervention: a temperature cannot be used with a bias"
             );
             let scale = spec.scale.unwrap_or_else(|| spec.score.default_scale(dims));
             attention = attention.scale(scale / temperature);
@@ -89,7 +89,7 @@ impl Intervention {
         }
     }
 
-    /// The contexts of heads, each with its factor.
+    /// The contexts of the heads, each multiplied by its factor.
     ///
     /// # Shapes
     /// `context: [B, T, H·E]` → the same

@@ -1,4 +1,4 @@
-//! A linear layer with its activation: `y = f(x·W + b)`.
+//! Linear layer with a fused activation: `y = f(x·W + b)`.
 
 use super::Weight;
 use crate::init::{Init, Weights};
@@ -6,22 +6,22 @@ use crate::ops::{Activation, Packing};
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
-/// Of a [`Linear`] layer.
+/// Configuration of [`Linear`].
 #[derive(Clone, Debug)]
 pub struct LinearConfig {
-    /// `I`
+    /// `I`, the number of input features.
     pub inputs: usize,
-    /// `O`
+    /// `O`, the number of output features.
     pub outputs: usize,
-    /// Whether there is a `b`.
+    /// Whether there is a bias `b`. Default true.
     pub bias: bool,
-    /// `f`
+    /// `f`, the activation. Default [`Activation::Identity`].
     pub activation: Activation,
-    /// How `W` begins; `b` begins uniform within ±1/√I after [`Weights::Uniform`], else with 0.
+    /// Initialisation of `W`. `b` is uniform in ±1/√I with [`Weights::Uniform`], otherwise 0.
     pub weights: Weights,
 }
 
-/// `y = f(x·W + b)`
+/// Linear layer with a fused activation, `y = f(x·W + b)`.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -34,11 +34,11 @@ pub struct LinearConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct Linear {
-    /// `[I, O]`
+    /// `W`, `[I, O]`: the transpose of PyTorch's weight.
     pub weight: Weight,
-    /// `[O]`
+    /// `b`, `[O]`.
     pub bias: Option<Param<Tensor<1>>>,
-    /// `f`
+    /// `f`, the activation.
     #[module(skip)]
     pub activation: Activation,
     #[module(skip)]
@@ -46,13 +46,13 @@ pub struct Linear {
 }
 
 impl LinearConfig {
-    /// With a bias, without an activation.
+    /// Creates a configuration with a bias and without an activation.
     pub fn new(inputs: usize, outputs: usize) -> LinearConfig {
         let (activation, weights) = (Activation::Identity, Weights::Uniform);
         LinearConfig { inputs, outputs, bias: true, activation, weights }
     }
 
-    /// The layer with its first values.
+    /// Initialises the layer.
     pub fn init(&self, init: &mut Init) -> Linear {
         let LinearConfig { inputs, outputs, activation, weights, .. } = *self;
         let weight = init.weights(inputs, outputs, weights);
@@ -63,7 +63,7 @@ impl LinearConfig {
 }
 
 impl Linear {
-    /// Of a weight `[I, O]` and a bias `[O]` that there are.
+    /// Creates a layer from an existing weight `[I, O]` and bias `[O]`.
     pub fn new(
         weight: impl Into<Weight>,
         bias: Option<Param<Tensor<1>>>,
@@ -72,6 +72,8 @@ impl Linear {
         Linear { weight: weight.into(), bias, activation, packing: Packing::default() }
     }
 
+    /// Applies the layer.
+    ///
     /// # Shapes
     /// `x: […, I]` → `[…, O]`
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {

@@ -1,7 +1,7 @@
 //! Layers: one file each, with its configuration, its parameters and its forward.
 //!
-//! A configuration's `init` takes first values from an [`Init`](crate::Init); parameters are
-//! Burn's, so its optimisers and records see them.
+//! Each configuration's `init` creates the layer with initial values from an [`Init`](crate::Init).
+//! Parameters are Burn's [`Param`](burn::module::Param), so Burn's optimisers and records see them.
 
 mod additive;
 mod block;

@@ -5,20 +5,20 @@ use crate::ops::{self, NormKind};
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
-/// Of a [`Norm`] layer.
+/// Configuration of [`Norm`].
 #[derive(Clone, Debug)]
 pub struct NormConfig {
-    /// `M`
+    /// `M`, the width of a row.
     pub width: usize,
-    /// Which statistics.
+    /// Layer norm or RMS norm.
     pub kind: NormKind,
-    /// `ε`
+    /// `ε`, added to the variance or mean square.
     pub eps: f32,
-    /// Whether there is a `β`.
+    /// Whether there is a bias `β`.
     pub bias: bool,
 }
 
-/// Normalises rows.
+/// Layer norm or RMS norm over the last axis.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -30,30 +30,30 @@ pub struct NormConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct Norm {
-    /// `γ`, `[M]`
+    /// Scale `γ`, `[M]`.
     pub gamma: Param<Tensor<1>>,
-    /// `β`, `[M]`
+    /// Bias `β`, `[M]`.
     pub beta: Option<Param<Tensor<1>>>,
-    /// Which statistics.
+    /// Layer norm or RMS norm.
     #[module(skip)]
     pub kind: NormKind,
-    /// `ε`
+    /// `ε`, added to the variance or mean square.
     #[module(skip)]
     pub eps: f32,
 }
 
 impl NormConfig {
-    /// Layer norm with PyTorch's `ε` of 1e-5.
+    /// Creates a layer norm with bias and with PyTorch's `ε` of 1e-5.
     pub fn layer(width: usize) -> NormConfig {
         NormConfig { width, kind: NormKind::Layer, eps: 1e-5, bias: true }
     }
 
-    /// RMS norm with the `ε` of 1e-6 that models have which use it.
+    /// Creates an RMS norm without bias and with the usual `ε` of 1e-6.
     pub fn rms(width: usize) -> NormConfig {
         NormConfig { width, kind: NormKind::Rms, eps: 1e-6, bias: false }
     }
 
-    /// The layer with `γ = 1` and `β = 0`.
+    /// Initialises the layer with `γ = 1` and `β = 0`.
     pub fn init(&self, init: &mut Init) -> Norm {
         let NormConfig { width, kind, eps, bias } = *self;
         let gamma = init.constant([width], 1.0);
@@ -69,16 +69,18 @@ impl Norm {
         ops::Norm { kind, eps, gamma: self.gamma.val(), beta }
     }
 
+    /// Normalises each row.
+    ///
     /// # Shapes
     /// `x: […, M]` → the same
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         ops::norm(x, &self.operation())
     }
 
-    /// `x + residual`, and its norm.
+    /// Returns `x + residual` and its norm, in one fused pass.
     ///
     /// # Shapes
-    /// `x, residual: […, M]` → both the same
+    /// `x, residual: […, M]` → both of the same shape
     pub fn forward_sum<const D: usize>(
         &self,
         x: Tensor<D>,

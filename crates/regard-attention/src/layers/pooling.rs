@@ -1,11 +1,11 @@
-//! One vector for each sequence of vectors.
+//! Pooling: one vector per sequence.
 //!
-//! | how | `y` |
+//! | pooling | `y` |
 //! |---|---|
 //! | attention | `Σ_n softmax_n(v·tanh(W x_n + q)) · x_n` with a learned `q` (Bahdanau's score; over words Yang et al. 2016) |
-//! | mean | the mean, which is attention that weighs all alike |
-//! | max | the largest number of each column |
-//! | last | what stands at the end of the way: of two directions, the last of one and the first of the other |
+//! | mean | the mean of all rows, which is attention with uniform weights |
+//! | max | the maximum of each column |
+//! | last | the final state; with two directions, the last row of the forward half and the first row of the backward half |
 
 use super::{Linear, LinearConfig, Sequences};
 use crate::attention::{Attention, mask::lengths, normalize::Uniform};
@@ -15,36 +15,36 @@ use crate::ops;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-/// How a sequence becomes a vector.
+/// Pooling method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pool {
-    /// By weights that are learned.
+    /// Weighted mean of the rows with learned additive attention.
     Attention {
-        /// The width in which the query and the rows meet.
+        /// `A`, the width that the query and the rows are projected to.
         hidden: usize,
     },
-    /// The mean of all.
+    /// Mean of the rows.
     Mean,
-    /// The largest of each column.
+    /// Maximum of each column.
     Max,
-    /// The last one.
+    /// Last row.
     Last {
-        /// Whether the second half of the columns was read backwards, so that it ends at the
-        /// first row.
+        /// Whether the second half of the columns comes from a backward direction, whose final
+        /// state is the first row.
         both_ways: bool,
     },
 }
 
-/// Of a [`Pooling`].
+/// Configuration of [`Pooling`].
 #[derive(Clone, Debug)]
 pub struct PoolingConfig {
-    /// `M`
+    /// `M`, the width of a row.
     pub width: usize,
-    /// How.
+    /// Pooling method.
     pub pool: Pool,
 }
 
-/// One vector for each sequence.
+/// Pools each sequence to one vector.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -60,26 +60,26 @@ pub struct PoolingConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct Pooling {
-    /// What attends, if something does.
+    /// Parameters of attention pooling; `None` for the other methods.
     pub attention: Option<PoolingAttention>,
-    /// How.
+    /// Pooling method.
     #[module(skip)]
     pub pool: Pool,
 }
 
-/// The learned parts of attention with one query for all sequences.
+/// Parameters of attention pooling, which has one learned query for all sequences.
 #[derive(Module, Debug)]
 pub struct PoolingAttention {
-    /// `W`, `[M, A]`, without a bias: `q` is one.
+    /// `W`, `[M, A]`, without a bias, since `q` acts as one.
     pub key: Linear,
-    /// `q`, `[1, A]`
+    /// `q`, `[1, A]`.
     pub query: Param<Tensor<2>>,
-    /// `v`, `[1, A]`
+    /// `v`, `[1, A]`.
     pub v: Param<Tensor<2>>,
 }
 
 impl PoolingConfig {
-    /// The layer with its first values.
+    /// Initialises the layer.
     pub fn init(&self, init: &mut Init) -> Pooling {
         let attention = match self.pool {
             Pool::Attention { hidden } => {
@@ -98,6 +98,8 @@ impl PoolingConfig {
 }
 
 impl Pooling {
+    /// Pools the rows of each sequence.
+    ///
     /// # Shapes
     /// `x: [N, M]` → `[S, M]`
     pub fn forward(&self, x: Tensor<2>, sequences: &Sequences) -> Tensor<2> {
@@ -109,7 +111,8 @@ impl Pooling {
         }
     }
 
-    /// The weight of each row in its sequence, if that is how they are pooled.
+    /// Returns the attention weight of each row within its sequence; `None` if pooling is not by
+    /// attention.
     ///
     /// # Shapes
     /// `x: [N, M]` → `[N]`
@@ -121,11 +124,11 @@ impl Pooling {
     }
 }
 
-/// What the rows of a sequence that still goes on come to by attention: all that more rows need to
-/// know of those before them.
+/// State of attention pooling over a sequence that arrives in parts. Its size does not depend on
+/// the number of rows.
 #[derive(Clone, Debug, Default)]
 pub struct Pooled {
-    /// The largest score so far.
+    /// Largest score so far.
     largest: f64,
     /// `Σ_n exp(score_n − largest)`
     sum: f64,
@@ -134,7 +137,7 @@ pub struct Pooled {
 }
 
 impl Pooled {
-    /// The vector of all rows so far, `[1, M]`; nothing before the first.
+    /// Returns the pooled vector of all rows so far, `[1, M]`; `None` before the first row.
     pub fn vector(&self, device: &Device) -> Option<Tensor<2>> {
         let mean: Vec<f32> = self.weighted.iter().map(|x| (x / self.sum) as f32).collect();
         let shape = [1, mean.len()];
@@ -158,15 +161,15 @@ impl Pooled {
 }
 
 impl Pooling {
-    /// Takes more rows of one sequence in. After the last one, [`Pooled::vector`] is what
-    /// [`Pooling::forward`] says of all of them, and the time for each row does not depend on how
-    /// many there were.
+    /// Adds rows of one sequence to the pooled state. After the last row, [`Pooled::vector`] equals
+    /// [`Pooling::forward`] over all rows. The time per row does not depend on how many came
+    /// before.
     ///
     /// # Shapes
     /// `x: [n, M]`
     ///
     /// # Panics
-    /// If it is not attention that pools.
+    /// If pooling is not by attention.
     pub fn take_in(&self, x: Tensor<2>, pooled: &mut Pooled) {
         let attention = self.attention.as_ref().expect("take_in: need pooling by attention");
         let [_, width] = x.dims();
@@ -208,7 +211,7 @@ impl PoolingAttention {
     }
 }
 
-/// Attention whose weights do not depend on what is seen.
+/// Attention with uniform weights.
 fn mean(x: Tensor<3>, valid_rows: &[usize]) -> Tensor<2> {
     let [b, t, m] = x.dims();
     let attention = Attention::dot().normalize(Uniform).mask(lengths(&valid(valid_rows)));

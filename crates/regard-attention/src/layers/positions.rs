@@ -1,12 +1,12 @@
-//! Where words stand: added to embeddings, turned into queries and keys, or told to the scores.
+//! Positional encodings: added to embeddings, or as biases of attention scores.
 
 use crate::attention::{Attention, bias};
 use crate::init::Init;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, TensorData};
 
-/// The sines and cosines of Vaswani et al. 2017: `sin(p/10000^(2i/M))` in even columns and the
-/// cosine in odd ones.
+/// Returns the sinusoidal positional encoding of Vaswani et al. 2017: `sin(p/10000^(2i/M))` in even
+/// columns and the cosine in odd columns.
 ///
 /// # Shapes
 /// `[length, M]`
@@ -26,7 +26,7 @@ pub fn sinusoidal(length: usize, width: usize, device: &Device) -> Tensor<2> {
     Tensor::from_data(TensorData::new(values, [length, width]), device)
 }
 
-/// A learned vector for each position.
+/// Learned absolute positional embeddings.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -38,17 +38,21 @@ pub fn sinusoidal(length: usize, width: usize, device: &Device) -> Tensor<2> {
 /// ```
 #[derive(Module, Debug)]
 pub struct LearnedPositions {
-    /// `[length, M]`
+    /// Embedding table `[length, M]`.
     pub table: Param<Tensor<2>>,
 }
 
 impl LearnedPositions {
-    /// First values are normal with this deviation.
+    /// Creates embeddings for `length` positions with normal initial values of this standard
+    /// deviation.
     pub fn new(length: usize, width: usize, deviation: f32, init: &mut Init) -> LearnedPositions {
         LearnedPositions { table: init.normal([length, width], deviation) }
     }
 
-    /// Adds the vectors of positions `first..first + T`.
+    /// Adds the embeddings of positions `first..first + T`.
+    ///
+    /// # Panics
+    /// If there are fewer positions than `first + T`.
     ///
     /// # Shapes
     /// `x: [B, T, M]` → the same
@@ -62,7 +66,7 @@ impl LearnedPositions {
     }
 }
 
-/// The slopes of ALiBi (Press et al. 2022), for [`Attention::alibi`].
+/// Returns the slopes of ALiBi (Press et al. 2022), for [`Attention::alibi`].
 ///
 /// # Shapes
 /// `[H]`
@@ -76,8 +80,8 @@ pub fn alibi_slopes(heads: usize, device: &Device) -> Tensor<1> {
     Tensor::from_data(TensorData::new(bias::Alibi::slopes(heads), [heads]), device)
 }
 
-/// A learned number for each head and distance, clipped at both ends (Shaw et al. 2018; Raffel
-/// et al. 2020).
+/// Learned relative position bias: a scalar per head and distance, with distances clipped to
+/// `±reach` (Shaw et al. 2018; Raffel et al. 2020).
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -90,17 +94,17 @@ pub fn alibi_slopes(heads: usize, device: &Device) -> Tensor<1> {
 /// ```
 #[derive(Module, Debug)]
 pub struct RelativeTable {
-    /// `[H, 2·reach + 1]`
+    /// Bias per head and distance, `[H, 2·reach + 1]`.
     pub table: Param<Tensor<2>>,
 }
 
 impl RelativeTable {
-    /// Distances up to `reach` are told apart; first values are 0.
+    /// Creates a bias table for distances in `−reach..=reach`, initialised to 0.
     pub fn new(heads: usize, reach: usize, init: &mut Init) -> RelativeTable {
         RelativeTable { table: init.constant([heads, 2 * reach + 1], 0.0) }
     }
 
-    /// The attention with this bias.
+    /// Returns the attention with this bias added to its scores.
     pub fn forward(&self, attention: Attention) -> Attention {
         attention.table(self.table.val())
     }

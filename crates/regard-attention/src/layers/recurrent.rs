@@ -1,5 +1,5 @@
-//! Recurrent layers, one above the other: tanh-RNN, GRU (Cho et al. 2014), LSTM (Hochreiter and
-//! Schmidhuber 1997), in one direction or both.
+//! Stacked recurrent layers: tanh-RNN, GRU (Cho et al. 2014), LSTM (Hochreiter and Schmidhuber
+//! 1997), in one direction or both.
 
 use super::Dropout;
 use crate::init::{Init, Mode};
@@ -7,46 +7,47 @@ use crate::ops::{self, Cell, Direction, States};
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
-/// Of [`Recurrent`] layers.
+/// Configuration of [`Recurrent`].
 #[derive(Clone, Debug)]
 pub struct RecurrentConfig {
-    /// Which recurrence.
+    /// Recurrent cell: tanh-RNN, GRU or LSTM.
     pub cell: Cell,
-    /// `I`
+    /// `I`, the number of input features.
     pub input: usize,
-    /// `H`
+    /// `H`, the number of hidden units per direction.
     pub hidden: usize,
-    /// How many, one above the other.
+    /// Number of stacked layers. Default 1.
     pub layers: usize,
-    /// Whether each goes both ways.
+    /// Whether the layers are bidirectional. Default false.
     pub bidirectional: bool,
-    /// Whether there are biases.
+    /// Whether there are biases. Default true.
     pub bias: bool,
-    /// The share that is dropped between layers.
+    /// Dropout probability between layers. Default 0.
     pub dropout: f32,
 }
 
-/// The parameters of one direction of one layer, named and laid out as PyTorch's.
+/// Parameters of one direction of one layer, named and laid out as in PyTorch. `G` is the number of
+/// gates.
 #[derive(Module, Debug)]
 pub struct RecurrentWeights {
-    /// `[G·H, I]`
+    /// Input weights `[G·H, I]`.
     pub weight_ih: Param<Tensor<2>>,
-    /// `[G·H, H]`
+    /// Recurrent weights `[G·H, H]`.
     pub weight_hh: Param<Tensor<2>>,
-    /// `[G·H]`
+    /// Input bias `[G·H]`.
     pub bias_ih: Option<Param<Tensor<1>>>,
-    /// `[G·H]`
+    /// Recurrent bias `[G·H]`.
     pub bias_hh: Option<Param<Tensor<1>>>,
 }
 
-/// One layer: one direction or two.
+/// One recurrent layer with one or two directions.
 #[derive(Module, Debug)]
 pub struct RecurrentLayer {
-    /// Forwards, and perhaps backwards.
+    /// Forward direction, then, if bidirectional, the backward direction.
     pub directions: Vec<RecurrentWeights>,
 }
 
-/// Recurrent layers.
+/// Stacked recurrent layers.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -60,35 +61,35 @@ pub struct RecurrentLayer {
 /// ```
 #[derive(Module, Debug)]
 pub struct Recurrent {
-    /// From the lowest up.
+    /// Layers, from input to output.
     pub layers: Vec<RecurrentLayer>,
-    /// Between them.
+    /// Dropout between layers.
     pub dropout: Dropout,
-    /// Which recurrence.
+    /// Recurrent cell: tanh-RNN, GRU or LSTM.
     #[module(skip)]
     pub cell: Cell,
 }
 
-/// The states of all layers and directions.
+/// States of all layers and directions.
 ///
 /// # Shapes
-/// `[layers·directions, B, H]`, as PyTorch's
+/// `[layers·directions, B, H]`, as in PyTorch
 #[derive(Clone, Debug)]
 pub struct LayerStates {
-    /// `h`
+    /// Hidden states `h`.
     pub h: Tensor<3>,
-    /// `c`, for the LSTM.
+    /// Cell states `c` of the LSTM; `None` for the other cells.
     pub c: Option<Tensor<3>>,
 }
 
 impl RecurrentConfig {
-    /// One layer, one direction, with biases.
+    /// Creates a configuration of one unidirectional layer with biases.
     pub fn new(cell: Cell, input: usize, hidden: usize) -> RecurrentConfig {
         let (layers, bidirectional, bias, dropout) = (1, false, true, 0.0);
         RecurrentConfig { cell, input, hidden, layers, bidirectional, bias, dropout }
     }
 
-    /// The layers with their first values, uniform within ±1/√H as PyTorch's.
+    /// Initialises the layers, uniform in ±1/√H as in PyTorch.
     pub fn init(&self, init: &mut Init) -> Recurrent {
         let RecurrentConfig { cell, hidden, bias, .. } = *self;
         let (directions, gates) = (1 + usize::from(self.bidirectional), cell.gates() * hidden);
@@ -133,8 +134,8 @@ fn by_direction(states: Tensor<2>, directions: usize) -> Tensor<3> {
 }
 
 impl Recurrent {
-    /// Runs sequences through all layers, from states before the first step, zeros without.
-    /// Beyond its length a row's output is 0 and its state stays as it is.
+    /// Runs sequences through all layers, from the states `start`, or from zeros if it is `None`.
+    /// Past its length, a row's output is 0 and its state does not change.
     ///
     /// # Shapes
     /// `x: [B, T, I]`, lengths `[B]` → `[B, T, directions·H]`, and the states after the last step
@@ -154,7 +155,7 @@ impl Recurrent {
                 c: start.c.as_ref().map(|c| of_layer(c, i, n)),
             });
             if i > 0 {
-                // Each layer's drops are its own.
+                // Each layer has its own dropout mask.
                 let site = self.dropout.site ^ (i as u64) << 32;
                 x = Dropout { site, ..self.dropout.clone() }.forward(x, mode);
             }

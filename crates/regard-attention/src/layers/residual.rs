@@ -1,19 +1,19 @@
-//! The sum that the parts of a Transformer are added to, with its norms.
+//! Residual stream of a Transformer, with its norms.
 
 use super::Norm;
 use burn::tensor::Tensor;
 
-/// Where the norms of a block stand.
+/// Placement of the norms in a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Norms {
-    /// Before each part (GPT-2, ViT, Llama): the sum itself is never normalised.
+    /// Before each sublayer (GPT-2, ViT, Llama); the residual stream itself is never normalised.
     #[default]
     Pre,
-    /// After each sum (Vaswani et al. 2017, BERT).
+    /// After each residual addition (Vaswani et al. 2017, BERT).
     Post,
 }
 
-/// The sum that parts are added to. A norm that follows a sum is made in one pass with it.
+/// Residual stream that sublayers are added to. An addition and the norm that follows it are fused.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -35,7 +35,8 @@ pub struct Residual {
 }
 
 impl Residual {
-    /// Before the first part, whose norm is `first` if it has one before it.
+    /// Starts a residual stream at `x`. `first` is the norm before the first sublayer; `None` with
+    /// post-norm.
     ///
     /// # Shapes
     /// `x: [B, T, M]`
@@ -47,7 +48,7 @@ impl Residual {
         Residual { norms, sum: x, input }
     }
 
-    /// The input of the next part; after the last one, the result.
+    /// Returns the input of the next sublayer; after the last sublayer, the result.
     ///
     /// # Shapes
     /// `[B, T, M]`
@@ -55,7 +56,7 @@ impl Residual {
         self.input.clone()
     }
 
-    /// The sum, before the norm of the next part; with norms after sums it is the input.
+    /// Returns the sum before the next norm; with post-norm it equals [`Residual::input`].
     ///
     /// # Shapes
     /// `[B, T, M]`
@@ -63,13 +64,13 @@ impl Residual {
         self.sum.clone()
     }
 
-    /// Adds the output of a part. `norm` is the one that follows: with norms before parts that of
-    /// the next part, with norms after sums that of this one.
+    /// Adds the output of a sublayer. `norm` is the norm that follows the addition: with pre-norm
+    /// that of the next sublayer, with post-norm that of this one.
     ///
     /// # Shapes
     /// `part: [B, T, M]`
     pub fn add(&mut self, part: Tensor<3>, norm: Option<&Norm>) {
-        // Taken out, so that an addition may be made in place.
+        // Taken out, so that the addition can be done in place.
         let sum = std::mem::replace(&mut self.sum, part.clone());
         let (sum, input) = match norm {
             Some(norm) => norm.forward_sum(part, sum),

@@ -1,46 +1,49 @@
-//! Rotary positions (Su et al. 2021) by configuration: base, scaling and partial rotation.
+//! Rotary position embeddings (Su et al. 2021), with base, scaling and partial rotation.
 
 use crate::ops::{self, Angles, Pairs, Places};
 use burn::module::Module;
 use burn::tensor::Tensor;
 
-/// Configures [`Rotary`] positions.
+/// Configuration of [`Rotary`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RotaryConfig {
-    /// Positions are `0..length`.
+    /// Number of positions; positions are `0..length`.
     pub length: usize,
     /// `D`, the width of a head.
     pub head_width: usize,
-    /// How many of a head's numbers turn, the first ones; GPT-NeoX turns a quarter.
+    /// Number of features of a head that are rotated, the first ones. Default `D`; GPT-NeoX rotates
+    /// a quarter.
     pub turned: usize,
-    /// `θ`, the base of the angles.
+    /// `θ`, the base of the frequencies. Default 10000.
     pub base: f32,
-    /// How angles were stretched for texts longer than those of training.
+    /// Scaling of the frequencies for long contexts. Default [`Scaling::None`].
     pub scaling: Scaling,
-    /// Which numbers are a pair.
+    /// Pairing of features. Default [`Pairs::Halves`].
     pub pairs: Pairs,
 }
 
-/// How angles are stretched for texts longer than those that a model was first trained with.
+/// Scaling of rotary frequencies, for contexts longer than those of pre-training.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Scaling {
-    /// Not at all.
+    /// No scaling.
     #[default]
     None,
-    /// All by one factor (Chen et al. 2023, arXiv:2306.15595).
+    /// All frequencies divided by one factor (Chen et al. 2023, arXiv:2306.15595).
     Linear {
-        /// How many times longer texts are.
+        /// Factor by which the context is extended.
         factor: f64,
     },
-    /// As Llama 3.1: slow pairs by a factor, fast ones not, those between by a part of it.
+    /// Llama 3.1's scaling: low frequencies are divided by a factor, high ones are kept, those
+    /// between are interpolated.
     Llama3 {
-        /// How much slow pairs are stretched.
+        /// Factor that low frequencies are divided by.
         factor: f64,
-        /// A pair that turns less often than this in a text of the original length is slow.
+        /// Low frequencies: pairs with fewer full rotations than this in the original context
+        /// length.
         low: f64,
-        /// A pair that turns more often than this is fast.
+        /// High frequencies: pairs with more full rotations than this.
         high: f64,
-        /// The original length.
+        /// Original context length, in tokens.
         original: f64,
     },
 }
@@ -60,23 +63,27 @@ impl Scaling {
 }
 
 impl RotaryConfig {
-    /// All numbers of a head turn, halves are pairs, the base is 10000.
+    /// Creates a configuration in which all features of a head rotate, paired by halves, with base
+    /// 10000.
     pub fn new(length: usize, head_width: usize) -> RotaryConfig {
         let (base, scaling, pairs) = (10000.0, Scaling::None, Pairs::Halves);
         RotaryConfig { length, head_width, turned: head_width, base, scaling, pairs }
     }
 
-    /// The positions.
+    /// Creates the embedding.
+    ///
+    /// # Panics
+    /// If `turned` is odd or above `head_width`.
     pub fn init(&self) -> Rotary {
         let RotaryConfig { length, head_width, turned, base, scaling, pairs } = *self;
-        assert!(turned.is_multiple_of(2), "rotary: {turned} numbers do not fall into pairs");
+        assert!(turned.is_multiple_of(2), "rotary: got {turned} features, need an even number");
         let turn = |i: usize| f64::from(base).powf(-2.0 * i as f64 / turned as f64);
         let frequencies = (0..turned / 2).map(|i| scaling.apply(turn(i))).collect();
         Rotary { angles: Angles::with_frequencies(length, head_width, frequencies, pairs) }
     }
 }
 
-/// Rotary positions (Su et al. 2021), for the first heads of a packed projection.
+/// Rotary position embeddings (Su et al. 2021), applied to the first heads of a packed projection.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -91,19 +98,19 @@ impl RotaryConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct Rotary {
-    /// Their sines and cosines.
+    /// Cosines and sines of the rotation angles.
     #[module(skip)]
     pub angles: Angles,
 }
 
 impl Rotary {
-    /// For positions `0..length` and heads of width `D`: all turn, halves are pairs, the base is
-    /// 10000.
+    /// Creates the embedding for positions `0..length` and heads of `width` features: all of them
+    /// rotate, paired by halves, with base 10000.
     pub fn new(length: usize, width: usize) -> Rotary {
         RotaryConfig::new(length, width).init()
     }
 
-    /// Turns the first `heads` heads.
+    /// Rotates the first `heads` heads, with tokens at the positions `places`.
     ///
     /// # Shapes
     /// `x: [B, T, C·D]` → the same

@@ -8,24 +8,25 @@ use crate::ops::Places;
 use burn::module::Module;
 use burn::tensor::Tensor;
 
-/// Of a [`SelfAttention`] layer.
+/// Configuration of [`SelfAttention`].
 #[derive(Clone, Debug)]
 pub struct SelfAttentionConfig {
-    /// `M`
+    /// `M`, the model width.
     pub width: usize,
-    /// `H` query heads, and `Hk` heads of keys and values: fewer are grouped, one is multi-query.
+    /// `H` query heads and `Hk` key-value heads: `Hk = H` is multi-head, `1 < Hk < H`
+    /// grouped-query, `Hk = 1` multi-query attention.
     pub heads: Heads,
     /// `D`, the width of a head.
     pub head_width: usize,
-    /// Whether the projections have biases.
+    /// Whether the projections have biases. Default true.
     pub bias: bool,
-    /// The share of the weights that is dropped in training.
+    /// Dropout probability of the attention weights. Default 0.
     pub dropout: f32,
-    /// How the projections begin.
+    /// Initialisation of the projections.
     pub weights: Weights,
 }
 
-/// Projects to queries, keys and values, attends in all heads and projects back.
+/// Multi-head self-attention with input and output projections.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -39,27 +40,30 @@ pub struct SelfAttentionConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct SelfAttention {
-    /// `[M, (H + 2·Hk)·D]`: all queries, then all keys, then all values.
+    /// Packed projection `[M, (H + 2·Hk)·D]`: all queries, then all keys, then all values.
     pub qkv: Linear,
-    /// `[H·D, M]`
+    /// Output projection `[H·D, M]`.
     pub out: Linear,
-    /// How many of each.
+    /// Numbers of query heads and key-value heads.
     #[module(skip)]
     pub heads: Heads,
-    /// The share of the weights that is dropped in training.
+    /// Dropout probability of the attention weights.
     #[module(skip)]
     pub dropout: f32,
-    /// Where its randomness comes from.
+    /// Site of the dropout's random stream.
     #[module(skip)]
     pub site: u64,
 }
 
 impl SelfAttentionConfig {
-    /// As many key heads as query heads, with biases, nothing dropped.
+    /// Creates a configuration with as many key-value heads as query heads, biases and no dropout.
+    ///
+    /// # Panics
+    /// If `width` is not a multiple of `heads`.
     pub fn new(width: usize, heads: usize) -> SelfAttentionConfig {
         assert!(
             heads > 0 && width.is_multiple_of(heads),
-            "self-attention: a width of {width} cannot be cut into {heads} heads"
+            "self-attention: a width of {width} is no multiple of {heads} heads"
         );
         SelfAttentionConfig {
             width,
@@ -71,7 +75,7 @@ impl SelfAttentionConfig {
         }
     }
 
-    /// The layer with its first values.
+    /// Initialises the layer.
     pub fn init(&self, init: &mut Init) -> SelfAttention {
         let SelfAttentionConfig { width, heads, head_width, bias, dropout, weights } = *self;
         let Heads { queries, keys } = heads;
@@ -92,6 +96,8 @@ impl SelfAttentionConfig {
 }
 
 impl SelfAttention {
+    /// Applies the layer.
+    ///
     /// # Shapes
     /// `x: [B, T, M]` → the same
     pub fn forward(&self, x: Tensor<3>, call: Call) -> Tensor<3> {
@@ -117,8 +123,8 @@ impl SelfAttention {
         self.out.forward(context)
     }
 
-    /// Queries, keys and values of rows that begin at position `first` unless the call says where
-    /// they stand.
+    /// Projects rows to queries, keys and values. Rotary positions begin at `first`, unless the
+    /// call gives them.
     ///
     /// # Shapes
     /// `x: [B, T, M]` → `[B, T, (H + 2·Hk)·D]`
@@ -132,7 +138,8 @@ impl SelfAttention {
         }
     }
 
-    /// `[B, T, (H + 2·Hk)·D]` → `[B, H, T, D]` and twice `[B, Hk, T, D]`, without copying.
+    /// Splits `[B, T, (H + 2·Hk)·D]` into `[B, H, T, D]` and twice `[B, Hk, T, D]`, without
+    /// copying.
     pub(super) fn split(&self, qkv: Tensor<3>) -> [Tensor<4>; 3] {
         let Heads { queries: h, keys: hk } = self.heads;
         let [b, t, m] = qkv.dims();

@@ -1,19 +1,18 @@
-//! Sequences that follow one another without padding, and the padded batches that some layers
-//! take.
+//! Ragged sequences concatenated without padding, and the padded batches that some layers need.
 //!
-//! Letters of words and words of texts are of many lengths. What looks at one row at a time is
-//! given all rows at once, `[N, M]`; recurrent layers and attention are given batches of
-//! sequences of about the same length, so that one long sequence among thousands of short ones
-//! does not fill memory with padding. Rows of a batch do not depend on each other, bit for bit,
-//! so that it does not matter who is put beside whom.
+//! Characters of words and words of texts have many lengths. Layers that process one row at a time
+//! get all rows at once, `[N, M]`; recurrent layers and attention get padded batches of sequences
+//! of similar length, so that one long sequence among thousands of short ones does not fill memory
+//! with padding. Rows of a batch do not depend on each other, bit for bit, so the batching does not
+//! change results.
 
 use crate::ops;
 use burn::tensor::{Int, Tensor, TensorData};
 
-/// Padding beyond this many places, and beyond the number of real ones, starts a new batch.
+/// More padded positions than this, and than real ones, start a new batch.
 const SLACK: usize = 1024;
 
-/// Sequences by their lengths.
+/// Lengths of ragged sequences that are concatenated without padding.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -34,22 +33,22 @@ pub struct Sequences {
     batches: Vec<Padded>,
 }
 
-/// Some of the sequences, made equally long.
+/// A batch of sequences, padded to the same length.
 #[derive(Clone, Debug)]
 struct Padded {
-    /// Which.
+    /// Indices of the sequences.
     members: Vec<usize>,
     lengths: Vec<usize>,
     longest: usize,
 }
 
 impl Sequences {
-    /// Sequences of these lengths, each at least 1.
+    /// Creates sequences of these lengths.
     ///
     /// # Panics
-    /// If one is empty: there is nothing that could stand for it.
+    /// If a length is 0.
     pub fn new(lengths: &[usize]) -> Sequences {
-        assert!(lengths.iter().all(|n| *n > 0), "sequences: one of no rows has nothing to say");
+        assert!(lengths.iter().all(|n| *n > 0), "sequences: got a length of 0, need at least 1");
         let sum = |next: &mut usize, length: &usize| {
             *next += length;
             Some(*next - length)
@@ -61,32 +60,32 @@ impl Sequences {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of sequences.
     pub fn len(&self) -> usize {
         self.lengths.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no sequences.
     pub fn is_empty(&self) -> bool {
         self.lengths.is_empty()
     }
 
-    /// The length of each.
+    /// Returns the length of each sequence.
     pub fn lengths(&self) -> &[usize] {
         &self.lengths
     }
 
-    /// The number of the first row of each.
+    /// Returns the index of the first row of each sequence.
     pub fn firsts(&self) -> &[usize] {
         &self.firsts
     }
 
-    /// The number of the last row of each.
+    /// Returns the index of the last row of each sequence.
     pub fn lasts(&self) -> Vec<usize> {
         self.firsts.iter().zip(&self.lengths).map(|(first, n)| first + n - 1).collect()
     }
 
-    /// Applies a function of padded batches and their lengths that gives a row for each row.
+    /// Applies a function of padded batches and their lengths that returns a row per input row.
     ///
     /// # Shapes
     /// `x: [N, I]`, `f: [B, T, I]` → `[B, T, O]` → `[N, O]`
@@ -117,7 +116,7 @@ impl Sequences {
         gather(all, &places)
     }
 
-    /// Applies a function of padded batches and their lengths that gives a row for each sequence.
+    /// Applies a function of padded batches and their lengths that returns a row per sequence.
     ///
     /// # Shapes
     /// `x: [N, I]`, `f: [B, T, I]` → `[B, O]` → `[S, O]`
@@ -134,8 +133,8 @@ impl Sequences {
         if places.is_sorted() { all } else { gather(all, &places) }
     }
 
-    /// Windows of `width` rows around each row, one after another; beyond the ends of its
-    /// sequence stand zeros. Of an even width, the longer half comes after.
+    /// Returns the window of `width` rows around each row, concatenated, with zero padding at the
+    /// ends of each sequence. With an even width, the longer half comes after the row.
     ///
     /// # Shapes
     /// `x: [N, M]` → `[N, width·M]`
@@ -143,7 +142,8 @@ impl Sequences {
         self.windows_apart(x, width, 1).0
     }
 
-    /// The same around every `stride`-th row of each sequence, and how long sequences are then.
+    /// Returns the windows around every `stride`-th row of each sequence, and the sequences with
+    /// their new lengths.
     ///
     /// # Shapes
     /// `x: [N, M]` → `[N′, width·M]`
@@ -156,7 +156,7 @@ impl Sequences {
         let ([_, m], before) = (x.dims(), (width - 1) / 2);
         let kept: Vec<usize> = self.lengths.iter().map(|n| n.div_ceil(stride)).collect();
         let n = kept.iter().sum::<usize>();
-        // Row 0 is that of what is not there.
+        // Row 0 is the padding.
         let table = Tensor::cat(vec![Tensor::zeros([1, m], (&x.device(), x.dtype())), x], 0);
         let mut ids = Vec::with_capacity(n * width);
         for (first, length) in self.firsts.iter().zip(&self.lengths) {
@@ -172,12 +172,13 @@ impl Sequences {
         (windows, if stride == 1 { self.clone() } else { Sequences::new(&kept) })
     }
 
-    /// Whether rows stand in one batch as they are.
+    /// Whether the rows already form one batch without padding.
     fn is_even(&self) -> bool {
         self.batches.len() <= 1 && self.lengths.iter().all(|n| *n == self.lengths[0])
     }
 
-    /// Places beyond a sequence hold some other row: those who take batches know the lengths.
+    /// Pads a batch. Positions past the end of a sequence hold an arbitrary row; callers mask them
+    /// by the lengths.
     fn pad(&self, x: &Tensor<2>, batch: &Padded) -> Tensor<3> {
         let [_, m] = x.dims();
         if self.is_even() {
@@ -194,10 +195,10 @@ impl Sequences {
     }
 }
 
-/// Rows by their numbers.
+/// Gathers rows by index.
 ///
 /// # Shapes
-/// `x: [N, M]`, `R` numbers → `[R, M]`
+/// `x: [N, M]`, `rows: [R]` → `[R, M]`
 fn gather(x: Tensor<2>, rows: &[usize]) -> Tensor<2> {
     let [_, m] = x.dims();
     let ids: Vec<i64> = rows.iter().map(|row| *row as i64).collect();
@@ -205,7 +206,7 @@ fn gather(x: Tensor<2>, rows: &[usize]) -> Tensor<2> {
     ops::embedding(x, ids, None).reshape([rows.len(), m])
 }
 
-/// All sequences in one batch if little of it is padding, else by length.
+/// All sequences in one batch if little of it is padding, otherwise batches by length.
 fn batches(lengths: &[usize]) -> Vec<Padded> {
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     let longest = lengths.iter().copied().max().unwrap_or(0);

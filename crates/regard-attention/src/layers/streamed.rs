@@ -1,59 +1,61 @@
-//! Truncated self-attention over a sequence that is not over (Zhang et al. 2020,
-//! arXiv:2002.02562): a row sees `left` rows before it and `right` after it, so that it can be
-//! computed as soon as `right` more have come, and what is further back can be forgotten.
+//! Truncated self-attention for streaming (Zhang et al. 2020, arXiv:2002.02562): a row attends to
+//! `left` rows before it and `right` rows after it, so it can be computed as soon as `right` more
+//! rows have arrived, and rows further back can be discarded.
 
 use super::call::dims;
 use super::{Block, Call, Residual, SelfAttention};
 use crate::attention::{Positions, mask};
 use burn::tensor::Tensor;
 
-/// How far a row sees.
+/// Attention context of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
-    /// Rows before it.
+    /// Number of rows before it.
     pub left: usize,
-    /// Rows after it.
+    /// Number of rows after it, the look-ahead.
     pub right: usize,
 }
 
 impl Reach {
-    /// The mask.
+    /// Returns the sliding-window mask of this context.
     pub fn mask(self) -> mask::Mask {
         mask::window(self.left, self.right)
     }
 }
 
-/// What [`SelfAttention::forward_streamed`] keeps of a sequence: memory for `left + right` rows.
+/// State of [`SelfAttention::forward_streamed`] between the parts of a sequence: memory for `left +
+/// right` rows.
 #[derive(Clone, Debug, Default)]
 pub struct StreamPast {
-    /// Queries that wait for rows after them.
+    /// Queries that wait for their look-ahead.
     waiting: Option<Tensor<4>>,
-    /// Keys and values of the rows that someone may still see.
+    /// Keys and values that queries may still attend to.
     seen: Option<[Tensor<4>; 2]>,
-    /// Keys before the first query that waits.
+    /// Number of keys before the first waiting query.
     before: usize,
-    /// Rows that came so far.
+    /// Number of rows received.
     came: usize,
 }
 
-/// A part of a sequence that comes in parts.
+/// Position of a part within a streamed sequence.
 #[derive(Debug)]
 pub struct Stream<'a, P = StreamPast> {
-    /// How far a row sees.
+    /// Attention context of a row.
     pub reach: Reach,
-    /// The parts before.
+    /// State left by the earlier parts.
     pub past: &'a mut P,
-    /// Whether no part comes after it.
+    /// Whether this is the last part.
     pub last: bool,
 }
 
 impl SelfAttention {
-    /// The rows that more rows complete, in order, and with the `last` ones all that are left. Put
-    /// together, they are what [`SelfAttention::forward`] gives with the window of this reach. A part
-    /// may complete no row, and the last one may be empty: so neither is a tensor always.
+    /// Applies the layer to one part of a sequence. Returns the output rows that `x` completes, in
+    /// order, and with `last` all that remain. Concatenated, they equal [`SelfAttention::forward`]
+    /// with [`Reach::mask`]. A part may complete no row and the last part may be empty, so both
+    /// input and output are optional.
     ///
     /// # Shapes
-    /// `x: [B, n, M]` → `[B, n′, M]`, none where there is no row
+    /// `x: [B, n, M]` → `[B, n′, M]`; `None` for no rows
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};
@@ -73,7 +75,7 @@ impl SelfAttention {
     /// ```
     ///
     /// # Panics
-    /// With a cache: what is kept is in the stream's past.
+    /// With a cache: earlier keys and values are in the stream's state.
     pub fn forward_streamed(
         &self,
         x: Option<Tensor<3>>,
@@ -114,7 +116,7 @@ impl SelfAttention {
     }
 }
 
-/// The part of a sequence that a [`Block`] keeps while it comes in parts.
+/// State of [`Block::forward_streamed`] between the parts of a sequence.
 #[derive(Clone, Debug, Default)]
 pub struct BlockPast {
     attention: StreamPast,
@@ -122,14 +124,14 @@ pub struct BlockPast {
     waiting: Option<Tensor<3>>,
 }
 
-/// A part of a sequence that comes in parts, for a [`Block`].
+/// Position of a part within a sequence streamed through a [`Block`].
 pub type BlockStream<'a> = Stream<'a, BlockPast>;
 
 impl Block {
-    /// The rows that more rows complete, as [`SelfAttention::forward_streamed`] gives them.
+    /// Applies the block to one part of a sequence; see [`SelfAttention::forward_streamed`].
     ///
     /// # Shapes
-    /// `x: [B, n, M]` → `[B, n′, M]`, none where there is no row
+    /// `x: [B, n, M]` → `[B, n′, M]`; `None` for no rows
     pub fn forward_streamed(
         &self,
         x: Option<Tensor<3>>,

@@ -1,9 +1,9 @@
-//! The weights of one application of an attention layer, and their gradient.
+//! Attention weights of one call of a layer, and their gradient.
 
 use crate::attention::Attention;
 use burn::tensor::{Gradients, Tensor};
 
-/// The weights of one application of an attention layer.
+/// Records the attention weights of one call of a layer.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -22,23 +22,23 @@ use burn::tensor::{Gradients, Tensor};
 pub struct Tap {
     differentiates: bool,
     weights: Option<Tensor<4>>,
-    /// Zeros that are added to the weights: their gradient is that of the weights.
+    /// Zeros added to the weights; their gradient is that of the weights.
     added: Option<Tensor<4>>,
 }
 
 impl Tap {
-    /// Keeps the weights.
+    /// Creates a tap that records the weights.
     pub fn new() -> Tap {
         Tap::default()
     }
 
-    /// Keeps the weights, and what their gradient is found by. The context is then a product of
-    /// two matrices, so that memory is quadratic in the length.
+    /// Creates a tap that records the weights and allows [`Tap::gradient`]. The context is then
+    /// computed as a matrix product, with memory quadratic in the length.
     pub fn with_gradient() -> Tap {
         Tap { differentiates: true, ..Tap::default() }
     }
 
-    /// The weights of the last application, differentiable.
+    /// Returns the weights of the last call, differentiable; `None` before the first call.
     ///
     /// # Shapes
     /// `[B, H, T, S]`
@@ -46,7 +46,7 @@ impl Tap {
         self.weights.as_ref()
     }
 
-    /// The weights of the last application, differentiable.
+    /// Returns the weights of the last call, differentiable; `None` before the first call.
     ///
     /// # Shapes
     /// `[B, H, T, S]`
@@ -54,8 +54,8 @@ impl Tap {
         self.weights
     }
 
-    /// The gradient of a loss with respect to the weights, as if each were a free number; none if
-    /// it was not asked for, or if the loss does not depend on them.
+    /// Returns the gradient of a loss with respect to the weights, each taken as a free variable;
+    /// `None` without [`Tap::with_gradient`], or if the loss does not depend on the weights.
     ///
     /// # Shapes
     /// `[B, H, T, S]`
@@ -70,8 +70,8 @@ impl Tap {
             return out;
         }
         let tracked = weights.device().is_autodiff();
-        assert!(tracked, "tap: a gradient needs a layer on an autodiff device");
-        // A tensor in the middle of a graph keeps no gradient, but a leaf that is added to it does.
+        assert!(tracked, "tap: the gradient needs a layer on an autodiff device");
+        // Burn keeps gradients of leaves only, so a leaf of zeros is added.
         let added = weights.zeros_like().require_grad();
         let weights = weights + added.clone();
         let ([b, h, _, s], [_, hk, _, e]) = (weights.dims(), v.dims());

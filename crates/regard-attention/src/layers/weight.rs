@@ -1,4 +1,4 @@
-//! The matrix of a layer: trained as a tensor, or used as its file has it.
+//! Weight matrix of a layer: a trainable parameter, or a matrix in the storage type of its file.
 
 use crate::backend;
 use crate::ops::{self, Activation, Packing, StoredMatrix};
@@ -8,14 +8,14 @@ use burn::module::{
 };
 use burn::tensor::{Device, Int, Tensor};
 
-/// A matrix `[I, O]` of a linear layer, or a table `[V, M]`.
+/// Weight matrix `[I, O]` of a linear layer, or embedding table `[V, M]`.
 ///
-/// It is a parameter of Burn's in single precision, which can be trained, or a [`StoredMatrix`] in
-/// whichever type its file has, which cannot. Optimisers, records and counts of parameters see both;
-/// of a stored one they see the shape, and a single number for all of its values.
+/// It is either a trainable single-precision Burn parameter, or a [`StoredMatrix`] in the storage
+/// type of its file, which cannot be trained. Optimisers, records and parameter counts see both; of
+/// a stored matrix they see a placeholder with its shape and a single value.
 #[derive(Clone, Debug)]
 pub struct Weight {
-    /// The parameter; for a stored matrix a placeholder that has its shape.
+    /// The parameter; for a stored matrix, a placeholder of its shape.
     param: Param<Tensor<2>>,
     stored: Option<StoredMatrix>,
 }
@@ -27,39 +27,40 @@ impl From<Param<Tensor<2>>> for Weight {
 }
 
 impl Weight {
-    /// A matrix as its file has it, for use on the CPU.
+    /// Wraps a stored matrix, for inference on the CPU.
     pub fn stored(matrix: StoredMatrix) -> Weight {
         let shape = matrix.dims();
         let blank = Tensor::<1>::zeros([1], &Device::flex()).expand(shape);
         Weight { param: Param::initialized(ParamId::new(), blank), stored: Some(matrix) }
     }
 
-    /// Whether weights can be stored for this device: where the kernels run, and nothing is trained.
+    /// Whether a device supports stored weights: the kernels run on it and it is not an autodiff
+    /// device.
     pub fn can_be_stored(device: &Device) -> bool {
         !device.is_autodiff() && backend::fused(&Tensor::<1>::zeros([1], device))
     }
 
-    /// Rows and columns.
+    /// Returns the numbers of rows and columns.
     pub fn dims(&self) -> [usize; 2] {
         self.param.dims()
     }
 
-    /// Where it is.
+    /// Returns the device.
     pub fn device(&self) -> Device {
         self.param.device()
     }
 
-    /// The parameter, unless the matrix is stored.
+    /// Returns the parameter; `None` if the matrix is stored.
     pub fn param(&self) -> Option<&Param<Tensor<2>>> {
         self.stored.is_none().then_some(&self.param)
     }
 
-    /// The stored matrix, unless it is a parameter.
+    /// Returns the stored matrix; `None` if it is a parameter.
     pub fn as_stored(&self) -> Option<&StoredMatrix> {
         self.stored.as_ref()
     }
 
-    /// Its numbers in single precision. Of a stored matrix, all of them are converted each time.
+    /// Returns the values in single precision. A stored matrix is converted on every call.
     pub fn val(&self) -> Tensor<2> {
         match &self.stored {
             Some(stored) => stored.tensor(&self.device()),
@@ -67,7 +68,7 @@ impl Weight {
         }
     }
 
-    /// `f(x·W + b)`, with a parameter kept as products want it while no gradient is asked for.
+    /// Computes `f(x·W + b)`. While no gradient is needed, a parameter is kept packed in `packing`.
     ///
     /// # Shapes
     /// `x: […, I]`, `W: [I, O]`, `bias: [O]` → `[…, O]`
@@ -84,7 +85,7 @@ impl Weight {
         }
     }
 
-    /// `x·Wᵀ + b`: scores of the rows of a table.
+    /// Computes `x·Wᵀ + b`: the logits of tied embeddings, for instance.
     ///
     /// # Shapes
     /// `x: […, M]`, `W: [V, M]`, `bias: [V]` → `[…, V]`
@@ -96,7 +97,7 @@ impl Weight {
         }
     }
 
-    /// Rows of a table. The row of the id `padding` gets no gradient.
+    /// Looks up rows of an embedding table. The row of the id `padding` receives no gradient.
     ///
     /// # Shapes
     /// `ids: [B, T]`, `W: [V, M]` → `[B, T, M]`
@@ -107,7 +108,7 @@ impl Weight {
         }
     }
 
-    /// As a parameter of a device.
+    /// As a parameter on a device.
     fn trained(self, device: &Device) -> Param<Tensor<2>> {
         match self.stored {
             Some(stored) => Param::from_tensor(stored.tensor(device)),
@@ -116,7 +117,7 @@ impl Weight {
     }
 }
 
-/// A parameter by the name of the field that holds it, like a parameter of Burn's.
+/// Visited under the name of the field that holds it, like a Burn parameter.
 impl Module for Weight {
     fn collect_devices(&self, devices: Devices) -> Devices {
         self.param.collect_devices(devices)
@@ -193,7 +194,7 @@ mod tests {
         let numbers =
             |layer: &Linear| layer.weight.val().into_data().try_into_vec::<f32>().unwrap();
         assert_eq!(numbers(&again), [0.0, 3.0, 1.0, 4.0, 2.0, 5.0].map(|x| x / 8.0));
-        // Its name among the parameters is that of the field.
+        // Its parameter path is the field's name.
         for layer in [again, trained] {
             let x = Tensor::<2>::ones([1, 3], &Device::flex().autodiff());
             let mut adamw = AdamW::new(AdamWConfig::default());
