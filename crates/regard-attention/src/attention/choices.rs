@@ -1,4 +1,4 @@
-//! The words of the formula: scores, biases, and what goes with them.
+//! Constructors of scores, biases, masks and normalisers.
 
 use super::Attention;
 use burn::tensor::Tensor;
@@ -6,7 +6,7 @@ use regard_kernels::attention::{self as spec, Graph, Positions, bias, mask, norm
 use regard_kernels::rng::Stream;
 use std::sync::Arc;
 
-/// `[H, D]` as the kernels take it.
+/// `[H, D]` in the four-dimensional form of the kernels.
 fn per_head(x: Tensor<2>) -> Tensor<4> {
     let [h, d] = x.dims();
     x.reshape([1, h, 1, d])
@@ -17,12 +17,12 @@ fn scalar(x: Tensor<1>) -> Tensor<4> {
 }
 
 impl Attention {
-    /// `q·k/√D`, softmax, every key: the place to start from.
+    /// Scaled dot-product attention: score `q·k/√D`, softmax, no mask and no bias.
     pub fn dot() -> Attention {
         Attention::with_score(score::Dot, vec![])
     }
 
-    /// Bahdanau's score `Σ v_d tanh(q_d + k_d)`; projections are outside.
+    /// Bahdanau's additive score `Σ v_d tanh(q_d + k_d)`, of projected queries and keys.
     ///
     /// # Shapes
     /// `v: [H, D]`
@@ -30,7 +30,7 @@ impl Attention {
         Attention::with_score(score::Additive, vec![per_head(v)])
     }
 
-    /// GATv2's score `Σ v_d LeakyReLU(q_d + k_d)`.
+    /// GATv2's score `Σ v_d LeakyReLU(q_d + k_d)`, with negative slope `slope`.
     ///
     /// # Shapes
     /// `v: [H, D]`
@@ -38,7 +38,7 @@ impl Attention {
         Attention::with_score(score::Gatv2 { slope, graph: None }, vec![per_head(v)])
     }
 
-    /// GAT's score `LeakyReLU(a_q·q + a_k·k)`.
+    /// GAT's score `LeakyReLU(a_q·q + a_k·k)`, with negative slope `slope`.
     ///
     /// # Shapes
     /// `a_q, a_k: [H, D]`
@@ -47,9 +47,9 @@ impl Attention {
         Attention::with_score(score, vec![per_head(a_q), per_head(a_k)])
     }
 
-    /// Features of a graph's edges, inside of the nonlinearity: `LeakyReLU(a_q·q + a_k·k + e)` for
-    /// GAT, `Σ v_d LeakyReLU(q_d + k_d + e_d)` for GATv2. Their projection is outside. The graph is
-    /// usually the mask's; a pair that is no edge of it adds nothing.
+    /// Adds projected edge features inside the nonlinearity: `LeakyReLU(a_q·q + a_k·k + e)` for
+    /// GAT, `Σ v_d LeakyReLU(q_d + k_d + e_d)` for GATv2. The graph is usually the mask's; pairs
+    /// that are not edges of it add nothing.
     ///
     /// # Shapes
     /// `features: [H, edges, 1]` after [`Attention::edge`], `[H, edges, D]` after
@@ -63,14 +63,14 @@ impl Attention {
         with
     }
 
-    /// With a score that knows more of the keys, if it is one that can.
+    /// Extends the score with further terms, or panics with `when` if it does not support them.
     #[track_caller]
     fn extended(self, more: score::More, when: &str) -> Attention {
         let Some(score) = self.spec.score.extended(more) else { panic!("{when}") };
         self.map(|spec| spec::Attention { score, ..spec })
     }
 
-    /// Luong's general score `qᵀ W k`.
+    /// Luong's general (bilinear) score `qᵀ W k`.
     ///
     /// # Shapes
     /// `w: [H, Dq, Dk]`
@@ -78,7 +78,7 @@ impl Attention {
         Attention::with_score(score::General, vec![w.unsqueeze()])
     }
 
-    /// A kernel of the distance `|q − k|/σ` (Nadaraya–Watson).
+    /// Kernel of the distance `|q − k|/σ` (Nadaraya–Watson).
     ///
     /// # Shapes
     /// `sigma: [1]`
@@ -86,7 +86,7 @@ impl Attention {
         Attention::with_score(score::Kernel(shape), vec![scalar(sigma)])
     }
 
-    /// `(a·(q·k) + b·(q·v))/√D`
+    /// Key–value score `(a·(q·k) + b·(q·v))/√D`.
     ///
     /// # Shapes
     /// `a, b: [1]`
@@ -94,7 +94,8 @@ impl Attention {
         Attention::with_score(score::KeyValue, vec![scalar(a), scalar(b)])
     }
 
-    /// Transformer-XL's relative positions: `((q + u)·k_j + (q + w)·r_{p−j})/√D`.
+    /// Transformer-XL's relative position score `((q + u)·k_j + (q + w)·r_{p−j})/√D`, with the
+    /// query at position `p`.
     ///
     /// # Shapes
     /// `r: [H, S + T, D]` with row `S − (p − j)` for the distance `p − j`; `u, w: [H, D]`
@@ -103,7 +104,8 @@ impl Attention {
         Attention::with_score(score::Relative::default(), params)
     }
 
-    /// XLNet's: relative positions, and whether query and key are of one segment.
+    /// Adds XLNet's segment term to [`Attention::relative`]: whether query and key are in the same
+    /// segment.
     ///
     /// # Shapes
     /// as [`Attention::relative`]; `ids: [B·S]`, `segment: [H, 2, D]` (same, different),
@@ -116,8 +118,9 @@ impl Attention {
         with
     }
 
-    /// Relative positions for queries that stand at any of the last `n` keys, query `i` of batch
-    /// row `b` at `places[b·T + i]`: a model that asks at a few places need not ask at all of them.
+    /// Places queries at any of the last `n` keys, query `i` of batch row `b` at `places[b·T + i]`,
+    /// for relative positions. A model that predicts at a few positions then needs queries at those
+    /// alone.
     ///
     /// # Shapes
     /// as [`Attention::relative`], but `r: [H, S + n, D]`
@@ -127,8 +130,8 @@ impl Attention {
         with.positions(Positions::Centres(centres))
     }
 
-    /// `f(q·k/√D, place)`, a function of the caller's own with its derivative, which
-    /// [`score::check_derivative`] compares with differences.
+    /// Custom score `f(q·k/√D, position)` with its derivative, which [`score::check_derivative`]
+    /// compares with finite differences.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};
@@ -160,12 +163,12 @@ impl Attention {
         Attention::with_score(score::Modified(f), vec![])
     }
 
-    /// Any score, with its parameters as the kernels take them.
+    /// Any score, with its parameters in the four-dimensional form of the kernels.
     pub fn with_score(score: impl score::Score + 'static, params: Vec<Tensor<4>>) -> Attention {
         Attention::of(Arc::new(score), params)
     }
 
-    /// A score that is known only at run time, with its parameters as the kernels take them.
+    /// A score chosen at run time, with its parameters in the four-dimensional form of the kernels.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};
@@ -188,44 +191,42 @@ impl Attention {
         Attention { spec: Arc::new(f(spec)), ..self }
     }
 
-    /// With this mask.
+    /// Sets the mask.
     pub fn mask(self, mask: mask::Mask) -> Attention {
         self.map(|spec| spec.mask(mask))
     }
 
-    /// With this normaliser.
+    /// Sets the normaliser.
     pub fn normalize(self, normalizer: impl normalize::Normalizer + 'static) -> Attention {
         self.with_normalizer(Arc::new(normalizer))
     }
 
-    /// With a normaliser that is known only at run time, as [`Row::make`](super::Row::make) gives
-    /// it.
+    /// Sets a normaliser chosen at run time, as [`Row::make`](super::Row::make) returns it.
     pub fn with_normalizer(self, normalizer: Arc<dyn normalize::Normalizer>) -> Attention {
         self.map(|spec| spec::Attention { normalizer, ..spec })
     }
 
-    /// With this scale instead of the score's own.
+    /// Sets the scale of the scores, in place of the score's default.
     pub fn scale(self, scale: f32) -> Attention {
         self.map(|spec| spec.scale(scale))
     }
 
-    /// With queries at these positions.
+    /// Sets the positions of the queries among the keys.
     pub fn positions(self, positions: Positions) -> Attention {
         self.map(|spec| spec.positions(positions))
     }
 
-    /// With a share `p` of the weights dropped; the backward drops the same ones.
+    /// Drops a fraction `p` of the weights; the backward drops the same ones.
     pub fn dropout(self, p: f32, noise: Stream) -> Attention {
         self.map(|spec| spec.dropout(p, noise))
     }
 
-    /// With one more bias, and its parameters as the kernels take them.
+    /// Adds a bias, with its parameters in the four-dimensional form of the kernels.
     pub fn bias(self, bias: impl bias::Bias + 'static, params: Vec<Tensor<4>>) -> Attention {
         self.with_bias(Arc::new(bias), params)
     }
 
-    /// With one more bias that is known only at run time, as [`Row::make`](super::Row::make) gives
-    /// it.
+    /// Adds a bias chosen at run time, as [`Row::make`](super::Row::make) returns it.
     pub fn with_bias(mut self, bias: Arc<dyn bias::Bias>, params: Vec<Tensor<4>>) -> Attention {
         self.params.extend(params);
         self.map(|mut spec| {
@@ -234,7 +235,7 @@ impl Attention {
         })
     }
 
-    /// With `−slope_h·|p − j|`.
+    /// Adds the ALiBi bias `−slope_h·|p − j|`, with the query at position `p`.
     ///
     /// # Shapes
     /// `slopes: [H]`
@@ -243,7 +244,7 @@ impl Attention {
         self.bias(bias::Alibi, vec![slopes.reshape([1, h, 1, 1])])
     }
 
-    /// With a learned number for each distance, clipped at both ends.
+    /// Adds a learned relative position bias; distances are clipped to `±reach`.
     ///
     /// # Shapes
     /// `table: [H, 2·reach + 1]`
@@ -253,17 +254,17 @@ impl Attention {
         self.bias(bias::Table { reach: n / 2 }, vec![table.reshape([1, h, 1, n])])
     }
 
-    /// With a number for each cell.
+    /// Adds a bias for each query–key pair.
     ///
     /// # Shapes
-    /// `bias: [B or 1, H or 1, T, S]`; a leading 1 is shared
+    /// `bias: [B or 1, H or 1, T, S]`; a leading 1 is broadcast
     pub fn dense_bias(self, bias: Tensor<4>) -> Attention {
         let [b, h, ..] = bias.dims();
         self.bias(bias::Dense { per_batch: b > 1, per_head: h > 1 }, vec![bias])
     }
 
-    /// With a Gaussian around each query's centre: added to the scores, or `after` them
-    /// multiplied with the weights.
+    /// Adds a Gaussian around each query's centre: to the scores, or with `after` as a factor of
+    /// the weights.
     ///
     /// # Shapes
     /// `centres: [B, T]`, `sigma: [1]`

@@ -1,4 +1,4 @@
-//! Attention on tensors: one formula,
+//! Attention on tensors, by one formula:
 //!
 //! ```text
 //! out_i = Σ_j normalize_j( score(q_i, k_j) + bias(i, j) | mask(i, j) ) · v_j
@@ -32,33 +32,33 @@ pub use regard_kernels::attention::{
 use regard_kernels::view::{View, ViewMut};
 use std::sync::Arc;
 
-/// Score, bias, mask and normaliser, with the tensors that score and biases are parameterised by.
-/// Gradients reach all of them.
+/// Attention with a score, biases, a mask and a normaliser, and the parameter tensors of the score
+/// and biases. Gradients reach the parameters, queries, keys and values.
 #[derive(Clone, Debug)]
 pub struct Attention {
     spec: Arc<spec::Attention>,
-    /// Of the score, then of each bias, as four-dimensional arrays with leading ones.
+    /// Parameters of the score, then of each bias, as four-dimensional tensors with leading ones.
     params: Vec<Tensor<4>>,
 }
 
-/// What hard attention chose.
+/// Result of hard attention.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// `[B, H, T, E]`: the value of the chosen key, zeros if there was none to choose.
+    /// Value of the chosen key, `[B, H, T, E]`; zeros if no key is allowed.
     pub out: Tensor<4>,
-    /// `[B, H, T]`: the log-probability of the choice, 0 without one.
+    /// Log-probability of the choice, `[B, H, T]`; 0 if no key is allowed.
     pub log_prob: Tensor<3>,
-    /// `[B, H, T]`: the chosen key, −1 for none.
+    /// Index of the chosen key, `[B, H, T]`; −1 if no key is allowed.
     pub index: Tensor<3, Int>,
 }
 
 impl Attention {
-    /// What is attended to, without the tensors.
+    /// Returns the specification: score, biases, mask and normaliser, without the tensors.
     pub fn spec(&self) -> &spec::Attention {
         &self.spec
     }
 
-    /// The context.
+    /// Computes the context, the weighted sum of the values.
     ///
     /// # Shapes
     /// `q: [B, H, T, D]`, `k: [B, Hk, S, D]`, `v: [B, Hk, S, E]` → `[B, H, T, E]`
@@ -78,7 +78,8 @@ impl Attention {
         }
     }
 
-    /// The context and the weights, both differentiable (coverage, pointers).
+    /// Computes the context and the weights, both differentiable, as for coverage and pointer
+    /// networks.
     ///
     /// # Shapes
     /// as [`Attention::attend`] → `[B, H, T, E]`, `[B, H, T, S]`
@@ -110,7 +111,7 @@ impl Attention {
         }
     }
 
-    /// The weights alone, differentiable: exactly those that [`Attention::attend`] uses.
+    /// Computes only the weights, differentiable: exactly those that [`Attention::attend`] uses.
     ///
     /// # Shapes
     /// `q: [B, H, T, D]`, `k: [B, Hk, S, D]` → `[B, H, T, S]`
@@ -129,8 +130,8 @@ impl Attention {
         }
     }
 
-    /// The weights of a mask that lists keys, as graphs do: those of all queries' lists, one list
-    /// after another, for each batch row and head. None if the mask does not list them.
+    /// Computes the weights of a mask that lists the keys of each query, as graphs do: the lists of
+    /// all queries concatenated, for each batch row and head. `None` if the mask has no lists.
     ///
     /// # Shapes
     /// `q: [B, H, T, D]`, `k: [B, Hk, S, D]` → `[B·H·listed]`
@@ -143,7 +144,7 @@ impl Attention {
         let held = [host(&q), host(&k)];
         let params: Vec<_> = self.params.iter().map(host).collect();
         fn view((numbers, shape): &(Vec<f32>, [usize; 4])) -> View<'_> {
-            View::new(numbers, *shape).expect("as many numbers as its shape has")
+            View::new(numbers, *shape).expect("as many elements as its shape has")
         }
         let [q, k] = held.each_ref().map(view);
         let inputs = spec::Inputs { q, k, v: k, params: params.iter().map(view).collect() };
@@ -155,13 +156,13 @@ impl Attention {
         backend::ok(self.spec.listed_weights(&inputs, &saved))
     }
 
-    /// What hard attention chooses, with the log-probability through which REINFORCE learns.
+    /// Samples or picks a key with hard attention, and returns the log-probability for REINFORCE.
     ///
     /// # Shapes
     /// as [`Attention::attend`]
     pub fn choose(&self, q: Tensor<4>, k: Tensor<4>, v: Tensor<4>) -> Choice {
         let ([b, h, t, _], e) = (q.dims(), v.dims()[3]);
-        // Only the kernels choose: a choice is not a function that Burn could derive.
+        // Only the kernels choose, since Burn cannot differentiate a choice.
         let host = Host::of(&q);
         let floats = [q, k, v].map(|x| host.there(x).into_dispatch()).to_vec();
         let all: Tensor<4> = host.attention(self).apply(Packing::Separate, Output::Choice, floats);
@@ -174,7 +175,7 @@ impl Attention {
         }
     }
 
-    /// Self-attention from one tensor, as a packed projection leaves it; heads are merged.
+    /// Computes self-attention from a packed projection; heads are merged.
     ///
     /// # Shapes
     /// `qkv: [B, T, (H + 2·Hk)·D]` → `[B, T, H·D]`
@@ -194,7 +195,7 @@ impl Attention {
         out.swap_dims(1, 2).reshape([b, t, h * d])
     }
 
-    /// Cross-attention with keys and values from one tensor; heads are merged.
+    /// Computes cross-attention with packed keys and values; heads are merged.
     ///
     /// # Shapes
     /// `q: [B, T, H·D]`, `kv: [B, S, 2·Hk·D]` → `[B, T, H·D]`
@@ -221,7 +222,7 @@ impl Attention {
         out.swap_dims(1, 2).reshape([b, t, h * d])
     }
 
-    /// The same attention with its tensors on another device.
+    /// Moves the parameter tensors to another device.
     pub fn to_device(self, device: &Device) -> Attention {
         let params = self.params.into_iter().map(|x| x.to_device(device)).collect();
         Attention { params, ..self }
@@ -248,18 +249,18 @@ impl Attention {
     }
 }
 
-/// Where an attention is computed.
+/// Device and implementation that compute an attention.
 enum Place {
-    /// By the kernels, where the tensors are.
+    /// The kernels, on the tensors' own device.
     Kernels,
-    /// Of Burn's operations, where the tensors are.
+    /// Burn's operations, on the tensors' own device.
     Composed,
-    /// By the kernels, on the CPU, with copies there and back.
+    /// The kernels on the CPU, with copies there and back.
     Host,
 }
 
-/// The way to the kernels and back for tensors of another device or precision. Burn's copies are
-/// differentiable, so gradients come back the same way.
+/// Copies tensors of another device or precision to the kernels and back. Burn's copies are
+/// differentiable, so gradients take the same way.
 struct Host {
     device: Device,
     dtype: DType,

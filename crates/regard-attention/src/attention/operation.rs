@@ -1,4 +1,4 @@
-//! Attention as one node of Burn's graph.
+//! Attention as one node of Burn's autodiff graph.
 
 use crate::backend::{Buffer, Operands, Operation, by_rows, ok, view4};
 use burn::backend::{Flex, TensorMetadata};
@@ -9,21 +9,21 @@ use regard_kernels::pool::parallel;
 use regard_kernels::view::{Error, View, ViewMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many heads queries have, and keys with their values.
+/// Numbers of attention heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heads {
-    /// `H`
+    /// `H`, the number of query heads.
     pub queries: usize,
-    /// `Hk`, a divisor of `H`
+    /// `Hk`, the number of key-value heads, a divisor of `H`.
     pub keys: usize,
 }
 
-/// In which tensors queries, keys and values come.
+/// Packing of queries, keys and values into tensors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Packing {
     /// `q [B,H,T,D]`, `k [B,Hk,S,D]`, `v [B,Hk,S,E]`
     Separate,
-    /// `q [B,H,T,D]`, `k [B,Hk,S,D]`, and no values: only the weights are asked for.
+    /// `q [B,H,T,D]`, `k [B,Hk,S,D]`, and no values: only the weights are computed.
     Unvalued,
     /// `q [B,T,H·D]`, `kv [B,S,2·Hk·D]`
     KeysWithValues(Heads),
@@ -31,7 +31,7 @@ pub(crate) enum Packing {
     All(Heads),
 }
 
-/// What comes out.
+/// Output of an attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Output {
     /// `[B,H,T,E]`, or `[B,T,H·E]` if the input was packed.
@@ -44,7 +44,7 @@ pub(crate) enum Output {
     Choice,
 }
 
-/// One attention: operands as [`Packing`] says, then the parameters of score and biases.
+/// The operation: operands by [`Packing`], then the parameters of score and biases.
 #[derive(Clone, Debug)]
 pub(crate) struct Attend {
     pub spec: Arc<spec::Attention>,
@@ -52,7 +52,7 @@ pub(crate) struct Attend {
     pub output: Output,
 }
 
-/// What the forward leaves for the backward.
+/// Saved by the forward for the backward.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     saved: Arc<Saved>,
@@ -73,7 +73,7 @@ fn heads_of(x: &FlexTensor, all: usize, from: usize, count: usize) -> Result<Vie
 }
 
 impl Packing {
-    /// How many of the operands are queries, keys and values.
+    /// Number of operands that hold queries, keys and values.
     fn operands(self) -> usize {
         match self {
             Packing::Separate => 3,
@@ -128,7 +128,7 @@ impl Attend {
         ok(self.spec.check(inputs)).dims
     }
 
-    /// Columns of the result besides the context.
+    /// Number of columns of the result besides the context.
     fn more(&self, dims: &Dims) -> usize {
         match self.output {
             Output::Context => 0,
@@ -151,7 +151,7 @@ impl Attend {
         (y, saved)
     }
 
-    /// The weights alone: the context is of values that are not there.
+    /// Only the weights; the context is that of empty values.
     fn weights(&self, inputs: &Inputs, dims: &Dims) -> (FlexTensor, Saved) {
         let Dims { b, h, t, s, .. } = *dims;
         let mut unused = Buffer::new(b * h * t);
@@ -163,7 +163,7 @@ impl Attend {
         (weights.tensor([b, h, t, s]), saved)
     }
 
-    /// The context, and weights or a choice behind it.
+    /// The context, followed by weights or a choice.
     fn with_more(&self, inputs: &Inputs, dims: &Dims) -> (FlexTensor, Saved) {
         let Dims { b, h, t, s, e, .. } = *dims;
         let wide = e + self.more(dims);
@@ -176,7 +176,7 @@ impl Attend {
             let room = ok(ViewMut::strided(rest, [b, h, t, s], strides));
             ok(self.spec.weights(inputs, &saved, Asked::default(), &room));
         } else {
-            assert!(!saved.pick.is_empty(), "a choice: only hard attention chooses");
+            assert!(!saved.pick.is_empty(), "choose: needs a hard normaliser");
             for (row, y) in y.chunks_exact_mut(wide).enumerate() {
                 y[e] = saved.log_prob[row];
                 y[e + 1] = saved.pick[row] as f32; // exact: the engine takes fewer than 2²⁴ keys
@@ -237,7 +237,7 @@ impl Attend {
     }
 }
 
-/// Rows of several arrays next to each other: `[N, a]`, `[N, b]`, … → `[N, a + b + …]`.
+/// Concatenates arrays along the columns: `[N, a]`, `[N, b]`, … → `[N, a + b + …]`.
 fn side_by_side(rows: usize, parts: &[(&[f32], usize)]) -> Buffer {
     let wide: usize = parts.iter().map(|(_, width)| width).sum();
     let mut all = Buffer::new(rows * wide);

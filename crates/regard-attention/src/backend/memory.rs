@@ -1,11 +1,10 @@
-//! Memory of results, and the views that kernels take of tensors.
+//! Buffers of results, and the kernels' views of tensors.
 //!
-//! A fresh allocation of some megabytes is cleared page by page by the operating system when it
-//! is first touched, and a training step makes hundreds of them: about a sixth of its time. So
-//! results of the kernels live in buffers that are kept: the shelf holds one more handle of each
-//! buffer, and one whose only handle is the shelf's is free. Batches of sentences have another
-//! shape in every step, so a buffer serves all lengths of its class: it may be longer than the
-//! tensor in it.
+//! The operating system clears a fresh allocation of several megabytes page by page on first touch,
+//! and a training step makes hundreds of them: about a sixth of its time. So the kernels' results
+//! live in recycled buffers: the shelf holds one more handle of each buffer, and a buffer whose
+//! only handle is the shelf's is free. Batches have a different shape in every step, so a buffer
+//! serves all lengths of its size class: it may be longer than the tensor in it.
 
 use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{DType, Shape, Tensor, TensorData};
@@ -16,13 +15,12 @@ use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Smaller ones come from the allocator, which keeps them itself.
+/// Smaller buffers, by number of floats, come from the allocator, which recycles them itself.
 const SHELVED: usize = 16 * 1024;
-/// Free bytes that are kept at most; beyond them the buffers that were free longest go.
+/// Maximum total size of free buffers, in bytes; beyond it those free for longest are released.
 const FREE_LIMIT: usize = 1 << 30;
 
-/// The room that is taken for so many floats: an eighth more at most, so that there are few
-/// different ones.
+/// Size class of a length: at most an eighth more, so that there are few different sizes.
 fn class(len: usize) -> usize {
     let eighth = (len.next_power_of_two() / 16).max(1);
     len.next_multiple_of(eighth)
@@ -30,9 +28,9 @@ fn class(len: usize) -> usize {
 
 #[derive(Default)]
 struct Shelf {
-    /// By number of floats, which is a class.
+    /// Buffers by size class, in floats.
     buffers: HashMap<usize, Vec<FlexTensor>>,
-    /// Bytes of all buffers, free or in use.
+    /// Total size of all buffers, free or in use, in bytes.
     bytes: usize,
 }
 
@@ -42,15 +40,15 @@ fn shelf() -> MutexGuard<'static, Option<Shelf>> {
     SHELF.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Room for a result: floats left by earlier use, all to be overwritten.
+/// Buffer for a result. It holds stale floats of earlier use, all of which must be overwritten.
 pub struct Buffer {
-    /// There until it becomes a tensor.
+    /// `Some` until it becomes a tensor.
     room: Option<FlexTensor>,
     len: usize,
 }
 
 impl Buffer {
-    /// Takes room for `len` floats.
+    /// Takes a buffer for `len` floats.
     pub fn new(len: usize) -> Buffer {
         if len < SHELVED {
             return Buffer { room: Some(fresh(len)), len };
@@ -59,19 +57,20 @@ impl Buffer {
         Buffer { room: Some(room.unwrap_or_else(|| fresh(class(len)))), len }
     }
 
-    /// All zeros.
+    /// Takes a buffer of zeros.
     pub fn zeroed(len: usize) -> Buffer {
         let mut buffer = Buffer::new(len);
         buffer.fill(0.0);
         buffer
     }
 
-    /// The tensor, row after row.
+    /// Turns the buffer into a tensor in row-major order.
     pub fn tensor(self, shape: impl Into<Shape>) -> FlexTensor {
         self.with_layout(Layout::contiguous(shape.into()))
     }
 
-    /// The tensor `[B, H, N, D]` whose memory is `[B, N, H, D]`: merging the heads copies nothing.
+    /// Turns the buffer into a tensor `[B, H, N, D]` whose memory is `[B, N, H, D]`, so that
+    /// merging the heads copies nothing.
     pub fn tensor_by_rows(self, [b, h, n, d]: [usize; 4]) -> FlexTensor {
         let strides = by_rows([b, h, n, d]).to_vec();
         self.with_layout(Layout::new(Shape::new([b, h, n, d]), strides, 0))
@@ -97,7 +96,7 @@ impl Drop for Buffer {
 }
 
 impl Shelf {
-    /// A free buffer of this length, if there is one.
+    /// A free buffer of this size class, if there is one.
     fn take(&mut self, len: usize) -> Option<FlexTensor> {
         let same = self.buffers.entry(len).or_default();
         if let Some(free) = same.iter().position(FlexTensor::is_unique) {
@@ -113,7 +112,7 @@ impl Shelf {
         self.buffers.entry(len).or_default().push(room);
     }
 
-    /// Lets go of free buffers of other lengths while too much memory is free.
+    /// Releases free buffers of other lengths while too much memory is free.
     fn trim(&mut self, keep: usize) {
         let free = |same: &[FlexTensor]| same.iter().filter(|x| x.is_unique()).count();
         let of = |(len, same): (&usize, &Vec<FlexTensor>)| 4 * len * free(same);
@@ -134,7 +133,7 @@ impl Shelf {
     }
 }
 
-/// `[B, H, N, D]` in the memory of `[B, N, H, D]`.
+/// Strides of `[B, H, N, D]` in the memory of `[B, N, H, D]`.
 pub(crate) fn by_rows([_, h, n, d]: [usize; 4]) -> [isize; 4] {
     let [h, n, d] = [h, n, d].map(|x| x as isize);
     [n * h * d, d, h * d, 1]
@@ -144,12 +143,12 @@ fn fresh(len: usize) -> FlexTensor {
     FlexTensor::from_data(TensorData::new(vec![0f32; len], [len]))
 }
 
-/// Bytes of the buffers that are kept, free or in use.
+/// Returns the total size of the recycled buffers, free or in use, in bytes.
 pub fn recycled() -> usize {
     shelf().as_ref().map_or(0, |shelf| shelf.bytes)
 }
 
-/// Gives all buffers back: free ones now, others when their last tensor goes.
+/// Releases all buffers: free ones now, the others when their last tensor is dropped.
 pub fn release_memory() {
     *shelf() = None;
 }
@@ -164,12 +163,12 @@ impl Deref for Buffer {
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [f32] {
         let room = self.room.as_mut().expect("not a tensor yet");
-        // Whoever only watches the memory of a tensor that is gone is left with nothing to watch.
+        // Weak references to the memory of a dropped tensor are invalidated here.
         &mut room.storage_mut()[..self.len]
     }
 }
 
-/// The numbers of a tensor, row after row; copied only if they do not lie so already.
+/// The values of a tensor in row-major order; copied only if they are not contiguous.
 pub(crate) struct Dense {
     tensor: FlexTensor,
     from: usize,
@@ -191,7 +190,7 @@ impl Deref for Dense {
     }
 }
 
-/// On the CPU and contiguous, perhaps in memory that goes on behind it.
+/// On the CPU and contiguous, possibly in a longer buffer.
 pub(crate) fn on_cpu<const D: usize>(x: Tensor<D>) -> FlexTensor {
     let x = x.without_autodiff();
     let x = match super::fused(&x) {
@@ -201,14 +200,14 @@ pub(crate) fn on_cpu<const D: usize>(x: Tensor<D>) -> FlexTensor {
     if x.is_contiguous() { x } else { x.to_contiguous() }
 }
 
-/// The numbers of a tensor, row after row, in place of what `out` holds: one copy, where
+/// Replaces the contents of `out` by the values of a tensor in row-major order, with one copy where
 /// [`Tensor::into_data`] makes two.
 pub fn numbers<const D: usize>(x: Tensor<D>, out: &mut Vec<f32>) {
     out.clear();
     out.extend_from_slice(&Dense::new(&on_cpu(x)));
 }
 
-/// A tensor `[…, M]` as rows: leading axes count as one where their strides allow it.
+/// A tensor `[…, M]` as rows: leading axes are merged where their strides allow it.
 pub(crate) struct Rows {
     tensor: FlexTensor,
     shape: [usize; 2],
@@ -216,7 +215,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Copies only if the rows do not lie at equal distances or are not contiguous themselves.
+    /// Copies only if the rows are not equally spaced or not contiguous.
     pub fn new(tensor: &FlexTensor) -> Rows {
         match Rows::at(tensor) {
             Some(rows) => rows,
@@ -230,7 +229,7 @@ impl Rows {
         if shape[last] > 1 && strides[last] != 1 {
             return None;
         }
-        // From the innermost leading axis outwards, each must step over all of the one inside.
+        // From the innermost leading axis outwards, each must step over all of the one inside it.
         let (mut count, mut row) = (1, shape[last] as isize);
         for axis in (0..last).rev().filter(|axis| shape[*axis] != 1) {
             if count == 1 {
@@ -271,10 +270,10 @@ pub(crate) fn view4(tensor: &FlexTensor) -> Result<View<'_>, Error> {
     View::strided(tensor.storage(), shape, strides, layout.start_offset())
 }
 
-/// Integers of any width, in order.
+/// Integers of any width as `i64`, in row-major order.
 pub(crate) fn integers(tensor: &FlexTensor) -> Vec<i64> {
     let tensor = tensor.to_contiguous();
-    // A view of the first rows is contiguous too, in memory that goes on.
+    // A view of the first rows is contiguous too, in a longer buffer.
     let (from, to) = tensor.layout().contiguous_offsets().expect("made contiguous");
     fn wide<T: Copy + Into<i64>>(all: &[T]) -> Vec<i64> {
         all.iter().map(|x| (*x).into()).collect()

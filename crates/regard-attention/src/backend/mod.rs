@@ -1,10 +1,10 @@
-//! How fused operations become part of Burn.
+//! Extension of Burn's backends with fused operations.
 //!
-//! An [`Operation`] is floats in, one tensor of floats out, with a backward of its own. On Burn's
-//! CPU backend Flex, in single precision, it runs on Regard's kernels ([`fused`] says when); its
-//! autodiff node is written once, here, for all operations. Everywhere else the same function is
-//! composed of Burn's own tensor operations, whose derivatives Burn knows, so that a model that
-//! is made of these layers runs on every device.
+//! An [`Operation`] maps float tensors to one float tensor, with a custom backward. On Burn's CPU
+//! backend Flex, in single precision, it runs on Regard's kernels ([`fused`] tells whether); its
+//! autodiff node is implemented once, here, for all operations. Elsewhere the same function is
+//! composed of Burn's own tensor operations, which Burn differentiates, so models built from these
+//! layers run on every device.
 
 mod memory;
 mod node;
@@ -22,15 +22,16 @@ use burn::tensor::{DType, Tensor, TensorData};
 use burn_flex::FlexTensor;
 use regard_kernels::view::Error;
 
-/// A fused operation with its backward, on the kernels.
+/// Fused operation with its backward, on the kernels.
 pub trait Operation: Clone + std::fmt::Debug + Send + Sync + 'static {
-    /// What the forward keeps for the backward, besides its operands.
+    /// Values saved by the forward for the backward, besides the operands.
     type Saved: Clone + std::fmt::Debug + Send + 'static;
 
-    /// Computes the result. What is only for the backward need not be made unless `tracked`.
+    /// Computes the result. Values used only by the backward may be omitted unless `tracked`.
     fn forward(&self, x: &Operands<Flex>, tracked: bool) -> (FlexTensor, Self::Saved);
 
-    /// The gradient of each float operand that is wanted, in order.
+    /// Computes the gradients of the float operands, in order. Those not
+    /// `wanted` may be `None`.
     fn backward(
         &self,
         x: &Operands<Flex>,
@@ -40,10 +41,10 @@ pub trait Operation: Clone + std::fmt::Debug + Send + Sync + 'static {
     ) -> Vec<Option<FlexTensor>>;
 }
 
-/// The one extension of the backends: it applies an operation.
+/// Backend extension that applies an [`Operation`].
 #[backend_extension(Autodiff, Flex)]
 pub trait Fused: Backend {
-    /// Applies an operation, and records it where gradients are asked for.
+    /// Applies an operation, and records it on the autodiff graph where gradients are needed.
     fn apply<O: Operation>(
         #[extension_type] operands: Operands<Self>,
         operation: O,
@@ -62,7 +63,7 @@ impl<C: CheckpointStrategy> Fused for Autodiff<Flex, C> {
     }
 }
 
-/// Applies an operation to tensors that [`fused`] said yes to.
+/// Applies an operation to tensors for which [`fused`] is true.
 pub fn apply<const D: usize, O: Operation>(
     operation: O,
     floats: Vec<DispatchTensor>,
@@ -71,7 +72,7 @@ pub fn apply<const D: usize, O: Operation>(
     Tensor::from_dispatch(Dispatch::apply(Operands { floats, ints }, operation))
 }
 
-/// Whether a tensor lives where the kernels run: on Flex, in single precision.
+/// Whether the kernels support a tensor: it is on Flex, in single precision.
 pub fn fused<const D: usize>(x: &Tensor<D>) -> bool {
     let x = x.clone().into_dispatch();
     let flex = |kind: &DispatchTensorKind| matches!(kind, DispatchTensorKind::Flex(_));
@@ -82,7 +83,7 @@ pub fn fused<const D: usize>(x: &Tensor<D>) -> bool {
     on_flex && x.dtype() == DType::F32
 }
 
-/// Numbers as a tensor of the same device and precision as another.
+/// Values as a tensor with the device and precision of another.
 pub(crate) fn constant<const D: usize, const E: usize>(
     values: Vec<f32>,
     shape: [usize; D],
@@ -92,7 +93,7 @@ pub(crate) fn constant<const D: usize, const E: usize>(
     Tensor::from_data(TensorData::new(values, shape).convert_dtype(dtype), (&device, dtype))
 }
 
-/// Shapes that do not fit are errors of the programmer: they stop with the kernel's own words.
+/// Panics with the kernel's message: shapes that do not match are programming errors.
 #[track_caller]
 pub(crate) fn ok<T>(result: Result<T, Error>) -> T {
     match result {

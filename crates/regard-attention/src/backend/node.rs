@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 #[derive(Debug)]
 struct Node<O>(PhantomData<O>);
 
-/// What a node remembers until its backward. Its operands are tensors that share their memory.
+/// State of a node until its backward. Operands share their memory with the tensors.
 #[derive(Clone, Debug)]
 struct Kept<O: Operation> {
     operation: O,

@@ -1,4 +1,4 @@
-//! The tensors that an operation is applied to, on their way through Burn's dispatch.
+//! Operands of an operation, passed through Burn's dispatch.
 
 use burn::backend::{
     Backend, BackendTensor, Dispatch, DispatchAutodiffContext, DispatchTensor, DispatchTensorKind,
@@ -6,16 +6,16 @@ use burn::backend::{
     tensor::{FloatTensor, IntTensor},
 };
 
-/// Any number of float and integer tensors of one backend.
+/// Any number of float and integer tensors on one backend.
 #[derive(Clone, Debug)]
 pub struct Operands<B: Backend> {
-    /// Tensors that may have gradients.
+    /// Float tensors, which may have gradients.
     pub floats: Vec<FloatTensor<B>>,
-    /// Indices, targets, lengths.
+    /// Integer tensors: indices, targets, lengths.
     pub ints: Vec<IntTensor<B>>,
 }
 
-// Burn derives this for structures with a fixed number of tensors only.
+// Burn derives this only for structures with a fixed number of tensors.
 impl<B: Backend> ExtensionType<B> for Operands<B> {
     type Target = Operands<Dispatch>;
 

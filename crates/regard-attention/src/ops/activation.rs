@@ -1,4 +1,4 @@
-//! Functions of one number.
+//! Elementwise activation functions.
 
 use crate::backend::{self, Buffer, Dense, Operands, Operation, ok};
 use burn::backend::{Flex, TensorMetadata};
@@ -9,10 +9,10 @@ pub use regard_kernels::ops::activation::Activation;
 #[derive(Clone, Copy, Debug)]
 struct Function(Activation);
 
-/// `y = f(x)`
+/// Computes `y = f(x)` for each element.
 ///
 /// # Shapes
-/// any → the same
+/// any → same shape
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -29,12 +29,12 @@ pub fn activate<const D: usize>(x: Tensor<D>, f: Activation) -> Tensor<D> {
     backend::apply(Function(f), vec![x.into_dispatch()], vec![])
 }
 
-/// The same of Burn's operations.
+/// Composed of Burn's operations.
 pub(super) fn composed<const D: usize>(x: Tensor<D>, f: Activation) -> Tensor<D> {
     match f {
         Activation::Identity => x,
         Activation::Gelu => {
-            // Burn's own has, on some backends, the derivative of an approximation.
+            // On some backends Burn's GELU has the derivative of an approximation.
             let phi = ((x.clone() * std::f64::consts::FRAC_1_SQRT_2).erf() + 1.0) * 0.5;
             x * phi
         }

@@ -1,5 +1,5 @@
 //! Connectionist temporal classification: `loss = −ln Σ_π Π_t softmax(x_t)_{π_t}`, over all paths
-//! that say the letters.
+//! `π` that collapse to the target labels.
 
 use crate::backend::{self, Buffer, Dense, Operands, Operation, ok};
 use burn::backend::{Flex, TensorMetadata};
@@ -9,7 +9,7 @@ pub use regard_kernels::ops::ctc::Ctc;
 use regard_kernels::ops::ctc::{Saved, Spoken};
 use std::sync::Arc;
 
-/// What sequences are to say: for each, its rows and its letters.
+/// Target labels of a batch: for each sequence, its number of logit rows and its labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transcripts {
     rows: Vec<usize>,
@@ -18,12 +18,12 @@ pub struct Transcripts {
 }
 
 impl Transcripts {
-    /// None yet.
+    /// Creates an empty batch.
     pub fn new() -> Transcripts {
         Transcripts::default()
     }
 
-    /// Adds a sequence of so many rows.
+    /// Adds a sequence of `rows` logit rows with these labels.
     pub fn push(&mut self, rows: usize, letters: &[i64]) {
         self.rows.push(rows);
         self.letters.extend_from_slice(letters);
@@ -34,12 +34,12 @@ impl Transcripts {
 #[derive(Clone, Debug)]
 struct Losses(Ctc, Arc<Transcripts>);
 
-/// The loss of each sequence. Rows of sequences stand one after another, without padding. Where no
-/// path says the letters, because there are too few rows, it is infinity, or 0 if that is asked
-/// for, and has no gradient.
+/// Computes the CTC loss of each sequence. The logit rows of the sequences are concatenated,
+/// without padding. If a sequence has too few rows for its labels, its loss is infinity, or 0 if
+/// `options` says so, and it has no gradient.
 ///
 /// # Shapes
-/// `logits: [N, V]`, `N` the rows of all sequences → `[B]`
+/// `logits: [N, V]`, `N` the number of rows of all sequences → `[B]`
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -95,10 +95,10 @@ impl Operation for Losses {
     }
 }
 
-/// Stands for −∞, of which differences would not be numbers.
+/// Stands in for −∞, whose differences would be NaN.
 const NEVER: f64 = -1e30;
 
-/// The forward, a sequence and a row at a time; Burn derives the backward.
+/// The forward, one sequence and one row at a time; Burn derives the backward.
 fn composed(logits: Tensor<2>, said: &Transcripts, options: Ctc) -> Tensor<1> {
     let (mut row, mut letter) = (0, 0);
     let logs = activation::log_softmax(logits, 1);
@@ -107,7 +107,7 @@ fn composed(logits: Tensor<2>, said: &Transcripts, options: Ctc) -> Tensor<1> {
         let x = logs.clone().slice([row..row + rows, 0..classes]);
         let letters = &said.letters[letter..letter + count];
         (row, letter) = (row + rows, letter + count);
-        // A letter that is repeated needs a row between.
+        // A repeated label needs a blank row between.
         let needed = count + letters.windows(2).filter(|pair| pair[0] == pair[1]).count();
         match (needed > *rows, options.zero_infinity) {
             (false, _) => one(x, letters, options.blank),
@@ -118,7 +118,7 @@ fn composed(logits: Tensor<2>, said: &Transcripts, options: Ctc) -> Tensor<1> {
     Tensor::cat(each.collect(), 0)
 }
 
-/// `[1]`
+/// The loss of one sequence, `[1]`.
 fn one(logs: Tensor<2>, letters: &[i64], blank: usize) -> Tensor<1> {
     let ([rows, _], states) = (logs.dims(), 2 * letters.len() + 1);
     if rows == 0 {

@@ -1,4 +1,4 @@
-//! `y = x·m/(1 − p)` with `m` 0 for a share `p` of the numbers, drawn by position.
+//! Dropout: `y = x·m/(1 − p)`, where a fraction `p` of the mask `m` is 0, drawn by index.
 
 use crate::backend::{self, Buffer, Dense, Operands, Operation, ok};
 use burn::backend::{Flex, TensorMetadata};
@@ -10,11 +10,12 @@ use regard_kernels::rng::Stream;
 #[derive(Clone, Copy, Debug)]
 struct Drop(Kernel);
 
-/// Sets a share `p` of the numbers to 0 and scales the others up. Which ones is a function of
-/// the stream and their index alone, on every device; nothing is stored for the backward.
+/// Sets a fraction `p` of the elements to 0 and scales the others by `1/(1 − p)`. The choice is a
+/// function of the stream and the element's index alone, on every device; nothing is stored for the
+/// backward.
 ///
 /// # Shapes
-/// any → the same
+/// any → same shape
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};

@@ -1,4 +1,4 @@
-//! Rows of a table: `y_n = W_{id_n}`.
+//! Embedding lookup: `y_n = W_{id_n}`.
 
 use crate::backend::{self, Buffer, Dense, Operands, Operation, integers, ok};
 use burn::backend::{Flex, TensorMetadata};
@@ -12,7 +12,7 @@ struct Lookup {
     padding: Option<i64>,
 }
 
-/// Rows of a table. The row of the id `padding` gets no gradient.
+/// Looks up rows of an embedding table. The row of the id `padding` receives no gradient.
 ///
 /// # Shapes
 /// `table: [V, M]`, `ids: [B, T]` → `[B, T, M]`

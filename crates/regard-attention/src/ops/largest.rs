@@ -1,4 +1,4 @@
-//! The largest number of each column within each run of rows: `y_s = max_{n ∈ s} x_n`.
+//! Segment-wise max pooling: `y_s = max_{n ∈ s} x_n`, column by column.
 
 use crate::backend::{self, Buffer, Dense, Operands, Operation, ok};
 use burn::backend::{Flex, TensorMetadata};
@@ -12,11 +12,11 @@ struct Largest {
     lengths: Arc<Vec<usize>>,
 }
 
-/// The largest of each column of each run of rows; the first of several that are equal gets the
-/// gradient.
+/// Computes the maximum of each column within each segment of rows. Of several equal maxima, the
+/// first receives the gradient.
 ///
 /// # Shapes
-/// `x: [N, M]`, lengths `[S]`, each at least 1 and `N` together → `[S, M]`
+/// `x: [N, M]`, lengths `[S]`, each at least 1 and summing to `N` → `[S, M]`
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -34,10 +34,10 @@ pub fn largest(x: Tensor<2>, lengths: &[usize]) -> Tensor<2> {
     backend::apply(Largest { lengths }, vec![x.into_dispatch()], vec![])
 }
 
-/// Runs that are made equally long with their own first row, which changes no largest one.
+/// Segments are padded to equal length with their own first row, which changes no maximum.
 fn composed(x: Tensor<2>, lengths: &[usize]) -> Tensor<2> {
     let ([n, m], s) = (x.dims(), lengths.len());
-    assert_eq!(lengths.iter().sum::<usize>(), n, "largest: need a run for each of {n} rows");
+    assert_eq!(lengths.iter().sum::<usize>(), n, "largest: need lengths that sum to {n} rows");
     let longest = lengths.iter().copied().max().unwrap_or(0);
     let mut first = 0;
     let mut rows: Vec<i64> = Vec::with_capacity(s * longest);

@@ -1,5 +1,5 @@
-//! How likely what was right is: where a model gives probabilities and not logits, as weights of
-//! an attention are, and row by row, for mixtures of distributions.
+//! Log-likelihood of targets: from probabilities, such as attention weights, instead of logits; and
+//! per row, for mixtures of distributions.
 
 use crate::backend::{self, Buffer, Dense, Operands, Operation, integers, ok};
 use burn::backend::{Flex, TensorMetadata};
@@ -8,12 +8,13 @@ use burn_flex::FlexTensor;
 use regard_kernels::ops::loss::{CrossEntropy, Rows as Losses};
 use std::sync::Arc;
 
-/// Smaller probabilities count as this one, whose logarithm is finite. The engine's weights are
-/// exactly 0 below e⁻⁸⁷.
+/// Probabilities are clamped to at least this, so that their logarithm is finite. The engine's
+/// weights are exactly 0 below e⁻⁸⁷.
 const LEAST: f32 = 1e-30;
 
-/// `−mean over counted rows of ln p[target]`. Rows with the target `ignore` do not count; without
-/// counted rows it is 0. A probability of 0 has a finite cost and no gradient.
+/// Computes the negative log-likelihood of probabilities, `−mean over counted rows of ln
+/// p[target]`. Rows with the target `ignore` are not counted; if no row is counted, the result is
+/// 0. A probability of 0 has a finite loss and no gradient.
 ///
 /// # Shapes
 /// `probabilities: [N, V]`, `targets: [N]` → `[1]`
@@ -37,19 +38,19 @@ pub fn negative_log_likelihood(
     let ignored = targets.clone().equal_elem(ignore);
     let counted = ignored.clone().bool_not().float().cast(dtype);
     let count = counted.clone().sum().clamp_min(1.0);
-    // Rows that do not count may have any target; class 0 stands in.
+    // Ignored rows may have any target; class 0 stands in.
     let safe = targets.mask_fill(ignored, 0).reshape([n, 1]);
     let right = probabilities.gather(1, safe).reshape([n]);
     (right.clamp_min(LEAST).log() * counted).sum().neg() / count
 }
 
-/// The kernel, for each row by itself.
+/// The cross-entropy kernel, row by row.
 #[derive(Clone, Copy, Debug)]
 struct Rowwise;
 
 const PLAIN: CrossEntropy = CrossEntropy { smoothing: 0.0, ignore: None };
 
-/// `ln softmax(x)[target]` of each row.
+/// Computes the log-likelihood `ln softmax(x)[target]` of each row.
 ///
 /// # Shapes
 /// `logits: [N, V]`, `targets: [N]` → `[N]`
@@ -74,7 +75,7 @@ pub fn log_likelihoods(logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> 
 }
 
 impl Operation for Rowwise {
-    /// The log of the sum of exponentials of each row.
+    /// Log-sum-exp of each row.
     type Saved = Arc<Vec<f32>>;
 
     fn forward(&self, x: &Operands<Flex>, _: bool) -> (FlexTensor, Self::Saved) {
@@ -101,8 +102,8 @@ impl Operation for Rowwise {
         let v = x.floats[0].shape()[1];
         let mut dx = Buffer::new(logits.len());
         let rows = Losses { logits: &logits, targets: &targets };
-        // y = x_t − lse is minus the loss of its row: with one share for each row, the kernel
-        // gives softmax − target, and each row has its own dy.
+        // y = x_t − lse is minus the loss of its row. With the count set to the number of rows, the
+        // kernel gives softmax − target, which is then multiplied by each row's own −dy.
         ok(PLAIN.backward(rows, &lse, targets.len() as f32, &mut dx));
         for (dx, dy) in dx.chunks_exact_mut(v.max(1)).zip(Dense::new(&dy).iter()) {
             dx.iter_mut().for_each(|dx| *dx *= -dy);

@@ -1,4 +1,4 @@
-//! `y = f(x·W + b)`
+//! Linear layer with a fused activation: `y = f(x·W + b)`.
 
 use super::activation::{Activation, composed as activate};
 use super::packing::Packing;
@@ -9,16 +9,16 @@ use burn_flex::FlexTensor;
 use regard_kernels::gemm::{Epilogue, MatrixMut, product, seems_sparse};
 use regard_kernels::ops::linear::{Gradients, Linear as Kernel, Saved};
 
-/// The operation: operands `x`, `W` and, if there is one, `b`.
+/// The operation, with operands `x`, `W` and optionally `b`.
 #[derive(Clone, Debug)]
 pub struct Linear {
-    /// `f`
+    /// Activation `f`.
     pub activation: Activation,
-    /// Where the weight is kept as products want it.
+    /// Cache of the packed weight; `None` to pack it for each product.
     pub packing: Option<Packing>,
 }
 
-/// `y = f(x·W + b)`
+/// Computes `y = f(x·W + b)`.
 ///
 /// # Shapes
 /// `x: […, I]`, `weight: [I, O]`, `bias: [O]` → `[…, O]`
@@ -42,8 +42,8 @@ pub fn linear<const D: usize>(
     apply(x, weight, bias, Linear { activation, packing: None })
 }
 
-/// The same for a weight that is used again and again: while no gradient is asked for, it is kept
-/// as products want it.
+/// Computes `y = f(x·W + b)` for a weight that is used repeatedly. While no gradient is needed, the
+/// weight is kept packed in `packing`.
 pub fn linear_kept<const D: usize>(
     x: Tensor<D>,
     weight: Tensor<2>,
@@ -88,7 +88,7 @@ fn composed<const D: usize>(
 }
 
 impl Operation for Linear {
-    /// The argument of `f`, unless `f` is the identity.
+    /// Pre-activation values, unless `f` is the identity.
     type Saved = Option<FlexTensor>;
 
     fn forward(&self, x: &Operands<Flex>, tracked: bool) -> (FlexTensor, Self::Saved) {

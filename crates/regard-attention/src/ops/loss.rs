@@ -11,8 +11,8 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug)]
 struct MeanLoss(CrossEntropy);
 
-/// The mean cross-entropy between logits and targets, with label smoothing `ε` and a target
-/// whose rows do not count. Without counted rows it is 0.
+/// Computes the mean cross-entropy between logits and targets, with label smoothing `ε`. Rows whose
+/// target is the ignored one are not counted; if no row is counted, the result is 0.
 ///
 /// # Shapes
 /// `logits: [N, V]`, `targets: [N]` → `[1]`
@@ -45,7 +45,7 @@ fn composed(logits: Tensor<2>, targets: Tensor<1, Int>, options: CrossEntropy) -
         Some(ignore) => targets.clone().equal_elem(ignore).bool_not(),
         None => Tensor::<1>::ones([n], &logits.device()).greater_elem(0.0),
     };
-    // Rows that do not count may have any target; class 0 stands in.
+    // Ignored rows may have any target; class 0 stands in.
     let safe = targets.mask_fill(counted.clone().bool_not(), 0);
     let logs = activation::log_softmax(logits, 1);
     let right = logs.clone().gather(1, safe.reshape([n, 1])).reshape([n]);
@@ -57,7 +57,7 @@ fn composed(logits: Tensor<2>, targets: Tensor<1, Int>, options: CrossEntropy) -
 }
 
 impl Operation for MeanLoss {
-    /// The log of the sum of exponentials of each row.
+    /// Log-sum-exp of each row.
     type Saved = Arc<Vec<f32>>;
 
     fn forward(&self, x: &Operands<Flex>, _: bool) -> (FlexTensor, Self::Saved) {

@@ -1,6 +1,6 @@
 //! Fused operations on tensors, each with its backward.
 //!
-//! Each function runs on the kernels where [`backend::fused`](crate::backend::fused) says so, and
+//! Each function runs on the kernels where [`backend::fused`](crate::backend::fused) is true, and
 //! is composed of Burn's own operations elsewhere.
 
 mod activation;

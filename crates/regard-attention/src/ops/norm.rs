@@ -1,4 +1,4 @@
-//! Layer norm and RMS norm of rows, alone or of a sum.
+//! Layer norm and RMS norm over rows, alone or fused with an addition.
 //!
 //! ```text
 //! layer: y = (x − mean)/√(var + ε)·γ + β        rms: y = x/√(mean(x²) + ε)·γ
@@ -12,26 +12,26 @@ pub use regard_kernels::ops::norm::Kind as NormKind;
 use regard_kernels::ops::norm::{Gradients, Norm as Kernel, Outputs, Saved};
 use std::sync::{Arc, Mutex};
 
-/// Which norm, with its parameters.
+/// Parameters of a norm.
 ///
 /// # Shapes
 /// `gamma, beta: [M]`
 #[derive(Clone, Debug)]
 pub struct Norm {
-    /// Mean and variance, or the mean of the squares.
+    /// Layer norm or RMS norm.
     pub kind: NormKind,
-    /// `ε`
+    /// `ε`, added to the variance or mean square.
     pub eps: f32,
-    /// `γ`
+    /// Scale `γ`.
     pub gamma: Tensor<1>,
-    /// `β`
+    /// Bias `β`; `None` for none.
     pub beta: Option<Tensor<1>>,
 }
 
-/// Normalises rows.
+/// Normalises each row.
 ///
 /// # Shapes
-/// `x: […, M]` → the same
+/// `x: […, M]` → same shape
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -51,23 +51,23 @@ pub fn norm<const D: usize>(x: Tensor<D>, norm: &Norm) -> Tensor<D> {
     backend::apply(operation, with_parameters(vec![x.into_dispatch()], norm), vec![])
 }
 
-/// The sum `x + residual` and its norm, in one pass: what stands between two parts of a
-/// transformer that normalises first.
+/// Computes the sum `x + residual` and its norm in one pass, as between two sublayers of a pre-norm
+/// Transformer.
 ///
 /// # Shapes
-/// `x, residual: […, M]` → both the same
+/// `x, residual: […, M]` → both of the same shape
 pub fn add_norm<const D: usize>(
     x: Tensor<D>,
     residual: Tensor<D>,
     with: &Norm,
 ) -> (Tensor<D>, Tensor<D>) {
-    assert_eq!(x.dims(), residual.dims(), "add_norm: the summands must be of one shape");
+    assert_eq!(x.dims(), residual.dims(), "add_norm: x and residual must have the same shape");
     if !backend::fused(&x) {
         let sum = x + residual;
         return (sum.clone(), composed(sum, with));
     }
-    // Burn's nodes have one output, so these are two: the first computes both and leaves the
-    // norm for the second, which only hands it on.
+    // Burn's nodes have one output, so there are two nodes: the first computes both results and
+    // leaves the norm for the second, which only returns it.
     let left = Left::default();
     let Norm { kind, eps, .. } = *with;
     let floats = with_parameters(vec![x.into_dispatch(), residual.into_dispatch()], with);
@@ -100,12 +100,12 @@ fn composed<const D: usize>(x: Tensor<D>, norm: &Norm) -> Tensor<D> {
     }
 }
 
-/// Mean and one over the deviation of each row.
+/// Mean and reciprocal standard deviation of each row.
 type Statistics = Arc<(Vec<f32>, Vec<f32>)>;
 /// A norm that was computed together with a sum.
 type Left = Arc<Mutex<Option<(FlexTensor, Statistics)>>>;
 
-/// The norm of rows: operands `x`, `γ` and perhaps `β`.
+/// The norm of rows, with operands `x`, `γ` and optionally `β`.
 #[derive(Clone, Debug)]
 struct Rows {
     kind: NormKind,
@@ -113,7 +113,8 @@ struct Rows {
     done: Option<Left>,
 }
 
-/// `x + residual`, and its norm on the side: operands `x`, the residual, `γ` and perhaps `β`.
+/// `x + residual`, with its norm as a side result; operands `x`, the residual, `γ` and optionally
+/// `β`.
 #[derive(Clone, Debug)]
 struct Sum {
     kind: NormKind,

@@ -1,12 +1,12 @@
-//! Weights that are rearranged once for many products.
+//! Packed copies of weights, reused by many products.
 //!
-//! A product rearranges its right operand so that the registers read it in order. For thousands of
-//! rows that is nothing; for the 16 or 128 tokens of one text it is a third of the time or more. A
-//! weight that does not change is therefore kept as products want it, beside itself.
+//! A product packs its right operand so that registers read it in order. For thousands of rows the
+//! cost is negligible; for the 16 or 128 tokens of one text it is a third of the time or more. A
+//! weight that does not change is therefore kept in packed form as well.
 //!
-//! A weight is known by its memory: as long as a [`Packing`] watches it, it cannot be written to in
-//! place, nor its place be another's, so that what was rearranged is never out of date. (Whoever
-//! wants to write gets the memory, and a new name for it.)
+//! A weight is identified by its memory. While a [`Packing`] holds a weak reference to it, the
+//! memory can neither be written in place nor be reused by another tensor, so a packed copy is
+//! never out of date. (A writer moves the contents to a new `Arc`.)
 
 use burn::tensor::Bytes;
 use burn_flex::{FlexTensor, Layout};
@@ -14,34 +14,34 @@ use regard_kernels::gemm::{Matrix, Packed};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// For fewer rows a weight is not rearranged: to read it takes as long as to use it.
+/// Below this many rows a weight is not packed: reading it takes as long as multiplying by it.
 pub(super) const ROWS: usize = 8;
 
-/// Bytes that are kept rearranged, at most, in the whole program.
+/// Maximum total size of packed weights in the process, in bytes.
 static LIMIT: AtomicUsize = AtomicUsize::new(1 << 30);
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 
-/// Limits the memory of rearranged weights in the whole program, which is 1 GiB unless said
-/// otherwise; what is kept already stays until its layer goes. Weights for which no room is left are rearranged in every product, as they are while
-/// they are trained; results are the same to the bit.
+/// Limits the total memory of packed weights in the process; the default is 1 GiB. Copies that
+/// exist already stay until their layer is dropped. Weights beyond the limit are packed in every
+/// product, as they are in training; results are bitwise the same.
 pub fn set_packing_limit(bytes: usize) {
     LIMIT.store(bytes, Ordering::Relaxed);
 }
 
-/// A place to keep a weight that was rearranged. Copies of a layer share it.
+/// Cache of a packed weight. Clones of a layer share it.
 #[derive(Clone, Debug, Default)]
 pub struct Packing(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// The memory of the weight that was last used.
+    /// Memory of the last used weight.
     of: Weak<Bytes>,
-    /// Which part of it, and how it lies there.
+    /// Offset, shape and strides of the weight within that memory.
     layout: Option<Layout>,
     kept: Option<Arc<Kept>>,
 }
 
-/// A weight that was rearranged, and its bytes counted.
+/// A packed weight, and its size in bytes, which counts towards the limit.
 pub(super) struct Kept(Packed, usize);
 
 impl std::fmt::Debug for Kept {
@@ -51,7 +51,7 @@ impl std::fmt::Debug for Kept {
 }
 
 impl Kept {
-    /// A weight of this shape, unless there is no room for it.
+    /// Packs a weight of this shape, unless that exceeds the limit.
     pub fn new(shape: [usize; 2], pack: impl FnOnce() -> Packed) -> Option<Kept> {
         let bytes = Packed::floats(shape) * size_of::<f32>();
         let limit = LIMIT.load(Ordering::Relaxed);
@@ -72,16 +72,16 @@ impl Drop for Kept {
 }
 
 impl Packing {
-    /// Keeps nothing.
+    /// Drops the packed weight.
     pub(super) fn forget(&self) -> Option<Arc<Kept>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).kept = None;
         None
     }
 
-    /// The weight as products want it, if it is worth it for so many rows: from its second use on.
+    /// Returns the packed weight if packing pays off for this many rows: from its second use on.
     pub(super) fn of(&self, tensor: &FlexTensor, weight: Matrix, rows: usize) -> Option<Arc<Kept>> {
         let (memory, layout) = (tensor.data_arc(), tensor.layout());
-        // A weight whose rows lie in order is read as fast where it is.
+        // A weight with contiguous rows is read as fast without packing.
         if rows < ROWS && layout.strides()[1] == 1 {
             return None;
         }
@@ -113,7 +113,7 @@ mod tests {
         x.to_data().try_to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect()
     }
 
-    /// Uses a weight again and again, with different numbers of rows.
+    /// Uses a weight repeatedly, with different numbers of rows.
     fn used(weight: &Tensor<2>, packing: &Packing) {
         let [i, _] = weight.dims();
         for rows in [1, 9, 16, 3, 130, 1] {
@@ -139,7 +139,7 @@ mod tests {
         let packing = Packing::default();
         let mut weight = numbers([33, 33], 3);
         used(&weight, &packing);
-        // In place, if Burn thinks that it may.
+        // In place, if Burn allows it.
         weight = weight.slice_assign([3..4, 0..33], numbers([1, 33], 4));
         used(&weight, &packing);
         weight = weight * 2.0;
@@ -153,7 +153,7 @@ mod tests {
         let packing = Packing::default();
         let ([a, b], x) = ([6, 7].map(|seed| numbers([256, 256], seed)), numbers([16, 256], 8));
         for _ in 0..4 {
-            // Its memory is that of the weight before it, which is gone.
+            // Its memory is that of the previous weight, which was dropped.
             let weight = linear(a.clone(), b.clone(), None, Activation::Identity);
             let plain = linear(x.clone(), weight.clone(), None, Activation::Identity);
             for _ in 0..3 {

@@ -1,6 +1,6 @@
-//! Recurrent layers over whole sequences: tanh-RNN, GRU and LSTM, one direction or both.
+//! Recurrent layers over whole sequences: tanh-RNN, GRU and LSTM, in one direction or both.
 //!
-//! Weights, biases and gate orders are PyTorch's.
+//! Weights, biases and the order of gates are PyTorch's.
 
 use crate::backend::{self, Buffer, Dense, Operands, Operation, ok};
 use burn::backend::{Flex, TensorMetadata};
@@ -11,36 +11,36 @@ pub use regard_kernels::ops::recurrent::Cell;
 use regard_kernels::ops::recurrent::{Gradients, Recurrent, Shape, State, StateMut, Tape, Weights};
 use std::sync::Arc;
 
-/// The parameters of one direction, in PyTorch's layout.
+/// Parameters of one direction, in PyTorch's layout.
 ///
 /// # Shapes
 /// `G` is 1 for the RNN, 3 for the GRU (`r, z, n`), 4 for the LSTM (`i, f, g, o`).
 #[derive(Clone, Debug)]
 pub struct Direction {
-    /// `weight_ih`, `[G·H, I]`
+    /// Input weights `weight_ih`, `[G·H, I]`.
     pub input: Tensor<2>,
-    /// `weight_hh`, `[G·H, H]`
+    /// Recurrent weights `weight_hh`, `[G·H, H]`.
     pub hidden: Tensor<2>,
-    /// `bias_ih` and `bias_hh`, `[G·H]` each
+    /// Biases `bias_ih` and `bias_hh`, `[G·H]` each; `None` for none.
     pub biases: Option<[Tensor<1>; 2]>,
 }
 
 /// States before the first step or after the last.
 ///
 /// # Shapes
-/// `[B, H]`, or for both directions `[B, 2·H]`: forwards, then backwards.
+/// `[B, H]`, or for both directions `[B, 2·H]`: forward, then backward.
 #[derive(Clone, Debug)]
 pub struct States {
-    /// `h`
+    /// Hidden states `h`.
     pub h: Tensor<2>,
-    /// `c`, for the LSTM.
+    /// Cell states `c` of the LSTM; `None` for the other cells.
     pub c: Option<Tensor<2>>,
 }
 
-/// Runs sequences through one layer.
+/// Runs sequences through one recurrent layer.
 ///
-/// With one direction it goes forwards; with two, the second goes backwards, each row from its
-/// own last step. Beyond its length a row's output is 0 and its state stays as it is.
+/// A second direction runs backwards, each row from its own last step. Past its length, a row's
+/// output is 0 and its state does not change. Initial states are zeros if `start` is `None`.
 ///
 /// # Shapes
 /// `x: [B, T, I]`, lengths `[B]` → `[B, T, H]` (or `[B, T, 2·H]`), and the states after the last
@@ -53,13 +53,13 @@ pub fn recurrent(
     lengths: Option<&[usize]>,
 ) -> (Tensor<3>, States) {
     let [b, t, _] = x.dims();
-    assert!(matches!(directions.len(), 1 | 2), "recurrent: one direction or both");
+    assert!(matches!(directions.len(), 1 | 2), "recurrent: need one direction or two");
     let h = directions[0].hidden.dims()[1];
     let wide = directions.len() * h;
     if let Some(start) = &start {
         let has_c = start.c.is_some();
-        assert_eq!(start.h.dims(), [b, wide], "recurrent: h before the first step");
-        assert_eq!(has_c, cell == Cell::Lstm, "recurrent: the LSTM has a c, others have none");
+        assert_eq!(start.h.dims(), [b, wide], "recurrent: shape of the initial h");
+        assert_eq!(has_c, cell == Cell::Lstm, "recurrent: an LSTM has a c, other cells do not");
     }
     if !backend::fused(&x) {
         return composed::run(cell, x, directions, start, lengths);
@@ -86,9 +86,8 @@ pub fn recurrent(
     (y, States { h: rows(b * t, b * t + b), c })
 }
 
-/// Operands: `x`, for each direction its two weights and perhaps two biases, then perhaps the
-/// states before the first step. The result has rows `[B·T, ·]` of outputs, then `[B, ·]` of
-/// last states.
+/// Operands: `x`, for each direction two weights and optionally two biases, then optionally the
+/// initial states. The result has rows `[B·T, ·]` of outputs, then `[B, ·]` of final states.
 #[derive(Clone, Debug)]
 struct Run {
     cell: Cell,
@@ -97,7 +96,7 @@ struct Run {
     lengths: Option<Arc<Vec<usize>>>,
 }
 
-/// One tape for each direction.
+/// Tapes of the directions.
 #[derive(Clone)]
 struct Tapes(Arc<Vec<Tape>>);
 
@@ -236,7 +235,7 @@ impl Operation for Run {
             let kernel = self.kernel(&slices, direction);
             let given = (&*slices.x, state(&slices.start[direction]), &tapes.0[direction]);
             ok(kernel.backward(given, Some(matrix), state(&dend), to));
-            // Both directions read the same input.
+            // Both directions have the same input.
             dx = Some(match dx.take() {
                 None => share,
                 Some(mut sum) => {
@@ -266,7 +265,7 @@ impl Operation for Run {
     }
 }
 
-/// The same of Burn's operations, step after step.
+/// Composed of Burn's operations, step by step.
 mod composed {
     use super::{Cell, Direction, States};
     use burn::tensor::{Bool, Tensor, TensorData, activation::sigmoid};

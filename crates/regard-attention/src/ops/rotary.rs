@@ -1,5 +1,6 @@
-//! Rotary positions (Su et al. 2021): pairs of a head's numbers turn by an angle that grows with
-//! the position, so that the product of a query and a key depends on their distance alone.
+//! Rotary position embeddings (Su et al. 2021): pairs of a head's features are rotated by an angle
+//! proportional to the position, so that the product of a query and a key depends only on their
+//! distance.
 //!
 //! ```text
 //! (a, b) ← (a·cos pθ − b·sin pθ,  b·cos pθ + a·sin pθ),   θ_i = base^(−2i/D)
@@ -12,27 +13,27 @@ use burn_flex::FlexTensor;
 use regard_kernels::pool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Which numbers of a head are a pair.
+/// Pairing of a head's features.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pairs {
-    /// `i` and `i + D/2` (GPT-NeoX, Llama as Hugging Face stores it).
+    /// Features `i` and `i + D/2` (GPT-NeoX, Llama as Hugging Face stores it).
     #[default]
     Halves,
-    /// `2i` and `2i + 1` (the paper, GPT-J).
+    /// Features `2i` and `2i + 1` (the paper, GPT-J).
     Neighbours,
 }
 
-/// Cosines and sines of all angles. Those of far positions are computed when a text reaches them.
+/// Cosines and sines of rotary angles, computed on demand as positions grow.
 #[derive(Clone, Debug)]
 pub struct Angles {
-    /// By how much each pair turns from one position to the next; numbers behind the last pair
-    /// do not turn.
+    /// Rotation of each pair per position, in radians; features after the last pair are not
+    /// rotated.
     frequencies: Arc<[f64]>,
-    /// `[positions, pairs]` each, as many positions as were asked for so far.
+    /// Cosines and sines, `[positions, pairs]` each, for the positions needed so far.
     tables: Arc<Mutex<Arc<Tables>>>,
-    /// How many positions there may be.
+    /// Maximum number of positions.
     length: usize,
-    /// `D`
+    /// `D`, the width of a head.
     width: usize,
     pairs: Pairs,
 }
@@ -43,12 +44,12 @@ struct Tables {
     sin: Vec<f32>,
 }
 
-/// Where the tokens of `[B, T, …]` stand.
+/// Positions of the tokens of `[B, T, …]`.
 #[derive(Clone, Debug)]
 pub enum Places {
-    /// One after another from here on, for all batch rows or for each: `[1]` or `[B]`.
+    /// Consecutive positions from this one on, for all batch rows (`[1]`) or for each (`[B]`).
     From(Vec<usize>),
-    /// A position for each token, `[B·T]`: several texts may stand in one row.
+    /// A position for each token, `[B·T]`, for instance when a row packs several sequences.
     Each(Arc<[usize]>),
 }
 
@@ -79,16 +80,16 @@ impl Places {
 }
 
 impl Angles {
-    /// For positions `0..length` and heads of width `D`, all of whose pairs turn by powers of a
-    /// base.
+    /// Creates angles for positions `0..length` and heads of width `D`, all of whose pairs rotate,
+    /// with frequencies that are powers of a base.
     pub fn new(length: usize, width: usize, base: f32, pairs: Pairs) -> Angles {
-        assert!(width.is_multiple_of(2), "rotary: heads of width {width} do not fall into pairs");
+        assert!(width.is_multiple_of(2), "rotary: got heads of width {width}, need an even one");
         let turn = |i: usize| f64::from(base).powf(-2.0 * i as f64 / width as f64);
         Angles::with_frequencies(length, width, (0..width / 2).map(turn).collect(), pairs)
     }
 
-    /// For positions `0..length` and heads of width `D`, whose first pairs turn this much from one
-    /// position to the next. Numbers behind them stay as they are.
+    /// Creates angles for positions `0..length` and heads of width `D`, whose first pairs rotate by
+    /// these frequencies, in radians per position. The remaining features are not rotated.
     pub fn with_frequencies(
         length: usize,
         width: usize,
@@ -96,27 +97,27 @@ impl Angles {
         pairs: Pairs,
     ) -> Angles {
         let turned = 2 * frequencies.len();
-        assert!(turned <= width, "rotary: {turned} numbers turn in heads of {width}");
+        assert!(turned <= width, "rotary: got {turned} features, heads have {width}");
         let (frequencies, tables) = (frequencies.into(), Arc::default());
         Angles { frequencies, tables, length, width, pairs }
     }
 
-    /// How many positions there are.
+    /// Returns the number of positions.
     pub fn positions(&self) -> usize {
         self.length
     }
 
-    /// By how much each pair turns from one position to the next.
+    /// Returns the frequency of each pair, in radians per position.
     pub fn frequencies(&self) -> &[f64] {
         &self.frequencies
     }
 
-    /// Tables for at least so many positions.
+    /// Tables for at least this many positions.
     fn tables(&self, positions: usize) -> Arc<Tables> {
         let half = self.frequencies.len();
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         if tables.cos.len() < positions * half {
-            // Twice as far, so that a text that grows makes them a few times only.
+            // Twice as far, so that a growing sequence recomputes them only a few times.
             let positions = positions.next_power_of_two().min(self.length);
             let angle = |at: usize| (at / half) as f64 * self.frequencies[at % half];
             let all =
@@ -134,10 +135,10 @@ impl Angles {
     }
 }
 
-/// Turns the first `heads` heads of a packed projection; the others stay as they are.
+/// Rotates the first `heads` heads of a packed projection; the others are unchanged.
 ///
 /// # Shapes
-/// `x: [B, T, C·D]` with `C ≥ heads` → the same
+/// `x: [B, T, C·D]` with `C ≥ heads` → same shape
 pub fn rotate(x: Tensor<3>, angles: &Angles, heads: usize, places: &Places) -> Tensor<3> {
     let [b, t, m] = x.dims();
     let d = angles.width;
@@ -162,7 +163,7 @@ struct Turn {
 }
 
 impl Turn {
-    /// `sign` −1 turns back, which is the derivative: a rotation's transpose is its inverse.
+    /// A `sign` of −1 rotates back, which is the derivative: a rotation's transpose is its inverse.
     fn turn(&self, x: &FlexTensor, sign: f32) -> FlexTensor {
         let shape = x.shape();
         let (t, m, d) = (shape[1], shape[2], self.angles.width);
@@ -229,8 +230,8 @@ impl Operation for Turn {
     }
 }
 
-/// A rotation is `x·cos + x′·sin`, where `x′` has the partners, one of each pair negative: a
-/// product with a constant matrix. Numbers without a partner turn by 0.
+/// A rotation is `x·cos + x′·sin`, where `x′` swaps the features of each pair and negates one: a
+/// product with a constant matrix. Features without a partner rotate by 0.
 fn composed(
     x: Tensor<3>,
     angles: &Angles,

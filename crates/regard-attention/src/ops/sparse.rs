@@ -1,4 +1,4 @@
-//! Rows that are mostly zeros, times a matrix.
+//! Product of a sparse matrix and a dense one.
 
 use crate::backend::{self, Buffer, Dense, Operands, Operation, ok};
 use burn::backend::{Flex, TensorMetadata};
@@ -13,10 +13,10 @@ struct Product {
     values: Arc<Vec<f32>>,
 }
 
-/// `y = x·W` for an `x` that is data: the gradient is that of `W`.
+/// Computes `y = x·W` for a sparse `x` that is data: only `W` receives a gradient.
 ///
 /// # Shapes
-/// `x: [N, C]` with `values: [places]`, `w: [C, M]` → `[N, M]`
+/// `x: [N, C]` with one of `values` per nonzero, `w: [C, M]` → `[N, M]`
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -29,7 +29,7 @@ struct Product {
 /// assert_eq!(y.to_data().try_to_vec::<f32>().unwrap(), [201.0, 30.0]);
 /// ```
 pub fn sparse_linear(x: Arc<Sparse>, values: Arc<Vec<f32>>, w: Tensor<2>) -> Tensor<2> {
-    assert_eq!(values.len(), x.places(), "values: need one for each place of x");
+    assert_eq!(values.len(), x.places(), "values: need one for each nonzero of x");
     if !backend::fused(&w) {
         return composed(&x, &values, w);
     }

@@ -1,8 +1,8 @@
-//! Matrices that are used as their file has them: `y = f(x·W + b)`, and rows of a table.
+//! Matrices used in the storage type of their file: `y = f(x·W + b)`, and embedding lookup.
 //!
-//! Numbers become single precision on their way into a register. Results are those of
-//! [`linear`](super::linear) and [`embedding`](super::embedding) for the same numbers in a tensor,
-//! bit for bit. Nothing here is trained: there is no gradient for such a matrix.
+//! Values are converted to single precision when they are loaded into a register. Results are
+//! bitwise those of [`linear`](super::linear) and [`embedding`](super::embedding) with the same
+//! values in a tensor. A stored matrix receives no gradient.
 
 use super::Activation;
 use super::packing::{Kept, ROWS};
@@ -16,25 +16,25 @@ use regard_kernels::view::Error;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Some rows of a matrix in memory.
+/// Consecutive rows of a stored matrix.
 #[derive(Clone, Debug)]
 pub struct StoredRows {
-    /// Their storage type.
+    /// Storage type of the elements.
     pub kind: Kind,
-    /// Row after row.
+    /// Elements in row-major order.
     pub bytes: Bytes,
-    /// How many.
+    /// Number of rows.
     pub rows: usize,
 }
 
-/// A matrix in the memory of a file. Copies and transposes share it.
+/// Matrix stored in a file's data type and memory. Clones and transposes share the memory.
 ///
-/// Its rows may stand in several places: the queries, keys and values of one layer are three
-/// tensors of a checkpoint.
+/// It may consist of several parts: a checkpoint has the query, key and value projections of a
+/// layer as three tensors.
 #[derive(Clone, Debug)]
 pub struct StoredMatrix {
     memory: Arc<Memory>,
-    /// Whether rows of memory are columns.
+    /// Whether the matrix is the transpose of the rows in memory.
     turned: bool,
 }
 
@@ -43,11 +43,11 @@ struct Memory {
     parts: Vec<StoredRows>,
     rows: usize,
     width: usize,
-    /// As it lies, and turned.
+    /// For the matrix as stored, and for its transpose.
     uses: [Mutex<Uses>; 2],
 }
 
-/// Counts the products that a rearranged copy of the matrix would have helped.
+/// Use of the matrix, and its packed copy.
 #[derive(Debug, Default)]
 struct Uses {
     used: bool,
@@ -55,10 +55,11 @@ struct Uses {
 }
 
 impl StoredMatrix {
-    /// Rows of `width` numbers, one part after another. What is not aligned is copied.
+    /// Creates a matrix from rows of `width` elements, the parts in sequence. Unaligned parts are
+    /// copied.
     ///
     /// # Errors
-    /// If the bytes of a part are not those of its rows.
+    /// If the size of a part does not match its number of rows.
     pub fn new(mut parts: Vec<StoredRows>, width: usize) -> Result<StoredMatrix, Error> {
         for StoredRows { kind, bytes, rows } in &mut parts {
             if Stored::new(*kind, bytes, [*rows, width]).is_err() {
@@ -71,18 +72,19 @@ impl StoredMatrix {
         Ok(StoredMatrix { memory: Arc::new(memory), turned: false })
     }
 
-    /// Rows and columns.
+    /// Returns the numbers of rows and columns.
     pub fn dims(&self) -> [usize; 2] {
         let Memory { rows, width, .. } = *self.memory;
         if self.turned { [width, rows] } else { [rows, width] }
     }
 
-    /// The transpose, in the same memory.
+    /// Returns the transpose, in the same memory.
     pub fn transpose(&self) -> StoredMatrix {
         StoredMatrix { memory: self.memory.clone(), turned: !self.turned }
     }
 
-    /// Some of its rows as they are, if they are rows of memory and stand in one place.
+    /// Returns a range of rows without copying; `None` if the matrix is transposed or the range
+    /// spans several parts.
     pub fn rows(&self, range: Range<usize>) -> Option<StoredRows> {
         let mut first = 0;
         for StoredRows { kind, bytes, rows } in self.memory.parts.iter().filter(|_| !self.turned) {
@@ -97,7 +99,7 @@ impl StoredMatrix {
         None
     }
 
-    /// Its numbers in single precision, as a tensor of a device.
+    /// Converts the values to a single-precision tensor on a device.
     pub fn tensor(&self, device: &Device) -> Tensor<2> {
         let Memory { rows, width, .. } = *self.memory;
         let mut floats = vec![0f32; rows * width];
@@ -116,20 +118,20 @@ impl StoredMatrix {
         parts.iter().map(|part| ok(Stored::new(part.kind, &part.bytes, [part.rows, *width])))
     }
 
-    /// The only part, if it is one.
+    /// The only part, if there is one.
     fn whole(&self) -> Option<Stored<'_>> {
         let mut parts = self.parts();
         let first = parts.next()?;
         parts.next().is_none().then_some(if self.turned { first.t() } else { first })
     }
 
-    /// As products want it, if it is worth it for these rows: from the second use on.
+    /// Returns the packed copy if packing pays off for these rows: from the second use on.
     fn kept(&self, x: Matrix) -> Option<Arc<Kept>> {
         let (rows, whole) = (x.shape()[0], self.whole());
         let floats = self.memory.parts.iter().all(|part| part.kind == Kind::F32);
-        // For few rows to read the weight takes as long as to use it: what is rearranged is
-        // larger than numbers of 16 bits, and no better than rows that lie in order. Columns that
-        // lie in order have to be turned, every time.
+        // For few rows, reading the weight takes as long as multiplying by it: a packed copy is
+        // larger than 16-bit elements and no faster than contiguous rows. A transposed matrix would
+        // have to be transposed each time.
         if rows < ROWS && (!self.turned || !floats) {
             return None;
         }
@@ -155,8 +157,8 @@ impl StoredMatrix {
     }
 }
 
-/// `y = f(x·W + b)` for a stored `W`. If it is to be `kept`, it is from its second use on also held
-/// as products want it, as [`linear_kept`](super::linear_kept) does.
+/// Computes `y = f(x·W + b)` for a stored `W`. With `kept`, a packed copy is made from the second
+/// use on, as in [`linear_kept`](super::linear_kept).
 ///
 /// # Shapes
 /// `x: […, I]`, `weight: [I, O]`, `bias: [O]` → `[…, O]`
@@ -202,7 +204,7 @@ pub fn stored_linear<const D: usize>(
     Tensor::from_primitive::<Flex>(y.tensor(shape))
 }
 
-/// Rows of a stored table.
+/// Looks up rows of a stored embedding table.
 ///
 /// # Shapes
 /// `table: [V, M]`, `ids: [B, T]` → `[B, T, M]`
@@ -224,7 +226,7 @@ mod tests {
     use super::super::{embedding, linear};
     use super::*;
 
-    /// A matrix of numbers that every storage type has, as bytes of each.
+    /// A matrix of values that every storage type can represent, as bytes of each type.
     fn numbers([rows, cols]: [usize; 2], seed: usize) -> (Vec<f32>, [(Kind, Bytes); 3]) {
         let one = |i: usize| ((i * 2654435761 + seed * 97) % 255) as f32 / 128.0 - 1.0;
         let all: Vec<f32> = (0..rows * cols).map(one).collect();
@@ -247,8 +249,8 @@ mod tests {
         x.to_data().try_to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect()
     }
 
-    /// A stored weight, used again and again by different numbers of rows, against the same
-    /// numbers in a tensor.
+    /// A stored weight, used repeatedly with different numbers of rows, against the same values in
+    /// a tensor.
     #[test]
     fn a_stored_weight_gives_the_bits_of_a_tensor() {
         for [i, o] in [[7, 5], [64, 64], [385, 49], [100, 131]] {
@@ -285,7 +287,7 @@ mod tests {
                             );
                             assert!(bits(got) == bits(want.clone()), "{kind:?} {n} [{i}, {o}]");
                         }
-                        // The same memory the other way round, as a checkpoint of GPT-2 has it.
+                        // The same memory transposed, as in a checkpoint of GPT-2.
                         let x = tensor([n, o], n);
                         let want = linear(x.clone(), dense.clone(), None, Activation::Identity);
                         let straight = turned.transpose();
@@ -311,7 +313,7 @@ mod tests {
         }
     }
 
-    /// Gradients go through to what comes before a stored weight.
+    /// Gradients pass through a stored weight to its input.
     #[test]
     fn a_stored_weight_passes_gradients_on() {
         let (_, [_, _, (kind, bytes)]) = numbers([5, 4], 2);

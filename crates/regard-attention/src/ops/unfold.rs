@@ -1,4 +1,4 @@
-//! The windows of an image as rows, so that a product with a matrix is a convolution.
+//! Sliding windows of an image as rows (im2col), so that convolution is a matrix product.
 
 use crate::backend::{self, Buffer, Dense, Operands, Operation, ok};
 use burn::backend::{Flex, TensorMetadata};
@@ -6,14 +6,14 @@ use burn::tensor::{Int, Tensor, TensorData};
 use burn_flex::FlexTensor;
 use regard_kernels::ops::unfold::Unfold as Kernel;
 
-/// Which windows: of each pair, the first number is of rows, the second of columns.
+/// Sliding windows of an image; each pair is `[rows, columns]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Windows {
-    /// The sides of a window.
+    /// Window size.
     pub size: [usize; 2],
-    /// From one window to the next.
+    /// Stride between windows.
     pub stride: [usize; 2],
-    /// Zeros on each side of the image.
+    /// Zero padding on each side of the image.
     pub padding: [usize; 2],
 }
 
@@ -27,7 +27,7 @@ impl Windows {
     }
 }
 
-/// The windows of each image, each one row: its pixels row by row, each with its channels.
+/// Extracts the windows of each image as rows: pixels row by row, channels last.
 ///
 /// # Shapes
 /// `x: [B, H, W, C]` → `[B, H', W', k₀·k₁·C]`
@@ -48,7 +48,7 @@ pub fn unfold(x: Tensor<4>, windows: Windows) -> Tensor<4> {
     backend::apply(Unfold(kernel), vec![x.into_dispatch()], vec![])
 }
 
-/// Each place of each window is looked up in the image, before which stands a zero.
+/// Each element of each window is gathered from the image, which has a zero pixel put before it.
 fn composed(x: Tensor<4>, kernel: &Kernel) -> Tensor<4> {
     let ([b, h, w, c], [high, wide]) = (x.dims(), ok(kernel.windows()));
     let Kernel { window, stride, padding, .. } = *kernel;

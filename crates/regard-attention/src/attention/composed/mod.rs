@@ -1,9 +1,9 @@
-//! Attention of Burn's own operations, for devices without kernels: the score matrix is made,
-//! masked and normalised as a whole, and Burn derives the gradient.
+//! Attention composed of Burn's own operations, for devices without kernels: the score matrix is
+//! materialised, masked and normalised as a whole, and Burn derives the gradient.
 //!
 //! The formulas are those of the library's scores, biases and normalisers, evaluated with tensors
-//! (`tensors.rs`). A score or normaliser of the caller's own that gives no formula is computed by
-//! the kernels on the CPU instead, with copies there and back that Burn differentiates too.
+//! (`tensors.rs`). A custom score or normaliser without a formula is computed by the kernels on the
+//! CPU instead, with copies there and back that Burn differentiates.
 
 mod tensors;
 
@@ -16,12 +16,12 @@ use regard_kernels::attention::mask::Rule;
 use regard_kernels::attention::{self as spec, Dims, Grid};
 use tensors::{Tensors, of_param};
 
-/// Whether all of an attention can be composed.
+/// Whether every part of an attention has a formula.
 pub(super) fn knows(spec: &spec::Attention) -> bool {
     formula::known(spec)
 }
 
-/// Context and weights.
+/// The context and the weights.
 pub(super) fn attend(attention: &Attention, [q, k, v]: [Tensor<4>; 3]) -> (Tensor<4>, Tensor<4>) {
     let h = q.dims()[1];
     let weights = weights(attention, q, k, Some(v.clone()));
@@ -66,7 +66,7 @@ fn grid(spec: &spec::Attention, q: &Tensor<4>, k: &Tensor<4>, v: Option<&Tensor<
     grid
 }
 
-/// The mask cell by cell, `[B, H, T, S]`.
+/// The mask as a dense tensor, `[B, H, T, S]`.
 fn allowed(spec: &spec::Attention, grid: &Grid, device: &Device) -> Tensor<4, Bool> {
     let Dims { b, h, t, s, .. } = grid.dims;
     let heads = if spec.mask.per_head() { h } else { 1 };
@@ -82,7 +82,7 @@ fn allowed(spec: &spec::Attention, grid: &Grid, device: &Device) -> Tensor<4, Bo
     cells.expand([b, h, t, s])
 }
 
-/// `[B, Hk, S, D]` with each head as often as query heads share it.
+/// `[B, Hk, S, D]` with each key-value head repeated for the query heads that share it.
 fn for_each_query_head(x: Tensor<4>, h: usize) -> Tensor<4> {
     let [b, hk, s, d] = x.dims();
     if h == hk {

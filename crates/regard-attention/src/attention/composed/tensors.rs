@@ -1,21 +1,21 @@
-//! The operations of formulas, by Burn's tensors over the axes `[B, H, T, S, F]`.
+//! The operations of formulas on Burn's tensors, over the axes `[B, H, T, S, F]`.
 
 use burn::tensor::{Bool, Int, Tensor, TensorData, activation};
 use regard_kernels::attention::Param;
 use regard_kernels::attention::formula::{Arrays, Function, Limit, Operator, Power};
 
-/// Which cells a query may see, and where and how precisely things are computed.
+/// Allowed pairs, device and precision of an evaluation.
 pub(super) struct Tensors {
-    /// `[B, H, T, S]`
+    /// Allowed query–key pairs, `[B, H, T, S]`.
     pub allowed: Tensor<4, Bool>,
-    /// A tensor of the device and the precision.
+    /// A tensor with the device and the precision.
     pub like: Tensor<4>,
 }
 
-/// A parameter with its axes in their places.
+/// A parameter with its axes moved to their positions.
 pub(super) fn of_param(param: &Param, x: Tensor<4>) -> Tensor<5> {
     let places = param.places();
-    // Axes in the order of their places; those without one are 1 and go anywhere.
+    // Axes in the order of their positions; those without one have size 1 and go anywhere.
     let mut order = [0, 1, 2, 3];
     order.sort_by_key(|axis| places[*axis]);
     let mut shape = [1; 5];
@@ -38,7 +38,7 @@ impl Tensors {
     }
 }
 
-/// Sums of rows without allowed cells are 0; divided by 1 they stay so.
+/// Replaces zero sums, of rows with no allowed key, by 1, so that division leaves them 0.
 fn above_zero(sum: Tensor<5>) -> Tensor<5> {
     let empty = sum.clone().equal_elem(0.0);
     sum.mask_fill(empty, 1.0)
@@ -78,11 +78,11 @@ impl Arrays for Tensors {
     fn dot(&mut self, x: Tensor<5>, y: Tensor<5>) -> Tensor<5> {
         let ([xb, xh, t, one, d], [yb, yh, other, s, _]) = (x.dims(), y.dims());
         if (one, other) == (1, 1) {
-            // Rows for queries and rows for keys: a product of matrices.
+            // Rows of queries and rows of keys: a matrix product.
             let (x, y) = (x.reshape([xb, xh, t, d]), y.reshape([yb, yh, s, d]));
             return x.matmul(y.transpose()).unsqueeze_dim(4);
         }
-        // `[B, H, T, S, D]`: the one place where memory grows with all five.
+        // `[B, H, T, S, D]`: the only tensor that grows with all five sizes.
         (x * y).sum_dim(4)
     }
 
@@ -96,7 +96,7 @@ impl Arrays for Tensors {
         let [_, _, t, s, _] = self.cells();
         let own = index.len().checked_div(t * s).unwrap_or(1);
         let [xb, h, xt, rows, f] = x.dims();
-        // Cells without a row take one of zeros, behind the last.
+        // Pairs without a row get a row of zeros, appended at the end.
         let x = match index.contains(&None) || rows == 0 {
             true => {
                 let none = self.numbers(vec![0.0; xb * h * xt * f], [xb, h, xt, 1, f]);
@@ -152,9 +152,9 @@ impl Arrays for Tensors {
         one.float().cast(self.like.dtype())
     }
 
-    /// Which cells are above `τ` is found by Newton's method from below; given these, `τ` is a
-    /// formula of their `z`, and that formula is what Burn differentiates (Martins and Astudillo
-    /// 2016; Peters et al. 2019).
+    /// Newton's method from below finds the support, the pairs above `τ`. Given the support, `τ` is
+    /// a formula of its `z`, which Burn differentiates (Martins and Astudillo 2016; Peters et al.
+    /// 2019).
     fn above_threshold(&mut self, z: Tensor<5>, power: Power) -> Tensor<5> {
         let (masked, fixed) = (self.masked_cells(), z.clone().detach());
         let mut tau = fixed.clone().max_dim(3) - 1.0;
@@ -172,9 +172,9 @@ impl Arrays for Tensors {
         let count = above_zero(inside.sum_dim(3));
         let mean = z.clone().mask_fill(outside.clone(), 0.0).sum_dim(3) / count.clone();
         match power {
-            // Σ (z − τ) = 1 over the cells inside: τ = mean − 1/count
+            // Σ (z − τ) = 1 over the support: τ = mean − 1/count
             Power::One => (z - (mean - count.recip())).mask_fill(outside, 0.0),
-            // Σ (z − τ)² = 1 over the cells inside: τ = mean − √((1 − Σ (z − mean)²)/count)
+            // Σ (z − τ)² = 1 over the support: τ = mean − √((1 − Σ (z − mean)²)/count)
             Power::Two => {
                 let apart = (z.clone() - mean.clone()).mask_fill(outside.clone(), 0.0);
                 let left = -(apart.clone() * apart).sum_dim(3) + 1.0;
