@@ -1,13 +1,14 @@
-//! Numbers to numbers, each with its derivative: the kernels under Regard.
+//! Differentiable CPU kernels under Regard.
 //!
 //! - [`attention`]: every attention as one fused, differentiable operation.
 //! - [`gemm`]: matrix products.
-//! - [`simd`], [`pool`], [`scratch`]: one source for every instruction set, one pool of threads,
-//!   working memory that threads keep. [`memory`]: what happens when there is not enough.
+//! - [`simd`], [`pool`], [`scratch`]: one source for every instruction set, one thread pool,
+//!   working memory that threads reuse. [`memory`]: behaviour when memory runs out.
 //! - [`rng`]: one counter-based generator for all randomness.
-//! - [`storage`]: the memory of weights, as files have it.
+//! - [`storage`]: weights in the data types of their files.
 //!
-//! Nothing here knows of tensors, layers, files or text. All unsafe code of the workspace is here.
+//! Nothing here depends on tensors, layers, files or text. All unsafe code of the workspace is
+//! here.
 
 pub mod attention;
 pub mod gemm;

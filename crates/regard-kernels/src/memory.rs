@@ -1,28 +1,28 @@
-//! Memory whose size depends on the caller's shapes.
+//! Allocations whose size depends on the caller's shapes.
 //!
-//! A `Vec` that cannot be had ends the process. Shapes that ask for more than there is are an
-//! error of the caller, who may go on: here it is a panic, with a message that begins with
-//! [`REFUSED`], which a caller may catch.
+//! A failed allocation of a `Vec` aborts the process. Shapes that need more memory than there is
+//! are an error of the caller, who may continue: here it is a panic with a message that begins with
+//! [`REFUSED`], which the caller may catch.
 
 use std::alloc::{Layout, alloc_zeroed};
 
-/// How the message of a panic begins if memory could not be had.
+/// Prefix of the panic message when an allocation fails.
 pub const REFUSED: &str = "out of memory: ";
 
 #[cold]
 fn refuse(sizes: &[usize], each: usize) -> ! {
     let bytes = sizes.iter().fold(each as f64, |bytes, n| bytes * *n as f64);
-    panic!("{REFUSED}{sizes:?} numbers of {each} bytes are {:.1} GiB", bytes / f64::from(1 << 30));
+    panic!("{REFUSED}{sizes:?} elements of {each} bytes are {:.1} GiB", bytes / f64::from(1 << 30));
 }
 
-/// The product of sizes, if so many elements can be counted in bytes.
+/// Product of sizes; panics if its size in bytes overflows.
 fn count<T>(sizes: &[usize]) -> usize {
     let n = sizes.iter().try_fold(1usize, |n, size| n.checked_mul(*size));
     let fits = |n: &usize| Layout::array::<T>(*n).is_ok();
     n.filter(fits).unwrap_or_else(|| refuse(sizes, size_of::<T>()))
 }
 
-/// As many zeros as the product of `sizes`.
+/// Zeros, as many as the product of `sizes`.
 pub(crate) fn zeros(sizes: &[usize]) -> Vec<f32> {
     let n = count::<f32>(sizes);
     if n == 0 {
@@ -39,7 +39,7 @@ pub(crate) fn zeros(sizes: &[usize]) -> Vec<f32> {
     }
 }
 
-/// Room for the product of `sizes`, empty.
+/// Empty vector with capacity for the product of `sizes`.
 pub(crate) fn room<T>(sizes: &[usize]) -> Vec<T> {
     let mut out = vec![];
     if out.try_reserve_exact(count::<T>(sizes)).is_err() {
@@ -48,7 +48,7 @@ pub(crate) fn room<T>(sizes: &[usize]) -> Vec<T> {
     out
 }
 
-/// Copies of a number, as many as the product of `sizes`.
+/// Copies of a value, as many as the product of `sizes`.
 pub(crate) fn filled<T: Clone>(value: T, sizes: &[usize]) -> Vec<T> {
     let mut out = room(sizes);
     out.resize(count::<T>(sizes), value);

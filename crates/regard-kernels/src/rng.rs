@@ -1,9 +1,9 @@
 //! One counter-based generator for all randomness.
 //!
-//! A number is a pure function of (seed, step, site, index): nothing is stored between draws,
-//! draws may happen in any order and on any thread, and a run that is resumed is the same run.
+//! A value is a pure function of (seed, step, site, index): nothing is stored between draws, draws
+//! may happen in any order and on any thread, and a resumed run is bitwise the same run.
 
-/// A sequence of random words that is addressed by index.
+/// Sequence of random 32-bit words, addressed by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
     key: [u32; 2],
@@ -21,7 +21,8 @@ fn mix(mut x: u32) -> u32 {
 }
 
 impl Stream {
-    /// The stream of one use of randomness (`site`: a layer, a loader) at one step of one run.
+    /// Creates the stream of one use of randomness (`site`: a layer, a loader) at one step of one
+    /// run.
     pub fn new(seed: u64, step: u64, site: u64) -> Stream {
         let mut key = [0x9e37_79b9, 0x85eb_ca6b];
         for word in [seed, step, site] {
@@ -31,32 +32,32 @@ impl Stream {
         Stream { key: [mix(key[0]), mix(key[1])] }
     }
 
-    /// 32 random bits.
+    /// Returns 32 random bits.
     #[inline(always)]
     pub fn bits(self, index: u64) -> u32 {
         self.bits_of(index as u32, (index >> 32) as u32)
     }
 
-    /// 32 random bits, for an index in two halves: loops over it become vectors of 32-bit lanes.
+    /// 32 random bits, for an index in two halves: loops over it vectorise to 32-bit lanes.
     #[inline(always)]
     pub(crate) fn bits_of(self, low: u32, high: u32) -> u32 {
         let x = mix(low ^ self.key[0]);
         mix(x ^ self.key[1].wrapping_add(high.wrapping_mul(0x9e37_79b9)))
     }
 
-    /// Uniform in [0, 1), a multiple of 2⁻²⁴.
+    /// Returns a uniform value in [0, 1), a multiple of 2⁻²⁴.
     #[inline(always)]
     pub fn uniform(self, index: u64) -> f32 {
         (self.bits(index) >> 8) as f32 * (1.0 / 16_777_216.0)
     }
 
-    /// Standard Gumbel noise, −ln(−ln u) with 0 < u < 1.
+    /// Returns standard Gumbel noise, −ln(−ln u) with 0 < u < 1.
     pub fn gumbel(self, index: u64) -> f32 {
         let u = ((self.bits(index) >> 8) as f64 + 0.5) / 16_777_216.0;
         -(-u.ln()).ln() as f32
     }
 
-    /// Standard normal (Box–Muller on words `2·index` and `2·index + 1`).
+    /// Returns a standard normal value (Box–Muller on words `2·index` and `2·index + 1`).
     pub fn normal(self, index: u64) -> f32 {
         let u = (f64::from(self.bits(2 * index)) + 0.5) / 4_294_967_296.0;
         let v = f64::from(self.bits(2 * index + 1)) / 4_294_967_296.0;

@@ -1,16 +1,16 @@
-//! Working memory that threads keep: taken, used, given back, never returned to the system.
+//! Working memory that each thread reuses and never returns to the system.
 //!
-//! A fresh allocation is cleared page by page by the operating system on first touch, which
-//! was 16 % of a training step when every operation allocated anew.
+//! The operating system clears a fresh allocation page by page on first touch, which was 16 % of a
+//! training step when every operation allocated anew.
 
 use crate::memory::filled;
 use std::cell::RefCell;
 
-/// Floats to a cache line.
+/// Floats per cache line.
 const LINE: usize = 16;
 
-/// Pieces that a thread keeps. More than any operation holds at once on one thread; what one
-/// thread takes and another gives back must not pile up there.
+/// Maximum number of buffers that a thread keeps. It exceeds what any operation uses at once on one
+/// thread; buffers taken by one thread and released by another must not accumulate.
 const KEPT: usize = 32;
 
 #[derive(Clone, Copy)]
@@ -21,7 +21,7 @@ thread_local! {
     static FREE: RefCell<Vec<Vec<Line>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Memory of its own, aligned to 64 bytes, all zeros at first.
+/// Owned memory, aligned to 64 bytes, initially zeros.
 #[derive(Default)]
 pub(crate) struct Aligned {
     lines: Vec<Line>,
@@ -34,19 +34,19 @@ impl Aligned {
     }
 }
 
-/// A piece of this thread's working memory, aligned to 64 bytes; its contents are arbitrary
-/// floats left by earlier use.
+/// Buffer of this thread's working memory, aligned to 64 bytes. It holds stale floats of earlier
+/// use.
 pub struct Scratch(Aligned);
 
 impl Scratch {
-    /// Takes room for `len` floats.
+    /// Takes a buffer for `len` floats.
     pub fn new(len: usize) -> Scratch {
         let wanted = len.div_ceil(LINE);
         if wanted == 0 {
             return Scratch(Aligned { lines: vec![], len });
         }
         let mut lines = FREE.with_borrow_mut(|free| {
-            // The smallest that is large enough, else the largest to grow.
+            // The smallest that is large enough, otherwise the largest to grow.
             let fits = (0..free.len()).filter(|i| free[*i].len() >= wanted);
             match fits.min_by_key(|i| free[*i].len()) {
                 Some(i) => free.swap_remove(i),
@@ -54,14 +54,14 @@ impl Scratch {
             }
         });
         if lines.len() < wanted {
-            // Given back first: what is in it is not needed, and memory may be short.
+            // Freed first: its contents are not needed, and memory may be short.
             drop(lines);
             lines = filled(Line([0.0; LINE]), &[wanted]);
         }
         Scratch(Aligned { lines, len })
     }
 
-    /// As [`Scratch::new`], all zeros.
+    /// Takes a buffer of zeros for `len` floats.
     pub fn zeroed(len: usize) -> Scratch {
         let mut scratch = Scratch::new(len);
         scratch.fill(0.0);
@@ -100,7 +100,7 @@ impl std::ops::DerefMut for Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let Aligned { lines, .. } = std::mem::take(&mut self.0);
-        // The thread may be ending; then the memory goes back to the system after all.
+        // The thread may be ending; then the memory is returned to the system.
         let _ = FREE.try_with(|free| {
             let mut free = free.borrow_mut();
             if !lines.is_empty() && free.len() < KEPT {

@@ -1,8 +1,8 @@
-//! Four-dimensional arrays with any strides, borrowed from their owner.
+//! Borrowed four-dimensional arrays with any strides.
 
 use std::marker::PhantomData;
 
-/// A shape or an argument that does not fit, in words.
+/// Invalid shape or argument, with a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(pub String);
 
@@ -19,13 +19,13 @@ macro_rules! bail {
 }
 pub(crate) use bail;
 
-/// Reads `[B, H, N, D]` with any strides, negative and zero ones included.
+/// Read-only view of `[B, H, N, D]` with any strides, including negative and zero ones.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     origin: *const f32,
     /// Batch, heads, rows, width.
     pub shape: [usize; 4],
-    /// Steps in floats.
+    /// Strides, in floats.
     pub strides: [isize; 4],
     owner: PhantomData<&'a [f32]>,
 }
@@ -35,14 +35,14 @@ unsafe impl Send for View<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for View<'_> {}
 
-/// The strides of an array whose last axis is contiguous.
+/// Returns the strides of a contiguous array.
 pub fn contiguous(shape: [usize; 4]) -> [isize; 4] {
-    // Wrapping: a shape that is too large for memory is refused by what its strides are given to.
+    // Wrapping: the users of the strides reject shapes that are too large for memory.
     let [_, h, n, d] = shape.map(|x| x as isize);
     [h.wrapping_mul(n).wrapping_mul(d), n.wrapping_mul(d), d, 1]
 }
 
-/// The lowest and highest offset that an array touches, from its first element.
+/// The lowest and highest offset that an array accesses, relative to its first element.
 fn extent(shape: [usize; 4], strides: [isize; 4]) -> Option<(i128, i128)> {
     let mut reach = (0i128, 0i128);
     for (n, stride) in shape.into_iter().zip(strides) {
@@ -56,9 +56,9 @@ fn check(len: usize, shape: [usize; 4], strides: [isize; 4], offset: usize) -> R
     if shape.contains(&0) {
         return Ok(());
     }
-    // A wrapped product would claim less than the shape has.
+    // A wrapped product would be less than the shape's size.
     if shape.iter().try_fold(1usize, |x, n| x.checked_mul(*n)).is_none() {
-        bail!("a shape of {shape:?} is larger than any memory");
+        bail!("a shape of {shape:?} overflows");
     }
     let inside = extent(shape, strides).is_some_and(|(low, high)| {
         low + offset as i128 >= 0 && high + (offset as i128) < len as i128
@@ -72,12 +72,18 @@ fn check(len: usize, shape: [usize; 4], strides: [isize; 4], offset: usize) -> R
 }
 
 impl<'a> View<'a> {
-    /// A contiguous array.
+    /// Creates a view of a contiguous array.
+    ///
+    /// # Errors
+    /// If `data` is shorter than the shape.
     pub fn new(data: &'a [f32], shape: [usize; 4]) -> Result<View<'a>, Error> {
         View::strided(data, shape, contiguous(shape), 0)
     }
 
-    /// An array whose first element is `data[offset]`.
+    /// Creates a view of an array whose first element is `data[offset]`.
+    ///
+    /// # Errors
+    /// If an element lies outside `data`.
     pub fn strided(
         data: &'a [f32],
         shape: [usize; 4],
@@ -88,13 +94,15 @@ impl<'a> View<'a> {
         Ok(View { origin: data.as_ptr().wrapping_add(offset), shape, strides, owner: PhantomData })
     }
 
+    /// Creates a view from a pointer to its first element.
+    ///
     /// # Safety
     /// Every element that shape and strides reach from `origin` must be readable for `'a`.
     pub unsafe fn from_raw(origin: *const f32, shape: [usize; 4], strides: [isize; 4]) -> Self {
         View { origin, shape, strides, owner: PhantomData }
     }
 
-    /// The address of an element, which need not exist.
+    /// Returns the address of an element, which may be out of bounds.
     #[inline(always)]
     pub fn at(&self, b: usize, h: usize, n: usize, d: usize) -> *const f32 {
         let [sb, sh, sn, sd] = self.strides;
@@ -102,7 +110,10 @@ impl<'a> View<'a> {
         self.origin.wrapping_offset(offset)
     }
 
-    /// One element.
+    /// Returns one element.
+    ///
+    /// # Panics
+    /// If the index is out of bounds.
     #[inline(always)]
     pub fn get(&self, b: usize, h: usize, n: usize, d: usize) -> f32 {
         let [sb, sh, sn, sd] = self.shape;
@@ -111,7 +122,7 @@ impl<'a> View<'a> {
         unsafe { *self.at(b, h, n, d) }
     }
 
-    /// All elements, in order.
+    /// Copies all elements in row-major order.
     pub fn to_vec(&self) -> Vec<f32> {
         let [b, h, n, d] = self.shape;
         let mut out = crate::memory::room(&[b, h, n, d]);
@@ -131,12 +142,12 @@ impl<'a> View<'a> {
     }
 }
 
-/// Writes `[B, H, N, D]` with any strides under which no two elements share memory.
+/// Mutable view of `[B, H, N, D]` with any strides under which no two elements share memory.
 pub struct ViewMut<'a> {
     origin: *mut f32,
     /// Batch, heads, rows, width.
     pub shape: [usize; 4],
-    /// Steps in floats.
+    /// Strides, in floats.
     pub strides: [isize; 4],
     owner: PhantomData<&'a mut [f32]>,
 }
@@ -147,12 +158,18 @@ unsafe impl Send for ViewMut<'_> {}
 unsafe impl Sync for ViewMut<'_> {}
 
 impl<'a> ViewMut<'a> {
-    /// A contiguous array.
+    /// Creates a view of a contiguous array.
+    ///
+    /// # Errors
+    /// If `data` is shorter than the shape.
     pub fn new(data: &'a mut [f32], shape: [usize; 4]) -> Result<ViewMut<'a>, Error> {
         ViewMut::strided(data, shape, contiguous(shape))
     }
 
-    /// An array that starts at `data[0]`, with strides of which none lets two elements meet.
+    /// Creates a view of an array that starts at `data[0]`.
+    ///
+    /// # Errors
+    /// If an element lies outside `data`, or if two elements share memory.
     pub fn strided(
         data: &'a mut [f32],
         shape: [usize; 4],
@@ -175,7 +192,8 @@ impl<'a> ViewMut<'a> {
         Ok(ViewMut { origin: data.as_mut_ptr(), shape, strides, owner: PhantomData })
     }
 
-    /// The address of an element, which need not exist. Tasks must write disjoint rows.
+    /// Returns the address of an element, which may be out of bounds. Tasks must write disjoint
+    /// rows.
     #[inline(always)]
     pub fn at(&self, b: usize, h: usize, n: usize, d: usize) -> *mut f32 {
         let [sb, sh, sn, sd] = self.strides;

@@ -1,11 +1,11 @@
-//! The one pool of threads.
+//! Thread pool.
 //!
-//! A parallel region is a number of tasks that are claimed one after another, in ascending
-//! order, from a shared counter. What a task computes must depend on its number alone; then
-//! the result does not depend on how many threads there are or which of them ran it.
+//! A parallel region is a number of tasks that threads claim in ascending order from a shared
+//! counter. The result of a task must depend on its number alone; then results do not depend on the
+//! number of threads or on which of them ran a task.
 //!
-//! Workers wait for the next region by spinning for a short while, because the regions of a
-//! training step follow each other within microseconds, and then sleep.
+//! Workers wait for the next region by spinning briefly, because the regions of a training step
+//! follow each other within microseconds, and then sleep.
 
 mod parts;
 mod stop;
@@ -24,10 +24,10 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
-/// How long a worker spins before it sleeps. A wake-up from sleep takes 5 to 50 µs here.
+/// Time that a worker spins before it sleeps. Waking up takes 5 to 50 µs.
 const SPIN: Duration = Duration::from_micros(100);
 
-/// More threads than this are a mistake: each costs memory, and the system runs out of them.
+/// Maximum number of threads. Each one costs memory and is a limited resource of the system.
 pub const MAX_THREADS: usize = 1024;
 
 struct Job {
@@ -35,9 +35,9 @@ struct Job {
     task: *const (dyn Fn(usize) + Sync),
     tasks: usize,
     next: AtomicUsize,
-    /// Workers inside this job.
+    /// Number of workers inside this job.
     inside: AtomicUsize,
-    /// Set when the other tasks need not be done: one has panicked, or the caller is interrupted.
+    /// Set when the remaining tasks need not run: one has panicked, or the caller is interrupted.
     stop: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
@@ -69,20 +69,20 @@ impl Job {
 }
 
 struct Pool {
-    /// The current job, if one is open for joining.
+    /// The current job, if workers may join one.
     slot: Mutex<Option<Arc<Job>>>,
     wake: Condvar,
-    /// Counts published jobs, so that spinning workers need not take the lock.
+    /// Number of published jobs, so that spinning workers need not take the lock.
     published: AtomicUsize,
     sleeping: AtomicUsize,
     workers: Mutex<usize>,
-    /// Held by the thread that runs a region; a second one works alone.
+    /// Held by the thread that runs a region; a second one runs its tasks alone.
     busy: Mutex<()>,
     threads: AtomicUsize,
 }
 
 impl Pool {
-    /// Without workers. It is never freed: threads keep references to it.
+    /// A pool without workers. It is never freed, because threads keep references to it.
     fn leaked(threads: usize) -> *mut Pool {
         Box::leak(Box::new(Pool {
             slot: Mutex::new(None),
@@ -96,7 +96,7 @@ impl Pool {
     }
 }
 
-/// Null until the first region.
+/// Null before the first region.
 static POOL: AtomicPtr<Pool> = AtomicPtr::new(null_mut());
 
 #[inline]
@@ -115,16 +115,19 @@ fn first_pool() -> &'static Pool {
     unsafe { &*set.err().unwrap_or(new) }
 }
 
-/// To be called in the child of a fork: the threads of the pool are not there, and what they had
-/// locked at that moment stays locked. The child gets a pool of its own, with as many threads.
+/// Replaces the pool in the child of a fork, which must call this: the pool's threads do not exist
+/// there, and locks that they held stay locked. The new pool has as many threads.
 pub fn after_fork() {
     if !POOL.load(Ordering::Acquire).is_null() {
         POOL.store(Pool::leaked(threads()), Ordering::Release);
     }
 }
 
-/// The value of the environment variable `REGARD_NUM_THREADS`, if it is set; an error if it is not
-/// a number of threads. Programs ask first: the first region panics with the same message.
+/// Returns the value of the environment variable `REGARD_NUM_THREADS`, `None` if it is not set.
+///
+/// # Errors
+/// If it is not a number of threads. Programs should check it at start, since the first region
+/// panics with the same message.
 pub fn asked() -> Result<Option<usize>, Error> {
     let Some(asked) = std::env::var_os("REGARD_NUM_THREADS").filter(|asked| !asked.is_empty())
     else {
@@ -137,12 +140,12 @@ pub fn asked() -> Result<Option<usize>, Error> {
     }
 }
 
-/// Threads that parallel regions use: `REGARD_NUM_THREADS`, or as many as there are cores.
+/// Returns the number of threads of parallel regions: `REGARD_NUM_THREADS`, or the number of cores.
 pub fn threads() -> usize {
     pool().threads.load(Ordering::Relaxed)
 }
 
-/// Sets how many threads later regions use. Results do not depend on it.
+/// Sets the number of threads of later regions. Results do not depend on it.
 ///
 /// # Panics
 /// If it is 0 or more than [`MAX_THREADS`].
@@ -170,7 +173,7 @@ fn worker(pool: &'static Pool, index: usize) {
             pool.sleeping.fetch_sub(1, Ordering::Relaxed);
         }
         seen = pool.published.load(Ordering::Acquire);
-        // Joining happens under the lock, so a job that has been closed is never joined.
+        // Joining happens under the lock, so a closed job is never joined.
         let job = slot.clone().filter(|_| index + 1 < threads());
         if let Some(job) = &job {
             job.inside.fetch_add(1, Ordering::Relaxed);
@@ -188,14 +191,14 @@ fn worker(pool: &'static Pool, index: usize) {
 
 /// Runs `task(0), …, task(tasks − 1)` on all threads and returns when all are done.
 ///
-/// Inside a region, or while another thread runs one, the tasks run on the calling thread.
-/// A panic in a task reaches the caller, once every thread has left; tasks that have not begun by
-/// then are not run.
+/// Inside a region, or while another thread runs one, the tasks run on the calling thread. A panic
+/// in a task is passed to the caller once every thread has left; tasks that have not begun by then
+/// are not run.
 pub fn parallel(tasks: usize, task: &(dyn Fn(usize) + Sync)) {
     let pool = pool();
     let threads = threads();
     if tasks > 1 && threads > 1 {
-        // A guard that is dropped in a panic poisons its lock, which says nothing here.
+        // A guard that is dropped in a panic poisons its lock, which is harmless here.
         let busy = match pool.busy.try_lock() {
             Ok(guard) => Some(guard),
             Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
@@ -217,7 +220,8 @@ pub fn parallel(tasks: usize, task: &(dyn Fn(usize) + Sync)) {
     }
 }
 
-/// A region on several threads. An error is the panic of a task, or none if it was stopped.
+/// Runs a region on several threads. The error is the panic of a task, or `None` if the region was
+/// stopped.
 fn together(
     pool: &'static Pool,
     threads: usize,
@@ -241,7 +245,7 @@ fn together(
     let _entered = unsafe { stop::enter(&job.stop) };
     *pool.slot.lock().unwrap() = Some(job.clone());
     pool.published.fetch_add(1, Ordering::Release);
-    // A worker between its last look and its wait holds the lock: pass it once, then look.
+    // A worker between its last check and its wait holds the lock: take it once, then check.
     drop(pool.slot.lock().unwrap());
     if pool.sleeping.load(Ordering::Relaxed) > 0 {
         pool.wake.notify_all();
@@ -253,7 +257,7 @@ fn together(
         std::hint::spin_loop();
         waited = waited.wrapping_add(1);
         if waited.is_multiple_of(4096) {
-            // Asked for its own sake: an interruption tells the others to stop.
+            // Called for its side effect: an interruption tells the other threads to stop.
             stop::wanted();
             std::thread::yield_now();
         }
@@ -278,7 +282,7 @@ fn spawn_up_to(pool: &'static Pool, wanted: usize) {
     }
 }
 
-/// Runs `task` over `len` items in pieces of `piece`, on all threads: `task(from, to)`.
+/// Runs `task(from, to)` over `len` items in ranges of `piece` items, on all threads.
 pub fn parallel_ranges(len: usize, piece: usize, task: &(dyn Fn(usize, usize) + Sync)) {
     let pieces = len.div_ceil(piece.max(1));
     parallel(pieces, &|p| task(p * piece, ((p + 1) * piece).min(len)));

@@ -1,8 +1,8 @@
-//! A slice that tasks share, each with its own piece.
+//! A slice that tasks share, each using its own range.
 
 use std::marker::PhantomData;
 
-/// A slice of which tasks take different pieces.
+/// Slice that is shared by tasks which use disjoint ranges.
 pub struct Parts<'a, T> {
     start: *mut T,
     len: usize,
@@ -23,10 +23,10 @@ impl<'a, T> Parts<'a, T> {
         self.len
     }
 
-    /// Elements `from..to`.
+    /// Returns the elements `from..to`.
     ///
     /// # Safety
-    /// While the piece is in use no other that overlaps it may be.
+    /// No other range in use may overlap it.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn slice(&self, from: usize, to: usize) -> &mut [T] {
         assert!(from <= to && to <= self.len, "piece {from}..{to} of {}", self.len);
@@ -34,7 +34,7 @@ impl<'a, T> Parts<'a, T> {
         unsafe { std::slice::from_raw_parts_mut(self.start.add(from), to - from) }
     }
 
-    /// `len` elements from `from` on.
+    /// Returns `len` elements from `from` on.
     ///
     /// # Safety
     /// As [`Parts::slice`].

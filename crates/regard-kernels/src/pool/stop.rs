@@ -1,8 +1,8 @@
-//! How running tasks learn that their work is no longer wanted: another task of the region has
-//! panicked, or the caller was interrupted.
+//! Cancellation of running tasks, when another task of the region has panicked or the caller was
+//! interrupted.
 //!
-//! A task that gives up unwinds with a payload of its own, so that every loop in between ends and
-//! every buffer is freed, without a result of which parts were never computed.
+//! A cancelled task unwinds with a distinct payload, so that all loops end and all buffers are
+//! freed, without an incomplete result.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -11,11 +11,11 @@ use std::ptr::null;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often the caller is asked whether to go on. To ask may be slow (Python's lock), and a
-/// person who presses Ctrl-C does not notice a tenth of a second.
+/// Interval at which the caller is polled. Polling may be slow (Python's GIL), and a delay of this
+/// length after Ctrl-C goes unnoticed.
 const POLL: Duration = Duration::from_millis(50);
 
-/// The call was interrupted before it was done; what it wrote is incomplete.
+/// The call was interrupted before it was done; its output is incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted;
 
@@ -26,13 +26,13 @@ impl std::fmt::Display for Interrupted {
 }
 impl std::error::Error for Interrupted {}
 
-/// The payload of tasks that give up.
+/// Panic payload of cancelled tasks.
 struct Stopped;
 
 thread_local! {
     /// Stop flag of the region that this thread works in. Null outside of regions.
     static REGION: Cell<*const AtomicBool> = const { Cell::new(null()) };
-    /// The interruptible call that this thread has made. Null if there is none.
+    /// The interruptible call made by this thread. Null if there is none.
     static CALL: Cell<*const Call<'static>> = const { Cell::new(null()) };
 }
 
@@ -40,12 +40,13 @@ struct Call<'a> {
     poll: &'a dyn Fn() -> bool,
     last: Cell<Instant>,
     interrupted: Cell<bool>,
-    /// A panic of `poll`: it must not unwind from within a region that others still work in.
+    /// A panic of `poll`, which must not unwind from within a region in which other threads still
+    /// work.
     panic: Cell<Option<Box<dyn Any + Send>>>,
 }
 
 impl Call<'_> {
-    /// Asks, if it is time to.
+    /// Polls the caller, if the interval has passed.
     fn interrupted(&self) -> bool {
         if !self.interrupted.get() && self.last.get().elapsed() >= POLL {
             let answer = catch_unwind(AssertUnwindSafe(self.poll));
@@ -57,7 +58,7 @@ impl Call<'_> {
     }
 }
 
-/// Puts a thread-local value back when dropped.
+/// Restores a thread-local value when dropped.
 struct Restore<T: Copy + 'static>(&'static std::thread::LocalKey<Cell<T>>, T);
 
 impl<T: Copy> Drop for Restore<T> {
@@ -66,10 +67,11 @@ impl<T: Copy> Drop for Restore<T> {
     }
 }
 
-/// Runs `run`, and meanwhile calls `poll` on this thread about every 50 ms. When it returns true,
-/// the kernels that `run` has called give up within milliseconds, and so does this.
+/// Runs `run`, and meanwhile calls `poll` on this thread about every 50 ms. When `poll` returns
+/// true, the kernels that `run` has called give up within milliseconds, and this returns
+/// [`Interrupted`].
 ///
-/// A panic of `run` or of `poll` goes on to the caller. Calls may nest.
+/// Panics of `run` and of `poll` are passed on to the caller. Calls may nest.
 pub fn interruptible<R>(
     poll: &dyn Fn() -> bool,
     run: impl FnOnce() -> R,
@@ -81,7 +83,7 @@ pub fn interruptible<R>(
         panic: Cell::new(None),
     };
     let result = {
-        // A call from within `poll` has nothing to do with the region that is polled for.
+        // A call from within `poll` is independent of the region that is polled for.
         let _region = Restore(&REGION, REGION.replace(null()));
         let erased = (&raw const call).cast::<Call<'static>>();
         let _call = Restore(&CALL, CALL.replace(erased));
@@ -91,14 +93,14 @@ pub fn interruptible<R>(
         resume_unwind(payload);
     }
     match result {
-        // `poll` may have noted why: that must not get lost because the last task was done.
+        // `poll` may have recorded a reason, which must not be lost because the last task was done.
         _ if call.interrupted.get() => Err(Interrupted),
         Ok(result) => Ok(result),
         Err(payload) => resume_unwind(payload),
     }
 }
 
-/// Until the guard is dropped, this thread's checkpoints look at `stop`.
+/// Until the guard is dropped, this thread's checkpoints check `stop`.
 ///
 /// # Safety
 /// `stop` must outlive the guard.
@@ -106,7 +108,7 @@ pub(super) unsafe fn enter(stop: &AtomicBool) -> impl Drop {
     Restore(&REGION, REGION.replace(stop))
 }
 
-/// Whether this thread's work is still wanted.
+/// Whether this thread should continue its work.
 #[inline]
 pub(super) fn wanted() -> bool {
     let (region, call) = (REGION.get(), CALL.get());
@@ -125,8 +127,8 @@ pub(super) fn wanted() -> bool {
     }
 }
 
-/// Unwinds if this thread's work is no longer wanted. To be called in loops whose rounds take
-/// longer than a microsecond and shorter than some milliseconds.
+/// Unwinds if this thread's work is cancelled. Call it in loops whose iterations take longer than a
+/// microsecond and shorter than some milliseconds.
 #[inline]
 pub(crate) fn checkpoint() {
     if !wanted() {
@@ -140,7 +142,7 @@ pub(super) fn give_up() -> ! {
     resume_unwind(Box::new(Stopped))
 }
 
-/// Whether a panic is only that a task gave up.
+/// Whether a panic is a cancellation.
 pub(super) fn gave_up(payload: &(dyn Any + Send)) -> bool {
     payload.is::<Stopped>()
 }

@@ -1,9 +1,9 @@
-//! Places that several tasks add to, one after another in a fixed order.
+//! Slots that several tasks add to in a fixed order.
 
 use super::stop::checkpoint;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// For each place, whose turn it is. Turns begin at 0.
+/// For each slot, the task whose turn it is. Turns begin at 0.
 pub(crate) struct Turns(Vec<AtomicUsize>);
 
 impl Turns {
@@ -11,10 +11,10 @@ impl Turns {
         Turns((0..places).map(|_| AtomicUsize::new(0)).collect())
     }
 
-    /// Returns when everyone before `turn` has passed the place on. What they did to it before
-    /// is seen from then on.
+    /// Returns when all turns before `turn` have ended at this slot. Their writes are visible from
+    /// then on.
     ///
-    /// Unwinds when the region is stopped: a task that panicked never passes its place on.
+    /// Unwinds when the region is stopped: a task that panicked never ends its turn.
     pub fn wait(&self, place: usize, turn: usize) {
         let mut waited = 0u32;
         while self.0[place].load(Ordering::Acquire) != turn {
@@ -27,7 +27,7 @@ impl Turns {
         }
     }
 
-    /// Ends `turn` at a place, which must have been waited for.
+    /// Ends `turn` at a slot, which must have been waited for.
     pub fn pass(&self, place: usize, turn: usize) {
         self.0[place].store(turn + 1, Ordering::Release);
     }
@@ -41,7 +41,7 @@ mod tests {
 
     const ROUNDS: usize = if cfg!(miri) { 3 } else { 300 };
 
-    /// Each task writes its number to every place, in its turn.
+    /// Each task writes its number to every slot, in its turn.
     #[test]
     fn everyone_has_a_turn_in_order() {
         const PLACES: usize = 3;

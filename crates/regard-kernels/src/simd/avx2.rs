@@ -1,5 +1,5 @@
-//! Eight lanes: AVX2 with fused multiply-add and conversions of half precision, which every CPU
-//! with AVX2 has.
+//! Eight lanes: AVX2 with fused multiply-add and half-precision conversion, which every CPU with
+//! AVX2 has.
 //!
 //! The register tile is 6 × 2 vectors: 12 accumulators, 2 of the row, 1 broadcast, of 16.
 
@@ -7,10 +7,12 @@ use super::{Kernel, Simd};
 use crate::storage::{Bf16, F16};
 use std::arch::x86_64::*;
 
-/// The token of AVX2 + FMA + F16C. It is made only by [`enter`].
+/// Token of AVX2 + FMA + F16C, created only by [`enter`].
 #[derive(Clone, Copy)]
 pub struct Avx2(());
 
+/// Runs a kernel with AVX2.
+///
 /// # Safety
 /// The CPU must have AVX2, FMA and F16C.
 #[target_feature(enable = "avx2,fma,f16c")]
@@ -18,7 +20,7 @@ pub unsafe fn enter<K: Kernel>(kernel: K) -> K::Out {
     kernel.run(Avx2(()))
 }
 
-/// Methods that only forward to instructions of the set.
+/// Methods that are a single expression of intrinsics.
 macro_rules! methods {
     ($($name:ident($($a:ident: $t:ty),*) -> $r:ty = $e:expr;)*) => {$(
         #[inline(always)]

@@ -7,10 +7,12 @@ use super::{Kernel, Simd};
 use crate::storage::{Bf16, F16};
 use std::arch::x86_64::*;
 
-/// The token of AVX-512. It is made only by [`enter`].
+/// Token of AVX-512, created only by [`enter`].
 #[derive(Clone, Copy)]
 pub struct Avx512(());
 
+/// Runs a kernel with AVX-512.
+///
 /// # Safety
 /// The CPU must have AVX-512 F, VL, BW and DQ.
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512vl,avx512bw,avx512dq")]
@@ -18,7 +20,7 @@ pub unsafe fn enter<K: Kernel>(kernel: K) -> K::Out {
     kernel.run(Avx512(()))
 }
 
-/// Methods that only forward to instructions of the set.
+/// Methods that are a single expression of intrinsics.
 macro_rules! methods {
     ($($name:ident($($a:ident: $t:ty),*) -> $r:ty = $e:expr;)*) => {$(
         #[inline(always)]

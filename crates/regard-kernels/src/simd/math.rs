@@ -2,8 +2,8 @@
 
 use super::Simd;
 
-/// `eˣ` to about one unit in the last place: exactly 1 at 0, exactly 0 below −87.33 (results under
-/// the normal numbers would cost a hundred cycles each), NaN for NaN.
+/// `eˣ` to about one unit in the last place: exactly 1 at 0, exactly 0 below −87.33 (subnormal
+/// results would cost a hundred cycles each), NaN for NaN.
 ///
 /// `x = n·ln 2 + r` with `n` an integer and `|r| ≤ ln 2 / 2`; a polynomial of degree 6 with a
 /// relative error of 1.9e-9 gives `eʳ`, and `2ⁿ` goes into the exponent.
@@ -14,7 +14,7 @@ pub fn exp<S: Simd>(s: S, x: S::V) -> S::V {
     exp_of(s, x, |n| s.min(s.splat(127.0), n))
 }
 
-/// As [`exp`], for arguments that are not positive: what a softmax asks for.
+/// `eˣ` for arguments that are not positive, as in a softmax.
 #[inline(always)]
 pub fn exp_nonpositive<S: Simd>(s: S, x: S::V) -> S::V {
     exp_of(s, x, |n| n)
@@ -94,7 +94,7 @@ mod tests {
                     Function::Sigmoid => super::sigmoid(s, s.splat(*x)),
                 };
                 let (y, want) = (f64::from(s.largest(y)), (self.1)(f64::from(*x)));
-                // Below the normal numbers a result may be 0.
+                // Subnormal results may be flushed to 0.
                 if want.abs() > 1.3e-38 || y > want.abs() {
                     worst = worst.max((y - want).abs() / want.abs() * 16_777_216.0);
                 }

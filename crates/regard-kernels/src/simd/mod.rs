@@ -1,14 +1,14 @@
-//! One source, every instruction set.
+//! Portable SIMD: one source for every instruction set.
 //!
 //! A kernel is a struct that holds its arguments and implements [`Kernel`]; its body is written
 //! once against [`Simd`] and compiled for each instruction set. [`dispatch`] picks the best one
 //! the CPU has at run time, so one binary runs everywhere.
 //!
-//! A value of a type that implements [`Simd`] is a token: it exists only where the CPU has been
-//! seen to have the instructions, which is why the arithmetic methods are safe to call.
+//! A value of a type that implements [`Simd`] is a token: it is created only after the CPU is known
+//! to have the instructions, which is why the arithmetic methods are safe to call.
 //!
-//! Everything a kernel calls must be `#[inline(always)]`: a function that is not inlined into
-//! the dispatching frame is compiled without its instructions, and is slow (never wrong).
+//! Everything a kernel calls must be `#[inline(always)]`: a function that is not inlined into the
+//! dispatching function is compiled without its instructions, and is slow (but correct).
 
 mod math;
 mod portable;
@@ -33,16 +33,16 @@ use std::sync::atomic::{AtomicU8, Ordering};
 pub trait Simd: Copy + Send + Sync + 'static {
     /// A vector of [`Self::LANES`] floats.
     type V: Copy;
-    /// One truth value per lane.
+    /// Mask: one boolean per lane.
     type M: Copy;
-    /// Floats in a vector.
+    /// Number of floats in a vector.
     const LANES: usize;
-    /// Rows of the register tile of a matrix product.
+    /// Number of rows of the register tile of a matrix product.
     const ROWS: usize;
-    /// Vectors in a row of the register tile.
+    /// Number of vectors in a row of the register tile.
     const COLS: usize;
 
-    /// All lanes equal.
+    /// Sets all lanes to `x`.
     fn splat(self, x: f32) -> Self::V;
     /// `a + b`
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
@@ -56,13 +56,13 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
     /// `c − a · b`, rounded once where the CPU can.
     fn fnma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
-    /// The larger; `b` where either is NaN.
+    /// Maximum; `b` where either is NaN.
     fn max(self, a: Self::V, b: Self::V) -> Self::V;
-    /// The smaller; `b` where either is NaN.
+    /// Minimum; `b` where either is NaN.
     fn min(self, a: Self::V, b: Self::V) -> Self::V;
-    /// The square root.
+    /// Square root.
     fn sqrt(self, a: Self::V) -> Self::V;
-    /// The nearest integer, ties to even.
+    /// Rounds to the nearest integer, ties to even.
     fn round(self, a: Self::V) -> Self::V;
     /// `a · 2ⁿ` for an integral `n` in −126..=127.
     fn scale2(self, a: Self::V, n: Self::V) -> Self::V;
@@ -74,13 +74,13 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn lt(self, a: Self::V, b: Self::V) -> Self::M;
     /// `a ≤ b`, false where either is NaN.
     fn le(self, a: Self::V, b: Self::V) -> Self::M;
-    /// Both.
+    /// Lanes set in both masks.
     fn both(self, a: Self::M, b: Self::M) -> Self::M;
     /// `a` where the mask is set, `b` elsewhere.
     fn select(self, m: Self::M, a: Self::V, b: Self::V) -> Self::V;
     /// Whether any lane is set.
     fn any(self, m: Self::M) -> bool;
-    /// A bit for each lane, the first one lowest.
+    /// Mask as bits, the first lane lowest.
     #[inline(always)]
     fn bits(self, m: Self::M) -> u32 {
         let mut buffer = [0f32; 16];
@@ -90,21 +90,26 @@ pub trait Simd: Copy + Send + Sync + 'static {
         let bit = |(lane, x): (usize, &f32)| u32::from(*x != 0.0) << lane;
         buffer.iter().enumerate().map(bit).sum()
     }
-    /// The sum of the lanes, in a fixed order.
+    /// Sum of the lanes, in a fixed order.
     fn sum(self, a: Self::V) -> f32;
-    /// The largest lane.
+    /// Largest lane.
     fn largest(self, a: Self::V) -> f32;
     /// Transposes [`Self::LANES`] vectors in place, as a square matrix.
     fn transpose(self, rows: &mut [Self::V]);
 
+    /// Loads a vector.
+    ///
     /// # Safety
-    /// [`Self::LANES`] floats must be readable at `p`; no alignment is asked.
+    /// [`Self::LANES`] floats must be readable at `p`; it need not be aligned.
     unsafe fn load(self, p: *const f32) -> Self::V;
+    /// Stores a vector.
+    ///
     /// # Safety
-    /// [`Self::LANES`] floats must be writable at `p`; no alignment is asked.
+    /// [`Self::LANES`] floats must be writable at `p`; it need not be aligned.
     unsafe fn store(self, p: *mut f32, a: Self::V);
 
-    /// The first `n` lanes from memory, zeros behind.
+    /// Loads the first `n` lanes; the others are 0.
+    ///
     /// # Safety
     /// `n ≤ LANES` floats must be readable at `p`.
     #[inline(always)]
@@ -117,7 +122,8 @@ pub trait Simd: Copy + Send + Sync + 'static {
         }
     }
 
-    /// Numbers of half precision from memory.
+    /// Loads half-precision values.
+    ///
     /// # Safety
     /// [`Self::LANES`] of them must be readable at `p`.
     #[inline(always)]
@@ -131,7 +137,8 @@ pub trait Simd: Copy + Send + Sync + 'static {
         unsafe { self.load(buffer.as_ptr()) }
     }
 
-    /// Upper halves of single precision from memory.
+    /// Loads `bfloat16` values.
+    ///
     /// # Safety
     /// [`Self::LANES`] of them must be readable at `p`.
     #[inline(always)]
@@ -145,7 +152,8 @@ pub trait Simd: Copy + Send + Sync + 'static {
         unsafe { self.load(buffer.as_ptr()) }
     }
 
-    /// Which of [`Self::LANES`] indices name something: all but `u32::MAX`.
+    /// Lanes whose index is valid, that is, not `u32::MAX`.
+    ///
     /// # Safety
     /// As many indices must be readable at `index`.
     #[inline(always)]
@@ -159,9 +167,11 @@ pub trait Simd: Copy + Send + Sync + 'static {
         self.lt(self.splat(0.0), unsafe { self.load(buffer.as_ptr()) })
     }
 
-    /// The floats `p[index]`, zeros where an index is `u32::MAX`. Other indices are below 2³¹.
+    /// Gathers the floats `p[index]`, 0 where an index is `u32::MAX`. Other indices are below 2³¹.
+    ///
     /// # Safety
-    /// [`Self::LANES`] indices must be readable at `index`, and the floats that they name at `p`.
+    /// [`Self::LANES`] indices must be readable at `index`, and the floats that they refer to at
+    /// `p`.
     #[inline(always)]
     unsafe fn gather(self, p: *const f32, index: *const u32) -> Self::V {
         let mut buffer = [0f32; 16];
@@ -176,7 +186,8 @@ pub trait Simd: Copy + Send + Sync + 'static {
         unsafe { self.load(buffer.as_ptr()) }
     }
 
-    /// The first `n` lanes to memory.
+    /// Stores the first `n` lanes.
+    ///
     /// # Safety
     /// `n ≤ LANES` floats must be writable at `p`.
     #[inline(always)]
@@ -192,31 +203,31 @@ pub trait Simd: Copy + Send + Sync + 'static {
 
 /// A computation written once for every instruction set. `run` must be `#[inline(always)]`.
 pub trait Kernel {
-    /// What it returns.
+    /// Result of the kernel.
     type Out;
-    /// The body.
+    /// Runs the kernel on one instruction set.
     fn run<S: Simd>(self, s: S) -> Self::Out;
 }
 
-/// The instruction sets that kernels are compiled for.
+/// Instruction sets that kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Isa {
     /// Plain Rust, four lanes.
     Portable = 1,
-    /// AArch64's vectors, four lanes.
+    /// AArch64 Advanced SIMD, four lanes.
     Neon = 2,
-    /// AVX2 with fused multiply-add and conversions of half precision, eight lanes.
+    /// AVX2 with fused multiply-add and half-precision conversion, eight lanes.
     Avx2 = 3,
     /// AVX-512 (F, VL, BW, DQ), sixteen lanes.
     Avx512 = 4,
 }
 
 impl Isa {
-    /// All of them, best last.
+    /// All instruction sets, best last.
     pub const ALL: [Isa; 4] = [Isa::Portable, Isa::Neon, Isa::Avx2, Isa::Avx512];
 
-    /// Its name, as `REGARD_ISA` takes it.
+    /// Returns the name that `REGARD_ISA` accepts.
     pub fn name(self) -> &'static str {
         match self {
             Isa::Portable => "portable",
@@ -226,7 +237,7 @@ impl Isa {
         }
     }
 
-    /// Floats in a vector.
+    /// Returns the number of floats in a vector.
     pub fn lanes(self) -> usize {
         match self {
             Isa::Portable | Isa::Neon => 4,
@@ -235,7 +246,7 @@ impl Isa {
         }
     }
 
-    /// Whether this CPU has it.
+    /// Whether this CPU supports it.
     pub fn available(self) -> bool {
         match self {
             Isa::Portable => true,
@@ -261,11 +272,11 @@ impl Isa {
     }
 }
 
-/// The instruction set in use; 0 until the first kernel asks.
+/// The instruction set in use; 0 before the first kernel runs.
 static CHOSEN: AtomicU8 = AtomicU8::new(0);
 
-/// The instruction set that kernels run on: the best this CPU has, or the one that the
-/// environment variable `REGARD_ISA` names.
+/// Returns the instruction set that kernels run on: the one named by the environment variable
+/// `REGARD_ISA`, or the best one of this CPU.
 #[inline]
 pub fn isa() -> Isa {
     match CHOSEN.load(Ordering::Relaxed) {
@@ -277,8 +288,11 @@ pub fn isa() -> Isa {
     }
 }
 
-/// The value of the environment variable `REGARD_ISA`, if it is set; an error if this CPU does not
-/// have it. Programs ask first: [`isa`] panics with the same message.
+/// Returns the value of the environment variable `REGARD_ISA`, `None` if it is not set.
+///
+/// # Errors
+/// If this CPU does not support it. Programs should check it at start, since [`isa`] panics with
+/// the same message.
 pub fn asked() -> Result<Option<Isa>, Error> {
     let Some(asked) = std::env::var_os("REGARD_ISA").filter(|asked| !asked.is_empty()) else {
         return Ok(None);
@@ -301,17 +315,17 @@ fn choose() -> Isa {
     isa
 }
 
-/// Runs a kernel on the chosen instruction set.
+/// Runs a kernel on the selected instruction set.
 #[inline]
 pub fn dispatch<K: Kernel>(kernel: K) -> K::Out {
     // SAFETY: `isa` returns only what `available` has confirmed on this CPU.
     unsafe { enter(isa(), kernel) }
 }
 
-/// Runs a kernel on a given instruction set. For tests and comparisons.
+/// Runs a kernel on a given instruction set, for tests and comparisons.
 ///
 /// # Panics
-/// If this CPU does not have it.
+/// If this CPU does not support it.
 pub fn dispatch_on<K: Kernel>(isa: Isa, kernel: K) -> K::Out {
     assert!(isa.available(), "this CPU has no {}", isa.name());
     // SAFETY: it has just been confirmed.

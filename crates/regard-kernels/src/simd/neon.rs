@@ -6,10 +6,12 @@ use super::{Kernel, Simd};
 use crate::storage::{Bf16, F16};
 use std::arch::aarch64::*;
 
-/// The token of NEON. It is made only by [`enter`].
+/// Token of NEON, created only by [`enter`].
 #[derive(Clone, Copy)]
 pub struct Neon(());
 
+/// Runs a kernel with NEON.
+///
 /// # Safety
 /// The CPU must have Advanced SIMD.
 #[target_feature(enable = "neon")]
@@ -17,7 +19,7 @@ pub unsafe fn enter<K: Kernel>(kernel: K) -> K::Out {
     kernel.run(Neon(()))
 }
 
-/// Methods that only forward to instructions of the set.
+/// Methods that are a single expression of intrinsics.
 macro_rules! methods {
     ($($name:ident($($a:ident: $t:ty),*) -> $r:ty = $e:expr;)*) => {$(
         #[inline(always)]

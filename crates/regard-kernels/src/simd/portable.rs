@@ -1,8 +1,8 @@
-//! Four lanes in plain Rust: the path for every CPU without one of its own.
+//! Four lanes in plain Rust, for CPUs without a specialised implementation.
 
 use super::Simd;
 
-/// The token of plain Rust, which every CPU runs.
+/// Token of plain Rust, which every CPU runs.
 #[derive(Clone, Copy)]
 pub struct Portable;
 
@@ -40,7 +40,8 @@ impl Simd for Portable {
     fn div(self, a: V, b: V) -> V {
         zip(a, b, |a, b| a / b)
     }
-    // Without the instruction, `mul_add` is a call into libm: two roundings are the better price.
+    // Without the instruction, `mul_add` is a call into libm, which costs more than a second
+    // rounding.
     #[inline(always)]
     fn fma(self, a: V, b: V, c: V) -> V {
         self.add(self.mul(a, b), c)
@@ -63,13 +64,13 @@ impl Simd for Portable {
     }
     #[inline(always)]
     fn round(self, a: V) -> V {
-        // Adding and taking away 1.5·2²³ leaves the nearest integer for |a| < 2²².
+        // Adding and subtracting 1.5·2²³ leaves the nearest integer for |a| < 2²².
         const MAGIC: f32 = 12_582_912.0;
         a.map(|a| if a.abs() < 4_194_304.0 { (a + MAGIC) - MAGIC } else { a })
     }
     #[inline(always)]
     fn scale2(self, a: V, n: V) -> V {
-        // Wrapping: where `n` is not a number of that range, `a` is NaN already.
+        // Wrapping: where `n` is out of range, `a` is NaN already.
         zip(a, n, |a, n| a * f32::from_bits(((n as i32).wrapping_add(127) as u32) << 23))
     }
     #[inline(always)]

@@ -1,9 +1,9 @@
-//! The upper half of single precision: a sign, 8 bits of exponent, 7 of fraction (`bfloat16`).
+//! `bfloat16`, the upper half of single precision: a sign, 8 bits of exponent, 7 of fraction.
 
 use super::{Element, Plain};
 use crate::simd::Simd;
 
-/// The upper half of a number of single precision.
+/// `bfloat16` value, as its bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Bf16(pub u16);
@@ -12,7 +12,7 @@ pub struct Bf16(pub u16);
 unsafe impl Plain for Bf16 {}
 
 impl Bf16 {
-    /// In single precision.
+    /// Converts to single precision, exactly.
     #[inline(always)]
     pub fn single(self) -> f32 {
         f32::from_bits(u32::from(self.0) << 16)

@@ -1,4 +1,4 @@
-//! Bytes of a file, shared by everything that is made of them.
+//! Shared bytes of a file.
 
 use memmap2::Mmap;
 use std::fs::File;
@@ -6,15 +6,15 @@ use std::io;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// Bytes that never change, shared by whoever holds a part of them: a file in place, a part of the
-/// program, or memory that a file was read into. Copies share the memory.
+/// Immutable shared bytes: a memory-mapped file, static data of the program, or memory that a file
+/// was read into. Clones share the memory.
 ///
-/// Numbers of several bytes are little-endian, as they are in every file format that is read here
-/// and on every CPU that this is compiled for.
+/// Numbers of several bytes are little-endian, as in every supported file format and on every
+/// supported CPU.
 #[derive(Clone)]
 pub struct Bytes {
     owner: Owner,
-    /// The part of the owner's bytes that is meant.
+    /// Range of the owner's bytes.
     from: usize,
     to: usize,
 }
@@ -29,7 +29,7 @@ enum Owner {
 
 const _: () = assert!(cfg!(target_endian = "little"), "numbers of files are little-endian");
 
-/// Types of which every pattern of bits is a value, and that have no padding.
+/// Types for which every bit pattern is a value, and that have no padding.
 ///
 /// # Safety
 /// Implement it for such types only.
@@ -93,17 +93,17 @@ impl std::fmt::Debug for Bytes {
 }
 
 impl Bytes {
-    /// The bytes of a file in place: the system reads them as they are used, keeps them in its
-    /// cache of files, and may forget them again. They are no memory of this process.
+    /// Maps a file into memory: the system loads pages on use, keeps them in its page cache and may
+    /// drop them. They do not count as memory of this process.
     ///
-    /// For files that nobody writes to while they are in use. A file that is replaced, by writing
-    /// another one and giving it the name, stays what it was here. One that another process writes
-    /// to in place changes under whoever reads it, and one that is truncated ends the process with
-    /// `SIGBUS` when what is gone is read. That cannot be prevented from here; a file that this
-    /// program itself may write to in place must be read instead.
+    /// The file must not be written in place while it is mapped. A file that is replaced by
+    /// renaming another one over it stays unchanged here. One that another process writes in place
+    /// changes under its readers, and one that is truncated ends the process with `SIGBUS` when the
+    /// missing part is read. This cannot be prevented here; a file that this program may write in
+    /// place must be read instead.
     ///
     /// # Errors
-    /// If the system cannot map it, as for files that are no regular ones.
+    /// If the system cannot map the file, for instance because it is not a regular file.
     pub fn map(file: &File) -> io::Result<Bytes> {
         // SAFETY: the map is private to this type and is only read. Its soundness rests on files
         // of weights being replaced, never written in place: this program replaces them, and the
@@ -113,29 +113,31 @@ impl Bytes {
         Ok(Owner::Map(Arc::new(map)).into())
     }
 
-    /// Whether they are those of a file in place.
+    /// Whether the bytes are a memory-mapped file.
     pub fn is_mapped(&self) -> bool {
         matches!(self.owner, Owner::Map(_))
     }
 
-    /// A part of them, in the same memory.
+    /// Returns a range of the bytes, in the same memory.
     ///
     /// # Panics
-    /// If it is not inside.
+    /// If the range is out of bounds.
     pub fn part(&self, range: Range<usize>) -> Bytes {
         assert!(range.start <= range.end && range.end <= self.len(), "{range:?} of {}", self.len());
         let owner = self.owner.clone();
         Bytes { owner, from: self.from + range.start, to: self.from + range.end }
     }
 
-    /// The part of them that a slice is, if it is one.
+    /// Returns the shared range that a slice refers to; `None` if the slice is not part of these
+    /// bytes.
     pub fn find(&self, part: &[u8]) -> Option<Bytes> {
         let from = part.as_ptr().addr().checked_sub(self.as_ptr().addr())?;
         let to = from.checked_add(part.len())?;
         (to <= self.len()).then(|| self.part(from..to))
     }
 
-    /// As numbers, unless they are not aligned or the last one is cut off.
+    /// Returns the bytes as elements of type `T`; `None` if they are not aligned or their size is
+    /// not a multiple of the element's.
     pub fn numbers<T: Plain>(&self) -> Option<&[T]> {
         let (start, size) = (self.as_ptr().cast::<T>(), size_of::<T>());
         if !start.is_aligned() || !self.len().is_multiple_of(size) {
@@ -145,7 +147,7 @@ impl Bytes {
         Some(unsafe { std::slice::from_raw_parts(start, self.len() / size) })
     }
 
-    /// A copy of them at an address that is good for numbers of every type.
+    /// Returns a copy that is aligned for elements of every type.
     pub fn aligned(&self) -> Bytes {
         let (whole, rest) = self.as_chunks::<4>();
         let mut last = [0; 4];
@@ -155,10 +157,11 @@ impl Bytes {
         Bytes::from(floats).part(0..self.len())
     }
 
-    /// The floats that these bytes were made of, without copying them, if nobody else has them.
+    /// Returns the `Vec<f32>` that these bytes were created from, without copying, if they are not
+    /// shared.
     ///
     /// # Errors
-    /// The bytes as they were, otherwise.
+    /// The unchanged bytes, otherwise.
     pub fn into_floats(self) -> Result<Vec<f32>, Bytes> {
         let whole = self.from == 0 && self.to == self.owner.bytes().len();
         match self.owner {

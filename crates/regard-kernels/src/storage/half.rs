@@ -3,7 +3,7 @@
 use super::{Element, Plain};
 use crate::simd::Simd;
 
-/// A number of half precision.
+/// Half-precision value, as its bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct F16(pub u16);
@@ -12,7 +12,7 @@ pub struct F16(pub u16);
 unsafe impl Plain for F16 {}
 
 impl F16 {
-    /// In single precision, which has room for all of them.
+    /// Converts to single precision, exactly.
     #[inline(always)]
     pub fn single(self) -> f32 {
         let bits = u32::from(self.0);
@@ -21,7 +21,7 @@ impl F16 {
             // fraction · 2⁻²⁴
             0 => (fraction as f32 * (1.0 / 16_777_216.0)).to_bits(),
             0x1f if fraction == 0 => 0x7f80_0000,
-            // A NaN becomes a quiet one, as CPUs do it.
+            // A NaN becomes quiet, as in CPU conversions.
             0x1f => 0x7fc0_0000 | fraction << 13,
             _ => ((exponent + (127 - 15)) << 23) | (fraction << 13),
         };

@@ -1,37 +1,36 @@
-//! Lines of numbers in memory, read a vector at a time.
+//! Contiguous lines of a stored matrix, read a vector at a time.
 
 use super::Plain;
 use crate::simd::Simd;
 use std::marker::PhantomData;
 
-/// The lines of a matrix in some storage type: numbers that follow each other in memory are read
-/// as a vector of floats.
+/// Lines of a matrix in some storage type: contiguous elements are read as a vector of floats.
 pub(crate) trait Lines: Copy + Send + Sync {
-    /// Numbers `at..at + LANES` of a line.
+    /// Elements `at..at + LANES` of a line.
     ///
     /// # Safety
     /// They must exist.
     unsafe fn load<S: Simd>(self, s: S, line: usize, at: usize) -> S::V;
 
-    /// Numbers `at..at + n` of a line, zeros behind.
+    /// Elements `at..at + n` of a line, then zeros.
     ///
     /// # Safety
     /// They must exist, and `n ≤ LANES`.
     unsafe fn load_part<S: Simd>(self, s: S, line: usize, at: usize, n: usize) -> S::V;
 
-    /// The address of a number, which need not exist: what may be fetched ahead.
+    /// Address of an element, which may be out of bounds, for prefetching.
     fn place(self, line: usize, at: usize) -> *const f32;
 }
 
-/// A number of a storage type in which each number stands for itself.
+/// Element of a storage type that is converted independently of its neighbours.
 pub(crate) trait Element: Plain + Default {
-    /// A vector of them.
+    /// Loads a vector of elements.
     ///
     /// # Safety
     /// `LANES` of them must be readable at `p`.
     unsafe fn load<S: Simd>(s: S, p: *const Self) -> S::V;
 
-    /// The first `n`, zeros behind.
+    /// Loads the first `n` elements, then zeros.
     ///
     /// # Safety
     /// `n ≤ LANES` of them must be readable at `p`.
@@ -59,11 +58,11 @@ impl Element for f32 {
     }
 }
 
-/// Lines of numbers that each stand for themselves, at equal distances.
+/// Equally spaced lines of elements.
 #[derive(Clone, Copy)]
 pub(crate) struct Dense<'a, T> {
     start: *const T,
-    /// From line to line.
+    /// Stride between lines, in elements.
     step: isize,
     owner: PhantomData<&'a [T]>,
 }
@@ -78,7 +77,7 @@ impl<'a, T> Dense<'a, T> {
         Dense::from_raw(all.as_ptr().wrapping_add(from), step as isize)
     }
 
-    /// Whoever loads from it vouches for the memory.
+    /// Callers that load from it are responsible for the memory.
     pub fn from_raw(start: *const T, step: isize) -> Dense<'a, T> {
         Dense { start, step, owner: PhantomData }
     }

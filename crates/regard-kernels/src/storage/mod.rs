@@ -1,11 +1,11 @@
-//! The storage of weights: bytes of a file, and the types that numbers have in them.
+//! Storage of weights: bytes of a file, and their element types.
 //!
-//! A weight is used where it is, in the type that its file has: products and embeddings convert
-//! numbers to single precision on their way into a register, and results are those of a weight
-//! that was converted before, bit for bit.
+//! A weight is used in the data type of its file: products and embeddings convert elements to
+//! single precision as they are loaded into a register. Results are bitwise those of a weight that
+//! was converted before.
 //!
-//! A storage type is a file of this folder that says how a vector of numbers is read, and a row of
-//! [`Kind`] and of `Numbers`.
+//! A storage type is a file in this folder that loads vectors of elements, and a row of [`Kind`]
+//! and of `Numbers`.
 
 mod bfloat;
 mod bytes;
@@ -23,22 +23,22 @@ use crate::simd::{Kernel, Simd, dispatch};
 use crate::view::{Error, bail};
 use std::ops::Range;
 
-/// The storage types.
+/// Storage type of a weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Single precision.
     F32,
     /// Half precision.
     F16,
-    /// The upper half of single precision.
+    /// `bfloat16`, the upper half of single precision.
     Bf16,
 }
 
 impl Kind {
-    /// All of them.
+    /// All storage types.
     pub const ALL: [Kind; 3] = [Kind::F32, Kind::F16, Kind::Bf16];
 
-    /// Bytes of so many numbers in a row, if that can be counted.
+    /// Returns the size of so many elements in bytes; `None` if it overflows.
     pub fn bytes(self, numbers: usize) -> Option<usize> {
         numbers.checked_mul(match self {
             Kind::F32 => 4,
@@ -47,7 +47,7 @@ impl Kind {
     }
 }
 
-/// The numbers of a matrix, line after line.
+/// The elements of a matrix, row-major.
 #[derive(Clone, Copy)]
 enum Numbers<'a> {
     F32(&'a [f32]),
@@ -55,31 +55,31 @@ enum Numbers<'a> {
     Bf16(&'a [Bf16]),
 }
 
-/// A matrix in some storage type, borrowed from its owner: a transpose and a part of it are views.
+/// Borrowed matrix in some storage type, of which transposes and submatrices are views.
 #[derive(Clone, Copy)]
 pub struct Stored<'a> {
     numbers: Numbers<'a>,
-    /// Numbers of a whole line in memory.
+    /// Elements of a whole line in memory.
     width: usize,
-    /// Its first line, and the first number in that.
+    /// First line, and first element within a line.
     from: [usize; 2],
-    /// Its lines, and the numbers in each of them.
+    /// Number of lines, and of elements in each.
     size: [usize; 2],
-    /// Whether lines are columns.
+    /// Whether lines are columns: the matrix is transposed.
     turned: bool,
 }
 
-/// A visitor of the lines of a matrix of any storage type.
+/// Visitor of the lines of a matrix of any storage type.
 pub(crate) trait Visit {
     type Out;
     fn visit<L: Lines>(self, lines: L) -> Self::Out;
 }
 
 impl<'a> Stored<'a> {
-    /// A matrix of `[rows, cols]`, row after row.
+    /// Creates a row-major matrix of shape `[rows, cols]`.
     ///
     /// # Errors
-    /// If the bytes are not exactly those of so many numbers, or are not aligned.
+    /// If the number of bytes does not match the shape, or if they are not aligned.
     pub fn new(kind: Kind, bytes: &'a Bytes, [rows, cols]: [usize; 2]) -> Result<Self, Error> {
         let count = rows.checked_mul(cols);
         if count.and_then(|count| kind.bytes(count)) != Some(bytes.len()) {
@@ -95,10 +95,10 @@ impl<'a> Stored<'a> {
         Ok(Stored { numbers, width: cols, from: [0, 0], size: [rows, cols], turned: false })
     }
 
-    /// A matrix of rows of floats.
+    /// Creates a matrix from rows of `width` floats.
     ///
     /// # Errors
-    /// If the last row is cut off.
+    /// If the number of floats is not a multiple of `width`.
     pub fn rows(floats: &'a [f32], width: usize) -> Result<Self, Error> {
         if width == 0 || !floats.len().is_multiple_of(width) {
             bail!("rows of {width} cannot be made of {} floats", floats.len());
@@ -107,7 +107,7 @@ impl<'a> Stored<'a> {
         Ok(Stored { numbers: Numbers::F32(floats), width, from: [0, 0], size, turned: false })
     }
 
-    /// Its storage type.
+    /// Returns the storage type.
     pub fn kind(&self) -> Kind {
         match self.numbers {
             Numbers::F32(_) => Kind::F32,
@@ -116,13 +116,13 @@ impl<'a> Stored<'a> {
         }
     }
 
-    /// Rows and columns.
+    /// Returns the numbers of rows and columns.
     pub fn shape(&self) -> [usize; 2] {
         let [lines, numbers] = self.size;
         if self.turned { [numbers, lines] } else { [lines, numbers] }
     }
 
-    /// The transpose, in the same memory.
+    /// Returns the transpose, in the same memory.
     pub fn t(self) -> Self {
         Stored { turned: !self.turned, ..self }
     }
@@ -132,10 +132,10 @@ impl<'a> Stored<'a> {
         self.turned
     }
 
-    /// Rows `rows` and columns `cols`.
+    /// Returns the submatrix of `rows` and `cols`.
     ///
     /// # Panics
-    /// If they are not inside.
+    /// If they are out of bounds.
     pub fn part(self, rows: Range<usize>, cols: Range<usize>) -> Self {
         let [r, c] = self.shape();
         let inside = |range: &Range<usize>, end| range.start <= range.end && range.end <= end;
@@ -146,7 +146,7 @@ impl<'a> Stored<'a> {
         Stored { from, size: [lines.len(), numbers.len()], ..self }
     }
 
-    /// The matrix in place, if it is one of floats.
+    /// Returns the matrix as a view of floats; `None` for other storage types.
     pub fn matrix(self) -> Option<Matrix<'a>> {
         let Numbers::F32(floats) = self.numbers else { return None };
         let ([line, at], width) = (self.from, self.width as isize);
@@ -155,7 +155,7 @@ impl<'a> Stored<'a> {
         Some(if self.turned { matrix.t() } else { matrix })
     }
 
-    /// Shows the lines of memory to whoever asks.
+    /// Calls the visitor with the lines of memory.
     #[inline(always)]
     pub(crate) fn visit<V: Visit>(self, visit: V) -> V::Out {
         let from = self.from[0] * self.width + self.from[1];
@@ -166,10 +166,10 @@ impl<'a> Stored<'a> {
         }
     }
 
-    /// Its numbers in single precision, line of memory after line of memory.
+    /// Converts the elements to single precision, in the order of memory.
     ///
     /// # Errors
-    /// If there is not exactly room for them.
+    /// If `to` does not have exactly the size of the matrix.
     pub fn to_floats(&self, to: &mut [f32]) -> Result<(), Error> {
         let [lines, width] = self.size;
         if to.len() != lines * width {
@@ -186,10 +186,10 @@ impl<'a> Stored<'a> {
         Ok(())
     }
 
-    /// A line of memory in single precision.
+    /// Converts one line of memory to single precision.
     ///
     /// # Panics
-    /// If there is no such line, or not exactly room for it.
+    /// If there is no such line, or `to` does not have exactly its length.
     pub fn line(&self, line: usize, to: &mut [f32]) {
         let [lines, width] = self.size;
         assert!(line < lines && to.len() == width, "line {line} of {lines}, {width} numbers each");
@@ -197,7 +197,7 @@ impl<'a> Stored<'a> {
     }
 }
 
-/// Numbers to a task: some 10 µs.
+/// Elements per task: some 10 µs.
 const PIECE: usize = 32 * 1024;
 
 /// Converts a line.

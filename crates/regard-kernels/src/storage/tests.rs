@@ -3,7 +3,7 @@
 use super::*;
 use crate::simd::{Isa, dispatch_on};
 
-/// All numbers of 16 bits, converted a vector at a time.
+/// All 16-bit values, converted a vector at a time.
 struct All<T>(fn(u16) -> T);
 
 impl<T: Element> Kernel for All<T> {
@@ -23,7 +23,7 @@ impl<T: Element> Kernel for All<T> {
     }
 }
 
-/// The value of a number with so many bits of fraction, by its definition.
+/// The value with so many bits of fraction, by its definition.
 fn defined(bits: u16, fraction_bits: u32, bias: i32) -> f64 {
     let ones = (1u32 << (15 - fraction_bits)) - 1;
     let (exponent, fraction) =
@@ -68,9 +68,9 @@ fn vectors_are_converted_as_numbers_are() {
     }
 }
 
-/// Bytes of a matrix in a storage type, and its numbers.
+/// Bytes of a matrix in a storage type, and its values.
 pub(crate) fn matrix(kind: Kind, numbers: &[f32]) -> (Bytes, Vec<f32>) {
-    // Numbers that all types have: eight bits of fraction with its leading one.
+    // Values that all types can represent: eight bits of fraction with its leading one.
     let short = |x: &f32| f32::from_bits(x.to_bits() & 0xffff_0000);
     let short: Vec<f32> = numbers.iter().map(|x| (short(x) * 128.0).round() / 128.0).collect();
     let bytes: Vec<u8> = match kind {
@@ -83,7 +83,7 @@ pub(crate) fn matrix(kind: Kind, numbers: &[f32]) -> (Bytes, Vec<f32>) {
     (bytes.into(), short)
 }
 
-/// The half that is exactly this number, found by looking at all of them.
+/// The half-precision bits of exactly this value, found by exhaustive search.
 fn half_of(x: f32) -> u16 {
     use std::sync::LazyLock;
     static ALL: LazyLock<std::collections::HashMap<u32, u16>> =
