@@ -1,4 +1,4 @@
-//! Functions of one number, between the layers.
+//! Elementwise activation functions.
 //!
 //! | | `f(x)` | |
 //! |---|---|---|
@@ -15,7 +15,7 @@ use crate::simd::{Kernel, Simd, dispatch, exp, sigmoid, tanh};
 use crate::view::{Error, bail};
 use std::marker::PhantomData;
 
-/// Which function.
+/// Elementwise activation function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Activation {
     /// `x`
@@ -35,7 +35,7 @@ pub enum Activation {
     Elu,
 }
 
-/// A function and its derivative on vectors.
+/// An activation and its derivative on vectors.
 pub(crate) trait Function: Copy + Send + Sync {
     /// `f(x)`
     fn value<S: Simd>(s: S, x: S::V) -> S::V;
@@ -43,7 +43,7 @@ pub(crate) trait Function: Copy + Send + Sync {
     fn slope<S: Simd>(s: S, x: S::V) -> S::V;
 }
 
-/// Declares a type for each function, and [`with_function`] that goes from value to type.
+/// Declares a type for each function, and [`with_function`], which maps a value to its type.
 macro_rules! functions {
     ($($name:ident: |$s:ident, $x:ident| $value:expr, $slope:expr;)*) => {
         $(
@@ -95,7 +95,7 @@ functions! {
     Relu: |s, x| s.max(s.splat(0.0), x),
         s.select(s.lt(s.splat(0.0), x), s.splat(1.0), s.splat(0.0));
     Silu: |s, x| s.mul(x, sigmoid(s, x)), {
-        // f = x·σ, so f′ = σ + x·σ·(1 − σ); a product of 0 and infinity is kept out
+        // f = x·σ, so f′ = σ + x·σ·(1 − σ); clamped, so that 0 is not multiplied by infinity
         let y = sigmoid(s, x);
         let x = s.max(s.splat(-100.0), s.min(s.splat(100.0), x));
         s.fma(s.mul(x, y), s.sub(s.splat(1.0), y), y)
@@ -105,7 +105,7 @@ functions! {
         s.fnma(y, y, s.splat(1.0))
     };
     Elu: |s, x| {
-        // The other side is taken of the smaller of x and 0, so that it cannot overflow.
+        // The exponential is taken of the smaller of x and 0, so that it cannot overflow.
         let below = s.sub(exp(s, s.min(s.splat(0.0), x)), s.splat(1.0));
         s.select(s.lt(s.splat(0.0), x), x, below)
     }, exp(s, s.min(s.splat(0.0), x));
@@ -119,11 +119,11 @@ fn cubic<S: Simd>(s: S, x: S::V) -> S::V {
     s.mul(x, s.fma(s.mul(x, x), s.splat(CUBIC[1]), s.splat(CUBIC[0])))
 }
 
-/// The normal distribution `Φ(x)` and `e^{−x²/2}`, both to about 1e-7.
+/// The normal cumulative distribution `Φ(x)` and `e^{−x²/2}`, both to about 1e-7.
 ///
-/// For `x ≥ 0`, `1 − Φ(x) = e^{−x²/2}·P(q)` with `q = (x − 3)/(x + 3)`, which maps all `x ≥ 0`
-/// into −1..1 (the substitution of Shepherd and Laframboise 1981); `P` of degree 8, fitted with
-/// the bell as its weight, is off by at most 4.3e-9 of the whole.
+/// For `x ≥ 0`, `1 − Φ(x) = e^{−x²/2}·P(q)` with `q = (x − 3)/(x + 3)`, which maps all `x ≥ 0` into
+/// −1..1 (the substitution of Shepherd and Laframboise 1981); `P` of degree 8, fitted with the
+/// weight `e^{−x²/2}`, has an absolute error of at most 4.3e-9.
 #[inline(always)]
 fn normal<S: Simd>(s: S, x: S::V) -> (S::V, S::V) {
     let bell = exp(s, s.mul(s.mul(x, x), s.splat(-0.5)));
@@ -151,7 +151,7 @@ const TAIL: [f32; 9] = [
 ];
 
 impl Activation {
-    /// All of them.
+    /// All activation functions.
     pub const ALL: [Activation; 7] = [
         Activation::Identity,
         Activation::Gelu,
@@ -162,7 +162,10 @@ impl Activation {
         Activation::Elu,
     ];
 
-    /// `y = f(x)`
+    /// Computes `y = f(x)`.
+    ///
+    /// # Errors
+    /// If `y` does not have the length of `x`.
     pub fn forward(self, x: &[f32], y: &mut [f32]) -> Result<(), Error> {
         if x.len() != y.len() {
             bail!("activation: the output has {} floats, the input {}", y.len(), x.len());
@@ -176,7 +179,10 @@ impl Activation {
         Ok(())
     }
 
-    /// `y = f(x)` gives `dx = dy·f′(x)`
+    /// Computes `dx = dy·f′(x)`, from `y = f(x)`.
+    ///
+    /// # Errors
+    /// If the lengths differ.
     pub fn backward(self, x: &[f32], dy: &[f32], dx: &mut [f32]) -> Result<(), Error> {
         if x.len() != dx.len() || x.len() != dy.len() {
             let (dy, dx) = (dy.len(), dx.len());
@@ -214,7 +220,7 @@ impl<F: Function> Kernel for Values<'_, F> {
     }
 }
 
-/// `dx = dy·f′(x)` over a piece.
+/// `dx = dy·f′(x)` over a range.
 struct Slopes<'a, F> {
     x: &'a [f32],
     dy: &'a [f32],
@@ -238,7 +244,7 @@ impl<F: Function> Kernel for Slopes<'_, F> {
     }
 }
 
-/// The slow truth, in double precision.
+/// Reference in double precision.
 #[cfg(test)]
 pub(crate) fn truth(f: Activation, x: f64) -> f64 {
     match f {
@@ -261,7 +267,7 @@ pub(crate) fn truth(f: Activation, x: f64) -> f64 {
     }
 }
 
-/// By its series near zero and by its continued fraction elsewhere.
+/// By its series near zero and its continued fraction elsewhere.
 #[cfg(test)]
 fn erfc(x: f64) -> f64 {
     if x < 0.0 {
@@ -299,7 +305,7 @@ mod tests {
                 assert!((f64::from(y[i]) - want).abs() < limit, "{f:?}({at}): {} {want}", y[i]);
                 let h = 1e-5;
                 let kink = f == Activation::Relu && at.abs() < 1e-3;
-                // There the slope itself has a kink, and its quotient is off by h/4.
+                // The derivative has a kink there, so its difference quotient is off by h/4.
                 if kink || f == Activation::Elu && at.abs() < h {
                     continue;
                 }

@@ -1,6 +1,6 @@
 //! AdamW (Loshchilov and Hutter 2019) with clipping by the global norm, over all tensors at once.
 //!
-//! With `g` the gradient after clipping and `t` the number of the step, from 1:
+//! With `g` the gradient after clipping and `t` the step, counted from 1:
 //!
 //! ```text
 //! p ← p·(1 − lr·decay)
@@ -17,18 +17,19 @@ use crate::scratch::Scratch;
 use crate::simd::{Kernel, Simd, dispatch};
 use crate::view::{Error, bail};
 
-/// The parameters, with PyTorch's values as defaults.
+/// Hyperparameters of AdamW, with PyTorch's defaults.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdamW {
-    /// The learning rate.
+    /// Learning rate. Default 1e-3.
     pub lr: f32,
-    /// `β₁`
+    /// `β₁`, the decay of the first moment. Default 0.9.
     pub beta1: f32,
-    /// `β₂`
+    /// `β₂`, the decay of the second moment. Default 0.999.
     pub beta2: f32,
-    /// `ε`
+    /// `ε`, added to the denominator. Default 1e-8.
     pub eps: f32,
-    /// Gradients whose norm, all tensors together, is above this are scaled down to it.
+    /// Maximum global norm of the gradients; larger gradients are scaled down to it. `None`
+    /// disables clipping.
     pub max_norm: Option<f32>,
 }
 
@@ -38,26 +39,26 @@ impl Default for AdamW {
     }
 }
 
-/// A tensor with its gradient and its moments, all of one length.
+/// A parameter tensor with its gradient and its moments, all of one length.
 pub struct Tensor<'a> {
-    /// `p`
+    /// Parameter `p`.
     pub value: &'a mut [f32],
-    /// `g`
+    /// Gradient `g`.
     pub gradient: &'a [f32],
-    /// `m`, zeros before the first step.
+    /// First moment `m`, zeros before the first step.
     pub first: &'a mut [f32],
-    /// `v`, zeros before the first step.
+    /// Second moment `v`, zeros before the first step.
     pub second: &'a mut [f32],
-    /// `decay`, usually 0 for biases and norms.
+    /// Weight decay coefficient `decay`, usually 0 for biases and norms.
     pub decay: f32,
 }
 
 impl AdamW {
-    /// Step number `step`, from 1, of all tensors. Returns the norm of all gradients before
+    /// Updates all tensors; `step` counts from 1. Returns the global norm of the gradients before
     /// clipping.
     ///
-    /// A norm that is not a finite number leaves everything as it was: such a step would turn the
-    /// whole model into NaN.
+    /// If that norm is not finite, nothing is changed: such a step would turn the whole model into
+    /// NaN.
     pub fn step(&self, step: u64, tensors: &mut [Tensor]) -> Result<f32, Error> {
         if step == 0 {
             bail!("adamw: steps count from 1, got 0");
@@ -74,7 +75,8 @@ impl AdamW {
             return Ok(norm);
         }
         let clip = self.max_norm.map_or(1.0, |max| (max / (norm + 1e-6)).min(1.0));
-        // In double precision: with β₂ = 0.999 the first factor is 0.001, a difference of ones.
+        // In double precision: with β₂ = 0.999 the first factor is 0.001, a difference of nearly
+        // equal values.
         let bias1 = 1.0 - f64::from(self.beta1).powf(step as f64);
         let bias2 = 1.0 - f64::from(self.beta2).powf(step as f64);
         let factors = Factors {
@@ -106,7 +108,7 @@ impl AdamW {
     }
 }
 
-/// Tensor, from, to.
+/// Ranges of all tensors: tensor, from, to.
 fn pieces(tensors: &[Tensor]) -> Vec<(usize, usize, usize)> {
     let cut = |(i, t): (usize, &Tensor)| {
         let n = t.value.len();
@@ -115,7 +117,7 @@ fn pieces(tensors: &[Tensor]) -> Vec<(usize, usize, usize)> {
     tensors.iter().enumerate().flat_map(cut).collect()
 }
 
-/// The norm of all gradients: squares are summed piece by piece, and the pieces in order.
+/// The global norm: squares are summed range by range, and the ranges in order.
 fn norm(tensors: &[Tensor], pieces: &[(usize, usize, usize)]) -> f32 {
     let gradients: Vec<&[f32]> = tensors.iter().map(|t| t.gradient).collect();
     let mut sums = Scratch::new(pieces.len());

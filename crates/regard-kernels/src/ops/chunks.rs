@@ -6,8 +6,8 @@ use crate::scratch::Scratch;
 use crate::simd::{Kernel, Simd, dispatch};
 use std::ops::Range;
 
-/// Rows to a partial sum: at most 32 partial sums, which are work for as many threads, of at
-/// least 16 rows each. By the number of rows alone.
+/// Rows per partial sum: at most 32 partial sums, to occupy as many threads, of at least 16 rows
+/// each. A function of the number of rows alone.
 pub(crate) fn row_chunk(rows: usize) -> usize {
     rows.div_ceil(32).max(16)
 }

@@ -1,20 +1,20 @@
-//! Connectionist temporal classification (Graves et al. 2006): the cost of a sequence of letters
-//! when nobody says which row is which letter.
+//! Connectionist temporal classification (Graves et al. 2006): the loss of a label sequence without
+//! an alignment of labels to rows.
 //!
-//! `loss = −ln Σ_π Π_t softmax(x_t)_{π_t}`, over all paths `π` of classes, one a row, that become
-//! the letters when repetitions are made one and blanks are left out.
+//! `loss = −ln Σ_π Π_t softmax(x_t)_{π_t}`, over all paths `π` of one class per row that collapse
+//! to the labels, when repetitions are merged and blanks removed.
 //!
-//! With the letters `l` and blanks around each, `s = 0 … 2L`, and `y_t = log softmax(x_t)`:
+//! With the labels `l`, blanks around each, `s = 0 … 2L`, and `y_t = log softmax(x_t)`:
 //!
 //! ```text
 //! α_t(s) = y_t(s) + ln( e^{α_{t−1}(s)} + e^{α_{t−1}(s−1)} + e^{α_{t−1}(s−2)} )
 //! β_t(s) = ln( e^{β_{t+1}(s) + y_{t+1}(s)} + e^{… (s+1)} + e^{… (s+2)} )
 //! ```
 //!
-//! where the step over two is only from a letter to another one. Logarithms of long sequences are
-//! large numbers with few digits behind the point: in single precision, shares of 4,000 rows were
-//! off by 2e-5 even with the largest number of each row taken out of it. So `α` and `β` are in
-//! double precision, and only what goes in and comes out is not.
+//! where the step over two is only from a label to a different one. Log-probabilities of long
+//! sequences are large and leave few digits after the point: in single precision, posteriors of
+//! 4,000 rows were off by 2e-5 even with the maximum of each row subtracted. So `α` and `β` are in
+//! double precision; only inputs and outputs are in single.
 
 use super::Parts;
 use crate::pool::parallel;
@@ -22,47 +22,47 @@ use crate::view::{Error, bail};
 
 const NEVER: f64 = f64::NEG_INFINITY;
 
-/// The parameters.
+/// Options of the CTC loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ctc {
-    /// The class that stands for no letter.
+    /// Index of the blank class.
     pub blank: usize,
-    /// A sequence with fewer rows than its letters need costs 0 instead of infinity. Its gradient
-    /// is 0 either way.
+    /// Whether a sequence with fewer rows than its labels need has a loss of 0 instead of infinity.
+    /// Its gradient is 0 either way.
     pub zero_infinity: bool,
 }
 
-/// Sequences, one after another without padding.
+/// Logits and target labels of a batch, sequences concatenated without padding.
 ///
 /// # Shapes
-/// `logits: [N, V]` with `N` the sum of `rows: [B]`; `letters` the letters of all sequences, as
+/// `logits: [N, V]` with `N` the sum of `rows: [B]`; `letters`: the labels of all sequences, as
 /// many as the sum of `counts: [B]`.
 #[derive(Clone, Copy)]
 pub struct Spoken<'a> {
-    /// Unnormalised scores.
+    /// Unnormalised scores, row-major.
     pub logits: &'a [f32],
-    /// `V`
+    /// `V`, the number of classes.
     pub classes: usize,
-    /// Rows of each sequence.
+    /// Number of logit rows of each sequence.
     pub rows: &'a [usize],
-    /// The classes that each sequence is to become.
+    /// Target labels of all sequences, in sequence.
     pub letters: &'a [i64],
-    /// Letters of each sequence.
+    /// Number of labels of each sequence.
     pub counts: &'a [usize],
 }
 
-/// What the backward needs of the forward.
+/// Values saved by the forward for the backward.
 #[derive(Clone, Debug, Default)]
 pub struct Saved {
-    /// `[N]`, the log of the sum of exponentials of each row.
+    /// Log-sum-exp of each row, `[N]`.
     sums: Vec<f64>,
-    /// `α`, of each sequence `[T, 2L + 1]`.
+    /// `α` of each sequence, `[T, 2L + 1]`.
     alphas: Vec<f64>,
-    /// Which sequences have a path.
+    /// Whether each sequence has a path.
     possible: Vec<bool>,
 }
 
-/// Where a sequence stands in all arrays.
+/// Offsets of a sequence in all arrays.
 #[derive(Clone, Copy)]
 struct Place {
     rows: usize,
@@ -79,7 +79,7 @@ impl Place {
     }
 }
 
-/// One sequence.
+/// One sequence with its logits and labels.
 struct Sequence<'a> {
     x: &'a [f32],
     sums: &'a [f64],
@@ -89,10 +89,11 @@ struct Sequence<'a> {
 }
 
 impl Ctc {
-    /// The loss of each sequence, `losses: [B]`, and what the backward needs.
+    /// Computes the loss of each sequence, `losses: [B]`, and returns the values saved for the
+    /// backward.
     ///
     /// # Errors
-    /// If shapes do not fit, or a letter is the blank or no class.
+    /// If shapes do not match, or if a label is the blank or not a class.
     pub fn forward(&self, spoken: Spoken, losses: &mut [f32]) -> Result<Saved, Error> {
         let places = self.check(spoken)?;
         if losses.len() != places.len() {
@@ -129,8 +130,8 @@ impl Ctc {
         Ok(saved)
     }
 
-    /// `dlogits[t, v] = dloss · (softmax(x_t)_v − Σ_{s: l(s) = v} γ_t(s))`, where `γ_t(s)` is the
-    /// share of the paths that are at `s` in row `t`.
+    /// Computes `dlogits[t, v] = dloss · (softmax(x_t)_v − Σ_{s: l(s) = v} γ_t(s))`, where `γ_t(s)`
+    /// is the posterior probability of state `s` in row `t`.
     ///
     /// # Shapes
     /// `dlosses: [B]`, `dlogits: [N, V]`
@@ -177,13 +178,13 @@ impl Ctc {
         let Spoken { logits, classes, rows, letters, counts } = spoken;
         let (all_rows, all_letters) = (rows.iter().sum::<usize>(), counts.iter().sum::<usize>());
         if rows.len() != counts.len() {
-            bail!("ctc: rows of {} sequences, letters of {}", rows.len(), counts.len());
+            bail!("ctc: rows of {} sequences, labels of {}", rows.len(), counts.len());
         }
         if logits.len() != all_rows * classes {
             bail!("ctc: {} logits, need {all_rows} rows of {classes}", logits.len());
         }
         if letters.len() != all_letters {
-            bail!("ctc: {} letters, the sequences have {all_letters}", letters.len());
+            bail!("ctc: {} labels, the sequences have {all_letters}", letters.len());
         }
         if self.blank >= classes {
             bail!("ctc: the blank is {}, but there are {classes} classes", self.blank);
@@ -191,7 +192,7 @@ impl Ctc {
         let wrong = |l: &i64| !(0..classes as i64).contains(l) || *l == self.blank as i64;
         if let Some(at) = letters.iter().position(wrong) {
             let letter = letters[at];
-            bail!("ctc: letter {at} is {letter}, need one of {classes} classes but the blank");
+            bail!("ctc: label {at} is {letter}, need one of {classes} classes but the blank");
         }
         let mut next = Place { rows: 0, first_row: 0, letters: 0, first_letter: 0, first_alpha: 0 };
         let place = |(rows, letters): (&usize, &usize)| {
@@ -205,12 +206,12 @@ impl Ctc {
     }
 }
 
-/// `ln Σ e^x`, of no numbers −∞.
+/// `ln Σ e^x`; −∞ for an empty iterator.
 fn log_sum(x: impl Iterator<Item = f64> + Clone) -> f64 {
     let top = x.clone().fold(NEVER, f64::max);
     match top.is_finite() {
         true => top + x.map(|x| (x - top).exp()).sum::<f64>().ln(),
-        // All of them −∞, or one that is +∞ or NaN, which the sum passes on.
+        // All are −∞, or one is +∞ or NaN, which the sum propagates.
         false => x.sum::<f64>(),
     }
 }
@@ -220,7 +221,7 @@ impl Sequence<'_> {
         2 * self.letters.len() + 1
     }
 
-    /// The class of a place: blanks at even ones.
+    /// The class of a state: blanks at even states.
     fn class(&self, s: usize) -> usize {
         if s.is_multiple_of(2) { self.blank } else { self.letters[s / 2] as usize }
     }
@@ -234,11 +235,11 @@ impl Sequence<'_> {
         f64::from(self.x[t * self.classes + self.class(s)]) - self.sums[t]
     }
 
-    /// Fills `α` and gives the loss.
+    /// Fills `α` and returns the loss.
     fn forward(&self, alphas: &mut [f64]) -> f64 {
         let (states, rows) = (self.states(), self.sums.len());
         if rows == 0 {
-            // No row says no letter, for certain.
+            // No row gives the empty label sequence, with certainty.
             return if self.letters.is_empty() { 0.0 } else { f64::INFINITY };
         }
         for t in 0..rows {
@@ -261,7 +262,7 @@ impl Sequence<'_> {
         -log_sum(last[states.saturating_sub(2)..].iter().copied())
     }
 
-    /// `β` from the last row to the first, and the gradient of each row on the way.
+    /// Computes `β` from the last row to the first, and the gradient of each row on the way.
     fn backward(&self, alphas: &[f64], dloss: f32, dx: &mut [f32]) {
         let (states, rows) = (self.states(), self.sums.len());
         let mut beta = vec![NEVER; states];
@@ -298,7 +299,7 @@ mod tests {
     use super::*;
     use crate::ops::testing::{close, numeric, random, wide};
 
-    /// By all paths there are.
+    /// By enumerating all paths.
     fn reference(x: &[f64], classes: usize, letters: &[i64], blank: usize) -> f64 {
         let rows = x.len() / classes;
         let mut total = 0.0;
@@ -332,7 +333,7 @@ mod tests {
             (6, 4, 3, &[0, 0, 1]),
             (5, 2, 1, &[0, 0, 0]),
         ];
-        // All at once, so that sequences stand behind one another.
+        // All in one batch, so that sequences follow one another.
         for (i, (rows, classes, blank, letters)) in cases.into_iter().enumerate() {
             let x: Vec<f32> = random(i as u64, rows * classes).iter().map(|x| 3.0 * x).collect();
             let short: Vec<f32> = random(90 + i as u64, 2 * classes);
@@ -380,8 +381,8 @@ mod tests {
         assert_eq!([losses[0], losses[2]], [0.0; 2]);
     }
 
-    /// Each row of the gradient sums to 0, as shares sum to 1 on both sides; the loss of letters
-    /// that are all certain is 0.
+    /// Each row of the gradient sums to 0, since probabilities sum to 1 on both sides; the loss of
+    /// labels that are all certain is 0.
     #[test]
     fn long_sequences_keep_their_digits() {
         let (rows, classes) = (4000, 30);
@@ -435,10 +436,10 @@ mod tests {
             Spoken { logits: &[0.0; 6], classes: 3, rows: &[2], letters: &[1], counts: &[1] };
         let error = |ctc: Ctc, spoken| ctc.forward(spoken, &mut [0.0]).unwrap_err().0;
         let ctc = Ctc::default();
-        assert!(error(ctc, Spoken { letters: &[3], ..good }).contains("letter 0 is 3"));
+        assert!(error(ctc, Spoken { letters: &[3], ..good }).contains("label 0 is 3"));
         assert!(error(ctc, Spoken { letters: &[0], ..good }).contains("but the blank"));
         assert!(error(ctc, Spoken { rows: &[3], ..good }).contains("6 logits, need 3 rows of 3"));
-        assert!(error(ctc, Spoken { counts: &[2], ..good }).contains("1 letters, the sequences"));
+        assert!(error(ctc, Spoken { counts: &[2], ..good }).contains("1 labels, the sequences"));
         assert!(error(Ctc { blank: 3, ..ctc }, good).contains("the blank is 3"));
     }
 }

@@ -1,8 +1,8 @@
 //! Dropout (Srivastava et al. 2014): `y_i = x_i·m_i/(1 − p)`, with `m_i = 1` where the stream's
-//! number `i` is at least `p`.
+//! uniform value `i` is at least `p`.
 //!
-//! The mask is a function of the stream and the index, so nothing is stored: the backward makes
-//! it again.
+//! The mask is a function of the stream and the index, so nothing is stored: the backward
+//! recomputes it.
 
 use super::{PIECE, Parts};
 use crate::pool::parallel_ranges;
@@ -10,17 +10,20 @@ use crate::rng::Stream;
 use crate::simd::{Kernel, Simd, dispatch};
 use crate::view::{Error, bail};
 
-/// The parameters.
+/// Probability and random stream of dropout.
 #[derive(Clone, Copy, Debug)]
 pub struct Dropout {
-    /// The share that is dropped, in `0..=1`.
+    /// Probability that an element is dropped, in `0..=1`.
     pub p: f32,
-    /// Where the mask comes from.
+    /// Random stream of the mask.
     pub stream: Stream,
 }
 
 impl Dropout {
-    /// `y = x·m/(1 − p)`
+    /// Computes `y = x·m/(1 − p)`.
+    ///
+    /// # Errors
+    /// If the lengths differ, or if `p` is not in `0..=1`.
     pub fn forward(&self, x: &[f32], y: &mut [f32]) -> Result<(), Error> {
         if x.len() != y.len() {
             bail!("dropout: {} floats in, room for {}", x.len(), y.len());
@@ -37,7 +40,7 @@ impl Dropout {
         Ok(())
     }
 
-    /// `dx = dy·m/(1 − p)`, with the same mask: the operation is its own derivative.
+    /// Computes `dx = dy·m/(1 − p)` with the same mask: the operation is its own derivative.
     pub fn backward(&self, dy: &[f32], dx: &mut [f32]) -> Result<(), Error> {
         self.forward(dy, dx)
     }
@@ -56,7 +59,7 @@ impl Kernel for Mask<'_> {
     fn run<S: Simd>(self, _: S) {
         let Mask { dropout: Dropout { p, stream }, first, x, y } = self;
         let scale = if p < 1.0 { 1.0 / (1.0 - p) } else { 0.0 };
-        // Integer arithmetic that the compiler turns into vectors of the instruction set.
+        // Integer arithmetic that the compiler vectorises.
         for (i, (x, y)) in x.iter().zip(y).enumerate() {
             let keep = stream.uniform(first + i as u64) >= p;
             *y = if keep { x * scale } else { 0.0 };

@@ -1,4 +1,4 @@
-//! Rows of a table: `y_n = W_{id_n}`.
+//! Embedding lookup: `y_n = W_{id_n}`.
 
 use super::Parts;
 use crate::pool::{parallel, parallel_ranges};
@@ -6,27 +6,28 @@ use crate::simd::{Kernel, Simd, dispatch};
 use crate::storage::Stored;
 use crate::view::{Error, bail};
 
-/// The parameters.
+/// Embedding lookup.
 ///
 /// # Shapes
 /// `table: [V, M]`.
 #[derive(Clone, Copy)]
 pub struct Embedding<'a> {
-    /// `W`, in any storage type.
+    /// Embedding table `W`, in any storage type.
     pub table: Stored<'a>,
 }
 
-/// Columns to a task of the backward: four cache lines, so that tasks share none but at edges.
+/// Columns per task of the backward: four cache lines, so that tasks share lines only at their
+/// edges.
 const COLUMNS: usize = 64;
 
 impl Embedding<'_> {
-    /// `y_n = W_{id_n}`
+    /// Computes `y_n = W_{id_n}`.
     ///
     /// # Shapes
     /// `ids: [N]`, `y: [N, M]`.
     ///
     /// # Errors
-    /// If shapes do not fit, or if an id is not a row of the table.
+    /// If shapes do not match, or if an id is not a row of the table.
     pub fn forward(&self, ids: &[i64], y: &mut [f32]) -> Result<(), Error> {
         let [size, width] = self.table.shape();
         check(ids, size * width, width, y.len())?;
@@ -42,7 +43,8 @@ impl Embedding<'_> {
     }
 }
 
-/// `dW_v = Σ_{n: id_n = v} dy_n`, added in the order of `n`; the row of the padding id stays 0.
+/// Computes `dW_v = Σ_{n: id_n = v} dy_n`, added in the order of `n`; the row of the padding id
+/// stays 0.
 ///
 /// # Shapes
 /// `ids: [N]`, `dy: [N, M]`, `dtable: [V, M]` (overwritten).
@@ -60,7 +62,7 @@ pub fn backward(
         // SAFETY: pieces do not overlap.
         unsafe { table.slice(from, to) }.fill(0.0);
     });
-    // Each task has some columns of all rows: no two meet, and each sum keeps its order.
+    // Each task has some columns of all rows, so tasks are disjoint and each sum keeps its order.
     parallel(width.div_ceil(COLUMNS), &|task| {
         let (from, to) = (task * COLUMNS, ((task + 1) * COLUMNS).min(width));
         for (n, id) in ids.iter().enumerate().filter(|(_, id)| Some(**id) != padding) {

@@ -1,11 +1,11 @@
-//! Slices, a vector at a time: the last vector of a row may be a part of one.
+//! Slices read and written a vector at a time; the last vector of a row may be partial.
 //!
-//! These check their bounds, so that the operations built on them need no unsafe code. The check
-//! is the very comparison that tells a whole vector from a part.
+//! These check their bounds, so that the operations built on them need no unsafe code. The check is
+//! the same comparison that separates whole vectors from partial ones.
 
 use crate::simd::Simd;
 
-/// The lanes from `x[i]` on, zeros behind the end.
+/// Loads the lanes from `x[i]` on, zeros past the end.
 #[inline(always)]
 pub(crate) fn get<S: Simd>(s: S, x: &[f32], i: usize) -> S::V {
     let rest = &x[i..];
@@ -19,7 +19,7 @@ pub(crate) fn get<S: Simd>(s: S, x: &[f32], i: usize) -> S::V {
     }
 }
 
-/// The lanes from `x[i]` on, `fill` behind the end.
+/// Loads the lanes from `x[i]` on, `fill` past the end.
 #[inline(always)]
 pub(crate) fn get_or<S: Simd>(s: S, x: &[f32], i: usize, fill: f32) -> S::V {
     let rest = &x[i..];
@@ -34,7 +34,7 @@ pub(crate) fn get_or<S: Simd>(s: S, x: &[f32], i: usize, fill: f32) -> S::V {
     }
 }
 
-/// Writes the lanes from `x[i]` on, as far as there are elements.
+/// Stores the lanes from `x[i]` on, up to the end of the slice.
 #[inline(always)]
 pub(crate) fn put<S: Simd>(s: S, x: &mut [f32], i: usize, v: S::V) {
     let rest = &mut x[i..];

@@ -1,30 +1,30 @@
-//! The largest number of each column within each run of rows: `y_s = max_{n ∈ s} x_n`.
+//! Segment-wise max pooling: `y_s = max_{n ∈ s} x_n`, column by column.
 //!
-//! Runs follow one another and are of any length, so that letters of words and words of texts are
+//! Segments are consecutive and of any length, so that characters of words and words of texts are
 //! pooled without padding.
 
 use super::Parts;
 use crate::pool::parallel_ranges;
 use crate::view::{Error, bail};
 
-/// Runs of rows.
+/// Segments of rows to pool.
 #[derive(Clone, Copy)]
 pub struct Runs<'a> {
-    /// Rows of each run, at least one.
+    /// Number of rows of each segment, at least 1.
     pub lengths: &'a [usize],
-    /// `M`
+    /// `M`, the number of columns.
     pub width: usize,
 }
 
 impl Runs<'_> {
-    /// `y_s = max_{n ∈ s} x_n`, column by column, and in which row it stands: the first one of
-    /// several that are equal. A NaN is larger than any number.
+    /// Computes `y_s = max_{n ∈ s} x_n`, column by column, and the row within the segment that it
+    /// came from: the first of several equal ones. A NaN counts as larger than any number.
     ///
     /// # Shapes
     /// `x: [N, M]`, `y: [S, M]`, `rows: [S, M]`.
     ///
     /// # Errors
-    /// If shapes do not fit, or if a run is empty.
+    /// If shapes do not match, or if a segment is empty.
     pub fn forward(&self, x: &[f32], y: &mut [f32], rows: &mut [u32]) -> Result<(), Error> {
         let firsts = self.check(x.len(), y.len(), rows.len())?;
         let width = self.width;
@@ -52,10 +52,10 @@ impl Runs<'_> {
         Ok(())
     }
 
-    /// `dx_n = dy_s` where `x_n` was the largest of its run, else 0.
+    /// Computes `dx_n = dy_s` where `x_n` was the maximum of its segment, otherwise 0.
     ///
     /// # Shapes
-    /// `rows: [S, M]` as the forward left them, `dy: [S, M]`, `dx: [N, M]` (overwritten).
+    /// `rows: [S, M]` from the forward, `dy: [S, M]`, `dx: [N, M]` (overwritten).
     pub fn backward(&self, rows: &[u32], dy: &[f32], dx: &mut [f32]) -> Result<(), Error> {
         let firsts = self.check(dx.len(), dy.len(), rows.len())?;
         let width = self.width;
@@ -78,13 +78,13 @@ impl Runs<'_> {
         Ok(())
     }
 
-    /// The first row of each run.
+    /// Returns the first row of each segment.
     fn check(&self, x: usize, y: usize, rows: usize) -> Result<Vec<usize>, Error> {
         let mut firsts = Vec::with_capacity(self.lengths.len());
         let mut next = 0;
         for (run, length) in self.lengths.iter().enumerate() {
             if *length == 0 {
-                bail!("largest: run {run} has no rows, and so no largest one");
+                bail!("largest: segment {run} has no rows, need at least 1");
             }
             firsts.push(next);
             next += length;
@@ -92,11 +92,11 @@ impl Runs<'_> {
         let (runs, width) = (firsts.len(), self.width);
         if width == 0 || x != next * width || y != runs * width || rows != y {
             bail!(
-                "largest: {x} floats and {y} results, need {next} rows and {runs} runs of {width}"
+                "largest: got {x} floats, {y} results, need {next} rows and {runs} segments of {width}"
             );
         }
         if u32::try_from(next).is_err() {
-            bail!("largest: {next} rows are more than can be counted");
+            bail!("largest: got {next} rows, need fewer than 2³²");
         }
         Ok(firsts)
     }
@@ -148,8 +148,8 @@ mod tests {
     fn what_does_not_fit_is_told() {
         let (mut y, mut rows) = ([0.0; 4], [0; 4]);
         let error = Runs { lengths: &[2, 0], width: 2 }.forward(&[0.0; 4], &mut y, &mut rows);
-        assert_eq!(error.unwrap_err().0, "largest: run 1 has no rows, and so no largest one");
+        assert_eq!(error.unwrap_err().0, "largest: segment 1 has no rows, need at least 1");
         let error = Runs { lengths: &[2, 1], width: 2 }.forward(&[0.0; 4], &mut y, &mut rows);
-        assert!(error.unwrap_err().0.contains("need 3 rows and 2 runs of 2"));
+        assert!(error.unwrap_err().0.contains("need 3 rows and 2 segments of 2"));
     }
 }

@@ -1,7 +1,7 @@
-//! A linear layer with its activation: `y = f(x·W + b)`.
+//! Linear layer with a fused activation: `y = f(x·W + b)`.
 //!
-//! The weight is a view, so `[in, out]` memory (Burn) and `[out, in]` memory (PyTorch, with
-//! [`Matrix::t`]) both serve, for the gradient too.
+//! The weight is a view, so both `[in, out]` memory (Burn) and `[out, in]` memory (PyTorch, with
+//! [`Matrix::t`]) work, for the gradient too.
 
 use super::activation::{Activation, Function, with_function};
 use super::chunks::sum_over_rows;
@@ -12,42 +12,42 @@ use crate::simd::{Kernel, Simd, dispatch};
 use crate::view::{Error, bail};
 use std::marker::PhantomData;
 
-/// The parameters.
+/// Parameters of a linear layer.
 ///
 /// # Shapes
 /// `weight: [I, O]`, `bias: [O]`.
 #[derive(Clone, Copy)]
 pub struct Linear<'a> {
-    /// `W`
+    /// Weight `W`.
     pub weight: Matrix<'a>,
-    /// `b`
+    /// Bias `b`; `None` for none.
     pub bias: Option<&'a [f32]>,
-    /// `f`
+    /// Activation `f`.
     pub activation: Activation,
 }
 
-/// What the backward needs of the forward.
+/// Values saved by the forward for the backward.
 #[derive(Clone, Copy)]
 pub struct Saved<'a> {
-    /// The input, `[N, I]`.
+    /// Input, `[N, I]`.
     pub x: Matrix<'a>,
-    /// `x·W + b`, `[N, O]`, row-major; not needed for the identity.
+    /// Pre-activation values `x·W + b`, `[N, O]`, row-major; not needed for the identity.
     pub pre: Option<Matrix<'a>>,
 }
 
-/// Where the gradients go; what is not asked for is not computed. All are overwritten.
+/// Outputs of the backward, overwritten; gradients that are `None` are not computed.
 #[derive(Default)]
 pub struct Gradients<'a> {
-    /// `[N, I]`
+    /// Gradient of `x`, `[N, I]`.
     pub x: Option<MatrixMut<'a>>,
-    /// `[I, O]`
+    /// Gradient of `W`, `[I, O]`.
     pub weight: Option<MatrixMut<'a>>,
-    /// `[O]`
+    /// Gradient of `b`, `[O]`.
     pub bias: Option<&'a mut [f32]>,
 }
 
 impl Linear<'_> {
-    /// `y = f(x·W + b)`; `pre` receives `x·W + b`.
+    /// Computes `y = f(x·W + b)`; `pre`, if given, receives `x·W + b`.
     ///
     /// # Shapes
     /// `x: [N, I]`, `y, pre: [N, O]`, both row-major.
@@ -56,13 +56,13 @@ impl Linear<'_> {
         product(x, weight, y, Epilogue { bias, activation, pre, ..Epilogue::default() })
     }
 
-    /// The gradients for `dy`, `[N, O]`, row-major.
+    /// Computes the gradients for `dy`, `[N, O]`, row-major.
     pub fn backward(&self, saved: Saved, dy: Matrix, to: Gradients) -> Result<(), Error> {
         let ([n, i], [i2, o]) = (saved.x.shape(), self.weight.shape());
         if i != i2 || dy.shape() != [n, o] || dy.col != 1 {
             bail!(
                 "linear: x [{n}, {i}], a weight [{i2}, {o}] and a gradient {:?} (which must be \
-                 row-major [{n}, {o}]) do not fit",
+                 row-major [{n}, {o}]) do not match",
                 dy.shape()
             );
         }
@@ -71,7 +71,7 @@ impl Linear<'_> {
         {
             bail!("linear: a bias gradient of {} floats for {o} outputs", db.len());
         }
-        // y = f(u): du = dy·f′(u), and db = Σ_rows du on the way
+        // y = f(u): du = dy·f′(u), and db = Σ_rows du in the same pass
         let mut room =
             Scratch::new(if self.activation == Activation::Identity { 0 } else { n * o });
         let du = if self.activation == Activation::Identity {
@@ -121,7 +121,7 @@ pub(crate) fn sum_rows(x: Matrix, out: &mut [f32]) {
     });
 }
 
-/// A row of `u` and `dy` to one of `du`, which is also added to a sum.
+/// Computes a row of `du` from `u` and `dy`, and adds it to a sum.
 struct Row<'a, F>((&'a [f32], &'a [f32], &'a mut [f32], &'a mut [f32]), PhantomData<F>);
 
 impl<F: Function> Kernel for Row<'_, F> {

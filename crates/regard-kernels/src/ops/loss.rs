@@ -1,8 +1,8 @@
 //! Softmax cross-entropy with integer targets.
 //!
 //! `loss = 1/count · Σ_n [ lse_n − (1 − ε)·x_{n,t_n} − ε/V·Σ_v x_{n,v} ]`, over the rows whose
-//! target is not the ignored one; `lse` is the logarithm of the sum of exponentials and `ε` the
-//! label smoothing (Szegedy et al. 2016, sec. 7). Without any counted row the loss is 0.
+//! target is not the ignored one; `lse` is the log-sum-exp and `ε` the label smoothing (Szegedy et
+//! al. 2016, sec. 7). If no row is counted, the loss is 0.
 
 use super::{Parts, lanes};
 use crate::pool::parallel_ranges;
@@ -10,41 +10,41 @@ use crate::scratch::Scratch;
 use crate::simd::{Kernel, Simd, dispatch, exp};
 use crate::view::{Error, bail};
 
-/// The parameters.
+/// Options of the cross-entropy loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CrossEntropy {
-    /// `ε`, the share of the target that is spread over all classes.
+    /// Label smoothing `ε`: the fraction of the target that is spread over all classes, in `0..=1`.
     pub smoothing: f32,
-    /// Rows with this target do not count. It need not be a class.
+    /// Target of rows that are not counted. It need not be a class. `None` to count all rows.
     pub ignore: Option<i64>,
 }
 
-/// Rows of logits with their targets.
+/// Logits with their targets.
 ///
 /// # Shapes
 /// `logits: [N, V]`, `targets: [N]`.
 #[derive(Clone, Copy)]
 pub struct Rows<'a> {
-    /// Unnormalised scores.
+    /// Unnormalised scores, row-major.
     pub logits: &'a [f32],
-    /// The right class of each row.
+    /// Target class of each row.
     pub targets: &'a [i64],
 }
 
-/// What the forward returns.
+/// Result of the forward.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loss {
-    /// The mean over the counted rows, or 0.
+    /// Mean loss over the counted rows, or 0 if there are none.
     pub loss: f32,
-    /// Rows that count.
+    /// Number of counted rows.
     pub count: usize,
 }
 
 impl CrossEntropy {
-    /// The mean loss; `lse: [N]` receives what the backward needs.
+    /// Computes the mean loss; `lse: [N]` receives the log-sum-exp of each row, for the backward.
     ///
     /// # Errors
-    /// If shapes do not fit, or if a target is neither a class nor the ignored one.
+    /// If shapes do not match, or if a target is neither a class nor the ignored one.
     pub fn forward(&self, rows: Rows, lse: &mut [f32]) -> Result<Loss, Error> {
         let (n, classes) = self.check(rows)?;
         if lse.len() != n {
@@ -76,8 +76,8 @@ impl CrossEntropy {
         Ok(Loss { loss: (total / count.max(1) as f64) as f32, count })
     }
 
-    /// `dlogits = dloss/count · (softmax(x) − target)` for counted rows and 0 for others, where
-    /// the target is `1 − ε + ε/V` at the right class and `ε/V` elsewhere.
+    /// Computes `dlogits = dloss/count · (softmax(x) − target)` for counted rows and 0 for others,
+    /// where the target is `1 − ε + ε/V` at the right class and `ε/V` elsewhere.
     pub fn backward(
         &self,
         rows: Rows,

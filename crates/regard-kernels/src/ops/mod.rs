@@ -1,8 +1,8 @@
 //! The operations of a training step besides attention, each with its backward.
 //!
-//! All of them are deterministic: what a task computes depends on the shape alone, and sums over
-//! rows are made of partial sums over chunks of rows that are added in order. The number of
-//! threads changes nothing, bit for bit.
+//! All of them are deterministic: the work of a task depends on the shape alone, and sums over rows
+//! consist of partial sums over chunks of rows, added in order. Results do not depend on the number
+//! of threads, bit for bit.
 
 pub mod activation;
 pub mod adamw;
@@ -24,6 +24,6 @@ pub mod unfold;
 
 pub(crate) use crate::pool::Parts;
 
-/// Floats to a task of an element-wise operation: 64 KiB, which takes a few microseconds, so
-/// that handing out a task costs little and short arrays still spread.
+/// Floats per task of an elementwise operation: 64 KiB, which takes a few microseconds, so that
+/// scheduling costs little and short arrays still use several threads.
 pub(crate) const PIECE: usize = 16 * 1024;

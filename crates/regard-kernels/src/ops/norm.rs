@@ -1,4 +1,4 @@
-//! Normalisation of rows, alone or after a residual sum.
+//! Layer norm and RMS norm of rows, alone or after a residual addition.
 //!
 //! | | `y` | |
 //! |---|---|---|
@@ -11,69 +11,69 @@ use crate::pool::parallel_ranges;
 use crate::simd::{Kernel, Simd, dispatch};
 use crate::view::{Error, bail};
 
-/// Which statistics.
+/// Kind of normalisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Mean and variance.
+    /// Layer norm: by mean and variance.
     Layer,
-    /// The mean of the squares.
+    /// RMS norm: by the mean of the squares.
     Rms,
 }
 
-/// The parameters.
+/// Parameters of a norm.
 ///
 /// # Shapes
 /// `gamma, beta: [M]`.
 #[derive(Clone, Copy)]
 pub struct Norm<'a> {
-    /// Which statistics.
+    /// Layer norm or RMS norm.
     pub kind: Kind,
-    /// `γ`
+    /// Scale `γ`.
     pub gamma: &'a [f32],
-    /// `β`
+    /// Bias `β`; `None` for none.
     pub beta: Option<&'a [f32]>,
-    /// `ε`
+    /// `ε`, added to the variance or mean square.
     pub eps: f32,
 }
 
-/// Where the forward writes.
+/// Outputs of the forward.
 ///
 /// # Shapes
 /// `y, sum: [N, M]`, `mean, rstd: [N]`.
 pub struct Outputs<'a> {
-    /// The result.
+    /// Normalised rows.
     pub y: &'a mut [f32],
-    /// `x + residual`, if there is a residual: the rows that were normalised.
+    /// `x + residual`, the rows that are normalised; `Some` exactly if there is a residual.
     pub sum: Option<&'a mut [f32]>,
-    /// The mean of each row, which the backward needs (0 for [`Kind::Rms`]).
+    /// Mean of each row, for the backward (0 for [`Kind::Rms`]).
     pub mean: &'a mut [f32],
-    /// One over the deviation of each row, which the backward needs.
+    /// Reciprocal standard deviation of each row, for the backward.
     pub rstd: &'a mut [f32],
 }
 
-/// What the backward needs of the forward.
+/// Values saved by the forward for the backward.
 #[derive(Clone, Copy)]
 pub struct Saved<'a> {
-    /// The rows that were normalised: the input, or `sum`.
+    /// Rows that were normalised, `[N, M]`: the input, or `sum`.
     pub x: &'a [f32],
-    /// From the forward.
+    /// Mean of each row, `[N]`, from the forward.
     pub mean: &'a [f32],
-    /// From the forward.
+    /// Reciprocal standard deviation of each row, `[N]`, from the forward.
     pub rstd: &'a [f32],
 }
 
-/// Where the gradients go. All are overwritten.
+/// Outputs of the backward, overwritten.
 pub struct Gradients<'a> {
-    /// `[N, M]`; with a residual it is the gradient of both summands.
+    /// Gradient of `x`, `[N, M]`; with a residual it is the gradient of both summands.
     pub x: &'a mut [f32],
-    /// `[M]`
+    /// Gradient of `γ`, `[M]`.
     pub gamma: &'a mut [f32],
-    /// `[M]`, if there is a `β`.
+    /// Gradient of `β`, `[M]`; `None` without `β`.
     pub beta: Option<&'a mut [f32]>,
 }
 
 impl Norm<'_> {
-    /// Normalises every row of `x`, or of `x + residual`.
+    /// Normalises each row of `x`, or of `x + residual`.
     ///
     /// # Shapes
     /// `x, residual: [N, M]`.
@@ -89,7 +89,7 @@ impl Norm<'_> {
         let sum = match (residual, sum) {
             (Some(r), Some(sum)) if same(r.len()) && same(sum.len()) => sum,
             (None, None) => &mut none[..],
-            _ => bail!("norm: a residual and its sum go together, each as long as x"),
+            _ => bail!("norm: need a residual and its sum, or neither, as long as x"),
         };
         let width = self.width();
         let (y, sum) = (Parts::new(y), Parts::new(sum));
@@ -115,8 +115,8 @@ impl Norm<'_> {
         Ok(())
     }
 
-    /// The gradients for `dy`. With a residual whose sum is used elsewhere too, `dsum` is what
-    /// comes back from there; it is added to the gradient of `x`.
+    /// Computes the gradients for `dy`. If the sum with a residual is also used elsewhere, `dsum`
+    /// is its gradient from there, which is added to the gradient of `x`.
     pub fn backward(
         &self,
         saved: Saved,
@@ -136,7 +136,7 @@ impl Norm<'_> {
             bail!("norm: saved rows [{rows}, {width}] and the gradients differ in shape");
         }
         let dx = Parts::new(to.x);
-        // γ's gradient and β's, side by side.
+        // Gradients of γ and β, concatenated.
         let mut both = crate::scratch::Scratch::new(2 * width);
         sum_over_rows(rows, &mut both, &|chunk, partial| {
             let (dgamma, dbeta) = partial.split_at_mut(width);
@@ -196,7 +196,7 @@ impl Kernel for Sum<'_> {
     }
 }
 
-/// One row; returns its mean and one over its deviation.
+/// One row; returns its mean and reciprocal standard deviation.
 struct Forward<'a> {
     norm: Norm<'a>,
     x: &'a [f32],
@@ -235,7 +235,7 @@ impl Kernel for Forward<'_> {
             i += 2 * S::LANES;
         }
         while i < x.len() {
-            // Behind the end of the row nothing may be added: there the value is the mean.
+            // Lanes past the end of the row must add nothing, so they hold the mean.
             let d = s.sub(lanes::get_or(s, x, i, mean), center);
             squares[0] = s.fma(d, d, squares[0]);
             i += S::LANES;
@@ -256,8 +256,8 @@ impl Kernel for Forward<'_> {
     }
 }
 
-/// One row. `y = γ·x̂ + β` with `x̂ = (x − mean)·rstd`: with `g = dy·γ`,
-/// `dx = rstd·(g − mean(g) − x̂·mean(g·x̂))`, where the middle term is that of the mean.
+/// One row. `y = γ·x̂ + β` with `x̂ = (x − mean)·rstd`: with `g = dy·γ`, `dx = rstd·(g − mean(g) −
+/// x̂·mean(g·x̂))`, where the middle term is that of the mean.
 struct Backward<'a> {
     norm: Norm<'a>,
     x: &'a [f32],

@@ -1,34 +1,34 @@
-//! One pass over the logits of a row: the sum of their exponentials, and the largest of them.
+//! One pass over a row of logits: the sum of their exponentials, and the top `k`.
 //!
-//! The row is read once, a block at a time: its largest logit, then, while it is in the nearest
-//! cache, its sum, and only if the largest could be among the best so far, those that are.
-//! A NaN counts as −∞, and +∞ as the largest float, so that nothing behind this has to care.
-//! It is for the search over logits, which has no gradient.
+//! The row is read once, a block at a time: first the block's maximum, then, while it is in the
+//! first-level cache, its sum, and only if the maximum could be among the top `k`, its candidates.
+//! A NaN counts as −∞, and +∞ as the largest float, so that callers need not handle them. It is for
+//! decoding, which has no gradient.
 
 use super::lanes::{get, get_or, put};
 use crate::simd::{Kernel, Simd, dispatch, exp_nonpositive};
 
-/// Logits in a block: 2 KiB.
+/// Logits per block: 2 KiB.
 const BLOCK: usize = 512;
-/// Logits that are looked at one by one if one of them is among the best.
+/// Logits that are checked individually if one of them is among the top `k`.
 const FEW: usize = 64;
-/// Vectors at a time, so that one need not wait for the one before.
+/// Vectors in flight, so that one need not wait for the previous one.
 const AT_ONCE: usize = 4;
 
-/// What is known of a row.
+/// Maximum, sum of exponentials and top `k` of a row.
 #[derive(Clone, Debug, Default)]
 pub struct Scan {
-    /// The largest logit, −∞ if there is none.
+    /// Largest logit; −∞ if there is none.
     pub largest: f32,
-    /// `Σ e^{x − largest}`, 0 if there is none.
+    /// `Σ e^{x − largest}`; 0 if there is no logit above −∞.
     pub sum: f64,
-    /// The `k` largest logits above −∞ with their places, in no order; of equal ones those that
-    /// come first.
+    /// The `k` largest logits above −∞ with their indices, unordered; of equal logits those with
+    /// the lowest index.
     pub top: Vec<(f32, u32)>,
 }
 
 impl Scan {
-    /// Looks at a row, and keeps its `k` largest logits.
+    /// Scans a row of logits and keeps its `k` largest.
     ///
     /// # Shapes
     /// `row: [V]`
@@ -37,7 +37,7 @@ impl Scan {
     }
 }
 
-/// `e^{x − largest}` in place of each `x`, 0 in place of a NaN.
+/// Replaces each `x` by `e^{x − largest}`, NaN by 0.
 ///
 /// # Shapes
 /// `x: [V]`, none above `largest`.
@@ -96,19 +96,19 @@ impl Kernel for Pass<'_> {
     }
 }
 
-/// Not +∞. A NaN stays one.
+/// Replaces +∞ by the largest float. NaN is unchanged.
 #[inline(always)]
 fn tame(x: f32) -> f32 {
     if x > f32::MAX { f32::MAX } else { x }
 }
 
-/// The largest of a block.
+/// The maximum of a block.
 #[inline(always)]
 fn peak_of<S: Simd>(s: S, block: &[f32]) -> f32 {
     let mut peaks = [s.splat(f32::NEG_INFINITY); AT_ONCE];
     for chunk in block.chunks(AT_ONCE * S::LANES) {
         for (i, peak) in (0..chunk.len()).step_by(S::LANES).zip(&mut peaks) {
-            // Of two of which one is NaN, the second one: never the NaN.
+            // If one operand is NaN, `max` returns the second: never the NaN.
             *peak = s.max(get_or(s, chunk, i, f32::NEG_INFINITY), *peak);
         }
     }
@@ -126,8 +126,8 @@ fn sum_of<S: Simd>(s: S, block: &[f32], largest: f32) -> f64 {
             *sum = s.add(*sum, exp_below(s, x, largest));
         }
     }
-    // In double precision from here on: what is rounded away here would be missing in every
-    // probability of the row.
+    // In double precision from here on: rounding errors here would affect every probability of the
+    // row.
     let mut lanes = [0f32; 16];
     let mut total = 0.0;
     for sum in sums {
@@ -140,24 +140,24 @@ fn sum_of<S: Simd>(s: S, block: &[f32], largest: f32) -> f64 {
 /// `e^{x − largest}`, 0 for a NaN.
 #[inline(always)]
 fn exp_below<S: Simd>(s: S, x: S::V, largest: S::V) -> S::V {
-    // Far below all whose exponential is not 0.
+    // Far below all arguments whose exponential is not 0.
     const NOTHING: f32 = -200.0;
     let x = s.sub(s.min(s.splat(f32::MAX), x), largest);
     exp_nonpositive(s, s.max(x, s.splat(NOTHING)))
 }
 
-/// The best so far. More than `k` are collected before they are cut, so that most of those that
-/// pass the bar cost one comparison and one write.
+/// The top `k` so far. More than `k` are collected before they are pruned, so that most candidates
+/// cost one comparison and one write.
 struct Best<'a> {
     k: usize,
     top: &'a mut Vec<(f32, u32)>,
-    /// The smallest of the best, once there are `k`: what equals it comes too late.
+    /// The smallest of the top `k`, once there are `k`: later equal logits are not taken.
     bar: f32,
 }
 
 impl Best<'_> {
-    /// Takes what is above the bar. Most of a block is not, so that looking at the largest of some
-    /// saves looking at each: 36 rather than 42 µs for a row of 32,000 and its best 8.
+    /// Takes the logits above the bar. Most of a block is not, so that checking the maximum of a
+    /// group saves checking each: 36 instead of 42 µs for a row of 32,000 and its top 8.
     #[inline(always)]
     fn look<S: Simd>(&mut self, s: S, block: &[f32], start: usize) {
         for (number, few) in block.chunks(FEW).enumerate() {
@@ -198,7 +198,7 @@ mod tests {
     use crate::rng::Stream;
     use crate::simd::{Isa, dispatch_on};
 
-    /// The slow truth: everything sorted, in double precision.
+    /// Reference: everything sorted, in double precision.
     fn reference(row: &[f32], k: usize) -> (f64, Vec<(f32, u32)>) {
         let seen = row.iter().map(|x| tame(*x)).zip(0u32..);
         let mut all: Vec<(f32, u32)> = seen.filter(|x| x.0 > f32::NEG_INFINITY).collect();
@@ -226,7 +226,7 @@ mod tests {
         for v in [1, 5, 16, 17, 511, 512, 513, 4000, 33_000] {
             let stream = Stream::new(v as u64, 0, 0);
             for scale in [0.1, 1.0, 8.0, 60.0] {
-                // Whole numbers have many ties.
+                // Integers have many ties.
                 let smooth: Vec<f32> = (0..v).map(|i| stream.normal(i as u64) * scale).collect();
                 let coarse: Vec<f32> = smooth.iter().map(|x| x.round()).collect();
                 let rising: Vec<f32> = (0..v).map(|i| i as f32 * scale * 0.01).collect();

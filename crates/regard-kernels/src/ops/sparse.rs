@@ -1,19 +1,19 @@
-//! Rows that are mostly zeros, times a matrix: `y_n = Σ_c x_nc · W_c` over the columns `c` where
-//! there is something. Bags of words, sets of properties.
+//! Product of a sparse matrix and a dense one: `y_n = Σ_c x_nc · W_c` over the nonzero columns `c`,
+//! for instance of bags of words.
 
 use super::Parts;
 use crate::pool::parallel_ranges;
 use crate::simd::{Kernel, Simd, dispatch};
 use crate::view::{Error, bail};
 
-/// A matrix of which only the places are kept that may hold something other than 0.
+/// Sparsity pattern of a matrix, in CSR and CSC form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sparse {
-    /// For each row, its columns.
+    /// Columns of each row (CSR).
     by_row: Lists,
-    /// For each column, its rows: the way back.
+    /// Rows of each column (CSC), for the backward.
     by_column: Lists,
-    /// For each place of `by_column`, the same one's number in `by_row`.
+    /// Index in `by_row` of each nonzero of `by_column`.
     places: Vec<u32>,
 }
 
@@ -23,25 +23,25 @@ struct Lists {
     index: Vec<u32>,
 }
 
-/// Rows of the result that are one task.
+/// Rows of the result per task.
 const ROWS: usize = 64;
 
 impl Sparse {
-    /// A row for each list of columns, of which there are `columns`.
+    /// Creates a pattern from the column indices of each row; there are `columns` columns.
     ///
     /// # Errors
-    /// If a row names a column that there is not.
+    /// If a column index is not below `columns`.
     pub fn new<R: AsRef<[u32]>>(rows: &[R], columns: usize) -> Result<Sparse, Error> {
         let total: usize = rows.iter().map(|row| row.as_ref().len()).sum();
         if total >= u32::MAX as usize || rows.len() >= u32::MAX as usize {
-            bail!("sparse: {total} places in {} rows are more than can be counted", rows.len());
+            bail!("sparse: got {total} nonzeros, {} rows, need fewer than 2³² − 1", rows.len());
         }
         let mut by_row = Lists { starts: vec![0], index: Vec::with_capacity(total) };
         let mut counts = vec![0u32; columns + 1];
         for (n, row) in rows.iter().enumerate() {
             for c in row.as_ref() {
                 if *c as usize >= columns {
-                    bail!("sparse: row {n} names column {c}, need below {columns}");
+                    bail!("sparse: row {n} has column {c}, need below {columns}");
                 }
                 counts[*c as usize + 1] += 1;
                 by_row.index.push(*c);
@@ -63,45 +63,45 @@ impl Sparse {
         Ok(Sparse { by_row, by_column: Lists { starts: counts, index }, places })
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.by_row.starts.len().saturating_sub(1)
     }
 
-    /// How many columns there are.
+    /// Returns the number of columns.
     pub fn columns(&self) -> usize {
         self.by_column.starts.len().saturating_sub(1)
     }
 
-    /// How many places may hold something.
+    /// Returns the number of nonzeros.
     pub fn places(&self) -> usize {
         self.places.len()
     }
 
-    /// The columns of a row.
+    /// Returns the column indices of a row.
     pub fn row(&self, n: usize) -> &[u32] {
         &self.by_row.index[self.range(n)]
     }
 
-    /// The numbers of a row's places.
+    /// Returns the range of nonzeros that belong to a row.
     pub fn range(&self, n: usize) -> std::ops::Range<usize> {
         self.by_row.starts[n] as usize..self.by_row.starts[n + 1] as usize
     }
 
-    /// `y_n = Σ_c x_nc · W_c`
+    /// Computes `y_n = Σ_c x_nc · W_c`.
     ///
     /// # Shapes
-    /// `values: [places]`, `w: [columns, M]`, `y: [rows, M]`.
+    /// `values: [nonzeros]`, `w: [columns, M]`, `y: [rows, M]`.
     pub fn forward(&self, values: &[f32], w: &[f32], y: &mut [f32]) -> Result<(), Error> {
         let width = self.width(values, w, y)?;
         sums(&self.by_row, values, (w, width), y);
         Ok(())
     }
 
-    /// `y_n = Σ_c x_nc · W_c` gives `dW_c = Σ_n x_nc · dy_n`, added in the order of `n`.
+    /// Computes `dW_c = Σ_n x_nc · dy_n`, from `y_n = Σ_c x_nc · W_c`, added in the order of `n`.
     ///
     /// # Shapes
-    /// `values: [places]`, `dy: [rows, M]`, `dw: [columns, M]` (overwritten).
+    /// `values: [nonzeros]`, `dy: [rows, M]`, `dw: [columns, M]` (overwritten).
     pub fn backward(&self, values: &[f32], dy: &[f32], dw: &mut [f32]) -> Result<(), Error> {
         let width = self.width(values, dw, dy)?;
         let values: Vec<f32> = self.places.iter().map(|place| values[*place as usize]).collect();
@@ -109,7 +109,7 @@ impl Sparse {
         Ok(())
     }
 
-    /// `M`, if all fits.
+    /// `M`, if all sizes match.
     fn width(&self, values: &[f32], w: &[f32], y: &[f32]) -> Result<usize, Error> {
         let (rows, columns) = (self.rows(), self.columns());
         let width = w.len().checked_div(columns).unwrap_or(0);
@@ -154,7 +154,7 @@ impl Kernel for Sums<'_> {
             let n = first + n;
             let places = lists.starts[n] as usize..lists.starts[n + 1] as usize;
             let (index, values) = (&lists.index[places.clone()], &values[places]);
-            // Four vectors at a time stay in registers while the list is walked.
+            // Four vectors at a time stay in registers during the pass over the list.
             let mut d = 0;
             while d + 4 * S::LANES <= width {
                 let mut sum = [s.splat(0.0); 4];
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_told() {
         let error = Sparse::new(&[vec![0], vec![3]], 3).unwrap_err();
-        assert_eq!(error.0, "sparse: row 1 names column 3, need below 3");
+        assert_eq!(error.0, "sparse: row 1 has column 3, need below 3");
         let x = Sparse::new(&[vec![0, 2]], 3).unwrap();
         assert!(x.forward(&[1.0], &[0.0; 6], &mut [0.0; 2]).is_err());
         assert!(x.forward(&[1.0, 2.0], &[0.0; 6], &mut [0.0; 3]).is_err());

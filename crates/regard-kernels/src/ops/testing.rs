@@ -1,14 +1,14 @@
-//! What the operations' tests share: numbers to start from, and derivatives the slow way.
+//! Shared by the operations' tests: random inputs, and numerical derivatives.
 
 use crate::rng::Stream;
 
-/// Uniform numbers in −1..1.
+/// Uniform values in −1..1.
 pub(crate) fn random(site: u64, n: usize) -> Vec<f32> {
     let stream = Stream::new(11, 0, site);
     (0..n).map(|i| stream.uniform(i as u64) * 2.0 - 1.0).collect()
 }
 
-/// A gradient to start from.
+/// An upstream gradient.
 pub(crate) fn wave(n: usize) -> Vec<f32> {
     (0..n).map(|i| (i as f32 * 0.7).sin() + 0.2).collect()
 }
@@ -34,7 +34,7 @@ pub(crate) fn numeric(x: &[f64], dy: &[f32], f: impl Fn(&[f64]) -> Vec<f64>) -> 
         .collect()
 }
 
-/// Asserts that numbers agree to within `limit`, absolute up to 1 and relative beyond.
+/// Asserts that values agree to within `limit`, absolute up to 1 and relative beyond.
 pub(crate) fn close(case: &str, got: &[f32], want: &[f64], limit: f64) {
     assert_eq!(got.len(), want.len(), "{case}");
     for (i, (got, want)) in got.iter().zip(want).enumerate() {

@@ -1,34 +1,35 @@
-//! The windows of an image as rows: `y_{i,j} = [x_{i·s+a−p, j·s+b−p} for all (a, b)]`, zeros beyond
-//! the edges. A product with a matrix then is a convolution.
+//! Sliding windows of an image as rows (im2col): `y_{i,j} = [x_{i·s+a−p, j·s+b−p} for all (a, b)]`,
+//! with zero padding. Convolution is then a matrix product.
 
 use super::Parts;
 use crate::pool::parallel;
 use crate::simd::{Kernel, Simd, dispatch};
 use crate::view::{Error, bail};
 
-/// Which windows. Of each pair, the first number is of rows, the second of columns.
+/// Sliding windows of images; each pair is `[rows, columns]`.
 ///
 /// # Shapes
 /// `x: [B, H, W, C]`, `y: [B, H', W', k₀·k₁·C]` with `H' = (H + 2·p₀ − k₀)/s₀ + 1`, `W'` alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unfold {
-    /// `H` and `W`
+    /// `H` and `W`, the size of an image.
     pub size: [usize; 2],
-    /// `C`
+    /// `C`, the number of channels.
     pub channels: usize,
-    /// `k`, the sides of a window.
+    /// `k`, the window size.
     pub window: [usize; 2],
-    /// `s`, from one window to the next.
+    /// `s`, the stride between windows.
     pub stride: [usize; 2],
-    /// `p`, zeros on each side.
+    /// `p`, the zero padding on each side.
     pub padding: [usize; 2],
 }
 
 impl Unfold {
-    /// `H'` and `W'`, how many windows there are.
+    /// Returns `H'` and `W'`, the numbers of windows.
     ///
     /// # Errors
-    /// If a window is empty or does not fit, or if the next one is the same again.
+    /// If a window is empty or does not fit into the padded image, if a stride is 0, or if the
+    /// padding is as large as a window.
     pub fn windows(&self) -> Result<[usize; 2], Error> {
         let Unfold { size, window, stride, padding, .. } = *self;
         let mut count = [0; 2];
@@ -36,20 +37,23 @@ impl Unfold {
             let room = size[axis] + 2 * padding[axis];
             if !(1..=room).contains(&window[axis]) || stride[axis] == 0 {
                 bail!(
-                    "unfold: windows of {window:?} by steps of {stride:?} in an image of \
+                    "unfold: windows of {window:?} with strides of {stride:?} in an image of \
                        {size:?} with {padding:?} zeros on each side"
                 );
             }
-            // A window of zeros alone would be one that nothing is learned from.
+            // Windows of padding alone are useless.
             if padding[axis] >= window[axis] {
-                bail!("unfold: {padding:?} zeros on each side, need fewer than {window:?}");
+                bail!("unfold: got a padding of {padding:?}, need fewer than {window:?}");
             }
             count[axis] = (room - window[axis]) / stride[axis] + 1;
         }
         Ok(count)
     }
 
-    /// The windows of each image.
+    /// Extracts the windows of each image.
+    ///
+    /// # Errors
+    /// If shapes do not match.
     pub fn forward(&self, x: &[f32], y: &mut [f32]) -> Result<(), Error> {
         let [rows, columns] = self.check(x.len(), y.len())?;
         let row = columns * self.width();
@@ -67,7 +71,8 @@ impl Unfold {
         Ok(())
     }
 
-    /// `dx` is the sum over all windows in which a number stands, in the order of the windows.
+    /// Computes `dx`, the sum over all windows that contain an element, in the order of the
+    /// windows.
     ///
     /// # Shapes
     /// `dy` as `y`, `dx` as `x` (overwritten).
@@ -75,7 +80,7 @@ impl Unfold {
         let [rows, columns] = self.check(dx.len(), dy.len())?;
         let row = columns * self.width();
         let dx = Parts::new(dx);
-        // A task is an image: its sums are its own.
+        // A task is an image, so its sums are not shared.
         parallel(dx.len() / self.image().max(1), &|task| {
             // SAFETY: each image is one task's.
             let dx = unsafe { dx.slice(task * self.image(), (task + 1) * self.image()) };
@@ -91,18 +96,18 @@ impl Unfold {
         Ok(())
     }
 
-    /// Floats of an image.
+    /// Number of floats of an image.
     fn image(&self) -> usize {
         self.size[0] * self.size[1] * self.channels
     }
 
-    /// Floats of a window.
+    /// Number of floats of a window.
     fn width(&self) -> usize {
         self.window[0] * self.window[1] * self.channels
     }
 
-    /// What a row of windows has of its image: where it stands in the row, where in the image, and
-    /// how many floats. Columns that are neighbours in a window are neighbours in the image.
+    /// Copies of a row of windows from its image: offset in the row, offset in the image, and
+    /// number of floats. Columns that are neighbours in a window are neighbours in the image.
     fn pieces(&self, i: usize, columns: usize, mut piece: impl FnMut(usize, usize, usize)) {
         let Unfold { size: [h, w], channels: c, window, stride, padding, .. } = *self;
         for j in 0..columns {
@@ -190,7 +195,7 @@ mod tests {
     fn windows_that_cannot_be_are_told() {
         let error = |rule: Unfold| rule.windows().unwrap_err().0;
         assert!(error(unfold([2, 9], 1, [[3, 3], [1, 1], [0, 0]])).contains("windows of [3, 3]"));
-        assert!(error(unfold([9, 9], 1, [[3, 3], [1, 0], [1, 1]])).contains("steps of [1, 0]"));
+        assert!(error(unfold([9, 9], 1, [[3, 3], [1, 0], [1, 1]])).contains("strides of [1, 0]"));
         assert!(error(unfold([9, 9], 1, [[3, 3], [1, 1], [3, 0]])).contains("fewer than"));
         let rule = unfold([2, 2], 1, [[1, 1], [1, 1], [0, 0]]);
         assert!(rule.forward(&[0.0; 5], &mut [0.0; 5]).is_err());

@@ -1,5 +1,5 @@
-//! The gated recurrent unit (Cho et al. 2014), with the reset gate after the product, as PyTorch
-//! and cuDNN have it. `x` and `h` stand for the two shares of each gate, biases included:
+//! Gated recurrent unit (Cho et al. 2014), with the reset gate after the product, as in PyTorch and
+//! cuDNN. `x` and `h` are the contributions of input and state to each gate, biases included:
 //!
 //! ```text
 //! r = σ(x_r + h_r)

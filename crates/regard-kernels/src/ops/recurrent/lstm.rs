@@ -1,5 +1,5 @@
 //! Long short-term memory (Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al.
-//! 2000). `a` is the sum of both shares of each gate:
+//! 2000). `a` is the sum of the contributions of input and state to each gate:
 //!
 //! ```text
 //! i, f, o = σ(a_i), σ(a_f), σ(a_o)

@@ -1,12 +1,12 @@
-//! Recurrent layers over whole sequences, and their backward through time.
+//! Recurrent layers over whole sequences, with backpropagation through time.
 //!
-//! One direction of one layer. The input's share of all gates is one product over all steps; the
-//! state's share is one product a step, and the gates are finished in one pass. Weights, biases
-//! and gate orders are PyTorch's, so its checkpoints serve as they are.
+//! One direction of one layer. The contribution of the input to all gates is one product over all
+//! steps; that of the state is one product per step, and the gates are finished in one pass.
+//! Weights, biases and the order of gates are PyTorch's, so its checkpoints work unchanged.
 //!
-//! Rows of a batch have lengths of their own. Beyond its length a row's state stays as it is and
-//! its output is 0; what is in the input there does not matter. With `reverse` each row runs from
-//! its own last step to its first.
+//! Rows of a batch have individual lengths. Past its length, a row's state does not change and its
+//! output is 0; the input there is ignored. With `reverse` each row runs from its own last step to
+//! its first.
 
 mod gru;
 mod lstm;
@@ -21,10 +21,10 @@ use crate::scratch::Scratch;
 use crate::view::Error;
 use sequence::{Sequences, Step, StepBack, backward_row, forward_row};
 
-/// Which recurrence.
+/// Recurrent cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cell {
-    /// `h′ = tanh(a)`
+    /// Plain RNN, `h′ = tanh(a)`.
     Rnn,
     /// Gated recurrent unit, gates `r, z, n`.
     Gru,
@@ -33,7 +33,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// Gates, of which each has the width of the state: the `G` in shapes.
+    /// Returns the number of gates, each of the width of the state: `G` in shapes.
     pub fn gates(self) -> usize {
         match self {
             Cell::Rnn => 1,
@@ -43,99 +43,99 @@ impl Cell {
     }
 }
 
-/// The parameters, in PyTorch's layout.
+/// Parameters, in PyTorch's layout.
 ///
 /// # Shapes
 /// `input: [G·H, I]`, `hidden: [G·H, H]`, biases `[G·H]`.
 #[derive(Clone, Copy)]
 pub struct Weights<'a> {
-    /// `weight_ih`
+    /// Input weights `weight_ih`.
     pub input: &'a [f32],
-    /// `weight_hh`
+    /// Recurrent weights `weight_hh`.
     pub hidden: &'a [f32],
-    /// `bias_ih`
+    /// Input bias `bias_ih`; `None` for none.
     pub input_bias: Option<&'a [f32]>,
-    /// `bias_hh`
+    /// Recurrent bias `bias_hh`; `None` for none.
     pub hidden_bias: Option<&'a [f32]>,
 }
 
 /// Sizes of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// `B`
+    /// `B`, the batch size.
     pub batch: usize,
-    /// `T`
+    /// `T`, the number of steps.
     pub steps: usize,
-    /// `I`
+    /// `I`, the number of input features.
     pub input: usize,
-    /// `H`
+    /// `H`, the number of hidden units.
     pub hidden: usize,
 }
 
 /// One direction of a recurrent layer on one batch.
 #[derive(Clone, Copy)]
 pub struct Recurrent<'a> {
-    /// Which recurrence.
+    /// Recurrent cell.
     pub cell: Cell,
-    /// The parameters.
+    /// Parameters.
     pub weights: Weights<'a>,
-    /// The sizes.
+    /// Sizes of the batch.
     pub shape: Shape,
-    /// Valid steps of each row, `[B]`; all of them without.
+    /// Number of valid steps of each row, `[B]`; `None` for all `T`.
     pub lengths: Option<&'a [usize]>,
-    /// From the last step to the first.
+    /// Whether to run from the last step to the first.
     pub reverse: bool,
 }
 
-/// The states, `[B, H]` each. The forward takes those before the first step, zeros where there
-/// are none; the backward takes the gradients of those after the last.
+/// States, `[B, H]` each. The forward takes those before the first step, zeros where `None`; the
+/// backward takes the gradients of those after the last step.
 #[derive(Clone, Copy, Default)]
 pub struct State<'a> {
-    /// `h`
+    /// Hidden state `h`.
     pub h: Option<&'a [f32]>,
-    /// `c`, for the LSTM.
+    /// Cell state `c` of the LSTM.
     pub c: Option<&'a [f32]>,
 }
 
-/// States to write, `[B, H]` each: those after the last step, or gradients of those before the
+/// States to write, `[B, H]` each: those after the last step, or the gradients of those before the
 /// first.
 #[derive(Default)]
 pub struct StateMut<'a> {
-    /// `h`
+    /// Hidden state `h`.
     pub h: Option<&'a mut [f32]>,
-    /// `c`, for the LSTM.
+    /// Cell state `c` of the LSTM.
     pub c: Option<&'a mut [f32]>,
 }
 
-/// What the forward keeps for the backward. Its memory is used again by the next forward.
+/// Values saved by the forward for the backward. The next forward reuses the memory.
 #[derive(Default)]
 pub struct Tape {
-    /// The gates' values, `[valid steps, G·H]`.
+    /// Gate values, `[valid steps, G·H]`.
     gates: Vec<f32>,
-    /// The state after each step, `[valid steps, H]`.
+    /// State after each step, `[valid steps, H]`.
     states: Vec<f32>,
     /// LSTM: `c` after each step. GRU: `W_hn·h + b_hn`. `[valid steps, H]`.
     extra: Vec<f32>,
 }
 
-/// Where the gradients go; what is not asked for is not computed. All are overwritten.
+/// Outputs of the backward, overwritten; gradients that are `None` are not computed.
 #[derive(Default)]
 pub struct Gradients<'a> {
-    /// `[B, T, I]`
+    /// Gradient of the input, `[B, T, I]`.
     pub x: Option<&'a mut [f32]>,
-    /// `[G·H, I]`
+    /// Gradient of `weight_ih`, `[G·H, I]`.
     pub input: Option<&'a mut [f32]>,
-    /// `[G·H, H]`
+    /// Gradient of `weight_hh`, `[G·H, H]`.
     pub hidden: Option<&'a mut [f32]>,
-    /// `[G·H]`
+    /// Gradient of `bias_ih`, `[G·H]`.
     pub input_bias: Option<&'a mut [f32]>,
-    /// `[G·H]`
+    /// Gradient of `bias_hh`, `[G·H]`.
     pub hidden_bias: Option<&'a mut [f32]>,
-    /// Of the states before the first step.
+    /// Gradients of the states before the first step.
     pub start: StateMut<'a>,
 }
 
-/// Gives a vector a length; what it holds is arbitrary.
+/// Resizes a vector; its contents are arbitrary.
 fn resize(x: &mut Vec<f32>, len: usize) {
     if x.len() < len {
         x.resize(len, 0.0);
@@ -143,7 +143,7 @@ fn resize(x: &mut Vec<f32>, len: usize) {
 }
 
 impl Recurrent<'_> {
-    /// Runs all sequences.
+    /// Runs all sequences, and fills the tape for the backward.
     ///
     /// # Shapes
     /// `x: [B, T, I]`, `y: [B·T, H]`, row-major: two directions may share `[B, T, 2H]` memory.
@@ -161,7 +161,7 @@ impl Recurrent<'_> {
         resize(&mut tape.states, valid * h);
         resize(&mut tape.extra, if self.cell == Cell::Rnn { 0 } else { valid * h });
 
-        // The input's share of all gates, of the valid steps only.
+        // The contribution of the input to all gates, for the valid steps only.
         let (packed_x, w) = (seq.gather(x), self.weights);
         let inputs = Matrix::new(packed_x.as_deref().unwrap_or(x), valid, self.shape.input)?;
         let w_input = Matrix::new(w.input, gh, self.shape.input)?.t();
@@ -222,9 +222,10 @@ impl Recurrent<'_> {
         Ok(())
     }
 
-    /// The gradients, for `dy: [B·T, H]` (row-major) and for the states after the last step.
+    /// Computes the gradients for `dy: [B·T, H]` (row-major) and for the states after the last
+    /// step.
     ///
-    /// `x` and `start` are those of the forward that wrote the tape.
+    /// `x` and `start` must be those of the forward that wrote the tape.
     pub fn backward(
         &self,
         (x, start, tape): (&[f32], State, &Tape),
@@ -237,7 +238,8 @@ impl Recurrent<'_> {
         let (h, gh, valid) = (self.shape.hidden, self.gates_width(), seq.valid());
         let w = self.weights;
         let w_hidden = Packed::new(Matrix::new(w.hidden, gh, h)?);
-        // Gradients of the input's share of the gates and, where it differs, of the state's.
+        // Gradients of the contribution of the input to the gates and, where it differs, of the
+        // state's.
         let differs = self.cell == Cell::Gru;
         let mut dinput = Scratch::new(valid * gh);
         let mut dhidden = Scratch::new(if differs { valid * gh } else { 0 });
@@ -341,8 +343,8 @@ impl Recurrent<'_> {
 }
 
 impl Sequences<'_> {
-    /// Runs a task for each group of rows, all steps of them: nothing is shared between groups,
-    /// so that they never wait for each other.
+    /// Runs a task for each group of rows, over all steps: groups share nothing, so they never wait
+    /// for each other.
     fn each_chunk(&self, task: &(dyn Fn(std::ops::Range<usize>) + Sync)) {
         let batch = self.batch();
         let chunk = if batch < 32 { 8 } else { 16 };

@@ -1,4 +1,4 @@
-//! Where each step of each sequence is, and one step of one row.
+//! Indices of the steps of each sequence, and one step of one row.
 
 use super::{Cell, Gradients, Recurrent, State, StateMut, Tape, gru, lstm, rnn};
 use crate::gemm::{Matrix, MatrixMut};
@@ -7,10 +7,10 @@ use crate::simd::{Kernel, Simd, dispatch};
 use crate::view::{Error, bail};
 use std::ops::Range;
 
-/// The valid steps of a batch, one sequence after another, without the padding.
+/// The valid steps of a batch, sequences concatenated without padding.
 pub(super) struct Sequences<'a> {
     layer: Recurrent<'a>,
-    /// Where each sequence starts among the valid steps; one more at the end.
+    /// Offset of each sequence among the valid steps, and the total at the end.
     starts: Vec<usize>,
 }
 
@@ -25,7 +25,7 @@ impl<'a> Sequences<'a> {
             || biases.into_iter().any(|b| b.len() != gh)
         {
             bail!(
-                "recurrent: {:?} of width {hidden} on inputs of {input} takes weights \
+                "recurrent: {:?} of width {hidden} on inputs of {input} needs weights \
                  [{gh}, {input}] and [{gh}, {hidden}] and biases [{gh}]",
                 layer.cell
             );
@@ -52,7 +52,7 @@ impl<'a> Sequences<'a> {
         self.layer.shape.batch
     }
 
-    /// Valid steps of all rows.
+    /// Number of valid steps of all rows.
     pub fn valid(&self) -> usize {
         self.starts[self.batch()]
     }
@@ -65,13 +65,13 @@ impl<'a> Sequences<'a> {
         rows.clone().map(|row| self.len(row)).max().unwrap_or(0)
     }
 
-    /// Which of the valid steps a row takes at a step of the recurrence.
+    /// Index of the valid step that a row takes at a step of the recurrence.
     pub fn at(&self, row: usize, step: usize) -> usize {
         let forward = if self.layer.reverse { self.len(row) - 1 - step } else { step };
         self.starts[row] + forward
     }
 
-    /// Where that step is in `[B·T]`.
+    /// Index of that step in `[B·T]`.
     pub fn position(&self, row: usize, step: usize) -> usize {
         row * self.layer.shape.steps + self.at(row, step) - self.starts[row]
     }
@@ -79,7 +79,7 @@ impl<'a> Sequences<'a> {
     /// The output of that step.
     ///
     /// # Safety
-    /// No one else may use it meanwhile.
+    /// No other reference to it may be in use.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn output<'y>(&self, y: &'y MatrixMut, row: usize, step: usize) -> &'y mut [f32] {
         let to = y.at(self.position(row, step), 0);
@@ -87,10 +87,10 @@ impl<'a> Sequences<'a> {
         unsafe { std::slice::from_raw_parts_mut(to, self.layer.shape.hidden) }
     }
 
-    /// Clears a row's outputs behind its end.
+    /// Clears a row's outputs past its length.
     ///
     /// # Safety
-    /// No one else may use them meanwhile.
+    /// No other reference to them may be in use.
     pub unsafe fn clear_padding(&self, y: &MatrixMut, row: usize) {
         for step in self.len(row)..self.layer.shape.steps {
             let to = y.at(row * self.layer.shape.steps + step, 0);
@@ -99,7 +99,7 @@ impl<'a> Sequences<'a> {
         }
     }
 
-    /// The valid rows of `[B, T, I]`, or nothing if all are.
+    /// The valid rows of `[B, T, I]`; `None` if all are valid.
     pub fn gather(&self, x: &[f32]) -> Option<Scratch> {
         let width = self.layer.shape.input;
         if self.valid() * width == x.len() {
@@ -114,7 +114,7 @@ impl<'a> Sequences<'a> {
         Some(out)
     }
 
-    /// Valid rows to their places in `[B, T, I]`, zeros elsewhere.
+    /// Copies valid rows back into `[B, T, I]`, zeros elsewhere.
     pub fn scatter(&self, from: &[f32], x: &mut [f32]) {
         let width = self.layer.shape.input;
         let stride = self.layer.shape.steps * width;
@@ -136,7 +136,7 @@ impl<'a> Sequences<'a> {
         out
     }
 
-    /// The state before a step: the one after the step before, or the first.
+    /// The state before a step: the one after the previous step, or the initial one.
     pub fn previous(
         &self,
         start: Option<&[f32]>,
@@ -217,37 +217,37 @@ impl<'a> Sequences<'a> {
     }
 }
 
-/// One row's step forward.
+/// Forward step of one row.
 pub(super) struct Step<'a> {
     pub kind: Cell,
-    /// In: the input's share. Out: the gates' values.
+    /// In: the contribution of the input. Out: the gate values.
     pub gates: &'a mut [f32],
-    /// The state's share.
+    /// Contribution of the state.
     pub hidden: &'a [f32],
-    /// The state before; then after.
+    /// State before the step; on return, after it.
     pub h: &'a mut [f32],
-    /// The cell before; then after.
+    /// Cell state before the step; on return, after it.
     pub c: &'a mut [f32],
-    /// What else the backward needs.
+    /// Further values saved for the backward.
     pub extra: &'a mut [f32],
 }
 
-/// One row's step backward.
+/// Backward step of one row.
 pub(super) struct StepBack<'a> {
     pub kind: Cell,
     pub gates: &'a [f32],
     /// The state after the step.
     pub state: &'a [f32],
     pub extra: &'a [f32],
-    /// State and cell before the step.
+    /// Hidden and cell state before the step.
     pub h: &'a [f32],
     pub c: &'a [f32],
     pub dy: Option<&'a [f32]>,
-    /// In: the gradient of the state after, but for `dy`. Out: what reaches the state before,
-    /// but for the gates.
+    /// In: the gradient of the state after the step, without `dy`. Out: the gradient of the state
+    /// before the step, without the gates' contribution.
     pub dh: &'a mut [f32],
     pub dc: &'a mut [f32],
-    /// Out: the gradients of the input's and the state's share of the gates.
+    /// Out: gradients of the contributions of the input and of the state to the gates.
     pub dinput: &'a mut [f32],
     pub dhidden: &'a mut [f32],
 }

@@ -1,4 +1,4 @@
-//! Against a slow recurrence in double precision, and its derivatives by differences.
+//! Against a slow recurrence in double precision, and numerical derivatives.
 
 use super::*;
 use crate::ops::testing::{close, numeric, random, wave, wide};
@@ -77,7 +77,7 @@ fn check(case: Case) {
     let lstm = case.cell == Cell::Lstm;
     let start = State { h: Some(h0), c: lstm.then_some(&c0[..]) };
     let rows = batch * steps;
-    // Every second half of a row of 2·H belongs to another direction and must stay as it is.
+    // The second half of each row of 2·H belongs to another direction and must not change.
     let mut y = vec![9f32; rows * 2 * hidden];
     let (mut h, mut c) = (vec![0f32; batch * hidden], vec![0f32; batch * hidden]);
     let mut tape = Tape::default();
