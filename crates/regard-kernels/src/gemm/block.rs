@@ -1,8 +1,8 @@
-//! One task of a product: a block of the result, from operands wherever they are.
+//! One task of a product: a block of the result.
 //!
-//! The block's columns are done panel by panel. A panel's rows of one `k` block are in the first
-//! or second-level cache (24 KiB with AVX2, 72 KiB with AVX-512) while the rows of the left
-//! operand pass by; those stay in the second.
+//! The block's columns are computed panel by panel. A panel's rows of one `k` block are in the
+//! first or second-level cache (24 KiB with AVX2, 72 KiB with AVX-512) during the pass over the
+//! rows of the left operand; those stay in the second.
 
 use super::epilogue::Epilogue;
 use super::matrix::{Matrix, MatrixMut};
@@ -15,30 +15,30 @@ use crate::scratch::Scratch;
 use crate::simd::{Kernel, Simd};
 use std::ops::Range;
 
-/// Summed features to a pass: shorter ones load and store the result more often. On an Emerald
+/// Summed features per pass: shorter ones load and store the result more often. On an Emerald
 /// Rapids core 384 gave 81–87 % of the peak where 128, 192 and 256 gave 78–83 %; 512 is no better.
 pub(super) const K_BLOCK: usize = 384;
 
-/// Up to this many floats, a row-major right operand is read where it is: to rearrange it would
-/// cost as much as the product itself.
+/// Up to this many floats, a row-major right operand is not packed: packing would cost as much as
+/// the product itself.
 const FEW_FLOATS: usize = 16 * 1024;
 
-/// Where the right operand is.
+/// Location of the right operand.
 #[derive(Clone, Copy)]
 pub(super) enum Source<'a> {
-    /// In panels of `k` rows each, of which the first row is feature `k_start`, and the first
-    /// panel begins at column `n_start`.
+    /// Packed in panels of `k` rows each; the first row is feature `k_start`, and the first panel
+    /// begins at column `n_start`.
     Panels { start: *const f32, k: usize, k_start: usize, n_start: usize },
-    /// As it was given.
+    /// Not packed.
     Plain(Right<'a>),
 }
 
-/// Where the left operand is.
+/// Location of the left operand.
 #[derive(Clone, Copy)]
 pub(super) enum LeftSource<'a> {
-    /// Packed from row `m_start` and feature `k_start` on.
+    /// Packed, from row `m_start` and feature `k_start` on.
     Packed { left: PackedLeft, m_start: usize, k_start: usize },
-    /// As it was given, with contiguous rows.
+    /// Not packed, with contiguous rows.
     Plain(Matrix<'a>),
 }
 
@@ -49,14 +49,13 @@ pub(super) struct Block<'a> {
     pub c: &'a MatrixMut<'a>,
     pub epilogue: &'a Epilogue<'a>,
     pub rows: Range<usize>,
-    /// The first is the first of a panel.
+    /// Columns of the block; the first is the first of a panel.
     pub cols: Range<usize>,
-    /// The features to sum now.
+    /// Features to sum in this pass.
     pub ks: Range<usize>,
-    /// All features.
+    /// Number of all features.
     pub k: usize,
-    /// So many columns behind this block's first begins the block that this thread is likely to do
-    /// next; 0 if it is not known.
+    /// Distance in columns to the block that this thread is likely to compute next; 0 if unknown.
     pub later: usize,
 }
 
@@ -128,7 +127,7 @@ unsafe fn run<S: Simd>(s: S, block: Block) {
             } else {
                 (edge.as_mut_ptr(), width as isize)
             };
-            // While this panel is used, the next one comes nearer.
+            // While this panel is used, the next one is prefetched.
             let next = match source {
                 Source::Panels { start, k: rows, k_start, n_start } => {
                     let (n, k) = match (n_end < cols.end, k_end < ks.end) {
@@ -173,18 +172,18 @@ unsafe fn run<S: Simd>(s: S, block: Block) {
     }
 }
 
-/// What a panel is multiplied with.
+/// Sizes of a product with one panel.
 #[derive(Clone, Copy)]
 struct Strip {
     rows: usize,
     cols: usize,
-    /// From row to row of the left operand, on the whole.
+    /// Stride between rows of the left operand, if not interleaved.
     a_row: isize,
 }
 
-/// All rows of a block with one panel, a tile after another.
+/// Multiplies all rows of a block with one panel, tile by tile.
 ///
-/// Meanwhile the tile's place in the result is fetched, whose rows are on as many pages.
+/// Meanwhile the tile's part of the result is prefetched, whose rows are on as many pages.
 ///
 /// # Safety
 /// As for [`tile::product`], for all rows.
@@ -211,7 +210,7 @@ unsafe fn panel_product<S: Simd>(s: S, strip: Strip, x: Operands) {
     }
 }
 
-/// Asks for a line to be in the first-level cache soon.
+/// Prefetches a cache line into the first-level cache.
 #[inline(always)]
 pub(super) fn fetch(p: *const f32) {
     #[cfg(target_arch = "x86_64")]
@@ -223,7 +222,7 @@ pub(super) fn fetch(p: *const f32) {
     let _ = p;
 }
 
-/// The same for the second-level cache.
+/// Prefetches a cache line into the second-level cache.
 #[inline(always)]
 pub(super) fn fetch_near(p: *const f32) {
     #[cfg(target_arch = "x86_64")]
@@ -235,7 +234,7 @@ pub(super) fn fetch_near(p: *const f32) {
     let _ = p;
 }
 
-/// Moves a panel whose columns do not fill their vectors to its place, or adds it there.
+/// Copies or adds a panel whose columns do not fill their vectors to the result.
 #[inline(always)]
 unsafe fn merge<S: Simd>(
     s: S,

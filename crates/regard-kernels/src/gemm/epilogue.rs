@@ -1,25 +1,26 @@
-//! What happens to a tile of the result once its sum is complete, while it is in the cache.
+//! Final operations on a tile of the result, while it is in the cache.
 
 use super::matrix::MatrixMut;
 use crate::ops::activation::{Activation, Function, with_function};
 use crate::simd::Simd;
 use std::ops::Range;
 
-/// `c = f(a·b + bias)`, or `c = f(c + a·b + bias)` with `accumulate`.
+/// Final operations of a product: `c = f(a·b + bias)`, or `c = f(c + a·b + bias)` with
+/// `accumulate`.
 #[derive(Default)]
 pub struct Epilogue<'a> {
-    /// Adds to what `c` holds instead of replacing it.
+    /// Whether to add to `c` instead of replacing it.
     pub accumulate: bool,
-    /// One number for each column.
+    /// Bias per column, `[N]`.
     pub bias: Option<&'a [f32]>,
-    /// The function at the end.
+    /// Activation `f`.
     pub activation: Activation,
-    /// Receives the argument of the function, which a backward asks for.
+    /// Receives the argument of `f`, `[M, N]` row-major, for a backward.
     pub pre: Option<MatrixMut<'a>>,
 }
 
 impl Epilogue<'_> {
-    /// `c += a·b`
+    /// Creates an epilogue for `c += a·b`.
     pub fn accumulate() -> Epilogue<'static> {
         Epilogue { accumulate: true, ..Epilogue::default() }
     }

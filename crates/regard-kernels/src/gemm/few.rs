@@ -1,9 +1,9 @@
-//! Products with few rows on the left: what counts is to read the right operand once, as its
-//! memory runs.
+//! Products with few rows on the left, which are limited by reading the right operand once, in the
+//! order of memory.
 //!
 //! Every sum is taken in the same order as in the blocked product: passes of [`K_BLOCK`] features,
-//! each one chain, and the passes added in order. Passes can therefore be tasks of their own, so
-//! that a task reads long pieces of memory although there are enough tasks for all threads.
+//! each one chain, and the passes added in order. Passes can therefore be separate tasks, so that
+//! each task reads long ranges of memory although there are enough tasks for all threads.
 
 use super::Job;
 use super::block::{K_BLOCK, fetch};
@@ -16,18 +16,18 @@ use crate::simd::{Kernel, Simd, dispatch_on};
 use crate::storage::{Lines, Visit};
 use std::ops::Range;
 
-/// At most so many rows. With more, to rearrange the right operand costs little.
+/// Maximum number of rows. With more, packing the right operand costs little.
 const ROWS: usize = 16;
 
-/// Floats of the right operand that are worth a task: 256 KiB, about 20 µs.
+/// Minimum floats of the right operand per task: 256 KiB, about 20 µs.
 const WORTH: usize = 64 * 1024;
 
-/// Tasks enough for some threads, and columns that a task has at least: a page's quarter. With half
-/// of either, six layers of width 384 took 2.55 ms for 16 tokens instead of 2.4 (two threads).
+/// Target number of tasks, and minimum columns per task: a quarter of a page. With half of either,
+/// six layers of width 384 took 2.55 ms for 16 tokens instead of 2.4 (two threads).
 const TASKS: usize = 16;
 const COLUMNS: usize = 256;
 
-/// Does the whole product, if it is one of few rows.
+/// Computes the product if it has few rows; returns whether it did.
 pub(super) fn product(job: &Job) -> bool {
     let Some(b) = job.b.right() else { return false };
     if job.c.rows > ROWS || job.a.col != 1 || job.a.cols == 0 {
@@ -68,7 +68,7 @@ fn whole<L: Lines>(job: &Job, b: L, turned: bool) {
     let lanes = job.isa.lanes();
     let wide = n.div_ceil(chunks).next_multiple_of(lanes);
     let chunks = n.div_ceil(wide);
-    // A row of sums for each row of the result and each pass, in whole vectors.
+    // A row of sums for each row of the result and each pass, padded to whole vectors.
     let stride = n.next_multiple_of(lanes);
     let mut room = Scratch::new(passes * m * stride);
     let sums = Shared(room.as_mut_ptr());
@@ -108,7 +108,7 @@ struct Piece<'a, L> {
     turned: bool,
     m: usize,
     ks: Range<usize>,
-    /// The first is a multiple of the lanes.
+    /// Columns; the first is a multiple of the lanes.
     cols: Range<usize>,
     to: *mut f32,
     stride: usize,
@@ -129,11 +129,11 @@ impl<L: Lines> Kernel for Piece<'_, L> {
     }
 }
 
-/// Rows of the right operand that are read side by side: as many streams as a CPU follows.
+/// Rows of the right operand that are read in parallel: as many streams as a CPU can prefetch.
 const AT_ONCE: usize = 8;
 
 impl<L: Lines> Piece<'_, L> {
-    /// `n` numbers of a line.
+    /// `n` elements of a line.
     #[inline(always)]
     unsafe fn numbers<S: Simd>(&self, s: S, line: usize, at: usize, n: usize) -> S::V {
         // SAFETY: the caller's promise is this.
@@ -176,7 +176,7 @@ impl<L: Lines> Piece<'_, L> {
         }
     }
 
-    /// The right operand's columns are contiguous: a square of it at a time is turned.
+    /// The right operand's columns are contiguous: it is transposed in squares of lanes.
     #[inline(always)]
     unsafe fn turned<S: Simd>(&self, s: S) {
         let mut col = self.cols.start;
@@ -191,7 +191,7 @@ impl<L: Lines> Piece<'_, L> {
                 // SAFETY: `n` features of the columns are inside, and as for the whole.
                 unsafe {
                     if width == S::LANES && n == S::LANES {
-                        // No bound here is a variable, so that the square stays in registers.
+                        // All bounds are constants, so that the square stays in registers.
                         for (c, line) in square[..S::LANES].iter_mut().enumerate() {
                             *line = self.b.load(s, col + c, k);
                             fetch(self.b.place(col + c + S::LANES, k));
@@ -212,7 +212,7 @@ impl<L: Lines> Piece<'_, L> {
         }
     }
 
-    /// Adds features from `k` on, one after another, to a vector of every row.
+    /// Adds features from `k` on, in sequence, to a vector of every row.
     #[inline(always)]
     unsafe fn add<S: Simd>(&self, s: S, first: bool, [k, col]: [usize; 2], b: &[S::V]) {
         for r in 0..self.m {
@@ -229,7 +229,7 @@ impl<L: Lines> Piece<'_, L> {
     }
 }
 
-/// Adds the passes in order, and does what comes after.
+/// Adds the passes in order, and applies the epilogue.
 struct Finish<'a> {
     c: &'a MatrixMut<'a>,
     epilogue: &'a Epilogue<'a>,

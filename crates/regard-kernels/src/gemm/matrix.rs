@@ -1,18 +1,18 @@
-//! Matrices with any strides, borrowed from their owner.
+//! Borrowed matrices with any strides.
 
 use crate::storage::Dense;
 use crate::view::{Error, bail};
 use std::marker::PhantomData;
 
-/// Reads `[rows, cols]` with any strides: a transpose is a view.
+/// Read-only view of a matrix `[rows, cols]` with any strides; a transpose is a view.
 #[derive(Clone, Copy)]
 pub struct Matrix<'a> {
     start: *const f32,
     pub(crate) rows: usize,
     pub(crate) cols: usize,
-    /// From row to row, in floats.
+    /// Stride between rows, in floats.
     pub(crate) row: isize,
-    /// From column to column, in floats.
+    /// Stride between columns, in floats.
     pub(crate) col: isize,
     owner: PhantomData<&'a [f32]>,
 }
@@ -32,7 +32,7 @@ fn check(
     if rows == 0 || cols == 0 {
         return Ok(());
     }
-    // In 128 bits, so that no stride can overflow its way past the check.
+    // In 128 bits, so that the check cannot overflow.
     let ends = [(rows, row), (cols, col)].map(|(n, step)| (n as i128 - 1) * step as i128);
     let low = offset as i128 + ends.iter().map(|e| (*e).min(0)).sum::<i128>();
     let high = offset as i128 + ends.iter().map(|e| (*e).max(0)).sum::<i128>();
@@ -46,7 +46,10 @@ fn check(
 }
 
 impl<'a> Matrix<'a> {
-    /// A contiguous matrix, row after row. `data` must have exactly its length.
+    /// Creates a view of a row-major matrix.
+    ///
+    /// # Errors
+    /// If `data` does not have exactly `rows·cols` floats.
     pub fn new(data: &'a [f32], rows: usize, cols: usize) -> Result<Matrix<'a>, Error> {
         if rows.checked_mul(cols) != Some(data.len()) {
             bail!("a matrix [{rows}, {cols}] cannot be made of {} floats", data.len());
@@ -54,7 +57,10 @@ impl<'a> Matrix<'a> {
         Matrix::strided(data, [rows, cols], [cols as isize, 1], 0)
     }
 
-    /// A matrix whose first element is `data[offset]`.
+    /// Creates a view of a matrix whose first element is `data[offset]`.
+    ///
+    /// # Errors
+    /// If an element lies outside `data`.
     pub fn strided(
         data: &'a [f32],
         shape: [usize; 2],
@@ -66,6 +72,8 @@ impl<'a> Matrix<'a> {
         Ok(unsafe { Matrix::from_raw(data.as_ptr().wrapping_add(offset), shape, strides) })
     }
 
+    /// Creates a view from a pointer to its first element.
+    ///
     /// # Safety
     /// Every element that shape and strides reach from `start` must be readable for `'a`.
     pub unsafe fn from_raw(start: *const f32, shape: [usize; 2], strides: [isize; 2]) -> Self {
@@ -73,42 +81,48 @@ impl<'a> Matrix<'a> {
         Matrix { start, rows, cols, row, col, owner: PhantomData }
     }
 
-    /// Rows and columns.
+    /// Returns the numbers of rows and columns.
     pub fn shape(&self) -> [usize; 2] {
         [self.rows, self.cols]
     }
 
-    /// The transpose, in the same memory.
+    /// Returns the transpose, in the same memory.
     pub fn t(self) -> Matrix<'a> {
         let Matrix { rows, cols, row, col, .. } = self;
         Matrix { rows: cols, cols: rows, row: col, col: row, ..self }
     }
 
-    /// Rows `from..to`.
+    /// Returns the rows `from..to`.
+    ///
+    /// # Panics
+    /// If they are out of bounds.
     pub fn slice_rows(self, from: usize, to: usize) -> Matrix<'a> {
         assert!(from <= to && to <= self.rows, "rows {from}..{to} of a matrix of {}", self.rows);
         Matrix { start: self.at(from, 0), rows: to - from, ..self }
     }
 
-    /// Without the first columns.
+    /// Without the first `n` columns.
     #[inline(always)]
     pub(crate) fn skip_cols(self, n: usize) -> Matrix<'a> {
         Matrix { start: self.at(0, n), cols: self.cols - n, ..self }
     }
 
-    /// Its rows as lines of memory. They must be contiguous.
+    /// The rows as lines of memory. They must be contiguous.
     #[inline(always)]
     pub(crate) fn lines(self) -> Dense<'a, f32> {
         Dense::from_raw(self.start, self.row)
     }
 
-    /// The address of an element, which need not exist.
+    /// Returns the address of an element, which may be out of bounds.
     #[inline(always)]
     pub fn at(&self, row: usize, col: usize) -> *const f32 {
         self.start.wrapping_offset(row as isize * self.row + col as isize * self.col)
     }
 
-    /// One element.
+    /// Returns one element.
+    ///
+    /// # Panics
+    /// If the index is out of bounds.
     #[inline(always)]
     pub fn get(&self, row: usize, col: usize) -> f32 {
         assert!(row < self.rows && col < self.cols, "index outside of the matrix");
@@ -116,7 +130,7 @@ impl<'a> Matrix<'a> {
         unsafe { *self.at(row, col) }
     }
 
-    /// The row as a slice, if rows are contiguous.
+    /// Returns a row as a slice; `None` if rows are not contiguous.
     pub fn row(&self, row: usize) -> Option<&'a [f32]> {
         assert!(row < self.rows, "row {row} of a matrix of {}", self.rows);
         // SAFETY: the row is inside the shape, which was checked against the memory.
@@ -125,14 +139,14 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// Writes `[rows, cols]`; either rows or columns must be contiguous.
+/// Mutable view of a matrix `[rows, cols]`; either rows or columns must be contiguous.
 pub struct MatrixMut<'a> {
     start: *mut f32,
     pub(crate) rows: usize,
     pub(crate) cols: usize,
-    /// From row to row, in floats.
+    /// Stride between rows, in floats.
     pub(crate) row: isize,
-    /// From column to column, in floats.
+    /// Stride between columns, in floats.
     pub(crate) col: isize,
     owner: PhantomData<&'a mut [f32]>,
 }
@@ -143,7 +157,10 @@ unsafe impl Send for MatrixMut<'_> {}
 unsafe impl Sync for MatrixMut<'_> {}
 
 impl<'a> MatrixMut<'a> {
-    /// A contiguous matrix, row after row. `data` must have exactly its length.
+    /// Creates a view of a row-major matrix.
+    ///
+    /// # Errors
+    /// If `data` does not have exactly `rows·cols` floats.
     pub fn new(data: &'a mut [f32], rows: usize, cols: usize) -> Result<MatrixMut<'a>, Error> {
         if rows.checked_mul(cols) != Some(data.len()) {
             bail!("a matrix [{rows}, {cols}] cannot be made of {} floats", data.len());
@@ -151,8 +168,8 @@ impl<'a> MatrixMut<'a> {
         MatrixMut::strided(data, [rows, cols], [cols as isize, 1], 0)
     }
 
-    /// A matrix whose first element is `data[offset]`; one stride must be 1 and the other must
-    /// step over the whole row (or column), so that no two elements share memory.
+    /// Creates a view of a matrix whose first element is `data[offset]`. One stride must be 1 and
+    /// the other must step over the whole row (or column), so that no two elements share memory.
     pub fn strided(
         data: &'a mut [f32],
         shape: [usize; 2],
@@ -169,36 +186,37 @@ impl<'a> MatrixMut<'a> {
                  and the other as long as a row or column"
             );
         }
-        // A single column or row has no stride of its own; it is given the one it would have.
+        // A single column or row has no stride; it gets the one that it would have.
         let col = if by_rows { 1 } else { col };
         let row = if by_rows { row } else { 1 };
         let start = data.as_mut_ptr().wrapping_add(offset);
         Ok(MatrixMut { start, rows, cols, row, col, owner: PhantomData })
     }
 
-    /// Rows and columns.
+    /// Returns the numbers of rows and columns.
     pub fn shape(&self) -> [usize; 2] {
         [self.rows, self.cols]
     }
 
-    /// The transpose, in the same memory.
+    /// Returns the transpose, in the same memory.
     pub fn t(self) -> MatrixMut<'a> {
         let MatrixMut { rows, cols, row, col, .. } = self;
         MatrixMut { rows: cols, cols: rows, row: col, col: row, ..self }
     }
 
-    /// The same matrix for a shorter time.
+    /// Reborrows the view for a shorter lifetime.
     pub fn reborrow(&mut self) -> MatrixMut<'_> {
         MatrixMut { owner: PhantomData, ..*self }
     }
 
-    /// The same matrix to read.
+    /// Returns a read-only view.
     pub fn as_ref(&self) -> Matrix<'_> {
         // SAFETY: what may be written may be read.
         unsafe { Matrix::from_raw(self.start, [self.rows, self.cols], [self.row, self.col]) }
     }
 
-    /// The address of an element, which need not exist. Tasks must write disjoint elements.
+    /// Returns the address of an element, which may be out of bounds. Tasks must write disjoint
+    /// elements.
     #[inline(always)]
     pub fn at(&self, row: usize, col: usize) -> *mut f32 {
         self.start.wrapping_offset(row as isize * self.row + col as isize * self.col)

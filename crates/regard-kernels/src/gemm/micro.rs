@@ -1,23 +1,23 @@
-//! The register tile: the one inner loop under every matrix product and every score.
+//! Register tile: the inner loop of all matrix products and scores.
 //!
 //! `c[m, n] (+)= Σ_k pair(a[m, k], b[k, n])`, where `pair` is a product for matrices and for
 //! dot-product scores, and something else for the other scores. `a` is read one float at a time
 //! with any strides, `b` and `c` a vector at a time along rows.
 //!
-//! Each output is one chain of operations in ascending `k`, whatever the tile it falls into, so
-//! results do not depend on where a row stands or on how many rows there are.
+//! Each output is one chain of operations in ascending `k`, whatever tile it falls into, so results
+//! do not depend on the position of a row or on the number of rows.
 
 use crate::simd::Simd;
 
-/// What one feature of a pair adds to its sum.
+/// Contribution of one feature of a query–key pair to its sum.
 pub trait Pair: Copy + Send + Sync {
-    /// Whether features have weights of their own.
+    /// Whether features have weights.
     const WEIGHTED: bool;
     /// `acc + pair(a, b)`, with the feature's weight `w` if [`Self::WEIGHTED`].
     fn step<S: Simd>(self, s: S, acc: S::V, a: S::V, b: S::V, w: S::V) -> S::V;
 }
 
-/// `a · b`: matrix products, dot-product scores.
+/// Product `a · b`, for matrix products and dot-product scores.
 #[derive(Clone, Copy)]
 pub struct Product;
 
@@ -29,62 +29,62 @@ impl Pair for Product {
     }
 }
 
-/// The left operand: element `(m, k)` is at `start + m·row + k·col`.
+/// Left operand: element `(m, k)` is at `start + m·row + k·col`.
 #[derive(Clone, Copy)]
 pub struct Left {
-    /// Element `(0, 0)`.
+    /// Address of element `(0, 0)`.
     pub start: *const f32,
-    /// From row to row.
+    /// Stride between rows, in floats.
     pub row: isize,
-    /// From column to column.
+    /// Stride between columns, in floats.
     pub col: isize,
 }
 
-/// The right operand, in panels of [`panel_width`] columns: row `k` of panel `p` is at
-/// `start + p·panel + k·row`. In a plain matrix `panel` is the panel's width.
+/// Right operand, in panels of [`panel_width`] columns: row `k` of panel `p` is at `start + p·panel
+/// + k·row`. In a plain matrix `panel` is the panel's width.
 #[derive(Clone, Copy)]
 pub struct Right {
-    /// The first row of the first panel.
+    /// Address of the first row of the first panel.
     pub start: *const f32,
-    /// From row to row.
+    /// Stride between rows, in floats.
     pub row: isize,
-    /// From panel to panel.
+    /// Stride between panels, in floats.
     pub panel: isize,
 }
 
-/// The result: row `m` starts at `start + m·row`.
+/// Result: row `m` starts at `start + m·row`.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// Row 0.
+    /// Address of row 0.
     pub start: *mut f32,
-    /// From row to row.
+    /// Stride between rows, in floats.
     pub row: isize,
 }
 
-/// Rows, columns and summed features of a product.
+/// Sizes of a product.
 #[derive(Clone, Copy)]
 pub struct Size {
-    /// Rows of the result.
+    /// Number of rows of the result.
     pub m: usize,
-    /// Columns of the result: a multiple of the lanes.
+    /// Number of columns of the result, a multiple of the lanes.
     pub n: usize,
-    /// Summed features.
+    /// Number of summed features.
     pub k: usize,
 }
 
-/// A range of columns or features, `from..to`.
+/// Range of columns or features, `from..to`.
 pub type Span = (u32, u32);
 
-/// What of a product is needed, row by row; the rest is known to be 0.
+/// Parts of a product that are needed, row by row; the rest is known to be 0.
 #[derive(Clone, Copy, Default)]
 pub struct Limits<'a> {
-    /// Columns of each row: others may be left 0.
+    /// Needed columns of each row; others may be left 0. `None` for all.
     pub columns: Option<&'a [Span]>,
-    /// Features of each row: others multiply with 0.
+    /// Nonzero features of each row; others are multiplied by 0. `None` for all.
     pub features: Option<&'a [Span]>,
 }
 
-/// The union of the spans of rows `i..i + n`; empty ones do not count.
+/// The union of the spans of rows `i..i + n`, ignoring empty ones.
 #[inline(always)]
 fn union(spans: &[Span], i: usize, n: usize) -> (usize, usize) {
     let mut all = (u32::MAX, 0);
@@ -96,17 +96,17 @@ fn union(spans: &[Span], i: usize, n: usize) -> (usize, usize) {
     (all.0.min(all.1) as usize, all.1 as usize)
 }
 
-/// Columns of a panel of the right operand.
+/// Returns the number of columns of a panel of the right operand.
 #[inline(always)]
 pub fn panel_width<S: Simd>() -> usize {
     S::LANES * S::COLS
 }
 
-/// `c = Σ pair(a, b)`, or `c += …` with `ADD`.
+/// Computes `c = Σ pair(a, b)`, or `c += …` with `ADD`.
 ///
 /// # Safety
-/// All of `a`, `b`, `c` and, for a weighted pair, `k` floats at `weights` must be accessible as
-/// the sizes say, and `c` must not overlap the others.
+/// `a`, `b`, `c` and, for a weighted pair, `k` floats at `weights` must be accessible with the
+/// given sizes, and `c` must not overlap the others.
 #[inline(always)]
 pub unsafe fn product<S: Simd, P: Pair, const ADD: bool>(
     s: S,
@@ -136,11 +136,11 @@ pub unsafe fn product<S: Simd, P: Pair, const ADD: bool>(
     }
 }
 
-/// One panel of the right operand and what goes with it.
+/// One panel of the right operand, with its other operands.
 #[derive(Clone, Copy)]
 struct Strip<'a> {
     k: usize,
-    /// Its first column.
+    /// First column of the panel.
     n: usize,
     panel: *const f32,
     b_row: isize,
@@ -241,11 +241,11 @@ unsafe fn tile<S: Simd, P: Pair, const R: usize, const C: usize, const ADD: bool
     }
 }
 
-/// From row 0 to each row of the left operand, in bytes.
+/// Offsets from row 0 to each row of the left operand, in bytes.
 ///
-/// Left to itself the compiler walks from row to row: ten additions a step that wait for each
-/// other, where the sixteen multiply-adds of AVX-512's tile need eight cycles. With the odd multiples
-/// of the stride in registers of their own, every row is one addressing mode away.
+/// Otherwise the compiler adds the stride from row to row: ten dependent additions per step, where
+/// the sixteen multiply-adds of AVX-512's tile need eight cycles. With the odd multiples of the
+/// stride in registers, every row is one addressing mode away.
 #[inline(always)]
 fn row_steps<const R: usize>(row: isize) -> [isize; R] {
     let stride = row * size_of::<f32>() as isize;
@@ -256,7 +256,7 @@ fn row_steps<const R: usize>(row: isize) -> [isize; R] {
     steps
 }
 
-/// A number of which the compiler does not know how it came about.
+/// Hides from the compiler how a value was computed.
 #[inline(always)]
 fn opaque(x: isize) -> isize {
     #[cfg(all(not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]

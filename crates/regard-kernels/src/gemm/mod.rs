@@ -1,8 +1,8 @@
 //! Matrix products: `c = f(a·b + bias)`, blocked as in BLIS (Van Zee and van de Geijn 2015).
 //!
-//! Every element of the result is summed in the same order whatever its neighbours, the number
-//! of rows and the number of threads: passes of 384 features, each one chain of multiply-adds
-//! in ascending order, and the passes added in order.
+//! Every element of the result is summed in the same order whatever its neighbours, the number of
+//! rows and the number of threads: passes of 384 features, each one chain of multiply-adds in
+//! ascending order, and the passes added in order.
 
 mod block;
 mod epilogue;
@@ -32,14 +32,14 @@ use pack::{Tile, pack_all, pack_left, tile};
 use right::Right;
 use std::ops::Range;
 
-/// `c = f(a·b + bias)`, see [`Epilogue`].
+/// Computes `c = f(a·b + bias)`; see [`Epilogue`].
 ///
 /// # Shapes
 /// `a: [M, K]`, `b: [K, N]`, `c: [M, N]`.
 ///
 /// # Errors
-/// If shapes do not fit, or if `c` is column-major and there is more in the epilogue than to
-/// accumulate, or the right operand is packed or stored in another type.
+/// If shapes do not match; or if `c` is column-major and the epilogue does more than accumulate, or
+/// the right operand is packed or stored in another type.
 pub fn product<'a>(
     a: Matrix,
     b: impl Into<RightOperand<'a>>,
@@ -58,7 +58,7 @@ fn product_on(
 ) -> Result<(), Error> {
     check(&a, &b, &c, &epilogue)?;
     if c.col != 1 {
-        // cᵀ = bᵀ·aᵀ has contiguous rows; `check` has seen to it that this is all there is.
+        // cᵀ = bᵀ·aᵀ has contiguous rows; `check` has excluded everything else.
         let Some(Right::Matrix(b)) = b.right() else {
             bail!("product: this right operand needs a row-major result")
         };
@@ -85,8 +85,7 @@ fn product_on(
     Ok(())
 }
 
-/// Floats of an operand that are rearranged at a time: 16 MiB, half of a common third-level
-/// cache.
+/// Floats of an operand that are packed at a time: 16 MiB, half of a common third-level cache.
 const PACK_AT_ONCE: usize = 4 << 20;
 
 struct Job<'a> {
@@ -98,14 +97,14 @@ struct Job<'a> {
     epilogue: &'a Epilogue<'a>,
 }
 
-/// Rearranges the operands, a part after another, and multiplies the parts.
+/// Packs the operands part by part, and multiplies the parts.
 fn run(job: &Job) {
     let Job { isa, tile, a, b, c, .. } = *job;
     let [m, n, k] = [c.rows, c.cols, a.cols];
-    // The register tile reads rows one float at a time, which is fine where they are contiguous:
-    // to rearrange those too gained nothing on any shape, and cost up to 5 %.
+    // The register tile reads rows one float at a time, which is fast where they are contiguous:
+    // packing those too gained nothing on any shape, and cost up to 5 %.
     let pack_a = a.col != 1;
-    // A panel that serves one task only is rearranged by that task.
+    // A panel that is used by one task only is packed by that task.
     let alone = Plan::new(tile, [m, n, k]).row_blocks() == 1;
     let pack_b = b.right().is_some() && !alone;
     let k_step = if pack_a || pack_b { k.clamp(1, 8 * K_BLOCK) } else { k.max(1) };
@@ -119,7 +118,7 @@ fn run(job: &Job) {
     let mut room_b = Scratch::new(if pack_b { n_step * k_step } else { 0 });
     for n0 in (0..n).step_by(n_step) {
         let ns = n0..(n0 + n_step).min(n);
-        // At least once, because a sum of nothing is 0.
+        // At least once, because an empty sum is 0.
         for k0 in (0..k.max(1)).step_by(k_step) {
             let ks = k0..(k0 + k_step).min(k);
             let right = match (b, b.right()) {
@@ -148,7 +147,7 @@ fn run(job: &Job) {
     }
 }
 
-/// Rows `rows` and columns `cols`.
+/// Submatrix of `rows` and `cols`.
 fn part<'a>(x: &Matrix<'a>, rows: &Range<usize>, cols: &Range<usize>) -> Matrix<'a> {
     let shape = [rows.len(), cols.len()];
     // SAFETY: callers cut along the blocks of the matrix.
@@ -164,7 +163,7 @@ fn region(job: &Job, operands: (LeftSource, Source), [m, n, k]: [Range<usize>; 3
     let operands = &operands;
     let plan = Plan::new(job.tile, [m.len(), n.len(), k.len()]);
     let blocks = plan.row_blocks();
-    // Where all rows are in one block, threads take columns in turn.
+    // If all rows are in one block, threads take columns in turn.
     let turn = if blocks == 1 { plan.cols * threads() } else { 0 };
     parallel(blocks * n.len().div_ceil(plan.cols), &|task| {
         let (i, j) = (task % blocks, task / blocks);
@@ -186,33 +185,33 @@ fn region(job: &Job, operands: (LeftSource, Source), [m, n, k]: [Range<usize>; 3
     });
 }
 
-/// How a result is cut into tasks, which no number in it depends on.
+/// Partition of a result into tasks, which does not affect its values.
 struct Plan {
     m: usize,
-    /// Rows of a task.
+    /// Rows per task.
     rows: usize,
-    /// Columns of a task.
+    /// Columns per task.
     cols: usize,
 }
 
 impl Plan {
-    /// So many tasks for each thread, and no more than keep some dozens of them busy.
+    /// `each` tasks per thread, but no more than keep some dozens of threads busy.
     fn tasks(each: usize) -> usize {
         (each * threads()).min(48)
     }
 
-    /// Multiply-adds that are worth a task: about 10 µs.
+    /// Minimum multiply-adds per task: about 10 µs.
     const WORTH: usize = 1 << 19;
 
     fn new(tile: Tile, [m, n, k]: [usize; 3]) -> Plan {
         let groups = m.div_ceil(tile.rows);
         let panels = n.div_ceil(tile.width);
-        // 128 rows of 384 features are 192 KiB, which a second-level cache of 512 KiB holds.
+        // 128 rows of 384 features are 192 KiB, which fits in a second-level cache of 512 KiB.
         let (mut height, mut length) = (groups.min(128 / tile.rows), panels.min(512 / tile.width));
         let work = |h: usize, l: usize| h * tile.rows * l * tile.width * k.max(1);
         while work(height, length) > 2 * Self::WORTH {
             let tasks = groups.div_ceil(height) * panels.div_ceil(length);
-            // Fewer columns first: rows are what makes the loading of a panel worthwhile.
+            // Fewer columns first: many rows amortise the loading of a panel.
             if length > 1 && tasks < Self::tasks(8) {
                 length = length.div_ceil(2);
             } else if height > 2 && tasks < Self::tasks(4) {
@@ -221,11 +220,11 @@ impl Plan {
                 break;
             }
         }
-        // The last round of tasks shall not leave threads without one.
+        // The last round of tasks should not leave threads idle.
         let blocks = groups.div_ceil(height);
         let longest = |l: &usize| (blocks * panels.div_ceil(*l)).div_ceil(threads()) * l;
         length = (length.div_ceil(2)..=length).rev().min_by_key(longest).unwrap_or(length);
-        // The same number of blocks, as even as can be.
+        // The same number of blocks, as even as possible.
         let even = |n: usize, size: usize| n.div_ceil(n.div_ceil(size).max(1));
         let rows = even(groups, height) * tile.rows;
         Plan { m, rows, cols: even(panels, length) * tile.width }

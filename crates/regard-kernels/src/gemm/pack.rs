@@ -1,7 +1,7 @@
-//! Operands rearranged so that the register tile reads them in order.
+//! Packing of operands, so that the register tile reads them in order.
 //!
-//! The right operand goes into panels of [`width`] columns, `[panel][k][column]`, the last
-//! one padded with zeros; the left one as [`PackedLeft`] says.
+//! The right operand is packed into panels of [`width`] columns, `[panel][k][column]`, the last one
+//! padded with zeros; for the left one see [`PackedLeft`].
 
 use super::block::K_BLOCK;
 use super::matrix::Matrix;
@@ -15,7 +15,7 @@ use crate::storage::Stored;
 use crate::view::{Error, bail};
 use std::ops::Range;
 
-/// A right operand that has been rearranged once, for many products.
+/// Right operand that is packed once, for many products.
 pub struct Packed {
     data: Aligned,
     isa: Isa,
@@ -24,16 +24,16 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Rearranges `b`.
+    /// Packs `b`.
     pub fn new(b: Matrix) -> Packed {
         Packed::on(isa(), Right::Matrix(b))
     }
 
-    /// Rearranges an operand `[rows, cols]` whose columns are the lines of memory of `parts`, one
-    /// part after another, each `[cols of it, rows]`.
+    /// Packs an operand `[rows, cols]` whose columns are the lines of memory of `parts`, in
+    /// sequence; each part is `[cols of it, rows]`.
     ///
     /// # Errors
-    /// If there is no part, or their lines differ in length.
+    /// If there is no part, or if their lines differ in length.
     pub fn of_columns(parts: &[Stored]) -> Result<Packed, Error> {
         let shapes: Vec<[usize; 2]> = parts.iter().map(Stored::shape).collect();
         let Some(rows) = shapes.first().map(|shape| shape[1]) else { bail!("packed: no columns") };
@@ -43,7 +43,7 @@ impl Packed {
         if let [part] = parts {
             return Ok(Packed::on(isa(), part.t().into()));
         }
-        // A panel may have columns of two parts: they are brought together first.
+        // A panel may have columns of two parts, which are copied together first.
         let cols: usize = shapes.iter().map(|shape| shape[0]).sum();
         let mut all = Scratch::new(cols * rows);
         let mut rest = &mut all[..];
@@ -63,12 +63,12 @@ impl Packed {
         Packed { data, isa, rows, cols }
     }
 
-    /// How many floats a matrix `[rows, cols]` takes when it is rearranged.
+    /// Returns the number of floats that a packed matrix `[rows, cols]` takes.
     pub fn floats([rows, cols]: [usize; 2]) -> usize {
         cols.next_multiple_of(tile(isa()).width) * rows
     }
 
-    /// Rows and columns.
+    /// Returns the numbers of rows and columns.
     pub fn shape(&self) -> [usize; 2] {
         [self.rows, self.cols]
     }
@@ -82,11 +82,11 @@ impl Packed {
     }
 }
 
-/// The register tile of an instruction set.
+/// Size of the register tile of an instruction set.
 #[derive(Clone, Copy)]
 pub(super) struct Tile {
     pub rows: usize,
-    /// Columns.
+    /// Number of columns.
     pub width: usize,
 }
 
@@ -111,7 +111,8 @@ pub(super) fn pack_all(isa: Isa, b: Right, to: &mut [f32]) {
     let room = Room(to.as_mut_ptr());
     let room = &room;
     let stride = k * width;
-    // Tasks of 256 KiB, about 30 µs, along the memory: some rows of all panels, or some panels.
+    // Tasks of 256 KiB, about 30 µs, in the order of memory: some rows of all panels, or some
+    // panels.
     if b.by_rows() {
         let piece = (TASK / (panels * width).max(1)).max(1).next_multiple_of(ROWS_AT_ONCE);
         parallel_ranges(k, piece, &|from, to| {
@@ -131,22 +132,22 @@ pub(super) fn pack_all(isa: Isa, b: Right, to: &mut [f32]) {
     }
 }
 
-/// Floats to a task.
+/// Floats per task.
 const TASK: usize = 64 * 1024;
 
-/// Rows of a row-major matrix that are packed side by side: as many streams and pages as the CPU
-/// follows with ease.
+/// Rows of a row-major matrix that are packed in parallel: as many streams and pages as a CPU
+/// handles easily.
 const ROWS_AT_ONCE: usize = 16;
 
-/// The left operand, a block of [`K_BLOCK`] features after another. Within a block of `k`
-/// features, if its columns were contiguous: `[group][k][row]`, in groups of [`height`] rows;
-/// otherwise `[row][k]`. Either way a group's block is where `row · k` points.
+/// Packed left operand, in blocks of [`K_BLOCK`] features. Within a block of `k` features:
+/// `[group][k][row]` in groups of [`height`] rows if its columns were contiguous, otherwise
+/// `[row][k]`. In both cases a group's block starts at `row · k`.
 #[derive(Clone, Copy)]
 pub(super) struct PackedLeft {
     pub start: *const f32,
-    /// Rows, with those that fill the last group.
+    /// Number of rows, including those that fill the last group.
     pub rows: usize,
-    /// Whether in groups.
+    /// Whether rows are grouped.
     pub grouped: bool,
 }
 
@@ -158,7 +159,7 @@ pub(super) fn pack_left(isa: Isa, a: Matrix, to: &mut [f32]) -> PackedLeft {
     let grouped = a.row == 1 && a.col != 1;
     let room = Room(to.as_mut_ptr());
     let room = &room;
-    // Tasks of up to 128 KiB; a multiple of every group.
+    // Tasks of up to 128 KiB; a multiple of every group size.
     let piece = 120_usize.next_multiple_of(tile(isa).rows);
     let pieces = m.div_ceil(piece);
     parallel(pieces * k.div_ceil(K_BLOCK), &|task| {
@@ -189,7 +190,7 @@ impl Kernel for PackLeft<'_> {
         // SAFETY: rows and columns are inside the matrix, and `pack_left` vouches for the room.
         unsafe {
             if grouped {
-                // Feature by feature, because that is how the memory runs.
+                // Feature by feature, in the order of memory.
                 for c in 0..k {
                     let (from, to) = (a.at(rows.start, cols.start + c), to.add(c * height::<S>()));
                     let mut r = 0;
@@ -213,7 +214,7 @@ impl Kernel for PackLeft<'_> {
     }
 }
 
-/// Memory that tasks write different parts of.
+/// Memory of which tasks write disjoint parts.
 struct Room(*mut f32);
 // SAFETY: see above.
 unsafe impl Sync for Room {}

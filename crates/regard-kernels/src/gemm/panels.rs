@@ -1,4 +1,4 @@
-//! Panels of the right operand, packed from wherever its numbers are.
+//! Packing of the right operand into panels.
 
 use super::matrix::Matrix;
 use super::right::Right;
@@ -7,14 +7,14 @@ use crate::simd::{Kernel, Simd};
 use crate::storage::{Lines, Visit};
 use std::ops::Range;
 
-/// Packs rows `rows` of the panels `panels`.
+/// Packs the rows `rows` of the panels `panels`.
 pub(super) struct PackRight<'a> {
     pub b: Right<'a>,
     pub rows: Range<usize>,
     pub panels: Range<usize>,
-    /// Where the first row of the first panel goes.
+    /// Destination of the first row of the first panel.
     pub to: *mut f32,
-    /// From panel to panel.
+    /// Stride between panels, in floats.
     pub stride: usize,
 }
 
@@ -62,7 +62,7 @@ impl<S: Simd> Visit for PackLines<'_, '_, S> {
 }
 
 impl PackRight<'_> {
-    /// Each panel: where it goes, its first column, and how many columns it has.
+    /// Each panel: its destination, its first column, and its number of columns.
     #[inline(always)]
     fn each<S: Simd>(&self) -> impl Iterator<Item = (*mut f32, usize, usize)> {
         let (n, to, stride) = (self.b.shape()[1], self.to, self.stride);
@@ -98,7 +98,7 @@ unsafe fn by_rows<S: Simd, L: Lines>(s: S, lines: L, job: &PackRight) {
     }
 }
 
-/// Lines of memory are columns: a square of lanes at a time is turned.
+/// Lines of memory are columns, which are transposed in squares of lanes.
 ///
 /// # Safety
 /// As for [`pack_right`].
@@ -128,13 +128,13 @@ unsafe fn by_columns<S: Simd, L: Lines>(s: S, lines: L, job: &PackRight) {
     }
 }
 
-/// A square of lanes: column `c` of the result comes from line `line + c`.
+/// Transposes a square of lanes: column `c` of the result comes from line `line + c`.
 ///
 /// # Safety
 /// The square must exist, and rows of a panel behind `to`.
 #[inline(always)]
 unsafe fn transpose<S: Simd, L: Lines>(s: S, lines: L, [line, at]: [usize; 2], to: *mut f32) {
-    // No bound here is a variable, so that all of it stays in registers.
+    // All bounds are constants, so that all of it stays in registers.
     let mut square = [s.splat(0.0); 16];
     // SAFETY: the caller vouches for the square and for the panel.
     unsafe {
@@ -148,10 +148,10 @@ unsafe fn transpose<S: Simd, L: Lines>(s: S, lines: L, [line, at]: [usize; 2], t
     }
 }
 
-/// Transposes a part of a square, with zeros in the columns that are not there.
+/// Transposes a part of a square, with zeros in the missing columns.
 ///
 /// # Safety
-/// `have` numbers of `lanes` lines must exist, and as many rows of a panel behind `to`.
+/// `have` elements of `lanes` lines must exist, and as many rows of a panel behind `to`.
 #[inline(always)]
 unsafe fn transpose_part<S: Simd, L: Lines>(
     s: S,

@@ -1,11 +1,11 @@
-//! What this machine can do at best: the yardstick of every rate.
+//! Measured limits of this machine, for comparison with the kernels' rates.
 
 use crate::pool::{parallel, threads};
 use crate::simd::{Kernel, Simd, dispatch, exp_nonpositive};
 use std::time::Instant;
 
-/// The measured peak of all pool threads in GFLOP/s: independent chains of multiply-adds that
-/// never leave the registers. Takes about 10 ms.
+/// Measures the peak of all pool threads in GFLOP/s: independent chains of multiply-adds that stay
+/// in registers. Takes about 10 ms.
 pub fn peak_gflops() -> f64 {
     let threads = threads();
     let rounds = 200_000;
@@ -44,8 +44,8 @@ impl Kernel for Chains {
     }
 }
 
-/// The seconds in which all pool threads together read `data` once, from end to end: less than that
-/// a product with one row on its left cannot take.
+/// Measures the seconds in which all pool threads together read `data` once: a lower bound for a
+/// product with a single row on its left.
 pub fn read_seconds(data: &[f32]) -> f64 {
     let piece = data.len().div_ceil(8 * threads()).max(1);
     let start = Instant::now();
@@ -73,9 +73,9 @@ impl Kernel for Sum<'_> {
     }
 }
 
-/// The seconds in which all pool threads together take `count` exponentials of numbers that are not
-/// positive, as a softmax asks for, from one part of their first-level caches to another: less than
-/// that no softmax over as many pairs can take.
+/// Measures the seconds in which all pool threads together compute `count` exponentials of
+/// nonpositive values, from one part of their first-level caches to another: a lower bound for a
+/// softmax over as many pairs.
 pub fn exp_seconds(count: u64) -> f64 {
     let tasks = 8 * threads();
     let rounds = count.div_ceil((tasks * EXPONENTS) as u64);
@@ -92,7 +92,7 @@ pub fn exp_seconds(count: u64) -> f64 {
     start.elapsed().as_secs_f64() * count as f64 / done as f64
 }
 
-/// Twice as many floats are half of a first-level cache of 32 kB.
+/// Twice as many floats fill half of a first-level cache of 32 kB.
 const EXPONENTS: usize = 2048;
 
 struct Exponentials<'a> {

@@ -1,4 +1,4 @@
-//! The right operand of a product, wherever it is.
+//! Right operand of a product.
 
 use super::matrix::Matrix;
 use super::pack::Packed;
@@ -6,14 +6,14 @@ use super::part;
 use crate::storage::Stored;
 use std::ops::Range;
 
-/// The right operand of a [`product`](super::product).
+/// Right operand of a [`product`](super::product).
 #[derive(Clone, Copy)]
 pub enum RightOperand<'a> {
-    /// Rearranged as needed, every time.
+    /// Matrix of floats, packed as needed in every product.
     Plain(Matrix<'a>),
-    /// A matrix of any storage type, converted as needed, every time.
+    /// Matrix of any storage type, converted as needed in every product.
     Stored(Stored<'a>),
-    /// Rearranged once before.
+    /// Matrix that was packed before.
     Packed(&'a Packed),
 }
 
@@ -44,7 +44,7 @@ impl<'a> RightOperand<'a> {
         }
     }
 
-    /// The operand, unless it was rearranged before.
+    /// The operand, unless it was packed before.
     pub(super) fn right(self) -> Option<Right<'a>> {
         match self {
             RightOperand::Plain(b) => Some(Right::Matrix(b)),
@@ -54,7 +54,7 @@ impl<'a> RightOperand<'a> {
     }
 }
 
-/// A right operand as it was given.
+/// Right operand that is not packed.
 #[derive(Clone, Copy)]
 pub(super) enum Right<'a> {
     /// A matrix of floats with any strides.
@@ -85,7 +85,7 @@ impl Right<'_> {
         }
     }
 
-    /// Rows `rows` and columns `cols`.
+    /// Submatrix of `rows` and `cols`.
     pub fn part(&self, rows: &Range<usize>, cols: &Range<usize>) -> Self {
         match self {
             Right::Matrix(b) => Right::Matrix(part(b, rows, cols)),
@@ -93,7 +93,7 @@ impl Right<'_> {
         }
     }
 
-    /// Without the first columns.
+    /// Without the first `n` columns.
     #[inline(always)]
     pub fn skip_cols(self, n: usize) -> Self {
         match self {

@@ -1,8 +1,9 @@
-//! Products whose left operand is mostly zeros: bags of words, one-hot rows, what dropout or ReLU
-//! has left. Its numbers are listed in one pass over the memory, and only they are multiplied.
+//! Products whose left operand is mostly zeros: bags of words, one-hot rows, outputs of dropout or
+//! ReLU. Its nonzeros are listed in one pass over the memory, and only they are multiplied.
 //!
-//! Sums are the ones of the dense product, bit for bit: a term `0 · b` with a finite `b` changes no
-//! sum, and the others are added in the same order. That is why the data may choose the way.
+//! Sums are those of the dense product, bit for bit: a term `0 · b` with a finite `b` changes no
+//! sum, and the others are added in the same order. That is why the algorithm may depend on the
+//! data.
 
 use super::block::K_BLOCK;
 use super::epilogue::Epilogue;
@@ -14,19 +15,19 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Multiply-adds below which looking is not worth it: 100 µs on one thread.
+/// Multiply-adds below which checking for zeros does not pay off: 100 µs on one thread.
 const WORTH: usize = 1 << 23;
-/// One in so many numbers may be other than 0. On one thread of an Emerald Rapids core, of
-/// [2708, 1433] times 64, 256 and 1024 columns, 5.8 % took 0.85, 0.56 and 0.70 of the dense time,
-/// 3 % 0.59, 0.37 and 0.34.
+/// At most one in so many elements may be nonzero. On one thread of an Emerald Rapids core, of
+/// [2708, 1433] times 64, 256 and 1024 columns, 5.8 % took 0.85, 0.56 and 0.70 of the dense time, 3
+/// % 0.59, 0.37 and 0.34.
 const FEW: usize = 24;
 
-/// The numbers of lines of memory that are not 0, line after line.
+/// The nonzeros of lines of memory, line by line.
 struct Listed<'a> {
-    /// Their places in the line.
+    /// Indices within the line.
     places: &'a [u32],
     numbers: &'a [f32],
-    /// Where each line's are.
+    /// Range of each line's nonzeros.
     spans: Vec<Range<usize>>,
 }
 
@@ -39,12 +40,12 @@ impl Listed<'_> {
 }
 
 thread_local! {
-    /// Places, kept for the next product.
+    /// Index buffer, reused by the next product.
     static PLACES: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Whether the left operand of a large product seems to be mostly zeros, so that only its numbers
-/// are worth multiplying.
+/// Whether the left operand of a large product seems to be mostly zeros, so that only its nonzeros
+/// should be multiplied. Samples the operand.
 pub fn seems_sparse(a: Matrix, b: Matrix) -> bool {
     let [m, k] = a.shape();
     let lines = lines(a);
@@ -52,12 +53,13 @@ pub fn seems_sparse(a: Matrix, b: Matrix) -> bool {
     worth && lines.col == 1 && b.col == 1 && looks_sparse(&lines)
 }
 
-/// What is contiguous in memory: rows, or columns of a transpose.
+/// The matrix whose rows are contiguous: `a` or its transpose.
 fn lines(a: Matrix) -> Matrix {
     if a.col == 1 { a } else { a.t() }
 }
 
-/// Computes the product if the left operand is mostly zeros; else does nothing and says so.
+/// Computes the product if the left operand is mostly zeros and returns true; otherwise returns
+/// false.
 pub(super) fn product(isa: Isa, a: Matrix, b: Matrix, c: &MatrixMut, epilogue: &Epilogue) -> bool {
     if !seems_sparse(a, b) {
         return false;
@@ -69,7 +71,7 @@ pub(super) fn product(isa: Isa, a: Matrix, b: Matrix, c: &MatrixMut, epilogue: &
     done
 }
 
-/// The product, if there are few numbers in all parts of the lines.
+/// Computes the product, if all parts of the lines have few nonzeros.
 fn by_numbers(
     isa: Isa,
     (lines, by_rows): (Matrix, bool),
@@ -78,8 +80,8 @@ fn by_numbers(
     places: &mut Vec<u32>,
 ) -> bool {
     let each = lines.rows.div_ceil(64).max(8);
-    // Each task has room for as many as there may be, so that none allocates: threads of a process
-    // with many of them wait for the allocator, here for longer than they worked.
+    // Each task has room for the maximum, so that none allocates: with many threads, waiting for
+    // the allocator took longer than the work.
     let room = each * lines.cols / FEW;
     let all = lines.rows.div_ceil(each) * room;
     places.resize(places.len().max(all), 0);
@@ -116,10 +118,10 @@ fn by_numbers(
     true
 }
 
-/// Numbers that are looked at in one place.
+/// Elements of one sample.
 const SAMPLE: usize = 32;
 
-/// Looks at some places, spread over the lines.
+/// Samples elements, spread over the lines.
 fn looks_sparse(lines: &Matrix) -> bool {
     const PLACES: usize = 32;
     let other = |place: usize| {
@@ -130,7 +132,7 @@ fn looks_sparse(lines: &Matrix) -> bool {
     (0..PLACES).map(other).sum::<usize>() * FEW <= PLACES * SAMPLE
 }
 
-/// From columns to rows.
+/// Converts lists of columns to lists of rows.
 fn turn(columns: &Listed, rows: usize, then: &dyn Fn(&Listed)) {
     let mut ends = vec![0; rows + 1];
     let lines = || (0..columns.spans.len()).map(|line| columns.line(line));
@@ -150,13 +152,13 @@ fn turn(columns: &Listed, rows: usize, then: &dyn Fn(&Listed)) {
     then(&Listed { places: &places, numbers: &numbers, spans });
 }
 
-/// Lists some lines; says whether there were few numbers in them.
+/// Lists the nonzeros of some lines; returns whether there were few.
 struct List<'a> {
     lines: Matrix<'a>,
     rows: Range<usize>,
-    /// Places, numbers, and the span of each line.
+    /// Indices, values, and the span of each line.
     to: (&'a mut [u32], &'a mut [f32], &'a mut [Range<usize>]),
-    /// Where the first of them is among all.
+    /// Offset of the first of them among all.
     first: usize,
 }
 
@@ -166,7 +168,8 @@ impl Kernel for List<'_> {
     fn run<S: Simd>(self, s: S) -> bool {
         let (width, (places, numbers, spans)) = (self.lines.cols, self.to);
         let mut len = 0;
-        // A bit for each number of a line, all of them first: that loop has no branch to mispredict.
+        // A bit for each element of a line, all of them first: that loop has no branch to
+        // mispredict.
         let mut words = [0u64; WORDS];
         for (row, span) in self.rows.zip(spans) {
             let from = len;
@@ -201,13 +204,13 @@ impl Kernel for List<'_> {
     }
 }
 
-/// Words of bits that are made before any is looked at: of 2048 numbers.
+/// Words of bits that are computed before any is used: of 2048 elements.
 const WORDS: usize = 32;
 
-/// Which of up to 64 numbers are not 0. NaN is not.
+/// Bits of the nonzeros among up to 64 elements. NaN counts as nonzero.
 ///
 /// # Safety
-/// There must be `n` numbers.
+/// There must be `n` elements.
 #[inline(always)]
 unsafe fn others<S: Simd>(s: S, start: *const f32, n: usize) -> u64 {
     let mut word = 0;
@@ -218,7 +221,7 @@ unsafe fn others<S: Simd>(s: S, start: *const f32, n: usize) -> u64 {
         let x = unsafe {
             if left == S::LANES { s.load(start.add(at)) } else { s.load_part(start.add(at), left) }
         };
-        // Behind the end are zeros.
+        // Lanes past the end are zeros.
         let zeros = s.bits(s.le(s.abs(x), s.splat(0.0)));
         word |= u64::from(!zeros & (u32::MAX >> (32 - S::LANES))) << at;
         at += S::LANES;
@@ -226,7 +229,7 @@ unsafe fn others<S: Simd>(s: S, start: *const f32, n: usize) -> u64 {
     word
 }
 
-/// Whether all numbers of a matrix with contiguous rows are finite.
+/// Whether all elements of a matrix with contiguous rows are finite.
 struct Finite<'a>(Matrix<'a>);
 
 impl Kernel for Finite<'_> {
@@ -282,7 +285,7 @@ impl Kernel for Multiply<'_> {
 }
 
 impl Multiply<'_> {
-    /// `C` vectors of a row of the result; `last` is how much of the last one there is.
+    /// `C` vectors of a row of the result; `last` is the number of lanes of the last one.
     #[inline(always)]
     unsafe fn columns<S: Simd, const C: usize>(
         &self,
@@ -304,7 +307,7 @@ impl Multiply<'_> {
             }
             let mut at = 0;
             while at < places.len() {
-                // A pass of the dense product, summed by itself.
+                // A pass of the dense product, summed separately.
                 let end = (places[at] as usize / K_BLOCK + 1) * K_BLOCK;
                 let mut pass = [s.splat(0.0); C];
                 while at < places.len() && (places[at] as usize) < end {

@@ -99,8 +99,8 @@ fn bias_activation_and_what_the_backward_needs() {
     }
 }
 
-/// A row's result must not depend on how many rows there are, nor on the threads, nor on
-/// whether the right operand was packed before.
+/// A row's result must not depend on the number of rows, nor on the threads, nor on whether the
+/// right operand was packed before.
 #[test]
 fn a_row_is_alone_bit_for_bit() {
     for [m, n, k] in [[200, 161, 700], [165, 50, 3300]] {
@@ -132,8 +132,8 @@ fn rows_are_alone(m: usize, n: usize, k: usize) {
     });
 }
 
-/// A right operand in any storage type gives what the same numbers give as floats, bit for bit: in
-/// both layouts, for few rows and many, whole and in parts, rearranged before or not.
+/// A right operand in any storage type gives the same result as the same values in floats, bit for
+/// bit: in both layouts, for few rows and many, whole and in parts, packed before or not.
 #[test]
 fn storage_changes_no_bit() {
     let shapes =
@@ -167,7 +167,7 @@ fn storage_changes_no_bit() {
                     }
                 }
             });
-            // Columns that stand in several places.
+            // Columns in several parts.
             let all = columns.t();
             let cuts = [0, n / 3, n / 2, n];
             let parts: Vec<Stored> = cuts.windows(2).map(|w| all.part(w[0]..w[1], 0..k)).collect();
@@ -183,8 +183,8 @@ fn storage_changes_no_bit() {
     }
 }
 
-/// Zeros on the left are skipped, and no bit of the result shows it; unless what they meet is not
-/// finite, or there are too few of them in some place.
+/// Zeros on the left are skipped, without changing a bit of the result; unless they are multiplied
+/// by a value that is not finite, or there are too few of them somewhere.
 #[test]
 fn zeros_are_skipped_bit_for_bit() {
     let [m, n, k] = [801, 70, 900];
@@ -198,7 +198,7 @@ fn zeros_are_skipped_bit_for_bit() {
     not_finite[5 * k + 7] = f32::NAN;
     let mut bad_b = b.clone();
     bad_b[3] = f32::INFINITY;
-    // Whether they are, by rows and by columns.
+    // Whether zeros are skipped, by rows and by columns.
     let rows = [
         (&sparse, &b, [true, true]),
         (&dense_rows, &b, [false, true]),

@@ -1,36 +1,35 @@
-//! The register tile of a product, and how high and wide it is.
+//! Register tile of a product, and its size.
 //!
-//! It differs from the one of [`micro`](super::micro) where that has to suit the blocks of
-//! attention: here width alone counts. Of every multiply-add's companions (loads, broadcasts,
-//! the loop) a wide tile needs the fewest, and a core that shares its front end with another
-//! thread has few to spare.
+//! Unlike the tile of [`micro`](super::micro), which has to suit the blocks of attention, it is as
+//! wide as possible: a wide tile needs the fewest other instructions (loads, broadcasts, the loop)
+//! per multiply-add, and a core that shares its front end with another thread has few to spare.
 
 use super::block::{fetch, fetch_near};
 use crate::simd::Simd;
 
-/// Rows of the tile.
+/// Number of rows of the tile.
 #[inline(always)]
 pub(super) const fn height<S: Simd>() -> usize {
     if S::LANES == 16 { 8 } else { S::ROWS }
 }
 
-/// Vectors in a row of the tile. With AVX-512, 8 × 3 accumulators, 3 of the row and 1 broadcast
-/// are 28 of 32 registers.
+/// Number of vectors in a row of the tile. With AVX-512, 8 × 3 accumulators, 3 of the row and 1
+/// broadcast are 28 of 32 registers.
 #[inline(always)]
 pub(super) const fn vectors<S: Simd>() -> usize {
     if S::LANES == 16 { 3 } else { S::COLS }
 }
 
-/// Columns of the tile and of a packed panel.
+/// Number of columns of the tile and of a packed panel.
 #[inline(always)]
 pub(super) const fn width<S: Simd>() -> usize {
     vectors::<S>() * S::LANES
 }
 
-/// The left operand's rows of a tile.
+/// Layout of the left operand's rows of a tile.
 #[derive(Clone, Copy)]
 pub(super) enum Rows {
-    /// Contiguous, one every so many floats.
+    /// Contiguous rows with this stride, in floats.
     Apart(isize),
     /// Interleaved: [`height`] floats of one feature, then of the next.
     Interleaved,
@@ -39,26 +38,26 @@ pub(super) enum Rows {
 /// The operands of one tile.
 #[derive(Clone, Copy)]
 pub(super) struct Operands {
-    /// Summed features.
+    /// Number of summed features.
     pub k: usize,
     pub a: *const f32,
     pub rows: Rows,
     pub b: *const f32,
-    /// From row to row of `b`.
+    /// Stride between rows of `b`, in floats.
     pub b_row: isize,
     pub c: *mut f32,
-    /// From row to row of `c`.
+    /// Stride between rows of `c`, in floats.
     pub c_row: isize,
     /// Whether to add to `c`.
     pub add: bool,
-    /// What will be read later, [`fetched`] floats of it.
+    /// Memory to prefetch, [`fetched`] floats.
     pub next: *const f32,
 }
 
 /// `c = a·b` or, with `add`, `c += a·b`, for up to [`height`] rows of `vectors` vectors.
 ///
 /// # Safety
-/// The operands must be accessible as their sizes say, and `c` must not overlap the others.
+/// The operands must be accessible with their sizes, and `c` must not overlap the others.
 #[inline(always)]
 pub(super) unsafe fn product<S: Simd>(s: S, rows: usize, vectors: usize, x: Operands) {
     // SAFETY: the caller's promises are these.
@@ -110,7 +109,7 @@ unsafe fn heights<S: Simd, const C: usize>(s: S, rows: usize, x: Operands) {
     }
 }
 
-/// A whole tile, with steps that the compiler knows: they take no instructions.
+/// A whole tile, with strides that are constants where possible: they take no instructions.
 #[inline(always)]
 unsafe fn layouts<S: Simd, const R: usize, const C: usize>(s: S, x: Operands) {
     // SAFETY: as in `product`.
@@ -134,8 +133,8 @@ unsafe fn tile<S: Simd, const R: usize, const C: usize>(
     // SAFETY: the caller vouches for `R` rows of `a` and `c` and for `k` rows of `b`.
     unsafe {
         let mut acc = [[s.splat(0.0); C]; R];
-        // A pointer to each row of its own, and one index for all: left to itself the compiler
-        // makes each row's address from the one before, an addition for every broadcast.
+        // A pointer per row, and one index for all: otherwise the compiler computes each row's
+        // address from the previous one, an addition for every broadcast.
         let a: [*const f32; R] = std::array::from_fn(|r| {
             let row = a.offset(r as isize * a_row);
             if a_row == 1 { row } else { opaque(row) }
@@ -169,22 +168,22 @@ unsafe fn tile<S: Simd, const R: usize, const C: usize>(
     }
 }
 
-/// Floats of a line of the cache.
+/// Floats per cache line.
 const LINE: usize = 16;
 
-/// Floats of what comes next that one tile fetches.
+/// Floats that one tile prefetches.
 #[inline(always)]
 pub(super) const fn fetched(k: usize) -> usize {
     k / UNROLL * LINE
 }
 
-/// How many features ahead the right operand is fetched.
+/// Number of features by which the right operand is prefetched ahead.
 const AHEAD: usize = 8;
 
-/// Features to a turn of the loop: 1 to 2 % more than with 2 or 1.
+/// Features per iteration of the loop: 1 to 2 % faster than 2 or 1.
 const UNROLL: usize = 4;
 
-/// The share of one feature in all sums.
+/// Adds the contribution of one feature to all sums.
 #[inline(always)]
 unsafe fn feature<S: Simd, const R: usize, const C: usize>(
     s: S,
@@ -208,7 +207,7 @@ unsafe fn feature<S: Simd, const R: usize, const C: usize>(
     }
 }
 
-/// The same pointer, of which the compiler no longer knows where it came from.
+/// Hides the origin of a pointer from the compiler.
 #[inline(always)]
 #[allow(clippy::pointers_in_nomem_asm_block)] // the block is empty
 fn opaque(p: *const f32) -> *const f32 {

@@ -92,7 +92,7 @@ impl Runs<'_> {
         let (runs, width) = (firsts.len(), self.width);
         if width == 0 || x != next * width || y != runs * width || rows != y {
             bail!(
-                "largest: got {x} floats, {y} results, need {next} rows and {runs} segments of {width}"
+                "largest: {x} floats, {y} results, need {next} rows and {runs} segments of {width}"
             );
         }
         if u32::try_from(next).is_err() {
