@@ -1,21 +1,20 @@
-//! Dropped weights. The backward makes the same choice again instead of keeping it.
+//! Dropout of weights. The backward recomputes the mask instead of storing it.
 
 use super::tile::{At, Keys, Tile};
 use crate::rng::Stream;
 use crate::simd::{Kernel, Simd, dispatch};
 
-/// Attention weights that are dropped at random in training.
+/// Dropout of attention weights, in training.
 #[derive(Clone, Copy, Debug)]
 pub struct Dropout {
-    /// The probability that a weight is dropped, below 1; the others are scaled up.
+    /// Probability that a weight is dropped, in `0..1`; the others are scaled by `1/(1 − p)`.
     pub p: f32,
-    /// Where the choice comes from.
+    /// Random stream of the mask.
     pub noise: Stream,
 }
 
 impl Dropout {
-    /// Drops and scales the cells of a tile; each cell's fate is a function of its place in
-    /// `[B, H, T, S]`.
+    /// Drops and scales the cells of a tile, as a function of each cell's index in `[B, H, T, S]`.
     pub(super) fn apply(self, at: &At, tile: &mut Tile) {
         let d = at.grid.dims;
         let row = |i: usize| ((at.b * d.h + at.h) * d.t + i) as u64 * d.s as u64;
@@ -29,7 +28,7 @@ impl Dropout {
 struct Drop<'a, 'b> {
     dropout: Dropout,
     keys: Keys<'a>,
-    /// The number of each query's first cell, in two halves.
+    /// Index of each query's first cell, in two halves.
     low: &'a [u32],
     high: &'a [u32],
     tile: &'a mut Tile<'b>,
@@ -47,7 +46,7 @@ impl Kernel for Drop<'_, '_> {
                 Keys::Run { start, .. } => {
                     dropout.row(cells, places, std::iter::repeat((start + row) as u32));
                 }
-                // Behind the end of a list there is nothing to drop: 0 stays 0.
+                // Past the end of a list cells are 0 and stay 0.
                 Keys::Listed { index, .. } => {
                     let list = &index[row * lanes..(row + 1) * lanes];
                     dropout.row(cells, places, list.iter().copied());
@@ -66,9 +65,9 @@ impl Dropout {
         (low, high): (&[u32], &[u32]),
         keys: impl Iterator<Item = u32>,
     ) {
-        // uniform ≥ p, in whole numbers: uniform is 24 bits of the word over 2²⁴.
+        // uniform ≥ p, in integers: uniform is 24 bits of the word over 2²⁴.
         let (kept, least) = (1.0 / (1.0 - self.p), (self.p * 16_777_216.0).ceil() as u32);
-        // Plain 32-bit arithmetic, which becomes vectors of whatever this is compiled for.
+        // Plain 32-bit arithmetic, which the compiler vectorises.
         for (((cell, low), high), key) in cells.iter_mut().zip(low).zip(high).zip(keys) {
             let index = low.wrapping_add(key);
             let carry = u32::from(index < key);

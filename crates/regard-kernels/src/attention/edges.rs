@@ -1,4 +1,4 @@
-//! Edges in a tile whose keys are a run: the few cells that have features of their own.
+//! Edges in a tile whose keys are a run: the few cells that have edge features.
 
 use super::listed::Added;
 use super::pair::{Feature, Sink, Source};
@@ -24,11 +24,12 @@ impl Added<'_> {
     }
 }
 
-/// Scores the cells that are edges anew. The source must have the tile's queries and keys.
+/// Recomputes the scores of the cells that are edges. The source must have the tile's queries and
+/// keys.
 pub(crate) struct FillEdges<'a, 'b, P> {
     pub pair: P,
     pub source: &'a Source,
-    /// The tile's first key.
+    /// First key of the tile.
     pub start: usize,
     pub tile: &'a mut Tile<'b>,
     pub added: Added<'a>,
@@ -62,11 +63,11 @@ impl<P: Pair> Kernel for FillEdges<'_, '_, P> {
     }
 }
 
-/// The gradient of the cells that are edges; afterwards theirs is 0.
+/// The gradient of the cells that are edges, which is set to 0 afterwards.
 pub(crate) struct GradientEdges<'a, 'b, F> {
     pub feature: F,
     pub source: &'a Source,
-    /// The tile's first key.
+    /// First key of the tile.
     pub start: usize,
     pub ds: &'a mut Tile<'b>,
     pub sink: Sink<'a>,

@@ -1,4 +1,4 @@
-//! What forward and backward share: the lowered problem, and the walk over the score matrix.
+//! Shared by forward and backward: the lowered problem, and the walk over the score matrix.
 
 use super::grid::{Dims, Grid};
 use super::mask::{Block, Cover, Rule};
@@ -15,30 +15,30 @@ use crate::view::View;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Queries in a block: four vectors of AVX-512, eight of AVX2.
+/// Queries per block: four vectors of AVX-512, eight of AVX2.
 pub(crate) const QUERIES: usize = 64;
-/// Keys in a block of the forward. A tile of 64 × 64 stays in the first-level cache: at T = 2048 and
+/// Keys per block of the forward. A tile of 64 × 64 stays in the first-level cache: at T = 2048 and
 /// D = 128 it ran at 137 GFLOP/s on one thread, 64 × 128 at 127, 64 × 256 at 126.
 pub(crate) const KEYS: usize = 64;
-/// Keys in a block of the backward, which reads the queries once for each: 141 GFLOP/s with 128 to
+/// Keys per block of the backward, which reads the queries once for each: 141 GFLOP/s with 128 to
 /// 512, 137 with 64.
 pub(crate) const KEYS_BACKWARD: usize = 128;
 
-/// Blocks of queries whose lists a task makes.
+/// Blocks of queries whose lists are made by one task.
 const PLANS_PER_TASK: usize = 64;
 
-/// How the keys of a block of queries are found.
+/// Way in which the keys of a block of queries are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Walk {
-    /// Each query sees one range of keys.
+    /// Each query attends to one range of keys.
     Ranges,
     /// Each query has a list of keys.
     Lists,
-    /// Any mask, asked block by block and cell by cell.
+    /// Any mask, evaluated block by block and cell by cell.
     Cells,
 }
 
-/// A problem, ready to be walked over.
+/// A lowered problem.
 pub(crate) struct Engine<'a> {
     pub spec: &'a Attention,
     pub grid: &'a Grid,
@@ -46,7 +46,7 @@ pub(crate) struct Engine<'a> {
     pub terms: Vec<&'a dyn Term>,
     pub v: View<'a>,
     pub walk: Walk,
-    /// Keys in a block; blocks begin at multiples of it.
+    /// Keys per block; blocks begin at multiples of it.
     pub block_keys: usize,
     /// Lists are the same for every head: a plan for each batch row and block of queries.
     lists: Vec<Arc<Plan>>,
@@ -58,15 +58,16 @@ pub(crate) struct Plan {
     /// For [`Walk::Ranges`], a range for each lane.
     low: Scratch,
     high: Scratch,
-    /// For [`Walk::Lists`], a key for each row and lane: a part of what several plans share.
+    /// For [`Walk::Lists`], a key for each row and lane: a range of an array that several plans
+    /// share.
     index: (Arc<Vec<u32>>, Range<usize>),
-    /// For [`Walk::Lists`], how many keys that is.
+    /// For [`Walk::Lists`], the number of listed keys.
     listed: usize,
 }
 
 impl Plan {
-    /// Which cells of a partial block are not masked, if ranges of keys move one way with the
-    /// queries, as those of causal masks, windows and lengths do.
+    /// Unmasked cells of a partial block, if the ends of the ranges of keys are monotonic in the
+    /// queries, as those of causal masks, windows and lengths are.
     pub fn spans(&self, (keys, cover): &(Range<usize>, Cover), queries: usize) -> Option<Spans> {
         if *cover != Cover::Partial || self.low.is_empty() {
             return None;
@@ -81,7 +82,8 @@ impl Plan {
         let by_query = low.iter().zip(high).map(|(low, high)| (inside(*low), inside(*high)));
         let (mut first, mut last) = (0, 0);
         let by_key = keys.clone().map(|key| {
-            // The first query whose range ends behind the key, the last whose begins before.
+            // The first query whose range ends behind the key, the last whose range begins before
+            // it.
             while first < queries && high[first] <= key as f32 {
                 first += 1;
             }
@@ -98,7 +100,7 @@ impl Plan {
         self.index.1.is_empty()
     }
 
-    /// Pairs that a block scores.
+    /// Number of pairs that a block scores.
     pub fn pairs(&self, block: &Range<usize>, lanes: usize, queries: usize) -> u64 {
         match self.keys(block, lanes) {
             Keys::Run { len, .. } => (len * queries) as u64,
@@ -157,7 +159,7 @@ impl<'a> Engine<'a> {
         engine
     }
 
-    /// Queries in a block. With lists, lanes are padded to the longest: one vector of them.
+    /// Queries per block. With lists, lanes are padded to the longest list, so it is one vector.
     pub fn block_queries(&self) -> usize {
         if self.walk == Walk::Lists { isa().lanes() } else { QUERIES }
     }
@@ -189,7 +191,7 @@ impl<'a> Engine<'a> {
         Rows::of(&self.v, b, h / self.grid.dims.group())
     }
 
-    /// Which keys a block of queries visits.
+    /// Finds the keys that a block of queries visits.
     pub fn plan(&self, b: usize, h: usize, queries: Range<usize>) -> Arc<Plan> {
         if self.walk != Walk::Lists {
             return Arc::new(self.make_plan(b, h, queries));
@@ -226,9 +228,8 @@ impl<'a> Engine<'a> {
         plan
     }
 
-    /// The plans of some blocks of queries, which share their memory: an allocation for each would
-    /// have threads wait for the allocator, and in a process with many threads they did so for
-    /// longer than they worked.
+    /// The plans of some blocks of queries, which share their memory: with an allocation for each,
+    /// threads of a process with many of them waited for the allocator longer than they worked.
     fn list_plans(&self, places: impl Iterator<Item = (usize, Range<usize>)>) -> Vec<Arc<Plan>> {
         let (mut lists, mut ends, mut index, mut found) = (vec![], vec![], vec![], vec![]);
         for (b, queries) in places {
@@ -291,8 +292,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Fills a tile with the scores of one block: pairs, map, terms, mask. With `before`, keeps
-    /// what the map was applied to.
+    /// Fills a tile with the scores of one block: pairs, map, terms, mask. With `before`, keeps the
+    /// scores before the map.
     ///
     /// # Safety
     /// The source must have the block's queries and keys.
@@ -343,8 +344,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Multiplies weights, or their gradient, with what dropout and the terms after the
-    /// normaliser make of them.
+    /// Multiplies weights, or their gradient, by the factors of dropout and of the terms after the
+    /// normaliser.
     pub fn after_weights(&self, at: &At, tile: &mut Tile) {
         for term in self.terms.iter().filter(|term| term.after()) {
             term.apply(at, tile);
@@ -355,7 +356,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Lowers a problem and hands the engine to `run`.
+/// Lowers a problem and calls `run` with the engine.
 pub(crate) fn with_engine<R>(
     spec: &Attention,
     grid: &Grid,

@@ -13,23 +13,25 @@ use crate::scratch::Scratch;
 use crate::view::{Error, ViewMut, bail};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the forward keeps for the backward: two numbers per query, and a hard choice.
+/// Values saved by the forward for the backward: two per query, and a hard choice.
 #[derive(Clone, Debug, Default)]
 pub struct Saved {
-    /// `[B, H, T]`: what is taken from a score (for softmax, the largest).
+    /// Subtracted from a score, `[B, H, T]`; for softmax the maximum.
     pub shift: Vec<f32>,
-    /// `[B, H, T]`: for softmax the reciprocal of the sum, 0 for a query without keys.
+    /// Factor of the weights, `[B, H, T]`; for softmax the reciprocal of the sum, 0 for a query
+    /// without keys.
     pub factor: Vec<f32>,
-    /// `[B, H, T]`: the chosen key of a hard choice, −1 for none; else empty.
+    /// Chosen key of hard attention, `[B, H, T]`, −1 for none; empty for other normalisers.
     pub pick: Vec<i32>,
-    /// `[B, H, T]`: the log-probability of a hard choice, 0 for none; else empty.
+    /// Log-probability of a hard choice, `[B, H, T]`, 0 for none; empty for other normalisers.
     pub log_prob: Vec<f32>,
-    /// Pairs that were scored.
+    /// Number of query–key pairs that were scored.
     pub pairs: u64,
 }
 
 impl Saved {
-    /// The log-sum-exp of each query's scores, −∞ for a query without keys (softmax only).
+    /// Returns the log-sum-exp of each query's scores, `[B, H, T]`; −∞ for a query without keys
+    /// (softmax only).
     pub fn log_sum_exp(&self) -> Vec<f32> {
         let rows = self.shift.iter().zip(&self.factor);
         rows.map(
@@ -41,6 +43,9 @@ impl Saved {
 
 impl Attention {
     /// Computes `out`, `[B, H, T, E]`, with any strides.
+    ///
+    /// # Errors
+    /// If an argument is invalid; see [`Attention::check`].
     pub fn forward(&self, inputs: &Inputs, out: &ViewMut) -> Result<Saved, Error> {
         let grid = self.check(inputs)?;
         let Dims { b, h, t, e, .. } = grid.dims;
@@ -66,11 +71,11 @@ impl Attention {
             let run = |b: usize, h: usize, i0: usize| {
                 let block = QueryBlock { b, h, i0, n: queries.min(t - i0) };
                 let (scored, finite) = block.run(engine, out, &kept, false);
-                // A value that is not finite may have met a weight of 0.
+                // A value that is not finite may have been multiplied by a weight of 0.
                 if finite { scored } else { block.run(engine, out, &kept, true).0 }
             };
-            // Blocks of lists are small: some at a time, and the heads of a block one after
-            // another, because they share its lists and often its lines of memory.
+            // Blocks of lists are small: several per task, with the heads of a block in sequence,
+            // because they share its lists and often its cache lines.
             let lists = engine.walk == Walk::Lists;
             parallel_ranges(b * h * blocks, if lists { LISTS_PER_TASK } else { 1 }, &|from, to| {
                 let scored = (from..to).map(|at| match lists {
@@ -85,7 +90,7 @@ impl Attention {
     }
 }
 
-/// Blocks of a task when each query has a list.
+/// Blocks per task when each query has a list.
 const LISTS_PER_TASK: usize = 16;
 
 struct Kept<'a> {
@@ -95,7 +100,7 @@ struct Kept<'a> {
     log_prob: Parts<'a, f32>,
 }
 
-/// One task: some queries of one head.
+/// One task: a block of queries of one head.
 struct QueryBlock {
     b: usize,
     h: usize,

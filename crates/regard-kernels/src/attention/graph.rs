@@ -1,20 +1,21 @@
-//! A graph in CSR form, for what is known of edges: the mask, the bias, and features in a score.
+//! Graph in CSR form, for masks, biases and edge features of scores.
 
 use super::grid::Grid;
 use crate::view::{Error, bail};
 
-/// A graph: query (target) `i` has edges from the keys (sources)
-/// `indices[indptr[i] .. indptr[i + 1]]`, ascending. An edge's number is its place in `indices`.
+/// Directed graph in CSR form: query (target) `i` has edges from the keys (sources)
+/// `indices[indptr[i] .. indptr[i + 1]]`, ascending. An edge is numbered by its index in `indices`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     indptr: Vec<i64>,
     indices: Vec<i64>,
-    /// Whether everything holds that does not depend on the sizes, and the largest key.
+    /// The largest key, if every check that does not depend on the sizes has passed.
     sound: Option<i64>,
 }
 
 impl Graph {
-    /// What is wrong with it is said when the sizes are known.
+    /// Creates a graph. It is validated when the sizes are known, with an error from
+    /// [`Attention::check`](super::Attention::check).
     pub fn new(indptr: &[i64], indices: &[i64]) -> Graph {
         let ends = (indptr.first(), indptr.last());
         let whole = ends == (Some(&0), Some(&(indices.len() as i64)));
@@ -29,17 +30,17 @@ impl Graph {
         Graph { indptr: indptr.to_vec(), indices: indices.to_vec(), sound }
     }
 
-    /// How many edges there are.
+    /// Returns the number of edges.
     pub fn edges(&self) -> usize {
         self.indices.len()
     }
 
-    /// Where each query's edges begin, and where the last one's end.
+    /// Returns the offsets of each query's edges, with the total at the end.
     pub fn indptr(&self) -> &[i64] {
         &self.indptr
     }
 
-    /// The keys of all edges.
+    /// Returns the keys of all edges.
     pub fn indices(&self) -> &[i64] {
         &self.indices
     }
@@ -56,8 +57,8 @@ impl Graph {
         &self.indices[self.first(query)..self.first(query + 1)]
     }
 
-    /// The edge from `key` to `query`, if there is one. It is looked for at `guess` first, a place
-    /// in the query's row: where the mask is the same graph, it is there.
+    /// The edge from `key` to `query`, if there is one. `guess`, an index in the query's row, is
+    /// tried first: it is right if the mask is the same graph.
     #[inline]
     pub(crate) fn edge(&self, query: usize, key: usize, guess: usize) -> Option<usize> {
         let (row, key) = (self.row(query), key as i64);
@@ -65,11 +66,11 @@ impl Graph {
         at.ok().map(|at| self.first(query) + at)
     }
 
-    /// Whether it fits the sizes, else what does not.
+    /// Checks that the graph matches the sizes.
     pub(crate) fn check(&self, grid: &Grid) -> Result<(), Error> {
         let (t, s, nnz) = (grid.dims.t, grid.dims.s, self.indices.len() as i64);
         if self.indptr.len() != t + 1 {
-            bail!("edges: got indptr of {} numbers, need T + 1 = {}", self.indptr.len(), t + 1);
+            bail!("edges: got indptr of {} elements, need T + 1 = {}", self.indptr.len(), t + 1);
         }
         if self.sound.is_some_and(|largest| largest < s as i64) {
             return Ok(());
@@ -79,12 +80,12 @@ impl Graph {
             bail!("edges: indptr runs from {first} to {last}, need 0 to the {nnz} indices");
         }
         if let Some(i) = (0..t).find(|i| self.indptr[*i] > self.indptr[i + 1]) {
-            bail!("edges: indptr falls after row {i}, need ascending numbers");
+            bail!("edges: indptr decreases after row {i}, need ascending values");
         }
         for i in 0..t {
             let row = self.row(i);
             if let Some(bad) = row.iter().find(|j| **j < 0 || **j >= s as i64) {
-                bail!("edges: row {i} names key {bad}, need 0 to S − 1 = {}", s as i64 - 1);
+                bail!("edges: row {i} has key {bad}, need 0 to S − 1 = {}", s as i64 - 1);
             }
             if row.windows(2).any(|w| w[0] >= w[1]) {
                 bail!("edges: the indices of row {i} are not ascending and distinct");

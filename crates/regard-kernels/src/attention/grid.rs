@@ -1,31 +1,31 @@
-//! The score matrix as seen by masks and biases: its size and where each query stands.
+//! Size of the score matrix, and positions of the queries.
 
 use crate::view::{Error, bail};
 
-/// Where queries stand among the keys.
+/// Positions of the queries among the keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Positions {
-    /// Query `i` at `i + S − T`: the last query at the last key.
+    /// Query `i` at `i + S − T`: the last query is aligned with the last key.
     #[default]
     End,
-    /// Query `i` of batch row `b` at `i + offset[b]`: caches of different lengths.
+    /// Query `i` of batch row `b` at `i + offset[b]`, for caches of different lengths.
     Offsets(Vec<i64>),
-    /// Query `i` of batch row `b` at `centres[b·T + i]`, which may be between keys.
+    /// Query `i` of batch row `b` at `centres[b·T + i]`, which may lie between keys.
     Centres(Vec<f32>),
 }
 
-/// The sizes of one attention, by the letters that all documentation uses.
+/// Sizes of an attention, named by the letters used in all documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dims {
-    /// Batch rows.
+    /// Number of batch rows.
     pub b: usize,
-    /// Query heads.
+    /// Number of query heads.
     pub h: usize,
-    /// Key heads, a divisor of the query heads.
+    /// Number of key-value heads, a divisor of the query heads.
     pub hk: usize,
-    /// Queries.
+    /// Number of queries.
     pub t: usize,
-    /// Keys.
+    /// Number of keys.
     pub s: usize,
     /// Width of a query.
     pub d: usize,
@@ -36,25 +36,28 @@ pub struct Dims {
 }
 
 impl Dims {
-    /// Query heads that share a key head.
+    /// Returns the number of query heads that share a key-value head.
     pub fn group(&self) -> usize {
         self.h / self.hk
     }
 }
 
-/// Positions are `f32`, in which whole numbers are exact up to here.
+/// Positions are `f32`, which represents integers exactly up to here.
 const FARTHEST: f32 = 16_777_216.0;
 
-/// The score matrices of one call: sizes and positions.
+/// Sizes and positions of one call.
 #[derive(Clone, Debug)]
 pub struct Grid {
-    /// The sizes.
+    /// Sizes.
     pub dims: Dims,
     positions: Positions,
 }
 
 impl Grid {
-    /// Checks that positions fit the sizes.
+    /// Creates a grid.
+    ///
+    /// # Errors
+    /// If positions do not match the sizes, or if `T` or `S` is 2²⁴ or more.
     pub fn new(dims: Dims, positions: Positions) -> Result<Grid, Error> {
         let Dims { b, t, s, .. } = dims;
         match &positions {
@@ -84,7 +87,7 @@ impl Grid {
         Ok(Grid { dims, positions })
     }
 
-    /// The position of query `i` of batch row `b`.
+    /// Returns the position of query `i` of batch row `b`.
     #[inline]
     pub fn position(&self, b: usize, i: usize) -> f32 {
         match &self.positions {
@@ -94,13 +97,13 @@ impl Grid {
         }
     }
 
-    /// The number of a cell `[b, h, i, j]`, counted through all score matrices.
+    /// Index of a cell `[b, h, i, j]` in all score matrices.
     pub(crate) fn cell(&self, [b, h, i, j]: [usize; 4]) -> u64 {
         let row = (b * self.dims.h + h) * self.dims.t + i;
         row as u64 * self.dims.s as u64 + j as u64
     }
 
-    /// The key at which query `i` stands, if its position is one.
+    /// Returns the key at the position of query `i`; `None` if the position is not that of a key.
     #[inline]
     pub fn key_at(&self, b: usize, i: usize) -> Option<usize> {
         let p = self.position(b, i);

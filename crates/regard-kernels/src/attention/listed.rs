@@ -1,8 +1,8 @@
-//! Tiles in which each query has a list of keys of its own: a graph, a dilated window.
+//! Tiles in which each query has its own list of keys: a graph, a dilated window.
 //!
-//! A lane is one query and its rows are its keys, so a list is walked down its lane with the
-//! query's side in registers; what belongs to keys is found by their index. Where a row is one
-//! number, as in graph attention, queries stand side by side instead and keys are gathered.
+//! A lane is one query and its rows are its keys, so a list is processed down its lane with the
+//! query's side in registers; rows of keys are gathered by index. Where a row is one value, as in
+//! graph attention, queries are processed side by side instead.
 
 use super::graph::Graph;
 use super::pair::{Feature, Sink, Source};
@@ -11,13 +11,13 @@ use super::tile::{Keys, Over, Tile};
 use crate::gemm::micro::Pair;
 use crate::simd::{Kernel, Simd};
 
-/// What a pair adds to its key: the features of the edge between them.
+/// Edge features, which a pair adds to its key.
 #[derive(Clone, Copy)]
 pub(crate) struct Added<'a> {
     pub graph: &'a Graph,
-    /// A row for each edge, of the head in question.
+    /// A row for each edge, of one head.
     pub rows: Rows,
-    /// The block's first query.
+    /// First query of the block.
     pub i0: usize,
 }
 
@@ -28,7 +28,7 @@ impl Added<'_> {
         self.graph.edge(self.i0 + lane, key, guess)
     }
 
-    /// The one number of each cell of a row of the tile.
+    /// The scalar of each cell of a row of the tile.
     #[inline(always)]
     unsafe fn numbers<S: Simd>(&self, s: S, row: usize, index: &[u32]) -> S::V {
         let mut line = [0f32; 16];
@@ -45,7 +45,7 @@ impl Added<'_> {
     }
 }
 
-/// The keys of the tile's rows, without what is behind the last list.
+/// The keys of the tile's rows, without those past the last list.
 #[inline(always)]
 fn index<'a>(keys: &Keys<'a>) -> &'a [u32] {
     match keys {
@@ -54,7 +54,7 @@ fn index<'a>(keys: &Keys<'a>) -> &'a [u32] {
     }
 }
 
-/// Numbers of a row each, side by side: `rows[index]`.
+/// Gathers rows of one value: `rows[index]`.
 #[inline(always)]
 unsafe fn gather<S: Simd>(s: S, rows: Rows, index: &[u32]) -> S::V {
     debug_assert!(index.len() >= S::LANES);
@@ -71,13 +71,13 @@ unsafe fn gather<S: Simd>(s: S, rows: Rows, index: &[u32]) -> S::V {
     }
 }
 
-/// Whether a row is at most a vector of contiguous floats: then nothing is asked for per pair.
+/// Whether a row is at most a vector of contiguous floats, which needs no check per pair.
 #[inline(always)]
 fn narrow(rows: &[Rows], lanes: usize) -> bool {
     rows.iter().all(|rows| rows.width <= lanes && (rows.col == 1 || rows.width == 1))
 }
 
-/// As [`load`]; with `NARROW`, of rows that are, to which nothing is added.
+/// Loads like [`load`]; with `NARROW`, from rows that are [`narrow`] and without edge features.
 #[inline(always)]
 unsafe fn take<S: Simd, const NARROW: bool>(
     s: S,
@@ -95,7 +95,7 @@ unsafe fn take<S: Simd, const NARROW: bool>(
     }
 }
 
-/// The first number of each query, side by side.
+/// The first value of each query, side by side.
 #[inline(always)]
 unsafe fn side_by_side<S: Simd>(s: S, rows: Rows, n: usize, scale: f32) -> S::V {
     let mut line = [0f32; 16];
@@ -192,7 +192,7 @@ impl<P: Pair> FillListed<'_, P> {
         row
     }
 
-    /// Rows of one number: all queries at once.
+    /// Rows of one value: all queries at once.
     #[inline(always)]
     fn across<S: Simd>(&mut self, s: S) {
         let Source { queries, keys, scale, weights, .. } = *self.source;
@@ -216,7 +216,7 @@ impl<P: Pair> FillListed<'_, P> {
     }
 }
 
-/// The gradient of a tile, added to the sink.
+/// Adds the gradient of a tile to the sink.
 pub(crate) struct GradientListed<'a, 'b, F> {
     pub feature: F,
     pub source: &'a Source,
@@ -303,7 +303,7 @@ impl<F: Feature> GradientListed<'_, '_, F> {
         }
     }
 
-    /// Rows of one number: all queries at once.
+    /// Rows of one value: all queries at once.
     #[inline(always)]
     fn across<S: Simd>(&mut self, s: S, sums: &mut [f32]) {
         let Source { queries, keys, weights, .. } = *self.source;
@@ -351,9 +351,9 @@ impl<F: Feature> GradientListed<'_, '_, F> {
     }
 }
 
-/// Multiplies a tile with rows and adds to `target`, whose rows are `wide` floats: over keys,
-/// `rows` are all of the head and `target` the block's queries; over queries the other way round.
-/// The rows must exist.
+/// Multiplies a tile with rows and adds to `target`, whose rows are `wide` floats. Over keys,
+/// `rows` are all of the head and `target` the block's queries; over queries it is the other way
+/// round. The rows must exist.
 pub(crate) struct AccumulateListed<'a, 'b> {
     pub tile: &'a Tile<'b>,
     pub keys: Keys<'a>,
@@ -409,7 +409,7 @@ impl AccumulateListed<'_, '_> {
                 if key == Keys::NONE {
                     break;
                 }
-                // What a weight of 0 would multiply may not be finite.
+                // The row of a weight of 0 may not be finite.
                 if weight != 0.0 {
                     let x = take::<S, NARROW>(s, self.rows, key as usize, part);
                     sum = s.fma(s.splat(weight), x, sum);

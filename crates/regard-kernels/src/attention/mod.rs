@@ -4,9 +4,9 @@
 //! out_i = Σ_j normalize_j( score(q_i, k_j) + bias(i, j) | mask(i, j) ) · v_j
 //! ```
 //!
-//! An [`Attention`] is a choice of these four words. [`Attention::forward`] walks over blocks of
-//! the score matrix and keeps two numbers per query; [`Attention::backward`] makes the scores
-//! again from them. Nothing that is quadratic in the length is ever stored.
+//! An [`Attention`] is a choice of score, bias, mask and normaliser. [`Attention::forward`]
+//! iterates over blocks of the score matrix and keeps two values per query; [`Attention::backward`]
+//! recomputes the scores from them. Memory is linear in the sequence length.
 //!
 //! ```
 //! use regard_kernels::attention::{Attention, Inputs, mask::*};
@@ -67,57 +67,57 @@ use normalize::{Normalizer, Softmax};
 use score::{Dot, Score};
 use std::sync::Arc;
 
-/// Keys are visited in blocks that begin at multiples of this. Segments of a row
-/// ([`mask::segments`]) that do not cross one, and longer ones that begin at one, come out bitwise
-/// as they would alone.
+/// Keys are processed in blocks that begin at multiples of this. Segments of a row
+/// ([`mask::segments`]) that do not cross such a multiple, and longer ones that begin at one, give
+/// bitwise the results that they would give alone.
 pub const BLOCK: usize = engine::KEYS;
 
-/// Score, bias, mask and normaliser, and what goes with them.
+/// Attention with a score, biases, a mask and a normaliser.
 #[derive(Clone, Debug)]
 pub struct Attention {
-    /// How well a query and a key fit.
+    /// Score of a query and a key.
     pub score: Arc<dyn Score>,
-    /// What is added for their places.
+    /// Biases added to the scores.
     pub biases: Vec<Arc<dyn Bias>>,
-    /// Which keys a query may see.
+    /// Keys that each query may attend to.
     pub mask: Mask,
-    /// What turns scores into weights.
+    /// Normaliser that maps scores to weights.
     pub normalizer: Arc<dyn Normalizer>,
-    /// The score's scale, if not its own.
+    /// Scale of the score; `None` for the score's default.
     pub scale: Option<f32>,
-    /// Where queries stand among the keys.
+    /// Positions of the queries among the keys.
     pub positions: Positions,
-    /// Dropped weights.
+    /// Dropout of the weights; `None` for none.
     pub dropout: Option<Dropout>,
 }
 
-/// What an attention is computed from.
+/// Inputs of an attention.
 #[derive(Clone)]
 pub struct Inputs<'a> {
-    /// `[B, H, T, D]`
+    /// Queries, `[B, H, T, D]`.
     pub q: View<'a>,
-    /// `[B, Hk, S, D]`, where `Hk` divides `H`
+    /// Keys, `[B, Hk, S, D]`, where `Hk` divides `H`.
     pub k: View<'a>,
-    /// `[B, Hk, S, E]`
+    /// Values, `[B, Hk, S, E]`.
     pub v: View<'a>,
-    /// The score's parameters, then those of each bias, as [`Attention::params`] lists them.
+    /// Parameters of the score, then of each bias, as listed by [`Attention::params`].
     pub params: Vec<View<'a>>,
 }
 
 impl<'a> Inputs<'a> {
-    /// Without parameters.
+    /// Creates inputs without parameters.
     pub fn new(q: View<'a>, k: View<'a>, v: View<'a>) -> Inputs<'a> {
         Inputs { q, k, v, params: vec![] }
     }
 }
 
 impl Attention {
-    /// Scaled dot product, softmax, every key: the place to start from.
+    /// Creates scaled dot-product attention: softmax, no mask, no bias.
     pub fn dot() -> Attention {
         Attention::with_score(Dot)
     }
 
-    /// A score, softmax, every key.
+    /// Creates an attention with this score: softmax, no mask, no bias.
     pub fn with_score(score: impl Score + 'static) -> Attention {
         Attention {
             score: Arc::new(score),
@@ -130,44 +130,47 @@ impl Attention {
         }
     }
 
-    /// With this mask.
+    /// Sets the mask.
     pub fn mask(self, mask: Mask) -> Attention {
         Attention { mask, ..self }
     }
 
-    /// With one more bias.
+    /// Adds a bias.
     pub fn bias(mut self, bias: impl Bias + 'static) -> Attention {
         self.biases.push(Arc::new(bias));
         self
     }
 
-    /// With this normaliser.
+    /// Sets the normaliser.
     pub fn normalize(self, normalizer: impl Normalizer + 'static) -> Attention {
         Attention { normalizer: Arc::new(normalizer), ..self }
     }
 
-    /// With this scale instead of the score's own.
+    /// Sets the scale of the scores, in place of the score's default.
     pub fn scale(self, scale: f32) -> Attention {
         Attention { scale: Some(scale), ..self }
     }
 
-    /// With queries at these positions.
+    /// Sets the positions of the queries.
     pub fn positions(self, positions: Positions) -> Attention {
         Attention { positions, ..self }
     }
 
-    /// With weights dropped at random.
+    /// Drops each weight with probability `p`.
     pub fn dropout(self, p: f32, noise: Stream) -> Attention {
         Attention { dropout: (p != 0.0).then_some(Dropout { p, noise }), ..self }
     }
 
-    /// The parameters that score and biases ask for, in the order that [`Inputs`] takes them.
+    /// Returns the parameters of the score and biases, in the order of [`Inputs::params`].
     pub fn params(&self, dims: &Dims) -> Vec<Param> {
         let biases = self.biases.iter().flat_map(|bias| bias.params(dims));
         self.score.params(dims).into_iter().chain(biases).collect()
     }
 
-    /// The sizes that queries, keys and values agree on, or what does not fit.
+    /// Returns the common sizes of queries, keys and values.
+    ///
+    /// # Errors
+    /// If the shapes do not match.
     pub fn dims(q: [usize; 4], k: [usize; 4], v: [usize; 4]) -> Result<Dims, Error> {
         let ([b, h, t, d], [kb, hk, s, dk], [vb, vh, vs, e]) = (q, k, v);
         if h == 0 || hk == 0 {
@@ -188,7 +191,10 @@ impl Attention {
         Ok(Dims { b, h, hk, t, s, d, dk, e })
     }
 
-    /// Checks everything that can be wrong before anything is computed.
+    /// Checks all arguments before anything is computed.
+    ///
+    /// # Errors
+    /// If a shape or value is invalid; the message names it.
     pub fn check(&self, inputs: &Inputs) -> Result<Grid, Error> {
         let dims = Attention::dims(inputs.q.shape, inputs.k.shape, inputs.v.shape)?;
         let grid = Grid::new(dims, self.positions.clone())?;

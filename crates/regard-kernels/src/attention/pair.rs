@@ -1,7 +1,7 @@
-//! Scores of pairs, feature by feature: how a tile is filled, and what its gradient gives back.
+//! Scores of pairs, feature by feature: filling a tile, and its gradient.
 //!
-//! A dot product is one kind of pair; the other scores differ only in what a feature of a query
-//! and a key adds to the sum.
+//! The scores differ only in the contribution of a feature of a query and a key to the sum; for a
+//! dot product it is their product.
 
 use super::edges::{FillEdges, GradientEdges};
 use super::graph::Graph;
@@ -15,7 +15,7 @@ use crate::simd::{Kernel, Simd, dispatch};
 use crate::view::View;
 use std::ops::Range;
 
-/// A pair whose features are not simply multiplied.
+/// A pair whose contribution is not a plain product.
 pub(crate) trait Feature: Pair + 'static {
     /// The feature's value before its weight, `f(key, query)`.
     fn value<S: Simd>(self, s: S, key: S::V, query: S::V) -> S::V;
@@ -23,26 +23,26 @@ pub(crate) trait Feature: Pair + 'static {
     fn slopes<S: Simd>(self, s: S, key: S::V, query: S::V, w: S::V) -> (S::V, S::V);
 }
 
-/// What a tile is filled from, for one head.
+/// Operands that a tile of one head is filled from.
 pub struct Source {
-    /// Queries as [`super::rows::pack`] leaves them.
+    /// Queries, packed by [`super::rows::pack`].
     pub packed: *const f32,
-    /// Queries from the block's first.
+    /// Queries, from the block's first.
     pub queries: Rows,
-    /// What queries are multiplied with.
+    /// Factor of the queries.
     pub scale: f32,
     /// All keys of the head.
     pub keys: Rows,
     /// The features' weights, if the pair has any.
     pub weights: *const f32,
-    /// The head, and the block's first query.
+    /// Head, and first query of the block.
     pub place: (usize, usize),
 }
 
-/// Rows that several tasks add to, one after another in a fixed order. They are not borrowed
-/// before the turn has come: until then another task has them.
+/// Rows that several tasks add to in a fixed order. They are not borrowed before the turn has come:
+/// until then another task uses them.
 pub struct Turn<'a> {
-    /// None once the rows are taken.
+    /// `None` once the rows are taken.
     all: Option<&'a Parts<'a, f32>>,
     from: usize,
     to: usize,
@@ -50,7 +50,7 @@ pub struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    /// `wait` returns when it is this task's turn.
+    /// Creates a turn; `wait` returns when it has come.
     ///
     /// # Safety
     /// From when `wait` returns until `'a` ends, nothing else may use these rows of `all`: no
@@ -64,10 +64,10 @@ impl<'a> Turn<'a> {
         Turn { all: self.all, from: self.from, to: self.to, wait: self.wait }
     }
 
-    /// The rows, once it is this task's turn.
+    /// Waits for the turn and returns the rows.
     ///
     /// # Panics
-    /// The second time.
+    /// If called twice.
     pub fn take(&mut self) -> &'a mut [f32] {
         let all = self.all.take().expect("rows are taken once");
         (self.wait)();
@@ -77,7 +77,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// Where a tile's gradient goes: sums, with rows padded to whole vectors.
+/// Outputs of a tile's gradient: sums, with rows padded to whole vectors.
 pub struct Sink<'a> {
     /// The block's queries, `[queries, wide]`.
     pub queries: Turn<'a>,
@@ -85,11 +85,11 @@ pub struct Sink<'a> {
     pub keys: &'a mut [f32],
     /// The features' weights.
     pub weights: &'a mut [f32],
-    /// What pairs add to their keys, if they do: a row for each edge, not padded.
+    /// Gradient of the edge features, if there are any: a row for each edge, not padded.
     pub added: &'a mut [f32],
 }
 
-/// A way to score pairs. All methods need the memory that `source` speaks of.
+/// Method of scoring pairs. All methods access the memory that `source` refers to.
 pub trait Pairwise: Send + Sync {
     /// Whether features have weights.
     fn weighted(&self) -> bool;
@@ -99,14 +99,14 @@ pub trait Pairwise: Send + Sync {
         0
     }
 
-    /// Fills a tile with scores; cells that are not there get −∞.
+    /// Fills a tile with scores; cells without a key get −∞.
     ///
     /// # Safety
     /// The source must have the tile's queries and keys.
     unsafe fn fill(&self, source: &Source, keys: Keys, tile: &mut Tile);
 
-    /// Adds the gradient of the scores, `ds`, to the sink. A gradient by queries lacks the
-    /// factor `scale`, one by keys too.
+    /// Adds the gradient of the scores, `ds`, to the sink. The gradients by queries and by keys
+    /// lack the factor `scale`.
     ///
     /// # Safety
     /// The source must have the tile's queries and keys.
@@ -350,8 +350,8 @@ impl<F: Feature> Kernel for GradientRun<'_, '_, F> {
     }
 }
 
-/// As [`ByFeature`], of a sum, to whose key side each pair that is an edge of a graph adds a row of
-/// its own: `f(k + e, q)`. Pairs without an edge add nothing.
+/// Like [`ByFeature`], for features of a sum, with edge features added to the key of each pair that
+/// is an edge of a graph: `f(k + e, q)`. Pairs without an edge add nothing.
 pub(crate) struct WithEdges<'a, F> {
     pub feature: F,
     pub graph: &'a Graph,

@@ -1,4 +1,4 @@
-//! What one may want to know of the weights without ever having them all.
+//! Summary statistics of the weights, without materialising them.
 
 use super::engine::{KEYS, with_engine};
 use super::forward::Saved;
@@ -10,22 +10,23 @@ use crate::memory::{filled, zeros};
 use crate::pool::{Parts, checkpoint, parallel};
 use crate::view::Error;
 
-/// The weights of each query in short, and what each key received.
+/// Summary of the weights of each query and key.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// `[B, H, T, k]`: the `k` heaviest keys, heaviest first, −1 where there are fewer.
+    /// The `k` keys with the largest weights, `[B, H, T, k]`, in descending order, −1 where there
+    /// are fewer.
     pub top_keys: Vec<i32>,
-    /// `[B, H, T, k]`: their weights.
+    /// Weights of these keys, `[B, H, T, k]`.
     pub top_weights: Vec<f32>,
-    /// `[B, H, T]`: `−Σ p ln p`.
+    /// Entropy `−Σ p ln p`, `[B, H, T]`.
     pub entropy: Vec<f32>,
-    /// `[B, H, S]`: the sum of the weights that a key received.
+    /// Sum of the weights of each key over the queries, `[B, H, S]`.
     pub column_mass: Vec<f32>,
 }
 
 impl Attention {
-    /// Streams over the weights that the forward, which gave `saved`, used. The heaviest key of
-    /// a query, an alignment, is the first of `top_keys`; of equal ones the lowest comes first.
+    /// Summarises the weights of the forward that returned `saved`. Among equal weights, the lowest
+    /// key comes first in `top_keys`.
     pub fn summarize(&self, inputs: &Inputs, saved: &Saved, k: usize) -> Result<Summary, Error> {
         let grid = self.check(inputs)?;
         let Dims { b, h, t, s, .. } = grid.dims;
@@ -54,7 +55,7 @@ impl Attention {
                     let block = (head / h, head % h, i0, each.min(t - i0));
                     walk_weights(engine, saved, block, &mut |at, tile| {
                         each_cell(at, tile, |p, i, j| {
-                            // To insert is linear in `k`, and a block has thousands of cells.
+                            // Insertion is linear in `k`, and a block has thousands of cells.
                             if k > 1024 {
                                 checkpoint();
                             }
@@ -73,7 +74,7 @@ impl Attention {
     }
 }
 
-/// Keeps the heaviest, in order. Keys come in ascending order, so equal ones stay behind.
+/// Inserts a weight in descending order. Keys come in ascending order, so equal ones stay behind.
 fn insert(keys: &mut [i32], weights: &mut [f32], key: i32, weight: f32) {
     let Some(mut at) = weights.iter().position(|w| weight > *w) else { return };
     if keys[at] == -1 {

@@ -1,4 +1,4 @@
-//! Rows of one head: how kernels read queries, keys, values and their gradients.
+//! Rows of one head: access to queries, keys, values and their gradients.
 
 use crate::gemm::micro::panel_width;
 use crate::scratch::Scratch;
@@ -20,7 +20,7 @@ impl Rows {
         Rows { start: view.at(b, h, 0, 0), row, col, width: view.shape[3] }
     }
 
-    /// The same rows, counted from `n`.
+    /// The rows from `n` on.
     pub fn from(self, n: usize) -> Rows {
         Rows { start: self.start.wrapping_offset(n as isize * self.row), ..self }
     }
@@ -34,7 +34,7 @@ impl Rows {
     }
 }
 
-/// `n` features from `d` on; zeros behind.
+/// Loads `n` features from `d` on, then zeros.
 ///
 /// # Safety
 /// They must exist.
@@ -62,7 +62,7 @@ pub(crate) fn padded(n: usize) -> usize {
     n.next_multiple_of(isa().lanes())
 }
 
-/// Columns of a panel on the chosen instruction set.
+/// Columns of a panel on the selected instruction set.
 pub(crate) fn panel() -> usize {
     struct Width;
     impl Kernel for Width {
@@ -75,13 +75,13 @@ pub(crate) fn panel() -> usize {
     dispatch(Width)
 }
 
-/// Floats that [`pack`] writes for `n` rows of `width`.
+/// Number of floats that [`pack`] writes for `n` rows of `width`.
 pub(crate) fn packed_len(n: usize, width: usize) -> usize {
     n.next_multiple_of(panel()) * width
 }
 
-/// Transposes `n` rows into panels, times `scale`: the right operand of a score. Lanes beyond
-/// the rows become zeros.
+/// Transposes `n` rows into panels, times `scale`: the right operand of a score. Lanes beyond the
+/// rows become zeros.
 ///
 /// # Safety
 /// `n` rows must exist.
@@ -177,14 +177,14 @@ impl Kernel for AddDots<'_> {
     }
 }
 
-/// Rows that vectors can be loaded from: contiguous, and padded with zeros to whole vectors.
-/// They are the caller's own memory if that is so already, else a copy.
+/// Rows that vectors can be loaded from: contiguous, and padded with zeros to whole vectors. They
+/// are the caller's memory if it has this layout, otherwise a copy.
 pub(crate) struct RowBlock {
     pub start: *const f32,
     pub row: isize,
     /// Rows that hold a value that is not finite. In the copy they are zeros.
     pub poisoned: Vec<usize>,
-    /// Where the poisoned values are.
+    /// The original rows, with these values.
     pub original: Rows,
     _copy: Option<Scratch>,
 }
@@ -193,7 +193,7 @@ impl RowBlock {
     /// # Safety
     /// `n` rows must exist and stay while the block is used.
     ///
-    /// With `careful`, rows that hold NaN or infinity are set aside.
+    /// With `careful`, rows that hold NaN or infinity are treated separately.
     pub unsafe fn new(rows: Rows, n: usize, careful: bool) -> RowBlock {
         let wide = padded(rows.width);
         if !careful && rows.col == 1 && wide == rows.width {
@@ -218,7 +218,7 @@ impl RowBlock {
 }
 
 /// Writes `n` rows of `from` (with row length `wide`), each times `scale` and its own factor, and
-/// says whether all of them are finite.
+/// returns whether all of them are finite.
 ///
 /// # Safety
 /// The rows must exist in both.

@@ -1,14 +1,14 @@
-//! What a block of queries has gathered of the values: `Σ_j p_j · v_j`, not yet divided.
+//! Unnormalised output of a block of queries: `Σ_j p_j · v_j`.
 
 use super::rows::{RowBlock, Rows, padded};
 use super::tile::{Keys, Over, Tile, accumulate, accumulate_listed};
 use crate::scratch::Scratch;
 use crate::simd::{Kernel, Simd, dispatch};
 
-/// Widest values whose sums stand turned: a row for each feature, a lane for each query. A vector
-/// along a row of so few features would hold mostly padding. With 1 feature, 100,000 keys and
-/// 10,000 queries the forward takes 1.41 times as long as its exponentials alone; when sums stood
-/// along rows and were turned for every block, it took 1.54 (two threads of AVX-512).
+/// Widest values whose sums are stored transposed: a row for each feature, a lane for each query. A
+/// vector along a row of so few features would be mostly padding. With 1 feature, 100,000 keys and
+/// 10,000 queries the forward takes 1.41 times as long as its exponentials alone; with sums along
+/// rows, transposed for every block, it took 1.54 (two threads of AVX-512).
 const NARROW: usize = 4;
 
 /// Sums of a block of queries.
@@ -20,7 +20,7 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// Zeros, for so many queries and features. Lists, and values that may not be finite, want
+    /// Zeros, for so many queries and features. Lists, and values that may not be finite, need
     /// `rows`.
     pub fn new((queries, width): (usize, usize), rows: bool) -> Sums {
         let turned = !rows && width <= NARROW;
@@ -28,7 +28,7 @@ impl Sums {
         Sums { data: Scratch::zeroed(len), queries, width, turned }
     }
 
-    /// Multiplies each query's sums with its factor. A factor of 0 clears, whatever was there.
+    /// Multiplies each query's sums by its factor. A factor of 0 clears them, whatever they were.
     pub fn rescale(&mut self, factors: &[f32]) {
         assert!(factors.len() >= padded(self.queries));
         let Sums { data, queries, turned, .. } = self;
@@ -142,7 +142,7 @@ impl Kernel for AddTurned<'_, '_> {
     fn run<S: Simd>(mut self, s: S) {
         for d in 0..self.rows.width {
             let mut lane = 0;
-            // Chains side by side, because each waits for its own last step.
+            // Several chains in parallel, because each waits for its own previous step.
             while lane + 4 * S::LANES <= self.tile.lanes {
                 self.columns::<S, 4>(s, lane, d);
                 lane += 4 * S::LANES;

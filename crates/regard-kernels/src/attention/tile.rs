@@ -1,6 +1,6 @@
-//! A block of scores, transposed: a row for each key, a lane for each query.
+//! Block of scores, transposed: a row for each key, a lane for each query.
 //!
-//! This way round nothing has to be repacked per block of keys: scores read keys one float at a
+//! In this layout nothing has to be repacked per block of keys: scores read keys one float at a
 //! time, weights are summed over keys lane by lane, and the product with the values reads values
 //! along their rows. Row maxima and sums need no reduction across lanes.
 
@@ -11,74 +11,74 @@ use crate::simd::{Kernel, Simd, dispatch};
 use super::listed::AccumulateListed;
 use super::rows::{RowBlock, Rows};
 
-/// A block of scores or weights: cell `(key, query)` is at `data[key · lanes + query]`.
+/// Block of scores or weights: cell `(key, query)` is at `data[key · lanes + query]`.
 pub struct Tile<'a> {
-    /// The cells.
+    /// Cells.
     pub data: &'a mut [f32],
-    /// Keys in the block.
+    /// Number of keys in the block.
     pub keys: usize,
-    /// Queries in the block, rounded up to whole vectors.
+    /// Number of queries in the block, rounded up to whole vectors.
     pub lanes: usize,
-    /// Queries in the block.
+    /// Number of queries in the block.
     pub queries: usize,
-    /// Which of the cells are not masked, if that is known.
+    /// Unmasked cells; `None` if unknown.
     pub spans: Option<&'a Spans>,
 }
 
-/// The cells of a block that are not masked, as ranges.
+/// Unmasked cells of a block, as ranges.
 #[derive(Debug, Default)]
 pub struct Spans {
-    /// For each key, the queries that see it.
+    /// For each key, the range of queries that attend to it.
     pub by_key: Vec<Span>,
-    /// For each query, the keys that it sees.
+    /// For each query, the range of keys that it attends to.
     pub by_query: Vec<Span>,
 }
 
 impl Tile<'_> {
-    /// The cells of one key.
+    /// Returns the cells of one key.
     pub fn row(&mut self, key: usize) -> &mut [f32] {
         &mut self.data[key * self.lanes..(key + 1) * self.lanes]
     }
 }
 
-/// Which keys a block's rows are.
+/// Keys of a block's rows.
 #[derive(Clone, Copy, Debug)]
 pub enum Keys<'a> {
-    /// The same consecutive keys for all queries.
+    /// Consecutive keys, the same for all queries.
     Run {
-        /// The first key.
+        /// First key.
         start: usize,
-        /// How many.
+        /// Number of keys.
         len: usize,
     },
-    /// A list for each query: `index[row · lanes + query]`, [`Keys::NONE`] behind the list's end.
+    /// A list for each query: `index[row · lanes + query]`, [`Keys::NONE`] past the end of a list.
     Listed {
-        /// The keys.
+        /// Keys of all cells.
         index: &'a [u32],
-        /// The longest list.
+        /// Length of the longest list.
         len: usize,
-        /// Queries, rounded up.
+        /// Number of queries, rounded up to whole vectors.
         lanes: usize,
     },
 }
 
 impl Keys<'_> {
-    /// Marks a cell that is not there.
+    /// Marks a cell without a key.
     pub const NONE: u32 = u32::MAX;
 
-    /// Rows of the block.
+    /// Returns the number of rows of the block.
     pub fn len(&self) -> usize {
         match self {
             Keys::Run { len, .. } | Keys::Listed { len, .. } => *len,
         }
     }
 
-    /// Whether there is no key.
+    /// Whether the block has no key.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The key of a cell, if there is one.
+    /// Returns the key of a cell; `None` past the end of a list.
     #[inline(always)]
     pub fn key(&self, row: usize, lane: usize) -> Option<usize> {
         match self {
@@ -91,22 +91,22 @@ impl Keys<'_> {
     }
 }
 
-/// Where a block stands in the score matrices.
+/// Location of a block in the score matrices.
 #[derive(Clone, Copy)]
 pub struct At<'a> {
     /// Sizes and positions.
     pub grid: &'a Grid,
-    /// The batch row.
+    /// Batch row.
     pub b: usize,
-    /// The query head.
+    /// Query head.
     pub h: usize,
-    /// The first query.
+    /// First query.
     pub i0: usize,
-    /// The keys.
+    /// Keys.
     pub keys: Keys<'a>,
 }
 
-/// Calls `f(cell, query, key)` for every cell that is there.
+/// Calls `f(cell, query, key)` for every cell that has a key.
 pub(crate) fn each_cell(at: &At, tile: &mut Tile, mut f: impl FnMut(&mut f32, usize, usize)) {
     let (lanes, queries) = (tile.lanes, tile.queries);
     for (row, cells) in tile.data.chunks_exact_mut(lanes).take(tile.keys).enumerate() {
@@ -118,7 +118,7 @@ pub(crate) fn each_cell(at: &At, tile: &mut Tile, mut f: impl FnMut(&mut f32, us
     }
 }
 
-/// Which side of a tile is summed over.
+/// Side of a tile that is summed over.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Over {
     /// `target[query] += Σ_key tile[key, query] · rows[key]`
@@ -129,7 +129,7 @@ pub(crate) enum Over {
 
 /// Multiplies a tile with rows and adds to `target`, whose rows are `wide` floats.
 ///
-/// Rows that hold NaN or infinity reach only the targets whose weight for them is not 0.
+/// Rows that hold NaN or infinity affect only the targets whose weight for them is not 0.
 ///
 /// # Safety
 /// `rows` must have a row for each key or query of the tile.
@@ -190,8 +190,8 @@ impl Kernel for Accumulate<'_> {
     }
 }
 
-/// Sets cells outside of their query's range `[low, high)` of keys to `value`. The tile's keys
-/// are consecutive from `start`.
+/// Sets cells outside their query's range `[low, high)` of keys to `value`. The tile's keys are
+/// consecutive from `start`.
 pub(crate) fn mask_by_range(tile: &mut Tile, start: usize, low: &[f32], high: &[f32], value: f32) {
     assert!(low.len() >= tile.lanes && high.len() >= tile.lanes);
     assert!(tile.data.len() >= tile.keys * tile.lanes);
@@ -230,8 +230,8 @@ impl Kernel for MaskByRange<'_> {
     }
 }
 
-/// As [`accumulate`], for lists of keys: `rows` are all of the head over keys, or the block's
-/// queries; `target` the other way round.
+/// Like [`accumulate`], for lists of keys: over keys, `rows` are all of the head; over queries, the
+/// block's queries; `target` the other way round.
 ///
 /// # Safety
 /// `rows` must have a row for each listed key, or for each query of the tile.

@@ -1,8 +1,8 @@
 //! The catalogue: every score, mask, bias and normaliser with its name, formula and paper.
 //!
-//! A row stands in its variant's own file and is also its constructor. Program, wheel,
-//! documentation and tests loop over the rows, so a new score, bias or normaliser is a file and a
-//! row.
+//! A row is in its variant's own file and is also its constructor. The program, the wheel, the
+//! documentation and the tests iterate over the rows, so a new score, bias or normaliser is a file
+//! and a row.
 
 use super::graph::Graph;
 use super::{bias, mask, normalize, score};
@@ -10,39 +10,39 @@ use crate::rng::Stream;
 use crate::view::{Error, bail};
 use std::sync::Arc;
 
-/// The documentation of a row.
+/// Documentation of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
-    /// The name that program and wheel take.
+    /// Name used by the program and the wheel.
     pub name: &'static str,
-    /// Its parameters with their shapes: learned ones for scores and biases, arguments for masks.
+    /// Parameters with their shapes: learned ones for scores and biases, arguments for masks.
     pub params: &'static [(&'static str, &'static str)],
-    /// Its settings, which are not learned.
+    /// Settings, which are not learned.
     pub settings: &'static [Setting],
-    /// The formula.
+    /// Formula.
     pub formula: &'static str,
-    /// Where it was described.
+    /// Reference to the paper.
     pub paper: &'static str,
 }
 
-/// A setting of a score, bias or normaliser.
+/// Setting of a score, bias or normaliser.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Setting {
-    /// A number, with its default.
+    /// Number, with its default.
     Number(&'static str, f32),
-    /// A whole number that the shape of a parameter's array says.
+    /// Integer that is given by the shape of a parameter's array.
     Size(&'static str),
-    /// Where random numbers come from.
+    /// Seed of the random stream.
     Seed,
-    /// Segment ids of the keys, integers `[B, S]`; may be left out.
+    /// Segment ids of the keys, integers `[B, S]`; optional.
     Segments,
-    /// A graph in CSR form, the integers `indptr` and `indices`. With a name it may be left out,
-    /// and so is the parameter of this name; without one it is needed.
+    /// Graph in CSR form, the integers `indptr` and `indices`. With a name it is optional, together
+    /// with the parameter of this name; without one it is required.
     Graph(Option<&'static str>),
 }
 
 impl Setting {
-    /// The names that program and wheel take.
+    /// Returns the names used by the program and the wheel.
     pub fn names(&self) -> Vec<&'static str> {
         match self {
             Setting::Number(name, _) | Setting::Size(name) => vec![name],
@@ -66,23 +66,23 @@ impl std::fmt::Display for Setting {
     }
 }
 
-/// Settings that were given.
+/// Settings given by the caller.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// [`Setting::Number`] and [`Setting::Size`], by name.
     pub numbers: Vec<(String, f32)>,
-    /// [`Setting::Segments`], `[B·S]`
+    /// [`Setting::Segments`], `[B·S]`; `None` if not given.
     pub segments: Option<Vec<i64>>,
-    /// [`Setting::Graph`]
+    /// [`Setting::Graph`]; `None` if not given.
     pub graph: Option<Arc<Graph>>,
-    /// [`Setting::Seed`]
+    /// [`Setting::Seed`]; `None` if not given.
     pub noise: Option<Stream>,
-    /// The shapes of the arrays that are given for parameters.
+    /// Shapes of the arrays given for parameters.
     pub shapes: Vec<(String, Vec<usize>)>,
 }
 
 impl Settings {
-    /// With a number.
+    /// Sets a number.
     pub fn number(mut self, name: &str, value: f32) -> Settings {
         self.numbers.push((name.into(), value));
         self
@@ -97,11 +97,11 @@ impl Settings {
         self.get(name).expect("rows fill in their defaults")
     }
 
-    /// A size that was given, if no array says it.
+    /// A size that was given, for use when no array determines it.
     pub(crate) fn size(&self, name: &str) -> Result<f32, Error> {
         match self.get(name) {
             Some(size) => Ok(size),
-            None => bail!("{name}: not given, and there is no array whose shape says it"),
+            None => bail!("{name}: not given, and no array's shape gives it"),
         }
     }
 
@@ -109,32 +109,35 @@ impl Settings {
         self.shapes.iter().find(|(name, _)| name == param).map(|(_, shape)| &shape[..])
     }
 
-    /// The stream of random numbers: that of seed 0 if none was given.
+    /// The random stream: that of seed 0 if none was given.
     pub(crate) fn stream(&self) -> Stream {
         self.noise.unwrap_or_else(|| Stream::new(0, 0, 0))
     }
 }
 
-/// A row of the catalogue: a score, bias or normaliser with its constructor.
+/// Row of the catalogue: a score, bias or normaliser with its constructor.
 pub struct Row<T: ?Sized + 'static> {
-    /// Its documentation.
+    /// Documentation.
     pub about: Variant,
-    /// Makes it. All numbers with a default are there; a caller goes through [`Row::make`].
+    /// Constructor. All numbers with a default must be set; callers use [`Row::make`].
     pub(crate) new: fn(&Settings) -> Result<Arc<T>, Error>,
-    /// Numbers that tests are to try, one set after the other.
+    /// Sets of numbers for tests to try.
     pub trials: &'static [&'static [(&'static str, f32)]],
 }
 
-/// Tests need no other numbers than the defaults.
+/// Tests try the defaults only.
 pub(crate) const DEFAULTS: &[&[(&str, f32)]] = &[&[]];
 
 impl<T: ?Sized + 'static> Row<T> {
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &'static str {
         self.about.name
     }
 
-    /// Makes it with these settings, and defaults for those that are not given.
+    /// Creates it with these settings, and defaults for those that are not given.
+    ///
+    /// # Errors
+    /// If a setting is unknown, missing or invalid.
     pub fn make(&self, given: &Settings) -> Result<Arc<T>, Error> {
         let Variant { name, settings, .. } = self.about;
         for (number, value) in &given.numbers {
@@ -172,15 +175,15 @@ impl<T: ?Sized + 'static> Row<T> {
     }
 }
 
-/// The row of a name.
+/// Finds the row of a name.
 pub fn find<T: ?Sized + 'static>(rows: &'static [Row<T>], name: &str) -> Option<&'static Row<T>> {
     rows.iter().find(|row| row.about.name == name)
 }
 
-/// A heading of the catalogue and its rows.
+/// Name of a kind of variant, and its rows.
 pub type Kind = (&'static str, Vec<Variant>);
 
-/// The documentation of all of them, by kind.
+/// Returns the documentation of all variants, by kind.
 pub fn catalogue() -> [Kind; 4] {
     fn about<T: ?Sized + 'static>(rows: &[Row<T>]) -> Vec<Variant> {
         rows.iter().map(|row| row.about).collect()

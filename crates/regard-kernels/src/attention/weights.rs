@@ -1,4 +1,4 @@
-//! The weights themselves, exact, for the heads and rows that are asked for.
+//! Exact weights of selected heads and queries.
 
 use super::engine::{Engine, KEYS, Walk, with_engine};
 use super::forward::Saved;
@@ -11,18 +11,18 @@ use crate::pool::{checkpoint, parallel};
 use crate::scratch::Scratch;
 use crate::view::{Error, ViewMut, bail};
 
-/// Which rows of the score matrices.
+/// Selected rows of the score matrices.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asked<'a> {
-    /// Query heads; all without it.
+    /// Query heads; `None` for all.
     pub heads: Option<&'a [usize]>,
-    /// Queries; all without it.
+    /// Queries; `None` for all.
     pub rows: Option<&'a [usize]>,
 }
 
 impl Attention {
-    /// Writes the weights `[B, asked heads, asked rows, S]`: exactly those that the forward, which
-    /// gave `saved`, multiplied values with.
+    /// Writes the weights `[B, selected heads, selected rows, S]`: exactly those by which the
+    /// forward that returned `saved` multiplied the values.
     pub fn weights(
         &self,
         inputs: &Inputs,
@@ -50,7 +50,7 @@ impl Attention {
                 let (head, qb) = (task / t.div_ceil(each), task % t.div_ceil(each));
                 let (b, at_head) = (head / heads.len(), head % heads.len());
                 let (i0, n) = (qb * each, each.min(t - qb * each));
-                // Where each of the block's queries goes, if it is asked for.
+                // The destination of each of the block's queries that is selected.
                 let wanted: Vec<(usize, usize)> = rows
                     .iter()
                     .enumerate()
@@ -81,8 +81,8 @@ impl Attention {
 }
 
 impl Attention {
-    /// The weights of a mask that lists keys, as graphs do: for each batch row and head those of
-    /// all queries' lists, one list after another. None if the mask does not list them.
+    /// Returns the weights of a mask that lists the keys of each query, as graphs do: the lists of
+    /// all queries concatenated, for each batch row and head. `None` if the mask has no lists.
     pub fn listed_weights(
         &self,
         inputs: &Inputs,

@@ -1,4 +1,4 @@
-//! Attention with linear biases: the further away, the less.
+//! Attention with linear biases (ALiBi): a penalty proportional to the distance.
 
 use super::*;
 use crate::attention::tile::Keys;
@@ -16,13 +16,13 @@ pub(super) const ROW: Row<dyn Bias> = Row {
     trials: DEFAULTS,
 };
 
-/// `−slope_h · |p − j|`
+/// ALiBi bias `−slope_h · |p − j|`.
 #[derive(Clone, Copy, Debug)]
 pub struct Alibi;
 
 impl Alibi {
-    /// The paper's slopes: a geometric series from `2^{−8/H}`, and for a number of heads that is
-    /// not a power of two those of the next smaller one, filled up from the next larger one.
+    /// Returns the paper's slopes: a geometric series from `2^{−8/H}`; if the number of heads is
+    /// not a power of two, those of the next smaller power, filled up from the next larger one.
     pub fn slopes(heads: usize) -> Vec<f32> {
         let series = |n: usize| (1..=n).map(move |m| 2f32.powf(-8.0 * m as f32 / n as f32));
         let whole = if heads.is_power_of_two() { heads } else { heads.next_power_of_two() / 2 };
@@ -67,7 +67,7 @@ impl Kernel for Apply<'_, '_> {
         let Tile { data, keys, lanes, .. } = self.tile;
         for (row, cells) in data.chunks_exact_mut(*lanes).take(*keys).enumerate() {
             let key = (self.start + row) as f32;
-            // Plain arithmetic, which becomes vectors of whatever this is compiled for.
+            // Plain arithmetic, which the compiler vectorises.
             for (s, position) in cells.iter_mut().zip(self.positions) {
                 *s -= self.slope * (position - key).abs();
             }

@@ -1,4 +1,4 @@
-//! A number for each cell, shared between batch rows or heads if asked.
+//! Bias for each query–key pair, optionally shared by batch rows or heads.
 
 use super::*;
 use crate::memory::room;
@@ -26,12 +26,12 @@ pub(super) const ROW: Row<dyn Bias> = Row {
     ],
 };
 
-/// `bias[b, h, i, j]`
+/// Dense bias `bias[b, h, i, j]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Dense {
-    /// Whether batch rows have biases of their own.
+    /// Whether batch rows have different biases.
     pub per_batch: bool,
-    /// Whether heads have biases of their own.
+    /// Whether heads have different biases.
     pub per_head: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A number for each edge and head of a graph.
+//! Scalar bias for each edge and head of a graph.
 
 use super::*;
 use crate::attention::graph::Graph;
@@ -21,12 +21,13 @@ pub(super) const ROW: Row<dyn Bias> = Row {
     trials: DEFAULTS,
 };
 
-/// `values[e, h]` for the edge `e` from key `j` to query `i`, in the order of the CSR indices.
+/// Edge bias `values[e, h]` for the edge `e` from key `j` to query `i`, in the order of the CSR
+/// indices.
 #[derive(Clone, Debug)]
 pub struct EdgeBias {
-    /// As of the mask: where each query's edges begin.
+    /// Offsets of each query's edges, `[T + 1]`, usually those of the mask.
     pub indptr: Vec<i64>,
-    /// As of the mask: the keys, ascending for each query.
+    /// Keys of the edges, ascending for each query, usually those of the mask.
     pub indices: Vec<i64>,
 }
 

@@ -1,4 +1,4 @@
-//! A Gaussian around a centre that is given for each query, before or after the normaliser.
+//! Gaussian around a given centre for each query, before or after the normaliser.
 
 use super::*;
 use crate::attention::term::Values;
@@ -26,10 +26,11 @@ pub(super) const AFTER: Row<dyn Bias> = Row {
     trials: DEFAULTS,
 };
 
-/// `−(j − c)²/(2σ²)` added to the scores, or `e` to it multiplied with the weights.
+/// Gaussian bias `−(j − c)²/(2σ²)` added to the scores, or its exponential as a factor of the
+/// weights.
 #[derive(Clone, Copy, Debug)]
 pub struct Gaussian {
-    /// Whether it multiplies the weights, which are not renormalised.
+    /// Whether its exponential multiplies the weights, which are not renormalised.
     pub after: bool,
 }
 
@@ -90,8 +91,8 @@ impl Term for Bound<'_> {
     }
     fn gradient(&self, at: &At, ds: &mut Tile, sums: &mut [f32]) {
         let (by, t) = (1.0 / (self.sigma * self.sigma), self.grid.dims.t);
-        // Both ways round it is the gradient of the exponent x = −(j − c)²/(2σ²):
-        // before, ds·dx; after, with w = p·eˣ, (dw·w)·dx.
+        // In both cases it is the gradient of the exponent x = −(j − c)²/(2σ²): before, ds·dx;
+        // after, with w = p·eˣ, (dw·w)·dx.
         each_cell(at, ds, |ds, i, j| {
             let away = self.away(at.b, i, j);
             sums[i] += *ds * away * by;

@@ -1,4 +1,4 @@
-//! What is added to a score for the place of its query and key. Biases add up.
+//! Biases, which depend on the positions of query and key. Several biases add up.
 
 mod alibi;
 mod dense;
@@ -20,42 +20,42 @@ use super::variants::{DEFAULTS, Row, Setting, Variant};
 use crate::view::{Error, View, bail};
 use std::sync::Arc;
 
-/// Every bias, in the order of the documentation.
+/// All biases, in the order of the documentation.
 pub const ROWS: &[Row<dyn Bias>] =
     &[alibi::ROW, table::ROW, dense::ROW, edge::ROW, gaussian::ROW, gaussian::AFTER];
 
 mod bind {
     use super::{Grid, Term, View};
 
-    /// The engine's side of a bias.
+    /// Internal side of a bias.
     pub trait Bind {
-        /// The bias with its parameters.
+        /// Binds the bias to its parameters.
         fn bind<'a>(&'a self, grid: &'a Grid, params: &'a [View<'a>]) -> Box<dyn Term + 'a>;
     }
 }
 pub(crate) use bind::Bind;
 
-/// A bias.
+/// Bias added to the scores.
 ///
-/// This trait is sealed: the engine's inside is not public, so only this crate implements it. A
-/// number for each cell that is made outside goes in as [`Dense`].
+/// This trait is sealed: the engine's internals are private, so only this crate implements it. A
+/// custom bias is passed as [`Dense`].
 pub trait Bias: Bind + Send + Sync + std::fmt::Debug {
-    /// Its name in the catalogue.
+    /// Returns its name in the catalogue.
     fn name(&self) -> &'static str;
 
-    /// The parameters it asks for.
+    /// Returns its parameters.
     fn params(&self, dims: &Dims) -> Vec<Param>;
 
-    /// Its formula, for the reference and for devices without kernels: `[B, H, T, S, 1]`.
+    /// Returns its formula, `[B, H, T, S, 1]`, for the reference and for devices without kernels.
     fn formula(&self) -> Expr;
 
-    /// Whether `e` to it multiplies the weights, which are not renormalised, instead of it being
-    /// added to the scores.
+    /// Whether its exponential multiplies the weights, which are not renormalised, instead of it
+    /// being added to the scores.
     fn after(&self) -> bool {
         false
     }
 
-    /// Whether it fits the sizes, else what does not.
+    /// Checks that it matches the sizes.
     fn check(&self, _grid: &Grid) -> Result<(), Error> {
         Ok(())
     }

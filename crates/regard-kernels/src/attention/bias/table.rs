@@ -1,4 +1,4 @@
-//! A learned number for each distance, clipped at both ends.
+//! Learned scalar for each distance, clipped at both ends.
 
 use super::*;
 
@@ -21,10 +21,10 @@ pub(super) const ROW: Row<dyn Bias> = Row {
     trials: &[&[("reach", 3.0)]],
 };
 
-/// `table[h, clip(j − p, −reach, reach) + reach]`
+/// Relative position bias `table[h, clip(j − p, −reach, reach) + reach]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// Distances beyond it share the outermost number.
+    /// Largest distance with its own entry; larger ones are clipped to it.
     pub reach: usize,
 }
 

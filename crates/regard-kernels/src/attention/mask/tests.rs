@@ -175,10 +175,10 @@ fn bad_masks_are_named() {
             permutations(&[[0, 1], [1, 1]], true),
             "permutation: position 0 is not in the order of 0..2",
         ),
-        (edges(&[0, 1], &[0]), "edges: got indptr of 2 numbers, need T + 1 = 4"),
+        (edges(&[0, 1], &[0]), "edges: got indptr of 2 elements, need T + 1 = 4"),
         (edges(&[0, 1, 1, 2], &[0]), "edges: indptr runs from 0 to 2, need 0 to the 1 indices"),
-        (edges(&[0, 2, 1, 2], &[0, 1]), "edges: indptr falls after row 1, need ascending numbers"),
-        (edges(&[0, 1, 1, 2], &[0, 4]), "edges: row 2 names key 4, need 0 to S − 1 = 3"),
+        (edges(&[0, 2, 1, 2], &[0, 1]), "edges: indptr decreases after row 1, need ascending values"),
+        (edges(&[0, 1, 1, 2], &[0, 4]), "edges: row 2 has key 4, need 0 to S − 1 = 3"),
         (
             edges(&[0, 2, 2, 2], &[1, 0]),
             "edges: the indices of row 0 are not ascending and distinct",

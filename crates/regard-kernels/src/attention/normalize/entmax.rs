@@ -15,7 +15,7 @@ pub(super) const ROW: Row<dyn Normalizer> = Row {
     trials: DEFAULTS,
 };
 
-/// `p_j = max(s_j/2 − τ, 0)²`, `Σ p = 1`.
+/// Entmax with α = 1.5: `p_j = max(s_j/2 − τ, 0)²`, `Σ p = 1`.
 #[derive(Clone, Copy, Debug)]
 pub struct Entmax15;
 

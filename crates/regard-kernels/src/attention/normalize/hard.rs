@@ -1,7 +1,8 @@
-//! Hard attention: one key only. Forward, a choice; backward, one of three estimators.
+//! Hard attention: a single key. A choice in the forward; one of three gradient estimators in the
+//! backward.
 //!
-//! The notes' "hard coding" averages keys; this follows Xu et al. 2015: the context is the value
-//! of one key.
+//! The notes' "hard coding" averages keys; this follows Xu et al. 2015: the context is the value of
+//! one key.
 
 use super::*;
 use crate::attention::formula::gumbel_noise;
@@ -49,26 +50,27 @@ pub(super) const REINFORCE: Row<dyn Normalizer> = Row {
     trials: DEFAULTS,
 };
 
-/// Where the gradient of a hard choice comes from.
+/// Gradient estimator of a hard choice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Estimator {
-    /// The values' from the choice, the scores' as if it had been a softmax.
+    /// Straight-through: the values' gradient is that of the choice, the scores' that of a softmax.
     StraightThrough,
-    /// The same on scores with Gumbel noise, divided by a temperature.
+    /// Straight-through on scores with Gumbel noise, divided by a temperature.
     Gumbel {
-        /// Above 0; the lower, the harder.
+        /// Temperature, above 0; lower values are closer to a hard choice.
         temperature: f32,
-        /// Where the noise comes from.
+        /// Random stream of the noise.
         noise: Stream,
     },
-    /// The choice is a sample from the softmax; scores learn through its log-probability.
+    /// The choice is sampled from the softmax; scores learn through its log-probability.
     Reinforce {
-        /// Where the sample comes from.
+        /// Random stream of the sample.
         noise: Stream,
     },
 }
 
-/// One key gets weight 1; a query without keys gets none, index −1 and log-probability 0.
+/// Hard attention: one key gets weight 1; a query without keys gets none, index −1 and
+/// log-probability 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Hard(pub Estimator);
 
@@ -80,14 +82,14 @@ impl Hard {
         }
     }
 
-    /// The Gumbel noise of a cell: a function of its place in `[B, H, T, S]` alone.
+    /// The Gumbel noise of a cell, a function of its index in `[B, H, T, S]` alone.
     fn draw(noise: Stream, at: &At, query: usize, key: usize) -> f32 {
         let d = at.grid.dims;
         let row = (at.b * d.h + at.h) * d.t + query;
         noise.gumbel(row as u64 * d.s as u64 + key as u64)
     }
 
-    /// Replaces scores by those of the softmax that stands in for the choice in the backward.
+    /// Replaces scores by those of the surrogate softmax of the backward.
     fn surrogate(&self, at: &At, tile: &mut Tile) {
         if let Estimator::Gumbel { temperature, noise } = self.0 {
             each_cell(at, tile, |s, i, j| {
@@ -96,7 +98,7 @@ impl Hard {
         }
     }
 
-    /// Leaves 1 where the key is the chosen one.
+    /// Sets the cells of the chosen keys to 1 and the others to 0.
     fn one_hot(at: &At, tile: &mut Tile, pick: &[i32]) {
         tile.data.fill(0.0);
         each_cell(at, tile, |cell, i, j| {
@@ -112,7 +114,7 @@ impl Normalizer for Hard {
             None => scores(),
         };
         let chosen = noisy.clone().chosen();
-        // The softmax that stands in for the choice in the backward.
+        // The surrogate softmax of the backward.
         let p = softmax::formula(match self.0 {
             Estimator::Gumbel { temperature, .. } => noisy / number(f64::from(temperature)),
             Estimator::StraightThrough | Estimator::Reinforce { .. } => scores(),
@@ -138,7 +140,7 @@ impl Normalizer for Hard {
         let cells = tile.keys * tile.lanes;
         state.best.resize(tile.lanes, (f32::NEG_INFINITY, 0.0));
         state.pick.resize(tile.lanes, -1);
-        // The choice, by scores with noise; the best of earlier blocks stands in `best`.
+        // The choice, by scores with noise; `best` holds the best of earlier blocks.
         let mut noisy = Scratch::new(cells);
         noisy.copy_from_slice(&tile.data[..cells]);
         let mut noisy = Tile { data: &mut noisy, ..*tile };
@@ -152,14 +154,14 @@ impl Normalizer for Hard {
             for (lane, choice) in choice.iter_mut().enumerate().take(tile.queries) {
                 let score = noisy.data[row * tile.lanes + lane];
                 let best = state.best[lane].0;
-                // A NaN beats everything: it must be seen, not passed over.
+                // NaN wins over everything, so that it is not hidden.
                 if score > best || (score.is_nan() && !best.is_nan()) {
                     state.best[lane].0 = score;
                     *choice = Some(row);
                 }
             }
         }
-        // The softmax's statistics, for the backward and the log-probability.
+        // The statistics of the softmax, for the backward and the log-probability.
         self.surrogate(at, tile);
         for (lane, row) in choice.iter().enumerate() {
             if let Some(row) = row {

@@ -1,8 +1,7 @@
-//! What turns a query's scores into weights.
+//! Normalisers, which map a query's scores to weights.
 //!
-//! A normaliser either works online, block of keys after block of keys, or needs all scores of a
-//! query at once (a *strip*). What it keeps of a query is two numbers, from which the backward
-//! makes the weights again.
+//! A normaliser works online, one block of keys after the other, or needs all scores of a query at
+//! once (a *strip*). It keeps two values per query, from which the backward recomputes the weights.
 
 mod entmax;
 mod hard;
@@ -28,7 +27,7 @@ use crate::scratch::Scratch;
 use crate::view::Error;
 use std::sync::Arc;
 
-/// Every normaliser, in the order of the documentation.
+/// All normalisers, in the order of the documentation.
 pub const ROWS: &[Row<dyn Normalizer>] = &[
     softmax::ROW,
     softmax1::ROW,
@@ -41,22 +40,22 @@ pub const ROWS: &[Row<dyn Normalizer>] = &[
     hard::REINFORCE,
 ];
 
-/// What is known of a block's queries while their keys are walked over, a float per lane.
+/// Running state of a block's queries during the pass over their keys, a float per lane.
 pub struct State {
-    /// The largest score so far (softmax), or a threshold.
+    /// Largest score so far (softmax), or a threshold.
     pub shift: Scratch,
-    /// The sum of weights so far.
+    /// Sum of the weights so far.
     pub sum: Scratch,
-    /// What earlier sums must be multiplied with since the last block of keys.
+    /// Factor that earlier sums must be multiplied by since the last block of keys.
     pub rescale: Scratch,
-    /// What the choice of a hard choice was made by, and the chosen key's own score.
+    /// For hard attention, the score with noise of the best key, and its own score.
     pub best: Vec<(f32, f32)>,
-    /// The chosen key of a hard choice, −1 for none.
+    /// For hard attention, the chosen key, −1 for none.
     pub pick: Vec<i32>,
 }
 
 impl State {
-    /// Nothing seen yet.
+    /// Creates the state before the first block.
     pub fn new(lanes: usize) -> State {
         let mut shift = Scratch::new(lanes);
         shift.fill(f32::NEG_INFINITY);
@@ -66,77 +65,79 @@ impl State {
     }
 }
 
-/// What is kept of a block's queries, a float per lane: the weight of a key with score `s` is a
+/// Saved statistics of a block's queries, a float per lane: the weight of a key with score `s` is a
 /// function of `s`, `shift` and `factor`.
 #[derive(Clone, Copy)]
 pub struct Stats<'a> {
-    /// What is taken from a score.
+    /// Subtracted from a score.
     pub shift: &'a [f32],
-    /// What the result is multiplied with; 0 for a query without keys.
+    /// Factor of the weights; 0 for a query without keys.
     pub factor: &'a [f32],
-    /// The chosen key of a hard choice, −1 for none.
+    /// For hard attention, the chosen key, −1 for none.
     pub pick: &'a [i32],
 }
 
-/// The row term δ of a normaliser's gradient `ds = g · (dp − δ)`.
+/// Row term δ of a normaliser's gradient `ds = g · (dp − δ)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delta {
     /// `δ = Σ_j p·dp`, which is `dout · out`: no pass over the keys is needed.
     FromOutput,
-    /// There is none.
+    /// No row term.
     Zero,
     /// `δ = Σ_j g·dp / Σ_j g`, by a pass over the keys.
     FromSlopes,
-    /// The gradient of the log-probability, which the caller gives.
+    /// The gradient of the log-probability, given by the caller.
     LogProb,
 }
 
-/// A normaliser. Masked cells come in as −∞ and leave as exactly 0.
+/// Normaliser. Masked cells have the score −∞ and get a weight of exactly 0.
+///
+/// This trait is open to custom implementations.
 pub trait Normalizer: Send + Sync + std::fmt::Debug {
-    /// Whether its own arguments make sense, else which does not.
+    /// Checks its own arguments.
     fn check(&self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Its formula, for the reference and for devices without kernels. Without one, the kernels
-    /// compute it on the CPU, with copies there and back.
+    /// Returns its formula, for the reference and for devices without kernels. If `None`, the
+    /// kernels compute it on the CPU, with copies there and back.
     fn formula(&self) -> Option<Normalized> {
         None
     }
 
-    /// The state before the first block.
+    /// Returns the state before the first block.
     fn start(&self, lanes: usize) -> State {
         State::new(lanes)
     }
 
-    /// Takes a block of scores, leaves weights that are right up to a factor per query, and
-    /// updates the state.
+    /// Replaces a block of scores by weights that are correct up to a factor per query, and updates
+    /// the state.
     fn block(&self, at: &At, tile: &mut Tile, state: &mut State);
 
-    /// Whether [`Self::block`] must be given all keys at once.
+    /// Whether [`Self::block`] needs all keys at once.
     fn needs_strip(&self) -> bool {
         false
     }
 
-    /// Whether it chooses one key: its weights need no factor at the end, and the choice is kept.
+    /// Whether it chooses one key: its weights need no final factor, and the choice is saved.
     fn chooses(&self) -> bool {
         false
     }
 
-    /// After the last block: leaves in `shift` and `sum` what [`Stats`] keeps as shift and factor.
+    /// After the last block, sets `shift` and `sum` to the shift and factor of [`Stats`].
     fn finish(&self, state: &mut State);
 
-    /// Turns scores into the final weights.
+    /// Replaces scores by the final weights.
     fn weights(&self, at: &At, tile: &mut Tile, stats: Stats);
 
-    /// How δ comes about.
+    /// Returns the way in which δ is computed.
     fn delta(&self) -> Delta;
 
-    /// Turns scores into `g`, for [`Delta::FromSlopes`].
+    /// Replaces scores by `g`, for [`Delta::FromSlopes`].
     fn slopes(&self, at: &At, tile: &mut Tile, stats: Stats) {
         self.weights(at, tile, stats);
     }
 
-    /// Turns scores into weights, and the weights' gradient `dp` into the scores' gradient.
+    /// Replaces scores by weights, and the weights' gradient `dp` by the scores' gradient.
     fn gradient(&self, at: &At, tiles: (&mut Tile, &mut Tile), stats: Stats, delta: &[f32]);
 }

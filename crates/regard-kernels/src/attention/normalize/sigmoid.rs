@@ -1,4 +1,4 @@
-//! Each key by itself: `p_j = σ(s_j)`.
+//! Sigmoid of each score: `p_j = σ(s_j)`.
 
 use super::*;
 
@@ -14,7 +14,7 @@ pub(super) const ROW: Row<dyn Normalizer> = Row {
     trials: DEFAULTS,
 };
 
-/// `p_j = 1 / (1 + e^{−s_j})`: no key competes with another.
+/// Sigmoid `p_j = 1 / (1 + e^{−s_j})`: keys do not compete.
 #[derive(Clone, Copy, Debug)]
 pub struct Sigmoid;
 

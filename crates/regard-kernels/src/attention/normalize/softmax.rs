@@ -1,4 +1,4 @@
-//! Softmax, online: `p_j = e^{s_j} / Σ e^{s}`, with a running maximum and sum.
+//! Online softmax: `p_j = e^{s_j} / Σ e^{s}`, with a running maximum and sum.
 
 use super::*;
 use crate::attention::formula::Expr;
@@ -16,7 +16,7 @@ pub(super) const ROW: Row<dyn Normalizer> = Row {
     trials: DEFAULTS,
 };
 
-/// `p_j = e^{s_j} / Σ e^{s}`; a query without keys gets zeros.
+/// Softmax `p_j = e^{s_j} / Σ e^{s}`; a query without keys gets zeros.
 #[derive(Clone, Copy, Debug)]
 pub struct Softmax;
 
@@ -47,7 +47,7 @@ pub(super) fn formula(s: Expr) -> Expr {
     e.clone() / e.total()
 }
 
-/// The online step, shared with the normalisers that differ only at the end.
+/// Online step, shared with the normalisers that differ only at the end.
 pub(super) fn block(tile: &mut Tile, state: &mut State) {
     let State { shift, sum, rescale, .. } = state;
     assert!(tile.data.len() >= tile.keys * tile.lanes);
@@ -69,7 +69,7 @@ impl Kernel for Block<'_> {
     type Out = ();
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
-        // Four columns at a time: one alone would wait for each maximum and each sum.
+        // Four columns at a time, since a single one would wait for each maximum and each sum.
         let mut lane = 0;
         while lane + 4 * S::LANES <= self.lanes {
             self.columns::<S, 4>(s, lane);
@@ -100,7 +100,7 @@ impl Block<'_> {
             for j in 0..self.keys {
                 let row = self.data.add(j * self.lanes + lane);
                 for (c, largest) in largest.iter_mut().enumerate() {
-                    // A NaN score is dropped here and comes back through the exponential.
+                    // A NaN score is dropped here and reappears in the exponential.
                     *largest = s.max(s.load(row.add(c * S::LANES)), *largest);
                 }
             }
@@ -108,7 +108,7 @@ impl Block<'_> {
             let mut from = largest;
             for c in 0..C {
                 s.store(shift.add(c * S::LANES), largest[c]);
-                // While everything is masked the maximum is −∞; any finite number serves.
+                // While all keys are masked the maximum is −∞; any finite value serves.
                 let nothing = s.le(largest[c], s.splat(f32::NEG_INFINITY));
                 from[c] = s.select(nothing, s.splat(0.0), largest[c]);
                 let factor = exp_nonpositive(s, s.sub(before[c], from[c]));
@@ -177,7 +177,7 @@ impl Kernel for Weights<'_> {
     }
 }
 
-/// `ds = p · (dp − δ)`, and the scores become weights.
+/// `ds = p · (dp − δ)`; the scores are replaced by weights.
 pub(super) fn gradient(scores: &mut Tile, dp: &mut Tile, stats: Stats, delta: &[f32]) {
     check(scores, stats);
     assert!(dp.data.len() >= scores.keys * scores.lanes && delta.len() >= scores.lanes);

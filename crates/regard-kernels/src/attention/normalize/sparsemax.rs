@@ -1,4 +1,4 @@
-//! Sparsemax: the point of the simplex nearest to the scores; most weights are exactly 0.
+//! Sparsemax: the projection of the scores onto the simplex; most weights are exactly 0.
 
 use super::threshold::{Cell, gradient, replay, solve};
 use super::*;
@@ -15,7 +15,7 @@ pub(super) const ROW: Row<dyn Normalizer> = Row {
     trials: DEFAULTS,
 };
 
-/// `p_j = max(s_j − τ, 0)`, `Σ p = 1`.
+/// Sparsemax `p_j = max(s_j − τ, 0)`, `Σ p = 1`.
 #[derive(Clone, Copy, Debug)]
 pub struct Sparsemax;
 

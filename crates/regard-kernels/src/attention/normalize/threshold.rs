@@ -1,14 +1,14 @@
-//! Normalisers that cut off below a threshold: `p_j = max(z_j − τ, 0)^m` with Σ p = 1.
+//! Normalisers with a threshold: `p_j = max(z_j − τ, 0)^m` with Σ p = 1.
 //!
-//! `f(τ) = Σ max(z − τ, 0)^m − 1` falls and is convex, and is not negative at `max z − 1`.
-//! Newton's method from there rises to the root without passing it: a finite number of steps
-//! for m = 1, quadratically for m = 2. All lanes go at once; nothing is sorted.
+//! `f(τ) = Σ max(z − τ, 0)^m − 1` is decreasing and convex, and is not negative at `max z − 1`.
+//! Newton's method from there rises to the root without passing it: in a finite number of steps for
+//! m = 1, quadratically for m = 2. All lanes iterate at once; nothing is sorted.
 
 use super::{State, Tile};
 use crate::pool::checkpoint;
 use crate::simd::{Kernel, Simd, dispatch};
 
-/// What a cell becomes once τ is known.
+/// Result of a cell once τ is known.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cell {
     /// The weight.
@@ -17,13 +17,13 @@ pub(super) enum Cell {
     Slope,
 }
 
-/// Newton steps at most; float arithmetic stands still long before.
+/// Maximum number of Newton steps; in practice they converge long before.
 const STEPS: usize = 60;
 
-/// Keys above which a step is long enough to ask whether it is still wanted.
+/// Number of keys above which a step is long enough to check for cancellation.
 const LONG: usize = 1 << 14;
 
-/// Finds τ for each lane of a strip and replaces scores by weights. The scores count times `half`
+/// Finds τ for each lane of a strip and replaces scores by weights. Scores are multiplied by `half`
 /// (1 for sparsemax, ½ for entmax), and the power is 1 or 2.
 pub(super) fn solve(tile: &mut Tile, state: &mut State, half: f32, squared: bool) {
     assert!(tile.data.len() >= tile.keys * tile.lanes);
@@ -55,7 +55,7 @@ impl Kernel for Solve<'_> {
                     largest = s.max(s.load(column.add(j * self.lanes)), largest);
                 }
                 let nothing = s.le(largest, s.splat(f32::NEG_INFINITY));
-                // Scores are taken from their maximum, so that τ keeps its digits.
+                // Scores are relative to their maximum, so that τ keeps its precision.
                 let top = s.select(nothing, zero, largest);
                 let mut tau = s.splat(-1.0);
                 for _ in 0..STEPS {
@@ -74,7 +74,7 @@ impl Kernel for Solve<'_> {
                             slope = s.add(slope, s.select(s.lt(zero, above), s.splat(1.0), zero));
                         }
                     }
-                    // τ += f(τ)/−f′(τ); a lane without keys stays.
+                    // τ += f(τ)/−f′(τ); a lane without keys does not change.
                     let step = s.div(s.sub(sum, s.splat(1.0)), slope);
                     let step = s.select(s.lt(zero, slope), step, zero);
                     let next = s.add(tau, step);
@@ -104,7 +104,7 @@ fn weight<S: Simd>(s: S, x: S::V, squared: bool) -> S::V {
     if squared { s.mul(above, above) } else { above }
 }
 
-/// Replaces scores by weights or slopes, from the kept maximum (`shift`) and τ (`tau`).
+/// Replaces scores by weights or slopes, from the saved maximum (`shift`) and τ (`tau`).
 pub(super) fn replay(
     tile: &mut Tile,
     (shift, tau): (&[f32], &[f32]),
@@ -125,7 +125,7 @@ pub(super) fn replay(
     }
 }
 
-/// `ds = g · (dp − δ)`, and the scores become weights.
+/// `ds = g · (dp − δ)`; the scores are replaced by weights.
 pub(super) fn gradient(
     (scores, dp): (&mut Tile, &mut Tile),
     stats: (&[f32], &[f32]),

@@ -14,7 +14,7 @@ pub(super) const ROW: Row<dyn Normalizer> = Row {
     trials: DEFAULTS,
 };
 
-/// `p_j = 1/n` for the `n` allowed keys.
+/// Uniform weights `p_j = 1/n` for the `n` allowed keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Uniform;
 
