@@ -80,7 +80,7 @@ impl Graph {
             bail!("edges: indptr runs from {first} to {last}, need 0 to the {nnz} indices");
         }
         if let Some(i) = (0..t).find(|i| self.indptr[*i] > self.indptr[i + 1]) {
-            bail!("edges: indptr decreases after row {i}, need ascending values");
+            bail!("edges: indptr decreases after row {i}, need it ascending");
         }
         for i in 0..t {
             let row = self.row(i);

@@ -1,4 +1,4 @@
-//! What the backward needs of one query head, made once and read for every block of keys.
+//! Data of one query head, prepared once and used for every block of keys.
 
 use super::*;
 use crate::attention::normalize::Stats;
@@ -9,14 +9,14 @@ use crate::gemm::micro::Product;
 use crate::memory::filled;
 use std::sync::Arc;
 
-/// What the backward needs of one query head, a block of queries after another.
+/// Data of one query head for the backward, one block of queries after the other.
 pub(super) struct Head {
     pub b: usize,
     pub h: usize,
     pub plans: Vec<Arc<Plan>>,
     packed_q: Scratch,
     packed_dout: Scratch,
-    /// Of each block of queries, lane by lane.
+    /// Statistics of each block of queries, lane by lane.
     shift: Scratch,
     factor: Scratch,
     pub delta: Scratch,
@@ -104,8 +104,8 @@ impl Head {
         source
     }
 
-    /// Fills a tile with the gradient of the weights: `dp[j, i] = v[j] · dout[i]`, plus that of
-    /// the weights as an output.
+    /// Fills a tile with the gradient of the weights: `dp[j, i] = v[j] · dout[i]`, plus the
+    /// gradient of the weights as an output.
     ///
     /// # Safety
     /// The block's queries and keys must exist.
@@ -175,7 +175,7 @@ impl Head {
 }
 
 impl Job<'_> {
-    /// `Σ_j p·dp` of each query, from what the forward returned.
+    /// `Σ_j p·dp` of each query, from the output of the forward.
     fn along_output(&self, b: usize, h: usize, delta: &mut [f32]) {
         let views = [self.upstream.out, self.upstream.weights];
         for (x, y) in views.into_iter().flatten() {

@@ -1,9 +1,9 @@
-//! The backward: blocks of keys outside, blocks of queries inside. Scores are made again from
-//! what the forward kept; every product of the forward has its two here.
+//! The backward: blocks of keys outside, blocks of queries inside. Scores are recomputed from the
+//! statistics saved by the forward; every product of the forward has its two here.
 //!
-//! A head is one task when there are enough heads. When there are not, the blocks of keys of a
-//! head go in parallel: each sums its own keys' and values' gradients, and adds to the queries'
-//! in its turn. Both ways add the same numbers in the same order.
+//! A head is one task when there are enough heads. Otherwise the blocks of keys of a head run in
+//! parallel: each sums its own keys' and values' gradients, and adds to the queries' in its turn.
+//! Both ways add the same values in the same order.
 
 mod head;
 mod visit;
@@ -26,29 +26,33 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use visit::Visit;
 
-/// The gradients that reach an attention.
+/// Upstream gradients of an attention.
 #[derive(Clone, Copy, Default)]
 pub struct Upstream<'a> {
-    /// `[B, H, T, E]`: what the forward returned, and its gradient.
+    /// Output of the forward and its gradient, `[B, H, T, E]` each.
     pub out: Option<(View<'a>, View<'a>)>,
-    /// `[B, H, T, S]`: the weights, and their gradient, if they were an output too.
+    /// Weights and their gradient, `[B, H, T, S]` each, if they were an output too.
     pub weights: Option<(View<'a>, View<'a>)>,
-    /// `[B, H, T]`: the gradient of the log-probability of a sampled choice.
+    /// Gradient of the log-probability of a sampled choice, `[B, H, T]`.
     pub log_prob: Option<&'a [f32]>,
 }
 
-/// The gradients of the parameters; those of queries, keys and values go where the caller says.
+/// Gradients of the parameters; those of queries, keys and values are written to the caller's
+/// arrays.
 #[derive(Clone, Debug, Default)]
 pub struct Gradients {
-    /// In the order of [`Attention::params`], contiguous.
+    /// Gradients in the order of [`Attention::params`], contiguous.
     pub params: Vec<Vec<f32>>,
-    /// Pairs that were scored.
+    /// Number of query–key pairs that were scored.
     pub pairs: u64,
 }
 
 impl Attention {
-    /// Computes the gradients of everything that the forward depends on. `dq`, `dk` and `dv` have
-    /// the shapes of `q`, `k` and `v`, and any strides.
+    /// Computes the gradients of all inputs of the forward. `dq`, `dk` and `dv` have the shapes of
+    /// `q`, `k` and `v`, and any strides.
+    ///
+    /// # Errors
+    /// If a shape does not match.
     pub fn backward(
         &self,
         inputs: &Inputs,
@@ -81,7 +85,7 @@ impl Attention {
             bail!("saved: got {} queries, need B·H·T = {rows}", saved.shift.len());
         }
         if let Some(given) = upstream.log_prob.filter(|given| given.len() != rows) {
-            bail!("log_prob: got {} numbers, need B·H·T = {rows}", given.len());
+            bail!("log_prob: got {} elements, need B·H·T = {rows}", given.len());
         }
         Ok(with_engine(self, &grid, inputs, KEYS_BACKWARD, |engine| {
             Job { engine, saved, upstream }.run(inputs, (dq, dk, dv))
@@ -97,13 +101,13 @@ struct Job<'a> {
 
 /// Sums that are not rows of queries, keys or values.
 struct Sums<'a> {
-    /// One for each term, with a part for each batch row and head that the term tells apart.
+    /// One for each term, with a part for each batch row and head that the term distinguishes.
     terms: Vec<Parts<'a, f32>>,
     /// `[B, H, D′]`
     weights: Parts<'a, f32>,
     /// `[B, H]`
     map: Parts<'a, f32>,
-    /// `[B, H, edges, D′]`, if pairs add something to their keys
+    /// `[B, H, edges, D′]`, if there are edge features
     added: Parts<'a, f32>,
     pairs: AtomicU64,
     engine: &'a Engine<'a>,
@@ -113,7 +117,7 @@ impl Sums<'_> {
     /// The accumulator of a term.
     ///
     /// # Safety
-    /// Only the task that owns the batch row and head, by the terms' scopes, may ask.
+    /// Only the task that owns the batch row and head, by the terms' scopes, may call it.
     #[allow(clippy::mut_from_ref)]
     unsafe fn term(&self, term: usize, b: usize, h: usize) -> &mut [f32] {
         let bound = self.engine.terms[term];
@@ -125,7 +129,7 @@ impl Sums<'_> {
     }
 }
 
-/// Where the engine writes rows: the caller's memory, or what the score made.
+/// Destination of the engine's rows: the caller's memory, or rows computed by the score.
 struct Targets<'a> {
     dq: &'a ViewMut<'a>,
     dk: &'a ViewMut<'a>,
@@ -190,7 +194,7 @@ impl Job<'_> {
         let raise = Raise {
             q: made_q,
             k: made_k,
-            // Not by whether there are sums: a batch of nothing has none, and a gradient of zeros.
+            // Not by whether there are sums: an empty batch has none, but its gradient is zeros.
             weights: sum_over_batch(&weights, h, if lowered.pair.weighted() { width } else { 0 }),
             map: map.iter().map(|x| f64::from(*x)).sum::<f64>() as f32,
             terms: of_terms,
@@ -219,7 +223,7 @@ impl Job<'_> {
             }
             sums.pairs.store(0, Ordering::Relaxed);
         }
-        // Batch rows or heads that share an accumulator are one task's, in order.
+        // Batch rows or heads that share an accumulator belong to one task, in order.
         let scope = self.engine.terms.iter().map(|term| term.scope());
         let (per_batch, per_head) = scope.fold((true, true), |x, y| (x.0 && y.0, x.1 && y.1));
         let (nb, nh) = (if per_batch { b } else { 1 }, if per_head { hk } else { 1 });
@@ -227,13 +231,13 @@ impl Job<'_> {
             let of = |whole: usize, each: bool, at: usize| if each { at..at + 1 } else { 0..whole };
             let heads = (of(b, per_batch, unit / nh), of(hk, per_head, unit % nh));
             if !self.unit(&heads, targets, sums, false) {
-                // A value that is not finite may have met a weight of 0.
+                // A value that is not finite may have been multiplied by a weight of 0.
                 self.unit(&heads, targets, sums, true);
             }
         });
     }
 
-    /// All of some batch rows and key heads, one after another. Says whether all is finite.
+    /// Processes some batch rows and key heads in sequence. Returns whether all results are finite.
     fn unit(
         &self,
         (batch, heads): &(Range<usize>, Range<usize>),
@@ -281,7 +285,7 @@ impl Job<'_> {
         finite
     }
 
-    /// Calls `f` with every sum of one head. Only the unit that owns the head may ask.
+    /// Calls `f` with every sum of one head. Only the unit that owns the head may call it.
     fn each_sum(&self, sums: &Sums, b: usize, h: usize, mut f: impl FnMut(&mut [f32])) {
         let row = b * self.engine.grid.dims.h + h;
         let width = self.engine.lowered.q.view().shape[3];
@@ -311,7 +315,7 @@ impl Job<'_> {
         unsafe { store_rows(dq, padded(width), None, self.engine.lowered.scale, to) }
     }
 
-    /// Few heads: blocks of keys in parallel. Returns false if something was not finite.
+    /// Few heads: blocks of keys in parallel. Returns false if a result was not finite.
     fn key_blocks_in_parallel(&self, targets: &Targets, sums: &Sums) -> bool {
         let Dims { b, h, hk, t, .. } = self.engine.grid.dims;
         let (group, blocks) = (h / hk, t.div_ceil(self.engine.block_queries()));
@@ -325,7 +329,7 @@ impl Job<'_> {
         let heads: Vec<Head> = heads.into_iter().flatten().collect();
         let mut dq: Vec<Scratch> = heads.iter().map(|_| Scratch::zeroed(t * width)).collect();
         let rows: Vec<Parts<f32>> = dq.iter_mut().map(|dq| Parts::new(dq)).collect();
-        // At each head and block of queries, blocks of keys have their turns in order.
+        // For each head and block of queries, blocks of keys have their turns in order.
         let turns = Turns::new(b * h * blocks);
         let finite = AtomicBool::new(true);
         let scored = AtomicU64::new(0);

@@ -1,4 +1,4 @@
-//! One block of keys: the products of the backward, in the order in which they happen.
+//! One block of keys: the products of the backward, in the order of execution.
 
 use super::head::Head;
 use super::*;
@@ -18,9 +18,9 @@ pub(super) struct Visit<'a> {
 type Each<'a> = &'a dyn Fn(usize, usize);
 
 impl Visit<'_> {
-    /// Waits with `wait(head, block)` before it adds to queries, and calls `done(head, block)` for
-    /// every block of queries in order. Returns the scored pairs and whether keys' and values'
-    /// gradients are finite.
+    /// Calls `wait(head, block)` before it adds to queries, and `done(head, block)` for every block
+    /// of queries in order. Returns the number of scored pairs and whether the gradients of keys
+    /// and values are finite.
     ///
     /// # Safety
     /// From when `wait(head, block)` returns until `done(head, block)` is called, no other task may
@@ -134,7 +134,7 @@ impl Visit<'_> {
         let delta = &head.delta[lane..lane + lanes];
         engine.spec.normalizer.gradient(&at, (&mut scores, &mut dp), stats, delta);
         let (mut p, mut ds) = (scores, dp);
-        // Lanes without a query must not add to anything.
+        // Lanes without a query must not contribute.
         for row in 0..if n < lanes { keys.len() } else { 0 } {
             ds.row(row)[n..].fill(0.0);
         }
@@ -167,7 +167,7 @@ impl Visit<'_> {
             // SAFETY: this task owns its head's sum.
             map.gradient(&at, &before, &mut ds, unsafe { &mut sums.map.part(row, 1)[0] });
         }
-        // Summed here and added once: heads' sums share cache lines, and other threads use them.
+        // Summed here and added once: the sums of heads share cache lines, which other threads use.
         let width = if engine.lowered.pair.weighted() { source.queries.width } else { 0 };
         let mut weights = Scratch::zeroed(width);
         let added = engine.lowered.pair.added();

@@ -1,4 +1,4 @@
-//! Evaluates formulas with whatever arrays there are.
+//! Evaluation of formulas with any array type.
 
 use super::{Expr, Function, Leaf, Limit, Node, Operator, Power};
 use crate::attention::Attention;
@@ -6,19 +6,19 @@ use crate::attention::grid::{Dims, Grid};
 use crate::view::{Error, bail};
 use std::collections::HashMap;
 
-/// Arrays over the axes `[B, H, T, S, F]`, and which cells a query may see. An axis of 1 is
-/// repeated where it meets a longer one.
+/// Operations on arrays over the axes `[B, H, T, S, F]`, and the cells that a query may attend to.
+/// An axis of 1 is broadcast.
 pub trait Arrays {
-    /// An array.
+    /// Array type.
     type Array: Clone;
 
-    /// Constants.
+    /// Creates a constant array.
     fn numbers(&mut self, numbers: Vec<f64>, shape: [usize; 5]) -> Self::Array;
 
-    /// An operation of two arrays.
+    /// Applies a binary operator.
     fn two(&mut self, operator: Operator, x: Self::Array, y: Self::Array) -> Self::Array;
 
-    /// A function of each number.
+    /// Applies a function to each element.
     fn map(&mut self, f: Function, x: Self::Array) -> Self::Array;
 
     /// [`Expr::dot`]
@@ -27,16 +27,16 @@ pub trait Arrays {
     /// [`Expr::times`]
     fn times(&mut self, x: Self::Array, matrix: Self::Array) -> Self::Array;
 
-    /// [`Expr::pick`]: `index` is `[B or 1, T, S]`, 1 where all batch rows have the same.
+    /// [`Expr::pick`]; `index` is `[B or 1, T, S]`, 1 if it is the same for all batch rows.
     fn pick(&mut self, x: Self::Array, index: Vec<Option<usize>>) -> Self::Array;
 
-    /// [`Expr::inside`]: takes cells away from those that a query may see.
+    /// [`Expr::inside`]; removes cells from those that a query may attend to.
     fn inside(&mut self, x: Self::Array, u: Self::Array, limit: Limit) -> Self::Array;
 
     /// [`Expr::detach`]
     fn detach(&mut self, x: Self::Array) -> Self::Array;
 
-    /// An array of all cells, `[B, H, T, S, 1]`, with another number where a query may not see.
+    /// Returns an array of all cells, `[B, H, T, S, 1]`, with `number` in the masked ones.
     fn masked(&mut self, x: Self::Array, number: f64) -> Self::Array;
 
     /// [`Expr::total`]
@@ -52,36 +52,38 @@ pub trait Arrays {
     fn above_threshold(&mut self, x: Self::Array, power: Power) -> Self::Array;
 }
 
-/// The arrays that an attention is computed from.
+/// Input arrays of an attention.
 pub struct Given<A> {
-    /// `[B, H, T, 1, D]`
+    /// Queries, `[B, H, T, 1, D]`.
     pub q: A,
-    /// `[B, H, 1, S, D]`
+    /// Keys, `[B, H, 1, S, D]`.
     pub k: A,
-    /// `[B, H, 1, S, E]`; only few scores look at it.
+    /// Values, `[B, H, 1, S, E]`; only few scores use them.
     pub v: Option<A>,
-    /// As [`Attention::params`] lists them, each with its axes in their places.
+    /// Parameters as listed by [`Attention::params`], each with its axes in their positions.
     pub params: Vec<A>,
 }
 
-/// The result of an attention's formulas.
+/// Result of an attention's formulas.
 pub struct Weights<A> {
-    /// `[B, H, T, S, 1]`
+    /// Weights, `[B, H, T, S, 1]`.
     pub weights: A,
-    /// `[B, H, T, 1, 1]`, if the normaliser chooses.
+    /// Log-probability of the choice, `[B, H, T, 1, 1]`; `None` unless the normaliser chooses.
     pub log_prob: Option<A>,
 }
 
-/// A number so small that nothing is left of its exponential, and finite, so that nothing ever is
-/// ∞ − ∞.
+/// Score of masked cells: its exponential is 0, and it is finite, so that ∞ − ∞ does not occur.
 const HIDDEN: f64 = -1e30;
 
-/// Whether score, biases and normaliser all have a formula. Those of a caller's own may have none.
+/// Whether score, biases and normaliser all have a formula. Custom ones may have none.
 pub fn known(attention: &Attention) -> bool {
     attention.score.formula().is_some() && attention.normalizer.formula().is_some()
 }
 
-/// The weights by the formulas of score, biases and normaliser, before dropout.
+/// Evaluates the weights by the formulas of score, biases and normaliser, before dropout.
+///
+/// # Errors
+/// If the score or the normaliser has no formula.
 pub fn weights<A: Arrays>(
     attention: &Attention,
     grid: &Grid,
@@ -156,7 +158,7 @@ struct Evaluation<'a, A: Arrays> {
     grid: &'a Grid,
     arrays: &'a mut A,
     leaves: &'a Leaves<'a, A::Array>,
-    /// By the address of a part, which is in the formula as long as this is.
+    /// Results by the address of a node, which the formula keeps alive.
     found: HashMap<*const Node, A::Array>,
 }
 
@@ -243,7 +245,7 @@ impl<A: Arrays> Evaluation<'_, A> {
         }
     }
 
-    /// Index of every cell; of one batch row if all rows have the same.
+    /// Index of every cell; of one batch row if it is the same for all.
     fn index(&self, index: &super::Index) -> Vec<Option<usize>> {
         let Dims { b, t, s, .. } = self.grid.dims;
         let place = |at: usize| [at / (t * s), at / s % t, at % s];

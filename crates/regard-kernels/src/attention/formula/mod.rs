@@ -1,8 +1,8 @@
-//! Formulas: what a score, a bias or a normaliser computes, as an expression.
+//! Formulas of scores, biases and normalisers, as expressions.
 //!
-//! Each stands once, in the file of its score, bias or normaliser, and is evaluated in two places:
-//! by the slow reference in `f64`, which the kernels are tested against, and with a tensor
-//! library's own operations on devices that have no kernels. The kernels know nothing of it.
+//! Each is defined once, in the file of its score, bias or normaliser, and is evaluated in two
+//! ways: by the slow reference in `f64`, which the kernels are tested against, and with a tensor
+//! library's operations on devices without kernels. The kernels do not use it.
 //!
 //! ```
 //! use regard_kernels::attention::formula::{keys, queries, scale};
@@ -11,11 +11,11 @@
 //! # let _ = scaled_dot_product;
 //! ```
 //!
-//! Every part of an expression is an array over five axes, `[B, H, T, S, F]`: batch rows, query
-//! heads, queries, keys and features. An axis that a part does not depend on is 1 and is repeated
-//! where it meets a longer one: queries are `[B, H, T, 1, D]`, keys `[B, H, 1, S, D]` (a key head
-//! once for each query head that shares it), scores `[B, H, T, S, 1]`. Parameters have the axes
-//! that [`Param::axes`](super::Param::axes) names.
+//! Every subexpression is an array over five axes, `[B, H, T, S, F]`: batch rows, query heads,
+//! queries, keys and features. An axis that it does not depend on is 1 and is broadcast: queries
+//! are `[B, H, T, 1, D]`, keys `[B, H, 1, S, D]` (a key head repeated for each query head that
+//! shares it), scores `[B, H, T, S, 1]`. Parameters have the axes of
+//! [`Param::axes`](super::Param::axes).
 
 mod evaluate;
 
@@ -27,19 +27,19 @@ use crate::rng::Stream;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 use std::sync::Arc;
 
-/// A part of a formula. Copies are cheap, and one that is used twice is evaluated once.
+/// Expression. Clones are cheap, and a shared subexpression is evaluated once.
 #[derive(Clone)]
 pub struct Expr(Arc<Node>);
 
-/// The key at which a cell `[b, i, j]` looks, if at any.
+/// The key index that a cell `[b, i, j]` refers to, if any.
 type Index = Box<dyn Fn(&Grid, [usize; 3]) -> Option<usize> + Send + Sync>;
-/// A number for a cell `[b, h, i, j]`.
+/// The value of a cell `[b, h, i, j]`.
 type Cell = Box<dyn Fn(&Grid, [usize; 4]) -> f64 + Send + Sync>;
 
 enum Node {
     Leaf(Leaf),
     Number(f64),
-    /// Numbers that are no parameter; own for each head or not.
+    /// Values that are not parameters, and whether they differ between heads.
     Cells(Cell, bool),
     Two(Operator, Expr, Expr),
     Map(Function, Expr),
@@ -64,7 +64,7 @@ enum Leaf {
     Scores,
 }
 
-/// An operation of two arrays.
+/// Binary operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// `x + y`
@@ -77,7 +77,7 @@ pub enum Operator {
     Div,
 }
 
-/// A function of every number of an array.
+/// Elementwise function.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Function {
     /// `eˣ`
@@ -92,13 +92,13 @@ pub enum Function {
     Tanh,
     /// `1/(1 + e^{−x})`
     Sigmoid,
-    /// `x`, or the slope times `x` if negative.
+    /// `x`, or the negative slope times `x` if negative.
     LeakyRelu(f64),
     /// `max(x, least)`
     AtLeast(f64),
 }
 
-/// How far a number may go.
+/// Upper limit of a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limit {
     /// `u ≤ limit`
@@ -107,7 +107,7 @@ pub enum Limit {
     Below(f64),
 }
 
-/// The power of what lies above a threshold.
+/// Power above a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Power {
     /// `max(z − τ, 0)`
@@ -116,50 +116,50 @@ pub enum Power {
     Two,
 }
 
-/// `[B, H, T, 1, D]`
+/// Returns the queries, `[B, H, T, 1, D]`.
 pub fn queries() -> Expr {
     Expr::new(Node::Leaf(Leaf::Queries))
 }
 
-/// `[B, H, 1, S, D]`
+/// Returns the keys, `[B, H, 1, S, D]`.
 pub fn keys() -> Expr {
     Expr::new(Node::Leaf(Leaf::Keys))
 }
 
-/// `[B, H, 1, S, E]`
+/// Returns the values, `[B, H, 1, S, E]`.
 pub fn values() -> Expr {
     Expr::new(Node::Leaf(Leaf::Values))
 }
 
-/// The scale that was given, or the score's own.
+/// Returns the scale that was given, or the score's default.
 pub fn scale() -> Expr {
     Expr::new(Node::Leaf(Leaf::Scale))
 }
 
-/// A parameter of the score or bias, by its place in what its `params` lists.
+/// Returns a parameter of the score or bias, by its index in its `params`.
 pub fn param(number: usize) -> Expr {
     Expr::new(Node::Leaf(Leaf::Param(number)))
 }
 
-/// Scores and biases together, `[B, H, T, S, 1]`: what a normaliser begins with. Masked cells hold
-/// a very small number.
+/// Returns the scores with biases, `[B, H, T, S, 1]`: the input of a normaliser. Masked cells hold
+/// a large negative value.
 pub fn scores() -> Expr {
     Expr::new(Node::Leaf(Leaf::Scores))
 }
 
-/// A constant.
+/// Returns a constant.
 pub fn number(x: f64) -> Expr {
     Expr::new(Node::Number(x))
 }
 
-/// A number for the position of each query and for each key: `[B, 1, T, S, 1]`.
+/// Returns a function of each query's position and each key, `[B, 1, T, S, 1]`.
 pub fn places(f: impl Fn(f64, f64) -> f64 + Send + Sync + 'static) -> Expr {
     let cell =
         move |grid: &Grid, [b, _, i, j]: [usize; 4]| f(f64::from(grid.position(b, i)), j as f64);
     Expr::new(Node::Cells(Box::new(cell), false))
 }
 
-/// Gumbel noise, a function of a cell's place alone: `[B, H, T, S, 1]`.
+/// Returns Gumbel noise, a function of a cell's index alone, `[B, H, T, S, 1]`.
 pub fn gumbel_noise(noise: Stream) -> Expr {
     let cell = move |grid: &Grid, place: [usize; 4]| f64::from(noise.gumbel(grid.cell(place)));
     Expr::new(Node::Cells(Box::new(cell), true))
@@ -174,18 +174,18 @@ impl Expr {
         Expr::new(Node::Map(f, self))
     }
 
-    /// The sum over features of the products: `[…, D]`, `[…, D]` → `[…, 1]`.
+    /// Computes the dot product over features: `[…, D]`, `[…, D]` → `[…, 1]`.
     pub fn dot(self, other: Expr) -> Expr {
         Expr::new(Node::Dot(self, other))
     }
 
-    /// A row times a matrix: `[…, 1, D]`, `[…, D, F]` → `[…, 1, F]`.
+    /// Multiplies a row by a matrix: `[…, 1, D]`, `[…, D, F]` → `[…, 1, F]`.
     pub fn times(self, matrix: Expr) -> Expr {
         Expr::new(Node::Times(self, matrix))
     }
 
-    /// For each batch row `b`, query `i` and key `j` the part's row `index(grid, [b, i, j])` along
-    /// the axis of keys; zeros where there is none.
+    /// Gathers along the axis of keys: for each batch row `b`, query `i` and key `j`, the row
+    /// `index(grid, [b, i, j])`; zeros where it is `None`.
     pub fn pick(
         self,
         index: impl Fn(&Grid, [usize; 3]) -> Option<usize> + Send + Sync + 'static,
@@ -193,39 +193,39 @@ impl Expr {
         Expr::new(Node::Pick(self, Box::new(index)))
     }
 
-    /// A row for each edge of a graph, spread over the cells: zeros where there is no edge.
+    /// Scatters a row for each edge of a graph over the cells; zeros where there is no edge.
     pub fn by_edge(self, graph: Arc<Graph>) -> Expr {
         self.pick(move |_, [_, i, j]| graph.edge(i, j, 0))
     }
 
-    /// Cells where `u` is beyond the limit have the score −∞; here they hold 1, which is harmless.
+    /// Masks cells where `u` is beyond the limit, with the score −∞. In the expression they hold 1.
     pub fn inside(self, u: Expr, limit: Limit) -> Expr {
         Expr::new(Node::Inside(self, u, limit))
     }
 
-    /// Without a gradient.
+    /// Stops the gradient.
     pub fn detach(self) -> Expr {
         Expr::new(Node::Detach(self))
     }
 
-    /// The sum over the keys that a query may see; 1 for a query without any, so that it can be
-    /// divided by.
+    /// Sums over the keys that a query may attend to; 1 for a query without any, so that it can be
+    /// a divisor.
     pub fn total(self) -> Expr {
         Expr::new(Node::Total(self))
     }
 
-    /// The largest over the keys that a query may see, without a gradient.
+    /// Returns the maximum over the keys that a query may attend to, without a gradient.
     pub fn largest(self) -> Expr {
         Expr::new(Node::Largest(self))
     }
 
-    /// 1 at the largest over the keys that a query may see (the first of equal ones), 0 at the
-    /// others; without a gradient.
+    /// Returns 1 at the maximum over the keys that a query may attend to (the first of equal ones),
+    /// 0 elsewhere; without a gradient.
     pub fn chosen(self) -> Expr {
         Expr::new(Node::Chosen(self))
     }
 
-    /// `max(z − τ, 0)` to a power, with `τ` such that a query's weights sum to 1.
+    /// Computes `max(z − τ, 0)` to a power, with `τ` such that a query's weights sum to 1.
     pub fn above_threshold(self, power: Power) -> Expr {
         Expr::new(Node::Threshold(self, power))
     }
@@ -302,11 +302,11 @@ impl Neg for Expr {
     }
 }
 
-/// A normaliser's formula, over [`scores`].
+/// Formula of a normaliser, over [`scores`].
 pub struct Normalized {
-    /// The weights; masked cells are set to exactly 0 afterwards.
+    /// Weights; masked cells are set to exactly 0 afterwards.
     pub weights: Expr,
-    /// The log-probability of a choice, `[B, H, T, 1, 1]`, if the normaliser makes one.
+    /// Log-probability of the choice, `[B, H, T, 1, 1]`; `None` unless the normaliser chooses.
     pub log_prob: Option<Expr>,
 }
 

@@ -1,4 +1,4 @@
-//! A window around a centre that is given for each query, as in Luong's local attention.
+//! Window around a given centre for each query, as in Luong's local attention.
 
 use super::*;
 
@@ -16,7 +16,8 @@ struct Around {
     width: usize,
 }
 
-/// Query `i` of batch row `b` sees keys at most `width` away from `centres[b·T + i]`.
+/// Creates a mask in which query `i` of batch row `b` attends to keys at most `width` away from
+/// `centres[b·T + i]`.
 pub fn around(centres: &[f32], width: usize) -> Mask {
     Mask::new(Around { centres: centres.to_vec(), width })
 }

@@ -1,4 +1,4 @@
-//! A query sees its own position and what came before.
+//! Causal mask: a query attends to its own position and to earlier ones.
 
 use super::*;
 
@@ -13,7 +13,7 @@ pub(super) const VARIANT: Variant = Variant {
 #[derive(Debug)]
 struct Causal;
 
-/// A query at position `p` sees keys `j ≤ p`.
+/// Creates a causal mask: a query at position `p` attends to keys `j ≤ p`.
 pub fn causal() -> Mask {
     Mask::new(Causal)
 }

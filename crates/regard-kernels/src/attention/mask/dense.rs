@@ -1,4 +1,4 @@
-//! A mask that is given cell by cell.
+//! Dense mask, given cell by cell.
 
 use super::*;
 
@@ -16,7 +16,7 @@ struct Dense {
     of: Of,
 }
 
-/// What has cells of its own.
+/// Axes along which the cells differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Of {
     All,
@@ -24,17 +24,17 @@ enum Of {
     Head,
 }
 
-/// `allowed[i·S + j]`, the same for every batch row and head.
+/// Creates a mask from `allowed[i·S + j]`, the same for every batch row and head.
 pub fn dense(allowed: impl Into<Arc<[bool]>>) -> Mask {
     Mask::new(Dense { allowed: allowed.into(), of: Of::All })
 }
 
-/// `allowed[(b·T + i)·S + j]`, the same for every head.
+/// Creates a mask from `allowed[(b·T + i)·S + j]`, the same for every head.
 pub fn dense_per_row(allowed: impl Into<Arc<[bool]>>) -> Mask {
     Mask::new(Dense { allowed: allowed.into(), of: Of::Row })
 }
 
-/// `allowed[((b·H + h)·T + i)·S + j]`
+/// Creates a mask from `allowed[((b·H + h)·T + i)·S + j]`.
 pub fn dense_per_head(allowed: impl Into<Arc<[bool]>>) -> Mask {
     Mask::new(Dense { allowed: allowed.into(), of: Of::Head })
 }
@@ -80,7 +80,7 @@ impl Rule for Dense {
         let (mut any, mut all) = (false, true);
         for i in block.queries.clone() {
             let row = &self.row(grid, block.b, block.h, i)[block.keys.clone()];
-            // Both over the whole row: without early exits the loop is a few vectors long.
+            // Both over the whole row: without early exits the loop vectorises.
             any |= row.iter().fold(false, |x, y| x | y);
             all &= row.iter().fold(true, |x, y| x & y);
             if any && !all {

@@ -1,4 +1,4 @@
-//! A graph: a query sees the keys that its edges come from.
+//! Graph mask: a query attends to the sources of its edges.
 
 use super::*;
 use crate::attention::graph::Graph;
@@ -14,8 +14,8 @@ pub(super) const VARIANT: Variant = Variant {
 #[derive(Debug)]
 struct Edges(Graph);
 
-/// A graph in CSR form: rows are queries (targets), indices are keys (sources), ascending within
-/// a row.
+/// Creates a mask from a graph in CSR form: rows are queries (targets), indices are keys (sources),
+/// ascending within a row.
 pub fn edges(indptr: &[i64], indices: &[i64]) -> Mask {
     Mask::new(Edges(Graph::new(indptr, indices)))
 }

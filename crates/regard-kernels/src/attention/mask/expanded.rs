@@ -1,4 +1,4 @@
-//! A window that reaches further by taking every `stride`-th key: local, with some global view.
+//! Dilated window, which takes every `stride`-th key.
 
 use super::*;
 
@@ -17,8 +17,8 @@ struct Expanded {
     stride: usize,
 }
 
-/// A query at position `p` sees `left` keys before it, itself, and `right` keys after it, each
-/// `stride` apart.
+/// Creates a dilated window: a query at position `p` attends to `left` keys before it, itself, and
+/// `right` keys after it, each `stride` apart.
 pub fn expanded(left: usize, right: usize, stride: usize) -> Mask {
     Mask::new(Expanded { left, right, stride })
 }

@@ -1,4 +1,4 @@
-//! Every query sees every key.
+//! Full mask: every query attends to every key.
 
 use super::*;
 
@@ -13,7 +13,7 @@ pub(super) const VARIANT: Variant = Variant {
 #[derive(Debug)]
 struct Full;
 
-/// Every query sees every key.
+/// Creates a mask that allows every key.
 pub fn full() -> Mask {
     Mask::new(Full)
 }

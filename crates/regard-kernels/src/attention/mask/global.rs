@@ -1,4 +1,4 @@
-//! Tokens that see all and are seen by all.
+//! Global tokens, which attend to all keys and are attended to by all queries.
 
 use super::*;
 
@@ -15,8 +15,8 @@ struct Global {
     indices: Vec<usize>,
 }
 
-/// The tokens at `indices` see every key and are seen by every query; combine it with a window
-/// by `|`.
+/// Creates a mask in which the tokens at `indices` attend to every key and every query attends to
+/// them; combine it with a window by `|`.
 pub fn global_tokens(indices: &[usize]) -> Mask {
     let mut indices = indices.to_vec();
     indices.sort_unstable();

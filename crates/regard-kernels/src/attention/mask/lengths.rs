@@ -1,4 +1,4 @@
-//! Valid lengths: what lies behind is padding.
+//! Valid lengths: keys past them are padding.
 
 use super::*;
 
@@ -16,12 +16,12 @@ struct Lengths {
     per_query: bool,
 }
 
-/// Batch row `b` has `lengths[b]` valid keys.
+/// Creates a padding mask: batch row `b` has `lengths[b]` valid keys.
 pub fn lengths(lengths: &[i64]) -> Mask {
     Mask::new(Lengths { lengths: lengths.to_vec(), per_query: false })
 }
 
-/// Query `i` of batch row `b` has `lengths[b·T + i]` valid keys.
+/// Creates a padding mask per query: query `i` of batch row `b` has `lengths[b·T + i]` valid keys.
 pub fn lengths_per_query(lengths: &[i64]) -> Mask {
     Mask::new(Lengths { lengths: lengths.to_vec(), per_query: true })
 }

@@ -1,4 +1,4 @@
-//! Which keys a query may see. `true` = attend, everywhere.
+//! Masks: the keys that a query may attend to. `true` = attend, everywhere.
 //!
 //! A mask is a rule or a combination of rules with `&`, `|` and `!`:
 //!
@@ -7,8 +7,8 @@
 //! let mask = causal() & lengths(&[30, 17]) & window(127, 0);
 //! ```
 //!
-//! A mask answers for a block of the score matrix at once: [`Cover::Empty`] blocks are never
-//! visited, [`Cover::Full`] ones are not looked at cell by cell.
+//! A mask is evaluated for a block of the score matrix at once: [`Cover::Empty`] blocks are
+//! skipped, [`Cover::Full`] ones are not checked cell by cell.
 
 mod around;
 mod causal;
@@ -42,7 +42,7 @@ use crate::view::{Error, bail};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Every mask, in the order of the documentation.
+/// All masks, in the order of the documentation.
 pub const VARIANTS: &[Variant] = &[
     full::VARIANT,
     causal::VARIANT,
@@ -58,61 +58,64 @@ pub const VARIANTS: &[Variant] = &[
     dense::VARIANT,
 ];
 
-/// How much of a block of the score matrix is allowed.
+/// Coverage of a block of the score matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cover {
-    /// Nothing.
+    /// No cell is allowed.
     Empty,
-    /// Some cells; each must be asked about.
+    /// Some cells may be allowed; each must be checked.
     Partial,
-    /// Everything.
+    /// All cells are allowed.
     Full,
 }
 
-/// A block of one head's score matrix.
+/// Block of one head's score matrix.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// The batch row.
+    /// Batch row.
     pub b: usize,
-    /// The query head.
+    /// Query head.
     pub h: usize,
-    /// Queries.
+    /// Range of queries.
     pub queries: Range<usize>,
-    /// Keys.
+    /// Range of keys.
     pub keys: Range<usize>,
 }
 
-/// One mask. `allows` is the definition; the other answers save work and must agree with it.
+/// Rule of a mask. `allows` is the definition; the other methods are shortcuts that must agree with
+/// it.
+///
+/// This trait is open to custom implementations.
 pub trait Rule: Send + Sync + std::fmt::Debug {
-    /// Whether the rule fits the sizes, else what does not.
+    /// Checks that the rule matches the sizes.
     fn check(&self, grid: &Grid) -> Result<(), Error>;
 
-    /// Whether query `i` may see key `j`.
+    /// Whether query `i` may attend to key `j`.
     fn allows(&self, grid: &Grid, b: usize, h: usize, i: usize, j: usize) -> bool;
 
-    /// The keys of query `i` as one range, if the rule is of that kind for every query
-    /// and the same for every head. The range may reach beyond the keys that exist.
+    /// Returns the keys of query `i` as one range `[low, high)`, if every query has one and it is
+    /// the same for every head. The range may extend beyond the existing keys.
     fn range(&self, _grid: &Grid, _b: usize, _i: usize) -> Option<(i64, i64)> {
         None
     }
 
-    /// Whether heads see different cells.
+    /// Whether the mask differs between heads.
     fn per_head(&self) -> bool {
         false
     }
 
-    /// Appends the keys of query `i`, ascending, and returns true, if the rule is sparse.
+    /// Appends the keys of query `i` in ascending order and returns true, if the rule is sparse.
     fn list(&self, _grid: &Grid, _b: usize, _i: usize, _keys: &mut Vec<u32>) -> bool {
         false
     }
 
-    /// How much of a block is allowed. `Partial` is always right.
+    /// Returns the coverage of a block. `Partial` is always correct.
     fn cover(&self, _grid: &Grid, _block: &Block) -> Cover {
         Cover::Partial
     }
 
-    /// Writes 1 for every allowed cell and 0 for the others, to `cells[key · lanes + query]`,
-    /// both counted from the block's start.
+    /// Writes 1 for every allowed cell and 0 for the others to `cells[key · lanes + query]`, both
+    /// counted from the block's start.
     fn cells(&self, grid: &Grid, block: &Block, lanes: usize, cells: &mut [u8]) {
         for (jj, j) in block.keys.clone().enumerate() {
             for (ii, i) in block.queries.clone().enumerate() {
@@ -122,16 +125,16 @@ pub trait Rule: Send + Sync + std::fmt::Debug {
     }
 }
 
-/// A rule or a combination of rules.
+/// A rule, or a combination of masks with `&`, `|` and `!`.
 #[derive(Clone, Debug)]
 pub enum Mask {
-    /// One rule.
+    /// A single rule.
     Rule(Arc<dyn Rule>),
-    /// What both allow.
+    /// Intersection: cells that both allow.
     And(Arc<Mask>, Arc<Mask>),
-    /// What either allows.
+    /// Union: cells that either allows.
     Or(Arc<Mask>, Arc<Mask>),
-    /// What the other does not allow.
+    /// Complement: cells that the mask does not allow.
     Not(Arc<Mask>),
 }
 
@@ -142,7 +145,7 @@ impl Default for Mask {
 }
 
 impl Mask {
-    /// A rule as a mask: the library's, or one of the caller's own.
+    /// Creates a mask from a rule, which may be a custom one.
     pub fn new(rule: impl Rule + 'static) -> Mask {
         Mask::Rule(Arc::new(rule))
     }
@@ -169,7 +172,7 @@ impl std::ops::Not for Mask {
     }
 }
 
-// A combination is a rule like any other.
+// A combination is a rule as well.
 impl Rule for Mask {
     fn check(&self, grid: &Grid) -> Result<(), Error> {
         match self {
@@ -195,7 +198,7 @@ impl Rule for Mask {
                 let (x, y) = (x.range(grid, b, i)?, y.range(grid, b, i)?);
                 Some((x.0.max(y.0), x.1.min(y.1)))
             }
-            // A union of ranges is not always a range, and its kind must not depend on `i`.
+            // A union of ranges is not always a range, and whether it is must not depend on `i`.
             Mask::Or(..) | Mask::Not(_) => None,
         }
     }
@@ -205,7 +208,7 @@ impl Rule for Mask {
         match self {
             Mask::Rule(rule) => rule.list(grid, b, i, keys),
             Mask::And(x, y) => {
-                // Lists do not depend on the head, so the other side must not either.
+                // Lists do not depend on the head, so the other operand must not either.
                 let (sparse, other) = match x.list(grid, b, i, keys) {
                     true => (true, y),
                     false => (y.list(grid, b, i, keys), x),
@@ -291,7 +294,7 @@ impl Rule for Mask {
     }
 }
 
-/// The cover of a block of which query `i` sees one range of keys.
+/// The coverage of a block in which each query has one range of keys.
 pub(crate) fn cover_by_range(rule: &dyn Rule, grid: &Grid, block: &Block) -> Cover {
     let (from, to) = (block.keys.start as i64, block.keys.end as i64);
     let (mut any, mut all) = (false, true);
@@ -307,7 +310,7 @@ pub(crate) fn cover_by_range(rule: &dyn Rule, grid: &Grid, block: &Block) -> Cov
     }
 }
 
-/// The cells of a block of which query `i` sees one range of keys.
+/// The cells of a block in which each query has one range of keys.
 pub(crate) fn cells_by_range(
     rule: &dyn Rule,
     grid: &Grid,
@@ -325,7 +328,7 @@ pub(crate) fn cells_by_range(
     }
 }
 
-/// Implements what follows for a rule from its `range`.
+/// Implements the other methods of a rule from its `range`.
 macro_rules! by_range {
     () => {
         fn allows(&self, grid: &Grid, b: usize, _: usize, i: usize, j: usize) -> bool {

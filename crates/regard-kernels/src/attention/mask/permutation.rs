@@ -1,4 +1,4 @@
-//! XLNet's factorisation order: a token sees those that come before it in a permutation.
+//! XLNet's factorisation order: a token attends to those that precede it in a permutation.
 
 use super::*;
 
@@ -12,30 +12,31 @@ pub(super) const VARIANT: Variant = Variant {
 
 #[derive(Debug)]
 struct Permutation {
-    /// One for all batch rows, or one for each: the rank of each of the last positions.
+    /// Ranks of the last positions, one vector for all batch rows or one for each.
     ranks: Vec<Vec<u32>>,
     strict: bool,
 }
 
-/// `order[m]` is the position that is predicted `m`-th. A token sees those before it and, unless
-/// `strict`, itself: the content stream includes itself, the query stream is strict.
+/// Creates a mask from a factorisation order: `order[m]` is the position that is predicted `m`-th.
+/// A token attends to those before it and, unless `strict`, to itself: the content stream includes
+/// itself, the query stream is strict.
 ///
-/// With fewer entries than keys, `order` is about the last keys and all earlier ones, a memory,
-/// are seen by all.
+/// If `order` has fewer entries than there are keys, it refers to the last keys; earlier ones are a
+/// memory that every query attends to.
 pub fn permutation(order: &[i64], strict: bool) -> Mask {
     permutations(&[order], strict)
 }
 
-/// As [`permutation`], with an order for each batch row. All are of one length.
+/// Creates the mask of [`permutation`] with an order for each batch row. All have the same length.
 pub fn permutations(orders: &[impl AsRef<[i64]>], strict: bool) -> Mask {
     let ranks = orders.iter().map(|order| ranks(order.as_ref())).collect();
     Mask::new(Permutation { ranks, strict })
 }
 
-/// As [`permutations`], by the rank of each position, for orders in which some come at once: a
-/// token sees those of a lower rank and, unless `strict`, all of its own.
+/// Creates the mask of [`permutations`] from the rank of each position, where several may have the
+/// same: a token attends to those of a lower rank and, unless `strict`, to all of its own.
 ///
-/// What is only looked at, and never predicted, may so be one rank whose tokens see each other.
+/// Tokens that are context and never predicted may thus have one rank and attend to each other.
 pub fn ranked(ranks: &[impl AsRef<[u32]>], strict: bool) -> Mask {
     Mask::new(Permutation {
         ranks: ranks.iter().map(|row| row.as_ref().to_vec()).collect(),
@@ -43,7 +44,7 @@ pub fn ranked(ranks: &[impl AsRef<[u32]>], strict: bool) -> Mask {
     })
 }
 
-/// The rank of each position; `u32::MAX` of one that is missing.
+/// The rank of each position; `u32::MAX` if it is missing.
 fn ranks(order: &[i64]) -> Vec<u32> {
     let mut ranks = vec![u32::MAX; order.len()];
     for (m, at) in order.iter().enumerate() {
@@ -59,7 +60,7 @@ impl Permutation {
         if self.ranks.len() == 1 { &self.ranks[0] } else { &self.ranks[b] }
     }
 
-    /// Query `i` sees keys of ranks below this.
+    /// Query `i` attends to keys of ranks below this.
     fn limit(&self, grid: &Grid, b: usize, i: usize) -> u32 {
         let ranks = self.row(b);
         let memory = grid.dims.s - ranks.len();

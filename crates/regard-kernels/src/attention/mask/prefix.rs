@@ -1,4 +1,4 @@
-//! A prefix that all see, and causal after it.
+//! Prefix mask: bidirectional over a prefix, causal after it.
 
 use super::*;
 
@@ -15,7 +15,8 @@ struct Prefix {
     n: usize,
 }
 
-/// All queries see the first `n` keys; beyond them a query at `p` sees keys `j ≤ p`.
+/// Creates a prefix mask: all queries attend to the first `n` keys; beyond them a query at `p`
+/// attends to keys `j ≤ p`.
 pub fn prefix(n: usize) -> Mask {
     Mask::new(Prefix { n })
 }

@@ -1,4 +1,4 @@
-//! Documents packed into one row: each sees only itself.
+//! Segments packed into one row: each attends only to itself.
 
 use super::*;
 use std::sync::OnceLock;
@@ -14,23 +14,24 @@ pub(super) const VARIANT: Variant = Variant {
 #[derive(Debug)]
 struct Segments {
     keys: Vec<i64>,
-    /// Ids of the queries; without them a query has the id of the key where it stands.
+    /// Ids of the queries; if `None`, a query has the id of the key at its position.
     queries: Option<Vec<i64>>,
-    /// Found when it is first asked for, with the number of keys that it was found for: only a
-    /// grid knows how long a row is.
+    /// Computed on first use, with the number of keys it was computed for: only a grid knows the
+    /// length of a row.
     runs: OnceLock<(usize, Option<Vec<Runs>>)>,
 }
 
-/// The keys of each segment of a row, by its id, in ascending order of ids.
+/// The range of keys of each segment of a row, by id, in ascending order of ids.
 type Runs = Vec<(i64, Range<usize>)>;
 
-/// Keys carry `ids`, `[S]` or `[B·S]`; a query at position `p` sees keys with the id of key `p`.
-/// It costs least where the keys of a segment stand next to each other.
+/// Creates a mask for packed sequences: keys have `ids`, `[S]` or `[B·S]`, and a query at position
+/// `p` attends to keys with the id of key `p`. It is fastest if the keys of each segment are
+/// contiguous.
 pub fn segments(ids: &[i64]) -> Mask {
     Mask::new(Segments { keys: ids.to_vec(), queries: None, runs: OnceLock::new() })
 }
 
-/// As [`segments`], with ids of the queries' own, `[T]` or `[B·T]`.
+/// Creates a mask like [`segments`], with separate ids for the queries, `[T]` or `[B·T]`.
 pub fn segments_between(queries: &[i64], keys: &[i64]) -> Mask {
     let queries = Some(queries.to_vec());
     Mask::new(Segments { keys: keys.to_vec(), queries, runs: OnceLock::new() })
@@ -41,7 +42,7 @@ fn row(ids: &[i64], b: usize, n: usize) -> &[i64] {
     if ids.len() == n { ids } else { &ids[b * n..(b + 1) * n] }
 }
 
-/// Where each segment of a row stands, if each stands in one piece.
+/// The range of each segment of a row, if all are contiguous.
 fn runs(ids: &[i64]) -> Option<Runs> {
     let mut runs: Runs = vec![];
     for (j, id) in ids.iter().enumerate() {
@@ -63,7 +64,7 @@ impl Segments {
         }
     }
 
-    /// The segments of a row, if those of every row stand in one piece each.
+    /// The segments of a row, if those of every row are contiguous.
     fn runs(&self, grid: &Grid, b: usize) -> Option<&Runs> {
         let s = grid.dims.s;
         let (found_for, rows) = self.runs.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! The answers for blocks, ranges and lists against the definition, `allows`.
+//! Shortcuts for blocks, ranges and lists against the definition, `allows`.
 
 use super::*;
 use crate::attention::grid::{Dims, Positions};
@@ -21,7 +21,7 @@ fn masks(b: usize, t: usize, s: usize) -> Vec<(&'static str, Mask)> {
     }
     let mut order: Vec<i64> = (0..s as i64).collect();
     order.sort_by_key(|x| stream.bits(*x as u64));
-    // An order of its own for each row, of the last keys only.
+    // A different order for each row, of the last keys only.
     let orders: Vec<Vec<i64>> = (0..b as u64)
         .map(|row| {
             let mut order: Vec<i64> = (0..s.min(t) as i64).collect();
@@ -29,7 +29,7 @@ fn masks(b: usize, t: usize, s: usize) -> Vec<(&'static str, Mask)> {
             order
         })
         .collect();
-    // A rank for several of them.
+    // Several positions share a rank.
     let ranks: Vec<Vec<u32>> =
         orders.iter().map(|row| row.iter().map(|at| *at as u32 / 3).collect()).collect();
     let cells_per_row: Vec<bool> =
@@ -177,7 +177,7 @@ fn bad_masks_are_named() {
         ),
         (edges(&[0, 1], &[0]), "edges: got indptr of 2 elements, need T + 1 = 4"),
         (edges(&[0, 1, 1, 2], &[0]), "edges: indptr runs from 0 to 2, need 0 to the 1 indices"),
-        (edges(&[0, 2, 1, 2], &[0, 1]), "edges: indptr decreases after row 1, need ascending values"),
+        (edges(&[0, 2, 1, 2], &[0, 1]), "edges: indptr decreases after row 1, need it ascending"),
         (edges(&[0, 1, 1, 2], &[0, 4]), "edges: row 2 has key 4, need 0 to S − 1 = 3"),
         (
             edges(&[0, 2, 2, 2], &[1, 0]),

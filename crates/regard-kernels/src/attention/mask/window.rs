@@ -1,4 +1,4 @@
-//! A window around the query's position.
+//! Sliding window around the query's position.
 
 use super::*;
 
@@ -16,7 +16,8 @@ struct Window {
     right: usize,
 }
 
-/// A query at position `p` sees keys from `p − left` to `p + right`.
+/// Creates a sliding window: a query at position `p` attends to keys from `p − left` to `p +
+/// right`.
 pub fn window(left: usize, right: usize) -> Mask {
     Mask::new(Window { left, right })
 }

@@ -1,4 +1,4 @@
-//! Arrays of numbers over the five axes of a formula, one number at a time.
+//! Arrays over the five axes of a formula, evaluated element by element.
 
 use super::tape::{Number, sum};
 use crate::attention::formula::{Arrays, Function, Limit, Operator, Power};
@@ -6,14 +6,14 @@ use crate::attention::grid::{Dims, Grid};
 use crate::attention::term::Param;
 use std::marker::PhantomData;
 
-/// Contiguous, `[B, H, T, S, F]`; an axis of 1 is repeated where it meets a longer one.
+/// Contiguous, `[B, H, T, S, F]`; an axis of 1 is broadcast.
 #[derive(Clone)]
 pub(super) struct Array<N> {
     pub data: Vec<N>,
     pub shape: [usize; 5],
 }
 
-/// The place of a number in an array of another shape, whose axes are as long or 1.
+/// The index of an element in an array of another shape, whose axes are equal or 1.
 fn place(mut at: usize, of: [usize; 5], shape: [usize; 5]) -> usize {
     let (mut found, mut step) = (0, 1);
     for axis in (0..5).rev() {
@@ -36,7 +36,7 @@ fn common(x: [usize; 5], y: [usize; 5]) -> [usize; 5] {
 }
 
 impl<N: Number> Array<N> {
-    /// A parameter with its axes in their places.
+    /// A parameter with its axes in their positions.
     pub fn of_param(param: &Param, x: &[N]) -> Array<N> {
         let (mut shape, mut steps, mut step) = ([1; 5], [0; 5], 1);
         for (axis, to) in param.places().into_iter().enumerate().rev() {
@@ -56,7 +56,7 @@ impl<N: Number> Array<N> {
         Array { data: (0..shape.iter().product()).map(from).collect(), shape }
     }
 
-    /// Broadcasts the numbers to a larger shape.
+    /// Broadcasts the elements to a larger shape.
     fn spread(&self, shape: [usize; 5]) -> Array<N> {
         let from = |at: usize| self.data[place(at, shape, self.shape)];
         Array { data: (0..shape.iter().product()).map(from).collect(), shape }
@@ -73,7 +73,7 @@ impl<N: Number> Array<N> {
     }
 }
 
-/// Which cells a query may see, `[B, H, T, S]`, of arrays of these numbers.
+/// The cells that a query may attend to, `[B, H, T, S]`.
 pub(super) struct Cells<'a, N> {
     pub allowed: Vec<bool>,
     pub grid: &'a Grid,
@@ -86,7 +86,7 @@ impl<N: Number> Cells<'_, N> {
         [b, h, t, s, 1]
     }
 
-    /// For each query a number of those that it may see: `f(numbers, their keys)`.
+    /// Reduces the keys that each query may attend to: `f(values, their keys)`.
     fn rows(&self, x: &Array<N>, f: impl Fn(&[N], &[usize]) -> N) -> Array<N> {
         let [b, h, t, s, _] = self.shape();
         let x = x.spread(self.shape());
@@ -204,7 +204,7 @@ impl<N: Number> Arrays for Cells<'_, N> {
 
     fn largest(&mut self, x: Array<N>) -> Array<N> {
         let larger = |x: f64, y: &N| x.max(y.value());
-        // Of a query without keys any number will do.
+        // For a query without keys any value will do.
         self.rows(&x, |seen, _| match seen {
             [] => N::of(0.0),
             seen => N::of(seen.iter().fold(f64::NEG_INFINITY, larger)),
@@ -249,7 +249,7 @@ impl<N: Number> Arrays for Cells<'_, N> {
     }
 }
 
-/// The threshold of the largest set of numbers that all lie above their own threshold.
+/// The threshold of the largest set of values that all lie above their own threshold.
 fn threshold<N: Number>(z: &[N], tau: impl Fn(&[N]) -> N) -> N {
     let mut z = z.to_vec();
     z.sort_by(|x, y| y.value().total_cmp(&x.value()));

@@ -1,9 +1,9 @@
-//! The slow truth: the one formula, written out cell by cell in `f64`.
+//! Reference implementation: the formula, cell by cell in `f64`.
 //!
-//! It evaluates the [formulas](super::formula) of score, biases and normaliser one number at a
-//! time. It shares nothing with the fast path but the definition of a mask, and it has no
-//! backward: run on [`tape::Var`] it gives the gradients by itself. The fast path is tested
-//! against it.
+//! It evaluates the [formulas](super::formula) of score, biases and normaliser one element at a
+//! time. It shares only the definition of masks with the fast path, and it has no backward: run on
+//! [`tape::Var`] it gives gradients by automatic differentiation. The fast path is tested against
+//! it.
 
 mod array;
 pub mod tape;
@@ -16,18 +16,21 @@ use crate::view::Error;
 use array::{Array, Cells};
 use tape::Number;
 
-/// The result of an attention.
+/// Result of an attention.
 pub struct Output<N> {
-    /// `[B, H, T, E]`
+    /// Context, `[B, H, T, E]`.
     pub out: Vec<N>,
-    /// `[B, H, T, S]`
+    /// Weights, `[B, H, T, S]`.
     pub weights: Vec<N>,
-    /// `[B, H, T]`, for hard choices.
+    /// Log-probabilities of hard choices, `[B, H, T]`.
     pub log_prob: Vec<N>,
 }
 
-/// Computes everything. Inputs are contiguous, parameters in the fast path's order. A score or
-/// normaliser without a formula is an error.
+/// Computes context, weights and log-probabilities. Inputs are contiguous, parameters in the fast
+/// path's order.
+///
+/// # Errors
+/// If the score or the normaliser has no formula.
 ///
 /// # Shapes
 /// `q: [B, H, T, D]`, `k: [B, Hk, S, Dk]`, `v: [B, Hk, S, E]`
@@ -38,7 +41,7 @@ pub fn run<N: Number>(
     params: &[Vec<N>],
 ) -> Result<Output<N>, Error> {
     let Dims { b, h, hk, t, s, d, dk, e } = grid.dims;
-    // Each key head once for each query head that shares it.
+    // Each key head is repeated for the query heads that share it.
     let shared = |rows: &[N], width: usize| -> Array<N> {
         let head = |at: usize| (at / h * hk + at % h / grid.dims.group()) * s * width;
         let data = (0..b * h).flat_map(|at| &rows[head(at)..][..s * width]).copied().collect();

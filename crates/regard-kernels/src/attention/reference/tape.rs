@@ -1,9 +1,9 @@
-//! Numbers that remember how they came about: the simplest reverse-mode differentiation.
+//! Minimal reverse-mode automatic differentiation of scalars.
 
 use std::cell::RefCell;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// What the reference computes with: plain `f64`, or [`Var`] when gradients are wanted.
+/// Scalar type of the reference: `f64`, or [`Var`] for gradients.
 pub trait Number:
     Copy
     + Add<Output = Self>
@@ -12,11 +12,11 @@ pub trait Number:
     + Div<Output = Self>
     + Neg<Output = Self>
 {
-    /// A constant.
+    /// Creates a constant.
     fn of(x: f64) -> Self;
-    /// Its value.
+    /// Returns the value.
     fn value(self) -> f64;
-    /// `f(x)` with the derivative `slope` at `x`.
+    /// Returns a function of `x` with this `value`, and the derivative `slope` at `x`.
     fn map(self, value: f64, slope: f64) -> Self;
 
     /// `eˣ`
@@ -45,7 +45,7 @@ pub trait Number:
     }
 }
 
-/// Σ, from 0 on.
+/// Returns the sum of the items.
 pub fn sum<N: Number>(items: impl Iterator<Item = N>) -> N {
     items.fold(N::of(0.0), |x, y| x + y)
 }
@@ -62,35 +62,35 @@ impl Number for f64 {
     }
 }
 
-/// A step of a computation: up to two numbers that it was made from, and the derivatives by them.
+/// A recorded operation: up to two operands, and the derivatives by them.
 type Step = [(u32, f64); 2];
 
 thread_local! {
     static TAPE: RefCell<Vec<Step>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A number on this thread's tape.
+/// Scalar on this thread's tape.
 #[derive(Clone, Copy, Debug)]
 pub struct Var {
     at: u32,
     value: f64,
 }
 
-/// Stands for "made from nothing".
+/// No operand.
 const NONE: u32 = u32::MAX;
 
 impl Var {
-    /// Clears the tape; earlier numbers must not be used any more.
+    /// Clears the tape; earlier variables must not be used any more.
     pub fn start() {
         TAPE.with_borrow_mut(Vec::clear);
     }
 
-    /// A number whose gradient can be asked for.
+    /// Creates a variable whose gradient can be queried.
     pub fn leaf(x: f64) -> Var {
         push(x, [(NONE, 0.0); 2])
     }
 
-    /// The derivatives of this number by all that were made before, asked for by [`Grads::of`].
+    /// Computes the derivatives of this variable by all earlier ones, for [`Grads::of`].
     pub fn gradients(self) -> Grads {
         TAPE.with_borrow(|tape| {
             let mut grads = vec![0.0; tape.len()];
@@ -110,11 +110,11 @@ impl Var {
     }
 }
 
-/// Derivatives of one number.
+/// Derivatives of one variable.
 pub struct Grads(Vec<f64>);
 
 impl Grads {
-    /// By this one.
+    /// Returns the derivative by `x`.
     pub fn of(&self, x: Var) -> f64 {
         if x.at == NONE { 0.0 } else { self.0[x.at as usize] }
     }

@@ -1,8 +1,8 @@
 //! Additive scores: `s = scale · Σ_d v_d f(q_d + k_d)`, with `f` = tanh (Bahdanau) or LeakyReLU
-//! (GATv2). No `[T, S, D]` array is ever made.
+//! (GATv2). No `[T, S, D]` array is materialised.
 //!
-//! For tanh the sum is not formed at all: with `E = e^{2q}` and `F = e^{2k}`, made once per row,
-//! `tanh(q + k) = 1 − 2/(E·F + 1)`, which costs a pair one multiply-add and one reciprocal.
+//! For tanh the sum is not computed: with `E = e^{2q}` and `F = e^{2k}`, computed once per row,
+//! `tanh(q + k) = 1 − 2/(E·F + 1)`, which costs one multiply-add and one reciprocal per pair.
 
 use super::*;
 use crate::attention::pair::{ByFeature, Feature, Pairwise, WithEdges};
@@ -36,20 +36,20 @@ pub(super) const GATV2: Row<dyn Score> = Row {
     trials: DEFAULTS,
 };
 
-/// `s = scale · Σ_d v_d tanh(q_d + k_d)`; the projections of query and key are outside.
+/// Additive score `s = scale · Σ_d v_d tanh(q_d + k_d)`, of projected queries and keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Additive;
 
-/// `s = scale · Σ_d v_d LeakyReLU(q_d + k_d + edge_d)`; without a graph there are no edges.
+/// GATv2 score `s = scale · Σ_d v_d LeakyReLU(q_d + k_d + edge_d)`; `edge` is 0 without a graph.
 #[derive(Clone, Debug)]
 pub struct Gatv2 {
-    /// Of the negative side.
+    /// Negative slope of LeakyReLU.
     pub slope: f32,
-    /// Whose edges have features, usually the mask's. A pair that is none of them has zeros.
+    /// Graph whose edges have features, usually the mask's. Pairs that are not edges have zeros.
     pub graph: Option<Arc<Graph>>,
 }
 
-/// Beyond this a product of two exponentials might leave the range of `f32`.
+/// Beyond this a product of two exponentials might overflow `f32`.
 const LARGEST: f32 = 20.0;
 
 fn weights(x: Operands, dims: &Dims, scale: f32) -> Vec<f32> {
@@ -57,7 +57,7 @@ fn weights(x: Operands, dims: &Dims, scale: f32) -> Vec<f32> {
     (0..dims.h).flat_map(|h| (0..dims.d).map(move |d| scale * v.get(0, h, 0, d))).collect()
 }
 
-/// `e^{2x}` of all rows, unless one is too large.
+/// `e^{2x}` of all rows; `None` if one is too large.
 fn exponentials(rows: &View) -> Option<Vec<f32>> {
     let mut out = rows.to_vec();
     let small = AtomicBool::new(true);
@@ -111,8 +111,8 @@ impl Lower for Additive {
         Lowered { pair: Box::new(ByFeature(TanhOfSum)), q, k, scale: 1.0, weights, map, terms }
     }
     fn raise(&self, _: &Grid, _: Operands, scale: f32, grads: Raise) -> Vec<Vec<f32>> {
-        // The slopes are by q and k themselves, not by their exponentials.
-        // Both were made, or neither. Without queries there are still keys to write zeros to.
+        // The slopes are by q and k themselves, not by their exponentials. Both were computed, or
+        // neither. Without queries there are still keys to write zeros to.
         if !(grads.q.is_empty() && grads.k.is_empty()) {
             spread(&grads.q, grads.dq, false);
             spread(&grads.k, grads.dk, false);
@@ -163,7 +163,7 @@ impl Lower for Gatv2 {
     }
 }
 
-/// Whether a score's graph fits the sizes, else what does not.
+/// Checks that a score's graph matches the sizes.
 pub(super) fn fits(graph: &Option<Arc<Graph>>, grid: &Grid) -> Result<(), Error> {
     match graph.as_ref().map(|graph| graph.check(grid)) {
         Some(Err(Error(message))) => bail!("score: {message}"),
@@ -171,7 +171,8 @@ pub(super) fn fits(graph: &Option<Arc<Graph>>, grid: &Grid) -> Result<(), Error>
     }
 }
 
-/// The pair of graph attention, with `rows` of the edges, `[1, H, edges, D′]`, if there are any.
+/// The pair of graph attention, with `rows` of edge features, `[1, H, edges, D′]`, if there are
+/// any.
 pub(super) fn leaky<'a>(
     feature: LeakyOfSum,
     graph: &'a Option<Arc<Graph>>,

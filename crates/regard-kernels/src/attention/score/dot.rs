@@ -15,7 +15,7 @@ pub(super) const ROW: Row<dyn Score> = Row {
     trials: DEFAULTS,
 };
 
-/// `s = scale · (q · k)`, with `scale = 1/√D` unless given.
+/// Scaled dot product `s = scale · (q · k)`, with `scale = 1/√D` unless given.
 #[derive(Clone, Copy, Debug)]
 pub struct Dot;
 

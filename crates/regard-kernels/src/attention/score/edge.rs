@@ -1,4 +1,4 @@
-//! Graph attention: `s = scale · LeakyReLU(a_q · q + a_k · k)`, and with a number for each edge.
+//! Graph attention: `s = scale · LeakyReLU(a_q · q + a_k · k)`, optionally with a scalar per edge.
 
 use super::additive::{LeakyOfSum, fits, leaky};
 use super::*;
@@ -23,18 +23,19 @@ pub(super) const ROW: Row<dyn Score> = Row {
     trials: DEFAULTS,
 };
 
-/// `s = scale · LeakyReLU(a_q·q + a_k·k + edge)`: each row is one number before pairs are formed.
-/// Without a graph there are no edges; `edge` is `a_e·e` of the paper's successors, made outside.
+/// GAT score `s = scale · LeakyReLU(a_q·q + a_k·k + edge)`: rows are reduced to scalars before
+/// pairs are formed. `edge` is 0 without a graph; it is `a_e·e` of later papers, computed by the
+/// caller.
 #[derive(Clone, Debug)]
 pub struct Edge {
-    /// Of the negative side.
+    /// Negative slope of LeakyReLU.
     pub slope: f32,
-    /// Whose edges have a number, usually the mask's. A pair that is none of them has 0.
+    /// Graph whose edges have a scalar, usually the mask's. Pairs that are not edges have 0.
     pub graph: Option<Arc<Graph>>,
 }
 
-/// `a_h · row` for every row; `group` query heads share a head of rows. All heads of some rows
-/// after another: they are often side by side in memory.
+/// `a_h · row` for every row; `group` query heads share a head of rows. All heads of some rows at a
+/// time, since they are often adjacent in memory.
 fn project(rows: &View, a: &View, group: usize) -> (Vec<f32>, [usize; 4]) {
     let [b, h, n, _] = rows.shape;
     let heads = h * group;
@@ -55,7 +56,7 @@ fn project(rows: &View, a: &View, group: usize) -> (Vec<f32>, [usize; 4]) {
     (out, [b, heads, n, 1])
 }
 
-/// From the gradient of `a_h · row`: writes the rows' and returns the one of `a`.
+/// From the gradient of `a_h · row`: writes that of the rows and returns that of `a`.
 fn unproject(rows: &View, a: &View, group: usize, dp: &[f32], to: &ViewMut) -> Vec<f32> {
     let [b, h, n, d] = rows.shape;
     let pieces = n.div_ceil(ROWS_PER_TASK);
@@ -105,7 +106,7 @@ impl simd::Kernel for Unproject<'_> {
                     let mut sum = s.splat(0.0);
                     for i in self.piece.clone() {
                         let dp = self.dp[g * n + i];
-                        // A masked key has no gradient, and may hold anything.
+                        // A masked key has no gradient, and may hold any values.
                         if dp != 0.0 {
                             sum = s.fma(s.splat(dp), load(s, self.rows, i, d, wide), sum);
                         }
@@ -125,7 +126,7 @@ impl simd::Kernel for Unproject<'_> {
     }
 }
 
-/// `n` features of a row.
+/// Stores `n` features of a row.
 ///
 /// # Safety
 /// They must exist, and no other task may use them.

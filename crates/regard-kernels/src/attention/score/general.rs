@@ -17,7 +17,8 @@ pub(super) const ROW: Row<dyn Score> = Row {
     trials: DEFAULTS,
 };
 
-/// `s = scale · qᵀ W k`, with a matrix for each head; queries and keys may differ in width.
+/// General score `s = scale · qᵀ W k`, with a matrix for each head; queries and keys may differ in
+/// width.
 #[derive(Clone, Copy, Debug)]
 pub struct General;
 
@@ -36,7 +37,7 @@ impl Score for General {
 impl Lower for General {
     fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
         let Dims { b, h, t, dk, .. } = grid.dims;
-        // q′ = qᵀ W: linear in T, so it is done once.
+        // q′ = qᵀ W is linear in T, so it is computed once.
         let mut q = zeros(&[b, h, t, dk]);
         for run in Run::all(&grid.dims, &x.q) {
             let (given, w) = (run.given(&x.q), of_head(&x.params[0], run.h));
@@ -70,18 +71,18 @@ impl Lower for General {
     }
 }
 
-/// Rows of one head that are evenly spaced both in the given queries and in the made ones.
+/// Rows of one head that are evenly spaced both in the given and in the computed queries.
 struct Run {
     b: usize,
     h: usize,
     rows: usize,
-    /// From row to row of the given queries.
+    /// Stride between rows of the given queries.
     step: isize,
 }
 
 impl Run {
-    /// All rows: a head's whole batch at once where that is one run, as it is for a decoder's
-    /// step, else a sequence at a time.
+    /// All rows: the whole batch of a head at once where its rows are evenly spaced, as in a
+    /// decoder's step, otherwise one sequence at a time.
     fn all(&Dims { b, h, t, .. }: &Dims, q: &View) -> Vec<Run> {
         let [batch, _, row, _] = q.strides;
         let whole = t == 1 || (h == 1 && batch == row * t as isize);
@@ -97,25 +98,25 @@ impl Run {
         unsafe { Matrix::from_raw(q.at(self.b, self.h, 0, 0), shape, strides) }
     }
 
-    /// Where its rows of the made queries begin, and how far apart they are.
+    /// Offset and stride of its rows in the computed queries.
     fn layout(&self, &Dims { h, t, .. }: &Dims, width: usize) -> (usize, isize) {
         let step = if t == 1 { h * width } else { width };
         ((self.b * h + self.h) * t * width, step as isize)
     }
 
-    /// Its rows of the made queries.
+    /// Its rows of the computed queries.
     fn made<'a>(&self, all: &'a [f32], dims: &Dims, width: usize) -> Matrix<'a> {
         let (first, step) = self.layout(dims, width);
         Matrix::strided(all, [self.rows, width], [step, 1], first).expect("made to its shape")
     }
 
-    /// The same to write.
+    /// Its rows of the computed queries, mutable.
     fn made_mut<'a>(&self, all: &'a mut [f32], dims: &Dims, width: usize) -> MatrixMut<'a> {
         let (first, step) = self.layout(dims, width);
         MatrixMut::strided(all, [self.rows, width], [step, 1], first).expect("made to its shape")
     }
 
-    /// Batch and number of a row.
+    /// Batch row and query of a row.
     fn place(&self, row: usize, &Dims { t, .. }: &Dims) -> (usize, usize) {
         (self.b + row / t, row % t)
     }

@@ -1,5 +1,5 @@
-//! Kernels of the distance (Nadaraya–Watson): under a softmax the weights are `K(u)/ΣK(u)` with
-//! `u = |q − k|/σ`, because the score is `ln K(u)`. Where a kernel is 0 the score is −∞.
+//! Kernels of the distance (Nadaraya–Watson): the score is `ln K(u)` with `u = |q − k|/σ`, so that
+//! a softmax gives the weights `K(u)/ΣK(u)`. Where a kernel is 0 the score is −∞.
 
 use super::*;
 use crate::attention::formula::{Limit, number};
@@ -41,7 +41,7 @@ pub(super) const EPANECHNIKOV: Row<dyn Score> = Row {
     trials: DEFAULTS,
 };
 
-/// Which kernel.
+/// Kernel function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// `K(u) = e^{−u²/2}`
@@ -52,7 +52,7 @@ pub enum Shape {
     Epanechnikov,
 }
 
-/// `s = ln K(|q − k|/σ)`, times the scale, with a fixed or learned width σ.
+/// Kernel score `s = scale · ln K(|q − k|/σ)`, with a fixed or learned width σ.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel(pub Shape);
 
@@ -79,7 +79,7 @@ impl Lower for Kernel {
         let sigma = x.params[0].get(0, 0, 0, 0);
         let (q, k) = (Operand::Given(x.q), Operand::Given(x.k));
         let (pair, weights, map): (Box<dyn Pairwise>, _, Option<Box<dyn Map>>) = match self.0 {
-            // Its logarithm is the sum of the features': no pass over the scores of its own.
+            // Its logarithm is a sum over features, so it needs no separate pass over the scores.
             Shape::Gaussian => {
                 let weights = vec![-0.5 * scale / (sigma * sigma); grid.dims.h * grid.dims.d];
                 (Box::new(ByFeature(SquaredDifference::<true>)), weights, None)
@@ -145,7 +145,7 @@ impl Map for LogKernel {
         let cells = tile.data[..tile.keys * tile.lanes].iter_mut();
         match self.shape {
             Shape::Gaussian => unreachable!("its features have weights instead"),
-            // −∞ marks a cell that is not there; a squared distance is never negative.
+            // −∞ marks a cell without a key; a squared distance is never negative.
             Shape::Boxcar => cells.for_each(|x| {
                 *x = if x.abs() * by > 1.0 { f32::NEG_INFINITY } else { *x * 0.0 };
             }),

@@ -17,7 +17,8 @@ pub(super) const ROW: Row<dyn Score> = Row {
     trials: DEFAULTS,
 };
 
-/// `s = scale · (a · (q·k) + b · (q·v))`, with learned `a` and `b`; values as wide as keys.
+/// Key–value score `s = scale · (a · (q·k) + b · (q·v))`, with learned `a` and `b`; values are as
+/// wide as keys.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyValue;
 
@@ -46,7 +47,7 @@ impl Score for KeyValue {
 
 impl Lower for KeyValue {
     fn lower<'a>(&'a self, _: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
-        // a·(q·k) + b·(q·v) = q · (a·k + b·v): linear in S, so it is done once.
+        // a·(q·k) + b·(q·v) = q · (a·k + b·v) is linear in S, so it is computed once.
         let (a, b) = (x.params[0].get(0, 0, 0, 0), x.params[1].get(0, 0, 0, 0));
         let mut mixed = x.k.to_vec();
         mixed.iter_mut().zip(x.v.to_vec()).for_each(|(k, v)| *k = a * *k + b * v);
@@ -64,7 +65,7 @@ impl Lower for KeyValue {
         spread(&times(a), grads.dk, false);
         spread(&times(b), grads.dv, true);
         let along = |y: Vec<f32>| -> f32 {
-            // A masked key has no gradient, and may hold anything.
+            // A masked key has no gradient, and may hold any values.
             let terms = grads.k.iter().zip(y).filter(|(x, _)| **x != 0.0);
             terms.map(|(x, y)| f64::from(*x) * f64::from(y)).sum::<f64>() as f32
         };

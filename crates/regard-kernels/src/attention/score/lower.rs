@@ -1,12 +1,13 @@
-//! A score as the engine computes it.
+//! Lowering of scores to the engine.
 //!
-//! A score is *lowered* to what the engine computes: rows for queries and keys, a way to combine
-//! their features, and possibly a map over the result and further terms. What is linear in the
-//! number of rows (a projection, an exponential) is done once, before the walk over the pairs.
-//! The engine's gradients, of the lowered rows, are then *raised* to those of the inputs.
+//! A score is *lowered* to operations of the engine: rows for queries and keys, a way to combine
+//! their features, and possibly a map over the result and further terms. Computations that are
+//! linear in the number of rows (a projection, an exponential) are done once, before the walk over
+//! the pairs. The engine's gradients, of the lowered rows, are then *raised* to those of the
+//! inputs.
 //!
-//! Nothing here is public: how the engine works inside may change, which is why
-//! [`Score`](super::Score) is sealed.
+//! Nothing here is public: the engine's internals may change, which is why [`Score`](super::Score)
+//! is sealed.
 
 use crate::attention::grid::Grid;
 use crate::attention::pair::Pairwise;
@@ -14,18 +15,18 @@ use crate::attention::term::Term;
 use crate::attention::tile::{At, Tile};
 use crate::view::{View, ViewMut};
 
-/// The engine's side of a score.
+/// Internal side of a score.
 pub trait Lower {
     /// The rows, the pair and the terms that the engine computes.
     fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a>;
 
-    /// The parameters' gradients; those of made rows go on to the inputs.
+    /// Returns the parameters' gradients, and adds those of computed rows to the inputs' gradients.
     fn raise(&self, _grid: &Grid, _x: Operands, _scale: f32, _grads: Raise) -> Vec<Vec<f32>> {
         vec![]
     }
 }
 
-/// Queries, keys, values, and the score's parameters in the order that it asks for them.
+/// Queries, keys, values, and the score's parameters in the order of its `params`.
 #[derive(Clone, Copy)]
 pub struct Operands<'a> {
     /// `[B, H, T, D]`
@@ -38,11 +39,11 @@ pub struct Operands<'a> {
     pub params: &'a [View<'a>],
 }
 
-/// Rows that the engine reads: the caller's, or made from them.
+/// Rows read by the engine: given by the caller, or computed from them.
 pub enum Operand<'a> {
-    /// The caller's own.
+    /// Given by the caller.
     Given(View<'a>),
-    /// Made by the score, contiguous.
+    /// Computed by the score, contiguous.
     Made(Vec<f32>, [usize; 4]),
 }
 
@@ -64,8 +65,8 @@ impl Operand<'_> {
 pub trait Map: Send + Sync {
     /// Replaces scores.
     fn apply(&self, at: &At, tile: &mut Tile);
-    /// Multiplies `ds` with the derivative at the scores before the map, and adds what they mean
-    /// for the map's parameter.
+    /// Multiplies `ds` by the derivative at the scores before the map, and adds the gradient of the
+    /// map's parameter.
     fn gradient(&self, at: &At, before: &Tile, ds: &mut Tile, parameter: &mut f32);
 }
 
@@ -99,7 +100,7 @@ pub struct Raise<'a> {
     pub map: f32,
     /// Gradients in the terms' accumulators.
     pub terms: Vec<Vec<Vec<f32>>>,
-    /// `[H, edges, D′]`, of what pairs add to their keys.
+    /// Gradient of the edge features, `[H, edges, D′]`.
     pub added: Vec<f32>,
     /// Gradient of the queries, to be added to.
     pub dq: &'a ViewMut<'a>,

@@ -1,6 +1,6 @@
-//! How well a query and a key fit.
+//! Scores of query–key pairs.
 //!
-//! How a score reaches the engine is in `lower.rs`.
+//! Their lowering to the engine is in `lower.rs`.
 
 mod additive;
 mod dot;
@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 pub(crate) use lower::{Lower, Lowered, Map, Operand, Operands, Raise};
 
-/// Every score, in the order of the documentation.
+/// All scores, in the order of the documentation.
 pub const ROWS: &[Row<dyn Score>] = &[
     dot::ROW,
     additive::ROW,
@@ -50,56 +50,56 @@ pub const ROWS: &[Row<dyn Score>] = &[
     score_mod::ROW,
 ];
 
-/// The slope of the negative side of LeakyReLU in graph attention, as the papers have it.
+/// Negative slope of LeakyReLU in graph attention, as in the papers.
 pub const SLOPE: f32 = 0.2;
 
-/// Something that only some scores can know of their keys.
+/// Extension that only some scores support.
 #[derive(Clone, Debug)]
 pub enum More {
-    /// A graph whose edges have features: [`Edge`] and [`Gatv2`].
+    /// Graph whose edges have features, for [`Edge`] and [`Gatv2`].
     Graph(Arc<Graph>),
-    /// Segment ids, `[B·S]`: [`Relative`].
+    /// Segment ids of the keys, `[B·S]`, for [`Relative`].
     Segments(Vec<i64>),
-    /// Among how many last keys queries stand: [`Relative`].
+    /// Number of last keys among which the queries are positioned, for [`Relative`].
     Last(usize),
 }
 
-/// A score.
+/// Score of a query and a key.
 ///
-/// This trait is sealed: the engine's inside is not public, so only this crate implements it. A
-/// score of one's own is a [`ScoreMod`]. The open traits of an attention are [`ScoreMod`],
+/// This trait is sealed: the engine's internals are private, so only this crate implements it. A
+/// custom score is a [`ScoreMod`]. The open traits of an attention are [`ScoreMod`],
 /// [`Rule`](super::mask::Rule) and [`Normalizer`](super::normalize::Normalizer).
 pub trait Score: Lower + Send + Sync + std::fmt::Debug {
-    /// The parameters it asks for.
+    /// Returns its parameters.
     fn params(&self, _dims: &Dims) -> Vec<Param> {
         vec![]
     }
 
-    /// Whether it fits the sizes, else what does not.
+    /// Checks that it matches the sizes.
     fn check(&self, grid: &Grid) -> Result<(), Error> {
         same_width(grid)
     }
 
-    /// The scale if none is given.
+    /// Returns the scale that is used if none is given.
     fn default_scale(&self, _dims: &Dims) -> f32 {
         1.0
     }
 
-    /// Its formula, for the reference and for devices without kernels: `[B, H, T, S, 1]`. Only a
-    /// [`ScoreMod`] may have none.
+    /// Returns its formula, `[B, H, T, S, 1]`, for the reference and for devices without kernels.
+    /// Only a [`ScoreMod`] may have none.
     fn formula(&self) -> Option<Expr>;
 
-    /// Whether it looks at values, so that there are no weights without them.
+    /// Whether it depends on values, so that weights cannot be computed without them.
     fn needs_values(&self) -> bool {
         false
     }
 
-    /// This score with more known of the keys; none if it cannot know this, or does already.
+    /// Returns this score with an extension; `None` if it does not support it, or has it already.
     fn extended(&self, _more: More) -> Option<Arc<dyn Score>> {
         None
     }
 
-    /// Whether lists of keys can be scored (relative positions cannot).
+    /// Whether it supports lists of keys (relative positions do not).
     fn takes_lists(&self) -> bool {
         true
     }
@@ -114,7 +114,7 @@ fn same_width(grid: &Grid) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes a contiguous array into a view of the same shape; adds instead, with `add`.
+/// Writes a contiguous array into a view of the same shape, or adds it with `add`.
 fn spread(from: &[f32], to: &ViewMut, add: bool) {
     let [b, h, n, d] = to.shape;
     assert_eq!(from.len(), b * h * n * d, "the same shape");
@@ -133,5 +133,5 @@ fn spread(from: &[f32], to: &ViewMut, add: bool) {
     });
 }
 
-/// Rows that a task handles when the work is linear in the rows.
+/// Rows per task of work that is linear in the rows.
 const ROWS_PER_TASK: usize = 256;

@@ -4,9 +4,9 @@
 //! The content term is a dot product like any other. The position term of a block of `m` queries
 //! and `n` keys needs only `m + n − 1` rows of `r`: one more product, and a shear.
 //!
-//! XLNet's second stream asks at a few places only. Such queries need more rows of `r` than they
-//! are, so they are taken a vector at a time: 16 queries at every sixth place need `96 + n` rows,
-//! 64 of them `384 + n`.
+//! XLNet's query stream has queries at a few positions only. Such queries need more rows of `r`
+//! than there are queries, so they are processed a vector at a time: 16 queries at every sixth
+//! position need `96 + n` rows, 64 of them `384 + n`.
 
 use super::*;
 use crate::attention::engine::QUERIES;
@@ -41,18 +41,20 @@ pub(super) const ROW: Row<dyn Score> = Row {
     trials: DEFAULTS,
 };
 
-/// Content, position and, with `segments`, whether query and key are of one segment.
+/// Relative position score: content, position and, with `segments`, whether query and key are in
+/// the same segment.
 #[derive(Clone, Debug, Default)]
 pub struct Relative {
-    /// Segment ids of the keys, `[B·S]`; a query has the id of the key where it stands.
+    /// Segment ids of the keys, `[B·S]`; a query has the id of the key at its position. `None` for
+    /// no segment term.
     pub segments: Option<Vec<i64>>,
-    /// Queries stand among so many last keys, wherever the positions say, and `r` is `[H, S + n, D]`
-    /// for them. Without it the keys are as many as the queries.
+    /// Number `n` of last keys among which the queries are positioned, with `r: [H, S + n, D]`.
+    /// `None` for `n = T`.
     pub last: Option<usize>,
 }
 
 impl Relative {
-    /// Among how many last keys queries stand.
+    /// Number of last keys among which queries are positioned.
     fn last(&self, dims: &Dims) -> usize {
         self.last.unwrap_or(dims.t)
     }
@@ -170,7 +172,7 @@ impl Lower for Relative {
     }
 }
 
-/// Queries with a vector of their head added, contiguous.
+/// Queries plus a vector of their head, contiguous.
 fn plus(q: &View, add: &View) -> Vec<f32> {
     let [_, h, t, d] = q.shape;
     let mut out = q.to_vec();
@@ -197,19 +199,19 @@ struct Position<'a> {
 
 /// Some queries of a block, and the rows of `r` that they need.
 struct Few<'a> {
-    /// Their lanes in the block.
+    /// Lanes of these queries in the block.
     lanes: Range<usize>,
     rows: Rows,
-    /// The first row of `r`, and how many.
+    /// First row of `r`, and number of rows.
     first: usize,
     count: usize,
-    /// Behind the first row, where each query's row for the first key is.
+    /// Offset from the first row to each query's row for the first key.
     shifts: &'a [usize],
 }
 
 impl Position<'_> {
-    /// Calls `f` with all queries of a block if they stand side by side, else with a vector of
-    /// them after another.
+    /// Calls `f` with all queries of a block if they are adjacent, otherwise with one vector of
+    /// them at a time.
     fn each(&self, at: &At, tile: &Tile, mut f: impl FnMut(Few)) {
         let Keys::Run { start, len } = at.keys else {
             panic!("relative positions need runs of keys")
@@ -302,7 +304,7 @@ impl Term for Position<'_> {
     fn collect(&self, sums: &[f32]) -> Vec<Vec<f32>> {
         let [_, h, rows, d] = self.r.shape;
         let (wide, each) = (padded(d), self.accumulator());
-        // Without queries and keys there are no sums, and parts of nothing cannot be counted.
+        // Without queries and keys there are no sums, and chunks of size 0 are not allowed.
         let each = each.max(1);
         let (mut dr, mut dq) = (room(&[sums.len() / each, rows, d]), room(&[self.queries.len()]));
         for sums in sums.chunks_exact(each) {
@@ -315,7 +317,7 @@ impl Term for Position<'_> {
     }
 }
 
-/// `scale · (q + x) · g`, with one `g` for the same segment and one for another.
+/// `scale · (q + x) · g`, with one `g` for the same segment and one for different segments.
 struct Segment<'a> {
     grid: &'a Grid,
     ids: &'a [i64],

@@ -1,7 +1,7 @@
-//! Cosine similarity with a learned strength for each head: `s = scale · β_h · (q·k)/(|q| |k|)`.
+//! Cosine similarity with a learned scale for each head: `s = scale · β_h · (q·k)/(|q| |k|)`.
 //!
-//! Rows are divided by their lengths once, before pairs are formed; what is left is a product. A
-//! row shorter than 10⁻⁶ is divided by that instead, so that a row of zeros scores 0.
+//! Rows are divided by their norms once, before pairs are formed; a dot product remains. A norm
+//! below 10⁻⁶ is replaced by 10⁻⁶, so that a row of zeros scores 0.
 
 use super::*;
 use crate::gemm::micro::Product;
@@ -20,10 +20,10 @@ pub(super) const ROW: Row<dyn Score> = Row {
     trials: DEFAULTS,
 };
 
-/// The length that a row is divided by at least.
+/// Minimum norm that a row is divided by.
 const SHORTEST: f64 = 1e-6;
 
-/// `s = scale · β_h · (q·k)/(|q| |k|)`
+/// Cosine score `s = scale · β_h · (q·k)/(|q| |k|)`.
 #[derive(Clone, Copy, Debug)]
 pub struct ScaledCosine;
 
@@ -82,16 +82,16 @@ impl Lower for ScaledCosine {
     }
 }
 
-/// `|row|`, or [`SHORTEST`].
+/// `|row|`, at least [`SHORTEST`].
 fn length(row: &[f32]) -> f64 {
     let squared: f64 = row.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
     if squared < SHORTEST * SHORTEST { SHORTEST } else { squared.sqrt() }
 }
 
-/// Turns the gradient `g` of `factor · u`, with `u = x/|x|` for a row `x`, into that of `x`, which
+/// Replaces the gradient `g` of `factor · u`, with `u = x/|x|` for a row `x`, by that of `x`, which
 /// is `factor · (g − (g·u) u)/|x|`, and returns `g·u`.
 fn through_unit(rows: &View, [b, h, i]: [usize; 3], gradient: &mut [f32], factor: f32) -> f32 {
-    // A masked key has no gradient, and may hold anything.
+    // A masked key has no gradient, and may hold any values.
     if gradient.iter().all(|g| *g == 0.0) {
         return 0.0;
     }
@@ -99,7 +99,7 @@ fn through_unit(rows: &View, [b, h, i]: [usize; 3], gradient: &mut [f32], factor
     let (length, factor) = (length(&row), f64::from(factor));
     let dot: f64 = row.iter().zip(&*gradient).map(|(x, g)| f64::from(*x) * f64::from(*g)).sum();
     let along = dot / length;
-    // A row that is divided by a constant has no length to change.
+    // A row that is divided by a constant has no gradient through its norm.
     let back = if length > SHORTEST { along / length } else { 0.0 };
     for (g, x) in gradient.iter_mut().zip(row) {
         *g = (factor * (f64::from(*g) - back * f64::from(x)) / length) as f32;

@@ -1,4 +1,4 @@
-//! A score of the caller's own: a function of the dot product and the place, with its derivative.
+//! Custom score: a function of the dot product and the position, with its derivative.
 
 use super::*;
 use crate::attention::tile::each_cell;
@@ -13,27 +13,27 @@ pub(super) const ROW: Row<dyn Score> = Row {
         formula: "f(scale · (q · k), b, h, p, j), scale = 1/√D unless given",
         paper: "He et al. 2024 (FlexAttention), arXiv:2412.05496",
     },
-    new: |_| bail!("`score_mod` is a function of one's own: it exists in Rust only"),
+    new: |_| bail!("`score_mod` is a custom function, available in Rust only"),
     trials: &[],
 };
 
-/// The place of a score.
+/// Location of a score in the score matrices.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell {
-    /// The batch row.
+    /// Batch row.
     pub b: usize,
-    /// The query head.
+    /// Query head.
     pub h: usize,
-    /// The query's position among the keys.
+    /// Position of the query among the keys.
     pub position: f32,
-    /// The key.
+    /// Index of the key.
     pub key: usize,
 }
 
-/// A function of a score and its place, with its derivative by the score.
+/// Custom function of a score and its location, with its derivative by the score.
 ///
-/// This trait is open: it is how a score of one's own is made. [`check_derivative`] compares the
-/// derivative with differences of the function.
+/// This trait is open to custom implementations. [`check_derivative`] compares the derivative with
+/// finite differences of the function.
 ///
 /// ```
 /// use regard_kernels::attention::score::{Cell, Modified, ScoreMod, check_derivative};
@@ -67,20 +67,20 @@ pub struct Cell {
 /// attention.forward(&Inputs::new(x, x, x), &room).unwrap();
 /// ```
 pub trait ScoreMod: Send + Sync + std::fmt::Debug {
-    /// The new score.
+    /// Returns the new score.
     fn apply(&self, score: f32, cell: Cell) -> f32;
-    /// `d apply / d score`
+    /// Returns the derivative of [`Self::apply`] by `score`.
     fn derivative(&self, score: f32, cell: Cell) -> f32;
 
-    /// The function as a formula of the scores, `[B, H, T, S, 1]`, if it can be written as one. A
-    /// device without kernels then computes it itself; else it is computed on the CPU, with copies
-    /// there and back.
+    /// Returns the function as a formula of the scores, `[B, H, T, S, 1]`, if it can be expressed
+    /// as one. Devices without kernels then evaluate it themselves; otherwise it is computed on the
+    /// CPU, with copies there and back.
     fn formula(&self, _score: Expr) -> Option<Expr> {
         None
     }
 }
 
-/// `s = f(scale · (q · k), cell)`
+/// Score `s = f(scale · (q · k), cell)`.
 #[derive(Clone, Debug)]
 pub struct Modified(pub Arc<dyn ScoreMod>);
 
@@ -101,10 +101,12 @@ impl Lower for Modified {
     }
 }
 
-/// Compares [`ScoreMod::derivative`] with differences of [`ScoreMod::apply`], for scores from −77
-/// to 77 at several places, or says where they disagree. Where the function has a kink, the
-/// derivative must lie between the slopes on either side. Scores that become −∞ are taken for
-/// masked and have no derivative.
+/// Compares [`ScoreMod::derivative`] with finite differences of [`ScoreMod::apply`], for scores
+/// from −77 to 77 at several locations. Where the function has a kink, the derivative must lie
+/// between the slopes on either side. Scores that become −∞ count as masked and have no derivative.
+///
+/// # Errors
+/// If they disagree; the message gives the location.
 ///
 /// ```
 /// use regard_kernels::attention::score::{Cell, ScoreMod, check_derivative};
@@ -135,7 +137,7 @@ pub fn check_derivative(f: &dyn ScoreMod) -> Result<(), Error> {
 }
 
 fn check_at(f: &dyn ScoreMod, score: f32, cell: Cell) -> Result<(), Error> {
-    // Rounding is divided by the step, curvature multiplied with it: this is between the two.
+    // Rounding errors are divided by the step, curvature is multiplied by it: a compromise.
     let step = score.abs().max(1.0) / 1024.0;
     let (below, above) = (score - step, score + step);
     let values = [below, score, above].map(|score| f.apply(score, cell));
@@ -177,7 +179,7 @@ impl Map for Apply {
             for lane in 0..ds.queries {
                 let Some(key) = keys.key(row, lane) else { continue };
                 let ds = &mut ds.data[row * lanes + lane];
-                // A masked cell has no gradient, whatever the function says of its score.
+                // A masked cell has no gradient, whatever the function returns for its score.
                 if *ds != 0.0 {
                     let cell = cell(at, at.i0 + lane, key);
                     *ds *= self.0.derivative(before.data[row * lanes + lane], cell);
