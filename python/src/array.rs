@@ -10,17 +10,17 @@ use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use regard_kernels::view::{View, ViewMut};
 
-/// A `ValueError` with this message.
+/// Creates a `ValueError` with this message.
 pub fn value_error(message: impl Into<String>) -> PyErr {
     PyValueError::new_err(message.into())
 }
 
-/// A `TypeError` with this message.
+/// Creates a `TypeError` with this message.
 pub fn type_error(message: impl Into<String>) -> PyErr {
     PyTypeError::new_err(message.into())
 }
 
-/// A shape as Python writes it.
+/// Formats a shape as Python does.
 pub fn tuple(shape: &[usize]) -> String {
     match shape {
         [n] => format!("({n},)"),
@@ -28,7 +28,7 @@ pub fn tuple(shape: &[usize]) -> String {
     }
 }
 
-/// What Python calls an object's type.
+/// Name of an object's Python type.
 pub fn type_name(object: &Bound<PyAny>) -> String {
     object.get_type().name().map_or_else(|_| "object".into(), |name| name.to_string())
 }
@@ -37,7 +37,7 @@ fn dtype_name(array: &Bound<PyUntypedArray>) -> String {
     array.dtype().str().map_or_else(|_| "of another type".into(), |name| name.to_string())
 }
 
-/// An aligned float32 array, or what to do about it.
+/// Checks for an aligned float32 array; the error says how to convert it.
 pub fn floats<'py>(
     name: &str,
     object: &Bound<'py, PyAny>,
@@ -54,7 +54,7 @@ pub fn floats<'py>(
             "{name} is {dtype}; convert it with {name}.astype(numpy.float32)"
         )));
     };
-    // Steps must be whole floats; those along an axis of one element are never taken.
+    // Strides must be multiples of a float; those of an axis of one element are not used.
     let whole = array.shape().iter().zip(array.strides()).all(|(n, step)| *n < 2 || step % 4 == 0);
     if !array.is_aligned() || !whole {
         return Err(type_error(format!("{name} is not aligned to 4 bytes; pass {name}.copy()")));
@@ -62,7 +62,7 @@ pub fn floats<'py>(
     Ok(array.clone())
 }
 
-/// Integers of any width, with their shape; lists will do.
+/// Integers of any width, with their shape; lists are accepted.
 pub fn ints(name: &str, object: &Bound<PyAny>) -> PyResult<(Vec<i64>, Vec<usize>)> {
     let array = object.py().import("numpy")?.call_method1("asarray", (object,))?;
     let untyped = array.cast::<PyUntypedArray>()?;
@@ -78,7 +78,7 @@ pub fn ints(name: &str, object: &Bound<PyAny>) -> PyResult<(Vec<i64>, Vec<usize>
     Ok((array.readonly().as_array().iter().copied().collect(), shape))
 }
 
-/// Integers that are not negative, in one dimension.
+/// Nonnegative integers, in one dimension.
 pub fn indices(name: &str, object: &Bound<PyAny>) -> PyResult<Vec<usize>> {
     let (values, shape) = ints(name, object)?;
     if shape.len() != 1 {
@@ -94,22 +94,22 @@ pub fn indices(name: &str, object: &Bound<PyAny>) -> PyResult<Vec<usize>> {
     values.into_iter().map(natural).collect()
 }
 
-/// One integer that is not negative.
+/// One nonnegative integer.
 pub fn natural(name: &str, value: i64) -> PyResult<usize> {
     usize::try_from(value).map_err(|_| value_error(format!("{name}: got {value}, need 0 or more")))
 }
 
-/// Floats that a kernel reads where they are: an array, or a single number.
+/// Floats that a kernel reads without a copy: an array, or a single number.
 pub struct Input<'py> {
     array: Option<Bound<'py, PyArrayDyn<f32>>>,
     number: f32,
-    /// As four dimensions.
+    /// Shape in four dimensions.
     pub shape: [usize; 4],
     strides: [isize; 4],
 }
 
 impl<'py> Input<'py> {
-    /// An array of `[B, H, N, D]`.
+    /// Takes an array of `[B, H, N, D]`.
     pub fn new(name: &str, letters: &str, object: &Bound<'py, PyAny>) -> PyResult<Input<'py>> {
         let array = floats(name, object)?;
         if array.ndim() != 4 {
@@ -119,7 +119,7 @@ impl<'py> Input<'py> {
         Ok(Input::of(array, &[0, 1, 2, 3]))
     }
 
-    /// An array of fewer dimensions, which become these axes of the four.
+    /// Takes an array of fewer dimensions, which become these axes of the four.
     pub fn of(array: Bound<'py, PyArrayDyn<f32>>, axes: &[usize]) -> Input<'py> {
         let (mut shape, mut strides) = ([1; 4], [1; 4]);
         for (from, axis) in axes.iter().enumerate() {
@@ -131,12 +131,12 @@ impl<'py> Input<'py> {
         Input { array: Some(array), number: 0.0, shape, strides }
     }
 
-    /// A single number.
+    /// Takes a single number.
     pub fn number(number: f32) -> Input<'py> {
         Input { array: None, number, shape: [1; 4], strides: [1; 4] }
     }
 
-    /// What kernels take.
+    /// View for the kernels.
     pub fn view(&self) -> View<'_> {
         match &self.array {
             // SAFETY: numpy vouches for shape and strides, and the array lives as long as `self`.
@@ -145,14 +145,14 @@ impl<'py> Input<'py> {
         }
     }
 
-    /// The shape that Python sees, which is also that of its gradient.
+    /// Shape in Python, which is also that of the gradient.
     pub fn python_shape(&self) -> Vec<usize> {
         self.array.as_ref().map_or(vec![], |array| array.shape().to_vec())
     }
 }
 
-/// A new float32 array, whose contents are arbitrary. Python's `MemoryError` or `ValueError` if
-/// there is no memory for it: what `PyArray::new` makes of that is a panic.
+/// Creates a float32 array with arbitrary contents. If the allocation fails, returns Python's
+/// `MemoryError` or `ValueError`, where `PyArray::new` would panic.
 pub fn empty<const N: usize>(py: Python<'_>, shape: [usize; N]) -> PyResult<Bound<'_, PyAny>> {
     let too_large = |_| PyMemoryError::new_err(format!("a result of shape {}", tuple(&shape)));
     let mut sizes = [0; N];
@@ -168,21 +168,22 @@ pub fn empty<const N: usize>(py: Python<'_>, shape: [usize; N]) -> PyResult<Boun
     }
 }
 
-/// A new array that a kernel fills.
+/// New array that a kernel fills.
 pub struct Output<'py> {
-    /// As it lies in memory.
+    /// The array in the order of its memory.
     memory: Bound<'py, PyArray4<f32>>,
     shape: [usize; 4],
     heads_inside: bool,
 }
 
 impl<'py> Output<'py> {
-    /// Of this shape, `[B, H, N, W]`. Not cleared: kernels write every element.
+    /// Creates an array of shape `[B, H, N, W]`. It is not cleared: kernels write every element.
     pub fn new(py: Python<'py>, shape: [usize; 4]) -> PyResult<Output<'py>> {
         Output::laid_out(py, shape, false)
     }
 
-    /// The same, and if the heads of `input` are inside, `[B, N, H, W]` in memory, so are these.
+    /// Creates an array with the memory layout of `input`: `[B, N, H, W]` if heads are inner,
+    /// otherwise `[B, H, N, W]`.
     pub fn like(py: Python<'py>, shape: [usize; 4], input: &View) -> PyResult<Output<'py>> {
         let [_, h, n, w] = input.strides.map(isize::unsigned_abs);
         let several = input.shape[1] > 1 && input.shape[2] > 1;
@@ -204,7 +205,7 @@ impl<'py> Output<'py> {
         }
     }
 
-    /// What Python gets.
+    /// The array for Python.
     pub fn array(self) -> PyResult<Bound<'py, PyArray4<f32>>> {
         match self.heads_inside {
             true => self.memory.permute(Some([0, 2, 1, 3])),
@@ -212,14 +213,14 @@ impl<'py> Output<'py> {
         }
     }
 
-    /// Where a kernel writes.
+    /// Mutable view for the kernels.
     pub fn room(&mut self) -> ViewMut<'_> {
         // SAFETY: the array is new, contiguous and ours alone until it is returned.
         let data = unsafe { std::slice::from_raw_parts_mut(self.memory.data(), self.memory.len()) };
         ViewMut::strided(data, self.shape, self.strides()).expect("laid out so")
     }
 
-    /// What was written.
+    /// View of the results.
     pub fn view(&self) -> View<'_> {
         // SAFETY: as above.
         let data = unsafe { std::slice::from_raw_parts(self.memory.data(), self.memory.len()) };

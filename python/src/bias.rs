@@ -1,4 +1,4 @@
-//! Biases: what is added to a score for the place of its query and key. They add up.
+//! Biases, which depend on the positions of query and key. Several biases add up.
 
 use crate::array::{floats, tuple, type_error, type_name, value_error};
 use crate::call::complaint;
@@ -11,12 +11,12 @@ use regard_kernels::attention::bias::{Alibi, Bias, ROWS};
 use regard_kernels::view::Error;
 use std::sync::Arc;
 
-/// A bias with its parameters, which are held, not copied.
+/// A bias with its parameters, which are referenced, not copied.
 #[pyclass(frozen, module = "regard", name = "Bias")]
 pub struct PyBias {
-    /// For the kernels.
+    /// The kernels' bias.
     pub bias: Arc<dyn Bias>,
-    /// In the order that the kernel asks for them.
+    /// Parameters in the order of the kernel's `params`.
     pub params: Vec<Py<PyAny>>,
 }
 
@@ -28,14 +28,14 @@ impl PyBias {
 }
 
 impl PyBias {
-    /// From a name, with settings and parameters as keywords.
+    /// Creates a bias by name, with settings and parameters as keywords.
     fn named(name: &str, given: Option<&Bound<PyDict>>) -> PyResult<PyBias> {
         let row = row("bias", ROWS, name)?;
         let params = row.about.params;
         let keywords = Keywords::new(row, given, params)?;
         let (settings, _) = keywords.settings(params)?;
         let bias = row.make(&settings).map_err(|Error(mut why)| {
-            // Shapes as Python writes them.
+            // Shapes in Python's notation.
             for (_, shape) in &settings.shapes {
                 why = why.replace(&format!("{shape:?}"), &tuple(shape));
             }
@@ -46,7 +46,7 @@ impl PyBias {
         Ok(PyBias { bias, params })
     }
 
-    /// One bias, or a list of them, or none.
+    /// Reads one bias, a list of them, or `None`.
     pub fn all<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyBias>>> {
         if object.is_none() {
             return Ok(vec![]);
@@ -78,7 +78,7 @@ impl PyBias {
     }
 }
 
-/// A bias of `regard.variants()` by its name, with its parameters and settings as keywords:
+/// Creates a bias of `regard.variants()` by name, with its parameters and settings as keywords:
 /// float32 arrays and numbers, and for some biases a graph in CSR form, `indptr` (int `[T + 1]`)
 /// and `indices` (int `[nnz]`).
 #[pyfunction]
@@ -87,10 +87,10 @@ fn bias(name: &str, given: Option<&Bound<PyDict>>) -> PyResult<PyBias> {
     entry(|| PyBias::named(name, given))
 }
 
-/// A million slopes are 4 MB; more are a mistake.
+/// Maximum number of heads: a million slopes are 4 MB; more are a mistake.
 const MOST_HEADS: i64 = 1 << 20;
 
-/// The ALiBi paper's slopes for this many heads, float32 `[heads]`.
+/// Returns the ALiBi paper's slopes for this many heads, float32 `[heads]`.
 #[pyfunction]
 fn alibi_slopes(py: Python<'_>, heads: i64) -> PyResult<Bound<'_, PyAny>> {
     entry(|| {

@@ -1,4 +1,4 @@
-//! One call: the four words, the arrays, and everything that can be wrong with them.
+//! One call: score, mask, bias and normaliser, the arrays, and all checks of them.
 
 use crate::array::{Input, floats, ints, tuple, type_error, type_name, value_error};
 use crate::bias::PyBias;
@@ -13,7 +13,7 @@ use regard_kernels::attention::{Attention, Dims, Dropout, Inputs, Param, Positio
 use regard_kernels::rng::Stream;
 use regard_kernels::view::{Error, View};
 
-/// What `engine.py` passes on: score, mask, bias, normalize, scale, params, dropout, seed,
+/// Arguments from `engine.py`: score, mask, bias, normalize, scale, params, dropout, seed,
 /// positions.
 #[derive(FromPyObject)]
 pub struct Spec<'py>(
@@ -28,24 +28,24 @@ pub struct Spec<'py>(
     Bound<'py, PyAny>,
 );
 
-/// Values that are not there, when only weights are asked for.
+/// Placeholder for the values when only weights are computed.
 static NOTHING: [f32; 1] = [0.0];
 
 /// A checked call.
 pub struct Call<'py> {
-    /// For the kernels.
+    /// The kernels' attention.
     pub attention: Attention,
-    /// The sizes.
+    /// Sizes.
     pub dims: Dims,
     q: Input<'py>,
     k: Input<'py>,
     v: Option<Input<'py>>,
     params: Vec<Input<'py>>,
-    /// Of the parameters' gradients.
+    /// Names of the parameters' gradients.
     pub names: Vec<String>,
 }
 
-/// A kernel's complaint, as a `ValueError`.
+/// Converts a kernel's error to a `ValueError`.
 pub fn complaint(error: Error) -> PyErr {
     value_error(error.0)
 }
@@ -82,7 +82,7 @@ impl<'py> Call<'py> {
             normalizer: PyNormalizer::of(&normalize, seed)?.normalizer,
             scale,
             positions: positions_of(&positions, &dims)?,
-            // Kept when it is not a probability, so that the kernels' check sees it.
+            // Kept if it is not a probability, so that the kernels' check rejects it.
             dropout: (dropout != 0.0)
                 .then(|| Dropout { p: dropout, noise: Stream::new(seed, 0, 0) }),
         };
@@ -95,7 +95,7 @@ impl<'py> Call<'py> {
         Ok(call)
     }
 
-    /// What kernels take.
+    /// Inputs of the kernels.
     pub fn inputs(&self) -> Inputs<'_> {
         let Dims { b, hk, s, .. } = self.dims;
         let nothing = || View::strided(&NOTHING, [b, hk, s, 1], [0; 4], 0).expect("one float");
@@ -107,7 +107,7 @@ impl<'py> Call<'py> {
         }
     }
 
-    /// The shapes of the parameters as Python sees them.
+    /// Shapes of the parameters in Python.
     pub fn param_shapes(&self) -> Vec<Vec<usize>> {
         self.params.iter().map(Input::python_shape).collect()
     }
@@ -149,7 +149,7 @@ impl<'py> Call<'py> {
         Ok(())
     }
 
-    /// Reads a parameter, and finds a name for its gradient that is not taken.
+    /// Reads a parameter, and finds an unused name for its gradient.
     fn add(
         &mut self,
         param: &Param,
@@ -172,7 +172,7 @@ impl<'py> Call<'py> {
     }
 }
 
-/// A seed, which is any integer from 0 to 2⁶⁴ − 1.
+/// Reads a seed, any integer from 0 to 2⁶⁴ − 1.
 pub fn seed_of(object: &Bound<PyAny>) -> PyResult<u64> {
     object.extract().map_err(|_| {
         let text = object.repr().map_or_else(|_| type_name(object), |text| text.to_string());
@@ -216,13 +216,13 @@ fn positions_of(object: &Bound<PyAny>, dims: &Dims) -> PyResult<Positions> {
     Ok(Positions::Offsets(offsets))
 }
 
-/// The axes of a parameter's four that Python has: a scalar has none.
+/// The axes of a parameter's four that its Python array has; a scalar has none.
 fn axes(param: &Param) -> Vec<usize> {
     let named = param.axes.bytes().enumerate().filter(|(_, letter)| *letter != b'1');
     named.map(|(axis, _)| axis).collect()
 }
 
-/// An array of the parameter's shape; a number will do for a scalar.
+/// Reads an array of the parameter's shape; a number is accepted for a scalar.
 fn parameter<'py>(
     param: &Param,
     (label, letters): (&str, &str),
@@ -238,7 +238,7 @@ fn parameter<'py>(
         Input::number(number)
     } else {
         let array = floats(label, object)?;
-        // A number for each cell may be the same for all batch rows and heads.
+        // A dense bias may be the same for all batch rows and heads.
         if param.axes == "BHTS" && array.ndim() == 2 {
             axes = vec![2, 3];
         }

@@ -9,14 +9,14 @@ fn rows(kind: &str) -> Vec<Variant> {
     catalogue().into_iter().filter(|(name, _)| *name == kind).flat_map(|(_, rows)| rows).collect()
 }
 
-/// The shape of a parameter, in letters.
+/// Shape of a parameter, in letters.
 pub fn shape(kind: &str, name: &str, param: &str) -> &'static str {
     let row = rows(kind).into_iter().find(|row| row.name == name);
     let found = row.and_then(|row| row.params.iter().find(|(name, _)| *name == param));
     found.expect("a parameter of the catalogue").1
 }
 
-/// How a row is written in Python.
+/// Python code that selects a row.
 fn usage(kind: &str, row: &Variant) -> String {
     let name = row.name;
     let settings = row.settings.iter().filter(|row| !matches!(row, Setting::Size(_)));
@@ -28,7 +28,7 @@ fn usage(kind: &str, row: &Variant) -> String {
         format!("regard.{function}(\"{name}\"{keywords})")
     };
     match kind {
-        // A row that no test can make has something of the caller's own in it.
+        // A row that tests cannot create needs a custom function.
         "score" if find(score::ROWS, name).is_some_and(|row| row.trials.is_empty()) => {
             "in Rust only".into()
         }
@@ -39,7 +39,7 @@ fn usage(kind: &str, row: &Variant) -> String {
     }
 }
 
-/// Every score, mask, bias and normaliser: a list of dicts with `kind`, `name`, `params` (name →
+/// Lists every score, mask, bias and normaliser: dicts with `kind`, `name`, `params` (name →
 /// shape), `settings`, `formula`, `paper` and `usage`.
 #[pyfunction]
 fn variants(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {

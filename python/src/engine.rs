@@ -1,4 +1,4 @@
-//! The functions that compute. The GIL is released while kernels run.
+//! Functions that compute. The GIL is released while kernels run.
 
 use crate::array::{Input, Output, array, empty, floats, indices, natural, tuple, value_error};
 use crate::call::{Call, Spec, complaint};
@@ -35,7 +35,7 @@ fn attend<'py>(
     })
 }
 
-/// An upstream gradient of this shape.
+/// Reads an upstream gradient of this shape.
 fn gradient<'py>(
     name: &str,
     letters: &str,
@@ -83,7 +83,8 @@ fn attend_vjp<'py>(
             }
         };
         let (attention, inputs) = (&call.attention, call.inputs());
-        // All results before anything is computed: what does not fit is said at once.
+        // All outputs are allocated first, so that memory errors are raised before anything is
+        // computed.
         let like = |view: &View| Output::like(py, view.shape, view);
         let (mut dq, mut dk, mut dv) = (like(&inputs.q)?, like(&inputs.k)?, like(&inputs.v)?);
         let room = dweights.as_ref().map(|_| Output::new(py, [b, h, t, s])).transpose()?;
@@ -119,7 +120,7 @@ fn attend_vjp<'py>(
     })
 }
 
-/// Runs the forward for a hard choice, and returns the choice too.
+/// Runs the forward of hard attention, and returns the choice as well.
 #[pyfunction]
 fn choose<'py>(
     q: &Bound<'py, PyAny>,
@@ -200,7 +201,7 @@ fn summarize<'py>(
         if top > s {
             return Err(value_error(format!("top: got {top}, need at most S = {s}")));
         }
-        // What does not fit is said before anything is computed.
+        // Memory errors are raised before anything is computed.
         empty(py, [b, h, t, top])?;
         empty(py, [b, h, s])?;
         let (_, saved) = forward(py, &call)?;

@@ -1,4 +1,4 @@
-//! Between Rust and Python: no panic gets through, memory that cannot be had is a `MemoryError`,
+//! Boundary between Rust and Python: panics become exceptions, failed allocations a `MemoryError`,
 //! and Ctrl-C ends a call.
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyRuntimeError};
@@ -10,15 +10,15 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::sync::Mutex;
 
-/// Where the last panic was.
+/// Location of the last panic.
 static LAST: Mutex<Option<String>> = Mutex::new(None);
 
-/// A panic becomes an exception, so nothing is printed. This hook is the wheel's own: other
+/// Silences panic messages, since panics become exceptions. This hook belongs to the wheel; other
 /// extensions have theirs.
 pub fn silence_panics() {
     set_hook(Box::new(|info| {
         let place = info.location().map(|at| {
-            // From the crate's folder on: not where the wheel was built.
+            // Relative to the crate's folder, without the path of the build machine.
             let file = at.file();
             let start = ["crates/", "python/"].iter().find_map(|folder| file.rfind(folder));
             format!("{}:{}", &file[start.unwrap_or(0)..], at.line())
@@ -29,10 +29,10 @@ pub fn silence_panics() {
     }));
 }
 
-/// Runs the body of a function that Python calls. Every one of them goes through here.
+/// Runs the body of a function that Python calls. Every such function uses it.
 ///
-/// After a panic the pool of threads is as before: every thread has left the work, and the next
-/// call uses all of them.
+/// After a panic the thread pool is intact: every thread has left the work, and the next call uses
+/// all of them.
 pub fn entry<R>(body: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| Err(exception(&*payload)))
 }
@@ -59,7 +59,7 @@ fn exception(payload: &(dyn Any + Send)) -> PyErr {
 pub fn compute<R: Send>(py: Python<'_>, run: impl FnOnce() -> R + Send) -> PyResult<R> {
     py.detach(|| {
         let raised = Cell::new(None);
-        // Signals are handled on the main thread alone; elsewhere there is nothing to ask for.
+        // Signals are handled on the main thread alone, so other threads need not check.
         let elsewhere = Cell::new(false);
         let poll = || {
             if elsewhere.get() {

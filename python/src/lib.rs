@@ -1,9 +1,10 @@
-//! The wheel's native half: numpy arrays in, kernels, numpy arrays out.
+//! Native half of the wheel: numpy arrays in, kernels, numpy arrays out.
 //!
-//! `array` reads and makes arrays; `mask`, `score`, `bias` and `normalize` are the four words of
-//! the formula as Python objects, made from the catalogue's rows by `words`; `call` puts them together and checks them; `engine` has the
-//! functions; `guard` is what every one of them goes through; `catalogue` and `machine` tell what there is. The functions that people call, with
-//! their keywords and documentation, are in `package/regard/engine.py`.
+//! `array` reads and creates arrays; `mask`, `score`, `bias` and `normalize` are Python objects for
+//! the four choices of an attention, created from the catalogue's rows by `words`; `call` combines
+//! and checks them; `engine` has the functions; `guard` wraps all of them; `catalogue` and
+//! `machine` describe the variants and the machine. The public functions, with their keywords and
+//! documentation, are in `package/regard/engine.py`.
 
 mod array;
 mod bias;
@@ -24,7 +25,7 @@ use regard_kernels::{pool, simd};
 #[pymodule]
 fn _regard(module: &Bound<'_, PyModule>) -> PyResult<()> {
     guard::silence_panics();
-    // Said here: kernels would panic, or the number of threads would be another than was asked for.
+    // Checked at import: kernels would panic, or use another number of threads than requested.
     simd::asked().map_err(call::complaint)?;
     pool::asked().map_err(call::complaint)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

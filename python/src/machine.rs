@@ -1,4 +1,4 @@
-//! Threads, instruction set, and what the machine can do at most.
+//! Threads, instruction set, and peak rate of the machine.
 
 use crate::array::value_error;
 use crate::guard::{compute, entry};
@@ -9,7 +9,8 @@ use regard_kernels::gemm;
 use regard_kernels::pool::{self, MAX_THREADS};
 use regard_kernels::simd::isa as chosen;
 
-/// Sets how many threads kernels use. Results do not depend on it, not even in the last bit.
+/// Sets the number of threads of the kernels. Results do not depend on it, not even in the last
+/// bit.
 #[pyfunction]
 fn set_threads(n: &Bound<PyAny>) -> PyResult<()> {
     entry(|| {
@@ -25,20 +26,20 @@ fn set_threads(n: &Bound<PyAny>) -> PyResult<()> {
     })
 }
 
-/// How many threads kernels use.
+/// Returns the number of threads of the kernels.
 #[pyfunction]
 fn threads() -> PyResult<usize> {
     entry(|| Ok(pool::threads()))
 }
 
-/// The instruction set that kernels run on: avx512, avx2, neon or portable.
+/// Returns the instruction set of the kernels: avx512, avx2, neon or portable.
 #[pyfunction]
 fn isa() -> PyResult<&'static str> {
     entry(|| Ok(chosen().name()))
 }
 
-/// The rate of multiply-adds that never leave the registers, over all threads, in GFLOP/s: what
-/// no kernel can exceed. The best of some 80 ms.
+/// Measures the peak rate of multiply-adds in registers over all threads, in GFLOP/s: an upper
+/// bound for every kernel. Takes the best of some 80 ms.
 #[pyfunction]
 fn peak_gflops(py: Python<'_>) -> PyResult<f64> {
     entry(|| compute(py, || (0..8).map(|_| gemm::peak_gflops()).fold(0.0, f64::max)))

@@ -1,4 +1,4 @@
-//! Masks: which keys a query may see. `True` = attend.
+//! Masks: the keys that a query may attend to. `True` = attend.
 
 use crate::array::{floats, indices, ints, natural, tuple, type_error, value_error};
 use crate::guard::entry;
@@ -8,19 +8,19 @@ use numpy::{
 use pyo3::prelude::*;
 use regard_kernels::attention::{Dims, mask};
 
-/// An array whose shape must be one of these, by letters, once the sizes are known.
+/// Array whose shape must be one of several, to be checked once the sizes are known.
 #[derive(Clone)]
 pub struct Claim {
-    /// The argument.
+    /// Name of the argument.
     pub name: &'static str,
     /// Its shape.
     pub got: Vec<usize>,
-    /// Letters of the shapes that it may have.
+    /// Allowed shapes, by letters.
     pub need: &'static [&'static str],
 }
 
 impl Claim {
-    /// Whether the shape fits.
+    /// Checks the shape.
     pub fn check(&self, dims: &Dims) -> PyResult<()> {
         let size = |letter| match letter {
             'B' => dims.b,
@@ -43,21 +43,22 @@ impl Claim {
     }
 }
 
-/// Which keys a query may see. Combine masks with `&`, `|` and `~`:
-/// `regard.causal() & regard.window(127, 0)`. A combination has at most 1,000 masks and operators.
+/// The keys that a query may attend to. Combine masks with `&`, `|` and `~`: `regard.causal() &
+/// regard.window(127, 0)`. A combination has at most 1,000 masks and operators.
 #[pyclass(frozen, module = "regard", name = "Mask")]
 pub struct PyMask {
-    /// For the kernels.
+    /// The kernels' mask.
     pub mask: mask::Mask,
     /// Shapes to check.
     pub claims: Vec<Claim>,
     text: String,
-    /// Rules and operators, as it is written out.
+    /// Number of rules and operators, with shared parts counted each time.
     size: usize,
 }
 
-/// Rules and operators that a mask may have. Every cell asks all of them, and a mask that shares
-/// its parts (`m = m & m`) doubles with every step; nesting is evaluated and freed by recursion.
+/// Maximum number of rules and operators of a mask. All of them are evaluated for every cell, and a
+/// mask that shares its parts (`m = m & m`) doubles with every step; nested masks are evaluated and
+/// freed recursively.
 const LARGEST: usize = 1000;
 
 impl PyMask {
@@ -80,7 +81,7 @@ impl PyMask {
         Ok(PyMask { claims: vec![Claim { name, got, need }], ..self })
     }
 
-    /// A combination of `parts`, unless it is too large.
+    /// Combines `parts`, unless the result is too large.
     fn combined(
         parts: &[&PyMask],
         mask: mask::Mask,
@@ -128,21 +129,21 @@ impl PyMask {
     }
 }
 
-/// Every query sees every key.
+/// Every query attends to every key.
 #[pyfunction]
 fn full() -> PyResult<PyMask> {
     entry(|| Ok(PyMask::new(mask::full(), "full()")))
 }
 
-/// A query at position p sees keys j ≤ p. With T queries and S keys, query i stands at
-/// p = i + S − T unless `positions` says otherwise.
+/// A query at position p attends to keys j ≤ p. With T queries and S keys, query i is at position p
+/// = i + S − T unless `positions` is given.
 #[pyfunction]
 fn causal() -> PyResult<PyMask> {
     entry(|| Ok(PyMask::new(mask::causal(), "causal()")))
 }
 
-/// What lies behind the valid length is padding: int `[B]`, keys of each batch row, or `[B, T]`,
-/// keys of each query.
+/// Masks padding by valid lengths: int `[B]`, keys of each batch row, or `[B, T]`, keys of each
+/// query.
 #[pyfunction]
 fn lengths(lengths: &Bound<PyAny>) -> PyResult<PyMask> {
     entry(|| {
@@ -155,8 +156,8 @@ fn lengths(lengths: &Bound<PyAny>) -> PyResult<PyMask> {
     })
 }
 
-/// A query at position p sees keys from p − left to p + right; `window(127, 0)` is the last 128.
-/// Blocks outside cost nothing: the time is proportional to T·(left + right).
+/// A query at position p attends to keys from p − left to p + right; `window(127, 0)` is the last
+/// 128. Blocks outside are skipped: the time is proportional to T·(left + right).
 #[pyfunction]
 fn window(left: i64, right: i64) -> PyResult<PyMask> {
     entry(|| {
@@ -190,7 +191,8 @@ fn around(centres: &Bound<PyAny>, width: i64) -> PyResult<PyMask> {
     })
 }
 
-/// Tokens (int `[n]`) that see all keys and are seen by all queries; combine with a window by `|`.
+/// Global tokens (int `[n]`), which attend to all keys and are attended to by all queries; combine
+/// with a window by `|`.
 #[pyfunction]
 fn global_tokens(indices: &Bound<PyAny>) -> PyResult<PyMask> {
     entry(|| {
@@ -199,14 +201,14 @@ fn global_tokens(indices: &Bound<PyAny>) -> PyResult<PyMask> {
     })
 }
 
-/// All queries see the first `n` keys; beyond them it is causal.
+/// All queries attend to the first `n` keys; after them the mask is causal.
 #[pyfunction]
 fn prefix(n: i64) -> PyResult<PyMask> {
     entry(|| Ok(PyMask::new(mask::prefix(natural("n", n)?), format!("prefix({n})"))))
 }
 
-/// Documents packed into one row: a query sees the keys with the id of the key where it stands.
-/// int `[S]` or `[B, S]`.
+/// Sequences packed into one row: a query attends to the keys with the id of the key at its
+/// position. int `[S]` or `[B, S]`.
 #[pyfunction]
 fn segments(ids: &Bound<PyAny>) -> PyResult<PyMask> {
     entry(|| {
@@ -215,8 +217,9 @@ fn segments(ids: &Bound<PyAny>) -> PyResult<PyMask> {
     })
 }
 
-/// XLNet's factorisation order (int `[n]`): a token sees those that come before it in `order`
-/// and, unless `strict`, itself. With n < S the keys before the last n are a memory that all see.
+/// XLNet's factorisation order (int `[n]`): a token attends to those that precede it in `order`
+/// and, unless `strict`, to itself. With n < S the keys before the last n are a memory that all
+/// queries attend to.
 #[pyfunction]
 #[pyo3(signature = (order, strict = false))]
 fn permutation(order: &Bound<PyAny>, strict: bool) -> PyResult<PyMask> {
@@ -227,8 +230,8 @@ fn permutation(order: &Bound<PyAny>, strict: bool) -> PyResult<PyMask> {
     })
 }
 
-/// A graph in CSR form: query i sees keys `indices[indptr[i]:indptr[i + 1]]`, ascending.
-/// int `[T + 1]` and `[nnz]`. Only the edges are scored.
+/// A graph in CSR form: query i attends to keys `indices[indptr[i]:indptr[i + 1]]`, ascending. int
+/// `[T + 1]` and `[nnz]`. Only the edges are scored.
 #[pyfunction]
 fn edges(indptr: &Bound<PyAny>, indices: &Bound<PyAny>) -> PyResult<PyMask> {
     entry(|| {
@@ -237,7 +240,7 @@ fn edges(indptr: &Bound<PyAny>, indices: &Bound<PyAny>) -> PyResult<PyMask> {
     })
 }
 
-/// Cell by cell: bool `[T, S]` or `[B, H, T, S]`, True = attend.
+/// Dense mask: bool `[T, S]` or `[B, H, T, S]`, True = attend.
 #[pyfunction]
 fn dense(allowed: &Bound<PyAny>) -> PyResult<PyMask> {
     entry(|| {
@@ -257,7 +260,7 @@ fn dense(allowed: &Bound<PyAny>) -> PyResult<PyMask> {
     })
 }
 
-/// The two arrays of a CSR matrix.
+/// Reads the two arrays of a CSR matrix.
 pub fn csr(indptr: &Bound<PyAny>, indices: &Bound<PyAny>) -> PyResult<(Vec<i64>, Vec<i64>)> {
     let one = |name, object| -> PyResult<Vec<i64>> {
         let (values, shape) = ints(name, object)?;

@@ -1,4 +1,4 @@
-//! Normalisers: what turns a query's scores into weights. By name, or an object with settings.
+//! Normalisers, which map a query's scores to weights: by name, or an object with settings.
 
 use crate::array::{type_error, type_name};
 use crate::call::complaint;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct PyNormalizer {
     name: &'static str,
-    /// For the kernels.
+    /// The kernels' normaliser.
     pub normalizer: Arc<dyn Normalizer>,
 }
 
@@ -27,7 +27,7 @@ impl PyNormalizer {
 }
 
 impl PyNormalizer {
-    /// From a name, with the call's seed, or an object.
+    /// Reads a name, with the call's seed, or an object.
     pub fn of(object: &Bound<PyAny>, seed: u64) -> PyResult<PyNormalizer> {
         if let Ok(normalizer) = object.cast::<PyNormalizer>() {
             return Ok(normalizer.get().clone());
@@ -44,8 +44,8 @@ impl PyNormalizer {
     }
 }
 
-/// A normaliser of `regard.variants()` by its name, with its settings as keywords: numbers, and
-/// `seed` for those that draw at random.
+/// Creates a normaliser of `regard.variants()` by name, with its settings as keywords: numbers, and
+/// `seed` for random ones.
 #[pyfunction]
 #[pyo3(signature = (name, **settings))]
 fn normalizer(name: &str, settings: Option<&Bound<PyDict>>) -> PyResult<PyNormalizer> {

@@ -6,8 +6,8 @@ use numpy::{PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use regard_kernels::gemm::{Epilogue, Matrix, MatrixMut, product};
 
-/// `a @ b` for float32 matrices `[M, K]` and `[K, N]` with any strides, on all threads. Each row of
-/// the result is the same whatever the others are, bitwise.
+/// Computes `a @ b` for float32 matrices `[M, K]` and `[K, N]` with any strides, on all threads.
+/// Each row of the result is bitwise independent of the others.
 #[pyfunction]
 fn matmul<'py>(
     py: Python<'py>,

@@ -1,4 +1,4 @@
-//! Scores: how well a query and a key fit. By name, or an object where there is something to set.
+//! Scores of query–key pairs: by name, or an object with settings.
 
 use crate::array::{type_error, type_name};
 use crate::call::complaint;
@@ -11,13 +11,13 @@ use regard_kernels::attention::score::{ROWS, Score};
 use regard_kernels::view::Error;
 use std::sync::Arc;
 
-/// A score with its settings; its learned parameters go in `params`.
+/// A score with its settings; its learned parameters are passed in `params`.
 #[pyclass(frozen, module = "regard", name = "Score")]
 #[derive(Clone)]
 pub struct PyScore {
-    /// Its name in the catalogue.
+    /// Name in the catalogue.
     pub name: &'static str,
-    /// For the kernels.
+    /// The kernels' score.
     pub score: Arc<dyn Score>,
     /// Shapes to check.
     pub claims: Vec<Claim>,
@@ -31,7 +31,7 @@ impl PyScore {
 }
 
 impl PyScore {
-    /// From a name or an object.
+    /// Reads a name or an object.
     pub fn of(object: &Bound<PyAny>) -> PyResult<PyScore> {
         if let Ok(score) = object.cast::<PyScore>() {
             return Ok(score.get().clone());
@@ -52,9 +52,9 @@ impl PyScore {
     }
 }
 
-/// A score of `regard.variants()` by its name, with its settings as keywords: numbers, and for
+/// Creates a score of `regard.variants()` by name, with its settings as keywords: numbers, and for
 /// some scores `segments` (int `[B, S]`) or a graph in CSR form, `indptr` (int `[T + 1]`) and
-/// `indices` (int `[nnz]`). Its learned parameters go in `params`.
+/// `indices` (int `[nnz]`). Its learned parameters are passed in `params`.
 #[pyfunction]
 #[pyo3(signature = (name, **settings))]
 fn score(name: &str, settings: Option<&Bound<PyDict>>) -> PyResult<PyScore> {

@@ -1,4 +1,4 @@
-//! Scores, biases and normalisers from their rows of the catalogue and Python's keywords.
+//! Scores, biases and normalisers from rows of the catalogue and Python keywords.
 
 use crate::array::{floats, ints, type_error, type_name, value_error};
 use crate::call::seed_of;
@@ -10,7 +10,7 @@ use regard_kernels::attention::{Graph, Row, Setting, Settings, find};
 use regard_kernels::rng::Stream;
 use std::sync::Arc;
 
-/// The row of a name, or which names there are.
+/// Finds the row of a name; the error lists the known names.
 pub fn row<T: ?Sized + 'static>(
     kind: &str,
     rows: &'static [Row<T>],
@@ -22,12 +22,12 @@ pub fn row<T: ?Sized + 'static>(
     })
 }
 
-/// The noise of hard choices; site 0 of the same seed is dropout's.
+/// Random stream of hard choices; site 0 of the same seed is that of dropout.
 pub fn noise(seed: u64) -> Stream {
     Stream::new(seed, 0, 1)
 }
 
-/// A row's keywords. `None` is as if it were not given.
+/// Keywords of a row. `None` counts as not given.
 pub struct Keywords<'a, 'py> {
     name: &'static str,
     settings: &'static [Setting],
@@ -35,13 +35,14 @@ pub struct Keywords<'a, 'py> {
 }
 
 impl<'a, 'py> Keywords<'a, 'py> {
-    /// Those of a row, which are its settings and the parameters `params`; others are an error.
+    /// Checks the keywords of a row, which are its settings and the parameters `params`; others are
+    /// an error.
     pub fn new<T: ?Sized + 'static>(
         row: &Row<T>,
         given: Option<&'a Bound<'py, PyDict>>,
         params: &[(&'static str, &'static str)],
     ) -> PyResult<Keywords<'a, 'py>> {
-        // A size is said by the shape of a parameter's array, and is no keyword.
+        // A size is determined by the shape of a parameter's array, and is not a keyword.
         let settings = row.about.settings.iter().filter(|row| !matches!(row, Setting::Size(_)));
         let known = settings.flat_map(Setting::names).chain(params.iter().map(|(name, _)| *name));
         let known: Vec<&str> = known.collect();
@@ -56,13 +57,13 @@ impl<'a, 'py> Keywords<'a, 'py> {
         Ok(Keywords { name: row.name(), settings: row.about.settings, given })
     }
 
-    /// A keyword that is there and not `None`.
+    /// A keyword that is given and not `None`.
     pub fn get(&self, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let found = self.given.map(|given| given.get_item(name)).transpose()?.flatten();
         Ok(found.filter(|object| !object.is_none()))
     }
 
-    /// A parameter's keyword, which must be there.
+    /// A parameter's keyword, which is required.
     pub fn need(&self, name: &str, letters: &str) -> PyResult<Bound<'py, PyAny>> {
         let bad = || value_error(format!("{}: needs {name}, {letters}", self.name));
         self.get(name)?.ok_or_else(bad)

@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 /// Limits on memory and time for one input.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of memory for each byte of the input.
+    /// Maximum memory per byte of the input, in bytes.
     pub growth: usize,
-    /// Bytes of memory whatever the input.
+    /// Maximum memory regardless of the input, in bytes.
     pub memory: usize,
-    /// Time.
+    /// Maximum time per input.
     pub time: Duration,
 }
 
@@ -27,7 +27,7 @@ impl Default for Limits {
     }
 }
 
-/// Above this the process is ended at once, before the machine runs out of memory.
+/// Memory above which the process ends at once, before the machine runs out of it.
 const CAP: usize = 2 << 30;
 
 /// A fuzz target with its corpus.
@@ -35,12 +35,12 @@ pub struct Target {
     name: &'static str,
     limits: Limits,
     corpus: Vec<(PathBuf, Vec<u8>)>,
-    /// The size of the smallest input that failed.
+    /// Size of the smallest input that failed.
     failed: Mutex<Option<usize>>,
 }
 
 thread_local! {
-    /// The input that runs, for `end_process`.
+    /// The current input, for `end_process`.
     static CURRENT: RefCell<Option<(PathBuf, Vec<u8>)>> = const { RefCell::new(None) };
 }
 
@@ -59,8 +59,8 @@ impl Target {
         Target { name, limits, corpus, failed: Mutex::new(None) }
     }
 
-    /// Runs the reader over the files as they are. One of them at least must be a good one:
-    /// mutants of files that are refused at once would test nothing.
+    /// Runs the reader over the corpus files unchanged. At least one of them must be valid: mutants
+    /// of files that are rejected at once would test nothing.
     pub fn run_corpus(&self, reader: &impl Fn(&[u8]) -> bool) {
         let mut good = 0;
         for (path, bytes) in &self.corpus {
@@ -81,7 +81,7 @@ impl Target {
         Mutants::new(self.corpus.iter().map(|(_, bytes)| bytes.clone()).collect())
     }
 
-    /// Runs the reader over one input, and says whether it was a good one.
+    /// Runs the reader over one input, and returns whether it was valid.
     pub fn run(&self, input: &[u8], reader: &impl Fn(&[u8]) -> bool) -> bool {
         let saved = self.saved();
         if std::env::var_os("REGARD_FUZZ_TRACE").is_some() {
@@ -113,7 +113,7 @@ impl Target {
         std::env::temp_dir().join(format!("regard-fuzz-{}.bin", self.name))
     }
 
-    /// Keeps the smallest of the inputs that failed.
+    /// Saves the smallest of the inputs that failed.
     fn save(&self, input: &[u8]) {
         let mut smallest = self.failed.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if smallest.is_none_or(|size| input.len() <= size) {
@@ -127,12 +127,12 @@ impl Target {
     }
 }
 
-/// Says which input wants too much memory, and ends the process: an allocator must not panic.
+/// Reports the input that needs too much memory, and ends the process: an allocator must not panic.
 pub(crate) fn end_process(wanted: isize) -> ! {
     let current = CURRENT.take();
     let (path, input) = current.unwrap_or_default();
     let saved = fs::write(&path, &input);
-    // Straight to the stream: what `eprintln` writes in a test would be lost.
+    // Written directly to the stream: output of `eprintln` in a test would be lost.
     let _ = writeln!(
         std::io::stderr(),
         "{}: an input of {} bytes wants {wanted} bytes more and goes over the cap of {CAP} ({})",

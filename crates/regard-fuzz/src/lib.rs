@@ -1,9 +1,9 @@
-//! The driver of the fuzz targets, one for every reader of files that others made.
+//! Driver of the fuzz targets, one for every reader of untrusted files.
 //!
 //! A target is an ordinary test. It runs its reader over the files in `fuzz/<target>/` as they are,
 //! and then for about a second over mutants of them. It fails if the reader panics, takes more
 //! memory than [`Limits`] allows for the size of the input, or takes longer than a few seconds.
-//! The input that failed is saved below the folder for temporary files, and the failure names it.
+//! A failing input is saved in the folder for temporary files, and the failure names it.
 //!
 //! ```sh
 //! cargo test --workspace fuzz                                 # all targets, a second each
@@ -28,7 +28,7 @@ pub use scratch::{Scratch, parts};
 
 use std::time::Duration;
 
-/// How long a target runs over mutants: a second, or what `REGARD_FUZZ_SECONDS` says.
+/// Returns the time that a target runs over mutants: `REGARD_FUZZ_SECONDS`, or one second.
 pub fn time() -> Duration {
     match std::env::var("REGARD_FUZZ_SECONDS") {
         Err(_) => Duration::from_secs(1),
@@ -40,7 +40,7 @@ pub fn time() -> Duration {
 }
 
 /// Runs a reader over the corpus of a target and over mutants of it. The reader is a function of
-/// `&[u8]` that says whether it could read the input.
+/// `&[u8]` that returns whether it could read the input.
 #[macro_export]
 macro_rules! fuzz {
     ($name:expr, $reader:expr) => {

@@ -1,21 +1,22 @@
-//! An allocator that counts what each thread holds, and stops a reader that takes far too much.
+//! Allocator that counts the memory of each thread, and stops a reader that needs far too much.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// Counts the memory of each thread. A fuzz binary makes it its `#[global_allocator]`.
+/// Counting allocator. A fuzz binary makes it its `#[global_allocator]`.
 pub struct Counting;
 
 thread_local! {
-    /// Bytes that this thread has allocated. Below zero if it freed what another thread had allocated.
+    /// Bytes allocated by this thread. Negative if it freed memory that another thread had
+    /// allocated.
     static NOW: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };
-    /// Above this the process ends.
+    /// Number of bytes above which the process ends.
     static CAP: Cell<isize> = const { Cell::new(isize::MAX) };
 }
 
-/// Runs `work` and says how much more memory it held at most than there was before. Ends the
-/// process when it wants more than `cap` bytes.
+/// Runs `work` and returns its peak memory, in bytes above the current. Ends the process if it
+/// needs more than `cap` bytes.
 pub(crate) fn peak_of<T>(cap: usize, work: impl FnOnce() -> T) -> (T, usize) {
     let before = NOW.get();
     PEAK.set(before);

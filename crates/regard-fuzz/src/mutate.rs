@@ -1,17 +1,17 @@
 //! Mutants of the files of a corpus.
 //!
 //! Random bytes do not get past a magic number, so every input begins as a valid file. The changes
-//! are those that readers fall over: extreme numbers in place of numbers, whether in digits or in
-//! binary, parts cut off, repeated, moved or taken from another file, and deep nesting.
+//! are those that break readers: extreme numbers in place of numbers, in digits or in binary, parts
+//! cut off, repeated, moved or taken from another file, and deep nesting.
 
 use bolero::{Driver, ValueGenerator};
 use std::fmt;
 use std::ops::Bound;
 
-/// Changed files do not grow beyond this.
+/// Maximum size of a mutant, in bytes.
 const LONGEST: usize = 1 << 16;
 
-/// In place of a number, or of anything else in a text.
+/// Replacements of numbers, and of other parts of a text.
 const TEXTS: [&str; 34] = [
     "0",
     "1",
@@ -49,13 +49,13 @@ const TEXTS: [&str; 34] = [
     "[]",
 ];
 
-/// Inserted into texts.
+/// Pieces inserted into texts.
 const PIECES: [&str; 24] = [
     "\n", "\r\n", "\t", " ", ",", ":", "\"", "'", "\\", "{", "}", "[", "]", "(", ")", "#", "=",
     "\u{feff}", "\u{0}", "é", "中", "\u{202e}", "\\ud800", "{\"a\":",
 ];
 
-/// In place of binary numbers.
+/// Replacements of binary numbers.
 const NUMBERS: [u64; 20] = [
     0,
     1,
@@ -79,7 +79,7 @@ const NUMBERS: [u64; 20] = [
     u64::MAX,
 ];
 
-/// An input that a corpus was changed into.
+/// A mutant of a corpus file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Mutant(pub Vec<u8>);
 
@@ -90,13 +90,13 @@ impl fmt::Debug for Mutant {
     }
 }
 
-/// Makes mutants of the files of a corpus.
+/// Generator of mutants of corpus files.
 pub struct Mutants {
     corpus: Vec<Vec<u8>>,
 }
 
 impl Mutants {
-    /// Mutates these files; there is at least one.
+    /// Creates a generator for these files, of which there must be at least one.
     pub fn new(corpus: Vec<Vec<u8>>) -> Mutants {
         Mutants { corpus }
     }
@@ -107,7 +107,7 @@ impl ValueGenerator for Mutants {
 
     fn generate<D: Driver>(&self, driver: &mut D) -> Option<Mutant> {
         let mut bytes = self.corpus[below(driver, self.corpus.len())?].clone();
-        // Most often one change: many at once only say again that the file is damaged.
+        // Usually one change: many at once only show again that the file is damaged.
         let changes = [1, 1, 1, 2, 2, 3, 5, 8][below(driver, 8)?];
         for _ in 0..changes {
             let other = &self.corpus[below(driver, self.corpus.len())?];
@@ -126,7 +126,7 @@ fn below<D: Driver>(driver: &mut D, end: usize) -> Option<usize> {
     }
 }
 
-/// Where a range of at most `longest` bytes begins and ends.
+/// A random range of at most `longest` bytes.
 fn range<D: Driver>(driver: &mut D, length: usize, longest: usize) -> Option<(usize, usize)> {
     let from = below(driver, length + 1)?;
     let size = below(driver, longest.min(length - from) + 1)?;
@@ -209,7 +209,7 @@ fn change<D: Driver>(driver: &mut D, bytes: &mut Vec<u8>, other: &[u8]) -> Optio
     Some(())
 }
 
-/// Where numbers in digits begin and end.
+/// Ranges of the numbers in digits.
 fn digits(bytes: &[u8]) -> Vec<(usize, usize)> {
     let is_number = |b: &u8| b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'e');
     let mut numbers = vec![];

@@ -4,14 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A folder of a test's own, which is gone afterwards.
+/// Temporary folder of a test, removed when dropped.
 pub struct Scratch(PathBuf);
 
 impl Default for Scratch {
     fn default() -> Scratch {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let (process, next) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        // In memory where there is such a folder: every input is written once.
+        // In memory where possible: every input is written once.
         let memory = Path::new("/dev/shm");
         let above = if memory.is_dir() { memory.into() } else { std::env::temp_dir() };
         let folder = above.join(format!("regard-scratch-{process}-{next}"));
@@ -21,12 +21,12 @@ impl Default for Scratch {
 }
 
 impl Scratch {
-    /// The folder.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.0
     }
 
-    /// Writes a file, below folders that need not be there.
+    /// Writes a file, and creates its parent folders.
     pub fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.0.join(name);
         if name.contains('/') {
@@ -36,7 +36,7 @@ impl Scratch {
         path
     }
 
-    /// Removes a file if it is there.
+    /// Removes a file if it exists.
     pub fn remove(&self, name: &str) {
         let _ = fs::remove_file(self.0.join(name));
     }
@@ -48,8 +48,7 @@ impl Drop for Scratch {
     }
 }
 
-/// The parts of an input that stands for several files: they are divided by lines of `%%%%`.
-/// Those that are not there are empty.
+/// Splits an input that stands for several files at lines of `%%%%`. Missing parts are empty.
 pub fn parts<const N: usize>(input: &[u8]) -> [&[u8]; N] {
     const BETWEEN: &[u8] = b"%%%%\n";
     let mut rest = input;
