@@ -2,7 +2,7 @@
 
     out_i = sum_j normalize_j( score(q_i, k_j) + bias(i, j) | mask(i, j) ) * v_j
 
-An attention is a choice of these four words:
+An attention is a choice of score, bias, mask and normaliser:
 
     >>> import numpy, regard
     >>> x = numpy.random.randn(1, 4, 100, 64).astype(numpy.float32)   # [B, H, T, D]
@@ -10,12 +10,12 @@ An attention is a choice of these four words:
     >>> out, grads = regard.attend_vjp(x, x, x, dout=numpy.ones_like(out))
     >>> p = regard.weights(x, x, rows=[99])                           # [1, 4, 1, 100]
 
-Nothing that is quadratic in the length is ever stored, except what you ask for. Blocks that are
-masked cost nothing. Arrays are float32 with any strides and are read where they are; the GIL is
-released while kernels run. `regard.variants()` lists every score, mask, bias and normaliser.
+Memory is linear in the sequence length, except for requested outputs such as weights. Masked
+blocks are skipped. Arrays are float32 with any strides and are not copied; the GIL is released
+while kernels run. `regard.variants()` lists every score, mask, bias and normaliser.
 
-Letters in the documentation: B batch, H query heads, Hk key heads (a divisor of H), T queries,
-S keys, D width of queries and keys, E width of values.
+Letters in the documentation: B batch, H query heads, Hk key-value heads (a divisor of H),
+T queries, S keys, D width of queries and keys, E width of values.
 """
 
 from ._regard import (
@@ -61,7 +61,7 @@ from .words import (
 )
 
 __all__ = [
-    # The engine.
+    # Attention.
     "attend",
     "attend_vjp",
     "choose",
@@ -82,7 +82,7 @@ __all__ = [
     "prefix",
     "segments",
     "window",
-    # Scores, where there is something to set.
+    # Scores with settings.
     "Score",
     "score",
     "edge",
@@ -96,7 +96,7 @@ __all__ = [
     "edge_bias",
     "gaussian_bias",
     "table",
-    # Normalisers, where there is something to set.
+    # Normalisers with settings.
     "Normalizer",
     "normalizer",
     "gumbel",

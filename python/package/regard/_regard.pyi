@@ -1,4 +1,4 @@
-"""Types of the native half. What it does is documented in its docstrings: help(regard.window)."""
+"""Types of the native half; see its docstrings for documentation: help(regard.window)."""
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 

@@ -1,4 +1,4 @@
-"""The functions that compute: keywords and documentation here, the work in `_regard`."""
+"""Public functions with keywords and documentation; `_regard` implements them."""
 
 from __future__ import annotations
 
@@ -30,31 +30,32 @@ def attend(
     seed: int = 0,
     positions: Optional[Array] = None,
 ) -> Array:
-    """Attends: for each query, a weighted sum of the values.
+    """Computes attention: for each query, a weighted sum of the values.
 
     Arguments, float32 arrays with any strides:
-      q: [B, H, T, D]; k: [B, Hk, S, D]; v: [B, Hk, S, E], where Hk divides H (grouped heads).
-      score: how well a query and a key fit. A name: {score}; or, with settings,
+      q: [B, H, T, D]; k: [B, Hk, S, D]; v: [B, Hk, S, E], where Hk divides H (grouped-query).
+      score: score of a query and a key. A name: {score}; or, with settings,
         regard.score(name, ...).
-      mask: which keys a query may see, e.g. regard.causal() & regard.lengths([30, 17]).
-        A query that may see none gets zeros.
+      mask: the keys that a query may attend to, e.g. regard.causal() & regard.lengths([30, 17]);
+        all if None. A query without allowed keys gets zeros.
       bias: added to the scores: float32 [T, S] or [B or 1, H or 1, T, S], or regard.bias(name, ...)
         with a name: {bias}; or a list of these.
-      normalize: scores to weights. A name: {normalize}; or, with settings,
+      normalize: maps scores to weights. A name: {normalize}; or, with settings,
         regard.normalizer(name, ...).
-      scale: of the score; without it the score's own, which its formula in regard.variants() has.
+      scale: factor of the score; if None the score's default, given by its formula in
+        regard.variants().
       params: the score's learned parameters by name, with their shapes: {params}
-      dropout: the probability that a weight is dropped; the others are scaled up.
-      seed: of dropout and, if normalize is a name, of hard choices.
-      positions: where queries stand among the keys. By default query i stands at i + S - T.
-        int [B]: query i of row b stands at i + positions[b]. float32 [B, T]: at positions[b, i],
-        which may be between keys.
+      dropout: probability that a weight is dropped; the others are scaled by 1/(1 - dropout).
+      seed: seed of dropout and, if normalize is a name, of hard choices.
+      positions: positions of the queries among the keys. By default query i is at i + S - T.
+        int [B]: query i of row b is at i + positions[b]. float32 [B, T]: at positions[b, i],
+        which may lie between keys.
 
-    Returns [B, H, T, E]; where heads are inside in q's memory, [B, T, H, D], they are in the
-    result's too, so that to merge them copies nothing.
+    Returns [B, H, T, E]. If q's memory layout is [B, T, H, D], so is the result's, and merging the
+    heads copies nothing.
 
-    Raises TypeError for arrays of another type, ValueError for shapes that do not fit, MemoryError
-    for results that do not fit into memory. Ctrl-C ends the call.
+    Raises TypeError for arrays of another type, ValueError for shapes that do not match, and
+    MemoryError for results that do not fit into memory. Ctrl-C ends the call.
     """
     spec = (score, mask, bias, normalize, scale, params, dropout, seed, positions)
     return _regard.attend(q, k, v, spec)
@@ -78,18 +79,18 @@ def attend_vjp(
     dweights: Optional[Array] = None,
     dlog_prob: Optional[Array] = None,
 ) -> Tuple[Array, "dict[str, Array]"]:
-    """Attends, and takes a gradient back: the vector-Jacobian product.
+    """Computes attention and its vector-Jacobian product.
 
     dout [B, H, T, E] is the gradient of a loss by the output, or None. dweights [B, H, T, S] is
-    its gradient by the weights, where they are an output too (pointers, coverage); dlog_prob
-    [B, H, T] by the log-probability of a sampled choice (regard.choose, "reinforce").
-    Everything else is as for regard.attend.
+    its gradient by the weights, if they are an output too (pointer networks, coverage);
+    dlog_prob [B, H, T] by the log-probability of a sampled choice (regard.choose, "reinforce").
+    The other arguments are those of regard.attend.
 
     Returns (out, grads). grads["q"], grads["k"] and grads["v"] have the shapes of the inputs.
-    Each parameter of the score has an entry of its name, each bias one or two: "bias" (an
-    array), "slopes" (alibi), and so on by regard.variants(). A name that is taken already gets a suffix, in the order score, then biases:
-    the gradient of the parameter v of "additive" and "gatv2" is grads["v_1"], a second dense
-    bias is "bias_1".
+    Each parameter of the score has an entry by its name, each bias one or two: "bias" (an
+    array), "slopes" (alibi), and so on; see regard.variants(). A name that is already used gets
+    a suffix, in the order score, then biases: the gradient of the parameter v of "additive" and
+    "gatv2" is grads["v_1"], that of a second dense bias is grads["bias_1"].
     """
     spec = (score, mask, bias, normalize, scale, params, dropout, seed, positions)
     return _regard.attend_vjp(q, k, v, (dout, dweights, dlog_prob), spec)
@@ -112,12 +113,12 @@ def weights(
     heads: Optional[Sequence[int]] = None,
     rows: Optional[Sequence[int]] = None,
 ) -> Array:
-    """The weights that regard.attend multiplies values with, exactly.
+    """Computes the attention weights, exactly those of regard.attend.
 
-    heads and rows (lists of query heads and of queries) say which are wanted; without them, all.
-    v is needed only by the score "keyvalue". Everything else is as for regard.attend.
+    heads and rows (lists of query heads and of queries) select weights; None selects all.
+    v is needed only by the score "keyvalue". The other arguments are those of regard.attend.
 
-    Returns [B, asked heads, asked rows, S].
+    Returns [B, selected heads, selected rows, S].
     """
     spec = (score, mask, bias, normalize, scale, params, dropout, seed, positions)
     return _regard.weights(q, k, v, (heads, rows), spec)
@@ -139,16 +140,16 @@ def summarize(
     positions: Optional[Array] = None,
     top: int = 1,
 ) -> "dict[str, Array]":
-    """What one may want to know of the weights, without ever having them all.
+    """Computes statistics of the attention weights, without materialising them.
 
-    Arguments are as for regard.weights; top says how many keys to name for each query.
+    Arguments are those of regard.weights; top is the number of keys to return for each query.
 
     Returns a dict:
-      top_keys: int32 [B, H, T, top], the heaviest keys, heaviest first (the first is an
-        alignment), -1 where there are fewer; of equal ones the lowest comes first.
+      top_keys: int32 [B, H, T, top], the keys with the largest weights, in descending order
+        (the first is an alignment), -1 where there are fewer; of equal ones the lowest first.
       top_weights: [B, H, T, top], their weights.
       entropy: [B, H, T], -sum p ln p.
-      column_mass: [B, H, S], the sum of the weights that each key received.
+      column_mass: [B, H, S], the sum of the weights of each key over the queries.
     """
     spec = (score, mask, bias, normalize, scale, params, dropout, seed, positions)
     return _regard.summarize(q, k, v, top, spec)
@@ -169,18 +170,18 @@ def choose(
     seed: int = 0,
     positions: Optional[Array] = None,
 ) -> Tuple[Array, Array, Array]:
-    """Attends to one key of each query: normalize is "hard", "gumbel" or "reinforce".
+    """Hard attention to one key per query: normalize is "hard", "gumbel" or "reinforce".
 
     Returns (out [B, H, T, E], index int32 [B, H, T], log_prob [B, H, T]): the value of the chosen
-    key, which key it is, and the logarithm of its probability under the softmax. A query that
-    may see no key gets zeros, -1 and 0.
+    key, its index, and its log-probability under the softmax. A query without allowed keys gets
+    zeros, -1 and 0.
     """
     spec = (score, mask, bias, normalize, scale, params, dropout, seed, positions)
     return _regard.choose(q, k, v, spec)
 
 
 def _document(function) -> None:
-    """Puts the names of the catalogue into a docstring, so that it lists what there is."""
+    """Inserts the names of all variants into a docstring."""
     if function.__doc__ is None:  # python -OO
         return
     names = {"{score}": [], "{mask}": [], "{bias}": [], "{normalize}": []}
