@@ -13,7 +13,7 @@ use regard_kernels::attention::{Dims, mask};
 pub struct Claim {
     /// Name of the argument.
     pub name: &'static str,
-    /// Its shape.
+    /// Shape of the argument.
     pub got: Vec<usize>,
     /// Allowed shapes, by letters.
     pub need: &'static [&'static str],

@@ -1,6 +1,6 @@
 //! Driver of the fuzz targets, one for every reader of untrusted files.
 //!
-//! A target is an ordinary test. It runs its reader over the files in `fuzz/<target>/` as they are,
+//! A target is an ordinary test. It runs its reader over the files in `fuzz/<target>/` unchanged,
 //! and then for about a second over mutants of them. It fails if the reader panics, takes more
 //! memory than [`Limits`] allows for the size of the input, or takes longer than a few seconds.
 //! A failing input is saved in the folder for temporary files, and the failure names it.
@@ -9,7 +9,7 @@
 //! cargo test --workspace fuzz                                 # all targets, a second each
 //! REGARD_FUZZ_SECONDS=600 cargo test --workspace fuzz::npz    # one target for ten minutes
 //! REGARD_FUZZ_TRACE=1 cargo test …                            # save every input before it runs,
-//!                                                             # for what kills the process
+//!                                                             # to find what kills the process
 //! ```
 //!
 //! The mutants come from bolero's driver, so `cargo bolero test` can run the same targets under

@@ -17,12 +17,13 @@ fn scalar(x: Tensor<1>) -> Tensor<4> {
 }
 
 impl Attention {
-    /// Scaled dot-product attention: score `q·k/√D`, softmax, no mask and no bias.
+    /// Creates scaled dot-product attention: score `q·k/√D`, softmax, no mask and no bias.
     pub fn dot() -> Attention {
         Attention::with_score(score::Dot, vec![])
     }
 
-    /// Bahdanau's additive score `Σ v_d tanh(q_d + k_d)`, of projected queries and keys.
+    /// Creates attention with Bahdanau's additive score `Σ v_d tanh(q_d + k_d)`, of projected
+    /// queries and keys.
     ///
     /// # Shapes
     /// `v: [H, D]`
@@ -30,7 +31,8 @@ impl Attention {
         Attention::with_score(score::Additive, vec![per_head(v)])
     }
 
-    /// GATv2's score `Σ v_d LeakyReLU(q_d + k_d)`, with negative slope `slope`.
+    /// Creates attention with GATv2's score `Σ v_d LeakyReLU(q_d + k_d)`, with negative slope
+    /// `slope`.
     ///
     /// # Shapes
     /// `v: [H, D]`
@@ -38,7 +40,7 @@ impl Attention {
         Attention::with_score(score::Gatv2 { slope, graph: None }, vec![per_head(v)])
     }
 
-    /// GAT's score `LeakyReLU(a_q·q + a_k·k)`, with negative slope `slope`.
+    /// Creates attention with GAT's score `LeakyReLU(a_q·q + a_k·k)`, with negative slope `slope`.
     ///
     /// # Shapes
     /// `a_q, a_k: [H, D]`
@@ -70,7 +72,7 @@ impl Attention {
         self.map(|spec| spec::Attention { score, ..spec })
     }
 
-    /// Luong's general (bilinear) score `qᵀ W k`.
+    /// Creates attention with Luong's general (bilinear) score `qᵀ W k`.
     ///
     /// # Shapes
     /// `w: [H, Dq, Dk]`
@@ -78,7 +80,7 @@ impl Attention {
         Attention::with_score(score::General, vec![w.unsqueeze()])
     }
 
-    /// Kernel of the distance `|q − k|/σ` (Nadaraya–Watson).
+    /// Creates attention with a kernel of the distance `|q − k|/σ` (Nadaraya–Watson).
     ///
     /// # Shapes
     /// `sigma: [1]`
@@ -86,7 +88,7 @@ impl Attention {
         Attention::with_score(score::Kernel(shape), vec![scalar(sigma)])
     }
 
-    /// Key–value score `(a·(q·k) + b·(q·v))/√D`.
+    /// Creates attention with the key–value score `(a·(q·k) + b·(q·v))/√D`.
     ///
     /// # Shapes
     /// `a, b: [1]`
@@ -94,8 +96,8 @@ impl Attention {
         Attention::with_score(score::KeyValue, vec![scalar(a), scalar(b)])
     }
 
-    /// Transformer-XL's relative position score `((q + u)·k_j + (q + w)·r_{p−j})/√D`, with the
-    /// query at position `p`.
+    /// Creates attention with Transformer-XL's relative position score
+    /// `((q + u)·k_j + (q + w)·r_{p−j})/√D`, with the query at position `p`.
     ///
     /// # Shapes
     /// `r: [H, S + T, D]` with row `S − (p − j)` for the distance `p − j`; `u, w: [H, D]`
@@ -130,8 +132,8 @@ impl Attention {
         with.positions(Positions::Centres(centres))
     }
 
-    /// Custom score `f(q·k/√D, position)` with its derivative, which [`score::check_derivative`]
-    /// compares with finite differences.
+    /// Creates attention with a custom score `f(q·k/√D, position)` and its derivative, which
+    /// [`score::check_derivative`] compares with finite differences.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};
@@ -139,7 +141,7 @@ impl Attention {
     /// use regard_attention::{Attention, mask::causal};
     /// use std::sync::Arc;
     ///
-    /// /// The further away a key is, the flatter its score: `s / (1 + |p − j|)`.
+    /// /// Scores damped by distance: `s / (1 + |p − j|)`.
     /// #[derive(Debug)]
     /// struct Flatter;
     ///
@@ -163,12 +165,14 @@ impl Attention {
         Attention::with_score(score::Modified(f), vec![])
     }
 
-    /// Any score, with its parameters in the four-dimensional form of the kernels.
+    /// Creates attention with any score, and its parameters in the four-dimensional form of the
+    /// kernels.
     pub fn with_score(score: impl score::Score + 'static, params: Vec<Tensor<4>>) -> Attention {
         Attention::of(Arc::new(score), params)
     }
 
-    /// A score chosen at run time, with its parameters in the four-dimensional form of the kernels.
+    /// Creates attention with a score chosen at run time, and its parameters in the
+    /// four-dimensional form of the kernels.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};

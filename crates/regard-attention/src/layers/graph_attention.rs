@@ -124,7 +124,7 @@ pub struct GraphAttentionConfig {
 /// use regard_attention::{Graph, Init, Mode};
 ///
 /// let device = Device::flex();
-/// // 0 sees itself and 1, 1 sees itself, 2 sees nobody.
+/// // Node 0 attends to itself and 1, node 1 to itself, node 2 to none.
 /// let along = Along::new(Graph::new(&[0, 2, 3, 3], &[0, 1, 1]), None);
 /// let layer = GraphAttentionConfig::new(4, 8, 2).init(&mut Init::new(0, &device));
 /// let x = Features::from(Tensor::<2>::ones([3, 4], &device));

@@ -59,7 +59,7 @@ impl LearnedPositions {
     pub fn forward(&self, x: Tensor<3>, first: usize) -> Tensor<3> {
         let ([_, t, m], [length, _]) = (x.dims(), self.table.dims());
         let last = first + t;
-        assert!(last <= length, "positions: got {last}, there are {length}");
+        assert!(last <= length, "positions: got {last}, need at most {length}");
         let table = self.table.val();
         let rows = if t == length { table } else { table.slice([first..last, 0..m]) };
         x + rows.unsqueeze()

@@ -92,7 +92,7 @@ impl RotaryConfig {
 ///
 /// let rotary = Rotary::new(16, 8);
 /// let x = Tensor::<3>::ones([1, 3, 24], &Device::flex());
-/// // Two texts in one row: one of two tokens, and one of a single token.
+/// // Two sequences packed into one row: one of two tokens, and one of a single token.
 /// let y = rotary.forward(x, 2, &Places::Each([0, 1, 0].into()));
 /// assert_eq!(y.dims(), [1, 3, 24]);
 /// ```

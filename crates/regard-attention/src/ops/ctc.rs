@@ -35,8 +35,8 @@ impl Transcripts {
 struct Losses(Ctc, Arc<Transcripts>);
 
 /// Computes the CTC loss of each sequence. The logit rows of the sequences are concatenated,
-/// without padding. If a sequence has too few rows for its labels, its loss is infinity, or 0 if
-/// `options` says so, and it has no gradient.
+/// without padding. If a sequence has too few rows for its labels, its loss is infinity, or 0 with
+/// `zero_infinity`, and it has no gradient.
 ///
 /// # Shapes
 /// `logits: [N, V]`, `N` the number of rows of all sequences → `[B]`
@@ -50,7 +50,7 @@ struct Losses(Ctc, Arc<Transcripts>);
 /// said.push(2, &[1]);
 /// said.push(1, &[]);
 /// let losses = ctc_loss(logits, said, Ctc::default()).to_data().try_to_vec::<f32>().unwrap();
-/// // Of four paths, three say the letter; of two, one says none.
+/// // Three of four paths collapse to the label; one of two is all blank.
 /// assert!((losses[0] - (4f32 / 3.0).ln()).abs() < 1e-6);
 /// assert!((losses[1] - 2f32.ln()).abs() < 1e-6);
 /// ```

@@ -20,7 +20,7 @@
 //! attention
 //!     .forward(&Inputs::new(x, x, x), &ViewMut::new(&mut out, [b, h, t, d]).unwrap())
 //!     .unwrap();
-//! // The first query sees only itself.
+//! // The first query attends only to itself.
 //! assert_eq!(&out[..d], &x.to_vec()[..d]);
 //! ```
 

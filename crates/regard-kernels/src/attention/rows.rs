@@ -140,7 +140,7 @@ impl Kernel for Pack {
 /// `to[n] += x[n] · y[n]` for rows of one width.
 ///
 /// # Safety
-/// Both must have as many rows as there are numbers in `to`.
+/// Both must have as many rows as `to` has elements.
 pub(crate) unsafe fn add_dots(x: Rows, y: Rows, to: &mut [f32]) {
     assert_eq!(x.width, y.width, "rows of one width");
     dispatch(AddDots { x, y, to });
@@ -190,10 +190,10 @@ pub(crate) struct RowBlock {
 }
 
 impl RowBlock {
+    /// Prepares `n` rows. With `careful`, rows that hold NaN or infinity are treated separately.
+    ///
     /// # Safety
     /// `n` rows must exist and stay while the block is used.
-    ///
-    /// With `careful`, rows that hold NaN or infinity are treated separately.
     pub unsafe fn new(rows: Rows, n: usize, careful: bool) -> RowBlock {
         let wide = padded(rows.width);
         if !careful && rows.col == 1 && wide == rows.width {

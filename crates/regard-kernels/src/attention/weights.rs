@@ -42,7 +42,7 @@ impl Attention {
         }
         let need = [b, heads.len(), rows.len(), s];
         if out.shape != need {
-            bail!("weights: got room for {:?}, need {need:?}", out.shape);
+            bail!("weights: got shape {:?}, need {need:?}", out.shape);
         }
         with_engine(self, &grid, inputs, KEYS, |engine| {
             let each = engine.block_queries();

@@ -69,7 +69,7 @@ fn products_of_every_shape_and_layout() {
             check(isa, [137, 97, 600], kinds, true);
         }
         check(isa, [300, 70, 2300], [0, 1, 0], false);
-        // Few rows, with passes and columns enough for tasks of their own.
+        // Few rows, with enough passes and columns for several tasks.
         for (m, kinds) in [(1, [0, 0, 0]), (5, [0, 1, 0]), (16, [2, 2, 2])] {
             check(isa, [m, 1111, 900], kinds, m == 5);
         }

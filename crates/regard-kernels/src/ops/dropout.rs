@@ -26,7 +26,7 @@ impl Dropout {
     /// If the lengths differ, or if `p` is not in `0..=1`.
     pub fn forward(&self, x: &[f32], y: &mut [f32]) -> Result<(), Error> {
         if x.len() != y.len() {
-            bail!("dropout: {} floats in, room for {}", x.len(), y.len());
+            bail!("dropout: got {} inputs and {} outputs, need as many", x.len(), y.len());
         }
         if !(0.0..=1.0).contains(&self.p) {
             bail!("dropout: a probability of {} is not in 0..=1", self.p);

@@ -89,7 +89,7 @@ impl Kernel for AddTo<'_> {
 fn check(ids: &[i64], table: usize, width: usize, rows: usize) -> Result<(), Error> {
     if width == 0 || !table.is_multiple_of(width) || rows != ids.len() * width {
         let n = ids.len();
-        bail!("embedding: a table of {table} floats, rows of {width}, {n} ids and {rows} floats");
+        bail!("embedding: table {table}, width {width}, {n} ids and {rows} floats do not match");
     }
     let size = table / width;
     if let Some(n) = ids.iter().position(|id| !(0..size as i64).contains(id)) {

@@ -88,7 +88,7 @@ impl CrossEntropy {
         let (n, classes) = self.check(rows)?;
         if lse.len() != n || dlogits.len() != rows.logits.len() {
             let (sums, out) = (lse.len(), dlogits.len());
-            bail!("cross-entropy: [{n}, {classes}] logits, {sums} sums, a gradient of {out}");
+            bail!("cross-entropy: [{n}, {classes}] logits, {sums} sums and {out} gradients differ");
         }
         let count = rows.targets.iter().filter(|t| Some(**t) != self.ignore).count();
         let scale = dloss / count.max(1) as f32;

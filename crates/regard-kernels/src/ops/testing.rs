@@ -43,7 +43,7 @@ pub(crate) fn close(case: &str, got: &[f32], want: &[f64], limit: f64) {
     }
 }
 
-/// In double precision.
+/// Converts to double precision.
 pub(crate) fn wide(x: &[f32]) -> Vec<f64> {
     x.iter().map(|x| f64::from(*x)).collect()
 }

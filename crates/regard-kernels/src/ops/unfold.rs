@@ -129,7 +129,7 @@ impl Unfold {
         let [rows, columns] = self.windows()?;
         let (image, windows) = (self.image(), rows * columns * self.width());
         if image == 0 || !x.is_multiple_of(image) || y != x / image * windows {
-            bail!("unfold: {x} floats in images of {image}, and room for {y} in rows of {windows}");
+            bail!("unfold: {x} floats in images of {image}, {y} in rows of {windows} do not match");
         }
         Ok([rows, columns])
     }

@@ -72,7 +72,7 @@ pub trait Map: Send + Sync {
 
 /// A score as the engine computes it.
 pub struct Lowered<'a> {
-    /// How features combine.
+    /// Way in which features are combined.
     pub pair: Box<dyn Pairwise + 'a>,
     /// `[B, H, T, D′]`
     pub q: Operand<'a>,

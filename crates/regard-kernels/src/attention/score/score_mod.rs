@@ -41,7 +41,7 @@ pub struct Cell {
 /// use regard_kernels::view::{View, ViewMut};
 /// use std::sync::Arc;
 ///
-/// /// Scores that cannot leave ±cap, as in Gemma 2: `cap · tanh(s / cap)`.
+/// /// Soft-capped scores, as in Gemma 2: `cap · tanh(s / cap)`.
 /// #[derive(Debug)]
 /// struct SoftCap {
 ///     cap: f32,
