@@ -43,8 +43,8 @@ impl Claim {
     }
 }
 
-/// The keys that a query may attend to. Combine masks with `&`, `|` and `~`: `regard.causal() &
-/// regard.window(127, 0)`. A combination has at most 1,000 masks and operators.
+/// The keys that a query may attend to. Combine masks with `&`, `|` and `~`:
+/// `regard.causal() & regard.window(127, 0)`. A combination has at most 1,000 masks and operators.
 #[pyclass(frozen, module = "regard", name = "Mask")]
 pub struct PyMask {
     /// The kernels' mask.
@@ -157,7 +157,7 @@ fn lengths(lengths: &Bound<PyAny>) -> PyResult<PyMask> {
 }
 
 /// A query at position p attends to keys from p − left to p + right; `window(127, 0)` is the last
-/// 128. Blocks outside are skipped: the time is proportional to T·(left + right).
+/// 128 keys. Blocks outside are skipped: the time is proportional to T·(left + right).
 #[pyfunction]
 fn window(left: i64, right: i64) -> PyResult<PyMask> {
     entry(|| {

@@ -1,5 +1,5 @@
-//! Position-wise feed-forward network: `f(x·W₁ + b₁)·W₂ + b₂`, or gated (Shazeer 2020): `(f(x·W +
-//! b) ⊙ (x·V + c))·W₂ + b₂`, which is GeGLU with GELU and SwiGLU with SiLU.
+//! Position-wise feed-forward network: `f(x·W₁ + b₁)·W₂ + b₂`, or gated (Shazeer 2020):
+//! `(f(x·W + b) ⊙ (x·V + c))·W₂ + b₂`, which is GeGLU with GELU and SwiGLU with SiLU.
 
 use super::{Dropout, Linear, LinearConfig};
 use crate::init::{Init, Mode, Weights};

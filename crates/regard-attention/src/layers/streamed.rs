@@ -23,8 +23,8 @@ impl Reach {
     }
 }
 
-/// State of [`SelfAttention::forward_streamed`] between the parts of a sequence: memory for `left +
-/// right` rows.
+/// State of [`SelfAttention::forward_streamed`] between the parts of a sequence: memory for
+/// `left + right` rows.
 #[derive(Clone, Debug, Default)]
 pub struct StreamPast {
     /// Queries that wait for their look-ahead.

@@ -12,9 +12,9 @@ use std::sync::Arc;
 /// weights are exactly 0 below e⁻⁸⁷.
 const LEAST: f32 = 1e-30;
 
-/// Computes the negative log-likelihood of probabilities, `−mean over counted rows of ln
-/// p[target]`. Rows with the target `ignore` are not counted; if no row is counted, the result is
-/// 0. A probability of 0 has a finite loss and no gradient.
+/// Computes the negative log-likelihood of probabilities, `−mean ln p[target]` over the counted
+/// rows. Rows with the target `ignore` are not counted; without counted rows the result is 0. A
+/// probability of 0 has a finite loss and no gradient.
 ///
 /// # Shapes
 /// `probabilities: [N, V]`, `targets: [N]` → `[1]`

@@ -40,8 +40,8 @@ pub struct Left {
     pub col: isize,
 }
 
-/// Right operand, in panels of [`panel_width`] columns: row `k` of panel `p` is at `start + p·panel
-/// + k·row`. In a plain matrix `panel` is the panel's width.
+/// Right operand, in panels of [`panel_width`] columns: row `k` of panel `p` is at
+/// `start + p·panel + k·row`. In a plain matrix `panel` is the panel's width.
 #[derive(Clone, Copy)]
 pub struct Right {
     /// Address of the first row of the first panel.

@@ -256,8 +256,8 @@ impl Kernel for Forward<'_> {
     }
 }
 
-/// One row. `y = γ·x̂ + β` with `x̂ = (x − mean)·rstd`: with `g = dy·γ`, `dx = rstd·(g − mean(g) −
-/// x̂·mean(g·x̂))`, where the middle term is that of the mean.
+/// One row. `y = γ·x̂ + β` with `x̂ = (x − mean)·rstd`: with `g = dy·γ`,
+/// `dx = rstd·(g − mean(g) − x̂·mean(g·x̂))`, where the middle term is that of the mean.
 struct Backward<'a> {
     norm: Norm<'a>,
     x: &'a [f32],

@@ -16,8 +16,8 @@ struct Window {
     right: usize,
 }
 
-/// Creates a sliding window: a query at position `p` attends to keys from `p − left` to `p +
-/// right`.
+/// Creates a sliding window: a query at position `p` attends to keys from `p − left` to
+/// `p + right`.
 pub fn window(left: usize, right: usize) -> Mask {
     Mask::new(Window { left, right })
 }
