@@ -35,7 +35,7 @@ static NOTHING: [f32; 1] = [0.0];
 pub struct Call<'py> {
     /// The kernels' attention.
     pub attention: Attention,
-    /// Sizes.
+    /// Sizes of queries, keys and values.
     pub dims: Dims,
     q: Input<'py>,
     k: Input<'py>,

@@ -48,7 +48,7 @@ const FARTHEST: f32 = 16_777_216.0;
 /// Sizes and positions of one call.
 #[derive(Clone, Debug)]
 pub struct Grid {
-    /// Sizes.
+    /// Sizes of queries, keys and values.
     pub dims: Dims,
     positions: Positions,
 }

@@ -13,7 +13,7 @@ use super::rows::{RowBlock, Rows};
 
 /// Block of scores or weights: cell `(key, query)` is at `data[key · lanes + query]`.
 pub struct Tile<'a> {
-    /// Cells.
+    /// Cells, `keys · lanes` of them.
     pub data: &'a mut [f32],
     /// Number of keys in the block.
     pub keys: usize,
@@ -100,9 +100,9 @@ pub struct At<'a> {
     pub b: usize,
     /// Query head.
     pub h: usize,
-    /// First query.
+    /// First query of the block.
     pub i0: usize,
-    /// Keys.
+    /// Keys of the block's rows.
     pub keys: Keys<'a>,
 }
 

@@ -19,7 +19,7 @@ pub struct Variant {
     pub params: &'static [(&'static str, &'static str)],
     /// Settings, which are not learned.
     pub settings: &'static [Setting],
-    /// Formula.
+    /// Formula, as text for the user.
     pub formula: &'static str,
     /// Reference to the paper.
     pub paper: &'static str,
@@ -117,7 +117,7 @@ impl Settings {
 
 /// Row of the catalogue: a score, bias or normaliser with its constructor.
 pub struct Row<T: ?Sized + 'static> {
-    /// Documentation.
+    /// Documentation for the user.
     pub about: Variant,
     /// Constructor. All numbers with a default must be set; callers use [`Row::make`].
     pub(crate) new: fn(&Settings) -> Result<Arc<T>, Error>,

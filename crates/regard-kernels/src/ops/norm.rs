@@ -41,7 +41,7 @@ pub struct Norm<'a> {
 /// # Shapes
 /// `y, sum: [N, M]`, `mean, rstd: [N]`.
 pub struct Outputs<'a> {
-    /// Normalised rows.
+    /// Normalised rows, `[N, M]`.
     pub y: &'a mut [f32],
     /// `x + residual`, the rows that are normalised; `Some` exactly if there is a residual.
     pub sum: Option<&'a mut [f32]>,

@@ -48,7 +48,7 @@ pub enum Operand<'a> {
 }
 
 impl Operand<'_> {
-    /// The rows.
+    /// Returns a view of the rows.
     pub fn view(&self) -> View<'_> {
         match self {
             Operand::Given(view) => *view,
@@ -94,7 +94,7 @@ pub struct Raise<'a> {
     pub q: Vec<f32>,
     /// `[B, Hk or H, S, D′]`, unless the lowered keys were the given ones.
     pub k: Vec<f32>,
-    /// `[H, D′]`
+    /// Gradient of the features' weights, `[H, D′]`.
     pub weights: Vec<f32>,
     /// Gradient of the map's parameter.
     pub map: f32,

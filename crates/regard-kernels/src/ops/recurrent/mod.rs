@@ -77,7 +77,7 @@ pub struct Shape {
 pub struct Recurrent<'a> {
     /// Recurrent cell.
     pub cell: Cell,
-    /// Parameters.
+    /// Parameters of this direction.
     pub weights: Weights<'a>,
     /// Sizes of the batch.
     pub shape: Shape,
