@@ -142,7 +142,7 @@ impl Entities {
     pub fn add<S: AsRef<str>, R: AsRef<str>>(&mut self, said: &[S], right: &[R]) -> Result<()> {
         if said.len() != right.len() {
             let (said, right) = (said.len(), right.len());
-            return Err(Error::invalid(format!("got {said} tags, need {right}, one for each word")));
+            return Err(Error::invalid(format!("got {said} tags, need {right}, one per word")));
         }
         let (said, right) = (self.scheme.entities(said)?, self.scheme.entities(right)?);
         for entity in &said {
