@@ -8,7 +8,7 @@ pub(super) enum ReferenceCount {
     /// No sentence yet.
     #[default]
     Unknown,
-    /// The same number for every sentence.
+    /// Equal for all sentences.
     Same(usize),
     /// Different numbers; `var` in a signature.
     Varying,

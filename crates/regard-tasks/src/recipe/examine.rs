@@ -29,7 +29,7 @@ pub struct Mark {
     pub name: &'static str,
     /// Value of the metric, in `unit`.
     pub value: f64,
-    /// Unit, such as `%`; empty if there is none.
+    /// Unit, such as `% of tokens` or `nats a token`.
     pub unit: &'static str,
 }
 

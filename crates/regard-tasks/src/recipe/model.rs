@@ -61,7 +61,7 @@ impl ModelTable<'_> {
     /// Creates a text model for training.
     ///
     /// # Errors
-    /// The same as [`ModelTable::create`].
+    /// See [`ModelTable::create`].
     pub fn create_text(&self, head: Head, seed: u64) -> Result<Box<dyn TextModel>> {
         known_text_keys(self.asked, &self.config)?;
         text::create(&self.config, head, seed, &device())

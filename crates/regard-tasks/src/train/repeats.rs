@@ -20,7 +20,7 @@ pub struct Repeats {
 pub struct Repeated {
     /// Name of the metric.
     pub name: &'static str,
-    /// Unit of the metric; empty if it has none.
+    /// Unit of the metric, such as `% of tokens`.
     pub unit: &'static str,
     /// Arithmetic mean.
     pub mean: f64,
