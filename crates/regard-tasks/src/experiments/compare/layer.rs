@@ -28,7 +28,7 @@ pub enum Kind {
     Convolution,
     /// Self-attention over all positions.
     Global,
-    /// Self-attention within a window ([`REACH`] on each side).
+    /// Self-attention within a window of 8 positions on each side (truncated).
     Truncated,
 }
 
