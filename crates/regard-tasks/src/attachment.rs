@@ -1,4 +1,4 @@
-//! Files in requests: their bytes, as base64, and a name that comes back with the response.
+//! Files in requests: base64 bytes, and an optional name that is returned with the response.
 
 use crate::audio::{Sound, wav};
 use crate::data::Picture;
@@ -8,14 +8,14 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
 
-/// The bytes of a file, read: base64 in JSON.
+/// Decoded contents of a file that a request carries as base64.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attachment<T> {
-    /// Contents of the file.
+    /// Decoded contents of the file.
     pub data: T,
-    /// The caller's name for it, which is returned and never opened.
+    /// The caller's name for the file. It is returned with the response and never opened as a path.
     pub file: Option<String>,
-    /// Number of the image among those of the file.
+    /// Index of the image within the file, from 0; `None` if the file holds one item.
     pub index: Option<usize>,
 }
 
@@ -25,11 +25,11 @@ impl<T> From<T> for Attachment<T> {
     }
 }
 
-/// A type that the bytes of a file are decoded to.
+/// A type that can be decoded from the bytes of a file.
 pub trait FromBytes: Sized {
-    /// The formats that are read.
+    /// Accepted file formats, as error messages and JSON schemas name them ("a WAV file").
     const FORMATS: &'static str;
-    /// Reads the bytes of a file.
+    /// Decodes the bytes of a file.
     fn from_bytes(bytes: &[u8]) -> Result<Self, String>;
 }
 
@@ -105,7 +105,7 @@ impl<T: FromBytes> JsonSchema for Attachment<T> {
                 "type": "object",
                 "properties": {
                     "data": bytes,
-                    "file": { "type": "string", "description": "a name that is returned" },
+                    "file": { "type": "string", "description": "returned with the response" },
                 },
                 "required": ["data"],
                 "additionalProperties": false,

@@ -1,4 +1,4 @@
-//! What a checkpoint is, and whether it says what another library says with it.
+//! Describes a checkpoint, and compares its outputs with those recorded from another library.
 
 use burn::tensor::Device;
 use regard_models::checkpoint::Arrays;
@@ -8,40 +8,40 @@ use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
 
-/// What can be said of a model.
+/// Description of a model.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Inspected {
     /// `model_type` of `config.json`.
     pub model_type: String,
-    /// The class of Hugging Face's library, or the type again.
+    /// Hugging Face class (`architectures[0]` of `config.json`), or `model_type` if there is none.
     pub class: String,
-    /// Numbers that training changes.
+    /// Number of trainable parameters.
     pub parameters: usize,
-    /// Of the files that hold the weights.
+    /// Size of the weight files, in bytes.
     pub bytes: u64,
-    /// What it reads, in words.
+    /// Description of the input, such as "images of 12 × 12 pixels, 1 channels".
     pub reads: String,
-    /// Words that it knows, if it reads words.
+    /// Vocabulary size; `None` if the model does not process tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vocabulary: Option<usize>,
-    /// The longest text that it can read, if there is one.
+    /// Longest input in tokens; `None` if there is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub longest: Option<usize>,
-    /// How each layer attends, in words.
+    /// Description of the attention of each layer.
     pub attention: Vec<String>,
-    /// Names and shapes, as they are saved.
+    /// Names and shapes of the tensors in the checkpoint.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tensors: Vec<(String, Vec<usize>)>,
 }
 
-/// Opens a model, with all checks that loading it makes.
+/// Opens a model, with all checks that loading makes, and describes it.
 pub fn inspect(model: impl Into<ModelFiles>) -> Result<Inspected> {
     let files = model.into();
     let found = inspected(&*zoo::open::<dyn Network>(files.clone(), &Device::flex())?);
     Ok(Inspected { bytes: files.weights_size()?, ..found })
 }
 
-/// Describes a network, without the size of its file.
+/// Describes a network; `bytes` is left at 0.
 fn inspected(network: &dyn Network) -> Inspected {
     let Description { reads, vocabulary, longest, attention } = network.describe();
     Inspected {
@@ -55,14 +55,14 @@ fn inspected(network: &dyn Network) -> Inspected {
     }
 }
 
-/// What a configuration says.
+/// Reads model type and class from a configuration.
 fn named(config: &Value) -> Inspected {
     let model_type = config["model_type"].as_str().unwrap_or_default();
     let class = config["architectures"][0].as_str().unwrap_or(model_type);
     Inspected { class: class.into(), model_type: model_type.into(), ..Inspected::default() }
 }
 
-/// How far the model of a folder is from what was recorded.
+/// Compares the outputs of the model in `folder` with recorded ones.
 pub fn verify(folder: &Path, recorded: &Recorded) -> Result<Vec<Difference>> {
     recorded.compare(&*text::open(folder, None, 0, &Device::flex())?)
 }

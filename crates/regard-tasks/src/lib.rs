@@ -4,11 +4,11 @@
 //! | module | contents |
 //! |---|---|
 //! | [`tasks`](crate::translate) | a folder for each task, re-exported here by its name |
-//! | [`reader`] | text encoders with their tokenizers, shared by the tasks that read a text |
-//! | [`pipeline`] | the list of tasks; typed requests and responses of each, and their JSON schemas |
-//! | [`recipe`] | recipes: one TOML file from which a result can be made again |
+//! | [`reader`] | text encoders with their tokenizers, shared by the tasks that encode a text |
+//! | [`pipeline`] | the list of tasks; typed requests and responses, and their JSON schemas |
+//! | [`recipe`] | recipes: one TOML file that reproduces a result |
 //! | [`train`] | the training loop, its log, its checkpoints |
-//! | [`text`], [`data`], [`audio`] | tokenizers, data sets and their formats, sounds |
+//! | [`text`], [`data`], [`audio`] | tokenizers, data sets and their formats, audio |
 //! | [`decode`], [`metrics`], [`logits`] | beam search and sampling; BLEU, ROUGE, F1, error rates |
 //! | [`compare`], [`lessons`], [`regression`], [`word_space`] | experiments of the lecture notes |
 //! | [`inspect`], [`speed`] | describe a checkpoint, measure a model |

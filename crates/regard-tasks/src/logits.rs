@@ -1,22 +1,22 @@
-//! From logits to probabilities and ranked labels.
+//! Converts logits to probabilities and ranked labels.
 
 use regard_models::{Error, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A label, and how sure the model is of it.
+/// A label with its probability.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Label {
-    /// Its name.
+    /// Name of the label.
     pub label: String,
-    /// Its probability.
+    /// Probability, from 0 to 1.
     pub score: f64,
 }
 
-/// Labels with their probabilities, the likeliest first.
+/// Returns all labels with their softmax probabilities, the likeliest first.
 ///
 /// # Errors
-/// If a score is no number: then what was given is too large, or weights are no numbers.
+/// If a logit is NaN or infinite: the input is too large, or the weights are damaged.
 pub(crate) fn ranked(scores: &[f32], name: impl Fn(usize) -> String) -> Result<Vec<Label>> {
     finite(scores)?;
     let each = softmax(scores).into_iter().enumerate();
@@ -25,7 +25,7 @@ pub(crate) fn ranked(scores: &[f32], name: impl Fn(usize) -> String) -> Result<V
     Ok(all)
 }
 
-/// An error if a score is no number.
+/// Returns an error if a score is NaN or infinite.
 pub(crate) fn finite(scores: &[f32]) -> Result<()> {
     match scores.iter().find(|score| !score.is_finite()) {
         None => Ok(()),
@@ -33,15 +33,15 @@ pub(crate) fn finite(scores: &[f32]) -> Result<()> {
     }
 }
 
-/// The error that a model gave a number that is none.
+/// Builds the error for a model output that is NaN or infinite.
 pub(crate) fn not_finite(score: f32) -> Error {
     Error::invalid(format!(
-        "the model gives {score}, need finite numbers: what it was given is too large, or its \
+        "the model output is {score}, need finite numbers: the input is too large, or the \
          weights are damaged"
     ))
 }
 
-/// Probabilities.
+/// Computes softmax in f64.
 pub(crate) fn softmax(logits: &[f32]) -> Vec<f64> {
     let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let powers: Vec<f64> = logits.iter().map(|x| f64::from(x - most).exp()).collect();

@@ -1,5 +1,5 @@
-//! Tasks as a program, a service or another language calls them: typed inputs, parameters and
-//! responses, each with a JSON schema.
+//! Typed interface of the tasks, for the program, services and other languages: inputs, parameters
+//! and responses, each with a JSON schema.
 //!
 //! A request is `{"inputs": …, "parameters": {…}}`, as in Hugging Face's inference API: one input
 //! gives one response, a list of inputs a list of responses. Requests carry text or bytes (base64),
@@ -24,22 +24,22 @@ pub use crate::tasks::TASKS;
 
 /// An opened model that does one task.
 pub trait Pipeline: Sized {
-    /// The name of the task, as its row has it.
+    /// Name of the task, equal to [`Row::name`].
     const TASK: &'static str;
     /// Input of one call: a text, an image, a question with its context.
     type Inputs: DeserializeOwned + JsonSchema;
-    /// Settings of a call; what is left out has the model's or the task's default.
+    /// Settings of a call; missing ones take the model's or the task's default.
     type Parameters: Default + Serialize + DeserializeOwned + JsonSchema;
-    /// The result for one input. `--json` prints exactly this.
+    /// Result for one input; `--json` prints exactly this.
     type Response: Serialize + JsonSchema;
 
-    /// Opens a model: of a folder, which may be a training run's, or of a part of the program.
+    /// Opens a model from its files: a folder (which may be a training run's) or files in memory.
     fn open(files: ModelFiles) -> Result<Self>;
 
-    /// Runs a batch: a response, or what is wrong with it, for each input in their order.
+    /// Runs a batch and returns, in the order of the inputs, a response or an error for each.
     ///
     /// # Errors
-    /// If the parameters cannot be.
+    /// If the parameters are invalid.
     fn run(
         &self,
         inputs: &[Self::Inputs],
@@ -56,7 +56,7 @@ pub trait Pipeline: Sized {
     }
 }
 
-/// A call of a task.
+/// A request to a task.
 #[derive(Clone, Debug, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Request<I, P: Default + Serialize> {
@@ -71,40 +71,41 @@ pub struct Request<I, P: Default + Serialize> {
 #[derive(Clone, Debug, JsonSchema)]
 #[serde(untagged)]
 pub enum OneOrMany<T> {
-    /// A list.
+    /// A list of values.
     Many(Vec<T>),
-    /// One.
+    /// A single value.
     One(T),
 }
 
-/// The response to an input that got none.
+/// Takes the place of a response in a list if its input failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
-    /// Why the input has no response.
+    /// Error message.
     pub error: String,
 }
 
-/// A task: how it is called, what it needs, and how it is run on JSON.
+/// An entry of the list of tasks: names, models, JSON schemas, and a function that opens a model.
 pub struct Row {
-    /// Its name: that of its module, of its verb where a verb does one task, and of recipes.
+    /// Name of the task: that of its module and of `task` in recipes, and of its verb where a verb
+    /// does one task only.
     pub name: &'static str,
-    /// The command that does it.
+    /// Command (verb) of the program that runs the task.
     pub verb: &'static str,
-    /// A model of it, in words: a model that ….
+    /// Description of its models, completing the phrase "a model that …".
     pub does: &'static str,
-    /// The task whose models it runs, which is its own for most.
+    /// Name of the task whose models it runs; for most tasks its own name.
     pub models: &'static str,
-    /// A recipe that trains a model for it.
+    /// Name of a recipe that trains a model for the task.
     pub recipe: &'static str,
-    /// Schema of a request.
+    /// Returns the JSON schema of a request.
     pub request: fn() -> Schema,
-    /// Schema of a response.
+    /// Returns the JSON schema of a response.
     pub response: fn() -> Schema,
-    /// Opens a model for it.
+    /// Opens a model for the task.
     pub open: fn(ModelFiles) -> Result<Box<dyn Opened>>,
 }
 
-/// Name, verb and models of a task.
+/// Arguments of [`Row::of`].
 pub struct About {
     /// See [`Row::verb`].
     pub verb: &'static str,
@@ -117,7 +118,7 @@ pub struct About {
 }
 
 impl Row {
-    /// The row of a pipeline.
+    /// Builds the row of a pipeline.
     pub const fn of<P: Pipeline + 'static>(about: About) -> Row {
         let About { verb, does, models, recipe } = about;
         let request = || generator().into_root_schema_for::<Request<P::Inputs, P::Parameters>>();
@@ -131,25 +132,25 @@ fn generator() -> SchemaGenerator {
     SchemaGenerator::default()
 }
 
-/// The row of a task.
+/// Returns the row of the task with this name.
 pub fn task(name: &str) -> Option<&'static Row> {
     tasks::TASKS.iter().find(|row| row.name == name)
 }
 
 /// An opened model of any task, called with JSON.
 pub trait Opened {
-    /// Answers a request: a response, or a list of them for a list of inputs, of which one that
-    /// failed is a [`Failure`].
+    /// Runs a request. Returns a response, or a list of them for a list of inputs, with a
+    /// [`Failure`] in place of each that failed.
     ///
     /// # Errors
-    /// If the request is not of the task's schema, its parameters cannot be, or its only input
-    /// cannot be answered.
+    /// If the request does not match the task's schema, its parameters are invalid, or its only
+    /// input fails.
     fn call(&self, request: Value) -> Result<Value>;
 }
 
 struct Typed<P>(P);
 
-/// Reads a request; what is wrong in it is told with its key.
+/// Parses a request; error messages name the key.
 fn parse<P: Pipeline>(request: Value) -> Result<Request<P::Inputs, P::Parameters>> {
     fn part<T: DeserializeOwned>(key: &str, value: Value) -> Result<T> {
         serde_json::from_value(value).map_err(|e| Error::invalid(format!("{key}: {e}")))

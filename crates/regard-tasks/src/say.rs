@@ -1,6 +1,6 @@
-//! Parts of messages: lists that stay short, names that were nearly right, readable numbers.
+//! Helpers for messages: short lists, suggestions for misspelt names, readable numbers.
 
-/// At most so many characters of a text, on one line.
+/// Returns the first `most` characters of a text on one line, with "…" if it was cut.
 pub fn short(text: &str, most: usize) -> String {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     match line.char_indices().nth(most) {
@@ -9,7 +9,7 @@ pub fn short(text: &str, most: usize) -> String {
     }
 }
 
-/// A whole message: what is longer than a screen can be read no more, so its middle goes.
+/// Shortens a message to about a screen by cutting out its middle.
 pub fn message(text: &str) -> String {
     const FIRST: usize = 750;
     const LAST: usize = 200;
@@ -22,7 +22,7 @@ pub fn message(text: &str) -> String {
     format!("{first} … {last}")
 }
 
-/// The first few of a list, each shortened, and how many more there are.
+/// Joins the first `most` items of a list, each shortened, and gives the number of the others.
 pub fn list<S: AsRef<str>>(items: &[S], most: usize) -> String {
     let some: Vec<String> = items.iter().take(most).map(|item| short(item.as_ref(), 40)).collect();
     let more = items.len().saturating_sub(most);
@@ -32,7 +32,7 @@ pub fn list<S: AsRef<str>>(items: &[S], most: usize) -> String {
     }
 }
 
-/// A number with commas between thousands.
+/// Formats a number with commas between thousands.
 pub fn count(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -45,7 +45,7 @@ pub fn count(number: usize) -> String {
     text
 }
 
-/// How many of a thing: "1 text", "2,000 texts".
+/// Formats a number with a noun in singular or plural: "1 text", "2,000 texts".
 pub fn many(number: usize, thing: &str) -> String {
     let things = match thing.strip_suffix('y') {
         _ if number == 1 => thing.to_string(),
@@ -56,7 +56,7 @@ pub fn many(number: usize, thing: &str) -> String {
     format!("{} {things}", count(number))
 }
 
-/// The name that was most likely meant, if one is near enough.
+/// Returns the name closest to `asked`, if one is close enough to be a misspelling.
 pub fn near<'a>(asked: &str, names: &[&'a str]) -> Option<&'a str> {
     let asked = asked.to_lowercase();
     let length = asked.chars().count();
@@ -69,19 +69,19 @@ pub fn near<'a>(asked: &str, names: &[&'a str]) -> Option<&'a str> {
     best.filter(|(distance, _)| *distance <= (length / 3).max(1)).map(|best| best.1).or_else(begun)
 }
 
-/// "did you mean 'multi30k'? ", or nothing.
+/// Returns "did you mean 'multi30k'? ", or an empty string if no name is close.
 pub fn did_you_mean(asked: &str, names: &[&str]) -> String {
     near(asked, names).map_or(String::new(), |name| format!("did you mean '{name}'? "))
 }
 
-/// Error for a key whose value must be one of a few names.
+/// Builds the error message for a key whose value must be one of a few names.
 pub fn unknown(key: &str, got: &str, known: &[&str]) -> String {
     let got_short = short(got, 100);
     let mean = did_you_mean(got, known);
     format!("{key}: got {got_short:?}, need {}. {mean}", or(known)).trim_end().to_string()
 }
 
-/// "a, b or c".
+/// Joins names: "a, b or c".
 fn or(names: &[&str]) -> String {
     match names {
         [] => String::new(),
@@ -90,11 +90,11 @@ fn or(names: &[&str]) -> String {
     }
 }
 
-/// How many characters have to be put in, taken out, replaced or swapped with their neighbour to
-/// get from one text to the other.
+/// Computes the edit distance with transpositions: insertions, deletions, substitutions and swaps
+/// of adjacent characters.
 pub fn distance(from: &str, to: &str) -> usize {
     let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
-    // A name is never that long; what is would only cost time.
+    // Names are never that long, and the cost is quadratic.
     if from.len().max(to.len()) > 200 {
         return usize::MAX;
     }

@@ -1,4 +1,4 @@
-//! How fast a model that reads texts is: reading, writing and learning, on tokens drawn at random.
+//! Times a text model on random tokens: forward pass, generation and training step.
 
 use crate::train;
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -9,7 +9,7 @@ use regard_models::text::{self, Head, TextModel, Texts};
 use regard_models::{Error, ModelFiles, Result};
 use std::time::Instant;
 
-/// A model whose time is taken.
+/// A model to be timed.
 pub struct Speed {
     model: Box<dyn TextModel>,
     adamw: AdamW,
@@ -17,17 +17,17 @@ pub struct Speed {
     step: u64,
 }
 
-/// The parts of writing.
+/// Times of generation.
 pub struct Writing {
-    /// To read the beginnings and tell the first word.
+    /// Seconds to process the prompts and predict the first token.
     pub first: f64,
-    /// For every further word.
+    /// Seconds for each further token.
     pub steps: Vec<f64>,
 }
 
 impl Speed {
-    /// Opens a model. One that has a configuration and no weights gets random ones: how long a model
-    /// takes does not depend on them.
+    /// Opens a model, with autodiff if `learning`. A model that has a configuration but no weights
+    /// gets random ones: the time does not depend on them.
     pub fn open(model: impl Into<ModelFiles>, head: Head, learning: bool) -> Result<Speed> {
         let files = train::files(model)?;
         let device = if learning { Device::flex().autodiff() } else { Device::flex() };
@@ -43,12 +43,12 @@ impl Speed {
         &*self.model
     }
 
-    /// Numbers that training changes.
+    /// Returns the number of trainable parameters.
     pub fn parameters(&self) -> usize {
         self.model().parameters()
     }
 
-    /// Texts of these lengths.
+    /// Draws texts of random tokens with these lengths, in tokens.
     pub fn texts(&self, lengths: &[usize]) -> Result<Texts> {
         let longest = lengths.iter().copied().max().unwrap_or(0);
         if let Some(most) = self.model().longest().filter(|most| *most < longest) {
@@ -65,8 +65,8 @@ impl Speed {
         Ok(texts)
     }
 
-    /// Seconds to read texts: to vectors, or, for a head that tells words, to the logits of the
-    /// word after each text.
+    /// Measures the seconds of a forward pass: to hidden states or, for a head that predicts
+    /// tokens, to the logits of the token after each text.
     pub fn read(&self, texts: &Texts) -> f64 {
         let began = Instant::now();
         let said = self.model().forward(texts, Some(&texts.lasts()), Mode::Eval);
@@ -74,7 +74,8 @@ impl Speed {
         began.elapsed().as_secs_f64()
     }
 
-    /// Seconds to read the beginnings, all of one length, and to write `words` further ones.
+    /// Measures the seconds to process the prompts, all of one length, and to generate `words`
+    /// further tokens.
     pub fn write(&self, texts: &Texts, words: usize) -> Result<Writing> {
         let (firsts, lengths) = (texts.firsts(), texts.lengths());
         let rows: Vec<&[u32]> =
@@ -86,7 +87,7 @@ impl Speed {
         };
         let began = Instant::now();
         let writing = self.model().decode(&begin);
-        let mut writing = writing.ok_or_else(|| Error::invalid("this model does not write"))?;
+        let mut writing = writing.ok_or_else(|| Error::invalid("this model cannot generate"))?;
         drop(writing.step(next(ends)).logits.into_data());
         let first = began.elapsed().as_secs_f64();
         let (draw, all) = (Stream::new(0, 0, 1), self.model().vocabulary() as u32);
@@ -101,7 +102,8 @@ impl Speed {
         Ok(Writing { first, steps })
     }
 
-    /// Seconds for a step of learning labels: forward, loss, backward, clipping, AdamW.
+    /// Measures the seconds of a training step with labels: forward, loss, backward, clipping,
+    /// AdamW.
     pub fn learn(&mut self, texts: &Texts) -> f64 {
         let began = Instant::now();
         self.step += 1;

@@ -1,30 +1,30 @@
-//! Alignments: which source word a written word comes from, by where the model looked.
+//! Alignments of generated tokens to source tokens, taken from the attention weights.
 
 use serde::{Deserialize, Serialize};
 
-/// A soft alignment: for each written token (or word), how much it looked at each of the source.
+/// A soft alignment: for each generated token (or word), its attention weights over the source.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Alignment {
-    /// `[T, S]`: rows are what was written, columns the source.
+    /// `[T, S]`: rows are generated tokens, columns source tokens.
     pub weights: Vec<Vec<f32>>,
 }
 
 impl Alignment {
-    /// The alignment of the first `targets` rows of the attention of a hypothesis: pass
-    /// `hypothesis.tokens.len()` to leave out the row of the end.
+    /// Takes the first `targets` rows of a hypothesis's attention: pass `hypothesis.tokens.len()`
+    /// to leave out the row of the end token.
     pub fn new(attention: &[Vec<f32>], targets: usize) -> Alignment {
         Alignment { weights: attention.iter().take(targets).cloned().collect() }
     }
 
-    /// From tokens to words: a word of the source has what its tokens have together, a written
-    /// word the mean of its tokens.
+    /// Converts from tokens to words: weights are summed over the tokens of a source word and
+    /// averaged over the tokens of a generated word.
     ///
-    /// `source` and `target` say which word each token belongs to; `None` for a token that belongs
-    /// to none (the end of a sentence), which is left out. A row may so sum to less than one.
+    /// `source` and `target` give the word index of each token; `None` for a token outside any word
+    /// (the end of a sentence), which is left out. A row may therefore sum to less than one.
     pub fn words(&self, source: &[Option<usize>], target: &[Option<usize>]) -> Alignment {
         assert!(
             target.len() == self.weights.len(),
-            "Alignment::words: got the words of {} written tokens, needs those of {}",
+            "Alignment::words: got word indices of {} generated tokens, needs those of {}",
             target.len(),
             self.weights.len()
         );
@@ -35,7 +35,7 @@ impl Alignment {
             let Some(word) = *word else { continue };
             assert!(
                 row.len() == source.len(),
-                "Alignment::words: got the words of {} source tokens, needs those of {}",
+                "Alignment::words: got word indices of {} source tokens, needs those of {}",
                 source.len(),
                 row.len()
             );
@@ -50,13 +50,13 @@ impl Alignment {
         Alignment { weights }
     }
 
-    /// A hard alignment: what each written token looked at most, the first of equals. `None` if
-    /// it looked at nothing.
+    /// Returns the hard alignment: for each generated token the source index with the largest
+    /// weight, the first of ties. `None` if all weights are 0.
     pub fn hard(&self) -> Vec<Option<usize>> {
         self.weights.iter().map(|row| argmax(row)).collect()
     }
 
-    /// The hard alignment as links (source, written), in this order.
+    /// Returns the hard alignment as pairs (source, target), sorted.
     pub fn links(&self) -> Vec<(usize, usize)> {
         let hard = self.hard();
         let mut links: Vec<(usize, usize)> = hard
@@ -68,7 +68,7 @@ impl Alignment {
         links
     }
 
-    /// The hard alignment in the format of Pharaoh, `source-target` pairs from 0: `0-0 1-2`.
+    /// Returns the hard alignment in Pharaoh format, `source-target` pairs from 0: `0-0 1-2`.
     pub fn pharaoh(&self) -> String {
         let links = self.links();
         let pairs: Vec<String> = links.iter().map(|(s, t)| format!("{s}-{t}")).collect();
@@ -76,7 +76,7 @@ impl Alignment {
     }
 }
 
-/// The place of the largest weight above 0, the first of equals.
+/// Returns the index of the largest weight above 0, the first of ties.
 fn argmax(row: &[f32]) -> Option<usize> {
     let mut best = (0.0, None);
     for (place, weight) in row.iter().enumerate() {
@@ -87,8 +87,8 @@ fn argmax(row: &[f32]) -> Option<usize> {
     best.1
 }
 
-/// What was written, with each unknown token replaced by what it looked at most in the source.
-/// `alignment` is that of `output` with `source`.
+/// Replaces each unknown token of the output by the source token it attends to most. `alignment` is
+/// that of `output` with `source`.
 pub fn replace_unknowns<T: Clone + PartialEq>(
     output: &[T],
     unknown: &T,
@@ -103,7 +103,7 @@ pub fn replace_unknowns<T: Clone + PartialEq>(
     );
     let replace = |(token, row): (&T, &Vec<f32>)| {
         let place = if token == unknown { argmax(row) } else { None };
-        // The end of the source is often no word of it: then the unknown token stays.
+        // Attention to the source's end token points past its words: then the unknown token stays.
         place.and_then(|place| source.get(place)).unwrap_or(token).clone()
     };
     output.iter().zip(&alignment.weights).map(replace).collect()
@@ -146,7 +146,7 @@ mod tests {
             }
         }
         assert_eq!(words.pharaoh(), "0-0 1-1");
-        // A special token among what was written belongs to no word.
+        // A special token in the output belongs to no word.
         let words = tokens.words(&[Some(0), Some(1), Some(2), Some(3)], &[None, Some(0), None]);
         assert_eq!(words.weights, [[0.5, 0.5, 0.0, 0.0]]);
     }

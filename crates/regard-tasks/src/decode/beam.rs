@@ -1,9 +1,9 @@
-//! Beam search, as `generate` does it.
+//! Beam search, as in Hugging Face `generate`.
 //!
-//! Of all continuations of all rows the best `2·num_beams` are looked at. Those among the first
-//! `num_beams` that end are finished; the best that do not end go on. The score of a finished one
-//! is its sum of log-probabilities divided by a power of its length, and the best of those ever
-//! finished are returned.
+//! At each step the best `2·num_beams` continuations of all rows are considered. Those among the
+//! first `num_beams` that end are finished; the best that do not end continue. The score of a
+//! finished hypothesis is its sum of log-probabilities divided by a power of its length, and the
+//! best of all finished ones are returned.
 
 use super::sample::noise;
 use super::search::{Live, Progress, Rows, Search};
@@ -14,7 +14,7 @@ use crate::Result;
 /// A continuation of a row.
 #[derive(Clone, Copy)]
 struct Candidate {
-    /// What it is chosen by: the score, with noise if it is drawn.
+    /// Sort key: the score, plus Gumbel noise if sampling.
     key: f32,
     score: f32,
     row: usize,
@@ -22,17 +22,18 @@ struct Candidate {
     log_prob: f32,
 }
 
-/// How many continuations are looked at: at most one of a row ends, so that half of them go on.
+/// Number of continuations to consider: at most one per row ends, so at least half continue.
 pub(super) fn width(options: &Options) -> usize {
     options.num_beams.saturating_mul(2)
 }
 
-/// Writes one token to the rows of a sentence.
+/// Appends one token to each row of a sentence.
 pub(super) fn advance(progress: &mut Progress, rows: Rows, search: &Search) -> Result<()> {
     let options = search.options;
     let candidates = best(progress, rows, search);
     if candidates.is_empty() {
-        // Nothing can come next. What is finished is the result; else what there is, as it is.
+        // No token is possible. Return the finished hypotheses, or the unfinished ones if there are
+        // none.
         let live = std::mem::take(&mut progress.live);
         let nothing = progress.done.is_empty();
         return live.iter().filter(|_| nothing).try_for_each(|live| progress.stop(live, search));
@@ -66,7 +67,7 @@ pub(super) fn advance(progress: &mut Progress, rows: Rows, search: &Search) -> R
     Ok(())
 }
 
-/// The best continuations of all rows, best first.
+/// Returns the best continuations of all rows, best first.
 fn best(progress: &Progress, rows: Rows, search: &Search) -> Vec<Candidate> {
     let options = search.options;
     let stream = search.stream(progress);
@@ -98,7 +99,7 @@ fn node(candidate: &Candidate, before: &[Live]) -> Node {
     Node { parent, token: candidate.token, log_prob: candidate.log_prob, look }
 }
 
-/// Whether what is running could still change the result, by the rule that was asked for.
+/// Whether a running hypothesis could still change the result, by the rule of `early_stopping`.
 fn may_improve(progress: &Progress, options: &Options) -> bool {
     let (Some(best), Some(worst)) = (progress.live.first(), progress.done.last()) else {
         return !progress.live.is_empty();

@@ -1,12 +1,12 @@
-//! What may not come next, and what should not.
+//! Constraints on the next token: banned and penalised tokens.
 //!
-//! The normaliser of a row is that of the model, whatever is forbidden afterwards (beam search in
-//! `generate` works so). So a token under a rule is taken out of the row and put aside: the pass
-//! over the row does not see it, and its exponential is added to the sum later.
+//! A row's softmax normaliser is that of the model, whatever is banned afterwards (as in beam
+//! search of `generate`). So constrained tokens are removed from the row and stored: the scan of
+//! the row skips them, and their exponentials are added to the sum later.
 
 use super::{Ids, Options};
 
-/// The rules of a search.
+/// Constraints of a search.
 #[derive(Debug)]
 pub(super) struct Rules {
     suppressed: Vec<u32>,
@@ -17,12 +17,12 @@ pub(super) struct Rules {
     pub penalty: f32,
 }
 
-/// Tokens that were taken out of a row, with their logits.
+/// Tokens removed from a row, with their logits.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
-    /// Not to be chosen.
+    /// Logits of tokens that must not be chosen.
     pub banned: Vec<f32>,
-    /// To be made less likely.
+    /// Tokens to be made less likely, with their logits.
     pub penalised: Vec<(u32, f32)>,
 }
 
@@ -39,13 +39,13 @@ impl Rules {
         }
     }
 
-    /// Whether [`Rules::apply`] looks at the text.
+    /// Whether [`Rules::apply`] uses the text.
     pub fn need_text(&self) -> bool {
         self.ngram > 0 || self.penalty != 1.0
     }
 
-    /// Takes out of a row what is under a rule. `text` is all that was written, from the prompt
-    /// on, if it is needed; `length` its length in any case.
+    /// Removes constrained tokens from a row. `text` is the prompt and all generated tokens, if
+    /// [`Rules::need_text`]; `length` is its length in any case.
     pub fn apply(&self, row: &mut [f32], text: &[u32], length: usize, taken: &mut Taken) {
         taken.banned.clear();
         taken.penalised.clear();
@@ -71,11 +71,11 @@ impl Rules {
     }
 }
 
-/// The logit of a token, once.
+/// Removes a token from a row and returns its logit; `None` if it was removed before.
 fn take(row: &mut [f32], token: u32) -> Option<f32> {
     let slot = row.get_mut(token as usize)?;
     let logit = std::mem::replace(slot, f32::NEG_INFINITY);
-    // Not if it was taken before, and not if it is not a number.
+    // `None` if it was removed before or is NaN.
     (logit > f32::NEG_INFINITY).then_some(logit.min(f32::MAX))
 }
 
@@ -83,7 +83,8 @@ fn take(row: &mut [f32], token: u32) -> Option<f32> {
 mod tests {
     use super::*;
 
-    /// `banned` and `penalised` are the tokens that are taken out of a row of seven, after `text`.
+    /// `banned` and `penalised` are the tokens expected to be removed from a row of seven after
+    /// `text`.
     fn check(options: Options, text: &[u32], banned: &[u32], penalised: &[u32]) {
         let ids = Ids { bos: 0, eos: Some(1), pad: None };
         let rules = Rules::new(&options, &ids);

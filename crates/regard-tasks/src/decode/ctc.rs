@@ -1,10 +1,10 @@
-//! From classes of rows to letters: what a path says is its classes with repetitions made one and
-//! blanks left out (Graves et al. 2006).
+//! CTC decoding: the text of a path is its classes with repetitions merged and blanks removed
+//! (Graves et al. 2006).
 
 use std::collections::{BTreeMap, HashMap};
 
-/// What the likeliest class of each row says. It is not always the likeliest text, of which many
-/// paths may be a little likely each.
+/// Returns the text of the best path: the likeliest class of each row. It need not be the likeliest
+/// text, whose probability may be spread over many paths.
 ///
 /// ```
 /// use regard_tasks::decode::ctc::best_path;
@@ -15,7 +15,7 @@ pub fn best_path<'a>(rows: impl Iterator<Item = &'a [f32]>, blank: usize) -> Vec
     let mut said = vec![];
     let mut before = blank;
     for row in rows {
-        // Ties go to the lower class, as everywhere.
+        // Ties go to the lower class.
         let best = (0..row.len()).rev().max_by(|a, b| row[*a].total_cmp(&row[*b]));
         let best = best.unwrap_or(blank);
         if best != blank && best != before {
@@ -26,8 +26,8 @@ pub fn best_path<'a>(rows: impl Iterator<Item = &'a [f32]>, blank: usize) -> Vec
     said
 }
 
-/// The likeliest texts, row by row: beam search over prefixes (Hannun et al. 2014,
-/// arXiv:1408.2873). All paths that say one prefix are one hypothesis.
+/// Prefix beam search (Hannun et al. 2014, arXiv:1408.2873), row by row. All paths with the same
+/// prefix are one hypothesis.
 ///
 /// ```
 /// use regard_tasks::decode::ctc::PrefixBeam;
@@ -35,7 +35,7 @@ pub fn best_path<'a>(rows: impl Iterator<Item = &'a [f32]>, blank: usize) -> Vec
 /// for row in [[0.6f32, 0.4], [0.6, 0.4]] {
 ///     beam.push(&row.map(f32::ln));
 /// }
-/// // The likeliest path says nothing with 0.36; three others say 1, with 0.64 together.
+/// // The best path is empty, with 0.36; three others give 1, with 0.64 together.
 /// let (said, score) = &beam.best(1)[0];
 /// assert_eq!(said, &[1]);
 /// assert!((score.exp() - 0.64).abs() < 1e-6);
@@ -44,11 +44,11 @@ pub fn best_path<'a>(rows: impl Iterator<Item = &'a [f32]>, blank: usize) -> Vec
 pub struct PrefixBeam {
     width: usize,
     blank: usize,
-    /// Every prefix that was ever kept, by the one that it goes on from; the first is empty.
+    /// All prefixes ever kept, each linked to its parent; the first is empty.
     prefixes: Vec<Prefix>,
-    /// Where a prefix is that goes on from another with a letter.
+    /// Index of the prefix that extends another by a character.
     longer: HashMap<(usize, u32), usize>,
-    /// Those that are kept now, the likeliest first.
+    /// Current beam, the likeliest first.
     kept: Vec<(usize, Ends)>,
 }
 
@@ -58,10 +58,10 @@ struct Prefix {
     letter: u32,
 }
 
-/// No letter: what comes is the prefix itself.
+/// Marks the prefix itself, without a further character.
 const ITSELF: u32 = u32::MAX;
 
-/// Logarithms of what paths of a prefix are worth, by what they end with.
+/// Log-probabilities of the paths of a prefix, by whether they end with a blank or a character.
 #[derive(Clone, Copy, Debug)]
 struct Ends {
     blank: f64,
@@ -84,10 +84,11 @@ impl Ends {
 }
 
 impl PrefixBeam {
-    /// Keeps so many prefixes after each row.
+    /// Creates a beam that keeps `width` prefixes after each row; `blank` is the class of the
+    /// blank.
     ///
     /// # Panics
-    /// If it is to keep none.
+    /// If `width` is 0.
     pub fn new(width: usize, blank: usize) -> PrefixBeam {
         assert!(width > 0, "prefix beam: got a width of 0, need at least 1");
         let empty = Prefix { before: 0, letter: ITSELF };
@@ -95,10 +96,10 @@ impl PrefixBeam {
         PrefixBeam { width, blank, prefixes: vec![empty], longer: HashMap::new(), kept }
     }
 
-    /// Goes on with one more row of logarithms of probabilities.
+    /// Advances by one row of log-probabilities.
     pub fn push(&mut self, logs: &[f32]) {
-        // By a prefix that there is, or by one and the letter that it would go on with: what is not
-        // kept is never made, so that a row costs the same however long the text is.
+        // Keyed by an existing prefix, or by one and its next character: a prefix that is not kept
+        // is never created, so the cost of a row does not depend on the length of the text.
         let mut next: BTreeMap<(usize, u32), Ends> = BTreeMap::new();
         for (prefix, ends) in std::mem::take(&mut self.kept) {
             let (total, last) = (ends.total(), self.prefixes[prefix].letter);
@@ -109,7 +110,7 @@ impl PrefixBeam {
                     let same = next.entry((prefix, ITSELF)).or_insert(Ends::NONE);
                     match class == self.blank {
                         true => same.blank = plus(same.blank, total + log),
-                        // Without a blank between them, two are one.
+                        // Repetitions without a blank between them are merged.
                         false => same.letter = plus(same.letter, ends.letter + log),
                     }
                 }
@@ -123,7 +124,7 @@ impl PrefixBeam {
             }
         }
         let mut next: Vec<_> = next.into_iter().collect();
-        // The sort is stable and the map in order, so that ties do not depend on anything else.
+        // The sort is stable and the map ordered, so ties are deterministic.
         next.sort_by(|a, b| b.1.total().total_cmp(&a.1.total()));
         next.truncate(self.width);
         self.kept = next.into_iter().map(|(key, ends)| (self.place(key), ends)).collect();
@@ -139,7 +140,7 @@ impl PrefixBeam {
         place
     }
 
-    /// The likeliest texts so far with the logarithms of their probabilities, the likeliest first.
+    /// Returns the likeliest texts so far with their log-probabilities, the likeliest first.
     pub fn best(&self, count: usize) -> Vec<(Vec<u32>, f64)> {
         let all = self.kept.iter().take(count);
         all.map(|(prefix, ends)| (self.text(*prefix), ends.total())).collect()
@@ -172,7 +173,7 @@ mod tests {
         (0..count).map(row).collect()
     }
 
-    /// Every text with its probability, by all paths there are.
+    /// Every text with its probability, by enumerating all paths.
     fn every_text(rows: &[Vec<f32>], blank: usize) -> BTreeMap<Vec<u32>, f64> {
         let classes = rows[0].len();
         let mut texts = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! `generation_config.json`: how a model likes to be searched, in a file that Hugging Face's
+//! `generation_config.json`: a model's default search options, in a file that Hugging Face's
 //! library reads too.
 
 use super::Options;
@@ -7,13 +7,13 @@ use regard_models::{ModelFiles, Result};
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// Its name in a model's folder.
+/// Name of the file in a model's folder.
 pub const FILE: &str = "generation_config.json";
 
-/// What that library wants to find there besides, from `config.json`.
+/// Keys that Hugging Face's library also expects there, copied from `config.json`.
 const IDS: [&str; 3] = ["decoder_start_token_id", "eos_token_id", "pad_token_id"];
 
-/// Writes the options, and the tokens that begin, end and fill.
+/// Writes the options, with the ids of the start, end and padding tokens.
 pub(crate) fn save(folder: &Path, options: &Options, config: &Value) -> Result<()> {
     let mut json = known();
     if let Value::Object(options) = serde_json::to_value(options).expect("plain data") {
@@ -24,7 +24,7 @@ pub(crate) fn save(folder: &Path, options: &Options, config: &Value) -> Result<(
     write_file(&folder.join(FILE), text.as_bytes())
 }
 
-/// Reads the options; what only others know is left out.
+/// Reads the options; keys that only other libraries use are ignored.
 pub(crate) fn read(bytes: &[u8]) -> Result<Options, String> {
     let mut json: Map<String, Value> =
         serde_json::from_slice(bytes).map_err(|e| format!("not a JSON object: {e}"))?;
@@ -36,7 +36,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Options, String> {
     Ok(options)
 }
 
-/// Reads the options of a model; one without them has the usual ones.
+/// Reads the options of a model; the defaults if it has no such file.
 pub(crate) fn load(files: &ModelFiles) -> Result<Options> {
     match files.has(FILE) {
         true => files.parse(FILE, read),
@@ -44,7 +44,7 @@ pub(crate) fn load(files: &ModelFiles) -> Result<Options> {
     }
 }
 
-/// All options with their usual values.
+/// Returns all options with their default values.
 fn known() -> Map<String, Value> {
     match serde_json::to_value(Options::default()).expect("plain data") {
         Value::Object(known) => known,

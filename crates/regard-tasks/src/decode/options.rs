@@ -1,64 +1,68 @@
-//! What a person may ask of the search.
+//! Options of the search.
 
 use crate::{Error, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Hypotheses at most: each has a copy of all that the decoder remembers.
+/// Maximum number of beams: each has a copy of the decoder's state.
 const MOST_BEAMS: usize = 1 << 10;
-/// Tokens at most.
+/// Maximum length, in tokens.
 const LONGEST: usize = 1 << 20;
 
-/// How to search. The names and the defaults are those of Hugging Face `generate`, and of
-/// CTranslate2 for what only that has (`patience`, `coverage_penalty`).
+/// Options of a search. Names and defaults are those of Hugging Face `generate`, or of CTranslate2
+/// for options that only it has (`patience`, `coverage_penalty`).
 ///
-/// Lengths are counted as in `generate`: with the token that starts a sentence (or its prompt),
-/// and with the one that ends it.
+/// Lengths are counted as in `generate`: including the start token (or the prompt) and the end
+/// token.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// Hypotheses that are followed at once; 1 is greedy search, or sampling.
+    /// Number of beams; 1 is greedy search, or sampling.
     pub num_beams: usize,
-    /// Scores are divided by `length^length_penalty`: above 0 favours long sentences.
+    /// Exponent of the length by which scores are divided, `length^length_penalty`: above 0 favours
+    /// long sentences.
     pub length_penalty: f32,
-    /// When a beam search may stop.
+    /// Condition for stopping a beam search.
     pub early_stopping: EarlyStopping,
     /// `num_beams · patience` finished hypotheses are kept, and stopping is considered only once
     /// there are as many (Kasai et al. 2022).
     pub patience: f32,
-    /// Sequences of this many tokens do not occur twice; 0 for no such rule.
+    /// Size of n-grams that must not occur twice; 0 to allow all.
     pub no_repeat_ngram_size: usize,
-    /// Above 1, tokens that have occurred become less likely (Keskar et al. 2019, sec. 4.1).
+    /// Penalty of tokens that have occurred: above 1 makes them less likely (Keskar et al. 2019,
+    /// sec. 4.1).
     pub repetition_penalty: f32,
-    /// A sentence does not end before it has this length.
+    /// Minimum length: the end token is not generated before.
     pub min_length: usize,
-    /// A sentence stops at this length. 256 by default, as in CTranslate2; in `generate` it is 20
-    /// unless the model says otherwise.
+    /// Maximum length. 256 by default, as in CTranslate2; in `generate` it is 20 unless the model's
+    /// configuration sets it.
     pub max_length: usize,
-    /// Tokens to generate after the prompt and the prefix; if given, `max_length` and its relation
-    /// to the source do not count.
+    /// Maximum number of tokens after the prompt and the prefix; if given, `max_length`,
+    /// `max_len_a` and `max_len_b` are ignored.
     pub max_new_tokens: Option<usize>,
-    /// `a` of the length that is allowed by the length of the source, `⌈a·source⌉ + b`, as in
-    /// fairseq. If either is not 0, a sentence stops there or at `max_length`, whichever is first.
+    /// `a` of the maximum length relative to the source, `⌈a·source⌉ + b`, as in fairseq. If `a` or
+    /// `b` is not 0, a sentence stops there or at `max_length`, whichever comes first.
     pub max_len_a: f32,
     /// `b` of `⌈a·source⌉ + b`.
     pub max_len_b: usize,
-    /// Hypotheses to return for each sentence; as many samples, if sampling.
+    /// Number of hypotheses, or of samples if sampling, to return for each sentence.
     pub num_return_sequences: usize,
-    /// `β` of `β·Σ_j ln(min(Σ_t a_tj, 1))`, which is added to the score of a finished hypothesis: it
-    /// should have looked at the whole source (Wu et al. 2016, eq. 14). 0 for none.
+    /// Weight `β` of the coverage penalty `β·Σ_j ln(min(Σ_t a_tj, 1))`, added to the score of a
+    /// finished hypothesis so that it attends to the whole source (Wu et al. 2016, eq. 14). 0 for
+    /// none.
     pub coverage_penalty: f32,
-    /// Whether tokens are drawn at random, rather than the best taken.
+    /// Whether tokens are sampled, rather than the best taken.
     pub do_sample: bool,
-    /// Logits are divided by it before a token is drawn.
+    /// Sampling temperature: logits are divided by it.
     pub temperature: f32,
-    /// Only this many of the best tokens are drawn from; 0 for all.
+    /// Number of most likely tokens to sample from; 0 for all.
     pub top_k: usize,
-    /// Only the best tokens that together have this probability are drawn from; 1 for all.
+    /// Probability mass of the most likely tokens to sample from (nucleus sampling); 1 for all.
     pub top_p: f32,
-    /// Only tokens with this share of the best one's probability are drawn from; 0 for all.
+    /// Minimum probability of tokens to sample from, as a fraction of the most likely one's; 0 for
+    /// all.
     pub min_p: f32,
-    /// What is drawn is a function of the seed, the index of the sentence and the step.
+    /// Seed of sampling: samples are a function of it, the index of the sentence and the step.
     pub seed: u64,
     /// Tokens that are never generated.
     pub suppress_tokens: Vec<u32>,
@@ -91,20 +95,21 @@ impl Default for Options {
     }
 }
 
-/// When a beam search may stop, once enough hypotheses are finished: `false`, `true` or `"never"`.
+/// Condition for stopping a beam search once enough hypotheses are finished: `false`, `true` or
+/// `"never"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "FlagOrWord", into = "FlagOrWord")]
 pub enum EarlyStopping {
-    /// When the best running one would not be among them if it ended now.
+    /// Stop when the best running hypothesis, ended now, would not be among the finished ones kept.
     #[default]
     False,
-    /// At once.
+    /// Stop as soon as enough hypotheses are finished.
     True,
-    /// When no running one could be among them, however it went on.
+    /// Stop when no running hypothesis could be among those kept, however it continued.
     Never,
 }
 
-/// How [`EarlyStopping`] is written.
+/// Serialised form of [`EarlyStopping`].
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum FlagOrWord {
@@ -146,15 +151,15 @@ impl std::str::FromStr for EarlyStopping {
 }
 
 impl Options {
-    /// Reads `generation_config.json`; what only others know is left out.
+    /// Reads `generation_config.json`; keys that only other libraries use are ignored.
     pub fn from_bytes(bytes: &[u8]) -> Result<Options> {
         super::generation::read(bytes).map_err(Error::Invalid)
     }
 
-    /// Whether these can be asked for, together.
+    /// Checks that the options are valid, each and together.
     ///
     /// # Errors
-    /// The first that cannot, by its name, with what it needs.
+    /// The first invalid option, with its value and what is expected.
     pub fn check(&self) -> Result<()> {
         let rows: &[Row] = &[
             counted("num_beams", self.num_beams, 1..=MOST_BEAMS, "1 to 1024"),
@@ -194,23 +199,23 @@ impl Options {
         }
     }
 
-    /// Whether each result is drawn by itself.
+    /// Whether results are independent samples (not a beam).
     pub(super) fn samples(&self) -> bool {
         self.do_sample && self.num_beams == 1
     }
 
-    /// Finished hypotheses to keep.
+    /// Returns the number of finished hypotheses to keep.
     pub(super) fn kept(&self) -> usize {
         ((self.num_beams as f32 * self.patience).round() as usize).max(self.num_return_sequences)
     }
 
-    /// `length^length_penalty`, 1 for nothing.
+    /// Computes `length^length_penalty`, with length 0 counted as 1.
     pub(super) fn divisor(&self, length: usize) -> f32 {
         (length.max(1) as f64).powf(f64::from(self.length_penalty)) as f32
     }
 }
 
-/// Whether it can be, its name, what was got, what it needs.
+/// Whether the option is valid, its name, its value, what it needs.
 type Row = (bool, &'static str, String, &'static str);
 
 fn counted(

@@ -1,33 +1,34 @@
-//! From the logits of a row to the few tokens that it may go on with.
+//! Selects the candidate tokens of a row from its logits.
 
 use super::constrain::{Rules, Taken};
 use regard_attention::ops::Scan;
 
-/// A token that a row may go on with.
+/// A candidate for a row's next token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Choice {
     pub token: u32,
-    /// What it is chosen by, after the penalties: see [`Value`].
+    /// Value it is ranked by, after the penalties: see [`Value`].
     pub value: f32,
-    /// What the model gave to it.
+    /// Log-probability by the model, before penalties.
     pub log_prob: f32,
 }
 
-/// What penalties and temperature are applied to. It differs in `generate`, so it does here.
+/// Quantity that penalties and temperature apply to; it depends on the kind of search, as in
+/// `generate`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Value {
-    /// Greedy search and sampling.
+    /// The logit: greedy search and sampling.
     Logit,
-    /// Beam search.
+    /// The log-probability: beam search.
     LogProb,
 }
 
-/// The working memory of a row. It is kept from step to step.
+/// Buffers of a row, reused from step to step.
 #[derive(Debug, Default)]
 pub(super) struct Row {
     scan: Scan,
     taken: Taken,
-    /// The best tokens, in no order: at least as many as were asked for, if there are so many.
+    /// The best tokens, unordered: at least as many as requested, if there are enough.
     pub choices: Vec<Choice>,
 }
 
@@ -43,7 +44,7 @@ impl Row {
         let Row { scan, taken, choices } = self;
         let aside = || taken.banned.iter().chain(taken.penalised.iter().map(|(_, logit)| logit));
         let largest = aside().fold(scan.largest, |a, b| a.max(*b));
-        // The difference of two infinities is not a number; nothing is nothing, however scaled.
+        // −∞ − (−∞) is NaN; an empty sum stays 0.
         let scale = if scan.sum > 0.0 { f64::from(scan.largest - largest).exp() } else { 0.0 };
         let sum = aside().fold(scan.sum * scale, |sum, x| sum + f64::from(x - largest).exp());
         let log_sum = sum.ln() as f32;
@@ -56,7 +57,7 @@ impl Row {
         choices.extend(scan.top.iter().map(|(logit, token)| choice(*logit, *token)));
         choices.extend(taken.penalised.iter().map(|(token, logit)| {
             let mut choice = choice(*logit, *token);
-            // Less likely, whichever sign it has.
+            // Makes the token less likely, whatever the sign.
             if choice.value < 0.0 {
                 choice.value *= penalty;
             } else {
@@ -64,12 +65,12 @@ impl Row {
             }
             choice
         }));
-        // A sum may overflow; what it gives cannot be compared.
+        // Removes −∞ and NaN (from an overflow), which cannot be compared.
         choices.retain(|choice| choice.value > f32::NEG_INFINITY);
     }
 }
 
-/// Keeps the `n` best; of equal ones those with the lowest tokens. The order is not defined.
+/// Keeps the `n` best; of ties those with the lowest token ids. The order is not defined.
 pub(super) fn keep_best(choices: &mut Vec<Choice>, n: usize) {
     if n < choices.len() {
         if n > 0 {
@@ -79,7 +80,7 @@ pub(super) fn keep_best(choices: &mut Vec<Choice>, n: usize) {
     }
 }
 
-/// The order of choices.
+/// Orders choices by descending value, ties by token id.
 pub(super) fn best_first(a: &Choice, b: &Choice) -> std::cmp::Ordering {
     b.value.total_cmp(&a.value).then(a.token.cmp(&b.token))
 }

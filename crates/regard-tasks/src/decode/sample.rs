@@ -1,4 +1,4 @@
-//! One token after another: the best one (greedy search), or one that is drawn.
+//! Greedy search and sampling.
 
 use super::row::{Choice, best_first, keep_best};
 use super::search::{Live, Progress, Rows, Search};
@@ -7,12 +7,12 @@ use crate::Result;
 use regard_attention::Stream;
 use regard_attention::ops::exponentials;
 
-/// Writes one token to each row of a sentence.
+/// Appends one token to each row of a sentence.
 pub(super) fn advance(progress: &mut Progress, rows: Rows, search: &Search) -> Result<()> {
     let options = search.options;
     let stream = search.stream(progress);
     let before = std::mem::take(&mut progress.live);
-    // Samples part where the first token is drawn.
+    // Samples diverge at the first drawn token.
     let parts = options.samples() && progress.generated() == 0;
     let samples = if parts { options.num_return_sequences } else { 1 };
     for (origin, (live, row)) in before.iter().zip(rows).enumerate() {
@@ -29,7 +29,7 @@ pub(super) fn advance(progress: &mut Progress, rows: Rows, search: &Search) -> R
                     let score = live.score + choice.log_prob;
                     progress.write(Live { sample, score, origin, ..*live }, choice, search)?;
                 }
-                // Nothing can come next.
+                // No token is possible.
                 None => progress.stop(live, search)?,
             }
         }
@@ -39,7 +39,7 @@ pub(super) fn advance(progress: &mut Progress, rows: Rows, search: &Search) -> R
 }
 
 impl Progress<'_> {
-    /// Writes a token, which may be the last one.
+    /// Appends a token, which may be the last one.
     fn write(&mut self, live: Live, choice: Choice, search: &Search) -> Result<()> {
         let node = self.tree.push(tree::Node {
             parent: live.node,
@@ -59,8 +59,7 @@ impl Progress<'_> {
     }
 }
 
-/// Leaves what may be drawn: temperature, then `top_k`, `top_p` and `min_p`, but never fewer than
-/// `least` tokens.
+/// Applies temperature, then `top_k`, `top_p` and `min_p`, but keeps at least `least` tokens.
 pub(super) fn warp(choices: &mut Vec<Choice>, options: &Options, least: usize) {
     let Options { temperature, top_k, top_p, min_p, .. } = *options;
     choices.iter_mut().for_each(|choice| choice.value /= temperature);
@@ -78,16 +77,16 @@ pub(super) fn warp(choices: &mut Vec<Choice>, options: &Options, least: usize) {
         keep_best(choices, passing.max(least));
     }
     if top_k > 0 || top_p < 1.0 || min_p > 0.0 {
-        // What is drawn depends on the order, and selecting leaves it open.
+        // The sample depends on the order, which selection leaves undefined.
         choices.sort_unstable_by(best_first);
     }
 }
 
-/// Keeps the best until together they have probability `p`.
+/// Keeps the most likely tokens with total probability `p`.
 fn keep_mass(choices: &mut Vec<Choice>, p: f64, least: usize) {
     let largest = largest(choices);
     let enough = p * weights(choices, largest).iter().map(|w| f64::from(*w)).sum::<f64>();
-    // Few are enough as a rule, so not all are sorted: the best 64, then four times as many.
+    // A few are usually enough, so not all are sorted: the best 64, then four times as many.
     let mut looked = 64;
     loop {
         looked = looked.min(choices.len());
@@ -114,7 +113,7 @@ fn largest(choices: &[Choice]) -> f32 {
     choices.iter().fold(f32::NEG_INFINITY, |a, choice| a.max(choice.value))
 }
 
-/// The token at `u` of the cumulative distribution, `0 ≤ u < 1`.
+/// Returns the token at `u` of the cumulative distribution, `0 ≤ u < 1`.
 fn draw(choices: &[Choice], u: f32) -> Option<Choice> {
     let weights = weights(choices, largest(choices));
     let mut rest = f64::from(u) * weights.iter().map(|w| f64::from(*w)).sum::<f64>();
@@ -122,7 +121,7 @@ fn draw(choices: &[Choice], u: f32) -> Option<Choice> {
         rest -= f64::from(*weight);
         rest < 0.0
     });
-    // Rounding may leave a little; then the last one that can be drawn it is.
+    // Rounding may leave a remainder; then take the last token with a non-zero probability.
     chosen.or_else(|| weights.iter().rposition(|weight| *weight > 0.0)).map(|at| choices[at])
 }
 
@@ -133,7 +132,8 @@ fn weights(choices: &[Choice], largest: f32) -> Vec<f32> {
     weights
 }
 
-/// Noise that makes the best of `log p + noise` a sample without replacement (Kool et al. 2019).
+/// Gumbel noise, with which the largest `log p + noise` are a sample without replacement (Kool et
+/// al. 2019).
 pub(super) fn noise(stream: Stream, row: usize, token: u32) -> f32 {
     stream.gumbel((row as u64) << 32 | u64::from(token))
 }

@@ -1,4 +1,4 @@
-//! The loop that all kinds of search share: feed, look, choose, reorder.
+//! The loop shared by all kinds of search: model step, candidates, selection, reordering.
 
 use super::constrain::Rules;
 use super::row::{Row, Value};
@@ -9,40 +9,41 @@ use regard_attention::Stream;
 use regard_attention::pool::parallel;
 use std::sync::Mutex;
 
-/// Logits from which on the rows are shared out to the threads: one thread takes about 60 µs for
-/// as many, which is what waking another may take.
+/// Number of logits from which the rows are divided among threads: one thread takes about 60 µs for
+/// as many, about the time to wake another.
 const SHARED: usize = 64 * 1024;
 
-/// The working memory of a sentence's rows. A lock tells the compiler what the loop knows: that
-/// no two threads have the same row.
+/// Buffers of a sentence's rows. The lock only satisfies the compiler: no two threads use the same
+/// row.
 pub(super) type Rows<'a> = &'a mut [Mutex<Row>];
 
-/// What does not change during a search.
+/// State that does not change during a search.
 pub(super) struct Search<'a> {
     pub options: &'a Options,
     ids: &'a Ids,
     rules: Rules,
     value: Value,
-    /// Tokens of a row that have to be looked at.
+    /// Number of candidates to find in a row.
     wanted: usize,
-    /// Tokens that are always left to be drawn: two in a beam, so that one does not end.
+    /// Minimum number of candidates left by `top_k`, `top_p` and `min_p`: two in a beam, so that
+    /// one does not end.
     least: usize,
 }
 
-/// A hypothesis that goes on.
+/// A running hypothesis.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Live {
-    /// Its last node in the tree.
+    /// Last node in the tree.
     pub node: u32,
-    /// Its sum of log-probabilities, after the penalties.
+    /// Sum of log-probabilities, after the penalties.
     pub score: f32,
-    /// What to feed next.
+    /// Token to feed next.
     pub token: u32,
-    /// Which row of the sentence it was before.
+    /// Row of the sentence that it continues.
     pub origin: usize,
-    /// Where it looks now.
+    /// Row of its attention in the tree.
     pub look: u32,
-    /// Which of the samples it is.
+    /// Index of the sample.
     pub sample: u64,
 }
 
@@ -52,34 +53,34 @@ impl Default for Live {
     }
 }
 
-/// A sentence in the middle of the search.
+/// State of a sentence during the search.
 pub(super) struct Progress<'a> {
     sentence: &'a Sentence,
-    /// Its place in the batch.
+    /// Index in the batch.
     place: usize,
     pub tree: Tree,
-    /// Empty once the sentence is done.
+    /// Running hypotheses; empty once the sentence is done.
     pub live: Vec<Live>,
-    /// Best first.
+    /// Finished hypotheses, best first.
     pub done: Vec<Done>,
-    /// Tokens of each live row, with the prompt.
+    /// Tokens of each running hypothesis, including the prompt.
     pub length: usize,
     /// Tokens of the prompt and the prefix.
     pub start: usize,
-    /// Where the sentence has to stop.
+    /// Length at which the sentence stops, including the prompt.
     pub limit: usize,
 }
 
-/// Finds the best sentences that a model can write: for each of `sentences`, which are the rows of
-/// the model, in order, its hypotheses, best first.
+/// Decodes a batch: returns the hypotheses of each of `sentences`, best first. `sentences` are the
+/// rows of the model, in order.
 ///
-/// There are `num_return_sequences` of them, or fewer if the model allows no more; at least one
-/// always.
+/// There are `num_return_sequences` hypotheses, or fewer if the model allows no more; always at
+/// least one.
 ///
 /// # Errors
-/// If the options cannot be, if a prompt leaves nothing of the largest length, if a coverage
-/// penalty is asked of a model that does not tell where it looks, or if the model gives a logit
-/// that is NaN or +∞. (−∞ is a token that cannot be.)
+/// If the options are invalid, if a prompt is as long as the maximum length, if a coverage penalty
+/// is set for a model that does not return attention, or if the model returns a logit that is NaN
+/// or +∞. (−∞ marks an impossible token.)
 pub fn decode<S: Stepper + ?Sized>(
     model: &mut S,
     sentences: &[Sentence],
@@ -152,9 +153,9 @@ pub fn decode<S: Stepper + ?Sized>(
     Ok(results)
 }
 
-/// A sentence that is chosen by what is no number is no answer.
+/// Returns an error if a logit is NaN or +∞.
 fn check_logits(logits: &[f32]) -> Result<()> {
-    // One pass without a branch for each number; only NaN and +∞ are not below +∞.
+    // One pass without a branch per value; only NaN and +∞ are not below +∞.
     if logits.iter().fold(true, |fine, x| fine & (*x < f32::INFINITY)) {
         return Ok(());
     }
@@ -179,7 +180,7 @@ fn check_step(logits: &[f32], attention: Option<&Attention>, rows: usize, vocabu
 
 impl<'a> Search<'a> {
     fn new(options: &'a Options, ids: &'a Ids, vocabulary: usize) -> Search<'a> {
-        assert!(vocabulary > 0, "decode: the model has an empty vocabulary, and can say nothing");
+        assert!(vocabulary > 0, "decode: got an empty vocabulary, needs at least one token");
         let least = options.num_beams.min(2);
         let wanted = match (options.do_sample, options.top_k) {
             (true, 0) => vocabulary,
@@ -253,26 +254,26 @@ impl<'a> Search<'a> {
         self.ids.eos == Some(token)
     }
 
-    /// The random numbers of a sentence at this step.
+    /// Returns the random stream of a sentence at this step.
     pub fn stream(&self, progress: &Progress) -> Stream {
         Stream::new(self.options.seed, progress.length as u64, progress.sentence.index)
     }
 }
 
 impl Progress<'_> {
-    /// Tokens of each live row that count.
+    /// Number of generated tokens, without prompt and prefix.
     pub fn generated(&self) -> usize {
         self.length - self.start
     }
 
-    /// Remembers where the rows, of which this sentence has those from `first` on, look.
+    /// Stores the attention of this sentence's rows, which start at row `first` of the batch.
     fn look(&mut self, attention: Option<&Attention>, first: usize) {
         for (i, live) in self.live.iter_mut().enumerate() {
             let row = attention.map(|Attention { weights, keys }| {
                 let source = self.sentence.source;
                 assert!(
                     source <= *keys,
-                    "attention to {keys} tokens of a source that has {source}"
+                    "Stepper::step: got attention to {keys} tokens of a source of {source}"
                 );
                 let used = if source == 0 { *keys } else { source };
                 &weights[(first + i) * keys..][..used]
@@ -281,7 +282,7 @@ impl Progress<'_> {
         }
     }
 
-    /// Writes one token to each row.
+    /// Appends one token to each row.
     fn advance(&mut self, rows: Rows, search: &Search) -> Result<()> {
         let forced = self.length + self.sentence.target_prefix.len() - self.start;
         if let Some(token) = self.sentence.target_prefix.get(forced) {
@@ -300,13 +301,13 @@ impl Progress<'_> {
 
     /// Keeps a finished hypothesis, if it is among the best `most`.
     pub fn keep(&mut self, done: Done, most: usize) {
-        // Of equal ones the first stays the first.
+        // Of ties the earlier stays first.
         let at = self.done.partition_point(|other| other.score >= done.score);
         self.done.insert(at, done);
         self.done.truncate(most);
     }
 
-    /// Gives up on a hypothesis that cannot go on.
+    /// Ends a hypothesis that has no possible next token.
     pub fn stop(&mut self, live: &Live, search: &Search) -> Result<()> {
         let score = self.tree.score(live.node, live.score, self.generated(), search.options)?;
         self.keep(Done { node: live.node, score, ended: false }, usize::MAX);

@@ -1,56 +1,57 @@
-//! Settings of a search that a caller gives in place of a model's own.
+//! Search settings of a request, which override the model's own.
 
 use super::{EarlyStopping, Options};
 use crate::{Error, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Settings of a search, with the names of Hugging Face `generate`; those that are left out are the
-/// model's own (`generation_config.json`). See [`Options`] for their meaning.
+/// Settings of a search, with the names of Hugging Face `generate`; missing ones are the model's
+/// own (`generation_config.json`). See [`Options`] for details.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SearchParameters {
-    /// Hypotheses that are followed at once; 1 is greedy search, or sampling.
+    /// Number of beams; 1 is greedy search, or sampling.
     pub num_beams: Option<usize>,
-    /// Scores are divided by `length^length_penalty`.
+    /// Exponent of the length by which scores are divided; above 0 favours long results.
     pub length_penalty: Option<f32>,
-    /// When a beam search may stop: false, true or "never".
+    /// Condition for stopping a beam search: false, true or "never".
     pub early_stopping: Option<EarlyStopping>,
-    /// `num_beams · patience` finished hypotheses are kept.
+    /// Factor of the number of finished hypotheses to keep, `num_beams · patience`.
     pub patience: Option<f32>,
-    /// Sequences of this many tokens do not occur twice; 0 for no such rule.
+    /// Size of n-grams that must not occur twice; 0 to allow all.
     pub no_repeat_ngram_size: Option<usize>,
-    /// Above 1, tokens that have occurred become less likely.
+    /// Penalty of tokens that have occurred: above 1 makes them less likely.
     pub repetition_penalty: Option<f32>,
-    /// Tokens of a result at least.
+    /// Minimum length of a result, in tokens.
     pub min_length: Option<usize>,
-    /// Tokens of a result at most, whatever else the model says of lengths.
+    /// Maximum length of a result, in tokens; overrides every length limit of the model.
     pub max_length: Option<usize>,
-    /// Tokens to generate at most, beside the prompt's.
+    /// Maximum number of tokens to generate, not counting the prompt.
     pub max_new_tokens: Option<usize>,
-    /// Results for each input.
+    /// Number of results for each input.
     pub num_return_sequences: Option<usize>,
-    /// Above 0, the whole source should be attended to.
+    /// Weight of the coverage penalty: above 0 favours results that attend to the whole source.
     pub coverage_penalty: Option<f32>,
-    /// Draw tokens at random instead of taking the best.
+    /// Whether to sample tokens instead of taking the best.
     pub do_sample: Option<bool>,
-    /// Logits are divided by it before a token is drawn.
+    /// Sampling temperature: logits are divided by it.
     pub temperature: Option<f32>,
-    /// Draw from this many of the best tokens; 0 for all.
+    /// Number of most likely tokens to sample from; 0 for all.
     pub top_k: Option<usize>,
-    /// Draw from the best tokens that together have this probability; 1 for all.
+    /// Probability mass of the most likely tokens to sample from (nucleus sampling); 1 for all.
     pub top_p: Option<f32>,
-    /// Draw from tokens with this share of the best one's probability; 0 for all.
+    /// Minimum probability of tokens to sample from, as a fraction of the most likely one's; 0 for
+    /// all.
     pub min_p: Option<f32>,
-    /// Seed of sampling; with the number of the input and the step it decides what is drawn.
+    /// Seed of sampling: samples are a function of it, the index of the input and the step.
     pub seed: Option<u64>,
 }
 
 impl SearchParameters {
-    /// A model's options with these in place of its own.
+    /// Returns a model's options, overridden by these.
     ///
     /// # Errors
-    /// If they cannot be, alone or together.
+    /// If an option is invalid, alone or with others.
     pub fn over(&self, model: &Options) -> Result<Options> {
         if let (Some(least), Some(most)) = (self.min_length, self.max_length)
             && least > most
@@ -86,7 +87,7 @@ impl SearchParameters {
         Ok(options)
     }
 
-    /// Settings that have no effect, because nothing is sampled with these options.
+    /// Returns the names of settings that have no effect because these options do not sample.
     pub fn idle(&self, options: &Options) -> Vec<&'static str> {
         let given = [
             ("temperature", self.temperature.is_some()),

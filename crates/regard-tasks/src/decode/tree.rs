@@ -1,22 +1,22 @@
-//! What was written so far: all hypotheses of a sentence, as a tree that is read backwards.
+//! Hypotheses of a sentence, as a tree whose nodes point to their parents.
 //!
-//! A row of the search is the number of a node. Going on with a hypothesis twice, or dropping it,
-//! copies nothing: tokens and attention are gathered once, for what is returned.
+//! A row of the search is the index of a node. Continuing a hypothesis twice, or dropping it,
+//! copies nothing: tokens and attention are collected once, for the returned hypotheses.
 
 use super::{Hypothesis, Options};
 use crate::{Error, Result};
 
-/// No node: nothing has been written.
+/// No node: the empty hypothesis.
 pub(super) const ROOT: u32 = u32::MAX;
 
-/// A token that was written after `parent`.
+/// A token generated after `parent`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     pub parent: u32,
     pub token: u32,
-    /// What the model gave to the token.
+    /// Log-probability of the token by the model.
     pub log_prob: f32,
-    /// Where it looked when it wrote the token: a row of the attention.
+    /// Row of the attention with which the token was generated.
     pub look: u32,
 }
 
@@ -24,17 +24,17 @@ pub(super) struct Node {
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     nodes: Vec<Node>,
-    /// `[looks, S]`: siblings share theirs.
+    /// `[looks, S]`: siblings share a row.
     attention: Vec<f32>,
     looks: u32,
-    /// `S`, without padding; `None` if the model does not tell.
+    /// `S`, without padding; `None` if the model does not return attention.
     keys: Option<usize>,
 }
 
-/// A hypothesis that will not go on.
+/// A finished hypothesis.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Done {
-    /// Its last node.
+    /// Last node in the tree.
     pub node: u32,
     pub score: f32,
     /// Whether the last token ends the sentence.
@@ -42,13 +42,13 @@ pub(super) struct Done {
 }
 
 impl Tree {
-    /// Writes a token.
+    /// Adds a node and returns its index.
     pub fn push(&mut self, node: Node) -> u32 {
         self.nodes.push(node);
         u32::try_from(self.nodes.len() - 1).expect("fewer than four thousand million tokens")
     }
 
-    /// Keeps where a row looked, and gives the number to refer to it by.
+    /// Stores a row of attention and returns its index.
     pub fn look(&mut self, row: Option<&[f32]>) -> u32 {
         if let Some(row) = row {
             self.attention.extend_from_slice(row);
@@ -58,7 +58,7 @@ impl Tree {
         self.looks - 1
     }
 
-    /// The nodes of a hypothesis, last first.
+    /// Iterates over the nodes of a hypothesis, last first.
     fn backwards(&self, mut at: u32) -> impl Iterator<Item = &Node> {
         std::iter::from_fn(move || {
             let node = self.nodes.get(at as usize)?;
@@ -67,7 +67,7 @@ impl Tree {
         })
     }
 
-    /// Appends the tokens of a hypothesis.
+    /// Appends the tokens of a hypothesis to `into`.
     pub fn tokens(&self, at: u32, into: &mut Vec<u32>) {
         let start = into.len();
         into.extend(self.backwards(at).map(|node| node.token));
@@ -80,8 +80,8 @@ impl Tree {
         Some(&self.attention[from..from + keys])
     }
 
-    /// `β·Σ_j ln(min(Σ_t a_tj, 1))`. A source token that was never looked at counts as if it had
-    /// got the smallest float, because nothing may be compared with −∞.
+    /// Computes `β·Σ_j ln(min(Σ_t a_tj, 1))`. A source token without any attention counts as the
+    /// smallest positive float, because −∞ could not be compared.
     fn coverage(&self, at: u32, beta: f32) -> Result<f32> {
         if beta == 0.0 {
             return Ok(0.0);
@@ -100,15 +100,15 @@ impl Tree {
         Ok(beta * logs.fold(0.0, |a, b| a + b))
     }
 
-    /// The score of a hypothesis that stops here.
+    /// Computes the score of a hypothesis that ends here.
     pub fn score(&self, at: u32, sum: f32, length: usize, options: &Options) -> Result<f32> {
         let coverage = self.coverage(at, options.coverage_penalty)?;
         let score = sum / options.divisor(length) + coverage;
-        // What cannot be compared comes last.
+        // NaN comes last.
         Ok(if score.is_nan() { f32::NEG_INFINITY } else { score })
     }
 
-    /// What the caller sees.
+    /// Builds the hypothesis that is returned.
     pub fn hypothesis(&self, done: Done) -> Hypothesis {
         let mut path: Vec<&Node> = self.backwards(done.node).collect();
         path.reverse();
@@ -118,7 +118,7 @@ impl Tree {
         Hypothesis {
             tokens: path[..words].iter().map(|node| node.token).collect(),
             score: done.score,
-            // Not `sum`, which is −0 for nothing.
+            // Not `sum`, which is −0 for an empty iterator.
             log_prob: token_log_probs.iter().fold(0.0, |a, b| a + b),
             token_log_probs,
             attention,

@@ -1,4 +1,4 @@
-//! Experiments of the lecture notes, which have no recipe.
+//! Experiments of the lecture notes, without recipes.
 
 pub mod compare;
 pub mod lessons;

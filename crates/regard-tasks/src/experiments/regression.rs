@@ -1,5 +1,5 @@
-//! Nadaraya–Watson regression (1964), where attention began: what is predicted for a query is the
-//! mean of all values, weighted by how near their keys are.
+//! Nadaraya–Watson regression (1964), an early form of attention: the prediction for a query is the
+//! mean of all values, weighted by the distance of their keys.
 //!
 //! ```
 //! use regard_tasks::regression::{Kernel, KernelRegression, Points};
@@ -13,7 +13,7 @@
 //! assert!((model.predict(&[2.5]).unwrap()[0] - wanted).abs() < 0.01);
 //! ```
 //!
-//! The engine walks over blocks of queries and keys: 100,000 points need no matrix of their pairs.
+//! The engine processes blocks of queries and keys: 100,000 points need no matrix of their pairs.
 
 use regard_kernels::attention::mask::window;
 use regard_kernels::attention::normalize::Uniform;
@@ -24,10 +24,10 @@ use regard_models::{Error, Result};
 use serde::Serialize;
 use std::sync::Arc;
 
-/// How the weight of a key falls with its distance `u`, in widths.
+/// Kernel: weight of a key as a function of its distance `u`, in widths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
-    /// `1`: the mean of all values, whatever is asked.
+    /// `1`: the mean of all values, for every query.
     Constant,
     /// `1` up to a width, then 0.
     Boxcar,
@@ -37,7 +37,7 @@ pub enum Kernel {
     Gaussian,
 }
 
-/// Keys and their values, a row each.
+/// Keys and values, one row per point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Points {
     keys: Vec<f32>,
@@ -47,16 +47,16 @@ pub struct Points {
 }
 
 impl Points {
-    /// Keys of so many features, and values of so many outputs, one row after another.
+    /// Creates points from keys `[N, features]` and values `[N, outputs]`, row by row.
     ///
     /// # Errors
-    /// If these are not as many rows, or there are none, or a number is not finite.
+    /// If the numbers of rows differ or are 0, or a number is not finite.
     pub fn new(keys: &[f32], features: usize, values: &[f32], outputs: usize) -> Result<Points> {
         let rows = |name: &str, numbers: &[f32], width: usize| -> Result<usize> {
             if width == 0 || !numbers.len().is_multiple_of(width) {
                 let got = numbers.len();
                 return Err(Error::invalid(format!(
-                    "{name}: {got} numbers are no rows of {width}"
+                    "{name}: got {got} numbers, need rows of {width}"
                 )));
             }
             match numbers.iter().position(|x| !x.is_finite()) {
@@ -69,40 +69,40 @@ impl Points {
         };
         let (n, m) = (rows("keys", keys, features)?, rows("values", values, outputs)?);
         if n != m || n == 0 {
-            return Err(Error::invalid(format!("{n} keys and {m} values: need as many, and some")));
+            return Err(Error::invalid(format!("{n} keys and {m} values: need equal numbers > 0")));
         }
         Ok(Points { keys: keys.to_vec(), values: values.to_vec(), features, outputs })
     }
 
-    /// How many there are.
+    /// Returns the number of points.
     pub fn count(&self) -> usize {
         self.keys.len() / self.features
     }
 }
 
-/// A regression that remembers its points, and asks them.
+/// A kernel regression, which stores its points.
 #[derive(Clone, Debug)]
 pub struct KernelRegression {
     kernel: Kernel,
     points: Points,
     width: f32,
-    /// Of each output: what is said where no key is near enough.
+    /// Mean of each output, predicted where no key is near enough.
     mean: Vec<f32>,
 }
 
-/// How far a width is from predicting each point from all others.
+/// Leave-one-out error of a width.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LeftOut {
-    /// The width.
+    /// Width of the kernel.
     pub width: f32,
-    /// The mean squared error.
+    /// Mean squared error of predicting each point from all others.
     #[serde(rename = "left_out_error")]
     pub error: f64,
 }
 
 impl KernelRegression {
-    /// Remembers points. The width begins as Scott's rule has it: the mean deviation of features
-    /// times `n^(−1/(d + 4))`.
+    /// Stores points. The initial width follows Scott's rule: the mean standard deviation of the
+    /// features times `n^(−1/(d + 4))`.
     pub fn fit(kernel: Kernel, points: Points) -> Result<KernelRegression> {
         let (n, d) = (points.count() as f64, points.features);
         let column = |of: &[f32], width: usize, j: usize| -> (f64, f64) {
@@ -118,7 +118,7 @@ impl KernelRegression {
         Ok(KernelRegression { kernel, points, width, mean })
     }
 
-    /// The width.
+    /// Returns the width of the kernel.
     pub fn width(&self) -> f32 {
         self.width
     }
@@ -129,14 +129,14 @@ impl KernelRegression {
         Ok(())
     }
 
-    /// What is predicted for queries, a row each: `outputs` numbers for each. Where no key is near
-    /// enough, that is the mean of all values.
+    /// Predicts `outputs` values for each query (one row each). Where no key is near enough, the
+    /// prediction is the mean of all values.
     pub fn predict(&self, queries: &[f32]) -> Result<Vec<f32>> {
         Ok(self.asked(queries, self.width, false)?.0)
     }
 
-    /// The weights of all points for each query: what [`KernelRegression::predict`] takes the mean
-    /// with. A row is 0 where no key is near enough.
+    /// Returns the weights of all points for each query, with which [`KernelRegression::predict`]
+    /// takes the mean. A row is 0 where no key is near enough.
     pub fn weights(&self, queries: &[f32]) -> Result<Vec<f32>> {
         let width = [self.width];
         let inputs = self.inputs(queries, &width)?;
@@ -150,7 +150,7 @@ impl KernelRegression {
         Ok(weights)
     }
 
-    /// The error of leaving each point out in turn and predicting it from the others.
+    /// Computes the leave-one-out error: each point is predicted from the others.
     pub fn leave_one_out(&self, width: f32) -> Result<LeftOut> {
         if self.points.count() == 1 {
             return Err(Error::invalid("one point: need others to predict it from"));
@@ -161,7 +161,7 @@ impl KernelRegression {
         Ok(LeftOut { width, error: sum / said.len() as f64 })
     }
 
-    /// Takes the width with the least error of leaving one out, and says what each had.
+    /// Sets the width with the least leave-one-out error, and returns the error of each.
     pub fn choose_width(&mut self, widths: &[f32]) -> Result<Vec<LeftOut>> {
         let mut tried = vec![];
         for width in widths {
@@ -174,11 +174,11 @@ impl KernelRegression {
         Ok(tried)
     }
 
-    /// Learns the width by so many steps down the gradient of the error of leaving one out, as the
-    /// parametric attention pooling of textbooks does, and says how each step did.
+    /// Learns the width by gradient descent on the leave-one-out error, as the parametric attention
+    /// pooling of textbooks, and returns width and error of each step.
     ///
     /// # Errors
-    /// If the kernel has no slope: the constant one and the boxcar.
+    /// If the kernel has no gradient: the constant one and the boxcar.
     pub fn learn_width(&mut self, steps: usize, rate: f32) -> Result<Vec<LeftOut>> {
         if matches!(self.kernel, Kernel::Constant | Kernel::Boxcar) {
             return Err(Error::invalid("kernel: its width has no gradient; choose it instead"));
@@ -203,7 +203,7 @@ impl KernelRegression {
         Ok(log)
     }
 
-    /// The error of leaving one out, and its derivative by the width.
+    /// Computes the leave-one-out error and its derivative with respect to the width.
     fn slope(&self) -> Result<(f64, f64)> {
         let Points { keys, values, outputs, .. } = &self.points;
         let (said, saved) = self.asked(keys, self.width, true)?;
@@ -250,7 +250,7 @@ impl KernelRegression {
         let Points { keys, values, features, outputs } = &self.points;
         if !queries.len().is_multiple_of(*features) {
             let got = queries.len();
-            let message = format!("queries: {got} numbers are no rows of {features}");
+            let message = format!("queries: got {got} numbers, need rows of {features}");
             return Err(Error::invalid(message));
         }
         let rows = |x: &'a [f32], width: usize| {
@@ -269,12 +269,12 @@ impl KernelRegression {
         let mut said = vec![0.0; n * e];
         let to = ViewMut::new(&mut said, [1, 1, n, e]).map_err(invalid)?;
         let saved = self.attention(leave_out).forward(&inputs, &to).map_err(invalid)?;
-        // A query that no key is near has no sum.
+        // A query without a near key has zero weights.
         let none = (0..n).filter(|i| self.kernel != Kernel::Constant && saved.factor[*i] == 0.0);
         let all = self.points.count() as f32;
         for i in none {
             for j in 0..e {
-                // Of all others, if this is one of the points.
+                // The mean of all other points, if this is one of them.
                 said[i * e + j] = match leave_out {
                     true => (all * self.mean[j] - self.points.values[i * e + j]) / (all - 1.0),
                     false => self.mean[j],
@@ -314,7 +314,7 @@ mod tests {
         Points::new(&x, 1, &y, 1).unwrap()
     }
 
-    /// The same by the definition, in double precision.
+    /// Predicts by the definition, in double precision.
     fn defined(kernel: Kernel, points: &Points, query: &[f32], width: f32, but: usize) -> Vec<f64> {
         let Points { keys, values, features, outputs } = points;
         let (mut sum, mut out) = (0.0, vec![0.0; *outputs]);
@@ -346,7 +346,7 @@ mod tests {
         let stream = Stream::new(2, 0, 0);
         let numbers = |n: usize| -> Vec<f32> { (0..n as u64).map(|i| stream.normal(i)).collect() };
         let points = Points::new(&numbers(3 * 131), 3, &numbers(2 * 131), 2).unwrap();
-        // The last one is far from all.
+        // The last query is far from all points.
         let queries = [numbers(3 * 20), vec![50.0; 3]].concat();
         for kernel in ALL {
             let mut model = KernelRegression::fit(kernel, points.clone()).unwrap();
@@ -405,14 +405,14 @@ mod tests {
     fn what_cannot_be_is_told() {
         let error =
             |keys: &[f32], values: &[f32]| Points::new(keys, 2, values, 1).unwrap_err().to_string();
-        assert!(error(&[1.0], &[1.0]).contains("keys: 1 numbers are no rows of 2"));
+        assert!(error(&[1.0], &[1.0]).contains("keys: got 1 numbers, need rows of 2"));
         assert!(error(&[1.0, f32::NAN], &[1.0]).contains("keys: got NaN in row 0"));
         assert!(error(&[1.0, 2.0], &[]).contains("1 keys and 0 values"));
-        assert!(error(&[], &[]).contains("need as many, and some"));
+        assert!(error(&[], &[]).contains("need equal numbers > 0"));
         let points = Points::new(&[1.0, 2.0], 2, &[3.0], 1).unwrap();
         let mut model = KernelRegression::fit(Kernel::Gaussian, points).unwrap();
         assert!(model.set_width(0.0).is_err() && model.choose_width(&[]).is_err());
-        assert!(model.predict(&[1.0]).unwrap_err().to_string().contains("no rows of 2"));
+        assert!(model.predict(&[1.0]).unwrap_err().to_string().contains("need rows of 2"));
         assert_eq!(model.predict(&[9.0, 9.0]).unwrap(), [3.0]);
         assert!(model.leave_one_out(1.0).unwrap_err().to_string().contains("one point"));
     }

@@ -1,5 +1,4 @@
-//! What vectors of words know: which words are near, which is to one as two others are to each
-//! other, and how far that agrees with people.
+//! Word vectors: nearest words, analogies, and correlation with human similarity scores.
 
 use crate::data::{Vectors, sets, similarity};
 use crate::metrics::Correlation;
@@ -7,37 +6,37 @@ use regard_models::{Error, Result};
 use serde::Serialize;
 use std::path::Path;
 
-/// Words as points, each at distance 1 from the origin.
+/// Word vectors normalised to unit length.
 pub struct WordSpace {
     vectors: Vectors,
-    /// Of length 1, or 0 where the vector is.
+    /// `[words, width]`, rows of length 1; 0 where the vector is 0.
     units: Vec<f32>,
 }
 
-/// A word and how near it is: the cosine of the angle.
+/// A word with its cosine similarity to a query.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Near {
-    /// The word.
+    /// Word, as in the file of vectors.
     pub word: String,
-    /// From −1 to 1.
+    /// Cosine similarity, from −1 to 1.
     pub cosine: f64,
 }
 
-/// How well vectors agree with people on one set of pairs.
+/// Correlation of word vectors with human scores on one set of pairs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Agreement {
-    /// The set.
+    /// Name of the set.
     pub set: String,
-    /// Pairs that people scored.
+    /// Number of scored pairs.
     pub pairs: usize,
-    /// Of these, pairs whose words both have a vector.
+    /// Number of pairs whose words both have a vector.
     pub covered: usize,
-    /// Spearman's correlation over the covered pairs; none if there are too few.
+    /// Spearman's correlation over the covered pairs; `None` if there are too few.
     pub spearman: Option<f64>,
 }
 
 impl WordSpace {
-    /// Of vectors.
+    /// Normalises word vectors.
     pub fn new(vectors: Vectors) -> WordSpace {
         let mut units = Vec::with_capacity(vectors.values().len());
         for row in vectors.values().chunks_exact(vectors.width().max(1)) {
@@ -48,15 +47,15 @@ impl WordSpace {
         WordSpace { vectors, units }
     }
 
-    /// The vectors.
+    /// Returns the vectors as they were read.
     pub fn vectors(&self) -> &Vectors {
         &self.vectors
     }
 
-    /// The place of a word in the vocabulary: all that a one-hot vector says of it.
+    /// Returns the index of a word in the vocabulary, which is all that a one-hot vector encodes.
     ///
     /// # Errors
-    /// If it has no vector; the message says whether it has one in lower case.
+    /// If it has no vector; the message says whether its lower-case form has one.
     pub fn place(&self, word: &str) -> Result<usize> {
         let found = |word: &str| self.vectors.place(word);
         found(word).ok_or_else(|| {
@@ -75,14 +74,14 @@ impl WordSpace {
         Ok(&self.units[place * width..][..width])
     }
 
-    /// The words nearest to a word, itself left out.
+    /// Returns the words nearest to a word, without the word itself.
     pub fn nearest(&self, word: &str, count: usize) -> Result<Vec<Near>> {
         let unit = self.unit(word)?.to_vec();
         Ok(self.nearest_to(&unit, &[word], count))
     }
 
-    /// The words that are to `c` as `b` is to `a`: those nearest to `b − a + c`, each of length 1
-    /// (Mikolov et al. 2013), the three left out.
+    /// Returns the words that are to `c` as `b` is to `a`: those nearest to `b − a + c`, each of
+    /// length 1 (Mikolov et al. 2013), without the three.
     pub fn analogy(&self, [a, b, c]: [&str; 3], count: usize) -> Result<Vec<Near>> {
         let (x, y, z) = (self.unit(a)?, self.unit(b)?, self.unit(c)?);
         let sum: Vec<f32> = x.iter().zip(y).zip(z).map(|((x, y), z)| y - x + z).collect();
@@ -101,14 +100,14 @@ impl WordSpace {
             })
             .filter(|(place, _)| !but.contains(&self.vectors.words()[*place].as_str()))
             .collect();
-        // Of equal ones, the more frequent first, which is how files are sorted.
+        // Ties are ordered by frequency, as files are sorted.
         all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         all.truncate(count);
         let word = |place: usize| self.vectors.words()[place].clone();
         all.into_iter().map(|(place, cosine)| Near { word: word(place), cosine }).collect()
     }
 
-    /// The cosine of every pair of words, row by row.
+    /// Computes the cosine of every pair of words, row by row.
     pub fn cosines(&self, words: &[&str]) -> Result<Vec<Vec<f64>>> {
         words
             .iter()
@@ -122,7 +121,7 @@ impl WordSpace {
             .collect()
     }
 
-    /// The agreement with every set of word-similarity that is on this machine.
+    /// Computes the correlation on every word similarity set on this machine.
     pub fn agreements(&self) -> Result<Vec<Agreement>> {
         let folder = sets::find("word-similarity")?;
         let mut files: Vec<_> = sets::set("word-similarity")?.files().map(|f| f.path).collect();
@@ -131,8 +130,8 @@ impl WordSpace {
         texts.map(|file| self.agreement(&folder.join(file))).collect()
     }
 
-    /// The agreement with one file of pairs. Words are looked up in lower case, because people
-    /// were asked about words and vectors are of lower-cased text.
+    /// Computes the correlation on one file of pairs. Words are looked up in lower case, since the
+    /// vectors are of lower-cased text.
     pub fn agreement(&self, file: &Path) -> Result<Agreement> {
         let pairs = similarity::read(file)?;
         let mut correlation = Correlation::new();
@@ -153,7 +152,7 @@ mod tests {
     use super::*;
     use crate::data::stream::Lines;
 
-    /// Two directions, male to female and plain to royal.
+    /// Two directions: male to female and common to royal.
     const TEXT: &str = "man 1 0 0.1\nwoman 0 1 0.1\nking 1 0 1\nqueen 0 1 1\nzero 0 0 0\n";
 
     fn space() -> WordSpace {

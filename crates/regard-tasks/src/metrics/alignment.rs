@@ -13,10 +13,10 @@ use std::str::FromStr;
 
 use crate::{Error, Result};
 
-/// A link: which word of the source, which word of the target, from 0.
+/// A link between words: index in the source, index in the target, from 0.
 pub type Link = (usize, usize);
 
-/// The links of a sentence pair. Written and read as Pharaoh's `0-0 1-2`, source first.
+/// Links of a sentence pair, printed and parsed in Pharaoh format, `0-0 1-2`, source first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Alignment(pub BTreeSet<Link>);
 
@@ -27,7 +27,7 @@ impl FromIterator<Link> for Alignment {
 }
 
 impl fmt::Display for Alignment {
-    /// In the order of the source, so that equal alignments are equal lines.
+    /// Prints links in the order of the source, so that equal alignments give equal lines.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_links(f, self.0.iter().map(|&link| (link, '-')))
     }
@@ -50,18 +50,18 @@ pub struct GoldAlignment {
 }
 
 impl GoldAlignment {
-    /// From both kinds of links; sure ones are possible, whether they are among those or not.
+    /// Creates a gold alignment; sure links are added to the possible ones.
     pub fn new(sure: &Alignment, possible: &Alignment) -> GoldAlignment {
         let possible = sure.0.union(&possible.0).copied().collect();
         GoldAlignment { sure: sure.0.clone(), possible }
     }
 
-    /// The sure links.
+    /// Returns the sure links.
     pub fn sure(&self) -> &BTreeSet<Link> {
         &self.sure
     }
 
-    /// The possible links, the sure ones among them.
+    /// Returns the possible links, including the sure ones.
     pub fn possible(&self) -> &BTreeSet<Link> {
         &self.possible
     }
@@ -118,7 +118,7 @@ fn parse_link(token: &str, signs: &[char]) -> Result<(Link, char)> {
         })
 }
 
-/// The alignment errors of a corpus, summed before the division.
+/// Counts of a corpus for the alignment error rate, summed over sentences before the division.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AlignmentErrors {
     /// Links of the model.
@@ -132,7 +132,7 @@ pub struct AlignmentErrors {
 }
 
 impl AlignmentErrors {
-    /// An empty corpus.
+    /// Creates empty counts.
     pub fn new() -> AlignmentErrors {
         AlignmentErrors::default()
     }
@@ -145,7 +145,7 @@ impl AlignmentErrors {
         self.links_possible += links.0.intersection(&gold.possible).count() as u64;
     }
 
-    /// Adds another part of the corpus.
+    /// Adds the counts of another part of the corpus.
     pub fn merge(&mut self, other: &AlignmentErrors) {
         self.links += other.links;
         self.sure += other.sure;
@@ -153,7 +153,7 @@ impl AlignmentErrors {
         self.links_possible += other.links_possible;
     }
 
-    /// The alignment error rate, from 0 to 1; 0 where there is nothing to align.
+    /// Returns the alignment error rate, from 0 to 1; 0 if there are no links at all.
     pub fn error_rate(&self) -> f64 {
         match self.links + self.sure {
             0 => 0.0,
@@ -161,12 +161,12 @@ impl AlignmentErrors {
         }
     }
 
-    /// The share of the links that are possible; 1 where there are no links.
+    /// Returns the fraction of predicted links that are possible; 1 if there are no links.
     pub fn precision(&self) -> f64 {
         if self.links == 0 { 1.0 } else { self.links_possible as f64 / self.links as f64 }
     }
 
-    /// The share of the sure links that were found; 1 where there are none.
+    /// Returns the fraction of sure links that were predicted; 1 if there are none.
     pub fn recall(&self) -> f64 {
         if self.sure == 0 { 1.0 } else { self.links_sure as f64 / self.sure as f64 }
     }

@@ -14,33 +14,33 @@ use std::fmt;
 use super::nrefs::ReferenceCount;
 use super::segment::{BleuTokenizer, Case, is_space, words};
 
-/// The longest n-gram that counts.
+/// Maximum n-gram order.
 const ORDER: usize = 4;
 
-/// What to do with an order without a match, which would make the whole score zero
-/// (Chen and Cherry 2014).
+/// Smoothing of n-gram orders without a match, which would make the whole score zero (Chen and
+/// Cherry 2014).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Smoothing {
-    /// Half of one match for the first such order, a quarter for the next, and so on.
+    /// Counts half a match for the first such order, a quarter for the next, and so on.
     #[default]
     Exp,
-    /// So many matches in place of none; sacrebleu's default is 0.1.
+    /// Replaces zero matches by this number; sacrebleu's default is 0.1.
     Floor(f64),
-    /// So much more of matches and of n-grams from order 2 on; sacrebleu's default is 1.
+    /// Adds this number to matches and n-grams from order 2 on; sacrebleu's default is 1.
     AddK(f64),
-    /// Nothing: the score is zero.
+    /// No smoothing: the score is zero.
     None,
 }
 
 impl Smoothing {
-    /// `floor` with the value that sacrebleu takes.
+    /// `floor` with sacrebleu's default value.
     pub const FLOOR: Smoothing = Smoothing::Floor(0.1);
-    /// `add-k` with the value that sacrebleu takes.
+    /// `add-k` with sacrebleu's default value.
     pub const ADD_K: Smoothing = Smoothing::AddK(1.0);
 }
 
 impl fmt::Display for Smoothing {
-    /// As in a signature: `exp`, `floor[0.10]`, `add-k[1.00]`, `none`.
+    /// Formats as in a signature: `exp`, `floor[0.10]`, `add-k[1.00]`, `none`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Smoothing::Exp => f.write_str("exp"),
@@ -51,7 +51,7 @@ impl fmt::Display for Smoothing {
     }
 }
 
-/// Which orders the mean is over.
+/// N-gram orders over which the mean is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BleuOrder {
     /// All four, for a corpus; `eff:no` in a signature.
@@ -61,36 +61,36 @@ pub enum BleuOrder {
     Effective,
 }
 
-/// Which BLEU. The default is that of papers: `case:mixed|eff:no|tok:13a|smooth:exp`.
+/// Options of BLEU. The default is that of papers: `case:mixed|eff:no|tok:13a|smooth:exp`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bleu {
-    /// Where words end.
+    /// Tokeniser of hypotheses and references.
     pub tokenizer: BleuTokenizer,
-    /// Whether capitals count.
+    /// Whether case is distinguished.
     pub case: Case,
-    /// What an order without a match counts.
+    /// Smoothing of orders without a match.
     pub smoothing: Smoothing,
-    /// Whether short sentences are measured by the orders that they have.
+    /// Orders averaged for sentences shorter than four tokens.
     pub order: BleuOrder,
 }
 
 impl Bleu {
-    /// BLEU as papers give it for a corpus.
+    /// Returns the options that papers use for a corpus.
     pub fn new() -> Bleu {
         Bleu::default()
     }
 
-    /// BLEU for single sentences, which may be shorter than four words.
+    /// Returns options for single sentences, which may be shorter than four words.
     pub fn for_sentences() -> Bleu {
         Bleu { order: BleuOrder::Effective, ..Bleu::default() }
     }
 
-    /// BLEU of text that is tokenised already, as is customary for Multi30k.
+    /// Returns options for text that is already tokenised, as is customary for Multi30k.
     pub fn tokenized() -> Bleu {
         Bleu { tokenizer: BleuTokenizer::None, ..Bleu::default() }
     }
 
-    /// An empty corpus, to add sentences to.
+    /// Creates empty counts, to add sentences to.
     pub fn counts(self) -> BleuCounts {
         BleuCounts {
             bleu: self,
@@ -102,25 +102,25 @@ impl Bleu {
         }
     }
 
-    /// The score of one sentence; see [`Bleu::for_sentences`].
+    /// Scores one sentence; see [`Bleu::for_sentences`].
     ///
     /// # Panics
-    /// Where there is no reference.
+    /// If there is no reference.
     pub fn sentence<R: AsRef<str>>(self, hypothesis: &str, references: &[R]) -> BleuScore {
         let mut counts = self.counts();
         counts.add(hypothesis, references);
         counts.score()
     }
 
-    /// Cuts a sentence as the options say.
+    /// Tokenises a sentence according to the options.
     fn tokenize(self, sentence: &str) -> String {
         let sentence = self.case.apply(sentence);
         self.tokenizer.tokenize(sentence.trim_end_matches(is_space)).into_owned()
     }
 }
 
-/// What a corpus comes down to. Sentences are added one by one and need not be kept; the order
-/// does not matter.
+/// Sufficient statistics of a corpus. Sentences are added one by one, in any order, and need not be
+/// kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BleuCounts {
     bleu: Bleu,
@@ -135,7 +135,7 @@ impl BleuCounts {
     /// Adds a sentence. The number of references may vary from sentence to sentence.
     ///
     /// # Panics
-    /// Where there is no reference: no score is defined then.
+    /// If there is no reference: no score is defined then.
     pub fn add<R: AsRef<str>>(&mut self, hypothesis: &str, references: &[R]) {
         self.references.add(references.len());
         let hypothesis = self.bleu.tokenize(hypothesis);
@@ -157,7 +157,7 @@ impl BleuCounts {
     /// Adds the sentences of another part of the corpus.
     ///
     /// # Panics
-    /// Where the other part was counted with other options.
+    /// If the other part was counted with other options.
     pub fn merge(&mut self, other: &BleuCounts) {
         assert_eq!(self.bleu, other.bleu, "parts of a corpus were counted by different options");
         self.hypothesis_length += other.hypothesis_length;
@@ -169,13 +169,13 @@ impl BleuCounts {
         self.references.merge(other.references);
     }
 
-    /// The score of what was added.
+    /// Computes the score of the sentences added so far.
     pub fn score(&self) -> BleuScore {
         let (c, r) = (self.hypothesis_length as f64, self.reference_length as f64);
-        // exp(−∞) = 0 where nothing was said.
+        // exp(−∞) = 0 if the hypotheses are empty.
         let brevity_penalty = if c < r { (1.0 - r / c).exp() } else { 1.0 };
         let (precisions, orders) = self.precisions();
-        // A precision of zero is no match at all, or no smoothing: the product is zero.
+        // A precision of zero means no match at all, or no smoothing: the product is zero.
         let score = if precisions[..orders].contains(&0.0) {
             0.0
         } else {
@@ -191,8 +191,9 @@ impl BleuCounts {
         }
     }
 
-    /// sacrebleu's signature, such as `nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0`.
-    /// The version is that of the sacrebleu whose results these were tested to equal:
+    /// Returns sacrebleu's signature, such as
+    /// `nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0`. The version is that of the
+    /// sacrebleu whose results these were tested to equal:
     /// [`SACREBLEU_VERSION`](super::SACREBLEU_VERSION).
     pub fn signature(&self) -> String {
         let Bleu { tokenizer, case, smoothing, order } = self.bleu;
@@ -209,11 +210,11 @@ impl BleuCounts {
         )
     }
 
-    /// The smoothed precisions in per cent, and how many orders the mean is over.
+    /// Computes the smoothed precisions in per cent, and the number of orders to average.
     fn precisions(&self) -> ([f64; ORDER], usize) {
         let mut precisions = [0.0; ORDER];
         let mut orders = ORDER;
-        // Not even a word is right: no smoothing makes that good.
+        // Without a single matching word, smoothing does not apply.
         if self.correct == [0; ORDER] {
             return (precisions, orders);
         }
@@ -246,10 +247,10 @@ impl BleuCounts {
     }
 }
 
-/// How many n-grams of the hypothesis are in a reference, each at most as often as in the
+/// Counts the n-grams of the hypothesis that occur in a reference, each at most as often as in the
 /// reference that has it most often.
 fn matches(hypothesis: &[&str], references: &[Vec<&str>], n: usize) -> u64 {
-    // For every n-gram of the hypothesis: how often it may match, in the end.
+    // For every n-gram of the hypothesis: the number of matches allowed.
     let mut allowed: HashMap<&[&str], u64> = hypothesis.windows(n).map(|w| (w, 0)).collect();
     let mut seen: HashMap<&[&str], u64> = HashMap::new();
     for reference in references {
@@ -272,23 +273,23 @@ fn matches(hypothesis: &[&str], references: &[Vec<&str>], n: usize) -> u64 {
     correct
 }
 
-/// A BLEU score and what it is made of.
+/// A BLEU score and its components.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BleuScore {
     /// The score in per cent.
     pub score: f64,
-    /// The precision of every order in per cent, smoothed.
+    /// Smoothed precision of every order, in per cent.
     pub precisions: [f64; ORDER],
-    /// The factor for hypotheses that are too short.
+    /// Factor for hypotheses that are too short, at most 1.
     pub brevity_penalty: f64,
-    /// Words in the hypotheses.
+    /// Number of tokens in the hypotheses.
     pub hypothesis_length: u64,
-    /// Words in the closest references.
+    /// Number of tokens in the references closest in length.
     pub reference_length: u64,
 }
 
 impl BleuScore {
-    /// The words of the hypotheses over those of the references.
+    /// Returns the length of the hypotheses over that of the references; 0 if these are empty.
     pub fn ratio(&self) -> f64 {
         match self.reference_length {
             0 => 0.0,
@@ -296,14 +297,14 @@ impl BleuScore {
         }
     }
 
-    /// The line with a signature in it: `BLEU|nrefs:1|… = 30.11 60.1/…`.
+    /// Formats the score with a signature: `BLEU|nrefs:1|… = 30.11 60.1/…`.
     pub fn with_signature(&self, signature: &str) -> String {
         format!("BLEU|{signature}{}", self.to_string().trim_start_matches("BLEU"))
     }
 }
 
 impl fmt::Display for BleuScore {
-    /// sacrebleu's line: `BLEU = 30.11 60.1/37.0/… (BP = … ratio = … hyp_len = … ref_len = …)`.
+    /// Formats as sacrebleu: `BLEU = 30.11 60.1/37.0/… (BP = … ratio = … hyp_len = … ref_len = …)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [p1, p2, p3, p4] = self.precisions;
         write!(

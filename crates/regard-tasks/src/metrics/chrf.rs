@@ -1,5 +1,5 @@
-//! chrF (Popović 2015) and chrF++ (Popović 2017): an F-score of character n-grams, and of word
-//! n-grams too with the plusses.
+//! chrF (Popović 2015) and chrF++ (Popović 2017): an F-score of character n-grams, for chrF++ also
+//! of word n-grams.
 //!
 //! ```text
 //! chrFβ = (1 + β²) · P · R / (β² · P + R)
@@ -15,41 +15,41 @@ use std::hash::Hash;
 use super::nrefs::ReferenceCount;
 use super::segment::{Case, is_space, words};
 
-/// Whether spaces are characters.
+/// Whether spaces count as characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Spaces {
-    /// Words run together; `space:no` in a signature.
+    /// Spaces are removed; `space:no` in a signature.
     #[default]
     Removed,
-    /// A space is a character like another; `space:yes`.
+    /// Spaces count as characters; `space:yes`.
     Kept,
 }
 
-/// What becomes of orders that a text is too short for.
+/// Treatment of n-gram orders that a text is too short for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ChrfOrder {
     /// The means are over the orders that both sides have; `eff:yes`, sacrebleu's default.
     #[default]
     Effective,
-    /// The mean of one F-score an order over all orders, with a very small number for a missing
+    /// The mean of one F-score per order over all orders, with a very small value for a missing
     /// one, as in the author's chrF++.py; `eff:no`.
     Full,
 }
 
-/// Which chrF. The default is chrF2: six characters, no words, recall twice as important.
+/// Options of chrF. The default is chrF2: character order 6, no words, β = 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chrf {
-    /// The longest character n-gram.
+    /// Maximum character n-gram order.
     pub char_order: usize,
-    /// The longest word n-gram; 0 is chrF, 2 is chrF++.
+    /// Maximum word n-gram order; 0 is chrF, 2 is chrF++.
     pub word_order: usize,
-    /// How much more recall counts than precision.
+    /// β: recall counts β times as much as precision.
     pub beta: u32,
-    /// Whether capitals count.
+    /// Whether case is distinguished.
     pub case: Case,
-    /// Whether spaces count.
+    /// Whether spaces count as characters.
     pub spaces: Spaces,
-    /// What short texts are measured by.
+    /// Treatment of orders that a text is too short for.
     pub order: ChrfOrder,
 }
 
@@ -67,33 +67,33 @@ impl Default for Chrf {
 }
 
 impl Chrf {
-    /// chrF2.
+    /// Returns the options of chrF2.
     pub fn new() -> Chrf {
         Chrf::default()
     }
 
-    /// chrF2++, with words and pairs of words.
+    /// Returns the options of chrF2++, with word unigrams and bigrams.
     pub fn plus_plus() -> Chrf {
         Chrf { word_order: 2, ..Chrf::default() }
     }
 
-    /// An empty corpus, to add sentences to.
+    /// Creates empty counts, to add sentences to.
     pub fn counts(self) -> ChrfCounts {
         let orders = vec![Matches::default(); self.char_order + self.word_order];
         ChrfCounts { chrf: self, orders, references: ReferenceCount::default() }
     }
 
-    /// The score of one sentence.
+    /// Scores one sentence.
     ///
     /// # Panics
-    /// Where there is no reference.
+    /// If there is no reference.
     pub fn sentence<R: AsRef<str>>(self, hypothesis: &str, references: &[R]) -> ChrfScore {
         let mut counts = self.counts();
         counts.add(hypothesis, references);
         counts.score()
     }
 
-    /// `chrF2`, `chrF2++`.
+    /// Returns the name: `chrF2`, `chrF2++`.
     pub fn name(self) -> String {
         format!("chrF{}{}", self.beta, "+".repeat(self.word_order))
     }
@@ -103,7 +103,7 @@ impl Chrf {
         let f = |p: f64, r: f64| (1.0 + factor) * p * r / (factor * p + r);
         match self.order {
             ChrfOrder::Full => {
-                // The value is the author's.
+                // The value of the author's chrF++.py.
                 const EPSILON: f64 = 1e-16;
                 let ratio = |m, n| if n > 0 { m as f64 / n as f64 } else { EPSILON };
                 let mut sum = 0.0;
@@ -126,7 +126,7 @@ impl Chrf {
     }
 }
 
-/// The n-grams of one order.
+/// N-gram counts of one order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Matches {
     hypothesis: u64,
@@ -148,7 +148,7 @@ impl Matches {
                 both += 1;
             }
         }
-        // An order that the reference is too short for is not held against the hypothesis.
+        // An order that the reference is too short for does not count against the hypothesis.
         let hypothesis = if left.is_empty() { 0 } else { grams(hypothesis) };
         Matches { hypothesis, reference: grams(reference), both }
     }
@@ -175,7 +175,7 @@ impl Text {
     }
 }
 
-/// Cuts a mark of ASCII from the end of a word, or else from its start; only one, as the author's
+/// Splits one ASCII punctuation mark off the end of a word, or else off its start, as the author's
 /// program does.
 fn without_mark(word: &str) -> impl Iterator<Item = String> + use<> {
     let is_mark = |c: char| c.is_ascii_punctuation();
@@ -189,7 +189,7 @@ fn without_mark(word: &str) -> impl Iterator<Item = String> + use<> {
     [head.to_owned(), tail.to_owned()].into_iter().filter(|part| !part.is_empty())
 }
 
-/// What a corpus comes down to; sentences are added one by one and need not be kept.
+/// Sufficient statistics of a corpus; sentences are added one by one and need not be kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChrfCounts {
     chrf: Chrf,
@@ -201,7 +201,7 @@ impl ChrfCounts {
     /// Adds a sentence; of several references, the one with the best score counts.
     ///
     /// # Panics
-    /// Where there is no reference: no score is defined then.
+    /// If there is no reference: no score is defined then.
     pub fn add<R: AsRef<str>>(&mut self, hypothesis: &str, references: &[R]) {
         self.references.add(references.len());
         let hypothesis = Text::new(self.chrf, hypothesis);
@@ -228,20 +228,21 @@ impl ChrfCounts {
     /// Adds the sentences of another part of the corpus.
     ///
     /// # Panics
-    /// Where the other part was counted with other options.
+    /// If the other part was counted with other options.
     pub fn merge(&mut self, other: &ChrfCounts) {
         assert_eq!(self.chrf, other.chrf, "parts of a corpus were counted by different options");
         self.orders.iter_mut().zip(&other.orders).for_each(|(sum, order)| sum.add(order));
         self.references.merge(other.references);
     }
 
-    /// The score of what was added.
+    /// Computes the score of the sentences added so far.
     pub fn score(&self) -> ChrfScore {
         ChrfScore { chrf: self.chrf, score: self.chrf.f_score(&self.orders) }
     }
 
-    /// sacrebleu's signature, such as `nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:2.6.0`.
-    /// The version is that of the sacrebleu whose results these were tested to equal.
+    /// Returns sacrebleu's signature, such as
+    /// `nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:2.6.0`. The version is that of the
+    /// sacrebleu whose results these were tested to equal.
     pub fn signature(&self) -> String {
         let Chrf { char_order, word_order, case, spaces, order, .. } = self.chrf;
         let yes_or_no = |yes| if yes { "yes" } else { "no" };
@@ -265,14 +266,14 @@ pub struct ChrfScore {
 }
 
 impl ChrfScore {
-    /// The line with a signature in it: `chrF2|nrefs:1|… = 55.50`.
+    /// Formats the score with a signature: `chrF2|nrefs:1|… = 55.50`.
     pub fn with_signature(&self, signature: &str) -> String {
         format!("{}|{signature} = {:.2}", self.chrf.name(), self.score)
     }
 }
 
 impl fmt::Display for ChrfScore {
-    /// sacrebleu's line: `chrF2 = 55.50`.
+    /// Formats as sacrebleu: `chrF2 = 55.50`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} = {:.2}", self.chrf.name(), self.score)
     }

@@ -1,30 +1,30 @@
-//! How well labels are told: accuracy, precision, recall, F1 and Matthews' correlation, all from
-//! one table of what was said for what. The definitions are scikit-learn's; where it divides by
-//! zero the result is 0.
+//! Metrics of classification: accuracy, precision, recall, F1 and Matthews' correlation, all from
+//! a confusion matrix. The definitions are scikit-learn's; where it divides by zero the result
+//! is 0.
 
-/// How often each class was taken for each class.
+/// Confusion matrix: counts of predicted classes for each gold class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confusion {
     classes: usize,
-    /// Rows are what is right, columns are what was said.
+    /// `[classes, classes]`: rows are gold classes, columns predicted classes.
     counts: Vec<u64>,
-    /// How often nothing was said where a class is right.
+    /// Number of examples of each gold class without a prediction.
     missed: Vec<u64>,
 }
 
 /// Precision, recall and their harmonic mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PrecisionRecall {
-    /// Of what was said, the share that is right.
+    /// Fraction of the predictions that are right.
     pub precision: f64,
-    /// Of what is right, the share that was said.
+    /// Fraction of the gold labels that were predicted.
     pub recall: f64,
-    /// The harmonic mean of the two.
+    /// Harmonic mean of precision and recall.
     pub f1: f64,
 }
 
 impl PrecisionRecall {
-    /// From how many were said and right, how many were said, and how many are right.
+    /// Computes the metrics from the number of true positives, of predictions and of gold labels.
     pub fn of(both: u64, said: u64, right: u64) -> PrecisionRecall {
         PrecisionRecall {
             precision: share(both, said),
@@ -33,7 +33,7 @@ impl PrecisionRecall {
         }
     }
 
-    /// The mean of each number, every class alike; zeros if there is none.
+    /// Computes the unweighted mean over classes; zeros if there is none.
     pub fn mean(all: &[PrecisionRecall]) -> PrecisionRecall {
         let count = all.len().max(1) as f64;
         let mean = |of: fn(&PrecisionRecall) -> f64| all.iter().map(of).sum::<f64>() / count;
@@ -45,34 +45,34 @@ impl PrecisionRecall {
     }
 }
 
-/// A share; nothing of nothing is 0.
+/// Computes a fraction; 0 of 0 is 0.
 fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 impl Confusion {
-    /// An empty corpus with so many classes.
+    /// Creates an empty confusion matrix.
     pub fn new(classes: usize) -> Confusion {
         Confusion { classes, counts: vec![0; classes * classes], missed: vec![0; classes] }
     }
 
-    /// Adds an example: what was said for it, and what is right.
+    /// Adds an example with its predicted class `said` and its gold class `right`.
     ///
     /// # Panics
-    /// If there is no such class.
+    /// If a class is out of range.
     pub fn add(&mut self, said: usize, right: usize) {
         let classes = self.classes;
         assert!(
             said < classes && right < classes,
-            "class {said} said for class {right}, but there are {classes} classes"
+            "class {said} predicted for class {right}, but there are {classes} classes"
         );
         self.counts[right * classes + said] += 1;
     }
 
-    /// Adds an example of which nothing was said: it counts as wrong.
+    /// Adds an example without a prediction: it counts as wrong.
     ///
     /// # Panics
-    /// If there is no such class.
+    /// If a class is out of range.
     pub fn miss(&mut self, right: usize) {
         let classes = self.classes;
         assert!(right < classes, "class {right} missed, but there are {classes} classes");
@@ -82,59 +82,59 @@ impl Confusion {
     /// Adds another part of the corpus.
     ///
     /// # Panics
-    /// If it has another number of classes.
+    /// If the number of classes differs.
     pub fn merge(&mut self, other: &Confusion) {
         assert_eq!(self.classes, other.classes, "two tables of different classes");
         self.counts.iter_mut().zip(&other.counts).for_each(|(mine, other)| *mine += other);
         self.missed.iter_mut().zip(&other.missed).for_each(|(mine, other)| *mine += other);
     }
 
-    /// How many classes there are.
+    /// Returns the number of classes.
     pub fn classes(&self) -> usize {
         self.classes
     }
 
-    /// How many examples were added.
+    /// Returns the number of examples.
     pub fn total(&self) -> u64 {
         self.counts.iter().chain(&self.missed).sum()
     }
 
-    /// How often one class was said where another, or the same, is right.
+    /// Returns the number of examples of gold class `right` that were predicted as `said`.
     pub fn count(&self, said: usize, right: usize) -> u64 {
         self.counts[right * self.classes + said]
     }
 
-    /// How often a class was said.
+    /// Returns the number of predictions of a class.
     pub fn said(&self, class: usize) -> u64 {
         (0..self.classes).map(|right| self.count(class, right)).sum()
     }
 
-    /// How often a class is right.
+    /// Returns the number of examples whose gold class is `class`.
     pub fn right(&self, class: usize) -> u64 {
         (0..self.classes).map(|said| self.count(said, class)).sum::<u64>() + self.missed[class]
     }
 
-    /// The share of examples that were told right.
+    /// Returns the fraction of examples predicted correctly.
     pub fn accuracy(&self) -> f64 {
         let told = (0..self.classes).map(|class| self.count(class, class)).sum();
         share(told, self.total())
     }
 
-    /// Precision, recall and F1 of a class.
+    /// Computes precision, recall and F1 of a class.
     pub fn of(&self, class: usize) -> PrecisionRecall {
         PrecisionRecall::of(self.count(class, class), self.said(class), self.right(class))
     }
 
-    /// The means over the classes that were said or are right, every class alike: macro-F1 and
-    /// its kin.
+    /// Computes unweighted means over the classes that were predicted or are gold labels: macro
+    /// precision, recall and F1.
     pub fn macro_mean(&self) -> PrecisionRecall {
         let occurs = |&class: &usize| self.said(class) + self.right(class) > 0;
         let all: Vec<_> = (0..self.classes).filter(occurs).map(|class| self.of(class)).collect();
         PrecisionRecall::mean(&all)
     }
 
-    /// Matthews' correlation between what was said and what is right, for any number of classes
-    /// (Gorodkin 2004): 1 is perfect, and 0 is no better than chance or always the same.
+    /// Computes Matthews' correlation between predictions and gold labels, for any number of
+    /// classes (Gorodkin 2004): 1 is perfect; 0 is chance, or a constant prediction.
     pub fn matthews(&self) -> f64 {
         let (mut told, mut chance, mut said, mut right) = (0.0, 0.0, 0.0, 0.0);
         for class in 0..self.classes {
@@ -186,7 +186,7 @@ mod tests {
         table.miss(0);
         assert_eq!((table.total(), table.accuracy(), table.right(0)), (4, 0.75, 2));
         assert_eq!((table.of(0).recall, table.of(0).precision), (0.5, 1.0));
-        // Of a class alone, it is the table in which another class was said that is none of these.
+        // For the class it is as if a class outside the matrix had been predicted.
         assert_eq!(table.macro_mean().f1, (2.0 / 3.0 + 1.0) / 2.0);
         let mut twice = table.clone();
         twice.merge(&table);

@@ -1,5 +1,5 @@
-//! How well two lists of numbers go together: Pearson's correlation, and Spearman's, which is that
-//! of the ranks. Vectors of words are measured by the latter, against the scores of people.
+//! Pearson's correlation, and Spearman's, which is that of the ranks. Word vectors are evaluated
+//! by the latter, against human similarity scores.
 
 /// Pairs of numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -8,7 +8,7 @@ pub struct Correlation {
 }
 
 impl Correlation {
-    /// No pairs.
+    /// Creates an empty list of pairs.
     pub fn new() -> Correlation {
         Correlation::default()
     }
@@ -18,26 +18,27 @@ impl Correlation {
         self.pairs.push((x, y));
     }
 
-    /// Adds other pairs.
+    /// Adds the pairs of another list.
     pub fn merge(&mut self, other: &Correlation) {
         self.pairs.extend_from_slice(&other.pairs);
     }
 
-    /// How many pairs there are.
+    /// Returns the number of pairs.
     pub fn count(&self) -> usize {
         self.pairs.len()
     }
 
-    /// Pearson's correlation: 1 if one side is a rising line of the other, −1 if it is a falling
-    /// one. None where it has no meaning: with fewer than two pairs, with a side that is always
-    /// the same, with a number that is infinite or none.
+    /// Computes Pearson's correlation: 1 if one side is an increasing linear function of the other,
+    /// −1 if a decreasing one. `None` if undefined: fewer than two pairs, a constant side, an
+    /// infinite value or NaN.
     pub fn pearson(&self) -> Option<f64> {
         let (xs, ys) = self.sides();
         pearson(&xs, &ys)
     }
 
-    /// Spearman's correlation: 1 if one side always rises with the other, however much. Numbers
-    /// that are equal share the mean of their ranks. None where Pearson's has no meaning.
+    /// Computes Spearman's correlation: 1 if one side increases monotonically with the other. Equal
+    /// values share the mean of their ranks. `None` if undefined: fewer than two pairs, a constant
+    /// side or NaN.
     pub fn spearman(&self) -> Option<f64> {
         let (xs, ys) = self.sides();
         if xs.iter().chain(&ys).any(|x| x.is_nan()) {
@@ -59,25 +60,25 @@ fn pearson(xs: &[f64], ys: &[f64]) -> Option<f64> {
     let (xs, ys) = (from_mean(xs), from_mean(ys));
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
     let r = dot(&xs, &ys) / (dot(&xs, &xs) * dot(&ys, &ys)).sqrt();
-    // Rounding may take it a little too far.
+    // Rounding may exceed the range slightly.
     r.is_finite().then_some(r.clamp(-1.0, 1.0))
 }
 
-/// The distances from the mean, the greatest of which is made 1 so that no square overflows or
-/// vanishes.
+/// Subtracts the mean and scales the largest absolute value to 1, so that no square overflows or
+/// underflows.
 fn from_mean(all: &[f64]) -> Vec<f64> {
     let mean = all.iter().map(|x| x / all.len() as f64).sum::<f64>();
     let most = all.iter().map(|x| (x - mean).abs()).fold(0.0, f64::max);
     all.iter().map(|x| (x - mean) / most).collect()
 }
 
-/// The rank of each number from 1; equal numbers have the mean of their ranks.
+/// Returns the rank of each value from 1; equal values have the mean of their ranks.
 fn ranks(all: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by(|&i, &j| all[i].total_cmp(&all[j]));
     let mut ranks = vec![0.0; all.len()];
     let mut first = 0;
-    // Zero and minus zero are equal here, as are neighbours in the order.
+    // 0 and −0 are equal here, and adjacent in the order.
     for tied in order.chunk_by(|&i, &j| all[i] == all[j]) {
         let rank = first as f64 + (tied.len() + 1) as f64 / 2.0;
         tied.iter().for_each(|&i| ranks[i] = rank);

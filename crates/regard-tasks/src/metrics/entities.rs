@@ -1,5 +1,5 @@
-//! How well names are found in sentences: precision, recall and F1 of whole entities, as the
-//! script conlleval of CoNLL-2000 counts them and as seqeval 1.2.2 does.
+//! Named entity metrics: precision, recall and F1 of whole entities, as the script conlleval of
+//! CoNLL-2000 counts them and as seqeval 1.2.2 does.
 //!
 //! A word has a tag: `O` is outside, and `B-PER`, `I-PER`, `E-PER`, `S-PER` are the beginning, the
 //! inside, the end and the single word of an entity of the type `PER`. An entity is found if its
@@ -11,31 +11,31 @@ use regard_models::{Error, Result};
 
 use super::classification::PrecisionRecall;
 
-/// How tags become entities.
+/// Scheme by which tags are decoded to entities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheme {
-    /// As conlleval does it: every sequence of tags means something, whether it is of the kind
-    /// IOB1, IOB2, IOE or IOBES, well formed or not.
+    /// As conlleval: every sequence of tags is accepted, in IOB1, IOB2, IOE or IOBES, well formed
+    /// or not.
     #[default]
     Lenient,
-    /// Strictly `B I I`: what does not start with `B` is no entity, and `E` and `S` are errors.
+    /// Strict `B I I`: an entity must start with `B`, and `E` and `S` are errors.
     Iob2,
-    /// Strictly `B I E` or `S`: what does not start and end so is no entity.
+    /// Strict `B I E` or `S`: an entity must start and end so.
     Iobes,
 }
 
 /// An entity in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Entity {
-    /// Its type; `_` for a tag without one.
+    /// Type, such as `PER`; `_` for a tag without one.
     pub kind: String,
-    /// Its first word.
+    /// Index of its first word.
     pub first: usize,
-    /// Its last word.
+    /// Index of its last word (inclusive).
     pub last: usize,
 }
 
-/// A tag taken apart.
+/// A tag split into its letter and type.
 #[derive(Clone, Copy, PartialEq)]
 struct Tag<'a> {
     letter: char,
@@ -45,7 +45,7 @@ struct Tag<'a> {
 const OUTSIDE: Tag<'static> = Tag { letter: 'O', kind: "_" };
 
 impl Scheme {
-    /// The entities of a sentence, by the tags of its words.
+    /// Decodes the tags of a sentence's words to entities.
     pub fn entities<T: AsRef<str>>(self, tags: &[T]) -> Result<Vec<Entity>> {
         let tags: Vec<Tag> =
             tags.iter().map(|tag| self.tag(tag.as_ref())).collect::<Result<_>>()?;
@@ -100,8 +100,8 @@ impl Scheme {
     }
 }
 
-/// conlleval's rules. A letter that is none of `OBIES` is the inside of something, except for
-/// the full stop, which old files have for `O`.
+/// conlleval's rules. A letter that is none of `OBIES` counts as inside, except for the full stop,
+/// which old files use for `O`.
 fn lenient(tags: &[Tag]) -> Vec<Entity> {
     let is_outside = |letter: char| letter == 'O' || letter == '.';
     let mut entities = Vec::new();
@@ -125,7 +125,7 @@ fn lenient(tags: &[Tag]) -> Vec<Entity> {
     entities
 }
 
-/// Entities found, said and right, by type.
+/// Counts of correct, predicted and gold entities, by type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entities {
     scheme: Scheme,
@@ -133,16 +133,16 @@ pub struct Entities {
 }
 
 impl Entities {
-    /// An empty corpus.
+    /// Creates empty counts.
     pub fn new(scheme: Scheme) -> Entities {
         Entities { scheme, counts: BTreeMap::new() }
     }
 
-    /// Adds a sentence: the tags that were said for its words, and those that are right.
+    /// Adds a sentence: predicted and gold tags of its words.
     pub fn add<S: AsRef<str>, R: AsRef<str>>(&mut self, said: &[S], right: &[R]) -> Result<()> {
         if said.len() != right.len() {
             let (said, right) = (said.len(), right.len());
-            return Err(Error::invalid(format!("{said} tags for a sentence of {right} words")));
+            return Err(Error::invalid(format!("got {said} tags, need {right}, one per word")));
         }
         let (said, right) = (self.scheme.entities(said)?, self.scheme.entities(right)?);
         for entity in &said {
@@ -159,7 +159,7 @@ impl Entities {
         Ok(())
     }
 
-    /// Adds another part of the corpus.
+    /// Adds the counts of another part of the corpus.
     ///
     /// # Panics
     /// If it was counted by another scheme.
@@ -171,21 +171,21 @@ impl Entities {
         }
     }
 
-    /// Every type that was said or is right, in the order of names, with its scores and how many
-    /// entities of it are right.
+    /// Returns every type that was predicted or is in the gold tags, sorted by name, with its
+    /// metrics and its number of gold entities.
     pub fn by_kind(&self) -> impl Iterator<Item = (&str, PrecisionRecall, u64)> {
         self.counts.iter().map(|(kind, &[found, said, right])| {
             (kind.as_str(), PrecisionRecall::of(found, said, right), right)
         })
     }
 
-    /// The scores of all entities together: what is meant by entity F1.
+    /// Computes the metrics of all entities together (micro average): the usual entity F1.
     pub fn micro(&self) -> PrecisionRecall {
         let sum = |i: usize| self.counts.values().map(|counts| counts[i]).sum();
         PrecisionRecall::of(sum(0), sum(1), sum(2))
     }
 
-    /// The mean of the types' scores, every type alike.
+    /// Computes the unweighted mean over types (macro average).
     pub fn macro_mean(&self) -> PrecisionRecall {
         let all: Vec<_> = self.by_kind().map(|(_, scores, _)| scores).collect();
         PrecisionRecall::mean(&all)

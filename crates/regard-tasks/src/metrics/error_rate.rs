@@ -1,10 +1,10 @@
 //! Error rates by edit distance (Levenshtein 1966): of words in sentences (WER), of phonemes in
-//! pronunciations (PER); and the share of words that are right altogether.
+//! pronunciations (PER); and the fraction of whole words that are right.
 
-/// The least number of insertions, deletions and substitutions that make one sequence the other.
-/// Time is the product of the lengths, memory the length of the second.
+/// Computes the minimum number of insertions, deletions and substitutions that turn one sequence
+/// into the other. Time is O(|a|·|b|), memory O(|b|).
 pub fn edit_distance<T: PartialEq>(a: &[T], b: &[T]) -> usize {
-    // The distance from a[..i] to every b[..j], one row after another.
+    // Distances from a[..i] to every b[..j], one row at a time.
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
         let mut diagonal = row[0];
@@ -21,23 +21,23 @@ pub fn edit_distance<T: PartialEq>(a: &[T], b: &[T]) -> usize {
 /// Edits over the length of the references, summed over a corpus before the division.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ErrorRate {
-    /// Insertions, deletions and substitutions.
+    /// Number of insertions, deletions and substitutions.
     pub edits: u64,
-    /// Words, or phonemes, in the references.
+    /// Number of words, or phonemes, in the references.
     pub length: u64,
 }
 
 impl ErrorRate {
-    /// An empty corpus.
+    /// Creates empty counts.
     pub fn new() -> ErrorRate {
         ErrorRate::default()
     }
 
-    /// Adds a sequence. Of several references the closest counts: that with the fewest edits, and
-    /// of those the longest, which gives the lowest rate.
+    /// Adds a sequence. Of several references the closest counts: the one with the fewest edits,
+    /// and of those the longest, which gives the lowest rate.
     ///
     /// # Panics
-    /// Where there is no reference.
+    /// If there is no reference.
     pub fn add<T: PartialEq, R: AsRef<[T]>>(&mut self, hypothesis: &[T], references: &[R]) {
         let closest = references
             .iter()
@@ -49,10 +49,10 @@ impl ErrorRate {
         self.length += length as u64;
     }
 
-    /// Adds what is between the spaces of two lines: words, or phonemes as in `R IH0 G AA1 R D`.
+    /// Adds two lines split at white space: words, or phonemes as in `R IH0 G AA1 R D`.
     ///
     /// # Panics
-    /// Where there is no reference.
+    /// If there is no reference.
     pub fn add_line<R: AsRef<str>>(&mut self, hypothesis: &str, references: &[R]) {
         let hypothesis: Vec<&str> = hypothesis.split_whitespace().collect();
         let references: Vec<Vec<&str>> =
@@ -60,14 +60,14 @@ impl ErrorRate {
         self.add(&hypothesis, &references);
     }
 
-    /// Adds another part of the corpus.
+    /// Adds the counts of another part of the corpus.
     pub fn merge(&mut self, other: &ErrorRate) {
         self.edits += other.edits;
         self.length += other.length;
     }
 
-    /// Edits over length: 0 is perfect, and more than 1 is possible. Infinite where the references
-    /// are empty and the hypotheses are not.
+    /// Returns edits over length: 0 is perfect, and values above 1 are possible. Infinite if the
+    /// references are empty and the hypotheses are not.
     pub fn rate(&self) -> f64 {
         match (self.edits, self.length) {
             (0, _) => 0.0,
@@ -76,23 +76,23 @@ impl ErrorRate {
     }
 }
 
-/// The share of words that are right: equal to any of their variants. Papers on pronunciation
-/// call one minus this the word error rate.
+/// Fraction of words that equal one of their variants. Papers on pronunciation call one minus this
+/// the word error rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WordAccuracy {
-    /// Words equal to a variant.
+    /// Number of words equal to a variant.
     pub right: u64,
-    /// Words.
+    /// Number of words.
     pub words: u64,
 }
 
 impl WordAccuracy {
-    /// An empty corpus.
+    /// Creates empty counts.
     pub fn new() -> WordAccuracy {
         WordAccuracy::default()
     }
 
-    /// Adds a word and says whether it is right. A word without any variant is wrong.
+    /// Adds a word and returns whether it is right. A word without variants is wrong.
     pub fn add<T: PartialEq, R: AsRef<[T]>>(&mut self, hypothesis: &[T], variants: &[R]) -> bool {
         let right = variants.iter().any(|v| v.as_ref() == hypothesis);
         self.right += u64::from(right);
@@ -100,18 +100,18 @@ impl WordAccuracy {
         right
     }
 
-    /// Adds another part of the corpus.
+    /// Adds the counts of another part of the corpus.
     pub fn merge(&mut self, other: &WordAccuracy) {
         self.right += other.right;
         self.words += other.words;
     }
 
-    /// The share that is right; 0 where there is no word.
+    /// Returns the fraction of right words; 0 if there is no word.
     pub fn accuracy(&self) -> f64 {
         if self.words == 0 { 0.0 } else { self.right as f64 / self.words as f64 }
     }
 
-    /// The share that is wrong; 0 where there is no word.
+    /// Returns the fraction of wrong words; 0 if there is no word.
     pub fn error_rate(&self) -> f64 {
         if self.words == 0 { 0.0 } else { (self.words - self.right) as f64 / self.words as f64 }
     }
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_triangle_is_never_broken() {
-        // All strings of up to three letters over two.
+        // All strings of up to three characters over an alphabet of two.
         let mut texts = vec![String::new()];
         for i in 0..7 {
             let shorter = texts[i].clone();

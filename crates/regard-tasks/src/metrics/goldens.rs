@@ -1,4 +1,4 @@
-//! The measures against golden scores that `fixtures/make/metrics.py` wrote.
+//! Compares the metrics with golden scores made by `fixtures/make/metrics.py`.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -13,8 +13,7 @@ fn load<T: DeserializeOwned>(name: &str) -> T {
     serde_json::from_str(&text).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// Far below the last digit that anybody prints; the logarithms of two systems may differ in the
-/// last bit.
+/// Far below the last printed digit; logarithms of two systems may differ in the last bit.
 fn near(found: f64, expected: f64, what: &str) {
     assert!((found - expected).abs() <= 1e-12 * expected.max(1.0), "{what}: {found} {expected}");
 }

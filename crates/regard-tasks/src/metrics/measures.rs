@@ -1,5 +1,5 @@
-//! Labels, entities, answers and correlations against golden scores that
-//! `fixtures/make/measures.py` wrote.
+//! Compares metrics of labels, entities, answers and correlations with golden scores made by
+//! `fixtures/make/measures.py`.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

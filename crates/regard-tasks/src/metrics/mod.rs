@@ -1,21 +1,22 @@
-//! Measures of quality.
+//! Evaluation metrics.
 //!
-//! Every measure is an accumulator: sentences are added one by one, parts of a corpus are merged,
-//! and the score is asked for at the end, so that the corpus need not be held.
+//! Every metric is an accumulator: sentences are added one by one, parts of a corpus are merged,
+//! and the score is computed at the end, so that the corpus need not be held in memory.
 //!
-//! | file | measure | of |
+//! | file | metric | of |
 //! |---|---|---|
 //! | `bleu` | BLEU | translations, by words |
 //! | `chrf` | chrF, chrF++ | translations, by characters |
 //! | `error_rate` | WER, PER, word accuracy | transcriptions and pronunciations |
 //! | `alignment` | alignment error rate | links between words of two sentences |
-//! | `perplexity` | perplexity, bits | probabilities |
+//! | `perplexity` | perplexity, bits per unit | log-probabilities |
 //! | `classification` | accuracy, F1, Matthews' correlation | labels of texts or of words |
 //! | `entities` | entity F1 | names in sentences |
 //! | `spans` | exact match, F1 | answers to questions |
 //! | `correlation` | Pearson's, Spearman's | two lists of numbers |
 //! | `rouge` | ROUGE-1, ROUGE-2, ROUGE-L | summaries |
-//! | `sample` | mean, deviation, median | several measurements of one thing |
+//! | `ranking` | MRR, NDCG@10 | ranked texts |
+//! | `sample` | mean, standard deviation, median | repeated measurements |
 //!
 //! BLEU and chrF are those of sacrebleu [`SACREBLEU_VERSION`]: the same score to the last printed
 //! digit, the same line, the same signature. Labels are counted as scikit-learn does, entities as
@@ -73,5 +74,5 @@ pub use sample::Sample;
 pub use segment::{BleuTokenizer, Case};
 pub use spans::{SpanScore, Spans};
 
-/// The sacrebleu whose results BLEU and chrF were tested to equal; signatures name it.
+/// Version of sacrebleu whose results BLEU and chrF were tested to equal, named in signatures.
 pub const SACREBLEU_VERSION: &str = "2.6.0";

@@ -1,4 +1,4 @@
-//! How many references the sentences of a corpus had, for signatures.
+//! Number of references per sentence, for signatures.
 
 use std::fmt;
 
@@ -8,20 +8,20 @@ pub(super) enum ReferenceCount {
     /// No sentence yet.
     #[default]
     Unknown,
-    /// As many for every sentence.
+    /// Equal for all sentences.
     Same(usize),
-    /// Different numbers.
+    /// Different numbers; `var` in a signature.
     Varying,
 }
 
 impl ReferenceCount {
-    /// Takes note of a sentence with so many references.
+    /// Records a sentence with this number of references.
     pub(super) fn add(&mut self, references: usize) {
         assert!(references > 0, "no reference for a sentence: a score needs one or more of them");
         self.merge(ReferenceCount::Same(references));
     }
 
-    /// Takes note of another part of the corpus.
+    /// Records another part of the corpus.
     pub(super) fn merge(&mut self, other: ReferenceCount) {
         *self = match (*self, other) {
             (ReferenceCount::Unknown, known) | (known, ReferenceCount::Unknown) => known,

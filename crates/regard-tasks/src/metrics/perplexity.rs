@@ -1,4 +1,4 @@
-//! Perplexity: how many equally likely words a model hesitates between.
+//! Perplexity: the number of equally likely tokens that would give the same loss.
 //!
 //! ```text
 //! perplexity = exp( − Σ log p(token) / tokens )
@@ -15,21 +15,21 @@ pub struct Perplexity {
 }
 
 impl Perplexity {
-    /// An empty corpus.
+    /// Creates an empty sum.
     pub fn new() -> Perplexity {
         Perplexity::default()
     }
 
-    /// Adds the sum of −log p over so many tokens.
+    /// Adds the sum of −log p over `tokens` tokens.
     pub fn add(&mut self, nats: f64, tokens: u64) {
         self.nats += nats;
         self.tokens += tokens;
     }
 
-    /// Adds the mean of −log p over so many tokens, as a loss is given for a batch.
+    /// Adds the mean of −log p over `tokens` tokens, such as the loss of a batch.
     pub fn add_mean(&mut self, nats_per_token: f64, tokens: u64) {
         if tokens > 0 {
-            // A mean over no tokens is not a number and must not spoil the sum.
+            // A mean over no tokens is NaN and must not spoil the sum.
             self.add(nats_per_token * tokens as f64, tokens);
         }
     }
@@ -39,32 +39,32 @@ impl Perplexity {
         self.add(other.nats, other.tokens);
     }
 
-    /// The sum of −log p.
+    /// Returns the sum of −log p.
     pub fn nats(&self) -> f64 {
         self.nats
     }
 
-    /// How many tokens were added.
+    /// Returns the number of tokens.
     pub fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// The mean of −log p, which is the loss; NaN where there is no token.
+    /// Returns the mean of −log p, which is the loss; NaN if there is no token.
     pub fn loss(&self) -> f64 {
         self.nats / self.tokens as f64
     }
 
-    /// exp of the mean; NaN where there is no token.
+    /// Returns exp of the loss; NaN if there is no token.
     pub fn perplexity(&self) -> f64 {
         self.loss().exp()
     }
 
-    /// Perplexity per another unit, such as the words of a text that was cut into subwords.
+    /// Returns the perplexity per another unit, such as the words of a text tokenised to subwords.
     pub fn perplexity_per(&self, units: u64) -> f64 {
         (self.nats / units as f64).exp()
     }
 
-    /// Bits per another unit, such as the characters or the bytes of the text.
+    /// Returns the bits per another unit, such as the characters or the bytes of the text.
     pub fn bits_per(&self, units: u64) -> f64 {
         self.nats / LN_2 / units as f64
     }

@@ -1,7 +1,6 @@
-//! The stems of English words (Porter 1980), as NLTK's stemmer has them with its extensions, which
-//! ROUGE counts by.
+//! Stemmer of English words (Porter 1980) with NLTK's extensions, used by ROUGE.
 
-/// Words whose stem no rule finds.
+/// Words whose stem the rules do not find.
 const IRREGULAR: [(&str, &str); 14] = [
     ("sky", "sky"),
     ("skies", "sky"),
@@ -22,7 +21,7 @@ const IRREGULAR: [(&str, &str); 14] = [
 /// Words that are their own stem.
 const WHOLE: [&str; 2] = ["exceed", "succeed"];
 
-/// The stem of a word of small letters and digits of ASCII.
+/// Returns the stem of a word of lower-case ASCII letters and digits.
 pub fn stem(word: &str) -> String {
     if let Some((_, stem)) = IRREGULAR.iter().find(|(other, _)| *other == word) {
         return stem.to_string();
@@ -34,7 +33,7 @@ pub fn stem(word: &str) -> String {
     steps.iter().fold(word.to_string(), |word, step| step(&word))
 }
 
-/// Whether a letter is a consonant: `y` is one unless it follows one.
+/// Whether the letter at `at` is a consonant: `y` is one unless it follows one.
 fn is_consonant(word: &[u8], at: usize) -> bool {
     match word[at] {
         b'a' | b'e' | b'i' | b'o' | b'u' => false,
@@ -43,12 +42,12 @@ fn is_consonant(word: &[u8], at: usize) -> bool {
     }
 }
 
-/// Whether each letter is a consonant.
+/// Returns, for each letter, whether it is a consonant.
 fn consonants(word: &str) -> Vec<bool> {
     (0..word.len()).map(|at| is_consonant(word.as_bytes(), at)).collect()
 }
 
-/// How often a vowel is followed by a consonant.
+/// Counts how often a vowel is followed by a consonant (Porter's measure m).
 fn measure(stem: &str) -> usize {
     consonants(stem).windows(2).filter(|pair| pair == &[false, true]).count()
 }
@@ -65,7 +64,7 @@ fn has_vowel(stem: &str) -> bool {
     consonants(stem).contains(&false)
 }
 
-/// Consonant, vowel, consonant at the end, as in `hop`; or a vowel and a consonant and no more.
+/// Whether a word ends with consonant, vowel, consonant, as `hop`, or is a vowel and a consonant.
 fn ends_short(word: &str) -> bool {
     match consonants(word)[..] {
         [.., true, false, true] => !word.ends_with(['w', 'x', 'y']),
@@ -74,7 +73,7 @@ fn ends_short(word: &str) -> bool {
     }
 }
 
-/// The first ending that fits is replaced if the rest allows it; if not, no other is tried.
+/// Replaces the first ending that matches if `allows` accepts the rest; if not, no other is tried.
 fn replaced(word: &str, endings: &[(&str, &str)], allows: impl Fn(&str) -> bool) -> String {
     for (end, new) in endings {
         if let Some(rest) = word.strip_suffix(end) {
@@ -128,7 +127,7 @@ fn double_suffix(word: &str) -> String {
     if let Some(rest) = word.strip_suffix("alli").filter(|rest| is_long(rest)) {
         return double_suffix(&format!("{rest}al"));
     }
-    // The rest of `logi` keeps its `l` when it is measured.
+    // The stem of `logi` keeps its `l` when its measure is computed.
     if word.ends_with("logi") && !word.ends_with("fulli") {
         let allowed = is_long(&word[..word.len() - 3]);
         return if allowed { word[..word.len() - 1].to_string() } else { word.to_string() };

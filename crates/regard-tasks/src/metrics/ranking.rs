@@ -1,24 +1,25 @@
-//! How well texts are ranked: reciprocal rank and discounted gain.
+//! Metrics of rankings: reciprocal rank and discounted cumulative gain.
 
-/// Measures of rankings, each a mean over queries.
+/// Metrics of rankings, each a mean over queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ranking {
     /// Mean reciprocal rank of the first relevant text (MRR), among the first ten.
     pub mrr: f64,
     /// Normalised discounted cumulative gain of the first ten (NDCG@10), with gains `2^label − 1`.
     pub ndcg: f64,
-    /// Share of queries whose first text is relevant.
+    /// Fraction of queries whose first text is relevant.
     pub first: f64,
-    /// Queries with at least one relevant text; the others do not count.
+    /// Number of queries with at least one relevant text; the others are ignored.
     pub queries: usize,
 }
 
-/// Texts that count.
+/// Number of ranks that count.
 const CUT: usize = 10;
 
 impl Ranking {
-    /// Measures queries, each with the scores and the relevance of its texts. Texts with equal scores are
-    /// in the order of the worst case, so that a constant score does not look good.
+    /// Computes the metrics of queries, each given by the scores and the relevance of its texts.
+    /// Texts with equal scores are ordered by the worst case, so that a constant score does not
+    /// look good.
     pub fn new<'a>(queries: impl IntoIterator<Item = (&'a [f64], &'a [f64])>) -> Ranking {
         let mut all = Ranking::default();
         for (scores, relevance) in queries {
@@ -43,7 +44,7 @@ impl Ranking {
     }
 }
 
-/// Discounted cumulative gain of the first texts.
+/// Computes the discounted cumulative gain of the first [`CUT`] texts.
 fn gain(relevance: impl Iterator<Item = f64>) -> f64 {
     let each = relevance.take(CUT).enumerate();
     each.map(|(rank, relevance)| (relevance.exp2() - 1.0) / ((rank + 2) as f64).log2()).sum()
@@ -68,7 +69,7 @@ mod tests {
         let graded = Ranking::new([(&[0.9, 0.5, 0.1][..], &[2.0, 0.0, 1.0][..])]);
         let wanted = (3.0 + 1.0 / 2.0) / (3.0 + 1.0 / 3f64.log2());
         assert!((graded.ndcg - wanted).abs() < 1e-12, "{graded:?}");
-        // Beyond the tenth nothing counts.
+        // Ranks beyond the tenth do not count.
         let scores: Vec<f64> = (0..12).map(|i| -f64::from(i)).collect();
         let mut last = [0.0; 12];
         last[11] = 1.0;

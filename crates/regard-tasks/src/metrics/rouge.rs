@@ -1,44 +1,44 @@
-//! ROUGE: how much of a summary's words, of its pairs of words and of their order a reference has
-//! (Lin 2004).
+//! ROUGE (Lin 2004): overlap of a summary with references in words, bigrams and longest common
+//! subsequence.
 //!
-//! Counted as Google's `rouge_score` does: small letters and digits are words and everything else
-//! is between them; with stems, words of more than three letters are cut to theirs. Of several
-//! references the one with the best F1 counts, measure by measure. A corpus has the mean of its
-//! summaries.
+//! Counted as Google's `rouge_score` does: text is lower-cased and split at everything but ASCII
+//! letters and digits; with stemming, words of more than three characters are reduced to their
+//! stems. Of several references the one with the best F1 counts, for each metric separately. The
+//! score of a corpus is the mean over its summaries.
 
 use super::porter::stem;
 use std::collections::HashMap;
 
-/// How words are counted.
+/// Options of ROUGE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rouge {
-    /// Whether words are cut to their stems.
+    /// Whether words are reduced to their stems.
     pub stemmed: bool,
 }
 
-/// Shares of words that are in both.
+/// Overlap of a summary with a reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Overlap {
-    /// Of the summary.
+    /// Fraction of the summary's n-grams that the reference has.
     pub precision: f64,
-    /// Of the reference.
+    /// Fraction of the reference's n-grams that the summary has.
     pub recall: f64,
-    /// Their harmonic mean.
+    /// Harmonic mean of precision and recall.
     pub f1: f64,
 }
 
-/// What a summary gets, or many in the mean.
+/// Scores of a summary, or their means over a corpus.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RougeScore {
-    /// Words.
+    /// Overlap of words (ROUGE-1).
     pub rouge1: Overlap,
-    /// Pairs of words that follow one another.
+    /// Overlap of bigrams (ROUGE-2).
     pub rouge2: Overlap,
-    /// The longest sequence of words that both have, with others between them.
+    /// Longest common subsequence of words (ROUGE-L).
     pub rouge_l: Overlap,
 }
 
-/// Sums over a corpus.
+/// Sums of scores over a corpus.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RougeCounts {
     rouge: Rouge,
@@ -79,7 +79,7 @@ impl RougeScore {
 }
 
 impl Rouge {
-    /// The words of a text, as they are counted.
+    /// Splits a text into words, stemmed if set.
     pub fn words(&self, text: &str) -> Vec<String> {
         let text = text.to_lowercase();
         let words = text.split(|c: char| !c.is_ascii_lowercase() && !c.is_ascii_digit());
@@ -90,7 +90,7 @@ impl Rouge {
         words.filter(|word| !word.is_empty()).map(cut).collect()
     }
 
-    /// What a summary gets beside its references.
+    /// Scores a summary against its references; zeros if there are none.
     pub fn score<S: AsRef<str>>(&self, summary: &str, references: &[S]) -> RougeScore {
         let summary = self.words(summary);
         let one = |reference: &S| {
@@ -106,28 +106,28 @@ impl Rouge {
         all.reduce(|a, b| a.each(b, Overlap::better)).unwrap_or_default()
     }
 
-    /// Sums to add summaries to.
+    /// Creates empty sums, to add summaries to.
     pub fn counts(self) -> RougeCounts {
         RougeCounts { rouge: self, ..RougeCounts::default() }
     }
 }
 
 impl RougeCounts {
-    /// Adds a summary.
+    /// Adds a summary with its references.
     pub fn add<S: AsRef<str>>(&mut self, summary: &str, references: &[S]) {
         let score = self.rouge.score(summary, references);
         self.sum = self.sum.each(score, |a, b| a.each(b, |a, b| a + b));
         self.count += 1;
     }
 
-    /// The mean.
+    /// Computes the mean scores over the summaries added so far; zeros if there are none.
     pub fn score(&self) -> RougeScore {
         let count = self.count.max(1) as f64;
         self.sum.each(RougeScore::default(), |a, b| a.each(b, |a, _| a / count))
     }
 }
 
-/// How many sequences of `n` words both have, each as often as both have it.
+/// Computes the overlap of n-grams, each counted as often as both have it.
 fn grams(summary: &[String], reference: &[String], n: usize) -> Overlap {
     let count = |words: &'_ [String]| words.len().saturating_sub(n - 1);
     let mut there: HashMap<&[String], usize> = HashMap::new();
@@ -142,7 +142,7 @@ fn grams(summary: &[String], reference: &[String], n: usize) -> Overlap {
     Overlap::of(both, count(summary), count(reference))
 }
 
-/// The length of the longest sequence that both have.
+/// Computes the length of the longest common subsequence.
 fn longest_common(a: &[String], b: &[String]) -> usize {
     let mut before = vec![0; b.len() + 1];
     for x in a {

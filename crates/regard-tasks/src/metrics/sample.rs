@@ -1,25 +1,25 @@
-//! Several measurements of one thing in a few numbers.
+//! Summary statistics of repeated measurements.
 
-/// A summary of measurements.
+/// Summary statistics of measurements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// The mean.
+    /// Arithmetic mean.
     pub mean: f64,
-    /// The standard deviation as of a sample: the squares are divided by one less than there are.
+    /// Sample standard deviation, with divisor n − 1; 0 for one measurement.
     pub deviation: f64,
-    /// The middle one, or the mean of the two in the middle.
+    /// Median; the mean of the two in the middle for an even count.
     pub median: f64,
-    /// The smallest.
+    /// Minimum.
     pub least: f64,
-    /// The largest.
+    /// Maximum.
     pub most: f64,
 }
 
 impl Sample {
-    /// Puts measurements together.
+    /// Computes the statistics of `all`.
     ///
     /// # Panics
-    /// If there is none.
+    /// If `all` is empty.
     pub fn of(all: &[f64]) -> Sample {
         assert!(!all.is_empty(), "a sample needs a measurement, got none");
         let count = all.len() as f64;

@@ -1,21 +1,21 @@
-//! How BLEU and chrF cut text: Python's notion of a space and sacrebleu's tokenisers.
+//! Tokenisation for BLEU and chrF: Python's definition of a space and sacrebleu's tokenisers.
 
 use std::borrow::Cow;
 
 use super::unicode_marks::{is_number, is_punctuation, is_symbol};
 
-/// Whether capitals count.
+/// Whether case is distinguished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Case {
-    /// As written; `case:mixed` in a signature.
+    /// Case is kept; `case:mixed` in a signature.
     #[default]
     Mixed,
-    /// Lower-cased first; `case:lc` in a signature.
+    /// Text is lower-cased; `case:lc` in a signature.
     Lower,
 }
 
 impl Case {
-    /// The text in this case.
+    /// Returns the text, lower-cased if set.
     pub(super) fn apply(self, text: &str) -> Cow<'_, str> {
         match self {
             Case::Mixed => Cow::Borrowed(text),
@@ -23,7 +23,7 @@ impl Case {
         }
     }
 
-    /// The word in a signature.
+    /// Returns the value of `case` in a signature.
     pub(super) fn name(self) -> &'static str {
         match self {
             Case::Mixed => "mixed",
@@ -32,19 +32,19 @@ impl Case {
     }
 }
 
-/// How BLEU cuts a line into words. The names are sacrebleu's.
+/// Tokenisers of BLEU, with sacrebleu's names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BleuTokenizer {
-    /// `13a`, that of WMT's mteval-v13a: punctuation apart, except inside numbers.
+    /// `13a`, that of WMT's mteval-v13a: punctuation is separated, except inside numbers.
     #[default]
     V13a,
-    /// `none`: the text is tokenised already, words are between spaces.
+    /// `none`: the text is already tokenised, words are separated by spaces.
     None,
     /// `intl`, that of mteval-v14: like `13a`, with the punctuation and the symbols of Unicode.
     Intl,
     /// `char`: every character that is not a space is a word.
     Char,
-    /// `zh`: every Chinese character is a word, the rest is cut as by `13a`.
+    /// `zh`: every Chinese character is a word, the rest is tokenised as by `13a`.
     Zh,
 }
 
@@ -58,7 +58,7 @@ impl BleuTokenizer {
         BleuTokenizer::Zh,
     ];
 
-    /// The name that sacrebleu gives it on its command line and in a signature.
+    /// Returns sacrebleu's name, as on its command line and in signatures.
     pub fn name(self) -> &'static str {
         match self {
             BleuTokenizer::V13a => "13a",
@@ -69,12 +69,12 @@ impl BleuTokenizer {
         }
     }
 
-    /// The tokeniser of that name.
+    /// Returns the tokeniser with sacrebleu's name `name`.
     pub fn from_name(name: &str) -> Option<BleuTokenizer> {
         BleuTokenizer::ALL.into_iter().find(|t| t.name() == name)
     }
 
-    /// The line with spaces between its words; [`words`] gives them.
+    /// Tokenises a line: returns it with spaces between its tokens; [`words`] splits it.
     pub fn tokenize(self, line: &str) -> Cow<'_, str> {
         match self {
             BleuTokenizer::V13a => Cow::Owned(western(&unescape(line))),
@@ -88,18 +88,18 @@ impl BleuTokenizer {
     }
 }
 
-/// The words of a tokenised line.
+/// Splits a tokenised line at spaces.
 pub fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(is_space).filter(|word| !word.is_empty())
 }
 
-/// What Python's `str.split` and `str.rstrip` take for a space: that of Unicode and the four
-/// separators of ASCII.
+/// Whether Python's `str.split` and `str.rstrip` take a character for a space: Unicode white space
+/// and the four ASCII separators.
 pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}')
 }
 
-/// mteval's clean-up, with a space on both sides so that every mark has a neighbour.
+/// mteval's clean-up, with a space on both sides so that every character has a neighbour.
 fn unescape(line: &str) -> String {
     let mut line = line.replace("<skipped>", "").replace("-\n", "").replace('\n', " ");
     // In this order, `&amp;lt;` becomes `<`.
@@ -111,8 +111,8 @@ fn unescape(line: &str) -> String {
     format!(" {line} ")
 }
 
-/// mteval-v13a's rules: marks of ASCII apart, full stops and commas apart unless inside a number,
-/// a dash apart after a digit. The apostrophe and other dashes stay.
+/// mteval-v13a's rules: separates ASCII punctuation, full stops and commas unless inside a number,
+/// and a dash after a digit. The apostrophe and other dashes stay.
 fn western(line: &str) -> String {
     let is_mark =
         |c: char| matches!(c, ' '..='&' | '('..='+' | '/' | ':'..='@' | '['..='`' | '{'..='~');
@@ -123,15 +123,15 @@ fn western(line: &str) -> String {
     second_apart(&line, |a, b| a.is_ascii_digit() && b == '-')
 }
 
-/// mteval-v14's rules: punctuation apart unless inside a number, symbols apart.
-/// A number at the end of the line keeps its full stop, as it does there.
+/// mteval-v14's rules: separates punctuation unless inside a number, and symbols. A number at the
+/// end of the line keeps its full stop, as it does there.
 fn international(line: &str) -> String {
     let line = second_apart(line, |a, b| !is_number(a) && is_punctuation(b));
     let line = first_apart(&line, |a, b| is_punctuation(a) && !is_number(b));
     apart(&line, is_symbol)
 }
 
-/// Puts spaces around every such character.
+/// Puts spaces around every character that `is_mark` accepts.
 fn apart(line: &str, is_mark: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(line.len() * 2);
     for c in line.chars() {
@@ -144,17 +144,17 @@ fn apart(line: &str, is_mark: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// Puts spaces around the first of every such pair: `s/(a)(b)/ $1 $2/g`.
+/// Puts spaces around the first of every pair that `is_pair` accepts: `s/(a)(b)/ $1 $2/g`.
 fn first_apart(line: &str, is_pair: impl Fn(char, char) -> bool) -> String {
     rewrite_pairs(line, is_pair, |a, b| [' ', a, ' ', b])
 }
 
-/// Puts spaces around the second of every such pair: `s/(a)(b)/$1 $2 /g`.
+/// Puts spaces around the second of every pair that `is_pair` accepts: `s/(a)(b)/$1 $2 /g`.
 fn second_apart(line: &str, is_pair: impl Fn(char, char) -> bool) -> String {
     rewrite_pairs(line, is_pair, |a, b| [a, ' ', b, ' '])
 }
 
-/// Pairs do not overlap: the search goes on behind a pair that was found.
+/// Rewrites non-overlapping pairs: the search continues after each match.
 fn rewrite_pairs(
     line: &str,
     is_pair: impl Fn(char, char) -> bool,
@@ -171,9 +171,9 @@ fn rewrite_pairs(
     out
 }
 
-/// What sacrebleu takes for Chinese. Its two ranges for the rare characters above U+FFFF are
-/// written so that Python reads them as U+2001–U+2A6D and U+2F81–U+2FA1; scores that people
-/// compare with are computed with these, so they stand here as they act.
+/// Whether sacrebleu takes a character for Chinese. Its two ranges for the rare characters above
+/// U+FFFF are written so that Python parses them as U+2001–U+2A6D and U+2F81–U+2FA1; published
+/// scores are computed with these, so they are kept.
 fn is_chinese(c: char) -> bool {
     matches!(c,
         '\u{2001}'..='\u{2a6d}' // Curly quotes, dashes, arrows, mathematics: see above.

@@ -1,37 +1,37 @@
-//! How well questions about a text are answered: the exact match and the F1 of SQuAD, by the
-//! rules of its evaluation scripts for version 1.1 and version 2.0 (Rajpurkar et al. 2016, 2018).
+//! Metrics of question answering: the exact match and F1 of SQuAD, by the rules of its evaluation
+//! scripts for version 1.1 and version 2.0 (Rajpurkar et al. 2016, 2018).
 
 use std::collections::HashMap;
 
 use super::segment::words;
 
-/// By which script's rules.
+/// Version of SQuAD whose evaluation script is followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rules {
-    /// Version 1.1: every question has an answer, and one without words shares none with any.
+    /// Version 1.1: every question has an answer; the F1 of an empty answer is 0.
     #[default]
     Version1,
-    /// Version 2.0: a question may have no answer, and then to say nothing is right.
+    /// Version 2.0: a question may have no answer; then an empty prediction is right.
     Version2,
 }
 
 /// The score of one answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SpanScore {
-    /// Whether it is one of the answers that people gave, after [`normalize`].
+    /// Whether it equals one of the gold answers, after [`normalize`].
     pub exact: bool,
-    /// The most that it shares with one of them: the harmonic mean of the shares of words.
+    /// Largest F1 of words with one of the gold answers.
     pub f1: f64,
 }
 
 /// Sums over questions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SpanSums {
-    /// How many answers were exact.
+    /// Number of exact answers.
     pub exact: u64,
-    /// The sum of F1 over questions.
+    /// Sum of F1 over questions.
     pub f1: f64,
-    /// How many questions were asked.
+    /// Number of questions.
     pub questions: u64,
 }
 
@@ -39,21 +39,21 @@ pub struct SpanSums {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spans {
     rules: Rules,
-    /// Of questions that have an answer.
+    /// Sums over questions that have an answer.
     pub answered: SpanSums,
-    /// Of questions that have none.
+    /// Sums over questions that have none.
     pub unanswered: SpanSums,
 }
 
 impl Spans {
-    /// An empty corpus.
+    /// Creates empty sums.
     pub fn new(rules: Rules) -> Spans {
         Spans { rules, ..Spans::default() }
     }
 
-    /// Adds what was answered to a question, with all answers that people gave, and says how good
-    /// it is. Nothing, or `""`, is what a model says that finds no answer. By the rules of
-    /// version 1.1, nothing is right where people gave no answer.
+    /// Adds a predicted answer with all gold answers of its question, and returns its score. A
+    /// model that finds no answer predicts `""`. By the rules of version 1.1 no prediction is right
+    /// if there is no gold answer.
     pub fn add<A: AsRef<str>>(&mut self, said: &str, answers: &[A]) -> SpanScore {
         let score = self.rules.score(said, answers);
         let sums = if answers.is_empty() { &mut self.unanswered } else { &mut self.answered };
@@ -63,7 +63,7 @@ impl Spans {
         score
     }
 
-    /// Adds another part of the corpus.
+    /// Adds the sums of another part of the corpus.
     ///
     /// # Panics
     /// If it was scored by other rules.
@@ -73,29 +73,29 @@ impl Spans {
         self.unanswered = self.unanswered.plus(other.unanswered);
     }
 
-    /// Of all questions.
+    /// Returns the sums over all questions.
     pub fn all(&self) -> SpanSums {
         self.answered.plus(self.unanswered)
     }
 
-    /// The percentage of questions whose answer is exact; 0 if there is none.
+    /// Returns the percentage of exact answers; 0 if there is no question.
     pub fn exact(&self) -> f64 {
         self.all().mean_exact()
     }
 
-    /// The mean F1 in percent; 0 if there is no question.
+    /// Returns the mean F1 in percent; 0 if there is no question.
     pub fn f1(&self) -> f64 {
         self.all().mean_f1()
     }
 }
 
 impl SpanSums {
-    /// The percentage of questions whose answer is exact; 0 if there is none.
+    /// Returns the percentage of exact answers; 0 if there is no question.
     pub fn mean_exact(&self) -> f64 {
         100.0 * self.exact as f64 / self.questions.max(1) as f64
     }
 
-    /// The mean F1 in percent; 0 if there is no question.
+    /// Returns the mean F1 in percent; 0 if there is no question.
     pub fn mean_f1(&self) -> f64 {
         100.0 * self.f1 / self.questions.max(1) as f64
     }
@@ -110,7 +110,7 @@ impl SpanSums {
 }
 
 impl Rules {
-    /// The best score beside any of the answers.
+    /// Scores a predicted answer against the closest of the gold answers.
     pub fn score<A: AsRef<str>>(self, said: &str, answers: &[A]) -> SpanScore {
         let said = normalize(said);
         let mut answers: Vec<String> = answers.iter().map(|a| normalize(a.as_ref())).collect();
@@ -126,7 +126,7 @@ impl Rules {
         }
     }
 
-    /// The F1 of the words of two normalised texts, counted as often as they occur.
+    /// Computes the F1 of the words of two normalised texts, counted with repetitions.
     fn f1(self, said: &str, answer: &str) -> f64 {
         if self == Rules::Version2 && (said.is_empty() || answer.is_empty()) {
             return f64::from(u8::from(said == answer));
@@ -149,9 +149,9 @@ impl Rules {
     }
 }
 
-/// An answer as it is compared: in lower case, without the punctuation of ASCII, without the
-/// words `a`, `an` and `the`, with single spaces. A combining vowel sign right after an article
-/// makes it another word here and not in Python.
+/// Normalises an answer for comparison: lower case, without ASCII punctuation, without the words
+/// `a`, `an` and `the`, with single spaces. Differs from Python's only for a combining vowel sign
+/// right after an article, which here makes it another word.
 pub fn normalize(answer: &str) -> String {
     let plain: String =
         answer.to_lowercase().chars().filter(|c| !c.is_ascii_punctuation()).collect();
@@ -169,26 +169,26 @@ pub fn normalize(answer: &str) -> String {
     words(&text).collect::<Vec<_>>().join(" ")
 }
 
-/// An answer that a threshold may turn into no answer.
+/// A predicted answer with the model's score for "no answer".
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Doubted {
-    /// How sure the model is that there is no answer.
+    /// Score of "no answer"; larger means that an answer is less likely.
     pub no_answer: f64,
-    /// The score of the answer that it gives otherwise: exact as 0 or 1, or F1.
+    /// Score of the predicted answer: exact match as 0 or 1, or F1.
     pub score: f64,
-    /// Whether the model has anything to say otherwise.
+    /// Whether the predicted answer is non-empty.
     pub says: bool,
-    /// Whether people gave an answer.
+    /// Whether the question has a gold answer.
     pub answered: bool,
 }
 
-/// The threshold that is best for some questions, and the mean score in percent that it brings: a
-/// question whose `no_answer` is above it is taken to have none. The script of version 2.0 finds
-/// it on the very questions that it scores.
+/// Finds the threshold of `no_answer` with the best mean score, and returns both, the mean in
+/// percent: a question whose `no_answer` is above it counts as unanswered. As in the script of
+/// version 2.0, it is fitted to the very questions that are scored.
 pub fn best_threshold(questions: &[Doubted]) -> (f64, f64) {
     let mut sorted: Vec<&Doubted> = questions.iter().collect();
     sorted.sort_by(|a, b| a.no_answer.total_cmp(&b.no_answer));
-    // At first nothing is answered, then one question more at a time.
+    // Starts with no question answered, then answers one more at a time.
     let mut sum = questions.iter().filter(|question| !question.answered).count() as f64;
     let (mut best, mut threshold) = (sum, 0.0);
     for question in sorted {

@@ -1,4 +1,4 @@
-//! Which characters are punctuation, symbols and numbers, as of Unicode 18.
+//! Tables of punctuation, symbols and numbers, as of Unicode 18.
 //!
 //! Made by `fixtures/make/unicode_marks.py`: change the script, not this file.
 

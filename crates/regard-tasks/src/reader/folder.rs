@@ -1,4 +1,4 @@
-//! Models that read, as folders.
+//! Saves a text encoder as a folder.
 
 use super::Reader;
 use regard_models::checkpoint::{self, Precision};
@@ -6,7 +6,7 @@ use regard_models::{Error, Result};
 use std::path::Path;
 
 impl Reader {
-    /// Writes the folder of a model, so that it can be loaded, moved or built in.
+    /// Writes configuration, weights and tokenizer to a folder that can be loaded or moved.
     pub fn save(&self, folder: &Path, precision: Precision) -> Result<()> {
         std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
         checkpoint::write(folder, &self.model.config(), &self.model.weights(), precision)?;

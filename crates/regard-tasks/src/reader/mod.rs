@@ -1,6 +1,6 @@
-//! What models that read texts are asked: a label for a text, labels for its words, an answer in
-//! it, a word that is hidden in it, or a vector for it. What comes out has the fields of Hugging
-//! Face's pipelines.
+//! Text encoders with their tokenizers, shared by the tasks that label a text or its tokens, answer
+//! a question in it, predict masked tokens, or embed it. Results have the fields of Hugging Face's
+//! pipelines.
 
 mod folder;
 pub(crate) mod learn;
@@ -16,28 +16,27 @@ use regard_attention::backend;
 use regard_models::text::{self, Head, Output, TextModel, Texts};
 use regard_models::{Error, Labels, ModelFiles, Result, checkpoint};
 
-/// Tokens that are read at a time.
+/// Number of tokens per forward pass.
 pub(crate) const AT_ONCE: usize = 8192;
 
-/// A model that reads, with its tokenizer.
+/// A text model with its tokenizer.
 pub struct Reader {
     pub(crate) model: Box<dyn TextModel>,
     pub(crate) tokenizer: Tokenizer,
     labels: Vec<String>,
-    /// Where it was read from, if it is asked for vectors.
+    /// Files it was loaded from, kept if it was opened for embeddings ([`Head::Bare`]).
     files: Option<ModelFiles>,
 }
 
 impl Reader {
-    /// From a model and its tokenizer.
+    /// Creates a reader from a model and its tokenizer.
     pub fn new(model: Box<dyn TextModel>, tokenizer: Tokenizer) -> Reader {
         let labels = Labels::names(&model.config());
         Reader { model, tokenizer, labels, files: None }
     }
 
-    /// Opens a model: of a folder, which may be a training run's, or of a part of the program. The
-    /// model must have been trained for what
-    /// it is asked; vectors can be had of any.
+    /// Opens a model from its files: a folder (which may be a training run's) or files in memory.
+    /// The model must have been trained with this head; [`Head::Bare`], for embeddings, fits any.
     pub fn load(model: impl Into<ModelFiles>, head: Head) -> Result<Reader> {
         let files = train::files(model)?;
         let config = files.config()?;
@@ -46,16 +45,16 @@ impl Reader {
         let words = |head: Head| matches!(head, Head::Words | Head::Pretraining);
         if head != Head::Bare && named != head && !(words(head) && words(named)) {
             let class = config["architectures"][0].as_str().unwrap_or("no architecture");
-            // No other model can begin with one that ships.
+            // A recipe cannot start from a built-in model.
             let (it, from) = match files.folder() {
                 Some(folder) => ("it", format!(" --set from={}", folder.display())),
                 None => ("one", String::new()),
             };
             let how = match head {
-                Head::Sequence => format!("to give texts labels. Train {it} for that: regard train sst2-minilm{from}"),
+                Head::Sequence => format!("to classify texts. Train {it} for that: regard train sst2-minilm{from}"),
                 Head::Tokens => format!("to label words. Train {it} for that: regard train ewt-minilm{from}"),
                 Head::Span => format!("to answer questions. Train {it} for that: regard train squad-minilm{from}"),
-                _ => "to guess hidden words. Take one that was, such as google-bert/bert-base-uncased, or train one: regard train wikitext2-bert".to_string(),
+                _ => "to predict masked tokens. Take one that was, such as google-bert/bert-base-uncased, or train one: regard train wikitext2-bert".to_string(),
             };
             return Err(Error::file(
                 files.path(checkpoint::CONFIG),
@@ -73,27 +72,27 @@ impl Reader {
         Ok(reader)
     }
 
-    /// How the vector of a text is made, as the folder of a sentence-transformers model says it;
-    /// nothing, if it does not.
+    /// Returns how a text is embedded, as the folder of a sentence-transformers model defines it;
+    /// `None` if it does not.
     ///
     /// # Errors
-    /// If it says what cannot be done here.
+    /// If the folder asks for something that is not supported.
     pub fn sentence(&self) -> Result<Option<Sentence>> {
         self.files.as_ref().map_or(Ok(None), sentence::read)
     }
 
-    /// Its tokenizer.
+    /// Returns the tokenizer.
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer
     }
 
-    /// The names of its labels.
+    /// Returns the names of the labels, by their index.
     pub fn labels(&self) -> &[String] {
         &self.labels
     }
 
-    /// The number of a label, by its name. Where no name is a number, data may number labels: see
-    /// [`Reader::numbered`].
+    /// Returns the index of a label by its name. If no name is a number, the data may use numbers
+    /// instead: see [`Reader::numbered`].
     pub fn label_number(&self, name: &str) -> Option<usize> {
         let named = self.labels.iter().position(|label| label == name);
         if named.is_some() || self.labels.iter().any(|label| label.parse::<u64>().is_ok()) {
@@ -103,7 +102,8 @@ impl Reader {
         number.filter(|n| self.labels.is_empty() || *n < self.labels.len())
     }
 
-    /// Says which label each number stands for, if data have numbers in place of label names.
+    /// Returns a note on which label each number stands for, if data have numbers in place of
+    /// names.
     pub fn numbered<'a>(&self, names: impl IntoIterator<Item = &'a String>) -> Option<String> {
         let unknown = |name: &&String| !self.labels.contains(name);
         let taken = |name: &'a String| {
@@ -119,13 +119,13 @@ impl Reader {
         self.labels.get(number).cloned().unwrap_or_else(|| format!("LABEL_{number}"))
     }
 
-    /// The most tokens that the model reads.
+    /// Returns the maximum number of tokens of a text.
     pub(crate) fn longest(&self) -> usize {
         self.model.longest().unwrap_or(usize::MAX)
     }
 
-    /// Reads encodings, about as many tokens at a time as fit, and gives each part to `see` with
-    /// the number of its first encoding.
+    /// Runs the model on encodings, in batches of about [`AT_ONCE`] tokens, and calls `see` with
+    /// the index of a batch's first encoding, its encodings and the output.
     pub(crate) fn read(
         &self,
         encodings: &[Encoding],
@@ -142,7 +142,7 @@ impl Reader {
             let mut texts = Texts::new();
             for encoding in part {
                 if encoding.is_empty() {
-                    return Err(Error::invalid("a text without tokens cannot be read"));
+                    return Err(Error::invalid("a text without tokens cannot be encoded"));
                 }
                 let Encoding { ids, types, letters, .. } = encoding;
                 push(&*self.model, &mut texts, ids, types, letters);
@@ -154,7 +154,7 @@ impl Reader {
     }
 }
 
-/// Adds a text, with the types or the letters of its tokens if the model is told them.
+/// Adds a text, with the token types or the characters of its tokens if the model uses them.
 pub(crate) fn push(
     model: &dyn TextModel,
     texts: &mut Texts,
@@ -169,29 +169,29 @@ pub(crate) fn push(
     }
 }
 
-/// A model that does not know all tokens of a vocabulary, or all of its letters, is not its model.
+/// Returns an error if the tokenizer has more tokens or characters than the model's vocabulary.
 pub(crate) fn fits(model: &dyn TextModel, tokenizer: &Tokenizer) -> Result<()> {
     let (tokens, words) = (tokenizer.size(), model.vocabulary());
     if tokens > words {
-        return Err(Error::invalid(format!("{tokens} tokens, of which the model has {words}")));
+        return Err(Error::invalid(format!("tokenizer has {tokens} tokens, the model {words}")));
     }
     let (letters, known) = (tokenizer.alphabet().map(Alphabet::size), model.alphabet());
     match letters {
         None if known > 0 => Err(Error::invalid(
-            "the model reads letters, and the tokenizer does not say them: need a vocabulary of \
-             words with letters, as kind = \"treebank\" has",
+            "the model uses characters, but the tokenizer has none: need a vocabulary of \
+             words with characters, such as kind = \"treebank\"",
         )),
         Some(letters) if known > 0 && letters > known => {
-            Err(Error::invalid(format!("{letters} letters, of which the model has {known}")))
+            Err(Error::invalid(format!("tokenizer has {letters} characters, the model {known}")))
         }
         _ => Ok(()),
     }
 }
 
-/// The numbers of a tensor, row after row.
+/// Returns the elements of a tensor, row by row.
 ///
 /// # Errors
-/// If one is NaN or infinite: no answer comes of those.
+/// If one is NaN or infinite.
 pub(crate) fn numbers(x: Tensor<2>) -> Result<Vec<f32>> {
     let mut numbers = vec![];
     backend::numbers(x, &mut numbers);

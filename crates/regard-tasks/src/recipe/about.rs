@@ -1,23 +1,23 @@
-//! Summary of the data, printed before training: files, how much is in each, labels.
+//! Summary of the data, printed before training: files, their sizes, labels.
 
 use crate::say;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::Path;
 
-/// Labels that are told by name.
+/// Maximum number of labels that are listed by name.
 const NAMED: usize = 20;
 
-/// Lines that are told before a training begins.
+/// Lines printed before training starts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct About {
     lines: Vec<String>,
 }
 
-/// The paths of files, as they are told.
+/// Joins paths for printing: at most three, and the number of the others.
 pub(crate) fn paths<P: AsRef<Path>>(paths: &[P]) -> String {
     let names: Vec<String> = paths.iter().map(|p| p.as_ref().display().to_string()).collect();
-    // Paths are told whole: a shortened one cannot be found.
+    // Paths are printed in full: a shortened one cannot be found.
     match names.len() {
         0..=3 => names.join(" and "),
         more => format!("{} … and {} more", names[..3].join(", "), more - 3),
@@ -25,17 +25,17 @@ pub(crate) fn paths<P: AsRef<Path>>(paths: &[P]) -> String {
 }
 
 impl About {
-    /// A line about a part of the data: where it is from, and how much it is.
+    /// Adds a line about a part of the data: its name, source and size.
     pub fn part(&mut self, part: &str, from: impl Display, what: impl Display) {
         self.lines.push(format!("{part:<6} {from}: {what}"));
     }
 
-    /// A line of any kind.
+    /// Adds any line.
     pub fn line(&mut self, line: impl Into<String>) {
         self.lines.push(line.into());
     }
 
-    /// A line with the names of labels and how many examples each has.
+    /// Adds a line with the names of labels and the number of examples of each.
     pub fn labels(&mut self, what: &str, counts: &[(&str, usize)]) {
         let each = |(name, count): &(&str, usize)| {
             format!("{} ({})", say::short(name, 40), say::count(*count))
@@ -48,14 +48,14 @@ impl About {
         self.lines.push(format!("{}: {}{more}", say::many(counts.len(), what), named.join(", ")));
     }
 
-    /// All lines, and the sizes of the model as the last one.
+    /// Joins all lines, with the sizes of the model as the last one.
     pub fn with_sizes(mut self, sizes: impl Into<String>) -> String {
         self.lines.push(sizes.into());
         self.lines.join("\n")
     }
 }
 
-/// How often each name occurs, in the order of the names.
+/// Counts the names, sorted by name.
 pub(crate) fn counted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     names.for_each(|name| *counts.entry(name).or_default() += 1);

@@ -1,68 +1,68 @@
-//! How good a trained model is at its task, on what it has not learned from.
+//! Evaluation of a trained model on held-out data.
 //!
-//! The numbers are those that an evaluation during training gives: the same code marks the same
-//! examples. [`Task::examine`](crate::recipe::Task::examine) is where to begin.
+//! The metrics are those of an evaluation during training, computed by the same code. The entry
+//! point is [`Task::examine`](crate::recipe::Task::examine).
 
 use crate::data::Part;
 use regard_models::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// What a model is examined on.
+/// Data that a model is evaluated on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum On {
     /// A part of a data set.
     Set {
-        /// Which set; none is the recipe's own.
+        /// Name of the data set; `None` for the recipe's own.
         set: Option<String>,
-        /// Which part; none is the test part, or the validation part of a set without one.
+        /// Part; `None` for the test part, or the validation part of a set without one.
         part: Option<Part>,
     },
     /// All of a file, in the format that recipes of the task read.
     File(PathBuf),
 }
 
-/// A measure.
+/// A metric with its value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mark {
-    /// What it is called, as in the log of a run but for `valid_`.
+    /// Name, as in the log of a run without the prefix `valid_`.
     pub name: &'static str,
-    /// How much.
+    /// Value of the metric, in `unit`.
     pub value: f64,
-    /// Of what.
+    /// Unit, such as `% of tokens` or `nats a token`.
     pub unit: &'static str,
 }
 
-/// Marks as the log of a run has them.
+/// Returns the metrics with the names that the log of a run uses.
 pub(crate) fn measures(marks: &[Mark]) -> Vec<(String, f64)> {
     marks.iter().map(|mark| (format!("valid_{}", mark.name), mark.value)).collect()
 }
 
-/// What came of an examination.
+/// Result of an evaluation.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The data set or the file.
+    /// Name of the data set or file.
     pub data: String,
-    /// Which part of a data set.
+    /// Part of the data set; `None` for a file.
     pub part: Option<Part>,
-    /// So many were asked.
+    /// Number of evaluated examples, in `unit`.
     pub asked: usize,
-    /// What was asked: texts, words, questions.
+    /// Unit of `asked` and `excluded`: texts, words, questions.
     pub unit: &'static str,
-    /// Of the data, so many were not asked because the model has learned from them.
+    /// Number of examples left out because the model was trained on them.
     pub excluded: usize,
-    /// How the data were read, where that was not certain.
+    /// Note on how the data were interpreted, where that is ambiguous.
     pub note: Option<String>,
-    /// How good it is.
+    /// Metrics with their values.
     pub marks: Vec<Mark>,
-    /// Numbers in the model's weights.
+    /// Number of parameters of the model.
     pub parameters: usize,
-    /// How long it took, without reading the model and the data.
+    /// Duration in seconds, without reading the model and the data.
     pub seconds: f64,
 }
 
 impl Report {
-    /// Times `mark`, and puts together what came of it.
+    /// Runs and times `mark`, which computes the metrics, and builds the report.
     pub(crate) fn of(
         sheet: Sheet,
         parameters: usize,
@@ -70,7 +70,7 @@ impl Report {
     ) -> Result<Report> {
         let Sheet { data, part, asked, unit, excluded, note } = sheet;
         if asked == 0 {
-            return Err(Error::invalid(format!("{data}: there is nothing to ask")));
+            return Err(Error::invalid(format!("{data}: no examples to evaluate")));
         }
         let began = Instant::now();
         let marks = mark()?;
@@ -79,7 +79,7 @@ impl Report {
     }
 }
 
-/// What there is to say of examples before anybody is asked.
+/// Description of an evaluation set; the fields are those of [`Report`].
 pub(crate) struct Sheet {
     pub data: String,
     pub part: Option<Part>,
@@ -90,14 +90,14 @@ pub(crate) struct Sheet {
 }
 
 impl Sheet {
-    /// So many of a unit, all of which are asked.
+    /// Creates the description of `asked` examples, none of them excluded.
     pub(crate) fn new(source: &Source, asked: usize, unit: &'static str) -> Sheet {
         let (data, part) = (source.name(), source.part());
         Sheet { data, part, asked, unit, excluded: 0, note: None }
     }
 }
 
-/// Where examples are taken from, once it is decided.
+/// Resolved source of the evaluation examples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source<'a> {
     Set(&'a str, Part),
@@ -105,7 +105,7 @@ pub(crate) enum Source<'a> {
 }
 
 impl On {
-    /// Decides the set and the part; `has_test` says which sets have a test part.
+    /// Resolves the set and the part; `has_test` returns whether a set has a test part.
     pub(crate) fn decide<'a>(
         &'a self,
         own: &'a str,
@@ -127,7 +127,7 @@ impl On {
 }
 
 impl Source<'_> {
-    /// How messages and reports call it.
+    /// Returns the name for messages and reports.
     pub(crate) fn name(&self) -> String {
         match self {
             Source::Set(set, _) => set.to_string(),

@@ -1,19 +1,19 @@
-//! The keys of recipes: what each means, and errors in them in plain words.
+//! Keys of recipes: their explanations, and readable error messages.
 
 use crate::say;
 
 /// Description of a recipe key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// With the table that it is in: `train.steps`.
+    /// Dotted name, with its table: `train.steps`.
     pub name: &'static str,
-    /// The tasks that have it, with spaces between; `all` for all.
+    /// Names of the tasks that have the key, separated by spaces; `all` for all.
     pub tasks: &'static str,
-    /// In a sentence or two.
+    /// Explanation in a sentence or two.
     pub about: &'static str,
 }
 
-/// Every key that a recipe can have, but for those of models.
+/// Returns every key that a recipe can have, except those of models.
 pub fn reference() -> Vec<Key> {
     let key = |line: &'static str| {
         let mut parts = line.splitn(3, " | ");
@@ -25,12 +25,12 @@ pub fn reference() -> Vec<Key> {
 /// Rewrites an error of the TOML deserialiser so that it names the key.
 pub(crate) fn told(error: &toml::de::Error) -> String {
     let whole = error.to_string();
-    // Without the text of a file, the key stands behind the message: "…\nin `train.steps`\n".
+    // Without the text of a file, the key follows the message: "…\nin `train.steps`\n".
     let key = whole.lines().find_map(|line| line.strip_prefix("in `")?.strip_suffix('`'));
     plain(key.unwrap_or_default(), error.message())
 }
 
-/// A message about a key in plain words.
+/// Rewrites a message of serde about a key.
 fn plain(key: &str, message: &str) -> String {
     let at = |rest: String| if key.is_empty() { rest } else { format!("{key}: {rest}") };
     if let Some(rest) = message.strip_prefix("unknown field `") {
@@ -78,7 +78,7 @@ fn plain(key: &str, message: &str) -> String {
     at(format!("got {got}, need {}", kind(need)))
 }
 
-/// A kind of value in plain words.
+/// Describes an expected type.
 fn kind(expected: &str) -> String {
     match expected {
         "u64" | "usize" | "u32" => "a whole number, 0 or more".into(),
@@ -103,7 +103,7 @@ mod tests {
     use crate::{recognize, summarize, translate};
     use toml::{Table, Value};
 
-    /// The keys that a table of a recipe may have, as its reader says when it meets another.
+    /// The keys that a table of a recipe may have, taken from the error for an unknown key.
     fn known(recipe: &Table, table: &str) -> Option<Vec<String>> {
         let mut with = recipe.clone();
         with.remove("base");

@@ -1,8 +1,8 @@
-//! Recipes of any task: one TOML file from which a result can be made again.
+//! Recipes of any task: one TOML file that reproduces a result.
 //!
-//! A recipe may name another as its `base` and then holds only where it differs: tables are laid
-//! over the base's, everything else replaces what the base has. `name`, `about` and `[result]`
-//! are never taken from a base, since they speak of one result.
+//! A recipe may name another as its `base` and then holds only the differences: tables are merged
+//! into the base's, other values replace those of the base. `name`, `about` and `[result]` are
+//! never inherited, since they describe one result.
 
 pub(crate) mod about;
 pub mod examine;
@@ -27,71 +27,71 @@ pub(crate) use names::rename;
 pub use table::{parse, read, read_with, with};
 pub use toml::Table;
 
-/// Result of a recipe.
+/// Published and reproduced results of a recipe.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
-    /// How it is measured.
+    /// Metric and data set of the result.
     pub metric: String,
-    /// Published results, and whose they are.
+    /// Published results with their sources.
     #[serde(default)]
     pub published: String,
-    /// Our result.
+    /// Result that this recipe reached; `None` if it was not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ours: Option<f64>,
-    /// In so many minutes of training.
+    /// Minutes of training for that result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minutes: Option<f64>,
-    /// Its `metrics.jsonl`, beside the recipe.
+    /// Name of that run's `metrics.jsonl`, in the folder of the recipe.
     #[serde(default)]
     pub log: String,
 }
 
-/// The part of a recipe that every task's has, with the same meaning.
+/// Fields that the recipes of all tasks have, with the same meaning.
 pub trait Fields {
-    /// That of its file and of the run's folder.
+    /// Returns the name: that of the file and of the run's folder.
     fn name(&self) -> &str;
-    /// Name of the task.
+    /// Returns the name of the task.
     fn task(&self) -> &str;
-    /// In a sentence.
+    /// Returns a description in a sentence.
     fn about(&self) -> &str;
-    /// Where all randomness comes from.
+    /// Returns the seed of all randomness.
     fn seed(&self) -> u64;
-    /// Another place for it to come from.
+    /// Sets the seed.
     fn set_seed(&mut self, seed: u64);
-    /// Our result, and published ones.
+    /// Returns published and reproduced results, if any.
     fn result(&self) -> Option<&Published>;
-    /// The name of its data set.
+    /// Returns the name of the data set.
     fn data(&self) -> &str;
-    /// How to train.
+    /// Returns the options of the training loop.
     fn options(&self) -> &train::Options;
-    /// With all defaults.
+    /// Formats the recipe as TOML, with all defaults.
     fn to_toml(&self) -> String;
-    /// With all defaults.
+    /// Converts the recipe to JSON, with all defaults.
     fn to_json(&self) -> Json;
 }
 
-/// A recipe of some task, as it is trained and examined.
+/// A recipe of any task, to train and evaluate.
 pub trait Task: Fields {
-    /// The measure by which the best model is chosen.
+    /// Returns the name of the model selection metric.
     fn decides(&self) -> &str;
-    /// The model that it begins with, if it does not begin anew.
+    /// Returns the pretrained model to start from; `None` to train from scratch.
     fn origin(&self) -> Option<Origin<'_>> {
         None
     }
-    /// Says where that model is, and which version of it that is, if it has versions: what the
-    /// recipe calls it need not be a folder.
+    /// Sets the folder of that model and its version, if it has versions: the name in the recipe
+    /// need not be a folder.
     fn set_origin(&mut self, _folder: PathBuf, _version: Option<String>) {}
-    /// Checks what a type cannot say of a recipe that was read.
+    /// Checks constraints that the types of the fields do not express.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
-    /// Reads the data and makes the model.
+    /// Reads the data and creates the model.
     fn prepare(&self) -> Result<Prepared>;
-    /// Asks a model of this task, which is in a folder or a run's, what it has not learned from.
+    /// Evaluates a model of this task, given as a folder or a run's, on held-out data.
     fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report>;
-    /// The keys, as TOML, that a recipe must have for a model that is trained already, besides
-    /// `data.set` and `model`; they are not used, unless they are about the data.
+    /// Returns, as TOML, the keys that a recipe for an already trained model must have, besides
+    /// `data.set` and `model`; only those about the data are used.
     fn of_trained(_config: &Json) -> String
     where
         Self: Sized,
@@ -100,45 +100,45 @@ pub trait Task: Fields {
     }
 }
 
-/// A model that a recipe begins with, as the recipe calls it.
+/// A pretrained model, as a recipe names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin<'a> {
-    /// A folder, or a name.
+    /// Folder, or a name that is resolved to one.
     pub model: &'a str,
-    /// Which version of it, where it has versions.
+    /// Version of the model; `None` for the default, or if it has no versions.
     pub revision: Option<&'a str>,
 }
 
-/// A kind of recipe: what all have, and the fields that this one has besides. A macro, since a
-/// generic struct would need `#[serde(flatten)]`, which neither refuses unknown keys nor says which
-/// key a wrong value has.
+/// Defines the recipe of a task: the common fields and its own. A macro, since a generic struct
+/// would need `#[serde(flatten)]`, which neither rejects unknown keys nor names the key of a wrong
+/// value.
 macro_rules! recipe {
     (for $($task:literal)*; $($(#[$about:meta])* $seen:vis $field:ident: $kind:ty,)*) => {
-        /// A reproducible result.
+        /// A recipe: everything that determines a result.
         #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct Recipe {
-            /// Its name: that of its file and of the run's folder.
+            /// Name of the recipe: that of its file and of the run's folder.
             pub name: String,
             /// Name of the task.
             pub task: String,
-            /// In a sentence.
+            /// Description in a sentence.
             #[serde(default)]
             pub about: String,
-            /// Where all randomness comes from.
+            /// Seed of all randomness.
             #[serde(default)]
             pub seed: u64,
-            /// Our result, and published ones.
+            /// Published and reproduced results.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub result: Option<$crate::recipe::Published>,
             $($(#[$about])* $seen $field: $kind,)*
         }
 
         impl Recipe {
-            /// Names of its tasks.
+            /// Names of the tasks that use this type of recipe.
             pub const TASKS: &'static [&'static str] = &[$($task),*];
 
-            /// From what was read.
+            /// Deserialises and checks a recipe.
             pub fn from_table(table: $crate::recipe::Table) -> Result<Recipe, String> {
                 let recipe: Recipe = $crate::recipe::of_table(table, Recipe::TASKS)?;
                 $crate::recipe::Task::check(&recipe)?;
@@ -185,7 +185,7 @@ pub(crate) use recipe;
 /// Deserialises a table, if it is for one of these tasks.
 pub(crate) fn of_table<R: DeserializeOwned>(mut table: Table, tasks: &[&str]) -> Result<R, String> {
     rename(&mut table);
-    // First, so that a recipe of another task is not told of its keys.
+    // First, so that a recipe of another task gets no message about its keys.
     let task = table.get("task").and_then(Value::as_str).unwrap_or_default();
     if !tasks.contains(&task) {
         return Err(format!("task: got {task:?}, need {} here", tasks.join(" or ")));
@@ -194,16 +194,16 @@ pub(crate) fn of_table<R: DeserializeOwned>(mut table: Table, tasks: &[&str]) ->
     table.try_into().map_err(|e: toml::de::Error| keys::told(&e))
 }
 
-/// A model with something to learn from, and what there is to say of it.
+/// A model with its training data, and a summary of both.
 pub struct Prepared {
-    /// The model in training.
+    /// Model in training.
     pub learner: Box<dyn train::Learner>,
     /// Summary of the data: a line for each file or part and one for labels, and the sizes of the
     /// model in the last line.
     pub about: String,
 }
 
-/// A kind of recipe.
+/// A type of recipe.
 struct Kind {
     tasks: &'static [&'static str],
     make: fn(Table) -> Result<Box<dyn Task>, String>,
@@ -220,16 +220,16 @@ macro_rules! kinds {
     };
 }
 
-/// Every kind of recipe there is.
+/// All types of recipes.
 const KINDS: &[Kind] = kinds! {
     translate generate fill permute point summarize reader answer_story classify_graph
     classify_image recognize
 };
 
-/// A name becomes that of the run's folder.
+/// Maximum length of a name in bytes, since it becomes the name of the run's folder.
 const LONGEST_NAME: usize = 200;
 
-/// The recipe, of whatever task it says it is.
+/// Deserialises a recipe of the task that it names.
 pub fn task(mut table: Table) -> Result<Box<dyn Task>, String> {
     rename(&mut table);
     let asked = table.get("task").and_then(Value::as_str).unwrap_or("");
@@ -253,7 +253,7 @@ fn kind_of(task: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.tasks.contains(&task))
 }
 
-/// Refuses `inf` and `nan`, which TOML has and JSON, which models are described in, has not.
+/// Rejects `inf` and `nan`, which TOML has but JSON (used for model configurations) has not.
 fn check_finite(key: &str, value: &Value) -> Result<(), String> {
     match value {
         Value::Float(x) if !x.is_finite() => Err(format!("{key}: got {x}, need a finite number")),
@@ -265,8 +265,8 @@ fn check_finite(key: &str, value: &Value) -> Result<(), String> {
     }
 }
 
-/// A recipe for a model that came without one, by which it can be examined on files: its task is
-/// what its head is for.
+/// Builds a recipe for a model that has none, with which it can be evaluated on files; the task
+/// follows from the model's head.
 pub fn of_model(model: impl Into<ModelFiles>) -> Result<Table> {
     let files = train::files(model)?;
     let (config, folder) = (files.config()?, files.place());
@@ -279,7 +279,7 @@ pub fn of_model(model: impl Into<ModelFiles>) -> Result<Table> {
     table::lay_over(&mut table, read(&(kind.of_trained)(&config)));
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     table.insert("name".into(), Value::String(name.into_owned()));
-    // Where a recipe may begin with a model, it begins with this one.
+    // Where a recipe may start from a pretrained model, it starts from this one.
     if table.get("from").is_some() {
         table.insert("from".into(), Value::String(folder.display().to_string()));
     }

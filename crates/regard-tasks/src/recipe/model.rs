@@ -1,4 +1,4 @@
-//! `[model]` of a recipe: `config.json` without what follows from the data.
+//! `[model]` of a recipe: `config.json` without the values that follow from the data.
 
 use crate::say;
 use crate::train::trained::device;
@@ -6,17 +6,17 @@ use regard_models::text::{self, Head, TextModel};
 use regard_models::{Capability, Error, Labels, Result, zoo};
 use serde_json::{Map, Value};
 
-/// The configuration of a model that a recipe asks for, to be completed from the data.
+/// Model configuration of a recipe, to be completed from the data.
 pub(crate) struct ModelTable<'a> {
     asked: &'a Value,
     config: Value,
 }
 
 impl ModelTable<'_> {
-    /// The table of a recipe.
+    /// Takes the table `[model]` of a recipe.
     ///
     /// # Errors
-    /// If it is no table.
+    /// If it is not a table.
     pub fn new(asked: &Value) -> Result<ModelTable<'_>> {
         match asked {
             Value::Object(_) => Ok(ModelTable { asked, config: asked.clone() }),
@@ -28,7 +28,7 @@ impl ModelTable<'_> {
         self.config.as_object_mut().expect("it was checked when it was read")
     }
 
-    /// The value of a key; null, if there is none.
+    /// Returns the value of a key; null if it is not set.
     pub fn get(&self, key: &str) -> &Value {
         &self.config[key]
     }
@@ -38,7 +38,7 @@ impl ModelTable<'_> {
         self.map().insert(key.into(), value.into());
     }
 
-    /// Sets a key that the recipe leaves out.
+    /// Sets a key unless the recipe sets it.
     pub fn set_default(&mut self, key: &str, value: impl Into<Value>) {
         self.map().entry(key).or_insert(value.into());
     }
@@ -48,47 +48,47 @@ impl ModelTable<'_> {
         set_labels(&mut self.config, names);
     }
 
-    /// Makes the model, to be trained.
+    /// Creates the model for training.
     ///
     /// # Errors
-    /// If it cannot be made, or the recipe has a key that the model has not.
+    /// If it cannot be created, or the recipe has a key that the model does not know.
     pub fn create<N: Capability + ?Sized>(&self, seed: u64) -> Result<Box<N>> {
         let model = zoo::create::<N>(&self.config, seed, &device())?;
         known_keys(self.asked, &model.network().config())?;
         Ok(model)
     }
 
-    /// Makes a model that reads texts, to be trained.
+    /// Creates a text model for training.
     ///
     /// # Errors
-    /// As [`ModelTable::create`].
+    /// See [`ModelTable::create`].
     pub fn create_text(&self, head: Head, seed: u64) -> Result<Box<dyn TextModel>> {
         known_text_keys(self.asked, &self.config)?;
         text::create(&self.config, head, seed, &device())
     }
 }
 
-/// Gives a configuration the names of its labels.
+/// Sets the label names of a configuration.
 pub(crate) fn set_labels(config: &mut Value, names: &[String]) {
     let Labels { id2label, label2id, .. } = Labels::new(names);
     config["id2label"] = Value::Object(id2label);
     config["label2id"] = Value::Object(label2id);
 }
 
-/// A key that the model does not know is a spelling mistake.
+/// Rejects keys that the model does not know, as misspelt.
 fn known_keys(asked: &Value, known: &Value) -> Result<()> {
     let Value::Object(known) = known else { return Ok(()) };
     known_names(asked, &known.keys().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// Refuses keys that the family of a text model does not have.
+/// Rejects keys that this family of text models does not have.
 pub(crate) fn known_text_keys(asked: &Value, config: &Value) -> Result<()> {
     known_names(asked, &text::keys(config)?)
 }
 
 fn known_names(asked: &Value, known: &[&str]) -> Result<()> {
     let Value::Object(asked) = asked else { return Ok(()) };
-    // To look everywhere goes without saying, and some configurations do not say it.
+    // Global attention is the default, and some configurations leave it out.
     let unsaid = serde_json::json!({ "kind": "global" });
     let unknown: Vec<&str> = asked
         .iter()

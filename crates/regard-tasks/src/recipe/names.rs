@@ -1,8 +1,8 @@
-//! Names that tasks had in earlier recipes, which still load.
+//! Former names of tasks, with which recipes still load.
 
 use toml::{Table, Value};
 
-/// The earlier names, and those of today: a task's module, verb and recipes have one name.
+/// Former and current names: module, verb and recipes of a task now have one name.
 const EARLIER: &[(&str, &str)] = &[
     ("language", "generate"),
     ("pretrain", "fill"),
@@ -13,7 +13,7 @@ const EARLIER: &[(&str, &str)] = &[
     ("speech", "recognize"),
 ];
 
-/// Gives a recipe's task the name of today.
+/// Replaces a former task name in a recipe by the current one.
 pub(crate) fn rename(recipe: &mut Table) {
     let Some(Value::String(task)) = recipe.get_mut("task") else { return };
     if let Some((_, today)) = EARLIER.iter().find(|(earlier, _)| task == earlier) {
@@ -35,7 +35,7 @@ mod tests {
             let set =
                 with(parse("name = 'x'", &[], &|_| None).unwrap(), &[format!("task={earlier}")]);
             assert_eq!(set.unwrap()["task"].as_str(), Some(*today));
-            // A table that somebody else read.
+            // A table that the caller parsed.
             let table: Table = toml::from_str(&text).unwrap();
             let told = task(table).err().unwrap_or_default();
             assert!(!told.starts_with("task:"), "{earlier}: {told}");
@@ -43,7 +43,7 @@ mod tests {
         let base = |name: &str| (name == "b").then(|| "task = 'stories'\n[data]\nset = 'x'".into());
         let table = parse("base = 'b'\n[data]\nfolder = 'mine'", &[], &base).unwrap();
         assert_eq!(table["task"].as_str(), Some("answer-story"));
-        // A key that names files of one's own is known for the task by either name.
+        // A key that names custom files is known for the task by either name.
         assert_eq!(table["data"]["set"].as_str(), Some("files"));
     }
 }

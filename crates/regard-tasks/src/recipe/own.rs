@@ -1,9 +1,8 @@
-//! Data of one's own in a recipe: which keys of `[data]` name files, and what follows if somebody
-//! sets one of them.
+//! Custom data in a recipe: the keys of `[data]` that name files, and the effect of setting one.
 //!
-//! A recipe names a data set, and often where its held-out part comes from. Whoever sets a file
-//! means that file: `data.set` becomes `files`, and a `held_out` that came with the recipe goes.
-//! A contradiction is an error that names both keys.
+//! A recipe names a data set, and often another for its held-out parts. A file that is set takes
+//! precedence: `data.set` becomes `files`, and `held_out` of the recipe is removed. A
+//! contradiction is an error that names both keys.
 
 use crate::data::known;
 use crate::say;
@@ -11,12 +10,12 @@ use regard_models::{Error, Result};
 use std::path::Path;
 use toml::{Table, Value};
 
-/// The set of one's own files.
+/// Value of `data.set` for custom files.
 pub const FILES: &str = "files";
-/// The set of one's own files of pairs, of the task `permute`.
+/// Value of `data.set` for custom files of pairs, of the task `permute`.
 pub(crate) const PAIRS: &str = "pairs";
 
-/// The keys of `[data]` that only one's own files have, by task.
+/// Keys of `[data]` that only apply to custom files, by task.
 const KEYS: &[(&[&str], &[&str])] = &[
     (&["classify"], &["train", "valid", "test", "text", "label", "header"]),
     (&["tag", "answer", "rerank", "generate", "recognize"], &["train", "valid", "test"]),
@@ -26,17 +25,17 @@ const KEYS: &[(&[&str], &[&str])] = &[
     (&["classify-graph"], &["nodes", "edges", "graphs"]),
 ];
 
-/// The names that stand for one's own files in a task's recipes.
+/// Returns the values of `data.set` that stand for custom files in a task's recipes.
 pub(crate) fn sets(task: &str) -> &'static [&'static str] {
     if task == "permute" { &[FILES, PAIRS] } else { &[FILES] }
 }
 
-/// The keys of a task's `[data]` that need `data.set = "files"`.
+/// Returns the keys of a task's `[data]` that need `data.set = "files"`.
 pub fn keys(task: &str) -> &'static [&'static str] {
     KEYS.iter().find(|(tasks, _)| tasks.contains(&task)).map_or(&[], |(_, keys)| keys)
 }
 
-/// Whether a set is one of a task's known ones; what is misspelt is told elsewhere.
+/// Whether a set is one of a task's known ones; misspelt names are reported elsewhere.
 fn is_known(task: &str, set: &str) -> bool {
     known::set(task, set).is_some()
 }
@@ -45,25 +44,25 @@ fn is_own(set: &str) -> bool {
     [FILES, PAIRS].contains(&set)
 }
 
-/// The words that a table has at a key.
+/// Returns the string at a key; empty if there is none.
 fn text<'a>(table: &'a Table, key: &str) -> &'a str {
     table.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Those of the keys that need `files` which this table has.
+/// Returns the keys of this table that need `files`.
 fn named(task: &str, data: &Table) -> Vec<&'static str> {
     keys(task).iter().copied().filter(|key| data.contains_key(*key)).collect()
 }
 
-/// Whether only the held-out parts are files, and that is said.
+/// Whether only the held-out parts are files, by `held_out = "files"`.
 fn held_out_only(keys: &[&str], data: &Table) -> bool {
     text(data, "held_out") == FILES && !keys.contains(&"train")
 }
 
-/// Follows from what `said` has just set in `[data]` of a recipe.
+/// Adjusts `[data]` of a recipe to the keys that `said` has just set.
 ///
 /// # Errors
-/// If `said` itself asks for a known data set and for files.
+/// If `said` itself sets a known data set and files.
 pub(crate) fn follow(recipe: &mut Table, said: &Table) -> Result<(), String> {
     let task = text(recipe, "task").to_string();
     let Some(Value::Table(data)) = recipe.get_mut("data") else { return Ok(()) };
@@ -77,12 +76,12 @@ pub(crate) fn follow(recipe: &mut Table, said: &Table) -> Result<(), String> {
         }
     }
     let own = is_own(text(data, "set")) && (said.contains_key("set") || !given.is_empty());
-    // The recipe's own held-out set has nothing to do with files of one's own.
+    // The recipe's own held-out set does not apply to custom files.
     let theirs = data.get("held_out").is_some_and(Value::is_str) && !said.contains_key("held_out");
     if own && theirs && !held_out_only(&given, data) {
         data.remove("held_out");
     }
-    // Nor has the share of it that is held out.
+    // Nor does the fraction of it that is held out.
     if own && !said.contains_key("test_per_mille") {
         data.remove("test_per_mille");
     }
@@ -107,14 +106,14 @@ pub(crate) fn check(task: &str, recipe: &Table) -> Result<(), String> {
     let parts = given.iter().find(|key| ["valid", "test"].contains(*key));
     match parts {
         Some(key) if is_own(set) && !held_out.is_empty() && held_out != FILES => Err(format!(
-            "data.held_out is {held_out:?} and data.{key} names a file: both say what the model is \
-             chosen and measured on; leave one of them out"
+            "data.held_out is {held_out:?} and data.{key} names a file: both set the held-out \
+             data; leave one of them out"
         )),
         _ => Ok(()),
     }
 }
 
-/// That a file or folder which a key names is there.
+/// Checks that a file or folder named by a key exists.
 pub(crate) fn there(key: &str, path: &Path) -> Result<()> {
     match path.try_exists() {
         Ok(true) => Ok(()),
@@ -126,7 +125,7 @@ pub(crate) fn there(key: &str, path: &Path) -> Result<()> {
     }
 }
 
-/// A file that a key names, if it is set, and is there.
+/// Returns the file that a key names, or an error if it is not set or does not exist.
 pub(crate) fn file<'a>(
     key: &str,
     path: &'a Option<std::path::PathBuf>,
@@ -138,7 +137,7 @@ pub(crate) fn file<'a>(
     }
 }
 
-/// A key that `files` need is not set.
+/// Builds the error for a key that `files` needs and that is not set.
 pub(crate) fn missing(key: &str, what: &str) -> Error {
     Error::invalid(format!("data.{key}: data.set=files needs it; set data.{key} to {what}"))
 }
@@ -181,7 +180,7 @@ mod tests {
         assert_eq!(text(&followed(PHRASES, said).unwrap(), "held_out"), "sst2-sentences");
         let data = followed(PHRASES, "max_tokens = 9").unwrap();
         assert_eq!(text(&data, "held_out"), "sst2-sentences");
-        // Points are drawn in sets of so many; these keys name no files.
+        // For points these keys are numbers of sets to draw, and name no files.
         let points = "task = 'point'\n[data]\nset = 'drawn'\nheld_out = [10, 10]";
         let data = followed(points, "train = 50\nvalid = 9").unwrap();
         assert!(text(&data, "set") == "drawn" && data.contains_key("held_out"));

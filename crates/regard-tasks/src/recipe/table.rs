@@ -1,4 +1,4 @@
-//! The table of a recipe: its file, its bases, and values that stand in for its own.
+//! TOML tables of recipes: files, bases and overrides.
 
 use super::{names, own};
 use crate::say;
@@ -6,16 +6,16 @@ use regard_models::{Error, Result, checkpoint};
 use std::path::Path;
 use toml::{Table, Value};
 
-/// More bases than this are taken for a circle.
+/// Maximum depth of bases (more are taken for a cycle) and of nested keys.
 const DEEPEST: usize = 8;
 
-/// Reads a recipe whose base, if it has one, is a file beside it, with values that stand in for
-/// its own: `train.steps=100`.
+/// Reads a recipe whose base, if any, is a file in the same folder, with overrides such as
+/// `train.steps=100`.
 pub fn read(path: &Path, overrides: &[String]) -> Result<Table> {
     read_with(path, overrides, &|_| None)
 }
 
-/// Reads a recipe as [`read`] does; a base that is no file beside it may be one of `others`.
+/// Reads a recipe as [`read`] does; a base that is not a file there is looked up in `others`.
 pub fn read_with(
     path: &Path,
     overrides: &[String],
@@ -30,7 +30,7 @@ pub fn read_with(
     parse(&text, overrides, &beside).map_err(|message| Error::file(path, message))
 }
 
-/// Reads a recipe from text; `base` gives the texts of bases by their names.
+/// Parses a recipe; `base` returns the texts of bases by their names.
 pub fn parse(
     text: &str,
     overrides: &[String],
@@ -39,13 +39,13 @@ pub fn parse(
     with(merged(text, base, DEEPEST)?, overrides)
 }
 
-/// A recipe with values that stand in for its own.
+/// Returns a recipe with overrides applied.
 pub fn with(mut table: Table, overrides: &[String]) -> Result<Table, String> {
     let mut said = Table::new();
     for each in overrides {
         let (key, value) = each
             .split_once('=')
-            .ok_or_else(|| format!("{each:?}: an override is KEY=VALUE, as train.lr=0.001"))?;
+            .ok_or_else(|| format!("{each:?}: need KEY=VALUE, such as train.lr=0.001"))?;
         set(&mut table, key.trim(), value.trim())?;
         set(&mut said, key.trim(), value.trim())?;
     }
@@ -79,8 +79,8 @@ fn merged(text: &str, base: &dyn Fn(&str) -> Option<String>, deep: usize) -> Res
     Ok(below)
 }
 
-/// Lays tables over tables. A table with a `kind` is one value: what belongs to one kind does
-/// not belong to another.
+/// Merges `above` into `below`. A table with a `kind` is replaced as a whole: the keys of one kind
+/// do not apply to another.
 pub(super) fn lay_over(below: &mut Table, above: Table) {
     for (key, value) in above {
         match (below.get_mut(&key), value) {
@@ -94,7 +94,7 @@ pub(super) fn lay_over(below: &mut Table, above: Table) {
     }
 }
 
-/// Puts a value at a dotted key; what does not read as TOML is a string.
+/// Sets the value of a dotted key; text that is not a TOML value is a string.
 fn set(table: &mut Table, key: &str, value: &str) -> Result<(), String> {
     let read: Result<Table, _> = toml::from_str(&format!("x = {value}"));
     let value = match read {
@@ -107,7 +107,7 @@ fn set(table: &mut Table, key: &str, value: &str) -> Result<(), String> {
     if parts.len() > DEEPEST {
         let deep = parts.len();
         return Err(format!(
-            "{}: a key in {deep} tables; none is in more than {DEEPEST}",
+            "{}: got a key in {deep} tables, need at most {DEEPEST}",
             say::short(key, 60)
         ));
     }

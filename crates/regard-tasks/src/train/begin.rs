@@ -1,4 +1,4 @@
-//! Vectors of others as the first values of a model's words.
+//! Initialises a model's embedding table with pretrained word vectors.
 
 use crate::data::Vectors;
 use crate::text::Tokenizer;
@@ -10,12 +10,12 @@ use std::path::Path;
 /// The tokenizer of a text model in training.
 pub(crate) struct Lexicon {
     pub tokenizer: Tokenizer,
-    /// How many words began with vectors of others.
+    /// Number of tokens initialised with pretrained vectors; `None` if no vectors were given.
     begun: Option<usize>,
 }
 
 impl Lexicon {
-    /// Gives those words of a model that others have vectors for these vectors.
+    /// Initialises the embeddings of those tokens that the file `vectors` has.
     pub fn new(
         tokenizer: Tokenizer,
         model: &mut dyn TextModel,
@@ -33,7 +33,8 @@ impl Lexicon {
         self.tokenizer.save(folder.join("tokenizer.json"))
     }
 
-    /// So many examples of a kind, and the sizes.
+    /// Formats a summary: `count` examples of the kind `what`, vocabulary size, millions of
+    /// parameters.
     pub fn about(&self, count: usize, what: &str, millions: f64) -> String {
         let words = self.tokenizer.size();
         let begun = self.begun.map(|n| format!(" ({n} with vectors, {} without)", words - n));
@@ -42,7 +43,7 @@ impl Lexicon {
     }
 }
 
-/// The vectors that others have for words of a tokenizer, by the words' numbers.
+/// Returns the pretrained vectors of a tokenizer's tokens, with their token ids.
 pub(crate) fn known(tokenizer: &Tokenizer, vectors: &str) -> Result<Vec<(usize, Vec<f32>)>> {
     let words: Vec<(usize, String)> =
         (0..tokenizer.size()).filter_map(|id| Some((id, tokenizer.token(id as u32)?))).collect();
@@ -52,11 +53,11 @@ pub(crate) fn known(tokenizer: &Tokenizer, vectors: &str) -> Result<Vec<(usize, 
     Ok(words.into_iter().filter_map(row).collect())
 }
 
-/// Gives those words of a model that others have vectors for these vectors: in all tables whose
-/// names end in one of `tables`. Says how many words that were.
+/// Copies pretrained vectors into all embedding tables whose names end in one of `tables`. Returns
+/// the number of tokens that have a vector.
 ///
 /// # Errors
-/// If the model has no such table, or it is as wide as the vectors are not.
+/// If the model has no such table, or the table's width differs from the vectors'.
 pub(crate) fn with_vectors(
     weights: &mut Arrays,
     tables: &[&str],
@@ -79,7 +80,7 @@ pub(crate) fn with_vectors(
         if array.shape[..] != [tokenizer.size(), width] {
             let got = &array.shape;
             return Err(Error::invalid(format!(
-                "vectors: they are {width} wide, and {name} of the model has the shape {got:?}; its \
+                "vectors: got width {width}, but {name} of the model has shape {got:?}; its \
                  embeddings need the same width"
             )));
         }
@@ -92,7 +93,7 @@ pub(crate) fn with_vectors(
     match found {
         true => Ok(rows.len()),
         false => {
-            Err(Error::invalid("vectors: this model has no table of words to begin with them"))
+            Err(Error::invalid("vectors: this model has no embedding table they can initialise"))
         }
     }
 }
@@ -126,10 +127,10 @@ mod tests {
             assert_eq!(row("dog"), [0.5, 0.5]);
             assert!(weights["other.weight"].floats().unwrap().iter().all(|x| *x == 0.5));
             let missing = with_vectors(&mut weights, &["words.weight"], &tokenizer, name);
-            assert!(missing.unwrap_err().to_string().contains("no table of words"));
+            assert!(missing.unwrap_err().to_string().contains("no embedding table"));
             weights.insert("words.weight".into(), table(3));
             let narrow = with_vectors(&mut weights, &["words.weight"], &tokenizer, name);
-            assert!(narrow.unwrap_err().to_string().contains("2 wide"));
+            assert!(narrow.unwrap_err().to_string().contains("width 2"));
         });
     }
 }

@@ -1,6 +1,7 @@
 //! `SHA256SUMS`: the checksums of a checkpoint's files, so that damage is found before it is used.
 //!
-//! A line a file, in the format of the `sha256sum` program, and a last line with the checksum of
+//! One line per file, in the format of the `sha256sum` program, and a last line with the checksum
+//! of
 //! the lines above it, which `sha256sum --check` skips as a comment:
 //!
 //! ```text
@@ -16,7 +17,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// The name of the file with the checksums.
+/// Name of the file with the checksums.
 pub const CHECKSUMS: &str = "SHA256SUMS";
 
 /// Writes the checksums of every file of a folder.

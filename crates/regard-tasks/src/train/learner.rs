@@ -1,4 +1,4 @@
-//! What the loop needs to know of a task.
+//! Interface between the training loop and a task.
 
 use crate::data::Lengths;
 use burn::tensor::Tensor;
@@ -8,51 +8,51 @@ use regard_models::{Network, Result};
 use serde_json::Value;
 use std::path::Path;
 
-/// What a batch costs.
+/// Loss of a batch.
 pub struct Loss {
-    /// `[1]`: the mean over what counts, to be made small.
+    /// Mean loss over `tokens`, shape `[1]`.
     pub value: Tensor<1>,
-    /// What the mean is taken over.
+    /// Number of tokens (or other units, see [`Learner::counts`]) the mean is taken over.
     pub tokens: usize,
 }
 
-/// Which way a measure is better.
+/// Direction in which a metric improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
-    /// BLEU, accuracy.
+    /// Higher is better: BLEU, accuracy.
     Higher,
-    /// Loss, error rate.
+    /// Lower is better: loss, error rate.
     Lower,
 }
 
-/// How good a model is.
+/// Result of an evaluation on the validation set.
 #[derive(Clone, Debug)]
 pub struct Evaluation {
-    /// By name, for the log.
+    /// Metrics by name, for the log.
     pub measures: Vec<(String, f64)>,
-    /// The one that decides which model is best.
+    /// Value of the model selection metric.
     pub decides: f64,
-    /// Which way it is better.
+    /// Direction in which the model selection metric improves.
     pub better: Better,
-    /// A second measure, the lower the better: with one, a model is the best only if it is worse
-    /// in neither, and there is hope as long as one of them gets better.
+    /// Second model selection metric, lower is better. If given, a model is the best only if
+    /// neither metric is worse than before, and early stopping counts an improvement of either.
     pub also: Option<f64>,
-    /// Something to look at.
+    /// Example output to print.
     pub sample: Option<String>,
 }
 
 impl Evaluation {
-    /// Measures, and the one of them that decides.
+    /// Creates an evaluation from its metrics and the model selection metric.
     pub fn new(measures: Vec<(String, f64)>, decides: f64, better: Better) -> Evaluation {
         Evaluation { measures, decides, better, also: None, sample: None }
     }
 
-    /// With something to look at.
+    /// Sets the example output.
     pub fn with_sample(self, sample: Option<String>) -> Evaluation {
         Evaluation { sample, ..self }
     }
 
-    /// Whether this is worse than an earlier one's decisive measure, or no number.
+    /// Whether the model selection metric is worse than an earlier value, or NaN.
     pub fn is_worse(&self, earlier: f64) -> bool {
         match self.better {
             _ if self.decides.is_nan() => true,
@@ -61,7 +61,7 @@ impl Evaluation {
         }
     }
 
-    /// Whether this is better than an earlier one's decisive measure.
+    /// Whether the model selection metric is better than an earlier value (`None`: any number is).
     pub fn beats(&self, best: Option<f64>) -> bool {
         match (best, self.better) {
             (_, _) if self.decides.is_nan() => false,
@@ -72,38 +72,39 @@ impl Evaluation {
     }
 }
 
-/// A model with something to learn from.
+/// A model with its training data and evaluation.
 pub trait Learner {
-    /// The model.
+    /// Returns the model.
     fn network(&self) -> &dyn Network;
 
-    /// The model, to be changed.
+    /// Returns the model mutably.
     fn network_mut(&mut self) -> &mut dyn Network;
 
-    /// The lengths of all examples.
+    /// Returns the lengths of all training examples, for batching.
     fn lengths(&self) -> Vec<Lengths>;
 
-    /// What these examples cost.
+    /// Computes the loss of the examples with these indices.
     fn loss(&self, examples: &[usize], mode: Mode) -> Loss;
 
-    /// How many of the examples' tokens count, without computing anything.
+    /// Returns the number of tokens that the loss of these examples averages over, without
+    /// computing it.
     fn tokens(&self, examples: &[usize]) -> usize;
 
-    /// What [`Learner::tokens`] counts, for whoever is told the speed.
+    /// Returns the unit that [`Learner::tokens`] counts, for reports of the speed.
     fn counts(&self) -> &'static str {
         "tokens"
     }
 
-    /// How good it is on what it does not learn from.
+    /// Evaluates the model on the validation set.
     fn evaluate(&self) -> Result<Evaluation>;
 
-    /// `config.json` of the model's folder.
+    /// Returns `config.json` of the model's folder.
     fn config(&self) -> Value {
         self.network().config()
     }
 
-    /// Writes what a model's folder needs besides configuration and weights: its tokenizer, how it
-    /// generates.
+    /// Writes the files of a model's folder besides configuration and weights: tokenizer,
+    /// generation options.
     fn save_rest(&self, folder: &Path) -> Result<()>;
 
     /// Writes a folder that can be loaded without the run.

@@ -1,4 +1,5 @@
-//! One process a run: a lock that the system releases when its process ends, however it ends.
+//! A lock that allows one process per run. The system releases it when the process ends, however it
+//! ends.
 
 use regard_models::{Error, Result};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -20,13 +21,13 @@ impl Lock {
     /// Locks a folder, which must exist.
     ///
     /// # Errors
-    /// If another process holds it: the message has its number.
+    /// If another process holds it: the message has its process id.
     pub fn acquire(run: &Path) -> Result<Lock> {
         let path = run.join(LOCK);
         let options =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
         let mut file = options.open(&path).map_err(Error::io(&path))?;
-        // Whoever only looks holds it for a moment.
+        // A process that only checks holds the lock for a moment.
         let locked = (0..TRIES).find_map(|try_| match file.try_lock() {
             Err(TryLockError::WouldBlock) if try_ + 1 < TRIES => {
                 std::thread::sleep(PAUSE);
@@ -36,13 +37,13 @@ impl Lock {
         });
         match locked {
             Some(Err(TryLockError::WouldBlock)) => return Err(held(run, &mut file)),
-            // Some network file systems have no locks; a run there is better than none.
+            // Some network file systems have no locks: train without one there.
             Some(Err(TryLockError::Error(e))) if !is_unsupported(&e) => {
                 return Err(Error::io(&path)(e));
             }
             _ => {}
         }
-        // For whoever finds the folder locked; the lock itself does not depend on it.
+        // For the message of processes that find the folder locked; the lock does not depend on it.
         let written = file
             .set_len(0)
             .and_then(|()| file.seek(SeekFrom::Start(0)))
@@ -57,7 +58,7 @@ fn is_unsupported(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Unsupported || error.raw_os_error() == Some(37)
 }
 
-/// Refuses a folder in which another process trains. A folder without a run is free.
+/// Returns an error if another process trains in this folder. A folder without a run is free.
 pub fn check_unlocked(run: &Path) -> Result<()> {
     let Ok(mut file) = File::open(run.join(LOCK)) else { return Ok(()) };
     match file.try_lock_shared() {

@@ -1,9 +1,9 @@
 //! Training: one loop for every model.
 //!
-//! A task says what a batch costs ([`Learner`]); the loop does the rest: batches, schedule,
-//! optimiser, evaluation, checkpoints. Everything random is a function of (seed, step), and a
-//! checkpoint holds weights, the optimiser's moments and the place in the data, so that a run
-//! that was killed and resumed is, bit for bit, the run that was not.
+//! A task computes the loss of a batch ([`Learner`]); the loop does the rest: batches, schedule,
+//! optimiser, evaluation, checkpoints. All randomness is a function of (seed, step), and a
+//! checkpoint holds weights, the optimiser's moments and the position in the data, so that a run
+//! that was killed and resumed is bit for bit the same as an uninterrupted one.
 
 pub(crate) mod begin;
 mod checksums;

@@ -5,47 +5,48 @@ use regard_attention::AdamWConfig;
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// How to train.
+/// Options of the training loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// Steps of the optimiser.
+    /// Number of optimiser steps.
     pub steps: u64,
-    /// Tokens in a batch, on its longer side, with padding.
+    /// Maximum number of tokens in a batch including padding, counted on its longer side (source or
+    /// target).
     pub batch_tokens: usize,
-    /// Batches whose gradients make one step.
+    /// Number of batches whose gradients are accumulated for one step.
     pub accumulate: usize,
-    /// The highest learning rate.
+    /// Peak learning rate.
     pub lr: f64,
-    /// Steps until it is reached.
+    /// Number of warm-up steps, in which the rate rises linearly from 0.
     pub warmup: u64,
-    /// How it falls then.
+    /// Learning rate curve after the warm-up.
     pub schedule: Curve,
-    /// The share of the peak that it falls to at the end (cosine, linear).
+    /// Final learning rate as a fraction of the peak (cosine, linear).
     pub floor: f64,
     /// `β₁` of AdamW.
     pub beta1: f32,
     /// `β₂` of AdamW.
     pub beta2: f32,
-    /// Of matrices.
+    /// Weight decay of AdamW, applied to matrices only.
     pub weight_decay: f32,
-    /// Gradients with a larger norm are scaled down to it; 0 for never.
+    /// Maximum gradient norm: larger gradients are scaled down to it; 0 for no clipping.
     pub clip: f32,
-    /// The share of each word's probability that goes to all words.
+    /// Label smoothing: fraction of the target probability spread over the vocabulary.
     pub label_smoothing: f32,
-    /// Weight of REINFORCE's term beside the cross-entropy.
+    /// Weight of the REINFORCE loss added to the cross-entropy.
     pub reinforce: f32,
-    /// Steps between lines of `metrics.jsonl`.
+    /// Number of steps between lines of `metrics.jsonl`.
     pub log_every: u64,
-    /// Steps between evaluations.
+    /// Number of steps between evaluations.
     pub eval_every: u64,
-    /// Steps between checkpoints; 0 for one after each evaluation.
+    /// Number of steps between checkpoints; 0 to save after each evaluation.
     pub save_every: u64,
-    /// Checkpoints to keep, besides the best.
+    /// Number of checkpoints to keep, besides the best.
     pub keep: usize,
-    /// Evaluations without a new best after which training stops; 0 for never.
+    /// Number of evaluations without improvement before early stopping; 0 for never.
     pub patience: usize,
-    /// Last checkpoints whose mean is tried as the final model; 0 or 1 for none.
+    /// Number of last checkpoints whose average is evaluated as the final model; 0 or 1 for none.
     pub average: usize,
 }
 
@@ -75,25 +76,25 @@ impl Default for Options {
     }
 }
 
-/// More than any run takes; products of it with other settings stay below 2^63.
+/// Maximum number of steps; products with other settings stay below 2^63.
 const MOST_STEPS: u64 = 1 << 40;
 const MOST_CHECKPOINTS: usize = 1 << 16;
 
 impl Options {
-    /// The learning rates.
+    /// Returns the learning rate schedule.
     pub fn rates(&self) -> Schedule {
         let Options { lr: peak, warmup, steps, schedule: curve, floor, .. } = *self;
         Schedule { peak, warmup, steps, curve, floor }
     }
 
-    /// The optimiser.
+    /// Returns the configuration of the optimiser.
     pub fn adamw(&self) -> AdamWConfig {
         let Options { beta1, beta2, weight_decay, clip, .. } = *self;
         let max_norm = (clip > 0.0).then_some(clip);
         AdamWConfig { beta1, beta2, weight_decay, max_norm, ..AdamWConfig::default() }
     }
 
-    /// Finds numbers that cannot be meant.
+    /// Checks that all values are in range.
     pub fn check(&self) -> Result<()> {
         let positive = [
             ("steps", self.steps, MOST_STEPS),

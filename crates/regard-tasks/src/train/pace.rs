@@ -1,4 +1,4 @@
-//! How long the steps of a recipe take, without a run's folder.
+//! Times training steps of a recipe, without a run's folder.
 
 use super::{Learner, Options};
 use crate::data::{Batches, Position};
@@ -6,18 +6,18 @@ use regard_attention::{AdamW, Mode};
 use regard_models::Result;
 use std::time::Instant;
 
-/// A step that was taken.
+/// Measurement of one training step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
-    /// How long it took: batch, forward, loss, backward, clipping, AdamW.
+    /// Duration: batch, forward, loss, backward, clipping, AdamW.
     pub seconds: f64,
-    /// What it learned from, in what [`Learner::counts`] counts.
+    /// Size of its batch, in the unit of [`Learner::counts`].
     pub tokens: usize,
-    /// Its loss.
+    /// Mean loss of the batch.
     pub loss: f64,
 }
 
-/// Takes steps as a run takes them, and the time of each.
+/// Runs `steps` training steps as a run does, and times each.
 pub fn pace(
     learner: &mut dyn Learner,
     options: &Options,

@@ -1,7 +1,6 @@
-//! `recipe.toml` and `run.json`: what a run was begun with, so that resuming it cannot make it
-//! another run.
+//! `recipe.toml` and `run.json`: recipe and data of a run, so that it is resumed with the same.
 //!
-//! `recipe.toml` is written once, when step 0 begins. `run.json` holds the hashes of the data
+//! `recipe.toml` is written once, before the first step. `run.json` holds the hashes of the data
 //! files, and the settings that were changed when the run was resumed.
 
 use super::state::checkpoints;
@@ -18,13 +17,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use toml::Value;
 
-/// The recipe of a run, in its folder.
+/// Name of the recipe file in a run's folder.
 pub const RECIPE: &str = "recipe.toml";
 const RUN: &str = "run.json";
-/// The version of the files in a run's folder.
+/// Format version of the files in a run's folder.
 const FORMAT: u32 = 1;
 
-/// Settings that may differ when a run is resumed: none changes a step that was taken.
+/// Settings that may differ when a run is resumed: none affects steps already taken.
 const MAY_CHANGE: [&str; 7] = [
     "train.steps",
     "train.log_every",
@@ -34,9 +33,9 @@ const MAY_CHANGE: [&str; 7] = [
     "train.patience",
     "train.average",
 ];
-/// Keys that describe a recipe and decide nothing.
+/// Keys that only describe a recipe and have no effect.
 const DESCRIBE: [&str; 2] = ["about", "result"];
-/// Differences that a message lists.
+/// Maximum number of differences that a message lists.
 const LISTED: usize = 6;
 
 /// Recipe and data files of a run.
@@ -44,18 +43,18 @@ const LISTED: usize = 6;
 pub struct Record {
     /// The recipe with all defaults.
     pub recipe: Table,
-    /// The files that it read.
+    /// Data files that were read, with their hashes.
     pub files: Vec<DataFile>,
 }
 
-/// A setting that is not what it was when a run began.
+/// A setting that differs from the one the run was started with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// The dotted key in the recipe.
+    /// Dotted key in the recipe.
     pub key: String,
-    /// Its value in the run, if it has one.
+    /// Value in the run; `None` if it is not set.
     pub then: Option<Value>,
-    /// Its value now, if it has one.
+    /// Value now; `None` if it is not set.
     pub now: Option<Value>,
 }
 
@@ -70,7 +69,7 @@ impl fmt::Display for Difference {
 }
 
 impl Difference {
-    /// Whether a resumed run may differ in this.
+    /// Whether a run may be resumed with this difference.
     pub fn is_allowed(&self) -> bool {
         match (self.key.as_str(), &self.then, &self.now) {
             // Fewer steps would cut off a schedule that was planned for more.
@@ -80,11 +79,11 @@ impl Difference {
     }
 }
 
-/// The settings in which two recipes differ, by key.
+/// Returns the settings in which two recipes differ.
 pub fn differences(then: &Table, now: &Table) -> Vec<Difference> {
     let (mut found, mut prefix) = (vec![], String::new());
     compare(&mut prefix, then, now, &mut found);
-    // What the recipe is comes before its details.
+    // Top-level keys come before those of sections.
     found.sort_by_key(|difference| difference.key.contains('.'));
     found.retain(|difference| !DESCRIBE.contains(&difference.key.split('.').next().unwrap_or("")));
     found
@@ -110,20 +109,19 @@ fn compare(prefix: &mut String, then: &Table, now: &Table, found: &mut Vec<Diffe
     }
 }
 
-/// An error that names settings of a run which cannot change.
+/// Builds the error that lists settings of a run which cannot change.
 pub fn refuse<'a>(run: &Path, all: impl IntoIterator<Item = &'a Difference>) -> Error {
     let all: Vec<String> = all.into_iter().map(ToString::to_string).collect();
     let more = all.len().saturating_sub(LISTED);
     let listed = all.iter().take(LISTED).fold(String::new(), |text, each| text + "\n  " + each);
     let more = if more > 0 { format!("\n  … and {more} more") } else { String::new() };
-    let message = format!("the run was begun with other settings:{listed}{more}");
+    let message = format!("the run was started with other settings:{listed}{more}");
     Error::file(run, message)
 }
 
-/// Reads a recipe's data and makes its model, with a record of what was read.
+/// Reads a recipe's data and creates its model; also returns a record of the files read.
 ///
-/// `memory` limits what its parameters may take, in bytes; without it, the memory of the machine
-/// does.
+/// `memory` is the limit of the parameters' size in bytes; `None` for the memory of the machine.
 pub fn prepare(recipe: &dyn Task, memory: Option<u64>) -> Result<(Prepared, Record)> {
     let memory = memory.or_else(memory::of_machine);
     let work = || memory::within(memory, || recipe.prepare());
@@ -131,20 +129,19 @@ pub fn prepare(recipe: &dyn Task, memory: Option<u64>) -> Result<(Prepared, Reco
     Ok((prepared, Record { recipe: table(recipe), files }))
 }
 
-/// A recipe with all defaults, as a run records it.
+/// Returns a recipe with all defaults, as a run records it.
 pub fn table(recipe: &dyn Task) -> Table {
     recipe.to_toml().parse().expect("a recipe writes TOML")
 }
 
-/// The contents of `run.json`.
+/// Contents of `run.json`.
 #[derive(Debug, Serialize, Deserialize)]
 struct Notes {
     format: u32,
-    /// The version of the program that began the run.
+    /// Version of the program that started the run.
     version: String,
     files: Vec<DataFile>,
-    /// The SHA-256 of `recipe.toml`: a setting that is changed there would be no setting of the
-    /// steps that were taken.
+    /// SHA-256 of `recipe.toml`: an edited recipe would not be that of the steps already taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     recipe: Option<String>,
     #[serde(default)]
@@ -160,27 +157,27 @@ struct Change {
     to: Option<Value>,
 }
 
-/// Whether a run was begun in this folder. The recipe is written first: a kill may have come
-/// before the rest.
+/// Whether this folder holds a run. The recipe is written first, so a killed run may have nothing
+/// else.
 pub fn is_run(run: &Path) -> bool {
     run.join(RECIPE).exists()
 }
 
-/// The recipe of a run, with the settings that were changed since it began.
+/// Returns the recipe of a run, with the settings changed since it was started.
 pub fn recorded(run: &Path) -> Result<Table> {
     let path = run.join(RECIPE);
     let text = read_text(&path)?;
     let mut recipe: Table = text
         .parse()
         .map_err(|e: toml::de::Error| Error::file(&path, format!("not TOML: {}", e.message())))?;
-    // A run that began under an earlier name of its task goes on under the name of today.
+    // Tasks that have been renamed since get their current name.
     rename(&mut recipe);
     let changes = match run.join(RUN).exists() || !checkpoints(run).is_empty() {
         true => {
             let notes = notes(run)?;
             if notes.recipe.is_some_and(|hash| hash != hex(&Sha256::digest(text.as_bytes()))) {
-                let message = "was changed after the run began. A run goes on as it began: put it \
-                               back, or begin another run with it; train.steps and a few more may \
+                let message = "was changed after the run began. A run cannot change its recipe: \
+                               restore it, or start a new run; train.steps and a few others can \
                                be changed with --set";
                 return Err(Error::file(&path, message));
             }
@@ -215,8 +212,8 @@ fn notes(run: &Path) -> Result<Notes> {
             return Err(Error::file(
                 run,
                 format!(
-                    "has no {RUN}: an older version of the program began this run without \
-                     checksums. Its model can be used; begin again in another folder to train"
+                    "has no {RUN}: an older version of the program started this run without \
+                     checksums. Its model can be used; to train, start again in another folder"
                 ),
             ));
         }
@@ -228,7 +225,7 @@ fn notes(run: &Path) -> Result<Notes> {
         FORMAT => Ok(notes),
         other => Err(Error::file(
             &path,
-            format!("format {other}, need {FORMAT}: another version of the program began this run"),
+            format!("format: got {other}, need {FORMAT}: another version of the program wrote it"),
         )),
     }
 }
@@ -238,7 +235,7 @@ fn write_notes(run: &Path, notes: &Notes) -> Result<()> {
     write_file(&run.join(RUN), (text + "\n").as_bytes())
 }
 
-/// Writes down what a run begins with.
+/// Writes `recipe.toml` and `run.json` of a new run.
 pub(super) fn begin(run: &Path, record: &Record) -> Result<()> {
     let recipe = toml::to_string_pretty(&record.recipe).expect("a table is TOML");
     write_file(&run.join(RECIPE), recipe.as_bytes())?;
@@ -248,10 +245,10 @@ pub(super) fn begin(run: &Path, record: &Record) -> Result<()> {
     write_notes(run, &Notes { format: FORMAT, version, files, recipe, changes: vec![] })
 }
 
-/// Compares a run with what it is resumed with. The settings that changed and may.
+/// Compares a run with the recipe and data it is resumed with. Returns the allowed differences.
 pub(super) fn resume(run: &Path, record: &Record) -> Result<Vec<Difference>> {
     if !run.join(RUN).exists() && checkpoints(run).is_empty() {
-        // It was killed while it began.
+        // The run was killed before `run.json` was written.
         begin(run, record)?;
     }
     let found = differences(&recorded(run)?, &record.recipe);
@@ -262,7 +259,7 @@ pub(super) fn resume(run: &Path, record: &Record) -> Result<Vec<Difference>> {
     Ok(found)
 }
 
-/// Notes settings that change from this step on.
+/// Records settings that change from this step on.
 pub(super) fn change(run: &Path, step: u64, changed: &[Difference]) -> Result<()> {
     if changed.is_empty() {
         return Ok(());
@@ -277,11 +274,11 @@ pub(super) fn change(run: &Path, step: u64, changed: &[Difference]) -> Result<()
     write_notes(run, &notes)
 }
 
-/// Lists the files among `read` that a run read too and that have changed since it began. The folder
-/// may be that of a run, of its model or of a checkpoint; one of no run has none.
+/// Lists the files among `read` that a run also read and that have changed since it was started.
+/// The folder may be that of a run, of its model or of a checkpoint; otherwise the list is empty.
 ///
 /// # Errors
-/// If the run's notes are damaged.
+/// If `run.json` is damaged.
 pub fn changed_data(folder: &Path, read: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let run = [Some(folder), folder.parent()].into_iter().flatten().find(|run| is_run(run));
     let Some(run) = run.filter(|run| run.join(RUN).exists()) else { return Ok(vec![]) };
@@ -295,7 +292,7 @@ pub fn changed_data(folder: &Path, read: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(known.filter(changed).map(|file| file.path).collect())
 }
 
-/// Files are the same if their contents are: a folder of data may have moved.
+/// Compares files by content only: a data folder may have moved.
 fn same_files(then: &[DataFile], now: &[DataFile]) -> Result<()> {
     for (then, now) in then.iter().zip(now) {
         if then.sha256 != now.sha256 {
@@ -306,7 +303,7 @@ fn same_files(then: &[DataFile], now: &[DataFile]) -> Result<()> {
             return Err(Error::file(
                 &now.path,
                 format!(
-                    "the run was begun with other data: this file{place} had {} bytes and SHA-256 \
+                    "the run was started with other data: this file{place} had {} bytes, SHA-256 \
                      {}…, now {} bytes and {}…",
                     then.bytes,
                     &then.sha256[..12.min(then.sha256.len())],
@@ -324,7 +321,7 @@ fn same_files(then: &[DataFile], now: &[DataFile]) -> Result<()> {
             false => ("now", "when the run began"),
         };
         return Err(Error::invalid(format!(
-            "data: the run was begun with {} files, not {}: {first} was read {read}, and not {not}",
+            "data: the run was started with {} files, not {}: {first} was read {read}, not {not}",
             then.len(),
             now.len(),
         )));

@@ -1,41 +1,41 @@
-//! One recipe trained from several seeds: a mean says more than one number.
+//! Results of one recipe trained with several seeds.
 
 use crate::examine::Mark;
 use crate::metrics::Sample;
 use serde::Serialize;
 
-/// The results of one recipe from several seeds.
+/// Results of one recipe with several seeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Repeats {
-    /// The name of the recipe.
+    /// Name of the recipe.
     pub recipe: String,
-    /// The seeds.
+    /// Seeds of the runs.
     pub seeds: Vec<u64>,
-    /// Each measure over all of them.
+    /// Statistics of each metric over the seeds.
     pub marks: Vec<Repeated>,
 }
 
-/// A measure over several seeds.
+/// Statistics of a metric over several seeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Repeated {
-    /// Name of the measure.
+    /// Name of the metric.
     pub name: &'static str,
-    /// Unit of the measure.
+    /// Unit of the metric, such as `% of tokens`.
     pub unit: &'static str,
-    /// The mean.
+    /// Arithmetic mean.
     pub mean: f64,
-    /// The standard deviation, as of a sample.
+    /// Sample standard deviation (divisor n − 1).
     pub deviation: f64,
-    /// The smallest.
+    /// Minimum.
     pub least: f64,
-    /// The largest.
+    /// Maximum.
     pub most: f64,
-    /// Seed by seed.
+    /// Values in the order of the seeds.
     pub each: Vec<f64>,
 }
 
 impl Repeats {
-    /// Puts the marks of each seed together; all seeds have the same ones.
+    /// Summarises the metrics of each seed; all seeds have the same metrics.
     pub fn new(recipe: &str, found: &[(u64, Vec<Mark>)]) -> Repeats {
         let marks = found.first().map_or(&[][..], |(_, marks)| marks);
         let repeated = |(at, mark): (usize, &Mark)| {

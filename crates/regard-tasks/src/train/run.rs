@@ -1,4 +1,4 @@
-//! The loop.
+//! The training loop.
 
 use super::checksums::verify_checksums;
 use super::lock::Lock;
@@ -15,127 +15,126 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-/// Steps in a row whose gradients are not finite, after which a run is given up.
+/// Number of consecutive steps with non-finite gradients after which a run fails.
 const LOST: usize = 20;
 
-/// A run: what to train, how, and where to keep it.
+/// A training run.
 pub struct Run<'a> {
-    /// Its folder.
+    /// Folder of the run.
     pub folder: &'a Path,
-    /// How to train.
+    /// Options of the training loop.
     pub options: &'a Options,
-    /// Where all randomness comes from.
+    /// Seed of all randomness: batches, dropout.
     pub seed: u64,
-    /// Whether to go on from the folder's newest whole checkpoint.
+    /// Whether to resume from the folder's newest undamaged checkpoint.
     pub resume: bool,
-    /// The recipe and the files that were read: written when the run begins, and compared when it
-    /// is resumed.
+    /// Recipe and data files: written when the run starts, and compared when it is resumed.
     pub record: &'a Record,
-    /// Told what happens; says whether to go on.
+    /// Called with each event; returns whether to continue.
     pub watch: &'a mut dyn FnMut(Event) -> bool,
 }
 
-/// What happens in a run.
+/// An event of a run.
 pub enum Event<'a> {
-    /// The data of a recipe are going to be read.
+    /// The data of a recipe are about to be read.
     Reads {
-        /// The recipe's name.
+        /// Name of the recipe.
         recipe: &'a str,
-        /// The data set.
+        /// Name of the data set.
         data: &'a str,
     },
-    /// The data were read and the model was made.
+    /// The data were read and the model was created.
     Prepared {
-        /// A summary of both.
+        /// Summary of data and model.
         about: &'a str,
-        /// The unit of [`Learner::tokens`].
+        /// Unit of [`Learner::tokens`].
         counts: &'static str,
     },
-    /// Checkpoints that are damaged, newest first; the run goes on from the one before them.
+    /// Damaged checkpoints, newest first; the run resumes from the newest undamaged one.
     Damaged(&'a [Damage]),
-    /// Settings that differ from those that the run began with, and may.
+    /// Settings that differ, as allowed, from those the run was started with.
     Changed(&'a [Difference]),
-    /// It goes on from this step.
+    /// The run resumes after this step.
     Resumed(u64),
-    /// A step was taken.
+    /// A training step was completed.
     Step {
-        /// Its number.
+        /// Number of the step, from 1.
         step: u64,
-        /// Its loss.
+        /// Mean loss of its batch.
         loss: f64,
-        /// Its learning rate.
+        /// Learning rate.
         lr: f64,
-        /// Tokens of its batch.
+        /// Number of tokens of its batch.
         tokens: usize,
     },
-    /// The gradients of a step were not finite; it changed nothing.
+    /// The gradients of this step were not finite; the parameters did not change.
     Skipped(u64),
-    /// The model was tried.
+    /// The model was evaluated.
     Evaluated {
-        /// After which step.
+        /// Number of steps completed.
         step: u64,
-        /// What came of it.
+        /// Metrics and model selection metric.
         evaluation: &'a Evaluation,
-        /// Whether it is the best so far.
+        /// Whether it is the best model so far.
         best: bool,
     },
-    /// The mean of the last checkpoints was tried.
+    /// The average of the last checkpoints was evaluated.
     Averaged {
-        /// Of how many.
+        /// Number of averaged checkpoints.
         checkpoints: usize,
-        /// What came of it.
+        /// Metrics and model selection metric.
         evaluation: &'a Evaluation,
-        /// Whether it is better than the best.
+        /// Whether it is better than the best checkpoint.
         best: bool,
     },
-    /// A checkpoint is on the disk.
+    /// A checkpoint of this step was written.
     Saved(u64),
 }
 
-/// How a run ended.
+/// End of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// All steps were taken.
+    /// All steps were completed.
     Done {
-        /// The last of them.
+        /// Number of the last step.
         step: u64,
-        /// The decisive measure of the model that was kept.
+        /// Model selection metric of the saved model.
         best: f64,
     },
-    /// Nothing got better any more.
+    /// Early stopping: no improvement within the patience.
     Stopped {
-        /// After this step.
+        /// Number of the last step.
         step: u64,
-        /// The decisive measure of the model that was kept.
+        /// Model selection metric of the saved model.
         best: f64,
     },
-    /// Someone asked it to stop; it can be resumed.
+    /// The callback requested a stop; the run can be resumed.
     Interrupted {
-        /// After this step.
+        /// Number of the last step.
         step: u64,
     },
 }
 
-/// What changes while a run goes on.
+/// State of a running run.
 struct Going {
     adamw: AdamW,
     place: Place,
     log: Log,
-    /// Until the first step: the parameters that a checkpoint has moments of.
+    /// Until the first step: parameters whose optimiser moments a checkpoint has.
     remembered: Option<BTreeSet<String>>,
-    /// Whether nobody has asked it to stop.
+    /// Whether to continue; false once the callback requested a stop.
     on: bool,
 }
 
 impl Run<'_> {
-    /// Trains. The best model ends up in the folder `model` of the run's.
+    /// Trains, and writes the best model to the folder `model` inside the run's folder.
     pub fn train(mut self, learner: &mut dyn Learner) -> Result<Outcome> {
         let options = self.options;
         options.check()?;
         state::check_folder(self.folder, self.resume)?;
         fs::create_dir_all(self.folder).map_err(Error::io(self.folder))?;
         let _lock = Lock::acquire(self.folder)?;
-        // Again: another process may have begun a run here before the lock was ours.
+        // Again: another process may have started a run here before the lock was acquired.
         state::check_run(self.folder, self.resume)?;
         state::clean(self.folder)?;
         let batches = Batches::new(learner.lengths(), options.batch_tokens, self.seed)?;
@@ -147,7 +146,7 @@ impl Run<'_> {
             self.step(learner, &mut going, &parts)?;
             let step = going.place.step;
             let last = step == options.steps;
-            // A run that was asked to stop is evaluated too, or it would go on as another one.
+            // Also when asked to stop: otherwise the resumed run would differ.
             let evaluate = last || step.is_multiple_of(options.eval_every);
             let is_best = evaluate && self.evaluate(learner, &mut going)?;
             let save = match options.save_every {
@@ -171,7 +170,7 @@ impl Run<'_> {
         let is_run = record::is_run(self.folder);
         if self.resume && !is_run && !state::checkpoints(self.folder).is_empty() {
             let message = format!(
-                "has checkpoints but no {}, so what it was begun with is not known; a run cannot \
+                "has checkpoints but no {}, so its settings are not known; a run cannot \
                  be resumed without it",
                 record::RECIPE
             );
@@ -188,13 +187,14 @@ impl Run<'_> {
             Some(step) => {
                 let (adamw, mut place) = state::load(self.folder, step, learner)?;
                 place.forget_best_unless(|step| state::exists(self.folder, step));
-                // A kill may have come between a checkpoint and the note that it is the best.
+                // The run may have been killed between writing a checkpoint and marking it as the
+                // best.
                 if let (Some(step), Some(bits)) = (place.best_step, place.best_bits) {
                     state::save_best(self.folder, step, f64::from_bits(bits))?;
                 }
                 (AdamW::resume(config, adamw), place)
             }
-            // A run that was killed before its first checkpoint begins again.
+            // A run that was killed before its first checkpoint starts again.
             None => (AdamW::new(config), Place::default()),
         };
         record::change(self.folder, place.step, &changed)?;
@@ -206,15 +206,15 @@ impl Run<'_> {
         Ok(Going { adamw, place, log, remembered, on })
     }
 
-    /// The checkpoint to go on from: the newest that is whole.
+    /// Returns the step of the newest undamaged checkpoint, to resume from.
     fn whole_checkpoint(&mut self) -> Result<Option<u64>> {
         if !self.resume {
             return Ok(None);
         }
         let (whole, damaged) = state::newest_whole(self.folder);
         if whole.is_none() && damaged.is_empty() && state::is_done(self.folder) {
-            // To begin again would replace a model that took its time.
-            let message = "the run is done, and has no checkpoint to go on from";
+            // Starting again would replace a finished model.
+            let message = "the run is finished, and has no checkpoint to resume from";
             return Err(Error::file(self.folder, message));
         }
         let Some(first) = damaged.first() else { return Ok(whole) };
@@ -228,7 +228,7 @@ impl Run<'_> {
         Ok(whole)
     }
 
-    /// One step, and what is to be said of it.
+    /// Runs one step, with its events and log lines.
     fn step(
         &mut self,
         learner: &mut dyn Learner,
@@ -262,7 +262,7 @@ impl Run<'_> {
             if place.lost >= LOST {
                 return Err(Error::invalid(format!(
                     "step {step}: the last {LOST} gradients were not finite, so \
-                     training stops. Try a lower learning rate (train.lr) or clipping"
+                     training stops. Try a lower train.lr, or clip gradients (train.clip)"
                 )));
             }
         }
@@ -276,7 +276,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Changes the model by all parts of a batch: the mean over all their tokens.
+    /// Updates the model with the mean loss over all tokens of the accumulated batches.
     fn descend(
         &mut self,
         learner: &mut dyn Learner,
@@ -287,7 +287,7 @@ impl Run<'_> {
         let all: usize = parts.iter().map(|(examples, _)| learner.tokens(examples)).sum();
         let (mut mean, count) = (0.0, parts.len() as u64);
         for (i, (examples, _)) in parts.iter().enumerate() {
-            // Each part drops other things.
+            // Each batch has its own dropout.
             let draw = (step - 1) * count + i as u64 + 1;
             let loss = learner.loss(examples, Mode::Train { seed: self.seed, step: draw });
             let share = loss.tokens as f64 / all.max(1) as f64;
@@ -302,7 +302,7 @@ impl Run<'_> {
         (mean, all)
     }
 
-    /// Tries the model; whether it is the best so far.
+    /// Evaluates the model; returns whether it is the best so far.
     fn evaluate(&mut self, learner: &dyn Learner, going: &mut Going) -> Result<bool> {
         let evaluation = learner.evaluate()?;
         let place = &mut going.place;
@@ -328,7 +328,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Puts the best model into its place: the best checkpoint, or the mean of the last ones.
+    /// Saves the best model: the best checkpoint, or the average of the last ones.
     fn finish(&mut self, learner: &mut dyn Learner, going: &mut Going) -> Result<f64> {
         let mut best = going.place.best_bits.map(f64::from_bits);
         let steps = state::checkpoints(self.folder);
@@ -364,7 +364,7 @@ impl Run<'_> {
     }
 }
 
-/// Law 7: whatever can learn must have been told how.
+/// Returns an error if a parameter received no gradient in the first step, unless that is allowed.
 fn every_parameter_learns(adamw: &AdamW, learner: &dyn Learner) -> Result<()> {
     let without = adamw
         .without_gradient()
@@ -373,14 +373,14 @@ fn every_parameter_learns(adamw: &AdamW, learner: &dyn Learner) -> Result<()> {
     match &without.map(String::as_str).collect::<Vec<_>>()[..] {
         [] => Ok(()),
         names => Err(Error::invalid(format!(
-            "after the first step these parameters have no gradient, so they would never learn: {}",
+            "after the first step these parameters have no gradient, so they cannot be trained: {}",
             names.join(", ")
         ))),
     }
 }
 
-/// A parameter whose moments a checkpoint has under another name would begin anew, and the run
-/// would be another one.
+/// Returns an error if a parameter has no moments in the checkpoint (saved under another name): its
+/// moments would start from zero, and the run would differ.
 fn every_moment_was_there(adamw: &AdamW, remembered: &BTreeSet<String>) -> Result<()> {
     let is_new = |name: &&String| !remembered.contains(*name);
     let new: Vec<&str> = adamw.state().moments.keys().filter(is_new).map(String::as_str).collect();
@@ -389,12 +389,12 @@ fn every_moment_was_there(adamw: &AdamW, remembered: &BTreeSet<String>) -> Resul
     }
     Err(Error::invalid(format!(
         "the checkpoint has no moments of the optimiser for {}: it was written by another version \
-         of the model, and cannot be gone on from; begin again in another folder",
+         of the model and cannot be resumed; start again in another folder",
         new.join(", ")
     )))
 }
 
-/// The mean of several checkpoints, in double precision.
+/// Averages several checkpoints, in double precision.
 fn mean(all: impl Iterator<Item = Result<Arrays>>) -> Result<Arrays> {
     let mut sums: std::collections::BTreeMap<String, Vec<f64>> = Default::default();
     let (mut last, mut count) = (Arrays::new(), 0.0);

@@ -1,39 +1,39 @@
-//! The learning rate of each step.
+//! Learning rate schedules.
 
 use serde::{Deserialize, Serialize};
 
-/// How the learning rate falls after the warm-up.
+/// Learning rate curve after the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Curve {
-    /// It does not.
+    /// Constant at the peak.
     Constant,
-    /// With `1/√step` (Vaswani et al. 2017).
+    /// Falls with `1/√step` (Vaswani et al. 2017).
     #[default]
     InverseSqrt,
-    /// Along half a cosine, down to 0 (or `floor`) at the last step.
+    /// Falls along half a cosine, to 0 (or `floor`) at the last step.
     Cosine,
-    /// In a straight line, down to 0 (or `floor`) at the last step.
+    /// Falls linearly, to 0 (or `floor`) at the last step.
     Linear,
 }
 
-/// Warm-up, then a curve.
+/// Linear warm-up, then a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Schedule {
-    /// The highest learning rate.
+    /// Peak learning rate.
     pub peak: f64,
-    /// Steps until it is reached, in a straight line from 0.
+    /// Number of warm-up steps, in which the rate rises linearly from 0.
     pub warmup: u64,
-    /// All steps.
+    /// Total number of steps, including the warm-up.
     pub steps: u64,
-    /// What comes after the warm-up.
+    /// Curve after the warm-up.
     pub curve: Curve,
-    /// The share of the peak that cosine and line end with.
+    /// Final rate as a fraction of the peak (cosine, linear).
     pub floor: f64,
 }
 
 impl Schedule {
-    /// The learning rate of a step; the first step is 1.
+    /// Computes the learning rate of a step; the first step is 1.
     pub fn rate(&self, step: u64) -> f64 {
         let Schedule { peak, warmup, steps, curve, floor } = *self;
         if step < warmup {

@@ -1,4 +1,4 @@
-//! From a recipe to a run.
+//! Starts or resumes a run of a recipe.
 
 use super::lock::check_unlocked;
 use super::run::{Event, Outcome, Run};
@@ -7,22 +7,22 @@ use crate::recipe::{Prepared, Task};
 use regard_models::Result;
 use std::path::Path;
 
-/// Where a recipe is trained, and whether it goes on.
+/// Options of [`start`].
 #[derive(Clone, Copy, Debug)]
 pub struct RunOptions<'a> {
-    /// The run's folder.
+    /// Folder of the run.
     pub folder: &'a Path,
-    /// Whether to go on from the folder's newest whole checkpoint.
+    /// Whether to resume from the folder's newest undamaged checkpoint.
     pub resume: bool,
-    /// Bytes that the parameters may take; without it, the memory of the machine is the limit.
+    /// Limit of the parameters' size in bytes; `None` for the memory of the machine.
     pub memory: Option<u64>,
 }
 
-/// Trains by a recipe: reads its data, makes its model, and runs the loop. The folder then holds
-/// all that a run of the program leaves: `recipe.toml` and `run.json`, checkpoints with their
+/// Trains a recipe: reads its data, creates its model, and runs the loop. The folder then holds the
+/// same files as a run of the program: `recipe.toml` and `run.json`, checkpoints with their
 /// checksums, logs, and the best model in `model`.
 ///
-/// `watch` is told what happens, and says whether to go on.
+/// `watch` is called with each event and returns whether to continue.
 ///
 /// ```
 /// use regard_tasks::train::{Event, RunOptions, start};
@@ -47,15 +47,15 @@ pub struct RunOptions<'a> {
 /// ```
 ///
 /// # Errors
-/// If the folder is another run's, the data cannot be read, the model cannot be made, or a
-/// resumed run would become another one.
+/// If the folder holds another run, the data cannot be read, the model cannot be created, or a
+/// resumed run has other settings or data.
 pub fn start(
     recipe: &dyn Task,
     options: &RunOptions,
     watch: &mut dyn FnMut(Event) -> bool,
 ) -> Result<Outcome> {
     let RunOptions { folder, resume, memory } = *options;
-    // First of all: what is there already must not be touched.
+    // First: existing runs must not be touched.
     check_unlocked(folder)?;
     state::check_folder(folder, resume)?;
     watch(Event::Reads { recipe: recipe.name(), data: recipe.data() });

@@ -1,7 +1,7 @@
-//! Checkpoints of a run: `checkpoint-<step>/` with all that going on needs.
+//! Checkpoints of a run: `checkpoint-<step>/` with everything that resuming needs.
 //!
-//! A checkpoint is written under another name, synced, and renamed when it is whole; a run that
-//! was killed leaves at most a folder that is not a checkpoint, and the next run removes it.
+//! A checkpoint is written under a temporary name, synced, and then renamed; a killed run leaves at
+//! most an `.unfinished` folder, which the next run removes.
 
 use super::checksums::{CHECKSUMS, verify_checksums, write_checksums};
 use super::{Evaluation, Learner, lock, record};
@@ -21,41 +21,42 @@ const BEST: &str = "best.json";
 const MODEL: &str = "model";
 const UNFINISHED: &str = ".unfinished";
 
-/// Where a run is.
+/// State of a run in a checkpoint, besides model and optimiser.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
-    /// Steps that were taken.
+    /// Number of steps completed.
     pub step: u64,
-    /// Of which so many changed something.
+    /// Number of steps that changed the parameters (those with finite gradients).
     pub updates: u64,
-    /// The next batch.
+    /// Position of the next batch in the data.
     pub position: Position,
-    /// The sum of losses since the last line of the log, as the bits of a double: a decimal
-    /// number might lose one.
+    /// Sum of losses since the last line of the log, as the bits of a double, so that none is lost
+    /// in decimal.
     pub loss_bits: u64,
-    /// The tokens that they were over.
+    /// Number of tokens in that sum.
     pub tokens: u64,
-    /// All tokens that were learned from.
+    /// Number of tokens trained on since the start.
     pub all_tokens: u64,
-    /// The best evaluation so far, as bits too.
+    /// Best model selection metric so far, as the bits of a double; `None` before the first
+    /// evaluation.
     pub best_bits: Option<u64>,
-    /// The step that it was after.
+    /// Step of the best evaluation.
     pub best_step: Option<u64>,
-    /// Where a second measure decides too: the best of the first and the least of the second so
-    /// far, which need not be of one model.
+    /// With a second model selection metric: the best value of each so far, which need not be of
+    /// one model.
     pub extremes_bits: Option<[u64; 2]>,
-    /// Evaluations since anything got better.
+    /// Number of evaluations since the last improvement.
     pub stale: usize,
-    /// Steps in a row, up to now, that changed nothing because gradients were not finite.
+    /// Number of consecutive steps, up to now, skipped because gradients were not finite.
     pub lost: usize,
     /// Seconds of training, without evaluations.
     pub seconds: f64,
 }
 
 impl Place {
-    /// Whether the model that was tried here is the best so far. Of two measures that decide, it is
-    /// the best if it is worse than what was in neither, and not before both are there at once.
+    /// Records an evaluation and returns whether the model is the best so far. With two model
+    /// selection metrics it is the best only if it is at least as good as all before in both.
     pub(super) fn judge(&mut self, evaluation: &Evaluation) -> bool {
         let (best, hope) = match evaluation.also {
             None => {
@@ -79,8 +80,8 @@ impl Place {
         best
     }
 
-    /// Forgets the best evaluation if its checkpoint is gone: a later one, now damaged, was better
-    /// and took its place.
+    /// Forgets the best evaluation if its checkpoint was deleted: a better one, now damaged, had
+    /// replaced it.
     pub(super) fn forget_best_unless(&mut self, exists: impl FnOnce(u64) -> bool) {
         if self.best_step.is_some_and(|step| !exists(step)) {
             (self.best_bits, self.best_step, self.extremes_bits) = (None, None, None);
@@ -105,7 +106,7 @@ pub fn save(run: &Path, learner: &dyn Learner, adamw: &AdamWState, place: &Place
     })
 }
 
-/// Writes the model that a run was for. What others have put beside an earlier one stays.
+/// Writes the final model. Files that users added to an earlier one stay.
 pub fn save_model(run: &Path, learner: &dyn Learner) -> Result<()> {
     whole(run, MODEL, |folder| {
         learner.save(folder)?;
@@ -116,8 +117,7 @@ pub fn save_model(run: &Path, learner: &dyn Learner) -> Result<()> {
     })
 }
 
-/// Links what is only in one folder into another. Nothing is moved, so that whatever happens next
-/// it is still in one of them.
+/// Links files that are only in one folder into another. Nothing is moved, so a kill loses nothing.
 fn keep_others(from: &Path, to: &Path) -> Result<()> {
     for entry in fs::read_dir(from).map_err(Error::io(from))? {
         let (path, kept) = match entry {
@@ -138,7 +138,7 @@ fn keep_others(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A folder of a run that is there whole or not at all.
+/// Writes a folder of a run atomically: complete or not at all.
 fn whole(run: &Path, name: &str, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let (folder, unfinished) = (run.join(name), run.join(format!("{name}{UNFINISHED}")));
     delete(&unfinished)?;
@@ -150,25 +150,25 @@ fn whole(run: &Path, name: &str, write: impl FnOnce(&Path) -> Result<()>) -> Res
         File::open(run).and_then(|run| run.sync_all()).map_err(Error::io(run))
     })();
     if written.is_err() {
-        // On a full disk, what is half there only makes it fuller.
+        // Frees the space of an incomplete folder, for the case of a full disk.
         let _ = delete(&unfinished);
     }
     written
 }
 
-/// Remembers which checkpoint is best.
+/// Records which checkpoint is best.
 pub fn save_best(run: &Path, step: u64, measure: f64) -> Result<()> {
     let text = serde_json::json!({ "step": step, "measure": measure }).to_string();
     write_file(&run.join(BEST), text.as_bytes())
 }
 
-/// The step of the best checkpoint, if there is one.
+/// Returns the step of the best checkpoint, if there is one.
 pub fn best(run: &Path) -> Option<u64> {
     let text = read_text(&run.join(BEST)).ok()?;
     serde_json::from_str::<serde_json::Value>(&text).ok()?["step"].as_u64()
 }
 
-/// The steps of all whole checkpoints, in order.
+/// Returns the steps of all complete checkpoints, in ascending order.
 pub fn checkpoints(run: &Path) -> Vec<u64> {
     let Ok(entries) = fs::read_dir(run) else { return vec![] };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -178,7 +178,7 @@ pub fn checkpoints(run: &Path) -> Vec<u64> {
     steps
 }
 
-/// Removes all but the last few checkpoints and the best one.
+/// Removes all checkpoints but the last `keep` and the best.
 pub fn prune(run: &Path, keep: usize) -> Result<()> {
     let (steps, best) = (checkpoints(run), best(run));
     let old = steps.len().saturating_sub(keep);
@@ -190,16 +190,17 @@ pub fn prune(run: &Path, keep: usize) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a folder in which another process trains, or that holds a run which shall not go on.
+/// Returns an error if another process trains in this folder, or if it holds a run and `resume` is
+/// false.
 ///
 /// # Errors
-/// If there is a checkpoint, a run that was begun, or the model of one that is done.
+/// If there is a checkpoint, a started run, or the model of a finished one.
 pub fn check_folder(run: &Path, resume: bool) -> Result<()> {
     lock::check_unlocked(run)?;
     check_run(run, resume)
 }
 
-/// Refuses a folder that holds a run which shall not go on.
+/// Returns an error if the folder holds a run and `resume` is false.
 pub(super) fn check_run(run: &Path, resume: bool) -> Result<()> {
     let within = run.parent().filter(|above| record::is_run(above) && is_own(run));
     let held = match checkpoints(run).last() {
@@ -207,11 +208,11 @@ pub(super) fn check_run(run: &Path, resume: bool) -> Result<()> {
         _ if within.is_some() => Some("is a part of a run".to_string()),
         Some(step) => Some(format!("holds a run at step {step}")),
         None if is_done(run) => Some("holds a model".into()),
-        None if record::is_run(run) => Some("holds a run that was begun".into()),
+        None if record::is_run(run) => Some("holds a run that was started".into()),
         None if run.join(checkpoint::CONFIG).exists() => Some("holds a model".into()),
         None => {
             let files = fs::read_dir(run.join(MODEL)).is_ok_and(|mut files| files.next().is_some());
-            files.then(|| format!("has a folder {MODEL} that is not of a run"))
+            files.then(|| format!("has a folder {MODEL} that no run wrote"))
         }
     };
     match held {
@@ -223,7 +224,7 @@ pub(super) fn check_run(run: &Path, resume: bool) -> Result<()> {
     }
 }
 
-/// Whether a folder has the name of one that runs make inside their own.
+/// Whether a folder has the name of a subfolder of a run.
 fn is_own(folder: &Path) -> bool {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     name == MODEL || name.starts_with("checkpoint-")
@@ -234,7 +235,7 @@ pub fn is_done(run: &Path) -> bool {
     run.join(MODEL).join(checkpoint::CONFIG).exists()
 }
 
-/// Removes what a killed run left unfinished.
+/// Removes unfinished folders and files of a killed run.
 pub fn clean(run: &Path) -> Result<()> {
     let Ok(entries) = fs::read_dir(run) else { return Ok(()) };
     for entry in entries.flatten() {
@@ -243,23 +244,23 @@ pub fn clean(run: &Path) -> Result<()> {
         if name.ends_with(UNFINISHED) {
             delete(&entry.path())?;
         } else if name.starts_with('.') && name.ends_with(".tmp") {
-            // A file that a kill kept from its name.
+            // A temporary file that was not renamed.
             fs::remove_file(entry.path()).map_err(Error::io(entry.path()))?;
         }
     }
     Ok(())
 }
 
-/// A checkpoint that cannot be used.
+/// A damaged checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Its step.
+    /// Step of the checkpoint.
     pub step: u64,
-    /// Which file, and what is wrong with it.
+    /// Message with the damaged file and the reason.
     pub why: String,
 }
 
-/// The newest whole checkpoint of a run, if it has one, and all that are damaged, newest first.
+/// Returns the newest undamaged checkpoint of a run, if any, and all damaged ones, newest first.
 pub fn newest_whole(run: &Path) -> (Option<u64>, Vec<Damage>) {
     let (mut newest, mut damaged) = (None, vec![]);
     for step in checkpoints(run).into_iter().rev() {
@@ -271,8 +272,7 @@ pub fn newest_whole(run: &Path) -> (Option<u64>, Vec<Damage>) {
     (newest, damaged)
 }
 
-/// Takes the names of damaged checkpoints from them, so that nothing takes them for whole. What is
-/// in them stays.
+/// Renames damaged checkpoints, so that they are not used. Their files are kept.
 pub fn set_aside(run: &Path, damaged: &[Damage]) -> Result<()> {
     for Damage { step, .. } in damaged {
         let folder = run.join(name_of(*step));
@@ -305,8 +305,8 @@ pub fn load(run: &Path, step: u64, learner: &mut dyn Learner) -> Result<(AdamWSt
     Ok((state, place))
 }
 
-/// Compares what a learner would save now with a checkpoint: configuration, tokenizer and whatever
-/// else belongs to the model must be the same, byte for byte.
+/// Compares a checkpoint with what the learner would save now: configuration, tokenizer and all
+/// other files of the model must be identical.
 fn same_model(run: &Path, folder: &Path, learner: &dyn Learner) -> Result<()> {
     let now = run.join(format!("resume{UNFINISHED}"));
     delete(&now)?;
@@ -327,13 +327,13 @@ fn same_model(run: &Path, folder: &Path, learner: &dyn Learner) -> Result<()> {
         None => Ok(()),
         Some(line) => Err(Error::file(
             folder.join(line.split_once("  ").map_or("", |(_, name)| name)),
-            "differs from what the recipe and the data make now: the run was begun with other \
+            "differs from what recipe and data give now: the run was started with other \
              data, another tokenizer or another version of the program",
         )),
     }
 }
 
-/// The files of a model: of a folder, those that [`resolve`] finds there.
+/// Returns the files of a model: for a folder, those that [`resolve`] finds there.
 pub fn files(model: impl Into<ModelFiles>) -> Result<ModelFiles> {
     match model.into() {
         ModelFiles::Folder(folder) => resolve(&folder).map(ModelFiles::Folder),
@@ -341,15 +341,15 @@ pub fn files(model: impl Into<ModelFiles>) -> Result<ModelFiles> {
     }
 }
 
-/// The folder that holds a model, as [`find`] does; a checkpoint must be whole.
+/// Returns the folder that [`find`] returns, or an error if it is a damaged checkpoint.
 pub fn resolve(folder: &Path) -> Result<PathBuf> {
     let found = find(folder)?;
     whole_or_refused(&found)?;
     Ok(found)
 }
 
-/// The folder that holds a model: the folder itself, a run's final model, its best checkpoint or
-/// its last one.
+/// Returns the folder that holds a model: the folder itself, a run's final model, its best
+/// checkpoint or its last one.
 pub fn find(folder: &Path) -> Result<PathBuf> {
     let is_model = |folder: &Path| folder.join(checkpoint::CONFIG).is_file();
     let last = checkpoints(folder).last().copied();
@@ -373,9 +373,9 @@ pub fn find(folder: &Path) -> Result<PathBuf> {
     })
 }
 
-/// Refuses a damaged checkpoint, and names one that is whole.
+/// Returns an error for a damaged checkpoint, naming one that is undamaged.
 fn whole_or_refused(folder: &Path) -> Result<()> {
-    // Others may have a file of this name too, in another format.
+    // Other programs may write a file of this name too, in another format.
     if !(folder.join(CHECKSUMS).exists() && folder.join(PLACE).exists()) {
         return Ok(());
     }
@@ -392,8 +392,8 @@ fn name_of(step: u64) -> String {
     format!("checkpoint-{step}")
 }
 
-/// Removes a folder that was whole. It loses its name first, so that a kill in the middle leaves
-/// nothing that looks whole and is not.
+/// Removes a complete folder. It is renamed first, so that a kill cannot leave an incomplete folder
+/// under its name.
 fn remove(folder: &Path) -> Result<()> {
     let mut name = folder.file_name().unwrap_or_default().to_owned();
     name.push(".old");
@@ -436,11 +436,11 @@ fn from_arrays(mut arrays: Arrays, step: u64) -> Result<AdamWState, String> {
             (Some(first), Some(second)) if first.len() == second.len() => {
                 state.moments.insert(path, Moments { first, second });
             }
-            _ => return Err(format!("the moments of {path} are not whole")),
+            _ => return Err(format!("the moments of {path} are incomplete")),
         }
     }
     match arrays.keys().next() {
-        Some(other) => Err(format!("{other} is no moment, or one without the other")),
+        Some(other) => Err(format!("{other} is not an optimiser moment, or lacks its pair")),
         None => Ok(state),
     }
 }

@@ -1,4 +1,4 @@
-//! The owner of a model in training, for every task.
+//! A model in training with its objective, for every task.
 
 use super::{Evaluation, Learner, Loss};
 use crate::data::Lengths;
@@ -13,28 +13,29 @@ pub trait Objective {
     /// The kind of network that is trained.
     type Model: Capability + ?Sized;
 
-    /// The lengths of all examples.
+    /// Returns the lengths of all training examples, for batching.
     fn lengths(&self) -> Vec<Lengths>;
 
-    /// The loss of these examples, whose tensors are on the device of training.
+    /// Computes the loss of these examples; tensors are on the training device.
     fn loss(&self, model: &Self::Model, examples: &[usize], mode: Mode) -> Loss;
 
-    /// How many of the examples' tokens count, without computing anything.
+    /// Returns the number of tokens that the loss of these examples averages over, without
+    /// computing it.
     fn tokens(&self, examples: &[usize]) -> usize;
 
-    /// The unit that [`Objective::tokens`] counts in, for whoever is told the speed.
+    /// Returns the unit that [`Objective::tokens`] counts, for reports of the speed.
     fn counts(&self) -> &'static str {
         "tokens"
     }
 
-    /// How good a model is on the validation part.
+    /// Evaluates a model on the validation set.
     fn evaluate(&self, model: &Self::Model) -> Result<Evaluation>;
 
     /// Adds to `config.json` of the model's folder.
     fn configure(&self, _config: &mut Value) {}
 
-    /// Writes the files of a model's folder besides configuration and weights: its tokenizer, how
-    /// it generates.
+    /// Writes the files of a model's folder besides configuration and weights: tokenizer,
+    /// generation options.
     fn save_rest(&self, _config: &Value, _folder: &Path) -> Result<()> {
         Ok(())
     }
@@ -46,28 +47,28 @@ pub struct Trained<O: Objective> {
     objective: O,
 }
 
-/// The device of models in training.
+/// Returns the device of models in training, with autodiff.
 pub(crate) fn device() -> Device {
     Device::flex().autodiff()
 }
 
 impl<O: Objective> Trained<O> {
-    /// A model that was made on the device of training.
+    /// Creates a training model; `model` must be on the training device ([`device`]).
     pub(crate) fn new(model: Box<O::Model>, objective: O) -> Trained<O> {
         Trained { model, objective }
     }
 
-    /// The model.
+    /// Returns the model.
     pub fn model(&self) -> &O::Model {
         &self.model
     }
 
-    /// The objective.
+    /// Returns the objective.
     pub fn objective(&self) -> &O {
         &self.objective
     }
 
-    /// Millions of parameters, for summaries.
+    /// Returns the number of parameters in millions.
     pub(crate) fn millions(&self) -> f64 {
         self.network().parameters() as f64 / 1e6
     }

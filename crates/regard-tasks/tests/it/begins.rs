@@ -48,5 +48,5 @@ fn a_translator_begins_with_vectors_on_either_side() {
     let mut wide: Recipe = wide;
     wide.vocabulary.shared.as_mut().unwrap().vectors = Some(file.display().to_string());
     let error = Translation::new(&wide, pairs).err().unwrap().to_string();
-    assert!(error.contains("4 wide") && error.contains("6]"), "{error}");
+    assert!(error.contains("width 4") && error.contains("6]"), "{error}");
 }

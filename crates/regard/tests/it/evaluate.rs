@@ -164,7 +164,7 @@ fn a_run_is_not_written_over_and_tells_its_speed_in_texts() {
     // Resumed, it would begin again and replace the model.
     fs::write(home.join("train.tsv"), data).unwrap();
     let ran = train(&home, &["--resume"]);
-    assert!(ran.code == 2 && ran.err.contains("the run is done"), "{}", ran.err);
+    assert!(ran.code == 2 && ran.err.contains("the run is finished"), "{}", ran.err);
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn a_model_for_something_else_says_what_to_do() {
             recipe
         );
     }
-    fails(&["fill", "a [MASK]", "--model", &bert], &["BertModel", "hidden words"]);
+    fails(&["fill", "a [MASK]", "--model", &bert], &["BertModel", "masked tokens"]);
     fails(
         &["answer", "Who wrote Hamlet?", "--context", "Hamlet was written by Shakespeare."],
         &["\"Hamlet\"", "145 words", "--model MODEL", "regard train squad-minilm"],

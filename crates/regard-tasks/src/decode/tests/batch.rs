@@ -1,11 +1,11 @@
-//! A sentence gets the same in a batch as alone, and what it is told of its words is right.
+//! A sentence gets the same result in a batch as alone, with the right scores and attention.
 
 use super::model::{Formula, IDS, Model, hash, hashed, log_softmax, run, sentences};
 use crate::decode::{EarlyStopping, Hypothesis, Options, Sentence, decode};
 
 const V: usize = 40;
 
-/// Sentences end at different lengths: the end is sure after as many tokens as the sentence says.
+/// Sentences end at different lengths: the end token is certain after a length set by the sentence.
 fn logits(sentence: usize, text: &[u32]) -> Vec<f32> {
     let mut row: Vec<f32> = (0..V).map(|token| hash(sentence, text, token)).collect();
     row[1] += if text.len() > 2 + sentence % 7 { 9.0 } else { -3.0 };
@@ -78,7 +78,7 @@ fn a_batch_gives_what_each_sentence_gives_alone() {
 
 #[test]
 fn threads_change_nothing() {
-    // Together the rows are enough to be shared out, alone they are not.
+    // Together the rows are enough to use several threads, alone they are not.
     let v = 20_001;
     let all = sentences(5);
     for num_beams in [1, 3] {
@@ -106,7 +106,7 @@ fn hypotheses_say_what_the_model_said() {
     }
 }
 
-/// Feeds what was found to the formulas again.
+/// Recomputes the hypotheses from the formulas.
 fn check(sentence: &Sentence, found: &Hypothesis, options: &Options) {
     let index = sentence.index as usize;
     let mut text = if sentence.prompt.is_empty() { vec![0] } else { sentence.prompt.clone() };

@@ -1,4 +1,4 @@
-//! The slow truth: a beam that holds everything finds what looking at everything finds.
+//! A beam that holds everything finds what exhaustive search finds.
 
 use super::model::{Formula, IDS, Model, hashed, log_softmax, run, sentences};
 use crate::decode::{EarlyStopping, Options, decode};
@@ -6,8 +6,8 @@ use crate::decode::{EarlyStopping, Options, decode};
 const V: usize = 5;
 const EOS: u32 = 1;
 
-/// All sentences of at most `most` tokens after `text`, with their sums of log-probabilities.
-/// A sentence that does not end is one if it has all of them.
+/// All sentences of at most `most` tokens after `text`, with their sums of log-probabilities; those
+/// without an end token have exactly `most`.
 fn enumerate(
     text: &mut Vec<u32>,
     (sum, most): (f64, usize),
@@ -66,8 +66,8 @@ fn a_beam_that_holds_everything_finds_the_best() {
 
 #[test]
 fn a_patient_search_is_longer_and_never_worse() {
-    // With "true" patience changes nothing but when the search stops, so that a patient one has
-    // finished all that an impatient one has, and more.
+    // With early stopping "true", patience only changes when the search stops, so that a patient
+    // search has finished all that an impatient one has, and more.
     let mut better = 0;
     for sentence in 0..40 {
         let one = &sentences(sentence + 1)[sentence..];

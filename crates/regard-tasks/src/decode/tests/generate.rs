@@ -1,4 +1,4 @@
-//! Against `generate` of Hugging Face transformers: what `fixtures/make/decode.py` wrote.
+//! Compares with `generate` of Hugging Face transformers, recorded by `fixtures/make/decode.py`.
 
 use super::model::{Model, log_softmax, mix};
 use crate::decode::row::Choice;
@@ -33,7 +33,7 @@ fn formula(vocabulary: usize, eos: u32) -> impl Fn(usize, &[u32]) -> Vec<f32> {
     }
 }
 
-/// One case; `split` gives all but the first token of a prompt as a forced prefix instead.
+/// Runs one case; `split` passes all but the first token of a prompt as a forced prefix instead.
 fn check(file: &Json, case: &Json, split: bool) {
     let vocabulary = file["vocabulary"].as_u64().unwrap() as usize;
     let eos = file["eos"].as_u64().unwrap() as u32;

@@ -1,4 +1,4 @@
-//! Whatever a model says, the search ends, and what cannot be asked for is told.
+//! The search ends whatever the model returns, and invalid options are errors.
 
 use super::model::{Formula, IDS, Model, hash, run, sentences};
 use crate::decode::{EarlyStopping, Hypothesis, Options, Sentence, decode};

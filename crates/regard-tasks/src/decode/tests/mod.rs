@@ -1,4 +1,4 @@
-//! What all searches have to do.
+//! Tests of all kinds of search.
 
 mod batch;
 mod exhaustive;

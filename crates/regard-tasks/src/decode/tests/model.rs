@@ -1,33 +1,33 @@
-//! Models for tests: formulas of the text, which remember it as a real model would.
+//! Models for tests: formulas of all tokens fed so far.
 
 use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, decode};
 
 pub const IDS: Ids = Ids { bos: 0, eos: Some(1), pad: None };
 
-/// What comes after a text, for a sentence.
+/// Logits (or attention) after a text, for a sentence.
 pub type Formula = dyn Fn(usize, &[u32]) -> Vec<f32>;
 
-/// A model that computes a formula of all that it was fed.
+/// A model that computes a formula of all tokens it was fed.
 pub struct Model<'a> {
     pub vocabulary: usize,
-    /// For each row its sentence and what it was fed.
+    /// For each row its sentence and the tokens it was fed.
     rows: Vec<(usize, Vec<u32>)>,
     logits: &'a Formula,
     attention: Option<(usize, &'a Formula)>,
-    /// Rows of each step.
+    /// Number of rows of each step.
     pub widths: Vec<usize>,
     pub reorders: usize,
 }
 
 impl<'a> Model<'a> {
-    /// A model that has read all of each prompt but the last token.
+    /// Creates a model that has processed all of each prompt but the last token.
     pub fn new(vocabulary: usize, sentences: &[Sentence], logits: &'a Formula) -> Model<'a> {
         let read = |s: &Sentence| s.prompt[..s.prompt.len().max(1) - 1].to_vec();
         let rows = sentences.iter().map(|s| (s.index as usize, read(s))).collect();
         Model { vocabulary, rows, logits, attention: None, widths: Vec::new(), reorders: 0 }
     }
 
-    /// It also says where it looks, among `keys` tokens.
+    /// Makes it also return attention, over `keys` tokens.
     pub fn looking(self, keys: usize, attention: &'a Formula) -> Model<'a> {
         Model { attention: Some((keys, attention)), ..self }
     }

@@ -1,4 +1,4 @@
-//! What is drawn has the distribution that it should, and depends on nothing that it should not.
+//! Samples have the right distribution, and depend only on seed, sentence and step.
 
 use super::model::{hash, log_softmax, run, sentences};
 use crate::decode::Options;
@@ -37,7 +37,7 @@ fn tokens_are_drawn_by_their_probability() {
     for temperature in [0.5, 1.0, 2.0] {
         let options = Options { temperature, ..one.clone() };
         check(&first_tokens(&options, 20_000), 20_000, &probabilities(temperature));
-        // Samples of one sentence are as independent as sentences.
+        // Samples of one sentence are as independent as those of different sentences.
         let options = Options { num_return_sequences: 20, top_k: 0, ..options };
         check(&first_tokens(&options, 1000), 20_000, &probabilities(temperature));
     }
@@ -60,7 +60,7 @@ fn a_sampled_beam_is_drawn_without_replacement() {
         ..Options::default()
     };
     let p = probabilities(1.0);
-    // Drawn first, or second after another.
+    // Drawn first, or second after another token.
     let second =
         |i: usize| (0..V).filter(|j| *j != i).map(|j| p[j] * p[i] / (1.0 - p[j])).sum::<f64>();
     let want: Vec<f64> = (0..V).map(|i| p[i] + second(i)).collect();
@@ -82,9 +82,9 @@ fn what_is_drawn_is_a_function_of_seed_sentence_and_sample() {
     assert_eq!(run(V, &all, &options(1, 1), &logits), first);
     assert_eq!(run(V, &all[2..], &options(1, 1), &logits), first[2..]);
     assert_ne!(run(V, &all, &options(2, 1), &logits), first);
-    // The model is the same for all sentences, and still they differ.
+    // The model is the same for all sentences, but the samples differ.
     assert!((1..6).all(|i| first[i] != first[0]));
-    // More samples do not change those that there were.
+    // More samples do not change the earlier ones.
     let more = run(V, &all, &options(1, 4), &logits);
     assert!(more.iter().zip(&first).all(|(more, one)| more.len() == 4 && more.contains(&one[0])));
     assert!(more.iter().all(|more| more[0].tokens != more[1].tokens));

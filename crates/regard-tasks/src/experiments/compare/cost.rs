@@ -1,4 +1,4 @@
-//! Time and memory of a layer against the length: `L·d²`, `L²·d` or `L·w·d`?
+//! Time and memory of a layer as functions of the length: `L·d²`, `L²·d` or `L·w·d`.
 
 use super::layer::{Kind, REACH, SequenceLayer, WINDOW};
 use super::{Figure, Finding, Line, Options, megabytes};
@@ -8,19 +8,19 @@ use regard_attention::Stream;
 use regard_models::Result;
 use std::time::Instant;
 
-/// The width of all layers.
+/// Width of all layers, `d`.
 pub const WIDTH: usize = 64;
-/// A process that did nothing worth counting.
+/// Length of the reference probe, whose memory is negligible.
 const NOTHING: usize = 16;
 
-/// A step of a layer on one sequence: forward and backward.
+/// A training step of a layer on one sequence: forward and backward.
 pub struct Step {
     layer: SequenceLayer,
     x: Tensor<3>,
 }
 
 impl Step {
-    /// Of a length.
+    /// Creates a layer and a random sequence of this length.
     pub fn new(kind: Kind, length: usize, seed: u64) -> Step {
         let device = Device::flex().autodiff();
         let stream = Stream::new(seed, 0, 7);
@@ -29,7 +29,7 @@ impl Step {
         Step { layer: kind.init(WIDTH, &mut Init::new(seed, &device)), x: x.require_grad() }
     }
 
-    /// Seconds of it.
+    /// Runs the step and returns its seconds.
     pub fn run(&self) -> f64 {
         let started = Instant::now();
         let loss = self.layer.forward(self.x.clone()).sum();
@@ -39,14 +39,15 @@ impl Step {
         started.elapsed().as_secs_f64()
     }
 
-    /// The least of some: other programs only ever make a step slower.
+    /// Returns the minimum over `times` runs after a warm-up: other processes only make a step
+    /// slower.
     pub fn seconds(&self, times: usize) -> f64 {
         self.run();
         (0..times).map(|_| self.run()).fold(f64::INFINITY, f64::min)
     }
 }
 
-/// The slope of a line through logarithms: how often the cost doubles when the length does.
+/// Fits the exponent of a power law: the slope of a line through the logarithms.
 pub fn exponent(points: &[(f64, f64)]) -> f64 {
     let n = points.len() as f64;
     let logs = || points.iter().map(|(x, y)| (x.ln(), y.ln()));
@@ -58,7 +59,7 @@ pub fn exponent(points: &[(f64, f64)]) -> f64 {
 pub fn measure(options: &Options) -> Result<Finding> {
     let lengths: &[usize] =
         if options.quick { &[512, 1024, 2048] } else { &[512, 1024, 2048, 4096, 8192] };
-    // Short sequences take less than a process' own memory varies by.
+    // The memory of short sequences is below the variation of a process's own memory.
     let longer: &[usize] =
         if options.quick { &[4096, 8192, 16384] } else { &[4096, 8192, 16384, 32768] };
     let (longest, most) = (lengths[lengths.len() - 1], longer[longer.len() - 1]);
@@ -123,7 +124,7 @@ pub fn measure(options: &Options) -> Result<Finding> {
     Ok(found)
 }
 
-/// What a step takes beyond a process that does next to nothing.
+/// Measures the memory of a step at each length, beyond that of the reference probe.
 fn memory(options: &Options, kind: Kind, lengths: &[usize]) -> Option<Vec<(f64, f64)>> {
     let peak = options.peak_memory?;
     let before = peak(kind.name(), NOTHING)?;
@@ -146,8 +147,8 @@ mod tests {
         }
     }
 
-    /// How long is for a quiet machine to say: that a window scores fewer pairs is counted, in the
-    /// laws of the engine.
+    /// Times are not asserted, since they need an idle machine; that a window scores fewer pairs is
+    /// tested in the laws of the engine.
     #[test]
     fn every_layer_takes_a_step() {
         for kind in Kind::ALL {

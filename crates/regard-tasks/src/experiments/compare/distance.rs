@@ -1,17 +1,17 @@
-//! Recall: the first position holds a symbol, noise follows, and at the end the symbol is asked
-//! for. One layer of each kind, the same steps, one training for each distance.
+//! Recall: the first position holds a symbol, noise follows, and the last position predicts the
+//! symbol. One layer of each kind, the same number of steps, one training for each distance.
 
 use super::layer::Kind;
 use super::learn::{Classifier, Draws, accuracy, integers, loss, percent, train};
 use super::{Figure, Finding, Line, Options};
 use regard_models::Result;
 
-/// Symbols, and as many words of noise.
+/// Number of symbols, and of noise tokens.
 const SYMBOLS: usize = 8;
 const BATCH: usize = 32;
 const WIDTH: usize = 32;
 
-/// Sequences `[rows, distance + 1]` and the symbol at the beginning of each.
+/// Draws sequences `[rows, distance + 1]` and the symbol at the beginning of each.
 fn batch(rows: usize, distance: usize, draws: &mut Draws) -> (Vec<usize>, Vec<usize>) {
     let (mut ids, mut wanted) = (vec![], vec![]);
     for _ in 0..rows {
@@ -23,7 +23,7 @@ fn batch(rows: usize, distance: usize, draws: &mut Draws) -> (Vec<usize>, Vec<us
     (ids, wanted)
 }
 
-/// The share of symbols that a layer recalls after training at a distance.
+/// Trains a layer at a distance and returns the fraction of symbols it recalls.
 fn recalled(kind: Kind, distance: usize, steps: u64, seed: u64) -> f64 {
     let model = Classifier::new(kind, 2 * SYMBOLS, WIDTH, SYMBOLS, seed);
     let shape = |rows: usize| [rows, distance + 1];
@@ -45,7 +45,7 @@ pub fn measure(options: &Options) -> Result<Finding> {
     let mut found = Finding::new(
         format!(
             "which of {SYMBOLS} symbols came first? One layer of width {WIDTH}, {steps} steps of \
-             {BATCH} sequences for each distance; guessing has {}",
+             {BATCH} sequences for each distance; chance is {}",
             percent(1.0 / SYMBOLS as f64)
         ),
         &heading,

@@ -1,5 +1,5 @@
-//! The gradient of the last output by the input at a distance, before anything is learned: that of
-//! a recurrence is a product of as many matrices as there are steps.
+//! Norm of the gradient of the last output with respect to inputs at a distance, at initialisation:
+//! for a recurrence it is a product of as many matrices as there are steps.
 
 use super::layer::Kind;
 use super::learn::device;
@@ -11,10 +11,11 @@ use regard_models::Result;
 
 const WIDTH: usize = 64;
 const LENGTH: usize = 65;
-/// Sequences over which norms are averaged.
+/// Number of sequences over which norms are averaged.
 const ROWS: usize = 16;
 
-/// The mean norm of the gradient by the input at each distance from the last position.
+/// Computes the mean norm of the gradient with respect to the input at each distance from the last
+/// position.
 pub fn norms(kind: Kind, seed: u64) -> Vec<f64> {
     let device = device();
     let draw = |site: u64, shape: [usize; 3]| {
@@ -26,7 +27,7 @@ pub fn norms(kind: Kind, seed: u64) -> Vec<f64> {
     let x = draw(21, [ROWS, LENGTH, WIDTH]).require_grad();
     let layer = kind.init(WIDTH, &mut Init::new(seed, &device));
     let last = layer.forward(x.clone()).slice([0..ROWS, LENGTH - 1..LENGTH, 0..WIDTH]);
-    // A direction of length about 1 for each row: the gradient of one number.
+    // A random direction of length about 1 for each row, so that the output is a scalar.
     let along = draw(22, [ROWS, 1, WIDTH]) / (WIDTH as f64).sqrt();
     let grads = (last * along).sum().backward();
     let gradient = x.grad(&grads).expect("the input is followed");
@@ -46,8 +47,8 @@ pub fn measure(options: &Options) -> Result<Finding> {
     let heading: Vec<&str> = heading.iter().map(String::as_str).collect();
     let mut found = Finding::new(
         format!(
-            "|∂ output at the end / ∂ input at a distance|, width {WIDTH}, first values as \
-             PyTorch's, mean over {ROWS} sequences"
+            "|∂ output at the end / ∂ input at a distance|, width {WIDTH}, initialised as in \
+             PyTorch, mean over {ROWS} sequences"
         ),
         &heading,
     );
@@ -69,7 +70,7 @@ pub fn measure(options: &Options) -> Result<Finding> {
     }
     found.figures.push(Figure {
         name: "gradient".into(),
-        title: "the gradient that is left at a distance".into(),
+        title: "gradient norm at a distance".into(),
         x: "distance".into(),
         y: "norm".into(),
         logarithmic: [false, true],

@@ -1,5 +1,5 @@
-//! Nodes that attend to all nodes, or along edges only: one layer of graph attention on Cora where
-//! it is on this machine, else on communities that are drawn.
+//! Nodes that attend to all nodes, or along edges only: one layer of graph attention on Cora if it
+//! is on this machine, else on random communities.
 
 use super::learn::{Draws, accuracy, device, integers, loss, percent, train};
 use super::{Finding, Options};
@@ -25,14 +25,14 @@ struct Nodes {
     width: usize,
     classes: Vec<usize>,
     kinds: usize,
-    /// The neighbours of each node, itself among them.
+    /// Neighbours of each node, including itself.
     near: Vec<Vec<usize>>,
     train: Vec<usize>,
     test: Vec<usize>,
 }
 
 impl Nodes {
-    /// Communities: a node's words are mostly anybody's, and its edges mostly within its own.
+    /// Draws communities: most words of a node are of any class, most of its edges within its own.
     fn drawn(seed: u64) -> Nodes {
         const COUNT: usize = 300;
         const KINDS: usize = 5;
@@ -43,7 +43,7 @@ impl Nodes {
         let mut near: Vec<Vec<usize>> = (0..COUNT).map(|i| vec![i]).collect();
         for i in 0..COUNT {
             for _ in 0..6 {
-                // Every fourth word is one of the class' own.
+                // Every fourth word is specific to the class.
                 let own = classes[i] * (WORDS / KINDS) + draws.below(WORDS / KINDS);
                 let any = draws.below(WORDS);
                 let word = if draws.below(4) == 0 { own } else { any };
@@ -71,14 +71,14 @@ impl Nodes {
         nodes.tidy()
     }
 
-    /// Cora, with the labels that everybody learns from and tests on.
+    /// Reads Cora, with the standard split.
     fn cora(folder: &Path) -> Result<Nodes> {
         let Network { features: words, columns: width, labels, parts, edges, .. } =
             planetoid(folder, "cora")?;
         let count = words.len();
         let mut features = vec![0.0; count * width];
         for (i, row) in words.iter().enumerate() {
-            // Rows of sum 1, as in the papers.
+            // Rows sum to 1, as in the papers.
             row.iter().for_each(|(word, _)| {
                 features[i * width + *word as usize] = 1.0 / row.len() as f32;
             });
@@ -97,7 +97,7 @@ impl Nodes {
         Ok(Nodes { name, features, width, classes, kinds, near, train, test }.tidy())
     }
 
-    /// Each edge once.
+    /// Removes duplicate edges.
     fn tidy(mut self) -> Nodes {
         for near in &mut self.near {
             near.sort_unstable();
@@ -110,7 +110,7 @@ impl Nodes {
         self.classes.len()
     }
 
-    /// Attention along the edges.
+    /// Returns the mask of attention along the edges.
     fn along(&self) -> regard_attention::mask::Mask {
         let (mut ends, mut indices) = (vec![0i64], vec![]);
         for near in &self.near {
@@ -158,7 +158,7 @@ impl Model {
     }
 }
 
-/// The share of test nodes that are right, and the seconds of a step.
+/// Trains a model and returns its accuracy on test nodes and the seconds of a step.
 fn learned(nodes: &Nodes, by_edges: bool, steps: u64, seed: u64) -> (f64, f64) {
     let shape = [nodes.count(), nodes.width];
     let x: Tensor<2> = Tensor::from_data(TensorData::new(nodes.features.clone(), shape), &device());
@@ -183,12 +183,12 @@ pub fn measure(options: &Options) -> Result<Finding> {
         None => Nodes::drawn(options.seed),
     };
     if nodes.train.is_empty() || nodes.test.is_empty() {
-        return Err(Error::invalid(format!("{}: it has no nodes to learn from", nodes.name)));
+        return Err(Error::invalid(format!("{}: no training or test nodes", nodes.name)));
     }
     let steps = 60;
     let mut found = Finding::new(
         format!(
-            "{}: {} nodes, {} to learn from, {} classes; one layer of graph attention with {HEADS} \
+            "{}: {} nodes, {} for training, {} classes; one layer of graph attention with {HEADS} \
              heads of {HEAD}, {steps} steps",
             nodes.name,
             nodes.count(),

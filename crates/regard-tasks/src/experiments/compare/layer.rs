@@ -1,4 +1,4 @@
-//! The layers that are compared: from a sequence of vectors to one of the same width.
+//! The compared layers, each from a sequence of vectors to one of the same width.
 
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -10,34 +10,34 @@ use regard_attention::mask::{Mask, full, window};
 use regard_attention::ops::{Activation, Cell};
 use regard_attention::{Attention, Init, Mode};
 
-/// Neighbours that a truncated attention sees on each side.
+/// Number of neighbours that truncated attention sees on each side.
 pub const REACH: usize = 8;
-/// Rows of a convolution's window.
+/// Width of the convolution's window.
 pub const WINDOW: usize = 3;
-/// Heads of an attention.
+/// Number of attention heads.
 const HEADS: usize = 2;
 
-/// Which layer.
+/// Kind of layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A recurrence with `tanh`.
+    /// Recurrent layer with `tanh`.
     Tanh,
     /// Long short-term memory.
     Lstm,
-    /// A convolution over three neighbours.
+    /// Convolution over three neighbours.
     Convolution,
-    /// Self-attention of all with all.
+    /// Self-attention over all positions.
     Global,
-    /// Self-attention within a window: truncated.
+    /// Self-attention within a window of 8 positions on each side (truncated).
     Truncated,
 }
 
 impl Kind {
-    /// All, in the order in which they are told.
+    /// All kinds, in the order of tables.
     pub const ALL: [Kind; 5] =
         [Kind::Tanh, Kind::Lstm, Kind::Convolution, Kind::Global, Kind::Truncated];
 
-    /// What it is called.
+    /// Returns the name, as in tables and probes.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Tanh => "RNN",
@@ -48,7 +48,7 @@ impl Kind {
         }
     }
 
-    /// How its cost grows with the length L, the width d and the window w, by its definition.
+    /// Returns the complexity in the length L, the width d and the window w.
     pub fn growth(self) -> &'static str {
         match self {
             Kind::Tanh | Kind::Lstm => "L·d²",
@@ -58,7 +58,7 @@ impl Kind {
         }
     }
 
-    /// Which positions attend to which, if it attends.
+    /// Returns the attention mask; `None` for a layer without attention.
     pub fn mask(self) -> Option<Mask> {
         match self {
             Kind::Global => Some(full()),
@@ -67,7 +67,7 @@ impl Kind {
         }
     }
 
-    /// The layer with its first values.
+    /// Creates the layer with random weights.
     pub fn init(self, width: usize, init: &mut Init) -> SequenceLayer {
         let parts = match self {
             Kind::Tanh => {
@@ -90,24 +90,24 @@ impl Kind {
     }
 }
 
-/// What a layer is made of.
+/// Weights of a layer.
 #[allow(clippy::large_enum_variant, reason = "a comparison has a handful of layers")]
 #[derive(Module, Debug)]
 pub enum Parts {
-    /// From position to position.
+    /// Recurrent layer: RNN or LSTM.
     Recurrent(Recurrent),
-    /// From neighbours.
+    /// Convolution over neighbours.
     Convolution(Convolution),
-    /// From wherever it looks.
+    /// Self-attention under the mask of its kind.
     Attention(SelfAttention),
 }
 
-/// One of the layers.
+/// One of the compared layers.
 #[derive(Module, Debug)]
 pub struct SequenceLayer {
-    /// Its weights.
+    /// Weights of the layer.
     pub parts: Parts,
-    /// Which.
+    /// Kind of layer, which determines the mask.
     #[module(skip)]
     pub kind: Kind,
 }

@@ -1,4 +1,4 @@
-//! What small experiments share: batches of drawn numbers, training, right answers.
+//! Shared parts of the experiments: random batches, training, accuracy.
 
 use super::layer::{Kind, SequenceLayer};
 use burn::module::Module;
@@ -8,12 +8,12 @@ use regard_attention::layers::{Embedding, EmbeddingConfig, Linear, LinearConfig,
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_attention::{AdamW, AdamWConfig, Init};
 
-/// The device of what is trained.
+/// Returns the training device, with autodiff.
 pub fn device() -> Device {
     Device::flex().autodiff()
 }
 
-/// Trains a module by so many steps; `loss` is given the number of the step, from 1.
+/// Trains a module; `loss` is called with the number of the step, from 1.
 pub fn train<M: Module>(
     model: M,
     (steps, rate): (u64, f64),
@@ -23,7 +23,7 @@ pub fn train<M: Module>(
     let (mut model, mut adamw) = (model, AdamW::new(config));
     for step in 1..=steps {
         let grads = loss(&model, step).backward();
-        // Up over the first twentieth and down to 0: what is compared should be where it settles.
+        // Warm-up over the first twentieth, then linear decay: compare converged models.
         let (done, warm) = (step as f64 / steps as f64, (steps as f64 / 20.0).max(1.0));
         let rate = rate * (step as f64 / warm).min(1.0) * (1.0 - done).max(0.02);
         model = adamw.step(rate, model, grads);
@@ -31,45 +31,45 @@ pub fn train<M: Module>(
     model
 }
 
-/// Draws of one batch: whole numbers below a bound, one after another.
+/// Random numbers of one batch.
 pub struct Draws {
     stream: Stream,
     next: u64,
 }
 
 impl Draws {
-    /// Those of a step.
+    /// Creates the random numbers of a step.
     pub fn new(seed: u64, step: u64) -> Draws {
         Draws { stream: Stream::new(seed, step, 0xc0), next: 0 }
     }
 
-    /// A number below `bound`.
+    /// Draws an integer below `bound`.
     pub fn below(&mut self, bound: usize) -> usize {
         self.next += 1;
         self.stream.bits(self.next) as usize % bound
     }
 
-    /// A standard normal number.
+    /// Draws from the standard normal distribution.
     pub fn normal(&mut self) -> f32 {
         self.next += 1;
-        // Other words than those of `below`.
+        // Other random bits than those of `below`.
         self.stream.normal(self.next | 1 << 40)
     }
 }
 
-/// Whole numbers as a tensor.
+/// Creates a tensor of integers.
 pub fn integers<const D: usize>(values: &[usize], shape: [usize; D]) -> Tensor<D, Int> {
     let values: Vec<i64> = values.iter().map(|x| *x as i64).collect();
     Tensor::from_data(TensorData::new(values, shape), &device())
 }
 
-/// The mean cross-entropy of logits `[N, V]`.
+/// Computes the mean cross-entropy of logits `[N, V]`.
 pub fn loss(logits: Tensor<2>, wanted: &[usize]) -> Tensor<1> {
     let wanted = integers(wanted, [wanted.len()]);
     cross_entropy(logits, wanted, CrossEntropy::default())
 }
 
-/// The share of rows `[N, V]` whose largest number is the wanted one.
+/// Computes the accuracy of logits `[N, V]`: the fraction of rows whose largest is the wanted one.
 pub fn accuracy(logits: Tensor<2>, wanted: &[usize]) -> f64 {
     let [_, v] = logits.dims();
     let numbers = logits.into_data().try_to_vec::<f32>().expect("floats come as floats");
@@ -81,7 +81,7 @@ pub fn accuracy(logits: Tensor<2>, wanted: &[usize]) -> f64 {
     right.count() as f64 / wanted.len() as f64
 }
 
-/// Words to classes by one layer.
+/// Classifies tokens with an embedding, one layer and a projection.
 #[derive(Module, Debug)]
 pub struct Classifier {
     embedding: Embedding,
@@ -90,7 +90,7 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// With its first values.
+    /// Creates a classifier with random weights.
     pub fn new(kind: Kind, words: usize, width: usize, classes: usize, seed: u64) -> Classifier {
         let init = &mut Init::new(seed, &device());
         Classifier {
@@ -100,8 +100,8 @@ impl Classifier {
         }
     }
 
-    /// Classes of every position. Attention is told the positions by sines, because it has no
-    /// other way to know them; the others are given nothing that they have already.
+    /// Computes logits at every position. Attention gets sinusoidal position encodings, because it
+    /// has no other information on order; the other layers do not need them.
     ///
     /// # Shapes
     /// `ids: [B, T]` → `[B, T, classes]`
@@ -112,11 +112,11 @@ impl Classifier {
             Some(_) => x + sinusoidal(t, m, &device()).unsqueeze(),
             None => x,
         };
-        // Around the layer, as in a Transformer's block, for all alike.
+        // Residual connection, as in a Transformer block, for all layers.
         self.classes.forward(x.clone() + self.layer.forward(x))
     }
 
-    /// Classes of the last position.
+    /// Computes logits at the last position.
     ///
     /// # Shapes
     /// `ids: [B, T]` → `[B, classes]`
@@ -128,7 +128,7 @@ impl Classifier {
     }
 }
 
-/// A share for people.
+/// Formats a fraction in per cent.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }

@@ -1,5 +1,5 @@
-//! Layers side by side: recurrent ones, convolution and self-attention of one width on one task,
-//! measured. One file a comparison, and one row each in [`COMPARISONS`].
+//! Comparisons of recurrent layers, convolution and self-attention of the same width on the same
+//! task. One file per comparison, and one row each in [`COMPARISONS`].
 
 mod cost;
 mod distance;
@@ -21,67 +21,68 @@ use regard_models::{Error, Result};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Says how many bytes a process took at most that did one [`probe`], by its name and length.
+/// Returns the peak memory, in bytes, of a process that runs one [`probe`] with this name and
+/// length; `None` if it cannot be measured.
 pub type Probe<'a> = &'a dyn Fn(&str, usize) -> Option<u64>;
 
-/// How a comparison is made.
+/// Options of a comparison.
 pub struct Options<'a> {
-    /// Fewer lengths and steps: all of it in less than a minute.
+    /// Whether to use fewer lengths and steps: all comparisons in less than a minute.
     pub quick: bool,
-    /// Where all randomness comes from.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// The most memory that a process of its own had over one [`probe`], in bytes. What a process
-    /// had before cannot be taken back, so each measurement needs one.
+    /// Measures the peak memory of one [`probe`] in a new process, since the peak of a process
+    /// never decreases. `None` to leave memory out.
     pub peak_memory: Option<Probe<'a>>,
 }
 
 /// A curve of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Line {
-    /// Whose it is.
+    /// Name in the legend.
     pub name: String,
-    /// Its points.
+    /// Points (x, y), in ascending x.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Something to draw.
+/// A line plot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Figure {
-    /// Its name as part of a file's.
+    /// Name, used in file names.
     pub name: String,
-    /// Above it.
+    /// Title above the plot.
     pub title: String,
-    /// What goes to the right.
+    /// Label of the x axis.
     pub x: String,
-    /// What goes up.
+    /// Label of the y axis.
     pub y: String,
-    /// Whether the axis to the right, and that upwards, is divided by powers.
+    /// Whether the x axis and the y axis are logarithmic.
     pub logarithmic: [bool; 2],
-    /// The curves.
+    /// Curves of the plot.
     pub lines: Vec<Line>,
 }
 
-/// What came of a comparison.
+/// Result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Finding {
-    /// The comparison's name.
+    /// Name of the comparison.
     pub name: String,
-    /// What was asked.
+    /// Question that the comparison answers.
     pub question: String,
-    /// How it was measured.
+    /// Description of the measurement.
     pub method: String,
-    /// The heading of a table.
+    /// Column names of the table.
     pub heading: Vec<String>,
-    /// Its rows.
+    /// Rows of the table, a cell for each column.
     pub rows: Vec<Vec<String>>,
-    /// What to draw.
+    /// Plots of the results.
     pub figures: Vec<Figure>,
-    /// Every number that matters, by a name of the form `layer.what`.
+    /// Measured values by names of the form `layer.what`.
     pub numbers: BTreeMap<String, f64>,
 }
 
 impl Finding {
-    /// With the heading of its table.
+    /// Creates an empty finding with the columns of its table.
     fn new(method: impl Into<String>, heading: &[&str]) -> Finding {
         let heading = heading.iter().map(|cell| cell.to_string()).collect();
         Finding { method: method.into(), heading, ..Finding::default() }
@@ -96,39 +97,39 @@ impl Finding {
         self.numbers.insert(format!("{of}.{what}"), value);
     }
 
-    /// A number by its name.
+    /// Returns the measured value `of.what`.
     pub fn get(&self, of: &str, what: &str) -> Option<f64> {
         self.numbers.get(&format!("{of}.{what}")).copied()
     }
 }
 
-/// A comparison that can be made.
+/// A comparison that can be run.
 pub struct Comparison {
-    /// What it is called.
+    /// Name of the comparison.
     pub name: &'static str,
-    /// What it asks.
+    /// Question that it answers.
     pub question: &'static str,
     measure: fn(&Options) -> Result<Finding>,
 }
 
 impl Comparison {
-    /// Makes it.
+    /// Runs the comparison.
     pub fn measure(&self, options: &Options) -> Result<Finding> {
         let found = (self.measure)(options)?;
         Ok(Finding { name: self.name.into(), question: self.question.into(), ..found })
     }
 }
 
-/// All of them, in the order in which they are told.
+/// All comparisons, in the order of presentation.
 pub const COMPARISONS: &[Comparison] = &[
     Comparison {
         name: "cost",
-        question: "What do time and memory of a layer do when sequences grow?",
+        question: "How do time and memory of a layer grow with the length?",
         measure: cost::measure,
     },
     Comparison {
         name: "path",
-        question: "How many steps from the first position to the last, and can they be shared?",
+        question: "How many steps from the first position to the last, and how parallel are they?",
         measure: path::measure,
     },
     Comparison {
@@ -143,7 +144,7 @@ pub const COMPARISONS: &[Comparison] = &[
     },
     Comparison {
         name: "positions",
-        question: "Which positions still work beyond the length that was trained?",
+        question: "Which position encodings work beyond the trained length?",
         measure: positions::measure,
     },
     Comparison {
@@ -168,7 +169,7 @@ pub const COMPARISONS: &[Comparison] = &[
     },
 ];
 
-/// A comparison by its name.
+/// Returns a comparison by its name.
 pub fn find(name: &str) -> Result<&'static Comparison> {
     COMPARISONS.iter().find(|comparison| comparison.name == name).ok_or_else(|| {
         let names: Vec<_> = COMPARISONS.iter().map(|comparison| comparison.name).collect();
@@ -176,8 +177,8 @@ pub fn find(name: &str) -> Result<&'static Comparison> {
     })
 }
 
-/// One training step of a layer, or of a model of `without`, on a sequence of a length: what
-/// [`Options::peak_memory`] is asked about, by a name of ours.
+/// Runs one training step of a layer, or of a model of the comparison `without`, on a sequence of
+/// this length, for [`Options::peak_memory`].
 pub fn probe(name: &str, length: usize) -> Result<()> {
     match Kind::ALL.into_iter().find(|kind| kind.name() == name) {
         Some(kind) => {
@@ -188,7 +189,7 @@ pub fn probe(name: &str, length: usize) -> Result<()> {
     }
 }
 
-/// Bytes for people.
+/// Formats bytes in megabytes.
 fn megabytes(bytes: f64) -> String {
     format!("{:.1} MB", bytes / 1e6)
 }

@@ -1,6 +1,6 @@
-//! Global, local and mixed attention when inputs are noisy. One position of a sequence carries a
-//! class and a mark, all others nothing but noise; it is near the end, where it is asked for, or
-//! far from it.
+//! Global, local and mixed attention with noisy inputs. One position of a sequence carries a class
+//! and a marker, all others only noise; it is near the end, where the class is predicted, or far
+//! from it.
 
 use super::learn::{Draws, accuracy, device, loss, percent, train};
 use super::{Figure, Finding, Line, Options};
@@ -15,10 +15,10 @@ const CLASSES: usize = 8;
 const LENGTH: usize = 48;
 const WIDTH: usize = 32;
 const BATCH: usize = 32;
-/// What local attention sees behind itself.
+/// Number of positions that local attention sees to the left.
 const REACH: usize = 6;
 
-/// Where a sequence's signal is.
+/// Position of the signal, relative to the end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Near,
@@ -32,7 +32,7 @@ const KINDS: [(&str, [bool; 2]); 3] =
 struct Model {
     global: Option<SelfAttention>,
     local: Option<SelfAttention>,
-    /// How much of the mixture is global, before a sigmoid.
+    /// Weight of global attention in the mixture, before a sigmoid.
     gate: Param<Tensor<1>>,
     classes: Linear,
 }
@@ -67,8 +67,8 @@ impl Model {
     }
 }
 
-/// Sequences `[rows, LENGTH, WIDTH]` and their classes. The first numbers of a vector are its
-/// class, the next one is the mark; the last position is marked as the one that asks.
+/// Draws sequences `[rows, LENGTH, WIDTH]` and their classes. The first elements of a vector are
+/// its one-hot class, the next is the marker; the last position has a marker of its own.
 fn batch(
     rows: usize,
     place: Option<Place>,
@@ -96,7 +96,7 @@ fn batch(
     (Tensor::from_data(data, &device()), wanted)
 }
 
-/// The shares that are right, near and far, of a kind that learned from both.
+/// Trains a model on both and returns its accuracy near and far.
 fn shares(kind: [bool; 2], noise: f32, steps: u64, seed: u64) -> [f64; 2] {
     let model = train(Model::new(kind, seed), (steps, 5e-3), |model, step| {
         let (x, wanted) = batch(BATCH, None, noise, &mut Draws::new(seed, step));
@@ -113,9 +113,9 @@ pub fn measure(options: &Options) -> Result<Finding> {
         if options.quick { (&[0.2, 0.8], 200) } else { (&[0.1, 0.3, 0.6, 0.8, 1.0], 400) };
     let mut found = Finding::new(
         format!(
-            "which of {CLASSES} classes does the marked vector have, 1 to {} places before the \
+            "which of {CLASSES} classes does the marked vector have, 1 to {} positions before the \
              end or 16 to 39? Width {WIDTH}, length {LENGTH}, local sees {REACH} back, {steps} \
-             steps of {BATCH}; the signal has length 3.6, guessing {}",
+             steps of {BATCH}; the signal has norm 3.6, chance is {}",
             REACH - 1,
             percent(1.0 / CLASSES as f64)
         ),

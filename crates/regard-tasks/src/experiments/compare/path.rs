@@ -1,4 +1,4 @@
-//! Steps from the first position to the last, what two threads gain, and whether order is seen.
+//! Path length from the first position to the last, speed-up by threads, and sensitivity to order.
 
 use super::cost::{Step, WIDTH};
 use super::layer::{Kind, REACH, WINDOW};
@@ -12,8 +12,8 @@ use regard_kernels::attention::mask::Rule;
 use regard_kernels::view::View;
 use regard_models::{Error, Result};
 
-/// Steps that one after another must be done until the first of `length` positions has reached the
-/// last: steps in time of a recurrence, layers of the others.
+/// Computes the number of sequential steps until the first of `length` positions has reached the
+/// last: time steps of a recurrence, layers of the others.
 pub fn steps(kind: Kind, length: usize) -> Result<usize> {
     let seen = seen(kind, length)?;
     let mut reached = vec![false; length];
@@ -32,7 +32,8 @@ pub fn steps(kind: Kind, length: usize) -> Result<usize> {
     Err(Error::invalid(format!("{}: the first position never reaches the last", kind.name())))
 }
 
-/// Which positions each one takes in by one step, as a range: of an attention, what its mask says.
+/// Returns the range of positions that each position sees in one step: for attention, that of its
+/// mask.
 fn seen(kind: Kind, length: usize) -> Result<Vec<(usize, usize)>> {
     let invalid = |error: regard_kernels::view::Error| Error::invalid(error.to_string());
     let Some(mask) = kind.mask() else {
@@ -55,7 +56,8 @@ fn seen(kind: Kind, length: usize) -> Result<Vec<(usize, usize)>> {
     Ok((0..length).map(range).collect())
 }
 
-/// How far the last output moves when what comes before it is turned around, beside its size.
+/// Computes the change of the last output, relative to its norm, when the inputs before it are
+/// reversed.
 fn order(kind: Kind, seed: u64) -> f64 {
     const LENGTH: usize = 12;
     let device = Device::flex();
@@ -80,9 +82,9 @@ pub fn measure(options: &Options) -> Result<Finding> {
     let many = threads().max(2);
     let mut found = Finding::new(
         format!(
-            "steps by what each layer sees; time of a step at length {length} on 1 and on {many} \
-             threads; order: how far the last output moves, beside its size, when the inputs \
-             before it are reversed and no positions are told"
+            "path length in steps; time of a step at length {length} on 1 and on {many} \
+             threads; order: relative change of the last output when the inputs before it are \
+             reversed, without position encodings"
         ),
         &["layer", "steps from 1 to 1024", "time 1 thread", "threads", "speed-up", "order"],
     );

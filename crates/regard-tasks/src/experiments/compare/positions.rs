@@ -1,5 +1,5 @@
-//! Positions beyond the length that was trained: each position is to say which symbol stood two
-//! places before it. Only what is told about positions can tell.
+//! Position encodings beyond the trained length: each position predicts the symbol two positions
+//! before it, which needs information on positions.
 
 use super::learn::{Draws, accuracy, device, integers, loss, percent, train};
 use super::{Figure, Finding, Line, Options};
@@ -17,16 +17,16 @@ const SYMBOLS: usize = 12;
 const WIDTH: usize = 64;
 const HEADS: usize = 2;
 const BATCH: usize = 16;
-/// The length that is trained.
+/// Length of training sequences.
 const TRAINED: usize = 32;
-/// The longest that is asked for: there are vectors for all of these, trained or not.
+/// Longest evaluated sequence: there are vectors for all of these positions, trained or not.
 const LONGEST: usize = 128;
-/// How far back the symbol is.
+/// Distance of the symbol to predict.
 const BACK: usize = 2;
-/// Positions at the end that are marked.
+/// Number of positions at the end that are evaluated.
 const MARKED: usize = 8;
 
-/// How positions are told.
+/// Kind of position encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     Sine,
@@ -93,7 +93,7 @@ impl Model {
         self.classes.forward(self.layer.forward(x, call))
     }
 
-    /// Logits of the last positions that are marked.
+    /// Computes logits at the last `marked` positions.
     fn ends(&self, ids: Tensor<2, Int>, marked: usize) -> Tensor<2> {
         let [b, t] = ids.dims();
         let all = self.forward(ids);
@@ -101,7 +101,7 @@ impl Model {
     }
 }
 
-/// Sequences `[rows, length]`, and what their last positions are to say.
+/// Draws sequences `[rows, length]` and the targets of their last positions.
 fn batch(rows: usize, length: usize, marked: usize, draws: &mut Draws) -> (Vec<usize>, Vec<usize>) {
     let ids: Vec<usize> = (0..rows * length).map(|_| draws.below(SYMBOLS)).collect();
     let places = |row: usize| (length - marked..length).map(move |i| row * length + i - BACK);
@@ -109,7 +109,7 @@ fn batch(rows: usize, length: usize, marked: usize, draws: &mut Draws) -> (Vec<u
     (ids, wanted)
 }
 
-/// The shares that are right at some lengths, after training at one.
+/// Computes the accuracy at some lengths, after training at one.
 fn shares(told: Told, lengths: &[usize], steps: u64, seed: u64) -> Vec<f64> {
     let model = train(Model::new(told, seed), (steps, 1e-2), |model, step| {
         let marked = TRAINED - BACK;
@@ -132,9 +132,9 @@ pub fn measure(options: &Options) -> Result<Finding> {
     let heading: Vec<&str> = heading.iter().map(String::as_str).collect();
     let mut found = Finding::new(
         format!(
-            "which of {SYMBOLS} symbols stood {BACK} places back? One self-attention of width \
-             {WIDTH}, trained at length {TRAINED} ({steps} steps), marked at the last {MARKED} \
-             positions; guessing has {}",
+            "which of {SYMBOLS} symbols was {BACK} positions back? One self-attention of width \
+             {WIDTH}, trained at length {TRAINED} ({steps} steps), evaluated at the last {MARKED} \
+             positions; chance is {}",
             percent(1.0 / SYMBOLS as f64)
         ),
         &heading,
@@ -153,7 +153,7 @@ pub fn measure(options: &Options) -> Result<Finding> {
     }
     found.figures.push(Figure {
         name: "positions".into(),
-        title: format!("right beyond the trained length of {TRAINED}"),
+        title: format!("accuracy beyond the trained length of {TRAINED}"),
         x: "length".into(),
         y: "%".into(),
         logarithmic: [false, false],

@@ -1,9 +1,9 @@
-//! The table that textbooks print, RNN against self-attention, with what was measured.
+//! The textbook comparison of RNN and self-attention, with measured values.
 
 use super::Finding;
 use super::layer::Kind;
 
-/// Its heading and its rows. What was not measured is left out of a cell.
+/// Returns heading and rows of the table; cells that were not measured are "–".
 pub fn summary(findings: &[Finding]) -> (Vec<String>, Vec<Vec<String>>) {
     let get = |finding: &str, of: &str, what: &str| -> Option<f64> {
         findings.iter().find(|found| found.name == finding)?.get(of, what)

@@ -1,5 +1,5 @@
-//! Tags that depend on a far word: a window of neighbours through a fully connected layer, as wide
-//! as one likes, or self-attention?
+//! Tags that depend on a distant token: a window of neighbours through a fully connected layer, of
+//! any width, or self-attention.
 //!
 //! The first word of a sentence is its topic. Words after it have a tag of their own, except that
 //! ambiguous ones are tagged by the topic.
@@ -18,7 +18,7 @@ use regard_models::Result;
 
 const LENGTH: usize = 24;
 const TOPICS: usize = 4;
-/// Words with a tag of their own, and as many that are ambiguous.
+/// Number of unambiguous words, and of ambiguous ones.
 const WORDS: usize = 12;
 const TAGS: usize = 4;
 const WIDTH: usize = 32;
@@ -33,7 +33,7 @@ struct Model {
 }
 
 impl Model {
-    /// With a window of so many words, or with attention.
+    /// Creates a model with a window of this many words, or with attention.
     fn new(window: Option<usize>, seed: u64) -> Model {
         let init = &mut Init::new(seed, &device());
         let embedding = EmbeddingConfig::new(TOPICS + 2 * WORDS, WIDTH).init(init);
@@ -60,12 +60,12 @@ impl Model {
             }
             _ => rows.clone(),
         };
-        // What is looked up has to meet the word itself before it is a tag.
+        // The tag depends on the attended token and on the word itself.
         self.tags.forward(burn::tensor::activation::relu(rows + seen))
     }
 }
 
-/// Sentences `[rows, LENGTH]`, a tag for every word, and which words are ambiguous.
+/// Draws sentences `[rows, LENGTH]`, a tag for every word, and which words are ambiguous.
 fn batch(rows: usize, draws: &mut Draws) -> (Vec<usize>, Vec<usize>, Vec<bool>) {
     let (mut ids, mut tags, mut ambiguous) = (vec![], vec![], vec![]);
     for _ in 0..rows {
@@ -83,8 +83,8 @@ fn batch(rows: usize, draws: &mut Draws) -> (Vec<usize>, Vec<usize>, Vec<bool>) 
     (ids, tags, ambiguous)
 }
 
-/// The shares of tags that are right, of plain words and of ambiguous ones far from the topic; and
-/// the number of parameters.
+/// Trains a model and returns its accuracy on unambiguous words and on ambiguous ones, both far
+/// from the topic, and its number of parameters.
 fn tagged(window: Option<usize>, steps: u64, seed: u64) -> ([f64; 2], usize) {
     let model = Model::new(window, seed);
     let parameters = model.num_params();
@@ -117,8 +117,8 @@ pub fn measure(options: &Options) -> Result<Finding> {
     let mut found = Finding::new(
         format!(
             "sentences of {LENGTH} words, {TAGS} tags; ambiguous words are tagged by the first \
-             word; marked beyond position 6; width {WIDTH}, {steps} steps of {BATCH} sentences; \
-             guessing has {}",
+             word; evaluated beyond position 6; width {WIDTH}, {steps} steps of {BATCH} sentences; \
+             chance is {}",
             percent(1.0 / TAGS as f64)
         ),
         &["layer", "parameters", "plain words", "ambiguous words"],

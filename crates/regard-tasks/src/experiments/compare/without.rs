@@ -1,4 +1,4 @@
-//! The same encoder–decoder with and without attention: time, memory, parameters.
+//! An encoder–decoder with and without attention: time, memory, parameters.
 
 use super::{Finding, Options, megabytes};
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -13,10 +13,10 @@ const WORDS: usize = 2000;
 const BATCH: usize = 16;
 const WIDTH: usize = 128;
 
-/// Names as tables and probes have them, and what each is.
+/// Names, as used in tables and probes, and descriptions.
 const MODELS: [(&str, &str); 3] = [
-    ("without attention", "a GRU reads, a GRU writes from its last state"),
-    ("additive attention", "the same, looking back at every word (Bahdanau)"),
+    ("without attention", "GRU encoder, GRU decoder from its last state"),
+    ("additive attention", "the same, attending to every token (Bahdanau)"),
     ("attention alone", "a Transformer of the same width"),
 ];
 
@@ -43,7 +43,7 @@ fn config(name: &str) -> Result<Value> {
     }
 }
 
-/// A model that learns from drawn words.
+/// A model trained on random tokens.
 struct Learning {
     model: Box<dyn Seq2Seq>,
     adamw: AdamW,
@@ -59,7 +59,7 @@ impl Learning {
         Ok(Learning { model, adamw, device, step: 0 })
     }
 
-    /// Seconds of a training step on sentences of a length, read and written.
+    /// Measures the seconds of a training step with source and target sentences of this length.
     fn run(&mut self, length: usize) -> f64 {
         self.step += 1;
         let draw = |site: u64| -> Vec<i64> {
@@ -83,7 +83,7 @@ impl Learning {
     }
 }
 
-/// One step in a process of its own.
+/// Runs one step, in a process of its own, to measure its memory.
 pub fn probe(name: &str, length: usize) -> Result<()> {
     Learning::new(name)?.run(length);
     Ok(())
@@ -94,7 +94,7 @@ pub fn measure(options: &Options) -> Result<Finding> {
     let times = if options.quick { 3 } else { 6 };
     let mut found = Finding::new(
         format!(
-            "a training step on {BATCH} pairs of {length} words each way, {WORDS} words, width \
+            "a training step on {BATCH} pairs of {length} tokens each, vocabulary {WORDS}, width \
              {WIDTH}"
         ),
         &["model", "what it is", "parameters", "a step", "memory"],

@@ -1,4 +1,4 @@
-//! Lessons: small experiments that show why attention is what it is. Each is a function of a seed
-//! that computes everything; who draws it is somebody else.
+//! Small experiments that motivate attention. Each is a function of a seed that computes all
+//! results; drawing is left to the caller.
 
 pub mod pooling;

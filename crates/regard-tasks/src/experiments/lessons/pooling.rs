@@ -1,8 +1,8 @@
-//! Where attention begins: what is `y` at `x`, if all that is known are noisy points?
+//! Motivation of attention: predict `y` at `x` from noisy points.
 //!
-//! Pooling that does not look at the query says the same everywhere. A layer that looks at the
-//! query alone forgets the points. Attention asks which points are near the query, and how near is
-//! something that can be learned.
+//! Pooling that ignores the query predicts the same everywhere. A layer of the query alone does
+//! not use the points. Attention weights the points by their distance to the query, with a width
+//! that can be learned.
 
 use crate::regression::{Kernel, KernelRegression, LeftOut, Points};
 use burn::tensor::{Device, Tensor, TensorData};
@@ -11,77 +11,77 @@ use regard_attention::layers::LinearConfig;
 use regard_attention::{AdamW, AdamWConfig, Init};
 use regard_models::Result;
 
-/// Points to learn from, and as many places to predict.
+/// Number of training points, and of queries.
 const COUNT: usize = 50;
-/// The deviation of the noise.
+/// Standard deviation of the noise.
 const NOISE: f32 = 0.5;
 
-/// The function behind the points: `2 sin x + x^0.8`.
+/// Computes the function without noise: `2 sin x + x^0.8`.
 pub fn truth(x: f32) -> f32 {
     2.0 * x.sin() + x.powf(0.8)
 }
 
-/// What a prediction looks at.
+/// Inputs of a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sees {
-    /// The values of all points, and not where the question is.
+    /// The values of all points, without the query.
     Values,
-    /// Where the question is, and no point once it is trained.
+    /// The query, without the points once it is trained.
     Query,
-    /// Both: attention.
+    /// Query and points: attention.
     Both,
 }
 
-/// One way to predict.
+/// A method of prediction with its results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Method {
-    /// What it is called.
+    /// Name of the method.
     pub name: &'static str,
-    /// What it computes.
+    /// Formula of the prediction, for display.
     pub formula: &'static str,
-    /// What it looks at.
+    /// Inputs of the prediction.
     pub sees: Sees,
-    /// The width of its kernel, if it has one.
+    /// Width of its kernel; `None` if it has none.
     pub width: Option<f32>,
-    /// What it says at each place.
+    /// Predictions at the queries.
     pub said: Vec<f32>,
-    /// The mean squared error against the truth without noise.
+    /// Mean squared error against the function without noise.
     pub error: f64,
-    /// The weight of every point for every place, row by row, if it attends.
+    /// Attention weights `[queries, points]`, row by row; `None` if it does not attend.
     pub weights: Option<Vec<f32>>,
 }
 
-/// The lesson, computed.
+/// Data and results of the experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lesson {
-    /// Where the points are, rising.
+    /// Positions `x` of the points, ascending.
     pub keys: Vec<f32>,
-    /// Their noisy values.
+    /// Noisy values `y` of the points.
     pub values: Vec<f32>,
-    /// Where predictions are asked for: 0 to 5 by steps of 0.1.
+    /// Positions to predict at: 0 to 5 in steps of 0.1.
     pub queries: Vec<f32>,
-    /// What would be right there.
+    /// Values of the function without noise at the queries.
     pub truth: Vec<f32>,
-    /// The ways to predict, in the order of the story.
+    /// Methods, in the order of presentation.
     pub methods: Vec<Method>,
-    /// How the width was learned, step by step.
+    /// Width and leave-one-out error at each step of learning the width.
     pub learning: Vec<LeftOut>,
-    /// The widths that leaving one out chose among.
+    /// Candidate widths with their leave-one-out errors.
     pub tried: Vec<LeftOut>,
 }
 
-/// Names of the methods that a drawing or a test asks for.
+/// Names of methods that drawings and tests look up.
 pub mod names {
-    /// Pooling that takes the mean of all values.
+    /// Average pooling: the mean of all values.
     pub const AVERAGE: &str = "average pooling";
-    /// Attention by a Gaussian kernel of width 1.
+    /// Attention with a Gaussian kernel of width 1.
     pub const FIXED: &str = "Gaussian, width 1";
-    /// Attention by a Gaussian kernel whose width was learned by gradient.
+    /// Attention with a Gaussian kernel whose width was learned by gradient descent.
     pub const LEARNED: &str = "Gaussian, learned width";
 }
 
 impl Lesson {
-    /// Draws the points by a seed, and predicts in every way.
+    /// Draws the points from a seed and runs all methods.
     pub fn new(seed: u64) -> Result<Lesson> {
         let stream = Stream::new(seed, 0, 0);
         let mut keys: Vec<f32> = (0..COUNT as u64).map(|i| 5.0 * stream.uniform(i)).collect();
@@ -105,7 +105,7 @@ impl Lesson {
         Ok(lesson)
     }
 
-    /// A method by its name.
+    /// Returns a method by its name.
     pub fn method(&self, name: &str) -> Option<&Method> {
         self.methods.iter().find(|method| method.name == name)
     }
@@ -124,7 +124,7 @@ impl Lesson {
         Ok(())
     }
 
-    /// A fully connected layer that is trained on the points.
+    /// Trains a fully connected layer on the points.
     fn layer(&mut self, seed: u64) {
         const STEPS: usize = 400;
         let device = Device::flex().autodiff();
@@ -137,7 +137,7 @@ impl Lesson {
         for step in 0..STEPS {
             let apart = layer.forward(x.clone()) - y.clone();
             let loss = (apart.clone() * apart).mean();
-            // Down to 0, so that the last steps do not swing around the best line.
+            // Decays to 0, so that the last steps do not oscillate around the optimum.
             let rate = 0.1 * (1.0 - step as f64 / STEPS as f64);
             layer = adamw.step(rate, layer, loss.backward());
         }

@@ -1,5 +1,5 @@
-//! Learning to read: one learner for all tasks whose examples are texts, and what each task adds
-//! to it.
+//! Training of text encoders: one learner for all tasks whose examples are texts, and the trait
+//! that each task implements.
 
 mod recipe;
 
@@ -23,70 +23,70 @@ use regard_models::{Capability, Error, ModelFiles, Result};
 use serde_json::Value;
 use std::path::Path;
 
-/// The label of what does not count.
+/// Label of positions that the loss ignores.
 pub(crate) const IGNORED: i64 = -100;
-/// Tokens that are evaluated at a time.
+/// Number of tokens per forward pass in an evaluation.
 const EVALUATED: usize = 4096;
 
-/// What a task adds: examples, what they cost, and how good a model is at others.
+/// Task-specific part of training: examples, loss and evaluation set.
 pub(crate) trait Goal: Sized {
-    /// What the model needs on top.
+    /// Head that the model needs.
     const HEAD: Head;
-    /// The measure that decides, which is better when it is higher.
+    /// Name of the model selection metric; higher is better.
     const DECIDES: &'static str;
-    /// What [`Goal::counted`] counts.
+    /// Unit of [`Goal::counted`].
     const COUNTED: &'static str;
-    /// What a model is asked.
+    /// Evaluation set.
     type Paper: Paper;
 
-    /// Reads what is learned from and what decides, and makes the tokenizer.
+    /// Reads training and validation data, and creates the tokenizer.
     fn read(recipe: &Recipe) -> Result<(Tokenizer, Self)>;
 
-    /// The names of the labels, if there are any.
+    /// Returns the names of the labels; empty if there are none.
     fn labels(&self) -> &[String];
 
-    /// What is learned from.
+    /// Returns the training examples.
     fn examples(&self) -> &[Example];
 
-    /// What decisions are made on.
+    /// Returns the validation set.
     fn valid(&self) -> &Self::Paper;
 
-    /// Summary of the data.
+    /// Returns a summary of the data.
     fn about(&self) -> About;
 
-    /// How much of an example the mean cost of a batch is taken over.
+    /// Returns the number of labels of an example that the loss of a batch is averaged over.
     fn counted(&self, example: &Example) -> usize {
         example.counted()
     }
 
-    /// The mean cost of a batch.
+    /// Computes the mean loss of a batch.
     fn cost(&self, logits: Tensor<2>, batch: &[&Example], smoothing: f32) -> Tensor<1> {
         let wanted: Vec<i64> = batch.iter().flat_map(|e| e.wanted.iter().copied()).collect();
         cost_of(logits, wanted, smoothing)
     }
 
-    /// What a model that was trained before is asked, and what there is to say of it.
+    /// Reads the evaluation set for a trained model, with its description.
     fn paper(recipe: &Recipe, on: &On, reader: &Reader) -> Result<(Self::Paper, Sheet)>;
 }
 
-/// What a model is asked, and how its answers are marked.
+/// An evaluation set and its metrics.
 pub(crate) trait Paper {
-    /// How many answers are wanted.
+    /// Returns the number of examples.
     fn asked(&self) -> usize;
 
-    /// Asks all, and marks the answers.
+    /// Runs the model on all examples and computes the metrics.
     fn mark(&self, exam: &Exam) -> Result<Marks>;
 }
 
-/// Measures, and something to look at.
+/// Metrics, and an example output to print.
 pub(crate) type Marks = (Vec<Mark>, Option<String>);
 
-/// A text as numbers, and what is right of it.
+/// A tokenised text with its labels.
 pub(crate) struct Example {
     pub ids: Vec<u32>,
     pub types: Vec<u32>,
     pub letters: Vec<Vec<u32>>,
-    /// One label for a text, one for each token, or the places of an answer's ends.
+    /// One label for the text, one for each token, or the start and end positions of an answer.
     pub wanted: Vec<i64>,
 }
 
@@ -119,13 +119,13 @@ fn texts(model: &dyn TextModel, batch: &[&Example]) -> Texts {
     texts
 }
 
-/// A model that is examined.
+/// A model to be evaluated.
 pub(crate) struct Exam {
     pub reader: Reader,
 }
 
 impl Exam {
-    /// The likeliest label of each row of the head's output, for each example.
+    /// Returns, for each example, the likeliest label of each row of the head's output.
     pub fn labels(&self, examples: &[Example]) -> Result<Vec<Vec<usize>>> {
         let best =
             |row: Vec<f32>| (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap_or(0);
@@ -133,7 +133,7 @@ impl Exam {
         Ok(rows.map(|rows| rows.into_iter().map(best).collect()).collect())
     }
 
-    /// The rows of the head's output, for each example.
+    /// Returns, for each example, the rows of the head's output.
     pub fn logits(&self, examples: &[Example]) -> Result<Vec<Vec<Vec<f32>>>> {
         let lengths = examples.iter().map(Example::lengths).collect();
         let mut all = vec![vec![]; examples.len()];
@@ -156,7 +156,7 @@ impl Exam {
     }
 }
 
-/// Asks a model that was trained before.
+/// Evaluates a trained model.
 pub(crate) fn examine<G: Goal>(recipe: &Recipe, model: &ModelFiles, on: &On) -> Result<Report> {
     let exam = Exam { reader: Reader::load(model.clone(), G::HEAD)? };
     let (paper, sheet) = G::paper(recipe, on, &exam.reader)?;
@@ -164,7 +164,7 @@ pub(crate) fn examine<G: Goal>(recipe: &Recipe, model: &ModelFiles, on: &On) -> 
     Report::of(sheet, parameters, || Ok(paper.mark(&exam)?.0))
 }
 
-/// Learning one of the tasks whose examples are texts.
+/// Training objective of the tasks whose examples are texts.
 pub(crate) struct Study<G> {
     recipe: Recipe,
     lexicon: Lexicon,
@@ -172,7 +172,7 @@ pub(crate) struct Study<G> {
 }
 
 impl<G: Goal> Study<G> {
-    /// Makes the model that a recipe wants: anew, or on the body of one that was trained before.
+    /// Creates the model of a recipe: from scratch, or on the body of a pretrained one.
     pub fn new(recipe: &Recipe, tokenizer: Tokenizer, goal: G) -> Result<Trained<Study<G>>> {
         let device = device();
         let mut config = recipe.config(&tokenizer)?;
@@ -181,7 +181,7 @@ impl<G: Goal> Study<G> {
         }
         let mut model = match recipe.origin()? {
             Some(folder) => {
-                // Its head was for other labels, even if it was of the same kind.
+                // Its head had other labels, even if it was of the same kind.
                 config["architectures"] = Value::Null;
                 let weights = checkpoint::read_weights(&folder)?;
                 text::load(&config, weights, Some(G::HEAD), recipe.seed, &device)
@@ -193,14 +193,14 @@ impl<G: Goal> Study<G> {
         if learned == 0 || asked == 0 {
             let valid = recipe.data.source(crate::data::Part::Valid);
             return Err(Error::invalid(format!(
-                "{learned} examples to learn from and {asked} to choose the best model by ({valid}): \
-                 need at least one of each; --set data.valid=FILE names a file for the second"
+                "got {learned} training examples and {asked} for validation ({valid}): \
+                 need at least one of each; --set data.valid=FILE sets the validation file"
             )));
         }
         let (asked, longest) = (recipe.data.max_tokens, model.longest().unwrap_or(usize::MAX));
         if asked > longest {
             return Err(Error::invalid(format!(
-                "data.max_tokens: got {asked}, the model reads {longest}"
+                "data.max_tokens: got {asked}, need at most {longest}"
             )));
         }
         super::fits(&*model, &tokenizer)?;

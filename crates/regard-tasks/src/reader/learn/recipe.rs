@@ -16,32 +16,32 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// The set of one's own files.
+/// Value of `data.set` for custom files.
 const FILES: &str = own::FILES;
-/// Share of the training file, in thousandths, held out if there is no validation file.
+/// Fraction of the training file, in thousandths, held out if there is no validation file.
 const SHARE: Split = Split { valid: 100, test: 0 };
 
 recipe! {
     for "classify" "tag" "answer" "rerank";
-    /// A model whose body and vocabulary are taken: the folder of one or of a run, or a name that
-    /// somebody else resolves ([`Task::set_origin`]); without one, both begin anew.
+    /// Pretrained model whose body and vocabulary are used: a folder, a run, or a name that the
+    /// caller resolves ([`Task::set_origin`]). `None` to train both from scratch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// Which version of that model, where it has versions.
+    /// Version of that model, if it has versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// Where that model was found.
+    /// Folder that `from` was resolved to.
     #[serde(skip)]
     found: Option<PathBuf>,
-    /// Which examples.
+    /// Data sets and files.
     pub data: Data,
-    /// Which tokens, if they are not another model's.
+    /// Tokenizer to train; `None` to use that of `from`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vocabulary: Option<Vocabulary>,
-    /// `config.json` of the model, without the size of the vocabulary; over that of `from`.
+    /// `config.json` of the model, without the vocabulary size; overrides that of `from`.
     #[serde(default = "nothing")]
     pub model: Value,
-    /// How to train.
+    /// Options of the training loop.
     #[serde(default)]
     pub train: train::Options,
 }
@@ -50,38 +50,39 @@ fn nothing() -> Value {
     json!({})
 }
 
-/// Which examples.
+/// `[data]` of a recipe: data sets and files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// The name of a known data set, or `files`: what is learned from, and what is held out.
+    /// Name of a known data set, or `files`: training and held-out parts.
     pub set: String,
-    /// Another set whose validation part decides, and whose test part is reported: phrases may be
-    /// learned from, and sentences decide. Nothing is ever decided on a test part, and what it
-    /// has in common with what is learned from is not learned from.
+    /// Another set whose validation and test parts are used, such as sentences to evaluate a model
+    /// trained on phrases. The test part is never used for model selection, and examples that occur
+    /// in it are removed from training.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<String>,
-    /// With `files`: what is learned from.
+    /// With `files`: the training file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub train: Option<PathBuf>,
-    /// With `files`: what decisions are made on. Without it a tenth of the training file is held
-    /// out for that, by a hash of each text.
+    /// With `files`: the validation file. Without it a tenth of the training file is held out, by a
+    /// hash of each text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid: Option<PathBuf>,
-    /// With `files`: what is reported, if there is such a file.
+    /// With `files`: the test file, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<PathBuf>,
-    /// For `files` to classify: the text columns, by their names or numbers from 1,
-    /// with commas between them: `title,description`.
+    /// With `files` for `classify`: the text columns, by name or number from 1, separated by
+    /// commas: `title,description`.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "word_or_number")]
     pub text: Option<String>,
-    /// Likewise, the column that is the label.
+    /// With `files` for `classify`: the label column, by name or number from 1.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "word_or_number")]
     pub label: Option<String>,
-    /// Likewise, whether the first row has the names of columns.
+    /// With `files` for `classify`: whether the first row holds the column names; `None` to detect
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<bool>,
-    /// Tokens of a text at most; the rest is cut, or is another window.
+    /// Maximum number of tokens of a text, 128 by default; longer ones are truncated or split.
     #[serde(default = "longest")]
     pub max_tokens: usize,
 }
@@ -90,7 +91,7 @@ fn longest() -> usize {
     128
 }
 
-/// The name of a column, or its number.
+/// Deserialises the name of a column, its number, or a list of them.
 fn word_or_number<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Option<String>, D::Error> {
     match Value::deserialize(from)? {
         Value::String(name) => Ok(Some(name)),
@@ -104,22 +105,22 @@ fn word_or_number<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Option<Stri
 }
 
 impl Data {
-    /// Columns that the recipe chooses.
+    /// Returns the columns that the recipe selects.
     pub(crate) fn asked(&self) -> Asked {
         Asked { text: self.text.clone(), label: self.label.clone(), header: self.header }
     }
 
-    /// Whether what is held out is a share of the training file.
+    /// Whether the validation part is a fraction of the training file.
     pub(crate) fn shares(&self) -> bool {
         self.set == FILES && self.held_out.is_none() && self.valid.is_none()
     }
 
-    /// Whether an example of the training file is of a part, by its text.
+    /// Whether an example of the training file belongs to a part, by its text.
     pub(crate) fn keeps(&self, part: Part, text: &str) -> bool {
         !self.shares() || part == Part::Test || SHARE.part(text) == part
     }
 
-    /// Where a part is from, in words.
+    /// Returns a description of a part's source.
     pub(crate) fn source(&self, part: Part) -> String {
         match (self.set_of(part), part) {
             (FILES, Part::Valid) if self.shares() => {
@@ -137,7 +138,7 @@ impl Data {
         part.of([&self.train, &self.valid, &self.test])
     }
 
-    /// The key that names the set of a part, and its name.
+    /// Returns the key that names the set of a part, and the set's name.
     pub(crate) fn named(&self, part: Part) -> (&'static str, &str) {
         match (part, &self.held_out) {
             (Part::Valid | Part::Test, Some(set)) => ("data.held_out", set),
@@ -145,7 +146,7 @@ impl Data {
         }
     }
 
-    /// That every file which is named is there, before any is read.
+    /// Checks that all files exist, before any is read.
     fn check_files(&self) -> Result<()> {
         for part in [Part::Train, Part::Valid, Part::Test] {
             if let (Some(path), FILES) = (self.path(part), self.set_of(part)) {
@@ -155,29 +156,29 @@ impl Data {
         Ok(())
     }
 
-    /// The set that a part is taken from.
+    /// Returns the set that a part is taken from.
     pub(crate) fn set_of(&self, part: Part) -> &str {
         self.named(part).1
     }
 
-    /// With `files`, the file of a part.
+    /// Returns, with `files`, the file of a part.
     pub(crate) fn file(&self, part: Part) -> Result<&Path> {
-        // Without a file of its own, a share of the training file.
+        // Without a validation file, a fraction of the training file.
         let part = if part == Part::Valid && self.shares() { Part::Train } else { part };
         own::file(part.name(), self.path(part), "a file of examples")
     }
 
-    /// Whether a set has a test part; all that are known do.
+    /// Whether a set has a test part; all known sets do.
     pub(crate) fn has_test(&self, set: &str) -> bool {
         set != FILES || self.test.is_some()
     }
 
-    /// Whether it is known what was learned from.
+    /// Whether the training data are known.
     pub(crate) fn has_train(&self) -> bool {
         self.set != FILES || self.train.is_some()
     }
 
-    /// The same with other parts held out, if a set is asked for.
+    /// Returns a copy with the held-out parts of the requested set, if any.
     pub(crate) fn on(&self, on: &On) -> Data {
         match on {
             On::Set { set: Some(set), .. } => Data { held_out: Some(set.clone()), ..self.clone() },
@@ -186,22 +187,22 @@ impl Data {
     }
 }
 
-/// How texts are cut.
+/// `[vocabulary]` of a recipe: the tokenizer to train.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Vocabulary {
-    /// `wordpiece`, `bytes`, `bpe`, `unigram`, `word`, `char` or `treebank`.
+    /// Kind of tokenizer: `wordpiece`, `bytes`, `bpe`, `unigram`, `word`, `char` or `treebank`.
     pub kind: String,
-    /// At most so many rows, with the special ones.
+    /// Maximum vocabulary size, including special tokens.
     pub size: usize,
-    /// Whether capital letters become small ones.
+    /// Whether text is lower-cased.
     #[serde(default)]
     pub lowercase: bool,
-    /// What is rarer is left out.
+    /// Minimum number of occurrences of a token, 1 by default; rarer ones are left out.
     #[serde(default = "once")]
     pub min_frequency: u64,
-    /// Vectors that words begin with: the name of a known data set, or a file of GloVe's or
-    /// word2vec's. Words that have one belong to the vocabulary, as long as there is room.
+    /// Pretrained word vectors that initialise the embeddings: a known data set, or a GloVe or
+    /// word2vec file. Their words are added to the vocabulary as long as there is room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vectors: Option<String>,
 }
@@ -211,7 +212,7 @@ fn once() -> u64 {
 }
 
 impl Vocabulary {
-    /// Learns it from texts.
+    /// Trains the tokenizer on texts.
     pub(crate) fn learn<'a>(&self, texts: impl Iterator<Item = &'a str>) -> Result<Tokenizer> {
         let known = match &self.vectors {
             Some(name) => Vectors::named(name, None)?,
@@ -220,7 +221,7 @@ impl Vocabulary {
         self.training()?.run_beside(texts, known.words())
     }
 
-    /// How it is learned.
+    /// Returns the options of the tokenizer's training.
     pub(crate) fn training(&self) -> Result<Train> {
         let kind: Kind =
             self.kind.parse().map_err(|e| Error::invalid(format!("vocabulary.kind: {e}")))?;
@@ -230,13 +231,13 @@ impl Vocabulary {
 }
 
 impl Recipe {
-    /// The folder of the model that it begins with.
+    /// Returns the folder of the pretrained model, if there is one.
     pub(crate) fn origin(&self) -> Result<Option<PathBuf>> {
         let named = || self.from.as_ref().map(PathBuf::from);
         self.found.clone().or_else(named).map(|folder| train::resolve(&folder)).transpose()
     }
 
-    /// The tokenizer: another model's, or learned from the texts.
+    /// Returns the tokenizer of the pretrained model, or trains one on the texts.
     pub(crate) fn tokenizer<'a>(&self, texts: impl Iterator<Item = &'a str>) -> Result<Tokenizer> {
         if let Some(folder) = self.origin()? {
             return Tokenizer::load(folder);
@@ -244,7 +245,7 @@ impl Recipe {
         self.vocabulary.as_ref().expect("checked when it was read").learn(texts)
     }
 
-    /// `config.json` of the model.
+    /// Returns `config.json` of the model.
     pub(crate) fn config(&self, tokenizer: &Tokenizer) -> Result<Value> {
         let mut config = match self.origin()? {
             Some(folder) => text::read_config(&folder)?,
@@ -275,11 +276,11 @@ impl Recipe {
 impl Task for Recipe {
     fn check(&self) -> Result<(), String> {
         if self.from.is_none() && self.revision.is_some() {
-            return Err("revision: it is that of a model in `from`, and there is none".into());
+            return Err("revision: is the version of the model in `from`, which is not set".into());
         }
         match (&self.from, &self.vocabulary) {
             (Some(_), Some(_)) => {
-                return Err("vocabulary: it is that of the model in `from`".into());
+                return Err("vocabulary: cannot be set with `from`, which has its own".into());
             }
             (None, None) => return Err("vocabulary: need one, or a model in `from`".into()),
             _ => {}

@@ -1,5 +1,5 @@
-//! CRC-32C (Castagnoli), the checksum of TensorBoard's records, a byte at a time.
-//! A record is a few hundred bytes a step: nothing faster is needed.
+//! CRC-32C (Castagnoli), the checksum of TensorBoard's records, computed bytewise: a record is a
+//! few hundred bytes per step, so nothing faster is needed.
 
 /// The polynomial 0x1EDC6F41 with its bits reversed.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
@@ -22,13 +22,13 @@ const fn table() -> [u32; 256] {
     table
 }
 
-/// The checksum.
+/// Computes the checksum.
 pub(super) fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, byte| TABLE[usize::from(crc as u8 ^ byte)] ^ (crc >> 8))
 }
 
-/// The checksum as TFRecord writes it: turned and shifted, because the checksum of data that hold
-/// their own checksum is a bad one.
+/// Computes TFRecord's masked checksum: rotated and offset, because the checksum of data that
+/// contain their own checksum is weak.
 pub(super) fn masked_crc32c(bytes: &[u8]) -> u32 {
     crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }

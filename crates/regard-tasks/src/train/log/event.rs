@@ -7,7 +7,7 @@
 //! SessionLog { SessionStatus status = 1; }     START = 1
 //! ```
 
-/// How a field is written.
+/// Wire type of a field.
 #[derive(Clone, Copy)]
 enum Wire {
     Varint = 0,
@@ -16,7 +16,7 @@ enum Wire {
     Fixed32 = 5,
 }
 
-/// A message that is being written.
+/// A message under construction.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
@@ -25,7 +25,7 @@ impl Message {
         self.number(field << 3 | wire as u64);
     }
 
-    /// Seven bits a byte, lowest first, with a bit that says that more follow.
+    /// Appends a varint: seven bits per byte, lowest first, with a continuation bit.
     fn number(&mut self, mut value: u64) {
         while value > 0x7f {
             self.0.push(value as u8 | 0x80);
@@ -60,18 +60,19 @@ impl Message {
     }
 }
 
-/// The first event of a file: which format it is in.
+/// Builds the first event of a file, which names the format.
 pub(super) fn file_version(wall_time: f64) -> Vec<u8> {
     Message::default().double(1, wall_time).bytes(3, b"brain.Event:2").0
 }
 
-/// A run starts again at a step: readers forget that step and later ones of older files.
+/// Builds the event of a restart at a step: readers discard that step and later ones of older
+/// files.
 pub(super) fn session_start(wall_time: f64, step: u64) -> Vec<u8> {
     let start = Message::default().varint(1, 1);
     Message::default().double(1, wall_time).varint(2, step).bytes(7, &start.0).0
 }
 
-/// The values of a step, in single precision, which is what TensorBoard keeps.
+/// Builds the event with the values of a step, in single precision as TensorBoard keeps them.
 pub(super) fn scalars(wall_time: f64, step: u64, values: &[(&str, f64)]) -> Vec<u8> {
     let mut summary = Message::default();
     for (tag, value) in values {

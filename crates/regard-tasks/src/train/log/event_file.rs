@@ -10,7 +10,7 @@ use crate::{Error, Result};
 
 const PREFIX: &str = "events.out.tfevents.";
 
-/// An event file that is open for more events.
+/// An event file open for appending.
 #[derive(Debug)]
 pub(super) struct EventFile {
     path: PathBuf,
@@ -18,7 +18,7 @@ pub(super) struct EventFile {
 }
 
 impl EventFile {
-    /// Begins a new file, behind those that are there.
+    /// Creates a new file that sorts after the existing ones.
     pub(super) fn create(dir: &Path, resume_at: Option<u64>, now: f64) -> Result<EventFile> {
         let path = dir.join(next_name(&names(dir)?, now as u64));
         let file = File::create_new(&path).map_err(Error::io(&path))?;
@@ -35,13 +35,13 @@ impl EventFile {
         self.append(&event::scalars(now, step, values))
     }
 
-    /// One call to the system, so that readers that look at the file meanwhile find whole records.
+    /// Appends a record in one system call, so that concurrent readers find whole records.
     fn append(&mut self, data: &[u8]) -> Result<()> {
         self.file.write_all(&record(data)).map_err(Error::io(&self.path))
     }
 }
 
-/// A record of TFRecord: length, its checksum, data, their checksum.
+/// Builds a TFRecord record: length, its checksum, data, their checksum.
 fn record(data: &[u8]) -> Vec<u8> {
     let length = (data.len() as u64).to_le_bytes();
     let mut record = Vec::with_capacity(data.len() + 16);
@@ -52,7 +52,7 @@ fn record(data: &[u8]) -> Vec<u8> {
     record
 }
 
-/// The event files of a folder, in the order in which TensorBoard reads them.
+/// Returns the event files of a folder, in the order in which TensorBoard reads them.
 fn names(dir: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
@@ -63,8 +63,8 @@ fn names(dir: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// A name that sorts behind all others even if the clock stood still or went back, since a resumed
-/// run must be read after the run that it resumes.
+/// Returns a name that sorts after all others even if the clock stood still or went back, since a
+/// resumed run must be read after the run that it resumes.
 fn next_name(names: &[String], now: u64) -> String {
     let time_of = |name: &String| -> u64 {
         name[PREFIX.len()..].split('.').next().and_then(|t| t.parse().ok()).unwrap_or(0)
@@ -124,7 +124,7 @@ pub(super) mod tests {
         fields
     }
 
-    /// What TensorBoard would show of a folder: step, tag and value, after the restarts.
+    /// Values that TensorBoard would show for a folder: step, tag and value, after the restarts.
     pub(in crate::train::log) fn read_scalars(dir: &Path) -> Vec<(u64, String, f32)> {
         let mut shown: Vec<(u64, String, f32)> = Vec::new();
         for name in names(dir).unwrap() {

@@ -1,4 +1,4 @@
-//! `metrics.jsonl`: one JSON object a line, with its step first.
+//! `metrics.jsonl`: one JSON object per line, with its step first.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -7,23 +7,23 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, Result};
 
-/// A file of JSON lines that is open for more of them.
+/// A JSON lines file open for appending.
 #[derive(Debug)]
 pub(super) struct JsonLines {
     path: PathBuf,
     file: File,
-    /// The last line, with its end.
+    /// Last line, including its newline.
     last: Vec<u8>,
 }
 
-/// The only key that resuming looks at.
+/// The only key that resuming uses.
 #[derive(serde::Deserialize)]
 struct Line {
     step: u64,
 }
 
 impl JsonLines {
-    /// Opens a new file, or an old one to go on after a step.
+    /// Opens a new file, or an existing one to continue after a step.
     pub(super) fn open(path: &Path, resume_at: Option<u64>) -> Result<JsonLines> {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);
@@ -33,7 +33,7 @@ impl JsonLines {
             Some(step) => lines.take_back(step)?,
             None if lines.file.metadata().map_err(Error::io(path))?.len() == 0 => {}
             None => {
-                let hint = "this folder has the log of another run: resume that one, \
+                let hint = "this folder holds the log of another run: resume it, \
                             train in another folder, or remove the file";
                 return Err(Error::file(path, hint));
             }
@@ -41,7 +41,7 @@ impl JsonLines {
         Ok(lines)
     }
 
-    /// Cuts off the lines after a step, and a last line that was written in part.
+    /// Removes the lines after a step, and an incomplete last line.
     fn take_back(&mut self, last_step: u64) -> Result<()> {
         let mut reader = BufReader::new(&self.file);
         let (mut line, mut last) = (Vec::new(), Vec::new());
@@ -67,7 +67,7 @@ impl JsonLines {
                     return Err(Error::file(
                         &self.path,
                         format!(
-                            "line {number} is not an object with a step ({error}): \
+                            "line {number} is not a JSON object with a step ({error}): \
                              correct the line or remove the file"
                         ),
                     ));
@@ -84,13 +84,13 @@ impl JsonLines {
         Ok(())
     }
 
-    /// Writes a line, unless it is word for word the last one: a run that was killed after it
-    /// said something, and says it again, has said it once. Whether it was new.
+    /// Writes a line, unless it equals the last one: a run that was killed after logging repeats
+    /// its last line when resumed. Returns whether it was new.
     pub(super) fn write(&mut self, step: u64, values: &[(&str, f64)]) -> Result<bool> {
         let mut line = format!("{{\"step\":{step}");
         for (name, value) in values {
             let name = serde_json::Value::from(*name);
-            // The shortest text that reads back as the same number; null where JSON has none.
+            // The shortest text that parses to the same number; null where JSON has none.
             let value = serde_json::Value::from(*value);
             write!(line, ",{name}:{value}").expect("a string takes everything");
         }
@@ -103,7 +103,7 @@ impl JsonLines {
         Ok(true)
     }
 
-    /// In one call to the system and without a buffer, so that a crash of the program loses
+    /// Appends in one system call and without a buffer, so that a crash of the program loses
     /// nothing and a crash of the system at most the end of a line.
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         self.file.write_all(bytes).map_err(Error::io(&self.path))
@@ -141,14 +141,14 @@ mod tests {
         check(&whole, 2, &[one, two, two].concat());
         check(&whole, 3, &whole);
         check(&whole, 100, &whole);
-        // Every place where the last line can be torn.
+        // Every offset at which the last line can be cut.
         for end in 0..three.len() {
             let torn = [one, two, &three[..end]].concat();
             let last = if end + 1 == three.len() { three } else { "" };
             check(&torn, 3, &[one, two, last].concat());
             check(&torn, 2, &[one, two].concat());
         }
-        // Blocks that the system had no time to fill.
+        // Blocks that the system had no time to write.
         check(&[one, "\0\0\0\0"].concat(), 1, one);
     }
 

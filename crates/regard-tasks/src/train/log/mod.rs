@@ -1,9 +1,9 @@
-//! What a training run writes down: `metrics.jsonl` for programs, TensorBoard's event files for
-//! people. Both hold the same numbers.
+//! Log of a training run: `metrics.jsonl` for programs, TensorBoard's event files for plots. Both
+//! hold the same values.
 //!
-//! A run that was stopped and resumed leaves the `metrics.jsonl` of a run that never stopped:
-//! what was written after the checkpoint is taken back. Event files are only ever added; a new one
-//! tells TensorBoard from which step on it replaces the older ones.
+//! A run that was stopped and resumed leaves the same `metrics.jsonl` as an uninterrupted run:
+//! lines after the checkpoint are removed. Event files are only added; a new one tells TensorBoard
+//! from which step on it replaces the older ones.
 
 mod crc32c;
 mod event;
@@ -18,7 +18,7 @@ use crate::{Error, Result};
 use event_file::EventFile;
 use jsonl::JsonLines;
 
-/// The name of the file with one JSON object a line.
+/// Name of the file with one JSON object per line.
 pub const METRICS_FILE: &str = "metrics.jsonl";
 
 /// The log of a training run.
@@ -46,12 +46,11 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens the log in a folder, which is made if need be.
+    /// Opens the log in a folder, which is created if needed.
     ///
-    /// With `None` a run begins, and a folder that has the log of another one is an error.
-    /// With `Some(step)` a run goes on from the checkpoint of that step: what was logged up to and
-    /// including the step stays, what came later is taken back, and a last line that was cut
-    /// short by a crash is repaired.
+    /// With `None` a run starts, and a folder that holds the log of another one is an error. With
+    /// `Some(step)` a run resumes from the checkpoint of that step: lines up to and including the
+    /// step stay, later ones are removed, and a last line cut short by a crash is repaired.
     pub fn open(dir: &Path, resume_at: Option<u64>) -> Result<Log> {
         fs::create_dir_all(dir).map_err(Error::io(dir))?;
         let lines = JsonLines::open(&dir.join(METRICS_FILE), resume_at)?;
@@ -59,14 +58,14 @@ impl Log {
         Ok(Log { lines, events, last_step: resume_at })
     }
 
-    /// Writes down the values of a step, in the order given, and flushes them.
+    /// Writes the values of a step, in the order given, and flushes them.
     ///
-    /// A value that is not finite is `null` in `metrics.jsonl`, since JSON has no word for it, and
-    /// itself in TensorBoard. The time of day is only in the event files, so that the same run
-    /// gives the same `metrics.jsonl`.
+    /// A value that is not finite is `null` in `metrics.jsonl`, since JSON cannot express it, and
+    /// itself in TensorBoard. Only event files contain the time of day, so that the same run gives
+    /// the same `metrics.jsonl`.
     ///
     /// # Panics
-    /// Where the step is smaller than one before it, or a name is `step` or is there twice.
+    /// If the step is smaller than an earlier one, or a name is `step` or occurs twice.
     pub fn scalars(&mut self, step: u64, values: &[(&str, f64)]) -> Result<()> {
         let last = self.last_step.unwrap_or(0);
         assert!(step >= last, "the log is at step {last} and cannot go back to {step}");
@@ -82,7 +81,7 @@ impl Log {
     }
 }
 
-/// Seconds since 1970. A clock that is set before that is taken for 1970.
+/// Returns the seconds since 1970; 0 if the clock is set before that.
 fn wall_time() -> f64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64())
 }
