@@ -225,7 +225,7 @@ fn what_would_stop_the_program_is_named() {
         ),
         (
             with(2, "/normalizer", json!({"type": "Precompiled", "precompiled_charsmap": "BAAA"})),
-            "its table of characters",
+            "its character map",
         ),
     ];
     for (text, message) in cases {
