@@ -199,7 +199,7 @@ pub fn template(
                 "special_tokens": special}))
 }
 
-/// Reads a regular file of at most [`LARGEST`] bytes.
+/// Reads a regular file of at most `LARGEST` bytes.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     crate::data::ledger::note(path);
     read_file(path, LARGEST)

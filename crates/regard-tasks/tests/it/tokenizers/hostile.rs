@@ -1,4 +1,4 @@
-//! Files from strangers: an error that names the file, never a panic.
+//! Untrusted files: an error that names the file, never a panic.
 
 use crate::small::{Dice, Folder};
 use regard_tasks::text::Tokenizer;
@@ -95,7 +95,7 @@ const TEXTS: [&str; 8] = [
     "abababab xxx",
 ];
 
-/// Does all that one can do with a tokenizer; errors are fine.
+/// Calls every function of a tokenizer; errors are fine.
 fn use_it(tokenizer: &Tokenizer) {
     for text in TEXTS {
         let one = tokenizer.encode(text);
