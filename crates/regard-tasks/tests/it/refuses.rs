@@ -132,7 +132,7 @@ impl Learner for Two {
     }
 }
 
-/// How training ended, and the skipped steps.
+/// Outcome of training, and the skipped steps.
 fn run(name: &str, learner: &mut Two, options: &Options) -> (Result<Outcome>, Vec<u64>) {
     let folder = Folder::new(name);
     let mut skipped = vec![];
