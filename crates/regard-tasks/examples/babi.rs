@@ -1,5 +1,5 @@
-//! The errors of a model on bAbI, task by task, and how often it looks at the sentences that the
-//! data name as those that say the answer.
+//! Prints the errors of a model on bAbI, task by task, and how well its attention finds the
+//! supporting sentences of the data.
 //!
 //! ```sh
 //! REGARD_DATA=… cargo run -p regard-tasks --example babi -- runs/babi
@@ -10,7 +10,7 @@ use regard_tasks::data::{Part, sets};
 use std::error::Error;
 use std::path::Path;
 
-/// Questions of each task whose looks are compared.
+/// Questions per task whose attention is compared.
 const LOOKED_AT: usize = 200;
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -1,5 +1,5 @@
-//! Draws a batch of permutation pretraining and saves it beside its model, so that
-//! `python fixtures/make/permute.py` can ask transformers what it costs.
+//! Draws a batch of permutation language modelling and saves it beside its model, so that
+//! `python fixtures/make/permute.py` can compute its loss with transformers.
 //!
 //!     cargo run -p regard-tasks --example draw_for_transformers -- fixtures/permute
 
@@ -11,7 +11,7 @@ use regard_tasks::train::Learner;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// The step whose draws they are.
+/// Training step whose random draws are used.
 const STEP: u64 = 3;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

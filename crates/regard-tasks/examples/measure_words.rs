@@ -1,4 +1,4 @@
-//! What models of words are worth on the test parts: parts of speech by gold words, feelings by
+//! Accuracy of word-level models on the test parts: part-of-speech tags of gold words, sentiment of
 //! sentences.
 //!
 //! ```sh
@@ -54,7 +54,7 @@ fn tag(folder: &Path, part: Part) -> Result<()> {
     }
     println!("{right} of {all} words: {:.2} %", 100.0 * right as f64 / all as f64);
     let share = 100.0 * f64::from(strange_right as u32) / f64::from(strange as u32);
-    println!("{strange_right} of {strange} words that are not in the table: {share:.2} %");
+    println!("{strange_right} of {strange} out-of-vocabulary words: {share:.2} %");
     Ok(())
 }
 

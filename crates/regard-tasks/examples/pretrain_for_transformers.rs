@@ -1,5 +1,5 @@
-//! Pretrains for some steps and writes down every batch and its cost, so that
-//! `python bench/pretrain.py` can have transformers take the same steps from the same weights.
+//! Pretrains for some steps and logs every batch and its loss, so that `python bench/pretrain.py`
+//! can run the same steps from the same weights with transformers.
 //!
 //!     cargo run --release -p regard-tasks --example pretrain_for_transformers -- \
 //!         recipes/wikitext2-bert.toml OUT 200 model.hidden_dropout_prob=0.0 …
@@ -13,9 +13,9 @@ use serde_json::json;
 use std::io::Write;
 use std::path::Path;
 
-/// Pairs to a step.
+/// Pairs per step.
 const PAIRS: usize = 16;
-/// Steps until the learning rate is the recipe's.
+/// Warmup steps.
 const WARMUP: usize = 50;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

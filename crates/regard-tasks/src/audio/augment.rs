@@ -1,52 +1,51 @@
-//! What training does to sounds, so that a model does not hang on what does not matter: other
-//! speeds, places, loudnesses and noise; and masks over time and frequency (SpecAugment, Park et
-//! al. 2019, arXiv:1904.08779).
+//! Data augmentation of sounds: random speed, offset, gain and noise; and masks over time and
+//! frequency (SpecAugment, Park et al. 2019, arXiv:1904.08779).
 //!
-//! All of it is a function of a stream of random numbers, which is one of (seed, step, example).
+//! All of it is a function of a random stream, which is seeded by (seed, step, example).
 
 use super::resample;
 use regard_attention::Stream;
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// `[augment]` of a recipe. Without it, sounds stay as they are.
+/// `[augment]` of a recipe. By default nothing is changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Augment {
-    /// Percent that a sound is slower or faster, at most.
+    /// Largest change of speed, in percent, either way.
     pub speed: u32,
-    /// Seconds of silence before it and after it, at most.
+    /// Longest silence before and after the sound, in seconds.
     pub silence: f32,
-    /// Decibels that it is softer or louder, at most.
+    /// Largest change of loudness, in decibels, either way.
     pub gain: f32,
-    /// Decibels that noise is below it, at least; it may be 40 decibels softer than that.
+    /// Lowest signal-to-noise ratio, in decibels; the highest is 40 more. `None`: no noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise: Option<f32>,
-    /// Runs of rows that are hidden.
+    /// Number of masks over time.
     pub time_masks: usize,
-    /// Rows of each, at most.
+    /// Longest mask over time, in rows.
     pub time_mask: usize,
-    /// Runs of columns that are hidden.
+    /// Number of masks over frequency.
     pub frequency_masks: usize,
-    /// Columns of each, at most.
+    /// Widest mask over frequency, in columns.
     pub frequency_mask: usize,
 }
 
-/// Noise is between its limit and so many decibels below.
+/// Range of the signal-to-noise ratio above its lowest value, in decibels.
 const SOFTER: f32 = 40.0;
 
-/// Draws of this file, by what they are for. Masks come after all of them.
+/// Indices of the random draws. Masks come after all others.
 const SPEED: u64 = 0;
 const BEFORE: u64 = 1;
 const AFTER: u64 = 2;
 const GAIN: u64 = 3;
 const NOISE: u64 = 4;
 const MASKS: u64 = 16;
-/// Noise has a draw for each sample, far from the others.
+/// Index of the first draw of noise, one per sample, far from the others.
 const SAMPLES: u64 = 1 << 32;
 
 impl Augment {
-    /// Finds numbers that cannot be meant.
+    /// Checks that all values are in range.
     pub fn check(&self) -> Result<()> {
         let wrong = |what: String| Err(Error::invalid(format!("augment.{what}")));
         if self.speed > 50 {
@@ -65,7 +64,7 @@ impl Augment {
         }
     }
 
-    /// A sound as it is heard this time.
+    /// Returns a randomly changed copy of a sound.
     pub fn sound(&self, samples: &[f32], rate: u32, random: Stream) -> Vec<f32> {
         let between = |index: u64, most: f32| (2.0 * random.uniform(index) - 1.0) * most;
         let most = self.speed as f32;
@@ -87,11 +86,11 @@ impl Augment {
         sound
     }
 
-    /// Hides rows and columns: they become 0, which is the mean.
+    /// Masks random rows and columns: they become 0, which is the mean.
     pub fn hide(&self, rows: &mut [f32], width: usize, random: Stream) {
         let count = rows.len() / width.max(1);
         let run = |mask: usize, most: usize, of: usize| {
-            // The first draw is the length, from 0 to the most, the second the place.
+            // The first draw is the length, from 0 to the most, the second the position.
             let at = MASKS + 2 * mask as u64;
             let length = (random.uniform(at) * (most.min(of) + 1) as f32) as usize;
             let first = (random.uniform(at + 1) * (of - length + 1) as f32) as usize;

@@ -1,26 +1,26 @@
-//! The cosine transform of bands: `c_k = s_k Σ_n x_n cos(π k (2n + 1)/(2N))`, with `s_0 = √(1/N)`
-//! and the others `√(2/N)`, which makes it a rotation (DCT-II, orthonormal).
+//! Discrete cosine transform of mel bands: `c_k = s_k Σ_n x_n cos(π k (2n + 1)/(2N))`, with
+//! `s_0 = √(1/N)` and the others `√(2/N)` (DCT-II, orthonormal).
 
 use super::mel::FilterBank;
 use super::spectrum::{Ends, Frames};
 
-/// How power becomes loudness.
+/// Conversion of power to loudness.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loudness {
     /// `ln(x + offset)`
     Log {
-        /// What silence is worth.
+        /// Added to the power, so that silence is finite.
         offset: f32,
     },
-    /// `10·log10(max(x, 1e-10))`, nothing more than `range` below the loudest.
+    /// `10·log10(max(x, 1e-10))`, clamped to at most `range` below the maximum.
     Decibels {
-        /// As librosa and torchaudio have it: 80.
+        /// Dynamic range in decibels: 80 in librosa and torchaudio.
         range: f32,
     },
 }
 
 impl Loudness {
-    /// Of all numbers of a sound.
+    /// Converts all values of a sound in place.
     pub fn apply(self, power: &mut [f32]) {
         match self {
             Loudness::Log { offset } => power.iter_mut().for_each(|x| *x = (*x + offset).ln()),
@@ -33,7 +33,7 @@ impl Loudness {
     }
 }
 
-/// The transform of rows of one width to their first coefficients.
+/// Matrix of the cosine transform from rows of one width to their first coefficients.
 #[derive(Clone, Debug)]
 pub struct Cosines {
     width: usize,
@@ -42,8 +42,10 @@ pub struct Cosines {
 }
 
 impl Cosines {
+    /// Makes the transform from `width` values to the first `coefficients`.
+    ///
     /// # Panics
-    /// If there are to be more coefficients than numbers.
+    /// If `coefficients` exceeds `width`.
     pub fn new(width: usize, coefficients: usize) -> Cosines {
         assert!(
             coefficients <= width,
@@ -59,7 +61,7 @@ impl Cosines {
         Cosines { width, table: rows.collect() }
     }
 
-    /// `[rows, width]` → `[rows, coefficients]`
+    /// Transforms rows: `[rows, width]` → `[rows, coefficients]`
     pub fn apply(&self, rows: &[f32]) -> Vec<f32> {
         let coefficients = |row: &[f32]| -> Vec<f32> {
             let each = self.table.chunks_exact(self.width);
@@ -69,7 +71,7 @@ impl Cosines {
     }
 }
 
-/// Mel-frequency cepstral coefficients (Davis and Mermelstein 1980) of a sound:
+/// Returns the mel-frequency cepstral coefficients (Davis and Mermelstein 1980) of a sound:
 /// `[frames, coefficients]`
 pub fn mfcc(
     samples: &[f32],

@@ -1,8 +1,8 @@
-//! From samples to the rows that a model hears: frames, bands, logarithms, and each column with
-//! the mean 0 and the deviation 1 that it has in what was learned from.
+//! Acoustic features: mel bands of frames, their logarithms or MFCC, each column normalised to
+//! mean 0 and standard deviation 1 over the training data.
 //!
-//! No row depends on what comes after its own frame, so that a sound gives the same rows whole and
-//! as it comes.
+//! No row depends on samples after its own frame, so that a sound gives the same rows as a whole
+//! and when it is streamed.
 
 use super::cepstrum::{Cosines, Loudness};
 use super::mel::{Bands, FilterBank, Height, Scale};
@@ -12,41 +12,41 @@ use regard_models::{ModelFiles, Result, checkpoint};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// The file of a model's folder in which this stands.
+/// File of the configuration in a model's folder.
 pub const FILE: &str = "preprocessor_config.json";
 
-/// `preprocessor_config.json`: how sounds become rows.
+/// `preprocessor_config.json`: configuration of [`FrontEnd`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Preprocessor {
-    /// Samples a second.
+    /// Sampling rate in Hertz.
     pub sampling_rate: u32,
-    /// Bands of frequencies.
+    /// Number of mel bands.
     pub feature_size: usize,
-    /// Samples of a frame.
+    /// Samples per frame (size of the Fourier transform).
     pub n_fft: usize,
-    /// Samples of the window within it.
+    /// Samples of the window, centred in the frame.
     pub win_length: usize,
     /// Samples from one frame to the next.
     pub hop_length: usize,
-    /// The lowest frequency, in Hertz.
+    /// Lowest frequency, in Hertz.
     pub f_min: f64,
-    /// The highest; half the rate if it is not said.
+    /// Highest frequency, in Hertz; default: half the sampling rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub f_max: Option<f64>,
-    /// On which scale bands are equally wide.
+    /// Mel scale.
     pub mel_scale: Scale,
-    /// How high they are.
+    /// Normalisation of the mel filters.
     pub mel_norm: Height,
     /// Added to the power before its logarithm.
     pub log_offset: f32,
-    /// Coefficients of the cosine transform of the bands, instead of the bands.
+    /// Number of MFCC, used instead of the mel bands; `None`: log mel bands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub num_mfcc: Option<usize>,
-    /// Of each column, once it is known.
+    /// Mean of each column over the training data; empty if not known yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mean: Vec<f32>,
-    /// Of each column, once it is known.
+    /// Standard deviation of each column over the training data; empty if not known yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub std: Vec<f32>,
 }
@@ -71,35 +71,35 @@ impl Default for Preprocessor {
     }
 }
 
-/// More than this in a frame is not believed.
+/// Largest number of samples of a frame.
 const LARGEST: usize = 1 << 16;
-/// Numbers of a filter bank at most: 128 bands of spectra of 131,072 samples.
+/// Largest number of weights of a filter bank: 128 bands of spectra of 131,072 samples.
 const LARGEST_BANK: usize = 1 << 24;
 
 impl Preprocessor {
-    /// Reads that of a model's folder.
+    /// Reads the configuration in a model's folder.
     pub fn load(model: &ModelFiles) -> Result<Preprocessor> {
         model.parse(FILE, Preprocessor::parse)
     }
 
-    /// From the bytes of the file.
+    /// Parses the bytes of the file.
     pub fn parse(bytes: &[u8]) -> Result<Preprocessor, String> {
         let read: Preprocessor = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
         read.check().map(|()| read)
     }
 
-    /// Writes it into a model's folder.
+    /// Writes the configuration into a model's folder.
     pub fn save(&self, folder: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(self).expect("it is plain data") + "\n";
         checkpoint::write_file(&folder.join(FILE), text.as_bytes())
     }
 
-    /// Columns of a row.
+    /// Returns the number of columns of a row.
     pub fn width(&self) -> usize {
         self.num_mfcc.unwrap_or(self.feature_size)
     }
 
-    /// Finds numbers that cannot be meant.
+    /// Checks that all values are in range.
     pub fn check(&self) -> Result<(), String> {
         let sizes = [
             ("sampling_rate", self.sampling_rate as usize, FASTEST as usize),
@@ -124,7 +124,7 @@ impl Preprocessor {
         let (low, high, half) = (self.f_min, self.high(), f64::from(self.sampling_rate) / 2.0);
         if !(0.0 <= low && low < high && high <= half) {
             return Err(format!(
-                "f_min and f_max: got {low} and {high}, need two in order from 0 to {half}"
+                "f_min and f_max: got {low} and {high}, need 0 ≤ f_min < f_max ≤ {half}"
             ));
         }
         if !(self.log_offset.is_finite() && self.log_offset > 0.0) {
@@ -133,20 +133,20 @@ impl Preprocessor {
         for (name, column) in [("mean", &self.mean), ("std", &self.std)] {
             if !column.is_empty() && column.len() != self.width() {
                 let (got, need) = (column.len(), self.width());
-                return Err(format!("{name}: got {got} numbers, need {need}"));
+                return Err(format!("{name}: got {got} values, need {need}"));
             }
             if let Some(bad) = column.iter().find(|x| !x.is_finite()) {
-                return Err(format!("{name}: got {bad}, need numbers"));
+                return Err(format!("{name}: got {bad}, need finite values"));
             }
         }
         if self.std.iter().any(|x| *x <= 0.0) || self.std.len() != self.mean.len() {
-            return Err("std: need a number above 0 for each mean".into());
+            return Err("std: need a value above 0 for each mean".into());
         }
         match FilterBank::new(&self.bands(), self.n_fft / 2 + 1, self.sampling_rate).deaf() {
             None => Ok(()),
             Some(band) => Err(format!(
-                "feature_size: got {}, of which band {band} is narrower than the frequencies of \
-                 {} samples; take fewer bands, or a larger n_fft",
+                "feature_size: got {}, but band {band} is narrower than the resolution of frames \
+                 of {} samples; set fewer bands or a larger n_fft",
                 self.feature_size, self.n_fft
             )),
         }
@@ -167,7 +167,7 @@ impl Preprocessor {
     }
 }
 
-/// Makes rows of samples.
+/// Computes rows of features from samples.
 #[derive(Clone, Debug)]
 pub struct FrontEnd {
     preprocessor: Preprocessor,
@@ -177,8 +177,10 @@ pub struct FrontEnd {
 }
 
 impl FrontEnd {
+    /// Makes the front end of a configuration.
+    ///
     /// # Errors
-    /// If something of the configuration cannot be meant.
+    /// If [`Preprocessor::check`] fails.
     pub fn new(preprocessor: Preprocessor) -> Result<FrontEnd, String> {
         preprocessor.check()?;
         let Preprocessor { n_fft, win_length, hop_length, feature_size, .. } = preprocessor;
@@ -189,23 +191,23 @@ impl FrontEnd {
         Ok(FrontEnd { preprocessor, frames, bank, cosines })
     }
 
-    /// What it was made from.
+    /// Returns the configuration.
     pub fn preprocessor(&self) -> &Preprocessor {
         &self.preprocessor
     }
 
-    /// Columns of a row.
+    /// Returns the number of columns of a row.
     pub fn width(&self) -> usize {
         self.preprocessor.width()
     }
 
-    /// The rows of a whole sound, one after another; a sound shorter than a frame is one row.
+    /// Returns the rows of a whole sound, concatenated; a sound shorter than a frame is one row.
     pub fn rows(&self, sound: &Sound) -> Vec<f32> {
         let sound = sound.clone().at(self.preprocessor.sampling_rate);
         self.listen().hear(&sound.samples, true)
     }
 
-    /// Begins to hear a sound as it comes, at the rate of the configuration.
+    /// Starts streaming a sound at the sampling rate of the configuration.
     pub fn listen(&self) -> Listening<'_> {
         Listening { front: self, rest: vec![], heard: false }
     }
@@ -227,19 +229,19 @@ impl FrontEnd {
     }
 }
 
-/// A sound that is not over.
+/// State of a streamed sound.
 #[derive(Clone, Debug)]
 pub struct Listening<'a> {
     front: &'a FrontEnd,
-    /// Samples from the next frame on.
+    /// Samples from the start of the next frame on.
     rest: Vec<f32>,
-    /// Whether there was a frame.
+    /// Whether a frame was completed.
     heard: bool,
 }
 
 impl Listening<'_> {
-    /// The rows that more samples complete. With the last ones, a sound that is shorter than a
-    /// frame is filled up with silence.
+    /// Adds samples and returns the rows that they complete. If `last`, a sound that is shorter
+    /// than a frame is padded with silence.
     pub fn hear(&mut self, samples: &[f32], last: bool) -> Vec<f32> {
         self.rest.extend(samples);
         let frames = &self.front.frames;
@@ -257,7 +259,7 @@ impl Listening<'_> {
     }
 }
 
-/// Mean and deviation of each column of many rows.
+/// Mean and standard deviation of each column of many rows.
 pub fn statistics(rows: &[Vec<f32>], width: usize) -> (Vec<f32>, Vec<f32>) {
     let mut sums = vec![[0f64; 2]; width];
     let mut count = 0f64;
@@ -270,7 +272,7 @@ pub fn statistics(rows: &[Vec<f32>], width: usize) -> (Vec<f32>, Vec<f32>) {
     }
     let each = sums.iter().map(|[sum, squares]| {
         let mean = sum / count.max(1.0);
-        // A column that never changes is left as it is.
+        // A constant column is not scaled.
         let variance = (squares / count.max(1.0) - mean * mean).max(0.0);
         let std = if variance > 1e-8 { variance.sqrt() } else { 1.0 };
         (mean as f32, std as f32)
@@ -323,9 +325,9 @@ mod tests {
         let error = |text: &str| Preprocessor::parse(text.as_bytes()).unwrap_err();
         assert!(error("{\"hop_length\": 0}").contains("hop_length: got 0"));
         assert!(error("{\"win_length\": 500}").contains("win_length: got 500, need 1 to 400"));
-        assert!(error("{\"f_max\": 9000}").contains("9000, need two in order from 0 to 8000"));
+        assert!(error("{\"f_max\": 9000}").contains("9000, need 0 ≤ f_min < f_max ≤ 8000"));
         assert!(error("{\"feature_size\": 300}").contains("is narrower than"));
-        assert!(error("{\"mean\": [1]}").contains("mean: got 1 numbers, need 80"));
+        assert!(error("{\"mean\": [1]}").contains("mean: got 1 values, need 80"));
         assert!(error("{\"hop\": 3}").contains("unknown field"));
         assert!(error("{\"num_mfcc\": 81}").contains("num_mfcc: got 81, need 1 to 80"));
     }

@@ -1,19 +1,19 @@
-//! Bands of frequencies as ears have them: triangles that are equally wide on the mel scale.
+//! Mel filter banks: triangular bands that are equally wide on the mel scale.
 
 use serde::{Deserialize, Serialize};
 
-/// Which mel scale.
+/// Mel scale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
     /// `2595·log10(1 + f/700)`, the Hidden Markov Model Toolkit's (torchaudio's default).
     #[default]
     Htk,
-    /// Straight up to 1000 Hz, logarithmic above, the Auditory Toolbox's (librosa's default).
+    /// Linear up to 1000 Hz, logarithmic above, the Auditory Toolbox's (librosa's default).
     Slaney,
 }
 
-/// Above, 27 bands are a factor of 6.4 (Slaney 1998).
+/// Slaney's scale is linear below this frequency; above, 27 mels are a factor of 6.4 (Slaney 1998).
 const BREAK: f64 = 1000.0;
 const STEP: f64 = 200.0 / 3.0;
 
@@ -35,42 +35,42 @@ impl Scale {
     }
 }
 
-/// How high the triangles are.
+/// Normalisation of the triangles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Height {
-    /// 1 (torchaudio's default).
+    /// Peak of 1 (torchaudio's default).
     #[default]
     One,
-    /// So high that each has the same area (librosa's default).
+    /// Equal area (librosa's default).
     Slaney,
 }
 
-/// Which bands.
+/// Configuration of [`FilterBank`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bands {
-    /// How many.
+    /// Number of bands.
     pub count: usize,
-    /// The lowest frequency, in Hertz.
+    /// Lowest frequency, in Hertz.
     pub low: f64,
-    /// The highest.
+    /// Highest frequency, in Hertz.
     pub high: f64,
-    /// On which scale.
+    /// Mel scale.
     pub scale: Scale,
-    /// How high.
+    /// Normalisation of the triangles.
     pub height: Height,
 }
 
-/// The weight of each frequency in each band.
+/// Weights of the frequencies in each band.
 #[derive(Clone, Debug)]
 pub struct FilterBank {
     bins: usize,
-    /// For each band the first frequency that it hears, and the weights from there on.
+    /// Index of the first frequency with a weight, and the weights from there on, for each band.
     bands: Vec<(usize, Vec<f32>)>,
 }
 
 impl FilterBank {
-    /// For spectra of `bins` frequencies of a sound of so many samples a second.
+    /// Makes the bank for spectra of `bins` frequencies at a sampling rate in Hertz.
     pub fn new(bands: &Bands, bins: usize, rate: u32) -> FilterBank {
         let Bands { count, low, high, scale, height } = *bands;
         let (from, to) = (scale.mel(low), scale.mel(high));
@@ -95,13 +95,13 @@ impl FilterBank {
         FilterBank { bins, bands: (0..count).map(band).collect() }
     }
 
-    /// A band that hears none of the frequencies, if there is one: there are more bands than the
-    /// frames can tell apart.
+    /// Returns a band without any frequency, if there is one: there are too many bands for the
+    /// resolution of the spectrum.
     pub fn deaf(&self) -> Option<usize> {
         self.bands.iter().position(|(_, weights)| weights.is_empty())
     }
 
-    /// How much is in each band: `[frames, bins]` → `[frames, bands]`.
+    /// Returns the power in each band: `[frames, bins]` → `[frames, bands]`.
     pub fn apply(&self, power: &[f32]) -> Vec<f32> {
         let mut out = Vec::with_capacity(power.len() / self.bins.max(1) * self.bands.len());
         for frame in power.chunks_exact(self.bins) {

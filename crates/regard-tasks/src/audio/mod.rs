@@ -1,14 +1,14 @@
-//! Sound: files, rates, spectra, and how training changes it.
+//! Audio: files, resampling, spectra, features and augmentation.
 //!
-//! | file | what it knows |
+//! | file | contents |
 //! |---|---|
-//! | `wav` | WAV files, which are never trusted |
-//! | `resample` | another rate, as torchaudio has it |
-//! | `spectrum` | the power of the frequencies in each frame |
-//! | `mel` | bands of frequencies as ears have them |
-//! | `cepstrum` | the cosine transform of bands: MFCC |
-//! | `front` | from samples to the rows that a model hears, whole or as they come |
-//! | `augment` | speed, place, loudness and noise; masks over time and frequency |
+//! | `wav` | WAV files, which are not trusted |
+//! | `resample` | resampling as in torchaudio |
+//! | `spectrum` | power spectrum of each frame |
+//! | `mel` | mel filter banks |
+//! | `cepstrum` | cosine transform of mel bands: MFCC |
+//! | `front` | from samples to the rows of features of a model, whole or streaming |
+//! | `augment` | speed, offset, gain and noise; masks over time and frequency |
 
 pub mod augment;
 pub mod cepstrum;
@@ -22,17 +22,17 @@ pub use augment::Augment;
 pub use front::{FrontEnd, Listening, Preprocessor};
 pub use resample::resample;
 
-/// A sound of one channel.
+/// A mono sound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sound {
-    /// Between −1 and 1, unless the file says otherwise.
+    /// Samples, usually between −1 and 1.
     pub samples: Vec<f32>,
-    /// Samples a second.
+    /// Sampling rate in Hertz.
     pub rate: u32,
 }
 
 impl Sound {
-    /// The same at another rate.
+    /// Resamples to another rate.
     pub fn at(self, rate: u32) -> Sound {
         match self.rate == rate {
             true => self,
@@ -40,14 +40,14 @@ impl Sound {
         }
     }
 
-    /// How long it lasts.
+    /// Returns the duration in seconds.
     pub fn seconds(&self) -> f64 {
         self.samples.len() as f64 / f64::from(self.rate)
     }
 }
 
-/// No rate is lower: a file that says it is would become many times as large at the rate of a
-/// model.
+/// Lowest sampling rate in Hertz: a file with a lower one would become many times as large at the
+/// rate of a model.
 pub const SLOWEST: u32 = 1000;
-/// No rate is higher: what a file says is not believed beyond it.
+/// Highest sampling rate in Hertz; a file with a higher one is rejected.
 pub const FASTEST: u32 = 768_000;

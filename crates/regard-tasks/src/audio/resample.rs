@@ -1,5 +1,5 @@
-//! Another rate, by a sinc with a Hann window over six of its zeros either way: what
-//! torchaudio.functional.resample does where nothing else is asked for.
+//! Resampling by a sinc with a Hann window over six of its zeros on either side: the defaults of
+//! torchaudio.functional.resample.
 //!
 //! ```text
 //! y_n = Σ_j x_j · h(j/f − n/g),   h(t) = b/f · sinc(b·t) · cos²(π·b·t/12),   b = 0.99·min(f, g)
@@ -11,15 +11,15 @@ use regard_attention::pool;
 use std::f64::consts::PI;
 use std::sync::Mutex;
 
-/// Zeros of the sinc that are within the window, either way.
+/// Zeros of the sinc within the window, on either side.
 const ZEROS: f64 = 6.0;
-/// The share of the lower rate's frequencies that is kept.
+/// Fraction of the lower rate's frequencies that is kept.
 const ROLLOFF: f64 = 0.99;
 
-/// Samples of a task.
+/// Samples per parallel task.
 const PIECE: usize = 1 << 13;
 
-/// The same sound with another number of samples a second.
+/// Resamples a sound from one rate to another, both in Hertz.
 ///
 /// # Panics
 /// If a rate is 0.
@@ -53,11 +53,11 @@ fn divisor(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { divisor(b, a % b) }
 }
 
-/// The weights of the samples around each of the places between them.
+/// Weights of the input samples around each output sample, by phase.
 struct Filter {
     from: usize,
     to: usize,
-    /// Samples before and after a place that have a weight.
+    /// Input samples with a weight, on either side.
     width: usize,
     /// `[to, 2·width + 1]`
     taps: Vec<f32>,
@@ -70,7 +70,7 @@ impl Filter {
         let width = (ZEROS * f / base).ceil() as usize;
         let mut taps = Vec::with_capacity(to * (2 * width + 1));
         for phase in 0..to {
-            // The sample at or before the place, and how far behind it the place is.
+            // The input sample at or before the output, less the width.
             let first = (phase * from / to) as f64 - width as f64;
             for tap in 0..2 * width + 1 {
                 let t = ((first + tap as f64) / f - phase as f64 / g) * base;
@@ -85,7 +85,7 @@ impl Filter {
         let (block, phase) = (n / to, n % to);
         let taps = &self.taps[phase * (2 * width + 1)..][..2 * width + 1];
         let centre = block * from + phase * from / to;
-        // Beyond the ends there is silence.
+        // Samples beyond the ends are 0.
         let skipped = width.saturating_sub(centre);
         let first = (centre + skipped).saturating_sub(width);
         let heard = samples.get(first..).unwrap_or_default();

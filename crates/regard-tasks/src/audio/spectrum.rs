@@ -1,23 +1,23 @@
-//! The power of the frequencies in each frame: `|Σ_n w_n x_{n} e^{−2πi kn/N}|²`, with a Hann
-//! window `w` in the middle of a frame of `N` samples, as librosa and torchaudio have it.
+//! Power spectrum of each frame: `|Σ_n w_n x_{n} e^{−2πi kn/N}|²`, with a Hann window `w` in the
+//! middle of a frame of `N` samples, as in librosa and torchaudio.
 
 use realfft::num_complex::Complex;
 use realfft::{RealFftPlanner, RealToComplex};
 use std::sync::Arc;
 
-/// What stands beyond the ends of a sound.
+/// Padding at the ends of a sound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ends {
-    /// Frames begin with the sound and end with it: what comes later changes none of them.
+    /// No padding: all frames are within the sound, so that later samples change none of them.
     #[default]
     Inside,
-    /// Frames are centred at multiples of the hop; beyond the ends is silence (librosa's default).
+    /// Frames are centred at multiples of the hop, with zeros beyond the ends (librosa's default).
     Silence,
-    /// The same, and the sound is mirrored at its ends (torchaudio's default).
+    /// Frames are centred at multiples of the hop, with reflection (torchaudio's default).
     Mirror,
 }
 
-/// How a sound is cut into frames.
+/// Frames of a sound and their Fourier transform.
 #[derive(Clone)]
 pub struct Frames {
     /// `N`, samples of a frame.
@@ -36,10 +36,10 @@ impl std::fmt::Debug for Frames {
 }
 
 impl Frames {
-    /// Frames of `size` samples, a `hop` apart, of which a window of `width` samples is heard.
+    /// Makes frames of `size` samples, a `hop` apart, with a window of `width` samples.
     ///
     /// # Panics
-    /// If the window is wider than the frame, or something is 0.
+    /// If the window is wider than the frame, or an argument is 0.
     pub fn new(size: usize, width: usize, hop: usize) -> Frames {
         assert!(
             0 < width && width <= size && hop > 0,
@@ -54,27 +54,27 @@ impl Frames {
         Frames { size, hop, window, transform: RealFftPlanner::new().plan_fft_forward(size) }
     }
 
-    /// Samples of a frame.
+    /// Returns the number of samples of a frame.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Samples from one frame to the next.
+    /// Returns the number of samples from one frame to the next.
     pub fn hop(&self) -> usize {
         self.hop
     }
 
-    /// Frequencies of a frame: `N/2 + 1`.
+    /// Returns the number of frequencies of a frame: `N/2 + 1`.
     pub fn bins(&self) -> usize {
         self.size / 2 + 1
     }
 
-    /// Frames that lie within so many samples.
+    /// Returns the number of whole frames in this number of samples.
     pub fn within(&self, samples: usize) -> usize {
         if samples < self.size { 0 } else { (samples - self.size) / self.hop + 1 }
     }
 
-    /// The power of each frequency, frame after frame: `[frames, bins]`.
+    /// Returns the power of each frequency in each frame: `[frames, bins]`.
     pub fn power(&self, samples: &[f32], ends: Ends) -> Vec<f32> {
         match ends {
             Ends::Inside => self.inside(samples),
@@ -106,8 +106,8 @@ impl Frames {
     }
 }
 
-/// The sound with its mirror image at both ends; the outermost samples stand once. A sound that is
-/// too short for that is mirrored again.
+/// Reflects a sound at both ends, without repeating the outermost samples. A sound that is too
+/// short for that is reflected again.
 fn mirrored(samples: &[f32], pad: usize) -> Vec<f32> {
     let n = samples.len() as i64;
     let place = |i: i64| match n {

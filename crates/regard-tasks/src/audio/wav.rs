@@ -1,26 +1,26 @@
 //! WAV files: PCM of 8, 16, 24 and 32 bits, floats of 32 and 64 bits, plain or extensible, any
 //! number of channels, which are mixed down to one.
 //!
-//! A file may say anything. Every length in it is checked against the bytes that are there, and
-//! what is wrong is told with the place in the file.
+//! Files are not trusted: every length is checked against the bytes that are there, and errors
+//! give the position in the file.
 
 use super::{FASTEST, SLOWEST, Sound};
 use regard_models::{Error, Result};
 use std::io::Read;
 use std::path::Path;
 
-/// What the samples of a file are.
+/// Type of the samples of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sample {
-    /// 8 bits, around 128.
+    /// Unsigned 8 bits, with zero at 128.
     Byte,
-    /// So many bytes, around 0.
+    /// Signed integer of this number of bytes.
     Integer(usize),
     Single,
     Double,
 }
 
-/// What the chunk `fmt ` says.
+/// Contents of the chunk `fmt `.
 #[derive(Clone, Copy, Debug)]
 struct Format {
     sample: Sample,
@@ -32,38 +32,38 @@ const PCM: u16 = 1;
 const FLOAT: u16 = 3;
 const EXTENSIBLE: u16 = 0xfffe;
 
-/// The rest of the sixteen bytes that say what extensible samples are; the first two are one of
-/// the formats above.
+/// Last 14 bytes of the identifier of an extensible format; the first two are one of the formats
+/// above.
 const FAMILY: [u8; 14] = [0, 0, 0, 0, 0x10, 0, 0x80, 0, 0, 0xaa, 0, 0x38, 0x9b, 0x71];
 
-/// More channels than any recorder has.
+/// Largest number of channels.
 const CHANNELS: usize = 256;
 
-/// A programme that writes to a pipe does not know the length, and says this.
+/// Length that a program writes to a pipe, where it does not know the length.
 const UNKNOWN: usize = 0xffff_ffff;
 
-/// No file is longer, in bytes: an hour and a half at the quality of a CD.
+/// Longest file in bytes: an hour and a half at the quality of a CD.
 const LONGEST: u64 = 1 << 30;
 
 /// Reads a file.
 pub fn read(path: impl AsRef<Path>) -> Result<Sound> {
     let path = path.as_ref();
-    // A pipe is as good as a file, but nothing is read without an end.
+    // A pipe is accepted too, but the length is limited.
     let file = std::fs::File::open(path).map_err(Error::io(path))?;
     let mut bytes = vec![];
     file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(Error::io(path))?;
     if bytes.len() as u64 > LONGEST {
-        return Err(Error::file(path, format!("has more than {LONGEST} bytes; cut it in parts")));
+        return Err(Error::file(path, format!("has more than {LONGEST} bytes; split it")));
     }
     parse(&bytes).map_err(|message| Error::file(path, message))
 }
 
-/// The sound that the bytes of a file hold, or what is wrong with them and where.
+/// Parses the bytes of a file; an error says what is wrong and where.
 pub fn parse(bytes: &[u8]) -> Result<Sound, String> {
     if bytes.len() < 12 || &bytes[..4] != b"RIFF" || &bytes[8..12] != b"WAVE" {
         let begins = String::from_utf8_lossy(&bytes[..bytes.len().min(12)]).into_owned();
         return Err(format!(
-            "is no WAV file: it begins with {begins:?}, where RIFF, a length and WAVE should stand"
+            "is not a WAV file: it begins with {begins:?}, need RIFF, a length and WAVE"
         ));
     }
     let (mut at, mut format) = (12, None);
@@ -88,7 +88,7 @@ pub fn parse(bytes: &[u8]) -> Result<Sound, String> {
             }
             _ => {}
         }
-        // Chunks begin at even places.
+        // Chunks begin at even offsets.
         at = from + length + length % 2;
     }
     Err(format!("has no samples: no chunk \"data\" up to its end at byte {}", bytes.len()))
@@ -118,7 +118,7 @@ fn read_format(chunk: &[u8], at: usize) -> Result<Format, String> {
         }
         codec = match chunk[26..40] == FAMILY {
             true => u16_at(chunk, 24),
-            false => return Err(format!("the format at byte {} is none that is known", at + 24)),
+            false => return Err(format!("the format at byte {} is unknown", at + 24)),
         };
     }
     let sample = match (codec, bits) {
@@ -163,12 +163,12 @@ impl Sample {
         }
     }
 
-    /// The number that its bytes are.
+    /// Decodes one sample, scaled to −1 to 1.
     fn read(self, bytes: &[u8]) -> f64 {
         match self {
             Sample::Byte => (f64::from(bytes[0]) - 128.0) / 128.0,
             Sample::Integer(width) => {
-                // At the top of 32 bits, so that the sign is where it belongs.
+                // In the high bytes of 32 bits, so that the sign bit is in its position.
                 let mut wide = [0; 4];
                 wide[4 - width..].copy_from_slice(bytes);
                 f64::from(i32::from_le_bytes(wide)) / 2_147_483_648.0
@@ -179,8 +179,8 @@ impl Sample {
     }
 }
 
-/// The mean of the channels.
-/// Samples are between −1 and 1; some that are made by computing are beyond, but none so far.
+/// Largest magnitude of a sample. Samples are between −1 and 1; computed ones may exceed that, but
+/// not by this much.
 const LOUDEST: f32 = 1e6;
 
 fn samples(chunk: &[u8], at: usize, format: Format) -> Result<Sound, String> {
@@ -211,7 +211,7 @@ fn samples(chunk: &[u8], at: usize, format: Format) -> Result<Sound, String> {
     Ok(Sound { samples, rate })
 }
 
-/// The bytes of a file with 16 bits a sample. What is beyond ±1 is cut off.
+/// Encodes a sound as a WAV file of 16-bit PCM. Samples beyond ±1 are clipped.
 pub fn encode(sound: &Sound) -> Vec<u8> {
     let length = 2 * sound.samples.len() as u32;
     let mut bytes = vec![];

@@ -1,34 +1,34 @@
-//! Where the files of a data set can be had by a program. A set that is not here has to be got by
-//! hand: it is a repository, an archive that has to be converted, or a page with a form.
+//! Download addresses of data sets. A set without a row here has to be fetched by hand: it is a
+//! repository, an archive that has to be converted, or a page with a form.
 
 use super::sets::{KnownFile, Set};
 use regard_models::{Error, Result};
 use std::env;
 
-/// The environment variable that names a mirror: an address below which every set has its folder.
+/// The environment variable that names a mirror: a URL below which every set has its folder.
 pub const MIRROR: &str = "REGARD_DATA_SOURCE";
 
-/// How the files of a set come.
+/// Layout of a set's files at its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Each by itself: its name is added to the address.
+    /// Separate files: the name of a file is appended to the address.
     Files,
-    /// Together, in a zip, in whatever folder of it.
+    /// One zip archive, with the files in any of its folders.
     Zip,
 }
 
-/// Where the files of a set are.
+/// Download address of a set's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// Without a slash at its end.
+    /// URL without a trailing slash.
     pub from: String,
-    /// What is there.
+    /// Layout of the files at the URL.
     pub form: Form,
-    /// The files that are to be had there.
+    /// Files that are available there.
     pub files: Vec<KnownFile>,
 }
 
-/// A set, its address, what is there, and which of its files; none are all.
+/// Name of a set, its URL, the layout, and the available files; an empty list means all files.
 type Row = (&'static str, &'static str, Form, &'static [&'static str]);
 
 const ADDRESSES: &[Row] = &[
@@ -79,8 +79,8 @@ const ADDRESSES: &[Row] = &[
 ];
 
 impl Set {
-    /// Where its files can be had: at the mirror that the environment names, or where they are
-    /// published. `None` if only by hand.
+    /// Returns where its files can be downloaded: from the mirror that the environment names, or
+    /// from where they are published. `None` if they have to be fetched by hand.
     pub fn address(&self) -> Result<Option<Address>> {
         if let Some(mirror) = env::var_os(MIRROR).filter(|mirror| !mirror.is_empty()) {
             return self.mirrored(&mirror.to_string_lossy()).map(Some);
@@ -96,7 +96,7 @@ impl Set {
     fn mirrored(&self, mirror: &str) -> Result<Address> {
         if !["http://", "https://"].iter().any(|start| mirror.starts_with(start)) {
             return Err(Error::invalid(format!(
-                "{MIRROR}: got {mirror:?}, need an address that begins with http:// or https://"
+                "{MIRROR}: got {mirror:?}, need a URL that begins with http:// or https://"
             )));
         }
         let from = format!("{}/{}", mirror.trim_end_matches('/'), self.name);

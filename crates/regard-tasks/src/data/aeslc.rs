@@ -1,7 +1,7 @@
 //! E-mails with their subjects: AESLC (Zhang and Tetreault 2019), as its repository is archived.
 //!
-//! A file is the body, a blank line, `@subject` and the subject; of those for validation and for
-//! tests, what three people would have written instead follows as `@ann0` to `@ann2`.
+//! A file is the body, a blank line, `@subject` and the subject; in the validation and test parts,
+//! the subjects of three annotators follow as `@ann0` to `@ann2`.
 
 use super::{Part, tar};
 use regard_models::{Error, Result};
@@ -10,9 +10,9 @@ use std::path::Path;
 /// A text with its summaries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Document {
-    /// What is to be summarised.
+    /// The text to summarise.
     pub text: String,
-    /// What it came with, then what others wrote.
+    /// Reference summaries: the original one first, then those of annotators.
     pub summaries: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ pub fn read(archive: &Path, part: Part) -> Result<Vec<Document>> {
         archive,
         |name| name.starts_with(folder) && name.ends_with(".subject"),
         |name, bytes| {
-            // E-mails came in many encodings; what is not UTF-8 is a mark that nobody counts.
+            // E-mails came in many encodings; bytes that are not UTF-8 become U+FFFD.
             let document = document(&String::from_utf8_lossy(&bytes));
             let document =
                 document.map_err(|message| Error::file(archive, format!("{name}: {message}")))?;
@@ -48,7 +48,7 @@ fn document(text: &str) -> Result<Document, &'static str> {
     for line in text.lines() {
         let is_mark = line == "@subject" || line.starts_with("@ann");
         if is_mark && (line == "@subject") != document.summaries.is_empty() {
-            return Err("@subject comes once, and before @ann0");
+            return Err("need exactly one @subject, before any @ann");
         }
         match document.summaries.last_mut() {
             _ if is_mark => document.summaries.push(String::new()),

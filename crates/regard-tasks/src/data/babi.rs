@@ -1,8 +1,8 @@
 //! Stories with questions: the twenty bAbI tasks (Weston et al. 2015).
 //!
 //! A line is `id sentence` or `id question⇥answer⇥ids of the sentences that support it`, and a
-//! line with the id 1 starts a story. A story is asked several times while it goes on, so a
-//! question is about the sentences before it, and later ones do not count.
+//! line with the id 1 starts a story. Questions stand between the sentences of a story: a question
+//! is about the sentences before it only.
 
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use regard_models::{Error, Result};
 use super::split::Part;
 use super::stream::Lines;
 
-/// The numbers and the names of the tasks, as their files have them.
+/// Numbers and names of the tasks, as in the names of their files.
 pub const TASKS: [(usize, &str); 20] = [
     (1, "single-supporting-fact"),
     (2, "two-supporting-facts"),
@@ -39,42 +39,42 @@ pub const TASKS: [(usize, &str); 20] = [
 /// A sentence of a story.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
-    /// Its number in the story; questions are numbered too, so numbers are left out.
+    /// Line number in the story, from 1; questions are numbered too, so there are gaps.
     pub id: usize,
-    /// What happens.
+    /// The sentence.
     pub text: String,
 }
 
 /// A question about a story so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// What is asked.
+    /// The question.
     pub text: String,
     /// The answer: a word, or several of a list or of a path.
     pub answers: Vec<String>,
-    /// The numbers of the sentences that say it.
+    /// Numbers ([`Fact::id`]) of the sentences that support the answer.
     pub support: Vec<usize>,
-    /// How many sentences of the story come before it.
+    /// Number of sentences of the story before the question.
     pub after: usize,
 }
 
 /// A story.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Story {
-    /// Its sentences.
+    /// Sentences, in order.
     pub facts: Vec<Fact>,
-    /// What is asked about it on the way.
+    /// Questions, in order.
     pub questions: Vec<Question>,
 }
 
 impl Story {
-    /// The questions, each with the story before it.
+    /// Iterates over the questions, each with the sentences before it.
     pub fn asked(&self) -> impl Iterator<Item = (&[Fact], &Question)> {
         self.questions.iter().map(|question| (&self.facts[..question.after], question))
     }
 }
 
-/// The file of a task. There is none for validation: that is a share of the training part.
+/// Returns the file of a task. bAbI has no validation files: use a fraction of the training part.
 pub fn file(folder: impl AsRef<Path>, task: usize, part: Part) -> Result<PathBuf> {
     let known = TASKS.iter().find(|(number, _)| *number == task);
     let (_, name) = known.ok_or_else(|| {
@@ -88,7 +88,7 @@ pub fn file(folder: impl AsRef<Path>, task: usize, part: Part) -> Result<PathBuf
     Ok(folder.as_ref().join(format!("qa{task}_{name}_{part}.txt")))
 }
 
-/// The tasks that have a file for a part: a copy of the data may lack some.
+/// Returns the tasks that have a file for a part: a copy of the data may lack some.
 pub fn present(folder: impl AsRef<Path>, part: Part) -> Vec<usize> {
     let tasks = TASKS.iter().map(|(task, _)| *task);
     tasks.filter(|&task| file(&folder, task, part).is_ok_and(|file| file.is_file())).collect()

@@ -1,20 +1,20 @@
-//! Batches by number of tokens, of sentences of about the same length.
+//! Batches with a budget of tokens, of examples of similar length.
 //!
-//! A batch is a function of (seed, epoch, index): a run that is resumed at a [`Position`] sees
-//! what it would have seen.
+//! A batch is a function of (seed, epoch, index): a run that is resumed at a [`Position`] sees the
+//! batches that it would have seen.
 
 use regard_attention::Stream;
 use regard_models::{Error, Result};
 
-/// Where randomness of this file comes from, among the sites of the generator.
+/// Sites of the random generator that are used here.
 const SHUFFLE_EXAMPLES: u64 = 0x6261_7463_6865_7301;
 const SHUFFLE_BATCHES: u64 = 0x6261_7463_6865_7302;
 
-/// A pool has so many batches' worth of tokens: enough for batches of nearly equal lengths, few
+/// Number of batches' worth of tokens in a pool: enough for batches of nearly equal lengths, few
 /// enough that a batch is still a sample of the whole corpus.
 const BATCHES_IN_A_POOL: usize = 50;
 
-/// The numbers of tokens of an example, with those that are put around it.
+/// Numbers of tokens of an example, special tokens included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lengths {
     /// Tokens of the source.
@@ -29,16 +29,16 @@ impl Lengths {
     }
 }
 
-/// The place in a run at which the next batch comes.
+/// Position in a run: which batch comes next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Position {
-    /// How often all examples were seen.
+    /// Number of completed epochs.
     pub epoch: u64,
-    /// How many batches of this epoch were seen.
+    /// Number of batches of this epoch that were seen.
     pub index: usize,
 }
 
-/// How examples become batches.
+/// Shuffled batches over examples of given lengths.
 #[derive(Clone, Debug)]
 pub struct Batches {
     lengths: Vec<Lengths>,
@@ -47,8 +47,8 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// At most `max_tokens` tokens a batch, on the side that has more, padding included: rows
-    /// times the longest example. An example that is longer than that is an error.
+    /// Makes batches of at most `max_tokens` tokens, padding included: rows times the longest
+    /// example, on the longer of the two sides. A longer example is an error.
     pub fn new(lengths: Vec<Lengths>, max_tokens: usize, seed: u64) -> Result<Batches> {
         if lengths.is_empty() {
             return Err(Error::invalid("there are no examples to make batches of"));
@@ -58,7 +58,7 @@ impl Batches {
         if let Some(&first) = too_long.first() {
             return Err(Error::invalid(format!(
                 "{} of {} examples do not fit in a batch of {max_tokens} tokens; the first is \
-                 example {first} with {} tokens. Leave them out, or allow more tokens a batch",
+                 example {first} with {} tokens. Leave them out, or allow more tokens per batch",
                 too_long.len(),
                 lengths.len(),
                 lengths[first].longest(),
@@ -67,7 +67,7 @@ impl Batches {
         Ok(Batches { lengths, max_tokens, seed })
     }
 
-    /// The batches of an epoch, as indices of examples; each example is in exactly one of them.
+    /// Returns the batches of an epoch, as indices of examples; each example is in exactly one.
     pub fn epoch(&self, epoch: u64) -> Vec<Vec<usize>> {
         let mut order: Vec<usize> = (0..self.lengths.len()).collect();
         shuffle(&mut order, Stream::new(self.seed, epoch, SHUFFLE_EXAMPLES));
@@ -84,7 +84,7 @@ impl Batches {
         batches
     }
 
-    /// Batches from a position on, without an end, each with the position after it.
+    /// Iterates over batches from a position on, without end, each with the position after it.
     pub fn from(&self, position: Position) -> impl Iterator<Item = (Vec<usize>, Position)> + '_ {
         let (mut next, mut current) = (position, None::<(u64, Vec<Vec<usize>>)>);
         std::iter::from_fn(move || {
@@ -102,8 +102,8 @@ impl Batches {
         })
     }
 
-    /// All examples once, the longest first (so that memory runs out at once or never), for an
-    /// evaluation; [`restore`] puts the results back in the order of the examples.
+    /// Returns batches of all examples, the longest first (so that memory runs out at once or
+    /// never), for evaluation; [`restore`] puts the results back in the order of the examples.
     pub fn sorted(&self) -> Vec<Vec<usize>> {
         let mut order: Vec<usize> = (0..self.lengths.len()).collect();
         order.sort_by_key(|&i| (self.lengths[i].longest(), self.lengths[i].source));
@@ -112,7 +112,7 @@ impl Batches {
         batches
     }
 
-    /// How many of the examples make a pool.
+    /// Returns the number of leading examples that make a pool.
     fn pool(&self, order: &[usize]) -> usize {
         let mut tokens = 0;
         let wanted = self.max_tokens.saturating_mul(BATCHES_IN_A_POOL);
@@ -123,7 +123,7 @@ impl Batches {
         fits.count().max(1)
     }
 
-    /// Cuts where one example more would take rows × longest over the budget.
+    /// Starts a new batch where one more example would take rows × longest over the budget.
     fn cut<'a>(&'a self, order: &'a [usize]) -> impl Iterator<Item = Vec<usize>> + 'a {
         let mut rest = order;
         std::iter::from_fn(move || {
@@ -139,22 +139,22 @@ impl Batches {
     }
 }
 
-/// Results of [`Batches::sorted`], one an example and batch by batch, in the examples' order.
+/// Puts results of [`Batches::sorted`], one per example, back in the order of the examples.
 ///
 /// # Panics
-/// If a batch has not as many results as examples.
+/// If the number of results of a batch differs from its number of examples.
 pub fn restore<T>(batches: &[Vec<usize>], results: Vec<Vec<T>>) -> Vec<T> {
     let mut all: Vec<(usize, T)> = Vec::new();
-    assert_eq!(batches.len(), results.len(), "one list of results a batch");
+    assert_eq!(batches.len(), results.len(), "one list of results per batch");
     for (batch, results) in batches.iter().zip(results) {
-        assert_eq!(batch.len(), results.len(), "one result an example");
+        assert_eq!(batch.len(), results.len(), "one result per example");
         all.extend(batch.iter().copied().zip(results));
     }
     all.sort_by_key(|(i, _)| *i);
     all.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Fisher–Yates; each swap has its own draw, by its place.
+/// Fisher–Yates; each swap has its own random draw, by its index.
 fn shuffle<T>(items: &mut [T], stream: Stream) {
     for i in (1..items.len()).rev() {
         // 64 bits scaled to 0..=i: the bias is below 2⁻³² for any list that fits in memory.
@@ -213,7 +213,7 @@ mod tests {
             .map(|b| b.len() * b.iter().map(|&i| lengths[i].longest()).max().unwrap())
             .sum();
         assert!(padded as f64 / real as f64 <= 1.05, "{padded} for {real}");
-        // A batch is no neighbourhood of the file, and lengths do not rise through the epoch.
+        // A batch is not a range of the file, and lengths do not rise through the epoch.
         let near =
             epoch.iter().filter(|b| b.iter().max().unwrap() - b.iter().min().unwrap() < 2000);
         assert!(near.count() * 10 < epoch.len());

@@ -1,4 +1,4 @@
-//! The rows of the list of data sets, in the order of their names.
+//! The table of data sets, sorted by name.
 
 use super::sets::Checksums::{Exact, Informative};
 use super::sets::Set;
@@ -8,7 +8,7 @@ pub const SETS: &[Set] = &[
     Set {
         name: "aeslc",
         what: "e-mails and their subject lines, for summaries (14,436 / 1,960 / 1,906)",
-        licence: "CC BY-NC-SA 4.0: evaluate only, ship nothing that was trained on it",
+        licence: "CC BY-NC-SA 4.0: evaluate only, do not distribute models trained on it",
         attribution: "Zhang and Tetreault 2019, from the Enron e-mails",
         sources: &["https://github.com/ryanzhumich/AESLC"],
         place: "the repository as one archive, aeslc.tar, with enron_subject_line/ in it",
@@ -16,7 +16,7 @@ pub const SETS: &[Set] = &[
     },
     Set {
         name: "babi-en-10k",
-        what: "stories and questions in 20 tasks, 10,000 questions each to learn from",
+        what: "stories and questions in 20 tasks, 10,000 training questions each",
         licence: "CC BY 3.0",
         attribution: "Weston et al. 2015, Facebook",
         sources: &["http://www.thespermwhale.com/jaseweston/babi/tasks_1-20_v1-2.tar.gz"],
@@ -39,7 +39,7 @@ pub const SETS: &[Set] = &[
         attribution: "Carnegie Mellon University",
         sources: &["https://github.com/cmusphinx/cmudict"],
         place: "cmudict.dict, cmudict.phones, cmudict.symbols and LICENSE",
-        // The dictionary grows, and the sums are of a copy with about 98 % of its lines.
+        // The dictionary grows, and the checksums are of a copy with about 98 % of its lines.
         checksums: Informative,
     },
     Set {
@@ -57,7 +57,7 @@ pub const SETS: &[Set] = &[
     },
     Set {
         name: "fsdd",
-        what: "spoken digits of six speakers, 8 kHz (index 5 to 49 to learn from, 0 to 4 to test)",
+        what: "spoken digits of six speakers, 8 kHz (takes 5 to 49 for training, 0 to 4 for test)",
         licence: "CC BY-SA 4.0",
         attribution: "Zohar Jackson and the contributors of the Free Spoken Digit Dataset",
         sources: &["https://github.com/Jakobovski/free-spoken-digit-dataset"],
@@ -66,11 +66,11 @@ pub const SETS: &[Set] = &[
     },
     Set {
         name: "glove-subset",
-        what: "GloVe vectors of 20,000 frequent words, 100 numbers each",
+        what: "GloVe vectors of 20,000 frequent words, 100 dimensions",
         licence: "PDDL 1.0",
         attribution: "Pennington, Socher and Manning 2014, Stanford",
         sources: &["https://nlp.stanford.edu/projects/glove/"],
-        place: "of glove.6B.100d.txt the 20,000 most frequent words but a, i and s, as \
+        place: "the 20,000 most frequent words of glove.6B.100d.txt except a, i and s, as \
                 glove.6B.100d.top20k.txt",
         checksums: Informative,
     },
@@ -85,7 +85,7 @@ pub const SETS: &[Set] = &[
     },
     Set {
         name: "planetoid",
-        what: "citations between papers as graphs: Cora and Citeseer",
+        what: "citation graphs of papers: Cora and Citeseer",
         licence: "MIT",
         attribution: "Yang, Cohen and Salakhutdinov 2016",
         sources: &["https://github.com/kimiyoung/planetoid"],
@@ -113,7 +113,7 @@ pub const SETS: &[Set] = &[
     },
     Set {
         name: "sst2",
-        what: "opinions about films, good or bad, as phrases and as sentences",
+        what: "film reviews, positive or negative, as phrases and as sentences",
         licence: "not stated; for research",
         attribution: "Socher et al. 2013, Stanford; the phrases are those of GLUE",
         sources: &[
@@ -131,7 +131,7 @@ pub const SETS: &[Set] = &[
         attribution: "tatoeba.org and www.manythings.org/anki",
         sources: &["https://www.manythings.org/anki/cmn-eng.zip"],
         place: "cmn.txt",
-        // The list grows, and the sum is of a copy with about 98 % of the pairs of one year.
+        // The list grows, and the checksum is of a copy with about 98 % of the pairs of one year.
         checksums: Informative,
     },
     Set {
@@ -144,7 +144,7 @@ pub const SETS: &[Set] = &[
             "http://d2l-data.s3-accelerate.amazonaws.com/fra-eng.zip",
         ],
         place: "fra.txt",
-        // The list grows, and the sum is of a copy with about 98 % of the pairs of 2017.
+        // The list grows, and the checksum is of a copy with about 98 % of the pairs of 2017.
         checksums: Informative,
     },
     Set {
@@ -194,7 +194,7 @@ pub const SETS: &[Set] = &[
     },
     Set {
         name: "word-similarity",
-        what: "pairs of words with people's scores: WordSim353, SimLex-999, MEN and others",
+        what: "word pairs with human similarity scores: WordSim353, SimLex-999, MEN and others",
         licence: "free for research",
         attribution: "the authors of each set; collected by Faruqui and Dyer 2014",
         sources: &["https://github.com/mfaruqui/eval-word-vectors/tree/master/data/word-sim"],

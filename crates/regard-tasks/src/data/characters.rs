@@ -1,4 +1,4 @@
-//! A text to learn letter by letter, such as Shakespeare's plays in `tinyshakespeare`.
+//! A text for character-level language models, such as Shakespeare's plays in `tinyshakespeare`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,16 +6,16 @@ use std::path::Path;
 use regard_models::checkpoint::read_file;
 use regard_models::{Error, Result};
 
-/// No text is longer, in bytes: it is held in memory, as are the numbers of its tokens.
+/// Longest text in bytes: the text and its token ids are held in memory.
 const LONGEST: u64 = 1 << 32;
 
-/// The two parts of a text.
+/// Training and validation parts of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Characters {
     /// The first nine tenths of the characters.
     pub train: String,
-    /// The rest. Nothing is left for a test: this split is that of nanoGPT, whose results are
-    /// those of its validation part.
+    /// The rest. There is no test part: this is the split of nanoGPT, whose results are those of
+    /// its validation part.
     pub valid: String,
 }
 
@@ -42,13 +42,13 @@ impl Characters {
         Characters { train: text, valid }
     }
 
-    /// The text.
+    /// Returns the whole text.
     pub fn whole(self) -> String {
         self.train + &self.valid
     }
 
-    /// All characters that occur, in the order of their code points: the vocabulary of a model
-    /// that reads letters.
+    /// Returns all characters that occur, in the order of their code points: the vocabulary of a
+    /// character-level model.
     pub fn alphabet(&self) -> Vec<char> {
         let all: BTreeSet<char> = self.train.chars().chain(self.valid.chars()).collect();
         all.into_iter().collect()

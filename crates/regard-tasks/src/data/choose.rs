@@ -1,7 +1,7 @@
-//! Which columns of a table hold the text and the label.
+//! Choice of the text and label columns of a table.
 //!
-//! A person may say so; else the names of a header say so; else, of two columns, what is in them:
-//! labels are few and short. Where none of this is clear nothing is guessed: the error shows the
+//! The user may name them; else names in a header decide; else, of two columns, their contents:
+//! labels are few and short. Where none of this is clear, nothing is guessed: the error shows the
 //! first row and the keys that settle it.
 
 use crate::say;
@@ -50,29 +50,29 @@ const LABEL: [&str; 10] = [
 /// Columns that the user chose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// The names or numbers, from 1, of the columns that are the text, with commas between them.
+    /// Names, or numbers from 1, of the text columns, separated by commas; `None` to detect them.
     pub text: Option<String>,
-    /// The name or number of the column that is the label.
+    /// Name, or number from 1, of the label column; `None` to detect it.
     pub label: Option<String>,
-    /// Whether the first row has the names of columns.
+    /// Whether the first row names the columns; `None` to detect it.
     pub header: Option<bool>,
 }
 
-/// The columns of a table.
+/// The chosen columns of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Columns {
-    /// Those of the text, counted from 0.
+    /// Text columns, counted from 0.
     pub text: Vec<usize>,
-    /// That of the label.
+    /// Label column, counted from 0.
     pub label: usize,
-    /// The names of all columns, if the first row has them.
+    /// Names of all columns; `None` if the first row is not a header.
     pub header: Option<Vec<String>>,
 }
 
 type Row = [String];
 
 impl Columns {
-    /// In a few words.
+    /// Describes the choice, for messages.
     pub fn told(&self) -> String {
         let name = |column: &usize| match &self.header {
             Some(names) => format!("'{}'", say::short(&names[*column], 30)),
@@ -83,7 +83,7 @@ impl Columns {
         format!("text: column {}, label: column {}{header}", texts.join(" + "), name(&self.label))
     }
 
-    /// How messages call the column of the label.
+    /// Returns the name of the label column, or its number from 1, for messages.
     pub fn label_name(&self) -> String {
         match &self.header {
             Some(names) => format!("'{}'", say::short(&names[self.label], 30)),
@@ -92,8 +92,8 @@ impl Columns {
     }
 }
 
-/// Chooses columns by the first rows of a table. `labels` are those that a model knows, and `like`
-/// the columns of the table that it learns from.
+/// Chooses columns from the first rows of a table. `labels` are those that a model knows, and
+/// `like` the columns of the training table.
 pub fn choose(
     rows: &[&Row],
     asked: &Asked,
@@ -165,7 +165,7 @@ pub fn choose(
     Ok(Columns { text, label, header: header.then(|| first.to_vec()) })
 }
 
-/// The place of a column that somebody named, and whether by its name.
+/// Returns the index of a column that the user chose, and whether it was chosen by name.
 fn place(
     key: &str,
     asked: &str,
@@ -190,7 +190,7 @@ fn place(
 }
 
 fn name(cell: &str) -> String {
-    // Spreadsheets put a mark before the first name.
+    // Spreadsheets put a byte-order mark before the first name.
     cell.trim().trim_start_matches('\u{feff}').to_lowercase()
 }
 
@@ -203,17 +203,17 @@ fn shown(first: &Row) -> String {
 
 fn unclear(first: &Row) -> String {
     format!(
-        "which columns are the text and the label? {}. Say it with data.text and data.label, by \
-         names of a header or by numbers from 1, such as --set data.text=2 --set data.label=1 (several text \
-         columns: data.text=2,3); and if the first row is an example and no header, --set \
-         data.header=false",
+        "cannot tell which columns are the text and the label: {}. Set data.text and data.label to \
+         names of a header or to numbers from 1, such as --set data.text=2 --set data.label=1 \
+         (several text columns: data.text=2,3); if the first row is an example and not a header, \
+         --set data.header=false",
         shown(first)
     )
 }
 
-/// Known names in a first row.
+/// Columns whose names in the first row are known.
 struct Names {
-    /// Texts, those that are taken first alone if there are any.
+    /// Text columns; if a preferred name is among them, only that one.
     texts: Vec<usize>,
     labels: Vec<usize>,
     first_label: Option<usize>,
@@ -246,8 +246,8 @@ impl Names {
         self.texts.iter().copied().filter(|column| *column != label).collect()
     }
 
-    /// Whether the first row has names: one of a text and one of a label, or one that no other
-    /// row has in its column.
+    /// Whether the first row is a header: it has known names of a text and of a label, or a known
+    /// name that no other row has in that column.
     fn is_header(&self, rows: &[&Row]) -> bool {
         if !self.texts.is_empty() && !self.labels.is_empty() {
             return true;
@@ -262,10 +262,10 @@ impl Names {
     }
 }
 
-/// Whether the first row is a header with names that are not known, by what stands below it.
+/// Whether the first row is a header with unknown names, judged by the rows below it.
 ///
 /// # Errors
-/// If that cannot be told: its label is one of a kind, and all others are not.
+/// If that is unclear: its label occurs once, and every other label several times.
 fn by_contents(
     rows: &[&Row],
     names: &Names,
@@ -299,7 +299,7 @@ fn by_contents(
     }
 }
 
-/// Which of two columns is the label: the one with fewer and shorter values.
+/// Index of the label column of two: the one with fewer and shorter values.
 fn label_of_two(rows: &[&Row], labels: Option<&[&str]>) -> Option<usize> {
     let cells = |column: usize| -> Vec<&str> {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.trim()).collect()
@@ -315,7 +315,7 @@ fn label_of_two(rows: &[&Row], labels: Option<&[&str]>) -> Option<usize> {
     let different = |cells: &Vec<&str>| cells.iter().collect::<HashSet<_>>().len();
     let length = |cells: &Vec<&str>| cells.iter().map(|cell| cell.chars().count()).sum::<usize>();
     let [(d0, l0), (d1, l1)] = both.each_ref().map(|cells| (different(cells), length(cells)));
-    // Labels come again, and texts seldom do.
+    // Labels repeat, texts seldom do.
     match (d0 < rows.len(), d1 < rows.len()) {
         (true, false) => return Some(0),
         (false, true) => return Some(1),
@@ -338,7 +338,7 @@ fn label_of_two(rows: &[&Row], labels: Option<&[&str]>) -> Option<usize> {
     }
 }
 
-/// The text and the label among the keys of an object: what is asked for, or known names.
+/// Returns the text keys and the label key of an object: those that were chosen, or known names.
 pub fn of_object<'a>(keys: &[&'a str], asked: &Asked) -> Result<(Vec<&'a str>, &'a str), String> {
     let find = |wanted: &str| keys.iter().copied().find(|key| key.eq_ignore_ascii_case(wanted));
     let missing = |key: &str, wanted: &str| {
@@ -422,7 +422,7 @@ mod tests {
                 .unwrap()
                 .contains("text: column 1, label: column 2")
         );
-        // A word of which there is only one is a label, if other rows have it.
+        // A first row with a known name is an example if other rows have the same label.
         let question = "Who is it?|question\nIt is me.|statement\nWhy?|question";
         assert!(chosen(question, &Asked::default()).unwrap().contains("no header"));
         let stars = "wertung|bericht\n5|sehr gut\n1|nicht gut\n3|es geht";

@@ -6,17 +6,17 @@ use regard_models::Result;
 
 use super::stream::{LONGEST, Lines};
 
-/// What stands between columns.
+/// Separator between columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Separator {
-    /// A tab; nothing is quoted, so a quotation mark is a character like others.
+    /// A tab; nothing is quoted, so a quotation mark is an ordinary character.
     Tab,
-    /// A comma; a column in quotation marks may have commas, ends of lines and, written twice,
-    /// quotation marks in it (RFC 4180).
+    /// A comma; a column in quotation marks may contain commas, line ends and, doubled, quotation
+    /// marks (RFC 4180).
     Comma,
 }
 
-/// The next row, or none at the end. Lines that are empty are left out.
+/// Returns the next row, or `None` at the end. Empty lines are skipped.
 pub fn row<R: BufRead>(lines: &mut Lines<R>, between: Separator) -> Result<Option<Vec<String>>> {
     while let Some(line) = lines.next().transpose()? {
         if line.is_empty() {
@@ -30,7 +30,7 @@ pub fn row<R: BufRead>(lines: &mut Lines<R>, between: Separator) -> Result<Optio
     Ok(None)
 }
 
-/// Columns of a row that begins with a line and may go on over the next ones.
+/// Returns the columns of a row that begins with `line` and may continue over the next lines.
 fn quoted<R: BufRead>(lines: &mut Lines<R>, line: &str) -> Result<Vec<String>> {
     let first = lines.number();
     let mut columns = Vec::new();
@@ -65,7 +65,7 @@ fn quoted<R: BufRead>(lines: &mut Lines<R>, line: &str) -> Result<Vec<String>> {
                     column.push('\n');
                     if column.len() > LONGEST {
                         return Err(lines.error(format!(
-                            "the quotation mark of line {first} is open for {LONGEST} bytes"
+                            "the quotation mark of line {first} is not closed in {LONGEST} bytes"
                         )));
                     }
                     line = match lines.next().transpose()? {
@@ -85,13 +85,13 @@ fn quoted<R: BufRead>(lines: &mut Lines<R>, line: &str) -> Result<Vec<String>> {
             ("", Some(after)) => rest = after,
             ("", None) => return Ok(columns),
             (stray, _) => {
-                return Err(lines.error(format!("{stray:?} stands after a quotation mark")));
+                return Err(lines.error(format!("got {stray:?} after a quotation mark")));
             }
         }
     }
 }
 
-/// What is before the next comma, and what is after it.
+/// Splits a text at the next comma.
 fn split(text: &str) -> (&str, Option<&str>) {
     match text.split_once(',') {
         Some((before, after)) => (before, Some(after)),
@@ -135,7 +135,7 @@ mod tests {
     fn quotes_that_are_wrong_are_named() {
         for (text, message) in [
             ("a,b\nc,\"d\ne\n", "in: line 3: the file ends within the quotation marks of line 2"),
-            ("\"a\"b,c\n", "in: line 1: \"b\" stands after a quotation mark"),
+            ("\"a\"b,c\n", "in: line 1: got \"b\" after a quotation mark"),
         ] {
             assert_eq!(rows(text, Separator::Comma).unwrap_err(), message);
         }

@@ -1,4 +1,4 @@
-//! Documents of plain text, to learn a language from, larger than memory if need be.
+//! Documents of plain text for language modelling, larger than memory if need be.
 
 use std::collections::VecDeque;
 use std::io::BufRead;
@@ -9,35 +9,35 @@ use regard_models::Result;
 use super::split::{Part, Split};
 use super::stream::{LONGEST, Lines};
 
-/// Where a document ends and the next one starts. The end of a file always ends one.
+/// Boundary between documents. The end of a file always ends one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// At a blank line. BERT's texts are so, with a sentence a line.
+    /// A blank line, as in BERT's training texts, which have a sentence per line.
     BlankLines,
-    /// At the title of an article, ` = Title = `, as WikiText has it; ` = = Section = = ` is a
-    /// line of the article. WikiText sets blank lines around titles, and so a line of an equation
-    /// that looks like a title is none. A copy that lost its blank lines cannot be told so: two
-    /// such lines make 62 documents of the 60 articles of the test part.
+    /// The title of an article, ` = Title = `, as in WikiText; ` = = Section = = ` is a line of the
+    /// article. WikiText has blank lines around titles, so a line of an equation that looks like
+    /// a title is not one. In a copy without blank lines they cannot be told apart: two such lines
+    /// make 62 documents of the 60 articles of the test part.
     WikiText,
 }
 
 /// A document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Document {
-    /// Its title, if the form has titles.
+    /// Title; `None` if the form has no titles or none precedes the text.
     pub title: Option<String>,
-    /// Its lines that are not blank, without spaces around them: sentences or paragraphs.
+    /// Non-blank lines, trimmed: sentences or paragraphs.
     pub lines: Vec<String>,
 }
 
 impl Document {
-    /// Its text, with a line feed between lines, without its title.
+    /// Returns the lines joined by line feeds, without the title.
     pub fn text(&self) -> String {
         self.lines.join("\n")
     }
 
-    /// In which part a document is held out, by its title and its text: two that are the same
-    /// are in the same part, in whatever file and order they come.
+    /// Returns the part of a document, by a hash of its title and text: equal documents are in the
+    /// same part, in whatever file and order they come.
     pub fn part(&self, split: &Split) -> Part {
         split.part(&format!("{}\n{}", self.title.as_deref().unwrap_or(""), self.text()))
     }
@@ -47,8 +47,8 @@ impl Document {
     }
 }
 
-/// The documents of one file after another. What is in memory is one document; one of more than
-/// 64 MiB comes in pieces of that size, which are documents too. After an error comes no more.
+/// Iterator over the documents of files in sequence. One document is in memory at a time; one of
+/// more than 64 MiB is split into documents of that size. It stops after an error.
 pub struct Documents {
     files: VecDeque<PathBuf>,
     form: Form,
@@ -59,17 +59,17 @@ pub struct Documents {
 /// A file that is being read.
 struct File {
     lines: Lines<Box<dyn BufRead + Send>>,
-    /// Whether the line before was blank; nothing is before the first one.
+    /// Whether the previous line was blank; true before the first line.
     after_blank: bool,
-    /// Whether any line was blank: then titles have blank lines before them.
+    /// Whether any line was blank: then titles follow blank lines.
     has_blanks: bool,
-    /// The title that ended the document before.
+    /// Title that ended the previous document.
     title: Option<String>,
 }
 
 impl Documents {
-    /// The documents of some files, in their order; those whose names end in `.gz` are
-    /// decompressed. The first file is opened at once, so that a wrong name is known early.
+    /// Opens files, which are read in order; those whose names end in `.gz` are decompressed. The
+    /// first file is opened at once, so that a wrong path is reported early.
     pub fn open<P: AsRef<Path>>(paths: &[P], form: Form) -> Result<Documents> {
         let files = paths.iter().map(|path| path.as_ref().to_owned()).collect();
         let mut documents = Documents { files, form, file: None, done: false };
@@ -77,7 +77,7 @@ impl Documents {
         Ok(documents)
     }
 
-    /// Those of the documents that are in a part.
+    /// Iterates over the documents of one part.
     pub fn of_part(self, split: Split, part: Part) -> impl Iterator<Item = Result<Document>> {
         self.filter(move |document| match document {
             Ok(document) => document.part(&split) == part,
@@ -117,7 +117,7 @@ impl Iterator for Documents {
 }
 
 impl File {
-    /// The next document; an empty one at the end of the file.
+    /// Reads the next document; returns an empty one at the end of the file.
     fn read(&mut self, form: Form) -> Result<Document> {
         let mut document = Document { title: self.title.take(), lines: Vec::new() };
         let mut bytes = 0;
@@ -154,7 +154,7 @@ impl File {
     }
 }
 
-/// How deep a heading of WikiText is and what it says: 1 for `= Title =`, 2 for `= = Part = =`.
+/// Depth and text of a WikiText heading: 1 for `= Title =`, 2 for `= = Part = =`.
 pub fn heading(line: &str) -> Option<(usize, &str)> {
     let (mut depth, mut inner) = (0, line.trim());
     while let Some(less) = inner.strip_prefix("= ").and_then(|rest| rest.strip_suffix(" =")) {

@@ -2,10 +2,10 @@
 //!
 //! | file | a line |
 //! |---|---|
-//! | `NAME.graphs.tsv` | how many nodes, part (`train`, `val`, `test` or `none`), label, with tabs between them |
+//! | `NAME.graphs.tsv` | number of nodes, part (`train`, `val`, `test` or `none`), label, separated by tabs |
 //!
-//! The nodes of the first graph come first, then those of the second, and so on; edges name them by
-//! the numbers that they have in their file, and stay within a graph.
+//! The nodes of the first graph come first, then those of the second, and so on; edges name nodes
+//! by their numbers in the nodes file, and stay within a graph.
 
 use super::network::{in_order, part};
 use super::stream::Lines;
@@ -13,27 +13,27 @@ use super::{Network, Part};
 use regard_models::{Error, Result};
 use std::path::Path;
 
-/// A graph with a label of its own.
+/// A graph with a label.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Labelled {
     /// The graph.
     pub network: Network,
-    /// What it is for.
+    /// Part of the graph; `None` if it is in no part.
     pub part: Option<Part>,
-    /// Its label.
+    /// Label of the graph.
     pub label: String,
 }
 
 /// Reads the three files.
 ///
 /// # Errors
-/// As [`Network::read`]; a graph without nodes or label, more or fewer nodes than there are, an
-/// edge from one graph to another.
+/// As [`Network::read`]; a graph without nodes or label, a total number of nodes that differs
+/// from the nodes file, an edge between two graphs.
 pub fn read(graphs: &Path, nodes: &Path, edges: &Path) -> Result<Vec<Labelled>> {
     let all = Network::read(nodes, edges)?;
     let mut lines = Lines::open(graphs)?;
     let mut found: Vec<Labelled> = vec![];
-    // For each graph the number of its first node.
+    // The number of the first node of each graph.
     let mut firsts = vec![0];
     while let Some(line) = lines.next().transpose()? {
         if line.trim().is_empty() {
@@ -70,7 +70,7 @@ pub fn read(graphs: &Path, nodes: &Path, edges: &Path) -> Result<Vec<Labelled>> 
     }
     let covered = firsts[firsts.len() - 1];
     if covered != all.len() {
-        let message = format!("has graphs of {covered} nodes, there are {}", all.len());
+        let message = format!("has graphs of {covered} nodes, but there are {}", all.len());
         return Err(Error::file(graphs, message));
     }
     let graph_of = |node: u32| firsts.partition_point(|first| *first <= node as usize) - 1;
@@ -87,7 +87,7 @@ pub fn read(graphs: &Path, nodes: &Path, edges: &Path) -> Result<Vec<Labelled>> 
     Ok(found)
 }
 
-/// All labels, each once, in their order; numbers are in the order of numbers.
+/// Returns the distinct labels, sorted; labels that are integers are sorted as numbers.
 pub fn label_names(graphs: &[Labelled]) -> Vec<String> {
     in_order(graphs.iter().map(|graph| &graph.label))
 }
@@ -133,7 +133,7 @@ mod tests {
             ("0\ttrain\ta\n", "", "line 1: \"0\" nodes"),
             ("3\tlearn\ta\n", "", "part \"learn\""),
             ("3\ttrain\t \n", "", "has no label"),
-            ("2\ttrain\ta\n", "", "graphs of 2 nodes, there are 3"),
+            ("2\ttrain\ta\n", "", "graphs of 2 nodes, but there are 3"),
             ("2\ttrain\ta\n1\ttrain\ta\n", "0 1\n1 2\n", "from node 1 to node 2 of another"),
         ] {
             let error = parse(graphs, NODES, edges).unwrap_err().to_string();

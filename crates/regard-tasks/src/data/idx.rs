@@ -1,8 +1,8 @@
 //! IDX, the format of MNIST and its relatives: a magic number, the sizes of all axes, bytes.
 //!
 //! The header is 0, 0, the type (8 for bytes) and the number of axes, one byte each; then each
-//! axis as four bytes, the largest first; then the numbers, the last axis running fastest. A file
-//! may be compressed with gzip: its first bytes say so, whatever it is called.
+//! axis as a big-endian 32-bit integer; then the values in row-major order. A file may be
+//! compressed with gzip, which is detected by its first bytes and not by its name.
 
 use flate2::bufread::MultiGzDecoder;
 use regard_models::{Error, Result};
@@ -10,11 +10,11 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
-/// No file holds more bytes of numbers than this: what says so was not made by a person.
+/// Largest number of values; a header that says more is rejected.
 const LARGEST: u64 = 1 << 31;
-/// So many bytes are asked for before any has come.
+/// Bytes that are allocated before any data was read.
 const FIRST: usize = 1 << 20;
-/// The axes that a file may have.
+/// Numbers of axes that a file may have.
 const AXES: std::ops::RangeInclusive<u8> = 1..=4;
 
 /// Bytes with a shape.
@@ -22,15 +22,15 @@ const AXES: std::ops::RangeInclusive<u8> = 1..=4;
 pub struct Idx {
     /// The sizes of all axes.
     pub shape: Vec<usize>,
-    /// The numbers, row after row.
+    /// Values in row-major order.
     pub data: Vec<u8>,
 }
 
-/// What a file holds.
+/// Contents of a file.
 pub enum Held {
     /// Bytes with a shape.
     Idx(Idx),
-    /// Something else, from its first byte on.
+    /// Another format: a reader at its first byte.
     Other(Box<dyn BufRead>),
 }
 
@@ -70,7 +70,7 @@ fn parse(mut reader: impl BufRead) -> Result<Idx, String> {
         ));
     }
     if kind != 8 {
-        return Err(format!("byte 2: got type {kind}, need 8: numbers that are bytes"));
+        return Err(format!("byte 2: got type {kind}, need 8 (unsigned bytes)"));
     }
     let (mut shape, mut count) = (vec![], 1u64);
     for axis in 0..axes {
@@ -85,7 +85,7 @@ fn parse(mut reader: impl BufRead) -> Result<Idx, String> {
         shape.push(size as usize);
     }
     if count > LARGEST {
-        return Err(format!("byte 4: a shape of {shape:?}, need at most {LARGEST} numbers"));
+        return Err(format!("byte 4: a shape of {shape:?}, need at most {LARGEST} values"));
     }
     let begin = 4 + 4 * u64::from(axes);
     let mut data = Vec::with_capacity(FIRST.min(count as usize));
@@ -94,7 +94,7 @@ fn parse(mut reader: impl BufRead) -> Result<Idx, String> {
     read.map_err(|e| format!("byte {}: {e}", begin + got))?;
     if got < count {
         return Err(format!(
-            "byte {}: the file ends after {got} of the {count} numbers of its shape {shape:?}",
+            "byte {}: the file ends after {got} of the {count} values of its shape {shape:?}",
             begin + got
         ));
     }
@@ -114,7 +114,7 @@ fn fill(reader: &mut impl Read, bytes: &mut [u8], at: u64, what: &str) -> Result
     })
 }
 
-/// The bytes of a file of this shape.
+/// Returns the bytes of an IDX file with this shape and data.
 pub fn to_bytes(shape: &[usize], data: &[u8]) -> Vec<u8> {
     let axes = shape.iter().flat_map(|size| (*size as u32).to_be_bytes());
     [0, 0, 8, shape.len() as u8].into_iter().chain(axes).chain(data.iter().copied()).collect()
@@ -170,7 +170,7 @@ mod tests {
             (&whole[..10], "byte 8: the file ends within the size of axis 1"),
             (&[0, 0, 8, 2, 0, 0, 0, 1, 0, 0, 0, 0], "byte 8: axis 1 is empty"),
             (&to_bytes(&[u32::MAX as usize; 3], &[]), "need at most"),
-            (&whole[..20], "byte 20: the file ends after 4 of the 8 numbers"),
+            (&whole[..20], "byte 20: the file ends after 4 of the 8 values"),
             (&longer, "byte 24: more follows"),
         ];
         for (bytes, wanted) in rows {
@@ -179,7 +179,7 @@ mod tests {
             assert!(error.contains("idx-file"), "{error}");
         }
         assert!(refused(&zipped[..zipped.len() - 9]).contains("byte "));
-        // A header that lies about its length takes no memory before numbers come.
+        // A header with a false length allocates no memory before data comes.
         let liar = to_bytes(&[1 << 15, 1 << 15], &[1; 5]);
         assert!(refused(&liar).contains("after 5 of the 1073741824"));
     }

@@ -1,7 +1,7 @@
-//! The data sets that recipes name, a row each: the name, and how its format is read.
+//! Data sets that recipes can name, a row each: the name and the reader of its format.
 //!
-//! A set whose format is known is one row; a new format is a variant, its reader, and an arm in
-//! the tasks that read it. `catalogue` says where the files come from.
+//! A set in a known format is one row; a new format is a variant, its reader, and an arm in the
+//! tasks that read it. `catalogue` lists where the files come from.
 
 use super::aeslc;
 use super::conllu::{Sentence, Sentences};
@@ -18,24 +18,24 @@ use regard_models::{Error, Result};
 
 /// A data set that recipes can name.
 pub(crate) struct DataSet {
-    /// As `data.set` has it.
+    /// Value of `data.set`.
     pub name: &'static str,
     pub format: Format,
 }
 
 /// The format of a data set, with its reader or the names of its files.
 pub(crate) enum Format {
-    /// Texts with a label each.
+    /// Texts with one label each.
     Labelled(fn(Part) -> Result<LabelledTexts>),
     /// Sentences whose words have labels.
     Tagged(fn(Part) -> Result<Vec<Sentence>>),
     /// Articles with questions about them.
     Questions(fn(Part) -> Result<Vec<Article>>),
-    /// One text, of which the last tenth is held out: the file.
+    /// One text whose last tenth is held out: the file.
     Text(&'static str),
-    /// Documents to learn from, and those that are held out.
+    /// Documents: training and held-out ones.
     Documents(fn() -> Result<[Vec<Document>; 2]>),
-    /// A compressed file a language for each part: the names before `.LANGUAGE.gz`.
+    /// A compressed file per language and part: the names before `.LANGUAGE.gz`.
     Parallel([&'static str; 3]),
     /// English, a tab and another language: the file, and the other language.
     Tatoeba(&'static str, &'static str),
@@ -47,13 +47,13 @@ pub(crate) enum Format {
     Stories,
     /// A folder of MNIST's files: the names of the classes.
     Images(&'static [&'static str]),
-    /// A graph of citations, among those of Planetoid.
+    /// A citation graph of Planetoid.
     Planetoid,
-    /// Graphs that are drawn.
+    /// Randomly generated graphs.
     Molecules,
-    /// Points that are drawn; a file of hulls to report, if there is one.
+    /// Randomly generated points; a file of convex hulls for the test, if there is one.
     Points(Option<&'static str>),
-    /// Recordings with what is said in them.
+    /// Recordings with transcripts.
     Recordings(fn(Part) -> Result<Vec<Recording>>),
 }
 
@@ -142,7 +142,7 @@ impl DataSet {
     }
 }
 
-/// A task without an arm for a format that is listed for it.
+/// The error of a task that has no arm for a format listed for it.
 pub(crate) fn unread<T>(set: &DataSet) -> Result<T> {
     Err(Error::invalid(format!("data.set: this task does not read the format of {}", set.name)))
 }
@@ -157,7 +157,8 @@ pub(crate) fn set(task: &str, name: &str) -> Option<&'static DataSet> {
     of_task(task).find(|set| set.name == name)
 }
 
-/// The set that a key of a task's recipe names; none, if that stands for files of one's own.
+/// Returns the set that a key of a task's recipe names; `None` if the name stands for the user's
+/// own files.
 ///
 /// # Errors
 /// If there is no such set.

@@ -6,8 +6,8 @@
 //! | `.csv` | columns with commas between them, quoted where needed |
 //! | `.jsonl`, `.ndjson` | an object a line |
 //!
-//! and each with `.gz` after it. Which columns or keys are the text and the label is told by
-//! [`Asked`], by names in the first row, or by what is in the columns: see [`choose()`].
+//! and each with `.gz` after it. The text and label columns or keys are given by [`Asked`], by
+//! names in the first row, or by the contents of the columns: see [`choose()`].
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::BufRead;
@@ -24,45 +24,45 @@ use crate::say;
 
 pub use super::choose::{Asked, Columns};
 
-/// Rows that are looked at before columns are chosen.
+/// Number of rows that are inspected before columns are chosen.
 const SAMPLE: usize = 1000;
-/// From so many examples on, a label for almost each of them cannot be meant.
+/// Number of examples from which on almost as many different labels are an error.
 const ENOUGH: usize = 20;
 
-/// A text and what it is.
+/// A text with its label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Labelled {
-    /// The text, without spaces around it.
+    /// The text, trimmed.
     pub text: String,
-    /// Which of the labels.
+    /// Index in [`LabelledTexts::labels`].
     pub label: usize,
 }
 
 /// Texts with their labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelledTexts {
-    /// The names of the labels.
+    /// Names of the labels.
     pub labels: Vec<String>,
     /// The examples, in the order of the file.
     pub examples: Vec<Labelled>,
-    /// The columns that were read, if the file has columns.
+    /// Columns that were read; `None` for JSON lines.
     pub columns: Option<Columns>,
 }
 
-/// The forms that the Stanford sentiment treebank has with two labels.
+/// Versions of the Stanford Sentiment Treebank with two labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sentiment {
     /// Sentences and the phrases in them: 60,614 and 6,735 of GLUE's training set, and its
-    /// development set of 872 sentences as the test. Phrases of a sentence of the first part
-    /// may be in the second: what that one measures is too good.
+    /// development set of 872 sentences as the test. Phrases of one sentence may be in both the
+    /// training and the validation part: metrics on the latter are too optimistic.
     Phrases,
     /// Whole sentences: 6,920, 872 and 1,821.
     Sentences,
 }
 
 impl LabelledTexts {
-    /// Reads a file whose columns nobody named. Labels are those of the list, or numbered in the
-    /// order in which they come first; a list is what makes two files agree.
+    /// Reads a file and detects its columns. Labels are those of the list, or numbered in the order
+    /// of their first appearance; a list makes the numbers of two files agree.
     pub fn read(path: impl AsRef<Path>, labels: Option<&[&str]>) -> Result<LabelledTexts> {
         LabelledTexts::read_as(path, &Asked::default(), labels, None)
     }
@@ -71,8 +71,8 @@ impl LabelledTexts {
     /// another file.
     ///
     /// # Errors
-    /// If it is not clear which columns are meant, if a label is none of the list, or if almost
-    /// every text has a label of its own: then a column of texts was taken for labels.
+    /// If it is not clear which columns are meant, if a label is not in the list, or if almost
+    /// every text has a different label: then a column of texts was taken for labels.
     pub fn read_as(
         path: impl AsRef<Path>,
         asked: &Asked,
@@ -81,15 +81,16 @@ impl LabelledTexts {
     ) -> Result<LabelledTexts> {
         let rows = Rows::open_as(path.as_ref(), asked, labels, like)?;
         let (texts, different) = LabelledTexts::collect(rows, labels)?;
-        // Labels that are known are labels, however few texts each of them has.
+        // Known labels are not checked: there may be few texts per label.
         if labels.is_none() {
             texts.check_labels(path.as_ref(), different)?;
         }
         Ok(texts)
     }
 
-    /// Reads a file for a model with these labels, if it has names for them: they decide which
-    /// column has the labels. Labels are numbered as they come, and may be others: a model may be asked by numbers.
+    /// Reads a file for a model with these labels (empty if it has no names for them): they decide
+    /// which column holds the labels. Labels are numbered by first appearance and may be others,
+    /// such as class numbers.
     pub fn read_for(
         path: impl AsRef<Path>,
         asked: &Asked,
@@ -103,7 +104,7 @@ impl LabelledTexts {
         Ok(LabelledTexts::collect(rows, None)?.0)
     }
 
-    /// All rows, and how many different labels they have.
+    /// Returns all rows and the number of different labels in them.
     fn collect(
         mut rows: Rows<impl BufRead>,
         labels: Option<&[&str]>,
@@ -140,7 +141,7 @@ impl LabelledTexts {
         Ok((texts, seen.len()))
     }
 
-    /// That labels are labels and not texts.
+    /// Checks that the label column does not hold texts.
     fn check_labels(&self, path: &Path, different: usize) -> Result<()> {
         let all = self.examples.len();
         if all < ENOUGH || 2 * different <= all {
@@ -160,7 +161,7 @@ impl LabelledTexts {
         ))
     }
 
-    /// Reads a part of the data set `sst2` in its folder. Label 0 is bad and 1 is good.
+    /// Reads a part of the data set `sst2` in its folder. Label 0 is negative and 1 is positive.
     pub fn sentiment(
         folder: impl AsRef<Path>,
         form: Sentiment,
@@ -178,7 +179,7 @@ impl LabelledTexts {
         LabelledTexts::read(folder.as_ref().join(form).join(part), Some(&["0", "1"]))
     }
 
-    /// How many examples each label has.
+    /// Returns the number of examples of each label.
     pub fn counts(&self) -> Vec<usize> {
         let mut counts = vec![0; self.labels.len()];
         self.examples.iter().for_each(|example| counts[example.label] += 1);
@@ -186,18 +187,18 @@ impl LabelledTexts {
     }
 }
 
-/// How the rows of a file are to be taken apart.
+/// Layout of the rows of a file.
 enum Form {
     Columns(Table),
-    /// The chosen keys; after the first object, the keys found in it.
+    /// The keys that the user chose; after the first object, the keys found in it.
     Objects(Asked, Option<Keys>),
 }
 
 struct Table {
     between: Separator,
-    /// Which columns are the text and the label.
+    /// Text and label columns.
     columns: Columns,
-    /// How many columns the first row has.
+    /// Number of columns of the first row.
     width: usize,
 }
 
@@ -207,26 +208,26 @@ struct Keys {
     label: String,
 }
 
-/// Texts and the names of their labels, one after another in constant memory. After an error
-/// comes no more.
+/// Iterator over texts and the names of their labels, in constant memory. It stops after an
+/// error.
 pub struct Rows<R> {
     lines: Lines<R>,
     form: Form,
-    /// Rows that were read before columns were chosen, with their lines.
+    /// Rows that were read before columns were chosen, with their line numbers.
     read: VecDeque<(u64, Vec<String>)>,
-    /// The line of the row that came last.
+    /// Line number of the last row.
     line: u64,
     done: bool,
 }
 
 impl Rows<Box<dyn BufRead + Send>> {
-    /// Opens a file; its name says of which form it is.
+    /// Opens a file; its extension gives the format.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Rows::open_as(path, &Asked::default(), None, None)
     }
 
-    /// Opens a file with columns that the user chose, known labels, and the columns of
-    /// another file that this one may be like.
+    /// Opens a file with columns that the user chose, known labels, and the columns of another
+    /// file that this one may be like.
     pub fn open_as(
         path: impl AsRef<Path>,
         asked: &Asked,
@@ -247,7 +248,7 @@ impl Rows<Box<dyn BufRead + Send>> {
             }
             _ => {
                 let message =
-                    "is of no known form: its name must end in .tsv, .txt, .csv or .jsonl";
+                    "is of an unknown file type: its name must end in .tsv, .txt, .csv or .jsonl";
                 return Err(Error::file(path, message));
             }
         };
@@ -282,7 +283,7 @@ impl Rows<Box<dyn BufRead + Send>> {
 }
 
 impl<R: BufRead> Rows<R> {
-    /// The columns that are read, if the file has columns.
+    /// Returns the columns that are read; `None` for JSON lines.
     pub fn columns(&self) -> Option<&Columns> {
         match &self.form {
             Form::Columns(table) => Some(&table.columns),
@@ -290,7 +291,7 @@ impl<R: BufRead> Rows<R> {
         }
     }
 
-    /// An error about the row that came last.
+    /// Returns an error about the last row.
     fn error(&self, message: impl std::fmt::Display) -> Error {
         Error::file(self.lines.name(), format!("line {}: {message}", self.line))
     }
@@ -327,8 +328,8 @@ impl<R: BufRead> Rows<R> {
         let Columns { text, label, header } = columns;
         let needed = 1 + text.iter().chain([label]).max().expect("a label");
         let (found, width) = (cells.len(), *width);
-        // A comma or tab within a text that is not quoted moves all columns behind it. Without a
-        // header the first row itself may be such a one: then all others are narrower.
+        // An unquoted comma or tab within a text shifts all columns after it. Without a header the
+        // first row itself may be shifted: then all others are narrower.
         let slipped = found > width || (header.is_none() && found < width);
         if found < needed || slipped {
             let why = match (slipped, between) {
@@ -452,7 +453,7 @@ mod tests {
             ("e.jsonl", "\n[1]\n", "line 2: has no \"text\""),
             ("f.jsonl", "{\"text\": {}, \"label\": 1}", "line 1: \"text\" is not a text"),
             ("g.jsonl", "{\"text\"", "line 1: EOF"),
-            ("h.xml", "<a/>", "is of no known form"),
+            ("h.xml", "<a/>", "unknown file type"),
             // Keys are those of the first object, and no others are taken in their place.
             (
                 "i.jsonl",
@@ -513,8 +514,8 @@ mod tests {
         assert!(error.contains("quotation marks"), "{error}");
     }
 
-    /// Without a header too: a row that is wider than the first was cut in the wrong places, and
-    /// so was the first if the others are narrower.
+    /// Without a header too: a row that is wider than the first was split wrongly, and so was the
+    /// first if the others are narrower.
     #[test]
     fn rows_of_another_width_are_told() {
         for (name, text, message) in [
@@ -551,10 +552,10 @@ mod tests {
         };
         assert_eq!(read_for("many.tsv", &rows, &known).unwrap().examples.len(), 100);
         assert!(read_for("many.tsv", &rows, &[]).unwrap_err().contains("looks like text"));
-        // What is known tells the columns: here nothing else does.
+        // The known labels decide the columns: here nothing else does.
         let texts = read_for("one.tsv", "a\tb\n", &["a"]).unwrap();
         assert_eq!((&*texts.examples[0].text, &*texts.labels[0]), ("b", "a"));
-        // Other labels are for the model to judge.
+        // Labels that the model does not know are kept.
         let numbers = read_for("numbers.tsv", "some text\t0\nmore text\t1\n", &known).unwrap();
         assert_eq!(numbers.labels, ["0", "1"]);
     }

@@ -1,4 +1,4 @@
-//! Which files a recipe read, and their hashes: how a resumed run knows its data.
+//! Record of the files that a recipe read, with hashes, so that a resumed run can check its data.
 //!
 //! Readers call [`note`] for every file they open. [`record`] collects the notes of one thread
 //! while a recipe prepares its data, so that no reader has to pass a list around.
@@ -15,15 +15,15 @@ use std::time::SystemTime;
 /// A file that was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataFile {
-    /// As the recipe or the data set names it.
+    /// Path as the recipe or the data set gives it.
     pub path: PathBuf,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: u64,
     /// The SHA-256 of its bytes, in hexadecimal digits.
     pub sha256: String,
 }
 
-/// A file, and what it was like when it was opened.
+/// A file, with its size and modification time when it was opened.
 struct Noted {
     path: PathBuf,
     like: Option<(u64, Option<SystemTime>)>,
@@ -37,7 +37,7 @@ thread_local! {
     static NOTED: RefCell<Option<Vec<Noted>>> = const { RefCell::new(None) };
 }
 
-/// Notes that a file is read, if somebody [records](record) on this thread.
+/// Notes that a file is read, if a [recording](record) is active on this thread.
 pub fn note(path: &Path) {
     NOTED.with_borrow_mut(|noted| {
         if let Some(paths) = noted {
@@ -47,8 +47,8 @@ pub fn note(path: &Path) {
     });
 }
 
-/// Runs `work`, and lists the files that it read on this thread, each once, in the order in which
-/// they were first opened.
+/// Runs `work` and returns the files that it read on this thread, each once, in the order in
+/// which they were first opened.
 ///
 /// # Errors
 /// Those of `work`, or of a file that cannot be read again to hash it.
@@ -66,7 +66,7 @@ pub fn record<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Vec<DataFile>)>
             return Err(Error::file(&path, message));
         }
         if before != Some(like(&metadata)) {
-            let message = "changed while it was read; begin again when it is complete";
+            let message = "changed while it was read; start again when it is complete";
             return Err(Error::file(&path, message));
         }
         let sha256 = sha256(&path)?;
@@ -75,7 +75,7 @@ pub fn record<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Vec<DataFile>)>
     Ok((done, files.collect::<Result<_>>()?))
 }
 
-/// Runs `work`, and lists the files that it read on this thread, without reading them again.
+/// Runs `work` and returns the paths of the files that it read on this thread, without hashes.
 pub fn paths<T>(work: impl FnOnce() -> T) -> (T, Vec<PathBuf>) {
     NOTED.set(Some(vec![]));
     let done = work();

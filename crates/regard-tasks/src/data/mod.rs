@@ -1,28 +1,28 @@
-//! Data sets: what is known, where it is, how it is read, split and batched.
+//! Data sets: the catalogue, readers of all formats, splits and batches.
 //!
 //! | file | reads | data sets |
 //! |---|---|---|
 //! | `pairs` | source and target, pronunciations | multi30k, tatoeba-*, cmudict |
-//! | `choose` | which columns of a table are the text and the label | |
+//! | `choose` | choice of the text and label columns of a table | |
 //! | `labelled` | texts with a label, from columns or JSON lines | sst2 |
-//! | `conllu` | words with parts of speech and heads | ud-english-ewt |
+//! | `conllu` | words with parts of speech and dependency heads | ud-english-ewt |
 //! | `squad` | questions about paragraphs | squad |
 //! | `babi` | questions about stories | babi-en-10k |
 //! | `aeslc` | e-mails with subjects, from an archive that `tar` reads | aeslc |
-//! | `idx` | piles of images and their labels | fashion-mnist |
+//! | `idx` | arrays of images and their labels | fashion-mnist |
 //! | `pictures` | one image: PNG, JPEG | |
-//! | `recordings` | sounds and what is said in them | fsdd |
+//! | `recordings` | recordings with transcripts | fsdd |
 //! | `documents` | plain text, larger than memory | wikitext-2 |
-//! | `characters` | a text letter by letter | tinyshakespeare |
-//! | `running` | the documents of a language, and those held out | wikitext-2 |
+//! | `characters` | a text character by character | tinyshakespeare |
+//! | `running` | running text: training and held-out documents | wikitext-2 |
 //! | `network` | a graph's nodes and edges | planetoid |
-//! | `graphs` | graphs with a label each, in the files of one and a third | |
-//! | `vectors` | vectors of words | glove-subset |
-//! | `similarity` | pairs of words with a score | word-similarity |
+//! | `graphs` | graphs with a label each | |
+//! | `vectors` | pretrained word vectors | glove-subset |
+//! | `similarity` | word pairs with a similarity score | word-similarity |
 //!
-//! `known` has a row for each set that recipes name, `catalogue` one for each that can be had.
+//! `known` has a row for each set that recipes can name, `catalogue` one for each published set.
 //!
-//! A file is never trusted: what is wrong in it is an error that names the file and the line.
+//! Files are not trusted: malformed content is an error that names the file and the line.
 
 pub mod addresses;
 pub mod aeslc;

@@ -1,12 +1,12 @@
-//! A graph of which something is known: nodes with features and labels, and edges between them.
+//! A graph: nodes with features and labels, and edges between them.
 //!
 //! | file | a line |
 //! |---|---|
-//! | `NAME.nodes.tsv` | node, part (`train`, `val`, `test` or `none`), label or `-`, features, with tabs between them |
-//! | `NAME.edges.tsv` | node, node, and numbers that are known of the edge, if any |
+//! | `NAME.nodes.tsv` | node, part (`train`, `val`, `test` or `none`), label or `-`, features, separated by tabs |
+//! | `NAME.edges.tsv` | from node, to node, and features of the edge, if any |
 //!
-//! Features are separated by spaces: `7` is a 1 in column 7, `7:0.5` another number. Nodes are
-//! numbered from 0, in order.
+//! Features are separated by spaces: `7` is the value 1 in column 7, `7:0.5` the value 0.5. Nodes
+//! are numbered from 0, in order.
 
 use super::Part;
 use super::stream::Lines;
@@ -16,23 +16,23 @@ use std::path::Path;
 
 const NO_NODES: &str = "there are no nodes";
 
-/// No node has more columns.
+/// Largest number of feature columns.
 const WIDEST: u32 = 1 << 24;
 
-/// A graph with what is known of it.
+/// A graph with features and labels.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Network {
-    /// The columns of each node that hold something, ascending, and what they hold.
+    /// Sparse features of each node: (column, value), ascending by column.
     pub features: Vec<Vec<(u32, f32)>>,
-    /// How many columns there are.
+    /// Number of feature columns.
     pub columns: usize,
-    /// The label of each node, if it is known.
+    /// Label of each node; `None` if unknown.
     pub labels: Vec<Option<String>>,
-    /// What each node is for.
+    /// Part of each node; `None` if it is in no part.
     pub parts: Vec<Option<Part>>,
-    /// From where to where, each once, ascending.
+    /// Edges as (from, to), distinct, ascending.
     pub edges: Vec<(u32, u32)>,
-    /// Numbers of each edge, as many for all.
+    /// Features of each edge, all of the same length; empty if edges have none.
     pub edge_features: Vec<Vec<f32>>,
 }
 
@@ -40,8 +40,8 @@ impl Network {
     /// Reads both files.
     ///
     /// # Errors
-    /// With the file and the line: a number that is none, or not finite; a node out of its order;
-    /// an edge from or to a node that there is not.
+    /// With the file and the line: an invalid or infinite number; a node out of order; an edge from
+    /// or to a node that does not exist.
     pub fn read(nodes: &Path, edges: &Path) -> Result<Network> {
         let mut network = Network::read_nodes(Lines::open(nodes)?)
             .and_then(|network| network.ok_or_else(|| Error::file(nodes, NO_NODES)))?;
@@ -60,7 +60,7 @@ impl Network {
         Ok(network)
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     pub fn len(&self) -> usize {
         self.features.len()
     }
@@ -70,17 +70,17 @@ impl Network {
         self.features.is_empty()
     }
 
-    /// How many numbers are known of an edge.
+    /// Returns the number of features of an edge.
     pub fn edge_width(&self) -> usize {
         self.edge_features.first().map_or(0, Vec::len)
     }
 
-    /// All labels, each once, in their order; numbers are in the order of numbers.
+    /// Returns the distinct labels, sorted; labels that are integers are sorted as numbers.
     pub fn label_names(&self) -> Vec<String> {
         in_order(self.labels.iter().flatten())
     }
 
-    /// Nothing, if there are no nodes.
+    /// Reads the nodes; returns `None` if there are none.
     fn read_nodes<R: BufRead>(mut lines: Lines<R>) -> Result<Option<Network>> {
         let mut network = Network::default();
         while let Some(line) = lines.next().transpose()? {
@@ -93,7 +93,7 @@ impl Network {
             };
             if id.trim().parse() != Ok(network.len()) {
                 let need = network.len();
-                return Err(lines.error(format!("node {id:?}: need {need}, nodes in their order")));
+                return Err(lines.error(format!("node {id:?}: need {need}, nodes in order")));
             }
             network.parts.push(self::part(part).map_err(|message| lines.error(message))?);
             let label = label.trim();
@@ -104,7 +104,7 @@ impl Network {
             }
             row.sort_by_key(|(column, _)| *column);
             if let Some(twice) = row.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-                return Err(lines.error(format!("column {} stands there twice", twice[0].0)));
+                return Err(lines.error(format!("column {} is given twice", twice[0].0)));
             }
             network.columns = network.columns.max(row.last().map_or(0, |last| last.0 as usize + 1));
             network.features.push(row);
@@ -124,7 +124,7 @@ impl Network {
             };
             let node = |word: &str| match word.parse::<u32>() {
                 Ok(node) if (node as usize) < self.len() => Ok(node),
-                Ok(node) => Err(format!("an edge of node {node}, there are {}", self.len())),
+                Ok(node) => Err(format!("an edge of node {node}, but there are {}", self.len())),
                 Err(_) => Err(format!("{word:?} is not the number of a node")),
             };
             let ends = node(from).and_then(|from| Ok((from, node(to)?)));
@@ -134,7 +134,7 @@ impl Network {
                 ends.and_then(|ends| Ok((ends, numbers?))).map_err(|e| lines.error(e))?;
             if *width.get_or_insert(numbers.len()) != numbers.len() {
                 let got = numbers.len();
-                return Err(lines.error(format!("{got} numbers, other edges have another count")));
+                return Err(lines.error(format!("has {got} features, unlike earlier edges")));
             }
             all.push((ends, numbers));
         }
@@ -147,7 +147,7 @@ impl Network {
     }
 }
 
-/// Names, each once, in their order; numbers are in the order of numbers.
+/// Returns the distinct names, sorted; names that are integers are sorted as numbers.
 pub(super) fn in_order<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut names: Vec<&String> = names.collect();
     names.sort_by_key(|name| (name.parse::<u64>().unwrap_or(u64::MAX), *name));
@@ -155,7 +155,7 @@ pub(super) fn in_order<'a>(names: impl Iterator<Item = &'a String>) -> Vec<Strin
     names.into_iter().cloned().collect()
 }
 
-/// What a node or a graph is for.
+/// Parses the part of a node or a graph.
 pub(super) fn part(word: &str) -> Result<Option<Part>, String> {
     Ok(match word.trim() {
         "train" => Some(Part::Train),
@@ -166,7 +166,7 @@ pub(super) fn part(word: &str) -> Result<Option<Part>, String> {
     })
 }
 
-/// `7`, or `7:0.5`.
+/// Parses `7` or `7:0.5`.
 fn feature(token: &str) -> Result<(u32, f32), String> {
     let (column, value) = match token.split_once(':') {
         Some((column, value)) => (column, number(value)?),
@@ -181,7 +181,7 @@ fn feature(token: &str) -> Result<(u32, f32), String> {
 fn number(word: &str) -> Result<f32, String> {
     match word.parse::<f32>() {
         Ok(x) if x.is_finite() => Ok(x),
-        Ok(x) => Err(format!("got {x}, need a number")),
+        Ok(x) => Err(format!("got {x}, need a finite number")),
         Err(_) => Err(format!("{word:?} is not a number")),
     }
 }
@@ -222,13 +222,13 @@ mod tests {
             ("0\tlearn\ta\n", "", "part \"learn\""),
             ("0\t-\ta\t1:nan\n", "", "line 1: got NaN"),
             ("0\t-\ta\t1:x\n", "", "\"x\" is not a number"),
-            ("0\t-\ta\t1 1\n", "", "column 1 stands there twice"),
+            ("0\t-\ta\t1 1\n", "", "column 1 is given twice"),
             ("", "", "there are no nodes"),
-            (good, "0 1\n0 2\n", "line 2: an edge of node 2, there are 2"),
+            (good, "0 1\n0 2\n", "line 2: an edge of node 2, but there are 2"),
             (good, "0\n", "line 1: has 1 column"),
             (good, "0 -1\n", "\"-1\" is not the number"),
             (good, "0 1 inf\n", "line 1: got inf"),
-            (good, "0 1 1\n1 0\n", "line 2: 0 numbers"),
+            (good, "0 1 1\n1 0\n", "line 2: has 0 features"),
         ] {
             let error = read(nodes, edges).unwrap_err().to_string();
             assert!(error.contains(message), "{error}: {message}");

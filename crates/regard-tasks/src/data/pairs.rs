@@ -1,4 +1,4 @@
-//! Pairs of source and target, from the files that people have.
+//! Pairs of source and target: parallel files, tables and pronouncing dictionaries.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -7,17 +7,17 @@ use regard_models::{Error, Result};
 
 use super::stream::Lines;
 
-/// One example of a task that turns text into text.
+/// One example of a sequence-to-sequence task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// What is given.
+    /// Source text.
     pub source: String,
-    /// What is wanted.
+    /// Target text.
     pub target: String,
 }
 
-/// Two files, line by line; those that end in `.gz` are decompressed. A pair with an empty side
-/// is an error: nothing can be learned from it, and it is mostly a sign that lines have slipped.
+/// Reads two files, line by line; those that end in `.gz` are decompressed. A pair with an empty
+/// side is an error: nothing can be learned from it, and it is mostly a sign of misaligned lines.
 pub fn parallel(source: impl AsRef<Path>, target: impl AsRef<Path>) -> Result<Vec<Pair>> {
     let (mut sources, mut targets) = (Lines::open(source)?, Lines::open(target)?);
     let mut pairs = Vec::new();
@@ -50,12 +50,12 @@ fn check<R: std::io::BufRead>(lines: &Lines<R>, text: &str) -> Result<()> {
     if text.trim().is_empty() { Err(lines.error("empty")) } else { Ok(()) }
 }
 
-/// Which columns of a file of columns are the pair, counted from 0.
+/// Source and target columns of a table, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tsv {
-    /// The column of what is given.
+    /// Column of the source.
     pub source: usize,
-    /// The column of what is wanted.
+    /// Column of the target.
     pub target: usize,
 }
 
@@ -65,8 +65,8 @@ impl Tsv {
     /// The second column is the source.
     pub const BACKWARD: Tsv = Tsv { source: 1, target: 0 };
 
-    /// Reads a file of columns with tabs between them. A first line that only names the columns,
-    /// such as `source` and `target`, is no pair.
+    /// Reads a file of columns separated by tabs. A first line that only names the columns, such
+    /// as `source` and `target`, is skipped.
     pub fn read(self, path: impl AsRef<Path>) -> Result<Vec<Pair>> {
         let mut lines = Lines::open(path)?;
         let (mut pairs, mut first) = (Vec::new(), true);
@@ -79,7 +79,7 @@ impl Tsv {
                 Some(text) if !text.trim().is_empty() => Ok(text.to_string()),
                 Some(_) => Err(lines.error(format!("column {} is empty", i + 1))),
                 None => Err(lines.error(format!(
-                    "has {} columns with tabs between them, and column {} is asked for",
+                    "has {} columns separated by tabs, need column {}",
                     columns.len(),
                     i + 1
                 ))),
@@ -94,7 +94,7 @@ impl Tsv {
     }
 }
 
-/// Names that people give to columns of pairs.
+/// Common names of columns of pairs.
 const COLUMN_NAMES: &[&str] = &[
     "source",
     "target",
@@ -135,14 +135,14 @@ fn is_header(pair: &Pair) -> bool {
 /// A source with all its targets, in the order of the pairs: references for an evaluation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// What is given.
+    /// Source text.
     pub source: String,
-    /// All that is right.
+    /// All accepted targets.
     pub targets: Vec<String>,
 }
 
-/// Groups pairs by their source, in the order in which each source comes first; a target that is
-/// given twice is kept once.
+/// Groups pairs by their source, in order of first appearance; a target that occurs twice is kept
+/// once.
 pub fn group(pairs: &[Pair]) -> Vec<Group> {
     let mut place: HashMap<&str, usize> = HashMap::new();
     let mut groups: Vec<Group> = Vec::new();
@@ -158,7 +158,7 @@ pub fn group(pairs: &[Pair]) -> Vec<Group> {
     groups
 }
 
-/// A word of a pronouncing dictionary with everything that is accepted for it.
+/// A word of a pronouncing dictionary with its accepted pronunciations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pronunciations {
     /// The spelling.
@@ -189,7 +189,7 @@ pub fn cmudict(path: impl AsRef<Path>) -> Result<Vec<Pronunciations>> {
             words.push(Pronunciations { word: word.to_owned(), accepted: Vec::new() });
             words.len() - 1
         });
-        // Two that differ in stress alone have become the same.
+        // Variants that differ in stress alone are equal now.
         let phonemes = phonemes.join(" ");
         if !words[i].accepted.contains(&phonemes) {
             words[i].accepted.push(phonemes);
@@ -198,7 +198,7 @@ pub fn cmudict(path: impl AsRef<Path>) -> Result<Vec<Pronunciations>> {
     Ok(words)
 }
 
-/// `read(2)` is another way to say `read`.
+/// Strips the number of a variant: `read(2)` is a second pronunciation of `read`.
 fn without_variant(word: &str) -> &str {
     let digits = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
     match word.strip_suffix(')').and_then(|w| w.rsplit_once('(')) {

@@ -1,7 +1,7 @@
 //! One image: PNG or JPEG, or one of an IDX file.
 //!
-//! A file may say anything of its size: it is asked for the size first, and nothing larger than
-//! [`WIDEST`] by [`WIDEST`] is decoded.
+//! The size is read from the header first: nothing larger than [`WIDEST`] by [`WIDEST`] is
+//! decoded.
 
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 use regard_models::{Error, Result, checkpoint};
@@ -9,11 +9,11 @@ use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::Path;
 
-/// No side of an image is longer, in pixels.
+/// Longest side of an image, in pixels.
 pub const WIDEST: u32 = 1 << 14;
-/// No file is longer, in bytes.
+/// Longest file, in bytes.
 const LONGEST: u64 = 1 << 28;
-/// The decoder asks for no more memory, in bytes.
+/// Memory limit of the decoder, in bytes.
 const MEMORY: u64 = 1 << 30;
 
 /// An image.
@@ -21,32 +21,32 @@ const MEMORY: u64 = 1 << 30;
 pub struct Picture {
     /// Rows and columns.
     pub size: [usize; 2],
-    /// Of a pixel: 1 of grey ones, 3 of coloured ones.
+    /// Channels per pixel: 1 for grey, 3 for RGB.
     pub channels: usize,
-    /// Row after row, each pixel with its channels.
+    /// Values in row-major order, channels last.
     pub pixels: Vec<u8>,
 }
 
 impl Picture {
-    /// Reads a PNG or a JPEG. What is not opaque is taken as if it were, as Pillow does it.
+    /// Reads a PNG or a JPEG. An alpha channel is ignored, as in Pillow.
     pub fn read(path: impl AsRef<Path>) -> Result<Picture> {
         let path = path.as_ref();
         super::ledger::note(path);
         Picture::read_from(File::open(path).map_err(Error::io(path))?, path)
     }
 
-    /// The same from what a file holds; a pipe is one that can be read once.
+    /// Reads an image from an open file, such as a pipe, which can be read only once.
     pub(crate) fn read_from(file: impl Read, path: &Path) -> Result<Picture> {
         let mut bytes = vec![];
         file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(Error::io(path))?;
         if bytes.len() as u64 > LONGEST {
-            let message = format!("a file of more than {LONGEST} bytes, need at most so many");
+            let message = format!("need a file of at most {LONGEST} bytes, got more");
             return Err(Error::file(path, message));
         }
         Picture::decode(&bytes).map_err(|message| Error::file(path, message))
     }
 
-    /// The image that the bytes of a PNG or JPEG file hold, or what is wrong with them.
+    /// Decodes the bytes of a PNG or JPEG file.
     pub fn decode(bytes: &[u8]) -> Result<Picture, String> {
         let format = match image::guess_format(bytes) {
             Ok(format @ (ImageFormat::Png | ImageFormat::Jpeg)) => format,
@@ -56,7 +56,7 @@ impl Picture {
             }
         };
         if format == ImageFormat::Jpeg {
-            // The decoder makes up what is missing at the end; a person wants to know.
+            // The decoder fills in what is missing at the end; here a truncated file is an error.
             whole_jpeg(bytes)?;
         }
         if format == ImageFormat::Png {
@@ -74,8 +74,8 @@ impl Picture {
         })
     }
 
-    /// The same with so many channels: grey as Pillow makes it of colours (ITU-R 601-2), or grey
-    /// in all three of them.
+    /// Converts to this number of channels: RGB to grey as in Pillow (ITU-R 601-2), or grey
+    /// repeated in all three.
     pub fn with_channels(&self, channels: usize) -> Result<Picture> {
         let pixels = match (self.channels, channels) {
             (from, to) if from == to => self.pixels.clone(),
@@ -129,8 +129,8 @@ fn decoded(cursor: &mut Cursor<&[u8]>, format: ImageFormat) -> Result<DynamicIma
     DynamicImage::from_decoder(decoder).map_err(|e| e.to_string())
 }
 
-/// Whether a PNG's list of colours, if it has one, is a list of whole colours: the decoder trusts
-/// it to be, and stops the program where it is not.
+/// Checks that the palette of a PNG, if it has one, consists of whole colours: the decoder relies
+/// on it, and stops the program where it does not.
 fn whole_palette(bytes: &[u8]) -> Result<(), String> {
     let mut at = 8usize;
     while let Some(chunk) = bytes.get(at..at.saturating_add(8)) {
@@ -145,13 +145,13 @@ fn whole_palette(bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a JPEG has its end: its segments are walked, so that the end of a small image within
-/// the header is not taken for it.
+/// Checks that a JPEG has its end marker. Segments are traversed, so that the end marker of a
+/// thumbnail within the header is not taken for it.
 fn whole_jpeg(bytes: &[u8]) -> Result<(), String> {
     let ends = |at: usize| format!("byte {at}: the JPEG ends before its end marker");
     let mut at = 2;
     loop {
-        // Between segments stand markers; within the image data everything that is not one.
+        // Image data is skipped up to the next marker.
         while bytes.get(at) != Some(&0xff) {
             at += 1;
             if at >= bytes.len() {
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn hostile_files_are_told_with_the_place() {
         let whole = png([8, 8], &[99; 192]);
-        // A header that says another width, with the sum that belongs to it.
+        // A header with another width and a valid checksum.
         let as_wide_as = |byte: u8| {
             let (mut bytes, mut sum) = (whole.clone(), flate2::Crc::new());
             bytes[16..20].fill(byte);

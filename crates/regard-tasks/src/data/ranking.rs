@@ -2,8 +2,8 @@
 //! JSON lines with those keys.
 //!
 //! A table is separated by tabs, or by commas if its name ends in `.csv`. Its first row names the
-//! columns, in any order; without names the columns are query, text and label. A label is a number:
-//! 0 is irrelevant, more is more relevant.
+//! columns, in any order; without names the columns are query, text and label. A label is a number
+//! from 0 to 100: 0 is irrelevant, larger is more relevant.
 
 use super::columns::{Separator, row};
 use super::stream::Lines;
@@ -17,9 +17,9 @@ use std::path::Path;
 pub struct Judged {
     /// The query.
     pub query: String,
-    /// A text that may be relevant.
+    /// A candidate text.
     pub text: String,
-    /// 0 is irrelevant, more is more relevant.
+    /// Relevance from 0 to 100: 0 is irrelevant, larger is more relevant.
     #[serde(rename = "label")]
     pub relevance: f64,
 }
@@ -30,8 +30,8 @@ const COLUMNS: [&str; 3] = ["query", "text", "label"];
 /// Reads a file.
 ///
 /// # Errors
-/// With the line: a row without three columns, an empty query or text, a label that is no number
-/// from 0 on.
+/// With the line: a row without three columns, an empty query or text, a label that is not a
+/// number from 0 to 100.
 pub fn read(path: impl AsRef<Path>) -> Result<Vec<Judged>> {
     let path = path.as_ref();
     let ends = |end: &str| path.extension().is_some_and(|found| found.eq_ignore_ascii_case(end));
@@ -67,7 +67,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<Judged>> {
     }
 }
 
-/// Where query, text and label stand, and whether the first row names them.
+/// Columns of query, text and label, and whether the first row names them.
 fn header(first: &[String]) -> Result<([usize; 3], bool), String> {
     let place = |name: &str| first.iter().position(|c| c.trim().eq_ignore_ascii_case(name));
     match COLUMNS.map(place) {

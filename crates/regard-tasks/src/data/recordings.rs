@@ -1,8 +1,8 @@
-//! Recordings and what is said in them.
+//! Recordings with transcripts or labels.
 //!
-//! | form | what it is |
+//! | form | contents |
 //! |---|---|
-//! | a list | a line for each recording: the file, seen from the list's folder, a tab, the text |
+//! | a list | a line per recording: the file, relative to the list's folder, a tab, the text |
 //! | `fsdd` | a folder of files that are named digit, speaker and number: `7_jackson_32.wav` |
 //! | `fsdd-speakers` | the same files, with the speaker as the label |
 
@@ -11,12 +11,12 @@ use super::stream::Lines;
 use regard_models::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// A file and what is said in it.
+/// A recording with its transcript or label.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Recording {
-    /// The file.
+    /// Path of the sound file.
     pub path: PathBuf,
-    /// What is said.
+    /// Transcript, or the label.
     pub text: String,
 }
 
@@ -36,7 +36,7 @@ pub fn list(path: impl AsRef<Path>) -> Result<Vec<Recording>> {
         let (file, text) = line.split_once('\t').unwrap_or((&line, ""));
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         if file.is_empty() || text.is_empty() {
-            return Err(lines.error(format!("got {line:?}, need a file, a tab and what is said")));
+            return Err(lines.error(format!("got {line:?}, need a file, a tab and the text")));
         }
         all.push(Recording { path: folder.join(file), text });
     }
@@ -47,7 +47,7 @@ pub fn list(path: impl AsRef<Path>) -> Result<Vec<Recording>> {
 }
 
 /// Reads a part of the Free Spoken Digit Dataset: of each digit of each speaker, numbers 0 to 4
-/// are the test, as its authors have it; of the others, 5 to 9 are for decisions.
+/// are the test part, as its authors define it; 5 to 9 are the validation part.
 pub fn fsdd(folder: impl AsRef<Path>, part: Part) -> Result<Vec<Recording>> {
     let folder = folder.as_ref().join("recordings");
     let mut all = vec![];
@@ -68,7 +68,7 @@ pub fn fsdd(folder: impl AsRef<Path>, part: Part) -> Result<Vec<Recording>> {
             all.push(Recording { path, text: DIGITS[digit].to_string() });
         }
     }
-    // A folder has no order of its own.
+    // `read_dir` has no defined order.
     all.sort();
     match all.is_empty() {
         true => Err(Error::file(folder, "holds no recordings of this part, as 7_jackson_32.wav")),
@@ -76,7 +76,7 @@ pub fn fsdd(folder: impl AsRef<Path>, part: Part) -> Result<Vec<Recording>> {
     }
 }
 
-/// Reads the same recordings, each with its speaker as the label: who speaks, whatever is said.
+/// Reads the recordings of [`fsdd`], each with its speaker as the label.
 pub fn fsdd_speakers(folder: impl AsRef<Path>, part: Part) -> Result<Vec<Recording>> {
     let of_speaker = |recording: Recording| {
         let text = speaker(&recording.path).unwrap_or_default().to_string();
@@ -85,13 +85,13 @@ pub fn fsdd_speakers(folder: impl AsRef<Path>, part: Part) -> Result<Vec<Recordi
     Ok(fsdd(folder, part)?.into_iter().map(of_speaker).collect())
 }
 
-/// The speaker of a file whose name has a digit and a number.
+/// Speaker in the name of a file.
 fn speaker(path: &Path) -> Option<&str> {
     digit(path)?;
     path.file_stem()?.to_str()?.split('_').nth(1)
 }
 
-/// The digit and the number of a file.
+/// Digit and number in the name of a file.
 fn digit(path: &Path) -> Option<(usize, usize)> {
     let parts: Vec<&str> = path.file_stem()?.to_str()?.split('_').collect();
     let [digit, _, number] = parts[..] else { return None };

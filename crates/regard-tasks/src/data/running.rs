@@ -1,4 +1,4 @@
-//! Running text to learn a language from, document by document, and what is held out of it.
+//! Running text for language modelling, document by document, with a held-out part.
 
 use std::path::Path;
 
@@ -10,21 +10,21 @@ use super::sets;
 use super::split::{Part, Split};
 use crate::text::Tokenizer;
 
-/// Of the documents, so many of a thousand are held out.
+/// Documents held out, per mille.
 const HELD_OUT: Split = Split { valid: 100, test: 0 };
 
-/// The two parts of a text.
+/// Training and validation texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Running {
-    /// What is learned from, a document each.
+    /// Training texts, one per document.
     pub train: Vec<String>,
-    /// What decisions are made on.
+    /// Validation texts, one per document.
     pub valid: Vec<String>,
 }
 
 impl Running {
-    /// The documents of files of plain text with blank lines between them; about a tenth is held
-    /// out, by a hash of the text.
+    /// Reads documents from files of plain text with blank lines between them; about a tenth is
+    /// held out, by a hash of the text.
     pub fn files<P: AsRef<Path>>(paths: &[P]) -> Result<Running> {
         Ok(Running::of(divided(paths, Form::BlankLines)?))
     }
@@ -44,13 +44,13 @@ impl From<Characters> for Running {
     }
 }
 
-/// The files of WikiText-2 that are learned from: only its validation and its test part.
+/// The WikiText-2 files that are trained on: only its validation and test parts.
 pub(crate) fn wikitext2() -> Result<[std::path::PathBuf; 2]> {
     let folder = sets::find("wikitext-2")?;
     Ok(["valid.txt", "test.txt"].map(|name| folder.join(name)))
 }
 
-/// The documents that are learned from, and those that are held out, by a hash of their text.
+/// Reads documents; returns training and held-out ones, split by a hash of their text.
 pub(crate) fn divided<P: AsRef<Path>>(paths: &[P], form: Form) -> Result<[Vec<Document>; 2]> {
     if paths.is_empty() {
         return Err(Error::invalid(
@@ -67,7 +67,7 @@ pub(crate) fn divided<P: AsRef<Path>>(paths: &[P], form: Form) -> Result<[Vec<Do
     Ok(parts)
 }
 
-/// The tokens of each text.
+/// Token ids of each text.
 pub(crate) fn tokens(texts: &[String], tokenizer: &Tokenizer) -> Result<Vec<Vec<u32>>> {
     texts.iter().map(|text| Ok(tokenizer.encode(text)?.ids)).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Writes a file of a name, reads it, removes it.
+/// Writes a temporary file with this name, calls `read` on it, and removes it.
 pub fn with_file<T>(name: &str, bytes: &[u8], read: impl FnOnce(&Path) -> T) -> T {
     let mut folder = std::env::temp_dir();
     let thread = format!("{:?}", std::thread::current().id());

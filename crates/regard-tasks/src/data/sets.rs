@@ -1,5 +1,5 @@
-//! The data sets that recipes and tests know: what each one is, who made it, on which terms,
-//! where it comes from and where it is looked for. None is shipped.
+//! Data sets that recipes and tests use: description, authors, licence, source, and the local
+//! directory. None is bundled.
 
 use std::env;
 use std::fmt::Write;
@@ -11,32 +11,32 @@ use regard_models::{Error, Result};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-/// What checksums of a set can say.
+/// Meaning of a checksum mismatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksums {
-    /// The published files do not change: another sum is another file.
+    /// The published files do not change: a different checksum means a different file.
     Exact,
-    /// The published files change, or the sums are of a part or of a converted copy: another
-    /// sum is no error, but results are not comparable to the last digit.
+    /// The published files change, or the checksums are of a part or of a converted copy: a
+    /// mismatch is not an error, but results are not comparable to the last digit.
     Informative,
 }
 
 /// A data set.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Set {
-    /// Its name, which is that of its directory.
+    /// Name of the set and of its directory.
     pub name: &'static str,
-    /// What it is.
+    /// Short description.
     pub what: &'static str,
-    /// On which terms.
+    /// Licence or terms of use.
     pub licence: &'static str,
-    /// Whom to name.
+    /// Authors to credit.
     pub attribution: &'static str,
-    /// Where it is published.
+    /// URLs where it is published.
     pub sources: &'static [&'static str],
-    /// Which files to put in its directory.
+    /// Files to put in its directory, described for a person.
     pub place: &'static str,
-    /// What the checksums say.
+    /// Meaning of a checksum mismatch for this set.
     #[serde(skip)]
     pub checksums: Checksums,
 }
@@ -44,35 +44,35 @@ pub struct Set {
 /// A file of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct KnownFile {
-    /// Its path in the directory of the set.
+    /// Path relative to the directory of the set.
     pub path: &'static str,
-    /// Its length.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Its SHA-256, in hexadecimal digits.
+    /// SHA-256 in hexadecimal digits.
     pub sha256: &'static str,
 }
 
-/// A folder of many files, which are counted and not summed up.
+/// A folder of many files, which are counted and not hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownFolder {
-    /// Its path in the directory of the set.
+    /// Path relative to the directory of the set.
     pub path: &'static str,
-    /// How many files it holds.
+    /// Number of files in it.
     pub files: usize,
 }
 
-/// The folders of sets, by the names of the sets.
+/// Folders of many files, with the name of their set.
 const FOLDERS: &[(&str, KnownFolder)] =
     &[("fsdd", KnownFolder { path: "recordings", files: 3000 })];
 
-/// What [`Set::verify`] found.
+/// Result of comparing a file with the known one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The file is the known one.
+    /// Size and checksum match.
     Same,
-    /// The file is another one.
+    /// Size or checksum differs.
     Differs,
-    /// The file is not there.
+    /// The file does not exist.
     Missing,
 }
 
@@ -81,7 +81,7 @@ pub use super::catalogue::SETS;
 /// The environment variable that names the directory of data sets.
 pub const VARIABLE: &str = "REGARD_DATA";
 
-/// The set of a name.
+/// Returns the set with this name.
 pub fn set(name: &str) -> Result<&'static Set> {
     SETS.iter().find(|set| set.name == name).ok_or_else(|| {
         let names: Vec<_> = SETS.iter().map(|set| set.name).collect();
@@ -94,13 +94,13 @@ pub fn set(name: &str) -> Result<&'static Set> {
     })
 }
 
-/// The directory of a set: in `$REGARD_DATA`, in `./data`, or in the user's data directory. The
-/// error says what to download, from where, to which place and on which terms.
+/// Returns the directory of a set: in `$REGARD_DATA`, in `./data`, or in the user's data directory.
+/// The error says what to download, from where, where to put it and under which licence.
 pub fn find(name: &str) -> Result<PathBuf> {
     set(name)?.find_in(&roots())
 }
 
-/// The directories in which [`find`] looks.
+/// Returns the directories that [`find`] searches.
 pub fn roots() -> Vec<PathBuf> {
     let mut roots: Vec<PathBuf> = variable(VARIABLE).map(PathBuf::from).into_iter().collect();
     roots.push(PathBuf::from("data"));
@@ -108,7 +108,7 @@ pub fn roots() -> Vec<PathBuf> {
     roots
 }
 
-/// The directory that downloads go to: `$REGARD_DATA`, or the user's data directory.
+/// Returns the download directory: `$REGARD_DATA`, or the user's data directory.
 pub fn home() -> PathBuf {
     let asked = variable(VARIABLE).map(PathBuf::from);
     asked.or_else(users).unwrap_or_else(|| PathBuf::from("data"))
@@ -125,7 +125,7 @@ fn variable(name: &str) -> Option<std::ffi::OsString> {
 }
 
 impl Set {
-    /// The files that are known of it. Of a set with thousands of files, not all are.
+    /// Iterates over the known files; of a set with thousands of files, not all are listed.
     pub fn files(&self) -> impl Iterator<Item = KnownFile> + '_ {
         include_str!("files.txt").lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
             let mut parts = line.splitn(3, ' ');
@@ -135,7 +135,7 @@ impl Set {
         })
     }
 
-    /// The directory of the set below one of the roots.
+    /// Returns the directory of the set below one of the roots.
     pub fn find_in(&self, roots: &[PathBuf]) -> Result<PathBuf> {
         let directories = roots.iter().map(|root| root.join(self.name));
         match directories.into_iter().find(|directory| directory.is_dir()) {
@@ -144,7 +144,7 @@ impl Set {
         }
     }
 
-    /// What to download, from where, to which place and on which terms.
+    /// Describes what to download, from where, where to put it and under which licence.
     pub fn how_to_get(&self, roots: &[PathBuf]) -> String {
         let mut text = format!("the data set {} is not on this machine.\n", self.name);
         let _ = writeln!(text, "  what:    {}", self.what);
@@ -159,19 +159,19 @@ impl Set {
             let _ = writeln!(text, "  or:      {}", root.join(self.name).display());
         }
         text += "Without a network, copy the directory from a machine that has one, and set \
-                 REGARD_DATA to the directory above it.";
+                 REGARD_DATA to its parent directory.";
         text
     }
 
-    /// Compares the files in a directory with those that are known.
+    /// Compares the files in a directory with the known ones.
     ///
     /// # Errors
-    /// If a file that is there cannot be read.
+    /// If an existing file cannot be read.
     pub fn verify(&self, directory: &Path) -> Result<Vec<(KnownFile, State)>> {
         self.files().map(|file| Ok((file, file.state(&directory.join(file.path))?))).collect()
     }
 
-    /// Its folders of many files, and how many files each has in a directory of the set.
+    /// Returns its folders of many files, and the number of files each has in `directory`.
     pub fn count(&self, directory: Option<&Path>) -> Vec<(KnownFolder, usize)> {
         let own = FOLDERS.iter().filter(|(name, _)| *name == self.name);
         let files = |folder: &KnownFolder| {
@@ -183,7 +183,7 @@ impl Set {
 }
 
 impl KnownFile {
-    /// What a file is, beside the known one.
+    /// Compares a file with the known one.
     pub fn state(&self, path: &Path) -> Result<State> {
         Ok(match fs::metadata(path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => State::Missing,
@@ -260,7 +260,7 @@ mod tests {
         let directory = root.join("squad");
         fs::create_dir_all(&directory).unwrap();
         assert_eq!(set("squad").unwrap().find_in(std::slice::from_ref(&root)).unwrap(), directory);
-        // The sum of these three letters is an example of the standard, FIPS 180-2.
+        // The hash of "abc" is an example of the standard, FIPS 180-2.
         let sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         let known = KnownFile { path: "abc", bytes: 3, sha256 };
         let path = directory.join(known.path);

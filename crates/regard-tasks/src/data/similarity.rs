@@ -1,5 +1,4 @@
-//! Pairs of words with the score that people gave to how alike they are: a yardstick for vectors
-//! of words.
+//! Word pairs with human similarity scores, to evaluate word vectors.
 
 use std::path::Path;
 
@@ -7,16 +6,16 @@ use regard_models::Result;
 
 use super::stream::Lines;
 
-/// Two words and how alike people find them, on the scale of the set.
+/// Two words and their similarity according to people.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Similar {
     /// The two words.
     pub words: [String; 2],
-    /// The mean score.
+    /// Mean score, on the scale of the data set.
     pub score: f64,
 }
 
-/// Reads `word word score` a line, with tabs or spaces between them.
+/// Reads lines of `word word score`, separated by tabs or spaces.
 pub fn read(path: impl AsRef<Path>) -> Result<Vec<Similar>> {
     let mut lines = Lines::open(path)?;
     let mut pairs = Vec::new();

@@ -1,15 +1,15 @@
-//! What is held out, for ever: a part is a function of the text itself.
+//! Deterministic splits: the part of an example is a function of its text.
 
 use super::pairs::Pair;
 
 /// A part of a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// What is learned from.
+    /// Training.
     Train,
-    /// What decisions are made on.
+    /// Validation: model selection and early stopping.
     Valid,
-    /// What is reported.
+    /// Test: reported results.
     Test,
 }
 
@@ -19,7 +19,7 @@ impl Part {
         self.of(["train", "valid", "test"])
     }
 
-    /// Its own of three things, one for each part.
+    /// Returns the element for this part, of one for each part.
     pub fn of<T>(self, [train, valid, test]: [T; 3]) -> T {
         match self {
             Part::Train => train,
@@ -35,18 +35,18 @@ impl Part {
 /// pairs are all with English) the key is that language's side in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// So many of a thousand keys are for validation.
+    /// Keys for validation, per mille.
     pub valid: u16,
-    /// So many of a thousand keys are for the test.
+    /// Keys for the test, per mille.
     pub test: u16,
 }
 
-/// Which side of a pair is the key.
+/// Side of a pair that is the key of a split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// What is given.
+    /// The source text.
     Source,
-    /// What is wanted.
+    /// The target text.
     Target,
 }
 
@@ -57,10 +57,10 @@ impl Default for Split {
 }
 
 impl Split {
-    /// The part of a key.
+    /// Returns the part of a key.
     ///
     /// # Panics
-    /// If the parts are more than the whole.
+    /// If `valid + test` exceeds 1000.
     pub fn part(&self, key: &str) -> Part {
         let (valid, test) = (self.valid, self.test);
         assert!(
@@ -74,7 +74,7 @@ impl Split {
         }
     }
 
-    /// The pairs of one part, in their order.
+    /// Returns the pairs of one part, in their order.
     pub fn pairs(&self, pairs: &[Pair], key: Key, part: Part) -> Vec<Pair> {
         let key_of = |pair: &Pair| match key {
             Key::Source => self.part(&pair.source),
@@ -84,8 +84,8 @@ impl Split {
     }
 }
 
-/// 64 bits of a text: FNV-1a over its bytes, finished by the mixer of splitmix64, because the
-/// low digits of FNV alone are not even enough for a remainder. It must never change: published
+/// 64-bit hash of a text: FNV-1a over its bytes, finished by the mixer of splitmix64, because the
+/// low bits of FNV alone are not uniform enough for a remainder. It must never change: published
 /// splits depend on it.
 pub fn hash(text: &str) -> u64 {
     let mut x = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -102,7 +102,7 @@ pub fn hash(text: &str) -> u64 {
 mod tests {
     use super::*;
 
-    /// These values are published results' split: a change of them is a change of all of those.
+    /// Published results depend on these values.
     #[test]
     fn the_hash_is_for_ever() {
         for (text, wanted) in [

@@ -16,23 +16,23 @@ use super::stream;
 pub struct Squad {
     /// `1.1` or `v2.0`.
     pub version: String,
-    /// The articles, in the order of the file.
+    /// Articles, in the order of the file.
     pub articles: Vec<Article>,
 }
 
 /// An article.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Article {
-    /// Its title, with `_` for spaces.
+    /// Title, with `_` for spaces.
     pub title: String,
-    /// Its paragraphs that are asked about.
+    /// Paragraphs with questions.
     pub paragraphs: Vec<Paragraph>,
 }
 
-/// A paragraph and what is asked about it.
+/// A paragraph and questions about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paragraph {
-    /// The text in which the answers stand.
+    /// Text of the paragraph, which contains the answers.
     pub context: String,
     /// The questions.
     pub questions: Vec<Question>,
@@ -41,24 +41,24 @@ pub struct Paragraph {
 /// A question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// Its name, by which predictions and questions find each other.
+    /// Identifier, which matches predictions to questions.
     pub id: String,
-    /// What is asked.
+    /// The question.
     pub text: String,
     /// Whether the paragraph does not answer it.
     pub impossible: bool,
-    /// The answers that people gave, none if it is impossible.
+    /// Reference answers by annotators; empty if it is impossible.
     pub answers: Vec<Answer>,
 }
 
-/// An answer: words of the paragraph.
+/// An answer: a span of the paragraph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The words.
+    /// Text of the span.
     pub text: String,
-    /// Where they start, in characters, as the file says.
+    /// Start in characters, as given in the file.
     pub start: usize,
-    /// Where they stand in the bytes of the paragraph; none if other words stand there.
+    /// Byte range in the paragraph; `None` if the text there differs.
     pub place: Option<Range<usize>>,
 }
 
@@ -103,10 +103,10 @@ impl Squad {
         Ok(Squad { version: file.version, articles })
     }
 
-    /// The articles of one part. Of the 48 of the development part of version 1.1, in the order of
-    /// the file, 34 are learned from, the next 4 are for decisions and the last 10 are reported;
-    /// of another number, the same shares. Questions about one article are all in one part, or a
-    /// model would have read the articles that it is asked about.
+    /// Returns the articles of one part. Of the 48 of the development set of version 1.1, in the
+    /// order of the file, 34 are for training, the next 4 for validation and the last 10 for the
+    /// test; of another number, the same fractions. Questions about one article are all in one
+    /// part, so that a model was not trained on the articles of the test.
     pub fn part(&self, part: Part) -> &[Article] {
         let count = self.articles.len();
         let test = count - count * 10 / 48;
@@ -118,7 +118,7 @@ impl Squad {
         }
     }
 
-    /// How many answers do not stand where the file says: nothing can be learned from them.
+    /// Returns the number of answers without a byte range, which cannot be trained on.
     pub fn misplaced(&self) -> usize {
         let questions = self.articles.iter().flat_map(Article::questions);
         let answers = questions.flat_map(|(_, question)| &question.answers);
@@ -127,7 +127,7 @@ impl Squad {
 }
 
 impl Article {
-    /// All questions, each with the text that answers it.
+    /// Iterates over all questions, each with its paragraph.
     pub fn questions(&self) -> impl Iterator<Item = (&str, &Question)> {
         self.paragraphs.iter().flat_map(|paragraph| {
             let context = paragraph.context.as_str();
@@ -136,12 +136,12 @@ impl Article {
     }
 }
 
-/// The byte at which each character starts, and the end.
+/// Byte offset of each character, and the length of the text.
 fn byte_offsets(text: &str) -> Vec<usize> {
     text.char_indices().map(|(byte, _)| byte).chain([text.len()]).collect()
 }
 
-/// The file as it is; what is not named here is passed over.
+/// JSON structure of the file; other keys are ignored.
 mod file {
     use super::Deserialize;
 

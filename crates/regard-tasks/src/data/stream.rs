@@ -1,4 +1,4 @@
-//! Lines of text from anywhere, in constant memory.
+//! Lines of text from any reader, in constant memory.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use flate2::bufread::MultiGzDecoder;
 use regard_models::{Error, Result};
 
-/// A line is held in memory as a whole; what is longer than this is not text.
+/// Longest line in bytes: a line is held in memory as a whole.
 pub(super) const LONGEST: usize = 1 << 26;
 
-/// The lines of a reader, without their ends, with the byte-order mark left out.
+/// Iterator over the lines of a reader, without line ends and the byte-order mark.
 ///
-/// A line that is not UTF-8 is an error with its number, and the next line comes after it; a
-/// reader that fails is an error and the end.
+/// A line that is not UTF-8 is an error with its number, and iteration continues with the next
+/// line; an error of the reader ends it.
 pub struct Lines<R> {
     reader: R,
     name: PathBuf,
@@ -30,7 +30,7 @@ impl Lines<Box<dyn BufRead + Send>> {
     }
 }
 
-/// The bytes of a file; one whose name ends in `.gz` is decompressed.
+/// Opens a file for reading; one whose name ends in `.gz` is decompressed.
 pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead + Send>> {
     super::ledger::note(path);
     let file = BufReader::new(File::open(path).map_err(Error::io(path))?);
@@ -42,33 +42,33 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead + Send>> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The lines of a reader; `name` is what errors call it.
+    /// Iterates over the lines of a reader; `name` is its name in errors.
     pub fn new(reader: R, name: impl AsRef<Path>) -> Lines<R> {
         let name = name.as_ref().to_owned();
         Lines { reader, name, number: 0, buffer: Vec::new(), failed: false }
     }
 
-    /// The number of the line that came last; the first line is 1.
+    /// Returns the number of the last line that was read; the first line is 1.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The reader, which may hold more than has come.
+    /// Returns the reader, which may hold unread data.
     pub fn reader(&self) -> &R {
         &self.reader
     }
 
-    /// What errors call the reader.
+    /// Returns the name of the reader in errors.
     pub fn name(&self) -> &Path {
         &self.name
     }
 
-    /// An error about the line that came last.
+    /// Returns an error about the last line that was read.
     pub fn error(&self, message: impl std::fmt::Display) -> Error {
         Error::file(&self.name, format!("line {}: {message}", self.number))
     }
 
-    /// Reads up to the next line feed. False at the end.
+    /// Reads up to the next line feed; returns false at the end.
     fn read(&mut self) -> io::Result<bool> {
         self.buffer.clear();
         let mut limited = io::Read::take(&mut self.reader, LONGEST as u64 + 1);

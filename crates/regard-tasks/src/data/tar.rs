@@ -1,7 +1,7 @@
-//! Files of a tar archive, one after another, in memory of one file.
+//! Files of a tar archive, in sequence; one file is in memory at a time.
 //!
-//! Of the formats there are, what all of them share is read: names of up to 255 bytes and GNU's
-//! longer ones, sizes in octal digits. Headers are checked by their sums.
+//! The common subset of tar formats is supported: names of up to 255 bytes and GNU's longer ones,
+//! sizes in octal digits. Checksums of headers are verified.
 
 use regard_models::{Error, Result};
 use std::io::Read;
@@ -9,12 +9,12 @@ use std::path::Path;
 
 use super::stream::open;
 
-/// Header and contents come in blocks of this size.
+/// Size of the blocks of headers and contents.
 const BLOCK: usize = 512;
-/// A file that is read is held in memory as a whole.
+/// Largest file in bytes: a file is held in memory as a whole.
 const LARGEST: u64 = 1 << 26;
 
-/// Gives each file whose name is wanted, with its contents, to `each`.
+/// Calls `each` with the name and the contents of every file whose name is wanted.
 pub fn read(
     path: &Path,
     wanted: impl Fn(&str) -> bool,
@@ -28,7 +28,7 @@ pub fn read(
         match reader.read_exact(&mut header) {
             Ok(()) => {}
             Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
-                return Err(wrong("it breaks off before its end"));
+                return Err(wrong("it is cut off before its end"));
             }
             Err(e) => return Err(Error::io(path)(e)),
         }
@@ -53,7 +53,7 @@ pub fn read(
             false => std::io::copy(&mut limited, &mut std::io::sink()).map_err(Error::io(path))?,
         };
         if limited.limit() > 0 {
-            return Err(wrong(&format!("it breaks off within {name}")));
+            return Err(wrong(&format!("it is cut off within {name}")));
         }
         let fill = (BLOCK as u64 - header.size % BLOCK as u64) % BLOCK as u64;
         let mut rest = (&mut reader).take(fill);
@@ -77,11 +77,11 @@ struct Header {
 
 impl Header {
     fn parse(bytes: &[u8; BLOCK]) -> Result<Header, &'static str> {
-        // The sum of all bytes, with spaces in the place of the sum itself.
+        // The checksum is the sum of all bytes, with spaces in place of the checksum itself.
         let sum: u64 = bytes.iter().map(|byte| u64::from(*byte)).sum();
         let own: u64 = bytes[148..156].iter().map(|byte| u64::from(*byte)).sum();
         if octal(&bytes[148..156]) != Some(sum - own + 8 * u64::from(b' ')) {
-            return Err("the sum of a header is wrong");
+            return Err("a header has a wrong checksum");
         }
         let size = octal(&bytes[124..136]).ok_or("the size of a file is no octal number")?;
         let mut name = text(&bytes[..100]);
@@ -92,7 +92,7 @@ impl Header {
     }
 }
 
-/// A text that ends with the first zero.
+/// Text up to the first zero byte.
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
@@ -159,12 +159,12 @@ mod tests {
         let sum: u64 = huge[..BLOCK].iter().map(|byte| u64::from(*byte)).sum();
         huge[148..154].copy_from_slice(format!("{sum:06o}").as_bytes());
         let rows = [
-            (good.clone(), "breaks off before its end"),
-            (good[..BLOCK + 2].to_vec(), "breaks off within a"),
-            (other, "the sum of a header"),
+            (good.clone(), "cut off before its end"),
+            (good[..BLOCK + 2].to_vec(), "cut off within a"),
+            (other, "a wrong checksum"),
             (huge, "need at most"),
-            (b"text".to_vec(), "breaks off"),
-            (vec![b'x'; 2000], "the sum of a header"),
+            (b"text".to_vec(), "cut off"),
+            (vec![b'x'; 2000], "a wrong checksum"),
         ];
         for (bytes, says) in rows {
             let error = all(&bytes).unwrap_err();

@@ -1,4 +1,4 @@
-//! Vectors of words that others trained: GloVe's text, word2vec's text and word2vec's binary form.
+//! Pretrained word vectors: GloVe's text, word2vec's text and word2vec's binary form.
 //!
 //! A file may be larger than memory: with a vocabulary, only its words are kept.
 
@@ -14,7 +14,7 @@ use super::stream::{self, Lines};
 /// The known data set of vectors.
 const GLOVE: &str = "glove-subset";
 
-/// What a header may say at most: no vector of words is wider, and no word is longer in bytes.
+/// Largest number of values of a vector, and largest number of bytes of a word.
 const WIDEST: usize = 1 << 16;
 const LONGEST_WORD: usize = 1 << 12;
 
@@ -30,7 +30,7 @@ pub struct Vectors {
 impl Vectors {
     /// Reads the vectors of a known data set by its name, or of a file by its path.
     pub fn named(name: &str, keep: Option<&HashSet<String>>) -> Result<Vectors> {
-        // A pipe is as good as a file.
+        // A pipe is accepted too.
         if Path::new(name).exists() {
             return Vectors::read(name, keep);
         }
@@ -39,7 +39,7 @@ impl Vectors {
         })?;
         let file = set.files().find(|file| file.path.ends_with(".txt") && set.name == GLOVE);
         let file = file.ok_or_else(|| {
-            Error::invalid(format!("vectors: the data set {name} has none, {GLOVE} has"))
+            Error::invalid(format!("vectors: the data set {name} has no vectors, need {GLOVE}"))
         })?;
         Vectors::read(sets::find(name)?.join(file.path), keep)
     }
@@ -56,11 +56,11 @@ impl Vectors {
         }
     }
 
-    /// Reads a word and its numbers a line, with spaces between them. A first line of two whole
-    /// numbers, how many words and how wide, is word2vec's header; GloVe has none.
+    /// Reads lines of a word and its values, separated by spaces. A first line of two integers,
+    /// the number of words and the width, is word2vec's header; GloVe has none.
     ///
-    /// A word may have spaces in it, as some of GloVe's have: a line's last numbers are the
-    /// vector, and what comes before is the word unless it is a number too.
+    /// A word may contain spaces, as some of GloVe's do: the last values of a line are the vector,
+    /// and the fields before them are the word unless one is a number too.
     pub fn from_text<R: BufRead>(
         mut lines: Lines<R>,
         keep: Option<&HashSet<String>>,
@@ -80,15 +80,15 @@ impl Vectors {
             }
             let Some(words @ 1..) = fields.len().checked_sub(vectors.width) else {
                 let (found, width) = (fields.len() - 1, vectors.width);
-                return Err(lines.error(format!("has {found} numbers, and others have {width}")));
+                return Err(lines.error(format!("has {found} values, other lines {width}")));
             };
             if vectors.width == 0 || vectors.width > WIDEST {
-                return Err(lines.error("is not a word with its numbers"));
+                return Err(lines.error("is not a word with its vector"));
             }
             let (word, numbers) = fields.split_at(words);
             if word[1..].iter().any(|field| field.parse::<f32>().is_ok()) {
                 let (found, width) = (fields.len() - 1, vectors.width);
-                return Err(lines.error(format!("has {found} numbers, and others have {width}")));
+                return Err(lines.error(format!("has {found} values, other lines {width}")));
             }
             rows += 1;
             let word = word.join(" ");
@@ -112,8 +112,8 @@ impl Vectors {
     }
 
     /// Reads word2vec's binary form: a line with the number of words and the width, then each
-    /// word, a space and its numbers of 32 bits, the lowest byte first. `name` is what errors
-    /// call the reader.
+    /// word, a space and its values as little-endian 32-bit floats. `name` is the reader's name in
+    /// errors.
     pub fn from_binary(
         mut reader: impl BufRead,
         name: impl AsRef<Path>,
@@ -133,7 +133,7 @@ impl Vectors {
             let word = until(&mut reader, b' ', LONGEST_WORD).map_err(Error::io(name))?;
             let word =
                 word.ok_or_else(|| wrong(format!("word {number} of {count}: the file ends")))?;
-            // word2vec ends a vector with a line feed, others do not.
+            // word2vec ends a vector with a line feed, other programs do not.
             let word = std::str::from_utf8(word.strip_prefix(b"\n").unwrap_or(&word))
                 .map_err(|_| wrong(format!("word {number} of {count} is not UTF-8")))?;
             reader.read_exact(&mut bytes).map_err(|e| match e.kind() {
@@ -159,38 +159,38 @@ impl Vectors {
         reader.take(2).read_to_end(&mut rest).map_err(Error::io(name))?;
         match rest.as_slice() {
             b"" | b"\n" => Ok(vectors),
-            _ => Err(wrong(format!("goes on after the {count} words that it promises"))),
+            _ => Err(wrong(format!("has more data after the {count} words of its header"))),
         }
     }
 
-    /// The words, in the order of the file.
+    /// Returns the words, in the order of the file.
     pub fn words(&self) -> &[String] {
         &self.words
     }
 
-    /// How many numbers a vector has.
+    /// Returns the number of values of a vector.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// All vectors one after the other, in the order of the words.
+    /// Returns all vectors concatenated, in the order of the words.
     pub fn values(&self) -> &[f32] {
         &self.values
     }
 
-    /// Where a word stands among the words, exactly as the file writes it.
+    /// Returns the index of a word, exactly as the file writes it.
     pub fn place(&self, word: &str) -> Option<usize> {
         self.places.get(word).copied()
     }
 
-    /// The vector of a word, exactly as the file writes it.
+    /// Returns the vector of a word, exactly as the file writes it.
     pub fn get(&self, word: &str) -> Option<&[f32]> {
         let place = self.place(word)? * self.width;
         Some(&self.values[place..place + self.width])
     }
 
-    /// How alike two words are: the cosine of the angle between their vectors, in double
-    /// precision. None if a word is unknown or its vector is zero.
+    /// Returns the cosine similarity of two words, in double precision. `None` if a word is unknown
+    /// or its vector is zero.
     pub fn cosine(&self, first: &str, second: &str) -> Option<f64> {
         let (first, second) = (self.get(first)?, self.get(second)?);
         let dot = |a: &[f32], b: &[f32]| -> f64 {
@@ -200,7 +200,7 @@ impl Vectors {
         (lengths > 0.0).then(|| dot(first, second) / lengths)
     }
 
-    /// Of a word that comes twice the first vector is kept.
+    /// Whether to keep a vector. Of a word that occurs twice, the first vector is kept.
     fn wants(&self, word: &str, keep: Option<&HashSet<String>>) -> bool {
         keep.is_none_or(|keep| keep.contains(word)) && !self.places.contains_key(word)
     }
@@ -211,14 +211,14 @@ impl Vectors {
     }
 }
 
-/// How many words, and how wide.
+/// Parses a header: number of words and width.
 fn header(fields: &[&str]) -> Option<(usize, usize)> {
     let &[count, width] = fields else { return None };
     let (count, width) = (count.parse().ok()?, width.parse().ok()?);
     (1..=WIDEST).contains(&width).then_some((count, width))
 }
 
-/// The bytes before the next `end`. None if the reader ends before, or if there are too many.
+/// Reads the bytes before the next `end`. `None` if the reader ends before, or after `most` bytes.
 fn until(reader: &mut impl BufRead, end: u8, most: usize) -> std::io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     reader.take(most as u64).read_until(end, &mut bytes)?;
@@ -283,10 +283,10 @@ mod tests {
     #[test]
     fn what_is_wrong_in_a_text_has_its_line() {
         for (bad, message) in [
-            ("a 1 2\nb 3\n", "in: line 2: has 1 numbers, and others have 2"),
-            ("a 1 2\nb 3 4 5\n", "in: line 2: has 3 numbers, and others have 2"),
-            ("a 1 2\n\n", "in: line 2: has 0 numbers"),
-            ("a\n", "in: line 1: is not a word with its numbers"),
+            ("a 1 2\nb 3\n", "in: line 2: has 1 values, other lines 2"),
+            ("a 1 2\nb 3 4 5\n", "in: line 2: has 3 values, other lines 2"),
+            ("a 1 2\n\n", "in: line 2: has 0 values"),
+            ("a\n", "in: line 1: is not a word with its vector"),
             ("\n", "in: line 1: is not a word"),
             ("a 1 x\n", "in: line 1: \"x\" is not a number"),
             ("a 1 inf\n", "in: line 1: \"inf\" is not a number"),
@@ -307,7 +307,7 @@ mod tests {
         let endless = [b"1 2\n".as_slice(), &[b'x'; 5000]].concat();
         for (bytes, message) in [
             (cut, "in: word 3 of 3: the file ends"),
-            (&more, "in: goes on after the 2 words"),
+            (&more, "in: has more data after the 2 words"),
             (&infinite, "in: word 1 of 1: NaN in \"a\""),
             (&endless, "in: word 1 of 1: the file ends"),
             (b"", "in: line 1: a binary file"),

@@ -1,30 +1,30 @@
-//! How words are spelled for models that read their letters.
+//! Character ids of words, for models that process words character by character.
 //!
 //! A tokenizer whose tokens are words may have an alphabet: the key `letters` of
-//! `tokenizer_config.json`, a string of characters. Every token is then also the characters that
-//! the user wrote there, capital or small, whether the vocabulary knows the word or not.
+//! `tokenizer_config.json`, a string of characters. Every token then also has the ids of the
+//! characters as written, upper or lower case, whether the word is in the vocabulary or not.
 
 use std::collections::HashMap;
 
 /// The key of `tokenizer_config.json`.
 pub(super) const KEY: &str = "letters";
 
-/// What is not in the alphabet, what a word begins with, and what it ends with. 0 is no letter,
-/// so that a table may have a row for what is not there.
+/// Ids of an unknown character, of the start and of the end of a word. 0 is padding, so that an
+/// embedding table can have a row for it.
 const UNKNOWN: u32 = 1;
 const BEGINS: u32 = 2;
 const ENDS: u32 = 3;
-/// The number of the alphabet's first character.
+/// Id of the first character of the alphabet.
 const FIRST: u32 = 4;
 
-/// Of a longer word the middle is left out: what it is, its beginning and its end tell.
+/// Longest word in characters; of a longer one the middle is left out.
 const LONGEST: usize = 40;
 
-/// A letter that was seen less often is left out, so that there is something to learn about
-/// unknown ones.
+/// Least frequency of a character; rarer ones are left out, so that the embedding of the unknown
+/// character is trained.
 const LEAST: u64 = 2;
 
-/// Characters with their numbers.
+/// Characters with their ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Alphabet {
     numbers: HashMap<char, u32>,
@@ -32,7 +32,7 @@ pub struct Alphabet {
 }
 
 impl Alphabet {
-    /// The characters of a string, in its order.
+    /// Makes an alphabet of the characters of a string, in its order.
     pub fn new(letters: &str) -> Alphabet {
         let mut numbers = HashMap::new();
         for (letter, number) in letters.chars().zip(FIRST..) {
@@ -41,12 +41,12 @@ impl Alphabet {
         Alphabet { numbers, size: FIRST as usize + letters.chars().count() }
     }
 
-    /// One more than the greatest number: the rows that a table of letters needs.
+    /// Returns the largest id plus one: the number of rows of a character embedding table.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// The numbers of a word's characters, with a beginning and an end.
+    /// Returns the ids of a word's characters, with a start and an end.
     pub fn spell(&self, word: &str) -> Vec<u32> {
         let number = |letter: char| self.numbers.get(&letter).copied().unwrap_or(UNKNOWN);
         let mut spelled = vec![BEGINS];
@@ -59,7 +59,7 @@ impl Alphabet {
     }
 }
 
-/// Counts characters.
+/// Frequencies of characters.
 #[derive(Default)]
 pub(super) struct Letters(HashMap<char, u64>);
 
@@ -70,7 +70,7 @@ impl Letters {
         }
     }
 
-    /// The string of an alphabet, the most frequent characters first.
+    /// Returns the string of an alphabet, the most frequent characters first.
     pub fn alphabet(self) -> String {
         let often = self.0.into_iter().filter(|(_, count)| *count >= LEAST);
         let mut often: Vec<(char, u64)> = often.collect();

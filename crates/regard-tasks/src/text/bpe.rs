@@ -1,5 +1,5 @@
-//! Pieces by byte-pair encoding (Sennrich et al. 2016): again and again, the most frequent pair
-//! of neighbours becomes one piece.
+//! Training of byte-pair encoding (Sennrich et al. 2016): repeatedly, the most frequent pair of
+//! neighbours becomes one piece.
 //!
 //! The trainer of the tokenizers library keeps a pair in its queue more than once, and which
 //! copy comes first follows the order of a randomly seeded hash map. Here the queue is ordered
@@ -19,24 +19,24 @@ use super::wordpiece;
 
 type Pair = (u32, u32);
 
-/// A character that is too rare for a row of its own; it never becomes a part of a piece.
+/// Id of a character that is too rare for the vocabulary; it never becomes a part of a piece.
 const RARE: u32 = u32::MAX;
 
 struct Learner {
-    /// What a piece that goes on within a word starts with; it is lost when pieces are joined.
+    /// Prefix of a piece that continues a word; it is removed when pieces are joined.
     within: &'static str,
-    /// What each piece is written like, by id.
+    /// Text of each piece, by id.
     pieces: Vec<String>,
     ids: HashMap<String, u32>,
     /// Each word as pieces, with its count.
     words: Vec<(Vec<u32>, i64)>,
     counts: HashMap<Pair, i64>,
-    /// In which words a pair may be; a word may have lost it since.
+    /// Words in which a pair may occur; a word may have lost it since.
     places: HashMap<Pair, BTreeSet<usize>>,
     queue: BinaryHeap<(i64, Reverse<Pair>)>,
 }
 
-/// A model of at most `size` rows, from words and how often each occurs.
+/// Trains a model of at most `size` pieces from words and their counts.
 pub fn learn(
     counts: &[(String, u64)],
     kind: Kind,
@@ -48,8 +48,8 @@ pub fn learn(
     let mut merges = Vec::new();
     while learner.pieces.len() < size {
         let Some(pair) = learner.next(min_frequency.max(1) as i64) else { break };
-        // Two ways may lead to the same piece, so a pair may come back after it was merged. Its
-        // first rank is the one that encoding goes by.
+        // Different merges may give the same piece, so a pair may come back after it was merged.
+        // Encoding uses its first rank.
         if ranks.insert(pair, merges.len()).is_none() {
             let [left, right] = [pair.0, pair.1].map(|id| learner.pieces[id as usize].clone());
             merges.push(json!([left, right]));
@@ -58,7 +58,7 @@ pub fn learn(
     }
     let vocabulary: Map<_, _> =
         learner.pieces.into_iter().enumerate().map(|(id, piece)| (piece, json!(id))).collect();
-    // Pieces alone: a word is cut into the longest ones, not in the order they were learned.
+    // WordPiece keeps no merges: a word is split into the longest pieces that match.
     if kind == Kind::WordPiece {
         return Ok(wordpiece::model(&vocabulary, "[UNK]"));
     }
@@ -69,7 +69,7 @@ pub fn learn(
     }))
 }
 
-/// The characters of a word as pieces.
+/// Characters of a word as pieces.
 fn letters<'a>(word: &'a str, within: &'a str) -> impl Iterator<Item = String> + 'a {
     word.char_indices().map(move |(at, c)| {
         let within = if at > 0 { within } else { "" };
@@ -92,7 +92,7 @@ impl Learner {
             }
         }
         if kind == Kind::ByteLevel {
-            // Every byte, so that nothing is unknown.
+            // All 256 bytes, so that nothing is unknown.
             alphabet = ByteLevel::alphabet().iter().map(|c| (c.to_string(), u64::MAX)).collect();
         }
         let kept = alphabet.into_iter().filter(|(_, count)| *count >= min_frequency);
@@ -102,7 +102,7 @@ impl Learner {
         if pieces.len() > size {
             return Err(Error::invalid(format!(
                 "{size} rows are not enough: the text has {} characters that occur {min_frequency} \
-                 times or more. Ask for more rows, or for a greater min_frequency",
+                 times or more. Set a larger size or a larger min_frequency",
                 pieces.len() - special.len(),
             )));
         }
@@ -121,7 +121,7 @@ impl Learner {
         Ok(learner)
     }
 
-    /// Adds the pairs of a word to the counts, or takes them away.
+    /// Adds the pairs of a word to the counts (`sign` 1) or subtracts them (−1).
     fn note(&mut self, word: usize, sign: i64) {
         let (pieces, count) = &self.words[word];
         for pair in pieces.windows(2).filter(|pair| !pair.contains(&RARE)) {
@@ -133,14 +133,14 @@ impl Learner {
         }
     }
 
-    /// The most frequent pair, of equal ones the one whose pieces are older.
+    /// Returns the most frequent pair; of equal ones, the one with lower ids.
     fn next(&mut self, at_least: i64) -> Option<Pair> {
         while let Some((count, Reverse(pair))) = self.queue.pop() {
             let now = self.counts.get(&pair).copied().unwrap_or(0);
             if now == count {
                 return (count >= at_least).then_some(pair);
             }
-            // Counts in the queue may be old. One that grew was queued again at that time.
+            // Counts in the queue may be stale. A pair whose count grew was queued again then.
             if 0 < now && now < count {
                 self.queue.push((now, Reverse(pair)));
             }
@@ -182,7 +182,7 @@ impl Learner {
 mod tests {
     use super::*;
 
-    /// The definition: count all pairs, merge the first most frequent one, start again.
+    /// The definition: count all pairs, merge the first most frequent one, repeat.
     fn slowly(counts: &[(String, u64)], size: usize, min_frequency: i64) -> Vec<String> {
         let Learner { mut pieces, mut words, .. } =
             Learner::new(counts, Kind::Bpe, size, min_frequency as u64).unwrap();

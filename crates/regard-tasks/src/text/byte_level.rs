@@ -1,4 +1,4 @@
-//! The vocabularies of GPT-2 and RoBERTa: pieces of bytes, and the pairs that make them.
+//! Vocabularies of GPT-2 and RoBERTa: byte-level BPE.
 
 use regard_models::{Error, Result};
 use serde_json::{Map, Value, json};
@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use super::Tokenizer;
 use super::folder::{Known, added_tokens, flag, token_name};
 
-/// The tokenizer of a `vocab.json` and a `merges.txt`. RoBERTa's have special tokens around a
-/// text and GPT-2's have none; where no configuration says whose it is, its names tell.
+/// Makes the tokenizer of a `vocab.json` and a `merges.txt`. RoBERTa puts special tokens around a
+/// text and GPT-2 does not; where no configuration names the family, the token names decide.
 pub fn make(files: &[Vec<u8>], mut known: Known) -> Result<Tokenizer> {
     let vocabulary: Map<String, Value> = serde_json::from_slice(&files[0])
         .map_err(|e| Error::invalid(format!("not an object of pieces and ids: {e}")))?;
@@ -42,19 +42,19 @@ pub fn make(files: &[Vec<u8>], mut known: Known) -> Result<Tokenizer> {
     Tokenizer::new(whole.to_string().as_bytes(), config)
 }
 
-/// Cuts as GPT-2 does, and writes each byte as a character of its own.
+/// Splits as GPT-2 does, and maps each byte to a printable character.
 pub fn pre_tokenizer(space_in_front: bool) -> Value {
     json!({"type": "ByteLevel", "add_prefix_space": space_in_front, "trim_offsets": true,
            "use_regex": true})
 }
 
-/// Bytes that are no character become `�`.
+/// Joins bytes to text; bytes that are not UTF-8 become `�`.
 pub fn decoder() -> Value {
     json!({"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true,
            "use_regex": true})
 }
 
-/// The pairs, one a line, the first to be joined first.
+/// Parses the merges, one per line, in order of priority.
 fn merges(bytes: &[u8]) -> Result<Vec<[&str; 2]>> {
     let text = std::str::from_utf8(bytes)
         .map_err(|e| Error::invalid(format!("its merges are not UTF-8: {e}")))?;

@@ -1,7 +1,7 @@
-//! The table of characters in a SentencePiece model: a trie as a double array, then strings.
+//! The precompiled character map of a SentencePiece model: a double-array trie, then strings.
 //!
-//! The tokenizers library walks it without looking where it steps, so a broken table would be a
-//! panic in the middle of a text. Here every step that any text can take is tried once.
+//! The tokenizers library follows it without bounds checks, so a broken map would panic in the
+//! middle of a text. Here every step that any text can take is checked once.
 
 use regard_models::Result;
 
@@ -29,9 +29,9 @@ impl Cell {
     }
 }
 
-/// Whether all that the table can lead to is within it.
+/// Checks that all indices of the map are within it.
 pub fn check(table: &[u8]) -> Result<()> {
-    let outside = || malformed("its table of characters leads out of itself");
+    let outside = || malformed("its character map points outside itself");
     let (size, rest) = table.split_first_chunk().ok_or_else(outside)?;
     let size = u32::from_le_bytes(*size) as usize;
     let (array, strings) = rest.split_at_checked(size).ok_or_else(outside)?;
@@ -44,7 +44,7 @@ pub fn check(table: &[u8]) -> Result<()> {
     let mut seen = vec![false; cells.len()];
     let mut nodes = vec![cell(0).ok_or_else(outside)?.offset()];
     while let Some(node) = nodes.pop() {
-        // A text may ask for any byte here, so all 256 neighbours must exist.
+        // A text may have any byte here, so all 256 neighbours must exist.
         if node | 0xff >= cells.len() {
             return Err(outside());
         }
@@ -74,7 +74,7 @@ pub fn check(table: &[u8]) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// A table that has `a` become the string at `value`.
+    /// A map of `a` to the string at `value`.
     fn table(value: u32) -> Vec<u8> {
         let mut cells = vec![0_u32; 512];
         // The root is at 0 with its children from 256 on; `a` is one of those, and its leaf is

@@ -1,9 +1,9 @@
-//! Whether a `tokenizer.json` from anywhere is safe to give to the tokenizers library, which
-//! trusts its files: it indexes with what they say, and stops the program where that leads out.
+//! Checks that a `tokenizer.json` is safe to give to the tokenizers library, which trusts its
+//! files: it uses their values as indices, and panics or aborts where these are out of bounds.
 //!
-//! Each rule here is for something that the library does not look at; what it refuses itself,
-//! such as values of a wrong type, is left to it. Its readers take their values from serde_json,
-//! whose limit of 128 for things within things holds for them too.
+//! Each rule here is for something that the library does not check; what it rejects itself, such
+//! as values of a wrong type, is left to it. It parses with serde_json, whose limit of 128 nested
+//! levels holds here too.
 
 use std::collections::HashSet;
 
@@ -12,11 +12,11 @@ use serde_json::{Map, Value};
 
 use super::charsmap;
 
-/// More rows than any vocabulary has; the table of embeddings would not fit into memory.
+/// Largest number of ids: with more, the embedding table would not fit in memory.
 const MOST_ROWS: u64 = 1 << 24;
 
-/// A text becomes at most so many times as long by all replacements together. Those of files that
-/// are in use make three bytes of one, at most.
+/// Largest factor by which all replacements together may lengthen a text. Files in use need a
+/// factor of three at most.
 const MOST_GROWTH: usize = 64;
 
 /// Longest prefix of `Prepend`, in bytes; usually it is a mark for a space.
@@ -57,8 +57,8 @@ pub fn before(whole: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the library gave added tokens the ids that the file says. It gives them the next
-/// free ones, whatever the file says, and a model would read other rows than it was trained with.
+/// Checks that the library gave added tokens the ids of the file. It gives them the next free
+/// ones, whatever the file says, and a model would use other embeddings than in training.
 pub fn after(whole: &Value, tokenizer: &tokenizers::Tokenizer) -> Result<()> {
     for token in whole["added_tokens"].as_array().into_iter().flatten() {
         let (Some(name), Some(id)) = (token["content"].as_str(), token["id"].as_u64()) else {
@@ -68,8 +68,8 @@ pub fn after(whole: &Value, tokenizer: &tokenizers::Tokenizer) -> Result<()> {
         if !name.is_empty() && given.map(u64::from) != Some(id) {
             let given = given.map_or("none".to_owned(), |id| id.to_string());
             return Err(Error::invalid(format!(
-                "the added token {name:?} has the id {id} in the file, and the rows before it \
-                 make it {given}: ids must not repeat or leave gaps"
+                "the added token {name:?} has the id {id} in the file, but the tokenizer gives it \
+                 {given}: ids must not repeat or leave gaps"
             )));
         }
     }
@@ -103,12 +103,12 @@ fn vocabulary(pieces: &Value) -> Result<HashSet<u64>> {
     Ok(ids)
 }
 
-/// Longest piece of a unigram vocabulary, in bytes: a level of the tree below takes up to a
+/// Longest piece of a unigram vocabulary, in bytes: a level of the trie below takes up to a
 /// kilobyte of stack, and a thread may have two megabytes.
 const LONGEST_PIECE: usize = 512;
 
-/// The library keeps the pieces of a unigram model in a tree with a level for each byte, and takes
-/// the stack for every level when the tree is dropped.
+/// Checks the length of a piece. The library keeps the pieces of a unigram model in a trie with a
+/// level for each byte, and drops the trie recursively.
 fn short_enough(piece: &str) -> Result<()> {
     match piece.len() <= LONGEST_PIECE {
         true => Ok(()),
@@ -125,14 +125,14 @@ fn bad_id(token: &str, id: &Value) -> Error {
     Error::invalid(format!("{token:?} has the id {id}, need a number below {MOST_ROWS}"))
 }
 
-/// Whether a merge joins two pieces to a third one. The library copies them to a buffer of the
-/// length of the longest piece, without a look at where that ends.
+/// Checks that a merge joins two pieces to a third one. The library copies them to a buffer of
+/// the length of the longest piece, without a bounds check.
 fn joined(merge: &Value, pieces: &Map<String, Value>, prefix: &str) -> Result<()> {
     let pair = match merge {
         Value::String(text) => text.split_once(' '),
         _ => merge[0].as_str().zip(merge[1].as_str()),
     };
-    // Anything but a pair, the library refuses.
+    // The library rejects anything but a pair.
     let Some((left, right)) = pair else { return Ok(()) };
     let rest = right.get(prefix.len()..);
     let whole = rest.map(|rest| [left, rest].concat());
@@ -140,8 +140,8 @@ fn joined(merge: &Value, pieces: &Map<String, Value>, prefix: &str) -> Result<()
     match whole {
         Some(whole) if known(left) && known(right) && known(&whole) => Ok(()),
         _ => Err(Error::invalid(format!(
-            "it merges {left:?} and {right:?}, which are not both in its vocabulary together \
-             with what they make"
+            "it merges {left:?} and {right:?}, but these two pieces and the merged one are not all \
+             in its vocabulary"
         ))),
     }
 }
@@ -161,8 +161,8 @@ fn each_object(
     }
 }
 
-/// How much a text can grow, before it does: a few replacements of one letter by two, one after
-/// another, make a gigabyte of a word.
+/// Limits how much a text can grow: a few replacements of one character by two, in sequence, make
+/// a gigabyte of a word.
 fn check_growth(part: &str, steps: &Value) -> Result<()> {
     let mut growth = 1usize;
     each_object(steps, &mut |step| {
@@ -174,7 +174,7 @@ fn check_growth(part: &str, steps: &Value) -> Result<()> {
         }
         if let (Some(pattern), Some(content)) = (step.get("pattern"), length("content")) {
             let plain = pattern["String"].as_str().map(str::len).filter(|length| *length > 0);
-            // An expression can match nothing, between any two letters.
+            // A regular expression can match the empty string between any two characters.
             let times = plain.map_or(content + 1, |length| content.div_ceil(length));
             growth = growth.saturating_mul(times.max(1));
         }
@@ -188,8 +188,7 @@ fn check_growth(part: &str, steps: &Value) -> Result<()> {
     })
 }
 
-/// Looks at the keys of a step, not at its type: the library takes a step for anything whose keys
-/// fit.
+/// Checks a step by its keys and not by its type: the library accepts any type whose keys match.
 fn component(step: &Map<String, Value>, ids: &HashSet<u64>) -> Result<()> {
     let precompiled = step.get("type").is_some_and(|kind| kind == "Precompiled");
     if precompiled || step.contains_key("precompiled_charsmap") {
@@ -200,12 +199,12 @@ fn component(step: &Map<String, Value>, ids: &HashSet<u64>) -> Result<()> {
         charsmap::check(&table)?;
     }
     if step.get("length").is_some_and(|length| length == 0) {
-        return Err(Error::invalid("it cuts texts into parts of length 0"));
+        return Err(Error::invalid("a step splits texts into parts of length 0"));
     }
     if step.get("prepend").is_some_and(|prefix| prefix == "") {
-        return Err(Error::invalid("a step that puts nothing in front of a text"));
+        return Err(Error::invalid("a step prepends the empty string to a text"));
     }
-    // It would count down from the length of a token, past zero.
+    // The library would compute a length below zero.
     if step.get("stop").and_then(Value::as_u64).is_some_and(|stop| stop > 0) {
         return Err(Error::invalid("a decoder that strips the end of tokens is not supported"));
     }
@@ -223,18 +222,18 @@ fn component(step: &Map<String, Value>, ids: &HashSet<u64>) -> Result<()> {
     }
 }
 
-/// Whether all that a template names is there.
+/// Checks that the special tokens of a template exist.
 fn template(pieces: &Value, pair: bool, special: &Value, ids: &HashSet<u64>) -> Result<()> {
     for piece in pieces.as_array().into_iter().flatten() {
         if !pair && piece["Sequence"]["id"] == "B" {
-            return Err(Error::invalid("the template for one text asks for a second text"));
+            return Err(Error::invalid("the template for one text contains a second text"));
         }
         let Some(name) = piece["SpecialToken"]["id"].as_str() else { continue };
         let token = &special[name];
         let count = |key: &str| token[key].as_array().map(Vec::len);
         if count("ids").is_none() || count("ids") != count("tokens") {
             return Err(Error::invalid(format!(
-                "its template has {name:?}, for which it does not say ids and as many tokens"
+                "its template has {name:?}, which needs ids and the same number of tokens"
             )));
         }
         token["ids"].as_array().into_iter().flatten().try_for_each(|id| known(id, ids))?;
@@ -245,11 +244,11 @@ fn template(pieces: &Value, pair: bool, special: &Value, ids: &HashSet<u64>) -> 
 fn known(id: &Value, ids: &HashSet<u64>) -> Result<()> {
     match id.as_u64().is_some_and(|id| ids.contains(&id)) {
         true => Ok(()),
-        false => Err(Error::invalid(format!("a special token has the id {id}, which is no row"))),
+        false => Err(Error::invalid(format!("a special token has the unknown id {id}"))),
     }
 }
 
-/// The bytes of a text in base64, in its one canonical form.
+/// Decodes canonical base64.
 fn base64(text: &str) -> Option<Vec<u8>> {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let bare = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);

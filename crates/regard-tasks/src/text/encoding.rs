@@ -1,42 +1,42 @@
-//! A text as a model sees it, and the way back to the text.
+//! A tokenised text, with offsets into the original text.
 
 use std::ops::Range;
 
-/// A text or a pair as a model sees it; the lists have one entry a token.
+/// A tokenised text or pair; the lists have one entry per token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Encoding {
-    /// Rows of the vocabulary.
+    /// Token ids.
     pub ids: Vec<u32>,
-    /// What the vocabulary writes there.
+    /// Tokens as in the vocabulary.
     pub tokens: Vec<String>,
-    /// The bytes of the user's text that the token stands for, without the spaces around them.
+    /// Byte range of the token in its original text, without surrounding spaces.
     pub offsets: Vec<(usize, usize)>,
-    /// Which word of the text the token belongs to; a special token belongs to none.
+    /// Index of the word of the text that the token belongs to; `None` for a special token.
     pub words: Vec<Option<u32>>,
-    /// The token types that the model was trained with: mostly 0 in the first text and 1 in the
+    /// Token types that the model was trained with: mostly 0 in the first text and 1 in the
     /// second, but XLNet has a third one for `<cls>`, and RoBERTa has only 0.
     pub types: Vec<u32>,
-    /// Which text the token is of, 0 or 1; one that was put around the texts is of none.
+    /// Text that the token belongs to, 0 or 1; `None` for a special token around the texts.
     pub texts: Vec<Option<usize>>,
-    /// Whether the token was put around the texts.
+    /// Whether the token is a special token around the texts.
     pub special: Vec<bool>,
-    /// The letters that the token is written with, if the tokenizer has an alphabet.
+    /// Character ids of the token; empty if the tokenizer has no alphabet.
     pub letters: Vec<Vec<u32>>,
 }
 
 impl Encoding {
-    /// How many tokens there are.
+    /// Returns the number of tokens.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
-    /// The offsets counted in characters instead of bytes, as Hugging Face counts them. The texts
-    /// are those that were encoded.
+    /// Returns the offsets in characters instead of bytes, as in Hugging Face. `texts` are the
+    /// texts that were encoded.
     pub fn in_characters(&self, texts: &[&str]) -> Vec<(usize, usize)> {
         let counts: Vec<Vec<usize>> = texts.iter().map(|text| characters_before(text)).collect();
         let convert = |(&(start, end), of): (&(usize, usize), &Option<usize>)| {
@@ -47,7 +47,7 @@ impl Encoding {
         self.offsets.iter().zip(&self.texts).map(convert).collect()
     }
 
-    /// The places of the tokens of a text, from its first one to its last one.
+    /// Returns the positions of a text's tokens, from the first one to the last one.
     pub fn places(&self, of: usize) -> Range<usize> {
         let mine = |text: &Option<usize>| *text == Some(of);
         let first = self.texts.iter().position(mine).unwrap_or(0);
@@ -55,8 +55,8 @@ impl Encoding {
         first..last
     }
 
-    /// The same with only some tokens of each text, counted within it. What was put around the
-    /// texts stays.
+    /// Returns the encoding with only a range of the tokens of each text, counted within it.
+    /// Special tokens around the texts stay.
     pub(super) fn part(&self, kept: [Range<usize>; 2]) -> Encoding {
         let mut part = Encoding::default();
         let mut seen = [0, 0];
@@ -80,12 +80,12 @@ impl Encoding {
     }
 }
 
-/// How many characters start before each byte, and in the whole text.
+/// Number of characters before each byte, and in the whole text.
 fn characters_before(text: &str) -> Vec<usize> {
     let mut counts = vec![0; text.len() + 1];
     for (count, (at, c)) in text.char_indices().enumerate() {
         counts[at] = count;
-        // Within a character; no offset is there.
+        // Within a character: no offset points here.
         counts[at + 1..at + c.len_utf8()].fill(count);
     }
     counts[text.len()] = text.chars().count();

@@ -1,41 +1,41 @@
-//! English words as treebanks cut them: punctuation apart, `do` and `n't`, `Ann` and `'s`.
+//! English words as treebanks split them: punctuation apart, `do` and `n't`, `Ann` and `'s`.
 //!
-//! Two regular expressions, so that they stand in `tokenizer.json` and every reader of that file
-//! cuts alike: one finds words, with all that is written together; another cuts those of them that
-//! are two. The rules are those of the English Web Treebank of Universal Dependencies 2: hyphens
-//! part words but for prefixes (`well - known`, `non-human`), addresses and names of files are
-//! whole.
+//! Two regular expressions, so that they are part of `tokenizer.json` and every reader of that file
+//! splits alike: one finds words without spaces in them; another splits those of them that are
+//! two. The rules are those of the English Web Treebank of Universal Dependencies 2: hyphens
+//! separate words except after prefixes (`well - known`, `non-human`); addresses and file names
+//! are whole.
 
 /// No letter or digit before, none after.
 const OPEN: &str = r"(?<![\p{L}\p{N}])";
 const SHUT: &str = r"(?![\p{L}\p{N}])";
 
-/// What people write for an apostrophe.
+/// Characters used as an apostrophe.
 const APOSTROPHE: &str = "['’`´]";
 
 /// Endings that are words of their own: `'s`, `'re`.
 const CLITICS: &str = "(?:s|m|d|re|ve|ll)";
 
-/// A point belongs to these, unless it ends the text. Words like `sat` are not among them: a
-/// vocabulary of small letters does not tell them from days.
+/// Abbreviations whose period belongs to them, unless it ends the text. Words like `sat` are not
+/// among them: in lower case they cannot be told from days.
 const ABBREVIATIONS: &str = "mr|mrs|ms|dr|st|ft|mt|jr|sr|prof|gen|col|gov|sen|rep|lt|sgt|capt|rev|\
     hon|inc|corp|co|ltd|vs|etc|jan|feb|apr|jun|jul|aug|sept|sep|oct|nov|dec|mon|tue|tues|thu|thur|\
     thurs|fri|ave|blvd|approx|dept|ext";
 
-/// A hyphen after these does not part.
+/// Prefixes after which a hyphen does not separate.
 const PREFIXES: &str = "e|co|non|re|pre|post|anti|ex|mis|un|over|sub|semi|multi|pro|counter|inter|\
     intra|ultra|mid|bi|de|cyber|quasi|micro|mini|neo|pan";
 
-/// How the names of files and machines end.
+/// Endings of file and host names.
 const SUFFIXES: &str = "com|org|net|edu|gov|uk|htm|html|pdf|doc|xls|ppt|jpg|gif|png|txt|zip|exe";
 
-/// A part of a name that has points in it. Its length has a limit, so that a text of a million
-/// points is not looked through from each of them.
+/// A part of a name with periods. Its length is limited, so that matching stays linear in a text
+/// of a million periods.
 const LABEL: &str = r"[\p{L}\p{N}_-]{1,64}";
 
-/// What is written as one word and is two: the first, and the second.
+/// Pairs of words that are written as one word: the first, and the second.
 const FUSED: [(&str, &str); 10] = [
-    // Denials without an apostrophe.
+    // Negations without an apostrophe.
     ("do|does|did|ca|could|wo|would|should|is|are|was|were|has|have|had|ai", "nt"),
     ("can", "not"),
     ("gon|wan", "na"),
@@ -49,39 +49,39 @@ const FUSED: [(&str, &str); 10] = [
     (r"\p{N}+", "am|pm|k|mm|cm|km|kg|mb|gb"),
 ];
 
-/// Finds words, one after another; where several rules fit, the first one does.
+/// Regular expression that finds words; the first alternative that matches is taken.
 pub fn words() -> String {
     let rules = [
-        // Addresses, of pages and of people.
+        // URLs and e-mail addresses.
         r"(?i:https?://|ftp://|www\.)[^\s<>]*[\p{L}\p{N}/=#~_-]".to_string(),
         format!(r"{OPEN}[\p{{L}}\p{{N}}._+-]{{1,64}}@{LABEL}(?:\.{LABEL})*"),
-        // Faces.
+        // Emoticons.
         format!(r"{OPEN}(?:[:;=8][-o^']?[)(\]\[DPpb/\\|]+|<3|\^_+\^|[:;]-?\*){SHUT}"),
-        // Names with points in them: of machines, files and news groups.
+        // Names with periods: of hosts, files and newsgroups.
         format!(r"{OPEN}(?i:(?:{LABEL}\.){{1,8}}(?:{SUFFIXES})){SHUT}"),
         format!(r"{OPEN}\p{{Ll}}{{2,}}(?:\.\p{{Ll}}[\p{{Ll}}\p{{N}}-]+){{2,}}"),
         // Initials and abbreviations.
         r"\p{L}\.(?:\p{L}\.)+".to_string(),
         format!(r"{OPEN}(?i:(?:{ABBREVIATIONS})\.(?=\s*\S)(?!\p{{L}})|no\.(?=\s*\p{{N}}))"),
         format!(r"{OPEN}(?![Ii])\p{{L}}\.(?=\s)"),
-        // An ending that stands alone.
+        // A clitic that stands alone.
         format!(r"(?i:{APOSTROPHE}{CLITICS}{SHUT})"),
-        // Numbers of telephones, words with a prefix, firms, `b/c`.
+        // Telephone numbers, words with a prefix, firms, `b/c`.
         format!(r"{OPEN}\p{{N}}{{1,3}}-(?:\p{{N}}{{3}}-)?\p{{N}}{{4}}{SHUT}"),
         format!(r"{OPEN}(?i:(?:{PREFIXES})-\p{{L}}{{3,}})(?!-)"),
         format!(r"{OPEN}\p{{L}}{{1,2}}&\p{{L}}{{1,2}}{SHUT}"),
         format!(r"{OPEN}\p{{L}}/\p{{L}}{SHUT}"),
-        // Numbers with points, colons and strokes.
+        // Numbers with periods, commas, colons and slashes.
         r"\p{N}+(?:[.,:/]\p{N}+)+".to_string(),
         // Letters and digits, with apostrophes among them.
         format!(r"[\p{{L}}\p{{M}}\p{{N}}]+(?:{APOSTROPHE}\p{{L}}+)*"),
-        // Signs that are repeated, and single ones.
+        // Repeated signs, and single ones.
         r"[.!?]{2,}|-{2,}|\*{2,}|={2,}|_{2,}|~{2,}|<{2,}|>{2,}|''|``|\$\$+|’’|‘’|\S".to_string(),
     ];
     rules.join("|")
 }
 
-/// Finds the part of a word at its beginning or at its end that is a word by itself.
+/// Regular expression that finds the part of a word, at its start or end, that is a word itself.
 pub fn parts() -> String {
     let mut rules = vec![format!("n{APOSTROPHE}t$"), format!("{APOSTROPHE}{CLITICS}$")];
     rules.extend(FUSED.map(|(first, second)| format!("^(?:{first})(?=(?:{second})$)")));

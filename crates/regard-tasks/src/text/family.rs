@@ -1,17 +1,17 @@
-//! What the tokenizers of well-known models have in common: the names of their special tokens,
-//! and the side on which they pad. Old folders leave this to whoever reads them.
+//! Defaults of the tokenizers of well-known models: the names of special tokens and the padding
+//! side. Old folders leave these out.
 
 use serde_json::{Map, Value, json};
 
-/// A family of models with one way to mark their texts.
+/// A family of models with the same special tokens.
 #[derive(Debug)]
 pub struct Family {
-    /// What `model_type` in `config.json` says, or `tokenizer_class` before `Tokenizer`, in small
-    /// letters. The first one is the family's.
+    /// Values of `model_type` in `config.json`, or of `tokenizer_class` before `Tokenizer`, in
+    /// lower case. The first one is the family's name.
     names: &'static [&'static str],
-    /// The keys of `tokenizer_config.json`, with what is meant when they are missing.
+    /// Keys of `tokenizer_config.json`, with their defaults.
     special: &'static [(&'static str, &'static str)],
-    /// The side on which rows are padded, and the token type that padding has.
+    /// Padding side, and the token type of padding.
     padding: (&'static str, u32),
 }
 
@@ -82,7 +82,7 @@ const ALBERT: Family = Family {
 const FAMILIES: [&Family; 5] = [&BERT, &GPT2, &ROBERTA, &XLNET, &ALBERT];
 
 impl Family {
-    /// The family that the configurations of a tokenizer and of its model name.
+    /// Returns the family that the configurations of a tokenizer and of its model name.
     pub fn of(config: &Map<String, Value>, model: &Map<String, Value>) -> Option<&'static Family> {
         let class = config.get("tokenizer_class").and_then(Value::as_str).unwrap_or("");
         let class = class.strip_suffix("Fast").unwrap_or(class);
@@ -91,17 +91,17 @@ impl Family {
         Family::named(&class).or_else(|| Family::named(kind))
     }
 
-    /// The family of a name.
+    /// Returns the family with this name.
     pub fn named(name: &str) -> Option<&'static Family> {
         FAMILIES.into_iter().find(|family| family.names.contains(&name))
     }
 
-    /// Its own name.
+    /// Returns the family's name.
     pub fn name(&self) -> &'static str {
         self.names[0]
     }
 
-    /// Writes down what a configuration leaves out.
+    /// Adds the defaults for keys that a configuration leaves out.
     pub fn complete(&self, config: &mut Map<String, Value>) {
         for (key, token) in self.special {
             config.entry(*key).or_insert_with(|| json!(token));

@@ -1,4 +1,4 @@
-//! The tokenizer of a folder, from whichever files are there.
+//! Loading of the tokenizer of a folder, from whichever files are there.
 
 use std::path::Path;
 
@@ -10,29 +10,29 @@ use super::family::Family;
 use super::tokenizer::of_file;
 use super::{Tokenizer, byte_level, spiece, wordpiece};
 
-/// The file that says everything.
+/// The file that defines a tokenizer completely.
 pub const TOKENIZER: &str = "tokenizer.json";
 
-/// The greatest file that is read. The vocabularies of a quarter of a million pieces that there
-/// are have some thirty million bytes.
+/// Largest file that is read, in bytes. Vocabularies of a quarter of a million pieces have some
+/// thirty million bytes.
 const LARGEST: u64 = 256 << 20;
 
-/// What is known of a folder, before its vocabulary is read.
+/// Configuration of a folder, read before its vocabulary.
 pub struct Known {
     /// `tokenizer_config.json`, with the names of special tokens from elsewhere.
     pub config: Map<String, Value>,
-    /// What is neither in the vocabulary nor a special token of the model, with the ids.
+    /// Added tokens with their ids.
     pub added: Vec<(u32, String)>,
-    /// Whose way to mark texts it is, where the folder says so.
+    /// Family of the model, if the folder names one.
     pub family: Option<&'static Family>,
 }
 
-/// The files beside a vocabulary that say more of it; none has to be there.
+/// Optional configuration files beside a vocabulary.
 pub const CONFIGURATION_FILES: [&str; 3] =
     ["tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"];
 
-/// The files that a tokenizer can be made of, the best ones first: the first of these sets of
-/// which a folder has all is the one that is read.
+/// Returns the sets of files that a tokenizer can be made of, best first: the first set of which a
+/// folder has all files is read.
 pub fn vocabulary_files() -> [&'static [&'static str]; 5] {
     SOURCES.map(|(files, _)| files)
 }
@@ -40,7 +40,7 @@ pub fn vocabulary_files() -> [&'static [&'static str]; 5] {
 /// Makes a tokenizer of the contents of files.
 type Make = fn(&[Vec<u8>], Known) -> Result<Tokenizer>;
 
-/// The files that make a tokenizer, the best ones first.
+/// Sets of files that make a tokenizer, best first.
 const SOURCES: [(&[&str], Make); 5] = [
     (&[TOKENIZER], |files, known| Tokenizer::new(&files[0], known.completed(""))),
     (&["vocab.txt"], wordpiece::make),
@@ -50,7 +50,7 @@ const SOURCES: [(&[&str], Make); 5] = [
     (&["spiece.model"], spiece::make),
 ];
 
-/// The tokenizer of a model.
+/// Loads the tokenizer of a model.
 pub fn load(model: &ModelFiles) -> Result<Tokenizer> {
     let complete = |files: &[&str]| files.iter().all(|name| model.has(name));
     let Some((files, make)) = SOURCES.iter().find(|(files, _)| complete(files)) else {
@@ -64,8 +64,8 @@ pub fn load(model: &ModelFiles) -> Result<Tokenizer> {
     make(&contents, Known::of(model)?).map_err(|e| of_file(&first, e))
 }
 
-/// A file of a model in the format of `tokenizer.json`. One of that name is completed by what the
-/// other files say; any other, by the configuration beside it.
+/// Loads a file in the format of `tokenizer.json`. One of that name is completed by the other
+/// files; any other, by the configuration beside it.
 pub fn load_file(model: &ModelFiles, name: &str) -> Result<Tokenizer> {
     let config = match name == TOKENIZER {
         true => Known::of(model)?.completed(""),
@@ -75,13 +75,14 @@ pub fn load_file(model: &ModelFiles, name: &str) -> Result<Tokenizer> {
     made.map_err(|e| of_file(&model.path(name), e))
 }
 
-/// `tokenizer.json` has `tokenizer_config.json`, and `source.json` has `source_config.json`.
+/// Name of the configuration beside a file: `tokenizer.json` has `tokenizer_config.json`, and
+/// `source.json` has `source_config.json`.
 pub fn beside(name: &str) -> String {
     let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy();
     format!("{stem}_config.json")
 }
 
-/// Reads a file of a model; one of a folder is noted.
+/// Reads a file of a model; one in a folder is recorded in the ledger.
 pub fn read_of(model: &ModelFiles, name: &str) -> Result<Vec<u8>> {
     match model.folder() {
         Some(folder) => read(&folder.join(name)),
@@ -89,7 +90,7 @@ pub fn read_of(model: &ModelFiles, name: &str) -> Result<Vec<u8>> {
     }
 }
 
-/// A file of a model with a JSON object, if it is there.
+/// Reads a file with a JSON object; `None` if it does not exist.
 fn object_of(model: &ModelFiles, name: &str) -> Result<Option<Map<String, Value>>> {
     if !model.has(name) {
         return Ok(None);
@@ -106,7 +107,7 @@ impl Known {
         for (key, value) in object(special)? {
             config.entry(key).or_insert(value);
         }
-        // The object of a token with the id as its key, or the id of a token: two generations.
+        // Two generations: token objects by id, or ids by token.
         let rows = config.get("added_tokens_decoder").and_then(Value::as_object);
         let rows = rows.into_iter().flatten().filter_map(|(id, token)| {
             Some((id.parse().ok()?, token.get("content")?.as_str()?.to_owned()))
@@ -123,8 +124,8 @@ impl Known {
         Ok(Known { config, added, family })
     }
 
-    /// The configuration with what the family means where it says nothing; the family is the one
-    /// of that name where the folder names none.
+    /// Returns the configuration completed by the defaults of the family; `otherwise` is the name
+    /// of the family where the folder names none.
     pub fn completed(mut self, otherwise: &str) -> Map<String, Value> {
         if let Some(family) = self.family.or_else(|| Family::named(otherwise)) {
             family.complete(&mut self.config);
@@ -133,9 +134,9 @@ impl Known {
     }
 }
 
-/// The `added_tokens` of a `tokenizer.json`: the special tokens that the configuration names, and
-/// others that are not in the vocabulary. The space before a mask is a part of it, so that
-/// `a <mask>` is what the model saw in training: a mask instead of a word with its space.
+/// Returns the `added_tokens` of a `tokenizer.json`: the special tokens that the configuration
+/// names, and others that are not in the vocabulary. With `space_in_mask` the space before a mask
+/// is a part of it, so that `a <mask>` is as in training: a mask instead of a word with its space.
 pub fn added_tokens(
     config: &Map<String, Value>,
     added: &[(u32, String)],
@@ -164,19 +165,19 @@ pub fn added_tokens(
     rows.iter().map(object).collect()
 }
 
-/// A special token's name in a configuration, which is a string or an object.
+/// Returns the name of a special token in a configuration, where it is a string or an object.
 pub fn token_name<'a>(config: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
     let value = config.get(key)?;
     value.as_str().or_else(|| value.get("content")?.as_str())
 }
 
-/// A yes or no of a configuration.
+/// Returns a boolean of a configuration.
 pub fn flag(config: &Map<String, Value>, key: &str, otherwise: bool) -> bool {
     config.get(key).and_then(Value::as_bool).unwrap_or(otherwise)
 }
 
-/// The special tokens around a text and around a pair; `$A` and `$B` are the texts, and each has
-/// its token type.
+/// Returns a template of the special tokens around a text and around a pair, with token types;
+/// `$A` and `$B` are the texts. `None` if a special token has no id.
 pub fn template(
     single: &[(&str, u32)],
     pair: &[(&str, u32)],
@@ -198,7 +199,7 @@ pub fn template(
                 "special_tokens": special}))
 }
 
-/// A regular file, unless it is too large to be what it should be.
+/// Reads a regular file of at most `LARGEST` bytes.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     crate::data::ledger::note(path);
     read_file(path, LARGEST)

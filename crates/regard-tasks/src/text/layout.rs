@@ -1,7 +1,7 @@
-//! How each kind of tokenizer cuts and joins text, in the words of `tokenizer.json`.
+//! The steps of each kind of tokenizer around its model, in the format of `tokenizer.json`.
 //!
-//! A space is written `▁`. Pieces of words keep it in front of them, so joining is exact. Words
-//! do not (`école` is one row of the vocabulary, at the start of a sentence, after a space and
+//! A space is written `▁`. Subword pieces keep it in front of them, so decoding is exact. Words
+//! do not (`école` is one entry of the vocabulary, at the start of a sentence, after a space and
 //! after `l'`); only punctuation does, because that is where languages differ: `Go!` is `Go !`
 //! and « Va ! » is `Va ▁!`.
 
@@ -11,12 +11,12 @@ use super::special::NAMES;
 use super::train::{Form, Kind, Normalise, Spaces, Train};
 use super::{byte_level, english, folder, wordpiece};
 
-/// Where a vocabulary of pieces may not reach across: words (an apostrophe belongs to the
-/// letters before it, `▁l' école`), single digits, runs of anything else.
+/// Pre-tokens that no piece crosses: words (an apostrophe belongs to the letters before it,
+/// `▁l' école`), single digits, runs of anything else.
 const PIECES: &str = r"▁?[\p{L}\p{M}]+['’]?|▁?\p{N}|▁?[^▁\p{L}\p{M}\p{N}]+|▁+";
 
-/// Words: numbers with their points, `a.m.` and its like, elisions (`l'`, but not before an English ending), runs of
-/// letters and digits, English endings (`'re`), and single signs.
+/// Words: numbers with their periods, `a.m.` and similar, elisions (`l'`, but not before an English
+/// ending), runs of letters and digits, English endings (`'re`), and single signs.
 const WORDS: &str = concat!(
     r"\p{N}+(?:[.,:]\p{N}+)+",
     r"|\p{L}\.(?:\p{L}\.)+",
@@ -26,13 +26,12 @@ const WORDS: &str = concat!(
     r"|▁?[^▁\p{L}\p{M}\p{N}]",
 );
 
-/// What is applied, one after the other, to words that are joined by spaces; each match is
-/// removed. Only a lookaround can tell a sign that had a space before it (`▁-`) from one that
-/// had none.
+/// Patterns that are removed in sequence from words joined by spaces. Only a lookaround
+/// distinguishes a sign that had a space before it (`▁-`) from one that had none.
 const REJOIN: [&str; 6] = [
-    // After an elision.
+    // Space after an elision.
     r"(?<=\p{L}['’]) (?=\p{L})",
-    // After a quotation mark or such that had a space before it, and a currency before a number.
+    // After a quotation mark or similar that had a space before it; between currency and number.
     "(?<=▁[\"'“‘„‚#@]) ",
     r"(?<=▁\p{Sc}) (?=\p{N})",
     // After an opening bracket, and after a sign that joins words.
@@ -42,7 +41,7 @@ const REJOIN: [&str; 6] = [
     "▁",
 ];
 
-/// A whole `tokenizer.json` around a model.
+/// Returns a whole `tokenizer.json` around a model.
 pub fn tokenizer(train: &Train, model: Value) -> Value {
     let special = train.kind.special().iter().enumerate().map(|(id, (_, name))| {
         json!({"id": id, "content": name, "single_word": false, "lstrip": false,
@@ -61,14 +60,14 @@ pub fn tokenizer(train: &Train, model: Value) -> Value {
     })
 }
 
-/// A model that knows nothing, for counting what the text is cut into.
+/// Returns a model of special tokens only, to count pre-tokens.
 pub fn empty_model(kind: Kind) -> Value {
     let names = kind.special().iter().map(|(_, name)| name.to_string());
     let vocabulary: serde_json::Map<_, _> = names.zip(0..).map(|(n, id)| (n, json!(id))).collect();
     json!({"type": "WordLevel", "vocab": vocabulary, "unk_token": kind.special()[0].1})
 }
 
-/// A model with one row a word.
+/// Returns a model with one id per word.
 pub fn words_model(words: &[String]) -> Value {
     let names = NAMES.iter().map(|name| name.to_string()).chain(words.iter().cloned());
     let vocabulary: serde_json::Map<_, _> =
@@ -139,7 +138,7 @@ fn pre_tokenizer(kind: Kind) -> Value {
     }
 }
 
-/// What is put around texts: only BERT's kind was ever trained with it.
+/// Special tokens around texts: only BERT's kind was trained with them.
 fn post_processor(kind: Kind) -> Value {
     let id = |name: &str| kind.special().iter().position(|row| row.1 == name).map(|id| id as u32);
     let single = [("[CLS]", 0), ("$A", 0), ("[SEP]", 0)];
@@ -160,7 +159,7 @@ fn decoder(kind: Kind) -> Value {
             sequence("decoders", vec![spaces, json!({"type": "Fuse"}), strip])
         }
         Kind::WordLevel => {
-            // Its prefix is of no word, so that it puts a space before every word but the first.
+            // No word has this prefix, so that a space is put before every word but the first.
             let join = json!({"type": "WordPiece", "prefix": "▁▁", "cleanup": false});
             let mut steps = vec![join, json!({"type": "Fuse"})];
             steps.extend(REJOIN.map(|pattern| replace(json!({"Regex": pattern}), "")));

@@ -1,5 +1,5 @@
 //! Tokenizers of Marian (`source.spm`, `target.spm`, `vocab.json`), and of any SentencePiece
-//! model whose rows are its ids (`spiece.model`).
+//! model whose ids are in the order of its pieces (`spiece.model`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -12,15 +12,15 @@ use super::Tokenizer;
 use super::folder::{read, read_of};
 use super::spm::{Piece, SentencePiece, Use, malformed};
 
-/// The files of a Marian model's vocabulary: one SentencePiece model for each side, and the ids
-/// that both give.
+/// Files of a Marian model's vocabulary: a SentencePiece model for each side, and the ids that both
+/// share.
 pub const FILES: [&str; 3] = ["source.spm", "target.spm", "vocab.json"];
 
-/// Written in front of a row that no text may give: a piece of the other language, which has a
-/// row because both share one vocabulary, or one out of use. No normalised text contains it.
+/// Prefix of an entry that no text may produce: a piece of the other language, which has an id
+/// because both share one vocabulary, or an unused one. No normalised text contains it.
 const HIDDEN: char = '\0';
 
-/// The tokenizers of the source and of the target of a Marian model.
+/// Loads the source and target tokenizers of a Marian model.
 pub fn load(model: &ModelFiles) -> Result<(Tokenizer, Tokenizer)> {
     let [source, target, ids] = FILES;
     let path = model.path(ids);
@@ -35,7 +35,7 @@ pub fn load(model: &ModelFiles) -> Result<(Tokenizer, Tokenizer)> {
     Ok((side(source)?, side(target)?))
 }
 
-/// The tokenizer of a SentencePiece model whose rows are in the order of its pieces.
+/// Loads the tokenizer of a SentencePiece model whose ids are in the order of its pieces.
 pub fn sentencepiece(path: impl AsRef<Path>) -> Result<Tokenizer> {
     let path = path.as_ref();
     let model = read(path)?;
@@ -43,13 +43,13 @@ pub fn sentencepiece(path: impl AsRef<Path>) -> Result<Tokenizer> {
     tokenizer.map_err(|e| Error::file(path, e.to_string()))
 }
 
-/// The same, of a model that was read.
+/// Makes the tokenizer of a parsed model whose ids are in the order of its pieces.
 pub(super) fn from_model(model: &SentencePiece) -> Result<Tokenizer> {
     let ids = model.pieces.iter().map(|piece| piece.text.clone()).zip(0..).collect();
     with_ids(model, &ids)
 }
 
-/// A tokenizer that cuts as the model says and gives the ids of a vocabulary.
+/// Makes a tokenizer that segments as the model does and gives the ids of a vocabulary.
 fn with_ids(model: &SentencePiece, ids: &BTreeMap<String, u32>) -> Result<Tokenizer> {
     let mut rows: Vec<Option<&str>> = vec![None; ids.len()];
     for (piece, &id) in ids {
@@ -70,14 +70,14 @@ fn with_ids(model: &SentencePiece, ids: &BTreeMap<String, u32>) -> Result<Tokeni
             Some(piece) if piece.used == Use::Normal => {
                 vocabulary.push((text.into(), score(piece)))
             }
-            // As SentencePiece does it: no way to cut such a piece is better.
+            // As in SentencePiece: no segmentation of such a piece has a better score.
             Some(piece) if piece.used == Use::User => {
                 vocabulary.push((text.into(), text.chars().count() as f64 * most - 0.1));
             }
             Some(piece) if piece.used == Use::Unused => {
                 vocabulary.push((format!("{HIDDEN}{text}"), least));
             }
-            // Marian adds `<pad>`, of which the model knows nothing.
+            // Marian adds `<pad>`, which is not in the model.
             None if text != "<pad>" => vocabulary.push((format!("{HIDDEN}{text}"), least)),
             piece => {
                 if piece.is_some_and(|piece| piece.used == Use::Unknown) {
@@ -119,12 +119,12 @@ fn score(piece: &Piece) -> f64 {
     f64::from(piece.score)
 }
 
-/// SentencePiece's own table, then its habit with spaces.
+/// SentencePiece's character map, then its treatment of spaces.
 fn normalizer(model: &SentencePiece) -> Result<Value> {
     let mut steps = Vec::new();
     if !model.characters.is_empty() {
         let table = Precompiled::from(&model.characters)
-            .map_err(|_| malformed("its table of characters"))?;
+            .map_err(|_| malformed("its character map"))?;
         steps.push(serde_json::to_value(table).expect("bytes as text"));
     }
     if model.single_spaces {
@@ -134,8 +134,8 @@ fn normalizer(model: &SentencePiece) -> Result<Value> {
     Ok(json!({"type": "Sequence", "normalizers": steps}))
 }
 
-/// Spaces become `▁`. A special token is a row like any other, so a text that looks like one
-/// would become it: it is cut after its first character.
+/// Maps spaces to `▁`. A special token is an entry like any other, so a text that looks like one
+/// would become it: such a text is split after its first character.
 fn pre_tokenizer(model: &SentencePiece, special: &[(usize, &str)]) -> Value {
     let mut steps = vec![json!({
         "type": "Metaspace", "replacement": "▁", "split": model.within_words,
@@ -197,7 +197,7 @@ mod tests {
             (&source, "va!", &[2, 1]),
             (&target, "va!", &[4, 6]),
             (&target, "go", &[2, 10]),
-            // No text is the end of a sentence.
+            // No text produces the end of a sentence.
             (&source, "go</s>", &[5, 7, 8, 3, 9]),
             (&source, "<s>", &[2, 7, 3, 9]),
         ] {

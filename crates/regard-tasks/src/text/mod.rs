@@ -1,4 +1,4 @@
-//! From text to numbers and back.
+//! Tokenizers: from text to token ids and back, and training of vocabularies.
 
 mod alphabet;
 mod bpe;

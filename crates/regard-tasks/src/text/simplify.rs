@@ -1,14 +1,14 @@
-//! Traditional Chinese characters to simplified ones, so that one vocabulary reads both.
+//! Traditional to simplified Chinese characters, so that one vocabulary covers both.
 //!
-//! The tables are OpenCC's (Apache-2.0), by way of the crate hanconv, which needs nothing that
-//! the tokenizers library does not need already.
+//! The tables are OpenCC's (Apache-2.0), from the crate hanconv, which adds no dependency that the
+//! tokenizers library does not have already.
 
 use std::borrow::Cow;
 
-/// A text with its traditional characters made simple, character by character; anything else
-/// stays as it is. A few words decide how their characters are written.
+/// Converts traditional characters to simplified ones, one for one; anything else stays as it is.
+/// For a few characters the word that contains them decides.
 pub fn simplify(text: &str) -> Cow<'_, str> {
-    // All characters that have two forms are beyond this one, the first CJK radical.
+    // All characters with two forms come after this one, the first CJK radical.
     if text.chars().all(|c| c < '\u{2e80}') {
         return Cow::Borrowed(text);
     }
@@ -16,7 +16,7 @@ pub fn simplify(text: &str) -> Cow<'_, str> {
     if simple.chars().count() == text.chars().count() {
         return Cow::Owned(simple);
     }
-    // A word of the table that changes its length would break the way back to the text.
+    // A replacement of another length would break the offsets into the text.
     let one = |c: char| {
         let simple = hanconv::t2s(c.encode_utf8(&mut [0; 4]));
         let mut chars = simple.chars();
@@ -25,7 +25,7 @@ pub fn simplify(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(one).collect())
 }
 
-/// Puts offsets into a simplified text back where they are in the text itself.
+/// Converts offsets into the simplified text to offsets into the original text.
 pub fn original_offsets(text: &str, simple: &str, offsets: &mut [(usize, usize)]) {
     let ends = |s: &str| s.char_indices().map(|(i, _)| i).chain([s.len()]).collect::<Vec<_>>();
     let (there, here) = (ends(text), ends(simple));

@@ -1,13 +1,13 @@
-//! The tokens that are not text: padding, beginning, end, unknown, and those of BERT and its kind.
+//! Special tokens: padding, beginning, end, unknown, and those of BERT and similar models.
 
 use regard_models::{Error, Result};
 
 use super::Tokenizer;
 
-/// The special tokens of every tokenizer that is trained here; a token's place is its id.
+/// Special tokens of every tokenizer that is trained here; the index is the id.
 pub const NAMES: [&str; 4] = ["<pad>", "<s>", "</s>", "<unk>"];
 
-/// The same with their keys in `tokenizer_config.json`.
+/// [`NAMES`] with their keys in `tokenizer_config.json`.
 pub(super) const OWN: [(&str, &str); 4] = [
     ("pad_token", NAMES[0]),
     ("bos_token", NAMES[1]),
@@ -15,7 +15,7 @@ pub(super) const OWN: [(&str, &str); 4] = [
     ("unk_token", NAMES[3]),
 ];
 
-/// Those of vocabularies that are trained here in the manner of BERT.
+/// Special tokens of WordPiece vocabularies that are trained here.
 pub(super) const OF_BERT: [(&str, &str); 5] = [
     ("pad_token", "[PAD]"),
     ("unk_token", "[UNK]"),
@@ -24,7 +24,7 @@ pub(super) const OF_BERT: [(&str, &str); 5] = [
     ("mask_token", "[MASK]"),
 ];
 
-/// Those of vocabularies of bytes that are trained here.
+/// Special tokens of byte-level vocabularies that are trained here.
 pub(super) const OF_BYTES: [(&str, &str); 5] = [
     ("pad_token", NAMES[0]),
     ("bos_token", NAMES[1]),
@@ -33,12 +33,12 @@ pub(super) const OF_BYTES: [(&str, &str); 5] = [
     ("mask_token", "<mask>"),
 ];
 
-/// How `tokenizer_config.json` calls them, in the same order, and those that only other people's
+/// Keys of `tokenizer_config.json`, in the order of [`NAMES`], then those that only published
 /// vocabularies have.
 pub(super) const KEYS: [&str; 7] =
     ["pad_token", "bos_token", "eos_token", "unk_token", "cls_token", "sep_token", "mask_token"];
 
-/// The names under which other people's vocabularies have them, in the same order.
+/// Usual names in published vocabularies, in the order of [`KEYS`].
 const KNOWN: [&[&str]; 7] = [
     &["<pad>", "[PAD]", "<PAD>", "<blank>", "<|pad|>"],
     &["<s>", "<bos>", "[CLS]", "[BOS]", "<cls>", "<|startoftext|>", "<|endoftext|>"],
@@ -49,27 +49,27 @@ const KNOWN: [&[&str]; 7] = [
     &["[MASK]", "<mask>"],
 ];
 
-/// The ids of the special tokens that a tokenizer has.
+/// Ids of the special tokens of a tokenizer; `None` for those that it lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Special {
-    /// Fills rows up to the length of the batch.
+    /// Padding.
     pub pad: Option<u32>,
-    /// Starts a sentence.
+    /// Beginning of a sequence.
     pub bos: Option<u32>,
-    /// Ends a sentence.
+    /// End of a sequence.
     pub eos: Option<u32>,
-    /// Stands for what is not in the vocabulary.
+    /// Unknown token.
     pub unk: Option<u32>,
-    /// Where a model gathers what it thinks of a whole text.
+    /// Classification token, whose hidden state represents the sequence.
     pub cls: Option<u32>,
-    /// Stands between two texts, and after them.
+    /// Separator between two texts and after them.
     pub sep: Option<u32>,
-    /// Stands for a token that is to be guessed.
+    /// Masked token, to be predicted.
     pub mask: Option<u32>,
 }
 
 impl Special {
-    /// Looks for them by what the tokenizer's configuration says, then by the usual names.
+    /// Finds the tokens named in the tokenizer's configuration, else those with the usual names.
     pub(super) fn of(tokenizer: &Tokenizer) -> Special {
         let find = |i: usize| {
             let configured =
@@ -87,27 +87,27 @@ impl Special {
         }
     }
 
-    /// The id that fills rows, or an error that says what the vocabulary lacks.
+    /// Returns the padding id, or an error that names what the vocabulary lacks.
     pub fn need_pad(&self) -> Result<u32> {
         need(self.pad, 0)
     }
 
-    /// The id that starts a sentence, or an error that says what the vocabulary lacks.
+    /// Returns the id of the beginning of a sequence, or an error that names what is missing.
     pub fn need_bos(&self) -> Result<u32> {
         need(self.bos, 1)
     }
 
-    /// The id that ends a sentence, or an error that says what the vocabulary lacks.
+    /// Returns the id of the end of a sequence, or an error that names what is missing.
     pub fn need_eos(&self) -> Result<u32> {
         need(self.eos, 2)
     }
 
-    /// The id of what is unknown, or an error that says what the vocabulary lacks.
+    /// Returns the id of the unknown token, or an error that names what is missing.
     pub fn need_unk(&self) -> Result<u32> {
         need(self.unk, 3)
     }
 
-    /// The id for what is to be guessed, or an error that says what the vocabulary lacks.
+    /// Returns the id of the mask token, or an error that names what is missing.
     pub fn need_mask(&self) -> Result<u32> {
         need(self.mask, 6)
     }
@@ -116,7 +116,7 @@ impl Special {
 fn need(id: Option<u32>, which: usize) -> Result<u32> {
     id.ok_or_else(|| {
         Error::invalid(format!(
-            "the tokenizer has no {}: none of {} is in its vocabulary. Name it as `{}` in \
+            "the tokenizer has no {}: none of {} is in its vocabulary. Set `{}` in \
              tokenizer_config.json, or train a tokenizer with `regard tokenizer`",
             KEYS[which].replace('_', " "),
             KNOWN[which].join(" "),

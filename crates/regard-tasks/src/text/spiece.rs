@@ -1,5 +1,5 @@
-//! The vocabularies of XLNet and ALBERT: models of SentencePiece, read as the fast tokenizers of
-//! Hugging Face do, which differ from SentencePiece itself.
+//! Vocabularies of XLNet and ALBERT: SentencePiece models, read as the fast tokenizers of Hugging
+//! Face do, which differ from SentencePiece itself.
 
 use regard_models::Result;
 use serde_json::{Value, json};
@@ -9,12 +9,12 @@ use super::folder::{Known, added_tokens, flag, template, token_name};
 use super::spm::{Piece, SentencePiece, Use, malformed};
 use super::{Tokenizer, marian};
 
-/// How much less likely a piece like `3,` is made, which is enough for it to be cut: models were
-/// trained on numbers without the comma after them.
+/// Penalty on the score of a piece like `3,`, which is enough to split it: models were trained on
+/// numbers without the comma after them.
 const COMMA: f64 = 100.0;
 
-/// The tokenizer of a `spiece.model`. One that is neither XLNet's nor ALBERT's is only cut, and
-/// nothing is put around texts.
+/// Makes the tokenizer of a `spiece.model`. One that is neither XLNet's nor ALBERT's has no special
+/// tokens around texts.
 pub fn make(files: &[Vec<u8>], mut known: Known) -> Result<Tokenizer> {
     let model = SentencePiece::read(&files[0])?;
     let id = |name: &str| Some(model.pieces.iter().position(|p| p.text == name)? as u32);
@@ -29,8 +29,8 @@ pub fn make(files: &[Vec<u8>], mut known: Known) -> Result<Tokenizer> {
         return marian::from_model(&model);
     }
     let mut added = std::mem::take(&mut known.added);
-    // Signs of the model that have no name in a configuration. Two of XLNet's, for the end of a
-    // paragraph and of a document, are pieces like any other in the file.
+    // Control tokens that have no name in a configuration. Two of XLNet's, for the end of a
+    // paragraph and of a document, are normal pieces in the file.
     let sign = |piece: &Piece| {
         piece.used == Use::Control || xlnet && ["<eop>", "<eod>"].contains(&&*piece.text)
     };
@@ -73,16 +73,16 @@ pub fn make(files: &[Vec<u8>], mut known: Known) -> Result<Tokenizer> {
     Tokenizer::new(whole.to_string().as_bytes(), config)
 }
 
-/// The logarithm of a probability. It is that of the file even for pieces that SentencePiece
-/// itself would never cut.
+/// Log-probability of a piece. It is that of the file even for pieces that SentencePiece itself
+/// would never produce.
 fn score(piece: &Piece) -> f64 {
     let mut last = piece.text.chars().rev();
     let number = last.next() == Some(',') && last.next().is_some_and(char::is_numeric);
     f64::from(piece.score) - if number { COMMA } else { 0.0 }
 }
 
-/// Two rules for quotation marks as LaTeX writes them, accents taken off, then SentencePiece's own
-/// table.
+/// Replaces quotation marks in LaTeX style, strips accents, then applies SentencePiece's character
+/// map.
 fn normalizer(model: &SentencePiece, lowercase: bool, keep_accents: bool) -> Result<Value> {
     let quote =
         |marks: &str| json!({"type": "Replace", "pattern": {"String": marks}, "content": "\""});
@@ -95,7 +95,7 @@ fn normalizer(model: &SentencePiece, lowercase: bool, keep_accents: bool) -> Res
     }
     if !model.characters.is_empty() {
         let table = Precompiled::from(&model.characters)
-            .map_err(|_| malformed("its table of characters"))?;
+            .map_err(|_| malformed("its character map"))?;
         steps.push(serde_json::to_value(table).expect("bytes as text"));
     }
     Ok(json!({"type": "Sequence", "normalizers": steps}))

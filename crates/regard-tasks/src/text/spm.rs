@@ -1,47 +1,47 @@
-//! Models of SentencePiece: a reader of their file, which is a message of Protocol Buffers.
+//! Reader of SentencePiece models, which are Protocol Buffers messages.
 //!
-//! Only what encoding needs is read: the pieces with their scores, and how text is normalised.
+//! Only what encoding needs is read: pieces, scores and normalisation.
 
 use regard_models::{Error, Result};
 
-/// What a piece is for.
+/// Type of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// A piece of text.
     Normal,
-    /// Stands for what is unknown.
+    /// The unknown token.
     Unknown,
-    /// A sign of the model (`</s>`) that no text gives.
+    /// A control token such as `</s>`, which no text produces.
     Control,
-    /// A piece that is always one, wherever it is in a text.
+    /// A user-defined piece, which is never split.
     User,
-    /// In the list, but out of use.
+    /// Listed, but not used.
     Unused,
 }
 
-/// A row of the vocabulary.
+/// An entry of the vocabulary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Piece {
-    /// How it is written, with `▁` for a space.
+    /// Text, with `▁` for a space.
     pub text: String,
-    /// The logarithm of its probability.
+    /// Log-probability.
     pub score: f32,
-    /// What it is for.
+    /// Type of the piece.
     pub used: Use,
 }
 
 /// A Unigram model of SentencePiece.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SentencePiece {
-    /// The vocabulary, in the order of its ids.
+    /// Vocabulary, in the order of its ids.
     pub pieces: Vec<Piece>,
-    /// The table that makes characters equal, compiled; empty if there is none.
+    /// Precompiled character map of the normaliser; empty if there is none.
     pub characters: Vec<u8>,
-    /// Whether a space is put in front of a text.
+    /// Whether a space is prepended to a text.
     pub space_in_front: bool,
-    /// Whether runs of spaces become one, and none at the ends.
+    /// Whether runs of spaces become one, and spaces at the ends are removed.
     pub single_spaces: bool,
-    /// Whether no piece reaches over a space.
+    /// Whether no piece crosses a space.
     pub within_words: bool,
 }
 
@@ -65,7 +65,7 @@ impl SentencePiece {
         }
         let unknown = model.pieces.iter().filter(|piece| piece.used == Use::Unknown).count();
         if unknown != 1 {
-            return Err(malformed(&format!("{unknown} pieces for what is unknown instead of one")));
+            return Err(malformed(&format!("{unknown} unknown tokens, need one")));
         }
         if !model.characters.is_empty() {
             super::charsmap::check(&model.characters)?;
@@ -81,7 +81,7 @@ impl SentencePiece {
                     let kinds = ["none", "Unigram", "BPE", "words", "characters"];
                     let kind = kinds.get(kind as usize).unwrap_or(&"unknown");
                     return Err(Error::invalid(format!(
-                        "this SentencePiece model is of the kind {kind}; only Unigram is read. \
+                        "got a SentencePiece model of kind {kind}, need Unigram. \
                          Convert it to a tokenizer.json"
                     )));
                 }
@@ -121,7 +121,7 @@ fn read_piece(bytes: &[u8]) -> Result<Piece> {
                     3 => Use::Control,
                     4 => Use::User,
                     5 => Use::Unused,
-                    6 => return Err(Error::invalid("pieces that are bytes are not read")),
+                    6 => return Err(Error::invalid("byte pieces are not supported")),
                     _ => return Err(malformed(&format!("a piece of type {kind}"))),
                 }
             }
@@ -139,16 +139,16 @@ pub(super) fn malformed(what: &str) -> Error {
     Error::invalid(format!("not a SentencePiece model, or a broken one: {what}"))
 }
 
-/// A value of a message, by how it is written.
+/// A value of a message, by its wire type.
 enum Value<'a> {
     Number(u64),
     Fixed(u32),
     Bytes(&'a [u8]),
-    /// Eight bytes: no field that is read here is.
+    /// Eight bytes; no field of this type is used.
     Long,
 }
 
-/// The fields of a message, in the order of the file; an error is the last.
+/// Iterator over the fields of a message, in the order of the file; it stops after an error.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -159,7 +159,7 @@ impl<'a> Fields<'a> {
         Ok(taken)
     }
 
-    /// Seven bits a byte, the lowest first; the high bit says that more follow.
+    /// Reads a varint: seven bits per byte, the lowest first; the high bit says that more follow.
     fn number(&mut self) -> Result<u64> {
         let mut number = 0;
         for place in 0..10 {
@@ -240,7 +240,7 @@ pub(crate) mod tests {
     #[test]
     fn pieces_and_options_are_read() {
         let mut bytes = model(&[("<unk>", 0.0, 2), ("</s>", 0.0, 3), ("▁a", -1.5, 1)]);
-        // Options that are not the usual ones, and a field that nobody knows.
+        // Options other than the defaults, and an unknown field.
         bytes.extend(field(3, &[3 << 3, 0, 4 << 3, 0, 15 << 3 | 1, 1, 2, 3, 4, 5, 6, 7, 8]));
         bytes.extend(field(2, &[0xb0, 0x01, 0]));
         let read = SentencePiece::read(&bytes).unwrap();
@@ -255,8 +255,8 @@ pub(crate) mod tests {
         let good = model(&[("<unk>", 0.0, 2), ("▁a", -1.5, 1)]);
         assert!(SentencePiece::read(&good).is_ok());
         for (bytes, message) in [
-            (vec![], "0 pieces for what is unknown"),
-            ([good.clone(), good.clone()].concat(), "2 pieces for what is unknown"),
+            (vec![], "0 unknown tokens"),
+            ([good.clone(), good.clone()].concat(), "2 unknown tokens"),
             ([good.clone(), model(&[("x", f32::NAN, 1)])].concat(), "score of \"x\" is NaN"),
             ([good.clone(), model(&[("", 0.0, 1)])].concat(), "an empty piece"),
             ([good.clone(), model(&[("x", 0.0, 9)])].concat(), "type 9"),

@@ -1,35 +1,35 @@
-//! Text that comes a token at a time, as a model writes it.
+//! Incremental decoding of generated tokens.
 
 use regard_models::Result;
 
 use super::Tokenizer;
 
-/// What stands for bytes that are no character, or not yet one.
+/// Replacement for bytes that are not a character, or not yet.
 const INCOMPLETE: char = '\u{fffd}';
 
-/// Makes text of ids as they come. A token may end within a character; its bytes are kept until
-/// the character is whole, so that what was shown never changes.
+/// Decodes ids as they come. A token may end within a character; its bytes are held back until
+/// the character is complete, so that text that was returned never changes.
 #[derive(Clone, Debug)]
 pub struct Stream<'a> {
     tokenizer: &'a Tokenizer,
-    /// The ids since the last one after which all text was given out, and that one: how a token
-    /// is joined depends on the one before it.
+    /// Ids after the last one up to which all text was returned, and that one: how a token is
+    /// joined depends on the one before it.
     ids: Vec<u32>,
-    /// How many of them have been given out.
+    /// Number of these ids whose text was returned.
     given: usize,
 }
 
 impl Tokenizer {
-    /// Makes text of ids as they come.
+    /// Returns an incremental decoder.
     pub fn stream(&self) -> Stream<'_> {
         Stream { tokenizer: self, ids: Vec::new(), given: 0 }
     }
 }
 
 impl Stream<'_> {
-    /// The text that a token adds, if it ends in a whole character.
+    /// Returns the text that a token adds; `None` if it ends within a character or adds none.
     pub fn push(&mut self, id: u32) -> Result<Option<String>> {
-        // A token that adds nothing would be a poor neighbour for the next one.
+        // A special token must not be the neighbour on which joining depends.
         if !self.tokenizer.is_text(id) {
             return Ok(None);
         }
@@ -47,7 +47,7 @@ impl Stream<'_> {
         Ok(Some(new).filter(|new| !new.is_empty()))
     }
 
-    /// What was kept back, with `�` for what is no character.
+    /// Returns the text that was held back, with `�` for incomplete characters.
     pub fn finish(self) -> Result<Option<String>> {
         let text = self.tokenizer.decode(&self.ids)?;
         let before = self.tokenizer.decode(&self.ids[..self.given])?;

@@ -236,7 +236,7 @@ fn real_sentences_come_back() {
         return println!("skipped: REGARD_DATA is not set");
     };
     let pairs = crate::data::Tsv::FORWARD.read(root.join("tatoeba-fra-eng/fra.txt")).unwrap();
-    // Every twentieth pair is enough to see each habit of spacing.
+    // Every twentieth pair is enough to cover each use of spaces.
     let lines: Vec<&str> =
         pairs.iter().step_by(20).flat_map(|p| [&*p.source, &*p.target]).collect();
     for (kind, wrong_at_most) in

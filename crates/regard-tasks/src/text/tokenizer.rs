@@ -1,5 +1,5 @@
-//! A tokenizer: any `tokenizer.json`, with what `tokenizer_config.json` beside it says, or what
-//! is made of older files.
+//! A tokenizer: any `tokenizer.json` with the `tokenizer_config.json` beside it, or one made of
+//! older files.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,26 +14,26 @@ use super::folder;
 use super::simplify::{original_offsets, simplify};
 use super::{Alphabet, Encoding, Special, alphabet, check};
 
-/// The key of `tokenizer_config.json` for Chinese in two scripts, which `tokenizer.json` has no
-/// words for.
+/// Key of `tokenizer_config.json`: whether to convert traditional Chinese characters to simplified
+/// ones, for which `tokenizer.json` has no step.
 pub(super) const SIMPLIFY: &str = "simplify_chinese";
 
-/// How the rows of a batch are made equally long.
+/// Padding of the sequences of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Padding {
-    /// Whether they are filled at their beginning, as XLNet's are, or at their end.
+    /// Whether padding is on the left, as for XLNet, or on the right.
     pub left: bool,
-    /// With which token, if there is one for it.
+    /// Padding token; `None` if the vocabulary has none.
     pub id: Option<u32>,
-    /// Of which token type.
+    /// Token type of padding.
     pub of_type: u32,
 }
 
-/// Text to ids and back.
+/// Converts text to token ids and back.
 #[derive(Clone, Debug)]
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
-    /// All keys of `tokenizer_config.json`, those that nobody here reads too: `save` keeps them.
+    /// All keys of `tokenizer_config.json`, unknown ones included: `save` keeps them.
     config: Map<String, Value>,
     special: Special,
     size: usize,
@@ -42,9 +42,9 @@ pub struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// Reads a `tokenizer.json` with its configuration beside it. Of a directory, reads what is
-    /// there: `tokenizer.json`, or the vocabularies of BERT (`vocab.txt`), of GPT-2 and RoBERTa
-    /// (`vocab.json` and `merges.txt`), of XLNet and ALBERT (`spiece.model`).
+    /// Reads a `tokenizer.json` with its configuration beside it. From a directory, reads the files
+    /// that are there: `tokenizer.json`, or the vocabularies of BERT (`vocab.txt`), of GPT-2 and
+    /// RoBERTa (`vocab.json` and `merges.txt`), of XLNet and ALBERT (`spiece.model`).
     pub fn load(path: impl AsRef<Path>) -> Result<Tokenizer> {
         let path = path.as_ref();
         if path.is_dir() {
@@ -55,12 +55,12 @@ impl Tokenizer {
         folder::load_file(&above.unwrap_or(Path::new(".")).into(), name)
     }
 
-    /// The tokenizer of a model, from whichever files it has.
+    /// Loads the tokenizer of a model, from whichever files it has.
     pub fn of(model: &ModelFiles) -> Result<Tokenizer> {
         folder::load(model)
     }
 
-    /// The tokenizer of a file of a model.
+    /// Loads the tokenizer from one file of a model.
     pub fn of_file(model: &ModelFiles, name: &str) -> Result<Tokenizer> {
         folder::load_file(model, name)
     }
@@ -78,8 +78,8 @@ impl Tokenizer {
             guarded(|| tokenizers::Tokenizer::from_bytes(bytes))?.map_err(|e| not(&e))?;
         check::after(&value, &inner)?;
         drop(value);
-        // Cutting and padding are the business of batches; a file that asks for them would
-        // shorten texts without a word.
+        // Truncation and padding are done in batches; a file that sets them would shorten texts
+        // silently.
         inner.with_truncation(None).map_err(failed)?.with_padding(None);
         let flag = |key: &str| config.get(key).and_then(Value::as_bool).unwrap_or(false);
         inner.set_encode_special_tokens(flag("split_special_tokens"));
@@ -106,20 +106,20 @@ impl Tokenizer {
         write_file(&path, text.as_bytes())
     }
 
-    /// The contents of `tokenizer.json`.
+    /// Returns the contents of `tokenizer.json`.
     pub fn to_json(&self) -> String {
         self.inner.to_string(false).expect("a tokenizer that was read can be written")
     }
 
-    /// The tokens of a text, without special tokens around them.
+    /// Tokenises a text, without special tokens around it.
     pub fn encode(&self, text: &str) -> Result<Encoding> {
         let encoding = guarded(|| self.inner.encode(self.prepare(text), false))?.map_err(failed)?;
         Ok(self.seen_by_user(&encoding, &[text]))
     }
 
-    /// The pieces of a text that are out of vocabulary, each once, and how many characters
-    /// of the text it is. Nothing, if words are read letter by letter as well, or if bytes stand
-    /// for what is not known.
+    /// Returns the distinct out-of-vocabulary pieces of a text, each with the number of characters
+    /// of the text that it covers. Empty if the tokenizer has an alphabet, or if bytes stand for
+    /// unknown characters.
     pub fn unknown<'t>(&self, text: &'t str) -> Vec<(&'t str, usize)> {
         let (Some(unk), None) = (self.special.unk, &self.alphabet) else { return vec![] };
         let Ok(Encoding { ids, offsets, .. }) = self.encode(text) else { return vec![] };
@@ -136,8 +136,8 @@ impl Tokenizer {
         pieces
     }
 
-    /// The tokens of a text or of a pair, with the special tokens that the model was trained
-    /// with (`[CLS] … [SEP] … [SEP]`), where the file says so.
+    /// Tokenises a text or a pair, with the special tokens that the model was trained with
+    /// (`[CLS] … [SEP] … [SEP]`), where the file defines them.
     pub fn encode_special(&self, text: &str, pair: Option<&str>) -> Result<Encoding> {
         let Some(pair) = pair else {
             let encoding =
@@ -157,16 +157,16 @@ impl Tokenizer {
         Ok(encodings.iter().zip(texts).map(seen).collect())
     }
 
-    /// The ids alone, of many texts, on all cores: what training needs.
+    /// Returns the ids alone, of many texts, on all cores: what training needs.
     pub fn ids_batch<S: AsRef<str> + Sync>(&self, texts: &[S]) -> Result<Vec<Vec<u32>>> {
         let inputs: Vec<_> = texts.iter().map(|text| self.prepare(text.as_ref())).collect();
         let encodings = guarded(|| self.inner.encode_batch_fast(inputs, false))?.map_err(failed)?;
         Ok(encodings.iter().map(|e| e.get_ids().to_vec()).collect())
     }
 
-    /// The text of ids; special tokens are left out, and ids that do not exist.
+    /// Decodes ids to text; special tokens and ids that do not exist are skipped.
     pub fn decode(&self, ids: &[u32]) -> Result<String> {
-        // Some decoders fail on nothing.
+        // Some decoders fail on an empty list.
         let ids: Vec<u32> = ids.iter().copied().filter(|&id| self.is_text(id)).collect();
         if ids.is_empty() {
             return Ok(String::new());
@@ -174,14 +174,14 @@ impl Tokenizer {
         self.inner.decode(&ids, true).map_err(failed)
     }
 
-    /// Whether an id is of a token that stands for text.
+    /// Whether an id exists and is not a special token.
     pub(super) fn is_text(&self, id: u32) -> bool {
         let special = |token: &String| self.inner.get_added_vocabulary().is_special_token(token);
         self.inner.id_to_token(id).is_some_and(|token| !special(&token))
     }
 
-    /// The text of tokens that need not be in the vocabulary: what a search returns after
-    /// unknown words were replaced by words of the source.
+    /// Decodes tokens that need not be in the vocabulary, such as those after unknown tokens were
+    /// replaced by words of the source.
     pub fn join(&self, tokens: &[String]) -> Result<String> {
         match self.inner.get_decoder() {
             _ if tokens.is_empty() => Ok(String::new()),
@@ -190,32 +190,32 @@ impl Tokenizer {
         }
     }
 
-    /// What the vocabulary writes in a row.
+    /// Returns the token of an id.
     pub fn token(&self, id: u32) -> Option<String> {
         self.inner.id_to_token(id)
     }
 
-    /// The row in which a token is.
+    /// Returns the id of a token.
     pub fn id(&self, token: &str) -> Option<u32> {
         self.inner.token_to_id(token)
     }
 
-    /// One more than the greatest id: the number of rows that an embedding needs.
+    /// Returns the largest id plus one: the number of rows of the embedding table.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// The special tokens that were found.
+    /// Returns the ids of the special tokens.
     pub fn special(&self) -> Special {
         self.special
     }
 
-    /// How its tokens are spelled, if they are words.
+    /// Returns the alphabet; `None` if tokens have no character ids.
     pub fn alphabet(&self) -> Option<&Alphabet> {
         self.alphabet.as_ref()
     }
 
-    /// How the rows of a batch are made equally long.
+    /// Returns the padding of the sequences of a batch.
     pub fn padding(&self) -> Padding {
         let side = self.config.get("padding_side").and_then(Value::as_str);
         let of_type = self.config.get("pad_token_type_id").and_then(Value::as_u64);
@@ -223,12 +223,12 @@ impl Tokenizer {
         Padding { left: side == Some("left"), id: self.special.pad, of_type }
     }
 
-    /// A special token's name in the configuration, which is a string or an object.
+    /// Returns the name of a special token in the configuration, where it is a string or an object.
     pub(super) fn configured_token(&self, key: &str) -> Option<&str> {
         folder::token_name(&self.config, key)
     }
 
-    /// The text as the tokenizers library gets it.
+    /// Returns the text that is given to the tokenizers library.
     pub(super) fn prepare<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.simplify { simplify(text) } else { Cow::Borrowed(text) }
     }
@@ -270,12 +270,12 @@ impl Tokenizer {
     }
 }
 
-/// Calls the library and makes an error of a panic in it. After a normalizer that puts something
-/// where it matched nothing, such as `{"Regex": "(?=a)"}`, its list of offsets is too short, on
-/// some texts only; and no look at a pattern tells whether it may match nothing.
+/// Calls the library and turns a panic in it into an error. After a normalizer that inserts text
+/// at an empty match, such as `{"Regex": "(?=a)"}`, its list of offsets is too short on some texts,
+/// and whether a pattern can match the empty string cannot be told from it.
 pub(super) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|_| {
-        Error::invalid("the tokenizer failed: the steps of its normalizer do not fit this text")
+        Error::invalid("the tokenizer failed: its normalizer cannot process this text")
     })
 }
 
@@ -283,12 +283,12 @@ pub(super) fn failed(error: tokenizers::Error) -> Error {
     Error::invalid(format!("the tokenizer failed: {error}"))
 }
 
-/// A directory means the file of the usual name in it.
+/// Appends the usual file name to a directory.
 fn in_directory(path: &Path) -> PathBuf {
     if path.is_dir() { path.join(folder::TOKENIZER) } else { path.to_owned() }
 }
 
-/// Names the file in which something is wrong.
+/// Adds the name of the file to an error.
 pub(super) fn of_file(path: &Path, error: Error) -> Error {
     match error {
         Error::Invalid(message) => Error::file(path, message),
@@ -296,7 +296,7 @@ pub(super) fn of_file(path: &Path, error: Error) -> Error {
     }
 }
 
-/// The bytes without white space at their ends, unless there is nothing else.
+/// Byte range without white space at its ends, unless there is nothing else.
 fn trimmed(text: &str, (start, end): (usize, usize)) -> (usize, usize) {
     let slice = text.get(start..end).unwrap_or("");
     if slice.trim().is_empty() {

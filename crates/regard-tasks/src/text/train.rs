@@ -1,5 +1,5 @@
-//! A vocabulary from a corpus. The same lines give the same file, on any machine, with any
-//! number of threads.
+//! Training of vocabularies. The same lines give the same file, on any machine, with any number of
+//! threads.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,27 +14,27 @@ use super::special::{self, NAMES};
 use super::tokenizer::SIMPLIFY;
 use super::{Tokenizer, bpe, layout, unigram};
 
-/// What a row of the vocabulary is.
+/// Kind of vocabulary: what a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A word or a punctuation mark. Anything else is `<unk>`.
+    /// A word or a punctuation mark. Any other is `<unk>`.
     WordLevel,
-    /// A piece of a word, by the most frequent pairs (Sennrich et al. 2016).
+    /// A subword by byte-pair encoding (Sennrich et al. 2016).
     Bpe,
-    /// A piece of a word, by likelihood (Kudo 2018).
+    /// A subword of a unigram language model (Kudo 2018).
     Unigram,
     /// A character.
     Char,
-    /// A piece of a word by the most frequent pairs, cut as BERT does, with BERT's special tokens.
+    /// A subword by byte-pair encoding, split as in BERT, with BERT's special tokens.
     WordPiece,
-    /// A piece of a word's bytes by the most frequent pairs, as GPT-2's: nothing is unknown.
+    /// A subword by byte-level BPE, as in GPT-2: nothing is unknown.
     ByteLevel,
-    /// An English word as treebanks cut them, with its letters: `do` and `n't`.
+    /// An English word as treebanks split them (`do`, `n't`), with its character ids.
     Treebank,
 }
 
 impl Kind {
-    /// Their names in recipes and on command lines.
+    /// Names of all kinds in recipes and on command lines.
     pub const NAMES: [(&str, Kind); 7] = [
         ("word", Kind::WordLevel),
         ("bpe", Kind::Bpe),
@@ -45,7 +45,7 @@ impl Kind {
         ("treebank", Kind::Treebank),
     ];
 
-    /// Its special tokens, with their keys in `tokenizer_config.json`; a token's place is its id.
+    /// Returns its special tokens, with their keys in `tokenizer_config.json`; the index is the id.
     pub fn special(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Kind::WordLevel | Kind::Bpe | Kind::Unigram | Kind::Char | Kind::Treebank => {
@@ -70,37 +70,37 @@ impl std::str::FromStr for Kind {
     }
 }
 
-/// What becomes of spaces.
+/// Treatment of white space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spaces {
-    /// They stay as they are.
+    /// Kept as it is.
     Keep,
     /// Each run of white space, also of the narrow and unbreakable kinds that French has before
     /// `!`, becomes one plain space; none at the ends.
     Plain,
-    /// There are none: for languages that are written without.
+    /// Removed: for languages that are written without spaces.
     Drop,
 }
 
-/// The form of composed characters.
+/// Unicode normalisation form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// As they are.
+    /// None.
     Keep,
-    /// `é` is one character.
+    /// NFC: `é` is one character.
     Nfc,
-    /// So is `ﬁ` two, and `，` a comma: equal meaning, equal form.
+    /// NFKC: `ﬁ` is two characters, and `，` is a comma.
     Nfkc,
 }
 
-/// What is made equal before text is cut.
+/// Normalisation before text is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Normalise {
-    /// The form of composed characters.
+    /// Unicode normalisation form.
     pub form: Form,
-    /// What becomes of spaces.
+    /// Treatment of white space.
     pub spaces: Spaces,
-    /// Traditional Chinese characters become simplified ones.
+    /// Whether traditional Chinese characters become simplified ones.
     pub simplify: bool,
 }
 
@@ -110,39 +110,39 @@ impl Default for Normalise {
     }
 }
 
-/// How to make a vocabulary.
+/// Configuration of the training of a vocabulary.
 ///
-/// A character that is not in the vocabulary is `<unk>`, in pieces too: a run of them is one
-/// `<unk>`, whose offsets say what to copy from the source. (Bytes instead cost 256 rows and
+/// A character that is not in the vocabulary is `<unk>`, in subword vocabularies too: a run of them
+/// is one `<unk>`, whose offsets give what to copy from the source. (Bytes instead take 256 ids and
 /// cannot be copied.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Train {
-    /// What a row is.
+    /// Kind of vocabulary.
     pub kind: Kind,
-    /// At most so many rows, with the special ones.
+    /// Largest number of tokens, special tokens included.
     pub size: usize,
-    /// Capital letters become small ones.
+    /// Whether text is lowercased.
     pub lowercase: bool,
-    /// What is rarer is left out: words, characters, and pairs that would become a piece.
+    /// Least frequency of words, characters, and pairs to merge; rarer ones are left out.
     pub min_frequency: u64,
-    /// What is made equal before.
+    /// Normalisation before text is split.
     pub normalise: Normalise,
 }
 
 impl Train {
-    /// A vocabulary of a kind and a size, with everything else as usual.
+    /// Configures a vocabulary of a kind and a size, with defaults for everything else.
     pub fn new(kind: Kind, size: usize) -> Train {
         let normalise = Normalise::default();
         Train { kind, size, lowercase: false, min_frequency: 1, normalise }
     }
 
-    /// Makes the vocabulary.
+    /// Trains the vocabulary.
     pub fn run<S: AsRef<str>>(&self, lines: impl IntoIterator<Item = S>) -> Result<Tokenizer> {
         self.run_beside(lines, &[])
     }
 
-    /// Makes the vocabulary, with words that are known from elsewhere behind those of the lines,
-    /// as long as there is room. A vocabulary of pieces or characters has no room for words.
+    /// Trains the vocabulary and appends `known` words after those of the lines, as long as there
+    /// is room. Subword and character vocabularies ignore them.
     pub fn run_beside<S: AsRef<str>>(
         &self,
         lines: impl IntoIterator<Item = S>,
@@ -177,8 +177,8 @@ impl Train {
         let mut config: Map<String, Value> =
             special.map(|(key, name)| (key.to_string(), json!(name))).collect();
         config.insert("tokenizer_class".into(), json!("PreTrainedTokenizerFast"));
-        // What a person writes is text, even if it looks like `</s>`. Only for a model that
-        // guesses words, a person writes `[MASK]` and means it.
+        // The user's text is text, even if it looks like `</s>`. Only for masked language models
+        // the user writes `[MASK]` as a special token.
         config.insert("split_special_tokens".into(), json!(self.kind != Kind::WordPiece));
         if self.normalise.simplify {
             config.insert(SIMPLIFY.into(), json!(true));
@@ -189,9 +189,9 @@ impl Train {
         Tokenizer::new(layout::tokenizer(self, model).to_string().as_bytes(), config)
     }
 
-    /// How often each word is in the text, most frequent first, equal ones in the order of their
-    /// bytes: from here on nothing depends on the order of the lines. And its letters, as they
-    /// are written.
+    /// Counts the words of the text, most frequent first, equal ones in the order of their bytes:
+    /// from here on nothing depends on the order of the lines. Also counts its characters as
+    /// written.
     fn count<S: AsRef<str>>(
         &self,
         lines: impl IntoIterator<Item = S>,
@@ -222,9 +222,9 @@ impl Train {
     }
 }
 
-/// The words of a text, before a model has seen them.
+/// Splits a text into pre-tokens.
 fn pre_tokenized(tokenizer: &tokenizers::Tokenizer, text: &str) -> Result<PreTokenizedString> {
-    let failed = |e| Error::invalid(format!("cannot cut {text:?} into words: {e}"));
+    let failed = |e| Error::invalid(format!("cannot split {text:?} into words: {e}"));
     let mut normalized = NormalizedString::from(text);
     if let Some(normalizer) = tokenizer.get_normalizer() {
         normalizer.normalize(&mut normalized).map_err(failed)?;

@@ -1,10 +1,10 @@
-//! Pieces by likelihood (Kudo 2018): from all frequent strings, those that the text would miss
-//! least are taken away until the vocabulary has its size.
+//! Training of a unigram language model (Kudo 2018): from all frequent strings, those whose removal
+//! reduces the likelihood least are pruned until the vocabulary has its size.
 //!
-//! The trainer of the tokenizers library counts its first strings once a word, however often the
-//! word occurs, and stays with short pieces: 11.1 a sentence on 279,658 English and French
-//! sentences with 8,000 rows, where this one has 8.8, as BPE has. Its result also depends on
-//! the number of threads and on the order of a hash map.
+//! The trainer of the tokenizers library counts its initial strings once per word, however often
+//! the word occurs, and stays with short pieces: 11.1 per sentence on 279,658 English and French
+//! sentences with a vocabulary of 8,000, where this one has 8.8, as BPE has. Its result also
+//! depends on the number of threads and on the order of a hash map.
 
 use std::collections::HashMap;
 
@@ -13,20 +13,20 @@ use serde_json::{Value, json};
 
 use super::special::NAMES;
 
-/// No piece has more characters.
+/// Longest piece, in characters.
 const LONGEST: usize = 16;
-/// Of the frequent strings, so many are looked at.
+/// Largest number of initial strings.
 const SEEDS: usize = 1_000_000;
-/// Steps of expectation and maximisation between two prunings.
+/// Expectation-maximisation steps between two prunings.
 const STEPS: usize = 2;
-/// A pruning leaves so much of the vocabulary.
+/// Fraction of the vocabulary that a pruning keeps.
 const LEFT: f64 = 0.75;
-/// Pruning ends at so much of the size asked for; the scores do the rest.
+/// Pruning ends at this multiple of the requested size; the rest is cut by score.
 const MARGIN: f64 = 1.1;
-/// A piece that is expected less often is dropped.
+/// Least expected count of a piece; rarer ones are dropped.
 const LEAST_EXPECTED: f64 = 0.5;
 
-/// A piece that a word has from one character to another.
+/// A piece of a word, from one character to another.
 struct Edge {
     start: u32,
     end: u32,
@@ -36,19 +36,19 @@ struct Edge {
 struct Word {
     length: usize,
     count: f64,
-    /// In the order of their ends.
+    /// Sorted by their ends.
     edges: Vec<Edge>,
 }
 
 struct Learner {
     texts: Vec<String>,
-    /// The logarithm of the probability; minus infinity if the piece was taken away.
+    /// Log-probability; minus infinity if the piece was pruned.
     scores: Vec<f64>,
     ids: HashMap<String, u32>,
     words: Vec<Word>,
 }
 
-/// A model of at most `size` rows, from words and how often each occurs.
+/// Trains a model of at most `size` pieces from words and their counts.
 pub fn learn(counts: &[(String, u64)], size: usize, min_frequency: u64) -> Result<Value> {
     let mut learner = Learner::new(counts, min_frequency);
     let rows = size - NAMES.len();
@@ -56,7 +56,7 @@ pub fn learn(counts: &[(String, u64)], size: usize, min_frequency: u64) -> Resul
     if characters > rows {
         return Err(Error::invalid(format!(
             "{size} rows are not enough: the text has {characters} characters that occur \
-             {min_frequency} times or more. Ask for more rows, or for a greater min_frequency"
+             {min_frequency} times or more. Set a larger size or a larger min_frequency"
         )));
     }
     let enough = (rows as f64 * MARGIN) as usize;
@@ -76,7 +76,7 @@ pub fn learn(counts: &[(String, u64)], size: usize, min_frequency: u64) -> Resul
         .zip(learner.scores)
         .filter(|(_, score)| score.is_finite())
         .collect();
-    // All characters, then the likeliest of the rest; in the file, the likeliest first.
+    // All characters are kept, then the likeliest of the rest; in the file, the likeliest first.
     pieces.sort_by(|a, b| {
         let characters_first = is_character(&b.0).cmp(&is_character(&a.0));
         characters_first.then(b.1.total_cmp(&a.1)).then_with(|| a.0.cmp(&b.0))
@@ -102,7 +102,7 @@ impl Learner {
             |text: &str, count: u64| count >= min_frequency && (is_character(text) || count >= 2);
         let mut seeds: Vec<(&str, u64)> =
             frequencies.into_iter().filter(|(text, count)| kept(text, *count)).collect();
-        // What covers most of the text first; every character stays.
+        // Strings that cover most of the text first; every character stays.
         let worth = |(text, count): &(&str, u64)| (is_character(text), count * text.len() as u64);
         seeds.sort_unstable_by(|a, b| worth(b).cmp(&worth(a)).then_with(|| a.0.cmp(b.0)));
         seeds.truncate(SEEDS);
@@ -113,7 +113,7 @@ impl Learner {
         let words = counts
             .iter()
             .flat_map(|(word, count)| {
-                // A rare character has no piece, and no piece reaches over it.
+                // A rare character has no piece, and no piece crosses it.
                 let parts = word.split(|c: char| !ids.contains_key(c.encode_utf8(&mut [0; 4])));
                 parts.filter(|part| !part.is_empty()).map(move |part| (part, *count as f64))
             })
@@ -126,8 +126,8 @@ impl Learner {
         self.scores.iter().filter(|score| score.is_finite()).count()
     }
 
-    /// How often each piece is expected, over all ways to cut each word: forward and backward
-    /// sums of probabilities.
+    /// Expected count of each piece over all segmentations of each word, by the forward-backward
+    /// algorithm.
     fn expected(&self) -> Vec<f64> {
         let mut expected = vec![0.0; self.texts.len()];
         for word in &self.words {
@@ -139,7 +139,7 @@ impl Learner {
                 let way = before[edge.start as usize] + self.scores[edge.piece as usize];
                 before[edge.end as usize] = log_add(before[edge.end as usize], way);
             }
-            // Edges that start where this one ends have later ends, so they were before it.
+            // Edges that start where this one ends have later ends, so they come before it here.
             for edge in word.edges.iter().rev() {
                 let way = after[edge.end as usize] + self.scores[edge.piece as usize];
                 after[edge.start as usize] = log_add(after[edge.start as usize], way);
@@ -155,10 +155,10 @@ impl Learner {
         expected
     }
 
-    /// Scores from expectations, with a prior that makes rare pieces rarer.
+    /// Updates scores from expected counts, with a prior that makes rare pieces rarer.
     fn maximise(&mut self, expected: &[f64]) {
         let kept = |id: usize, text: &str| expected[id] >= LEAST_EXPECTED || is_character(text);
-        // A character must keep a chance, however well longer pieces do without it.
+        // A character keeps a minimum count, even if longer pieces replace it everywhere.
         let count = |id: usize| expected[id].max(LEAST_EXPECTED);
         let alive: Vec<usize> = (0..self.texts.len())
             .filter(|&id| self.scores[id].is_finite() && kept(id, &self.texts[id]))
@@ -172,14 +172,14 @@ impl Learner {
         self.forget();
     }
 
-    /// Takes edges of dead pieces out of the words.
+    /// Removes the edges of pruned pieces.
     fn forget(&mut self) {
         for word in &mut self.words {
             word.edges.retain(|edge| self.scores[edge.piece as usize].is_finite());
         }
     }
 
-    /// Keeps the pieces without which the text would be least likely.
+    /// Keeps the `left` pieces whose removal would reduce the likelihood most.
     fn prune(&mut self, left: usize) {
         let mut used = vec![0.0; self.texts.len()];
         for word in &self.words {
@@ -194,7 +194,7 @@ impl Learner {
                 losses.push((f64::INFINITY, id));
                 continue;
             }
-            // Without the piece, what it was used for is said by the next best pieces.
+            // Without the piece, its uses are replaced by the next best pieces.
             let word = Word::new(&self.texts[id], 1.0, &self.ids);
             let others = word.best(&self.scores, Some(id as u32));
             let with = used[id].ln() - sum.ln();
@@ -225,8 +225,8 @@ impl Word {
         Word { length, count, edges }
     }
 
-    /// The likeliest way to cut the word, or the likeliest without one piece. There is one,
-    /// because characters stay.
+    /// Best segmentation of the word, or the best without one piece. There is always one, because
+    /// characters stay.
     fn best(&self, scores: &[f64], without: Option<u32>) -> Vec<u32> {
         let mut best: Vec<(f64, Option<&Edge>)> = vec![(f64::NEG_INFINITY, None); self.length + 1];
         best[0].0 = 0.0;
@@ -246,8 +246,8 @@ impl Word {
     }
 }
 
-/// Calls with every string of at most [`LONGEST`] characters: its first character, the one
-/// after its last, and itself.
+/// Calls `call` with every substring of at most [`LONGEST`] characters: index of its first
+/// character, index after its last, and the substring.
 fn for_each_string<'a>(word: &'a str, mut call: impl FnMut(usize, usize, &'a str)) {
     let ends: Vec<usize> = word.char_indices().map(|(i, _)| i).chain([word.len()]).collect();
     for start in 0..ends.len() - 1 {
@@ -294,7 +294,7 @@ mod tests {
         let counts = [("abab".to_owned(), 3), ("ba".to_owned(), 2), ("aa".to_owned(), 2)];
         let mut learner = Learner::new(&counts, 1);
         learner.maximise(&learner.expected());
-        // Every way to cut a word, one after the other.
+        // Every segmentation of a word, in sequence.
         fn ways(text: &str, learner: &Learner) -> Vec<(f64, Vec<u32>)> {
             if text.is_empty() {
                 return vec![(1.0, vec![])];

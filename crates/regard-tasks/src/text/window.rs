@@ -1,12 +1,12 @@
-//! Texts that are longer than a model: cut short, or in windows that overlap.
+//! Texts that are longer than a model's context: truncated, or split into overlapping windows.
 
 use regard_models::{Error, Result};
 
 use super::{Encoding, Tokenizer};
 
 impl Tokenizer {
-    /// The tokens of a text or of a pair with their special tokens, at most `length` of them. Of
-    /// a pair the longer text is cut, and both are when half the room is not enough for either.
+    /// Tokenises a text or a pair with special tokens, and truncates to `length` tokens. Of a pair
+    /// the longer text is truncated, and both are when neither fits in half the room.
     pub fn encode_within(&self, text: &str, pair: Option<&str>, length: usize) -> Result<Encoding> {
         let whole = self.encode_special(text, pair)?;
         let room = room(&whole, length)?;
@@ -23,9 +23,9 @@ impl Tokenizer {
         Ok(whole.part([0..first, 0..second]))
     }
 
-    /// A long text in windows of at most `length` tokens with their special tokens; two windows
-    /// that follow each other share `stride` tokens of the text. Of a pair, such as a question
-    /// and a document, the second text is cut and the first is whole in every window.
+    /// Splits a long text into windows of at most `length` tokens, special tokens included;
+    /// consecutive windows share `stride` tokens of the text. Of a pair, such as a question and a
+    /// document, the second text is split and the first is whole in every window.
     pub fn windows(
         &self,
         text: &str,
@@ -62,12 +62,12 @@ impl Tokenizer {
     }
 }
 
-/// How many tokens each text has.
+/// Number of tokens of each text.
 fn lengths(whole: &Encoding) -> [usize; 2] {
     [0, 1].map(|of| whole.texts.iter().filter(|text| **text == Some(of)).count())
 }
 
-/// How many tokens of the texts have room beside the special ones.
+/// Number of tokens that fit beside the special tokens.
 fn room(whole: &Encoding, length: usize) -> Result<usize> {
     let special = whole.texts.iter().filter(|text| text.is_none()).count();
     length.checked_sub(special).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! The vocabularies of BERT: `vocab.txt`, a piece a line.
+//! Vocabularies of BERT: `vocab.txt`, a piece per line.
 
 use regard_models::{Error, Result};
 use serde_json::{Map, Value, json};
@@ -6,18 +6,18 @@ use serde_json::{Map, Value, json};
 use super::Tokenizer;
 use super::folder::{Known, added_tokens, flag, template, token_name};
 
-/// What a piece that goes on within a word starts with.
+/// Prefix of a piece that continues a word.
 pub const WITHIN: &str = "##";
 
-/// Words longer than this are unknown: looking for their pieces takes the square of the time.
+/// Longest word in characters; a longer one is unknown, because matching takes quadratic time.
 const LONGEST_WORD: usize = 100;
 
-/// The tokenizer of a `vocab.txt`, cut as the configuration says or as BERT's does without.
+/// Makes the tokenizer of a `vocab.txt`, configured as the folder says or as BERT's.
 pub fn make(files: &[Vec<u8>], mut known: Known) -> Result<Tokenizer> {
     let text = std::str::from_utf8(&files[0])
         .map_err(|e| Error::invalid(format!("not UTF-8 from byte {} on", e.valid_up_to())))?;
     let text = text.strip_suffix('\n').unwrap_or(text);
-    // Of a piece that is there twice, the last row counts.
+    // If a piece occurs twice, its last line gives the id.
     let lines = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
     let vocabulary: Map<String, Value> =
         lines.enumerate().map(|(id, piece)| (piece.to_owned(), json!(id))).collect();
@@ -28,8 +28,8 @@ pub fn make(files: &[Vec<u8>], mut known: Known) -> Result<Tokenizer> {
     let (unknown, cls, sep) = (name("unk_token"), name("cls_token"), name("sep_token"));
     if id(&unknown).is_none() {
         return Err(Error::invalid(format!(
-            "not a vocabulary of BERT: {unknown:?} is on none of its {} lines. Name what stands \
-             for the unknown as `unk_token` in tokenizer_config.json",
+            "not a vocabulary of BERT: {unknown:?} is on none of its {} lines. Set `unk_token` in \
+             tokenizer_config.json to its unknown token",
             vocabulary.len()
         )));
     }
@@ -57,12 +57,12 @@ pub fn make(files: &[Vec<u8>], mut known: Known) -> Result<Tokenizer> {
     Tokenizer::new(whole.to_string().as_bytes(), config)
 }
 
-/// Joins pieces to words, and words to text.
+/// Joins pieces to words and words to text.
 pub fn decoder() -> Value {
     json!({"type": "WordPiece", "prefix": WITHIN, "cleanup": true})
 }
 
-/// The longest piece that fits, again and again.
+/// Model that repeatedly takes the longest matching piece.
 pub fn model(vocabulary: &Map<String, Value>, unknown: &str) -> Value {
     json!({"type": "WordPiece", "unk_token": unknown, "continuing_subword_prefix": WITHIN,
            "max_input_chars_per_word": LONGEST_WORD, "vocab": vocabulary})

@@ -1,4 +1,4 @@
-//! Texts whose words are known.
+//! Encoding of texts that are split into words already.
 
 use regard_models::{Error, Result};
 use tokenizers::{NormalizedString, Normalizer};
@@ -7,14 +7,14 @@ use super::tokenizer::failed;
 use super::{Encoding, Tokenizer};
 
 impl Tokenizer {
-    /// The tokens of words that somebody has cut already: one for each, known or not. Offsets are
-    /// those in the words with a space between any two.
+    /// Encodes words that are split already: one token for each, known or not. Offsets are those
+    /// in the words joined by spaces.
     ///
     /// # Errors
-    /// If its tokens are not words: it has no alphabet.
+    /// If the tokenizer has no alphabet, so that its tokens need not be words.
     pub fn encode_words(&self, words: &[&str]) -> Result<Encoding> {
         let alphabet = self.alphabet().ok_or_else(|| {
-            Error::invalid("the tokenizer has no letters, so that its tokens need not be words")
+            Error::invalid("the tokenizer has no alphabet, so its tokens need not be words")
         })?;
         let unknown = self.special().need_unk()?;
         let mut encoding = Encoding::default();
@@ -37,7 +37,7 @@ impl Tokenizer {
         Ok(encoding)
     }
 
-    /// A word as the vocabulary has it.
+    /// Normalises a word as the vocabulary does.
     fn normal(&self, word: &str) -> Result<String> {
         let mut normalized = NormalizedString::from(self.prepare(word).as_ref());
         if let Some(normalizer) = self.inner().get_normalizer() {

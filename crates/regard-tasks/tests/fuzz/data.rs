@@ -8,7 +8,7 @@ use regard_tasks::data::{
 };
 use regard_tasks::point::{PROBLEMS, read as read_points};
 
-/// The forms that a file of labelled texts can have, by the end of its name.
+/// File extensions of labelled texts.
 const TABLES: [&str; 3] = ["x.csv", "x.tsv", "x.jsonl"];
 
 #[test]
@@ -73,7 +73,7 @@ fn fuzz_documents() {
     });
 }
 
-/// Every one of the seven published files in turn, with whole ones beside it.
+/// Each of the seven published files in turn, with valid ones beside it.
 #[test]
 fn fuzz_planetoid() {
     let scratch = Scratch::default();

@@ -1,4 +1,4 @@
-//! Two ways to the same result, on shapes, masks and moments that nobody chose.
+//! Two ways to compute the same result, on random shapes, masks and steps.
 
 use crate::small::{Folder, corpus, letters, recipe, train};
 use burn::tensor::{Device, Tensor};
@@ -37,7 +37,7 @@ impl Sizes {
         (0..count).map(|i| (stream.bits(i as u64) >> 8) as f32 / (1 << 23) as f32 - 1.0).collect()
     }
 
-    /// `[B, H, T, D]` of what these batch rows attend to.
+    /// Attention output of these batch rows, `[B, H, T, D]`.
     fn attend(&self, attention: &Attention, rows: std::ops::Range<usize>) -> Vec<f32> {
         let Sizes { h, t, s, d, .. } = *self;
         let part = |site, long: usize| {
@@ -57,7 +57,7 @@ fn bits(x: &[f32]) -> Vec<u32> {
     x.iter().map(|x| x.to_bits()).collect()
 }
 
-/// A row of a batch is what it is alone, bit for bit.
+/// A row of a batch gives the same result as alone, bit for bit.
 #[test]
 fn fuzz_batch_against_single() {
     bolero::check!()
@@ -74,7 +74,7 @@ fn fuzz_batch_against_single() {
         });
 }
 
-/// A window is the dense mask of the same pairs.
+/// A window mask equals the dense mask of the same pairs.
 #[test]
 fn fuzz_window_against_dense() {
     bolero::check!()
@@ -95,7 +95,7 @@ fn fuzz_window_against_dense() {
             let cells: Vec<bool> = (0..t).flat_map(|i| (0..s).map(move |j| pair(i, j))).collect();
             let near = sizes.attend(&Attention::dot().mask(window), 0..sizes.b);
             let dense = sizes.attend(&Attention::dot().mask(mask::dense(cells)), 0..sizes.b);
-            // Which keys share a block differs, and with it the order of a sum.
+            // The blocks of keys differ, and with them the order of summation.
             for (at, (near, dense)) in near.iter().zip(&dense).enumerate() {
                 let error = (near - dense).abs();
                 assert!(error <= 1e-5, "{at}: {near} for {dense}: {sizes:?} {left} {right}");
@@ -154,7 +154,7 @@ fn fuzz_texts_against_one_text() {
         });
 }
 
-/// A run that is stopped after any of its steps, and goes on, ends as the whole run does.
+/// A run that is stopped after any of its steps and resumed ends as the uninterrupted run does.
 #[test]
 fn fuzz_resumed_against_whole() {
     const STEPS: u64 = 12;

@@ -1,5 +1,5 @@
-//! Files that others made, for every reader of this crate: none makes it panic, hang or fill the
-//! memory. How to run these for longer is said in the crate `regard-fuzz`.
+//! Untrusted files for every reader of this crate: none makes it panic, hang or exhaust memory.
+//! The crate `regard-fuzz` documents how to run these for longer.
 
 mod data;
 mod differential;

@@ -1,4 +1,4 @@
-//! Images, sounds, and the files that say how a model wants them.
+//! Images, sounds, and preprocessor configurations.
 
 use regard_fuzz::{Scratch, fuzz};
 use regard_models::vit;
@@ -6,8 +6,8 @@ use regard_tasks::audio::{FrontEnd, Preprocessor, Sound, wav};
 use regard_tasks::classify_image::Processor;
 use regard_tasks::data::{Picture, idx};
 
-/// A PNG of a few bytes may be an image of millions of pixels, which is no mistake: what counts
-/// is that the size is known before memory is asked for. Four bytes a pixel for 16 million.
+/// A PNG of a few bytes may be an image of millions of pixels, which is valid: the size must be
+/// known before memory is allocated. Four bytes a pixel for 16 million.
 const PICTURES: regard_fuzz::Limits =
     regard_fuzz::Limits { growth: 64, memory: 1 << 30, time: std::time::Duration::from_secs(20) };
 
@@ -20,14 +20,14 @@ fn fuzz_image() {
 #[test]
 fn fuzz_idx() {
     let scratch = Scratch::default();
-    // What is deflated may grow a thousandfold; it is read in a stream.
+    // Deflated data may grow a thousandfold; it is read as a stream.
     let limits = regard_fuzz::Limits { growth: 2100, ..regard_fuzz::Limits::default() };
     fuzz!("idx", limits, |bytes: &[u8]| idx::read(scratch.write("x", bytes)).is_ok());
 }
 
 #[test]
 fn fuzz_wav() {
-    // At the slowest rate a second has a thousand samples, and sixteen times as many afterwards.
+    // At the lowest rate a second has a thousand samples, sixteen times as many after resampling.
     fuzz!("wav", |bytes: &[u8]| wav::parse(bytes).map(|sound| sound.at(16_000)).is_ok());
 }
 

@@ -1,4 +1,4 @@
-//! The small files of a run's folder, as somebody else may have left them.
+//! The small files of a run's folder, with arbitrary contents.
 
 use crate::small::{Folder, corpus, letters, recipe, train};
 use regard_fuzz::{Scratch, fuzz};
@@ -33,7 +33,7 @@ fn with_stopped_run(name: &str, work: impl Fn((&Recipe, &Corpus), &Path)) {
     work(row, &stopped.0);
 }
 
-/// The place of a run in its data.
+/// Position of a run in its data.
 #[test]
 fn fuzz_trainer() {
     with_stopped_run("fuzz-trainer", |row, stopped| {
@@ -42,7 +42,7 @@ fn fuzz_trainer() {
             let scratch = Scratch::default();
             copy(stopped, scratch.folder());
             scratch.write("checkpoint-2/trainer.json", bytes);
-            // Whoever forges the file can forge its checksum.
+            // A forged file can have a valid checksum.
             write_checksums(&scratch.folder().join("checkpoint-2")).unwrap();
             // It stops after its first step, if it begins.
             train(row, scratch.folder(), true, &mut |_| false).is_ok()
@@ -50,7 +50,7 @@ fn fuzz_trainer() {
     });
 }
 
-/// The small files of a run, each in turn with the others whole.
+/// The small files of a run, each in turn with the others valid.
 #[test]
 fn fuzz_run() {
     with_stopped_run("fuzz-run", |row, stopped| {

@@ -1,4 +1,4 @@
-//! Sound against torchaudio and librosa: numbers that `fixtures/make/audio.py` wrote.
+//! Audio features against torchaudio and librosa: values from `fixtures/make/audio.py`.
 
 use regard_tasks::audio::cepstrum::{Cosines, Loudness, mfcc};
 use regard_tasks::audio::mel::{Bands, FilterBank, Height, Scale};
@@ -12,7 +12,7 @@ fn read(name: &str) -> Vec<Value> {
     serde_json::from_str(&text).unwrap()
 }
 
-/// As in the script.
+/// The test signal of the script.
 fn sound(n: u64) -> Vec<f32> {
     let sample = |i: u64| {
         let (x, noise) = (i as f64, (i * 7919 % 1009) as f64 / 1009.0 - 0.5);
@@ -42,7 +42,7 @@ fn rates_are_changed_as_torchaudio_does() {
     }
 }
 
-/// What a case asks for.
+/// Parameters of a case.
 struct Asked {
     frames: Frames,
     ends: Ends,
@@ -70,7 +70,7 @@ fn asked(case: &Value) -> Asked {
     Asked { bank: FilterBank::new(&bands, frames.bins(), 8000), frames, ends, name }
 }
 
-/// Every third row, as in the script, after a check of how many there are.
+/// Every third row, as in the script, after a check of their number.
 fn thirds(rows: &[f32], width: usize, case: &Value) -> Vec<f32> {
     assert_eq!(rows.len() / width, case["frames"].as_u64().unwrap() as usize);
     rows.chunks(width).step_by(3).flatten().copied().collect()

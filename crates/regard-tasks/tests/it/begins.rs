@@ -1,4 +1,4 @@
-//! Translators and models of stories begin with vectors of words, where a recipe says so.
+//! Translators and story models whose embeddings are initialised from word vectors.
 
 use crate::small::{Folder, corpus, letters, recipe};
 use regard_models::checkpoint::Arrays;
@@ -7,7 +7,7 @@ use regard_tasks::train::{Learner, Trained};
 use regard_tasks::translate::{Recipe, Translation};
 use std::fs;
 
-/// The row of a word in the tables whose names end so.
+/// Row of a word in the embedding tables whose names end with this.
 fn rows(weights: &Arrays, table: &str, tokenizer: &Tokenizer, word: &str) -> Vec<Vec<f32>> {
     let id = tokenizer.id(word).unwrap() as usize;
     let tables = weights.iter().filter(|(name, _)| name.ends_with(table));
@@ -39,7 +39,7 @@ fn a_translator_begins_with_vectors_on_either_side() {
         let found = rows(&after.network().weights(), table, tokens, "b");
         assert!(!found.is_empty(), "{:?}", after.network().weights().keys());
         assert!(found.iter().all(|row| row == &[5.0, 6.0, 7.0, 8.0]), "{found:?}");
-        // What has no vector is as it was.
+        // Words without a vector keep their initial values.
         let c = |of: &Trained<Translation>| rows(&of.network().weights(), table, tokens, "c");
         assert_eq!(c(&before), c(&after));
         assert_ne!(rows(&before.network().weights(), table, tokens, "b"), found);

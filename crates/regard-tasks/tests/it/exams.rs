@@ -1,5 +1,5 @@
-//! Models that are examined: the numbers are those of their training, and what cannot be said
-//! counts as wrong.
+//! Evaluation of models: metrics are those of training, and what a model cannot predict counts as
+//! wrong.
 
 use crate::small::Folder;
 use regard_models::ModelFiles;
@@ -36,7 +36,7 @@ fn task(text: &str) -> Box<dyn Task> {
     recipe::task(toml::from_str(text).unwrap()).unwrap()
 }
 
-/// Trains by a recipe with one evaluation, at its end; what that said, and what was said before.
+/// Trains by a recipe with one evaluation at its end; returns its metrics and the progress output.
 fn train(folder: &Path, text: &str) -> (Vec<(String, f64)>, String) {
     let recipe = task(text);
     let mut prepared = recipe.prepare().unwrap();
@@ -54,7 +54,7 @@ fn train(folder: &Path, text: &str) -> (Vec<(String, f64)>, String) {
     (last, prepared.about)
 }
 
-/// The measures of a report as a run's log has them.
+/// Metrics of a report as in a run's log.
 fn measures(report: &Report) -> Vec<(String, f64)> {
     report.marks.iter().map(|mark| (format!("valid_{}", mark.name), mark.value)).collect()
 }
@@ -87,7 +87,7 @@ fn a_classifier_gets_the_numbers_of_its_training() {
     };
     write("train", (0..20).map(line).chain(["Ann, sleeps in Paris!\t0\n".into()]).collect());
     write("valid", (20..30).map(line).collect());
-    // The first of these is twice in what could be learned from, once with other signs.
+    // The first of these is twice in the training data, once with other punctuation.
     write("test", "ann sleeps in paris.\t0\nbob dreams in oslo\t1\ncarl dreams\t2\n".into());
     let text = recipe_of("classify", 3, &folder.0, "tsv", &["train", "valid", "test"]);
     let run = folder.0.join("run");
@@ -111,7 +111,7 @@ fn a_classifier_gets_the_numbers_of_its_training() {
     let whole = task(&text).examine(&ModelFiles::from(&run), &file).unwrap();
     assert_eq!((whole.part, whole.asked), (None, 3));
     assert_eq!(measures(&whole), measures(&test));
-    // Labels that the model does not have are told.
+    // Labels that the model does not have are reported.
     write("odd", "ann sleeps\tnever\n".into());
     let error = task(&text)
         .examine(&ModelFiles::from(&run), &On::File(folder.0.join("odd.tsv")))
@@ -148,7 +148,7 @@ fn words_without_a_token_are_wrong_and_entities_are_counted() {
     assert_eq!(measures(&valid), last, "bit for bit");
     assert_eq!((value(&valid, "accuracy"), value(&valid, "entity_f1")), (100.0, 100.0));
     assert_eq!((valid.asked, valid.unit), (150, "words"));
-    // The text of the second sentence ends before its last word, and nothing is known of a label.
+    // The text of the second sentence ends before its last word, and a label is unknown.
     let words =
         [("bob", "B-PER"), ("smith", "I-PER"), ("lives", "B-ORG"), ("in", "O"), ("rome", "B-LOC")];
     let odd = lives(0) + &sentence("bob smith lives in", &words);
@@ -157,10 +157,10 @@ fn words_without_a_token_are_wrong_and_entities_are_counted() {
         .examine(&ModelFiles::from(&run), &On::File(folder.0.join("odd.conllu")))
         .unwrap();
     assert_eq!((report.asked, value(&report, "accuracy")), (10, 80.0));
-    // Of five entities three are found, and nothing else is said.
+    // Three of five entities are found, and nothing else is predicted.
     assert_eq!(value(&report, "entity_precision"), 100.0);
     assert_eq!(value(&report, "entity_recall"), 60.0);
-    // A sentence that is longer than what is read: what is cut is wrong.
+    // A sentence that is longer than the model's context: truncated words count as wrong.
     let many: Vec<(&str, &str)> = (0..40).map(|_| ("lives", "O")).collect();
     let long = sentence(&vec!["lives"; 40].join(" "), &many);
     fs::write(folder.0.join("long.conllu"), long).unwrap();
@@ -194,7 +194,7 @@ fn answers_get_the_numbers_of_their_training() {
     let valid = task(&text).examine(&ModelFiles::from(&run), &on(Part::Valid)).unwrap();
     assert_eq!(measures(&valid), last, "bit for bit");
     assert_eq!((valid.asked, valid.unit), (10, "questions"));
-    // Where a text may have no answer, to give one is wrong.
+    // Where a text may have no answer, predicting one is wrong.
     let impossible = file(0..1).replace("\"answers\":[{", "\"is_impossible\":true,\"other\":[{");
     let impossible = impossible.replace("\"other\"", "\"answers\":[],\"plausible_answers\"");
     fs::write(folder.0.join("none.json"), impossible).unwrap();
@@ -232,13 +232,13 @@ fn a_language_model_gets_the_numbers_of_its_training() {
         assert!(task(&text).examine(&ModelFiles::from(&run), &on(Part::Test)).is_err());
         let other = On::File(folder.0.join("other.txt"));
         let other = task(&text).examine(&ModelFiles::from(&run), &other).unwrap();
-        // Two letters have two bytes each; the first of them is given.
+        // Two characters have two bytes each; the first of them is given.
         let per = |name: &str| value(&other, name);
         assert!((per("loss_per_character") * 16.0 - per("loss_per_byte") * 17.0).abs() < 1e-9);
         let bits = per("loss_per_byte") / std::f64::consts::LN_2;
         assert!((per("bits_per_byte") - bits).abs() < 1e-12);
         if kind == "char" {
-            // Of the 16 letters that are told, one is unknown.
+            // One of the 16 predicted characters is unknown.
             assert_eq!((other.asked, per("unknown")), (16, 100.0 / 16.0));
         }
     }
@@ -265,7 +265,7 @@ fn hidden_words_get_the_numbers_of_their_training() {
     let valid = task(&text).examine(&ModelFiles::from(&run), &on(Part::Valid)).unwrap();
     assert_eq!(measures(&valid), last, "bit for bit");
     let accuracy = value(&valid, "words_accuracy");
-    // Most of the words are always the same ones.
+    // Most of the words are always the same.
     assert!((20.0..100.0).contains(&accuracy), "{accuracy}");
     assert!((0.0..=100.0).contains(&value(&valid, "follows")));
     let error =
@@ -293,7 +293,7 @@ fn a_model_without_a_recipe_is_examined_on_files() {
         On::File(path)
     };
     let (model, recipe) = golden("BertForSequenceClassification");
-    // What transformers says of the first text is `fair`; labels may be names or numbers.
+    // transformers predicts `fair` for the first text; labels may be names or numbers.
     let texts = file("texts.tsv", "They are watching the cat.\tfair\n. . . .\tgood\n");
     let by_name = recipe.examine(&ModelFiles::from(&model), &texts).unwrap();
     assert_eq!((recipe.task(), by_name.asked), ("classify", 2));
@@ -325,7 +325,7 @@ fn a_model_without_a_recipe_is_examined_on_files() {
     assert!(error.contains("no head"), "{error}");
 }
 
-/// The forms of SST-2 on the real data: what decides, what is reported, and what is left out.
+/// The versions of SST-2 on the real data: validation, test, and what is left out.
 #[test]
 fn phrases_are_learned_and_sentences_decide() {
     if regard_tasks::data::sets::find("sst2").is_err() {
@@ -355,7 +355,7 @@ fn phrases_are_learned_and_sentences_decide() {
     assert_eq!(measures(&valid), last);
     let test = examine(&sentences, &on(Part::Test));
     assert_eq!((test.asked, test.excluded), (1821, 0));
-    // A model that learned from all phrases is not asked those that it knows.
+    // A model that was trained on all phrases is not evaluated on those.
     let other = On::Set { set: Some("sst2-sentences".into()), part: None };
     let test = examine(&recipe(""), &other);
     assert_eq!((test.asked, test.excluded, test.part), (1815, 6, Some(Part::Test)));

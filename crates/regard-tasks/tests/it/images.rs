@@ -1,4 +1,4 @@
-//! Images: learned with augmentation and dropout, stopped, gone on with, and examined.
+//! Images: trained with augmentation and dropout, stopped, resumed, and evaluated.
 
 use crate::resumed::left;
 use crate::small::Folder;
@@ -75,7 +75,7 @@ fn an_exam_gives_the_numbers_of_the_run() {
     let folder = Folder::new("images-exam");
     write(&folder.0);
     let (mut recipe, run) = (recipe(&folder.0, 80), folder.0.join("run"));
-    // The best checkpoint is the model, so that the log has its numbers.
+    // The best checkpoint is the model, so that its metrics are in the log.
     recipe.train.average = 0;
     let Outcome::Done { best, .. } = train(&recipe, &run, false, None) else { panic!("not done") };
     let on = |part: Part| On::Set { set: None, part: Some(part) };
@@ -90,7 +90,7 @@ fn an_exam_gives_the_numbers_of_the_run() {
     let named = recipe.examine(&ModelFiles::from(&run), &file).unwrap();
     assert_eq!(mark(&named, "accuracy"), mark(&test, "accuracy"));
     assert!(run.join("model").join(FILE).is_file());
-    // Without a stem, with a token of its own and learned positions it is Hugging Face's.
+    // Without a stem, with a class token and learned positions it is Hugging Face's ViT.
     let config = regard_models::checkpoint::read_config(&run.join("model")).unwrap();
     assert_eq!(config["model_type"], "vit");
     assert!(zoo::is::<Vit>(&config) && Viewer::load(&run).is_ok());

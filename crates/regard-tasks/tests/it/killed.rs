@@ -18,7 +18,7 @@ fn saves_always() -> Recipe {
     recipe(TRANSFORMER, options)
 }
 
-/// Not a test: what the others start as a process of its own, to kill it.
+/// Not a test: the process that the other tests start and kill.
 #[test]
 #[ignore = "it is what others start"]
 fn child() {
@@ -28,7 +28,7 @@ fn child() {
     end.unwrap_or_else(|e| panic!("{e}"));
 }
 
-/// `before` is what a shell does first.
+/// `before` is a shell command that runs first.
 fn start(run: &Path, before: &str) -> Command {
     let mut command = Command::new("sh");
     let program = std::env::current_exe().unwrap();
@@ -90,7 +90,7 @@ fn what_was_left_unfinished_is_no_checkpoint() {
         let bytes = fs::read(torn.0.join("checkpoint-7/model.safetensors")).unwrap();
         fs::write(folder.join("model.safetensors"), &bytes[..bytes.len() / 2]).unwrap();
     }
-    // A note on the best checkpoint that a kill did not let come.
+    // The note on the best checkpoint is missing, as after a kill.
     fs::remove_file(torn.0.join("best.json")).unwrap();
     assert_eq!(checkpoints(&torn.0), [5, 6, 7]);
     train(row, &torn.0, true, &mut |_| true).unwrap();
@@ -112,8 +112,8 @@ fn a_full_disk_costs_nothing_that_was_saved() {
         |event: regard_tasks::train::Event| !matches!(event, regard_tasks::train::Event::Saved(6));
     train(row, &full.0, false, &mut stop).unwrap();
     let size = |name: &str| fs::metadata(full.0.join("checkpoint-6").join(name)).unwrap().len();
-    // Weights still fit, their moments do not. A process that ignores the signal is told so by
-    // the write itself, as with a disk that is full.
+    // The weights still fit, the optimiser moments do not. A process that ignores the signal gets
+    // an error from the write itself, as with a full disk.
     let blocks = size("model.safetensors").div_ceil(512) + 1;
     assert!(512 * blocks < size("optimizer.safetensors"));
     let limited = start(&full.0, &format!("trap '' XFSZ; ulimit -f {blocks};")).output().unwrap();

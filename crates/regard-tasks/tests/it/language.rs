@@ -1,4 +1,4 @@
-//! Language models that are trained, write and score.
+//! Language models that are trained, generate and score.
 
 use crate::small::Folder;
 use regard_tasks::data::{Characters, Running};
@@ -41,7 +41,7 @@ fn recipe() -> Recipe {
     Recipe::from_table(toml::from_str(RECIPE).unwrap()).unwrap()
 }
 
-/// The alphabet again and again, a line each.
+/// The alphabet, repeated, a line each.
 fn alphabet() -> Running {
     Characters::new("abcdefghijklmnopqrstuvwxyz\n".repeat(60)).into()
 }
@@ -77,7 +77,7 @@ fn the_alphabet_is_learned_written_and_scored() {
     let options = Options { max_new_tokens: Some(60), ..Options::default() };
     let mut seen = vec![];
     let written = writer.generate("klm", &options, 0, &[], &mut |id| seen.push(id)).unwrap();
-    // Far beyond the window of twelve letters.
+    // Far beyond the context of twelve characters.
     let wanted: String = ('n'..='z').chain(['\n']).chain('a'..='z').chain(['\n']).collect();
     assert!(written[0].text.starts_with(&wanted), "{:?}", written[0].text);
     assert_eq!(written[0].ids.len(), 60);
@@ -95,7 +95,7 @@ fn the_alphabet_is_learned_written_and_scored() {
     assert!(likely.logprob() > -5.0, "{}", likely.logprob());
     let unlikely = writer.score("abcdefghijklmnopqrstuvwxyz\nabcdefgxij").unwrap();
     assert!(unlikely.logprob() < likely.logprob() - 3.0);
-    // A window that is moved gives every letter but the first its probability.
+    // A sliding window gives every character but the first its probability.
     assert!(likely.token_logprobs[1..].iter().all(Option::is_some));
 }
 

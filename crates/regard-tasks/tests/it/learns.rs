@@ -1,4 +1,4 @@
-//! Models learn what they are taught, and look where they should.
+//! Models learn small tasks, and attend to the right positions.
 
 use crate::small::{Dice, Folder, corpus, letters, recipe, train};
 use regard_tasks::data::Pair;
@@ -18,8 +18,8 @@ const TRANSFORMER: &str = "model_type = \"transformer\"\nd_model = 48\nencoder_l
                            decoder_attention_heads = 2\nencoder_ffn_dim = 64\n\
                            decoder_ffn_dim = 64\nnorms = \"pre\"";
 
-/// The share of the test part that is written without a mistake, and, if a place in the source is
-/// right for each token, the share of tokens that looked there most.
+/// Fraction of the test part that is generated without a mistake, and, if a source position is
+/// right for each token, the fraction of tokens that attended there most.
 fn learn(
     name: &str,
     (recipe, corpus): (&Recipe, &Corpus),
@@ -81,7 +81,7 @@ fn a_transformer_copies() {
     check("copy-transformer", TRANSFORMER, 400, |_| ());
 }
 
-/// Its second layer is told by the first where the end is.
+/// The second layer learns from the first where the end is.
 #[test]
 fn a_transformer_reverses() {
     check(
@@ -92,7 +92,7 @@ fn a_transformer_reverses() {
     );
 }
 
-/// Days as people write them, and as machines do.
+/// Dates as people write them, and as machines do.
 fn dates(count: usize) -> Vec<Pair> {
     let months = [
         "January",

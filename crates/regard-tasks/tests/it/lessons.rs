@@ -1,4 +1,4 @@
-//! Small lessons in reading: each is learned in seconds, and the attention's owner can be asked.
+//! Small training tasks for text encoders: each takes seconds, and attention can be inspected.
 
 use crate::small::Folder;
 use regard_models::text::Head;
@@ -28,7 +28,7 @@ size = 200
 lowercase = true
 "#;
 
-/// Trains by a recipe, and gives the last deciding measure.
+/// Trains by a recipe, and returns the last value of the model selection metric.
 pub fn train(folder: &Path, text: &str) -> f64 {
     let recipe: Box<dyn Task> = recipe::task(toml::from_str(text).unwrap()).unwrap();
     let mut prepared = recipe.prepare().unwrap();
@@ -68,7 +68,7 @@ fn lives(i: usize) -> (&'static str, &'static str) {
 #[test]
 fn a_label_is_learned() {
     let folder = Folder::new("lesson-classify");
-    // Who comes first decides: a bag of words cannot tell.
+    // Word order decides: a bag of words cannot solve it.
     let line = |i: usize| {
         let (a, b) = (NAMES[i % 6], NAMES[(i + 1 + i / 6) % 6]);
         format!("{a} sees {b} today\t{}\n", if a < b { "before" } else { "after" })
@@ -175,7 +175,7 @@ fn every_family_can_be_taught() {
         let text = format!("{before}[model]\n{model}\n[vocabulary]{after}");
         let run = folder.0.join(format!("run-{i}"));
         assert!(train(&run, &text) >= 0.0, "{model}");
-        // What was learned is a beginning for something else.
+        // The trained model initialises another task.
         let again = folder.0.join(format!("again-{i}"));
         let (without, _) = text.split_once("[model]").unwrap();
         let (_, options) = text.split_once("[train]").unwrap();

@@ -1,4 +1,4 @@
-//! Training, from recipes to models; tokenizers, beside those of others.
+//! Training, from recipes to models; tokenizers, compared with other libraries.
 
 mod audio;
 mod begins;

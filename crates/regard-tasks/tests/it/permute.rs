@@ -1,4 +1,4 @@
-//! Telling words in any order: what it costs, what is learned, and that it can be gone on with.
+//! Permutation language modelling: loss, training and resumption.
 
 use crate::resumed::left;
 use crate::small::{Dice, Folder};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// A recipe for a small model, with what else it says.
+/// A recipe for a small model, with more lines.
 fn small(top: &str, more: &str) -> Recipe {
     let text = format!(
         "name = 'small'\ntask = 'permute'\nseed = 2\n{top}\n[data]\nset = 'files'\n\
@@ -28,7 +28,7 @@ fn small(top: &str, more: &str) -> Recipe {
 const NAMES: [&str; 6] = ["ann", "bob", "carl", "dora", "emil", "fay"];
 const PLACES: [&str; 5] = ["paris", "rome", "oslo", "lima", "cairo"];
 
-/// A name and a place, by chance.
+/// A random name and a random place.
 fn some(dice: &mut Dice) -> (&'static str, &'static str) {
     (NAMES[dice.below(6)], PLACES[dice.below(5)])
 }
@@ -72,7 +72,7 @@ fn train(
         .unwrap()
 }
 
-/// The measures of the last evaluation of a run.
+/// Metrics of the last evaluation of a run.
 fn measured(row: (&Recipe, &Corpus), folder: &Path) -> BTreeMap<String, f64> {
     let mut last: Option<Evaluation> = None;
     train(row, folder, false, &mut |event| {
@@ -127,8 +127,8 @@ fn what_stands_on_the_right_is_learned_from() {
         format!("dropout = 0.0\n[filling]\nspans = 200\n{QUICK}steps = 500\neval_every = 500");
     let corpus = Corpus::Running(text(60));
     let measure = measured((&small("context = 48", &more), &corpus), &folder.0);
-    // The first name of a sentence and its first place are by chance, so that a left-to-right
-    // model cannot do better. All that is unknown here is what a span hides twice.
+    // The first name of a sentence and its first place are random, so that a left-to-right model
+    // cannot do better. The only uncertainty here is a span that masks both occurrences.
     let least = (6f64.ln() + 5f64.ln()) / 12.0;
     assert!(measure["valid_span_loss"] < 0.7 * least, "{} of {least}", measure["valid_span_loss"]);
     assert!(measure["valid_span_accuracy"] > 92.0, "{}", measure["valid_span_accuracy"]);
@@ -166,7 +166,7 @@ fn resumed_is_never_stopped() {
             ["whole", "halves"].map(|kind| Folder::new(&format!("permute-{name}-{kind}")));
         let row = (recipe, corpus);
         let end = train(row, &whole.0, false, &mut |_| true);
-        // Killed between two checkpoints, and asked to stop after one.
+        // Killed between two checkpoints, and stopped after one.
         let stopped = train(row, &halves.0, false, &mut |event| !matches!(event, Event::Saved(3)));
         assert!(matches!(stopped, Outcome::Interrupted { step: 3 }), "{stopped:?}");
         assert_eq!(train(row, &halves.0, true, &mut |_| true), end, "{name}");

@@ -1,5 +1,5 @@
-//! The goldens of `fixtures/make/pictures.py`: images as Pillow reads and resizes them, and what
-//! a model's folder says is to be done with them.
+//! The goldens of `fixtures/make/pictures.py`: images as Pillow reads and resizes them, and the
+//! preprocessing that a model's folder configures.
 
 use regard_models::vit::{Config, Sides};
 use regard_tasks::classify_image::{FILE, Processor, resize};
@@ -32,7 +32,7 @@ fn expected() -> BTreeMap<String, Expected> {
     serde_json::from_slice(&std::fs::read(folder().join("expected.json")).unwrap()).unwrap()
 }
 
-/// The largest difference and the mean one.
+/// Largest and mean difference.
 fn apart(a: &[u8], b: &[u8]) -> (u8, f64) {
     assert_eq!(a.len(), b.len());
     let each: Vec<u8> = a.iter().zip(b).map(|(a, b)| a.abs_diff(*b)).collect();

@@ -1,4 +1,4 @@
-//! Points: drawn or read, learned, asked, and gone on with.
+//! Pointer networks: generated or read points, training, prediction and resumption.
 
 use crate::small::{Folder, trained};
 use regard_models::ModelFiles;
@@ -66,7 +66,7 @@ fn hulls_of_files_are_learned_and_a_run_goes_on_as_if_it_had_not_stopped() {
     let (data, runs) = (Folder::new("points-files"), Folder::new("points-hull"));
     let triangle = |i: usize| {
         let x = |k: usize| ((i * 31 + k * 17) % 23) as f64 / 23.0;
-        // A point within a triangle, at a place that changes.
+        // A point within a triangle, at a varying index.
         let corners = [[0.0, x(1) / 9.0], [1.0, x(2) / 9.0], [x(3) / 2.0 + 0.25, 1.0]];
         let middle = [0, 1].map(|axis| corners.iter().map(|c| c[axis]).sum::<f64>() / 3.0);
         let mut all = corners.to_vec();

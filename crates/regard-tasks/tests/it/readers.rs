@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 const PARTS: [Part; 3] = [Part::Train, Part::Valid, Part::Test];
 
-/// The folder of a set, or none and a word about it.
+/// Folder of a set; prints a line and returns none if it is missing.
 fn folder(name: &str) -> Option<PathBuf> {
     let folder = sets::find(name).ok();
     if folder.is_none() {

@@ -1,4 +1,4 @@
-//! The goldens of `fixtures/make/reading.py`: what transformers' pipelines say.
+//! The goldens of `fixtures/make/reading.py`: outputs of transformers' pipelines.
 
 use burn::tensor::Device;
 use regard_attention::Mode;
@@ -61,7 +61,7 @@ fn texts_get_the_labels_of_the_pipeline() {
     let (reader, cases) = golden("BertForSequenceClassification", Head::Sequence);
     let texts: Vec<String> = cases.iter().map(|case| text(case, "text")).collect();
     let pairs: Vec<(&str, Option<&str>)> = texts.iter().map(|t| (t.as_str(), None)).collect();
-    // All at once: texts of different lengths are read together.
+    // As a batch: texts of different lengths are encoded together.
     for (labels, case) in reader.classify(&pairs).unwrap().iter().zip(&cases) {
         for (label, wanted) in labels.iter().zip(case["said"].as_array().unwrap()) {
             assert_eq!(label.label, text(wanted, "label"));
@@ -86,7 +86,7 @@ fn words_get_the_entities_of_the_pipeline() {
             let place = (entity.start as u64, entity.end as u64);
             assert_eq!(place, (wanted["start"].as_u64().unwrap(), wanted["end"].as_u64().unwrap()));
             close(entity.score, &wanted["score"]);
-            // The words are those of the text, not the vocabulary's.
+            // The words are those of the text, not tokens.
             let characters: Vec<char> = text_here.chars().collect();
             let there: String = characters[entity.start..entity.end].iter().collect();
             assert_eq!(entity.word, there);
@@ -136,7 +136,7 @@ fn vectors_are_means_or_the_first() {
             assert_eq!(vector.len(), wanted.len());
         }
     }
-    // A text that is longer than the model reads is read in parts.
+    // A text that is longer than the context is encoded in windows.
     let long = "the cat sat on the mat ".repeat(30);
     assert_eq!(reader.embed(&[&long], Pooling::Mean, false).unwrap()[0].len(), 16);
 }
@@ -149,11 +149,11 @@ fn a_model_is_not_asked_what_it_was_not_trained_for() {
             && error.contains("regard train squad-minilm --set from="),
         "{error}"
     );
-    // Vectors can be had of any.
+    // Any model gives embeddings.
     assert!(Reader::load(&folder("BertForMaskedLM"), Head::Bare).is_ok());
 }
 
-/// A model that has learned nothing, with the marks of XLNet: what stands for a whole text is at
+/// An untrained model with XLNet's special tokens: the token that represents the sequence is at
 /// its end.
 fn xlnet(folder: &Path) {
     let words =
@@ -186,8 +186,8 @@ fn xlnet(folder: &Path) {
     checkpoint::write(folder, &model.config(), &model.weights(), Precision::Single).unwrap();
 }
 
-/// The probability of no answer, from the model itself: of both ends at the token of the whole
-/// text, among those and the places of the context.
+/// Probability of no answer, from the model itself: both ends at the token that represents the
+/// sequence, among that and the positions of the context.
 fn of_nothing(folder: &Path, question: &str, context: &str, cls: &str) -> f64 {
     let model = text_models::open(folder, None, 0, &Device::flex()).unwrap();
     let tokenizer = Tokenizer::load(folder).unwrap();
@@ -217,12 +217,12 @@ fn no_answer_is_where_the_model_has_the_whole_text() {
         let nothing = found.iter().find(|answer| answer.answer.is_empty()).unwrap();
         let wanted = of_nothing(folder, question, context, cls);
         assert!((nothing.score - wanted).abs() < 1e-6, "{cls}: {} is not {wanted}", nothing.score);
-        // Without that way out, all of the probability is in the text.
+        // Without that option, all of the probability is in the text.
         let asking = Asking { handle_impossible_answer: false, ..asking };
         let found = reader.answer(question, context, &asking).unwrap();
         assert!(found.iter().all(|answer| !answer.answer.is_empty()));
     }
-    // A vocabulary without such a token cannot say so.
+    // A vocabulary without such a token cannot predict it.
     let text = std::fs::read_to_string(own.0.join("tokenizer.json")).unwrap();
     std::fs::write(own.0.join("tokenizer.json"), text.replace("<cls>", "<other>")).unwrap();
     let reader = Reader::load(&own.0, Head::Span).unwrap();

@@ -1,4 +1,4 @@
-//! Recipes: what they may say, and what they may not.
+//! Recipes: valid and invalid ones.
 
 use crate::resumed::small;
 use regard_tasks::recipe;
@@ -114,7 +114,7 @@ fn every_recipe_reads_and_says_the_same_again() {
         let read = recipe::task(table).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         assert_eq!(path.file_stem().unwrap().to_str(), Some(read.name()));
         read.options().check().unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        // What a run writes down is the recipe that it had, whatever it was based on.
+        // A run saves the recipe that it had, whatever it was based on.
         let text = read.to_toml();
         let table = recipe::parse(&text, &[], &|_| None)
             .unwrap_or_else(|e| panic!("{}: {e}", path.display()));

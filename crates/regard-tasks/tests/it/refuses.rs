@@ -1,4 +1,4 @@
-//! What cannot come to a good end is told at once, and why.
+//! Runs that cannot succeed fail at once, with the reason.
 
 use crate::resumed::small;
 use crate::small::{Folder, recipe, train};
@@ -23,7 +23,7 @@ struct Layers {
     idle: Linear,
 }
 
-/// Two layers: what comes of them, and in which steps their loss is a number.
+/// Two layers; whether both are used, and the steps in which the loss is finite.
 struct Two {
     layers: Layers,
     both: bool,
@@ -43,7 +43,7 @@ impl Two {
     }
 }
 
-/// A network that no file describes.
+/// A custom network that no configuration describes.
 impl Network for Layers {
     fn config(&self) -> Value {
         Value::Null
@@ -132,7 +132,7 @@ impl Learner for Two {
     }
 }
 
-/// The end, and the steps that were skipped.
+/// Outcome of training, and the skipped steps.
 fn run(name: &str, learner: &mut Two, options: &Options) -> (Result<Outcome>, Vec<u64>) {
     let folder = Folder::new(name);
     let mut skipped = vec![];
@@ -168,7 +168,7 @@ fn a_parameter_that_cannot_learn_is_named() {
     let error = end.unwrap_err().to_string();
     assert!(error.contains("idle.weight") && error.contains("idle.bias"), "{error}");
     assert!(!error.contains("used"), "{error}");
-    // With parts of batches too.
+    // With gradient accumulation too.
     let (end, _) =
         run("idle-2", &mut Two::new(false, |_| true), &Options { accumulate: 2, ..options() });
     assert!(end.unwrap_err().to_string().contains("idle.weight"));
@@ -183,7 +183,7 @@ fn a_run_that_is_lost_is_given_up() {
         assert!(error.contains(part), "no {part:?} in {error}");
     }
     assert_eq!(skipped, (6..=25).collect::<Vec<_>>());
-    // Now and then is not for ever.
+    // Occasional non-finite steps do not end the run.
     let (end, skipped) = run("shaky", &mut Two::new(true, |step| step % 4 != 3), &options());
     end.unwrap();
     assert_eq!(skipped, (0..10).map(|i| 4 * i + 3).collect::<Vec<_>>());
@@ -240,7 +240,7 @@ fn a_model_with_a_last_position_stops_there() {
         "{}\npositions = \"learned\"\nmax_position_embeddings = 6",
         crate::resumed::TRANSFORMER
     );
-    // One step: it writes nonsense for as long as it may.
+    // One step: it generates nonsense up to the length limit.
     let recipe = recipe(&model, "steps = 1\nwarmup = 1");
     let mut corpus = small();
     corpus.valid[0].source = vec!["a"; 30].join(" ");
@@ -259,13 +259,13 @@ fn a_model_with_a_last_position_stops_there() {
         let found = translate("a b c d e", options).unwrap();
         assert!(found[0][0].target_tokens.len() <= 6, "{found:?}");
     }
-    // Six words and their end are one too many: they are read in two pieces.
+    // Six words and their end are one token too many: they are encoded in two pieces.
     let found = translate("a b c d e f", default()).unwrap().remove(0).remove(0);
     assert_eq!((found.pieces, found.source_tokens.len()), (2, 6));
     assert_eq!(found.source_offsets[5], (10, 11));
 }
 
-/// A checkpoint that is not this run's is no panic, and no fresh start in disguise.
+/// A checkpoint of another run is an error, and neither a panic nor a silent fresh start.
 #[test]
 fn checkpoints_of_another_model() {
     use regard_models::checkpoint::{read_arrays, write_arrays};
@@ -285,7 +285,7 @@ fn checkpoints_of_another_model() {
             assert!(error.contains(part), "no {part:?} in {error}");
         }
     };
-    // A hand that changes a file knows of the checksums.
+    // Whoever edits a file by hand can update its checksum.
     let changed = || write_checksums(&folder.0.join("checkpoint-2")).unwrap();
     resume(5, &["checkpoint-2/model.safetensors", "decoder.rnn.weight_hh_l0", "[12, 4]"]);
     // The same moments under other names, as an older version may have called them.

@@ -1,4 +1,4 @@
-//! A run that was stopped and resumed is the run that was not, bit for bit.
+//! A run that was stopped and resumed equals the uninterrupted run, bit for bit.
 
 use crate::small::{Folder, corpus, letters, recipe, train};
 use regard_models::checkpoint::{Arrays, read_arrays, read_weights};
@@ -9,7 +9,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-/// Dropout, parts of batches, early stopping, averages: all that has a state.
+/// Dropout, gradient accumulation, early stopping, averages: all that has state.
 pub const TRAIN: &str = "steps = 22\nbatch_tokens = 60\naccumulate = 2\nlr = 1e-2\nwarmup = 5\n\
                          log_every = 3\neval_every = 4\nsave_every = 5\nkeep = 2\naverage = 2\n\
                          weight_decay = 0.01";
@@ -37,7 +37,7 @@ pub fn small() -> Corpus {
     corpus(letters(60, 2..6, |words| words.reverse()), 10)
 }
 
-/// All that a run leaves, but for the time that it took.
+/// All results of a run except times.
 #[derive(Debug, PartialEq)]
 pub struct Left {
     metrics: Vec<Map<String, Value>>,
@@ -75,7 +75,7 @@ pub fn left(run: &Path) -> Left {
     }
 }
 
-/// Trains with a way to be stopped, then goes on to the end.
+/// Trains, stops, then resumes to the end.
 fn check(name: &str, row: (&Recipe, &Corpus), whole: &(Outcome, Left), stop: Stop) {
     let folder = Folder::new(&format!("resume-{name}"));
     let run = &folder.0;
@@ -104,7 +104,7 @@ fn check(name: &str, row: (&Recipe, &Corpus), whole: &(Outcome, Left), stop: Sto
     let end = train(row, run, true, &mut |_| true).unwrap();
     assert_eq!(end, whole.0, "{name} {stop:?}");
     let left = left(run);
-    // Whoever is asked to stop leaves one checkpoint more, which may outlive an older one.
+    // A run that is stopped leaves one checkpoint more, which may outlive an older one.
     if matches!(stop, Stop::Asked(_) | Stop::Evaluated(_)) {
         assert_eq!(left.metrics, whole.1.metrics, "{name} {stop:?}");
         assert_eq!(left.best, whole.1.best, "{name} {stop:?}");
@@ -118,11 +118,11 @@ fn check(name: &str, row: (&Recipe, &Corpus), whole: &(Outcome, Left), stop: Sto
 
 #[derive(Clone, Copy, Debug)]
 enum Stop {
-    /// `watch` says so after this step.
+    /// `watch` stops after this step.
     Asked(u64),
-    /// The same after an evaluation.
+    /// `watch` stops after an evaluation.
     Evaluated(u64),
-    /// The same after a checkpoint.
+    /// `watch` stops after a checkpoint.
     Saved(u64),
     /// It panics in this step.
     Dropped(u64),
@@ -152,7 +152,7 @@ fn resumed_is_never_stopped() {
         for stop in all {
             check(name, row, &whole, stop);
         }
-        // A run that is over is over, and says nothing twice.
+        // A finished run does nothing when it is resumed, and logs nothing twice.
         assert_eq!(train(row, &folder.0, true, &mut |_| true).unwrap(), whole.0);
         assert!(left(&folder.0) == whole.1, "{name}");
     }
@@ -161,7 +161,7 @@ fn resumed_is_never_stopped() {
 #[test]
 fn patience_is_remembered() {
     let corpus = small();
-    // So fast that it soon gets worse.
+    // A learning rate so high that the metric soon gets worse.
     let slow = "steps = 40\nbatch_tokens = 60\nlr = 0.5\nwarmup = 1\nlog_every = 3\n\
                 eval_every = 2\nkeep = 2\npatience = 3\nschedule = \"constant\"";
     let recipe = recipe(MODELS[0].1, slow);

@@ -1,4 +1,4 @@
-//! Small things to learn, and folders to learn them in.
+//! Small training tasks, and temporary folders.
 
 use regard_tasks::data::Pair;
 use regard_tasks::data::pairs::Group;
@@ -8,7 +8,7 @@ use regard_tasks::translate::{Corpus, Recipe, Translation};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A folder that is gone when the test is.
+/// A folder that is removed at the end of the test.
 pub struct Folder(pub PathBuf);
 
 impl Folder {
@@ -26,7 +26,7 @@ impl Drop for Folder {
     }
 }
 
-/// Numbers that look random and are the same every time.
+/// Deterministic pseudo-random numbers.
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -36,19 +36,19 @@ impl Dice {
     }
 }
 
-/// A corpus of pairs, the first of which are only for deciding and reporting.
+/// A corpus of pairs, the first of which are for validation and test only.
 pub fn corpus(pairs: Vec<Pair>, held_out: usize) -> Corpus {
     let group =
         |pair: &Pair| Group { source: pair.source.clone(), targets: vec![pair.target.clone()] };
     let (test, train) = pairs.split_at(held_out);
-    // What is reported is not what is learned.
+    // Test pairs are not trained on.
     let train = train.iter().filter(|pair| !test.contains(pair)).cloned().collect();
     let groups: Vec<Group> = test.iter().map(group).collect();
     let (valid, test) = groups.split_at(held_out / 2);
     Corpus { train, valid: valid.to_vec(), test: test.to_vec() }
 }
 
-/// Random letters, and what becomes of them.
+/// Random letters, and a function of them.
 pub fn letters(count: usize, lengths: std::ops::Range<usize>, then: fn(&mut [&str])) -> Vec<Pair> {
     let (alphabet, mut dice) = (["a", "b", "c", "d", "e", "f", "g", "h"], Dice(1));
     let line = |_| {
@@ -73,7 +73,7 @@ pub fn recipe(model: &str, train: &str) -> Recipe {
     Recipe::parse(&text, &[]).unwrap()
 }
 
-/// Trains, and stops when it is told to.
+/// Trains, and stops when requested.
 pub fn train(
     (recipe, corpus): (&Recipe, &Corpus),
     folder: &Path,
@@ -92,7 +92,7 @@ pub fn train(
     .train(&mut learner)
 }
 
-/// Trains by a recipe, up to a step that it is asked to stop at.
+/// Trains by a recipe, up to the step at which it is stopped.
 pub fn trained(recipe: &dyn Task, folder: &Path, resume: bool, stop: Option<u64>) -> Outcome {
     let mut watch = |event: Event| !matches!(event, Event::Step { step, .. } if Some(step) == stop);
     start(recipe, &RunOptions { folder, resume, memory: None }, &mut watch).unwrap()

@@ -1,5 +1,5 @@
-//! Speech: tones that are learned as labels and as letters, saved, heard whole and in pieces, and
-//! gone on with.
+//! Speech: tones that are learned as labels and as characters, saved, recognised whole and
+//! streamed, and resumed.
 
 use crate::small::{Folder, trained};
 use regard_models::ModelFiles;
@@ -57,7 +57,7 @@ fn recipe(folder: &Path, more: &str, steps: usize) -> Recipe {
     Recipe::from_table(recipe::parse(&text, &[], &|_| None).unwrap()).unwrap()
 }
 
-/// The recognizer says of a stream what it says of the whole.
+/// The recognizer predicts the same for a stream as for the whole sound.
 fn stream(recognizer: &Recognizer, sound: &Sound) {
     let whole = recognizer.recognize(sound, 3).unwrap();
     for piece in [37, 400, 5000] {

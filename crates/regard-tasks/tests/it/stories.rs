@@ -1,4 +1,4 @@
-//! Stories: learned by one model, saved, asked, and gone on with.
+//! Stories: one model is trained, saved, queried, and resumed.
 
 use crate::small::{Folder, trained};
 use regard_tasks::answer_story::{Corpus, Lesson, Listener, Recipe, agreement, measure};
@@ -93,7 +93,7 @@ fn a_story_that_is_too_long_keeps_its_end() {
     let all = listener.answer("Where is John?", &sentences.join(" "), 4).unwrap();
     let end = listener.answer("Where is John?", &sentences[4..].join("\n"), 4).unwrap();
     assert_eq!(all.replies, end.replies);
-    // Sentences are counted from the beginning of what was told.
+    // Sentences are numbered from the beginning of the story.
     for (all, end) in all.support.iter().zip(&end.support) {
         assert_eq!((all.sentence, &all.text), (end.sentence + 4, &end.text));
         assert_eq!(all.text, sentences[all.sentence]);
@@ -136,7 +136,7 @@ fn what_cannot_be_is_told() {
     assert!(error(&|r| r.model["max_words"] = 2.into()).contains("questions to learn from"));
 }
 
-/// Nothing of the test files is learned from, and what is held out is a tenth of each task.
+/// Test files are not trained on, and a tenth of each task is held out.
 #[test]
 fn parts_of_babi() {
     let Ok(folder) = sets::find("babi-en-10k") else {

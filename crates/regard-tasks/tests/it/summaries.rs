@@ -1,4 +1,4 @@
-//! Summaries: learned, written, and copied where the vocabulary ends.
+//! Summaries: trained, generated, and copied where the vocabulary ends.
 
 use crate::small::{Dice, Folder, trained};
 use regard_models::ModelFiles;
@@ -55,7 +55,7 @@ fn words_beyond_the_vocabulary_are_copied() {
     let plain = recipe(&data.0, "copy = false", 60);
     trained(&plain, &writes, false, None);
     let (ours, theirs) = (test(&copying, &copies, "rouge_l"), test(&plain, &writes, "rouge_l"));
-    // Who cannot write the thing gets at most two thirds, for saying "about" and no more.
+    // A model that cannot generate the thing gets at most two thirds, for "about" alone.
     assert!(ours > 90.0 && theirs < 67.0, "copying {ours}, without {theirs}");
     assert_eq!(test(&plain, &writes, "new_words"), 0.0);
     assert!(test(&copying, &copies, "new_words") > 40.0);

@@ -1,4 +1,4 @@
-//! Models of words: how texts are cut and spelled for them, and small lessons.
+//! Word-level models: tokenisation, character ids, and small training tasks.
 
 use crate::lessons::train;
 use crate::small::Folder;
@@ -29,18 +29,18 @@ fn every_token_is_spelled_as_it_is_written() {
     let spelled: Vec<Vec<u32>> =
         ["The", "SEAS", ",", "see"].iter().map(|word| alphabet.spell(word)).collect();
     assert_eq!(encoding.letters, spelled);
-    // Words that are cut already are what they are, however they look.
+    // Pre-split words stay as they are, whatever they look like.
     let words = tokenizer.encode_words(&["The", "SEAS", ",", "see"]).unwrap();
     assert_eq!((&words.ids, &words.letters), (&encoding.ids, &encoding.letters));
     let odd = tokenizer.encode_words(&["don't", "a b", ""]).unwrap();
     assert_eq!((odd.len(), odd.offsets), (3, vec![(0, 5), (6, 9), (10, 10)]));
     // A special token's name is a word like others.
     assert_eq!(tokenizer.encode_words(&["<pad>"]).unwrap().ids, [3]);
-    // What is cut out of a long text takes its letters along.
+    // A truncated text keeps its character ids.
     let part = tokenizer.encode_within(text, None, 2).unwrap();
     assert_eq!(part.letters, spelled[..2]);
     let pieces = Train::new(Kind::Bpe, 60).run(["some text"]).unwrap();
-    assert!(pieces.encode_words(&["some"]).unwrap_err().to_string().contains("no letters"));
+    assert!(pieces.encode_words(&["some"]).unwrap_err().to_string().contains("no alphabet"));
     assert!(pieces.encode("some").unwrap().letters.is_empty());
 }
 
@@ -67,7 +67,7 @@ fn words_that_others_know_come_behind() {
     );
 }
 
-/// Texts that were made to be looked through again and again.
+/// Texts that could make matching quadratic.
 #[test]
 fn nothing_takes_for_ever() {
     let tokenizer = treebank(&["a"]);
@@ -85,7 +85,7 @@ fn nothing_takes_for_ever() {
     }
 }
 
-/// How many words the splitter and a treebank have in common, of the treebank's raw texts.
+/// Number of words that the splitter and a treebank have in common, on the treebank's raw texts.
 #[test]
 fn the_splitter_agrees_with_a_treebank() {
     let Ok(folder) = sets::find("ud-english-ewt") else {
@@ -120,7 +120,7 @@ fn recipe(task: &str, folder: &Path, ends: &str, model: &str, vocabulary: &str) 
     )
 }
 
-/// Words that were never seen are told by their endings and their capitals.
+/// Unseen words are tagged by their endings and capitals.
 #[test]
 fn unknown_words_are_told_by_their_letters() {
     let folder = Folder::new("words-tag");
@@ -158,7 +158,7 @@ fn unknown_words_are_told_by_their_letters() {
     assert!(reader.tag(&[" "], Grouping::Words).unwrap()[0].is_empty());
 }
 
-/// A model is what it was after its folder was written, moved into a program, and read there.
+/// A model is unchanged after its folder was written, bundled into a program, and read there.
 #[test]
 fn a_model_can_be_a_part_of_a_program() {
     let folder = Folder::new("words-embedded");
@@ -237,7 +237,7 @@ fn vectors_are_what_words_begin_with() {
     assert!(about.contains("(2 with vectors, 14 without)"), "{about}");
     let run = folder.0.join("run");
     train(&run, &text);
-    // They stayed, and a word that nobody showed has one.
+    // The vectors stayed, and a word that was not in the training data has one.
     let reader = Reader::load(&run, Head::Sequence).unwrap();
     let weights = regard_models::checkpoint::read_weights(&run.join("model")).unwrap();
     let table = weights["words.embed_tokens.weight"].floats().unwrap();

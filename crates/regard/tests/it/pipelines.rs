@@ -102,7 +102,7 @@ fn files_are_bytes_with_a_name() {
     let printed = regard(&["recognize", file, "--top-k", "2", "--json"]).out;
     assert_eq!(printed.trim_end(), response.to_string());
     let error = open("recognize", "digits").call(value!({ "inputs": "AAAA" })).unwrap_err();
-    assert!(error.to_string().contains("no WAV file"), "{error}");
+    assert!(error.to_string().contains("not a WAV file"), "{error}");
 }
 
 /// Standard base64, by its definition.

@@ -151,7 +151,7 @@ fn what_cannot_be_heard_is_told() {
     };
     bad("cut.wav", &whole[..whole.len() - 5], &["is cut off", "at byte 36"]);
     bad("header.wav", &whole[..20], &["is cut off", "at byte 12"]);
-    bad("empty.wav", &[], &["is no WAV file"]);
+    bad("empty.wav", &[], &["is not a WAV file"]);
     let silent = [&whole[..40], &[0; 4]].concat();
     bad("silent.wav", &silent, &["holds no sound", "at byte 44"]);
     let mut unknown = whole.clone();

@@ -2,10 +2,10 @@
 
 use super::{Contraction, Sentence, Word};
 
-/// A sentence is held in memory as a whole; what has more words than this is no sentence.
+/// Largest number of words of a sentence, which is held in memory as a whole.
 const MOST_WORDS: usize = 1 << 16;
 
-/// A sentence of which some lines were read. Errors are messages; the reader knows the line.
+/// A partially read sentence. Errors are messages; the reader adds the line.
 #[derive(Default)]
 pub(super) struct Draft {
     id: Option<String>,
@@ -13,18 +13,18 @@ pub(super) struct Draft {
     words: Vec<Word>,
     contractions: Vec<Contraction>,
     unwritten: usize,
-    /// Of each word and each contraction, whether no space comes after it.
+    /// Whether no space follows, for each word and for each contraction.
     joined: Vec<bool>,
     joined_contractions: Vec<bool>,
 }
 
 impl Draft {
-    /// Whether no word has come yet.
+    /// Whether no word was read yet.
     pub(super) fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// Takes what comes after the `#` of a comment.
+    /// Reads a comment without its `#`.
     pub(super) fn comment(&mut self, comment: &str) -> Result<(), String> {
         if !self.words.is_empty() {
             return Err("a comment within a sentence; comments come before the words".into());
@@ -39,7 +39,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Takes a line of columns.
+    /// Reads a line of columns.
     pub(super) fn line(&mut self, line: &str) -> Result<(), String> {
         let columns: Vec<&str> = line.split('\t').collect();
         let &[id, form, _, universal, specific, _, head, relation, _, misc] = columns.as_slice()
@@ -96,15 +96,15 @@ impl Draft {
         Ok(())
     }
 
-    /// Checks what only the whole sentence can tell, and finds its words in its text.
+    /// Checks the whole sentence and locates its words in its text.
     pub(super) fn finish(mut self) -> Result<Sentence, String> {
         let words = self.words.len();
         if let Some(range) = self.contractions.iter().find(|range| range.words.end > words) {
-            return Err(format!("{:?} is of words that are not there", range.form));
+            return Err(format!("{:?} covers words that do not exist", range.form));
         }
         for (i, word) in self.words.iter().enumerate() {
             if let Some(head) = word.head.filter(|&head| head > words || head == i + 1) {
-                return Err(format!("word {} of {words} hangs on word {head}", i + 1));
+                return Err(format!("word {} of {words} has word {head} as its head", i + 1));
             }
         }
         self.find_places();
@@ -112,8 +112,8 @@ impl Draft {
         Ok(Sentence { id, text, words, contractions, unwritten })
     }
 
-    /// Finds the words in the text, one after the other. Where one is not where it must be,
-    /// the rest has no place: a guess would put the labels on other words.
+    /// Locates the words in the text, in order. From the first word that does not match, no word
+    /// has a position: a guess would put the labels on wrong words.
     fn find_places(&mut self) {
         let Some(text) = self.text.take() else { return };
         let (mut at, mut i) = (0, 0);

@@ -1,8 +1,9 @@
-//! Sentences with parts of speech and heads, in CoNLL-U, the format of Universal Dependencies.
+//! Sentences with parts of speech and dependency heads, in CoNLL-U, the format of Universal
+//! Dependencies.
 //!
 //! A line is a word in ten columns, a blank line ends a sentence, `#` starts a comment. Two kinds
-//! of lines are not words: a range such as `3-4` says how the words 3 and 4 are written in the
-//! text together (`don't` for `do` and `n't`), and `5.1` is a node that nobody wrote at all.
+//! of lines are not words: a range such as `3-4` is a multiword token, the written form of words 3
+//! and 4 (`don't` for `do` and `n't`), and `5.1` is an empty node, which is not written at all.
 
 mod draft;
 
@@ -16,50 +17,50 @@ use super::split::Part;
 use super::stream::Lines;
 use draft::Draft;
 
-/// A word of the syntax.
+/// A syntactic word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// The word as it is written; some languages have spaces in it.
+    /// Written form; in some languages it contains spaces.
     pub form: String,
-    /// The part of speech that all languages share, such as `NOUN`.
+    /// Universal part of speech (UPOS), such as `NOUN`.
     pub universal: String,
-    /// The part of speech of this language, such as `NNS`.
+    /// Language-specific part of speech (XPOS), such as `NNS`.
     pub specific: Option<String>,
-    /// The number of the word that this one hangs on, from 1; 0 for the root of the sentence.
+    /// Number of the head word, from 1; 0 for the root; `None` if not annotated.
     pub head: Option<usize>,
-    /// How it hangs on its head, such as `nsubj`.
+    /// Dependency relation to the head, such as `nsubj`.
     pub relation: Option<String>,
-    /// Where in the bytes of the text the word stands; none if the text does not have it there.
+    /// Byte range in the text; `None` if the word was not found there.
     pub place: Option<Range<usize>>,
 }
 
-/// Words that are written together.
+/// A multiword token: words that are written together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contraction {
-    /// As the text has it.
+    /// Written form.
     pub form: String,
-    /// Which words it is, as indices from 0.
+    /// Indices of its words, from 0.
     pub words: Range<usize>,
-    /// Where in the bytes of the text it stands.
+    /// Byte range in the text; `None` if it was not found there.
     pub place: Option<Range<usize>>,
 }
 
 /// A sentence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sentence {
-    /// Its name, of `# sent_id =`.
+    /// Identifier, from `# sent_id =`.
     pub id: Option<String>,
-    /// What was written, of `# text =`.
+    /// Raw text, from `# text =`.
     pub text: Option<String>,
-    /// The words of the syntax, without nodes that nobody wrote.
+    /// Syntactic words, without empty nodes.
     pub words: Vec<Word>,
-    /// Those of the words that are written together.
+    /// Multiword tokens.
     pub contractions: Vec<Contraction>,
-    /// How many nodes were left out because nobody wrote them.
+    /// Number of empty nodes, which are left out.
     pub unwritten: usize,
 }
 
-/// The sentences of a file, one after another in constant memory. After an error comes no more.
+/// Iterator over the sentences of a file, in constant memory. It stops after an error.
 pub struct Sentences<R> {
     lines: Lines<R>,
     done: bool,
@@ -98,7 +99,7 @@ fn part_file(folder: &Path, part: Part) -> Result<PathBuf> {
 }
 
 impl<R: BufRead> Sentences<R> {
-    /// The sentences of some lines.
+    /// Reads sentences from lines.
     pub fn new(lines: Lines<R>) -> Sentences<R> {
         Sentences { lines, done: false }
     }
@@ -108,7 +109,7 @@ impl<R: BufRead> Sentences<R> {
         while let Some(line) = self.lines.next().transpose()? {
             if line.trim().is_empty() {
                 if sentence.is_empty() {
-                    // Comments without words are of no sentence, nor of the next one.
+                    // Comments without words belong to no sentence, not even to the next one.
                     sentence = Draft::default();
                     continue;
                 }
@@ -186,7 +187,7 @@ mod tests {
         let text = sentence.text.as_deref().unwrap();
         let placed: Vec<&str> =
             sentence.words.iter().map(|w| w.place.clone().map_or("", |p| &text[p])).collect();
-        // The words of "al" are not in it: it has a place, they have none.
+        // The words of "al" are not in its written form: it has a position, they have none.
         assert_eq!(placed, ["«", "Né", "»", ",", "vámo", "nos", "", "", "10 000"]);
         let together: Vec<&str> =
             sentence.contractions.iter().map(|c| &text[c.place.clone().unwrap()]).collect();
@@ -230,9 +231,9 @@ mod tests {
             (lines(&[("-1", "a", "0", "_")]), "line 3: \"\" is not a number"),
             (lines(&[("1", "", "0", "_")]), "line 3: the word is empty"),
             (lines(&[("1", "a", "up", "_")]), "line 3: \"up\" is not a number"),
-            (lines(&[("1", "a", "2", "_")]), "line 3: word 1 of 1 hangs on word 2"),
-            (lines(&[("1", "a", "1", "_")]), "hangs on word 1"),
-            (lines(&[("1-3", "ab", "_", "_"), ("1", "a", "0", "_")]), "\"ab\" is of words"),
+            (lines(&[("1", "a", "2", "_")]), "line 3: word 1 of 1 has word 2 as its head"),
+            (lines(&[("1", "a", "1", "_")]), "has word 1 as its head"),
+            (lines(&[("1-3", "ab", "_", "_"), ("1", "a", "0", "_")]), "\"ab\" covers words"),
             (lines(&[("2-1", "ab", "_", "_")]), "line 3: the range 2-1"),
             (lines(&[("1", "a", "0", "_")]) + "# late\n", "line 4: a comment within"),
             (lines(&[("3.1", "a", "_", "_")]), "line 3: the node 3.1 comes after word 0"),

@@ -1,4 +1,4 @@
-//! Equal to the tokenizers of transformers, whose answers are in `fixtures/tokenizers`.
+//! Equal to the tokenizers of transformers, whose outputs are in `fixtures/tokenizers`.
 
 use super::{data, opened, published};
 use regard_tasks::text::{Encoding, Tokenizer};
@@ -19,7 +19,7 @@ fn numbers(value: &Value) -> Vec<u32> {
     value.as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as u32).collect()
 }
 
-/// Offsets in characters without the spaces at their ends: GPT-2's of others have them.
+/// Offsets in characters without spaces at their ends, which GPT-2's offsets in transformers have.
 fn trimmed(text: &str, start: usize, end: usize) -> (usize, usize) {
     let slice: Vec<char> = text.chars().skip(start).take(end - start).collect();
     let Some(first) = slice.iter().position(|c| !c.is_whitespace()) else { return (start, end) };
@@ -90,12 +90,12 @@ fn compare(name: &str, tokenizer: &Tokenizer) {
         ("bos", special.bos),
         ("eos", special.eos),
     ] {
-        // Where others have no beginning, `[CLS]` is one here.
+        // Where transformers has no beginning, `[CLS]` is one here.
         let wanted = golden["special"][key].as_u64().map(|id| id as u32);
         assert!(wanted.is_none() || got == wanted, "{name} {key} {got:?}");
     }
     assert_eq!(padding.left, golden["padding_side"] == "left", "{name}");
-    // XLNet's padding had a type of its own until version 5 of transformers.
+    // XLNet's padding had a separate token type until version 5 of transformers.
     assert_eq!(padding.of_type, if padding.left { 3 } else { 0 }, "{name}");
     assert_eq!(padding.id, special.pad);
 }
@@ -138,7 +138,7 @@ fn the_files_of_openai_are_those_of_others() {
 fn roberta_and_albert_put_their_own_tokens_around_texts() {
     let Some(root) = data() else { return };
     let file = |name: &str| root.join("vocab").join(name);
-    // GPT-2's pieces with RoBERTa's names in the place of some that no text gives.
+    // GPT-2's pieces with RoBERTa's names in place of some that no text produces.
     let mut vocabulary = json(file("gpt2-encoder.json"));
     let pieces = vocabulary.as_object_mut().unwrap();
     let names = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"];

@@ -1,4 +1,4 @@
-//! Files from strangers: an error that names the file, never a panic.
+//! Untrusted files: an error that names the file, never a panic.
 
 use crate::small::{Dice, Folder};
 use regard_tasks::text::Tokenizer;
@@ -95,7 +95,7 @@ const TEXTS: [&str; 8] = [
     "abababab xxx",
 ];
 
-/// Does all that one can do with a tokenizer; errors are fine.
+/// Calls every function of a tokenizer; errors are fine.
 fn use_it(tokenizer: &Tokenizer) {
     for text in TEXTS {
         let one = tokenizer.encode(text);
@@ -225,7 +225,7 @@ fn what_would_stop_the_program_is_named() {
         ),
         (
             with(2, "/normalizer", json!({"type": "Precompiled", "precompiled_charsmap": "BAAA"})),
-            "its table of characters",
+            "its character map",
         ),
     ];
     for (text, message) in cases {

@@ -1,4 +1,4 @@
-//! Tokenizers: equal to those of others, exact in their offsets, calm with broken files.
+//! Tokenizers: equal to those of transformers, exact in their offsets, robust to broken files.
 
 mod golden;
 mod hostile;
@@ -9,7 +9,7 @@ use regard_tasks::text::Tokenizer;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder of data sets, or none with a line that says so.
+/// Folder of data sets; prints a line and returns none if it is not set.
 fn data() -> Option<PathBuf> {
     let asked = std::env::var_os("REGARD_DATA").map(PathBuf::from);
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");

@@ -1,4 +1,4 @@
-//! What holds for any text: offsets lead back to it, windows make it whole, streams do not differ.
+//! Properties for any text: offsets lead back to it, windows cover it, streaming equals decoding.
 
 use super::{data, published};
 use crate::small::Dice;
@@ -117,7 +117,7 @@ fn offsets_are_exact_in_bytes_and_in_characters() {
             offsets_lead_back(name, &tokenizer.encode(&one).unwrap(), &[&one]);
             let both = tokenizer.encode_special(&one, Some(&other)).unwrap();
             offsets_lead_back(name, &both, &[&one, &other]);
-            // Nothing is left out by those that know every byte.
+            // Byte-level tokenizers leave nothing out.
             if ["gpt2", "bytes"].contains(&name) {
                 let whole = tokenizer.encode(&one).unwrap();
                 let covered = |at: usize| whole.offsets.iter().any(|&(s, e)| s <= at && at < e);
