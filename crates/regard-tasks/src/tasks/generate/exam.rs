@@ -20,9 +20,7 @@ pub(super) fn examine(recipe: &Recipe, model: &ModelFiles, on: &On) -> Result<Re
     let encoding = writer.tokenizer().encode(&text)?;
     if encoding.len() < 2 {
         let name = source.name();
-        return Err(Error::invalid(format!(
-            "{name}: got fewer than 2 tokens, need at least 2"
-        )));
+        return Err(Error::invalid(format!("{name}: got fewer than 2 tokens, need at least 2")));
     }
     let context = recipe.context.min(writer.model.longest().unwrap_or(usize::MAX));
     let passages = Passage::running(&tokens(&documents, writer.tokenizer())?, context);

@@ -1,7 +1,7 @@
 //! Span infilling: prediction of masked spans in the middle of a text.
 //!
 //! A gap is a span of masked tokens in a passage whose other tokens, on both sides, are visible.
-//! The same gaps can be given to any autoregressive model: a two-stream model predicts the span
+//! Any autoregressive model can be given the same gaps: a two-stream model predicts the span
 //! from both sides, a left-to-right model only from the tokens before it. Both use teacher forcing
 //! within the span.
 

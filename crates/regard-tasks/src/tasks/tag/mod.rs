@@ -70,7 +70,7 @@ impl Reader {
         let encode = |i: &usize| self.tokenizer.encode_words(&sentences[*i]);
         let encodings: Vec<Encoding> = written.iter().map(encode).collect::<Result<_>>()?;
         self.read(&encodings, |first, part, said| {
-            let logits = said.logits.ok_or_else(|| Error::invalid("the model has no label head"))?;
+            let logits = said.logits.ok_or_else(|| Error::invalid("the model has no labels"))?;
             let [_, labels] = logits.dims();
             let logits = numbers(logits)?;
             let mut rows = logits.chunks_exact(labels);
@@ -97,7 +97,7 @@ impl Reader {
         }
         let mut tokens: Vec<(Tagged, usize)> = vec![];
         self.read(&windows, |_, part, said| {
-            let logits = said.logits.ok_or_else(|| Error::invalid("the model has no label head"))?;
+            let logits = said.logits.ok_or_else(|| Error::invalid("the model has no labels"))?;
             let [_, labels] = logits.dims();
             let logits = numbers(logits)?;
             let mut row = 0;
