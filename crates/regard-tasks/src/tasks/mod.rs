@@ -1,4 +1,4 @@
-//! One folder for each task.
+//! Task implementations, one folder per task.
 
 pub mod answer;
 pub mod answer_story;
@@ -19,7 +19,7 @@ pub mod translate;
 
 use crate::pipeline::{About, Row};
 
-/// Every task.
+/// Registry of all tasks.
 pub static TASKS: &[Row] = &[
     Row::of::<translate::Translator>(About {
         verb: "regard translate",
@@ -29,55 +29,55 @@ pub static TASKS: &[Row] = &[
     }),
     Row::of::<generate::Writer>(About {
         verb: "regard generate",
-        does: "goes on with texts",
+        does: "generates text",
         models: "generate",
         recipe: "shakespeare-gpt",
     }),
     Row::of::<score::Scorer>(About {
         verb: "regard score",
-        does: "goes on with texts",
+        does: "generates text",
         models: "generate",
         recipe: "shakespeare-gpt",
     }),
     Row::of::<fill::Filler>(About {
         verb: "regard fill",
-        does: "guesses hidden words",
+        does: "predicts masked tokens",
         models: "fill",
         recipe: "wikitext2-bert",
     }),
     Row::of::<embed::Embedder>(About {
         verb: "regard embed",
-        does: "gives texts vectors",
+        does: "embeds texts",
         models: "fill",
         recipe: "wikitext2-bert",
     }),
     Row::of::<rerank::Reranker>(About {
         verb: "regard rerank",
-        does: "ranks texts by a query",
+        does: "ranks texts by relevance to a query",
         models: "rerank",
         recipe: "squad-rerank",
     }),
     Row::of::<classify::Classifier>(About {
         verb: "regard classify",
-        does: "gives texts labels",
+        does: "classifies texts",
         models: "classify",
         recipe: "sst2-words",
     }),
     Row::of::<classify_image::Viewer>(About {
         verb: "regard classify --image",
-        does: "gives images labels",
+        does: "classifies images",
         models: "classify-image",
         recipe: "fashion-mnist-vit",
     }),
     Row::of::<classify_graph::Labeller>(About {
         verb: "regard classify --graph",
-        does: "labels graphs or their nodes",
+        does: "classifies graphs or their nodes",
         models: "classify-graph",
         recipe: "cora-gat",
     }),
     Row::of::<tag::Tagger>(About {
         verb: "regard tag",
-        does: "labels words",
+        does: "tags words",
         models: "tag",
         recipe: "ewt-words",
     }),
@@ -101,7 +101,7 @@ pub static TASKS: &[Row] = &[
     }),
     Row::of::<point::Pointer>(About {
         verb: "regard point",
-        does: "points at points",
+        does: "selects or orders points of a set",
         models: "point",
         recipe: "hull-10",
     }),

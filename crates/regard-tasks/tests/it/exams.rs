@@ -92,7 +92,7 @@ fn a_classifier_gets_the_numbers_of_its_training() {
     let text = recipe_of("classify", 3, &folder.0, "tsv", &["train", "valid", "test"]);
     let run = folder.0.join("run");
     let (last, about) = train(&run, &text);
-    assert!(about.contains("2 texts left out that the test part has"), "{about}");
+    assert!(about.contains("2 texts left out because the test part has them"), "{about}");
     let valid = task(&text).examine(&ModelFiles::from(&run), &on(Part::Valid)).unwrap();
     assert_eq!(measures(&valid), last, "bit for bit");
     assert_eq!((valid.asked, valid.unit, valid.excluded), (10, "texts", 0));
@@ -340,13 +340,13 @@ fn phrases_are_learned_and_sentences_decide() {
     let prepared = task(&recipe("")).prepare().unwrap();
     assert!(prepared.about.contains("\n60609 examples"), "{}", prepared.about);
     assert!(
-        prepared.about.contains("5 texts left out that the test part has"),
+        prepared.about.contains("5 texts left out because the test part has them"),
         "{}",
         prepared.about
     );
     let sentences = recipe("held_out = 'sst2-sentences'");
     let (last, about) = train(&folder.0.join("run"), &sentences);
-    assert!(about.contains("10 texts left out that the test part has"), "{about}");
+    assert!(about.contains("10 texts left out because the test part has them"), "{about}");
     let examine = |text: &str, on: &On| {
         task(text).examine(&ModelFiles::from(&folder.0.join("run")), on).unwrap()
     };

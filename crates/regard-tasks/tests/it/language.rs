@@ -131,7 +131,7 @@ fn what_cannot_be_learned_is_told() {
     let bert = |recipe: &mut Recipe| {
         recipe.model = serde_json::json!({ "model_type": "bert", "hidden_size": 12 });
     };
-    assert!(error(&bert, alphabet()).contains("does not go on"));
+    assert!(error(&bert, alphabet()).contains("does not generate text"));
     let wide = |recipe: &mut Recipe| recipe.model["n_positions"] = 8.into();
     assert!(error(&wide, alphabet()).contains("the model has 8"));
 }

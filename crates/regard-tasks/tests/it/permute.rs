@@ -202,9 +202,9 @@ fn what_cannot_be_told_is_said() {
     let error = |top: &str, more: &str, corpus: Corpus| {
         Permutation::new(&small(top, more), &corpus).err().unwrap().to_string()
     };
-    assert!(error("memory = 4", "", pairs()).contains("nothing stands before a pair"));
+    assert!(error("memory = 4", "", pairs()).contains("a pair has no preceding text"));
     let nothing = Running { train: vec!["a b".into()], valid: vec![] };
-    assert!(error("", "", Corpus::Running(nothing)).contains("no text to hold out"));
+    assert!(error("", "", Corpus::Running(nothing)).contains("the validation part has no text"));
     let mut bert = small("", "");
     bert.model = json!({
         "model_type": "bert", "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,

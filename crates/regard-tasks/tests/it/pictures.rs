@@ -105,7 +105,7 @@ fn a_processor_does_what_its_file_says() {
     assert_eq!(numbers[..4], [0.0, 102.0, 0.0, 102.0]);
     let rows = [
         ("size", json!({ "shortest_edge": 2 }), "size: got {\"shortest_edge\":2}"),
-        ("size", json!(7), "size: got [7, 7], the model reads images of [1, 2]"),
+        ("size", json!(7), "size: got [7, 7], the model takes images of [1, 2]"),
         ("resample", json!(3), "resample: got 3"),
         ("image_mean", json!([0.5]), "image_mean: got [0.5], need 3 numbers"),
         ("image_std", json!([0.5, 0.0, 1.0]), "image_std: got [0.5, 0.0, 1.0]"),
@@ -121,5 +121,5 @@ fn a_processor_does_what_its_file_says() {
     fixed["do_resize"] = json!(false);
     let other = Picture { size: [2, 2], channels: 1, pixels: vec![0; 4] };
     let error = read(&fixed, &model).unwrap().prepare(&other, &model).unwrap_err().to_string();
-    assert!(error.contains("says not to resize"), "{error}");
+    assert!(error.contains("do_resize is false"), "{error}");
 }

@@ -104,8 +104,8 @@ fn a_model_for_something_else_says_what_to_do() {
         &["tag", "a text", "--model", "shakespeare"],
         &["shakespeare", "regard generate", "regard score", "`regard models`"],
     );
-    fails(&["classify", "a text"], &["--model", "gives texts labels", "regard train sst2-words"]);
-    fails(&["fill", "a [MASK]"], &["--model", "hidden words", "regard train wikitext2-bert"]);
+    fails(&["classify", "a text"], &["--model", "classifies texts", "regard train sst2-words"]);
+    fails(&["fill", "a [MASK]"], &["--model", "masked tokens", "regard train wikitext2-bert"]);
     fails(
         &["attend", "--translate", "x", "--model", "tatoeba-en-fr-transformer"],
         &["--model en-fr"],

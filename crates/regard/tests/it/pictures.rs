@@ -98,7 +98,7 @@ fn other_maps_are_written_too() {
 fn what_cannot_be_drawn_is_an_error() {
     let (sees, blind) = (model("attend_sees", TRANSFORMER), model("attend_blind", BLIND));
     let base = ["attend", "--translate", "--model"];
-    fails(&[&base[..], &[&blind, "Go on!"]].concat(), &["does not tell where it looks"]);
+    fails(&[&base[..], &[&blind, "Go on!"]].concat(), &["returns no attention weights"]);
     fails(&[&base[..], &[&sees, " "]].concat(), &["without words"]);
     fails(&[&base[..], &[&sees]].concat(), &["without words"]);
     fails(&[&base[..], &[&sees, "a", "--mask", "causal"]].concat(), &["mask", "from a FILE"]);

@@ -73,8 +73,8 @@ fn what_cannot_be_asked() {
         fails(&[&["point", "--model", &model], args].concat(), says);
     };
     ask(&["0 0 1 1"], &["got 2 points, hull needs 3"]);
-    ask(&["0 0 1 1 2"], &["got 5 numbers, need 2 for each point"]);
-    ask(&["0 0 1 1 nan 2"], &["number 5: got NaN, need a finite one"]);
+    ask(&["0 0 1 1 2"], &["got 5 numbers, need a multiple of 2"]);
+    ask(&["0 0 1 1 nan 2"], &["number 5: got NaN, need a finite number"]);
     ask(&["0 0 1 1 inf 2"], &["got inf"]);
     ask(&[SQUARE, "--problem", "sort"], &["--problem: got sort", "trained for hull"]);
     ask(&[SQUARE, "--problem", "knot"], &["--problem", "hull, sort, tsp"]);

@@ -99,5 +99,5 @@ fn what_cannot_be_ranked_is_told() {
     let blank = piped(&["rerank", "q", "--model", &model], b"a\n\nb\n");
     assert!(String::from_utf8_lossy(&blank.stderr).contains("line 2 is empty"));
     fails(&["rerank", "q", "--texts", "/none"], &["--model", "ranks texts", "squad-rerank"]);
-    fails(&["rerank", "q", "--texts", "/none", "--model", "en-pos"], &["en-pos labels words"]);
+    fails(&["rerank", "q", "--texts", "/none", "--model", "en-pos"], &["en-pos tags words"]);
 }

@@ -33,7 +33,7 @@ fn questions_are_answered_by_the_model_that_ships() {
     assert_eq!(said["answer"], "hallway");
     let looked = said["support"].as_array().unwrap();
     assert!(looked.iter().any(|sentence| sentence["sentence"] == 2), "{said}");
-    fails(&["answer", "Who?", "--context", "a", "--model", "en-pos"], &["en-pos labels words"]);
+    fails(&["answer", "Who?", "--context", "a", "--model", "en-pos"], &["en-pos tags words"]);
 }
 
 #[test]
@@ -134,9 +134,9 @@ fn hulls_and_tours_are_pointed_at_by_the_models_that_ship() {
 
 #[test]
 fn a_model_that_ships_does_what_it_is_for() {
-    fails(&["tag", "a", "--model", "shakespeare"], &["shakespeare goes on with texts"]);
-    fails(&["generate", "a", "--model", "en-pos"], &["en-pos labels words"]);
-    fails(&["translate", "a", "--model", "en-pos"], &["en-pos labels words"]);
+    fails(&["tag", "a", "--model", "shakespeare"], &["shakespeare generates text"]);
+    fails(&["generate", "a", "--model", "en-pos"], &["en-pos tags words"]);
+    fails(&["translate", "a", "--model", "en-pos"], &["en-pos tags words"]);
     fails(&["fill", "a", "--model", "en-fr"], &["en-fr translates"]);
     let listed = json(&["models", "--json"]);
     let names: Vec<&str> =

@@ -260,9 +260,13 @@ fn a_model_without_attention_translates_but_cannot_tell() {
     let model = model("translate_blind", BLIND);
     assert_eq!(regard(&["translate", "--model", &model, "Go on!"]).code, 0);
     assert_eq!(regard(&["translate", "--model", &model, "--scores", "Go on!"]).code, 0);
-    for flags in [&["--attend"][..], &["--align", "hard"], &["--coverage-penalty", "1"]] {
+    for (flags, says) in [
+        (&["--attend"][..], "returns no attention weights"),
+        (&["--align", "hard"][..], "returns no attention weights"),
+        (&["--coverage-penalty", "1"][..], "does not tell where it looks"),
+    ] {
         let args = [&["translate", "--model", &model], flags, &["Go on!"]].concat();
-        fails(&args, &["does not tell where it looks"]);
+        fails(&args, &[says]);
     }
 }
 

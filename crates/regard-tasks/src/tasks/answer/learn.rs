@@ -1,4 +1,4 @@
-//! Learning to find answers.
+//! Training of extractive question answering.
 
 use super::Asking;
 use crate::about::About;
@@ -16,26 +16,26 @@ use burn::tensor::{Tensor, TensorData};
 use regard_models::text::Head;
 use regard_models::{Error, Result};
 
-/// Questions of a validation part that are asked, those with the smallest hashes: a question
-/// takes as long as a text, and evaluations come often.
+/// Largest number of questions evaluated on a validation part, those with the smallest hashes: each
+/// question needs a pass over its whole text, and validation runs often.
 const ASKED: usize = 300;
-/// What logits of places that are not there are.
+/// Added to the logits of padding positions.
 const NOWHERE: f32 = -1e9;
 
-/// Questions with their answers.
+/// Training and validation questions with their answers.
 pub(crate) struct Questions {
     train: Vec<Example>,
     valid: Asked,
     about: About,
 }
 
-/// Questions that are asked.
+/// Evaluation set of questions.
 pub(crate) struct Asked {
     questions: Vec<Question>,
     asking: Asking,
 }
 
-/// A question, where its answer stands, and what people answered.
+/// A question, its context and its reference answers.
 struct Question {
     question: String,
     context: String,
@@ -46,7 +46,7 @@ fn asking(longest: usize) -> Asking {
     Asking { max_seq_len: longest, doc_stride: longest / 3, ..Asking::default() }
 }
 
-/// The articles of a part.
+/// Returns the articles of a part.
 fn articles(data: &Data, part: Part) -> Result<Vec<Article>> {
     match known::named("answer", data.named(part))? {
         Some(DataSet { format: Format::Questions(read), .. }) => read(part),
@@ -67,13 +67,13 @@ impl Asked {
             answers: question.answers.iter().map(|answer| answer.text.clone()).collect(),
         };
         let all = || articles.iter().flat_map(Article::questions);
-        // Where the text does not answer every question, to say nothing may be right.
+        // If some questions are unanswerable, an empty answer may be correct.
         let handle_impossible_answer = all().any(|(_, question)| question.impossible);
         let asking = Asking { handle_impossible_answer, ..asking };
         Asked { questions: all().map(question).collect(), asking }
     }
 
-    /// Of a validation part, not all of it.
+    /// Builds an evaluation set; a validation part is reduced to [`ASKED`] questions.
     fn of_part(articles: &[Article], part: Part, asking: Asking) -> Asked {
         let mut asked = Asked::new(articles, asking);
         if part == Part::Valid {
@@ -100,7 +100,7 @@ impl Goal for Questions {
             let Some(place) = question.answers.iter().find_map(|a| a.place.clone()) else {
                 continue;
             };
-            // A question that leaves no room for a text is not learned from.
+            // A question too long to leave room for its context is skipped.
             let (length, stride) = (asking.max_seq_len, asking.doc_stride);
             let windows = tokenizer.windows(&question.text, Some(context), length, stride);
             for window in windows.unwrap_or_default() {
@@ -109,7 +109,7 @@ impl Goal for Questions {
                     places.find(|at| (window.offsets[*at].0..window.offsets[*at].1).contains(&byte))
                 };
                 let ends = inside(place.start).zip(inside(place.end.saturating_sub(1)));
-                // A window without the whole answer teaches nothing here.
+                // A window that lacks part of the answer is skipped.
                 if let Some((first, last)) = ends {
                     examples.push(Example::new(window, vec![first as i64, last as i64]));
                 }
@@ -128,7 +128,7 @@ impl Goal for Questions {
         tell(Part::Train, &train, "");
         let held_out = articles(&recipe.data, Part::Valid)?;
         let valid = Asked::of_part(&held_out, Part::Valid, asking);
-        tell(Part::Valid, &held_out, &format!(", of which {} are asked", valid.questions.len()));
+        tell(Part::Valid, &held_out, &format!(", {} evaluated", valid.questions.len()));
         if recipe.data.has_test(recipe.data.set_of(Part::Test)) {
             about.part("test", recipe.data.source(Part::Test), "for regard eval");
         }
@@ -155,8 +155,8 @@ impl Goal for Questions {
         1
     }
 
-    /// The mean cost of where answers begin and of where they end, each among the places of its
-    /// own text.
+    /// Returns the mean of the cross-entropies of the answer's start and end positions, each over
+    /// the positions of its own text.
     fn cost(&self, logits: Tensor<2>, batch: &[&Example], _smoothing: f32) -> Tensor<1> {
         let wide = batch.iter().map(|example| example.ids.len()).max().unwrap_or(1);
         let (mut index, mut away, mut first) = (vec![], vec![], 0i64);
@@ -173,7 +173,7 @@ impl Goal for Questions {
         let side = |side: usize| {
             let scores = placed.clone().slice([0..rows * wide, side..side + 1]);
             let wanted = batch.iter().map(|example| example.wanted[side]).collect();
-            // Smoothed, a cost would reach for places that are not there.
+            // No label smoothing: it would put probability on padding positions.
             cost_of(scores.reshape([rows, wide]) + away.clone(), wanted, 0.0)
         };
         (side(0) + side(1)) / 2.0
@@ -204,7 +204,7 @@ impl Paper for Asked {
         });
         let mut sample = None;
         for Question { question, context, answers } in &self.questions {
-            // A question that cannot be asked is not answered.
+            // A question that cannot be encoded counts as unanswered.
             let found = exam.reader.answer(question, context, &self.asking).unwrap_or_default();
             let said = found.first().map_or("", |answer| answer.answer.as_str());
             scores.add(said, answers);

@@ -1,4 +1,4 @@
-//! An answer that stands in a text.
+//! Extractive question answering: the answer is a span of the text.
 
 pub(crate) mod learn;
 mod pipeline;
@@ -9,40 +9,42 @@ use regard_models::{Error, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A part of a text that may be the answer.
+/// A candidate answer: a span of the context.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
-    /// What stands there; nothing, if the model thinks that there is no answer.
+    /// Text of the span; empty if the model predicts that there is no answer.
     pub answer: String,
-    /// How sure the model is.
+    /// Probability of the span, 0 to 1: that of its start times that of its end.
     pub score: f64,
-    /// The number of its first character.
+    /// Index of the first character in the context, from 0.
     pub start: usize,
-    /// That of the character after it.
+    /// Index one past the last character in the context.
     pub end: usize,
 }
 
-/// How answers are looked for.
+/// Parameters of extractive question answering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Asking {
-    /// Answers to give, at most.
+    /// Maximum number of answers to return, the most probable first.
     pub top_k: usize,
-    /// Tokens of an answer, at most.
+    /// Maximum number of tokens in an answer.
     pub max_answer_len: usize,
-    /// Tokens that are read at once, question and all, at most; never more than the model reads.
+    /// Maximum number of tokens in a window, question and special tokens included; capped at the
+    /// model's maximum length.
     pub max_seq_len: usize,
-    /// Tokens that two windows of a long text share.
+    /// Number of tokens by which consecutive windows of a long context overlap.
     pub doc_stride: usize,
-    /// Whether there may be no answer: then the token that stands for a whole text may be one.
+    /// Whether "no answer" may be returned: scored by the start and end probabilities of the
+    /// `[CLS]` token.
     pub handle_impossible_answer: bool,
 }
 
 impl Asking {
-    /// Whether answers can be looked for so.
+    /// Checks the parameters.
     ///
     /// # Errors
-    /// The first setting that cannot be.
+    /// If a count is 0; the message names the first such parameter.
     pub fn check(&self) -> Result<()> {
         let counts = [
             ("top_k", self.top_k),
@@ -57,7 +59,7 @@ impl Asking {
 }
 
 impl Default for Asking {
-    /// Those of Hugging Face's pipeline.
+    /// Returns the defaults of Hugging Face's question-answering pipeline.
     fn default() -> Asking {
         Asking {
             top_k: 1,
@@ -70,8 +72,8 @@ impl Default for Asking {
 }
 
 impl Reader {
-    /// The likeliest answers to a question that stand in a text, the likeliest first. A long text
-    /// is read in windows that overlap.
+    /// Returns the most probable answer spans of a context, the best first. A long context is
+    /// encoded in overlapping windows.
     pub fn answer(&self, question: &str, context: &str, asking: &Asking) -> Result<Vec<Answer>> {
         let length = asking.max_seq_len.min(self.longest());
         let stride = asking.doc_stride.min(length / 2);
@@ -79,13 +81,13 @@ impl Reader {
         let (mut found, mut nothing): (Vec<Answer>, f64) = (vec![], 1.0);
         let cls = match (asking.handle_impossible_answer, self.tokenizer.special().cls) {
             (true, None) => {
-                let message = "the vocabulary has no token that could stand for no answer";
+                let message = "no answer is scored by [CLS], which the vocabulary lacks";
                 return Err(Error::invalid(message));
             }
             (asked, cls) => cls.filter(|_| asked),
         };
         self.read(&windows, |_, part, said| {
-            let logits = said.logits.ok_or_else(|| Error::invalid("a model without answers"))?;
+            let logits = said.logits.ok_or_else(|| Error::invalid("the model has no span head"))?;
             let logits = numbers(logits)?;
             let mut row = 0;
             for window in part {
@@ -93,7 +95,7 @@ impl Reader {
                 let ends = |side: usize| -> Vec<f32> {
                     (0..window.len()).map(|at| logits[2 * (row + at) + side]).collect()
                 };
-                // BERT has it in front, XLNet at the end.
+                // BERT has `[CLS]` at the start, XLNet at the end.
                 let is_nowhere = |at: &usize| window.special[*at] && Some(window.ids[*at]) == cls;
                 let nowhere = (0..window.len()).find(is_nowhere);
                 let allowed: Vec<bool> = (0..window.len())
@@ -126,7 +128,7 @@ impl Reader {
         found.sort_by(|a, b| b.score.total_cmp(&a.score));
         let mut best: Vec<Answer> = vec![];
         for answer in found {
-            // Two windows may have seen the same words.
+            // Overlapping windows may contain the same span.
             if best.len() < asking.top_k && !best.iter().any(|known| same(known, &answer)) {
                 best.push(answer);
             }
@@ -139,7 +141,7 @@ fn same(one: &Answer, other: &Answer) -> bool {
     (one.start, one.end) == (other.start, other.end)
 }
 
-/// Probabilities over the allowed places; 0 elsewhere.
+/// Computes the softmax over the allowed positions; the others get 0.
 fn shares(logits: &[f32], allowed: &[bool]) -> Vec<f64> {
     let inside = logits.iter().zip(allowed).filter(|(_, allowed)| **allowed);
     let most = inside.map(|(x, _)| *x).fold(f32::NEG_INFINITY, f32::max);

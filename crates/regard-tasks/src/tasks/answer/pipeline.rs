@@ -8,35 +8,35 @@ use regard_models::{ModelFiles, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A question and the text in which its answer stands.
+/// A question and the context that contains its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Inputs {
-    /// The question.
+    /// Question to answer.
     pub question: String,
-    /// The text.
+    /// Context: the text to search for the answer.
     pub context: String,
 }
 
-/// The likeliest answer, and others if they were asked for.
+/// Most probable answer, and further ones if `top_k` is above 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Response {
-    /// The likeliest.
+    /// Most probable answer.
     #[serde(flatten)]
     pub best: Answer,
-    /// With `top_k` above 1, all, the likeliest first.
+    /// All answers, the most probable first; only present if `top_k` is above 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Vec<Answer>>,
 }
 
 impl Response {
-    /// Whether no answer was found.
+    /// Whether the response is empty: no candidate span was found.
     pub fn is_empty(&self) -> bool {
         self.best.answer.is_empty() && self.best.score == 0.0
     }
 }
 
-/// A model that finds the answer to a question in a text.
+/// Extractive question answering model.
 pub struct Answerer(pub Reader);
 
 impl Pipeline for Answerer {

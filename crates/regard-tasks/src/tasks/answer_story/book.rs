@@ -1,34 +1,33 @@
-//! Stories as numbers, and what is right.
+//! Encoded stories with their reference answers.
 
 use super::{Tales, Words};
 use regard_models::Result;
 use regard_models::story::{Limits, Stories};
 use std::collections::HashMap;
 
-/// Questions with the stories before them. Sentences are few and said often, so that each is kept
-/// once.
+/// Questions with their stories. Sentences recur often, so each is stored once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Book {
     sentences: Vec<Vec<u32>>,
     pub questions: Vec<Asked>,
-    /// Questions of each task that cannot be put to the model: a word or an answer that it does
-    /// not know, or a sentence that is too long.
+    /// Number of unusable questions of each task: with a word or an answer unknown to the model, or
+    /// a sentence that is too long.
     pub unreadable: Vec<(usize, usize)>,
 }
 
-/// A question, as numbers of sentences.
+/// A question, as indices into the sentences.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub task: usize,
     facts: Vec<u32>,
     question: u32,
     pub answer: usize,
-    /// The sentences that say it, counted from the first that is kept.
+    /// Indices of the supporting sentences, from the first sentence that is kept.
     pub support: Vec<usize>,
 }
 
 impl Book {
-    /// Of long stories, what was said last is kept, as in the literature.
+    /// Encodes stories. Of long stories the last sentences are kept, as in the literature.
     pub fn new(tales: &[Tales], words: &Words, limits: &Limits) -> Result<Book> {
         let mut book = Book::default();
         let mut known: HashMap<&str, Option<u32>> = HashMap::new();
@@ -59,14 +58,14 @@ impl Book {
         Ok(book)
     }
 
-    /// A sentence that was not met before.
+    /// Encodes and stores a new sentence; `None` if it has unknown words or is too long.
     fn number(&mut self, text: &str, words: &Words, limits: &Limits) -> Option<u32> {
         let ids = words.encode(text).ok().filter(|ids| ids.len() <= limits.words)?;
         self.sentences.push(ids);
         Some(self.sentences.len() as u32 - 1)
     }
 
-    /// Some of the questions, as a model reads them.
+    /// Converts questions to model input.
     pub fn stories<'a>(&self, asked: impl Iterator<Item = &'a Asked>) -> Stories {
         let mut stories = Stories::new();
         for Asked { facts, question, .. } in asked {

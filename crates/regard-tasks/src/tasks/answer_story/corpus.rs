@@ -1,33 +1,33 @@
-//! Which stories are learned from, which decide, and which are reported.
+//! Training, validation and test parts of the stories.
 
 use crate::data::babi::{self, Story};
 use crate::data::{Part, Split};
 use regard_models::{Error, Result};
 use std::path::Path;
 
-/// The stories of one task.
+/// Stories of one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tales {
-    /// The number of the task.
+    /// Number of the bAbI task, 1 to 20.
     pub task: usize,
-    /// Its stories.
+    /// Stories of the task.
     pub stories: Vec<Story>,
 }
 
 /// Stories of several tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Corpus {
-    /// What is learned from.
+    /// Training part.
     pub train: Vec<Tales>,
-    /// What decisions are made on: a share of the training files.
+    /// Validation part: a fraction of the training files.
     pub valid: Vec<Tales>,
-    /// What is reported: the test files. A task may be among them that nothing was learned from.
+    /// Test part: the test files. It may contain tasks without training stories.
     pub test: Vec<Tales>,
 }
 
 impl Corpus {
-    /// Reads a folder of bAbI's files. So many of a thousand training stories are for validation;
-    /// which ones is a function of their text.
+    /// Reads a folder of bAbI files. Of every 1000 training stories `valid` are for validation,
+    /// chosen by a hash of their text.
     pub fn read(folder: &Path, tasks: Option<&[usize]>, valid: u16) -> Result<Corpus> {
         if let Some(task) = tasks.into_iter().flatten().find(|task| !(1..=20).contains(*task)) {
             return Err(Error::invalid(format!("data.tasks: got {task}, need 1 to 20")));
@@ -43,7 +43,7 @@ impl Corpus {
         };
         let all = read(Part::Train)?;
         if all.is_empty() {
-            let message = "holds no training file of a task that is asked for, such as \
+            let message = "holds no training file of the requested tasks, such as \
                            qa1_single-supporting-fact_train.txt";
             return Err(Error::file(folder, message));
         }
@@ -52,14 +52,14 @@ impl Corpus {
         Ok(Corpus { train: part(Part::Train), valid: part(Part::Valid), test: read(Part::Test)? })
     }
 
-    /// One of the parts.
+    /// Returns one of the parts.
     pub fn part(&self, part: Part) -> &[Tales] {
         part.of([&self.train, &self.valid, &self.test])
     }
 }
 
 impl Tales {
-    /// The stories of a part. Those that tell the same are in the same part.
+    /// Returns the stories of a part. Identical stories are in the same part.
     fn part(&self, split: Split, part: Part) -> Tales {
         let told = |story: &&Story| {
             let text: Vec<&str> = story.facts.iter().map(|fact| fact.text.as_str()).collect();

@@ -1,4 +1,4 @@
-//! Learning to answer questions about stories.
+//! Training objective of question answering on stories.
 
 use super::book::{Asked, Book};
 use super::measure::report;
@@ -17,7 +17,7 @@ use regard_models::{Capability, Error, Result};
 use serde_json::Value;
 use std::path::Path;
 
-/// Learning to answer questions about stories.
+/// Training objective of question answering on stories.
 pub struct Lesson {
     words: Words,
     train: Book,
@@ -26,7 +26,7 @@ pub struct Lesson {
 }
 
 impl Lesson {
-    /// Makes a model with first values for what a recipe wants.
+    /// Creates a model with initial weights as a recipe configures it.
     pub fn new(recipe: &Recipe, corpus: &Corpus) -> Result<Trained<Lesson>> {
         let words = Words::learn(&corpus.train)?;
         let table = table(recipe, &words, &corpus.train)?;
@@ -39,10 +39,10 @@ impl Lesson {
         let limits = model.limits();
         let train = Book::new(&corpus.train, &words, &limits)?;
         let valid = Book::new(&corpus.valid, &words, &limits)?;
-        for (part, book) in [("learn from", &train), ("decide by", &valid)] {
+        for (part, book) in [("training", &train), ("validation", &valid)] {
             if book.questions.is_empty() {
                 return Err(Error::invalid(format!(
-                    "there are no questions to {part}: look at the data, and at data.valid"
+                    "data: the {part} part has no questions that fit the model; see data.valid"
                 )));
             }
         }
@@ -50,10 +50,10 @@ impl Lesson {
         Ok(Trained::new(model, Lesson { words, train, valid, smoothing }))
     }
 
-    /// Sizes, in words.
+    /// Returns a summary of the sizes.
     pub(super) fn about(&self, millions: f64) -> String {
         format!(
-            "{} questions to learn from and {} to decide by, {} words, {} answers, {millions:.3} M \
+            "{} training and {} validation questions, {} words, {} answers, {millions:.3} M \
              parameters",
             self.train.questions.len(),
             self.valid.questions.len(),
@@ -66,8 +66,8 @@ impl Lesson {
 impl Objective for Lesson {
     type Model = dyn StoryModel;
 
-    /// A batch is a number of questions. Nothing is padded, so that there is no reason to put
-    /// stories of one length, and with them of one task, into a batch.
+    /// A batch is a number of questions. Nothing is padded, so there is no reason to batch stories
+    /// by length, which would also group them by task.
     fn lengths(&self) -> Vec<Lengths> {
         vec![Lengths { source: 1, target: 0 }; self.train.questions.len()]
     }
@@ -100,7 +100,7 @@ impl Objective for Lesson {
     }
 }
 
-/// The configuration for these words; as wide as the longest sentence.
+/// Returns the model configuration for this vocabulary and the longest sentence.
 fn table<'a>(recipe: &'a Recipe, words: &Words, tales: &[Tales]) -> Result<ModelTable<'a>> {
     let mut table = ModelTable::new(&recipe.model)?;
     table.set("vocab_size", words.size());
@@ -112,7 +112,7 @@ fn table<'a>(recipe: &'a Recipe, words: &Words, tales: &[Tales]) -> Result<Model
     Ok(table)
 }
 
-/// Words of the longest sentence.
+/// Returns the number of words of the longest sentence.
 fn longest(words: &Words, tales: &[Tales]) -> Result<usize> {
     let mut most = 1;
     for text in said(tales) {

@@ -1,4 +1,4 @@
-//! A model that is told a story and asked.
+//! Inference of question answering on stories.
 
 use super::words::sentences;
 use super::{Words, look};
@@ -12,56 +12,56 @@ use regard_models::{Error, ModelFiles, Result, zoo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a model answers.
+/// A predicted answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reply {
-    /// A word, or several with commas between them.
+    /// Answer: one word, or several separated by commas.
     pub answer: String,
-    /// How sure the model is.
+    /// Probability of the answer, 0 to 1.
     pub score: f64,
 }
 
-/// A sentence that a model looked at.
+/// A sentence that the model attended to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Support {
-    /// Its number in the story, from 0.
+    /// Index of the sentence in the story, from 0.
     pub sentence: usize,
-    /// Its text.
+    /// Text of the sentence.
     pub text: String,
-    /// How much of a look the question took at it, at most, at any time.
+    /// Largest attention weight of the question on this sentence over all layers, 0 to 1.
     pub weight: f64,
 }
 
-/// What a model answers, and what it looked at.
+/// Answers with the sentences that were attended to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heard {
-    /// The likeliest answers, the likeliest first.
+    /// Most probable answers, the best first.
     pub replies: Vec<Reply>,
-    /// The sentences that it looked at, in their order.
+    /// Attended sentences, in story order.
     pub support: Vec<Support>,
 }
 
-/// A model that listens, with its words.
+/// Story model with its vocabulary.
 pub struct Listener {
     model: Box<dyn StoryModel>,
     words: Words,
 }
 
 impl Listener {
-    /// From a model and its words.
+    /// Creates a listener from a model and its vocabulary.
     pub fn new(model: Box<dyn StoryModel>, words: Words) -> Result<Listener> {
         let Limits { vocabulary, answers, .. } = model.limits();
         let (known, given) = (words.size(), words.answers().len());
         if known > vocabulary || given != answers {
             return Err(Error::invalid(format!(
-                "{known} words and {given} answers, of which the model has {vocabulary} and \
+                "vocabulary: got {known} words and {given} answers, the model has {vocabulary} and \
                  {answers}"
             )));
         }
         Ok(Listener { model, words })
     }
 
-    /// Opens a model: of a folder, which may be a training run's, or of a part of the program.
+    /// Opens a model: from a folder, which may be a training run's, or a built-in one.
     pub fn load(model: impl Into<ModelFiles>) -> Result<Listener> {
         let files = train::files(model)?;
         let model = zoo::open::<dyn StoryModel>(files.clone(), &Device::flex())?;
@@ -69,18 +69,18 @@ impl Listener {
         Listener::new(model, words).map_err(|e| Error::file(files.place(), e.to_string()))
     }
 
-    /// Its model.
+    /// Returns the model.
     pub fn model(&self) -> &dyn StoryModel {
         &*self.model
     }
 
-    /// Its words.
+    /// Returns the vocabulary.
     pub fn words(&self) -> &Words {
         &self.words
     }
 
-    /// Answers a question about a story, with so many replies at most. Of a story that is longer
-    /// than the model reads, what was said last is kept, as in training.
+    /// Answers a question about a story with at most `top_k` replies. Of a story longer than the
+    /// model's maximum the last sentences are kept, as in training.
     pub fn answer(&self, question: &str, story: &str, top_k: usize) -> Result<Heard> {
         let told = sentences(story);
         let first = told.len().saturating_sub(self.model.limits().sentences);
@@ -106,7 +106,7 @@ impl Listener {
         match ids.len() > most {
             false => Ok(ids),
             true => Err(Error::invalid(format!(
-                "{sentence:?} has {} words, the model reads sentences of at most {most}",
+                "{sentence:?} has {} words, the model takes sentences of at most {most}",
                 ids.len()
             ))),
         }

@@ -1,4 +1,4 @@
-//! Which sentences a model looked at.
+//! Sentences that a model attended to.
 
 use super::book::Book;
 use super::{Listener, Tales};
@@ -7,11 +7,11 @@ use regard_attention::backend;
 use regard_models::Result;
 use serde::Serialize;
 
-/// A sentence that got as much of a look, as the mean of the heads, was looked at.
+/// Attention weight, averaged over heads, from which a sentence counts as attended.
 const ENOUGH: f64 = 0.25;
 
-/// How much the question looked at each sentence: the most that it got at any time, as the mean of
-/// the heads.
+/// Returns the attention of the question on each sentence: averaged over heads, maximum over
+/// layers.
 pub(super) fn weights(looks: &[Tensor<3>], sentences: usize) -> Vec<f64> {
     let mut most = vec![0.0; sentences];
     let mut numbers: Vec<f32> = vec![];
@@ -19,7 +19,7 @@ pub(super) fn weights(looks: &[Tensor<3>], sentences: usize) -> Vec<f64> {
         let [heads, from, to] = look.dims();
         backend::numbers(look.clone(), &mut numbers);
         for (sentence, most) in most.iter_mut().enumerate() {
-            // The question is the last that looks.
+            // The question is the last query row.
             let of = |head: usize| f64::from(numbers[(head * from + from - 1) * to + sentence]);
             *most = f64::max(*most, (0..heads).map(of).sum::<f64>() / heads as f64);
         }
@@ -27,22 +27,21 @@ pub(super) fn weights(looks: &[Tensor<3>], sentences: usize) -> Vec<f64> {
     most
 }
 
-/// The sentences that were looked at, in their order.
+/// Returns the attended sentences, in story order.
 pub(super) fn chosen(weights: &[f64]) -> impl Iterator<Item = usize> {
     weights.iter().enumerate().filter(|(_, weight)| **weight >= ENOUGH).map(|(at, _)| at)
 }
 
-/// How what a model looked at agrees with what the data name as the sentences that say the answer.
+/// Agreement of the attended sentences with the supporting sentences that the data name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Agreement {
-    /// Percent of what was looked at that is named.
+    /// Percentage of attended sentences that are supporting ones.
     pub precision: f64,
-    /// Percent of what is named that was looked at.
+    /// Percentage of supporting sentences that were attended to.
     pub recall: f64,
 }
 
-/// Compares what a model looks at with what the data name, over questions of some stories that are
-/// at most so many.
+/// Compares attended and supporting sentences over at most `questions` questions.
 pub fn agreement(listener: &Listener, tales: &[Tales], questions: usize) -> Result<Agreement> {
     let model = listener.model();
     let book = Book::new(tales, listener.words(), &model.limits())?;

@@ -1,4 +1,4 @@
-//! How often a model is wrong, task by task.
+//! Error rate per task.
 
 use super::book::{Asked, Book};
 use super::{Listener, Tales};
@@ -8,34 +8,34 @@ use regard_models::Result;
 use regard_models::story::StoryModel;
 use serde::Serialize;
 
-/// Questions that are asked at a time.
+/// Questions per evaluation batch.
 const AT_ONCE: usize = 256;
 
-/// How a model does at a task.
+/// Results of a model on one task.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Marks {
-    /// The number of the task.
+    /// Number of the bAbI task, 1 to 20.
     pub task: usize,
-    /// Its name.
+    /// Name of the task.
     pub name: String,
-    /// Questions.
+    /// Number of questions.
     pub questions: usize,
-    /// Those that were answered wrong.
+    /// Number of questions answered wrongly, unusable ones included.
     pub wrong: usize,
-    /// Of these, those that could not be put to the model: it does not know a word, or the answer.
+    /// Number of unusable questions: a word or the answer is unknown to the model.
     pub unreadable: usize,
-    /// Percent of the questions.
+    /// Error rate, percent of the questions.
     pub error: f64,
 }
 
-/// How a model does at several tasks.
+/// Results of a model on several tasks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// Task by task.
+    /// Results of each task.
     pub tasks: Vec<Marks>,
-    /// The mean of their errors, percent.
+    /// Mean of the error rates, percent.
     pub mean_error: f64,
-    /// Tasks with more than five percent of errors, which count as failed in the literature.
+    /// Number of tasks with an error rate above 5 %, which count as failed in the literature.
     pub failed: usize,
 }
 
@@ -46,21 +46,21 @@ impl Report {
         Report { mean_error: sum / tasks.len().max(1) as f64, failed, tasks }
     }
 
-    /// The same of some of the tasks.
+    /// Returns the report for some of the tasks.
     pub fn of(&self, tasks: &[usize]) -> Report {
         let asked = |marks: &&Marks| tasks.contains(&marks.task);
         Report::new(self.tasks.iter().filter(asked).cloned().collect())
     }
 }
 
-/// Asks a model all questions about some stories.
+/// Evaluates a model on all questions of some stories.
 pub fn measure(listener: &Listener, tales: &[Tales]) -> Result<Report> {
     let model = listener.model();
     let book = Book::new(tales, listener.words(), &model.limits())?;
     Ok(report(model, &book).0)
 }
 
-/// The report, and the mean negative log-likelihood of the right answers.
+/// Returns the report and the mean negative log-likelihood of the correct answers.
 pub(super) fn report(model: &dyn StoryModel, book: &Book) -> (Report, f64) {
     let mut marks: Vec<Marks> = book
         .unreadable
@@ -77,7 +77,7 @@ pub(super) fn report(model: &dyn StoryModel, book: &Book) -> (Report, f64) {
         for (Asked { task, answer, .. }, scores) in asked.iter().zip(scores(model, book, asked)) {
             let best = (0..scores.len()).max_by(|a, b| scores[*a].total_cmp(&scores[*b]));
             let mine = marks.iter_mut().find(|marks| marks.task == *task);
-            let mine = mine.expect("every task of the book has its marks");
+            let mine = mine.expect("every task of the book has its metrics");
             mine.questions += 1;
             mine.wrong += usize::from(best != Some(*answer));
             cost -= log_share(&scores, *answer);
@@ -89,7 +89,7 @@ pub(super) fn report(model: &dyn StoryModel, book: &Book) -> (Report, f64) {
     (Report::new(marks), cost / book.questions.len().max(1) as f64)
 }
 
-/// The scores of every answer to some questions.
+/// Returns the logits of all answers for each question.
 fn scores(model: &dyn StoryModel, book: &Book, asked: &[Asked]) -> Vec<Vec<f32>> {
     let logits = model.forward(&book.stories(asked.iter()), Mode::Eval);
     let [_, answers] = logits.dims();
@@ -98,7 +98,7 @@ fn scores(model: &dyn StoryModel, book: &Book, asked: &[Asked]) -> Vec<Vec<f32>>
     numbers.chunks_exact(answers).map(<[f32]>::to_vec).collect()
 }
 
-/// The logarithm of an answer's probability.
+/// Computes the log-probability of an answer.
 fn log_share(scores: &[f32], answer: usize) -> f64 {
     let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f64 = scores.iter().map(|x| f64::from(x - most).exp()).sum();

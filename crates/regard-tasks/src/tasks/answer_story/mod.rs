@@ -1,15 +1,15 @@
-//! Stories and questions about them: the bAbI tasks, all of them learned by one model.
+//! Question answering on stories: the bAbI tasks, all learned by one model.
 //!
-//! | file | what it knows |
+//! | file | contents |
 //! |---|---|
-//! | `recipe` | what is asked for in a recipe |
-//! | `corpus` | which stories are learned from, which decide, which are reported |
-//! | `words` | from sentences and answers to numbers and back |
-//! | `book` | stories as numbers, and what is right |
-//! | `learn` | the learner |
-//! | `listener` | a model that is told a story and asked |
-//! | `look` | which sentences it looked at |
-//! | `measure` | how often it is wrong, task by task |
+//! | `recipe` | the recipe |
+//! | `corpus` | training, validation and test stories |
+//! | `words` | vocabulary and answers |
+//! | `book` | encoded stories with their answers |
+//! | `learn` | the training objective |
+//! | `listener` | inference |
+//! | `look` | sentences that were attended to |
+//! | `measure` | error rate per task |
 
 mod book;
 mod corpus;

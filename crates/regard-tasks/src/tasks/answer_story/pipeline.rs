@@ -1,4 +1,4 @@
-//! Answers about stories as a pipeline.
+//! Question answering on stories as a pipeline.
 
 use super::{Heard, Listener, Reply, Support};
 use crate::answer::Inputs;
@@ -7,11 +7,11 @@ use regard_models::{Error, ModelFiles, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Settings of an answer.
+/// Parameters of a story question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {
-    /// Answers to give at most.
+    /// Maximum number of answers to return, the most probable first; 1 by default.
     pub top_k: usize,
 }
 
@@ -21,16 +21,16 @@ impl Default for Parameters {
     }
 }
 
-/// The likeliest answer, others if they were asked for, and the sentences that were attended to.
+/// Most probable answer, further ones if `top_k` is above 1, and the attended sentences.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Response {
-    /// The likeliest.
+    /// Most probable answer.
     #[serde(flatten)]
     pub best: Reply,
-    /// With `top_k` above 1, all, the likeliest first.
+    /// All answers, the most probable first; only present if `top_k` is above 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Vec<Reply>>,
-    /// The sentences that the model attended to, in their order.
+    /// Sentences that the model attended to, in story order.
     pub support: Vec<Support>,
 }
 
@@ -50,7 +50,7 @@ impl Pipeline for Listener {
             let top_k = parameters.top_k.max(1);
             let Heard { replies, support } = self.answer(question, context, top_k)?;
             let best = replies.first().cloned();
-            let best = best.ok_or_else(|| Error::invalid("a model without answers"))?;
+            let best = best.ok_or_else(|| Error::invalid("the model has no answers"))?;
             Ok(Response { best, answers: (top_k > 1).then_some(replies), support })
         };
         Ok(inputs.iter().map(one).collect())

@@ -14,32 +14,32 @@ use std::path::PathBuf;
 
 recipe! {
     for "answer-story";
-    /// Which stories.
+    /// Training stories.
     pub data: Data,
-    /// Vectors of words that embeddings begin with: `glove-subset`, or a file of GloVe's or
-    /// word2vec's.
+    /// Pretrained word vectors for the initial embeddings: `glove-subset`, or a file in GloVe's or
+    /// word2vec's format. None by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vectors: Option<String>,
-    /// `config.json` of the model, without words and answers.
+    /// `config.json` of the model, without vocabulary and answers.
     pub model: Value,
-    /// How to train. A question counts as one token of a batch.
+    /// Training options. A question counts as one token of a batch.
     #[serde(default)]
     pub train: train::Options,
 }
 
-/// Which stories.
+/// Stories to train on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// The name of a known data set, or `files`.
+    /// Name of a known data set, or `files`.
     pub set: String,
-    /// With `files`: a folder with files that are named as bAbI's.
+    /// Folder with files named as bAbI's; only with `set = "files"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
-    /// The numbers of tasks; all that have a training file if none are named.
+    /// Numbers of the tasks; by default all that have a training file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<Vec<usize>>,
-    /// So many of a thousand training stories are not learned from: decisions are made on them.
+    /// Number of training stories out of 1000 that are held out for validation; 100 by default.
     #[serde(default = "tenth")]
     pub valid: u16,
 }
@@ -124,7 +124,7 @@ impl Task for Recipe {
                 unit: "% wrong",
             };
             let mut all: Vec<Mark> = report.tasks.iter().map(of_task).collect();
-            all.push(Mark { name: "error", value: mean, unit: "% wrong, mean of tasks learned" });
+            all.push(Mark { name: "error", value: mean, unit: "% wrong, mean of trained tasks" });
             Ok(all)
         })
     }

@@ -1,4 +1,4 @@
-//! From sentences and answers to numbers and back.
+//! Vocabulary of stories, and their answers.
 
 use super::Tales;
 use crate::text::{Kind, Tokenizer, Train};
@@ -7,11 +7,11 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// More words than any story has.
+/// Vocabulary limit, above the size of any set of stories.
 const MANY: usize = 1 << 16;
 
-/// The words that a model knows, and the answers that it can give. A list of several words is one
-/// answer, as in the literature.
+/// Vocabulary of a model and the answers it can give. A list of several words is one answer, as in
+/// the literature.
 #[derive(Clone)]
 pub struct Words {
     tokenizer: Tokenizer,
@@ -19,7 +19,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// Those of some stories.
+    /// Collects words and answers of stories.
     pub fn learn(tales: &[Tales]) -> Result<Words> {
         let train = Train { lowercase: true, ..Train::new(Kind::WordLevel, MANY) };
         let tokenizer = train.run(said(tales).into_iter().map(spoken))?;
@@ -29,37 +29,37 @@ impl Words {
         Ok(Words { tokenizer, answers: answers.into_iter().collect() })
     }
 
-    /// A tokenizer, and the answers that a configuration names.
+    /// Combines a tokenizer with the answers of a configuration.
     pub fn new(tokenizer: Tokenizer, config: &Value) -> Words {
         Words { tokenizer, answers: Labels::names(config) }
     }
 
-    /// What makes words of sentences.
+    /// Returns the tokenizer.
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer
     }
 
-    /// Writes what the configuration does not hold.
+    /// Writes the tokenizer to a folder; the answers are in the configuration.
     pub fn save(&self, folder: &Path) -> Result<()> {
         self.tokenizer.save(folder.join("tokenizer.json"))
     }
 
-    /// How many words there are.
+    /// Returns the size of the vocabulary, special tokens included.
     pub fn size(&self) -> usize {
         self.tokenizer.size()
     }
 
-    /// The answers, by their numbers.
+    /// Returns the answers, in index order.
     pub fn answers(&self) -> &[String] {
         &self.answers
     }
 
-    /// The number of an answer, if it is one that can be given.
+    /// Returns the index of an answer; `None` if it is unknown.
     pub fn answer(&self, words: &[String]) -> Option<usize> {
         self.answers.binary_search(&words.join(",")).ok()
     }
 
-    /// The words of a sentence. The mark at its end is not one of them.
+    /// Encodes a sentence, without the punctuation mark at its end.
     pub fn encode(&self, sentence: &str) -> Result<Vec<u32>> {
         let encoding = self.tokenizer.encode(spoken(sentence))?;
         let unknown = self.tokenizer.special().unk;
@@ -83,13 +83,13 @@ impl Words {
         }
     }
 
-    /// Words without those that stand for something else.
+    /// Returns the size of the vocabulary without special tokens.
     fn known(&self) -> usize {
         self.size() - Kind::WordLevel.special().len()
     }
 }
 
-/// All sentences and questions of some stories. They are few, and said often.
+/// Returns the distinct sentences and questions of stories.
 pub(super) fn said(tales: &[Tales]) -> BTreeSet<&str> {
     let stories = tales.iter().flat_map(|tales| &tales.stories);
     let texts = stories.flat_map(|story| {
@@ -99,19 +99,19 @@ pub(super) fn said(tales: &[Tales]) -> BTreeSet<&str> {
     texts.collect()
 }
 
-/// A sentence without the mark at its end.
+/// Strips the punctuation mark at the end of a sentence.
 fn spoken(sentence: &str) -> &str {
     sentence.trim().trim_end_matches(['.', '?', '!']).trim_end()
 }
 
-/// The sentences of a text, each with its mark.
+/// Splits a text into sentences, each with its punctuation mark.
 pub(super) fn sentences(text: &str) -> Vec<&str> {
     let mut sentences = vec![];
     let mut rest = text;
     while !rest.is_empty() {
         let is_end = |c: char| matches!(c, '.' | '?' | '!' | '\n');
         let end = rest.find(is_end).map_or(rest.len(), |at| at + 1);
-        // Several marks are one end.
+        // Consecutive marks end one sentence.
         let end = end + rest[end..].len() - rest[end..].trim_start_matches(is_end).len();
         let (sentence, after) = rest.split_at(end);
         if !spoken(sentence).is_empty() {

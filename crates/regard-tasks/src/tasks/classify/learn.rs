@@ -1,4 +1,4 @@
-//! Learning to give texts labels.
+//! Training of text classification.
 
 use crate::about::About;
 use crate::data::Part;
@@ -14,7 +14,7 @@ use regard_models::text::Head;
 use regard_models::{Error, Result};
 use std::collections::HashSet;
 
-/// Texts with labels.
+/// Training and validation texts with their labels.
 pub(crate) struct Classes {
     labels: Vec<String>,
     train: Texts,
@@ -22,10 +22,10 @@ pub(crate) struct Classes {
     about: About,
 }
 
-/// Texts as numbers, with their labels.
+/// Encoded texts with their labels.
 pub(crate) struct Texts {
     examples: Vec<Example>,
-    /// The labels of texts without tokens: a model says nothing of those.
+    /// Labels of texts without tokens, for which the model makes no prediction.
     silent: Vec<usize>,
 }
 
@@ -47,10 +47,10 @@ impl Texts {
     }
 }
 
-/// The labels and the columns of what is learned from.
+/// Labels and columns of the training file.
 type Like<'a> = (&'a [&'a str], Option<&'a Columns>);
 
-/// The texts of a part. Labels are those of the list, or as they come.
+/// Returns the texts of a part. Labels are numbered as in `like`, else in order of appearance.
 fn texts(data: &Data, part: Part, like: Option<Like>) -> Result<LabelledTexts> {
     let labels = like.map(|(labels, _)| labels);
     let read = match known::named("classify", data.named(part))? {
@@ -70,12 +70,12 @@ fn texts(data: &Data, part: Part, like: Option<Like>) -> Result<LabelledTexts> {
     }
 }
 
-/// Renumbers the labels of texts after this list.
+/// Renumbers the labels of texts to indices into this list.
 fn with_labels(mut texts: LabelledTexts, labels: &[&str]) -> Result<LabelledTexts, String> {
     let number = |name: &String| {
         labels.iter().position(|label| label == name).ok_or_else(|| {
             let known = say::list(labels, 8);
-            format!("has the label {name:?}, and what is learned from has other labels: {known}")
+            format!("got the label {name:?}, the training data has other labels: {known}")
         })
     };
     let numbers: Vec<usize> = texts.labels.iter().map(number).collect::<Result<_, _>>()?;
@@ -84,7 +84,7 @@ fn with_labels(mut texts: LabelledTexts, labels: &[&str]) -> Result<LabelledText
     Ok(texts)
 }
 
-/// The columns of the file that was learned from, if it is still there.
+/// Returns the columns of the training file, if it still exists.
 fn learned_columns(data: &Data) -> Option<Columns> {
     let path = data.train.as_ref()?;
     Rows::open_as(path, &data.asked(), None, None).ok()?.columns().cloned()
@@ -92,10 +92,10 @@ fn learned_columns(data: &Data) -> Option<Columns> {
 
 /// Training and test texts.
 struct Parts {
-    /// The training part without what is also in the test part.
+    /// Training part without the texts that are also in the test part.
     train: LabelledTexts,
     test: Option<LabelledTexts>,
-    /// How many texts are in both.
+    /// Number of texts in both parts.
     left_out: usize,
 }
 
@@ -113,8 +113,8 @@ fn parts(data: &Data) -> Result<Parts> {
     Ok(Parts { train, test: Some(test), left_out })
 }
 
-/// Two texts with the same letters and digits are the same text: one of SST-2's forms has full
-/// stops and apostrophes that the other has not.
+/// Returns a key for duplicates: the text's letters and digits in lower case. One of SST-2's forms
+/// has full stops and apostrophes that the other lacks.
 fn key(text: &str) -> String {
     let letters = text.chars().filter(|c| c.is_alphanumeric());
     let key: String = letters.flat_map(char::to_lowercase).collect();
@@ -148,7 +148,7 @@ impl Goal for Classes {
         };
         let without = match left_out {
             0 => String::new(),
-            n => format!(", {} left out that the test part has", say::many(n, "text")),
+            n => format!(", {} left out because the test part has them", say::many(n, "text")),
         };
         tell(Part::Train, &train, &without);
         tell(Part::Valid, &valid, "");

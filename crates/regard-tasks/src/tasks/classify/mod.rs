@@ -1,4 +1,4 @@
-//! A label for a text.
+//! Text classification: labels for a text.
 
 pub(crate) mod learn;
 mod pipeline;
@@ -14,21 +14,21 @@ use regard_models::{Error, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A word of a text, and how much it weighs in what is said of the text.
+/// A word of a text with its attention weight in pooling.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Weight {
-    /// What stands there.
+    /// Text of the word.
     pub word: String,
-    /// From 0 to 1; those of a text make 1.
+    /// Attention weight, 0 to 1; the weights of a text sum to 1.
     pub weight: f64,
-    /// The number of its first character.
+    /// Index of the first character in the text, from 0.
     pub start: usize,
-    /// That of the character after it.
+    /// Index one past the last character in the text.
     pub end: usize,
 }
 
 impl Reader {
-    /// Which words decide: the weights by which a model pools the words of a text. Nothing of a
+    /// Returns the attention weights with which a model pools the words of a text; `None` for a
     /// model that does not pool by attention.
     pub fn weigh(&self, text: &str) -> Result<Option<Vec<Weight>>> {
         let encoding = self.tokenizer.encode_within(text, None, self.longest())?;
@@ -48,17 +48,20 @@ impl Reader {
         Ok(Some(numbers(weights)?.into_iter().enumerate().map(one).collect()))
     }
 
-    /// Tokens of a text or a pair that are cut off, because it is longer than the model reads.
+    /// Returns the number of tokens that are truncated because a text or pair exceeds the model's
+    /// maximum length.
     pub fn unread(&self, text: &str, pair: Option<&str>) -> Result<usize> {
         let whole = self.tokenizer.encode_special(text, pair)?.len();
         Ok(whole.saturating_sub(self.longest()))
     }
 
-    /// All labels of each text, the likeliest first. Of a pair, both texts are read. A text that
-    /// is longer than the model can read is cut, as Hugging Face's pipeline cuts it.
+    /// Returns all labels of each text, the most probable first. The texts of a pair are encoded
+    /// together. A text longer than the model's maximum length is truncated, as in Hugging Face's
+    /// pipeline.
     ///
-    /// Labels exclude each other, unless the configuration has
-    /// `"problem_type": "multi_label_classification"`; then each has a probability of its own.
+    /// Labels exclude each other (softmax), unless the configuration has
+    /// `"problem_type": "multi_label_classification"`; then each has an independent probability
+    /// (sigmoid).
     pub fn classify(&self, texts: &[(&str, Option<&str>)]) -> Result<Vec<Vec<Label>>> {
         let longest = self.longest();
         let encode = |(text, pair): &(&str, Option<&str>)| {
@@ -68,7 +71,7 @@ impl Reader {
         let each = self.model.config()["problem_type"] == "multi_label_classification";
         let mut all = vec![];
         self.read(&encodings, |_, _, said| {
-            let logits = said.logits.ok_or_else(|| Error::invalid("a model without labels"))?;
+            let logits = said.logits.ok_or_else(|| Error::invalid("the model has no labels"))?;
             let [_, labels] = logits.dims();
             for row in numbers(logits)?.chunks_exact(labels) {
                 let scores = match each || labels == 1 {

@@ -12,19 +12,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Inputs {
-    /// A text.
+    /// A single text.
     Text(String),
-    /// A pair, as a model of pairs reads it.
+    /// A pair of texts, encoded together, for models trained on pairs.
     Pair {
-        /// The first text.
+        /// First text.
         text: String,
-        /// The second.
+        /// Second text.
         text_pair: String,
     },
 }
 
 impl Inputs {
-    /// The text, and the second one of a pair.
+    /// Returns the text, and the second text of a pair.
     pub fn texts(&self) -> (&str, Option<&str>) {
         match self {
             Inputs::Text(text) => (text, None),
@@ -33,13 +33,13 @@ impl Inputs {
     }
 }
 
-/// Settings of a classification.
+/// Parameters of a classification request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {
-    /// Labels to give at most, the likeliest first.
+    /// Maximum number of labels to return, the most probable first; 1 by default.
     pub top_k: usize,
-    /// Also return the weight of each word, of models that pool words by attention.
+    /// Whether to return the attention weight of each word; only for models that pool by attention.
     pub output_attentions: bool,
 }
 
@@ -49,46 +49,46 @@ impl Default for Parameters {
     }
 }
 
-/// The label of a text.
+/// Predicted label of a text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Response {
-    /// The likeliest, and others if they were asked for.
+    /// Most probable label, and further ones if `top_k` is above 1.
     #[serde(flatten)]
     pub labels: RankedLabels,
-    /// The words of the text with their weights, if they were asked for.
+    /// Words of the text with their attention weights; only present if `output_attentions` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<Vec<Weight>>,
 }
 
-/// The likeliest label, and others if they were asked for.
+/// Most probable label, and further ones if `top_k` is above 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RankedLabels {
-    /// The likeliest.
+    /// Most probable label.
     #[serde(flatten)]
     pub best: Label,
-    /// With `top_k` above 1, that many, the likeliest first.
+    /// The `top_k` most probable labels, the best first; only present if `top_k` is above 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<Vec<Label>>,
 }
 
 impl RankedLabels {
-    /// The `top_k` first of labels in their order.
+    /// Keeps the first `top_k` of sorted labels.
     ///
     /// # Errors
-    /// If there are none.
+    /// If `all` is empty.
     pub fn new(mut all: Vec<Label>, top_k: usize) -> Result<RankedLabels> {
-        let best = all.first().cloned().ok_or_else(|| Error::invalid("a model without labels"))?;
+        let best = all.first().cloned().ok_or_else(|| Error::invalid("the model has no labels"))?;
         all.truncate(top_k.max(1));
         Ok(RankedLabels { best, labels: (top_k > 1).then_some(all) })
     }
 
-    /// All that were asked for, the likeliest first.
+    /// Returns all kept labels, the most probable first.
     pub fn all(&self) -> &[Label] {
         self.labels.as_deref().unwrap_or(std::slice::from_ref(&self.best))
     }
 }
 
-/// A model that gives texts labels.
+/// Text classification model.
 pub struct Classifier(pub Reader);
 
 impl Pipeline for Classifier {
@@ -106,7 +106,7 @@ impl Pipeline for Classifier {
         let one = |input: &Inputs| {
             let texts = input.texts();
             if parameters.output_attentions && texts.1.is_some() {
-                return Err(Error::invalid("output_attentions: words of a pair have no weights"));
+                return Err(Error::invalid("output_attentions: not available for a pair of texts"));
             }
             let labels = self.0.classify(&[texts])?.remove(0);
             let words = match parameters.output_attentions {

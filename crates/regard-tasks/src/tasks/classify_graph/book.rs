@@ -1,4 +1,4 @@
-//! What is learned from, what decides, what is reported.
+//! Training, validation and test labels of graphs.
 
 use super::wiring::{Wiring, fits, wire};
 use crate::data::graphs::Labelled;
@@ -7,34 +7,34 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_models::gat::Nodes;
 use regard_models::{Error, Result};
 
-/// A row that nobody is asked about.
+/// Label of a row without a target, ignored by the loss.
 pub(super) const NOT_ASKED: i64 = -100;
 
-/// A graph with a label of its own.
+/// A graph with one label.
 #[derive(Clone, Debug)]
 pub struct Whole {
-    /// The graph.
+    /// Nodes, edges and features of the graph.
     pub network: Network,
-    /// The number of its label.
+    /// Index of its label.
     pub label: usize,
 }
 
-/// What there is to learn.
+/// A data set with labels of nodes or of graphs.
 pub enum Book {
-    /// The nodes of one graph, of which some have labels.
+    /// Nodes of one graph, some of which have labels.
     Nodes {
-        /// All of it: what is not asked about is still seen.
+        /// Whole graph: nodes without a target still take part in message passing.
         nodes: Box<Nodes>,
-        /// The number of each node's label, by part.
+        /// Label index of each node for train, valid and test; -100 for none.
         wanted: [Vec<i64>; 3],
     },
-    /// Graphs that have a label each, by part.
+    /// Graphs with one label each.
     Graphs {
-        /// How they are wired.
+        /// Conversion of edges and features.
         wiring: Wiring,
-        /// Columns of a node, numbers of an edge.
+        /// Number of node features and of edge features.
         widths: (usize, usize),
-        /// The graphs.
+        /// Graphs of the train, valid and test part.
         graphs: [Vec<Whole>; 3],
     },
 }
@@ -42,7 +42,7 @@ pub enum Book {
 /// A batch.
 pub(super) struct Exercise {
     pub nodes: Nodes,
-    /// For each row of what the model says; [`NOT_ASKED`] where nobody asks.
+    /// Label index of each output row; [`NOT_ASKED`] if it has no target.
     pub wanted: Vec<i64>,
 }
 
@@ -60,14 +60,14 @@ fn place(part: Part) -> usize {
     part.of([0, 1, 2])
 }
 
-/// The number of a label.
+/// Returns the index of a label.
 fn known(labels: &[String], label: &str) -> Result<usize, String> {
     let at = labels.iter().position(|known| known == label);
-    at.ok_or_else(|| format!("label {label:?}, the model knows {}", crate::say::list(labels, 10)))
+    at.ok_or_else(|| format!("label {label:?}, the model has {}", crate::say::list(labels, 10)))
 }
 
 impl Book {
-    /// The nodes of a graph; `labels` are all there are.
+    /// Creates a data set from the nodes of one graph; `labels` lists all labels.
     pub fn of_nodes(
         network: &Network,
         labels: &[String],
@@ -86,7 +86,7 @@ impl Book {
         Ok(Book::Nodes { nodes, wanted })
     }
 
-    /// Graphs with a label each; `labels` are all there are.
+    /// Creates a data set from graphs with one label each; `labels` lists all labels.
     pub fn of_graphs(
         graphs: Vec<Labelled>,
         labels: &[String],
@@ -104,7 +104,7 @@ impl Book {
         Ok(Book::Graphs { wiring, widths, graphs: parts })
     }
 
-    /// How many examples a part has: a whole graph of nodes is one.
+    /// Returns the number of examples in a part; node labels of one graph are a single example.
     pub fn examples(&self, part: Part) -> usize {
         match self {
             Book::Nodes { .. } => 1,
@@ -112,7 +112,7 @@ impl Book {
         }
     }
 
-    /// How many labels are asked for in a part.
+    /// Returns the number of labels in a part.
     pub fn asked(&self, part: Part) -> usize {
         match self {
             Book::Nodes { wanted, .. } => {

@@ -1,4 +1,4 @@
-//! Learning labels from graphs.
+//! Training objective of graph and node classification.
 
 use super::book::{Exercise, NOT_ASKED};
 use super::recipe::Made;
@@ -14,10 +14,10 @@ use regard_models::gat::Gat;
 use regard_models::{Error, Result};
 use serde_json::Value;
 
-/// Graphs that are asked about at a time.
+/// Graphs per evaluation batch.
 const AT_ONCE: usize = 256;
 
-/// Learning labels from graphs.
+/// Training objective of graph and node classification.
 pub struct Lesson {
     book: Book,
     l2: f32,
@@ -28,7 +28,7 @@ pub struct Lesson {
 }
 
 impl Lesson {
-    /// Makes a model with first values for what a recipe wants.
+    /// Creates a model with initial weights as a recipe configures it.
     pub fn new(recipe: &Recipe) -> Result<Trained<Lesson>> {
         let (book, Made { labels, widths: (columns, edge), .. }, about) = recipe.read(&device())?;
         let mut table = ModelTable::new(&recipe.model)?;
@@ -45,9 +45,9 @@ impl Lesson {
             )));
         }
         let model = table.create::<Gat>(recipe.seed)?;
-        for (part, what) in [(Part::Train, "learn from"), (Part::Valid, "decide by")] {
+        for (part, what) in [(Part::Train, "training"), (Part::Valid, "validation")] {
             if book.asked(part) == 0 {
-                return Err(Error::invalid(format!("there is nothing to {what}")));
+                return Err(Error::invalid(format!("data: the {what} part has no labels")));
             }
         }
         let (l2, smoothing) = (recipe.l2, recipe.train.label_smoothing);
@@ -56,10 +56,10 @@ impl Lesson {
         Ok(Trained::new(model, Lesson { book, l2, smoothing, best_by, wiring, about }))
     }
 
-    /// Sizes, in words.
+    /// Returns a summary of the sizes.
     pub(super) fn about(&self, millions: f64) -> String {
         self.about.clone().with_sizes(format!(
-            "{} labels to learn from and {} to decide by, {millions:.3} M parameters",
+            "{} training and {} validation labels, {millions:.3} M parameters",
             self.book.asked(Part::Train),
             self.book.asked(Part::Valid),
         ))
@@ -97,7 +97,7 @@ impl Objective for Lesson {
     }
 
     fn evaluate(&self, model: &Gat) -> Result<Evaluation> {
-        // The graph is on the device of training, and the model stays there with it.
+        // The graph is on the training device, so the model is evaluated there too.
         let marks = mark(model, &self.book, Part::Valid, &device());
         let measures = vec![
             ("valid_accuracy".to_string(), marks.accuracy),
@@ -116,15 +116,15 @@ impl Objective for Lesson {
     }
 }
 
-/// How good a model is.
+/// Metrics of a model.
 pub(super) struct Marks {
-    /// Percent.
+    /// Accuracy, percent.
     pub accuracy: f64,
-    /// The mean negative log-likelihood of the right labels.
+    /// Mean negative log-likelihood of the correct labels, in nats.
     pub loss: f64,
 }
 
-/// Asks a model for all labels of a part.
+/// Evaluates a model on all labels of a part.
 pub(super) fn mark(model: &Gat, book: &Book, part: Part, device: &Device) -> Marks {
     let all: Vec<usize> = (0..book.examples(part)).collect();
     let (mut right, mut cost, mut asked) = (0, 0.0, 0);

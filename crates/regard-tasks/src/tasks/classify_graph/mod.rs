@@ -1,15 +1,15 @@
-//! Labels for the nodes of a graph, or for whole graphs, by attention along edges.
+//! Node and graph classification with graph attention.
 //!
-//! | file | what it knows |
+//! | file | contents |
 //! |---|---|
-//! | `recipe` | what is asked for in a recipe |
-//! | `planetoid`, `pickled` | citations between papers, and the files that they were published as |
-//! | `wiring` | from a graph as it was read to one that is attended along |
-//! | `molecules` | generated graphs whose label is one of the whole |
-//! | `book` | what is learned from, what decides, what is reported |
-//! | `learn` | the learner |
+//! | `recipe` | the recipe |
+//! | `planetoid`, `pickled` | citation graphs, and the published files they are read from |
+//! | `wiring` | conversion of a graph to model input |
+//! | `molecules` | generated graphs with one label per graph |
+//! | `book` | training, validation and test labels |
+//! | `learn` | the training objective |
 //! | `scene` | the part of a graph that a prediction depends on |
-//! | `reader` | a trained model that labels, and tells what it looked at |
+//! | `reader` | inference, with attention weights |
 
 mod book;
 mod learn;

@@ -1,5 +1,5 @@
-//! Generated molecules: trees of atoms with single and double bonds. Which group one has is a
-//! label of the whole that no atom knows alone.
+//! Generated molecules: trees of atoms with single and double bonds. The label is the molecule's
+//! functional group, which cannot be predicted from any single atom.
 //!
 //! An acid has a carbon with a double-bonded and a single-bonded oxygen, a ketone a carbon with
 //! a double-bonded oxygen and no other, the rest neither.
@@ -8,16 +8,16 @@ use crate::data::graphs::Labelled;
 use crate::data::{Network, Part};
 use regard_attention::Stream;
 
-/// The labels.
+/// Names of the labels.
 pub const LABELS: [&str; 3] = ["acid", "ketone", "none"];
 
 const CARBON: u32 = 0;
 const NITROGEN: u32 = 1;
 const OXYGEN: u32 = 2;
-/// Kinds of atoms.
+/// Number of atom types.
 const ATOMS: u32 = 3;
 
-/// A molecule: a function of seed, part and number.
+/// Generates a molecule, determined by seed, part and index.
 pub fn molecule(seed: u64, part: Part, number: u64) -> Labelled {
     let stream = Stream::new(seed, part as u64, number);
     let mut drawn = 0;
@@ -27,7 +27,7 @@ pub fn molecule(seed: u64, part: Part, number: u64) -> Labelled {
     };
     let label = draw(LABELS.len() as u32) as usize;
     let size = 6 + draw(9);
-    // A chain of carbons and nitrogens that branches.
+    // A branching chain of carbons and nitrogens.
     let mut atoms = vec![CARBON];
     let mut bonds = vec![];
     while atoms.len() < size as usize {
@@ -39,7 +39,8 @@ pub fn molecule(seed: u64, part: Part, number: u64) -> Labelled {
         bonds.push((parent, atoms.len() as u32, order));
         atoms.push(OXYGEN);
     };
-    // Oxygens elsewhere, so that to see one is not enough: on other atoms than the group's.
+    // Oxygens on other atoms than the group's, so that the presence of oxygen does not give the
+    // label.
     let carbons: Vec<u32> = (0..size).filter(|i| atoms[*i as usize] == CARBON).collect();
     let group = carbons[draw(carbons.len() as u32) as usize];
     for atom in (0..size).filter(|atom| *atom != group) {
@@ -70,7 +71,7 @@ pub fn molecule(seed: u64, part: Part, number: u64) -> Labelled {
 mod tests {
     use super::*;
 
-    /// The label by definition.
+    /// Computes the label from its definition.
     fn group(network: &Network) -> usize {
         let is = |atom: u32, kind: u32| network.features[atom as usize][0].0 == kind;
         let oxygens = |carbon: u32, double: bool| {

@@ -1,44 +1,44 @@
-//! The pickles that Planetoid was published as: sparse and dense arrays of NumPy, and dictionaries
-//! of lists. They are read as data: an object is its class's name, its arguments and its state,
-//! and nothing is run.
+//! Reads the pickles of Planetoid's published files: sparse and dense NumPy arrays, and
+//! dictionaries of lists. They are parsed as data only: an object is its class name, arguments and
+//! state, and no code is run.
 
 use regard_models::checkpoint::pickle::{Pair, Place, Tree, Value, read_tree};
 
-/// Contents of a pickled file.
+/// Contents of a pickle file.
 pub struct Pickled<'a>(Tree<'a>);
 
-/// Numbers in rows.
+/// A matrix in sparse rows.
 #[derive(Debug, PartialEq)]
 pub struct Rows {
-    /// Nonzero columns of each row, with their numbers.
+    /// Nonzero columns of each row, with their values.
     pub rows: Vec<Vec<(u32, f32)>>,
-    /// How many columns there are.
+    /// Number of columns.
     pub columns: usize,
 }
 
 /// Reads a pickle of protocol 2.
 pub fn read(bytes: &[u8]) -> Result<Pickled<'_>, String> {
     match bytes {
-        [0x80, other, ..] if *other != 2 => Err(format!("protocol {other}, need 2")),
+        [0x80, other, ..] if *other != 2 => Err(format!("got protocol {other}, need 2")),
         _ => Ok(Pickled(read_tree(bytes)?.0)),
     }
 }
 
 impl Pickled<'_> {
-    /// A dictionary of lists of numbers.
+    /// Returns a dictionary of lists of node numbers.
     pub fn lists(&self) -> Result<Vec<(usize, Vec<usize>)>, String> {
         let number = |place: &Place| match self.0.at(*place) {
             Value::Whole(number) => usize::try_from(*number).map_err(|_| format!("node {number}")),
-            _ => Err("a node that is no number".to_string()),
+            _ => Err("got a node that is not a number".to_string()),
         };
         let list = |(node, others): &Pair| {
-            let items = self.0.items(*others).ok_or("a node's neighbours are no list")?;
+            let items = self.0.items(*others).ok_or("got neighbours that are not a list")?;
             Ok((number(node)?, items.iter().map(number).collect::<Result<_, _>>()?))
         };
         self.pairs(self.0.top()).ok_or("holds no dictionary")?.iter().map(list).collect()
     }
 
-    /// The pairs of a dictionary. One with a default for what it lacks is a dictionary.
+    /// Returns the entries of a dictionary; `defaultdict` counts as one.
     fn pairs(&self, place: Place) -> Option<&[Pair]> {
         match (self.0.at(place), self.0.object(place)) {
             (Value::Dict(pairs), _) => Some(pairs),
@@ -47,7 +47,7 @@ impl Pickled<'_> {
         }
     }
 
-    /// A sparse matrix of SciPy in CSR form, or a dense array with two axes.
+    /// Returns a SciPy matrix in CSR form, or a two-dimensional dense array.
     pub fn rows(&self) -> Result<Rows, String> {
         let (object, (_, class)) = self.0.object(self.0.top()).ok_or("holds no array")?;
         if let ("csr_matrix", Some(state)) = (class, object.state) {
@@ -55,7 +55,7 @@ impl Pickled<'_> {
         }
         let (shape, numbers) = self.array(self.0.top())?;
         let &[rows, columns] = &shape[..] else {
-            return Err(format!("an array with {} axes, need 2", shape.len()));
+            return Err(format!("got an array with {} axes, need 2", shape.len()));
         };
         let there = |row: &[f64]| {
             let each = row.iter().enumerate().filter(|(_, x)| **x != 0.0);
@@ -97,7 +97,7 @@ impl Pickled<'_> {
     }
 
     fn sizes(&self, place: Place) -> Result<Vec<usize>, String> {
-        let none = "a shape that is none";
+        let none = "got a shape that is not a tuple of sizes";
         let size = |place: &Place| match self.0.at(*place) {
             Value::Whole(size @ 0..=0xffff_ffff) => Ok(*size as usize),
             _ => Err(none.to_string()),
@@ -105,9 +105,9 @@ impl Pickled<'_> {
         self.0.items(place).ok_or(none)?.iter().map(size).collect()
     }
 
-    /// The shape and the numbers of an array of NumPy.
+    /// Returns the shape and values of a NumPy array.
     fn array(&self, place: Place) -> Result<(Vec<usize>, Vec<f64>), String> {
-        let (shape, kind, data) = self.parts(place).ok_or("an array that is none")?;
+        let (shape, kind, data) = self.parts(place).ok_or("got an object that is not an array")?;
         let shape = self.sizes(shape)?;
         let numbers: Vec<f64> = match kind {
             b"f8" => each(data, f64::from_le_bytes)?,
@@ -116,18 +116,18 @@ impl Pickled<'_> {
             b"i4" => each(data, |bytes| f64::from(i32::from_le_bytes(bytes)))?,
             other => {
                 let other = String::from_utf8_lossy(other);
-                return Err(format!("numbers of the type {other}, need f8, f4, i8 or i4"));
+                return Err(format!("got the type {other}, need f8, f4, i8 or i4"));
             }
         };
         let count = shape.iter().try_fold(1usize, |count, size| count.checked_mul(*size));
         match (count == Some(numbers.len()), numbers.iter().find(|x| !x.is_finite())) {
             (true, None) => Ok((shape, numbers)),
-            (_, Some(bad)) => Err(format!("got {bad}, need a number")),
+            (_, Some(bad)) => Err(format!("got {bad}, need a finite number")),
             _ => Err(format!("{} numbers for the shape {shape:?}", numbers.len())),
         }
     }
 
-    /// The shape, the type and the bytes of an array.
+    /// Returns the shape, the data type and the bytes of an array.
     fn parts(&self, place: Place) -> Option<(Place, &[u8], &[u8])> {
         let (array, _) = self.0.object(place)?;
         let &[_, shape, kind, _, data] = self.0.items(array.state?)? else { return None };
@@ -140,7 +140,7 @@ impl Pickled<'_> {
 fn each<const N: usize>(bytes: &[u8], number: impl Fn([u8; N]) -> f64) -> Result<Vec<f64>, String> {
     match bytes.as_chunks() {
         (whole, []) => Ok(whole.iter().map(|bytes| number(*bytes)).collect()),
-        _ => Err("an array that ends within a number".into()),
+        _ => Err("got an array that ends within an element".into()),
     }
 }
 
@@ -148,7 +148,7 @@ fn each<const N: usize>(bytes: &[u8], number: impl Fn([u8; N]) -> f64) -> Result
 mod tests {
     use super::*;
 
-    /// `{0: [1, 2], 1: [0]}` and its like, as Python writes it.
+    /// `{0: [1, 2], 1: [0]}` as a `defaultdict`, as Python pickles it.
     const LISTS: &[u8] = b"\x80\x02ccollections\ndefaultdict\nc__builtin__\nlist\n\x85R(K\x00]\
                            (K\x01K\x02eK\x01]K\x00au.";
 
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(read(LISTS).unwrap().lists().unwrap(), [(0, vec![1, 2]), (1, vec![0])]);
     }
 
-    /// An array as NumPy writes it: `kind`, the shape as it stands in the pickle, the numbers.
+    /// An array as NumPy pickles it: data type, encoded shape and bytes.
     fn array(kind: &[u8; 2], shape: &[u8], numbers: &[u8]) -> Vec<u8> {
         let made = b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R";
         let dtype = [b"cnumpy\ndtype\nU\x02", &kind[..], b"K\x00K\x01\x87R"].concat();
@@ -170,7 +170,7 @@ mod tests {
         array(b"i4", &[b'K', numbers.len() as u8, 0x85], &bytes)
     }
 
-    /// Two rows and three columns, with the columns given.
+    /// A matrix of two rows and three columns, with nonzeros in the given columns.
     fn sparse(columns: &[i32]) -> Vec<u8> {
         let data: Vec<u8> = [2.0f32, 1.5].iter().flat_map(|x| x.to_le_bytes()).collect();
         let parts = [
@@ -216,7 +216,7 @@ mod tests {
             let error = read(bytes).and_then(|pickled| pickled.lists()).unwrap_err();
             assert!(error.contains(message), "{error}");
         }
-        // What would run something is a name and its arguments, and no array.
+        // A call is parsed as a name with arguments and never executed; it is not an array.
         let refused = read(b"\x80\x02cos\nsystem\nU\x02ls\x85R.").unwrap();
         assert!(refused.rows().is_err() && refused.lists().is_err());
     }

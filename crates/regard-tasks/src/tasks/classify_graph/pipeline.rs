@@ -1,4 +1,4 @@
-//! Labels of nodes or graphs as a pipeline.
+//! Graph and node classification as a pipeline.
 
 use super::Labeller;
 use crate::classify::{Label, RankedLabels};
@@ -8,22 +8,22 @@ use regard_models::{Error, ModelFiles, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A graph.
+/// A graph to classify.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "Files")]
 pub struct Inputs {
-    /// Its nodes, edges and features.
+    /// Nodes, edges and features of the graph.
     pub network: Network,
 }
 
-/// A graph as the contents of two files.
+/// A graph, given as the contents of a file of nodes and a file of edges.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Files {
-    /// A line for each node, with tabs between: number from 0, part (train, val, test or -), label
-    /// (- for none), features (7 is a 1 in column 7, 7:0.5 another number).
+    /// Nodes, one line per node with tab-separated columns: index from 0, part (train, val, test or
+    /// -), label (- for none), features (`7` is the value 1 in column 7, `7:0.5` another value).
     nodes: String,
-    /// A line for each edge: two nodes, and numbers that are known of the edge.
+    /// Edges, one line per edge: the indices of two nodes, and optional edge features.
     edges: String,
 }
 
@@ -45,13 +45,13 @@ impl JsonSchema for Inputs {
     }
 }
 
-/// Settings of a classification.
+/// Parameters of a graph classification request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {
-    /// Labels to give at most, the likeliest first.
+    /// Maximum number of labels per node or graph, the most probable first; 1 by default.
     pub top_k: usize,
-    /// Nodes to label, all by default.
+    /// Indices of the nodes to label; all if empty, which is the default.
     pub nodes: Vec<usize>,
 }
 
@@ -61,20 +61,20 @@ impl Default for Parameters {
     }
 }
 
-/// The labels of a graph's nodes, or of the graph.
+/// Predicted labels of a graph's nodes, or of the graph.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Response {
-    /// One for each node that was asked for, or one for the graph.
+    /// One prediction per requested node, or a single one for the graph.
     pub predictions: Vec<Prediction>,
 }
 
-/// The label of a node, or of a graph.
+/// Predicted label of a node or a graph.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prediction {
-    /// The likeliest, and others if they were asked for.
+    /// Most probable label, and further ones if `top_k` is above 1.
     #[serde(flatten)]
     pub labels: RankedLabels,
-    /// The node, unless the label is that of the graph.
+    /// Index of the node; absent if the label is that of the whole graph.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<usize>,
 }
@@ -100,7 +100,7 @@ impl Pipeline for Labeller {
 }
 
 impl Labeller {
-    /// That a graph has these nodes, and the model labels nodes if there are any.
+    /// Checks that the graph has these nodes, and that the model labels nodes if there are any.
     pub fn check_nodes(&self, network: &Network, nodes: &[usize]) -> Result<()> {
         if let Some(node) = nodes.iter().find(|node| **node >= network.len()) {
             let last = network.len().saturating_sub(1);
@@ -114,7 +114,7 @@ impl Labeller {
         }
     }
 
-    /// The response for the labels of all nodes, or of the graph.
+    /// Creates the response from the labels of all nodes or of the graph.
     pub fn response(&self, labels: Vec<Vec<Label>>, parameters: &Parameters) -> Result<Response> {
         let chosen: Vec<usize> = match parameters.nodes.is_empty() {
             true => (0..labels.len()).collect(),

@@ -1,10 +1,10 @@
-//! Citations between papers, as Planetoid has them.
+//! Citation graphs of Planetoid.
 //!
 //! The published files are pickles: `x`, `tx` and `allx` hold features, `y`, `ty` and `ally`
-//! labels, as rows with a single 1, of the papers to learn from, to test on, and of all but those
-//! to test on; `graph` who cites whom, and `test.index` where the papers to test on stand. The 500
-//! papers after those to learn from decide. A folder `derived-text` with the same as plain text is
-//! taken if there is one.
+//! one-hot labels, of the training papers, the test papers and all but the test papers; `graph`
+//! holds the citations, and `test.index` the node indices of the test papers. The 500 papers after
+//! the training papers are the validation part. A folder `derived-text` with the same as plain text
+//! is preferred if it exists.
 
 use super::pickled::{self, Rows};
 use crate::data::{Network, Part, ledger, sets};
@@ -12,19 +12,19 @@ use regard_models::checkpoint::{read_file, read_text};
 use regard_models::{Error, Result};
 use std::path::Path;
 
-/// No file of the set is larger, in bytes; the largest that there is has three million.
+/// Maximum size of a file in bytes; the largest published one has three million.
 const LARGEST: u64 = 1 << 28;
 
-/// Papers that decide.
+/// Number of validation papers.
 const VALID: usize = 500;
 
-/// The graphs that are read by name.
+/// Names of the graphs.
 pub(super) const NAMES: [&str; 2] = ["cora", "citeseer"];
 
-/// Reads a graph of the data set `planetoid` by its name.
+/// Reads a graph of the data set `planetoid` by name.
 ///
 /// # Errors
-/// If there is none of that name, or the data set is not there.
+/// If the name is unknown, or the data set is not found.
 pub fn named(name: &str) -> Result<Network> {
     if !NAMES.contains(&name) {
         let known = NAMES.join(" or ");
@@ -33,7 +33,7 @@ pub fn named(name: &str) -> Result<Network> {
     planetoid(&sets::find("planetoid")?, name)
 }
 
-/// A graph of the set, by its name.
+/// Reads a graph from the folder of the data set.
 pub fn planetoid(folder: &Path, name: &str) -> Result<Network> {
     let text = |part: &str| folder.join("derived-text").join(format!("{name}.{part}.tsv"));
     if text("nodes").is_file() {
@@ -42,7 +42,7 @@ pub fn planetoid(folder: &Path, name: &str) -> Result<Network> {
     published(folder, name)
 }
 
-/// The same from the published files.
+/// Reads a graph from the published files.
 pub fn published(folder: &Path, name: &str) -> Result<Network> {
     let path = |part: &str| folder.join(format!("ind.{name}.{part}"));
     let rows = |part: &str| -> Result<Rows> {
@@ -61,7 +61,7 @@ pub fn published(folder: &Path, name: &str) -> Result<Network> {
     let count = index.iter().map(|at| at + 1).max().unwrap_or(0).max(known);
     let wrong = |part: &str, message: String| Error::file(path(part), message);
     if count > known + 2 * test.rows.len() {
-        return Err(wrong("test.index", format!("names paper {}, of {known}", count - 1)));
+        return Err(wrong("test.index", format!("got paper {}, there are {known}", count - 1)));
     }
     let mut network = Network {
         features: vec![vec![]; count],
@@ -91,17 +91,17 @@ fn test_index(path: &Path, count: usize) -> Result<Vec<usize>> {
     ledger::note(path);
     let text = read_text(path)?;
     let read = |(line, word): (usize, &str)| {
-        let wrong = || Error::file(path, format!("line {}: {word:?} is no number", line + 1));
+        let wrong = || Error::file(path, format!("line {}: got {word:?}, need a number", line + 1));
         word.trim().parse().map_err(|_| wrong())
     };
     let index: Vec<usize> = text.lines().enumerate().map(read).collect::<Result<_>>()?;
     match index.len() == count {
         true => Ok(index),
-        false => Err(Error::file(path, format!("{} papers, need {count}", index.len()))),
+        false => Err(Error::file(path, format!("got {} papers, need {count}", index.len()))),
     }
 }
 
-/// Each pair of papers once, the smaller number first; nobody cites oneself.
+/// Returns each pair of papers once, the smaller index first, without self-loops.
 fn edges(path: &Path, count: usize) -> Result<Vec<(u32, u32)>> {
     ledger::note(path);
     let bytes = read_file(path, LARGEST)?;
@@ -111,7 +111,7 @@ fn edges(path: &Path, count: usize) -> Result<Vec<(u32, u32)>> {
     for (node, others) in lists {
         for other in others.into_iter().filter(|other| *other != node) {
             if node.max(other) >= count {
-                let message = format!("an edge of node {}, there are {count}", node.max(other));
+                let message = format!("got edge of node {}, need below {count}", node.max(other));
                 return Err(Error::file(path, message));
             }
             edges.push((node.min(other) as u32, node.max(other) as u32));

@@ -1,4 +1,4 @@
-//! A trained model that labels, and tells what it looked at.
+//! Inference of graph and node classification, with attention weights.
 
 use super::recipe::Made;
 use super::wiring::{Wiring, wire};
@@ -11,18 +11,19 @@ use regard_models::gat::{Gat, Nodes};
 use regard_models::{Error, ModelFiles, Network as _, Result, checkpoint, zoo};
 use serde::Deserialize;
 
-/// What a model says of a graph, and along which edges it looked.
+/// Predicted labels of a graph with the attention weights of its edges.
 #[derive(Clone, Debug)]
 pub struct Look {
-    /// For each node, or the one graph: labels, the likeliest first.
+    /// Labels of each node, or of the single graph, the most probable first.
     pub labels: Vec<Vec<Label>>,
-    /// For each layer: `(from, to, weight of each head)`, by the node that looks.
+    /// Attention of each layer: `(from, to, weight of each head)`, ordered by the attending node
+    /// `to`.
     pub layers: Vec<Vec<(usize, usize, Vec<f32>)>>,
-    /// How much of each node went into the label of a graph.
+    /// Attention weight of each node in the graph's readout; `None` for node classification.
     pub nodes: Option<Vec<f32>>,
 }
 
-/// A model that labels nodes or graphs.
+/// Graph attention model that labels nodes or graphs.
 pub struct Labeller {
     model: Gat,
     labels: Vec<String>,
@@ -30,7 +31,7 @@ pub struct Labeller {
 }
 
 impl Labeller {
-    /// Opens a model: of a folder, which may be a training run's, or of a part of the program.
+    /// Opens a model: from a folder, which may be a training run's, or a built-in one.
     pub fn load(model: impl Into<ModelFiles>) -> Result<Labeller> {
         let files = train::files(model)?;
         let mut config = files.config()?;
@@ -49,35 +50,35 @@ impl Labeller {
         Ok(Labeller { model, labels, wiring })
     }
 
-    /// Its model.
+    /// Returns the model.
     pub fn model(&self) -> &Gat {
         &self.model
     }
 
-    /// Its labels.
+    /// Returns the label names, in index order.
     pub fn labels(&self) -> &[String] {
         &self.labels
     }
 
-    /// What it was made for.
+    /// Returns labels, wiring and widths that the model was trained with.
     pub(super) fn made(&self) -> Made {
         let sizes = self.model.settings();
         let widths = (sizes.features, sizes.edge_features);
         Made { labels: self.labels.clone(), wiring: self.wiring, widths }
     }
 
-    /// Whether it labels whole graphs.
+    /// Whether the model labels whole graphs instead of nodes.
     pub fn reads_graphs(&self) -> bool {
         self.model.settings().readout > 0
     }
 
-    /// The labels of a graph's nodes, or of the graph.
+    /// Returns the labels of a graph's nodes or of the graph, the most probable first.
     pub fn label(&self, network: &Network) -> Result<Vec<Vec<Label>>> {
         let logits = self.model.forward(&self.wire(network)?, Mode::Eval);
         self.named(logits)
     }
 
-    /// The same, and what it looked at.
+    /// Returns the labels with the attention weights.
     pub fn look(&self, network: &Network) -> Result<Look> {
         let nodes = self.wire(network)?;
         let looks = self.model.look_inside(&nodes);

@@ -17,54 +17,57 @@ use std::path::PathBuf;
 
 recipe! {
     for "classify-graph";
-    /// Which graphs.
+    /// Training graphs.
     pub data: Data,
     /// `config.json` of the model, without features and labels.
     pub model: Value,
-    /// The share of half the squares of all matrices that is added to the loss.
+    /// Weight of L2 regularisation: it multiplies half the sum of squares of all matrices in the
+    /// loss; 0 by default.
     #[serde(default)]
     pub l2: f32,
-    /// By what the best model is chosen, on labels that are not learned from.
+    /// Model selection metric on the validation labels.
     #[serde(default)]
     pub best_by: BestBy,
-    /// How to train. A graph counts as one token of a batch.
+    /// Training options. A graph counts as one token of a batch.
     #[serde(default)]
     pub train: train::Options,
 }
 
-/// By what the best model is chosen.
+/// Model selection metric.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BestBy {
-    /// How many labels are right, and the loss: the best model is worse in neither, and training
-    /// goes on as long as one of them gets better (Veličković et al. 2018).
+    /// Accuracy and loss: a new best model is worse in neither, and training continues while one of
+    /// them improves (Veličković et al. 2018).
     #[default]
     Both,
-    /// How many labels are right.
+    /// Accuracy; higher is better.
     Accuracy,
-    /// The loss.
+    /// Loss; lower is better.
     Loss,
 }
 
-/// Which graphs.
+/// Graphs to train on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// `cora`, `citeseer`, `molecules` (generated), or `files`.
+    /// Name of the data set: `cora`, `citeseer`, `molecules` (generated) or `files`.
     pub set: String,
-    /// With `files`: nodes, and what is known of them.
+    /// File of nodes with parts, labels and features; only with `set = "files"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<PathBuf>,
-    /// With `files`: edges.
+    /// File of edges; only with `set = "files"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edges: Option<PathBuf>,
-    /// With `files`: which nodes make a graph, if graphs have labels and not nodes.
+    /// File that assigns nodes to graphs, if graphs instead of nodes have labels; only with
+    /// `set = "files"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graphs: Option<PathBuf>,
-    /// With `molecules`: how many to learn from; half as many decide, and half are the test.
+    /// Number of training graphs with `set = "molecules"`; validation and test part have half as
+    /// many each. 4000 by default.
     #[serde(default = "thousands")]
     pub count: usize,
-    /// How edges and features are meant.
+    /// Conversion of edges and features to model input.
     #[serde(default)]
     pub wiring: Wiring,
 }
@@ -73,24 +76,24 @@ fn thousands() -> usize {
     4000
 }
 
-/// What was read.
+/// Graph data as read.
 pub enum Given {
-    /// A graph whose nodes have labels.
+    /// One graph whose nodes have labels.
     Nodes(Network),
-    /// Graphs that have a label each.
+    /// Graphs with one label each.
     Graphs(Vec<Labelled>),
 }
 
-/// What a model is made for.
+/// Properties of the data that a model is built for.
 pub(super) struct Made {
     pub labels: Vec<String>,
     pub wiring: Wiring,
-    /// Columns of a node, numbers of an edge.
+    /// Number of node features and of edge features.
     pub widths: (usize, usize),
 }
 
 impl Given {
-    /// A model for this is made so.
+    /// Returns the properties of a model for this data.
     fn made(&self, wiring: Wiring) -> Made {
         match self {
             Given::Nodes(network) => Made {
@@ -107,7 +110,7 @@ impl Given {
         }
     }
 
-    /// Summary of the graph data.
+    /// Returns a summary of the graph data.
     fn about(&self, data: &Data) -> About {
         let mut about = About::default();
         let files = [&data.nodes, &data.edges, &data.graphs].into_iter().flatten();
@@ -152,7 +155,7 @@ impl Given {
         about
     }
 
-    /// The same as something that a model learns or is asked.
+    /// Converts to a data set for training or evaluation.
     fn book(self, made: &Made, device: &Device) -> Result<Book> {
         let Made { labels, wiring, widths } = made;
         match self {
@@ -163,7 +166,7 @@ impl Given {
 }
 
 impl Data {
-    /// Reads them; what is drawn is a function of the seed.
+    /// Reads the graphs; generated ones are determined by the seed.
     pub fn read(&self, seed: u64) -> Result<Given> {
         let drawn = || {
             let (all, half) = (self.count as u64, self.count as u64 / 2);
@@ -180,7 +183,7 @@ impl Data {
                 _ => known::unread(set),
             };
         }
-        // Which files are named is told before whether they are there.
+        // Missing keys are reported before missing files.
         let nodes = self.nodes.as_ref().ok_or_else(|| own::missing("nodes", "a file of nodes"))?;
         let edges = self.edges.as_ref().ok_or_else(|| own::missing("edges", "a file of edges"))?;
         own::there("nodes", nodes)?;
@@ -246,7 +249,7 @@ impl Task for Recipe {
                 what(!of_graphs)
             )));
         }
-        // Labels, wiring and widths are those that the model was made with.
+        // Labels, wiring and widths are those that the model was trained with.
         let book = given.book(&labeller.made(), &device)?;
         let source = Source::Set(&recipe.data.set, part);
         let sheet = Sheet::new(&source, book.asked(part), "labels");

@@ -3,18 +3,18 @@
 use super::Look;
 use std::collections::BTreeMap;
 
-/// The part of a graph that a prediction depends on, to be drawn.
+/// Part of a graph that a prediction depends on, for drawing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scene {
-    /// Nodes, with their distance from the one that was labelled.
+    /// Nodes, with their distance in hops from the labelled node.
     pub nodes: BTreeMap<usize, usize>,
-    /// Edges, with the mean attention of their heads.
+    /// Edges `(from, to)`, with attention weights averaged over heads.
     pub edges: BTreeMap<(usize, usize), f32>,
 }
 
 impl Scene {
-    /// The receptive field of a node: those that its last layer attended to, those that they
-    /// attended to in the layer before, and so on. Without a node, the whole graph.
+    /// Returns the receptive field of a node: the nodes that the last layer attended to, those that
+    /// they attended to in the layer before, and so on. Without a node, the whole graph.
     pub fn of(look: &Look, node: Option<usize>) -> Scene {
         let mean = |heads: &[f32]| heads.iter().sum::<f32>() / heads.len().max(1) as f32;
         let mut scene = Scene::default();
@@ -36,8 +36,8 @@ impl Scene {
         scene
     }
 
-    /// Leaves out all but `most` nodes: the nearest stay, and of equally near ones those with the
-    /// most attention. Returns how many are gone.
+    /// Keeps at most `most` nodes: the nearest, and among equally near ones those with the most
+    /// attention. Returns the number of nodes removed.
     pub fn keep(&mut self, most: usize) -> usize {
         let mut weight: BTreeMap<usize, f32> = BTreeMap::new();
         for ((from, _), of) in self.edges.iter().filter(|((from, to), _)| from != to) {

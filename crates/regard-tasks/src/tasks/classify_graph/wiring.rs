@@ -1,4 +1,4 @@
-//! From a graph as it was read to one that is attended along.
+//! Conversion of a graph to model input.
 
 use crate::data::Network;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -11,15 +11,16 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How edges and features are meant.
+/// Configuration of the conversion of edges and features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Wiring {
-    /// Whether an edge is seen from both of its ends.
+    /// Whether edges are undirected, so that both ends attend to each other; true by default.
     pub both_ways: bool,
-    /// Whether a node sees itself. Of features of edges it gets the mean of those that reach it.
+    /// Whether self-loops are added, with the mean edge features of the node's incoming edges; true
+    /// by default.
     pub loops: bool,
-    /// Whether the features of each node are scaled so that their absolute values add up to 1.
+    /// Whether the features of each node are scaled to an absolute sum of 1; true by default.
     pub normalize: bool,
 }
 
@@ -29,8 +30,8 @@ impl Default for Wiring {
     }
 }
 
-/// The nodes of some graphs, side by side, for a model that knows so many columns and numbers of
-/// edges.
+/// Batches graphs into one disconnected graph, for a model with `columns` node features and
+/// `edge_width` edge features.
 pub fn wire(
     networks: &[&Network],
     wiring: Wiring,
@@ -68,9 +69,9 @@ pub fn wire(
     })
 }
 
-/// Whether a model of so many columns and numbers of an edge can read a graph.
+/// Checks that a graph has the number of node and edge features that a model expects.
 pub fn fits(network: &Network, (columns, edge_width): (usize, usize)) -> Result<()> {
-    // A graph without edges has no edge that lacks something.
+    // A graph without edges fits any number of edge features.
     let width = match network.edges.is_empty() {
         true => edge_width,
         false => network.edge_width(),
@@ -78,26 +79,26 @@ pub fn fits(network: &Network, (columns, edge_width): (usize, usize)) -> Result<
     match width == edge_width && network.columns <= columns {
         true => Ok(()),
         false => Err(Error::invalid(format!(
-            "the graph has {} columns and {width} numbers for an edge, the model {columns} and \
+            "the graph has {} columns and {width} edge features, the model {columns} and \
              {edge_width}",
             network.columns
         ))),
     }
 }
 
-/// For each node those that it sees, ascending, with the numbers of the edge.
+/// Returns the neighbours that each node attends to, ascending, with the edge features.
 fn neighbours(network: &Network, wiring: Wiring, width: usize) -> Vec<BTreeMap<u32, Vec<f32>>> {
     let mut seen = vec![BTreeMap::new(); network.len()];
     let numbers = |at: usize| network.edge_features.get(at).cloned().unwrap_or_default();
     for (at, (from, to)) in network.edges.iter().enumerate() {
         seen[*to as usize].insert(*from, numbers(at));
     }
-    // What is said of both ways counts for each, so that ways back come after all that is said.
+    // Explicit edges take precedence over reversed ones, so these are added last.
     for (at, (from, to)) in network.edges.iter().enumerate().filter(|_| wiring.both_ways) {
         seen[*from as usize].entry(*to).or_insert_with(|| numbers(at));
     }
     for (node, seen) in seen.iter_mut().enumerate().filter(|_| wiring.loops) {
-        // A loop that the file has gives way, as it does elsewhere.
+        // Self-loops of the file are replaced, as in other implementations.
         seen.remove(&(node as u32));
         let mut mean = vec![0.0; width];
         for numbers in seen.values() {

@@ -1,33 +1,33 @@
-//! Another look at an image in each step of training: moved a little, mirrored, partly hidden.
+//! Data augmentation of images: random shift, horizontal flip and erasing.
 
 use regard_attention::Stream;
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// Where randomness of this file comes from, among the sites of the generator.
+/// Random stream of the augmentation.
 const SITE: u64 = 0x696d_6167_6573_0001;
-/// Draws that an image has to itself.
+/// Random numbers reserved per image.
 const DRAWS: u64 = 8;
 
-/// What may happen to an image. All of it is a function of the seed, the step and the image's
-/// number.
+/// Configuration of image augmentation, deterministic by the seed, the step and the image's index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Augment {
-    /// It is moved by up to so many pixels in each direction; what comes in is 0.
+    /// Maximum shift in pixels in each direction; uncovered pixels are 0. 0 by default.
     pub shift: usize,
-    /// Whether every other image is mirrored, left and right.
+    /// Whether images are mirrored horizontally with probability 1/2.
     pub flip: bool,
-    /// The share of images of which a rectangle is hidden behind the mean (random erasing, Zhong
-    /// et al. 2020, arXiv:1708.04896: 2 to 33 % of the area, sides of 0.3 to 3.3 to 1).
+    /// Probability that a rectangle of an image is replaced by the mean (random erasing, Zhong et
+    /// al. 2020, arXiv:1708.04896: 2 to 33 % of the area, aspect ratios of 0.3 to 3.3); 0 by
+    /// default.
     pub erase: f32,
 }
 
-/// A rectangle: rows and columns, from and to.
+/// A rectangle: ranges of rows and columns.
 type Rectangle = [std::ops::Range<usize>; 2];
 
 impl Augment {
-    /// Finds numbers that cannot be meant, for images of this size.
+    /// Checks the settings for images of this size.
     pub fn check(&self, size: [usize; 2]) -> Result<()> {
         if self.shift >= size[0].min(size[1]) {
             return Err(Error::invalid(format!(
@@ -41,8 +41,8 @@ impl Augment {
         }
     }
 
-    /// An image's numbers in one step of a run: the table's for its pixels, `hidden` where it is
-    /// hidden.
+    /// Appends the augmented values of an image in one step to `to`: pixels are mapped by the
+    /// table, erased ones are 0.
     pub fn look(
         &self,
         (pixels, size): (&[u8], [usize; 2]),
@@ -64,7 +64,7 @@ impl Augment {
                 let at = seen.checked_add_signed(-right).filter(|column| *column < columns);
                 let covered = |r: &Rectangle| r[0].contains(&row) && r[1].contains(&column);
                 to.push(match (&hidden, from.zip(at)) {
-                    // The mean is 0 after it was taken away.
+                    // Values are normalised, so the mean is 0.
                     (Some(hidden), _) if covered(hidden) => 0.0,
                     (_, Some((row, column))) => table[usize::from(pixels[row * columns + column])],
                     (_, None) => table[0],
@@ -76,7 +76,7 @@ impl Augment {
 
 fn rectangle([rows, columns]: [usize; 2], [area, aspect, top, left]: [f32; 4]) -> Rectangle {
     let area = (rows * columns) as f32 * (0.02 + area * 0.31);
-    // From 0.3 to 1/0.3, as often below 1 as above.
+    // Log-uniform from 0.3 to 1/0.3.
     let aspect = 0.3f32.powf(1.0 - 2.0 * aspect);
     let side = |length: f32, most: usize| (length.round() as usize).clamp(1, most);
     let (high, wide) = (side((area * aspect).sqrt(), rows), side((area / aspect).sqrt(), columns));
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(looks(all, 1), looks(all, 1));
         assert_ne!(looks(all, 1), looks(all, 2));
         let moved = looks(Augment { shift: 2, ..Augment::default() }, 1);
-        // Where the pixel of row 2, column 3 went; zeros come in.
+        // Position of the pixel from row 2, column 3; uncovered pixels are 0.
         let place = |look: &Vec<f32>| look.iter().position(|x| *x == 1020.0).unwrap() as isize;
         let mut seen: Vec<isize> = moved.iter().map(|look| place(look) - 19).collect();
         seen.sort_unstable();

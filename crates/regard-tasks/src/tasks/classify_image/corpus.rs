@@ -1,46 +1,46 @@
-//! Which images are learned from, which decide, and which are reported.
+//! Training, validation and test images.
 
 use crate::data::idx::{self, Held, Idx};
 use crate::data::{Part, Picture};
 use regard_models::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// Images of one size with their labels. All of them are grey.
+/// Greyscale images of one size with their labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pile {
-    /// Rows and columns of each.
+    /// Rows and columns of each image.
     pub size: [usize; 2],
-    /// Image after image, row after row.
+    /// Pixels, image by image and row by row.
     pub pixels: Vec<u8>,
-    /// What is on each.
+    /// Class of each image.
     pub labels: Vec<usize>,
 }
 
 impl Pile {
-    /// How many there are.
+    /// Returns the number of images.
     pub fn len(&self) -> usize {
         self.labels.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no images.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
 
-    /// The pixels of one.
+    /// Returns the pixels of one image.
     pub fn pixels(&self, number: usize) -> &[u8] {
         let area = self.size[0] * self.size[1];
         &self.pixels[number * area..(number + 1) * area]
     }
 
-    /// Reads images, and labels with a number for each.
+    /// Reads a file of images and a file with one label per image.
     pub fn read(images: &Path, labels: &Path) -> Result<Pile> {
         let (size, pixels) = images_of(images)?;
         let Idx { shape, data } = idx::read(labels)?;
         let count = pixels.len() / (size[0] * size[1]);
         if shape != [count] {
             let message = format!(
-                "labels of shape {shape:?}, need [{count}]: one for each image of {}",
+                "got labels of shape {shape:?}, need [{count}]: one per image of {}",
                 images.display()
             );
             return Err(Error::file(labels, message));
@@ -48,27 +48,27 @@ impl Pile {
         Ok(Pile { size, pixels, labels: data.into_iter().map(usize::from).collect() })
     }
 
-    /// Reads images whose labels are in a file beside theirs, named as MNIST names them:
+    /// Reads images with the labels of the neighbouring file, named as in MNIST:
     /// `t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte`.
     pub fn beside_labels(images: &Path) -> Result<Pile> {
         let name = images.file_name().unwrap_or_default().to_string_lossy();
         let other = name.replace("images-idx3", "labels-idx1");
         if other == name {
-            let message = "need a file with images-idx3 in its name, and one with labels-idx1 \
-                           in the same place of its name beside it";
+            let message = "need a file with images-idx3 in its name, and beside it one with \
+                           labels-idx1 instead";
             return Err(Error::file(images, message));
         }
         Pile::read(images, &images.with_file_name(other))
     }
 
-    /// Takes away all from this one on.
+    /// Splits off all images from index `from` on.
     fn split_off(&mut self, from: usize) -> Pile {
         let pixels = self.pixels.split_off(from * self.size[0] * self.size[1]);
         Pile { size: self.size, pixels, labels: self.labels.split_off(from) }
     }
 }
 
-/// The size and the pixels of the images of a file.
+/// Returns the size and the pixels of the images of a file.
 fn images_of(path: &Path) -> Result<([usize; 2], Vec<u8>)> {
     images_in(idx::read(path)?, path)
 }
@@ -77,27 +77,27 @@ fn images_in(Idx { shape, data }: Idx, path: &Path) -> Result<([usize; 2], Vec<u
     match shape[..] {
         [_, rows, columns] => Ok(([rows, columns], data)),
         _ => {
-            let message = format!("a shape of {shape:?}, need [images, rows, columns]");
+            let message = format!("got a shape of {shape:?}, need [images, rows, columns]");
             Err(Error::file(path, message))
         }
     }
 }
 
-/// The images of a file: one of a PNG or a JPEG, all of an IDX file.
+/// Images of a file: one of a PNG or JPEG, all of an IDX file.
 pub enum Images {
-    /// One, with any number of channels.
+    /// One image, with any number of channels.
     One(Picture),
-    /// Grey ones of one size.
+    /// Greyscale images of one size.
     Many {
-        /// Rows and columns of each.
+        /// Rows and columns of each image.
         size: [usize; 2],
-        /// Image after image, row after row.
+        /// Pixels, image by image and row by row.
         pixels: Vec<u8>,
     },
 }
 
 impl Images {
-    /// Reads a file of any of the formats.
+    /// Reads a PNG, JPEG or IDX file.
     pub fn read(path: &Path) -> Result<Images> {
         match idx::read_if(path)? {
             Held::Other(file) => Picture::read_from(file, path).map(Images::One),
@@ -108,7 +108,7 @@ impl Images {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of images.
     pub fn len(&self) -> usize {
         match self {
             Images::One(_) => 1,
@@ -118,12 +118,12 @@ impl Images {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no images.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// One of them, from 0.
+    /// Returns an image by index, from 0; `None` if there is none.
     pub fn get(&self, number: usize) -> Option<Picture> {
         match self {
             Images::One(picture) => (number == 0).then(|| picture.clone()),
@@ -135,20 +135,20 @@ impl Images {
     }
 }
 
-/// Images to learn from and to be asked about.
+/// Training, validation and test images.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Corpus {
-    /// What is learned from.
+    /// Training part.
     pub train: Pile,
-    /// What decisions are made on: the last ones of the training file.
+    /// Validation part: the last images of the training file.
     pub valid: Pile,
-    /// What is reported: the test file.
+    /// Test part: the test file.
     pub test: Pile,
 }
 
 impl Corpus {
-    /// Reads a folder with the four files of MNIST and its relatives. The last `valid` images of
-    /// the training file are not learned from.
+    /// Reads a folder with the four files of MNIST and similar sets. The last `valid` images of the
+    /// training file are the validation part.
     pub fn read(folder: &Path, valid: usize) -> Result<Corpus> {
         let read = |part: &str| {
             let images = file(folder, &format!("{part}-images-idx3-ubyte"))?;
@@ -160,27 +160,26 @@ impl Corpus {
             return Err(Error::invalid(format!("data.valid: got {got}, need 1 to {most}")));
         }
         if test.size != train.size {
-            let message =
-                format!("test images of {:?}, the others are {:?}", test.size, train.size);
+            let message = format!("got test images of {:?}, need {:?}", test.size, train.size);
             return Err(Error::file(folder, message));
         }
         let valid = train.split_off(train.len() - valid);
         Ok(Corpus { train, valid, test })
     }
 
-    /// One of the parts.
+    /// Returns one of the parts.
     pub fn take(self, part: Part) -> Pile {
         part.of([self.train, self.valid, self.test])
     }
 
-    /// Classes: one more than the largest label.
+    /// Returns the number of classes: one more than the largest label.
     pub fn classes(&self) -> usize {
         let all = [&self.train, &self.valid, &self.test].map(|pile| pile.labels.iter().max());
         all.into_iter().flatten().max().map_or(0, |most| most + 1)
     }
 }
 
-/// The file of this name, or the same compressed.
+/// Returns the path of a file, or of its compressed form.
 fn file(folder: &Path, name: &str) -> Result<PathBuf> {
     let both = [name.to_string(), format!("{name}.gz")].map(|name| folder.join(name));
     both.into_iter().find(|path| path.is_file()).ok_or_else(|| {

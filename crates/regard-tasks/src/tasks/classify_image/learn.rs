@@ -1,4 +1,4 @@
-//! Learning what is on images.
+//! Training objective of image classification.
 
 use super::measure::{batch, mark};
 use super::{Augment, Corpus, Pile, Processor, Recipe};
@@ -14,10 +14,10 @@ use regard_models::{Capability, Error, Result};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Learning what is on images.
+/// Training objective of image classification.
 pub struct Lesson {
     processor: Processor,
-    /// The numbers that stand for pixels.
+    /// Normalised value of each pixel byte.
     table: [f32; 256],
     augment: Augment,
     train: Pile,
@@ -26,7 +26,7 @@ pub struct Lesson {
 }
 
 impl Lesson {
-    /// Makes a model with first values for what a recipe wants.
+    /// Creates a model with initial weights as a recipe configures it.
     pub fn new(recipe: &Recipe, corpus: Corpus) -> Result<Trained<Lesson>> {
         let model = table(recipe, &corpus)?.create::<Vit>(recipe.seed)?;
         recipe.augment.check(corpus.train.size)?;
@@ -43,7 +43,7 @@ impl Lesson {
         Ok(Trained::new(model, objective))
     }
 
-    /// What a step sees of some images.
+    /// Returns a training batch, augmented in training mode, `[B, 1, H, W]`.
     fn pixels(&self, examples: &[usize], mode: Mode) -> Tensor<4> {
         let [rows, columns] = self.train.size;
         let mut numbers = Vec::with_capacity(examples.len() * rows * columns);
@@ -60,12 +60,12 @@ impl Lesson {
 }
 
 impl Trained<Lesson> {
-    /// Sizes, in words.
+    /// Returns a summary of the sizes.
     pub(super) fn about(&self) -> String {
         let [rows, columns] = self.model().settings().grid();
         let (train, valid) = (self.objective().train.len(), self.objective().valid.len());
         format!(
-            "{train} images to learn from and {valid} to decide by, {rows}×{columns} patches, \
+            "{train} training and {valid} validation images, {rows}×{columns} patches, \
              {:.3} M parameters",
             self.millions()
         )
@@ -112,7 +112,7 @@ impl Objective for Lesson {
     }
 }
 
-/// The configuration for these images and labels.
+/// Returns the model configuration for these images and labels.
 fn table<'a>(recipe: &'a Recipe, corpus: &Corpus) -> Result<ModelTable<'a>> {
     let mut table = ModelTable::new(&recipe.model)?;
     table.set_labels(&recipe.data.names(corpus.classes())?);
@@ -132,7 +132,7 @@ fn table<'a>(recipe: &'a Recipe, corpus: &Corpus) -> Result<ModelTable<'a>> {
     Ok(table)
 }
 
-/// The mean and the deviation of all pixels, as shares of 255.
+/// Returns the mean and standard deviation of all pixels, scaled to 0 to 1.
 fn moments(pile: &Pile) -> (f64, f64) {
     let mut counts = [0u64; 256];
     pile.pixels.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
@@ -143,6 +143,6 @@ fn moments(pile: &Pile) -> (f64, f64) {
             / all
     };
     let (mean, square) = (of(1), of(2));
-    // Images of one colour alone have no deviation to divide by.
+    // Avoids a division by zero for images of a single colour.
     (mean, (square - mean * mean).sqrt().max(1e-3))
 }

@@ -1,5 +1,4 @@
-//! Where a model looked: the weights of its heads over the patches, one head's or all of them
-//! followed through the layers.
+//! Attention maps: weights over the patches, of one head or of all layers combined.
 
 use super::resize;
 use crate::data::Picture;
@@ -8,26 +7,26 @@ use regard_attention::backend;
 use regard_models::vit::Config;
 use regard_models::{Error, Result};
 
-/// An image that is drawn over is at least so many pixels wide and high.
+/// Minimum width and height of a drawn image, in pixels.
 const DRAWN: usize = 448;
 
-/// The weights of one image, exactly as the engine has them.
+/// Attention weights of one image.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Looks {
-    /// `[H, T, T]` of each layer, from each token to each.
+    /// Weights of each layer, `[H, T, T]`: queries, then keys.
     pub layers: Vec<Vec<f32>>,
-    /// `H`
+    /// Number of heads, `H`.
     pub heads: usize,
-    /// `T`
+    /// Number of tokens, `T`.
     pub tokens: usize,
     /// Rows and columns of patches.
     pub grid: [usize; 2],
-    /// Tokens before the patches: 1 or 0.
+    /// Number of tokens before the patches: 1 with a `[CLS]` token, else 0.
     pub first_patch: usize,
 }
 
 impl Looks {
-    /// From the weights `[1, H, T, T]` of each layer.
+    /// Copies the weights `[1, H, T, T]` of each layer.
     pub(super) fn new(weights: Vec<Tensor<4>>, config: &Config) -> Looks {
         let [_, heads, tokens, _] = weights.first().map_or([0; 4], Tensor::dims);
         let numbers = |x: Tensor<4>| {
@@ -39,8 +38,9 @@ impl Looks {
         Looks { layers, heads, tokens, grid: config.grid(), first_patch: config.first_patch() }
     }
 
-    /// How much the token that speaks for the image looks at each patch in one head, row by row.
-    /// Where all patches speak, it is their mean. A token of its own takes what is missing to 1.
+    /// Returns the attention of the `[CLS]` token on each patch in one head, row by row. With mean
+    /// pooling it is the mean over all patches. With `[CLS]`, the rest to 1 is its attention on
+    /// itself.
     pub fn head(&self, layer: usize, head: usize) -> Result<Vec<f64>> {
         let (layers, heads) = (self.layers.len(), self.heads);
         if layer >= layers || head >= heads {
@@ -55,13 +55,13 @@ impl Looks {
         Ok(self.speaker(&weights.iter().map(|x| f64::from(*x)).collect::<Vec<_>>()))
     }
 
-    /// How much each patch has come to what the model says of the image, by all heads of all
-    /// layers: [`rollout`], from the token that speaks for the image.
+    /// Returns the contribution of each patch to the prediction over all heads and layers:
+    /// [`rollout`] from the pooled tokens.
     pub fn rollout(&self) -> Vec<f64> {
         self.speaker(&rollout(&self.layers, self.heads, self.tokens))
     }
 
-    /// From who speaks for the image to the patches.
+    /// Returns the row of the pooled tokens, restricted to the patches.
     fn speaker(&self, weights: &[f64]) -> Vec<f64> {
         let (tokens, first) = (self.tokens, self.first_patch);
         let rows = if first > 0 { 0..1 } else { 0..tokens };
@@ -71,9 +71,9 @@ impl Looks {
     }
 }
 
-/// Attention rollout (Abnar and Zuidema 2020, arXiv:2005.00928): how much of each token has come
-/// to each token through all layers, `A_L · … · A_1` with `A = (W̄ + I)/2`, where `W̄` is the mean
-/// of the heads and `I` stands for what goes around them. Rows sum to 1.
+/// Computes attention rollout (Abnar and Zuidema 2020, arXiv:2005.00928): the contribution of each
+/// token to each token through all layers, `A_L · … · A_1` with `A = (W̄ + I)/2`, where `W̄` is the
+/// mean of the heads and `I` accounts for the residual connections. Rows sum to 1.
 ///
 /// # Shapes
 /// `layers`: each `[H, T, T]` → `[T, T]`
@@ -97,17 +97,17 @@ pub fn rollout(layers: &[Vec<f32>], heads: usize, tokens: usize) -> Vec<f64> {
     all
 }
 
-/// An image, enlarged, with a map over its patches drawn over it: dark where there is least, the
-/// image in full light where there is most, and between them the colours of glowing iron.
+/// Draws a map over the patches of an enlarged image: dark where it is lowest, the full image where
+/// it is highest, with a heat colour scale between.
 ///
 /// # Panics
 /// If the map is not of the grid's size.
 pub fn overlay(picture: &Picture, map: &[f64], grid: [usize; 2]) -> Result<Picture> {
-    assert_eq!(map.len(), grid[0] * grid[1], "overlay: one number for each patch");
+    assert_eq!(map.len(), grid[0] * grid[1], "overlay: one value per patch");
     let most = map.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let pixels = map.iter().map(|x| (x.max(0.0) / most * 255.0).round() as u8).collect();
     let map = Picture { size: grid, channels: 1, pixels };
-    // So that the shorter side is large enough, but of a long line of pixels nothing giant.
+    // The shorter side becomes large enough, within a limit for very long images.
     let [short, long] = [usize::min, usize::max].map(|of| of(picture.size[0], picture.size[1]));
     let times = DRAWN.div_ceil(short.max(1)).min(4 * DRAWN / long.max(1)).max(1);
     let size = picture.size.map(|side| side * times);
@@ -124,12 +124,12 @@ pub fn overlay(picture: &Picture, map: &[f64], grid: [usize; 2]) -> Result<Pictu
     Ok(Picture { size, channels: 3, pixels })
 }
 
-/// From dark red over orange to bright yellow.
+/// Returns a colour from dark red over orange to bright yellow.
 fn glow(heat: f64) -> [f64; 3] {
     [255.0 * (3.0 * heat).min(1.0), 255.0 * (1.5 * heat - 0.5).clamp(0.0, 1.0), 90.0 * heat * heat]
 }
 
-/// Each pixel so many times, so that small images keep their corners.
+/// Repeats each pixel `times` times in both directions, so that small images keep sharp edges.
 fn enlarged(picture: &Picture, times: usize) -> Vec<u8> {
     let ([rows, columns], channels) = (picture.size, picture.channels);
     let mut pixels = Vec::with_capacity(rows * columns * channels * times * times);
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(overlay(&dot, &[0.5; 4], [2, 2]).unwrap().size, [DRAWN; 2]);
     }
 
-    /// Rows of weights that sum to 1, not all alike.
+    /// Rows of weights that sum to 1, with different values.
     fn layers(count: usize, heads: usize, tokens: usize) -> Vec<Vec<f32>> {
         let layer = |l: usize| {
             let row = |r: usize| {
@@ -182,11 +182,11 @@ mod tests {
 
     #[test]
     fn a_rollout_follows_what_was_looked_at() {
-        // Token 0 looks at 1 in the second layer, and 1 has looked at 2 in the first.
+        // Token 0 attends to 1 in the second layer, and 1 to 2 in the first.
         let first = vec![1., 0., 0., 0., 0., 1., 0., 0., 1.];
         let second = vec![0., 1., 0., 0., 1., 0., 0., 0., 1.];
         let all = rollout(&[first, second], 1, 3);
-        // Half of each step goes around: 0 keeps 1/2, has 1/4 of token 1 and 1/4 of token 2.
+        // Half of each step is the residual: 0 keeps 1/2, has 1/4 of token 1 and 1/4 of token 2.
         assert_eq!(all[..3], [0.5, 0.25, 0.25]);
     }
 
@@ -210,7 +210,7 @@ mod tests {
         let drawn = overlay(&picture, &[0.0, 0.0, 0.0, 1.0], [2, 2]).unwrap();
         assert_eq!((drawn.size, drawn.channels), ([448, 672], 3));
         assert_eq!(drawn.pixels.len(), 448 * 672 * 3);
-        // Bright where the map is high, dark where it is not.
+        // Bright where the map is high, dark elsewhere.
         assert_eq!(drawn.pixels[..3], [35, 35, 35]);
         let last = &drawn.pixels[drawn.pixels.len() - 3..];
         assert!(last[0] > 150 && last[2] < last[0], "{last:?}");

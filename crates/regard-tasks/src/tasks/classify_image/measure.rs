@@ -1,4 +1,4 @@
-//! How often a model is right.
+//! Evaluation of image classification.
 
 use super::{Pile, Viewer};
 use crate::metrics::Confusion;
@@ -7,33 +7,33 @@ use regard_attention::{Mode, backend};
 use regard_models::vit::Vit;
 use regard_models::{Error, Result};
 
-/// Images that are looked at at a time.
+/// Images per evaluation batch.
 pub(super) const AT_ONCE: usize = 250;
 
-/// How good a model is.
+/// Metrics of a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Marks {
-    /// Percent of images whose likeliest label is theirs.
+    /// Accuracy, percent of images.
     pub accuracy: f64,
-    /// The mean of the classes' F1, percent.
+    /// Mean of the classes' F1 scores, percent.
     pub macro_f1: f64,
-    /// The mean negative log-likelihood of the right labels.
+    /// Mean negative log-likelihood of the correct labels, in nats.
     pub loss: f64,
 }
 
-/// Shows a model all images of a pile.
+/// Evaluates a model on all images.
 pub fn measure(viewer: &Viewer, pile: &Pile) -> Result<Marks> {
     let ([channels, rows, columns], size) = (viewer.sides(), pile.size);
     if channels != 1 || size != [rows, columns] {
         return Err(Error::invalid(format!(
-            "grey images of {size:?}, the model reads {channels} channels of {:?}",
+            "got grey images of {size:?}, the model takes {channels} channels of {:?}",
             [rows, columns]
         )));
     }
     mark(viewer.model(), pile, &viewer.processor().table(0))
 }
 
-/// The same with the numbers that stand for pixels.
+/// Evaluates a model with a table of normalised pixel values.
 pub(super) fn mark(model: &Vit, pile: &Pile, table: &[f32; 256]) -> Result<Marks> {
     let area = pile.size[0] * pile.size[1];
     let mut table_of = None;
@@ -41,14 +41,14 @@ pub(super) fn mark(model: &Vit, pile: &Pile, table: &[f32; 256]) -> Result<Marks
     for (labels, pixels) in pile.labels.chunks(AT_ONCE).zip(pile.pixels.chunks(AT_ONCE * area)) {
         let numbers = pixels.iter().map(|byte| table[usize::from(*byte)]).collect();
         let logits = model.forward(batch(numbers, pile.size, &Device::flex()), Mode::Eval).logits;
-        let logits = logits.ok_or_else(|| Error::invalid("a model without labels"))?;
+        let logits = logits.ok_or_else(|| Error::invalid("the model has no labels"))?;
         let [_, classes] = logits.dims();
         backend::numbers(logits, &mut scores);
         let confusion = table_of.get_or_insert_with(|| Confusion::new(classes));
         for (label, scores) in labels.iter().zip(scores.chunks_exact(classes)) {
             if *label >= classes {
                 return Err(Error::invalid(format!(
-                    "an image of class {label}, the model has classes 0 to {}",
+                    "got an image of class {label}, the model has classes 0 to {}",
                     classes - 1
                 )));
             }
@@ -66,13 +66,13 @@ pub(super) fn mark(model: &Vit, pile: &Pile, table: &[f32; 256]) -> Result<Marks
     })
 }
 
-/// Grey images as a model reads them.
+/// Converts normalised grey images to model input, `[B, 1, H, W]`.
 pub(super) fn batch(numbers: Vec<f32>, [rows, columns]: [usize; 2], device: &Device) -> Tensor<4> {
     let count = numbers.len() / (rows * columns);
     Tensor::from_data(TensorData::new(numbers, [count, 1, rows, columns]), device)
 }
 
-/// The logarithm of a label's probability.
+/// Computes the log-probability of a label.
 fn log_share(scores: &[f32], label: usize) -> f64 {
     let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f64 = scores.iter().map(|x| f64::from(x - most).exp()).sum();

@@ -1,17 +1,17 @@
-//! Images and what they show.
+//! Image classification.
 //!
-//! | file | what it knows |
+//! | file | contents |
 //! |---|---|
-//! | `recipe` | what is asked for in a recipe |
-//! | `corpus` | which images are learned from, which decide, which are reported |
-//! | `processor` | from an image to the numbers that a model reads: `preprocessor_config.json` |
-//! | `resize` | images of another size |
-//! | `augment` | another look at an image, in training |
-//! | `learn` | the learner |
-//! | `viewer` | a model that says what is on an image |
-//! | `maps` | where it looked |
-//! | `measure` | how often it is right |
-//! | `speed` | how long it takes |
+//! | `recipe` | the recipe |
+//! | `corpus` | training, validation and test images |
+//! | `processor` | from an image to model input: `preprocessor_config.json` |
+//! | `resize` | bilinear resizing |
+//! | `augment` | data augmentation |
+//! | `learn` | the training objective |
+//! | `viewer` | inference |
+//! | `maps` | attention maps |
+//! | `measure` | evaluation |
+//! | `speed` | timing |
 
 mod augment;
 mod corpus;

@@ -9,15 +9,17 @@ use regard_models::{Error, ModelFiles, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Settings of a classification.
+/// Parameters of an image classification request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {
-    /// Labels to give at most, the likeliest first.
+    /// Maximum number of labels to return, the most probable first; 1 by default.
     pub top_k: usize,
-    /// Also return the attention to each patch: of all layers together (rollout), or of `head`.
+    /// Whether to return the attention on each patch: of all layers combined (rollout), or of
+    /// `head`.
     pub output_attentions: bool,
-    /// Layer and head, both from 0, whose attention is returned.
+    /// Layer and head, both from 0, whose attention is returned; rollout by default. Requires
+    /// `output_attentions`.
     pub head: Option<(usize, usize)>,
 }
 
@@ -27,37 +29,37 @@ impl Default for Parameters {
     }
 }
 
-/// The label of an image.
+/// Predicted label of an image.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Response {
-    /// The likeliest, and others if they were asked for.
+    /// Most probable label, and further ones if `top_k` is above 1.
     #[serde(flatten)]
     pub labels: RankedLabels,
-    /// The caller's name for the file of the image, if it has one.
+    /// Name of the image file as given in the request; absent if none was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Number of the image in that file, if it holds several.
+    /// Index of the image in its file; only present if the file holds several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<usize>,
-    /// The attention to each patch, if it was asked for.
+    /// Attention on each patch; only present if `output_attentions` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attention: Option<AttentionMap>,
 }
 
-/// Attention to the patches of an image.
+/// Attention on the patches of an image.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AttentionMap {
-    /// `rollout`, or layer and head: `3.1`.
+    /// Source of the weights: `rollout`, or layer and head such as `3.1`.
     pub of: String,
-    /// The picture that was drawn of it, if one was.
+    /// Path of the picture drawn of it; absent if none was drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Rows of patches from the top.
+    /// Weights of the patches, row by row from the top.
     pub weights: Vec<Vec<f64>>,
 }
 
 impl AttentionMap {
-    /// All layers together, or one head.
+    /// Computes the map of all layers combined, or of one head.
     ///
     /// # Errors
     /// If the model has no such head.
@@ -88,7 +90,7 @@ impl Pipeline for Viewer {
         parameters: &Parameters,
     ) -> Result<Vec<Result<Response>>> {
         if parameters.head.is_some() && !parameters.output_attentions {
-            return Err(Error::invalid("head: it is that of output_attentions, which is off"));
+            return Err(Error::invalid("head: requires output_attentions, which is off"));
         }
         if parameters.output_attentions {
             let one = |input: &Attachment<Picture>| {
@@ -98,7 +100,7 @@ impl Pipeline for Viewer {
             };
             return Ok(inputs.iter().map(one).collect());
         }
-        // One image that cannot be read does not hold up the others, which are read together.
+        // An invalid image gets an error; the others are batched.
         let ready: Vec<Result<Ready>> = inputs.iter().map(|i| self.prepare(&i.data)).collect();
         let readable: Vec<Ready> = ready.iter().flatten().cloned().collect();
         let mut labels = match readable.is_empty() {
@@ -108,7 +110,7 @@ impl Pipeline for Viewer {
         .into_iter();
         let one = |(input, ready): (&Attachment<Picture>, Result<Ready>)| {
             ready?;
-            let labels = labels.next().ok_or_else(|| Error::invalid("a model without labels"))?;
+            let labels = labels.next().ok_or_else(|| Error::invalid("the model has no labels"))?;
             response(input, labels, parameters)
         };
         Ok(inputs.iter().zip(ready).map(one).collect())

@@ -1,5 +1,5 @@
-//! From an image to the numbers that a model reads, as `preprocessor_config.json` says it:
-//! `(pixel · rescale_factor − image_mean)/image_std`, after the image has the model's size.
+//! From an image to model input, as `preprocessor_config.json` specifies:
+//! `(pixel · rescale_factor − image_mean)/image_std`, after resizing to the model's size.
 
 use super::resize;
 use crate::data::Picture;
@@ -9,30 +9,30 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// The name of the file.
+/// Name of the file.
 pub const FILE: &str = "preprocessor_config.json";
 
-/// What is done with an image, by the keys of Hugging Face's `ViTImageProcessor`.
+/// Image preprocessing, with the keys of Hugging Face's `ViTImageProcessor`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Processor {
-    /// The class of Hugging Face's library.
+    /// Class name in Hugging Face's library.
     pub image_processor_type: String,
-    /// Whether images of another size are resized; else they are turned down.
+    /// Whether images of another size are resized; otherwise they are rejected.
     pub do_resize: bool,
-    /// Rows and columns.
+    /// Target size: `{"height": rows, "width": columns}`, or one number for a square.
     pub size: Value,
-    /// How: 2 is bilinear.
+    /// Interpolation of resizing; only 2, bilinear, is supported.
     pub resample: u32,
-    /// Whether pixels are multiplied.
+    /// Whether pixels are multiplied by `rescale_factor`.
     pub do_rescale: bool,
-    /// With this.
+    /// Factor of rescaling; 1/255 by default.
     pub rescale_factor: f64,
-    /// Whether the mean is taken away, and what is left divided by the deviation.
+    /// Whether the mean is subtracted and the result divided by the standard deviation.
     pub do_normalize: bool,
-    /// The mean of each channel, after rescaling.
+    /// Mean of each channel, after rescaling.
     pub image_mean: Vec<f64>,
-    /// The deviation of each.
+    /// Standard deviation of each channel, after rescaling.
     pub image_std: Vec<f64>,
 }
 
@@ -53,14 +53,15 @@ impl Default for Processor {
 }
 
 impl Processor {
-    /// For images of this size, with the mean and the deviation of each channel as shares of 255.
+    /// Creates a processor for images of this size, with the mean and standard deviation of each
+    /// channel after scaling to 0 to 1.
     pub fn new([rows, columns]: [usize; 2], image_mean: Vec<f64>, image_std: Vec<f64>) -> Self {
         let size = json!({ "height": rows, "width": columns });
         Processor { size, image_mean, image_std, ..Processor::default() }
     }
 
-    /// The processor of a model's folder; without a file, Hugging Face's for images of the
-    /// model's size.
+    /// Reads the processor of a model's folder; without a file, returns Hugging Face's default for
+    /// the model's image size.
     pub fn load(files: &ModelFiles, model: &Config) -> Result<Processor> {
         if !files.has(FILE) {
             let half = vec![0.5; model.num_channels];
@@ -69,12 +70,12 @@ impl Processor {
         files.parse(FILE, |bytes| Processor::from_bytes(bytes, model))
     }
 
-    /// From the bytes of a file.
+    /// Parses the contents of a file.
     pub fn from_bytes(bytes: &[u8], model: &Config) -> Result<Processor, String> {
         let processor: Processor = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
         let (got, wanted) = (processor.sides()?, model.image_size.both());
         if processor.do_resize && got != wanted {
-            return Err(format!("size: got {got:?}, the model reads images of {wanted:?}"));
+            return Err(format!("size: got {got:?}, the model takes images of {wanted:?}"));
         }
         if processor.do_resize && processor.resample != 2 {
             let got = processor.resample;
@@ -97,14 +98,14 @@ impl Processor {
         Ok(processor)
     }
 
-    /// Writes the file.
+    /// Writes the file to a folder.
     pub fn save(&self, folder: &Path) -> Result<()> {
         let mut text = serde_json::to_string_pretty(self).expect("it is plain data");
         text.push('\n');
         checkpoint::write_file(&folder.join(FILE), text.as_bytes())
     }
 
-    /// Rows and columns, from the forms that the key has had.
+    /// Returns rows and columns, from any form of the `size` key.
     fn sides(&self) -> Result<[usize; 2], String> {
         let number = |value: &Value| value.as_u64().map(|n| n as usize);
         let square = number(&self.size).map(|side| [side; 2]);
@@ -114,7 +115,7 @@ impl Processor {
         })
     }
 
-    /// The numbers that stand for the bytes of a channel.
+    /// Returns the normalised value of each byte of a channel.
     pub fn table(&self, channel: usize) -> [f32; 256] {
         let scale = if self.do_rescale { self.rescale_factor } else { 1.0 };
         let (mean, std) = match self.do_normalize {
@@ -124,7 +125,7 @@ impl Processor {
         std::array::from_fn(|byte| ((byte as f64 * scale - mean) / std) as f32)
     }
 
-    /// The numbers that a model reads: `[C, H, W]`
+    /// Converts an image to model input, `[C, H, W]`.
     pub fn prepare(&self, picture: &Picture, model: &Config) -> Result<Vec<f32>> {
         let (channels, size) = (model.num_channels, model.image_size.both());
         let picture = picture.with_channels(channels)?;
@@ -133,7 +134,7 @@ impl Processor {
             false if self.do_resize => resize(&picture, size),
             false => {
                 return Err(Error::invalid(format!(
-                    "an image of {:?} pixels, the model reads {size:?} and says not to resize",
+                    "got an image of {:?} pixels, need {size:?}: do_resize is false",
                     picture.size
                 )));
             }

@@ -14,32 +14,32 @@ use std::path::PathBuf;
 
 recipe! {
     for "classify-image";
-    /// Which images.
+    /// Training images.
     pub data: Data,
-    /// `config.json` of the model, without the size of images, channels and labels.
+    /// `config.json` of the model, without image size, channels and labels.
     pub model: Value,
-    /// What happens to images while they are learned from.
+    /// Data augmentation in training.
     #[serde(default)]
     pub augment: Augment,
-    /// How to train. An image counts as one token of a batch.
+    /// Training options. An image counts as one token of a batch.
     #[serde(default)]
     pub train: train::Options,
 }
 
-/// Which images.
+/// Images to train on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// The name of a known data set, or `files`.
+    /// Name of a known data set, or `files`.
     pub set: String,
-    /// With `files`: a folder with four files that are named as MNIST's.
+    /// Folder with four files named as MNIST's; only with `set = "files"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
-    /// With `files`: the names of the classes, by their numbers; the numbers if there are none.
+    /// Names of the classes in index order; their indices by default. Only with `set = "files"`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
-    /// So many images at the end of the training file are not learned from: decisions are made on
-    /// them.
+    /// Number of images at the end of the training file that are held out for validation; 5000 by
+    /// default.
     #[serde(default = "five_thousand")]
     pub valid: usize,
 }
@@ -62,7 +62,7 @@ impl Data {
         Corpus::read(&folder, self.valid)
     }
 
-    /// The names of so many classes.
+    /// Returns the names of all classes.
     pub(super) fn names(&self, classes: usize) -> Result<Vec<String>> {
         let known = match known::set("classify-image", &self.set).map(|set| &set.format) {
             Some(Format::Images(classes)) => classes.iter().map(|name| name.to_string()).collect(),
@@ -78,7 +78,7 @@ impl Data {
 }
 
 impl Recipe {
-    /// Summary of the images.
+    /// Returns a summary of the images.
     fn tell(&self, corpus: &Corpus) -> Result<About> {
         let mut about = About::default();
         let from = match &self.data.folder {
@@ -142,7 +142,7 @@ impl Task for Recipe {
             Ok(vec![
                 Mark { name: "accuracy", value: marks.accuracy, unit: "% of images" },
                 Mark { name: "f1", value: marks.macro_f1, unit: "% (macro-F1)" },
-                Mark { name: "loss", value: marks.loss, unit: "nats an image" },
+                Mark { name: "loss", value: marks.loss, unit: "nats per image" },
             ])
         })
     }

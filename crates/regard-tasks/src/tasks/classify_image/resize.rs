@@ -1,22 +1,21 @@
-//! Images of another size, as Pillow's bilinear filter makes them: when an image becomes smaller,
-//! each new pixel is a weighted mean of all that it covers, with weights that fall in a straight
-//! line from its middle. One axis comes after the other.
+//! Resizing with Pillow's bilinear filter: when an image is reduced, each new pixel is a weighted
+//! mean of all pixels that it covers, with a triangular kernel. The axes are resized in sequence.
 
 use crate::data::Picture;
 
-/// Bits behind the point of a weight.
+/// Fractional bits of a fixed-point weight.
 const PRECISION: u32 = 22;
 
-/// The pixels that a new one is made of.
+/// Source pixels of one output pixel, with their weights.
 struct Sum {
     first: usize,
     weights: Vec<i64>,
 }
 
-/// The sums along one axis.
+/// Returns the weighted sums along one axis.
 fn sums(from: usize, to: usize) -> Vec<Sum> {
     let scale = from as f64 / to as f64;
-    // A filter for enlarging reaches one old pixel to each side, for reducing one new one.
+    // The kernel's radius is one source pixel for enlarging, one output pixel for reducing.
     let reach = scale.max(1.0);
     let one = |i: usize| {
         let middle = (i as f64 + 0.5) * scale;
@@ -31,18 +30,18 @@ fn sums(from: usize, to: usize) -> Vec<Sum> {
     (0..to).map(one).collect()
 }
 
-/// An image of another size, `[rows, columns]`.
+/// Resizes an image to `[rows, columns]`.
 pub fn resize(picture: &Picture, size: [usize; 2]) -> Picture {
     let [rows, columns] = picture.size;
-    // Bytes are rounded in between, so that the order tells: Pillow (13) begins with columns, unless
-    // there will be fewer rows and more columns.
+    // Bytes are rounded in between, so the order matters: Pillow (13) begins with columns, unless
+    // rows decrease and columns increase.
     match size[0] < rows && size[1] > columns {
         true => with_columns(&with_rows(picture, size[0]), size[1]),
         false => with_rows(&with_columns(picture, size[1]), size[0]),
     }
 }
 
-/// The same with so many columns.
+/// Resizes an image to `to` columns.
 fn with_columns(picture: &Picture, to: usize) -> Picture {
     let Picture { size: [rows, columns], channels, .. } = *picture;
     if to == columns {
@@ -57,7 +56,7 @@ fn with_columns(picture: &Picture, to: usize) -> Picture {
     Picture { size: [rows, to], channels, pixels }
 }
 
-/// The same with so many rows.
+/// Resizes an image to `to` rows.
 fn with_rows(picture: &Picture, to: usize) -> Picture {
     let Picture { size: [rows, columns], channels, ref pixels } = *picture;
     if to == rows {

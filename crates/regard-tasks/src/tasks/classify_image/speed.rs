@@ -1,4 +1,4 @@
-//! How fast a model that reads images is: looking and learning, on pixels drawn at random.
+//! Timing of image models: inference and training steps on random pixels.
 
 use crate::train;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -9,7 +9,7 @@ use regard_models::vit::Vit;
 use regard_models::{Error, ModelFiles, Network, Result, zoo};
 use std::time::Instant;
 
-/// A model whose time is taken.
+/// A model to be timed.
 pub struct Speed {
     model: Box<Vit>,
     adamw: AdamW,
@@ -18,8 +18,8 @@ pub struct Speed {
 }
 
 impl Speed {
-    /// Opens a model. One that has a configuration and no weights gets random ones: how long a model
-    /// takes does not depend on them.
+    /// Opens a model. A configuration without weights gets random ones: the timing does not depend
+    /// on them.
     pub fn open(model: impl Into<ModelFiles>, learning: bool) -> Result<Speed> {
         let files = train::files(model)?;
         let device = if learning { Device::flex().autodiff() } else { Device::flex() };
@@ -30,7 +30,7 @@ impl Speed {
         if learning && !model.has_labels() {
             return Err(Error::file(
                 files.place(),
-                "a model without labels: there is nothing to learn",
+                "the model has no labels: need a classification head to train",
             ));
         }
         let adamw = AdamW::new(AdamWConfig { max_norm: Some(1.0), ..AdamWConfig::default() });
@@ -41,12 +41,12 @@ impl Speed {
         &self.model
     }
 
-    /// Numbers that training changes.
+    /// Returns the number of trainable parameters.
     pub fn parameters(&self) -> usize {
         self.model().parameters()
     }
 
-    /// So many images: `[B, C, H, W]`
+    /// Returns a batch of random images, `[B, C, H, W]`.
     pub fn images(&self, count: usize) -> Tensor<4> {
         let config = self.model().settings();
         let [rows, columns] = config.image_size.both();
@@ -56,7 +56,7 @@ impl Speed {
         Tensor::from_data(TensorData::new(numbers, shape), &self.device)
     }
 
-    /// Seconds to look at images.
+    /// Measures inference on images, in seconds.
     pub fn read(&self, images: &Tensor<4>) -> f64 {
         let began = Instant::now();
         let seen = self.model().forward(images.clone(), Mode::Eval);
@@ -67,7 +67,7 @@ impl Speed {
         began.elapsed().as_secs_f64()
     }
 
-    /// Seconds for a step of learning labels: forward, loss, backward, clipping, AdamW.
+    /// Measures a training step, in seconds: forward, loss, backward, clipping, AdamW.
     pub fn learn(&mut self, images: &Tensor<4>) -> f64 {
         let began = Instant::now();
         self.step += 1;

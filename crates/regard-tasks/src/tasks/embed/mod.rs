@@ -1,4 +1,4 @@
-//! Vectors for texts.
+//! Embeddings: a vector for each text.
 
 mod pipeline;
 pub mod sentence;
@@ -11,22 +11,22 @@ use regard_models::Result;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How the vectors of a text's tokens become one.
+/// Pooling of the token vectors into one vector per text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Pooling {
-    /// Their mean, special tokens included, as sentence-transformers has it.
+    /// Mean over all tokens, special tokens included, as in sentence-transformers.
     #[default]
     Mean,
-    /// That of the first token.
+    /// Vector of the first token.
     Cls,
-    /// The largest number of each column.
+    /// Maximum of each column.
     Max,
 }
 
 impl Reader {
-    /// A vector for each text, of length 1 if `normalize`. A text that is longer than the model
-    /// can read is read in parts, of which the mean is taken.
+    /// Returns an embedding for each text, of Euclidean norm 1 if `normalize`. A text longer than
+    /// the model's maximum length is encoded in parts, whose vectors are averaged.
     pub fn embed(
         &self,
         texts: &[&str],
@@ -82,7 +82,7 @@ fn add(sum: &mut [f64], vector: &[f32]) {
     sum.iter_mut().zip(vector).for_each(|(sum, x)| *sum += f64::from(*x));
 }
 
-/// The larger of two numbers, column by column.
+/// Returns the elementwise maximum.
 fn largest(mut one: Vec<f32>, other: Vec<f32>) -> Vec<f32> {
     one.iter_mut().zip(other).for_each(|(a, b)| *a = a.max(b));
     one

@@ -8,35 +8,35 @@ use regard_models::{ModelFiles, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Settings of an embedding.
+/// Parameters of an embedding request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {
-    /// How the vectors of a text's tokens become one: as `modules.json` of the model says it, or
-    /// their mean, by default.
+    /// Pooling of the token vectors; by default that of the model's `modules.json`, else `mean`.
     pub pooling: Option<Pooling>,
-    /// Vectors of length 1: as `modules.json` of the model says it, by default.
+    /// Whether to scale embeddings to Euclidean norm 1; by default as `modules.json` of the model
+    /// says, else no.
     pub normalize: Option<bool>,
 }
 
-/// The vector of a text.
+/// Embedding of a text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Response {
-    /// Its numbers.
+    /// Elements of the embedding, as many as the model's hidden size.
     pub embedding: Vec<f32>,
 }
 
-/// A model that gives texts vectors.
+/// Model that embeds texts.
 pub struct Embedder(pub Reader);
 
 impl Embedder {
-    /// Pooling and normalisation of a call.
+    /// Returns the pooling and normalisation of a request.
     ///
     /// # Errors
-    /// If the model asks for a pooling that is not supported, and the call for no other.
+    /// If the model's folder specifies an unsupported pooling and the request specifies none.
     pub fn settings(&self, parameters: &Parameters) -> Result<(Pooling, bool)> {
         let said = match (parameters.pooling, self.0.sentence()) {
-            // What a folder asks for and cannot be done does not matter if something else is asked.
+            // An unsupported pooling in the folder does not matter if the request overrides it.
             (Some(_), Err(_)) => None,
             (_, said) => said?,
         };

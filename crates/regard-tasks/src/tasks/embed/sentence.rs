@@ -1,5 +1,5 @@
-//! Pooling and normalisation of a sentence-transformers folder: `modules.json` lists what is done
-//! after the model has read a text, and the folder of a module says how.
+//! Pooling and normalisation of a sentence-transformers folder: `modules.json` lists the steps
+//! after the encoder, and each module's folder configures it.
 
 use super::Pooling;
 use regard_models::{Error, ModelFiles, Result, checkpoint};
@@ -9,19 +9,19 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// The file that lists modules.
+/// Name of the file that lists the modules.
 pub const MODULES: &str = "modules.json";
-/// Modules at most; sentence-transformers' own models have two or three.
+/// Maximum number of modules; sentence-transformers' own models have two or three.
 const MOST: usize = 16;
-/// Bytes of such a file at most.
+/// Maximum size of a configuration file, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// How the vectors of tokens become that of a text.
+/// Conversion of token vectors to a text embedding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sentence {
-    /// How they become one.
+    /// Pooling over the tokens.
     pub pooling: Pooling,
-    /// Whether it is made of length 1.
+    /// Whether the embedding is scaled to Euclidean norm 1.
     pub normalize: bool,
 }
 
@@ -36,9 +36,9 @@ struct Module {
 /// Reads a model's settings; `None` if it has no `modules.json`.
 ///
 /// # Errors
-/// If it asks for what cannot be done here.
+/// If it lists a module or a pooling that is not supported.
 pub fn read(model: &ModelFiles) -> Result<Option<Sentence>> {
-    // Nothing that ships is one of these.
+    // Built-in models have no `modules.json`.
     let Some(folder) = model.folder() else { return Ok(None) };
     let path = folder.join(MODULES);
     let Some(modules) = modules(&path)? else { return Ok(None) };
@@ -65,10 +65,10 @@ pub fn read(model: &ModelFiles) -> Result<Option<Sentence>> {
     Ok(Some(sentence))
 }
 
-/// The files that a `modules.json` needs beside it.
+/// Returns the paths of the further files that a `modules.json` needs, relative to its folder.
 ///
 /// # Errors
-/// If it is not one, or names a folder outside its own.
+/// If it is not a list of modules, or names a folder outside its own.
 pub fn files(modules_file: &Path) -> Result<Vec<String>> {
     let modules = modules(modules_file)?.unwrap_or_default();
     let pools = modules.iter().filter(|module| module.class.ends_with(".Pooling"));
@@ -107,7 +107,7 @@ fn json(path: &Path) -> Result<Option<Value>> {
     json.map(Some).map_err(|e| Error::file(path, format!("not JSON: {e}")))
 }
 
-/// The pooling of a `config.json`: a flag for each way, or the name of one.
+/// Returns the pooling of a `config.json`, given by a flag per mode or by name.
 fn pooling(json: &Value) -> Result<Pooling, String> {
     const FLAG: &str = "pooling_mode_";
     let none = Map::new();
@@ -128,7 +128,7 @@ fn pooling(json: &Value) -> Result<Pooling, String> {
             let asked: Vec<String> =
                 asked.iter().take(8).map(|name| name.chars().take(40).collect()).collect();
             Err(format!(
-                "pooling_mode: got [{}], need one of mean, cls and max; or say --pooling",
+                "pooling_mode: got [{}], need one of mean, cls and max; or set --pooling",
                 asked.join(", ")
             ))
         }

@@ -1,4 +1,4 @@
-//! The word that is hidden.
+//! Predictions for masked tokens.
 
 use crate::logits::softmax;
 use crate::reader::{Reader, numbers};
@@ -6,24 +6,24 @@ use regard_models::{Error, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A token that may stand in a place.
+/// A token predicted for a masked position.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
-    /// Its text.
+    /// Text of the token.
     pub token_str: String,
-    /// Its number.
+    /// Id of the token in the vocabulary.
     pub token: u32,
-    /// Its probability.
+    /// Probability of the token, 0 to 1.
     pub score: f64,
-    /// The text with it.
+    /// Text with the mask replaced by this token.
     pub sequence: String,
 }
 
 impl Reader {
-    /// The `most` likeliest tokens for each place of a text that is masked, the likeliest first.
+    /// Returns the `most` most probable tokens for each masked position of a text, the best first.
     ///
     /// # Errors
-    /// If nothing is masked, or the text is longer than the model can read.
+    /// If the text has no mask token, or is longer than the model's maximum length.
     pub fn fill(&self, text: &str, most: usize) -> Result<Vec<Vec<Candidate>>> {
         let mask = self.tokenizer.special().need_mask()?;
         let encoding = self.tokenizer.encode_special(text, None)?;
@@ -31,17 +31,17 @@ impl Reader {
             (0..encoding.len()).filter(|at| encoding.ids[*at] == mask).collect();
         if places.is_empty() {
             let name = self.tokenizer.token(mask).unwrap_or_default();
-            return Err(Error::invalid(format!("nothing is hidden: write {name} for a word")));
+            return Err(Error::invalid(format!("the text has no mask token {name}")));
         }
         let (tokens, longest) = (encoding.len(), self.longest());
         if tokens > longest {
             return Err(Error::invalid(format!(
-                "a text of {tokens} tokens: the model reads {longest}; give less around the word"
+                "text: got {tokens} tokens, the model takes at most {longest}"
             )));
         }
         let mut all = vec![];
         self.read(std::slice::from_ref(&encoding), |_, part, said| {
-            let logits = said.logits.ok_or_else(|| Error::invalid("a model without words"))?;
+            let logits = said.logits.ok_or_else(|| Error::invalid("the model has no LM head"))?;
             let [_, words] = logits.dims();
             let logits = numbers(logits)?;
             for at in &places {
@@ -54,7 +54,7 @@ impl Reader {
                     ids[*at] = token;
                     let sequence = match places.len() {
                         1 => self.tokenizer.decode(&ids)?,
-                        // Other words stay hidden, as the text has them.
+                        // The other masks stay in the text.
                         _ => {
                             let (start, end) = part[0].offsets[*at];
                             format!("{}{token_str}{}", &text[..start], &text[end..])

@@ -1,4 +1,4 @@
-//! Pairs as a model reads them, what they cost, and how well a model tells them.
+//! Sentence pairs as model input, their loss, and evaluation on them.
 
 use super::hide::Tokens;
 use super::overlap::Overlap;
@@ -14,34 +14,34 @@ use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_models::text::{TextModel, Texts};
 use regard_models::{Error, Result};
 
-/// Where hiding comes from, among the sites of the generator; a pair's number is added.
+/// Random stream of masking; the pair's index is added.
 const HIDE: u64 = 0x6869_6465_0000_0000;
-/// Tokens that are put around a pair.
+/// Special tokens around a pair: `[CLS]` and two `[SEP]`.
 const AROUND: usize = 3;
-/// Pairs that are evaluated at a time.
+/// Pairs per evaluation batch.
 const EVALUATED: usize = 32;
 
-/// A pair as the model reads it.
+/// A pair as model input.
 pub(super) struct Row {
     pub ids: Vec<u32>,
     types: Vec<u32>,
-    /// The word of each token that can be hidden.
+    /// Word index of each token; `None` for special tokens, which are never masked.
     words: Vec<Option<u32>>,
     pub follows: bool,
 }
 
-/// A pair with some words hidden, as a model is asked in a step.
+/// A pair with some tokens masked, as the model sees it in a training step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// What is read, and what is guessed where.
+    /// Masked input and its targets.
     pub hidden: Hidden,
-    /// Of which half each token is.
+    /// Segment of each token: 0 for the first half, 1 for the second.
     pub types: Vec<u32>,
-    /// Whether the halves belong together.
+    /// Whether the second half follows the first in the same document.
     pub follows: bool,
 }
 
-/// How pairs are made of documents, and words of them hidden.
+/// Makes pairs from documents and masks their tokens.
 pub(super) struct Exercise {
     cls: u32,
     sep: u32,
@@ -49,7 +49,7 @@ pub(super) struct Exercise {
     hiding: Hiding,
 }
 
-/// How documents are cut into pairs.
+/// Settings for cutting documents into pairs.
 #[derive(Clone, Copy)]
 pub(super) struct Cut {
     pub context: usize,
@@ -57,15 +57,15 @@ pub(super) struct Cut {
     pub copies: u64,
 }
 
-/// What a batch costs, and what was said of it.
+/// Losses of a batch, and its predictions.
 pub(super) struct Cost {
     pub words: Tensor<1>,
-    /// Of whether halves belong together, if the model tells.
+    /// Loss of next-sentence prediction, if the model has that head.
     pub follows: Option<Tensor<1>>,
-    /// `[guessed, V]`, in evaluations, and what is right.
+    /// Logits of the masked tokens, `[masked, V]`, and their targets; only in evaluation.
     guesses: Option<(Tensor<2>, Vec<i64>)>,
     guessed: usize,
-    /// `[B, 2]`
+    /// Logits of next-sentence prediction, `[B, 2]`.
     said: Option<Tensor<2>>,
 }
 
@@ -80,13 +80,13 @@ impl Exercise {
         let first = last.into_iter().flatten().max().map_or(0, |id| id + 1);
         let tokens = Tokens { mask, words: (first, tokenizer.size() as u32) };
         if tokens.words.0 >= tokens.words.1 {
-            return Err(Error::invalid("vocabulary: need words behind the special tokens"));
+            return Err(Error::invalid("vocabulary: need tokens after the special tokens"));
         }
         Ok(Exercise { cls, sep, tokens, hiding })
     }
 
-    /// The pairs of some documents, of at most `context` tokens, as a function of the seed; they are
-    /// made of them `copies` times, each time others.
+    /// Cuts documents into pairs of at most `context` tokens, deterministically by the seed; the
+    /// documents are cut `copies` times, each time differently.
     pub fn rows(
         &self,
         documents: &[Document],
@@ -100,7 +100,8 @@ impl Exercise {
         Ok(all.map(|pair| Row::new(pair, self.cls, self.sep)).collect())
     }
 
-    /// A row with some words hidden: others in every step, the same ones in every evaluation.
+    /// Masks some tokens of a row: different ones in every training step, the same ones in every
+    /// evaluation.
     pub fn hidden(&self, row: &Row, number: usize, mode: Mode) -> Hidden {
         let (seed, step) = match mode {
             Mode::Eval => (0, 0),
@@ -125,7 +126,7 @@ impl Exercise {
             let first = texts.tokens();
             at.extend(hidden.places.iter().map(|place| first + place));
             wanted.extend(hidden.wanted.iter().map(|id| i64::from(*id)));
-            // Hugging Face's label of a pair that belongs together is 0.
+            // As in Hugging Face, label 0 means that the second half follows the first.
             follows.push(i64::from(!row.follows));
             match model.is_typed() {
                 true => texts.push_typed(&hidden.ids, &row.types),
@@ -133,7 +134,7 @@ impl Exercise {
             }
         }
         let said = model.forward(&texts, Some(&at), mode);
-        let logits = said.logits.expect("a head for words");
+        let logits = said.logits.expect("a language-model head");
         let guesses = (mode == Mode::Eval).then(|| (logits.clone(), wanted.clone()));
         let cost = |logits: Tensor<2>, wanted: Vec<i64>| {
             let data = TensorData::new(wanted, [logits.dims()[0]]);
@@ -149,10 +150,10 @@ impl Exercise {
         }
     }
 
-    /// How well a model guesses the words that are hidden in pairs, and tells whether their
-    /// halves belong together, if it was trained to.
+    /// Evaluates a model: masked-token prediction, and next-sentence prediction if the model has
+    /// that head.
     ///
-    /// What can be told by the words that halves share stands beside that, if it is known.
+    /// The accuracies of the word-overlap baselines are added, if there are any.
     pub fn mark(&self, model: &dyn TextModel, rows: &[Row], by_words: &[Overlap]) -> Vec<Mark> {
         let numbered: Vec<(usize, &Row)> = rows.iter().enumerate().collect();
         let (mut words, mut guessed, mut right) = (0.0, 0, 0);
@@ -182,25 +183,25 @@ impl Exercise {
         let follows = follows / asked.max(1) as f64;
         let accuracy = share(right, guessed);
         let mut marks = vec![
-            Mark { name: "loss", value: words + follows, unit: "nats, of both" },
-            Mark { name: "words", value: words, unit: "nats a hidden token" },
-            Mark { name: "words_accuracy", value: accuracy, unit: "% of hidden tokens" },
+            Mark { name: "loss", value: words + follows, unit: "nats, sum of both losses" },
+            Mark { name: "words", value: words, unit: "nats per masked token" },
+            Mark { name: "words_accuracy", value: accuracy, unit: "% of masked tokens" },
         ];
         if asked > 0 {
             let value = share(told, asked);
-            marks.push(Mark { name: "follows", value, unit: "% of pairs told apart" });
+            marks.push(Mark { name: "follows", value, unit: "% of pairs (next sentence)" });
             marks.extend(by_words.iter().map(|overlap| Mark {
                 name: overlap.name,
                 value: overlap.accuracy(rows),
-                unit: "% by the words that halves share",
+                unit: "% of pairs (word overlap)",
             }));
         }
         marks
     }
 }
 
-/// The sentences of a document as tokens. A line is cut after full stops, question marks and
-/// exclamation marks that a space follows.
+/// Splits a document into tokenised sentences: after full stops, question marks and exclamation
+/// marks that are followed by a space.
 fn sentences(document: &Document, tokenizer: &Tokenizer) -> Result<Vec<Half>> {
     let mut all = vec![];
     for line in &document.lines {
@@ -238,7 +239,7 @@ impl Row {
         row
     }
 
-    /// The tokens of each half, without those around them.
+    /// Returns the tokens of each half, without special tokens.
     pub fn halves(&self) -> [&[u32]; 2] {
         let second = self.types.iter().position(|half| *half == 1).unwrap_or(self.ids.len());
         [&self.ids[1..second - 1], &self.ids[second..self.ids.len() - 1]]

@@ -1,20 +1,20 @@
-//! Which words are hidden, and behind what.
+//! Masking of tokens for masked language modelling.
 
 use regard_attention::Stream;
 use serde::{Deserialize, Serialize};
 
-/// How words are hidden.
+/// Configuration of token masking.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Hiding {
-    /// The share of tokens that are to be guessed.
+    /// Fraction of tokens to predict, 0 to 1; 0.15 by default.
     pub share: f64,
-    /// Of those, the share that the mask stands for.
+    /// Fraction of those that are replaced by the mask token; 0.8 by default.
     pub masked: f64,
-    /// Of those, the share that a random token stands for; the rest stays as it is, so that a
-    /// model cannot rely on what it sees.
+    /// Fraction of those that are replaced by a random token; 0.1 by default. The rest stays
+    /// unchanged, so that the model cannot rely on unmasked inputs being correct.
     pub random: f64,
-    /// Whether all tokens of a word are hidden together.
+    /// Whether all tokens of a word are masked together.
     pub whole_words: bool,
 }
 
@@ -24,27 +24,27 @@ impl Default for Hiding {
     }
 }
 
-/// A text of which some tokens are hidden.
+/// A text with some tokens masked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hidden {
-    /// What the model is given.
+    /// Token ids of the masked input.
     pub ids: Vec<u32>,
-    /// The places to guess, ascending.
+    /// Positions to predict, ascending.
     pub places: Vec<usize>,
-    /// What stood there.
+    /// Original token ids at these positions.
     pub wanted: Vec<u32>,
 }
 
-/// What hiding needs to know of a vocabulary.
+/// Token ids that masking needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tokens {
     pub mask: u32,
-    /// The first id that is a word, and one more than the last.
+    /// First id of an ordinary token, and one past the last.
     pub words: (u32, u32),
 }
 
 impl Hiding {
-    /// Whether the shares can be.
+    /// Checks that the fractions are in range.
     pub fn check(&self) -> Result<(), String> {
         let shares = [("share", self.share), ("masked", self.masked), ("random", self.random)];
         for (name, share) in shares {
@@ -53,13 +53,13 @@ impl Hiding {
             }
         }
         if self.masked + self.random > 1.0 {
-            return Err("hiding: masked and random are more than all together".into());
+            return Err("hiding: masked + random is above 1".into());
         }
         Ok(())
     }
 
-    /// Hides tokens of a text, as a function of the stream. `groups` says which tokens go
-    /// together, and which can be hidden at all; at least one group is hidden if there is one.
+    /// Masks tokens of a text, deterministically by the stream. Tokens with equal `groups` entries
+    /// belong to one word; `None` is never masked. At least one group is masked if there is one.
     pub(super) fn hide(
         &self,
         ids: &[u32],
@@ -82,7 +82,7 @@ impl Hiding {
         }
         let all: usize = units.iter().map(Vec::len).sum();
         let wanted = ((all as f64 * self.share).round() as usize).max(1);
-        // A shuffle by numbers that depend on the place alone: the order of asking is no matter.
+        // The shuffle depends on the index alone, not on the order of evaluation.
         let mut order: Vec<usize> = (0..units.len()).collect();
         order.sort_by(|a, b| {
             stream.uniform(*a as u64).total_cmp(&stream.uniform(*b as u64)).then(a.cmp(b))

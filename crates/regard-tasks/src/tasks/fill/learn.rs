@@ -1,4 +1,4 @@
-//! Learning from texts that nobody labelled.
+//! Training objective of masked-language-model pretraining.
 
 use super::Recipe;
 use super::exam::{Asked, Cut, Exercise, Row};
@@ -16,7 +16,7 @@ use regard_models::{Capability, Error, Result};
 use serde_json::Value;
 use std::path::Path;
 
-/// Learning from texts that nobody labelled.
+/// Pretraining objective: masked-token and next-sentence prediction on unlabelled text.
 pub struct Pretraining {
     lexicon: Lexicon,
     exercise: Exercise,
@@ -26,7 +26,7 @@ pub struct Pretraining {
 }
 
 impl Pretraining {
-    /// Makes a model with first values for what a recipe wants.
+    /// Creates a model with initial weights as a recipe configures it.
     pub fn new(
         recipe: &Recipe,
         [train, valid]: [Vec<Document>; 2],
@@ -36,9 +36,9 @@ impl Pretraining {
         let once = recipe.cut();
         let train = exercise.rows(&train, &tokenizer, Cut { copies: recipe.copies, ..once })?;
         let valid = exercise.rows(&valid, &tokenizer, once)?;
-        for (part, rows) in [("learn from", &train), ("hold out", &valid)] {
+        for (part, rows) in [("training", &train), ("validation", &valid)] {
             if rows.is_empty() {
-                let message = format!("there is no pair of sentences to {part}: look at the data");
+                let message = format!("data: the {part} part has no pair of sentences");
                 return Err(Error::invalid(message));
             }
         }
@@ -62,8 +62,8 @@ impl Pretraining {
 }
 
 impl Trained<Pretraining> {
-    /// Examples as a step draws them: the same for the same step of a run, and for every
-    /// evaluation.
+    /// Returns examples as a training step sees them: the same for the same step of a run, and for
+    /// every evaluation.
     pub fn drawn(&self, examples: &[usize], mode: Mode) -> Vec<Asked> {
         let objective = self.objective();
         let one = |i: &usize| {

@@ -1,5 +1,5 @@
-//! Pretraining as BERT's (Devlin et al. 2019): words that are hidden are guessed, and whether the
-//! second half of a text belongs to the first is told.
+//! Pretraining as in BERT (Devlin et al. 2019): masked-token prediction, and next-sentence
+//! prediction of whether the second half of a text follows the first.
 
 mod candidates;
 mod exam;

@@ -1,35 +1,35 @@
-//! What can be told of a pair by its words alone: halves that belong together share some.
+//! Baseline for next-sentence prediction: word overlap, since halves of one document share words.
 //!
-//! A model that is to understand texts has to do better than this.
+//! A model that uses more than shared words must beat this.
 
 use super::exam::Row;
 use std::collections::{HashMap, HashSet};
 
-/// Tells whether halves belong together by the words that they share.
+/// Classifier of pairs by the overlap of their tokens.
 pub(super) struct Overlap {
     pub name: &'static str,
-    /// What a token counts.
+    /// Weight of each token.
     weights: HashMap<u32, f64>,
-    /// What one counts that is not among them.
+    /// Weight of a token that is not in `weights`.
     unseen: f64,
-    /// Halves that share more belong together.
+    /// Pairs with an overlap above this are predicted to follow each other.
     threshold: f64,
-    /// How many of the pairs that it was made from it tells apart.
+    /// Number of correct predictions on the pairs it was fitted to.
     right: usize,
 }
 
 impl Overlap {
-    /// All tokens alike, and rare ones counting more.
+    /// Fits both baselines: uniform weights, and higher weights for rare tokens.
     pub fn both(rows: &[Row]) -> Vec<Overlap> {
         if rows.is_empty() { vec![] } else { vec![Overlap::of(rows), Overlap::of_rare(rows)] }
     }
 
-    /// With the threshold that is best for some pairs, and all tokens alike.
+    /// Fits the threshold with uniform weights.
     fn of(rows: &[Row]) -> Overlap {
         Overlap::fitted("follows_by_overlap", (HashMap::new(), 1.0), rows)
     }
 
-    /// The same, with tokens counting the more the fewer pairs have them.
+    /// Fits the threshold with inverse document frequencies as weights.
     fn of_rare(rows: &[Row]) -> Overlap {
         let mut pairs_with: HashMap<u32, usize> = HashMap::new();
         for row in rows {
@@ -50,7 +50,7 @@ impl Overlap {
         let mut scored: Vec<(f64, bool)> =
             rows.iter().map(|row| (overlap.share(row), row.follows)).collect();
         scored.sort_by(|a, b| a.0.total_cmp(&b.0));
-        // Below all: every pair is said to belong together.
+        // Threshold below all scores: every pair is predicted to follow.
         let mut right = scored.iter().filter(|(_, follows)| *follows).count();
         (overlap.threshold, overlap.right) = (f64::NEG_INFINITY, right);
         for (i, (share, follows)) in scored.iter().enumerate() {
@@ -63,11 +63,11 @@ impl Overlap {
         overlap
     }
 
-    /// What both halves have, as a share of what either has.
+    /// Returns the weighted overlap of both halves: intersection over union, 0 to 1.
     fn share(&self, row: &Row) -> f64 {
         let [first, second] = row.halves().map(|half| half.iter().copied().collect::<HashSet<_>>());
         let sum = |ids: &mut dyn Iterator<Item = &u32>| -> f64 {
-            // In order, so that the sum is the same every time.
+            // Sorted, so that the rounding of the sum is deterministic.
             let mut ids: Vec<u32> = ids.copied().collect();
             ids.sort_unstable();
             ids.iter().map(|id| self.weights.get(id).copied().unwrap_or(self.unseen)).sum()
@@ -76,7 +76,7 @@ impl Overlap {
         if all > 0.0 { shared / all } else { 0.0 }
     }
 
-    /// The share of pairs that it tells apart, in percent.
+    /// Returns the accuracy on pairs, in percent.
     pub fn accuracy(&self, rows: &[Row]) -> f64 {
         let right = |row: &&Row| (self.share(row) > self.threshold) == row.follows;
         100.0 * rows.iter().filter(right).count() as f64 / rows.len().max(1) as f64
@@ -105,7 +105,7 @@ mod tests {
         ];
         let overlap = Overlap::of_rare(&rows);
         assert_eq!((overlap.right, overlap.accuracy(&rows)), (5, 100.0));
-        // To whoever counts 10 as well, the last pair is the one that shares most.
+        // With uniform weights token 10 counts too, so the last pair has the largest overlap.
         assert_eq!(Overlap::of(&rows).right, 4);
         let others = [row(&[10, 11], &[10, 11], false), row(&[10, 14, 25], &[10, 14], true)];
         assert_eq!(overlap.accuracy(&others), 50.0);

@@ -1,27 +1,27 @@
-//! Halves of texts that belong together, and halves that do not.
+//! Sentence pairs for next-sentence prediction: consecutive halves, and halves of two documents.
 
 use regard_attention::Stream;
 
-/// Where draws of this file come from, among the sites of the generator.
+/// Random stream of the draws in this file.
 const DRAW: u64 = 0x7061_6972_735f_3031;
 
-/// A part of a document: its tokens, and which word each belongs to.
+/// A part of a document: its tokens and the word of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Half {
-    /// Token numbers.
+    /// Token ids.
     pub ids: Vec<u32>,
-    /// The word of each token.
+    /// Word index of each token.
     pub words: Vec<u32>,
 }
 
 /// Two halves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// The first.
+    /// First half.
     pub first: Half,
-    /// The second.
+    /// Second half.
     pub second: Half,
-    /// Whether the second comes right after the first, or from another document.
+    /// Whether the second half directly follows the first; otherwise it is from another document.
     pub follows: bool,
 }
 
@@ -38,10 +38,9 @@ impl Half {
     }
 }
 
-/// Pairs of at most `room` tokens from documents, which are lists of sentences. Neighbouring
-/// sentences of a document are gathered until they fill the room, and cut in two at a sentence;
-/// for one half of the pairs the second part is taken from another document. What was not used
-/// then begins the next pair.
+/// Makes pairs of at most `room` tokens from documents, which are lists of sentences. Consecutive
+/// sentences are collected until they fill the room and split at a random sentence; for half of the
+/// pairs the second half is taken from another document. Unused sentences begin the next pair.
 pub fn pairs(documents: &[Vec<Half>], room: usize, seed: u64) -> Vec<Pair> {
     let mut all = vec![];
     let mut draws = 0u64;
@@ -90,7 +89,7 @@ fn gathered(sentences: &[Half]) -> Half {
     half
 }
 
-/// Sentences until there are enough tokens.
+/// Collects sentences until there are at least `tokens` tokens.
 fn enough(sentences: &[Half], tokens: usize) -> Half {
     let mut half = Half::default();
     for sentence in sentences {
@@ -102,7 +101,7 @@ fn enough(sentences: &[Half], tokens: usize) -> Half {
     half
 }
 
-/// Cuts the longer one at its end until both fit.
+/// Truncates the longer half until both fit into `room`.
 fn fit(first: &mut Half, second: &mut Half, room: usize) {
     let (a, b) = (first.ids.len(), second.ids.len());
     if a + b <= room {
@@ -125,7 +124,7 @@ fn fit(first: &mut Half, second: &mut Half, room: usize) {
 mod tests {
     use super::*;
 
-    /// Documents whose tokens say where they are from: `1000·document + place`.
+    /// Documents whose token ids encode their origin: `1000·document + position`.
     fn documents() -> Vec<Vec<Half>> {
         let sentence = |document: u32, at: u32, length: u32| Half {
             ids: (0..length).map(|i| 1000 * document + at + i).collect(),

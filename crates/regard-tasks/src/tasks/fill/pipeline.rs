@@ -1,4 +1,4 @@
-//! Masked tokens as a pipeline.
+//! Masked-token prediction as a pipeline.
 
 use super::Candidate;
 use crate::pipeline::Pipeline;
@@ -8,11 +8,11 @@ use regard_models::{ModelFiles, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Settings of a guess.
+/// Parameters of a fill-mask request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {
-    /// Candidates for each masked token.
+    /// Number of candidates per masked token; 5 by default.
     pub top_k: usize,
 }
 
@@ -22,10 +22,10 @@ impl Default for Parameters {
     }
 }
 
-/// The candidates for the masked tokens of a text.
+/// Candidates for the masked tokens of a text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Response {
-    /// The likeliest first; a list for each masked token, if there are several.
+    /// Candidates, the most probable first; with several masks, one list per mask in text order.
     pub candidates: Candidates,
 }
 
@@ -33,14 +33,14 @@ pub struct Response {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Candidates {
-    /// For one.
+    /// Candidates of the only mask.
     One(Vec<Candidate>),
-    /// For each of several.
+    /// One list of candidates per mask.
     Several(Vec<Vec<Candidate>>),
 }
 
 impl Candidates {
-    /// A list for each masked token.
+    /// Returns one list per masked token.
     pub fn lists(&self) -> Vec<&[Candidate]> {
         match self {
             Candidates::One(list) => vec![list],
@@ -49,7 +49,7 @@ impl Candidates {
     }
 }
 
-/// A model that guesses masked tokens.
+/// Masked language model.
 pub struct Filler(pub Reader);
 
 impl Pipeline for Filler {

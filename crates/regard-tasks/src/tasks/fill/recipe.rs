@@ -20,23 +20,23 @@ use std::path::PathBuf;
 
 recipe! {
     for "fill";
-    /// Which documents.
+    /// Training documents.
     pub data: Data,
-    /// Which tokens.
+    /// Vocabulary to train.
     pub vocabulary: crate::reader::Vocabulary,
-    /// Which words are hidden.
+    /// Masking of tokens.
     #[serde(default)]
     pub hiding: Hiding,
-    /// Tokens of a pair, with those around it.
+    /// Maximum number of tokens of a pair, special tokens included; 128 by default.
     #[serde(default = "context")]
     pub context: usize,
-    /// How many times the documents that are learned from are cut into pairs, each time others:
-    /// few documents make few pairs, which are soon known by heart.
+    /// Number of times the training documents are cut into pairs, each time differently; 1 by
+    /// default. More copies delay overfitting to few documents.
     #[serde(default = "copies")]
     pub copies: u64,
     /// `config.json` of the model, without the size of the vocabulary.
     pub model: Value,
-    /// How to train.
+    /// Training options.
     #[serde(default)]
     pub train: train::Options,
 }
@@ -49,19 +49,19 @@ fn copies() -> u64 {
     1
 }
 
-/// Which documents.
+/// Documents to train on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// The name of a known data set, or `files`.
+    /// Name of a known data set, or `files`.
     pub set: String,
-    /// With `files`: plain text, a blank line between documents.
+    /// Text files with a blank line between documents; only with `set = "files"`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<PathBuf>,
 }
 
 impl Data {
-    /// The documents that are learned from, and those that are held out, by a hash of their text.
+    /// Returns the training and the validation documents, split by a hash of their text.
     pub fn read(&self) -> Result<[Vec<Document>; 2]> {
         match known::named("fill", ("data.set", &self.set))? {
             Some(DataSet { format: Format::Documents(read), .. }) => read(),
@@ -75,12 +75,12 @@ impl Data {
 }
 
 impl Recipe {
-    /// How documents are cut once.
+    /// Returns the settings for cutting documents once.
     pub(super) fn cut(&self) -> Cut {
         Cut { context: self.context, seed: self.seed, copies: 1 }
     }
 
-    /// Learns the vocabulary.
+    /// Trains the vocabulary.
     pub(super) fn tokenizer(&self, documents: &[Document]) -> Result<Tokenizer> {
         let lines = documents.iter().flat_map(|document| &document.lines);
         self.vocabulary.learn(lines.map(String::as_str))
@@ -129,7 +129,7 @@ impl Task for Recipe {
     }
 
     fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
-        // No set has a test part: articles that are held out are told by their hashes.
+        // No set has a test part: held-out articles are chosen by their hashes.
         let source = on.decide(&self.data.set, |_| false)?;
         let [learned, documents] = match source {
             Source::Set(set, _) => Data { set: set.to_string(), ..self.data.clone() }.read()?,
@@ -140,7 +140,7 @@ impl Task for Recipe {
         let files = train::files(model.clone())?;
         let model = text::open(files.clone(), None, 0, &Device::flex())?;
         if !matches!(model.head(), Head::Words | Head::Pretraining) {
-            let message = "its head guesses no hidden words; one of pretraining does";
+            let message = "its head predicts no masked tokens; need a masked-LM head";
             return Err(Error::file(files.place(), message));
         }
         let tokenizer = Tokenizer::of(&files)?;

@@ -1,4 +1,4 @@
-//! How well a trained model tells a text that it has not learned.
+//! Evaluation of a trained language model on held-out text.
 
 use super::learn::likelihood;
 use super::{Recipe, Writer};
@@ -20,14 +20,12 @@ pub(super) fn examine(recipe: &Recipe, model: &ModelFiles, on: &On) -> Result<Re
     let encoding = writer.tokenizer().encode(&text)?;
     if encoding.len() < 2 {
         let name = source.name();
-        return Err(Error::invalid(format!(
-            "{name}: a text of one token tells nothing of a model"
-        )));
+        return Err(Error::invalid(format!("{name}: got fewer than 2 tokens, need at least 2")));
     }
     let context = recipe.context.min(writer.model.longest().unwrap_or(usize::MAX));
     let passages = Passage::running(&tokens(&documents, writer.tokenizer())?, context);
     let gaps = recipe.filling.map_or(vec![], |filling| filling.gaps(&passages));
-    // What the first token says is given, and does not count.
+    // The first token is only context; its characters are not counted.
     let told = text.get(encoding.offsets[0].1..).unwrap_or(&text);
     let unknown = writer.tokenizer().special().unk;
     let unknown = encoding.ids[1..].iter().filter(|id| Some(**id) == unknown).count();
@@ -38,19 +36,19 @@ pub(super) fn examine(recipe: &Recipe, model: &ModelFiles, on: &On) -> Result<Re
         let per = |units: usize| all.nats() / units.max(1) as f64;
         let words = told.split_whitespace().count();
         let mut marks = vec![
-            Mark { name: "loss", value: all.loss(), unit: "nats a token" },
-            Mark { name: "perplexity", value: all.perplexity(), unit: "a token" },
+            Mark { name: "loss", value: all.loss(), unit: "nats per token" },
+            Mark { name: "perplexity", value: all.perplexity(), unit: "per token" },
             Mark {
                 name: "loss_per_character",
                 value: per(told.chars().count()),
-                unit: "nats a character",
+                unit: "nats per character",
             },
-            Mark { name: "loss_per_byte", value: per(told.len()), unit: "nats a byte" },
-            Mark { name: "bits_per_byte", value: per(told.len()) / LN_2, unit: "bits a byte" },
-            Mark { name: "perplexity_per_word", value: per(words).exp(), unit: "a word" },
+            Mark { name: "loss_per_byte", value: per(told.len()), unit: "nats per byte" },
+            Mark { name: "bits_per_byte", value: per(told.len()) / LN_2, unit: "bits per byte" },
+            Mark { name: "perplexity_per_word", value: per(words).exp(), unit: "per word" },
         ];
         if unknown > 0 {
-            // A text of which much is unknown is easily told.
+            // Unknown tokens are easy to predict, so a low loss means little if there are many.
             let value = 100.0 * unknown as f64 / asked as f64;
             marks.push(Mark { name: "unknown", value, unit: "% of tokens" });
         }

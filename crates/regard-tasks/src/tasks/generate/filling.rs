@@ -1,9 +1,9 @@
-//! Filling gaps: how well a model tells a few hidden words in the middle of a text.
+//! Span infilling: prediction of masked spans in the middle of a text.
 //!
-//! A gap is a span of tokens in a passage whose other tokens, on both sides, are to be seen. The
-//! same gaps can be given to any model that tells words one after the other: one with two streams
-//! tells the span from what stands on both sides of it, a left-to-right one from what stands
-//! before it, and both are given the right words of the span up to the one in question.
+//! A gap is a span of masked tokens in a passage whose other tokens, on both sides, are visible.
+//! Any autoregressive model can be given the same gaps: a two-stream model predicts the span
+//! from both sides, a left-to-right model only from the tokens before it. Both use teacher forcing
+//! within the span.
 
 use crate::examine::Mark;
 use burn::tensor::Tensor;
@@ -15,18 +15,18 @@ use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Where gaps come from, among the sites of the generator. They are the same for every model.
+/// Random stream of the gaps, which are the same for every model.
 const GAPS: u64 = 0x6669_6c6c_696e_6701;
-/// Tokens that are read at a time.
+/// Tokens per batch.
 const AT_ONCE: usize = 8192;
 
-/// Which spans are hidden.
+/// Selection of the masked spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Filling {
-    /// How many, spread evenly over the held-out text.
+    /// Number of spans, spread evenly over the validation text; 1000 by default.
     pub spans: usize,
-    /// Tokens of the shortest span and of the longest.
+    /// Lengths of the shortest and the longest span, in tokens; `[1, 5]` by default.
     pub lengths: [usize; 2],
 }
 
@@ -36,40 +36,40 @@ impl Default for Filling {
     }
 }
 
-/// A sequence of tokens, and where in it a span may be hidden.
+/// A token sequence, and the range of it in which a span may be masked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// Token numbers.
+    /// Token ids.
     pub ids: Vec<u32>,
-    /// Of which part each token is, for models that are told.
+    /// Segment of each token, for models with segment embeddings.
     pub types: Vec<u32>,
-    /// A span and at least one token on either side of it are within.
+    /// Range that contains the span and at least one token on either side of it.
     pub open: Range<usize>,
 }
 
-/// A passage with a hidden span.
+/// A passage with a masked span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// The whole of it.
+    /// Whole passage, the masked tokens included.
     pub passage: Passage,
-    /// The tokens that are to be told.
+    /// Positions to predict.
     pub hidden: Range<usize>,
 }
 
-/// What a model said of some gaps.
+/// Predictions for some gaps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filled {
-    /// The sum of −log p over all hidden tokens.
+    /// Sum of −log p over all masked tokens.
     pub nats: f64,
-    /// How many of them were the likeliest.
+    /// Number of masked tokens whose correct token was the most probable.
     pub right: usize,
-    /// The likeliest token for each hidden one, gap by gap.
+    /// Most probable token for each masked position, gap by gap.
     pub said: Vec<Vec<u32>>,
 }
 
 impl Passage {
-    /// Documents in pieces of `context` tokens. A shorter rest is left out, unless it is the whole
-    /// document.
+    /// Cuts documents into pieces of `context` tokens. A shorter remainder is dropped, unless it is
+    /// the whole document.
     pub fn running(documents: &[Vec<u32>], context: usize) -> Vec<Passage> {
         let pieces = documents.iter().flat_map(|document| {
             let whole = context.min(document.len());
@@ -85,7 +85,7 @@ impl Passage {
 }
 
 impl Filling {
-    /// Whether such spans can be hidden in passages of so many tokens.
+    /// Checks that such spans fit into passages of `context` tokens.
     pub fn check(&self, context: usize) -> Result<(), String> {
         let Filling { spans, lengths: [shortest, longest] } = *self;
         if spans == 0 {
@@ -107,8 +107,8 @@ impl Filling {
         Ok(())
     }
 
-    /// Hides spans, spread evenly over the passages that have room for one. They are a function of
-    /// the number of such passages and of their lengths alone.
+    /// Masks spans, spread evenly over the passages with room for one. The spans depend only on the
+    /// number and lengths of these passages.
     pub fn gaps(&self, passages: &[Passage]) -> Vec<Gap> {
         let [shortest, longest] = self.lengths;
         let passages: Vec<&Passage> =
@@ -130,40 +130,40 @@ impl Filling {
 }
 
 impl Filled {
-    /// The mean of −log p over hidden tokens.
+    /// Returns the mean of −log p over the masked tokens, in nats.
     pub fn loss(&self) -> f64 {
         self.nats / self.tokens() as f64
     }
 
-    /// The share of hidden tokens that were the likeliest, in percent.
+    /// Returns the percentage of masked tokens predicted correctly.
     pub fn accuracy(&self) -> f64 {
         100.0 * self.right as f64 / self.tokens() as f64
     }
 
-    /// How many tokens were hidden.
+    /// Returns the number of masked tokens.
     pub fn tokens(&self) -> usize {
         self.said.iter().map(Vec::len).sum()
     }
 
-    /// Both.
+    /// Returns loss and accuracy as metrics.
     pub(crate) fn marks(&self) -> [Mark; 2] {
         self.marks_named(["span_loss", "span_accuracy"])
     }
 
-    /// Both, for passages of pairs of which one part is hidden.
+    /// Returns both metrics under names for second parts of pairs shown without the first part.
     pub(crate) fn marks_alone(&self) -> [Mark; 2] {
         self.marks_named(["span_loss_alone", "span_accuracy_alone"])
     }
 
     fn marks_named(&self, [loss, accuracy]: [&'static str; 2]) -> [Mark; 2] {
         [
-            Mark { name: loss, value: self.loss(), unit: "nats a token" },
+            Mark { name: loss, value: self.loss(), unit: "nats per token" },
             Mark { name: accuracy, value: self.accuracy(), unit: "% of tokens" },
         ]
     }
 }
 
-/// How well a model fills gaps, if there are any.
+/// Evaluates infilling; returns no metrics if there are no gaps.
 pub(crate) fn marks(model: &dyn TextModel, gaps: &[Gap]) -> Result<Vec<Mark>> {
     if gaps.is_empty() {
         return Ok(vec![]);
@@ -171,19 +171,19 @@ pub(crate) fn marks(model: &dyn TextModel, gaps: &[Gap]) -> Result<Vec<Mark>> {
     Ok(fill(model, gaps)?.marks().to_vec())
 }
 
-/// Has a model fill gaps.
+/// Predicts the masked tokens of gaps.
 ///
 /// # Errors
-/// If it is a model that tells no words one after the other, or a passage is too long for it.
+/// If the model is not autoregressive, or a passage exceeds its maximum length.
 pub fn fill(model: &dyn TextModel, gaps: &[Gap]) -> Result<Filled> {
     if model.permuting().is_none() && model.decode(&[&[]]).is_none() {
         let kind = &model.config()["model_type"];
-        let message = format!("model_type: {kind} tells no words one after the other");
+        let message = format!("model_type: {kind} does not predict tokens in sequence");
         return Err(Error::invalid(message));
     }
     let longest = gaps.iter().map(|gap| gap.passage.ids.len()).max().unwrap_or(0);
     if let Some(most) = model.longest().filter(|most| *most < longest) {
-        let message = format!("a passage of {longest} tokens: the model reads {most}");
+        let message = format!("passage: got {longest} tokens, the model takes at most {most}");
         return Err(Error::invalid(message));
     }
     let mut filled = Filled::default();
@@ -205,8 +205,8 @@ pub fn fill(model: &dyn TextModel, gaps: &[Gap]) -> Result<Filled> {
     Ok(filled)
 }
 
-/// The logits of hidden tokens, `[tokens, V]`, by the second stream: a span is told after all
-/// else, from left to right.
+/// Computes logits of the masked tokens, `[tokens, V]`, with the query stream: the span comes last
+/// in the factorisation order, from left to right.
 fn from_both_sides(model: &dyn TextModel, gaps: &[Gap]) -> Tensor<2> {
     let (mut texts, mut ranks, mut targets) = (Texts::new(), vec![], vec![]);
     for Gap { passage, hidden } in gaps {
@@ -225,7 +225,7 @@ fn from_both_sides(model: &dyn TextModel, gaps: &[Gap]) -> Tensor<2> {
     permuting.predict(&batch, Mode::Eval).logits
 }
 
-/// The same from what stands before the span.
+/// Computes logits of the masked tokens, `[tokens, V]`, from the tokens before the span.
 fn from_the_left(model: &dyn TextModel, gaps: &[Gap]) -> Tensor<2> {
     let (mut texts, mut at) = (Texts::new(), vec![]);
     for Gap { passage, hidden } in gaps {
@@ -233,7 +233,7 @@ fn from_the_left(model: &dyn TextModel, gaps: &[Gap]) -> Tensor<2> {
         texts.push(&passage.ids[..hidden.end - 1]);
         at.extend(hidden.clone().map(|hidden| first + hidden - 1));
     }
-    model.forward(&texts, Some(&at), Mode::Eval).logits.expect("a head for words")
+    model.forward(&texts, Some(&at), Mode::Eval).logits.expect("a language-model head")
 }
 
 impl Filled {
@@ -244,7 +244,7 @@ impl Filled {
         let mut rows = numbers.chunks_exact(words);
         for Gap { passage, hidden } in gaps {
             let said = passage.ids[hidden.clone()].iter().map(|wanted| {
-                let row = rows.next().expect("a row for each hidden token");
+                let row = rows.next().expect("a row for each masked token");
                 let best = (0..words).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap_or(0);
                 let sum: f64 = row.iter().map(|x| f64::from(x - row[best]).exp()).sum();
                 self.nats += sum.ln() - f64::from(row[*wanted as usize] - row[best]);
@@ -314,10 +314,10 @@ mod tests {
             let right = told(&|gap| swap(gap, gap.hidden.end));
             assert_ne!(known.nats, left.nats);
             assert_eq!(known.nats != right.nats, sees_right, "{config}");
-            // The words of a span are not seen before they are told.
+            // Tokens of a span are not visible before they are predicted.
             let last = told(&|gap| swap(gap, gap.hidden.end - 1));
             assert_eq!(known.said, last.said);
-            // Together or alone, a gap is the same.
+            // A gap gets the same loss alone or in a batch.
             let alone: f64 =
                 gaps.iter().map(|gap| fill(&*model, std::slice::from_ref(gap)).unwrap().nats).sum();
             assert!((alone - known.nats).abs() < 1e-3, "{alone} {}", known.nats);
@@ -344,7 +344,7 @@ mod tests {
             "n_positions": 8,
         });
         let gaps = Filling::default().gaps(&Passage::running(&documents(), 32));
-        for (config, needed) in [(bert, "bert"), (gpt, "the model reads 8")] {
+        for (config, needed) in [(bert, "bert"), (gpt, "at most 8")] {
             let model = create(&config, Head::Words, 1, &Device::flex()).unwrap();
             let message = fill(&*model, &gaps).unwrap_err().to_string();
             assert!(message.contains(needed), "{message}");

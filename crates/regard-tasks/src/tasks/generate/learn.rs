@@ -1,4 +1,4 @@
-//! Learning to go on with a text.
+//! Training objective of causal language models.
 
 use super::{Recipe, Writer};
 use crate::data::running::tokens;
@@ -21,23 +21,23 @@ use regard_models::{Capability, Error, Result};
 use serde_json::Value;
 use std::path::Path;
 
-/// Where a step's shift comes from, among the sites of the generator.
+/// Random stream of the shift of a step.
 const SHIFT: u64 = 0x6c61_6e67_7561_6765;
-/// Tokens that are evaluated at a time.
+/// Tokens per evaluation batch.
 const EVALUATED: usize = 8192;
 
-/// Learning to go on with a text.
+/// Causal language modelling objective.
 pub struct Language {
     recipe: Recipe,
     lexicon: Lexicon,
     train: Vec<u32>,
     valid: Vec<u32>,
-    /// Spans of the held-out text to fill.
+    /// Masked spans of the validation text to fill.
     gaps: Vec<Gap>,
 }
 
 impl Language {
-    /// Makes a model with first values for what a recipe wants.
+    /// Creates a model with initial weights as a recipe configures it.
     pub fn new(recipe: &Recipe, text: &Running) -> Result<Trained<Language>> {
         recipe.decode.check()?;
         let tokenizer = recipe.vocabulary.train(&text.train)?;
@@ -58,7 +58,7 @@ impl Language {
         let mut model = table.create_text(Head::Words, recipe.seed)?;
         if model.decode(&[&[]]).is_none() {
             let kind = table.get("model_type");
-            return Err(Error::invalid(format!("model_type: {kind} does not go on with a text")));
+            return Err(Error::invalid(format!("model_type: {kind} does not generate text")));
         }
         if let Some(longest) = model.longest().filter(|longest| *longest < recipe.context) {
             let asked = recipe.context;
@@ -73,14 +73,14 @@ impl Language {
         self.lexicon.about(self.train.len(), "tokens", millions)
     }
 
-    /// Pieces that the training text has, whatever the shift.
+    /// Returns the number of pieces of the training text, for any shift.
     fn pieces(&self) -> usize {
         let context = self.recipe.context;
         (self.train.len().saturating_sub(context) / context).max(1)
     }
 }
 
-/// The mean cost of each token of some pieces of a text, each `context + 1` long or less.
+/// Returns the mean cross-entropy per token of pieces of a text, each at most `context + 1` long.
 fn cost(
     model: &dyn TextModel,
     pieces: &[&[u32]],
@@ -93,14 +93,14 @@ fn cost(
         texts.push(&piece[..piece.len() - 1]);
         wanted.extend(piece[1..].iter().map(|id| i64::from(*id)));
     }
-    let logits = model.forward(&texts, None, mode).logits.expect("a head for words");
+    let logits = model.forward(&texts, None, mode).logits.expect("a language-model head");
     let count = wanted.len();
     let wanted = Tensor::<1, Int>::from_data(TensorData::new(wanted, [count]), device);
     cross_entropy(logits, wanted, CrossEntropy { smoothing, ignore: None })
 }
 
-/// How likely a model finds a text, cut into pieces of `context` tokens. The first token of all
-/// is not told from anything, and does not count.
+/// Computes the likelihood of a text, cut into pieces of `context` tokens. The very first token has
+/// no context and does not count.
 pub(super) fn likelihood(model: &dyn TextModel, ids: &[u32], context: usize) -> Perplexity {
     let starts: Vec<usize> = (0..ids.len().saturating_sub(1)).step_by(context).collect();
     let piece = |start: &usize| &ids[*start..(start + context + 1).min(ids.len())];
@@ -114,7 +114,7 @@ pub(super) fn likelihood(model: &dyn TextModel, ids: &[u32], context: usize) -> 
     all
 }
 
-/// How far all pieces are moved in a step, so that a text is cut everywhere in time.
+/// Draws the offset by which all pieces are shifted in a step, so that cut positions vary.
 fn shift(mode: Mode, room: usize) -> usize {
     let Mode::Train { seed, step } = mode else { return 0 };
     let share = f64::from(Stream::new(seed, step, SHIFT).uniform(0));
@@ -147,13 +147,13 @@ impl Objective for Language {
     fn evaluate(&self, model: &dyn TextModel) -> Result<Evaluation> {
         let model = model.evaluation();
         let loss = likelihood(&*model, &self.valid, self.recipe.context).loss();
-        let mut marks = vec![Mark { name: "loss", value: loss, unit: "nats a token" }];
+        let mut marks = vec![Mark { name: "loss", value: loss, unit: "nats per token" }];
         marks.extend(filling::marks(&*model, &self.gaps)?);
         let measures = examine::measures(&marks);
         let mut options = self.recipe.decode.clone();
         options.max_new_tokens = Some(options.max_new_tokens.unwrap_or(60).min(60));
         let writer = Writer::new(model, self.lexicon.tokenizer.clone(), options.clone())?;
-        // Something to look at, and no reason to stop a run.
+        // The sample is for display only; a failure must not stop the run.
         let written = writer.generate("", &options, 0, &[], &mut |_| {}).unwrap_or_default();
         let sample = written.first().map(|text| text.text.replace('\n', " / "));
         Ok(Evaluation::new(measures, loss, Better::Lower).with_sample(sample))
@@ -165,12 +165,12 @@ impl Objective for Language {
     }
 }
 
-/// The configuration for this vocabulary.
+/// Returns the model configuration for this vocabulary.
 fn table<'a>(recipe: &'a Recipe, tokenizer: &Tokenizer) -> Result<ModelTable<'a>> {
     let mut table = ModelTable::new(&recipe.model)?;
     table.set("vocab_size", tokenizer.size());
     table.set_default("n_positions", recipe.context);
-    // A piece of a text has no beginning and no end.
+    // A piece of a text has no beginning and no end token.
     table.set("bos_token_id", Value::Null);
     table.set("eos_token_id", Value::Null);
     Ok(table)

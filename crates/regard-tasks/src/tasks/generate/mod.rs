@@ -1,5 +1,4 @@
-//! Language models that go on with a text: learning from text, writing it, and saying how likely
-//! it is.
+//! Causal language models: training, text generation and scoring.
 
 mod exam;
 pub mod filling;

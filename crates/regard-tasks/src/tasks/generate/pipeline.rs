@@ -7,36 +7,36 @@ use regard_models::{ModelFiles, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Settings of a generation.
+/// Parameters of a generation request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {
-    /// Texts before which a result stops.
+    /// Stop strings: generation ends before the first occurrence of one of them.
     pub stop: Vec<String>,
-    /// Number of the first input among all that will be continued: with the seed it decides what is
-    /// sampled.
+    /// Index of the first input. With the seed it determines the random numbers of sampling, so a
+    /// list split over several requests gives the same texts as one request.
     pub first: u64,
-    /// How to search.
+    /// Search and sampling parameters.
     #[serde(flatten)]
     pub search: SearchParameters,
 }
 
-/// A text that was continued.
+/// A generated text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Response {
-    /// The prompt and its continuation.
+    /// Prompt followed by its continuation.
     pub generated_text: String,
-    /// Tokens of the continuation.
+    /// Token ids of the continuation.
     pub token_ids: Vec<u32>,
-    /// Log-probability of the continuation, after penalties.
+    /// Sum of the continuation's log-probabilities, after penalties.
     pub score: f32,
-    /// The other results, the best first, if several were asked for.
+    /// Further results, the best first; only present if several were requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<Response>,
 }
 
 impl Response {
-    /// All results, the best first.
+    /// Returns all results, the best first.
     pub fn results(&self) -> impl Iterator<Item = &Response> {
         std::iter::once(self).chain(&self.alternatives)
     }

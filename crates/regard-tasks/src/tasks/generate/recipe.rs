@@ -16,23 +16,23 @@ use std::path::PathBuf;
 
 recipe! {
     for "generate";
-    /// Which text.
+    /// Training text.
     pub data: Data,
-    /// Which tokens.
+    /// Vocabulary to train.
     pub vocabulary: Vocabulary,
     /// `config.json` of the model, without the size of the vocabulary.
     pub model: Value,
-    /// Tokens that are read at once.
+    /// Context length in tokens; 256 by default.
     #[serde(default = "context")]
     pub context: usize,
-    /// How to train.
+    /// Training options.
     #[serde(default)]
     pub train: train::Options,
-    /// Spans of the held-out text that the model is asked to fill, if any, from what stands
-    /// before them.
+    /// Masked spans of the validation text that are predicted from the tokens before them at each
+    /// evaluation; none by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filling: Option<Filling>,
-    /// How the model likes to write.
+    /// Default search and sampling options of the trained model.
     #[serde(default)]
     pub decode: decode::Options,
 }
@@ -41,25 +41,25 @@ fn context() -> usize {
     256
 }
 
-/// Which text.
+/// Text to train on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// The name of a known data set, or `files`.
+    /// Name of a known data set, or `files`.
     pub set: String,
-    /// With `files`: what is learned from. The last tenth is held out if there is no other.
+    /// Training file; only with `set = "files"`. Without `valid`, its last tenth is held out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub train: Option<PathBuf>,
-    /// With `files`: what decisions are made on.
+    /// Validation file for model selection; only with `set = "files"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid: Option<PathBuf>,
-    /// With `files`: what is reported, if there is such a file.
+    /// Test file for `regard eval`; only with `set = "files"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<PathBuf>,
 }
 
 impl Data {
-    /// Reads the text, and what is held out of it.
+    /// Reads the training and the validation text.
     pub fn read(&self) -> Result<Running> {
         self.read_set(&self.set)
     }
@@ -84,7 +84,7 @@ impl Data {
         Ok(Characters { train: split.whole(), valid }.into())
     }
 
-    /// Whether a set has a test part.
+    /// Returns whether a set has a test part.
     pub(super) fn has_test(&self, set: &str) -> bool {
         match set {
             "wikitext-2-raw" => true,
@@ -93,12 +93,12 @@ impl Data {
         }
     }
 
-    /// The documents of a part that is not learned from.
+    /// Returns the documents of a held-out part.
     pub(super) fn held_out(&self, set: &str, part: Part) -> Result<Vec<String>> {
         match (set, part, &self.test) {
             ("files", Part::Test, Some(test)) => Ok(vec![Characters::read(test)?.whole()]),
             ("wikitext-2-raw", Part::Test, _) if self.set == "wikitext-2" => {
-                let message = "data: recipes of wikitext-2 learn from most of wikitext-2-raw";
+                let message = "data: wikitext-2 contains most of wikitext-2-raw as training data";
                 Err(Error::invalid(message))
             }
             ("wikitext-2-raw", Part::Test, _) => {
@@ -109,20 +109,20 @@ impl Data {
                 Ok(self.read_set(set)?.valid)
             }
             _ => Err(Error::invalid(format!(
-                "data: got {set:?}, need tinyshakespeare or wikitext-2 (what is held out of them), \
+                "data: got {set:?}, need tinyshakespeare or wikitext-2 (their validation parts), \
                  wikitext-2-raw (its test part) or files"
             ))),
         }
     }
 }
 
-/// How the text is cut.
+/// Configuration of the vocabulary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Vocabulary {
     /// `char`, or `bytes` for byte-level BPE.
     pub kind: String,
-    /// At most so many rows, with the special ones.
+    /// Maximum number of entries, special tokens included; 1000 by default.
     #[serde(default = "size")]
     pub size: usize,
 }
@@ -132,7 +132,7 @@ fn size() -> usize {
 }
 
 impl Vocabulary {
-    /// Learns the vocabulary. Nothing is made equal: what is written shall be the text itself.
+    /// Trains the vocabulary. Text is not normalised, so that generated text is like the original.
     pub fn train<S: AsRef<str>>(&self, texts: &[S]) -> Result<Tokenizer> {
         let kind: Kind =
             self.kind.parse().map_err(|e| Error::invalid(format!("vocabulary.kind: {e}")))?;

@@ -1,4 +1,4 @@
-//! A trained language model at work.
+//! Inference with a trained language model.
 
 use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, decode, generation};
 use crate::logits::not_finite;
@@ -12,10 +12,10 @@ use regard_models::text::{self, Head, TextModel, Texts};
 use regard_models::{Decoding, Error, ModelFiles, Result};
 use serde_json::Value;
 
-/// What a text begins with if nothing is given and the model has no word for it.
+/// Prompt of an empty request if the model has no BOS token.
 const NOTHING: &str = "\n";
 
-/// A model that goes on with texts.
+/// Causal language model that generates text.
 pub struct Writer {
     pub(super) model: Box<dyn TextModel>,
     tokenizer: Tokenizer,
@@ -25,39 +25,39 @@ pub struct Writer {
     device: Device,
 }
 
-/// What was written.
+/// A generated continuation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
-    /// Without the prompt.
+    /// Text without the prompt.
     pub text: String,
-    /// Its tokens, without those of the prompt.
+    /// Token ids without those of the prompt.
     pub ids: Vec<u32>,
-    /// Its score: the log-probability of what was written, after penalties.
+    /// Sum of the log-probabilities, after penalties.
     pub score: f32,
 }
 
-/// How likely a text is.
+/// Log-probabilities of the tokens of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scored {
-    /// Its tokens, as they stand in the vocabulary.
+    /// Tokens of the text, as spelled in the vocabulary.
     pub tokens: Vec<String>,
-    /// The natural logarithm of each token's probability after those before it; the first, before
-    /// which nothing stands, has none.
+    /// Natural logarithm of each token's probability given the tokens before it; `None` for the
+    /// first token, which has no context.
     pub token_logprobs: Vec<Option<f64>>,
 }
 
 impl Scored {
-    /// Of the whole text.
+    /// Returns the log-probability of the whole text.
     pub fn logprob(&self) -> f64 {
         self.token_logprobs.iter().flatten().sum()
     }
 }
 
 impl Writer {
-    /// From a model and its tokenizer.
+    /// Creates a writer from a model and its tokenizer.
     ///
     /// # Errors
-    /// If the model does not go on with texts, or does not know all tokens.
+    /// If the model is not causal, or lacks embeddings for some tokens.
     pub fn new(
         model: Box<dyn TextModel>,
         tokenizer: Tokenizer,
@@ -67,13 +67,13 @@ impl Writer {
         if model.head() != Head::Words || model.decode(&[&[]]).is_none() {
             let kind = &config["model_type"];
             return Err(Error::invalid(format!(
-                "{kind} with {:?} does not go on with a text; gpt2 with a head for words does",
+                "{kind} with {:?} does not generate text; need e.g. gpt2 with an LM head",
                 model.head()
             )));
         }
         fits(&*model, &tokenizer)?;
         let words = model.vocabulary() as u64;
-        // Of several, the first; one that the model does not have is none.
+        // Of several ids the first is used; an id outside the vocabulary is ignored.
         let id = |key: &str| {
             let id = config[key].as_u64().or_else(|| config[key][0].as_u64());
             id.filter(|id| *id < words).map(|id| id as u32)
@@ -84,7 +84,7 @@ impl Writer {
         Ok(Writer { model, tokenizer, defaults, ids, bos, device: Device::flex() })
     }
 
-    /// Opens a model: of a folder, which may be a training run's, or of a part of the program.
+    /// Opens a model: from a folder, which may be a training run's, or a built-in one.
     pub fn load(model: impl Into<ModelFiles>) -> Result<Writer> {
         let files = train::files(model)?;
         let model = text::open(files.clone(), None, 0, &Device::flex())?;
@@ -93,28 +93,28 @@ impl Writer {
             .map_err(|e| Error::file(files.place(), e.to_string()))
     }
 
-    /// `config.json`
+    /// Returns `config.json` of the model.
     pub fn config(&self) -> Value {
         self.model.config()
     }
 
-    /// How the model likes to write.
+    /// Returns the model's default search and sampling options.
     pub fn defaults(&self) -> &Options {
         &self.defaults
     }
 
-    /// Its tokenizer.
+    /// Returns the tokenizer.
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer
     }
 
-    /// Numbers in its weights.
+    /// Returns the number of parameters.
     pub fn parameters(&self) -> usize {
         self.model.parameters()
     }
 
-    /// Tokens at the beginning of a prompt that the model cannot see, because it is longer than
-    /// what it reads.
+    /// Returns the number of tokens at the start of a prompt that are cut off because it exceeds
+    /// the model's maximum length.
     pub fn unseen(&self, prompt: &str) -> Result<usize> {
         let longest = self.model.longest().unwrap_or(usize::MAX);
         Ok(self.prompt(prompt)?.len().saturating_sub(longest))
@@ -128,14 +128,14 @@ impl Writer {
             (false, _) => ids.extend(self.tokenizer.encode(text)?.ids),
         }
         match ids.is_empty() {
-            true => Err(Error::invalid("the prompt has no tokens, and the model no first word")),
+            true => Err(Error::invalid("the prompt has no tokens, and the model no BOS token")),
             false => Ok(ids),
         }
     }
 
-    /// Goes on with a text, until it ends by itself, has one of `stop` in it, or is as long as
-    /// the options allow. `watch` is given each token as it comes, if there is one row of them.
-    /// What is drawn at random depends on the text's `number`.
+    /// Continues a prompt until an end token, one of the `stop` strings or the maximum length.
+    /// `watch` receives each token as it is generated, if a single sequence is decoded. Random
+    /// numbers of sampling depend on the prompt's index `number`.
     pub fn generate(
         &self,
         prompt: &str,
@@ -158,7 +158,7 @@ impl Writer {
             from: prompt.len(),
             watch,
         };
-        // A text that has come to where it shall stop ends with a token that no model has.
+        // A sequence that reached a stop string ends with an extra token outside the vocabulary.
         let end = (!stop.is_empty()).then_some(writing.vocabulary() as u32 - 1);
         let ids = Ids { eos: self.ids.eos.or(end), ..self.ids };
         let mut found = decode(&mut writing, &[sentence], options, &ids)?;
@@ -167,8 +167,7 @@ impl Writer {
         found.into_iter().map(one).collect()
     }
 
-    /// The text without what ended it. Its tokens are those up to the one with which the text to
-    /// stop at was whole.
+    /// Decodes the text up to the stop string. The tokens are kept up to the one that completed it.
     fn written(
         &self,
         mut ids: Vec<u32>,
@@ -194,8 +193,9 @@ impl Writer {
         Ok(Written { text, ids, score })
     }
 
-    /// How likely a text is. One that is longer than the model can read is read in windows that
-    /// overlap by half, so that every token is told from at least half a window before it.
+    /// Computes log-probabilities of a text's tokens. A text longer than the model's maximum length
+    /// is encoded in windows that overlap by half, so that every token has at least half a window
+    /// of context.
     pub fn score(&self, text: &str) -> Result<Scored> {
         let ids = self.tokenizer.encode(text)?.ids;
         let name = |id: &u32| self.tokenizer.token(*id).unwrap_or_default();
@@ -206,16 +206,16 @@ impl Writer {
         while known < ids.len() {
             let from = if known == 1 { 0 } else { known - (wide / 2).max(1) };
             let to = ids.len().min(from.saturating_add(wide));
-            // What the last token leads to is not asked.
+            // The prediction after the last token is not needed.
             let piece = &ids[from..to.max(from + 1)];
             let at: Vec<usize> = (known - 1 - from..piece.len()).collect();
             let mut texts = Texts::new();
             texts.push(piece);
             let said = self.model.forward(&texts, Some(&at), Mode::Eval);
-            let logits = said.logits.expect("a head for words");
+            let logits = said.logits.expect("a language-model head");
             let mut all = vec![];
             numbers(activation::log_softmax(logits, 1), &mut all);
-            // A word may be impossible; no word may be NaN.
+            // A log-probability may be -inf, but not NaN.
             if let Some(bad) = all.iter().find(|x| x.is_nan()) {
                 return Err(not_finite(*bad));
             }
@@ -231,14 +231,14 @@ impl Writer {
     }
 }
 
-/// A model as the search sees it.
+/// State of a decoding run, as seen by the search.
 struct Writing<'a> {
     writer: &'a Writer,
-    /// What each row has read, prompt included.
+    /// Tokens of each row so far, prompt included.
     rows: Vec<Vec<u32>>,
-    /// Made at the first step, and made again when there is no more room.
+    /// KV cache; created at the first step, and again when the model's maximum length is reached.
     decoding: Option<Box<dyn Decoding + 'a>>,
-    /// Tokens that it holds.
+    /// Number of tokens in the KV cache.
     held: usize,
     longest: usize,
     stop: &'a [String],
@@ -247,7 +247,7 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// Reads the rows again from half a window before their ends, so that there is room.
+    /// Rebuilds the KV cache from the last half window of each row, to make room for more tokens.
     fn make_room(&mut self) {
         let rest = self.longest / 2;
         let keep = |row: &Vec<u32>| {
@@ -256,10 +256,10 @@ impl Writing<'_> {
         let rows: Vec<&[u32]> = self.rows.iter().map(|row| &row[row.len() - keep(row)..]).collect();
         self.held = rows.first().map_or(0, |row| row.len());
         let decoding = self.writer.model.decode(&rows);
-        self.decoding = Some(decoding.expect("a writer's model goes on with texts"));
+        self.decoding = Some(decoding.expect("a writer's model is causal"));
     }
 
-    /// Gives each row one more number, for its end, and nothing else to those that shall end.
+    /// Appends the logit of the extra end token to each row, and forces it for stopped rows.
     fn end_stopped(&self, logits: &mut Vec<f32>) {
         let words = self.writer.model.vocabulary();
         let end = self.writer.ids.eos.map_or(words, |eos| eos as usize);
@@ -276,7 +276,7 @@ impl Writing<'_> {
         *logits = wider;
     }
 
-    /// Whether a row has come to where it shall stop.
+    /// Returns whether a row contains a stop string.
     fn stopped(&self, row: &[u32]) -> bool {
         if self.stop.is_empty() || row.len() <= self.from {
             return false;
@@ -288,7 +288,7 @@ impl Writing<'_> {
 
 impl Stepper for Writing<'_> {
     fn vocabulary(&self) -> usize {
-        // One more for what ends a text that shall stop.
+        // One more for the extra end token of stopped rows.
         self.writer.model.vocabulary() + usize::from(!self.stop.is_empty())
     }
 

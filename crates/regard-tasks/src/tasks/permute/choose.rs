@@ -1,17 +1,17 @@
-//! Which words are told, and in which order.
+//! Selection of prediction targets and of the factorisation order.
 
 use regard_attention::Mode;
 use regard_attention::Stream;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Which words are told.
+/// Selection of the tokens to predict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Targets {
-    /// About one token in so many is told: the paper's K.
+    /// About one token in `one_in` is predicted: the paper's K; 6 by default.
     pub one_in: usize,
-    /// Tokens of the shortest span that is told, and of the longest.
+    /// Lengths of the shortest and the longest predicted span, in tokens; `[1, 5]` by default.
     pub lengths: [usize; 2],
 }
 
@@ -21,14 +21,14 @@ impl Default for Targets {
     }
 }
 
-/// Draws that come one after the other, for one example of one step.
+/// Sequence of random draws for one example of one step.
 pub(super) struct Draws {
     stream: Stream,
     next: u64,
 }
 
 impl Draws {
-    /// Others in every step, the same ones in every evaluation.
+    /// Creates the draws: different in every training step, the same in every evaluation.
     pub fn new(mode: Mode, site: u64) -> Draws {
         let (seed, step) = match mode {
             Mode::Eval => (0, 0),
@@ -37,20 +37,20 @@ impl Draws {
         Draws { stream: Stream::new(seed, step, site), next: 0 }
     }
 
-    /// At least 0 and below 1.
+    /// Draws a number in `[0, 1)`.
     pub fn share(&mut self) -> f64 {
         self.next += 1;
         f64::from(self.stream.uniform(self.next))
     }
 
-    /// One of `0..end`; 0 if there is none.
+    /// Draws an index in `0..end`; 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         (self.share() * end as f64) as usize
     }
 }
 
 impl Targets {
-    /// Whether such spans can be.
+    /// Checks the settings.
     pub fn check(&self) -> Result<(), String> {
         let Targets { one_in, lengths: [shortest, longest] } = *self;
         if one_in == 0 {
@@ -65,8 +65,9 @@ impl Targets {
         Ok(())
     }
 
-    /// The places to tell, ascending, at least one if there is any. `open` are the runs of tokens
-    /// that may be told: of each `K·L` of them a span of `L` is, with `L` drawn anew.
+    /// Returns the positions to predict, ascending, at least one if there is any. `open` are the
+    /// ranges of eligible tokens: in each window of `K·L` of them a span of `L` is chosen, with `L`
+    /// drawn anew.
     pub(super) fn choose(&self, open: &[Range<usize>], draws: &mut Draws) -> Vec<usize> {
         let Targets { one_in, lengths: [shortest, longest] } = *self;
         let mut places = vec![];
@@ -77,7 +78,8 @@ impl Targets {
                 let mut length = shortest + draws.below(longest - shortest + 1);
                 let mut window = one_in * length;
                 if window > left {
-                    // The end of a run has room for less, of which the same share is told.
+                    // The end of a range has a smaller window, of which the same fraction is
+                    // predicted.
                     (window, length) = (left, left / one_in);
                     length += usize::from(draws.below(one_in) < left % one_in);
                 }
@@ -94,8 +96,8 @@ impl Targets {
     }
 }
 
-/// The rank of each of so many tokens: 0 of those that are not told, and those that are in an order
-/// that is drawn.
+/// Returns the rank of each token in the factorisation order: 0 for context tokens, and a random
+/// order for the predicted ones.
 pub(super) fn ranks(tokens: usize, told: &[usize], draws: &mut Draws) -> Vec<u32> {
     let mut order = told.to_vec();
     for i in (1..order.len()).rev() {

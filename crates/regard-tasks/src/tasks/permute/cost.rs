@@ -1,4 +1,4 @@
-//! What of a sequence is told, and what that costs.
+//! Prediction targets of a sequence and their loss.
 
 use super::Recipe;
 use super::choose::{Draws, ranks};
@@ -10,28 +10,29 @@ use regard_models::text::{TextModel, Texts};
 use regard_models::xlnet::{Permuted, Sight};
 use std::collections::BTreeMap;
 
-/// Where draws come from, among the sites of the generator; an example's number is added.
+/// Random stream of the draws; the example's index is added.
 const DRAW: u64 = 0x7065_726d_0000_0000;
 
-/// A sequence, and what of it is told in which order.
+/// A sequence with its targets and their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// What the model reads.
+    /// Input of the model.
     pub sequence: Sequence,
-    /// The places that are told, ascending.
+    /// Positions to predict, ascending.
     pub targets: Vec<usize>,
-    /// The rank of each token: a target is told from those of lower ranks.
+    /// Rank of each token in the factorisation order: a target is predicted from lower ranks.
     pub ranks: Vec<u32>,
 }
 
-/// What sequences cost.
+/// Loss of a batch.
 pub(super) struct Cost {
-    /// The mean over targets.
+    /// Mean cross-entropy over the targets.
     pub mean: Tensor<1>,
     pub targets: usize,
 }
 
-/// An example as it is in a step: the same for the same step of a run, and for every evaluation.
+/// Draws an example as a step sees it: the same for the same step of a run, and for every
+/// evaluation.
 pub(super) fn told(recipe: &Recipe, of: &Sequences, number: usize, mode: Mode) -> Told {
     let mut draws = Draws::new(mode, DRAW + number as u64);
     let sequence = of.draw(number, &mut draws);
@@ -40,7 +41,7 @@ pub(super) fn told(recipe: &Recipe, of: &Sequences, number: usize, mode: Mode) -
     Told { sequence, targets, ranks }
 }
 
-/// What sequences cost a model.
+/// Computes the loss of a batch.
 pub(super) fn cost(
     recipe: &Recipe,
     model: &dyn TextModel,
@@ -48,7 +49,7 @@ pub(super) fn cost(
     mode: Mode,
     device: &Device,
 ) -> Cost {
-    // Texts with a memory are read together if they are of one length; all others are anyway.
+    // Sequences with a memory are batched by length; all others form one batch.
     let mut parts: BTreeMap<usize, Vec<&Told>> = BTreeMap::new();
     for told in all {
         let Sequence { ids, memory, .. } = &told.sequence;
@@ -63,7 +64,7 @@ pub(super) fn cost(
     Cost { mean: mean.expect("a batch is not empty"), targets }
 }
 
-/// The same of sequences that are read together.
+/// Computes the loss of sequences that form one batch.
 fn one(recipe: &Recipe, model: &dyn TextModel, all: &[&Told], mode: Mode, device: &Device) -> Cost {
     let (mut texts, mut before) = (Texts::new(), Texts::new());
     let (mut targets, mut wanted, mut ranks) = (vec![], vec![], vec![]);
@@ -77,7 +78,7 @@ fn one(recipe: &Recipe, model: &dyn TextModel, all: &[&Told], mode: Mode, device
         wanted.extend(places.iter().map(|at| i64::from(sequence.ids[*at])));
         ranks.push(own.clone());
     }
-    let permuting = model.permuting().expect("asked when it was made");
+    let permuting = model.permuting().expect("checked at creation");
     let memory = (before.tokens() > 0).then(|| permuting.remember(&before, mode));
     let sight = Sight::Ranks(ranks);
     let batch = Permuted { texts: &texts, sight, targets: &targets, memory: memory.as_ref() };

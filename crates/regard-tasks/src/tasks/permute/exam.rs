@@ -1,4 +1,4 @@
-//! How well a model tells what it has not learned from.
+//! Evaluation on held-out sequences.
 
 use super::cost::{cost, told};
 use super::sequences::Sequences;
@@ -12,22 +12,22 @@ use regard_attention::Mode;
 use regard_models::text::{self, Head, TextModel};
 use regard_models::{Error, ModelFiles, Result};
 
-/// Tokens that are evaluated at a time.
+/// Tokens per evaluation batch.
 const EVALUATED: usize = 8192;
-/// Tokens of a sample that are shown on either side of a gap.
+/// Tokens shown on either side of a gap in a sample.
 const SHOWN: usize = 12;
 
-/// Sequences to tell.
+/// Evaluation set: sequences and masked spans in them.
 pub(super) struct Exam {
     sequences: Sequences,
-    /// Gaps in them, with and, for pairs, without the first part beside them.
+    /// Gaps in the sequences; the second list has those of pairs shown without their first part.
     gaps: [Vec<Gap>; 2],
 }
 
-/// What came of it.
+/// Results of an evaluation.
 pub(super) struct Marks {
     pub all: Vec<Mark>,
-    /// What was said of the first gap.
+    /// Predicted tokens of the first gap.
     pub first: Option<Vec<u32>>,
 }
 
@@ -40,7 +40,7 @@ impl Exam {
 
     pub fn mark(&self, recipe: &Recipe, model: &dyn TextModel) -> Result<Marks> {
         let value = self.loss(recipe, model);
-        let mut all = vec![Mark { name: "loss", value, unit: "nats a token" }];
+        let mut all = vec![Mark { name: "loss", value, unit: "nats per token" }];
         let [gaps, alone] = &self.gaps;
         let mut first = None;
         if !gaps.is_empty() {
@@ -54,7 +54,7 @@ impl Exam {
         Ok(Marks { all, first })
     }
 
-    /// The mean negative log-likelihood of what is told.
+    /// Computes the mean negative log-likelihood of the targets.
     fn loss(&self, recipe: &Recipe, model: &dyn TextModel) -> f64 {
         let numbers: Vec<usize> = (0..self.sequences.len()).collect();
         let (mut sum, mut count) = (0.0, 0);
@@ -68,7 +68,7 @@ impl Exam {
         sum / count as f64
     }
 
-    /// What stands around the first gap, what was said of it and what had been there.
+    /// Formats the first gap with its surroundings: `before [predicted | reference] after`.
     pub fn shown(&self, said: &[u32], tokenizer: &Tokenizer) -> Result<String> {
         let Gap { passage, hidden } = &self.gaps[0][0];
         let ids = &passage.ids;
@@ -84,7 +84,7 @@ impl Exam {
 }
 
 pub(super) fn examine(recipe: &Recipe, model: &ModelFiles, on: &On) -> Result<Report> {
-    // What translators are tested on is in no part; of documents, a tenth is held out.
+    // The test sentences of translation are in neither part; of documents a tenth is held out.
     let source = on.decide(&recipe.data.set, |_| false)?;
     let corpus = match source {
         Source::Set(set, _) => recipe.data.of(set).read()?,
@@ -93,7 +93,7 @@ pub(super) fn examine(recipe: &Recipe, model: &ModelFiles, on: &On) -> Result<Re
     let files = train::files(model.clone())?;
     let model = text::open(files.clone(), Some(Head::Words), 0, &Device::flex())?;
     if model.permuting().is_none() {
-        return Err(Error::file(files.place(), "it has no second stream; xlnet has"));
+        return Err(Error::file(files.place(), "the model has no query stream; need xlnet"));
     }
     let tokenizer = Tokenizer::of(&files)?;
     let [_, held_out] = learn::sequences(recipe, &corpus, &tokenizer)?;

@@ -1,4 +1,4 @@
-//! Learning to tell words in any order.
+//! Training objective of permutation language modelling.
 
 use super::cost::{Told, cost, told};
 use super::exam::{Exam, Marks};
@@ -18,24 +18,24 @@ use regard_models::{Capability, Error, Result};
 use serde_json::Value;
 use std::path::Path;
 
-/// Learning to predict words in any order.
+/// Permutation language modelling objective.
 pub struct Permutation {
     recipe: Recipe,
     lexicon: Lexicon,
     train: Sequences,
-    /// The most tokens of each of them.
+    /// Maximum number of tokens of each training example.
     lengths: Vec<usize>,
     valid: Exam,
 }
 
 impl Permutation {
-    /// Makes a model with first values for what a recipe wants.
+    /// Creates a model with initial weights as a recipe configures it.
     pub fn new(recipe: &Recipe, corpus: &Corpus) -> Result<Trained<Permutation>> {
         let tokenizer = recipe.tokenizer(corpus)?;
         let [train, valid] = sequences(recipe, corpus, &tokenizer)?;
-        for (part, sequences) in [("learn from", &train), ("hold out", &valid)] {
+        for (part, sequences) in [("training", &train), ("validation", &valid)] {
             if sequences.len() == 0 {
-                let message = format!("there is no text to {part}: look at the data");
+                let message = format!("data: the {part} part has no text");
                 return Err(Error::invalid(message));
             }
         }
@@ -43,7 +43,7 @@ impl Permutation {
         let mut model = table.create_text(Head::Words, recipe.seed)?;
         if model.permuting().is_none() {
             let kind = table.get("model_type");
-            let message = format!("model_type: {kind} has no second stream; need xlnet");
+            let message = format!("model_type: {kind} has no query stream; need xlnet");
             return Err(Error::invalid(message));
         }
         let valid = Exam::new(recipe, valid);
@@ -63,8 +63,8 @@ impl Permutation {
 }
 
 impl Trained<Permutation> {
-    /// Examples as a step draws them: the same for the same step of a run, and for every
-    /// evaluation.
+    /// Returns examples as a training step sees them: the same for the same step of a run, and for
+    /// every evaluation.
     pub fn drawn(&self, examples: &[usize], mode: Mode) -> Vec<Told> {
         self.objective().drawn(examples, mode)
     }
@@ -101,7 +101,7 @@ impl Objective for Permutation {
     }
 }
 
-/// What is learned from, and what is held out.
+/// Returns the training and the validation sequences.
 pub(super) fn sequences(
     recipe: &Recipe,
     corpus: &Corpus,
@@ -133,19 +133,19 @@ fn form(recipe: &Recipe, corpus: &Corpus, tokenizer: &Tokenizer) -> Result<Form>
         (_, parts) => parts.unwrap_or_default(),
     };
     if memory > 0 && matches!(corpus, Corpus::Pairs(_)) {
-        let message = format!("memory: got {memory}, need 0: nothing stands before a pair");
+        let message = format!("memory: got {memory}, need 0: a pair has no preceding text");
         return Err(Error::invalid(message));
     }
-    // Vocabularies that are not in the manner of BERT have a beginning and an end instead.
+    // Vocabularies without BERT's special tokens have BOS and EOS instead.
     let special = tokenizer.special();
     let around = special.sep.or(special.eos).zip(special.cls.or(special.bos));
     let (sep, cls) = around.ok_or_else(|| {
-        Error::invalid("vocabulary: two parts need one with a separator and a token for the whole")
+        Error::invalid("vocabulary: sequences of two parts need the special tokens SEP and CLS")
     })?;
     Ok(Form { context, memory, parts: Some((parts, [sep, cls])) })
 }
 
-/// The configuration for this vocabulary.
+/// Returns the model configuration for this vocabulary.
 fn table<'a>(recipe: &'a Recipe, tokenizer: &Tokenizer) -> Result<ModelTable<'a>> {
     let mut table = ModelTable::new(&recipe.model)?;
     let special = tokenizer.special();

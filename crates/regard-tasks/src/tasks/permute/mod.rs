@@ -1,16 +1,16 @@
-//! Pretraining as XLNet's (Yang et al. 2019, arXiv:1906.08237): words are told in an order that is
-//! drawn anew for every sequence, each from those before it, wherever they stand.
+//! Pretraining as in XLNet (Yang et al. 2019, arXiv:1906.08237): tokens are predicted in a random
+//! order drawn anew for every sequence, each from those before it in that order.
 //!
-//! Only the last words of an order are told, about one in `targets.one_in` (section 2.3 of the
-//! paper); they are spans, and the rest is what they are told from. As in the authors' program,
-//! words that are not told see each other. A sequence is a piece of a document, or two parts
-//! `A SEP B SEP CLS` (section 2.4), and may have a memory: the tokens before it in its document.
+//! Only the last tokens of an order are predicted, about one in `targets.one_in` (section 2.3 of
+//! the paper); they form spans, and the rest is their context. As in the authors' program, context
+//! tokens attend to each other. A sequence is a piece of a document, or two parts `A SEP B SEP CLS`
+//! (section 2.4), and may have a memory: the tokens before it in its document.
 //!
-//! The paper carries the memory over from the step before. Here it is read again, by the weights
-//! of the step and without a gradient, so that examples may come in any order and a run that is
-//! resumed is the run that was not; what it costs is a forward of the first stream. There is no
-//! loss for whether parts belong together, as in the paper. Its half of a batch whose memory is
-//! the text that follows is not done.
+//! The paper carries the memory over from the previous step. Here it is recomputed with the current
+//! weights and without a gradient, so that examples may come in any order and a resumed run equals
+//! an uninterrupted one; the cost is one forward pass of the content stream. As in the paper, there
+//! is no next-sentence loss. The paper's bidirectional data, half of each batch with the following
+//! text as memory, is not implemented.
 
 mod choose;
 mod cost;

@@ -20,29 +20,29 @@ use std::path::{Path, PathBuf};
 
 recipe! {
     for "permute";
-    /// Tokens of a sequence at most, with those around its parts.
+    /// Maximum number of tokens of a sequence, special tokens included; 128 by default.
     #[serde(default = "context")]
     pub context: usize,
-    /// Tokens before a sequence, in its document, that it is told from too; 0 for none.
+    /// Number of preceding tokens of the document used as memory; 0, the default, for none.
     #[serde(default)]
     pub memory: usize,
-    /// Which text.
+    /// Training text.
     pub data: Data,
-    /// Which tokens.
+    /// Vocabulary to train.
     pub vocabulary: Vocabulary,
-    /// Which words are told.
+    /// Selection of the tokens to predict.
     #[serde(default)]
     pub targets: Targets,
-    /// Sequences of two parts. Without it documents are running text, and half of all second
-    /// parts of pairs are from elsewhere.
+    /// Settings for sequences of two parts. By default documents are used as running text, and half
+    /// of the second parts of pairs are replaced by random ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Parts>,
-    /// Spans of the held-out text that the model is asked to fill.
+    /// Masked spans of the validation text that are predicted at each evaluation.
     #[serde(default)]
     pub filling: Filling,
     /// `config.json` of the model, without the size of the vocabulary.
     pub model: Value,
-    /// How to train.
+    /// Training options.
     #[serde(default)]
     pub train: train::Options,
 }
@@ -51,29 +51,29 @@ fn context() -> usize {
     128
 }
 
-/// Which text.
+/// Text to train on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// The name of a known data set, or `files`, or `pairs`.
+    /// Name of a known data set, `files` or `pairs`.
     pub set: String,
-    /// With `files`: plain text, a blank line between documents. With `pairs`: a first part, a tab
-    /// and a second part in every line.
+    /// With `files`: text files with a blank line between documents. With `pairs`: files with a
+    /// first part, a tab and a second part on every line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<PathBuf>,
 }
 
-/// What is learned from, and what is held out.
+/// Training and validation text.
 #[derive(Clone, Debug)]
 pub enum Corpus {
     /// Documents.
     Running(Running),
-    /// Sentences of two languages: the first parts of sequences, and the second ones.
+    /// Training and validation pairs of sentences: the first and the second parts of sequences.
     Pairs([Vec<Pair>; 2]),
 }
 
 impl Data {
-    /// Reads it.
+    /// Reads the training and the validation part.
     pub fn read(&self) -> Result<Corpus> {
         self.files.iter().try_for_each(|file| own::there("files", file))?;
         match known::named("permute", ("data.set", &self.set))? {
@@ -89,12 +89,12 @@ impl Data {
         }
     }
 
-    /// Another set.
+    /// Returns the same settings with another set.
     pub(super) fn of(&self, set: &str) -> Data {
         Data { set: set.to_string(), files: self.files.clone() }
     }
 
-    /// All of a file, of which nothing is learned.
+    /// Reads a whole file as validation part.
     pub(super) fn whole(&self, path: &Path) -> Result<Corpus> {
         let known = known::set("permute", &self.set).map(|set| &set.format);
         match matches!(known, Some(Format::Tatoeba(..))) || self.set == own::PAIRS {
@@ -109,8 +109,8 @@ impl Data {
     }
 }
 
-/// Pairs that are learned from, and those that are held out, by a hash of their first parts. What
-/// translators are tested on is left out of both.
+/// Splits pairs into training and validation part by a hash of the first sentence. The test
+/// sentences of translation are left out of both.
 fn pairs(files: &[PathBuf]) -> Result<Corpus> {
     if files.is_empty() {
         let message = "data.files: data.set=pairs needs it; set data.files to a list of files with a \
@@ -126,8 +126,8 @@ fn pairs(files: &[PathBuf]) -> Result<Corpus> {
 }
 
 impl Recipe {
-    /// Learns the vocabulary, of letters or bytes as [`generate`](crate::generate) does: they are
-    /// the text itself.
+    /// Trains the vocabulary. Characters and bytes are not normalised, as in
+    /// [`generate`](crate::generate).
     pub(super) fn tokenizer(&self, corpus: &Corpus) -> Result<Tokenizer> {
         let mut train = self.vocabulary.training()?;
         if matches!(train.kind, Kind::ByteLevel | Kind::Char) {
@@ -170,7 +170,7 @@ impl Task for Recipe {
             Corpus::Pairs(parts) => parts.each_ref().map(|part| say::many(part.len(), "pair")),
         };
         for (part, count) in ["train", "valid"].into_iter().zip(counts) {
-            let share = if part == "valid" { "a share of " } else { "" };
+            let share = if part == "valid" { "a fraction of " } else { "" };
             about.part(part, format!("{share}{from}"), count);
         }
         let learner = Permutation::new(self, &corpus)?;

@@ -1,17 +1,17 @@
-//! From documents and pairs to sequences.
+//! Sequences made from documents and pairs.
 
 use super::choose::Draws;
 use crate::generate::filling::Passage;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// How sequences of two parts are made.
+/// Configuration of sequences of two parts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parts {
-    /// The share of second parts that are from elsewhere.
+    /// Fraction of second parts that are replaced by a random one, 0 to 1; 0.5 by default.
     pub random: f64,
-    /// The share of sequences of which only one part is given, either as often.
+    /// Fraction of sequences with only one of the two parts, either equally often; 0 by default.
     pub alone: f64,
 }
 
@@ -22,7 +22,7 @@ impl Default for Parts {
 }
 
 impl Parts {
-    /// Whether the shares can be.
+    /// Checks that the fractions are in range.
     pub fn check(&self) -> Result<(), String> {
         for (name, share) in [("random", self.random), ("alone", self.alone)] {
             if !(0.0..=1.0).contains(&share) {
@@ -33,27 +33,27 @@ impl Parts {
     }
 }
 
-/// What a model reads at once.
+/// Input of the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sequence {
-    /// Token numbers.
+    /// Token ids.
     pub ids: Vec<u32>,
-    /// The part that each token is of: 0, 1, and 2 for CLS.
+    /// Segment of each token: 0 or 1 for the parts, 2 for CLS.
     pub types: Vec<u32>,
-    /// The tokens that come before it in its document, if a memory of them is asked for.
+    /// Preceding tokens of the document used as memory; empty for none.
     pub memory: Vec<u32>,
-    /// The runs of tokens that are text.
+    /// Ranges of text tokens, without special tokens.
     pub(super) open: Vec<Range<usize>>,
 }
 
-/// How sequences are made.
+/// Format of sequences.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
-    /// Tokens of a sequence at most.
+    /// Maximum number of tokens of a sequence.
     pub context: usize,
-    /// Tokens of a memory.
+    /// Number of tokens of the memory.
     pub memory: usize,
-    /// Two parts and their SEP and CLS, or running text as it is.
+    /// Settings of two parts with the ids of SEP and CLS; `None` for running text.
     pub parts: Option<(Parts, [u32; 2])>,
 }
 
@@ -64,14 +64,14 @@ pub(super) struct Sequences {
 }
 
 enum Text {
-    /// Documents, and the pieces that they are cut into: document and number.
+    /// Documents, and the pieces they are cut into: document index and piece index.
     Documents(Vec<Vec<u32>>, Vec<(usize, usize)>),
     /// First parts with their second parts.
     Pairs(Vec<[Vec<u32>; 2]>),
 }
 
 impl Sequence {
-    /// Parts with what stands around them.
+    /// Joins parts with their special tokens.
     fn new(parts: &[&[u32]], form: &Form) -> Sequence {
         let mut sequence = Sequence::default();
         for (part, kind) in parts.iter().zip(0..) {
@@ -88,7 +88,7 @@ impl Sequence {
         sequence
     }
 
-    /// With a span to be hidden in its last part.
+    /// Converts to a passage whose last part may have a masked span.
     fn passage(self) -> Passage {
         let open = self.open.last().cloned().unwrap_or_default();
         Passage { ids: self.ids, types: self.types, open }
@@ -96,7 +96,7 @@ impl Sequence {
 }
 
 impl Form {
-    /// Tokens of text in a sequence of so many parts.
+    /// Returns the number of text tokens that fit into a sequence of `parts` parts.
     fn room(&self, parts: usize) -> usize {
         match self.parts {
             Some(_) => self.context.saturating_sub(parts + 1),
@@ -106,7 +106,8 @@ impl Form {
 }
 
 impl Sequences {
-    /// Of documents. One of a single token has nothing to be told from.
+    /// Creates examples from documents. Documents of a single token have no context and are left
+    /// out.
     pub fn documents(documents: Vec<Vec<u32>>, form: Form) -> Sequences {
         let room = form.room(2);
         let pieces = documents.iter().enumerate().filter(|(_, ids)| ids.len() > 1);
@@ -116,7 +117,7 @@ impl Sequences {
         Sequences { form, text: Text::Documents(documents, pieces) }
     }
 
-    /// Of pairs. Those that are too long, or of which a part is empty, are left out.
+    /// Creates examples from pairs. Pairs that are too long or have an empty part are left out.
     pub fn pairs(mut pairs: Vec<[Vec<u32>; 2]>, form: Form) -> Sequences {
         pairs.retain(|[first, second]| {
             let fits = first.len() + second.len() <= form.room(2);
@@ -125,7 +126,7 @@ impl Sequences {
         Sequences { form, text: Text::Pairs(pairs) }
     }
 
-    /// The most tokens that each example may have.
+    /// Returns the maximum number of tokens of each example.
     pub fn lengths(&self) -> Vec<usize> {
         let around = self.form.context - self.form.room(2);
         match &self.text {
@@ -139,7 +140,7 @@ impl Sequences {
         }
     }
 
-    /// How many examples there are.
+    /// Returns the number of examples.
     pub fn len(&self) -> usize {
         match &self.text {
             Text::Documents(_, pieces) => pieces.len(),
@@ -147,7 +148,7 @@ impl Sequences {
         }
     }
 
-    /// An example as a sequence: where it is cut and what it stands beside are drawn.
+    /// Draws an example as a sequence: its cut positions and second part are random.
     pub fn draw(&self, number: usize, draws: &mut Draws) -> Sequence {
         match &self.text {
             Text::Documents(documents, pieces) => self.piece(documents, pieces[number], draws),
@@ -162,8 +163,8 @@ impl Sequences {
         draws: &mut Draws,
     ) -> Sequence {
         let (ids, room) = (&documents[number], self.form.room(2));
-        // A piece begins somewhere in its share of the document, so that a text is cut everywhere
-        // in time.
+        // A piece begins at a random position in its section of the document, so that cut positions
+        // vary.
         let (pieces, last) = ((ids.len() / room).max(1), ids.len().saturating_sub(room));
         let start = ((at as f64 + draws.share()) * (last + 1) as f64) as usize / pieces;
         let text = &ids[start..(start + room).min(ids.len())];
@@ -181,7 +182,7 @@ impl Sequences {
         sequence
     }
 
-    /// So many tokens, or what there is, of another document if there is one.
+    /// Draws up to `tokens` tokens of another document, if there is one.
     fn elsewhere<'a>(
         &self,
         documents: &'a [Vec<u32>],
@@ -199,13 +200,13 @@ impl Sequences {
         let [first, second] = &pairs[number];
         let parts = self.form.parts.map(|(parts, _)| parts).unwrap_or_default();
         let other = (number + 1 + draws.below(pairs.len() - 1)) % pairs.len();
-        // A second part from elsewhere must not be longer than what the example promised.
+        // A random second part must not make the example longer than [`Sequences::lengths`] states.
         let elsewhere = &pairs[other][1];
         let elsewhere = &elsewhere[..elsewhere.len().min(second.len())];
         self.joined(parts, [first, second], elsewhere, draws)
     }
 
-    /// Two parts, one of them, or the first one with another second one.
+    /// Joins both parts, only one of them, or the first part and a random second part.
     fn joined(
         &self,
         parts: Parts,
@@ -222,7 +223,8 @@ impl Sequences {
         Sequence::new(&[first, if other { elsewhere } else { second }], &self.form)
     }
 
-    /// Passages to fill gaps in: pieces of documents, or second parts beside their first ones.
+    /// Returns passages for infilling: pieces of documents, or second parts after their first
+    /// parts.
     pub fn passages(&self) -> Vec<Passage> {
         match &self.text {
             Text::Documents(documents, _) => Passage::running(documents, self.form.room(1))
@@ -238,7 +240,7 @@ impl Sequences {
         }
     }
 
-    /// Second parts as passages by themselves; none of documents.
+    /// Returns second parts as passages without their first parts; empty for documents.
     pub fn passages_alone(&self) -> Vec<Passage> {
         let Text::Pairs(pairs) = &self.text else { return vec![] };
         let alone = |[_, second]: &[Vec<u32>; 2]| Sequence::new(&[second], &self.form).passage();

@@ -1,4 +1,4 @@
-//! Points in text: `x1 y1 x2 y2 … output i1 i2 … i1`, places counted from 1, as in the files of
+//! Points as text: `x1 y1 x2 y2 … output i1 i2 … i1`, indices counted from 1, as in the files of
 //! Vinyals et al. 2015. A line is a set of points.
 
 use super::{Instance, Problem};
@@ -6,13 +6,13 @@ use crate::data::Lines;
 use regard_models::{Error, Result};
 use std::path::Path;
 
-/// The word between points and answer.
+/// Keyword between points and answer.
 const OUTPUT: &str = "output";
 
-/// No number is larger: what is squared must be finite too.
+/// Largest absolute value, so that squares are finite too.
 const LARGEST: f64 = 1e100;
 
-/// Reads the sets of a file with their answers. What is wrong in it is told with file and line.
+/// Reads the sets of a file with their answers. Errors name file and line.
 pub fn read(path: &Path, problem: &dyn Problem) -> Result<Vec<Instance>> {
     let mut lines = Lines::open(path)?;
     let mut all = vec![];
@@ -33,7 +33,7 @@ fn instance(line: &str, problem: &dyn Problem) -> Result<Instance, String> {
     let mut halves = line.splitn(2, OUTPUT);
     let (Some(points), Some(answer)) = (halves.next(), halves.next()) else {
         return Err(format!(
-            "need numbers, the word {OUTPUT:?} and places, such as \
+            "need numbers, the word {OUTPUT:?} and indices, such as \
                             0.1 0.2 0.9 0.1 0.5 0.7 output 1 2 3 1"
         ));
     };
@@ -59,7 +59,7 @@ fn instance(line: &str, problem: &dyn Problem) -> Result<Instance, String> {
     Ok(Instance { answer: problem.learned(&points, &answer), points })
 }
 
-/// The points of a line, without an answer: numbers with spaces or commas between them.
+/// Parses the points of a line without an answer: numbers separated by spaces or commas.
 pub fn parse(line: &str, problem: &dyn Problem) -> Result<Vec<f64>> {
     numbers(line, problem).map_err(Error::Invalid)
 }
@@ -77,14 +77,14 @@ fn numbers(text: &str, problem: &dyn Problem) -> Result<Vec<f64>, String> {
     Ok(all)
 }
 
-/// That a problem can be asked about these numbers.
+/// Checks that these numbers are valid points of a problem.
 pub(super) fn check(all: &[f64], problem: &dyn Problem) -> Result<(), String> {
     if let Some(at) = all.iter().position(|x| x.is_nan() || x.abs() > LARGEST) {
-        return Err(format!("number {}: got {}, need a finite one", at + 1, all[at]));
+        return Err(format!("number {}: got {}, need a finite number", at + 1, all[at]));
     }
     let (width, sizes) = (problem.width(), problem.sizes());
     if !all.len().is_multiple_of(width) {
-        return Err(format!("got {} numbers, need {width} for each point", all.len()));
+        return Err(format!("got {} numbers, need a multiple of {width}", all.len()));
     }
     let count = all.len() / width;
     if !sizes.contains(&count) {
@@ -101,7 +101,7 @@ pub(super) fn check(all: &[f64], problem: &dyn Problem) -> Result<(), String> {
 fn places(text: &str, count: usize) -> Result<Vec<u32>, String> {
     let place = |word: &str| match word.parse::<usize>() {
         Ok(place) if (1..=count).contains(&place) => Ok(place as u32 - 1),
-        _ => Err(format!("got {word:?} in the answer, need a place from 1 to {count}")),
+        _ => Err(format!("got {word:?} in the answer, need an index from 1 to {count}")),
     };
     text.split_whitespace().map(place).collect()
 }
@@ -129,15 +129,18 @@ mod tests {
         let hull = problem("hull").unwrap();
         let rows = [
             (FOUR.to_string(), "the word \"output\""),
-            (format!("{FOUR} 0.5 output 1 2 3 1"), "got 9 numbers, need 2"),
-            (format!("{FOUR} output 1 2 5 1"), "got \"5\" in the answer, need a place from 1 to 4"),
+            (format!("{FOUR} 0.5 output 1 2 3 1"), "got 9 numbers, need a multiple of 2"),
+            (
+                format!("{FOUR} output 1 2 5 1"),
+                "got \"5\" in the answer, need an index from 1 to 4",
+            ),
             (format!("{FOUR} output 0 1 2 0"), "got \"0\""),
             (format!("{FOUR} output 1 2 3"), "does not end where it begins"),
             (format!("{FOUR} output 1 2 1 3 1"), "point 1 is twice"),
             (format!("{FOUR} output"), "does not end where it begins"),
             (format!("{FOUR} x 0.2 output 1 2 3 1"), "number 9: got \"x\", need a number"),
-            (format!("{FOUR} NaN 0.2 output 1 2 3 1"), "number 9: got NaN, need a finite one"),
-            (format!("{FOUR} 1e999 0.2 output 1 2 3 1"), "got inf, need a finite one"),
+            (format!("{FOUR} NaN 0.2 output 1 2 3 1"), "number 9: got NaN, need a finite number"),
+            (format!("{FOUR} 1e999 0.2 output 1 2 3 1"), "got inf, need a finite number"),
             ("0 0 1 1 output 1 2 1".to_string(), "got 2 points, hull needs 3"),
         ];
         for (line, wanted) in rows {

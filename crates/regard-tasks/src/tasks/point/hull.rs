@@ -1,4 +1,4 @@
-//! Convex hulls: the corners around all points, counter-clockwise.
+//! Convex hulls: the corners of the hull of all points, counter-clockwise.
 
 use super::problem::{Asked, Problem, accuracy, at, double_area, from_first, is_left};
 use crate::examine::Mark;
@@ -14,7 +14,7 @@ impl Problem for Hull {
     }
 
     fn about(&self) -> &'static str {
-        "the corners of the convex hull, counter-clockwise, from the lowest number and back to it"
+        "the corners of the convex hull, counter-clockwise, from the lowest index and back to it"
     }
 
     fn width(&self) -> usize {
@@ -33,7 +33,8 @@ impl Problem for Hull {
         true
     }
 
-    /// Andrew's monotone chain, which begins at the left. Points on an edge are no corners.
+    /// Solves by Andrew's monotone chain, which begins at the left. Points on an edge are no
+    /// corners.
     fn solve(&self, points: &[f64]) -> Vec<u32> {
         let mut order: Vec<u32> = (0..points.len() as u32 / 2).collect();
         order.sort_by(|a, b| at(points, *a).partial_cmp(&at(points, *b)).expect("numbers"));
@@ -74,7 +75,7 @@ impl Problem for Hull {
             Mark {
                 name: "crossed",
                 value: 100.0 * f64::from(crossed) / count,
-                unit: "% that are no simple polygon, which cover nothing",
+                unit: "% that are no simple polygon, counted as area 0",
             },
         ]
     }
@@ -84,16 +85,18 @@ impl Problem for Hull {
     }
 }
 
-/// How far `c` is to the left of the way from `a` to `b`.
+/// Computes the cross product of `b - a` and `c - a`, scaled: positive if `c` is to the left of `a`
+/// → `b`.
 fn turn([a, b, c]: [[f64; 2]; 3]) -> f64 {
-    // Of ways that are very short or very long, the product would be no number or none at all.
+    // Scaled, so that very short or very long vectors do not underflow or overflow.
     let long = [b[0] - a[0], b[1] - a[1], c[0] - a[0], c[1] - a[1]];
     let most = long.iter().fold(0f64, |most, x| most.max(x.abs()));
     let [bx, by, cx, cy] = if most > 0.0 { long.map(|x| x / most) } else { long };
     bx * cy - by * cx
 }
 
-/// The chain below points that go to the right, or above points that go to the left.
+/// Returns the lower chain of points ordered to the right, or the upper chain of points ordered to
+/// the left.
 fn half<'a>(points: &[f64], order: impl Iterator<Item = &'a u32>) -> Vec<u32> {
     let mut chain: Vec<u32> = vec![];
     for next in order {
@@ -107,7 +110,7 @@ fn half<'a>(points: &[f64], order: impl Iterator<Item = &'a u32>) -> Vec<u32> {
     chain
 }
 
-/// Whether a polygon has corners, none of them twice, and no two edges that cross.
+/// Returns whether a polygon has at least 3 distinct corners and no crossing edges.
 fn is_simple(points: &[f64], polygon: &[u32]) -> bool {
     let n = polygon.len();
     let corner = |i: usize| at(points, polygon[i % n]);
@@ -133,7 +136,7 @@ mod tests {
         }
     }
 
-    /// A square with a point inside, one on an edge and one that is there twice.
+    /// A square with a point inside, one on an edge and a duplicate.
     const SQUARE: [f64; 14] =
         [0.5, 0.5, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.5, 0.0, 0.0, 0.0];
 

@@ -1,19 +1,18 @@
-//! Sets of points with their true answers: drawn from a seed, or read from a file.
+//! Sets of points with their solutions: drawn from a seed, or read from a file.
 
 use super::Problem;
 use regard_attention::Stream;
 
-/// A set of points with its true answer in the learned form.
+/// A set of points with its solution in the learned form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instance {
-    /// The numbers of all points.
+    /// Coordinates of all points, point by point.
     pub points: Vec<f64>,
-    /// Places of points, from 0.
+    /// Indices of points, from 0.
     pub answer: Vec<u32>,
 }
 
-/// Where sets that are drawn come from, among the sites of the generator: what is learned from,
-/// what decides, and what is reported never meet.
+/// Random streams of the parts, so that training, validation and test sets are disjoint.
 #[repr(u64)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Site {
@@ -23,7 +22,7 @@ pub(super) enum Site {
 }
 
 impl Site {
-    /// The key of the part in a recipe.
+    /// Returns the key of the part in a recipe.
     pub(super) fn part(self) -> &'static str {
         match self {
             Site::Train => "train",
@@ -33,22 +32,22 @@ impl Site {
     }
 }
 
-/// Many of them.
+/// Sets of points.
 #[derive(Clone, Debug)]
 pub enum Instances {
-    /// Uniform in the unit square, each a function of the seed and its number: nothing is kept.
+    /// Uniform in the unit square, each determined by the seed and its index; computed on demand.
     Drawn(Drawn),
-    /// From a file.
+    /// Read from a file.
     Read(Vec<Instance>),
 }
 
-/// How sets are drawn.
+/// Settings of generated sets.
 #[derive(Clone, Copy)]
 pub struct Drawn {
     problem: &'static dyn Problem,
     seed: u64,
     site: Site,
-    /// Points of a set, at least and at most.
+    /// Minimum and maximum number of points of a set.
     sizes: [usize; 2],
     count: usize,
 }
@@ -70,7 +69,7 @@ impl Instances {
         Instances::Drawn(Drawn { problem, seed, site, sizes, count })
     }
 
-    /// How many there are.
+    /// Returns the number of sets.
     pub fn len(&self) -> usize {
         match self {
             Instances::Drawn(drawn) => drawn.count,
@@ -78,12 +77,12 @@ impl Instances {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no sets.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many points a set has.
+    /// Returns the number of points of a set.
     pub fn size(&self, index: usize, width: usize) -> usize {
         match self {
             Instances::Drawn(drawn) => drawn.size(index),
@@ -91,7 +90,7 @@ impl Instances {
         }
     }
 
-    /// A set with its answer.
+    /// Returns a set with its solution.
     pub fn get(&self, index: usize) -> Instance {
         match self {
             Instances::Drawn(drawn) => drawn.get(index),
@@ -99,7 +98,7 @@ impl Instances {
         }
     }
 
-    /// All of them.
+    /// Iterates over all sets.
     pub fn iter(&self) -> impl Iterator<Item = Instance> + '_ {
         (0..self.len()).map(|index| self.get(index))
     }

@@ -1,4 +1,4 @@
-//! Learning to point.
+//! Training objective of pointer networks.
 
 use super::instances::{Instance, Instances};
 use super::pointer::{Pointer, within_unit};
@@ -16,10 +16,10 @@ use regard_models::{Capability, Error, Result};
 use serde_json::Value;
 use std::path::Path;
 
-/// The target of a step that does not count.
+/// Target of padding steps, ignored by the loss.
 const IGNORED: i64 = -1;
 
-/// Learning to point.
+/// Training objective of pointer networks.
 pub struct Lesson {
     problem: &'static dyn Problem,
     train: Instances,
@@ -28,7 +28,7 @@ pub struct Lesson {
 }
 
 impl Lesson {
-    /// Makes a model with first values for what a recipe wants.
+    /// Creates a model with initial weights as a recipe configures it.
     pub fn new(recipe: &Recipe) -> Result<Trained<Lesson>> {
         let problem = recipe.data.problem()?;
         let mut table = ModelTable::new(&recipe.model)?;
@@ -42,29 +42,29 @@ impl Lesson {
         );
         for (part, instances) in [("train", &train), ("valid", &valid)] {
             if instances.is_empty() {
-                return Err(Error::invalid(format!("data.{part}: there is nothing to {part} by")));
+                return Err(Error::invalid(format!("data.{part}: got no sets of points")));
             }
         }
         let decode = recipe.decode.clone();
         Ok(Trained::new(net, Lesson { problem, train, valid, decode }))
     }
 
-    /// How many sets of points are learned from, and how many decide.
+    /// Returns the number of training and of validation sets.
     pub(super) fn counts_of_parts(&self) -> (usize, usize) {
         (self.train.len(), self.valid.len())
     }
 
-    /// Sizes, in words.
+    /// Returns a summary of the sizes.
     pub(super) fn about(&self, millions: f64) -> String {
         format!(
-            "{}: {} sets to learn from and {} to decide by, {millions:.3} M parameters",
+            "{}: {} training and {} validation sets, {millions:.3} M parameters",
             self.problem.name(),
             self.train.len(),
             self.valid.len(),
         )
     }
 
-    /// The cost of instances, and the number of steps that it is the mean of.
+    /// Computes the mean loss per step with teacher forcing, and the number of steps.
     fn cost(&self, net: &PointerNet, batch: &[Instance], mode: Mode, device: &Device) -> Loss {
         let mut points = Points::new(self.problem.width());
         batch.iter().for_each(|instance| points.push(&within_unit(&instance.points)));
@@ -100,7 +100,7 @@ impl Objective for Lesson {
         self.cost(net, &batch, mode, &device())
     }
 
-    /// Points that are read: what is pointed at is not known before it is computed.
+    /// Counts input points: the number of output steps is not known before they are computed.
     fn tokens(&self, examples: &[usize]) -> usize {
         examples.iter().map(|i| self.train.size(*i, self.problem.width())).sum()
     }
@@ -122,7 +122,7 @@ impl Objective for Lesson {
         let marks = self.problem.marks(&pointer.exam(&self.valid, &self.decode)?);
         let (name, better) = self.problem.decides();
         let decides = marks.iter().find(|mark| mark.name == name);
-        let decides = decides.expect("a problem decides by one of its marks").value;
+        let decides = decides.expect("the selection metric is one of the problem's metrics").value;
         let mut measures = vec![("valid_loss".to_string(), sum / steps.max(1) as f64)];
         measures.extend(examine::measures(&marks));
         Ok(Evaluation::new(measures, decides, better))

@@ -1,14 +1,14 @@
-//! Points that are to be pointed at, one after another: hulls, orders, tours.
+//! Pointer networks: sequences of input points, such as hulls, orders and tours.
 //!
-//! | file | what it knows |
+//! | file | contents |
 //! |---|---|
-//! | `problem` | what a problem is; the list of them |
-//! | `hull`, `sort`, `tsp` | one problem each: its true answers, their form, how answers are marked |
+//! | `problem` | the trait of problems and their list |
+//! | `hull`, `sort`, `tsp` | one problem each: solver, canonical forms, metrics |
 //! | `instances` | sets of points, drawn from a seed or read from a file |
-//! | `file` | the format of such files, and points that a person typed |
-//! | `recipe` | what is asked for in a recipe |
-//! | `learn` | the learner |
-//! | `pointer` | a model that is asked |
+//! | `file` | format of such files, and of typed points |
+//! | `recipe` | the recipe |
+//! | `learn` | the training objective |
+//! | `pointer` | inference |
 
 mod file;
 mod hull;

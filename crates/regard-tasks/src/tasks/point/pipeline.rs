@@ -1,4 +1,4 @@
-//! Pointing at points as a pipeline.
+//! Pointer networks as a pipeline.
 
 use super::file::check;
 use super::{Pointed, Pointer};
@@ -12,35 +12,37 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Inputs {
-    /// The numbers of each point: x and y, or one number to sort.
+    /// Coordinates of each point: `[x, y]`, or `[x]` for a number to sort.
     pub points: Vec<Vec<f64>>,
 }
 
-/// Settings of an answer.
+/// Parameters of a pointing request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {
-    /// Also return the attention of each step: the end, then each point.
+    /// Whether to return the attention of each step: the weight of the end marker, then of each
+    /// point.
     pub output_attentions: bool,
-    /// How to search.
+    /// Search parameters.
     #[serde(flatten)]
     pub search: SearchParameters,
 }
 
-/// The points that the model points at.
+/// Points selected by the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Response {
     /// Problem that the model was trained for: hull, sort or tsp.
     pub problem: String,
-    /// Numbers of the points, from 1; a closed way ends with its first.
+    /// Indices of the selected points, from 1; a closed polygon or tour ends with its first point.
     pub answer: Vec<u32>,
-    /// Log-probability of the answer.
+    /// Log-probability of the answer, in nats.
     pub log_prob: f64,
-    /// Answer of an exact algorithm; null where there are too many points for one.
+    /// Solution of an exact algorithm, as indices from 1; null if there are too many points for it.
     pub solution: Option<Vec<u32>>,
-    /// Whether answer and solution agree.
+    /// Whether the answer equals the solution; null if there is no solution.
     pub right: Option<bool>,
-    /// The attention of each step, if it was asked for.
+    /// Attention of each step: the weight of the end marker, then of each point. Only present if
+    /// `output_attentions` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<Vec<Vec<f32>>>,
 }
@@ -77,14 +79,14 @@ impl Pipeline for Pointer {
 }
 
 impl Pointer {
-    /// The exact answer for a set of points, if there are few enough for an exact algorithm.
+    /// Returns the exact solution for a set of points; `None` if there are too many points.
     pub fn solution(&self, points: &[f64]) -> Option<Vec<u32>> {
         let problem = self.problem();
         let solvable = points.len() / problem.width() <= problem.most_solved();
         solvable.then(|| problem.written(&problem.solve(points)))
     }
 
-    /// The response for a set of points and the answer to it.
+    /// Creates the response for a set of points and its prediction.
     pub fn response(&self, points: &[f64], said: &Pointed, parameters: &Parameters) -> Response {
         let solution = self.solution(points);
         Response {
@@ -97,7 +99,7 @@ impl Pointer {
         }
     }
 
-    /// Points as people count them, from 1, back to the first if answers of the problem are closed.
+    /// Converts to indices from 1, with the first point repeated at the end of closed answers.
     pub fn numbered(&self, answer: &[u32]) -> Vec<u32> {
         let back = answer.first().filter(|_| self.problem().closed());
         answer.iter().chain(back).map(|at| at + 1).collect()

@@ -1,4 +1,4 @@
-//! A model that is given points and asked.
+//! Inference with pointer networks.
 
 use super::{Asked, Instances, Problem, problem};
 use crate::decode::{Attention, Ids, Options, Sentence, Stepper, decode, generation};
@@ -8,23 +8,24 @@ use regard_attention::backend;
 use regard_models::pointer::{MARKER, PointerNet, Points, Walk};
 use regard_models::{Error, ModelFiles, Network, Result, zoo};
 
-/// Sets that are asked about at a time.
+/// Sets per batch.
 const AT_ONCE: usize = 128;
 
-/// What a model points at.
+/// Prediction for a set of points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pointed {
-    /// Places of points, from 0, in the written form, without the end of a closed one.
+    /// Indices of points, from 0, in the written form, without the repeated first point.
     pub answer: Vec<u32>,
-    /// The probability of all of it, as a natural logarithm.
+    /// Log-probability of the whole answer, in nats.
     pub log_prob: f64,
-    /// In which order the model said them.
+    /// Indices of points in the order in which the model selected them.
     pub steps: Vec<u32>,
-    /// Where each step looked, and the end: the marker of the end, then each point.
+    /// Attention of each step, the final one included: the weight of the end marker, then of each
+    /// point.
     pub weights: Vec<Vec<f32>>,
 }
 
-/// A model with the problem that it knows.
+/// Pointer network with its problem.
 pub struct Pointer {
     net: PointerNet,
     problem: &'static dyn Problem,
@@ -32,7 +33,7 @@ pub struct Pointer {
 }
 
 impl Pointer {
-    /// From a model that knows which problem it was trained for.
+    /// Creates a pointer from a model whose configuration names its problem.
     pub fn new(net: PointerNet, defaults: Options) -> Result<Pointer> {
         let problem = problem(&net.settings().problem)?;
         let (got, wanted) = (net.settings().input_size, problem.width());
@@ -45,7 +46,7 @@ impl Pointer {
         Ok(Pointer { net, problem, defaults })
     }
 
-    /// Opens a model: of a folder, which may be a training run's, or of a part of the program.
+    /// Opens a model: from a folder, which may be a training run's, or a built-in one.
     pub fn load(model: impl Into<ModelFiles>) -> Result<Pointer> {
         let files = train::files(model)?;
         let net = *zoo::open::<PointerNet>(files.clone(), &Device::flex())?;
@@ -53,25 +54,25 @@ impl Pointer {
             .map_err(|e| Error::file(files.place(), e.to_string()))
     }
 
-    /// What it was trained for.
+    /// Returns the problem that the model was trained for.
     pub fn problem(&self) -> &'static dyn Problem {
         self.problem
     }
 
-    /// How it likes to be searched.
+    /// Returns the model's default search options.
     pub fn defaults(&self) -> &Options {
         &self.defaults
     }
 
-    /// Numbers in its weights.
+    /// Returns the number of parameters.
     pub fn parameters(&self) -> usize {
         self.net.parameters()
     }
 
-    /// Points at some points of each set.
+    /// Predicts the answer for each set of points.
     ///
     /// # Errors
-    /// If the options cannot be.
+    /// If the options are invalid.
     pub fn ask(&self, sets: &[&[f64]], options: &Options) -> Result<Vec<Pointed>> {
         let mut points = Points::new(self.problem.width());
         sets.iter().for_each(|set| points.push(&within_unit(set)));
@@ -85,9 +86,9 @@ impl Pointer {
                 ..Sentence::default()
             })
             .collect();
-        // Where a problem can tell answers apart, it is asked about all that were followed.
+        // If the problem can compare answers, it chooses among all beams.
         let options = Options {
-            // The marker that begins, a step for each point, and the marker that ends.
+            // The start marker, a step for each point, and the end marker.
             max_length: points.most() + 2,
             num_return_sequences: options.num_beams,
             max_new_tokens: None,
@@ -113,7 +114,7 @@ impl Pointer {
         Ok(sets.iter().zip(found).map(one).collect())
     }
 
-    /// Asks about many sets, and puts what was said beside what is right.
+    /// Predicts the answers for many sets, paired with their solutions.
     pub fn exam(&self, instances: &Instances, options: &Options) -> Result<Vec<Asked>> {
         let mut asked = Vec::with_capacity(instances.len());
         let all: Vec<_> = instances.iter().collect();
@@ -130,21 +131,22 @@ impl Pointer {
     }
 }
 
-/// Points as the model has learned from: within the unit square, and not in a corner of it. Others
-/// are moved and scaled as a whole, which changes neither hulls nor orders nor which tour is the shortest.
+/// Normalises points to the distribution of training: within the unit square, and filling it.
+/// Others are translated and scaled as a whole, which changes neither hulls nor orders nor the
+/// shortest tour.
 pub(super) fn within_unit(set: &[f64]) -> Vec<f32> {
     let (low, high) = set
         .iter()
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(*x), high.max(*x)));
     let wide = if high > low { high - low } else { 1.0 };
-    // Points that fill the square well enough are as those that were learned from.
+    // Points that fill the square well enough are like those of training.
     if low >= 0.0 && high <= 1.0 && wide >= 0.5 {
         return set.iter().map(|x| *x as f32).collect();
     }
     set.iter().map(|x| ((x - low) / wide) as f32).collect()
 }
 
-/// A model as the search sees it.
+/// Decoding state as seen by the search.
 struct Stepping<'a>(Walk<'a>);
 
 impl Stepper for Stepping<'_> {
@@ -156,7 +158,7 @@ impl Stepper for Stepping<'_> {
         let mut weights = vec![];
         backend::numbers(self.0.step(tokens), &mut weights);
         logits.clear();
-        // Weights sum to one, so that their logarithms are what a softmax takes back to them.
+        // Weights sum to one, so the softmax of their logarithms restores them.
         logits.extend(weights.iter().map(|weight| weight.ln()));
         Some(Attention { weights, keys: self.0.width() })
     }

@@ -1,4 +1,4 @@
-//! What a problem is.
+//! Trait of problems whose answer is a sequence of points.
 
 use super::{hull, sort, tsp};
 use crate::examine::Mark;
@@ -7,59 +7,59 @@ use regard_models::pointer::Choice;
 use regard_models::{Error, Result};
 use std::ops::RangeInclusive;
 
-/// A problem whose answer is some of its points, in an order.
+/// A problem whose answer is a sequence of some of its points.
 ///
-/// An answer has two forms. The *written* one is what people and files have: a hull begins with
-/// the point of the lowest number. The *learned* one is a function of where points are alone,
-/// and not of the numbers that they happen to have, so that a model may take them for a set.
+/// An answer has two canonical forms. The *written* form is that of users and files: a hull begins
+/// with the point of the lowest index. The *learned* form depends only on the positions of points
+/// and not on their indices, so that a model may treat them as a set.
 pub trait Problem: Sync {
-    /// What it is called.
+    /// Returns the name of the problem.
     fn name(&self) -> &'static str;
-    /// In a sentence.
+    /// Returns a one-sentence description of the answer.
     fn about(&self) -> &'static str;
-    /// Numbers of a point.
+    /// Returns the number of coordinates of a point.
     fn width(&self) -> usize;
-    /// How many points a set may have.
+    /// Returns the valid range of the number of points.
     fn sizes(&self) -> RangeInclusive<usize>;
-    /// How many points a set may have whose true answer is computed.
+    /// Returns the maximum number of points for which [`Problem::solve`] is feasible.
     fn most_solved(&self) -> usize {
         *self.sizes().end()
     }
-    /// Which points an answer has.
+    /// Returns the constraint on which points an answer has.
     fn choice(&self) -> Choice;
     /// Whether a written answer ends with the point that it begins with.
     fn closed(&self) -> bool;
-    /// The true answer, in the learned form.
+    /// Computes the solution, in the learned form.
     fn solve(&self, points: &[f64]) -> Vec<u32>;
-    /// Any answer in the learned form.
+    /// Converts an answer to the learned form.
     fn learned(&self, points: &[f64], answer: &[u32]) -> Vec<u32>;
-    /// Any answer in the written form, without the end of a closed one.
+    /// Converts an answer to the written form, without the repeated first point.
     fn written(&self, answer: &[u32]) -> Vec<u32>;
-    /// Which of several answers is taken, the likeliest first.
+    /// Returns the index of the preferred one of several answers, given by decreasing probability.
     fn prefer(&self, _points: &[f64], _answers: &[Vec<u32>]) -> usize {
         0
     }
-    /// How good answers are.
+    /// Computes the metrics of answers.
     fn marks(&self, asked: &[Asked]) -> Vec<Mark>;
-    /// The mark that decides between models.
+    /// Returns the model selection metric, and whether higher or lower is better.
     fn decides(&self) -> (&'static str, Better);
 }
 
-/// A set of points with the true answer and a model's, both in the written form.
+/// A set of points with its solution and a prediction, both in the written form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
-    /// The numbers of all points.
+    /// Coordinates of all points, point by point.
     pub points: Vec<f64>,
-    /// What is right.
+    /// Solution, as indices from 0.
     pub right: Vec<u32>,
-    /// What was said.
+    /// Prediction, as indices from 0.
     pub said: Vec<u32>,
 }
 
-/// Every problem there is.
+/// All problems.
 pub const PROBLEMS: &[&dyn Problem] = &[&hull::Hull, &sort::Sort, &tsp::Tsp];
 
-/// The problem of a name.
+/// Returns a problem by name.
 pub fn problem(name: &str) -> Result<&'static dyn Problem> {
     PROBLEMS.iter().find(|problem| problem.name() == name).copied().ok_or_else(|| {
         let names: Vec<_> = PROBLEMS.iter().map(|problem| problem.name()).collect();
@@ -67,19 +67,19 @@ pub fn problem(name: &str) -> Result<&'static dyn Problem> {
     })
 }
 
-/// Percent of answers that are right, point by point.
+/// Computes the percentage of answers that equal the solution.
 pub(super) fn accuracy(asked: &[Asked]) -> Mark {
     let right = asked.iter().filter(|asked| asked.right == asked.said).count();
     let value = 100.0 * right as f64 / asked.len().max(1) as f64;
     Mark { name: "accuracy", value, unit: "% of answers exactly right" }
 }
 
-/// The coordinates of a point of a plane.
+/// Returns the coordinates of a point of the plane.
 pub(super) fn at(points: &[f64], place: u32) -> [f64; 2] {
     [points[2 * place as usize], points[2 * place as usize + 1]]
 }
 
-/// The same circle, beginning with the one that comes first in an order.
+/// Rotates a cycle so that it begins with its first element in an order.
 pub(super) fn from_first(circle: &[u32], before: impl Fn(u32, u32) -> bool) -> Vec<u32> {
     let Some(first) = (1..circle.len()).fold(circle.first().map(|_| 0), |first, next| {
         first.map(|first| if before(circle[next], circle[first]) { next } else { first })
@@ -89,12 +89,12 @@ pub(super) fn from_first(circle: &[u32], before: impl Fn(u32, u32) -> bool) -> V
     [&circle[first..], &circle[..first]].concat()
 }
 
-/// Whether a point is left of another; of two at one place that of the lower number is.
+/// Whether a point is left of another; of two at one position the one of the lower index is.
 pub(super) fn is_left(points: &[f64], a: u32, b: u32) -> bool {
     (at(points, a), a) < (at(points, b), b)
 }
 
-/// Twice the area of a polygon, above 0 if it goes counter-clockwise.
+/// Computes twice the signed area of a polygon, positive if it is counter-clockwise.
 pub(super) fn double_area(points: &[f64], polygon: &[u32]) -> f64 {
     let next = polygon.iter().cycle().skip(1);
     let one = |(a, b): (&u32, &u32)| {

@@ -14,50 +14,51 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// Sets of points to draw, at most: the order of each pass over them is kept in memory.
+/// Maximum number of generated sets: the order of each epoch is kept in memory.
 const MOST_SETS: usize = 10_000_000;
-/// What decides and what is reported does not depend on the seed of a recipe.
+/// Seed of validation and test sets, independent of the recipe's seed.
 const HELD_OUT: u64 = 0;
 
 recipe! {
     for "point";
-    /// Which points, and what is asked of them.
+    /// Points and problem.
     pub data: Data,
     /// `config.json` of the model, without the problem.
     pub model: Value,
-    /// How to train. A point counts as one token of a batch, and so does the marker of a set.
+    /// Training options. A point counts as one token of a batch, and so does the marker of a set.
     #[serde(default)]
     pub train: train::Options,
-    /// How answers are searched for.
+    /// Default search options of the trained model.
     #[serde(default)]
     pub decode: decode::Options,
 }
 
-/// Which points, and what is asked of them.
+/// Points and problem to train on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// `drawn`: from a seed; `pointer-nets`: the same, but the test part is the paper's file of
-    /// hulls of five points; `files`: one's own.
+    /// Source of the sets: `drawn` from a seed; `pointer-nets`, the same with the paper's file of
+    /// hulls of five points as test part; or `files`.
     pub set: String,
-    /// `hull`, `sort` or `tsp`.
+    /// Name of the problem: `hull`, `sort` or `tsp`.
     pub problem: String,
-    /// Points of a set that is drawn to learn from, at least and at most.
+    /// Minimum and maximum number of points of generated training sets; `[5, 5]` by default.
     #[serde(default = "five")]
     pub points: [usize; 2],
-    /// Points of a set that is drawn to decide by or to be reported; those of `points` without.
+    /// Minimum and maximum number of points of generated validation and test sets; those of
+    /// `points` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<[usize; 2]>,
-    /// Sets that are drawn to learn from; then they come again.
+    /// Number of generated training sets, after which they repeat; 1000000 by default.
     #[serde(default = "million")]
     pub train: usize,
-    /// Sets that are drawn to decide by.
+    /// Number of generated validation sets; 1000 by default.
     #[serde(default = "thousand")]
     pub valid: usize,
-    /// Sets that are drawn to be reported.
+    /// Number of generated test sets; 10000 by default.
     #[serde(default = "ten_thousand")]
     pub test: usize,
-    /// With `files`: a folder with `train.txt`, `valid.txt` and `test.txt`.
+    /// Folder with `train.txt`, `valid.txt` and `test.txt`; only with `set = "files"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
 }
@@ -79,7 +80,7 @@ fn million() -> usize {
 }
 
 impl Data {
-    /// What is asked.
+    /// Returns the problem.
     pub fn problem(&self) -> Result<&'static dyn Problem> {
         problem(&self.problem).map_err(|e| Error::invalid(format!("data.{e}")))
     }
@@ -124,7 +125,7 @@ impl Data {
         Ok(Instances::Read(file::read(&folder.join(part), self.problem()?)?))
     }
 
-    /// The instances of a part; those that are learned from are a function of the seed.
+    /// Returns the sets of a part; generated training sets depend on the seed.
     pub fn read(&self, part: Part, seed: u64) -> Result<Instances> {
         let Some(set) = known::named("point", ("data.set", &self.set))? else {
             return self.file(&format!("{}.txt", part.name()));
@@ -173,7 +174,7 @@ impl Task for Recipe {
         let pointer = Pointer::load(model.clone())?;
         if pointer.problem().name() != self.data.problem {
             return Err(Error::invalid(format!(
-                "the recipe asks for {}, the model was trained for {}",
+                "data.problem: got {}, the model was trained for {}",
                 self.data.problem,
                 pointer.problem().name()
             )));

@@ -33,7 +33,7 @@ impl Problem for Sort {
         false
     }
 
-    /// Of equal ones, that of the lower number comes first.
+    /// Solves by a stable sort: of equal numbers, that of the lower index comes first.
     fn solve(&self, points: &[f64]) -> Vec<u32> {
         let mut order: Vec<u32> = (0..points.len() as u32).collect();
         order.sort_by(|a, b| points[*a as usize].total_cmp(&points[*b as usize]));
@@ -55,7 +55,7 @@ impl Problem for Sort {
             all += asked.right.len();
         }
         let share = 100.0 * right as f64 / all.max(1) as f64;
-        let unit = "% of places that hold the right number";
+        let unit = "% of positions with the right number";
         vec![accuracy(asked), Mark { name: "places", value: share, unit }]
     }
 

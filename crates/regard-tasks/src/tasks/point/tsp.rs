@@ -1,4 +1,4 @@
-//! The shortest tour through all points and back (the travelling salesman).
+//! Travelling salesman: the shortest closed tour through all points.
 
 use super::problem::{Asked, Problem, accuracy, at, double_area, from_first, is_left};
 use crate::examine::Mark;
@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 
 pub struct Tsp;
 
-/// Beyond this, exact tours take too long and too much memory: `n²·2ⁿ` steps.
+/// Largest number of points of an exact solution, which takes `n²·2ⁿ` steps.
 const MOST: usize = 13;
 
 impl Problem for Tsp {
@@ -40,8 +40,8 @@ impl Problem for Tsp {
         true
     }
 
-    /// Held and Karp 1962: the shortest way through each subset of the points to each of its
-    /// points, from those of the subsets with one point less.
+    /// Solves by Held and Karp 1962: the shortest path through each subset of the points to each of
+    /// its points, from those of the subsets with one point less.
     fn solve(&self, points: &[f64]) -> Vec<u32> {
         let n = points.len() / 2;
         assert!(n <= MOST, "tsp: exact tours of at most {MOST} points, got {n}");
@@ -80,7 +80,7 @@ impl Problem for Tsp {
         self.learned(points, &tour)
     }
 
-    /// Counter-clockwise from the point that is furthest left.
+    /// Converts to counter-clockwise order from the leftmost point.
     fn learned(&self, points: &[f64], answer: &[u32]) -> Vec<u32> {
         let mut tour = answer.to_vec();
         if double_area(points, &tour) < 0.0 {
@@ -89,8 +89,8 @@ impl Problem for Tsp {
         from_first(&tour, |a, b| is_left(points, a, b))
     }
 
-    /// From the lowest number, in the direction in which the lower of its two neighbours comes
-    /// next.
+    /// Converts to begin with the lowest index, in the direction of the lower of its two
+    /// neighbours.
     fn written(&self, answer: &[u32]) -> Vec<u32> {
         let mut tour = from_first(answer, |a, b| a < b);
         if let [_, next, .., last] = tour[..]
@@ -101,7 +101,7 @@ impl Problem for Tsp {
         tour
     }
 
-    /// How long a tour is can be seen without knowing the shortest.
+    /// Prefers the shortest complete tour, whose length is known without the solution.
     fn prefer(&self, points: &[f64], answers: &[Vec<u32>]) -> usize {
         let whole = |at: &usize| answers[*at].len() * 2 == points.len();
         let length = |at: &usize| length(points, &answers[*at]);
@@ -133,7 +133,7 @@ fn distance(points: &[f64], a: u32, b: u32) -> f64 {
     (ax - bx).hypot(ay - by)
 }
 
-/// The length of a tour, with the way back.
+/// Computes the length of a closed tour.
 fn length(points: &[f64], tour: &[u32]) -> f64 {
     let next = tour.iter().cycle().skip(1);
     tour.iter().zip(next).map(|(a, b)| distance(points, *a, *b)).sum()
@@ -149,7 +149,7 @@ mod tests {
         (0..2 * n as u64).map(|i| f64::from(draw.uniform(i))).collect()
     }
 
-    /// The shortest of all tours, by trying them.
+    /// Finds the shortest tour by enumeration.
     fn tried(points: &[f64], tour: &mut Vec<u32>, from: usize) -> f64 {
         if from == tour.len() {
             return length(points, tour);

@@ -1,4 +1,4 @@
-//! Recordings in memory, and how they are joined.
+//! Recordings in memory, and their concatenation.
 
 use crate::audio::wav;
 use crate::data::ledger;
@@ -8,35 +8,35 @@ use regard_attention::pool;
 use regard_models::{Error, Result};
 use std::sync::{Mutex, PoisonError};
 
-/// A recording at the rate of the model.
+/// A recording at the model's sampling rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clip {
-    /// Its samples.
+    /// Audio samples, mono.
     pub samples: Vec<f32>,
-    /// What is said.
+    /// Transcript or label.
     pub text: String,
 }
 
-/// Recordings of one rate.
+/// Recordings of one sampling rate.
 #[derive(Clone, Debug, Default)]
 pub struct Corpus {
-    /// All of them.
+    /// All recordings.
     pub clips: Vec<Clip>,
 }
 
-/// Where the choice of who is joined comes from, among the sites of the generator.
+/// Random stream of the choice of concatenated recordings.
 const JOIN: u64 = 0x7370_6565_6368_0001;
-/// Joined by chance for exams, always the same.
+/// Seed of the concatenations for evaluation, which are always the same.
 const EXAM: u64 = 17;
-/// Seconds of silence between two that are joined for an exam.
+/// Seconds of silence between recordings concatenated for evaluation.
 const PAUSE: f32 = 0.1;
 
 impl Corpus {
-    /// Reads all of them, in parallel; the first that cannot be read is the error.
+    /// Reads recordings in parallel; fails with the first error.
     pub fn read(recordings: &[Recording], rate: u32) -> Result<Corpus> {
         let slots: Vec<Mutex<Option<Result<Clip>>>> =
             recordings.iter().map(|_| Mutex::new(None)).collect();
-        // Here, since the threads of the pool keep no ledger.
+        // Noted here, because the pool's threads keep no ledger.
         recordings.iter().for_each(|recording| ledger::note(&recording.path));
         pool::parallel(recordings.len(), &|i| {
             let Recording { path, text } = &recordings[i];
@@ -51,8 +51,8 @@ impl Corpus {
         Ok(Corpus { clips: clips.collect::<Result<_>>()? })
     }
 
-    /// Which recordings are joined to one with this number in a step of training: itself, and so
-    /// many others at most that there are `join`.
+    /// Draws the recordings to concatenate to recording `first` in a training step: itself and
+    /// others, at most `join` in total.
     pub fn company(&self, first: usize, join: usize, seed: u64, step: u64) -> Vec<usize> {
         let random = Stream::new(seed, step, JOIN.wrapping_add((first as u64) << 16));
         let count = 1 + (random.uniform(0) * join as f32) as usize;
@@ -60,8 +60,8 @@ impl Corpus {
         [first].into_iter().chain((1..count).map(other)).collect()
     }
 
-    /// The same recordings joined for an exam, each in one of them, 1 to `join` at a time with a
-    /// short silence between; which are joined depends on their number alone.
+    /// Concatenates all recordings for evaluation, each used once, 1 to `join` at a time with a
+    /// short silence between; the grouping depends only on the number of recordings.
     pub fn joined(&self, join: usize, rate: u32) -> Corpus {
         if join <= 1 {
             return self.clone();
@@ -84,15 +84,15 @@ impl Corpus {
         Corpus { clips }
     }
 
-    /// What is said in all of them.
+    /// Returns the transcripts or labels of all recordings.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.clips.iter().map(|clip| clip.text.as_str())
     }
 
-    /// An error, if there are none.
+    /// Fails if there are no recordings.
     pub(super) fn not_empty(self, what: &str) -> Result<Corpus> {
         match self.clips.is_empty() {
-            true => Err(Error::invalid(format!("there are no recordings to {what}"))),
+            true => Err(Error::invalid(format!("data: the {what} part has no recordings"))),
             false => Ok(self),
         }
     }

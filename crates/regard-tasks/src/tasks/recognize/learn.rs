@@ -1,4 +1,4 @@
-//! Learning to tell what is said.
+//! Training objective of speech recognition.
 
 use super::measure::marks;
 use super::names::BLANK;
@@ -23,11 +23,11 @@ use serde_json::Value;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// Where what training does to sounds comes from, among the sites of the generator: a number for
-/// each recording, and for each that is joined to it.
+/// Random stream of the augmentation; the index of the recording and of each one concatenated to it
+/// is added.
 const AUGMENT: u64 = 0x7370_6565_6368_8000;
 
-/// Learning to tell what is said.
+/// Training objective of speech recognition.
 pub struct Lesson {
     front: FrontEnd,
     names: Names,
@@ -43,7 +43,7 @@ fn is_ctc(recipe: &Recipe) -> bool {
     recipe.model.get("head").and_then(Value::as_str) == Some("ctc")
 }
 
-/// Summary of the recordings.
+/// Returns a summary of the recordings.
 fn tell(recipe: &Recipe, train: &Corpus, valid: &Corpus) -> About {
     let mut about = About::default();
     let rate = f64::from(recipe.features.sampling_rate.max(1));
@@ -69,7 +69,7 @@ fn tell(recipe: &Recipe, train: &Corpus, valid: &Corpus) -> About {
     about
 }
 
-/// That what decides has no label which nothing is learned of.
+/// Checks that the validation part has no label that the training part lacks.
 fn known_labels(recipe: &Recipe, train: &Corpus, valid: &Corpus) -> Result<()> {
     if is_ctc(recipe) {
         return Ok(());
@@ -91,13 +91,13 @@ fn known_labels(recipe: &Recipe, train: &Corpus, valid: &Corpus) -> Result<()> {
 }
 
 impl Lesson {
-    /// Makes a model with first values for what a recipe wants.
+    /// Creates a model with initial weights as a recipe configures it.
     pub fn new(recipe: &Recipe) -> Result<Trained<Lesson>> {
         recipe.augment.check()?;
         let rate = recipe.features.sampling_rate;
         let read = |part| Corpus::read(&recipe.data.recordings(&recipe.data.set, part)?, rate);
-        let train = read(Part::Train)?.not_empty("learn from")?;
-        let valid = read(Part::Valid)?.not_empty("decide by")?;
+        let train = read(Part::Train)?.not_empty("training")?;
+        let valid = read(Part::Valid)?.not_empty("validation")?;
         let about = tell(recipe, &train, &valid);
         known_labels(recipe, &train, &valid)?;
         let valid = valid.joined(recipe.data.join, rate);
@@ -108,11 +108,11 @@ impl Lesson {
         let head: Head =
             serde_json::from_value(head).map_err(|e| Error::invalid(format!("model.head: {e}")))?;
         if head == Head::Labels && recipe.data.join > 1 {
-            let message = "data.join: of several recordings there is no one label; need 1, or \
+            let message = "data.join: joined recordings have no single label; need 1, or \
                            model.head = \"ctc\"";
             return Err(Error::invalid(message));
         }
-        // Between those that are joined stands a space, which is a letter then.
+        // Joined transcripts are separated by a space, which then is in the alphabet.
         let between = if recipe.data.join > 1 { Some(" ") } else { None };
         let names = Names::learn(head, train.texts().chain(between));
         table.set_labels(names.all());
@@ -131,21 +131,21 @@ impl Lesson {
         Ok(Trained::new(model, objective))
     }
 
-    /// Sizes, in words.
+    /// Returns a summary of the sizes.
     pub(super) fn about(&self, millions: f64) -> String {
         let what = match self.names.head() {
             Head::Labels => "labels",
-            Head::Ctc => "letters",
+            Head::Ctc => "characters",
         };
         self.about.clone().with_sizes(format!(
-            "{} recordings to learn from and {} to decide by, {} {what}, {millions:.3} M parameters",
+            "{} training and {} validation recordings, {} {what}, {millions:.3} M parameters",
             self.train.clips.len(),
             self.valid.clips.len(),
             self.names.len(),
         ))
     }
 
-    /// The rows of an example as they are heard in this step, and what is said.
+    /// Returns the augmented feature rows of an example in this step, and its transcript.
     fn example(&self, example: usize, mode: Mode) -> (Vec<f32>, String) {
         let rate = self.front.preprocessor().sampling_rate;
         let Mode::Train { seed, step } = mode else {
@@ -166,7 +166,7 @@ impl Lesson {
     }
 }
 
-/// The front end, with the mean and deviation that the recordings have.
+/// Creates the front end with the mean and standard deviation of the training recordings.
 fn front(features: &Preprocessor, train: &Corpus) -> Result<FrontEnd> {
     let told = |message: String| Error::invalid(format!("features.{message}"));
     let plain = Preprocessor { mean: vec![], std: vec![], ..features.clone() };
@@ -183,8 +183,8 @@ fn front(features: &Preprocessor, train: &Corpus) -> Result<FrontEnd> {
 impl Objective for Lesson {
     type Model = Speech;
 
-    /// A batch is a number of recordings. Nothing is padded, so that there is no reason to put
-    /// those of one length into a batch.
+    /// A batch is a number of recordings. Nothing is padded, so there is no reason to batch
+    /// recordings by length.
     fn lengths(&self) -> Vec<Lengths> {
         vec![Lengths { source: 1, target: 0 }; self.train.clips.len()]
     }
@@ -213,7 +213,8 @@ impl Objective for Lesson {
             Head::Ctc => {
                 let mut said = Transcripts::new();
                 lengths.iter().zip(&wanted).for_each(|(rows, text)| said.push(*rows, text));
-                // What is said too fast for the rows that are left teaches nothing.
+                // A transcript longer than the remaining rows has an infinite loss, which is set to
+                // 0.
                 let options = Ctc { blank: BLANK, zero_infinity: true };
                 ctc_loss(logits, said, options).mean()
             }

@@ -1,4 +1,4 @@
-//! How often a model is wrong.
+//! Error rates of a model.
 
 use super::names::BLANK;
 use super::{Clip, Corpus, Names};
@@ -11,20 +11,20 @@ use regard_attention::ops::{Ctc, Transcripts, ctc_loss};
 use regard_attention::{Mode, backend};
 use regard_models::speech::{Head, Said, Sounds, Speech};
 
-/// Prefixes that are kept while letters are searched for.
+/// Beam width of the CTC prefix search.
 pub(super) const BEAMS: usize = 16;
 
-/// Recordings that are heard at a time.
+/// Recordings per evaluation batch.
 const AT_ONCE: usize = 32;
 
-/// What a model says to recordings, beside what is right.
+/// Prediction for a recording.
 struct Heard {
     text: String,
-    /// The negative logarithm of what it gives to the right text, if it can say it.
+    /// Negative log-likelihood of the reference; `None` if it cannot be represented.
     cost: Option<f64>,
 }
 
-/// The marks of a model; the first decides.
+/// Evaluates a model; the first metric is the model selection metric. Also returns a sample.
 pub(super) fn marks(
     model: &Speech,
     front: &FrontEnd,
@@ -38,7 +38,7 @@ pub(super) fn marks(
     let wrong = pairs().filter(|(said, right)| said != right).count() as f64 * share;
     let costs: Vec<f64> = all.iter().filter_map(|heard| heard.cost).collect();
     let loss = costs.iter().sum::<f64>() / costs.len().max(1) as f64;
-    let loss = Mark { name: "loss", value: loss, unit: "nats a recording" };
+    let loss = Mark { name: "loss", value: loss, unit: "nats per recording" };
     let sample = pairs().find(|(said, right)| said != right).or(pairs().next());
     let sample = sample.map(|(said, right)| format!("{right} → {said}"));
     let marks = match model.settings().head {
@@ -55,7 +55,7 @@ pub(super) fn marks(
             }
             vec![
                 Mark { name: "wer", value: 100.0 * words.rate(), unit: "% of words" },
-                Mark { name: "cer", value: 100.0 * letters.rate(), unit: "% of letters" },
+                Mark { name: "cer", value: 100.0 * letters.rate(), unit: "% of characters" },
                 Mark { name: "wrong", value: wrong, unit: "% of recordings" },
                 loss,
             ]
@@ -101,8 +101,8 @@ fn hear(model: &Speech, front: &FrontEnd, names: &Names, clips: &[Clip]) -> Vec<
                 let mut beam = PrefixBeam::new(BEAMS, BLANK);
                 rows[next..next + count].iter().for_each(|row| beam.push(row));
                 next += count;
-                // What takes more letters than there are rows cannot be said, and costs nothing
-                // that could be added up.
+                // A reference with more characters than rows has an infinite loss, which is left
+                // out of the mean.
                 let cost = right.as_ref().map(|_| f64::from(cost)).filter(|cost| cost.is_finite());
                 Heard { text: names.text(&beam.best(1)[0].0), cost }
             };

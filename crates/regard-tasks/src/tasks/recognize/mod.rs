@@ -1,13 +1,13 @@
-//! Sounds and what is said in them: a label for a recording, or its letters.
+//! Speech recognition: a label for a recording, or its transcript.
 //!
-//! | file | what it knows |
+//! | file | contents |
 //! |---|---|
-//! | `recipe` | what is asked for in a recipe |
-//! | `corpus` | recordings in memory, and how they are joined |
-//! | `names` | from labels and letters to numbers and back |
-//! | `learn` | the learner |
-//! | `recognizer` | a model that is given a sound, whole or as it comes |
-//! | `measure` | how often it is wrong |
+//! | `recipe` | the recipe |
+//! | `corpus` | recordings in memory, and their concatenation |
+//! | `names` | labels or characters and their indices |
+//! | `learn` | the training objective |
+//! | `recognizer` | inference, on whole recordings or streaming |
+//! | `measure` | error rates |
 
 mod corpus;
 mod learn;

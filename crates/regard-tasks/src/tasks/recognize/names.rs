@@ -1,14 +1,14 @@
-//! From labels and letters to numbers and back.
+//! Labels or characters of a model, and their indices.
 
 use regard_models::speech::Head;
 use regard_models::{Error, Labels, Result};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The class that stands for no letter.
+/// Index of the CTC blank.
 pub const BLANK: usize = 0;
 
-/// What a model can say: its labels, or its letters with nothing as the first.
+/// Output classes of a model: its labels, or the CTC blank followed by its characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
     head: Head,
@@ -16,11 +16,11 @@ pub struct Names {
 }
 
 impl Names {
-    /// Those of some texts.
+    /// Collects the labels or characters of transcripts.
     pub fn learn<'a>(head: Head, texts: impl Iterator<Item = &'a str>) -> Names {
         let names: BTreeSet<String> = match head {
             Head::Labels => texts.map(str::to_string).collect(),
-            // Nothing comes before every letter.
+            // The empty string, which stands for the blank, sorts first.
             Head::Ctc => {
                 let letters = texts.flat_map(str::chars).map(|letter| letter.to_string());
                 letters.chain([String::new()]).collect()
@@ -29,50 +29,50 @@ impl Names {
         Names { head, names: names.into_iter().collect() }
     }
 
-    /// Those of a model's configuration.
+    /// Reads the names from a model's configuration.
     pub fn new(head: Head, config: &Value) -> Result<Names> {
         let table = &config["id2label"];
         let names = Labels::names(config);
         match table.as_object().is_some_and(|table| table.len() == names.len()) {
             true => Ok(Names { head, names }),
             false => Err(Error::invalid(format!(
-                "id2label: got {table}, need names by their numbers from \"0\" on"
+                "id2label: got {table}, need a table of names with the keys \"0\", \"1\", …"
             ))),
         }
     }
 
-    /// All of them, by their numbers.
+    /// Returns all names, in index order.
     pub fn all(&self) -> &[String] {
         &self.names
     }
 
-    /// Whether they are labels or letters.
+    /// Returns whether the names are labels or characters.
     pub(super) fn head(&self) -> Head {
         self.head
     }
 
-    /// How many there are, with the one that is none.
+    /// Returns the number of names, the blank included.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// The name of a label.
+    /// Returns the name of a label.
     pub fn label(&self, label: usize) -> &str {
         &self.names[label]
     }
 
-    /// The text of letters.
+    /// Joins characters to a text.
     pub fn text(&self, letters: &[u32]) -> String {
         letters.iter().map(|letter| self.names[*letter as usize].as_str()).collect()
     }
 
-    /// The numbers of what is said: one of a label, one for each letter. None if the model cannot
-    /// say it.
+    /// Encodes a transcript: one index for a label, one per character for CTC. `None` if it
+    /// contains an unknown label or character.
     pub fn encode(&self, text: &str) -> Option<Vec<i64>> {
         let number = |name: &str| self.names.iter().position(|known| known == name);
         match self.head {

@@ -8,11 +8,11 @@ use regard_models::{Error, ModelFiles, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Settings of a recognition.
+/// Parameters of a recognition request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {
-    /// Labels or texts to give at most, the likeliest first.
+    /// Maximum number of labels or transcripts to return, the most probable first; 1 by default.
     pub top_k: usize,
 }
 
@@ -22,44 +22,44 @@ impl Default for Parameters {
     }
 }
 
-/// The label or the text of a recording.
+/// Predicted label or transcript of a recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Response {
-    /// The caller's name for the recording, if it has one.
+    /// Name of the recording as given in the request; absent if none was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The likeliest.
+    /// Most probable label or transcript.
     #[serde(flatten)]
     pub best: Guess,
-    /// With `top_k` above 1, all, the likeliest first.
+    /// All candidates, the most probable first; only present if `top_k` is above 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guesses: Option<Vec<Guess>>,
 }
 
-/// Text so far of a recording that is still being heard.
+/// Intermediate result of a streaming recognition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Partial {
-    /// The caller's name for the recording, if it has one.
+    /// Name of the recording as given in the request; absent if none was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Seconds that were heard.
+    /// Seconds of audio processed so far.
     pub seconds: f64,
-    /// The label or the text so far.
+    /// Label or transcript so far.
     pub partial: String,
 }
 
 impl Response {
-    /// Makes a response of guesses, the likeliest first.
+    /// Creates a response from candidates, the most probable first.
     ///
     /// # Errors
-    /// If there are none.
+    /// If there are no candidates.
     pub fn new(file: Option<String>, guesses: Vec<Guess>, top_k: usize) -> Result<Response> {
         let best = guesses.first().cloned();
         let best = best.ok_or_else(|| Error::invalid("nothing was recognized"))?;
         Ok(Response { file, best, guesses: (top_k > 1).then_some(guesses) })
     }
 
-    /// All that were asked for, the likeliest first.
+    /// Returns all candidates, the most probable first.
     pub fn all(&self) -> &[Guess] {
         self.guesses.as_deref().unwrap_or(std::slice::from_ref(&self.best))
     }
@@ -90,8 +90,8 @@ impl Pipeline for Recognizer {
 }
 
 impl Recognizer {
-    /// Recognizes a recording piece by piece, as if it came from a microphone, and tells what is
-    /// said so far whenever that changes.
+    /// Recognizes a recording piece by piece, as from a microphone, and calls `tell` with the
+    /// intermediate result whenever it changes.
     pub fn run_streaming<E: From<Error>>(
         &self,
         input: Attachment<Sound>,

@@ -16,37 +16,38 @@ use std::path::PathBuf;
 
 recipe! {
     for "recognize";
-    /// Which recordings.
+    /// Training recordings.
     pub data: Data,
-    /// How sounds become rows.
+    /// Feature extraction.
     #[serde(default)]
     pub features: Preprocessor,
-    /// What training does to sounds.
+    /// Data augmentation in training.
     #[serde(default)]
     pub augment: Augment,
-    /// `config.json` of the model, without labels or letters.
+    /// `config.json` of the model, without labels or characters.
     pub model: Value,
-    /// How to train. A recording counts as one token of a batch.
+    /// Training options. A recording counts as one token of a batch.
     #[serde(default)]
     pub train: train::Options,
 }
 
-/// Which recordings.
+/// Recordings to train on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// The name of a known data set, or `files`.
+    /// Name of a known data set, or `files`.
     pub set: String,
-    /// With `files`: a list of recordings to learn from.
+    /// File that lists the training recordings; only with `set = "files"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub train: Option<PathBuf>,
-    /// One to decide by.
+    /// File that lists the validation recordings, for model selection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid: Option<PathBuf>,
-    /// One to report.
+    /// File that lists the test recordings, for `regard eval`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<PathBuf>,
-    /// Recordings that are joined to one, at most; with letters a space is between them.
+    /// Maximum number of recordings that are concatenated to one example, with a space between
+    /// transcripts; 1 by default.
     #[serde(default = "one")]
     pub join: usize,
 }
@@ -56,7 +57,7 @@ fn one() -> usize {
 }
 
 impl Data {
-    /// The recordings of a part of a set.
+    /// Returns the recordings of a part of a set.
     pub(super) fn recordings(&self, set: &str, part: Part) -> Result<Vec<Recording>> {
         if !(1..=100).contains(&self.join) {
             return Err(Error::invalid(format!("data.join: got {}, need 1 to 100", self.join)));
@@ -70,7 +71,7 @@ impl Data {
             Some(DataSet { format: Format::Recordings(read), .. }) => read(part),
             Some(set) => known::unread(set),
             None => {
-                let what = "a list of recordings: a line for each, the file, a tab, what is said";
+                let what = "a list of recordings, one per line: the file, a tab, the transcript";
                 recordings::list(own::file(name, file, what)?)
             }
         }
@@ -84,7 +85,7 @@ impl Data {
         known::set("recognize", set).is_some() || self.test.is_some()
     }
 
-    /// Where a part is from, in words.
+    /// Returns the name of the set or file that a part is read from.
     pub(super) fn source(&self, part: Part) -> String {
         self.file(part).as_ref().map_or(self.set.clone(), |file| file.display().to_string())
     }

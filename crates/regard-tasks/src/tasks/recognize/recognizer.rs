@@ -1,4 +1,4 @@
-//! A model that is given a sound, whole or as it comes.
+//! Inference of speech recognition, on whole recordings or streaming.
 
 use super::Names;
 use super::measure::BEAMS;
@@ -17,16 +17,16 @@ use regard_models::{Error, ModelFiles, Network, Result, zoo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What may have been said.
+/// A candidate label or transcript.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Guess {
-    /// A label, or a text.
+    /// Label or transcript.
     pub text: String,
-    /// How sure the model is.
+    /// Probability, 0 to 1.
     pub score: f64,
 }
 
-/// A model that hears, with its front end and its names.
+/// Speech model with its feature extraction and its output names.
 pub struct Recognizer {
     model: Speech,
     front: FrontEnd,
@@ -34,23 +34,23 @@ pub struct Recognizer {
 }
 
 impl Recognizer {
-    /// From a model, how it hears, and what its numbers stand for.
+    /// Creates a recognizer from a model, its feature extraction and its output names.
     pub fn new(model: Speech, front: FrontEnd, names: Names) -> Result<Recognizer> {
         let (hears, given) = (model.settings().feature_size, front.width());
         if hears != given {
             return Err(Error::invalid(format!(
-                "{}: rows of {given} numbers, the model hears {hears}",
+                "{}: got {given} features per row, the model expects {hears}",
                 front::FILE
             )));
         }
         if names.len() != model.labels() {
             let (named, said) = (names.len(), model.labels());
-            return Err(Error::invalid(format!("id2label: {named} names for {said} classes")));
+            return Err(Error::invalid(format!("id2label: got {named} names for {said} classes")));
         }
         Ok(Recognizer { model, front, names })
     }
 
-    /// Opens a model: of a folder, which may be a training run's, or of a part of the program.
+    /// Opens a model: from a folder, which may be a training run's, or a built-in one.
     pub fn load(model: impl Into<ModelFiles>) -> Result<Recognizer> {
         let files = train::files(model)?;
         let model = *zoo::open::<Speech>(files.clone(), &Device::flex())?;
@@ -62,30 +62,30 @@ impl Recognizer {
             .map_err(|e| told(e.to_string()))
     }
 
-    /// Its model.
+    /// Returns the model.
     pub fn model(&self) -> &Speech {
         &self.model
     }
 
-    /// How it hears.
+    /// Returns the feature extraction.
     pub fn front(&self) -> &FrontEnd {
         &self.front
     }
 
-    /// What it can say.
+    /// Returns the output names.
     pub fn names(&self) -> &Names {
         &self.names
     }
 
-    /// Numbers that training changes.
+    /// Returns the number of trainable parameters.
     pub fn parameters(&self) -> usize {
         self.model.parameters()
     }
 
-    /// The likeliest labels or texts of a sound, so many at most, the likeliest first.
+    /// Returns the most probable labels or transcripts of a sound, at most `top_k`, the best first.
     ///
     /// # Errors
-    /// If what the model says are no numbers.
+    /// If the model outputs NaN or infinite values.
     pub fn recognize(&self, sound: &Sound, top_k: usize) -> Result<Vec<Guess>> {
         let mut sounds = Sounds::new(self.front.width());
         sounds.push(&self.front.rows(sound));
@@ -100,8 +100,8 @@ impl Recognizer {
         }
     }
 
-    /// Begins to hear a sound as it comes, at the rate that the front end has. What comes of it in
-    /// the end is what [`Recognizer::recognize`] says of the whole.
+    /// Starts a streaming recognition at the front end's sampling rate. The final result equals
+    /// that of [`Recognizer::recognize`] on the whole sound.
     pub fn listen(&self) -> Streaming<'_> {
         let so_far = match self.model.settings().head {
             Head::Labels => SoFar::Pooled(Pooled::default()),
@@ -144,7 +144,7 @@ impl Recognizer {
     }
 }
 
-/// A sound that is not over.
+/// A streaming recognition.
 pub struct Streaming<'a> {
     recognizer: &'a Recognizer,
     front: Listening<'a>,
@@ -152,19 +152,19 @@ pub struct Streaming<'a> {
     so_far: SoFar,
 }
 
-/// What has come of a sound so far.
+/// State of the output head.
 enum SoFar {
-    /// What all rows come to, for a label when someone asks.
+    /// Pooled features of all rows, for a label on request.
     Pooled(Pooled),
-    /// Texts, row by row.
+    /// Beam of transcripts, extended row by row.
     Texts(PrefixBeam),
 }
 
 impl Streaming<'_> {
-    /// Hears more samples; the `last` ones complete what was waiting for more.
+    /// Processes more samples; `last` also flushes the rows that wait for right context.
     ///
     /// # Errors
-    /// If what the model says are no numbers.
+    /// If the model outputs NaN or infinite values.
     pub fn hear(&mut self, samples: &[f32], last: bool) -> Result<()> {
         let rows = self.front.hear(samples, last);
         let model = &self.recognizer.model;
@@ -176,10 +176,11 @@ impl Streaming<'_> {
         Ok(())
     }
 
-    /// The likeliest labels or texts of what was heard; none as long as too little was.
+    /// Returns the most probable labels or transcripts so far; empty while too little was
+    /// processed.
     ///
     /// # Errors
-    /// If what the model says are no numbers.
+    /// If the model outputs NaN or infinite values.
     pub fn guesses(&self, top_k: usize) -> Result<Vec<Guess>> {
         match &self.so_far {
             SoFar::Pooled(pooled) => match self.recognizer.model.say_pooled(pooled) {

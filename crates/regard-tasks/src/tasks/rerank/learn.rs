@@ -1,4 +1,5 @@
-//! Learning to rank texts by a query: a cross-encoder that reads both and gives one logit.
+//! Training of a cross-encoder, which encodes a query and a text together and outputs one relevance
+//! logit.
 
 use super::relevance_logit;
 use crate::about::About;
@@ -18,17 +19,17 @@ use regard_models::Result;
 use regard_models::text::Head;
 use std::collections::HashSet;
 
-/// Queries of a validation part that are asked, those with the smallest hashes: each is read with
-/// all of its texts, and evaluations come often.
+/// Largest number of queries evaluated on a validation part, those with the smallest hashes: each
+/// is encoded with all of its texts, and validation runs often.
 const ASKED: usize = 200;
-/// Texts of a query of an article: the paragraph with the answer, and others of the article.
+/// Texts per query of an article: the paragraph with the answer, and others of the article.
 const CANDIDATES: usize = 10;
-/// Irrelevant texts that are learned from, for each query of an article.
+/// Irrelevant texts per query of an article in training.
 const NEGATIVES: usize = 3;
-/// The one label.
+/// Name of the only label.
 const LABEL: &str = "relevant";
 
-/// Pairs of a query and a text.
+/// Training and validation pairs of a query and a text.
 pub(crate) struct Pairs {
     labels: Vec<String>,
     train: Vec<Example>,
@@ -36,15 +37,15 @@ pub(crate) struct Pairs {
     about: About,
 }
 
-/// Queries that are asked, each with its texts.
+/// Evaluation set: queries, each with its texts.
 pub(crate) struct Queries {
-    /// Query after query.
+    /// Pairs, grouped by query.
     pairs: Vec<Example>,
-    /// Relevance of each pair.
+    /// Relevance of each pair; above 0 is relevant.
     relevance: Vec<f64>,
-    /// How many texts each query has.
+    /// Number of texts of each query.
     counts: Vec<usize>,
-    /// Queries that are left out, because no text of theirs is relevant.
+    /// Number of queries left out because none of their texts is relevant.
     without_relevant: usize,
 }
 
@@ -53,8 +54,8 @@ fn example(tokenizer: &Tokenizer, longest: usize, pair: &Judged) -> Result<Examp
     Ok(Example::new(encoding, vec![i64::from(pair.relevance > 0.0)]))
 }
 
-/// The pairs of a part. Of articles, a question's relevant text is the paragraph that it is about,
-/// and so many others of the article are irrelevant.
+/// Returns the pairs of a part. In question-answering data, the relevant text of a question is its
+/// own paragraph; `negatives` other paragraphs of the article are irrelevant.
 fn judged(data: &Data, part: Part, negatives: Option<usize>) -> Result<Vec<Judged>> {
     let others = negatives.unwrap_or(CANDIDATES - 1);
     match known::named("rerank", data.named(part))? {
@@ -70,7 +71,7 @@ fn judged(data: &Data, part: Part, negatives: Option<usize>) -> Result<Vec<Judge
     }
 }
 
-/// Each question of an article with its paragraph and `others` of the others, by a hash.
+/// Pairs each question of an article with its paragraph and `others` further ones, chosen by hash.
 fn candidates(article: &Article, others: usize) -> Vec<Judged> {
     let mut all = vec![];
     for (at, paragraph) in article.paragraphs.iter().enumerate() {
@@ -88,13 +89,13 @@ fn candidates(article: &Article, others: usize) -> Vec<Judged> {
     all
 }
 
-/// Queries with the same letters and digits are the same query.
+/// Returns a key for duplicate queries: letters and digits in lower case.
 fn key(query: &str) -> String {
     let letters = query.chars().filter(|c| c.is_alphanumeric());
     letters.flat_map(char::to_lowercase).collect()
 }
 
-/// Pairs with the same query, next to each other in their order.
+/// Groups pairs by query, in order of first appearance.
 fn by_query(pairs: &[Judged]) -> Vec<Vec<&Judged>> {
     let mut places = std::collections::HashMap::new();
     let mut all: Vec<Vec<&Judged>> = vec![];
@@ -141,7 +142,7 @@ impl Goal for Pairs {
     fn read(recipe: &Recipe) -> Result<(Tokenizer, Pairs)> {
         let mut train = judged(&recipe.data, Part::Train, Some(NEGATIVES))?;
         let held_out = judged(&recipe.data, Part::Valid, None)?;
-        // What is asked later is not learned from.
+        // Queries of the validation and test parts are removed from the training part.
         let mut asked: HashSet<String> = held_out.iter().map(|pair| key(&pair.query)).collect();
         if recipe.data.has_test(recipe.data.set_of(Part::Test)) {
             let test = judged(&recipe.data, Part::Test, None)?;
@@ -151,7 +152,7 @@ impl Goal for Pairs {
         train.retain(|pair| !asked.contains(&key(&pair.query)));
         let without = match all - train.len() {
             0 => String::new(),
-            n => format!(", {} left out whose queries are held out", say::many(n, "text")),
+            n => format!(", {} left out because their queries are held out", say::many(n, "text")),
         };
         let texts = train.iter().flat_map(|pair| [pair.query.as_str(), pair.text.as_str()]);
         let tokenizer = recipe.tokenizer(texts)?;
@@ -168,7 +169,7 @@ impl Goal for Pairs {
         };
         tell(Part::Train, &train, &without);
         let valid = Queries::new(&tokenizer, longest, &held_out, Some(ASKED))?;
-        tell(Part::Valid, &held_out, &format!(", of which {} are asked", valid.asked()));
+        tell(Part::Valid, &held_out, &format!(", {} evaluated", valid.asked()));
         if recipe.data.has_test(recipe.data.set_of(Part::Test)) {
             about.part("test", recipe.data.source(Part::Test), "for regard eval");
         }
@@ -193,7 +194,7 @@ impl Goal for Pairs {
         self.about.clone()
     }
 
-    /// Binary cross-entropy of the one logit: `softplus(x) − y·x`.
+    /// Computes the binary cross-entropy of the logit: `softplus(x) − y·x`.
     fn cost(&self, logits: Tensor<2>, batch: &[&Example], smoothing: f32) -> Tensor<1> {
         let wanted =
             |example: &&Example| example.wanted[0] as f32 * (1.0 - smoothing) + 0.5 * smoothing;
@@ -211,7 +212,7 @@ impl Goal for Pairs {
             Source::Set(_, part) => judged(&data, part, None)?,
         };
         let longest = recipe.data.max_tokens.min(reader.longest());
-        // A validation part is asked as during training.
+        // A validation part is limited to as many queries as during training.
         let most = (source.part() == Some(Part::Valid)).then_some(ASKED);
         let paper = Queries::new(reader.tokenizer(), longest, &pairs, most)?;
         let excluded = paper.without_relevant;

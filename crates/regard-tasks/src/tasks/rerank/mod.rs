@@ -1,5 +1,5 @@
-//! Texts ranked by their relevance to a query: by a cross-encoder, which reads the query and a text
-//! together, or by the cosine of their embeddings.
+//! Ranking of texts by their relevance to a query: by a cross-encoder, which encodes the query and
+//! a text together, or by the cosine similarity of their embeddings.
 
 pub(crate) mod learn;
 mod pipeline;
@@ -12,17 +12,17 @@ use crate::train;
 use regard_models::text::{self, Head};
 use regard_models::{Error, ModelFiles, Result, checkpoint};
 
-/// A model that ranks texts.
+/// Model that ranks texts.
 pub enum Reranker {
-    /// Reads the query and a text together.
+    /// Cross-encoder: encodes the query and a text together.
     CrossEncoder(Reader),
-    /// Compares vectors of the query and of a text.
+    /// Bi-encoder: compares the embeddings of the query and a text.
     Embeddings(Embedder),
 }
 
 impl Reranker {
-    /// Opens a model: a cross-encoder if it has a head for sequences, with one label (relevance) or
-    /// two (irrelevant, relevant); any other encoder is used for embeddings.
+    /// Opens a model: a cross-encoder if it has a sequence classification head, with one label
+    /// (relevance) or two (irrelevant, relevant); any other encoder is used for embeddings.
     pub fn load(model: impl Into<ModelFiles>) -> Result<Reranker> {
         let files = train::files(model)?;
         let wrong = |message: String| Error::file(files.path(checkpoint::CONFIG), message);
@@ -33,7 +33,7 @@ impl Reranker {
         Ok(Reranker::CrossEncoder(Reader::load(files, Head::Sequence)?))
     }
 
-    /// The model and its tokenizer.
+    /// Returns the model and its tokenizer.
     pub fn reader(&self) -> &Reader {
         match self {
             Reranker::CrossEncoder(reader) => reader,
@@ -41,8 +41,8 @@ impl Reranker {
         }
     }
 
-    /// The relevance of each text to a query: a probability or, if `raw`, a logit; of embeddings
-    /// their cosine.
+    /// Returns the relevance of each text to a query: a probability or, if `raw`, a logit; for
+    /// embeddings the cosine similarity.
     pub fn scores(&self, query: &str, texts: &[String], raw: bool) -> Result<Vec<f64>> {
         match self {
             Reranker::CrossEncoder(reader) => {
@@ -64,7 +64,8 @@ impl Reranker {
     }
 }
 
-/// The logit of relevance: that of the one label, or of two labels the second's less the first's.
+/// Returns the relevance logit: the only logit, or the difference of the second and the first of
+/// two.
 fn relevance_logit(row: &[f32]) -> Result<f64> {
     match row {
         [relevant] => Ok(f64::from(*relevant)),
@@ -78,8 +79,8 @@ fn relevance_logit(row: &[f32]) -> Result<f64> {
 }
 
 impl Reader {
-    /// The logit of relevance of pairs of a query and a text; of two labels, that of the second
-    /// less that of the first. A pair that is longer than the model can read is cut.
+    /// Returns the relevance logit of each pair of a query and a text; with two labels, the second
+    /// logit minus the first. A pair longer than the model's maximum length is truncated.
     pub(crate) fn relevance<'a>(
         &self,
         pairs: impl Iterator<Item = (&'a str, &'a str)>,
@@ -90,7 +91,7 @@ impl Reader {
         let encodings: Vec<_> = pairs.map(encode).collect::<Result<_>>()?;
         let mut all = vec![];
         self.read(&encodings, |_, _, said| {
-            let logits = said.logits.ok_or_else(|| Error::invalid("a model without labels"))?;
+            let logits = said.logits.ok_or_else(|| Error::invalid("the model has no labels"))?;
             let [_, labels] = logits.dims();
             let rows = numbers(logits)?;
             for row in rows.chunks_exact(labels) {

@@ -1,4 +1,4 @@
-//! Ranking texts by a query as a pipeline.
+//! Reranking as a pipeline.
 
 use super::Reranker;
 use crate::pipeline::Pipeline;
@@ -10,39 +10,40 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Inputs {
-    /// The query.
+    /// Query to rank by.
     pub query: String,
-    /// The texts.
+    /// Texts to rank.
     pub texts: Vec<String>,
 }
 
-/// Settings of a ranking.
+/// Parameters of a ranking request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {
-    /// Texts to return, the most relevant first; all by default.
+    /// Maximum number of texts to return, the most relevant first; all by default.
     pub top_n: Option<usize>,
-    /// Logits of a cross-encoder instead of probabilities; of embeddings, cosines either way.
+    /// Whether a cross-encoder returns logits instead of probabilities. Embedding models return
+    /// cosine similarities either way.
     pub raw_scores: bool,
-    /// Also return the texts.
+    /// Whether to include the texts in the results.
     pub return_text: bool,
 }
 
-/// Texts by their relevance.
+/// Texts ranked by relevance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Response {
-    /// The most relevant first.
+    /// Ranked texts, the most relevant first.
     pub results: Vec<Ranked>,
 }
 
 /// A text and its relevance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ranked {
-    /// Number of the text among those given, from 0.
+    /// Index of the text in the request, from 0.
     pub index: usize,
-    /// Relevance to the query.
+    /// Relevance to the query; higher is more relevant.
     pub score: f64,
-    /// The text, if it was asked for.
+    /// Text; only present if `return_text` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }

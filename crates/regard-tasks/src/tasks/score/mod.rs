@@ -1,4 +1,4 @@
-//! How likely a language model finds a text.
+//! Scoring: the log-probability of each token of a text under a language model.
 
 use crate::generate::{Scored, Writer};
 use crate::pipeline::Pipeline;
@@ -6,22 +6,22 @@ use regard_models::{ModelFiles, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Settings of a scoring: none.
+/// Parameters of a scoring request: there are none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {}
 
-/// How likely a text is.
+/// Log-probability of a text under the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Response {
-    /// Its tokens, as they stand in the vocabulary.
+    /// Tokens of the text, as spelled in the vocabulary.
     pub tokens: Vec<String>,
-    /// Natural logarithm of each token's probability after those before it; null for the first,
-    /// before which nothing stands.
+    /// Natural logarithm of each token's probability given the tokens before it; null for the first
+    /// token, which has no context.
     pub token_logprobs: Vec<Option<f64>>,
-    /// Sum of them.
+    /// Sum of `token_logprobs`.
     pub logprob: f64,
-    /// Perplexity of a token.
+    /// Perplexity per token: `exp(-logprob / N)` over the N tokens that have a log-probability.
     pub perplexity: f64,
 }
 
@@ -35,7 +35,7 @@ impl From<Scored> for Response {
     }
 }
 
-/// A language model that scores texts.
+/// Language model that scores texts.
 pub struct Scorer(pub Writer);
 
 impl Pipeline for Scorer {

@@ -1,4 +1,4 @@
-//! Learning to summarise.
+//! Training objective of summarisation.
 
 use super::{Corpus, Recipe, Summarizer, Words};
 use crate::data::aeslc::Document;
@@ -14,17 +14,17 @@ use regard_models::{Capability, Error, Network, Result};
 use serde_json::Value;
 use std::path::Path;
 
-/// Texts whose summaries are looked at while training.
+/// Number of validation texts that are summarised at each evaluation.
 const TRIED: usize = 200;
 
-/// A text and the words that are to be written about it, with the end.
+/// A text and its target summary, which ends with the EOS token.
 #[derive(Clone, Debug)]
 struct Example {
     source: Vec<u32>,
     target: Vec<u32>,
 }
 
-/// Learning to summarise.
+/// Training objective of summarisation.
 pub struct Lesson {
     words: Words,
     train: Vec<Example>,
@@ -36,7 +36,7 @@ pub struct Lesson {
 }
 
 impl Lesson {
-    /// Makes a model with first values for what a recipe wants.
+    /// Creates a model with initial weights as a recipe configures it.
     pub fn new(recipe: &Recipe, corpus: &Corpus) -> Result<Trained<Lesson>> {
         let texts = corpus.train.iter().flat_map(|each| {
             std::iter::once(&each.text).chain(each.summaries.first()).map(String::as_str)
@@ -57,9 +57,9 @@ impl Lesson {
         let [train, valid] =
             [&corpus.train, &corpus.valid].map(|part| examples(&words, part, recipe, copy));
         let (train, valid) = (train?, valid?);
-        for (part, examples) in [("learn from", &train), ("decide by", &valid)] {
+        for (part, examples) in [("training", &train), ("validation", &valid)] {
             if examples.is_empty() {
-                return Err(Error::invalid(format!("there are no texts to {part}")));
+                return Err(Error::invalid(format!("data: the {part} part has no texts")));
             }
         }
         let objective = Lesson {
@@ -74,10 +74,10 @@ impl Lesson {
         Ok(Trained::new(model, objective))
     }
 
-    /// Sizes, in words.
+    /// Returns a summary of the sizes.
     pub(super) fn about(&self, millions: f64) -> String {
         format!(
-            "{} texts to learn from and {} to decide by, {} words, {millions:.3} M parameters",
+            "{} training and {} validation texts, {} words, {millions:.3} M parameters",
             self.train.len(),
             self.valid.len(),
             self.words.size(),
@@ -146,7 +146,8 @@ impl Example {
     }
 }
 
-/// Documents with the summary that they came with. What a model cannot copy is unknown to it.
+/// Encodes documents with their first summary. Without copying, words outside the vocabulary are
+/// unknown.
 fn examples(
     words: &Words,
     documents: &[Document],
@@ -174,7 +175,7 @@ fn examples(
     Ok(all)
 }
 
-/// The configuration for these words.
+/// Returns the model configuration for this vocabulary.
 fn table<'a>(recipe: &'a Recipe, words: &Words) -> Result<ModelTable<'a>> {
     let mut table = ModelTable::new(&recipe.model)?;
     let special = words.tokenizer().special();

@@ -1,11 +1,11 @@
-//! Summaries: a few words about a text, some of them copied from it.
+//! Abstractive summarisation with a pointer-generator, which can copy words of the text.
 //!
-//! | file | what it knows |
+//! | file | contents |
 //! |---|---|
-//! | `recipe` | what is asked for in a recipe; which texts |
-//! | `words` | from texts to numbers of words, those that the vocabulary has not too |
-//! | `learn` | the learner |
-//! | `summarizer` | a model with its words: text in, summary out |
+//! | `recipe` | the recipe and its data |
+//! | `words` | vocabulary, extended by out-of-vocabulary words of each text |
+//! | `learn` | the training objective |
+//! | `summarizer` | inference: text in, summary out |
 
 mod learn;
 mod pipeline;

@@ -1,4 +1,4 @@
-//! Summaries as a pipeline.
+//! Summarisation as a pipeline.
 
 use super::{Said, Summarizer, Summary};
 use crate::decode::SearchParameters;
@@ -7,27 +7,28 @@ use regard_models::{Error, ModelFiles, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Settings of a summary.
+/// Parameters of a summarisation request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {
-    /// Words of a text that are read; 400 by default.
+    /// Number of words after which a text is truncated; 400 by default.
     pub max_words: Option<usize>,
-    /// Also return how likely each word was, and which share of that came from copying.
+    /// Whether to return each word with its probability and the fraction of it that comes from
+    /// copying.
     pub output_attentions: bool,
-    /// How to search.
+    /// Search parameters.
     #[serde(flatten)]
     pub search: SearchParameters,
 }
 
-/// A summary.
+/// Summary of a text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Response {
-    /// Its text.
+    /// Text of the summary.
     pub summary: String,
-    /// Log-probability of all of it.
+    /// Log-probability of the whole summary, in nats.
     pub log_prob: f64,
-    /// Its words, if they were asked for.
+    /// Words of the summary; only present if `output_attentions` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<Vec<Said>>,
 }
@@ -45,12 +46,12 @@ impl Pipeline for Summarizer {
 
     fn run(&self, inputs: &[String], parameters: &Parameters) -> Result<Vec<Result<Response>>> {
         let options = parameters.search.over(self.defaults())?;
-        // An input without words gets no summary; the others are read together.
+        // An empty input gets an error; the others are batched.
         let readable: Vec<&String> = inputs.iter().filter(|text| !text.trim().is_empty()).collect();
         let mut said = self.summarize(&readable, parameters.max_words, &options)?.into_iter();
         let one = |text: &String| {
             if text.trim().is_empty() {
-                return Err(Error::invalid("got nothing, need words to summarise"));
+                return Err(Error::invalid("got nothing, need a text to summarise"));
             }
             let Summary { text, log_prob, words } = said.next().expect("a summary for each text");
             let words = parameters.output_attentions.then_some(words);

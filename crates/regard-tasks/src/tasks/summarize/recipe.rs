@@ -16,41 +16,44 @@ use std::path::{Path, PathBuf};
 
 recipe! {
     for "summarize";
-    /// Words of the vocabulary at most, with four special ones: the most frequent of the texts.
+    /// Maximum size of the vocabulary, four special tokens included: the most frequent words of the
+    /// texts; 8000 by default.
     #[serde(default = "thousands")]
     pub vocabulary: usize,
-    /// Vectors of words that embeddings begin with: `glove-subset`, or a file of GloVe's or
-    /// word2vec's.
+    /// Pretrained word vectors for the initial embeddings: `glove-subset`, or a file in GloVe's or
+    /// word2vec's format. None by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vectors: Option<String>,
-    /// Which texts.
+    /// Training texts.
     pub data: Data,
     /// `config.json` of the model, without the vocabulary.
     pub model: Value,
-    /// How to train.
+    /// Training options.
     #[serde(default)]
     pub train: train::Options,
-    /// How summaries are searched for.
+    /// Default search options of the trained model.
     #[serde(default)]
     pub decode: decode::Options,
 }
 
-/// Which texts.
+/// Texts to train on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// `aeslc`, or `files`.
+    /// Name of a data set: `aeslc` or `files`.
     pub set: String,
-    /// With `files`: a folder with `train.tsv`, `valid.tsv` and `test.tsv`, text and summary.
+    /// Folder with `train.tsv`, `valid.tsv` and `test.tsv` (text, tab, summary); only with
+    /// `set = "files"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
-    /// Words of a text that are read.
+    /// Number of words after which texts are truncated; 120 by default.
     #[serde(default = "of::<120>")]
     pub max_words: usize,
-    /// Words of a summary that are learned.
+    /// Number of words after which training summaries are truncated; 12 by default.
     #[serde(default = "of::<12>")]
     pub max_summary: usize,
-    /// Whether summaries of others count beside the one that a text came with; then the best does.
+    /// Whether all reference summaries of a text count in evaluation, the best match of each; by
+    /// default only the first.
     #[serde(default)]
     pub all_references: bool,
 }
@@ -58,9 +61,9 @@ pub struct Data {
 /// Texts with summaries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Corpus {
-    /// What is learned from.
+    /// Training part.
     pub train: Vec<Document>,
-    /// What decisions are made on.
+    /// Validation part.
     pub valid: Vec<Document>,
 }
 
@@ -73,7 +76,7 @@ fn of<const N: usize>() -> usize {
 }
 
 impl Data {
-    /// Reads a part. What is not to count is left out.
+    /// Reads a part. Empty texts and unused references are left out.
     pub fn read(&self, part: Part) -> Result<Vec<Document>> {
         let documents = match known::named("summarize", ("data.set", &self.set))? {
             Some(DataSet { format: Format::Summaries(read), .. }) => read(part)?,

@@ -1,4 +1,4 @@
-//! A model with its words: text in, summary out.
+//! Inference of summarisation: text in, summary out.
 
 use super::{Text, Words};
 use crate::data::aeslc::Document;
@@ -12,36 +12,36 @@ use regard_models::{Error, ModelFiles, Network, Result, zoo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Texts that are summarised at a time.
+/// Texts per batch.
 const AT_ONCE: usize = 16;
-/// Words of a text that are read, if nothing else is asked for.
+/// Default number of words after which a text is truncated.
 const MOST_WORDS: usize = 400;
 
-/// A summary.
+/// Summary of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// As text.
+    /// Text of the summary.
     pub text: String,
-    /// The probability of all of it, as a natural logarithm.
+    /// Log-probability of the whole summary, in nats.
     pub log_prob: f64,
-    /// Word by word.
+    /// Words of the summary.
     pub words: Vec<Said>,
 }
 
 /// A word of a summary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Said {
-    /// It.
+    /// The word itself.
     pub word: String,
-    /// Its probability.
+    /// Probability of the word, 0 to 1.
     pub probability: f64,
-    /// The share of that which comes from copying.
+    /// Fraction of the probability that comes from copying, 0 to 1.
     pub copied: f64,
-    /// Whether the vocabulary has it.
+    /// Whether the word is in the vocabulary.
     pub known: bool,
 }
 
-/// A model with its words.
+/// Summarisation model with its vocabulary.
 pub struct Summarizer {
     model: PointerGenerator,
     words: Words,
@@ -50,12 +50,12 @@ pub struct Summarizer {
 }
 
 impl Summarizer {
-    /// Puts a model together.
+    /// Creates a summarizer from a model and its vocabulary.
     pub fn new(model: PointerGenerator, words: Words, defaults: Options) -> Result<Summarizer> {
         let shape = &model.settings().shape;
         if words.size() != shape.vocab_size {
             return Err(Error::invalid(format!(
-                "the vocabulary is another model's: it has {} words, the model {}",
+                "vocabulary: got {} words, the model has {}",
                 words.size(),
                 shape.vocab_size
             )));
@@ -68,7 +68,7 @@ impl Summarizer {
         Ok(Summarizer { model, words, ids, defaults })
     }
 
-    /// Opens a model: of a folder, which may be a training run's, or of a part of the program.
+    /// Opens a model: from a folder, which may be a training run's, or a built-in one.
     pub fn load(model: impl Into<ModelFiles>) -> Result<Summarizer> {
         let files = train::files(model)?;
         let model = *zoo::open::<PointerGenerator>(files.clone(), &Device::flex())?;
@@ -77,20 +77,20 @@ impl Summarizer {
             .map_err(|e| Error::file(files.place(), e.to_string()))
     }
 
-    /// How it likes to be searched.
+    /// Returns the model's default search options.
     pub fn defaults(&self) -> &Options {
         &self.defaults
     }
 
-    /// Numbers in its weights.
+    /// Returns the number of parameters.
     pub fn parameters(&self) -> usize {
         self.model.parameters()
     }
 
-    /// Summarises texts, of which the first `most` words are read, or as many as usual.
+    /// Summarises texts, each truncated to `most` words, by default 400.
     ///
     /// # Errors
-    /// If a text has no words, or the options cannot be.
+    /// If a text has no words, or the options are invalid.
     pub fn summarize<S: AsRef<str> + Sync>(
         &self,
         texts: &[S],
@@ -99,7 +99,7 @@ impl Summarizer {
     ) -> Result<Vec<Summary>> {
         let read = self.words.read(texts, most.unwrap_or(MOST_WORDS))?;
         if read.iter().any(|text| text.ids.is_empty()) {
-            return Err(Error::invalid("there are no words to summarise"));
+            return Err(Error::invalid("got a text without words, need words to summarise"));
         }
         let mut said = Vec::with_capacity(texts.len());
         for some in read.chunks(AT_ONCE) {
@@ -112,12 +112,12 @@ impl Summarizer {
         let batch = Copied::new(texts.iter().map(|text| text.ids.clone()).collect());
         let sentence = |(index, text): (usize, &Text)| Sentence {
             index: index as u64,
-            // The share of writing, then the places.
+            // Generation probability first, then one attention weight per position.
             source: text.ids.len() + 1,
             ..Sentence::default()
         };
         let sentences: Vec<Sentence> = texts.iter().enumerate().map(sentence).collect();
-        // A summary says something, and never that a word is unknown.
+        // A summary is never empty and has no unknown word.
         let mut options = Options { min_length: options.min_length.max(2), ..options.clone() };
         options.suppress_tokens.push(self.words.unknown());
         options.num_return_sequences = 1;
@@ -144,7 +144,7 @@ impl Summarizer {
         Ok(Summary { text, log_prob: f64::from(found.log_prob), words })
     }
 
-    /// ROUGE of what it says about documents, in percent: F1 with and without stems.
+    /// Evaluates summaries of documents: ROUGE F1 in percent, with and without stemming.
     pub fn exam(
         &self,
         documents: &[Document],
@@ -163,7 +163,7 @@ impl Summarizer {
         let words = said.iter().flat_map(|said| &said.words);
         let (all, new) =
             words.fold((0, 0), |(all, new), said| (all + 1, new + usize::from(!said.known)));
-        let (f1, stems) = ("% F1", "% F1 of stems");
+        let (f1, stems) = ("% F1", "% F1, stemmed");
         let mark = |name, value: f64, unit| Mark { name, value: 100.0 * value, unit };
         Ok(vec![
             mark("rouge1", plain.rouge1.f1, f1),
@@ -177,7 +177,7 @@ impl Summarizer {
     }
 }
 
-/// A model as the search sees it.
+/// Decoding state as seen by the search.
 struct Stepping<'a>(Walk<'a>);
 
 impl Stepper for Stepping<'_> {
@@ -188,7 +188,7 @@ impl Stepper for Stepping<'_> {
     fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<Attention> {
         let mixed = self.0.step(tokens);
         logits.clear();
-        // Probabilities sum to one, so that their logarithms are what a softmax takes back to them.
+        // Probabilities sum to one, so the softmax of their logarithms restores them.
         logits.extend(mixed.words.iter().map(|p| p.ln()));
         let places = self.0.places();
         let mut weights = Vec::with_capacity(tokens.len() * (places + 1));

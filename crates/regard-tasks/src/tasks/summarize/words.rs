@@ -1,23 +1,23 @@
-//! From texts to numbers of words. A word that the vocabulary has not is numbered behind it, for
-//! as long as its text is read.
+//! Vocabulary of summarisation. Out-of-vocabulary words of a text get temporary ids after the
+//! vocabulary, valid for that text only.
 
 use crate::text::{Encoding, Kind, Tokenizer, Train};
 use regard_models::{Error, ModelFiles, Result};
 use std::path::Path;
 
-/// The file of the vocabulary.
+/// Name of the vocabulary's file.
 const FILE: &str = "tokenizer.json";
 
-/// A text as numbers of words.
+/// An encoded text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text {
-    /// Its words.
+    /// Ids of its words.
     pub ids: Vec<u32>,
-    /// Those that the vocabulary has not, in the order of their numbers.
+    /// Out-of-vocabulary words, in the order of their ids.
     pub own: Vec<String>,
 }
 
-/// A vocabulary of words.
+/// Vocabulary of words.
 #[derive(Clone, Debug)]
 pub struct Words {
     tokenizer: Tokenizer,
@@ -25,44 +25,44 @@ pub struct Words {
 }
 
 impl Words {
-    /// From a tokenizer that cuts words.
+    /// Wraps a tokenizer that splits text into words.
     pub fn new(tokenizer: Tokenizer) -> Result<Words> {
         Ok(Words { unknown: tokenizer.special().need_unk()?, tokenizer })
     }
 
-    /// Learns the most frequent words of texts, in small letters.
+    /// Collects the most frequent words of texts, in lower case.
     pub fn learn<'a>(texts: impl Iterator<Item = &'a str>, size: usize) -> Result<Words> {
         let train = Train { lowercase: true, ..Train::new(Kind::WordLevel, size) };
         Words::new(train.run(texts)?)
     }
 
-    /// Reads the vocabulary of a model's folder.
+    /// Reads the vocabulary from a model's folder.
     pub fn load(model: &ModelFiles) -> Result<Words> {
         let tokenizer = Tokenizer::of_file(model, FILE)?;
         Words::new(tokenizer).map_err(|e| Error::file(model.path(FILE), e.to_string()))
     }
 
-    /// Writes it there.
+    /// Writes the vocabulary to a model's folder.
     pub fn save(&self, folder: &Path) -> Result<()> {
         self.tokenizer.save(folder.join(FILE))
     }
 
-    /// The tokenizer.
+    /// Returns the tokenizer.
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer
     }
 
-    /// Words that it has.
+    /// Returns the size of the vocabulary, special tokens included.
     pub fn size(&self) -> usize {
         self.tokenizer.size()
     }
 
-    /// The number of a word that it has not.
+    /// Returns the id of the unknown token.
     pub fn unknown(&self) -> u32 {
         self.unknown
     }
 
-    /// The first words of texts.
+    /// Encodes texts, each truncated to `most` words.
     pub fn read<S: AsRef<str> + Sync>(&self, texts: &[S], most: usize) -> Result<Vec<Text>> {
         let encodings = self.tokenizer.encode_batch(texts)?;
         let one = |(encoding, text): (&Encoding, &S)| self.text(encoding, text.as_ref(), most);
@@ -86,8 +86,8 @@ impl Words {
         read
     }
 
-    /// Words of a summary, those that only its text has by the text's numbers; what neither text
-    /// nor vocabulary has is unknown.
+    /// Encodes a summary with the temporary ids of its text; words in neither the text nor the
+    /// vocabulary are unknown.
     pub fn told(&self, summary: &Text, text: &Text) -> Vec<u32> {
         let number = |id: &u32| match (*id as usize).checked_sub(self.size()) {
             None => *id,
@@ -99,7 +99,7 @@ impl Words {
         summary.ids.iter().map(number).collect()
     }
 
-    /// What a number stands for, about a text.
+    /// Returns the word of an id, with the temporary ids of a text.
     pub fn word(&self, id: u32, text: &Text) -> String {
         match (id as usize).checked_sub(self.size()) {
             None => self.tokenizer.token(id).unwrap_or_default(),

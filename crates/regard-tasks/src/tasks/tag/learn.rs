@@ -1,4 +1,4 @@
-//! Learning to label words.
+//! Training of token classification.
 
 use crate::about::{self, About};
 use crate::data::Part;
@@ -15,10 +15,10 @@ use regard_models::{Error, Result};
 use std::borrow::Cow;
 use std::path::Path;
 
-/// What is said of a word of which nothing is said.
+/// Label of a word outside all entities.
 const OUTSIDE: &str = "O";
 
-/// Sentences whose words have labels.
+/// Training and validation sentences with a label for each word.
 pub(crate) struct Tags {
     labels: Vec<String>,
     train: Vec<Example>,
@@ -26,23 +26,23 @@ pub(crate) struct Tags {
     about: About,
 }
 
-/// Sentences as numbers, and all their words.
+/// Evaluation set: encoded sentences and the reference labels of all their words.
 pub(crate) struct Tagged {
-    /// The labels that can be said.
+    /// Labels that the model can predict.
     labels: Vec<String>,
     examples: Vec<Example>,
     sentences: Vec<Words>,
 }
 
-/// The words of a sentence.
+/// Words of a sentence.
 struct Words {
-    /// Which of the examples, if any of the words has a token.
+    /// Index into the examples; `None` if no word of the sentence has a labelled token.
     example: Option<usize>,
-    /// Of each word its token, if there is one, and what is right.
+    /// For each word the index of its token, `None` if it has none, and its reference label.
     words: Vec<(Option<usize>, String)>,
 }
 
-/// That what decides has no labels which nothing is learned of; a few of them may be rare.
+/// Checks that the validation part has at least one label of the training part.
 fn known_labels(recipe: &Recipe, labels: &[String], valid: &[Sentence]) -> Result<()> {
     let theirs =
         about::counted(valid.iter().flat_map(|s| &s.words).map(|word| word.universal.as_str()));
@@ -52,14 +52,14 @@ fn known_labels(recipe: &Recipe, labels: &[String], valid: &[Sentence]) -> Resul
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "{}: none of its labels ({}) is in what is learned from ({})",
+        "{}: none of its labels ({}) is in the training data ({})",
         recipe.data.source(Part::Valid),
         say::list(&new, 8),
         say::list(labels, 8)
     )))
 }
 
-/// The text of a sentence, or its words with spaces between them where nobody kept the text.
+/// Returns the text of a sentence, or its words joined by spaces if the file has no text.
 fn written(sentence: &Sentence) -> Cow<'_, str> {
     match &sentence.text {
         Some(text) => text.into(),
@@ -87,7 +87,7 @@ fn read(path: &Path) -> Result<Vec<Sentence>> {
 }
 
 impl Tagged {
-    /// Sentences for a model with these labels; `number` says which one a name is.
+    /// Encodes sentences for a model with these labels; `number` maps a label's name to its index.
     fn new(
         labels: &[String],
         sentences: &[Sentence],
@@ -103,7 +103,7 @@ impl Tagged {
                     wanted[*token] = label as i64;
                 }
             }
-            // Of a sentence without a label nothing can be learned, and nothing be said.
+            // A sentence without any known label has no loss and no predictions.
             let counts = wanted.iter().any(|label| *label != IGNORED);
             let example = counts.then_some(all.examples.len());
             if counts {
@@ -116,14 +116,14 @@ impl Tagged {
     }
 }
 
-/// The tokens of a sentence, and which one speaks for each word.
+/// Encodes a sentence; also returns the index of the token that represents each word.
 fn cut(
     sentence: &Sentence,
     tokenizer: &Tokenizer,
     longest: usize,
 ) -> Result<(Encoding, Vec<Option<usize>>)> {
     if tokenizer.alphabet().is_some() {
-        // Its tokens are words, and these are known.
+        // Tokens are words here, so the word boundaries are known.
         let words: Vec<&str> = sentence.words.iter().map(|word| word.form.as_str()).collect();
         let read = words.len().min(longest);
         let tokens = (0..words.len()).map(|word| (word < read).then_some(word)).collect();
@@ -135,8 +135,8 @@ fn cut(
     Ok((encoding, tokens))
 }
 
-/// The token that speaks for each word, its first; none for a word that stands nowhere in the
-/// text, behind its cut end, or within the token of another word.
+/// Returns the first token of each word; `None` for a word that is not found in the text, lies
+/// beyond its truncated end, or starts inside the token of another word.
 fn first_tokens(sentence: &Sentence, encoding: &Encoding) -> Vec<Option<usize>> {
     let mut from = 0;
     let one = |word: &crate::data::conllu::Word| {
@@ -146,7 +146,7 @@ fn first_tokens(sentence: &Sentence, encoding: &Encoding) -> Vec<Option<usize>> 
             let (start, end) = encoding.offsets[*at];
             end > place.start && start < place.end
         };
-        // A token may span two words, as in a contraction; the first one has it.
+        // A token may span two words, as in a contraction; it belongs to the first one.
         let at = tokens.find(touches).filter(|at| encoding.offsets[*at].0 >= place.start)?;
         from = at + 1;
         Some(at)
@@ -220,7 +220,7 @@ impl Goal for Tags {
         let paper = Tagged::new(reader.labels(), &sentences, cut, &number)?;
         let sheet = Sheet::new(&source, paper.asked(), "words");
         if paper.examples.is_empty() && sheet.asked > 0 {
-            // Labels of which the model has some are another matter: those it lacks are wrong.
+            // If only some labels are unknown to the model, their words count as wrong instead.
             let first = paper.sentences.iter().find_map(|sentence| sentence.words.first());
             let theirs = first.map_or("", |(_, right)| right.as_str());
             let own = say::list(reader.labels(), 10);
@@ -238,7 +238,7 @@ impl Paper for Tagged {
         self.sentences.iter().map(|sentence| sentence.words.len()).sum()
     }
 
-    /// Words without a token count as wrong.
+    /// Computes the metrics. Words without a token count as wrong.
     fn mark(&self, exam: &Exam) -> Result<Marks> {
         let said = exam.labels(&self.examples)?;
         let mut entities = Entities::new(Scheme::Lenient);
@@ -276,7 +276,7 @@ impl Paper for Tagged {
     }
 }
 
-/// Whether labels are of the kind `B-PER`, `I-PER`, `O`.
+/// Whether the labels use a scheme such as `B-PER`, `I-PER`, `O`.
 fn names_entities(labels: &[String]) -> bool {
     let begins = |label: &String, letters: &[&str]| letters.iter().any(|l| label.starts_with(l));
     labels.iter().any(|label| begins(label, &["B-", "S-"]))

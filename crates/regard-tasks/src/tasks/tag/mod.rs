@@ -1,4 +1,4 @@
-//! Labels for the words of a text.
+//! Token classification: labels for the words of a text.
 
 pub(crate) mod learn;
 mod pipeline;
@@ -11,36 +11,37 @@ use regard_models::{Error, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What becomes of neighbours with the same label.
+/// Aggregation of neighbouring tokens with the same label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Grouping {
-    /// They are one entity, by the `B-` and `I-` of their labels; labels without those are one
-    /// as long as they are the same. The score is the mean of the tokens'.
+    /// Tokens are merged into entities by the `B-` and `I-` prefixes of their labels; tokens
+    /// without a prefix are merged while the label stays the same. The score is the mean over the
+    /// tokens. Tokens labelled `O` are left out.
     #[default]
     Entities,
-    /// Every word stands by itself, with the label of its first token.
+    /// One result per word, with the label of its first token.
     Words,
-    /// Every token stands by itself.
+    /// One result per token.
     Tokens,
 }
 
-/// A part of a text with a label.
+/// A labelled span of the text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entity {
-    /// Its label, without `B-` or `I-` if tokens were put together by them.
+    /// Label of the span; with `entities` aggregation, without its `B-` or `I-` prefix.
     pub entity_group: String,
-    /// How sure the model is.
+    /// Probability of the label, 0 to 1.
     pub score: f64,
-    /// What stands there.
+    /// Text of the span.
     pub word: String,
-    /// The number of its first character.
+    /// Index of the first character in the text, from 0.
     pub start: usize,
-    /// That of the character after it.
+    /// Index one past the last character in the text.
     pub end: usize,
 }
 
-/// A token with what the model says of it.
+/// A token with its predicted label.
 struct Tagged {
     label: String,
     score: f64,
@@ -50,18 +51,18 @@ struct Tagged {
 }
 
 impl Reader {
-    /// The labels of each text's parts. `O` is left out of entities. A text that is longer than
-    /// the model can read is read in windows that overlap by a quarter; a token counts in the
-    /// window in which it is furthest from an end.
+    /// Returns the labelled spans of each text. `O` is left out of entities. A text longer than the
+    /// model's maximum length is encoded in windows that overlap by a quarter; a token's label
+    /// comes from the window in which it is furthest from an end.
     pub fn tag(&self, texts: &[&str], grouping: Grouping) -> Result<Vec<Vec<Entity>>> {
         texts.iter().map(|text| self.tag_one(text, grouping)).collect()
     }
 
-    /// The labels of sentences whose words are known, one for each word, with how sure the model
-    /// is.
+    /// Returns a label and its probability for each word of sentences that are already split into
+    /// words.
     ///
     /// # Errors
-    /// If the tokens of the model are not words.
+    /// If the model's tokens are not words.
     pub fn tag_words(&self, sentences: &[Vec<&str>]) -> Result<Vec<Vec<(String, f64)>>> {
         let mut all = vec![vec![]; sentences.len()];
         let written: Vec<usize> =
@@ -69,7 +70,7 @@ impl Reader {
         let encode = |i: &usize| self.tokenizer.encode_words(&sentences[*i]);
         let encodings: Vec<Encoding> = written.iter().map(encode).collect::<Result<_>>()?;
         self.read(&encodings, |first, part, said| {
-            let logits = said.logits.ok_or_else(|| Error::invalid("a model without labels"))?;
+            let logits = said.logits.ok_or_else(|| Error::invalid("the model has no labels"))?;
             let [_, labels] = logits.dims();
             let logits = numbers(logits)?;
             let mut rows = logits.chunks_exact(labels);
@@ -96,20 +97,20 @@ impl Reader {
         }
         let mut tokens: Vec<(Tagged, usize)> = vec![];
         self.read(&windows, |_, part, said| {
-            let logits = said.logits.ok_or_else(|| Error::invalid("a model without labels"))?;
+            let logits = said.logits.ok_or_else(|| Error::invalid("the model has no labels"))?;
             let [_, labels] = logits.dims();
             let logits = numbers(logits)?;
             let mut row = 0;
             for window in part {
                 let rows = &logits[row * labels..(row + window.len()) * labels];
                 let here = self.tagged(text, window, rows, labels);
-                // Windows are parts of one row of tokens: where the first one is, the others are.
+                // Windows are slices of one token sequence: if the first token is aligned, all are.
                 let first = here.first().map(|(tagged, _)| tagged.bytes);
                 let same = tokens.iter().position(|(known, _)| Some(known.bytes) == first);
                 let from = same.unwrap_or(tokens.len());
                 for (i, (tagged, far)) in here.into_iter().enumerate() {
                     match tokens.get_mut(from + i) {
-                        // Of two windows, the one that saw more around the token.
+                        // Keeps the prediction of the window with more context around the token.
                         Some(known) if known.1 >= far => {}
                         Some(known) => *known = (tagged, far),
                         None => tokens.push((tagged, far)),
@@ -123,7 +124,7 @@ impl Reader {
         Ok(grouped(text, tokens, grouping))
     }
 
-    /// The tokens of a window that are text, each with its distance to the nearer end.
+    /// Returns the non-special tokens of a window, each with its distance to the nearer end.
     fn tagged(
         &self,
         text: &str,
@@ -148,7 +149,7 @@ impl Reader {
     }
 }
 
-/// The kind of a label, and whether it says that something begins.
+/// Returns whether a label begins an entity, and the label without its prefix.
 fn kind(label: &str, grouping: Grouping) -> (bool, &str) {
     match (grouping, label.split_at_checked(2)) {
         (Grouping::Entities, Some(("B-", kind))) => (true, kind),

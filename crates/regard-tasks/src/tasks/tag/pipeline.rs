@@ -8,22 +8,23 @@ use regard_models::{ModelFiles, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Settings of a tagging.
+/// Parameters of a tagging request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {
-    /// How tokens are put together: entities if labels have B- and I-, else words, by default.
+    /// Aggregation of tokens; by default `entities` if labels have `B-` or `I-` prefixes, else
+    /// `words`.
     pub aggregation_strategy: Option<Grouping>,
 }
 
-/// The labelled parts of a text.
+/// Labelled spans of a text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Response {
-    /// In the order of the text.
+    /// Spans in the order of the text.
     pub entities: Vec<Entity>,
 }
 
-/// A model that labels the words of a text.
+/// Token classification model.
 pub struct Tagger(pub Reader);
 
 impl Pipeline for Tagger {

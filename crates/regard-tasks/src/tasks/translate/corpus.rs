@@ -1,4 +1,4 @@
-//! The section `[data]` of a recipe, and the sentences that it names.
+//! The section `[data]` of a recipe, and the sentence pairs that it names.
 
 use crate::about::About;
 use crate::data::known::{self, DataSet, Format};
@@ -11,32 +11,33 @@ use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Which sentences.
+/// Sentence pairs to train on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// The name of a known data set, or `files`.
+    /// Name of a known data set, or `files`.
     pub set: String,
-    /// The language that is read, or for `files` the part of the file names that says so.
+    /// Source language, such as `en`; with `files` the extension of its file names.
     #[serde(default)]
     pub source: String,
-    /// The language that is written.
+    /// Target language; with `files` the extension of its file names.
     #[serde(default)]
     pub target: String,
-    /// With `files`: `train.SOURCE` and `train.TARGET`, likewise `valid` and `test`, are here.
+    /// Folder with `train.SOURCE`, `train.TARGET` and likewise `valid` and `test`; only with
+    /// `set = "files"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
-    /// Only so many pairs of the training part, those with the smallest hashes.
+    /// Maximum number of training pairs, those with the smallest hashes; all by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
-    /// Longer pairs, in tokens, are not learned from.
+    /// Maximum length of training pairs in tokens, longer ones are left out; 128 by default.
     #[serde(default = "longest")]
     pub max_tokens: usize,
-    /// Of a set that has no test part of its own: so many of a thousand sources are held out for
-    /// it, and a part of fewer is within a part of more.
+    /// Number of sources out of 1000 held out as test part, for sets without their own. A smaller
+    /// test part is a subset of a larger one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_per_mille: Option<u16>,
-    /// Whether Unicode's narrow and unbreakable spaces are read as plain ones in references.
+    /// Whether narrow and no-break spaces in references are replaced by plain spaces.
     #[serde(default)]
     pub plain_spaces: bool,
 }
@@ -48,16 +49,16 @@ fn longest() -> usize {
 /// The three parts of a data set.
 #[derive(Clone, Debug, Default)]
 pub struct Corpus {
-    /// To learn from.
+    /// Training part.
     pub train: Vec<Pair>,
-    /// To decide by.
+    /// Validation part.
     pub valid: Vec<Group>,
-    /// To report.
+    /// Test part.
     pub test: Vec<Group>,
 }
 
 impl Data {
-    /// Reads the sentences.
+    /// Reads the sentence pairs.
     pub fn read(&self) -> Result<Corpus> {
         let known = known::named("translate", ("data.set", &self.set))?;
         let own_test = known.is_none_or(|set| matches!(set.format, Format::Parallel(_)));
@@ -81,8 +82,8 @@ impl Data {
         Ok(corpus)
     }
 
-    /// What a translator is asked: sources, each with all that it may become. A file has a pair a
-    /// line, with a tab between; sources that are the same are asked once.
+    /// Returns the evaluation set: sources, each with all its references. A file has one pair per
+    /// line, separated by a tab; identical sources are grouped.
     pub fn asked(&self, on: &On) -> Result<Vec<Group>> {
         let source = on.decide(&self.set, |_| true)?;
         let path = match source {
@@ -144,7 +145,7 @@ impl Data {
         })
     }
 
-    /// Summary of the sentence pairs.
+    /// Returns a summary of the sentence pairs.
     pub(super) fn about(&self, corpus: &Corpus) -> About {
         let mut about = About::default();
         let (source, target) = (&self.source, &self.target);
@@ -182,7 +183,7 @@ impl Data {
         Ok(Split { test, ..usual })
     }
 
-    /// Tatoeba's pairs are `english TAB other`; a sentence's part is that of its English side.
+    /// Reads Tatoeba's pairs, `english TAB other`, split by a hash of the English sentence.
     fn tatoeba(&self, path: &Path, other: &str) -> Result<Corpus> {
         let (tsv, key) = match (self.source.as_str(), self.target.as_str()) {
             ("en", target) if target == other => (Tsv { source: 0, target: 1 }, Key::Source),
@@ -202,7 +203,7 @@ impl Data {
         })
     }
 
-    /// Spelling to phonemes; a word's part is a function of its spelling.
+    /// Reads pairs of spelling and phonemes, split by a hash of the spelling.
     fn pronunciations(&self, path: &Path) -> Result<Corpus> {
         let words = pairs::cmudict(path)?;
         let split = self.split(Split { valid: 10, test: 50 })?;
@@ -224,14 +225,15 @@ impl Data {
     }
 }
 
-/// A pair by pair, even where sources are alike: as the data set's own evaluation has it.
+/// Keeps each pair as a group of its own, even with identical sources, as in the data set's own
+/// evaluation.
 fn alone(pairs: &[Pair]) -> Vec<Group> {
     let of =
         |pair: &Pair| Group { source: pair.source.clone(), targets: vec![pair.target.clone()] };
     pairs.iter().map(of).collect()
 }
 
-/// Narrow and unbreakable spaces as plain ones.
+/// Replaces narrow and no-break spaces by plain ones.
 pub(super) fn plain(text: &str) -> String {
     text.replace(['\u{202f}', '\u{a0}', '\u{2009}'], " ")
 }

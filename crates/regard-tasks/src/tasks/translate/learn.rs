@@ -1,4 +1,4 @@
-//! Learning to translate.
+//! Training objective of translation.
 
 use super::measure::{Measure, measure};
 use super::translator::padded;
@@ -16,12 +16,12 @@ use regard_models::{Capability, Error, Result, Scores, Seq2Seq};
 use serde_json::Value;
 use std::path::Path;
 
-/// The target of rows that do not count.
+/// Target of padding, ignored by the loss.
 const IGNORED: i64 = -100;
-/// Tokens in a batch of the validation part.
+/// Tokens per evaluation batch.
 const EVALUATED: usize = 4096;
 
-/// Learning to translate.
+/// Training objective of translation.
 pub struct Translation {
     recipe: Recipe,
     tokens: Tokens,
@@ -30,16 +30,16 @@ pub struct Translation {
     groups: Vec<Group>,
 }
 
-/// A pair as numbers.
+/// An encoded pair.
 struct Example {
-    /// With the end.
+    /// Source ids, with EOS.
     source: Vec<u32>,
-    /// Without beginning and end.
+    /// Target ids, without BOS and EOS.
     target: Vec<u32>,
 }
 
 impl Translation {
-    /// Makes a model with first values for what a recipe wants.
+    /// Creates a model with initial weights as a recipe configures it.
     pub fn new(recipe: &Recipe, corpus: Corpus) -> Result<Trained<Translation>> {
         let tokens = recipe.vocabulary.train(&corpus.train)?;
         let mut model = table(recipe, &tokens)?.create::<dyn Seq2Seq>(recipe.seed)?;
@@ -65,8 +65,8 @@ impl Translation {
         for (part, count) in [("training", train.len()), ("validation", valid.len())] {
             if count == 0 {
                 return Err(Error::invalid(format!(
-                    "the {part} part has no pair of at most {longest} tokens to learn from or to \
-                     decide by; raise data.max_tokens, or look at the data"
+                    "data.max_tokens: the {part} part has no pair of at most {longest} \
+                     tokens; raise data.max_tokens, or check the data"
                 )));
             }
         }
@@ -80,17 +80,17 @@ impl Translation {
         Ok(Trained::new(model, objective))
     }
 
-    /// Pairs that are learned from.
+    /// Returns the number of training pairs.
     pub fn examples(&self) -> usize {
         self.train.len()
     }
 
-    /// Its tokenizers.
+    /// Returns the tokenizers.
     pub fn vocabularies(&self) -> &Tokens {
         &self.tokens
     }
 
-    /// What the model says of a batch, and what is right: `[B·T]`.
+    /// Computes the scores of a batch with teacher forcing, and the targets, `[B·T]`.
     fn scores(
         &self,
         model: &dyn Seq2Seq,
@@ -118,7 +118,7 @@ impl Translation {
         (model.forward(&source, given, mode), wanted)
     }
 
-    /// The mean negative log-likelihood of a token of the validation part.
+    /// Computes the mean negative log-likelihood per token of the validation part.
     fn validation_loss(&self, model: &dyn Seq2Seq) -> Result<f64> {
         let lengths = self.valid.iter().map(Example::lengths).collect();
         let device = Device::flex();
@@ -216,9 +216,10 @@ fn mean_loss(logits: Tensor<3>, wanted: Tensor<1, Int>, smoothing: f32) -> Tenso
     cross_entropy(logits.reshape([b * t, v]), wanted, options)
 }
 
-/// `−mean (R − b)·log π`: where the model chose to look is made likelier if the right word came
-/// out likelier than usual. `R` is the log-likelihood of the right word, `b` its mean over the
-/// batch (Xu et al. 2015 take a moving average; the batch's own needs no state).
+/// Computes the REINFORCE loss of hard attention, `−mean (R − b)·log π`: a sampled position becomes
+/// more probable if the correct token got a higher likelihood than the baseline. `R` is the
+/// log-likelihood of the correct token, `b` its mean over the batch (Xu et al. 2015 take a moving
+/// average; the batch mean needs no state).
 fn reinforce(log_prob: Tensor<2>, logits: Tensor<3>, wanted: Tensor<1, Int>) -> Tensor<1> {
     let [b, t, v] = logits.dims();
     let counts = wanted.clone().greater_equal_elem(0).float();
@@ -231,7 +232,7 @@ fn reinforce(log_prob: Tensor<2>, logits: Tensor<3>, wanted: Tensor<1, Int>) -> 
     (advantage * log_prob.reshape([b * t])).sum().neg() / count
 }
 
-/// The configuration for these vocabularies.
+/// Returns the model configuration for these vocabularies.
 fn table<'a>(recipe: &'a Recipe, tokens: &Tokens) -> Result<ModelTable<'a>> {
     let mut table = ModelTable::new(&recipe.model)?;
     let special = tokens.target.special();

@@ -1,4 +1,4 @@
-//! How good translations are.
+//! Evaluation of translations.
 
 use super::corpus::plain;
 use super::{Data, Translator};
@@ -10,84 +10,84 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// Sentences that are translated at once.
+/// Sentences per batch.
 const BATCH: usize = 64;
 
-/// What is compared with the references.
+/// Metrics to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// Sentences: BLEU and chrF.
+    /// BLEU and chrF of sentences.
     Sentences {
-        /// Whether capital letters count.
+        /// Whether both sides are lower-cased before the comparison.
         lowercase: bool,
     },
-    /// Words of phonemes: right or wrong, and how many phonemes are.
+    /// Word and phoneme error rates of pronunciations.
     Phonemes,
 }
 
-/// How good translations are.
+/// Metrics of translations.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// Sentences.
+    /// Number of sentences.
     pub sentences: usize,
-    /// sacrebleu's BLEU.
+    /// BLEU as computed by sacrebleu, 0 to 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bleu: Option<f64>,
-    /// As sacrebleu prints it, with its signature.
+    /// BLEU line as printed by sacrebleu, with its signature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bleu_line: Option<String>,
-    /// BLEU of tokens as the vocabulary cuts them, the measure of torchtext's tutorials.
+    /// BLEU of lower-cased words with punctuation split off, as in torchtext's tutorials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokenized_bleu: Option<f64>,
-    /// sacrebleu's chrF.
+    /// chrF2 as computed by sacrebleu, 0 to 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chrf: Option<f64>,
-    /// The share of words that equal none of their references, in percent.
+    /// Word error rate: percentage of words that equal none of their references.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wer: Option<f64>,
-    /// Wrong phonemes for each right one, in percent.
+    /// Phoneme error rate: edit distance relative to the reference length, in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per: Option<f64>,
-    /// How long translating took.
+    /// Duration of the translation, in seconds.
     pub seconds: f64,
-    /// The same for sources of about one length.
+    /// Metrics by source length.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_length: Vec<Bucket>,
-    /// Unit of lengths: `words`, or `characters` of languages that are written
-    /// without spaces, and of spellings.
+    /// Unit of source lengths: `words`, or `characters` for spellings and for languages written
+    /// without spaces.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub length_in: &'static str,
 }
 
-/// Sources of about one length.
+/// Sources of similar length.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bucket {
-    /// The shortest, in what `length_in` of the whole report says.
+    /// Length of the shortest source, in units of the report's `length_in`.
     pub from: usize,
-    /// The longest.
+    /// Length of the longest source, in units of the report's `length_in`.
     pub to: usize,
-    /// How good their translations are.
+    /// Metrics of their translations.
     #[serde(flatten)]
     pub report: Report,
 }
 
-/// The longest sources of each bucket but the last.
+/// Upper length limits of all buckets but the last.
 const EDGES: [usize; 6] = [5, 10, 15, 20, 25, 30];
 
 impl Report {
-    /// The measure that a data set is judged by: BLEU, or the word error rate.
+    /// Returns the main metric of a data set: BLEU, or the word error rate.
     pub fn main(&self) -> Option<f64> {
         self.bleu.or(self.wer)
     }
 }
 
 impl Measure {
-    /// What a data set is measured by.
+    /// Returns the metrics for a data set.
     pub fn of(data: &Data, lowercase: bool) -> Measure {
         if data.set == "cmudict" { Measure::Phonemes } else { Measure::Sentences { lowercase } }
     }
 
-    /// Unit of source lengths.
+    /// Returns the unit of source lengths.
     fn length_in(self, groups: &[Group]) -> &'static str {
         let sources = || groups.iter().flat_map(|group| group.source.chars());
         let letters = sources().filter(|c| c.is_alphabetic()).count();
@@ -99,8 +99,8 @@ impl Measure {
     }
 }
 
-/// Whether a character belongs to a script that is written without spaces between words: Thai,
-/// Lao, Burmese, Khmer, kana and Chinese characters.
+/// Returns whether a character belongs to a script written without spaces between words: Thai, Lao,
+/// Burmese, Khmer, kana and Chinese characters.
 fn is_unspaced(c: char) -> bool {
     matches!(c as u32,
         0x0e00..=0x0eff | 0x1000..=0x109f | 0x1780..=0x17ff | 0x3040..=0x30ff | 0x3400..=0x4dbf
@@ -114,11 +114,11 @@ fn length(source: &str, length_in: &str) -> usize {
     }
 }
 
-/// Fewer sentences than this say nothing about which side is which.
+/// Minimum number of sentences to detect swapped sides.
 const ENOUGH: usize = 5;
 
-/// Whether translations are more like their sources than like their references, and how much
-/// more: then the two were most likely exchanged.
+/// Returns a warning if translations are more similar to their sources than to their references:
+/// then source and target files were probably swapped.
 pub fn swapped(groups: &[Group], texts: &[String]) -> Option<String> {
     if groups.len() < ENOUGH {
         return None;
@@ -131,13 +131,13 @@ pub fn swapped(groups: &[Group], texts: &[String]) -> Option<String> {
     let (right, wrong) = (right.score().score, wrong.score().score);
     (wrong > 5.0 && wrong > 1.5 * right).then(|| {
         format!(
-            "what the model wrote is more like the source (chrF {wrong:.1}) than like the reference \
+            "the translations are more like the source (chrF {wrong:.1}) than like the reference \
              (chrF {right:.1})"
         )
     })
 }
 
-/// Translates sources and compares with their references, all together and by length.
+/// Translates sources and computes the metrics, overall and by length.
 pub fn measure(
     translator: &Translator,
     groups: &[Group],
@@ -175,7 +175,7 @@ pub fn measure(
     Ok((Report { seconds, by_length, length_in, ..report(groups, &texts, how) }, texts))
 }
 
-/// Compares translations with references.
+/// Computes the metrics of translations.
 pub fn report(groups: &[Group], texts: &[String], how: Measure) -> Report {
     let mut report = Report { sentences: groups.len(), ..Report::default() };
     let both = || texts.iter().zip(groups);
@@ -214,8 +214,7 @@ pub fn report(groups: &[Group], texts: &[String], how: Measure) -> Report {
     report
 }
 
-/// Small letters, and punctuation apart from words: what tutorials with a word-level vocabulary
-/// count.
+/// Lower-cases and splits punctuation from words, as tutorials with a word-level vocabulary do.
 fn words(text: &str) -> String {
     let mut apart = String::with_capacity(text.len() + 16);
     for c in text.to_lowercase().chars() {

@@ -1,5 +1,4 @@
-//! Translation, of anything into anything: sentences into another language, spelling into
-//! phonemes.
+//! Sequence-to-sequence translation: sentences into another language, spelling into phonemes.
 
 mod corpus;
 mod learn;

@@ -1,49 +1,49 @@
-//! Texts that are longer than a model reads at once: they are cut into sentences, each of which is
-//! translated by itself, and what comes of them is put together again.
+//! Texts longer than a model's maximum length: they are split into sentences, which are translated
+//! separately and joined again.
 //!
-//! Attention takes time with the square of a sentence, so that the length of a piece is bounded,
-//! and the time of a text grows with its length alone.
+//! Attention is quadratic in the sentence length; with a bounded piece length, the time is linear
+//! in the length of the text.
 
 use super::{Translated, Translator};
 use crate::decode::Hypothesis;
 use regard_models::{Error, Result};
 
-/// Tokens of a piece for a model that does not say how many it reads.
+/// Maximum number of tokens of a piece if the model's configuration does not state one.
 const USUAL: usize = 512;
-/// Tokens of a piece, whatever a model says.
+/// Upper limit of the tokens of a piece for any model.
 const MOST: usize = 4096;
 
 /// A piece of a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece<'a> {
-    /// Which of the texts it is of.
+    /// Index of the text.
     pub of: usize,
-    /// Which piece of that text it is.
+    /// Index of the piece in its text.
     pub number: usize,
-    /// The byte with which it begins there.
+    /// Byte offset of the piece in its text.
     pub start: usize,
     pub text: &'a str,
 }
 
 impl Piece<'_> {
-    /// Sampling index, combined with the seed: the first piece has the text's
-    /// own number, `first` being that of the first text, and of the others one that is no text's.
+    /// Returns the sampling index, combined with the seed: the first piece has its text's index,
+    /// counted from `first`, and further pieces have indices that no text has.
     pub fn index(&self, first: u64) -> u64 {
         first.wrapping_add(self.of as u64).wrapping_add((self.number as u64) << 40)
     }
 }
 
 impl Translator {
-    /// The most tokens that are read at once, the end included: what the configuration says as
-    /// `max_position_embeddings`, or 512, and never more than 4096. A longer text is cut into its
-    /// sentences.
+    /// Returns the maximum number of tokens encoded at once, EOS included:
+    /// `max_position_embeddings` of the configuration, or 512, and at most 4096. A longer text is
+    /// split into sentences.
     pub fn most_tokens(&self) -> usize {
         let said = self.config()["max_position_embeddings"].as_u64();
         let said = said.map_or(USUAL, |most| usize::try_from(most).unwrap_or(MOST));
         self.longest().unwrap_or(said).min(MOST)
     }
 
-    /// A text as one piece, or if it is too long, its sentences.
+    /// Returns a text as one piece, or its sentences if it is too long.
     pub(super) fn pieces<'a>(&self, of: usize, text: &'a str) -> Result<Vec<Piece<'a>>> {
         let mut pieces = vec![];
         if self.fits(text)? {
@@ -63,7 +63,7 @@ impl Translator {
         Ok(self.tokens().read(text)?.0.len() <= self.most_tokens())
     }
 
-    /// A sentence, or if it is too long itself, its halves.
+    /// Adds a sentence, or recursively its halves if it is too long.
     fn halve<'a>(&self, piece: Piece<'a>, into: &mut Vec<Piece<'a>>) -> Result<()> {
         if piece.text.trim().is_empty() {
             return Ok(());
@@ -74,7 +74,7 @@ impl Translator {
         }
         let middle = middle(piece.text).ok_or_else(|| {
             Error::invalid(format!(
-                "a single character has more than {} tokens, which are all that the model reads",
+                "a single character has more than {} tokens, the maximum of the model",
                 self.most_tokens()
             ))
         })?;
@@ -84,8 +84,8 @@ impl Translator {
     }
 }
 
-/// A text in its sentences, with the spaces between them: one ends after `.`, `!` or `?` and a
-/// space, or after a full stop of Chinese and Japanese.
+/// Splits a text into sentences with their trailing spaces: after `.`, `!` or `?` and a space, or
+/// after a Chinese or Japanese full stop.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -98,10 +98,10 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
         for (at, c) in rest.char_indices() {
             match c {
                 _ if c.is_whitespace() => spaced = ended,
-                // Only the last of several ends it: "?!", "...".
+                // Only the last of several marks ends a sentence: "?!", "...".
                 '.' | '!' | '?' | '…' if !spaced => ended = true,
                 '。' | '！' | '？' | '；' if !spaced => (ended, spaced) = (true, true),
-                // What is quoted ends before its quote does.
+                // Closing quotes after the mark belong to the sentence.
                 '"' | '\'' | '”' | '’' | '»' | '」' | ')'
                     if ended && at > 0 && !is_begun(rest, at) => {}
                 _ if spaced => {
@@ -117,12 +117,12 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a space stands before this place: then a quote there begins the next sentence.
+/// Returns whether a space precedes this offset: then a quote there begins the next sentence.
 fn is_begun(text: &str, at: usize) -> bool {
     text[..at].chars().next_back().is_some_and(char::is_whitespace)
 }
 
-/// Where a text is best cut in two: after the space that is nearest to its middle, or there.
+/// Returns the best offset to split a text: after the space nearest to its middle, else the middle.
 fn middle(text: &str) -> Option<usize> {
     let half = (text.len() / 2..text.len()).find(|at| text.is_char_boundary(*at))?;
     let spaces = || text.char_indices().filter(|(_, c)| c.is_whitespace());
@@ -134,14 +134,14 @@ fn middle(text: &str) -> Option<usize> {
     let best = spaces().filter_map(near).min_by_key(|after| after.abs_diff(half));
     let cut = best.unwrap_or(half);
     match cut {
-        // Two characters at least.
+        // Needs at least two characters.
         0 => text.char_indices().nth(1).map(|(at, _)| at),
         cut => Some(cut),
     }
 }
 
-/// The translation of a text from those of its pieces, in their order. Where the model looked is
-/// not kept: it is as large as the square of the text.
+/// Joins the translations of a text's pieces in order. Attention weights are dropped: their size is
+/// quadratic in the text length.
 pub(super) fn joined(parts: Vec<(Piece, Translated)>) -> Translated {
     let mut whole = Translated { pieces: parts.len(), ..Translated::default() };
     let mut found = Hypothesis { finished: true, ..Hypothesis::default() };
@@ -166,7 +166,7 @@ pub(super) fn joined(parts: Vec<(Piece, Translated)>) -> Translated {
     whole
 }
 
-/// Separator between two consecutive translations: a space, but not beside Chinese or
+/// Returns the separator between two consecutive translations: a space, except next to Chinese or
 /// Japanese characters.
 fn between(before: &str, after: &str) -> &'static str {
     match (before.chars().next_back(), after.chars().next()) {
@@ -175,8 +175,8 @@ fn between(before: &str, after: &str) -> &'static str {
     }
 }
 
-/// Chinese characters, kana, and the punctuation and wide forms that go with them; not Hangul,
-/// which has spaces between words.
+/// Returns whether a character is Chinese or kana, or punctuation or a wide form that goes with
+/// them; not Hangul, which has spaces between words.
 fn is_cjk(c: char) -> bool {
     matches!(c as u32,
         0x3000..=0x30ff | 0x31f0..=0x31ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xf900..=0xfaff

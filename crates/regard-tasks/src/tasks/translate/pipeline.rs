@@ -8,22 +8,22 @@ use regard_models::{Error, ModelFiles, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Settings of a translation.
+/// Parameters of a translation request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {
-    /// Also return words, their scores, their alignment and the attention weights.
+    /// Whether to return words, their scores, their alignment and the attention weights.
     pub output_attentions: bool,
-    /// Put the source word with the most attention in place of an unknown token.
+    /// Whether to replace unknown tokens by the source word with the most attention.
     pub replace_unknowns: bool,
-    /// Text that every translation begins with.
+    /// Text that every translation begins with; empty by default.
     pub target_prefix: String,
-    /// Sentences at a time; the results do not depend on it. 32 by default.
+    /// Maximum number of sentences per batch; the results do not depend on it. 32 by default.
     pub batch_size: Option<usize>,
-    /// Number of the first input among all that will be translated: with the seed it decides what
-    /// is sampled.
+    /// Index of the first input. With the seed it determines the random numbers of sampling, so a
+    /// list split over several requests gives the same translations as one request.
     pub first: u64,
-    /// How to search.
+    /// Search and sampling parameters.
     #[serde(flatten)]
     pub search: SearchParameters,
 }
@@ -31,41 +31,41 @@ pub struct Parameters {
 /// A translation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Response {
-    /// Its text.
+    /// Text of the translation.
     pub translation_text: String,
     /// Log-probability after penalties, by which results are ordered; null if it is not finite.
     pub score: Option<f32>,
-    /// Log-probability; null if it is not finite.
+    /// Log-probability of all tokens, in nats; null if it is not finite.
     pub log_prob: Option<f32>,
-    /// Whether the end was reached, rather than the greatest length.
+    /// Whether the end token was generated, rather than the maximum length reached.
     pub finished: bool,
-    /// Tokens of the source.
+    /// Tokens of the source text.
     pub source_tokens: Vec<String>,
     /// Tokens of the translation.
     pub tokens: Vec<String>,
-    /// Log-probability of each token.
+    /// Log-probability of each token, in nats.
     pub token_scores: Vec<f32>,
-    /// Words, alignment and attention, if they were asked for.
+    /// Words, alignment and attention; only present if `output_attentions` is set.
     #[serde(flatten)]
     pub words: Option<WordAlignment>,
-    /// The other results, the best first, if several were asked for.
+    /// Further results, the best first; only present if several were requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<Response>,
 }
 
-/// A translation word by word.
+/// Word alignment of a translation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WordAlignment {
-    /// Words of the source.
+    /// Words of the source text.
     pub source_words: Vec<String>,
     /// Words of the translation.
     pub words: Vec<String>,
-    /// Log-probability of each word.
+    /// Log-probability of each word of the translation: the sum over its tokens, in nats.
     pub word_scores: Vec<f32>,
-    /// Pairs of source and target word, as Pharaoh writes them: `0-0 1-2`.
+    /// Pairs of source and target word indices in Pharaoh format: `0-0 1-2`.
     pub alignment: String,
-    /// Attention of each word over the words of the source. What is missing to 1 in a row went to
-    /// the end of the source.
+    /// Attention of each target word over the source words; the rest to 1 in a row is the attention
+    /// on the source's end token.
     pub attention: Vec<Vec<f32>>,
 }
 
@@ -89,7 +89,7 @@ impl Pipeline for Translator {
 }
 
 impl Translator {
-    /// Translates texts: for each its translations, the best first.
+    /// Translates texts; returns the translations of each, the best first.
     pub fn translate_with<S: AsRef<str>>(
         &self,
         texts: &[S],
@@ -109,10 +109,10 @@ impl Translator {
         Translator::run(self, texts, &request)
     }
 
-    /// The response for a text and its translations.
+    /// Creates the response for a text and its translations.
     ///
     /// # Errors
-    /// If attention is asked for and the model has none, or the text was translated in pieces.
+    /// If attention is requested and the model has none, or the text was translated in pieces.
     pub fn response(
         &self,
         text: &str,
@@ -164,17 +164,17 @@ impl Translator {
         })
     }
 
-    /// Why a translation has no alignment.
+    /// Returns the error for a translation without alignment.
     pub fn no_alignment(&self, each: &Translated) -> Error {
         match each.pieces > 1 {
             true => Error::invalid(format!(
-                "attention: a text of {} tokens is read in pieces, and there is no map of those; \
+                "attention: a text of {} tokens was split, so there are no attention weights; \
                  give at most {} tokens at a time",
                 each.source_tokens.len(),
                 self.most_tokens()
             )),
             false => Error::invalid(
-                "attention: this model does not tell where it looks; take one with attention",
+                "attention: this model returns no attention weights; need one with attention",
             ),
         }
     }

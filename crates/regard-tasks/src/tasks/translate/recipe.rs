@@ -1,4 +1,4 @@
-//! A recipe: one TOML file from which a result can be made again.
+//! A recipe with `task = "translate"`.
 
 use super::{Data, Measure, Translation, Translator, Vocabularies, measure};
 use crate::examine::{Mark, On, Report, Sheet};
@@ -10,30 +10,31 @@ use serde_json::Value;
 
 recipe! {
     for "translate";
-    /// Which sentences.
+    /// Training sentence pairs.
     pub data: Data,
-    /// Which tokens.
+    /// Vocabularies to train.
     pub vocabulary: Vocabularies,
-    /// `config.json` of the model, without the sizes of vocabularies.
+    /// `config.json` of the model, without the vocabulary sizes.
     pub model: Value,
-    /// How to train.
+    /// Training options.
     #[serde(default)]
     pub train: train::Options,
-    /// How to decide which model is best.
+    /// Model selection.
     #[serde(default)]
     pub evaluate: Evaluate,
-    /// How to translate when it is reported.
+    /// Search options of the evaluation, and defaults of the trained model.
     #[serde(default)]
     pub decode: decode::Options,
 }
 
-/// How evaluations during training decide.
+/// Model selection during training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Evaluate {
-    /// `bleu`, `wer` or `loss`.
+    /// Model selection metric: `bleu` (default), `wer` or `loss`.
     pub by: String,
-    /// So many sentences of the validation part are translated, greedily; 0 for all.
+    /// Number of validation sentences that are translated greedily at each evaluation; 0 for all.
+    /// 500 by default.
     pub sentences: usize,
 }
 
@@ -44,12 +45,12 @@ impl Default for Evaluate {
 }
 
 impl Recipe {
-    /// Reads a recipe without a base, with values that stand in for its own: `train.steps=100`.
+    /// Parses a recipe without a base, with overrides such as `train.steps=100`.
     pub fn parse(text: &str, overrides: &[String]) -> Result<Recipe, String> {
         Recipe::from_table(recipe::parse(text, overrides, &|_| None)?)
     }
 
-    /// Whether what is written has no capital letters.
+    /// Whether translations are lower-case.
     pub fn lowercase(&self) -> bool {
         let target = self.vocabulary.target.as_ref().or(self.vocabulary.shared.as_ref());
         target.is_some_and(|vocabulary| vocabulary.lowercase)

@@ -1,4 +1,4 @@
-//! Texts in, translations out.
+//! Translation requests: texts in, translations out.
 
 use super::Translator;
 use super::pieces::{Piece, joined};
@@ -6,30 +6,29 @@ use crate::decode::{Alignment, Hypothesis, Options, Sentence, replace_unknowns};
 use crate::text::{Encoding, Tokenizer};
 use regard_models::{Error, Result};
 
-/// Source tokens of a batch, with what fills its rows: long sentences come in smaller batches, so
-/// that memory does not depend on them.
+/// Maximum number of source tokens of a batch, padding included: long sentences come in smaller
+/// batches, so that memory is bounded.
 const BATCH_TOKENS: usize = 1 << 14;
 
-/// What is asked of a translator, beside the texts.
+/// Parameters of a translation run.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
-    /// How to search.
+    /// Search options.
     pub options: &'a Options,
-    /// Sentences at a time, at most. The results do not depend on it.
+    /// Maximum number of sentences per batch. The results do not depend on it.
     pub batch: usize,
-    /// Whether it should tell where it looked.
+    /// Whether to return attention weights.
     pub look: bool,
-    /// Whether an unknown token becomes the word of the source that it looked at most.
+    /// Whether unknown tokens are replaced by the source word with the most attention.
     pub replace_unknowns: bool,
-    /// What every translation has to begin with.
+    /// Text that every translation begins with; may be empty.
     pub target_prefix: &'a str,
-    /// The number of the first text among all that will ever be translated: with the seed it
-    /// decides what is sampled.
+    /// Index of the first text. With the seed it determines the random numbers of sampling.
     pub first: u64,
 }
 
 impl<'a> Request<'a> {
-    /// Translations and nothing else, 32 at a time.
+    /// Creates a request with a batch size of 32 and without attention weights.
     pub fn new(options: &'a Options) -> Request<'a> {
         Request {
             options,
@@ -45,34 +44,33 @@ impl<'a> Request<'a> {
 /// A translation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Translated {
-    /// As text.
+    /// Text of the translation.
     pub text: String,
-    /// What the source was cut into; the end is not among them.
+    /// Tokens of the source, without EOS.
     pub source_tokens: Vec<String>,
-    /// Where each of them is in the source, in bytes.
+    /// Byte range of each token in the source.
     pub source_offsets: Vec<(usize, usize)>,
-    /// Which word of the source each of them belongs to.
+    /// Word index of each token of the source; `None` if it belongs to none.
     pub source_words: Vec<Option<u32>>,
-    /// Pieces that the source was cut into, because it is longer than the model reads at once.
-    /// With more than one, there are no attention weights.
+    /// Number of pieces that the source was split into because of its length. With more than one,
+    /// there are no attention weights.
     pub pieces: usize,
-    /// What was written, piece by piece, without the end; unknown tokens are already replaced, if
-    /// they were to be.
+    /// Tokens of the translation, without EOS; unknown tokens are already replaced, if requested.
     pub target_tokens: Vec<String>,
-    /// Scores and where the model looked; a source has its end as its last place.
+    /// Scores and attention weights; the last source position is EOS.
     pub found: Hypothesis,
 }
 
-/// A text as the model gets it.
+/// An encoded source.
 struct Read {
-    /// With the end.
+    /// Token ids, with EOS.
     ids: Vec<u32>,
     encoding: Encoding,
 }
 
 impl Translator {
-    /// Translates texts, in their order, the long ones together: for each its translations, best
-    /// first. A text without words becomes nothing. A text that is longer than
+    /// Translates texts, batched by length; returns the translations of each text in input order,
+    /// the best first. A text without tokens gives an empty translation. A text longer than
     /// [`Translator::most_tokens`] is translated sentence by sentence.
     pub fn run<S: AsRef<str>>(
         &self,
@@ -91,7 +89,7 @@ impl Translator {
         let whole = |mut parts: Vec<(Piece, Vec<Translated>)>| match parts.len() {
             0 => vec![Translated::default()],
             1 => parts.remove(0).1,
-            // The best of all pieces together, then the second best of all, and so on.
+            // Joins the best hypotheses of all pieces, then the second best, and so on.
             _ => {
                 let most = parts.iter().map(|(_, found)| found.len()).min().unwrap_or(0);
                 let at = |n: usize| parts.iter().map(|(p, f)| (*p, f[n].clone())).collect();
@@ -138,7 +136,7 @@ impl Translator {
         Ok(all)
     }
 
-    /// The usual case of [`Translator::run`].
+    /// Calls [`Translator::run`] with default settings.
     pub fn translate<S: AsRef<str>>(
         &self,
         texts: &[S],
@@ -149,7 +147,7 @@ impl Translator {
         self.run(texts, &Request { batch, look, ..Request::new(options) })
     }
 
-    /// `copy` is the source, if unknown tokens are to be replaced by its words.
+    /// Creates a translation; `copy` is the source, if unknown tokens are replaced by its words.
     fn translated(&self, read: &Read, found: Hypothesis, copy: Option<&str>) -> Result<Translated> {
         let target = &self.tokens().target;
         let token = |id: &u32| target.token(*id).unwrap_or_default();
@@ -172,12 +170,12 @@ impl Translator {
 }
 
 impl Translated {
-    /// Replaces each unknown token by the word of the source that it looked at most.
+    /// Replaces each unknown token by the source word with the most attention.
     fn copy_unknowns(&mut self, source: &str, target: &Tokenizer, unknown: &str) -> Result<()> {
         if self.found.attention.is_empty() {
             return Err(Error::invalid(
-                "replace_unknowns: this model does not tell where it looks, so nothing says what \
-                 to replace an unknown word by",
+                "replace_unknowns: this model returns no attention weights, which are needed to \
+                 choose the source word",
             ));
         }
         let marked = !target.join(&["a".to_string(), "▁b".to_string()])?.contains('▁');
@@ -187,7 +185,7 @@ impl Translated {
             let spans = (0..self.source_offsets.len()).filter(same).map(|i| self.source_offsets[i]);
             let (start, end) =
                 spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_default();
-            // A space that is a token of its own belongs to the word, but is no part of it.
+            // A space token belongs to the word, but not to its text.
             let start = end - source[start..end].trim_start().len();
             let space = source[..start].chars().next_back().is_none_or(char::is_whitespace);
             let mark = if marked && space { "▁" } else { "" };
@@ -200,7 +198,7 @@ impl Translated {
         let mut shown: Vec<String> = vec![];
         for (token, was) in tokens.iter().zip(&self.target_tokens) {
             let copied = *was == unknown && token != was;
-            // A space that was written by itself is already there.
+            // The space was already generated as a token of its own.
             let spaced = shown.last().is_some_and(|last| last == "▁");
             let token = if copied && spaced { token.trim_start_matches('▁') } else { token };
             shown.push(token.to_string());
@@ -217,8 +215,8 @@ mod tests {
     use super::*;
     use crate::text::{Kind, Train};
 
-    /// `written` with its unknown tokens replaced, each of which looks at the place of the source
-    /// that `looks` has for it.
+    /// Returns `written` with its unknown tokens replaced; `looks` has the attended source position
+    /// of each token.
     fn copied(kind: Kind, source: &str, written: &[&str], looks: &[usize]) -> String {
         let tokenizer = Train::new(kind, 60).run(["my friend is here . !", "ami est"]).unwrap();
         let read = tokenizer.encode(source).unwrap();
@@ -247,7 +245,7 @@ mod tests {
         let words = Kind::WordLevel;
         assert_eq!(copied(words, "my Maier .", &["ami", "<unk>", "."], &[0, 1, 2]), "ami Maier.");
         assert_eq!(copied(words, "my 🙂", &["ami", "<unk>"], &[0, 1]), "ami 🙂");
-        // A piece of an unknown word stands for the whole word.
+        // A piece of an unknown word is replaced by the whole word.
         let source = "is 漢字 here";
         let at = {
             let tokenizer = Train::new(Kind::Bpe, 60).run(["my friend is here . !"]).unwrap();

@@ -1,4 +1,4 @@
-//! A model with its vocabulary: text in, text out.
+//! Inference of translation: text in, text out.
 
 use super::Tokens;
 use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, decode, generation};
@@ -10,7 +10,7 @@ use regard_models::{Decoding, Error, ModelFiles, Result, Seq2Seq, Source, zoo};
 use serde_json::Value;
 use std::path::Path;
 
-/// A model with its vocabulary.
+/// Translation model with its tokenizers.
 pub struct Translator {
     model: Box<dyn Seq2Seq>,
     config: Value,
@@ -21,7 +21,7 @@ pub struct Translator {
 }
 
 impl Translator {
-    /// Puts a model together.
+    /// Creates a translator from a model and its tokenizers.
     pub fn new(model: Box<dyn Seq2Seq>, tokens: Tokens, defaults: Options) -> Result<Translator> {
         let (config, special) = (model.config(), tokens.target.special());
         let id = |key: &str| config[key].as_u64().map(|id| id as u32);
@@ -36,14 +36,14 @@ impl Translator {
         let writes = known.1.unwrap_or(reads);
         if (source, target) != (reads, writes) {
             return Err(Error::invalid(format!(
-                "the vocabulary is another model's: it has {source} and {target} rows, the model \
-                 reads {reads} and writes {writes}"
+                "vocabulary: got {source} source and {target} target tokens, the model has \
+                 {reads} and {writes}"
             )));
         }
         Ok(Translator { model, config, tokens, ids, defaults, device: Device::flex() })
     }
 
-    /// Opens a model: of a folder, which may be a training run's, or of a part of the program.
+    /// Opens a model: from a folder, which may be a training run's, or a built-in one.
     pub fn load(model: impl Into<ModelFiles>) -> Result<Translator> {
         let files = train::files(model)?;
         let model = zoo::open::<dyn Seq2Seq>(files.clone(), &Device::flex())?;
@@ -52,7 +52,7 @@ impl Translator {
             .map_err(|e| Error::file(files.place(), e.to_string()))
     }
 
-    /// Writes the folder of a model, so that it can be loaded, moved or built in.
+    /// Writes the model's folder, so that it can be loaded, moved or built in.
     pub fn save(&self, folder: &Path, precision: Precision) -> Result<()> {
         std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
         checkpoint::write(folder, &self.config, &self.model.weights(), precision)?;
@@ -60,7 +60,7 @@ impl Translator {
         generation::save(folder, &self.defaults, &self.config)
     }
 
-    /// The same from what is already in memory.
+    /// Creates a translator from a configuration and weights in memory.
     pub fn from_parts(
         config: &Value,
         weights: Arrays,
@@ -71,33 +71,33 @@ impl Translator {
         Translator::new(model, tokens, defaults)
     }
 
-    /// `config.json`
+    /// Returns `config.json` of the model.
     pub fn config(&self) -> &Value {
         &self.config
     }
 
-    /// How the model likes to be searched.
+    /// Returns the model's default search options.
     pub fn defaults(&self) -> &Options {
         &self.defaults
     }
 
-    /// Its tokenizers.
+    /// Returns the tokenizers.
     pub fn tokens(&self) -> &Tokens {
         &self.tokens
     }
 
-    /// Numbers in its weights.
+    /// Returns the number of parameters.
     pub fn parameters(&self) -> usize {
         self.model.parameters()
     }
 
-    /// The most tokens of a sentence that its positions are told for: those of learned positions,
-    /// none for a rule that goes on.
+    /// Returns the number of learned positions, which limits the length of a sentence; `None` for
+    /// other position encodings.
     pub fn longest(&self) -> Option<usize> {
         self.model.longest()
     }
 
-    /// Searches for what the model would write for rows of tokens.
+    /// Searches for translations of encoded sources.
     pub fn search(
         &self,
         sources: &[&[u32]],
@@ -113,8 +113,7 @@ impl Translator {
         decode(&mut stepping, sentences, options, &self.ids)
     }
 
-    /// Options that stop before a model with a last position comes to it. A source that is longer
-    /// cannot be read.
+    /// Limits the options to the number of learned positions. Fails if a source is longer.
     fn within_reach(
         &self,
         sources: &[&[u32]],
@@ -125,10 +124,10 @@ impl Translator {
         let Some(longest) = self.model.longest() else { return Ok(options) };
         if let Some(long) = sources.iter().map(|row| row.len()).find(|n| *n > longest) {
             return Err(Error::invalid(format!(
-                "a text of {long} tokens: this model reads at most {longest}; cut it into sentences"
+                "text: got {long} tokens, the model takes at most {longest}; split it"
             )));
         }
-        // What ends a sentence is counted, and never fed.
+        // EOS is counted, but never fed to the model.
         options.max_length = options.max_length.min(longest + 1);
         let given = |s: &Sentence| s.prompt.len().max(1) + s.target_prefix.len();
         let given = sentences.iter().map(given).max().unwrap_or(1);
@@ -138,7 +137,7 @@ impl Translator {
     }
 }
 
-/// Rows of tokens as a tensor.
+/// Pads rows of token ids to one tensor.
 pub(super) fn padded(rows: &[&[u32]], pad: u32, device: &Device) -> Source {
     let wide = rows.iter().map(|row| row.len()).max().unwrap_or(0);
     let mut ids = Vec::with_capacity(rows.len() * wide);
@@ -150,7 +149,7 @@ pub(super) fn padded(rows: &[&[u32]], pad: u32, device: &Device) -> Source {
     Source { ids, lengths: rows.iter().map(|row| row.len()).collect() }
 }
 
-/// A model as the search sees it.
+/// Decoding state as seen by the search.
 struct Stepping<'a> {
     decoding: Box<dyn Decoding + 'a>,
     vocabulary: usize,

@@ -1,4 +1,4 @@
-//! The section `[vocabulary]` of a recipe, and the tokenizers that it makes.
+//! The section `[vocabulary]` of a recipe, and the tokenizers that it creates.
 
 use crate::data::Pair;
 use crate::text::{Encoding, Form, Kind, Normalise, Spaces, Tokenizer, Train, marian};
@@ -13,36 +13,36 @@ const SHARED: &str = "tokenizer.json";
 const SOURCE: &str = "source.tokenizer.json";
 const TARGET: &str = "target.tokenizer.json";
 
-/// The files of vocabularies that only translators have: Marian's, and two that were trained
-/// here. Of the latter, the configurations need not be there.
+/// Vocabulary files that only translators have: Marian's, and two separate tokenizers trained here,
+/// whose configuration files are optional.
 pub const VOCABULARY_FILES: [&[&str]; 2] = [
     &marian::FILES,
     &[SOURCE, TARGET, "source.tokenizer_config.json", "target.tokenizer_config.json"],
 ];
 
-/// How a vocabulary is made.
+/// Configuration of a vocabulary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Vocabulary {
-    /// `word`, `bpe`, `unigram` or `char`.
+    /// Kind of tokens: `word`, `bpe`, `unigram` or `char`.
     pub kind: String,
-    /// At most so many rows, with the four special ones.
+    /// Maximum number of entries, the four special tokens included; 8000 by default.
     #[serde(default = "size")]
     pub size: usize,
-    /// Whether capital letters become small ones.
+    /// Whether text is lower-cased.
     #[serde(default)]
     pub lowercase: bool,
-    /// What is rarer is left out.
+    /// Minimum frequency of an entry in the training text; 1 by default.
     #[serde(default = "one")]
     pub min_frequency: u64,
-    /// Whether there are no spaces, as in Chinese.
+    /// Whether spaces are removed, as for Chinese.
     #[serde(default)]
     pub drop_spaces: bool,
-    /// Whether Chinese is made simplified.
+    /// Whether traditional Chinese characters are converted to simplified ones.
     #[serde(default)]
     pub simplify: bool,
-    /// Vectors of words that embeddings begin with: `glove-subset`, or a file of GloVe's or
-    /// word2vec's.
+    /// Pretrained word vectors for the initial embeddings: `glove-subset`, or a file in GloVe's or
+    /// word2vec's format. None by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vectors: Option<String>,
 }
@@ -55,29 +55,29 @@ fn one() -> u64 {
     1
 }
 
-/// One vocabulary for both sides, or one for each.
+/// One shared vocabulary, or one for each side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Vocabularies {
-    /// For both sides.
+    /// Vocabulary of both sides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shared: Option<Vocabulary>,
-    /// For what is read.
+    /// Vocabulary of the source side; requires `target`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Vocabulary>,
-    /// For what is written.
+    /// Vocabulary of the target side; requires `source`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Vocabulary>,
 }
 
-/// The tokenizers of a translator.
+/// Tokenizers of a translator.
 #[derive(Clone, Debug)]
 pub struct Tokens {
-    /// Of what is read.
+    /// Tokenizer of the source side.
     pub source: Tokenizer,
-    /// Of what is written.
+    /// Tokenizer of the target side.
     pub target: Tokenizer,
-    /// Whether they are one.
+    /// Whether both sides share one tokenizer.
     pub shared: bool,
 }
 
@@ -97,8 +97,8 @@ impl Vocabulary {
 }
 
 impl Vocabularies {
-    /// Gives words that others have vectors for these vectors, where a recipe wants that. Says
-    /// whether it did.
+    /// Initialises embeddings with pretrained vectors, where the recipe names some. Returns whether
+    /// it did.
     pub(super) fn begin(&self, tokens: &Tokens, weights: &mut Arrays) -> Result<bool> {
         const BOTH: [&str; 2] = ["shared.weight", "embed_tokens.weight"];
         let sides: [(&Option<Vocabulary>, &Tokenizer, &[&str]); 3] = [
@@ -116,7 +116,7 @@ impl Vocabularies {
         Ok(some)
     }
 
-    /// Makes the tokenizers from the training part.
+    /// Trains the tokenizers on the training part.
     pub fn train(&self, pairs: &[Pair]) -> Result<Tokens> {
         let (sources, targets) = (
             || pairs.iter().map(|pair| pair.source.as_str()),
@@ -157,7 +157,7 @@ impl Tokens {
         Ok(Tokens { source: both.clone(), target: both, shared: true })
     }
 
-    /// Writes them into a model's folder.
+    /// Writes the tokenizers to a model's folder.
     pub fn save(&self, folder: &Path) -> Result<()> {
         fs::create_dir_all(folder).map_err(Error::io(folder))?;
         if self.shared {
@@ -167,7 +167,7 @@ impl Tokens {
         self.target.save(folder.join(TARGET))
     }
 
-    /// What is read, with the end behind it.
+    /// Encodes a source text; the ids end with EOS, the encoding has no EOS.
     pub fn read(&self, text: &str) -> Result<(Vec<u32>, Encoding)> {
         let encoding = self.source.encode(text)?;
         let mut ids = encoding.ids.clone();

@@ -1,27 +1,27 @@
-//! A translation word by word: from tokens to what people see.
+//! Word alignment of a translation, from its tokens.
 
 use super::{Translated, Translator};
 use crate::decode::Alignment;
 use crate::text::Tokenizer;
 use regard_models::Result;
 
-/// A translation word by word. Where words begin and end is the tokenizers' matter: in languages
-/// that are read character by character, a word is a character.
+/// A translation with word alignment. Word boundaries are those of the tokenizers: with character
+/// tokenizers, a word is a character.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Aligned {
-    /// The words of the source.
+    /// Words of the source.
     pub source: Vec<String>,
-    /// The words that were written.
+    /// Words of the translation.
     pub target: Vec<String>,
-    /// The log-probability of each written word.
+    /// Log-probability of each word of the translation, in nats.
     pub scores: Vec<f32>,
-    /// Where each written word looked, as the model had it. The end of the source is no word and
-    /// has no column, so a row may sum to less than one. `None` if the model does not tell.
+    /// Attention of each target word over the source words. EOS has no column, so a row may sum to
+    /// less than one. `None` if the model returns no attention weights.
     pub alignment: Option<Alignment>,
 }
 
 impl Translator {
-    /// Puts the tokens of a translation together to words; `source` is what was translated.
+    /// Aligns the words of a translation; `source` is the translated text.
     pub fn align(&self, source: &str, translated: &Translated) -> Result<Aligned> {
         Aligned::new(source, translated, &self.tokens().target)
     }
@@ -38,7 +38,7 @@ impl Aligned {
         let alignment = (!translated.found.attention.is_empty()).then(|| {
             let tokens = Alignment::new(&translated.found.attention, written.of.len());
             let mut columns = read.of.clone();
-            // The end, which is no word.
+            // EOS, which is not a word.
             columns.push(None);
             tokens.words(&columns, &written.of)
         });
@@ -46,7 +46,7 @@ impl Aligned {
     }
 }
 
-/// The words of a text, and which of them each token belongs to.
+/// Words of a text, and the word of each token.
 struct Words {
     texts: Vec<String>,
     spans: Vec<(usize, usize)>,
@@ -54,7 +54,7 @@ struct Words {
 }
 
 impl Words {
-    /// Tokens next to each other that belong to the same word are one; white space is none.
+    /// Merges consecutive tokens of the same word; white space belongs to no word.
     fn new(text: &str, offsets: &[(usize, usize)], words: &[Option<u32>]) -> Words {
         let (mut spans, mut of): (Vec<(usize, usize)>, Vec<Option<usize>>) = (vec![], vec![]);
         let mut last = None;
@@ -75,8 +75,8 @@ impl Words {
         Words { texts, spans, of }
     }
 
-    /// The words that were written. The text is cut into words like any other; a token belongs to
-    /// the word in which what it adds to the text begins.
+    /// Splits a translation into words. A token belongs to the word in which the text that it adds
+    /// begins.
     fn written(translated: &Translated, target: &Tokenizer) -> Result<Words> {
         let (text, special) = (&translated.text, target.special());
         let hidden = [special.pad, special.bos, special.eos, special.unk];
@@ -110,8 +110,8 @@ mod tests {
     use crate::decode::Hypothesis;
     use crate::text::{Kind, Train};
 
-    /// What comes of a translation whose tokens are those of `text`, of which the i-th looked at
-    /// the i-th of the source, as far as there is one.
+    /// Aligns a translation whose tokens are those of `text`; the i-th attends to the i-th source
+    /// token, if there is one.
     fn aligned(kind: Kind, size: usize, source: &str, text: &str) -> Aligned {
         let lines = ["They are watching us. l'école !", "Ils nous regardent. l'école !"];
         let tokenizer = Train::new(kind, size).run(lines).unwrap();
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn tokens_become_words() {
-        // 40 rows hold little but letters, so that a word is many tokens.
+        // 40 entries are mostly single characters, so a word has many tokens.
         for (kind, size) in [(Kind::WordLevel, 100), (Kind::Bpe, 40), (Kind::Unigram, 40)] {
             let same = aligned(kind, size, "They are watching.", "They are watching.");
             assert_eq!(same.source, ["They", "are", "watching", "."], "{kind:?}");
@@ -158,7 +158,7 @@ mod tests {
         let letters = aligned(Kind::Char, 60, "us a", "Ils l");
         assert_eq!(letters.source, ["u", "s", "a"]);
         assert_eq!(letters.target, ["I", "l", "s", "l"]);
-        // The fourth is a space, which looked at `a`, and the fifth looked at the end.
+        // The fourth is a space, which attends to `a`, and the fifth attends to EOS.
         assert_eq!(letters.alignment.unwrap().pharaoh(), "0-0 1-1");
     }
 
