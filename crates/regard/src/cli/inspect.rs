@@ -20,7 +20,7 @@ Examples:
   regard inspect en-fr                             # built-in model
   regard inspect shakespeare --tensors
   regard inspect stories --json
-  regard inspect runs/hull-5                       # a run: regard train hull-5
+  regard inspect runs/sort-10                      # a run: regard train sort-10
   regard inspect google-bert/bert-base-uncased     # downloads from the Hub")]
 pub struct Flags {
     /// Model: a folder, a run, a name listed by `regard models`, or a Hugging Face Hub id

@@ -75,7 +75,7 @@ Other models and your own data:
   regard models                               # list built-in and trained models
   regard fill 'Paris is the [MASK] of France.' --model google-bert/bert-base-uncased  # download
   regard recipes                              # list training recipes and their results
-  regard train hull-5                         # train; points are generated, no data needed
+  regard train sort-10                        # train; points are generated, no data needed
   regard doctor                               # test the kernels on this machine
 
 Exit codes: 0 success, 1 negative result, 2 error, 130 interrupted.

@@ -21,7 +21,7 @@ pub struct Search {
     /// Stopping rule of beam search: false, true or never
     #[arg(long, value_name = "WHEN")]
     early_stopping: Option<EarlyStopping>,
-    /// Factor of finished hypotheses to collect before stopping
+    /// Patience: beam search may stop after X times num-beams finished hypotheses
     #[arg(long, value_name = "X")]
     patience: Option<f32>,
     /// Forbid repeated n-grams of this size; 0 allows all

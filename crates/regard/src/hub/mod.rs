@@ -105,7 +105,7 @@ pub fn find(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
             match (failure, here, pinned) {
                 // A wrong checksum: the server is not trusted.
                 (Failure::Changed(_), ..) => Err(anyhow!(told)),
-                // The cached files are enough if the Hub cannot tell of others.
+                // The cached files are enough to load the model.
                 (failure, Here::Enough, Some(commit)) => {
                     remote.forget();
                     if !matches!(failure, Failure::Unreachable(_)) {

@@ -72,7 +72,7 @@ pub struct Flags {
     /// With FILE: head to show [default: 0]
     #[arg(long, value_name = "H")]
     head: Option<usize>,
-    /// Queries to show, such as 3, 3:7, :7 or 3: [default: all, on a terminal the first 64]
+    /// Queries to show, such as 3, 3:7, :7 or 3: [default: all; a drawing shows the first 64]
     #[arg(long, value_name = "A:B")]
     rows: Option<Span>,
     /// Keys to draw; weights are still normalised over all keys [default: all]

@@ -15,8 +15,8 @@ use std::io::Write;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  regard bench step hull-5                                  # points are generated: no data needed
-  regard bench step hull-5 --steps 100 --threads 1 --json
+  regard bench step sort-10                                 # points are generated: no data needed
+  regard bench step sort-10 --steps 100 --threads 1 --json
   regard bench step shakespeare-gpt-small --set train.batch_tokens=768
 The last one needs a data set: regard data tinyshakespeare --fetch
 

@@ -26,10 +26,10 @@ Trains a model as described by a recipe: data, model, optimiser and schedule in 
 `regard recipes` lists the built-in ones, `regard recipes --keys` explains every key.
 
 Examples:
-  regard train hull-5 --set train.steps=500 --out runs/try   # points are generated: no data needed
+  regard train sort-10 --set train.steps=500 --out runs/try  # points are generated: no data needed
   regard train --resume runs/try --set train.steps=1000      # continue with more steps
   regard train multi30k-transformer                          # needs: regard data multi30k --fetch
-  regard train hull-5 --dump-config > mine.toml              # edit it, then: regard train mine.toml
+  regard train sort-10 --dump-config > mine.toml             # edit it, then: regard train mine.toml
   regard train sst2-words --set data.train=train.csv --set data.test=test.csv  # your files
 
 Your own data: --set data.train=FILE (and data.valid, data.test) for texts, labels and questions;
