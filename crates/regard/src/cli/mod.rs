@@ -61,7 +61,7 @@ struct Cli {
 }
 
 const EXAMPLES: &str = "\
-Examples with built-in models, which need no download:
+Examples:
   regard translate 'They are watching.'       # English to French, with an attention map
   regard generate 'ROMEO:'                    # continue a text, character by character
   regard tag 'They are watching.'             # parts of speech
@@ -71,7 +71,7 @@ Examples with built-in models, which need no download:
   regard recognize number.wav                 # your recording of English digits
   regard attend --demo                        # attention maps of a sentence
 
-Other models and your own data:
+Built-in models need no download. Others, and training:
   regard models                               # list built-in and trained models
   regard fill 'Paris is the [MASK] of France.' --model google-bert/bert-base-uncased  # download
   regard recipes                              # list training recipes and their results
