@@ -1,5 +1,5 @@
-//! Files of arrays and masks that others made: none makes a reader panic, hang or fill the memory.
-//! How to run these for longer is said in the crate `regard-fuzz`.
+//! Fuzz tests: no array file or mask makes a reader panic, hang or exhaust memory. The crate
+//! `regard-fuzz` documents longer runs.
 
 use crate::choice::parse_mask;
 use crate::files::{Archive, save_npz};
@@ -9,10 +9,10 @@ use std::path::Path;
 #[global_allocator]
 static MEMORY: Counting = Counting;
 
-/// Reads everything that a file may hold.
+/// Reads every array of a file.
 fn read(path: &Path) -> bool {
     let Ok(archive) = Archive::open(path) else { return false };
-    // What is deflated grows a thousandfold, and truth values become numbers of eight bytes.
+    // Decompression can grow a thousandfold, and booleans become eight bytes each.
     archive.limit(1 << 22);
     let names = archive.names();
     let read = names.iter().filter(|name| {

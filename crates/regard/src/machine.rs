@@ -1,6 +1,6 @@
-//! What this machine is.
+//! Properties of this machine.
 
-/// The name of the CPU, where the system tells it.
+/// Name of the CPU; the architecture if it is unknown.
 pub fn cpu() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {
@@ -13,7 +13,7 @@ pub fn cpu() -> String {
     field("model name").or_else(part).unwrap_or_else(|| std::env::consts::ARCH.into())
 }
 
-/// The features of the CPU that matter to kernels, each with whether it is there.
+/// CPU features relevant to the kernels, each with whether it is available.
 pub fn features() -> Vec<(&'static str, bool)> {
     #[cfg(target_arch = "x86_64")]
     macro_rules! detected {
@@ -32,7 +32,7 @@ pub fn features() -> Vec<(&'static str, bool)> {
     Vec::new()
 }
 
-/// The largest memory that this process has had, in bytes, where the system tells it.
+/// Peak memory of this process in bytes; None outside of Linux.
 pub fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

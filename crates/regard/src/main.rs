@@ -1,7 +1,8 @@
 //! The program `regard`: attention models in a terminal.
 //!
-//! This crate alone knows flags, files, terminals and exit codes; what it computes with is
-//! `regard-kernels`. A verb is a file under `cli/` and a row in its list.
+//! Only this crate handles flags, terminals and exit codes. Tasks are in `regard-tasks`, models in
+//! `regard-models`, kernels in `regard-kernels`. A verb is a file under `cli/` and a row of
+//! `verbs!` in `cli/mod.rs`.
 #![forbid(unsafe_code)]
 
 mod choice;
@@ -26,10 +27,10 @@ fn main() -> ExitCode {
         Ok(cli::Outcome::Positive) => ExitCode::SUCCESS,
         Ok(cli::Outcome::Negative) => ExitCode::from(1),
         Ok(cli::Outcome::Interrupted) => ExitCode::from(cli::INTERRUPTED),
-        // Whoever read the output has seen enough: `regard variants | head -3`.
+        // The reader closed the pipe, as in `regard variants | head -3`.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            // A closed standard error is no reason to panic.
+            // `eprintln!` would panic if standard error is closed.
             let text = regard_tasks::say::message(&format!("{error:#}"));
             let _ = writeln!(io::stderr(), "regard: {text}");
             ExitCode::from(2)

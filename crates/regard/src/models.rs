@@ -1,5 +1,5 @@
-//! From what a person calls a model to the model: a folder, one on a shelf of this folder, one
-//! that ships with the program, or one of the Hugging Face Hub.
+//! Resolution of `--model`: a folder, a name in `runs/` or `models/`, a built-in model, or an id of
+//! the Hugging Face Hub.
 
 use crate::hub::{self, Fetch, Hub, Snapshot};
 use crate::recipe;
@@ -14,22 +14,22 @@ use regard_tasks::point::Pointer;
 use regard_tasks::{say, train};
 use std::path::{Path, PathBuf};
 
-/// Where models are looked for by name: what was trained here, and what was put here.
+/// Folders in which models are found by name.
 const SHELVES: [&str; 2] = ["runs", "models"];
 
-/// A model that is part of the program.
+/// A model that is built into the program.
 pub struct Shipped {
-    /// Its folder in `models/`, and what `--model` takes.
+    /// Name of its folder in `models/`, and value of `--model`.
     pub name: &'static str,
-    /// In a sentence.
+    /// Description in one sentence.
     pub about: &'static str,
-    /// The recipe that made it.
+    /// Recipe that it was trained with.
     pub recipe: &'static str,
-    /// The task that it was trained for.
+    /// Task that it was trained for, by its name in [`pipeline::TASKS`].
     pub task: &'static str,
-    /// On which terms.
+    /// Licence of the weights, with the origin of the training data.
     pub licence: &'static str,
-    /// Its files.
+    /// Contents of its files, by name.
     pub files: BuiltIn,
 }
 
@@ -45,11 +45,11 @@ macro_rules! files {
     };
 }
 
-/// Every model that ships; of those for what is asked, the first is taken where none is named.
+/// All built-in models; without `--model`, the first one for the task is used.
 pub const SHIPPED: &[Shipped] = &[
     Shipped {
         name: "en-fr",
-        about: "English to French, a Transformer",
+        about: "Transformer, English to French",
         recipe: "tatoeba-en-fr-transformer",
         task: "translate",
         licence: TATOEBA,
@@ -58,7 +58,7 @@ pub const SHIPPED: &[Shipped] = &[
     },
     Shipped {
         name: "en-fr-bahdanau",
-        about: "English to French, additive attention over a bidirectional GRU",
+        about: "Bahdanau's model (additive attention over a bidirectional GRU), English to French",
         recipe: "tatoeba-en-fr-bahdanau",
         task: "translate",
         licence: TATOEBA,
@@ -67,7 +67,7 @@ pub const SHIPPED: &[Shipped] = &[
     },
     Shipped {
         name: "zh-en",
-        about: "Chinese to English, additive attention over a bidirectional GRU, by characters",
+        about: "Bahdanau's model on characters, Chinese to English",
         recipe: "tatoeba-zh-en-bahdanau",
         task: "translate",
         licence: TATOEBA,
@@ -75,7 +75,7 @@ pub const SHIPPED: &[Shipped] = &[
     },
     Shipped {
         name: "shakespeare",
-        about: "Goes on in Shakespeare's manner, letter by letter, a GPT",
+        about: "GPT, continues a text in the style of Shakespeare, character by character",
         recipe: "shakespeare-gpt",
         task: "generate",
         licence: "trained on Shakespeare's plays (tinyshakespeare), which are in the public domain",
@@ -84,7 +84,7 @@ pub const SHIPPED: &[Shipped] = &[
     },
     Shipped {
         name: "en-pos",
-        about: "Parts of speech of English words, an LSTM both ways over words and their letters",
+        about: "Bidirectional LSTM over words and characters, English parts of speech",
         recipe: "ewt-words",
         task: "tag",
         licence: "CC BY-SA 4.0; trained on Universal Dependencies, English Web Treebank",
@@ -93,7 +93,7 @@ pub const SHIPPED: &[Shipped] = &[
     },
     Shipped {
         name: "stories",
-        about: "Answers questions about short stories, and says which sentences it looked at",
+        about: "Answers questions about bAbI stories, with the sentences it attended to",
         recipe: "babi",
         task: "answer-story",
         licence: "CC BY 3.0; trained on the bAbI tasks of Facebook AI Research",
@@ -102,7 +102,7 @@ pub const SHIPPED: &[Shipped] = &[
     },
     Shipped {
         name: "digits",
-        about: "Writes the English digits that are said, truncated self-attention and CTC",
+        about: "Truncated self-attention with CTC, transcribes spoken English digits",
         recipe: "fsdd-ctc",
         task: "recognize",
         licence: "CC BY-SA 4.0; trained on the Free Spoken Digit Dataset of Zohar Jackson and others",
@@ -110,7 +110,7 @@ pub const SHIPPED: &[Shipped] = &[
     },
     Shipped {
         name: "hull",
-        about: "Points at the corners of a convex hull, a pointer network",
+        about: "Pointer network, convex hulls",
         recipe: "hull-10",
         task: "point",
         licence: GENERATED,
@@ -118,7 +118,7 @@ pub const SHIPPED: &[Shipped] = &[
     },
     Shipped {
         name: "tsp",
-        about: "Points at the next place of a short tour, a pointer network",
+        about: "Pointer network, short tours (travelling salesman)",
         recipe: "tsp-10",
         task: "point",
         licence: GENERATED,
@@ -126,7 +126,7 @@ pub const SHIPPED: &[Shipped] = &[
     },
     Shipped {
         name: "clothes",
-        about: "Says which of ten kinds of clothes is on a grey image, a vision Transformer",
+        about: "Vision Transformer, classifies grey images of clothes into ten classes (Fashion-MNIST)",
         recipe: "fashion-mnist-vit",
         task: "classify-image",
         licence: "MIT; trained on Fashion-MNIST of Zalando SE",
@@ -134,37 +134,37 @@ pub const SHIPPED: &[Shipped] = &[
     },
 ];
 
-/// Of models whose data are drawn by the program itself.
-const GENERATED: &str = "that of the program; trained on points that it draws itself";
+/// Licence of models whose training data the program generates.
+const GENERATED: &str = "that of the program; trained on points that the program generates";
 
 const TATOEBA: &str =
     "CC BY 2.0 FR; trained on sentences of tatoeba.org, by way of manythings.org/anki";
 
-/// What a person means by a model.
+/// Meaning of a value of `--model`.
 pub enum Called {
-    /// One that ships.
+    /// A built-in model.
     Shipped(&'static Shipped),
-    /// A folder.
+    /// A folder on this machine.
     Folder(PathBuf),
-    /// One of the Hugging Face Hub, by its id.
+    /// An id of the Hugging Face Hub.
     Id(String),
 }
 
-/// A model that was found.
+/// A model that was found on this machine or downloaded.
 pub enum Found {
-    /// It ships.
+    /// A built-in model.
     Shipped(&'static Shipped),
-    /// It is a folder, and of a model of the Hub a commit.
+    /// A folder, with the commit if it is of the Hub.
     Folder(Folder),
 }
 
 impl Found {
-    /// A folder of this machine.
+    /// Wraps a folder of this machine, which has no commit.
     pub fn folder(path: PathBuf) -> Found {
         Found::Folder(Folder { path, commit: None })
     }
 
-    /// Its files.
+    /// Returns the files of the model.
     pub fn files(&self) -> ModelFiles {
         match self {
             Found::Folder(folder) => ModelFiles::Folder(folder.path.clone()),
@@ -173,22 +173,22 @@ impl Found {
     }
 }
 
-/// The folder of a model.
+/// Folder of a model.
 pub struct Folder {
-    /// Where it is.
+    /// Path of the folder.
     pub path: PathBuf,
-    /// Of a model of the Hub, which version it is.
+    /// Commit of a Hub model; None for a folder of the user.
     pub commit: Option<String>,
 }
 
-/// What a name or path stands for. A folder comes before a name on a shelf, that before a model
-/// that ships, and that before one of the Hub.
+/// Resolves a value of `--model`, in this order: a folder, a name in `runs/` or `models/`, a
+/// built-in model, an id of the Hub.
 pub fn called(asked: &str) -> Result<Called> {
     let direct = PathBuf::from(asked);
     if direct.is_dir() {
         return Ok(Called::Folder(direct));
     }
-    // A name is one word; anything else was meant as a path.
+    // A name has no slash; anything else is a path.
     let is_name = direct.components().count() == 1;
     let named = SHELVES.iter().map(|shelf| Path::new(shelf).join(asked));
     if let Some(folder) = named.filter(|_| is_name).find(|folder| folder.is_dir()) {
@@ -200,7 +200,7 @@ pub fn called(asked: &str) -> Result<Called> {
     if recipe::is_built_in(asked) {
         let made = SHIPPED.iter().find(|model| model.recipe == asked);
         let ships =
-            made.map_or(String::new(), |m| format!(". A model of it ships: --model {}", m.name));
+            made.map_or(String::new(), |m| format!(". It is built in as --model {}", m.name));
         bail!("{asked} is a recipe, and runs/ has no run of it: regard train {asked}{ships}");
     }
     let owner = asked.split_once('/').map(|(owner, _)| owner);
@@ -209,45 +209,45 @@ pub fn called(asked: &str) -> Result<Called> {
         Ok(()) if !in_a_folder => Ok(Called::Id(asked.to_string())),
         Ok(()) => bail!("there is no folder {asked}; {}", known()),
         Err(why) => {
-            bail!("there is no folder {asked:?}, and as the id of a model {why}; {}", known())
+            bail!("there is no folder {asked:?}, and it is not a Hub id: {why}; {}", known())
         }
     }
 }
 
-/// What can be asked for, in a sentence.
+/// Lists the accepted values of `--model`.
 fn known() -> String {
     format!(
-        "need a folder, a name ({}), or the id of a model of the Hugging Face Hub, such as gpt2 or \
+        "need a folder, a name ({}), or a Hugging Face Hub id, such as gpt2 or \
          sentence-transformers/all-MiniLM-L6-v2",
         say::list(&names(), 12)
     )
 }
 
-/// The model of a name, folder or id.
+/// Finds the model of a name, folder or Hub id.
 pub fn resolve(asked: &str, hub: &Hub) -> Result<Found> {
     found(asked, hub).context("--model")
 }
 
-/// The row of a task.
+/// Returns the row of a task.
 fn row(task: &str) -> &'static Row {
     pipeline::task(task).expect("every pipeline and every model that ships is of a task")
 }
 
-/// Finds a model for a task: without a name, the first that ships for it; one that ships for
-/// another is turned down.
+/// Finds a model for a task: without a name, the first built-in one for it. A built-in model of
+/// another task is refused.
 fn resolve_for(row: &Row, asked: Option<&str>, hub: &Hub) -> Result<Found> {
     let found = match asked {
         Some(asked) => resolve(asked, hub)?,
         None if hub.revision.is_some() => {
-            bail!("--revision: only models of the Hub have revisions; --model names one")
+            bail!("--revision: only models of the Hub have revisions; add --model ID")
         }
         None => {
             let first = SHIPPED.iter().find(|model| model.task == row.models);
             let lacks = || {
                 format!(
-                    "--model: need a model that {}; none ships. Train one, for example with \
-                     `regard train {}`, or name a folder or an id of the Hugging Face Hub: --model \
-                     MODEL",
+                    "--model is required: need a model that {}, and none is built in. Train one, \
+                     for example with `regard train {}`, or pass a folder or a Hugging Face Hub \
+                     id: --model MODEL",
                     row.does, row.recipe
                 )
             };
@@ -258,18 +258,19 @@ fn resolve_for(row: &Row, asked: Option<&str>, hub: &Hub) -> Result<Found> {
         Found::Shipped(model) if model.task != row.models => {
             let of = self::row(model.task);
             bail!(
-                "--model: {} {}: it is for {}, and cannot be used here; `regard models` lists the \
-                 others",
+                "--model: the built-in model {} {} ({}); this command needs a model that {}. \
+                 `regard models` lists all",
                 model.name,
                 of.does,
-                verbs(of)
+                verbs(of),
+                row.does
             )
         }
         found => Ok(found),
     }
 }
 
-/// The verbs that use the models of a task.
+/// Names of the verbs that use the models of a task.
 fn verbs(of: &Row) -> String {
     let verbs: Vec<&str> =
         pipeline::TASKS.iter().filter(|row| row.models == of.name).map(|row| row.verb).collect();
@@ -286,20 +287,23 @@ fn found(asked: &str, hub: &Hub) -> Result<Found> {
         }
     };
     match &hub.revision {
-        Some(_) => bail!("{asked} is on this machine; only models of the Hub have revisions"),
+        Some(_) => bail!("{asked} is on this machine; --revision is only for models of the Hub"),
         None => Ok(found),
     }
 }
 
-/// The folder of a model that another one begins with.
+/// Finds the folder of a pretrained model to start training from.
 pub fn origin(asked: &str, hub: &Hub) -> Result<Folder> {
     match found(asked, hub)? {
         Found::Folder(folder) => Ok(folder),
-        Found::Shipped(model) => bail!("{} ships, and no other can begin with it", model.name),
+        Found::Shipped(model) => bail!(
+            "{} is a built-in model; training can only start from a folder or a Hub id",
+            model.name
+        ),
     }
 }
 
-/// The model of an id. One without an owner may have been meant for a name.
+/// Finds a model of the Hub. If an id without an owner fails, similar local names are suggested.
 pub fn from_hub(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
     let found = hub::find(id, hub, fetch);
     match id.contains('/') {
@@ -308,7 +312,7 @@ pub fn from_hub(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
             let all = names();
             let all: Vec<&str> = all.iter().map(String::as_str).collect();
             anyhow!(
-                "{e}\n{}(models that ship: {})",
+                "{e}\n{}(built-in models: {})",
                 say::did_you_mean(id, &all),
                 shipped().join(", ")
             )
@@ -316,20 +320,20 @@ pub fn from_hub(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
     }
 }
 
-/// Opens the model of a name, folder or id for a task.
+/// Opens the model of a name, folder or Hub id for a task.
 pub fn open<P: Pipeline>(asked: Option<&str>, hub: &Hub) -> Result<P> {
     Ok(P::open(resolve_for(row(P::TASK), asked, hub)?.files())?)
 }
 
 /// A model that answers questions.
 pub enum Answering {
-    /// About a text in which the answer stands.
+    /// Extractive: answers are spans of a text.
     Text(Answerer),
-    /// About a story.
+    /// Answers about a story, from a list of answers.
     Story(Listener),
 }
 
-/// Opens the model of a name, folder or id that answers questions.
+/// Opens a question-answering model by name, folder or Hub id.
 pub fn answering(asked: Option<&str>, hub: &Hub) -> Result<Answering> {
     let files = train::files(resolve_for(row(Listener::TASK), asked, hub)?.files())?;
     Ok(match zoo::is::<dyn StoryModel>(&files.config()?) {
@@ -338,23 +342,25 @@ pub fn answering(asked: Option<&str>, hub: &Hub) -> Result<Answering> {
     })
 }
 
-/// The model of a name or folder that points at points; without one, the one that ships for a
-/// problem.
+/// Opens a pointer network by name or folder; without one, the built-in one for a problem.
 pub fn pointer(asked: Option<&str>, problem: Option<&str>, hub: &Hub) -> Result<Pointer> {
     let ships = |model: &&Shipped| model.task == Pointer::TASK && Some(model.name) == problem;
     let shipped = SHIPPED.iter().find(ships).filter(|_| asked.is_none() && hub.revision.is_none());
     let found = match (shipped, asked, problem) {
         (Some(model), ..) => Found::Shipped(model),
         (None, None, Some(problem)) => {
-            bail!("--model: need one; none that ships knows {problem}: regard train {problem}-10")
+            bail!(
+                "--model is required: no built-in model solves {problem}. To train one: regard \
+                 train {problem}-10"
+            )
         }
         _ => resolve_for(row(Pointer::TASK), asked, hub)?,
     };
     Ok(Pointer::open(found.files())?)
 }
 
-/// Writes the folder of a model of any kind: configuration and weights as they are loaded, and the
-/// files of its vocabulary and of how it writes as they are.
+/// Writes a model to a folder: configuration and weights as loaded, and copies of its vocabulary
+/// and generation settings.
 pub fn export(asked: &str, hub: &Hub, to: &Path, precision: Precision) -> Result<()> {
     let files = train::files(resolve(asked, hub)?.files())?;
     let (config, weights, rest) = (files.config()?, files.weights()?, beside(&files)?);
@@ -369,14 +375,14 @@ pub fn export(asked: &str, hub: &Hub, to: &Path, precision: Precision) -> Result
     Ok(())
 }
 
-/// Reads the files of a model besides its configuration and weights.
+/// Reads the files of a model other than its configuration and weights.
 fn beside(files: &ModelFiles) -> Result<Vec<(String, Vec<u8>)>> {
     let there = hub::small_files().into_iter().filter(|name| files.has(name));
     let read = |name: &str| Ok((name.to_string(), files.read(name, u64::MAX)?.into_owned()));
     there.map(read).collect()
 }
 
-/// The folders on the shelves that hold a model.
+/// Folders in `runs/` and `models/` that hold a model, sorted.
 pub fn on_shelves() -> Vec<PathBuf> {
     let folders = SHELVES.iter().filter_map(|shelf| std::fs::read_dir(shelf).ok()).flatten();
     let mut models: Vec<PathBuf> = folders
@@ -392,7 +398,7 @@ fn shipped() -> Vec<&'static str> {
     SHIPPED.iter().map(|model| model.name).collect()
 }
 
-/// The names of all models that can be had by name.
+/// Names of all built-in models and of those in `runs/` and `models/`.
 fn names() -> Vec<String> {
     let shipped = shipped().into_iter().map(str::to_string);
     let shelved = on_shelves();

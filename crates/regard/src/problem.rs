@@ -1,4 +1,4 @@
-//! Queries, keys, values and parameters that belong together, and an attention over them.
+//! Inputs of one attention call: queries, keys, values and parameters.
 
 use anyhow::{Context, Result, bail};
 use regard_kernels::attention::{
@@ -7,9 +7,9 @@ use regard_kernels::attention::{
 use regard_kernels::rng::Stream;
 use regard_kernels::view::{View, ViewMut};
 
-/// The inputs of one attention, contiguous.
+/// Inputs of one attention call, contiguous.
 pub struct Problem {
-    /// Sizes.
+    /// Sizes B, H, Hk, T, S, D, Dk and E.
     pub dims: Dims,
     /// `[B, H, T, D]`
     pub q: Vec<f32>,
@@ -17,11 +17,11 @@ pub struct Problem {
     pub k: Vec<f32>,
     /// `[B, Hk, S, E]`
     pub v: Vec<f32>,
-    /// As [`Attention::params`] asks for them.
+    /// Parameters with their shapes, in the order of [`Attention::params`].
     pub params: Vec<(Vec<f32>, [usize; 4])>,
 }
 
-/// So many zeros, or an error instead of the end of the program.
+/// Allocates zeros of a shape; returns an error if they do not fit into memory.
 pub fn zeros(what: &str, shape: [usize; 4]) -> Result<Vec<f32>> {
     let mut zeros = vec![];
     let count = shape.iter().try_fold(1usize, |n, axis| n.checked_mul(*axis));
@@ -33,7 +33,7 @@ pub fn zeros(what: &str, shape: [usize; 4]) -> Result<Vec<f32>> {
 }
 
 impl Problem {
-    /// Standard normal inputs, and parameters that make sense.
+    /// Draws standard normal inputs, and parameters in valid ranges.
     pub fn random(attention: &Attention, dims: Dims, seed: u64) -> Result<Problem> {
         let draw = |what: &str, shape: [usize; 4], site: u64, scale: f32| -> Result<Vec<f32>> {
             let stream = Stream::new(seed, 0, site);
@@ -42,7 +42,7 @@ impl Problem {
             Ok(numbers)
         };
         let Dims { b, h, hk, t, s, d, dk, e } = dims;
-        // Before anything is sized by them, because these say whether the shape fits at all.
+        // First, because these allocations check whether the shape fits into memory.
         let q = draw("q", [b, h, t, d], 1, 1.0)?;
         let k = draw("k", [b, hk, s, dk], 2, 1.0)?;
         let v = draw("v", [b, hk, s, e], 3, 1.0)?;
@@ -61,13 +61,13 @@ impl Problem {
         Ok(Problem { dims, q, k, v, params })
     }
 
-    /// The shapes of queries, keys, values and the output.
+    /// Shapes of queries, keys, values and the output.
     pub fn shapes(&self) -> [[usize; 4]; 4] {
         let Dims { b, h, hk, t, s, d, dk, e } = self.dims;
         [[b, h, t, d], [b, hk, s, dk], [b, hk, s, e], [b, h, t, e]]
     }
 
-    /// As the engine takes them.
+    /// Views of the arrays, as [`Attention::forward`] takes them.
     pub fn inputs(&self) -> Result<Inputs<'_>> {
         let [q, k, v, _] = self.shapes();
         let params = self.params.iter().map(|(data, shape)| View::new(data, *shape));
@@ -79,17 +79,17 @@ impl Problem {
         })
     }
 
-    /// Room for the output.
+    /// Allocates the output.
     pub fn room(&self) -> Result<Vec<f32>> {
         zeros("out", self.shapes()[3])
     }
 
-    /// Computes `out`.
+    /// Computes the output into `out`.
     pub fn forward(&self, attention: &Attention, out: &mut [f32]) -> Result<Saved> {
         Ok(attention.forward(&self.inputs()?, &ViewMut::new(out, self.shapes()[3])?)?)
     }
 
-    /// The weights of some heads and rows of every batch row.
+    /// Computes the attention weights of some heads and rows, for every batch row.
     pub fn weights(
         &self,
         attention: &Attention,
@@ -105,7 +105,7 @@ impl Problem {
         Ok(weights)
     }
 
-    /// Computes the gradients of `q`, `k` and `v` into `grads`, and returns the others.
+    /// Computes the gradients of `q`, `k` and `v` into `grads`; returns those of the parameters.
     pub fn backward(
         &self,
         attention: &Attention,
@@ -123,7 +123,7 @@ impl Problem {
         Ok(attention.backward(&self.inputs()?, saved, &upstream, to)?)
     }
 
-    /// Room for the gradients of `q`, `k` and `v`.
+    /// Allocates the gradients of `q`, `k` and `v`.
     pub fn gradient_room(&self) -> Result<[Vec<f32>; 3]> {
         let [q, k, v, _] = self.shapes();
         Ok([zeros("dq", q)?, zeros("dk", k)?, zeros("dv", v)?])

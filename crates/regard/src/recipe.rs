@@ -1,4 +1,4 @@
-//! The recipes that are built into the program, and from a name to a recipe.
+//! Built-in recipes, and resolution of recipes by name or file.
 
 use anyhow::{Result, anyhow, bail};
 use regard_tasks::recipe::{self, Table, Task};
@@ -12,7 +12,7 @@ macro_rules! built_in {
     };
 }
 
-/// Every recipe by its name: one row for each file in `recipes/`.
+/// Built-in recipes by name: one row for each file in `recipes/`.
 pub const RECIPES: &[(&str, &str)] = built_in![
     "aeslc-plain"
     "aeslc-pointer"
@@ -77,20 +77,19 @@ fn built_in(asked: &str) -> Option<String> {
     RECIPES.iter().find(|(name, _)| *name == asked).map(|(_, text)| text.to_string())
 }
 
-/// A recipe from a file, or the one of this name that is built in, with values that stand in for
-/// its own.
+/// Resolves a translation recipe from a file or a built-in name, with overrides.
 pub fn resolve(asked: &str, overrides: &[String]) -> Result<Recipe> {
     let told = |message: String| anyhow!("{asked}: {message}");
     Recipe::from_table(table(asked, overrides)?).map_err(told)
 }
 
-/// The same for any task.
+/// Resolves a recipe of any task from a file or a built-in name, with overrides.
 pub fn resolve_task(asked: &str, overrides: &[String]) -> Result<Box<dyn Task>> {
     recipe::task(table(asked, overrides)?).map_err(|message| anyhow!("{asked}: {message}"))
 }
 
-/// The recipe that a run wrote down: in the run's folder, or beside the folder of its model or of
-/// a checkpoint. None, if it is no run.
+/// Reads the recipe that a run recorded, in its folder or beside its model or checkpoint folder.
+/// None if the folder is not of a run.
 pub fn of_run(folder: &Path, overrides: &[String]) -> Result<Option<Table>> {
     let within = folder
         .file_name()
@@ -104,12 +103,12 @@ pub fn of_run(folder: &Path, overrides: &[String]) -> Result<Option<Table>> {
     }
 }
 
-/// A recipe with values that stand in for its own.
+/// Applies overrides to a recipe.
 pub fn over(table: Table, overrides: &[String]) -> Result<Table> {
     recipe::with(table, overrides).map_err(|message| anyhow!("{message}"))
 }
 
-/// What a recipe says, from a file or of the name of one that is built in.
+/// Reads the table of a recipe from a file or a built-in name, with overrides.
 pub fn table(asked: &str, overrides: &[String]) -> Result<Table> {
     let path = Path::new(asked);
     if path.is_file() {
@@ -120,7 +119,7 @@ pub fn table(asked: &str, overrides: &[String]) -> Result<Table> {
             let table = recipe::parse(text, overrides, &built_in);
             table.map_err(|message| anyhow!("{name}: {message}"))
         }
-        // What looks like a path was meant as one: the system's words for what is wrong with it.
+        // Looks like a path: report the error of the file system.
         None if asked.contains(['/', '\\']) || asked.ends_with(".toml") => {
             Ok(recipe::read(path, overrides)?)
         }

@@ -1,5 +1,5 @@
-//! Whether the kernels of the chosen instruction set are right on this machine: forward and
-//! backward of some of every kind of attention, against the slow reference in f64.
+//! Self-test of the kernels of the chosen instruction set: forward and backward of several kinds of
+//! attention, compared with the float64 reference.
 
 use crate::choice::parse_mask;
 use crate::problem::Problem;
@@ -13,26 +13,26 @@ use regard_kernels::simd;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The largest error that is still rounding, relative to the largest number around. The
-/// contract of the kernels asks for the same.
+/// Largest accepted error, relative to the largest absolute value; the same as in the kernels'
+/// contract.
 const TOLERANCE: f64 = 2e-5;
 
-/// What came out.
+/// Result of the self-test.
 #[derive(Serialize, Deserialize)]
 pub struct Report {
-    /// The instruction set that ran.
+    /// Instruction set that was tested.
     pub isa: String,
-    /// Attentions that were computed.
+    /// Number of attention problems computed.
     pub problems: usize,
-    /// The largest error of an output.
+    /// Largest relative error of an output.
     pub forward: f64,
-    /// The largest error of a gradient.
+    /// Largest relative error of a gradient.
     pub backward: f64,
-    /// Whether both are rounding.
+    /// Whether both are within the tolerance.
     pub ok: bool,
 }
 
-/// Runs it.
+/// Runs the self-test.
 pub fn run() -> Result<Report> {
     let scores: [Arc<dyn Score>; 3] =
         [Arc::new(Dot), Arc::new(Additive), Arc::new(Kernel(Shape::Gaussian))];
@@ -67,17 +67,17 @@ pub fn run() -> Result<Report> {
     Ok(report)
 }
 
-/// The larger error; a NaN is the largest of all.
+/// Returns the larger error; NaN counts as infinite.
 fn worse(x: f64, y: f64) -> f64 {
     if y.is_nan() { f64::INFINITY } else { x.max(y) }
 }
 
-/// The largest errors of the output and of the gradients.
+/// Largest relative errors of the output and of the gradients.
 fn errors(attention: &Attention, dims: Dims) -> Result<(f64, f64)> {
     let problem = Problem::random(attention, dims, 1)?;
     let mut out = problem.room()?;
     let saved = problem.forward(attention, &mut out)?;
-    // Any gradient does; this one is there already and has the right size for every shape.
+    // Any upstream gradient will do: repeated values of v.
     let dout: Vec<f32> = problem.v.iter().cycle().take(out.len()).copied().collect();
     let mut grads = problem.gradient_room()?;
     let params = problem.backward(attention, (&out, &saved, &dout), &mut grads)?.params;
@@ -102,7 +102,7 @@ fn errors(attention: &Attention, dims: Dims) -> Result<(f64, f64)> {
     Ok((forward, backward))
 }
 
-/// The largest difference, relative to the largest number around and at least to 1.
+/// Largest difference, relative to the largest absolute value, or to 1 if that is larger.
 fn off(got: &[f32], want: &[f64]) -> f64 {
     if got.len() != want.len() {
         return f64::INFINITY;

@@ -1,25 +1,25 @@
-//! What this machine can do at best: what every rate is held against.
+//! Peak rates of this machine, for comparison.
 
 use anyhow::Result;
 use regard_kernels::gemm::{Epilogue, Matrix, MatrixMut, peak_gflops, product};
 use regard_kernels::pool::{set_threads, threads};
 use std::time::Instant;
 
-/// Rates in GFLOP/s, on all threads unless it says otherwise.
+/// Peak rates in GFLOP/s.
 pub struct Yardstick {
-    /// Multiply-adds that never leave the registers.
+    /// Multiply-adds in registers, on all threads.
     pub peak: f64,
-    /// The same on one thread. Where all together reach much less than their number times this,
-    /// the cores had other work, or threads share a core: no rate of that run means much.
+    /// Multiply-adds in registers, on one thread. If `peak` is much less than this times the number
+    /// of threads, the machine is busy or threads share a core, and rates are unreliable.
     pub peak_of_one: f64,
-    /// A product of square matrices.
+    /// Product of square matrices, on all threads.
     pub gemm: f64,
 }
 
-/// Rows and columns of the product: large enough that nothing but the product is measured.
+/// Rows and columns of the matrices; large enough that overheads are negligible.
 const SIDE: usize = 1024;
 
-/// Measures them. The best of some runs, because other programs only ever make a run slower.
+/// Measures the peak rates: the best of several runs, since other load only slows a run down.
 pub fn measure() -> Result<Yardstick> {
     let a: Vec<f32> = (0..SIDE * SIDE).map(|i| (i % 17) as f32 - 8.0).collect();
     let mut c = vec![0.0; SIDE * SIDE];

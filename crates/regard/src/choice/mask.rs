@@ -1,4 +1,4 @@
-//! Masks as text: `causal & window(127, 0) | !prefix(3)`.
+//! Parser of mask expressions: `causal & window(127, 0) | !prefix(3)`.
 //!
 //! ```text
 //! mask  = all ('|' all)*
@@ -6,19 +6,19 @@
 //! one   = '!' one | '(' mask ')' | name [ '(' [ argument (',' argument)* ] ')' ]
 //! ```
 //!
-//! Names are those of the catalogue. Arguments are integers, or the names of arrays of the file
-//! that is being read: `lengths(3, 4)`, `lengths(lens)`, `dense(allowed)`.
+//! Names are those of the catalogue. Arguments are integers, or names of arrays of the input file:
+//! `lengths(3, 4)`, `lengths(lens)`, `dense(allowed)`.
 
 use crate::files::Archive;
 use crate::show::label;
 use anyhow::{Context, Result, anyhow, bail};
 use regard_kernels::attention::mask::*;
 
-/// Deeper or longer than any mask that means something, and far from the end of the stack.
+/// Limits on nesting and number of masks, so that no expression overflows the stack.
 const DEEPEST: usize = 64;
 const LONGEST: usize = 256;
 
-/// Makes a mask, or says what is wrong at which column.
+/// Parses a mask; errors name the column.
 pub fn parse(text: &str, arrays: Option<&Archive>) -> Result<Mask> {
     let mut parser = Parser { text: text.chars().collect(), at: 0, rules: 0, arrays };
     let parsed = parser.either(0).and_then(|mask| match parser.peek() {
@@ -27,7 +27,7 @@ pub fn parse(text: &str, arrays: Option<&Archive>) -> Result<Mask> {
     });
     parsed.map_err(|Fault { column, cause }| {
         let place = format!("at column {}", column + 1);
-        // A line that wraps has no column to point at.
+        // Longer lines would wrap, so no pointer is drawn.
         match text.chars().count() {
             0..=100 => {
                 let shown = label(text, usize::MAX);
@@ -63,7 +63,7 @@ impl Parser<'_> {
         Fault { column, cause: anyhow!(message) }
     }
 
-    /// The next character that is not a space.
+    /// Skips spaces and returns the next character.
     fn peek(&mut self) -> Option<char> {
         while self.text.get(self.at).is_some_and(|c| c.is_whitespace()) {
             self.at += 1;
@@ -161,7 +161,7 @@ impl Parser<'_> {
     }
 }
 
-/// One rule of the catalogue with its arguments.
+/// Constructs a mask of the catalogue from its arguments.
 fn rule(name: &str, arguments: &[Argument], arrays: Option<&Archive>) -> Result<Mask> {
     let given = Given { name, arguments, arrays };
     Ok(match name {
@@ -187,7 +187,7 @@ fn rule(name: &str, arguments: &[Argument], arrays: Option<&Archive>) -> Result<
                 Some((Argument::Array(last), rest)) if last == "strict" => (true, rest),
                 _ => (false, arguments),
             };
-            let usage = "permutation(2, 0, 1, …) or an array, and `strict` behind it if asked";
+            let usage = "permutation(2, 0, 1, …) or an array, with an optional `strict` at the end";
             permutation(&given.list(order, usage)?.0, strict)
         }
         "around" => match arguments {
@@ -224,10 +224,10 @@ struct Given<'a> {
 
 impl Given<'_> {
     fn file(&self) -> Result<&Archive> {
-        self.arrays.with_context(|| format!("{}: there is no file to find arrays in", self.name))
+        self.arrays.with_context(|| format!("{}: no file to read arrays from", self.name))
     }
 
-    /// Exactly `N` integers from 0 up.
+    /// Returns exactly `N` integers, 0 or more.
     fn exactly<const N: usize>(&self, usage: &str) -> Result<[usize; N]> {
         if self.arguments.len() != N {
             bail!("got {} arguments, need {usage}", self.arguments.len());
@@ -244,7 +244,7 @@ impl Given<'_> {
         Ok(numbers)
     }
 
-    /// Integers, or one array of them; and how many axes it has.
+    /// Returns integers or one array of them, and its number of axes.
     fn list(&self, arguments: &[Argument], usage: &str) -> Result<(Vec<i64>, usize)> {
         if let [Argument::Array(name)] = arguments {
             let array = self.file()?.integers(name)?;

@@ -1,6 +1,6 @@
-//! What a command line says about an attention, made into one.
+//! Flags that choose an attention: score, biases, mask and normaliser.
 //!
-//! Scores, biases and normalisers are made by their rows of the catalogue; `mask.rs` reads masks.
+//! Scores, biases and normalisers come from the catalogue of the kernels; `mask.rs` parses masks.
 
 mod mask;
 
@@ -14,36 +14,36 @@ use regard_kernels::attention::{
 use regard_kernels::rng::Stream;
 use std::sync::Arc;
 
-/// Score, bias, mask and normaliser by their names; `regard variants` lists them.
+/// Score, biases, mask and normaliser by name; `regard variants` lists them.
 #[derive(Args)]
 #[command(next_help_heading = "The attention")]
 pub struct Choice {
-    /// How well a query and a key fit; see `regard variants score`
+    /// Score of a query and a key; see `regard variants score`
     #[arg(long, value_name = "NAME", default_value = "dot")]
     pub score: String,
-    /// What is added for their places; may be given again; see `regard variants bias`
+    /// Bias by position; can be repeated; see `regard variants bias`
     #[arg(long, value_name = "NAME")]
     pub bias: Vec<String>,
-    /// Which keys a query may see, like 'causal & window(127, 0) | !prefix(3)'
+    /// Keys that a query may attend to, such as 'causal & window(127, 0) | !prefix(3)'
     #[arg(long, value_name = "EXPR", default_value = "full")]
     pub mask: String,
-    /// What turns scores into weights; see `regard variants normalize`
+    /// Normaliser of scores to weights; see `regard variants normalize`
     #[arg(long, value_name = "NAME", default_value = "softmax")]
     pub normalize: String,
-    /// The score's scale instead of its own
+    /// Scale of the score [default: the score's, 1/√D for dot]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub scale: Option<f32>,
-    /// The temperature of `--normalize gumbel`
+    /// Temperature of `--normalize gumbel`
     #[arg(long, value_name = "X", default_value_t = 1.0)]
     pub temperature: f32,
-    /// A number of score, bias or normaliser instead of its default, like slope=0.1; may be given
-    /// again; see `regard variants`
+    /// Set a number of the score, bias or normaliser, such as slope=0.1; can be repeated; see
+    /// `regard variants`
     #[arg(long = "with", value_name = "NAME=X")]
     pub with: Vec<String>,
 }
 
 impl Choice {
-    /// The attention. Masks and biases that need arrays find them in `arrays`.
+    /// Constructs the attention. Masks and biases take their arrays from `arrays`.
     pub fn attention(&self, seed: u64, arrays: Option<&Archive>) -> Result<Attention> {
         let words = Words { choice: self, numbers: self.numbers()?, arrays, seed };
         words.check()?;
@@ -59,7 +59,7 @@ impl Choice {
         })
     }
 
-    /// Settings of `--with`, by name.
+    /// Parses the settings of `--with`, by name.
     fn numbers(&self) -> Result<Vec<(String, f32)>> {
         let number = |text: &String| {
             let (name, value) = text.split_once('=')?;
@@ -72,14 +72,14 @@ impl Choice {
         self.with.iter().map(read).collect()
     }
 
-    /// Whether nothing was chosen.
+    /// Whether all flags have their defaults.
     pub fn is_default(&self) -> bool {
         let words = (&*self.score, &*self.mask, &*self.normalize);
         let plain = words == ("dot", "full", "softmax") && self.temperature == 1.0;
         plain && self.bias.is_empty() && self.scale.is_none() && self.with.is_empty()
     }
 
-    /// Its four words, for a heading.
+    /// Formats the choice as a heading: score and biases, mask, normaliser.
     pub fn words(&self) -> String {
         let score: Vec<&str> =
             [&self.score].into_iter().chain(&self.bias).map(String::as_str).collect();
@@ -87,22 +87,22 @@ impl Choice {
     }
 }
 
-/// A mask from its expression.
+/// Parses a mask expression.
 pub fn parse_mask(text: &str, arrays: Option<&Archive>) -> Result<Mask> {
     mask::parse(text, arrays).context("--mask")
 }
 
-/// The words of a command line, and where their numbers and arrays come from.
+/// A choice with its parsed numbers, the arrays of the file and the seed.
 struct Words<'a> {
     choice: &'a Choice,
-    /// Settings of `--with`.
+    /// Settings of `--with`, by name.
     numbers: Vec<(String, f32)>,
     arrays: Option<&'a Archive>,
     seed: u64,
 }
 
 impl Words<'_> {
-    /// Whether each number of `--with` is a setting of something that was chosen.
+    /// Checks that each number of `--with` is a setting of the chosen score, bias or normaliser.
     fn check(&self) -> Result<()> {
         let Choice { score, bias, normalize, .. } = self.choice;
         let rows = catalogue();
@@ -120,7 +120,7 @@ impl Words<'_> {
         for (name, _) in &self.numbers {
             if !settings.contains(&name.as_str()) {
                 let has = match settings.is_empty() {
-                    true => "nothing that was chosen has numbers to set".into(),
+                    true => "the chosen score, bias and normaliser have no numbers to set".into(),
                     false => format!("need one of: {}", settings.join(", ")),
                 };
                 bail!("--with: got `{}`, {has}", crate::show::label(name, 40));
@@ -129,7 +129,7 @@ impl Words<'_> {
         Ok(())
     }
 
-    /// Makes the row of a name.
+    /// Constructs the variant of a name.
     fn make<T: ?Sized + 'static>(
         &self,
         kind: &'static str,
@@ -143,7 +143,7 @@ impl Words<'_> {
         made().with_context(|| format!("--{kind}"))
     }
 
-    /// The settings of a row, by flags and by arrays of the file.
+    /// Collects the settings of a variant from flags and arrays.
     fn settings<T: ?Sized + 'static>(&self, row: &Row<T>) -> Result<Settings> {
         let name = row.name();
         let need = || self.arrays.with_context(|| format!("`{name}` needs the arrays of a file"));
@@ -178,7 +178,7 @@ impl Words<'_> {
                     given.segments = ids.transpose()?.map(|ids| ids.data);
                 }
                 Setting::Graph(None) => given.graph = Some(graph(need()?)?),
-                // So are the features of edges: with them comes a graph.
+                // Edge features are optional too: with them comes a graph.
                 Setting::Graph(Some(with)) => given.graph = has(with).map(graph).transpose()?,
                 Setting::Seed => {}
             }
@@ -187,13 +187,13 @@ impl Words<'_> {
     }
 }
 
-/// The graph of a file.
+/// Reads the graph of a file, arrays `indptr` and `indices`.
 fn graph(arrays: &Archive) -> Result<Arc<Graph>> {
     let (indptr, indices) = (arrays.integers("indptr")?, arrays.integers("indices")?);
     Ok(Arc::new(Graph::new(&indptr.data, &indices.data)))
 }
 
-/// The name of a setting that `--with` sets.
+/// Name of a setting that `--with` can set.
 fn number_name(setting: &Setting) -> Option<&'static str> {
     match setting {
         Setting::Number(name, _) => Some(name),
@@ -201,7 +201,7 @@ fn number_name(setting: &Setting) -> Option<&'static str> {
     }
 }
 
-/// The names of a kind, in the order of the catalogue.
+/// Names of a kind, in the order of the catalogue.
 fn names(kind: &str) -> Vec<&'static str> {
     let rows = catalogue().into_iter().filter(|(name, _)| *name == kind);
     rows.flat_map(|(_, rows)| rows).map(|row| row.name).collect()
@@ -252,7 +252,7 @@ mod tests {
         assert!(format!("{:?}", made.normalizer).contains("temperature: 2.0"));
         for (flags, message) in [
             (["--score", "edge", "--with", "slop=1"], "need one of: slope"),
-            (["--score", "dot", "--with", "slope=1"], "nothing that was chosen"),
+            (["--score", "dot", "--with", "slope=1"], "no numbers to set"),
             (["--score", "edge", "--with", "slope"], "need NAME=X"),
             (["--score", "edge", "--with", "slope=NaN"], "finite"),
         ] {

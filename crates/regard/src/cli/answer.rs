@@ -1,5 +1,4 @@
-//! `regard answer`: the part of a text that answers a question, or the answer to a question about
-//! a story.
+//! `regard answer`: extractive question answering, and answers about stories (bAbI).
 
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
@@ -13,53 +12,57 @@ use std::io::Write;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
+Answers each QUESTION, or each line of standard input, about a text. The built-in model stories
+knows the 145 words of the bAbI stories; a model trained on SQuAD finds answers in English texts.
+
 Examples:
-  regard answer 'Who wrote Hamlet?' --context 'Hamlet was written by Shakespeare.' --model …
-  regard answer 'Who wrote Hamlet?' --file article.txt --top-k 3 --model …
-  regard answer --json --context … --model … < questions.txt
-  regard answer 'Where is John?' --context 'John took the milk. John went to the hall.'
+  regard answer 'Where is John?' --context 'John took the milk. John went to the hallway.'
+  regard answer 'Where is the milk?' --top-k 3 --json --context 'John took the milk.'
+  regard answer 'Who wrote Hamlet?' --file article.txt \\
+      --model deepset/minilm-uncased-squad2                # your file; downloads from the Hub
+  regard answer --context 'Hamlet was written by Shakespeare.' \\
+      --model runs/squad-minilm < questions.txt            # regard train squad-minilm
 
-Without QUESTION, each line of standard input is one. A long text is read in windows that overlap.
+Extractive models print the answer, a tab and its probability; long texts are processed in
+overlapping windows. --json prints {answer, score, start, end} with character offsets; with --top-k
+also {\"answers\": […]}.
 
-With --json: {answer, score, start, end}, places counted in characters; with --top-k also
-{\"answers\": […]}.
+Models for stories (regard train babi) choose one of their known answers, which need not occur in
+the text, and also print the sentences they attended to. --json prints {answer, score, support:
+[{sentence, text, weight}, …]}, sentences counted from 0.
 
-A model that was trained for stories (`regard train babi`) knows some words and gives one of some
-answers, which need not stand in the text. It tells which sentences it looked at; with --json
-{answer, score, support: [{sentence, text, weight}, …]}, sentences counted from 0.
+If a line of standard input fails, the error goes to stderr, an empty line (or {\"error\": …} with
+--json) is printed, and the exit code is 1.";
 
-Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
---json an object with error), and makes the exit code 1 at the end.";
-
-/// Find the answer to a question in a text, or to one about a story
+/// Answer questions about a text or a story
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
-    /// The questions; without them, the lines of standard input
+    /// Questions [default: the lines of standard input]
     question: Vec<String>,
-    /// The text in which the answer stands
+    /// Text to answer from
     #[arg(long, value_name = "TEXT", conflicts_with = "file")]
     context: Option<String>,
-    /// A file with that text
+    /// File with the text
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face
-    /// Hub [default: stories, which ships]
+    /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id
+    /// [default: stories, built in]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// So many answers for each, the likeliest first
+    /// Number of answers per question, the most probable first
     #[arg(long, value_name = "N", default_value_t = 1)]
     top_k: usize,
-    /// Tokens of an answer at most
+    /// Maximum number of tokens of an answer
     #[arg(long, value_name = "N", default_value_t = 15)]
     max_answer_len: usize,
-    /// Tokens that are read at once, with those of the question
+    /// Window size in tokens, with the question
     #[arg(long, value_name = "N", default_value_t = 384)]
     max_seq_len: usize,
-    /// Tokens that two windows of a long text share
+    /// Overlap of two windows in tokens
     #[arg(long, value_name = "N", default_value_t = 128)]
     doc_stride: usize,
-    /// There may be no answer
+    /// Allow an empty answer (SQuAD 2)
     #[arg(long)]
     handle_impossible_answer: bool,
     #[command(flatten)]
@@ -75,18 +78,18 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         (_, Some(path)) => {
             std::fs::read_to_string(path).with_context(|| path.display().to_string())?
         }
-        _ => bail!("--context or --file: need a text in which the answer stands"),
+        _ => bail!("--context or --file: need the text to answer from"),
     };
     match models::answering(flags.model.as_deref(), &flags.hub)? {
         models::Answering::Story(_) if context.trim().is_empty() => {
-            bail!("--context: need a story; this one is empty")
+            bail!("--context: got an empty text, need a story")
         }
         models::Answering::Story(listener) => about_story(&flags, &listener, &context, global, out),
         models::Answering::Text(answerer) => about_text(&flags, &answerer, &context, global, out),
     }
 }
 
-/// Answers that stand in a text.
+/// Answers that are spans of the text.
 fn about_text(
     flags: &Flags,
     answerer: &Answerer,
@@ -107,7 +110,7 @@ fn about_text(
         if global.json {
             return Ok(write_json(out, &response)?);
         }
-        // Without an answer an empty line: a line out for each question.
+        // One line for each question, empty if there is no answer.
         if response.is_empty() {
             return Ok(writeln!(out)?);
         }
@@ -119,7 +122,7 @@ fn about_text(
     })
 }
 
-/// Answers about a story, which need not stand in it.
+/// Answers about a story, from the model's list of answers.
 fn about_story(
     flags: &Flags,
     listener: &Listener,

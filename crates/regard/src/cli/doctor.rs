@@ -1,4 +1,4 @@
-//! `regard doctor`: what this machine can run, and whether it runs right.
+//! `regard doctor`: description and self-test of this machine.
 
 use super::{Global, Outcome, write_json};
 use crate::self_test::{self, Report};
@@ -12,11 +12,12 @@ use serde::Serialize;
 use std::io::Write;
 use std::process::Command;
 
-/// Say what this machine can run, and test it
+/// Show CPU features and test the kernels on this machine
 ///
-/// Lists the CPU and its features, the instruction set that kernels use, and the threads. Every
-/// path that this CPU has computes some of every kind of attention, forward and backward, and is
-/// compared with a slow reference in double precision. Exit code 1 if one of them is wrong.
+/// Lists the CPU, its features, the instruction set of the kernels and the number of threads. The
+/// kernels of every instruction set of this CPU compute attention forward and backward for several
+/// scores, masks and normalisers, and are compared with a reference in float64. The exit code is 1
+/// if one of them is wrong.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -24,7 +25,7 @@ Examples:
   REGARD_ISA=portable regard doctor
   regard doctor --json | jq '.paths[] | select(.available)'")]
 pub struct Flags {
-    /// Test the chosen instruction set in this process, and nothing else
+    /// Only test the chosen instruction set, in this process
     #[arg(long, hide = true)]
     self_test: bool,
 }
@@ -55,7 +56,7 @@ struct Path {
     available: bool,
     chosen: bool,
     test: Option<Report>,
-    /// Why there is no report, if it should have been there.
+    /// Reason for a missing report, if the test ran.
     failure: Option<String>,
 }
 
@@ -107,20 +108,20 @@ fn path(isa: Isa) -> Path {
     Path { isa: name, lanes, available, chosen: isa == simd::isa(), test, failure }
 }
 
-/// Tests an instruction set in a process of its own: it is chosen once for a whole process, and
-/// one that the CPU only claims to have ends the process that tries it.
+/// Tests an instruction set in a child process: it is chosen once per process, and an illegal
+/// instruction ends the process.
 fn test(isa: Isa) -> Result<Report> {
-    let program = std::env::current_exe().context("where this program is")?;
+    let program = std::env::current_exe().context("path of this program")?;
     let child = Command::new(program)
         .args(["doctor", "--self-test", "--json"])
         .env("REGARD_ISA", isa.name())
         .env("REGARD_NUM_THREADS", pool::threads().to_string())
         .output()
         .context("start the self-test")?;
-    // Exit code 1 says that the numbers are wrong; the report says how wrong.
+    // With exit code 1 there is a report, with the errors.
     match serde_json::from_slice::<Report>(&child.stdout) {
         Ok(report) if report.isa == isa.name() => Ok(report),
-        Ok(report) => bail!("asked for {}, ran {}", isa.name(), report.isa),
+        Ok(report) => bail!("got a report of {1}, need {0}", isa.name(), report.isa),
         Err(_) => {
             let said = String::from_utf8_lossy(&child.stderr);
             bail!("{}: {}", child.status, said.lines().next().unwrap_or("no report"))
@@ -145,7 +146,7 @@ fn tell(findings: &Findings, out: &mut dyn Write) -> Result<()> {
     writeln!(out, "threads   {threads} ({env})")?;
     let env = set("REGARD_ISA", &findings.env_isa);
     writeln!(out, "kernels   {isa}, {lanes} floats at a time ({env})\n")?;
-    let mut table = Table::new(["path", "lanes", "self-test against the reference in f64"]);
+    let mut table = Table::new(["kernels", "lanes", "self-test against a float64 reference"]);
     for path in &findings.paths {
         let verdict = match (&path.test, &path.failure) {
             (Some(test), _) => format!(
@@ -156,7 +157,7 @@ fn tell(findings: &Findings, out: &mut dyn Write) -> Result<()> {
                 test.backward
             ),
             (None, Some(failure)) => format!("FAILED: {failure}"),
-            (None, None) => "not run: this CPU does not have it".into(),
+            (None, None) => "not run: not available on this CPU".into(),
         };
         let mark = if path.chosen { " (chosen)" } else { "" };
         table.row([format!("{}{mark}", path.isa), path.lanes.to_string(), verdict]);
@@ -165,7 +166,7 @@ fn tell(findings: &Findings, out: &mut dyn Write) -> Result<()> {
     if !findings.ok {
         writeln!(
             out,
-            "\nA path is wrong here. REGARD_ISA names one that is right, until it is mended."
+            "\nSome kernels are wrong here. Set REGARD_ISA to one that is ok, and report the bug."
         )?;
     }
     Ok(())

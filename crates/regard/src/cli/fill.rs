@@ -1,4 +1,4 @@
-//! `regard fill`: the word that is hidden.
+//! `regard fill`: prediction of masked tokens.
 
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
@@ -11,28 +11,30 @@ use regard_tasks::pipeline::Pipeline;
 use std::io::Write;
 
 const EXAMPLES: &str = "\
+Predicts the most probable tokens for each mask. The mask is written as in the model's vocabulary:
+[MASK] for BERT, <mask> for RoBERTa. No built-in model has a masked-language-model head.
+
 Examples:
-  regard fill 'The capital of France is [MASK].' --model google-bert/bert-base-uncased
-  regard fill --top-k 3 --json 'Paris is the <mask> of France.' --model …
+  regard fill 'The capital of France is [MASK].' --model google-bert/bert-base-uncased # downloads
+  regard fill --top-k 3 'Paris is the <mask> of France.' --model FacebookAI/roberta-base # downloads
+  regard fill --json --model runs/wikitext2-bert < texts.txt  # regard train wikitext2-bert
 
-The hidden word is written as the model's vocabulary has it: [MASK] or <mask>.
+--json prints {\"candidates\": [{token_str, token, score, sequence}, …]}; for a text with several
+masks, one list for each of them.
 
-With --json: {\"candidates\": [{token_str, token, score, sequence}, …]}; for a text with several
-hidden words, a list for each of them.
+If a line of standard input fails, the error goes to stderr, an empty line (or {\"error\": …} with
+--json) is printed, and the exit code is 1.";
 
-Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
---json an object with error), and makes the exit code 1 at the end.";
-
-/// Guess a hidden word
+/// Predict masked tokens of a text
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
-    /// The texts; without them, the lines of standard input
+    /// Texts with a mask token [default: the lines of standard input]
     text: Vec<String>,
-    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id (required)
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// So many candidates for each
+    /// Number of candidates for each mask
     #[arg(long, value_name = "N", default_value_t = 5)]
     top_k: usize,
     #[command(flatten)]

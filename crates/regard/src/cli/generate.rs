@@ -1,4 +1,4 @@
-//! `regard generate`: a language model goes on with a text.
+//! `regard generate`: text generation with a causal language model.
 
 use super::inputs::{self, Trouble, Unknown};
 use super::search::Search;
@@ -13,36 +13,38 @@ use std::cell::Cell;
 use std::io::Write;
 
 const EXAMPLES: &str = "\
+Continues each PROMPT, or each line of standard input, and prints tokens as they are generated. With
+beam search, several results, --stop or --json, a text is printed when it is complete.
+
 Examples:
-  regard generate 'ROMEO:'                        # by the model that ships
+  regard generate 'ROMEO:'                         # built-in model shakespeare
   regard generate 'ROMEO:' --max-new-tokens 200 --do-sample --temperature 0.8 --top-k 40 --seed 7
-  regard generate 'Once upon a time' --model gpt2 --num-beams 4 --no-repeat-ngram-size 3
-  regard generate --stop $'\\n\\n' --json < prompts.txt --model …
+  regard generate 'ROMEO:' --num-beams 4 --no-repeat-ngram-size 3
+  regard generate 'Once upon a time' --model gpt2  # downloads GPT-2 from the Hub
+  regard generate --stop $'\\n\\n' --json < prompts.txt  # your file
 
-Without PROMPT, each line of standard input is one. A single text is shown as it is written; with
-beams, several results or --json it is shown at its end. A text that outgrows the model's window
-goes on from the last half of it.
+When a text exceeds the model's context window, generation continues from the last half of it.
 
-With --json: an object a line for each prompt, with generated_text (prompt included), token_ids
-(without the prompt's) and score; with --num-return-sequences also alternatives.
+--json prints one object per prompt: generated_text (with the prompt), token_ids (without the
+prompt's), score; with --num-return-sequences also alternatives.
 
-Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
---json an object with error), and makes the exit code 1 at the end.";
+If a line of standard input fails, the error goes to stderr, an empty line (or {\"error\": …} with
+--json) is printed, and the exit code is 1.";
 
-/// Go on with a text
+/// Generate text from a prompt
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
-    /// What to go on with, each by itself; without it, the lines of standard input
+    /// Prompts, each continued independently [default: the lines of standard input]
     prompt: Vec<String>,
-    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face
-    /// Hub [default: shakespeare, which ships]
+    /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id
+    /// [default: shakespeare, built in]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Tokens to write at most, beside the prompt's
+    /// Maximum number of new tokens [default: the model's]
     #[arg(long, value_name = "N")]
     max_new_tokens: Option<usize>,
-    /// Stop before this text; may be given more than once
+    /// Stop before this text; can be repeated
     #[arg(long, value_name = "TEXT")]
     stop: Vec<String>,
     #[command(flatten)]
@@ -84,8 +86,8 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         let unseen = writer.unseen(prompt)?;
         if unseen > 0 {
             inputs::note(&format!(
-                "text {number}: the model does not see the first {unseen} tokens of the prompt, \
-                 which is longer than it reads"
+                "text {number}: the prompt is longer than the model's context; its first {unseen} \
+                 tokens are ignored"
             ));
         }
         unknown.note(writer.tokenizer(), prompt);
@@ -93,7 +95,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     })
 }
 
-/// Shows a text while it is being written.
+/// Prints tokens as they are generated.
 fn stream(
     writer: &Writer,
     (number, prompt): (u64, &str),
@@ -118,7 +120,7 @@ fn stream(
         problem = problem.take().or(done.err());
     };
     let written = writer.generate(prompt, options, number, &[], &mut show)?;
-    // What came last was never read again, so it was not seen above.
+    // The last tokens were not fed back to the model, so the callback has not seen them.
     let ids = written.first().map_or(&[][..], |written| &written.ids[..]);
     ids.iter().skip(shown.get()).for_each(|id| show(*id));
     if let Some(problem) = problem {

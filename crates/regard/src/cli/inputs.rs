@@ -1,4 +1,4 @@
-//! Texts from the command line, or the lines of standard input.
+//! Input texts: arguments, or the lines of standard input.
 
 use super::say::{quoted, say as say_line};
 use super::{Outcome, write_json};
@@ -11,14 +11,14 @@ use regard_tasks::text::Tokenizer;
 use std::io::{BufReader, Write, stdin};
 use std::path::{Path, PathBuf};
 
-/// What a pipe holds: a reader with less would not see that more is there.
+/// Capacity of a pipe in bytes: a smaller buffer would not show that more lines are ready.
 const BUFFER: usize = 1 << 16;
 
-/// Why a text got no answer.
+/// Error while processing a text.
 pub enum Trouble {
-    /// It is of the text: the next one may be fine.
+    /// An error of this text: the next one may be valid.
     Text(Error),
-    /// Nobody reads the answers any more, or anything else that no other text would change.
+    /// A closed output, or any other error that every further text would have.
     End(anyhow::Error),
 }
 
@@ -40,12 +40,12 @@ impl From<std::io::Error> for Trouble {
     }
 }
 
-/// A file that a person named: - is standard input.
+/// Path of a file argument: `-` is standard input.
 pub fn file(asked: &Path) -> PathBuf {
     if asked == Path::new("-") { "/dev/stdin".into() } else { asked.to_path_buf() }
 }
 
-/// A number of things that are asked for.
+/// Parses a count of at least 1.
 pub fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "need a number from 1".to_string())
 }
@@ -55,17 +55,17 @@ pub fn note(text: &str) {
     say_line(format_args!("regard: note: {text}"));
 }
 
-/// That none of these texts is the name of a file: somebody meant what is in it.
+/// Refuses texts that are names of files, because their content was probably meant.
 ///
 /// # Errors
-/// With the command that reads the lines of the file, and with the one that takes the name as text.
+/// With the command that processes the lines of the file, and the one that takes the name as text.
 pub fn not_files(texts: &[String]) -> Result<()> {
     let Some(file) = texts.iter().find(|text| Path::new(text).is_file()) else { return Ok(()) };
     let command = command_without(texts);
     let quoted = quoted(file);
     bail!(
-        "{file} is a file, and a text is needed. The lines of the file are texts with: {command} < \
-         {quoted}\nIf the name itself is the text: echo {quoted} | {command}"
+        "{file} is a file; need a text. To process the lines of the file: {command} < {quoted}\nTo \
+         process the name itself: echo {quoted} | {command}"
     )
 }
 
@@ -73,10 +73,10 @@ pub fn not_files(texts: &[String]) -> Result<()> {
 pub fn not_files_but(texts: &[String], option: &str) -> Result<()> {
     let Some(file) = texts.iter().find(|text| Path::new(text).is_file()) else { return Ok(()) };
     let (command, quoted) = (command_without(texts), quoted(file));
-    bail!("{file} is a file, and a text is needed. To read the file: {command} {option} {quoted}")
+    bail!("{file} is a file; need a text. To read the file: {command} {option} {quoted}")
 }
 
-/// The command line without these texts.
+/// Returns the command line without these texts.
 fn command_without(texts: &[String]) -> String {
     let given = std::env::args().skip(1).filter(|arg| !texts.contains(arg) && arg != "--");
     ["regard".to_string()]
@@ -86,8 +86,8 @@ fn command_without(texts: &[String]) -> String {
         .join(" ")
 }
 
-/// Says on standard error which parts of texts a vocabulary does not have. The first few texts are
-/// enough: of a file of another language every line would be told.
+/// Notes on standard error which characters of a text are not in the vocabulary, for the first few
+/// texts only: in a file of another language, every line would be noted.
 #[derive(Default)]
 pub struct Unknown {
     told: usize,
@@ -107,8 +107,7 @@ impl Unknown {
         self.told += 1;
         let count: usize = unknown.iter().map(|(_, count)| count).sum();
         let pieces: Vec<&str> = unknown.iter().map(|(piece, _)| *piece).collect();
-        let last =
-            if self.told == Unknown::MOST { "; of other texts this is not told" } else { "" };
+        let last = if self.told == Unknown::MOST { "; no further texts are checked" } else { "" };
         note(&format!(
             "the model does not know {} of {:?}: {}{last}",
             say::many(count, "character"),
@@ -118,12 +117,12 @@ impl Unknown {
     }
 }
 
-/// What `answer` is given, and where what it says is written.
+/// Callback that processes a text and writes its result.
 pub type Answer<'a> = dyn FnMut(&str, &mut dyn Write) -> Result<(), Trouble> + 'a;
 
-/// Has each text answered: what was given as arguments, or else the lines of standard input as
-/// they come. An argument without an answer is an error. A line without one is told on standard
-/// error, gives an empty line or an object that says why, and makes the outcome negative.
+/// Processes each text: the arguments, or else the lines of standard input as they arrive. A
+/// failing argument is an error. A failing line is noted on standard error, prints an empty line or
+/// a JSON object with `error`, and makes the outcome negative.
 pub fn each(
     given: &[String],
     json: bool,
@@ -155,7 +154,7 @@ pub fn each(
             Err(Trouble::Text(error)) => {
                 outcome = Outcome::Negative;
                 let why = match error.to_string() {
-                    // What could not be read knows its line already.
+                    // Read errors already contain the line number.
                     why if why.starts_with("line ") => why,
                     why => format!("line {number}: {why}"),
                 };
@@ -167,7 +166,7 @@ pub fn each(
                 }
             }
         }
-        // Whoever waits for the answer has it before more is waited for.
+        // Flush before waiting for more input.
         if lines.reader().buffer().is_empty() {
             out.flush().context("standard output")?;
         }

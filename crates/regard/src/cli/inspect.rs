@@ -1,4 +1,4 @@
-//! `regard inspect`: what a checkpoint is.
+//! `regard inspect`: description of a checkpoint.
 
 use super::{Global, Outcome, write_json};
 use crate::hub::Hub;
@@ -10,18 +10,22 @@ use regard_tasks::inspect::{Inspected, inspect};
 use regard_tasks::train;
 use std::io::Write;
 
-/// Say what a model is: its parts, parameters, memory, and how each layer attends
+/// Describe a model: class, parameters, memory and attention layers
 #[derive(Args)]
 #[command(after_help = "\
+Prints the class of a model, its number of parameters, its size, its inputs, and the score, mask and
+normaliser of each attention layer.
+
 Examples:
-  regard inspect en-fr
-  regard inspect runs/shakespeare-gpt
-  regard inspect all-MiniLM-L6-v2 --tensors
-  regard inspect FOLDER --json")]
+  regard inspect en-fr                             # built-in model
+  regard inspect shakespeare --tensors
+  regard inspect stories --json
+  regard inspect runs/sort-10                      # a run: regard train sort-10
+  regard inspect google-bert/bert-base-uncased     # downloads from the Hub")]
 pub struct Flags {
-    /// A model: a folder, a run's, or a name that `regard models` lists
+    /// Model: a folder, a run, a name listed by `regard models`, or a Hugging Face Hub id
     model: String,
-    /// List every tensor
+    /// List every tensor with its shape
     #[arg(long)]
     tensors: bool,
     #[command(flatten)]
@@ -48,7 +52,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         count * 4e-6,
         found.bytes as f64 / 1e6
     )?;
-    writeln!(out, "reads {reads}")?;
+    writeln!(out, "input: {reads}")?;
     for (layers, words) in runs(&found.attention) {
         writeln!(out, "{layers}: {words}")?;
     }
@@ -62,7 +66,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     Ok(Outcome::Positive)
 }
 
-/// Neighbours that attend in the same way, told once.
+/// Groups consecutive layers with the same attention.
 fn runs(attention: &[String]) -> Vec<(String, &str)> {
     let mut runs: Vec<(usize, usize, &str)> = vec![];
     for (i, words) in attention.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The verbs: one file each, its `mod` line, and one row each in `verbs!`.
+//! The verbs (subcommands): each is a file, a `mod` line and a row in `verbs!`.
 
 mod answer;
 mod attend;
@@ -36,21 +36,21 @@ use regard_kernels::simd::Isa;
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 
-/// The exit code of what a signal stopped.
+/// Exit code of a command that a signal interrupted.
 pub const INTERRUPTED: u8 = 130;
 
-/// How a verb ended, if not in an error.
+/// Outcome of a verb that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Exit code 0.
     Positive,
-    /// Exit code 1: it ran, and the answer is no.
+    /// Exit code 1: the command ran, with a negative result.
     Negative,
-    /// Exit code 130: a signal stopped it.
+    /// Exit code 130: interrupted by a signal.
     Interrupted,
 }
 
-/// Attention models on CPUs: one formula, every variant, exact weights.
+/// Run, train and inspect attention models on CPUs
 #[derive(Parser)]
 #[command(name = "regard", version, after_help = EXAMPLES, max_term_width = 100)]
 struct Cli {
@@ -62,43 +62,51 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  regard attend --demo                        draw who looks at whom in a sentence
-  regard translate 'They are watching.' --model runs/tatoeba-en-fr-transformer
-  regard generate 'ROMEO:' --model runs/shakespeare-gpt
-  regard fill 'Paris is the [MASK] of France.' --model google-bert/bert-base-uncased
-  regard classify --image shoe.png --model runs/fashion-mnist-vit
-  regard recognize seven.wav --model runs/fsdd-truncated
-  regard recipes                              what can be trained, and what came of it
-  regard train multi30k-transformer           train by a recipe
-  regard data multi30k                        where its data are, and on which terms
-  regard attend qkv.npz --mask 'causal'       draw the map of your own q, k and v
-  regard variants mask                        what --mask can say
-  regard bench attention --shape 1,8,1024,1024,64 --backward
-  regard doctor                               what this machine can run, and whether it is right
+  regard translate 'They are watching.'       # English to French, with an attention map
+  regard generate 'ROMEO:'                    # continue a text, character by character
+  regard tag 'They are watching.'             # parts of speech
+  regard answer 'Where is John?' --context 'John took the milk. John went to the hallway.'
+  regard point '0 0  1 0  1 1  0 1  0.5 0.4'  # convex hull
+  regard classify --image shoe.png            # your image of a piece of clothing
+  regard recognize number.wav                 # your recording of English digits
+  regard attend --demo                        # attention maps of a sentence
 
-Exit codes: 0 ok, 1 a negative result, 2 an error, 130 interrupted.
-Environment: REGARD_NUM_THREADS, REGARD_ISA (portable, neon, avx2, avx512), REGARD_DATA,
-REGARD_DATA_SOURCE, NO_COLOR; for models of the Hugging Face Hub HF_HOME, HF_HUB_CACHE, HF_TOKEN,
-HF_ENDPOINT, HF_HUB_OFFLINE, HF_HUB_DOWNLOAD_TIMEOUT.";
+Built-in models need no download. Others, and training:
+  regard models                               # list built-in and trained models
+  regard fill 'Paris is the [MASK] of France.' --model google-bert/bert-base-uncased  # download
+  regard recipes                              # list training recipes and their results
+  regard train sort-10                        # train; points are generated, no data needed
+  regard doctor                               # test the kernels on this machine
 
-/// Where help lists them.
-const EVERY: &str = "Options of every verb";
+Exit codes: 0 success, 1 negative result, 2 error, 130 interrupted.
+
+Environment variables:
+  REGARD_NUM_THREADS   number of threads
+  REGARD_ISA           instruction set: portable, neon, avx2 or avx512
+  REGARD_DATA          folder of the data sets
+  REGARD_DATA_SOURCE   mirror to download data sets from
+  NO_COLOR             disables colours
+  HF_HOME, HF_HUB_CACHE, HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE, HF_HUB_DOWNLOAD_TIMEOUT
+                       Hugging Face Hub, as in Python's huggingface_hub";
+
+/// Heading of the global flags in `--help`.
+const EVERY: &str = "Options of every command";
 
 /// Flags that every verb takes.
 #[derive(Args)]
 pub struct Global {
-    /// Write JSON instead of text
+    /// Print JSON instead of text
     #[arg(long, help_heading = EVERY, global = true)]
     json: bool,
-    /// Threads to use; the result does not depend on it [default: REGARD_NUM_THREADS, or all cores]
+    /// Number of threads; results do not depend on it [default: REGARD_NUM_THREADS, or all cores]
     #[arg(long, help_heading = EVERY, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Where all randomness comes from [default: 0, or what a recipe says]
+    /// Random seed [default: 0, or the recipe's]
     #[arg(long, help_heading = EVERY, global = true, value_name = "N")]
     seed: Option<u64>,
 }
 
-/// Makes the subcommands of the verbs and calls them: a row is the name of a verb and its module.
+/// Declares the subcommands and their dispatch: a row is the name of a verb and its module.
 macro_rules! verbs {
     ($($verb:ident $module:ident)*) => {
         #[derive(Subcommand)]
@@ -145,7 +153,7 @@ verbs! {
     Doctor doctor
 }
 
-/// Reads the command line and does what it says.
+/// Parses the command line and runs the verb.
 pub fn run() -> Result<Outcome> {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -154,7 +162,7 @@ pub fn run() -> Result<Outcome> {
             let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
             return Err(anyhow!("{text}"));
         }
-        // Help and version are answers, not errors.
+        // `--help` and `--version` go to standard output.
         Err(answer) => {
             write!(io::stdout(), "{}", answer.render())?;
             return Ok(Outcome::Positive);
@@ -167,20 +175,23 @@ pub fn run() -> Result<Outcome> {
     let mut out = BufWriter::new(io::stdout().lock());
     let outcome = cli.verb.run(&cli.global, &mut out)?;
     match out.flush() {
-        // Whoever read the output has seen enough; what happened stays what happened.
+        // The reader closed the pipe; the outcome stays.
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(outcome),
         flushed => Ok(flushed.map(|()| outcome)?),
     }
 }
 
-/// The kernels panic over an instruction set that is not there, and read a number of threads that
-/// is none as unset. Whoever typed it should get a sentence instead.
+/// Checks `REGARD_ISA` and `REGARD_NUM_THREADS`. The kernels panic if the CPU lacks the instruction
+/// set, and ignore an invalid number of threads.
 fn check_environment() -> Result<()> {
     if let Some(asked) = std::env::var_os("REGARD_ISA").filter(|asked| !asked.is_empty()) {
         let here: Vec<_> = Isa::ALL.iter().filter(|isa| isa.available()).collect();
         if !here.iter().any(|isa| asked == isa.name()) {
             let names: Vec<_> = here.iter().map(|isa| isa.name()).collect();
-            bail!("REGARD_ISA: got {asked:?}, need one that this CPU has: {}", names.join(", "));
+            bail!(
+                "REGARD_ISA: got {asked:?}, need an instruction set of this CPU: {}",
+                names.join(", ")
+            );
         }
     }
     if let Some(asked) = std::env::var_os("REGARD_NUM_THREADS").filter(|asked| !asked.is_empty()) {
@@ -192,8 +203,8 @@ fn check_environment() -> Result<()> {
     Ok(())
 }
 
-/// Writes a value as one JSON document, with all digits that a number of single precision has as
-/// one of double precision: readers of JSON know no other.
+/// Writes a value as one line of JSON. `f32` values are written with the digits of their exact
+/// `f64` value, because JSON readers parse numbers as `f64`.
 fn write_json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
     serde_json::to_writer(&mut *out, &serde_json::to_value(value)?)?;
     writeln!(out)?;

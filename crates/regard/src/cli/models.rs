@@ -1,5 +1,4 @@
-//! `regard models`: what ships, what was trained here, what a name stands for, and a model's
-//! folder from any of them.
+//! `regard models`: list of models, details and download of one, and export to a folder.
 
 use super::{Global, Outcome, write_json};
 use crate::hub::{Fetch, Hub};
@@ -16,31 +15,33 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// List models, see what a name stands for, or write one to a folder
+/// List models, show or download one, or export one to a folder
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-Examples:
-  regard models                                    what there is
-  regard models en-fr                              what a name stands for
-  regard models google-bert/bert-base-uncased      the same of a model of the Hugging Face Hub
-  regard models gpt2 --fetch                       download it, or its newest version
-  regard models export en-fr --out en-fr           a folder that transformers and we can load
-  regard models export runs/mine --out mine --precision half
+Lists the built-in models and those in runs/ and models/. With a name, shows what it resolves to:
+a folder, else a name in runs/ or models/, else a built-in model, else a Hugging Face Hub id.
 
-A name is a folder, else one in runs/ or models/, else one that ships, else an id of the Hub.
-Models of the Hub are kept where Python keeps them (HF_HOME), and a branch stays the commit that it
-was when it was downloaded, until --fetch. Environment: HF_HOME, HF_HUB_CACHE, HF_TOKEN,
-HF_ENDPOINT, HF_HUB_OFFLINE, HF_HUB_DOWNLOAD_TIMEOUT (seconds that a server may be silent).
-Exit code 1: the model is on the Hub, perhaps, but not on this machine."
+Examples:
+  regard models
+  regard models en-fr                              # details of a built-in model
+  regard models export en-fr --out en-fr           # a folder that transformers can load
+  regard models export en-fr --out en-fr-half --precision half
+  regard models gpt2 --fetch                       # download from the Hub, or update to the newest
+
+Hub models are stored in the cache of Python's huggingface_hub (HF_HOME). A branch stays at the
+commit that was downloaded until --fetch. Environment variables: HF_HOME, HF_HUB_CACHE, HF_TOKEN,
+HF_ENDPOINT, HF_HUB_OFFLINE, HF_HUB_DOWNLOAD_TIMEOUT (seconds without data before giving up).
+
+The exit code is 1 if the name looks like a Hub id but the model is not on this machine."
 )]
 pub struct Flags {
     #[command(subcommand)]
     what: Option<What>,
-    /// What does this name stand for?
+    /// Show this model: a folder, a name, or a Hugging Face Hub id
     model: Option<String>,
-    /// Download it, if it is a model of the Hub
+    /// Download the newest version from the Hub
     #[arg(long, requires = "model", conflicts_with = "offline")]
     fetch: bool,
     #[command(flatten)]
@@ -49,14 +50,14 @@ pub struct Flags {
 
 #[derive(Subcommand)]
 enum What {
-    /// Write a model's folder: configuration, weights, vocabulary
+    /// Write a model to a folder: configuration, weights, vocabulary
     Export {
-        /// A model, as `--model` takes it
+        /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id
         model: String,
-        /// The folder to write
+        /// Output folder
         #[arg(long, value_name = "FOLDER")]
         out: PathBuf,
-        /// How numbers are stored
+        /// Precision of the weights
         #[arg(long, value_enum, default_value_t = Stored::Single)]
         precision: Stored,
         #[command(flatten)]
@@ -76,7 +77,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         (None, Some(model)) => return show(&model, flags.fetch, &flags.hub, global, out),
         (Some(What::Export { model, out: folder, precision, hub }), _) => {
             if folder.join(checkpoint::CONFIG).exists() {
-                bail!("--out: {} holds a model already", folder.display());
+                bail!("--out: {} already holds a model", folder.display());
             }
             let precision = match precision {
                 Stored::Single => Precision::Single,
@@ -84,14 +85,14 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             };
             models::export(&model, &hub, &folder, precision)?;
             if !global.json {
-                writeln!(out, "{model} is in {}", folder.display())?;
+                writeln!(out, "{model}: written to {}", folder.display())?;
             }
         }
     }
     Ok(Outcome::Positive)
 }
 
-/// A model in the list, as `--json` prints it.
+/// A row of the list, as `--json` prints it.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Listed<'a> {
@@ -115,13 +116,13 @@ fn list(global: &Global, out: &mut dyn Write) -> Result<()> {
         });
         return write_json(out, &ships.chain(here).collect::<Vec<_>>());
     }
-    let mut table = Table::new(["name", "what", "from"]);
+    let mut table = Table::new(["name", "description", "recipe or folder"]);
     for model in SHIPPED {
         table.row([model.name.into(), model.about.into(), format!("recipe {}", model.recipe)]);
     }
     for path in &shelved {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        table.row([name, "trained or put here".into(), path.display().to_string()]);
+        table.row([name, "in this folder".into(), path.display().to_string()]);
     }
     write!(out, "{}", table.render("", terminal::width_of_terminal()))?;
     Ok(())
@@ -137,7 +138,7 @@ struct Told<'a> {
     contents: Option<Contents>,
 }
 
-/// Where a model is from; those that are of this kind of model are there.
+/// Origin of a model; fields that do not apply are absent.
 #[derive(Default, Serialize)]
 struct Facts {
     kind: &'static str,
@@ -157,11 +158,11 @@ struct Facts {
     folder: Option<String>,
 }
 
-/// The files of a model that is on this machine.
+/// Files of a model on this machine.
 #[derive(Serialize)]
 struct Contents {
     files: Vec<File>,
-    /// Size of all files together.
+    /// Total size of all files in bytes.
     bytes: u64,
     config: Value,
 }
@@ -236,8 +237,8 @@ fn not_here(id: &str, hub: &Hub, global: &Global, out: &mut dyn Write) -> Result
         }
         false => writeln!(
             out,
-            "{id}: would be a model of the Hugging Face Hub, and is not on this machine (revision \
-             {revision})\nTo download it: regard models {id} --fetch"
+            "{id}: not on this machine; it may be a Hugging Face Hub id (revision {revision})\n\
+             To download it: regard models {id} --fetch"
         )?,
     }
     Ok(Outcome::Negative)
@@ -247,7 +248,7 @@ fn of_folder(folder: &Path, facts: Facts) -> Result<(Facts, Contents)> {
     let mut files = vec![];
     for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let entry = entry?;
-        // Through links: those of the Hub's cache lead to the contents.
+        // Follows links: files of the Hub's cache are links to the contents.
         let Ok(about) = std::fs::metadata(entry.path()) else { continue };
         if about.is_file() {
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -298,7 +299,7 @@ fn write(told: &Told, global: &Global, out: &mut dyn Write) -> Result<()> {
     for File { name, bytes: size } in files {
         table.row([name.clone(), bytes(*size)]);
     }
-    table.row(["together".into(), bytes(*total)]);
+    table.row(["total".into(), bytes(*total)]);
     write!(out, "\n{}", table.render("  ", None))?;
     Ok(())
 }

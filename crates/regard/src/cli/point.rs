@@ -1,4 +1,4 @@
-//! `regard point`: some of the points that are given, in an order: a hull, an order, a tour.
+//! `regard point`: pointer networks for convex hulls, sorting and tours.
 
 use super::{Global, Outcome, inputs, write_json};
 use crate::files::{not_an_input, save_text};
@@ -16,57 +16,60 @@ use std::io::Write;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
-Examples:
-  regard point '0 0  1 0  1 1  0 1  0.5 0.4'
-  regard point --problem tsp '0.1 0.2  0.9 0.1  0.5 0.7  0.3 0.3' --svg tour.svg
-  regard point --problem sort '0.7 0.1 0.4' --attend --model runs/sort-10
-  regard point --model runs/hull-5 --file points.txt --json
+Solves small geometric problems with a pointer network: it selects some of the given points, in
+order. A set of points is one argument or line: x y x y …, or for sort one value per point. Prints
+the numbers of the points, counted from 1.
 
-A set of points is a line of numbers, x y x y …, for sort one number for each. What comes behind
-the word output, as in files of Vinyals et al., is not read. Points are counted from 1. A set that
-begins with a minus comes behind --, after all flags.
-
-  hull  the corners of the convex hull, counter-clockwise, from the lowest number and back to it
-  sort  the numbers, the smallest first
+  hull  corners of the convex hull, counter-clockwise, from the lowest number and back to it
+  sort  the values in ascending order
   tsp   a tour through all points, from the first and back to it
 
-A model is trained for one problem (regard train hull-5, hull-10, sort-10, tsp-10) on points of the
-unit square; other points are moved and scaled into it as a whole. It need not be right: with --json
-solution is what an exact algorithm says, null where there are too many points for one, and right
-tells whether they agree. --svg draws both.
+Examples:
+  regard point '0 0  1 0  1 1  0 1  0.5 0.4'                            # built-in model hull
+  regard point --problem tsp '0.1 0.2  0.9 0.1  0.5 0.7  0.3 0.3' --svg tour.svg
+  regard point --attend --json '0 0  1 0  1 1  0 1  0.5 0.4'
+  regard point --file points.txt                                        # your file
+  regard point --problem sort '0.7 0.1 0.4' --model runs/sort-10        # regard train sort-10
 
-With --json: {problem, answer, log_prob, solution, right}, and with --attend weights, a row for each
-step: the end, then each point.
+A set that begins with a minus sign goes behind --, after all flags. Text after the word output, as
+in the files of Vinyals et al., is ignored.
 
-Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
---json an object with error), and makes the exit code 1 at the end.";
+A model is trained for one problem (regard train hull-5, hull-10, sort-10, tsp-10) on points in the
+unit square; other points are shifted and scaled into it. Its answer may be wrong: --json also gives
+the solution of an exact algorithm (null if there are too many points) and whether it is the same
+(right). --svg draws both.
 
-/// Point at points: a convex hull, an order, a tour
+--json prints {problem, answer, log_prob, solution, right}, with --attend also weights: a row for
+each step, a column for the end and each point.
+
+If a line of standard input fails, the error goes to stderr, an empty line (or {\"error\": …} with
+--json) is printed, and the exit code is 1.";
+
+/// Find convex hulls, orders and tours with a pointer network
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
-    /// The sets of points, each one argument; without them, the lines of standard input
+    /// Sets of points, one per argument [default: the lines of standard input]
     points: Vec<String>,
-    /// What is asked: hull, sort or tsp [default: what the model was trained for, or hull]
+    /// Problem: hull, sort or tsp [default: the model's, or hull]
     #[arg(long, value_name = "PROBLEM")]
     problem: Option<String>,
-    /// A file with a set of points on each line
+    /// File with a set of points on each line
     #[arg(long, value_name = "FILE", conflicts_with = "points")]
     file: Option<PathBuf>,
-    /// A model: a folder, or a name that `regard models` lists [default: for hull and tsp, the one
-    /// of that name, which ships]
+    /// Model: a folder, or a name listed by `regard models` [default: hull or tsp, built in]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Answers that are followed at once; of tours, the shortest is taken [default: the model's own]
+    /// Number of beams; for tsp, the shortest tour is taken [default: the model's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     num_beams: Option<u16>,
-    /// Draw where each step looked
+    /// Draw the attention of each step
     #[arg(long)]
     attend: bool,
-    /// Draw the points of one set, the answer and the solution
+    /// Write a picture of one set of points, the answer and the solution
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// When to use colours
+    /// Use colours; `auto`: if stdout is a terminal and NO_COLOR is not set
     #[arg(long, value_enum, default_value_t = When::Auto)]
     color: When,
     #[command(flatten)]
@@ -79,7 +82,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let pointer = models::pointer(flags.model.as_deref(), wanted, &flags.hub)?;
     if let Some(asked) = asked.filter(|asked| asked.name() != pointer.problem().name()) {
         let (asked, known) = (asked.name(), pointer.problem().name());
-        bail!("--problem: got {asked}, this model was trained for {known}");
+        bail!("--problem: got {asked}, but this model was trained for {known}");
     }
     if let (Some(svg), Some(file)) = (&flags.svg, &flags.file) {
         not_an_input("--svg", svg, &[file])?;
@@ -88,7 +91,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         Some(path) => read(&inputs::file(path))?,
         None => flags.points.clone(),
     };
-    let many = || anyhow!("--svg: draws one set of points, got more");
+    let many = || anyhow!("--svg: got more than one set of points, need one");
     if flags.svg.is_some() && given.len() > 1 {
         return Err(many());
     }
@@ -107,7 +110,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     }
 }
 
-/// The sets of a file.
+/// Reads the sets of points of a file, one per line.
 fn read(path: &PathBuf) -> Result<Vec<String>> {
     let lines = Lines::open(path)?;
     let lines: Vec<String> = lines.collect::<Result<_, _>>()?;
@@ -168,17 +171,17 @@ impl Show<'_> {
         let shown = columns_that_fit(rows, most).min(columns.len());
         let cells: Vec<f32> =
             said.weights[..rows.len()].iter().flat_map(|row| &row[..shown]).copied().collect();
-        let title = vec!["each step, and where it looked".to_string()];
+        let title = vec!["attention of each step".to_string()];
         let map = Map { title, rows, columns: &columns[..shown], cells: &cells };
         let picture = map.draw(terminal::paint(self.flags.color));
         write!(out, "{}", gallery(vec![picture], most))?;
         if shown < columns.len() {
-            writeln!(out, "points 1 to {} of {count}, cut to the width", shown - 1)?;
+            writeln!(out, "points 1 to {} of {count}, cut to the terminal", shown - 1)?;
         }
         Ok(())
     }
 
-    /// Numbers that are no plane's are drawn over their places.
+    /// Draws the points; for values without a second coordinate, x is their index.
     fn picture(&self, points: &[f64], answer: &[u32], solution: Option<&[u32]>) -> String {
         let points = match self.problem().width() {
             1 => points.iter().enumerate().map(|(i, x)| [i as f64, *x]).collect(),

@@ -1,4 +1,4 @@
-//! `regard recipes`: every result that can be made again.
+//! `regard recipes`: list of training recipes, and reference of their keys.
 
 use super::{Global, Outcome, write_json};
 use crate::recipe::{RECIPES, resolve_task};
@@ -10,21 +10,24 @@ use regard_tasks::recipe::{Published, Task};
 use serde::Serialize;
 use std::io::Write;
 
-/// List the recipes that are built in, with what others published and what came of them here
+/// List training recipes with their results, or explain recipe keys
 #[derive(Args)]
 #[command(after_help = "\
+Lists the built-in recipes with the result of training them (ours) and the minutes it took. A recipe
+is a TOML file with everything that determines a training run.
+
 Examples:
   regard recipes
-  regard recipes cora-gat
-  regard recipes --keys                             what every key means
-  regard recipes --keys cora-gat                    those of its task
+  regard recipes cora-gat                           # metric, published result, ours, log
+  regard recipes --keys                             # explain every key
+  regard recipes --keys cora-gat                    # keys of its task
   regard recipes --json | jq -r '.[] | select(.data == \"multi30k\") | .name'
-  regard train multi30k-transformer                 train by one
-  regard train multi30k-transformer --dump-config   see what is in it")]
+
+To train one: regard train NAME. To print one in full: regard train NAME --dump-config.")]
 pub struct Flags {
-    /// Only this one, with how it is measured and its log
+    /// Show this recipe: task, data, metric, published and own result, log
     name: Option<String>,
-    /// Explain every key that a recipe can have; with NAME, only those of its task
+    /// Explain recipe keys; with NAME, only those of its task
     #[arg(long)]
     keys: bool,
 }
@@ -81,7 +84,7 @@ fn explain(recipe: Option<&dyn Task>, global: &Global, out: &mut dyn Write) -> R
     Ok(())
 }
 
-/// One in full.
+/// Prints one recipe with its result.
 fn tell(recipe: &dyn Task, out: &mut dyn Write) -> Result<()> {
     let Published { metric, published, ours, minutes, log } =
         recipe.result().cloned().unwrap_or_default();

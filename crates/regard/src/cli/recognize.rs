@@ -1,4 +1,4 @@
-//! `regard recognize`: what is said in a recording.
+//! `regard recognize`: speech recognition.
 
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
@@ -13,42 +13,43 @@ use std::io::Write;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
+Transcribes WAV files of any sample rate and number of channels, PCM or float; audio is resampled to
+the model's rate and mixed to mono. Prints the label or text, a tab and its probability, one line
+per file; with --top-k, further pairs on the same line.
+
 Examples:
-  regard recognize seven.wav
-  regard recognize --top-k 3 --json a.wav b.wav --model runs/fsdd-truncated
+  regard recognize seven.wav                       # your recording; built-in model digits
+  regard recognize --top-k 3 --json a.wav b.wav
   regard recognize --stream number.wav
+  regard recognize seven.wav --model runs/fsdd-truncated  # regard train fsdd-truncated
 
-A line out for each file, in their order: the label or the text, a tab, its probability; with
---top-k more of them, in the same line. Files are WAV of any rate and number of channels, PCM or
-floats; each is brought to the rate of the model, and channels are mixed.
+--stream processes a file in pieces of --chunk milliseconds, as from a microphone, and prints the
+partial result whenever it changes: two spaces, the seconds heard, a tab, the text. The last line is
+the same as without --stream. Each layer waits for its right context: with digits the first partial
+result comes after 0.7 seconds, so a shorter recording has none.
 
-With --stream a file is heard piece by piece, as if it came from a microphone, and what is said so
-far is written when it changes: two spaces, the seconds heard, a tab, the text. The last line is
-the same as without. A layer waits for the rows that it sees after each, so that the first word
-comes late: with digits after 0.7 seconds, which a short recording does not have.
+Stops at the first unreadable file; results for earlier files are still printed.
 
-At the first file that cannot be read the program ends, after those before it were told of.
+--json prints {\"file\", \"text\", \"score\"}, with --top-k also {\"guesses\": [{\"text\", \"score\"}, …]}; with
+--stream, {\"file\", \"seconds\", \"partial\"} for each change before it.";
 
-With --json: {\"file\", \"text\", \"score\"}, with --top-k also {\"guesses\": [{\"text\", \"score\"}, …]};
-with --stream before it {\"file\", \"seconds\", \"partial\"} for each change.";
-
-/// Tell what is said in recordings
+/// Transcribe recordings
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
-    /// The recordings, - for standard input
+    /// WAV files; - is standard input
     #[arg(value_name = "FILE.wav", required = true)]
     file: Vec<PathBuf>,
-    /// A model: a folder, or a name that `regard models` lists [default: digits, which ships]
+    /// Model: a folder, or a name listed by `regard models` [default: digits, built in]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// So many labels or texts for each, the likeliest first
+    /// Number of labels or texts per file, the most probable first
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = inputs::at_least_one)]
     top_k: usize,
-    /// Hear files piece by piece, and tell what is said so far
+    /// Process files in pieces, and print partial results
     #[arg(long)]
     stream: bool,
-    /// Milliseconds of a piece
+    /// Length of a piece in milliseconds, 1 to 60000
     #[arg(long, value_name = "MS", default_value_t = 100, requires = "stream")]
     chunk: u64,
     #[command(flatten)]

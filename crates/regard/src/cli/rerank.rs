@@ -1,4 +1,4 @@
-//! `regard rerank`: texts by their relevance to a query.
+//! `regard rerank`: ranking of texts by relevance to a query.
 
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
@@ -12,36 +12,37 @@ use std::io::{BufReader, Write, stdin};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
-Examples:
+Scores each line of --texts, or of standard input, against the query, and prints the most relevant
+first: score, tab, line number from 1, tab, text. No model for this is built in.
+
+Examples (texts are your own file):
   regard rerank 'Who wrote Hamlet?' --texts passages.txt --model runs/squad-rerank
-  regard rerank 'Who wrote Hamlet?' --top-n 3 --json --model … < passages.txt
+  regard rerank 'baking bread' --top-n 3 --model cross-encoder/ms-marco-MiniLM-L6-v2 < texts.txt
   regard rerank 'how to bake bread' --model sentence-transformers/all-MiniLM-L6-v2 < titles.txt
+The first needs regard train squad-rerank; the others download from the Hub.
 
-Each line of --texts, or of standard input, is a text. A line out for each, the most relevant first:
-score, tab, number of the line from 1, tab, text.
+A cross-encoder (a model with a sequence classification head: regard train squad-rerank, or one of
+the Hub) encodes query and text together; the score is the probability that the text is relevant, or
+its logit with --raw-scores. With any other encoder, the score is the cosine of two embeddings.
 
-A model with a head for sequences (regard train squad-rerank, or a cross-encoder of the Hub) reads
-the query and a text together; its score is the probability that the text is relevant, or with
---raw-scores its logit. Any other encoder gives the cosine of two embeddings.
-
-With --json: {\"results\": [{\"index\", \"score\", \"text\"}, …]}, indices from 0.";
+--json prints {\"results\": [{\"index\", \"score\", \"text\"}, …]}, indices from 0.";
 
 /// Rank texts by their relevance to a query
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
-    /// The query
+    /// Query to rank for
     query: String,
-    /// A file with a text on each line [default: standard input]
+    /// File with a text on each line [default: standard input]
     #[arg(long, value_name = "FILE")]
     texts: Option<PathBuf>,
-    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id (required)
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// The most relevant texts only
+    /// Print only the N most relevant texts [default: all]
     #[arg(long, value_name = "N", value_parser = inputs::at_least_one)]
     top_n: Option<usize>,
-    /// Logits instead of probabilities
+    /// Print logits instead of probabilities
     #[arg(long)]
     raw_scores: bool,
     #[command(flatten)]
@@ -56,7 +57,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let cut = |text: &String| {
         let unread = match &reranker {
             Reranker::CrossEncoder(reader) => reader.unread(&flags.query, Some(text))?,
-            // Embeddings read a long text in parts.
+            // Embeddings split a long text.
             Reranker::Embeddings(_) => 0,
         };
         Ok(usize::from(unread > 0))
@@ -64,7 +65,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let cut: usize = texts.iter().map(cut).sum::<Result<usize, regard_tasks::Error>>()?;
     if cut > 0 {
         inputs::note(&format!(
-            "{cut} of {} texts are cut, because they are longer than the model reads",
+            "{cut} of {} texts are longer than the model's maximum length and are truncated",
             texts.len()
         ));
     }
@@ -79,7 +80,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     Ok(Outcome::Positive)
 }
 
-/// The texts of the file or of standard input; an empty line is an error.
+/// Reads the texts of the file or of standard input; an empty line is an error.
 fn texts(flags: &Flags) -> Result<Vec<String>> {
     let lines: Vec<String> = match &flags.texts {
         Some(path) => Lines::open(inputs::file(path))?.collect::<Result<_, _>>()?,

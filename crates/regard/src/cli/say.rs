@@ -1,15 +1,15 @@
-//! Lines on standard error that may get lost.
+//! Messages on standard error, whose write errors are ignored.
 
 use std::fmt::Display;
 use std::io::{Write, stderr};
 
-/// Writes a line to standard error. A terminal that is gone, a closed pipe or a full disk behind
-/// it must not end a training run, which `eprintln!` would do by panicking.
+/// Writes a line to standard error. A closed terminal or pipe, or a full disk behind it, must not
+/// end a training run; `eprintln!` would panic.
 pub fn say(line: impl Display) {
     let _ = writeln!(stderr(), "{line}");
 }
 
-/// A word of a command line, quoted where a shell would read it otherwise.
+/// Quotes a command-line argument for a shell, if it needs quotes.
 pub fn quoted(word: impl Display) -> String {
     let word = word.to_string();
     let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);

@@ -1,4 +1,4 @@
-//! `regard score`: how likely a language model finds a text.
+//! `regard score`: log-probability and perplexity of a text.
 
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
@@ -11,27 +11,31 @@ use regard_tasks::score::{Parameters, Response, Scorer};
 use std::io::Write;
 
 const EXAMPLES: &str = "\
+Prints the natural-log probability of each token, and of the text with its perplexity. The first
+token has no probability unless the model has a beginning-of-sequence token.
+
 Examples:
-  regard score 'to be or not to be'                # by the model that ships
-  regard score --json --model gpt2 < sentences.txt
+  regard score 'to be or not to be'                # built-in model shakespeare
+  regard score --json 'to be or not to be'
+  regard score < sentences.txt                     # your file: one result per line
+  regard score --model gpt2 'to be or not to be'   # downloads GPT-2 from the Hub
 
-Without TEXT, each line of standard input is one: its log-probability, a tab, and its perplexity.
-Logarithms are natural. The first token has no probability unless the model has a first word.
+Standard input: for each line its log-probability, a tab, and its perplexity.
 
-With --json: an object a line with tokens, token_logprobs (null for a token without one), logprob,
+--json prints one object per line: tokens, token_logprobs (null for a token without one), logprob,
 perplexity.
 
-Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
---json an object with error), and makes the exit code 1 at the end.";
+If a line of standard input fails, the error goes to stderr, an empty line (or {\"error\": …} with
+--json) is printed, and the exit code is 1.";
 
-/// Say how likely a text is, token by token
+/// Compute the log-probability of a text, token by token
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
-    /// The texts; without them, the lines of standard input
+    /// Texts to score [default: the lines of standard input]
     text: Vec<String>,
-    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face
-    /// Hub [default: shakespeare, which ships]
+    /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id
+    /// [default: shakespeare, built in]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     #[command(flatten)]

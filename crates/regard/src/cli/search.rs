@@ -1,63 +1,63 @@
-//! How to search, as flags.
+//! Flags of the decoding search.
 
 use super::inputs::note;
 use anyhow::{Result, bail};
 use clap::Args;
 use regard_tasks::decode::{EarlyStopping, Options, SearchParameters};
 
-/// Where help lists them.
-const SEARCH: &str = "Search, named as in Hugging Face generate [default: what the model says]";
+/// Heading of these flags in `--help`.
+const SEARCH: &str = "Decoding, named as in Hugging Face generate [default: the model's settings]";
 
-/// What may be asked of the search; what is not given is as the model likes it.
+/// Flags of the search; an absent flag keeps the model's generation_config.json.
 #[derive(Args)]
 #[command(next_help_heading = SEARCH)]
 pub struct Search {
-    /// Hypotheses that are followed at once; 1 is greedy search
+    /// Number of beams; 1 is greedy search
     #[arg(long, value_name = "N")]
     num_beams: Option<usize>,
-    /// Above 0 favours long texts
+    /// Length penalty: above 0 favours longer texts
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     length_penalty: Option<f32>,
-    /// When beams may stop: false, true or never
+    /// Stopping rule of beam search: false, true or never
     #[arg(long, value_name = "WHEN")]
     early_stopping: Option<EarlyStopping>,
-    /// Wait for so many times as many finished hypotheses
+    /// Patience: beam search may stop after X times num-beams finished hypotheses
     #[arg(long, value_name = "X")]
     patience: Option<f32>,
-    /// Sequences of so many tokens do not occur twice
+    /// Forbid repeated n-grams of this size; 0 allows all
     #[arg(long, value_name = "N")]
     no_repeat_ngram_size: Option<usize>,
-    /// Above 1, what was said becomes less likely
+    /// Repetition penalty: above 1 makes earlier tokens less probable
     #[arg(long, value_name = "X")]
     repetition_penalty: Option<f32>,
-    /// Tokens of a text at least, with its start
+    /// Minimum length in tokens, with the begin token
     #[arg(long, value_name = "N")]
     min_length: Option<usize>,
-    /// Tokens of a text at most, with its start (or its prompt) and end
+    /// Maximum length in tokens, with begin token (or prompt) and end token
     #[arg(long, value_name = "N")]
     max_length: Option<usize>,
-    /// Results for each text
+    /// Number of results per text
     #[arg(long, value_name = "N")]
     pub num_return_sequences: Option<usize>,
-    /// Draw words at random, by --seed
+    /// Sample tokens instead of taking the best, seeded by --seed
     #[arg(long)]
     do_sample: bool,
-    /// Below 1 draws likely words more often
+    /// Sampling temperature; below 1 favours probable tokens
     #[arg(long, value_name = "X")]
     temperature: Option<f32>,
-    /// Draw among so many best tokens; 0 for all
+    /// Sample among the N most probable tokens; 0 is all
     #[arg(long, value_name = "N")]
     top_k: Option<usize>,
-    /// Draw among the best that have this probability together
+    /// Sample among the most probable tokens whose probabilities sum to P
     #[arg(long, value_name = "P")]
     top_p: Option<f32>,
-    /// Draw among those with this share of the best one's probability
+    /// Sample among tokens with at least P times the highest probability
     #[arg(long, value_name = "P")]
     min_p: Option<f32>,
 }
 
 impl Search {
-    /// The settings that were given, with a seed.
+    /// Returns the settings that were given, with a seed.
     ///
     /// # Errors
     /// If two of the flags contradict each other.

@@ -1,4 +1,4 @@
-//! `regard summarize`: a few words about a text.
+//! `regard summarize`: abstractive summaries.
 
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
@@ -12,42 +12,44 @@ use std::io::{Read, Write, stdin};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
-Examples:
-  regard summarize 'Attached is the Grande service agreement. …' --model runs/aeslc-pointer
-  regard summarize --file mail.txt --why --model runs/aeslc-pointer
-  regard summarize --json --model runs/aeslc-pointer < mail.txt
+Generates a short summary of each TEXT. Only the first --max-words words are encoded. No built-in
+model summarises; `regard train aeslc-pointer` trains a pointer-generator for subjects of e-mails.
 
-Without TEXT and --file, all of standard input is one text. Its first words are read, as many as
---max-words says.
+Examples (with a model trained by `regard train aeslc-pointer`):
+  regard summarize 'Attached is the service agreement. …' --model runs/aeslc-pointer
+  regard summarize --file mail.txt --why --model runs/aeslc-pointer  # your file
+  regard summarize --json --model runs/aeslc-pointer < mail.txt      # your file
 
-A pointer-generator (regard train aeslc-pointer) writes words that it knows, and copies words of the
-text that it need not know. --why tells of each word how likely it was, and which share of that came
-from copying: above 0.5 it was copied rather than written.
+Without TEXT and --file, all of standard input is one text.
 
-With --json: {summary, log_prob}, and with --why words: [{word, probability, copied, known}, …].";
+A pointer-generator generates words of its vocabulary or copies words of the text, which may be
+unknown. --why prints for each word its probability and the fraction of it that comes from copying;
+above 0.5 the word counts as copied.
+
+--json prints {summary, log_prob}, with --why also words: [{word, probability, copied, known}, …].";
 
 /// Summarise a text in a few words
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
-    /// The texts; without them, standard input is one
+    /// Texts to summarise, each independently [default: all of standard input as one text]
     text: Vec<String>,
-    /// A file with the text
+    /// File with the text
     #[arg(long, value_name = "FILE", conflicts_with = "text")]
     file: Option<PathBuf>,
-    /// A model: a folder, or a name that `regard models` lists
+    /// Model: a folder, or a name listed by `regard models` (required)
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Tell which words were copied
+    /// Print which words were copied
     #[arg(long)]
     why: bool,
-    /// Words of a text that are read
+    /// Number of words of a text to encode; the rest is ignored
     #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..))]
     max_words: u32,
-    /// Summaries that are followed at once [default: the model's own]
+    /// Number of beams; 1 is greedy search [default: the model's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     num_beams: Option<u16>,
-    /// Words of a summary at most, with its beginning and its end [default: the model's own]
+    /// Maximum length in words, with begin and end token [default: the model's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(3..=512))]
     max_length: Option<u16>,
     #[command(flatten)]
@@ -59,7 +61,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let summarizer: Summarizer = models::open(flags.model.as_deref(), &flags.hub)?;
     let texts = texts(&flags)?;
     if let Some(at) = texts.iter().position(|text| text.trim().is_empty()) {
-        bail!("text {}: got nothing, need words to summarise", at + 1);
+        bail!("text {}: got an empty text, need words to summarise", at + 1);
     }
     let parameters = Parameters {
         max_words: Some(flags.max_words as usize),
@@ -78,7 +80,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         }
         writeln!(out, "{}", response.summary)?;
         for Said { word, probability, copied, known } in response.words.iter().flatten() {
-            let how = if *copied > 0.5 { "copied" } else { "written" };
+            let how = if *copied > 0.5 { "copied" } else { "generated" };
             let new = if *known { "" } else { ", not in the vocabulary" };
             writeln!(out, "  {probability:.3}  {:>3.0} %  {word}  {how}{new}", 100.0 * copied)?;
         }

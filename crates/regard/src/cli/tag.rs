@@ -1,4 +1,4 @@
-//! `regard tag`: labels for the words of a text.
+//! `regard tag`: token classification.
 
 use super::{Global, Outcome, inputs, write_json};
 use crate::hub::Hub;
@@ -10,31 +10,35 @@ use regard_tasks::tag::{Entity, Grouping, Parameters, Tagger};
 use std::io::Write;
 
 const EXAMPLES: &str = "\
+Labels every word of a text: parts of speech with the built-in model, named entities with a model
+that was trained for them. Prints word/LABEL, separated by spaces, on one line per text.
+
 Examples:
-  regard tag 'They are watching.'                  # by the model that ships
-  regard tag --json --model … < texts.txt
+  regard tag 'They are watching.'                  # built-in model en-pos
+  regard tag --json 'They are watching.'
+  regard tag < texts.txt                           # your file: one text per line
+  regard tag 'Ann lives in Paris.' --model dslim/bert-base-NER   # downloads from the Hub
 
-Without TEXT, each line of standard input is one. A line out for each: word/LABEL, separated by
-spaces. A long text is read in windows that overlap. Without --by, labels with B- and I- are put
-together to entities, and others are those of words.
+Long texts are processed in overlapping windows. Without --by, labels with the prefixes B- and I-
+are merged into entities; other labels are given per word.
 
-With --json: {\"entities\": [{entity_group, score, word, start, end}, …]}, places counted in
-characters.
+--json prints {\"entities\": [{entity_group, score, word, start, end}, …]}; start and end are
+character offsets.
 
-Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
---json an object with error), and makes the exit code 1 at the end.";
+If a line of standard input fails, the error goes to stderr, an empty line (or {\"error\": …} with
+--json) is printed, and the exit code is 1.";
 
 /// Label the words of a text
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
-    /// The texts; without them, the lines of standard input
+    /// Texts to label [default: the lines of standard input]
     text: Vec<String>,
-    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face
-    /// Hub [default: en-pos, which ships]
+    /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id
+    /// [default: en-pos, built in]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// What stands by itself [default: entities if labels have B- and I-, else words]
+    /// Unit that gets a label [default: entities if the labels have B- and I-, else words]
     #[arg(long, value_enum)]
     by: Option<By>,
     #[command(flatten)]
@@ -43,7 +47,7 @@ pub struct Flags {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum By {
-    /// Neighbours with the same label, by B- and I-; O is left out
+    /// Adjacent words of one entity, by B- and I-; O is left out
     Entities,
     /// Every word
     Words,

@@ -1,4 +1,4 @@
-//! `regard tokenizer`: from text to numbers and back.
+//! `regard tokenizer`: training, encoding and decoding.
 
 use super::{Global, Outcome, inputs, write_json};
 use crate::files::not_an_input;
@@ -13,16 +13,17 @@ use std::iter::once;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
-Examples:
+Trains a tokenizer.json in the format of Hugging Face's tokenizers, and encodes or decodes with any
+such file.
+
+Examples (with your own text files):
   regard tokenizer train --kind bpe --size 8000 --out tokenizer.json english.txt french.txt
   regard tokenizer train --kind char --size 3000 --drop-spaces --simplify --out zh.json zh.txt.gz
-  regard tokenizer encode --tokenizer tokenizer.json 'They are watching.'
+  regard tokenizer encode --tokenizer models/en-fr 'They are watching.'    # in a clone: a model's
   regard tokenizer encode --tokenizer tokenizer.json < text.txt > tokens.txt
-  regard tokenizer decode --tokenizer tokenizer.json '57 12 940 8'
+  regard tokenizer decode --tokenizer models/en-fr '57 12 940 8'";
 
-The file is a tokenizer.json as Hugging Face's tokenizers reads it; any of theirs can be used here.";
-
-/// Train a vocabulary; cut text into tokens and join them
+/// Train a tokenizer; encode text into tokens and decode ids
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
@@ -32,48 +33,48 @@ pub struct Flags {
 
 #[derive(Subcommand)]
 enum What {
-    /// Make a vocabulary from text
+    /// Train a tokenizer on text
     Train(Make),
-    /// Cut text into tokens: their names, ids and places in bytes
+    /// Encode text: tokens, ids and byte offsets
     Encode(Use),
-    /// Join ids to text
+    /// Decode ids to text
     Decode(Use),
 }
 
 #[derive(Args)]
 struct Make {
-    /// word, bpe, unigram, char, wordpiece (BERT), bytes (GPT-2) or treebank (English words and
-    /// their letters)
+    /// Algorithm: word, bpe, unigram, char, wordpiece (BERT), bytes (GPT-2) or treebank (English
+    /// words and their characters)
     #[arg(long)]
     kind: Kind,
-    /// Rows of the vocabulary at most, with the four special ones
+    /// Maximum vocabulary size, with the four special tokens
     #[arg(long, value_name = "N")]
     size: usize,
-    /// What is rarer is left out
+    /// Minimum frequency of a token
     #[arg(long, value_name = "N", default_value_t = 1)]
     min_frequency: u64,
-    /// Make capital letters small
+    /// Convert to lower case
     #[arg(long)]
     lowercase: bool,
-    /// Leave out spaces, for languages that are written without
+    /// Drop spaces, for languages written without them
     #[arg(long)]
     drop_spaces: bool,
-    /// Make Chinese characters simplified
+    /// Convert traditional Chinese characters to simplified ones
     #[arg(long)]
     simplify: bool,
-    /// Where to write it
+    /// Output file
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Text, a sentence a line, .gz too; without it, standard input
+    /// Text files, a sentence per line, also .gz [default: standard input]
     files: Vec<PathBuf>,
 }
 
 #[derive(Args)]
 struct Use {
-    /// A tokenizer.json, or a folder with one
+    /// File tokenizer.json, or a folder with one
     #[arg(long, value_name = "FILE")]
     tokenizer: PathBuf,
-    /// What to encode, or ids to decode; without it, the lines of standard input
+    /// Texts to encode, or ids to decode [default: the lines of standard input]
     text: Vec<String>,
 }
 
@@ -112,7 +113,7 @@ fn train(make: &Make, global: &Global, out: &mut dyn Write) -> Result<()> {
         true => standard_input(),
         false => Box::new(make.files.iter().flat_map(open)),
     };
-    // The trainer takes text; what went wrong with reading it is kept aside and told first.
+    // The trainer takes only texts, so a read error is stored and reported first.
     let (mut wrong, mut count) = (None, 0u64);
     let read = lines.map_while(|line| {
         count += 1;
@@ -128,11 +129,11 @@ fn train(make: &Make, global: &Global, out: &mut dyn Write) -> Result<()> {
     if global.json {
         return write_json(out, &Trained { tokenizer: path.to_string(), size, lines: count });
     }
-    writeln!(out, "{size} rows from {count} lines, in {path}")?;
+    writeln!(out, "vocabulary of {size} tokens from {count} lines, written to {path}")?;
     Ok(())
 }
 
-/// A vocabulary that was made, as `--json` prints it.
+/// A trained tokenizer, as `--json` prints it.
 #[derive(Serialize)]
 struct Trained {
     tokenizer: String,
@@ -205,7 +206,7 @@ fn decode(of: &Use, global: &Global, out: &mut dyn Write) -> Result<()> {
         let text = text?;
         let numbers = text.split([' ', ',', '\t', '[', ']']).filter(|part| !part.is_empty());
         let ids: Vec<u32> = numbers
-            .map(|part| part.parse().with_context(|| format!("{part:?} is no id")))
+            .map(|part| part.parse().with_context(|| format!("{part:?} is not an id")))
             .collect::<Result<_>>()?;
         if let Some(id) = ids.iter().find(|id| **id as usize >= size) {
             bail!("{}: got the id {id}, need 0 to {}", of.tokenizer.display(), size - 1);

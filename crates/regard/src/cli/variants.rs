@@ -1,4 +1,4 @@
-//! `regard variants`: the catalogue of the engine.
+//! `regard variants`: catalogue of scores, masks, biases and normalisers.
 
 use super::{Global, Outcome, write_json};
 use crate::show::{table::Table, terminal};
@@ -10,9 +10,9 @@ use std::io::Write;
 
 /// List every score, mask, bias and normaliser
 ///
-/// With its parameters and their shapes, its settings (in brackets), its formula and its paper. The letters are those of all
-/// documentation: B batch, H heads, T queries, S keys, D key width, E value width; query i stands
-/// at position p = i + S − T.
+/// Each has its parameters with shapes, its settings (in brackets), its formula and its paper.
+/// Symbols: B batch, H heads, T queries, S keys, D key width, E value width; query i has the
+/// position p = i + S − T.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -20,7 +20,7 @@ Examples:
   regard variants mask
   regard variants --json | jq -r '.[] | select(.kind == \"score\") | .name'")]
 pub struct Flags {
-    /// Only this kind
+    /// List only this kind
     kind: Option<Kind>,
 }
 
@@ -43,13 +43,13 @@ impl Kind {
     }
 }
 
-/// What a kind is for, in a line.
+/// Purpose of a kind in one line.
 fn purpose(kind: &str) -> &'static str {
     match kind {
-        "score" => "how well a query and a key fit",
-        "mask" => "which keys a query may see; combine with & | !",
-        "bias" => "what is added to a score for the place of query and key; biases add up",
-        "normalize" => "what turns the scores of a query into weights",
+        "score" => "similarity of a query and a key",
+        "mask" => "keys that a query may attend to; combine with & | !",
+        "bias" => "term added to a score by the positions of query and key; biases add up",
+        "normalize" => "function from the scores of a query to its weights",
         _ => "",
     }
 }
@@ -86,7 +86,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             let params = if params.is_empty() { "–".to_string() } else { params.join(", ") };
             table.row([row.name.into(), params, row.formula.into(), row.paper.into()]);
         }
-        // A pipe gets one line a row, whatever its length: lines are what grep reads.
+        // Rows are not wrapped in a pipe, so that grep works.
         write!(out, "{}", table.render("  ", terminal::width_of_terminal()))?;
     }
     Ok(Outcome::Positive)

@@ -1,4 +1,4 @@
-//! `regard verify`: a checkpoint beside what another library said with it.
+//! `regard verify`: comparison of a checkpoint with recorded outputs of transformers.
 
 use super::{Global, Outcome, write_json};
 use crate::show::table::Table;
@@ -11,28 +11,29 @@ use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Run a checkpoint beside what transformers said with it, layer by layer
+/// Compare a checkpoint with recorded outputs of transformers, layer by layer
 #[derive(Args)]
 #[command(after_help = "\
-Examples:
-  python fixtures/make/record.py FOLDER        records what transformers says
-  regard verify FOLDER                         compares
-  regard verify FOLDER --said elsewhere.safetensors --tolerance 1e-5 --json
+Runs a checkpoint and compares hidden states and logits with those that Hugging Face transformers
+computed. Differences are relative to the largest absolute value of each tensor. The exit code is 1
+if one is above the tolerance.
 
-Differences are shares of the largest number of each tensor. Exit code 1 if one is above the
-tolerance.")]
+Examples (FOLDER is your copy of a checkpoint):
+  python fixtures/make/record.py FOLDER          # record the outputs of transformers
+  regard verify FOLDER
+  regard verify FOLDER --said elsewhere.safetensors --tolerance 1e-5 --json")]
 pub struct Flags {
-    /// A model's folder: BERT, RoBERTa, DistilBERT, GPT-2 or XLNet
+    /// Folder of a BERT, RoBERTa, DistilBERT, GPT-2 or XLNet checkpoint
     folder: PathBuf,
-    /// What was said [default: said.safetensors in the folder]
+    /// Recorded outputs [default: said.safetensors in the folder]
     #[arg(long, value_name = "FILE")]
     said: Option<PathBuf>,
-    /// The largest difference that is right
+    /// Largest relative difference that passes
     #[arg(long, value_name = "X", default_value_t = 1e-4)]
     tolerance: f32,
 }
 
-/// How far a model is from what was recorded, as `--json` prints it.
+/// Differences from the recorded outputs, as `--json` prints them.
 #[derive(Serialize)]
 struct Verdict<'a> {
     differences: Vec<Difference<'a>>,
@@ -59,9 +60,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         });
         write_json(out, &Verdict { differences: differences.collect(), good })?;
     } else {
-        let mut table = Table::new(["what", "largest difference", "of the largest number", ""]);
+        let mut table = Table::new(["tensor", "largest difference", "relative", ""]);
         for each in &found {
-            let wrong = if each.relative() <= flags.tolerance { "" } else { "too far" };
+            let wrong = if each.relative() <= flags.tolerance { "" } else { "above tolerance" };
             table.row([
                 each.what.clone(),
                 format!("{:.1e}", each.largest),

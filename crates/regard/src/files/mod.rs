@@ -1,7 +1,7 @@
-//! Arrays by their names, from `.npz` and `.safetensors` files, and back to `.npz`.
+//! Reads named arrays from `.npz` and `.safetensors` files, and writes `.npz`.
 //!
-//! Files come from anywhere: whatever is wrong with one is an error that names the file and the
-//! array, and no number in a file is trusted before it has been compared with what is there.
+//! Files are untrusted: errors name the file and the array, and sizes in a header are checked
+//! against the actual number of bytes.
 
 mod npy;
 mod npz;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 pub struct Archive {
     path: PathBuf,
     content: Content,
-    /// No array of indices, and no list, has more numbers.
+    /// Maximum number of elements of an array; `usize::MAX`: no limit.
     most: Cell<usize>,
 }
 
@@ -46,7 +46,7 @@ impl Archive {
         Ok(Archive { path: path.into(), content, most: Cell::new(usize::MAX) })
     }
 
-    /// The names of its arrays, sorted.
+    /// Names of the arrays, sorted.
     pub fn names(&self) -> Vec<String> {
         let mut names = match &self.content {
             Content::Npz(npz) => npz.names(),
@@ -56,23 +56,23 @@ impl Archive {
         names
     }
 
-    /// Whether there is an array of this name.
+    /// Whether the file has an array of this name.
     pub fn has(&self, name: &str) -> bool {
         self.names().iter().any(|other| other == name)
     }
 
-    /// Refuses arrays of more numbers than this: what is deflated can be a thousand times as
-    /// large as its file, and should not be inflated only to be refused.
+    /// Sets the maximum number of elements of an array. A compressed array can be a thousand times
+    /// as large as its file; larger ones are refused before they are decompressed.
     pub fn limit(&self, most: usize) {
         self.most.set(most);
     }
 
-    /// The shape of an array. Its numbers are not read.
+    /// Shape of an array, from its header only.
     pub fn shape(&self, name: &str) -> Result<Vec<usize>> {
         self.header(name).map(|header| header.shape).with_context(|| self.place(name))
     }
 
-    /// The shape of an array of floats.
+    /// Shape of an array of floats, from its header only.
     pub fn shape_of_floats(&self, name: &str) -> Result<Vec<usize>> {
         let read = || self.header(name).and_then(|header| header.check_floats().map(|()| header));
         read().map(|header| header.shape).with_context(|| self.place(name))
@@ -96,7 +96,7 @@ impl Archive {
             let (count, most) = (header.count(), self.most.get());
             if count.is_none_or(|count| count > most) {
                 let shape = header.shape;
-                bail!("got shape {shape:?}, too large: q, k and v need at most {most} numbers");
+                bail!("got shape {shape:?}, need at most {most} elements for these q, k and v");
             }
             match &self.content {
                 Content::Npz(npz) => npz.numbers(name, read),
@@ -106,7 +106,7 @@ impl Archive {
         read_all().with_context(|| self.place(name))
     }
 
-    /// An array as float32, and what it was if it was something else.
+    /// Reads an array as float32, with its stored type if it was another one.
     pub fn floats(&self, name: &str) -> Result<Floats> {
         let (data, header) = self.numbers(name, Header::floats)?;
         let kind = header.kind.name();
@@ -114,18 +114,18 @@ impl Archive {
         Ok(Floats { data, converted })
     }
 
-    /// An array of integers or truth values.
+    /// Reads an array of integers or booleans.
     pub fn integers(&self, name: &str) -> Result<Integers> {
         let (data, header) = self.numbers(name, Header::integers)?;
         Ok(Integers { data, shape: header.shape })
     }
 
-    /// Where it was opened.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How errors call an array.
+    /// Name of an array in error messages.
     pub fn place(&self, name: &str) -> String {
         format!("{}: array `{name}`", self.path.display())
     }
@@ -142,19 +142,19 @@ impl Archive {
     }
 }
 
-/// An array of floats, row after row.
+/// An array of float32 values.
 pub struct Floats {
-    /// Row-major.
+    /// Values in row-major order.
     pub data: Vec<f32>,
     /// The stored type, if it was not float32.
     pub converted: Option<String>,
 }
 
-/// An array of integers, row after row.
+/// An array of integers.
 pub struct Integers {
-    /// Row-major.
+    /// Values in row-major order.
     pub data: Vec<i64>,
-    /// Any number of axes.
+    /// Sizes of the axes.
     pub shape: Vec<usize>,
 }
 

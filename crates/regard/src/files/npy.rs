@@ -1,7 +1,7 @@
-//! The `.npy` format, of which an `.npz` is a zip (numpy's NEP 1).
+//! The `.npy` format (numpy's NEP 1); an `.npz` file is a zip of these.
 //!
-//! Read here rather than by a general parser of Python literals: a header is one dictionary of
-//! three known keys, and a hostile one must not nest its way through the stack.
+//! The header is one dictionary of three known keys, so no general parser of Python literals is
+//! needed, which a malicious header could overflow by nesting.
 
 use super::raw::{Header, Kind};
 use anyhow::{Context, Result, bail};
@@ -9,13 +9,12 @@ use std::io::Read;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// The longest header, which is also numpy's own limit.
+/// Maximum length of a header in bytes, as in numpy.
 const LONGEST: usize = 10_000;
 
-/// Reads the start of a `.npy` file of `size` bytes: what it holds, and how many bytes of numbers
-/// follow.
+/// Reads the header of a `.npy` file of `size` bytes; also returns the number of data bytes.
 pub fn start(from: &mut dyn Read, size: u64) -> Result<(Header, u64)> {
-    let cut_off = || format!("{size} bytes are no whole npy file: cut off?");
+    let cut_off = || format!("{size} bytes are not a complete npy file: cut off?");
     let mut start = [0; 10];
     from.read_exact(&mut start).with_context(cut_off)?;
     if &start[..6] != MAGIC {
@@ -43,12 +42,12 @@ pub fn start(from: &mut dyn Read, size: u64) -> Result<(Header, u64)> {
     Ok((Header { kind, big_endian, fortran, shape }, left))
 }
 
-/// The start of a `.npy` file of float32.
+/// Header of a `.npy` file of float32.
 pub fn header_of_f32(shape: &[usize]) -> Vec<u8> {
     header_of("<f4", shape)
 }
 
-/// A whole `.npy` file of words: numpy's strings of one length, in UTF-32, filled up with zeros.
+/// A complete `.npy` file of strings: numpy's fixed-length UTF-32, padded with zeros.
 pub fn words(words: &[String]) -> Vec<u8> {
     // numpy has no strings of length 0.
     let longest = words.iter().map(|word| word.chars().count()).max().unwrap_or(0).max(1);
@@ -63,7 +62,7 @@ pub fn words(words: &[String]) -> Vec<u8> {
 fn header_of(descr: &str, shape: &[usize]) -> Vec<u8> {
     let axes: String = shape.iter().map(|axis| format!("{axis}, ")).collect();
     let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({axes}), }}");
-    // Data begin at a multiple of 64 bytes, so that they can be mapped.
+    // Data begin at a multiple of 64 bytes, for memory mapping.
     let padding = (64 - (10 + text.len() + 1) % 64) % 64;
     text += &" ".repeat(padding);
     text.push('\n');
@@ -71,7 +70,7 @@ fn header_of(descr: &str, shape: &[usize]) -> Vec<u8> {
     [MAGIC, &[1, 0], &length, text.as_bytes()].concat()
 }
 
-/// `'<f4'` and the like.
+/// Parses a type such as `'<f4'`: whether it is big-endian, and its kind.
 fn kind(descr: &str) -> (bool, Kind) {
     let big_endian = descr.starts_with('>');
     let plain = descr.trim_start_matches(['<', '>', '|', '=']);
@@ -91,14 +90,14 @@ fn bits(plain: &str) -> u32 {
     8 * u32::from(plain.as_bytes()[1] - b'0')
 }
 
-/// Parses the text of a header.
+/// Contents of a header.
 struct Written {
     descr: String,
     fortran: bool,
     shape: Vec<usize>,
 }
 
-/// `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`
+/// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`.
 fn header(text: &str) -> Result<Written> {
     let (mut descr, mut fortran, mut shape) = (None, None, None);
     let mut rest = expect(text, "{")?;
@@ -108,7 +107,7 @@ fn header(text: &str) -> Result<Written> {
         rest = match key {
             "descr" => {
                 if value.starts_with('[') {
-                    bail!("a structured type, need plain numbers");
+                    bail!("got a structured type, need plain numbers");
                 }
                 let (name, after) = quoted(value)?;
                 descr = Some(name.to_string());
@@ -123,7 +122,7 @@ fn header(text: &str) -> Result<Written> {
                 shape = Some(axes);
                 after
             }
-            _ => bail!("an unknown key {:?}", crate::show::label(key, 40)),
+            _ => bail!("unknown key {:?}", crate::show::label(key, 40)),
         };
         rest = expect(rest, ",").unwrap_or(rest);
     }
@@ -133,7 +132,7 @@ fn header(text: &str) -> Result<Written> {
     }
 }
 
-/// What follows `token`, without the space in front of it.
+/// Removes `token` and the spaces around it.
 fn expect<'a>(text: &'a str, token: &str) -> Result<&'a str> {
     match text.trim_start().strip_prefix(token) {
         Some(rest) => Ok(rest.trim_start()),
@@ -149,7 +148,8 @@ fn quoted(text: &str) -> Result<(&str, &str)> {
 
 fn tuple(text: &str) -> Result<(Vec<usize>, &str)> {
     let inside = expect(text, "(")?;
-    let (inside, rest) = inside.split_once(')').context("an open shape")?;
+    let (inside, rest) =
+        inside.split_once(')').context("a shape without its closing parenthesis")?;
     let axes = inside.split(',').map(str::trim).filter(|axis| !axis.is_empty());
     // Python 2 wrote long integers as 3L.
     let axes = axes.map(|axis| axis.trim_end_matches('L').parse().context("the shape"));

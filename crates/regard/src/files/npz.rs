@@ -10,7 +10,7 @@ use std::io::BufReader;
 use std::path::Path;
 use zip::ZipArchive;
 
-/// Deflate cannot make more than this of one byte, so whoever claims more is lying.
+/// Maximum compression ratio of deflate; a larger claimed size is invalid.
 const LARGEST_RATIO: u64 = 1032;
 
 /// An open `.npz`.
@@ -19,7 +19,7 @@ pub struct Npz(RefCell<ZipArchive<BufReader<File>>>);
 impl Npz {
     pub fn open(path: &Path) -> Result<Npz> {
         let file = BufReader::new(open_file(path)?.0);
-        let zip = ZipArchive::new(file).context("not a whole npz (zip) file: cut off?")?;
+        let zip = ZipArchive::new(file).context("not a complete npz (zip) file: cut off?")?;
         Ok(Npz(RefCell::new(zip)))
     }
 
@@ -29,24 +29,24 @@ impl Npz {
         names.filter_map(|file| Some(file.strip_suffix(".npy")?.to_string())).collect()
     }
 
-    /// The header of an array. Nothing but the start of it is inflated.
+    /// Header of an array; only its start is decompressed.
     pub fn header(&self, name: &str) -> Result<Header> {
         self.read(name, |header, _| Ok(header))
     }
 
-    /// Reads an array: its numbers are inflated in small parts as they are `read`.
+    /// Reads an array; its data are decompressed in small parts as they are `read`.
     pub fn read<T>(&self, name: &str, read: impl FnOnce(Header, Stored) -> Result<T>) -> Result<T> {
         let mut zip = self.0.borrow_mut();
         let mut file = zip.by_name(&format!("{name}.npy"))?;
         let size = file.size();
         if size > file.compressed_size().saturating_mul(LARGEST_RATIO).saturating_add(64) {
-            bail!("{size} bytes cannot be made of {}", file.compressed_size());
+            bail!("{size} bytes cannot be compressed to {}", file.compressed_size());
         }
         let (header, bytes) = npy::start(&mut file, size)?;
         read(header, Stored { bytes, from: &mut file })
     }
 
-    /// Reads the numbers of an array, and makes sure that nothing follows them.
+    /// Reads the values of an array, and checks that nothing follows them.
     pub fn numbers<T>(
         &self,
         name: &str,
@@ -54,10 +54,10 @@ impl Npz {
     ) -> Result<(T, Header)> {
         self.read(name, |header, Stored { bytes, from }| {
             let numbers = read(&header, Stored { bytes, from: &mut *from })?;
-            // At the end the checksum is looked at.
+            // The zip reader checks the checksum at the end.
             match from.read(&mut [0])? {
                 0 => Ok((numbers, header)),
-                _ => bail!("more bytes than the archive says"),
+                _ => bail!("got more bytes than the archive's header says"),
             }
         })
     }

@@ -1,28 +1,28 @@
-//! An array as bytes with a type and a shape, and what the engine takes instead.
+//! Arrays as bytes with a type and a shape, and their conversion to float32 or integers.
 
 use anyhow::{Result, anyhow, bail};
 use half::{bf16, f16};
 use std::io::Read;
 
-/// The type of a number in a file.
+/// Element type of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A float of so many bits.
+    /// Float with this number of bits.
     Float(u32),
-    /// The upper half of a float32.
+    /// bfloat16, the upper half of a float32.
     Bfloat16,
-    /// A signed integer of so many bits.
+    /// Signed integer with this number of bits.
     Int(u32),
-    /// An unsigned integer of so many bits.
+    /// Unsigned integer with this number of bits.
     Uint(u32),
-    /// A truth value in a byte.
+    /// Boolean in one byte.
     Bool,
-    /// What nothing here reads, by its name in the file.
+    /// Unsupported type, by its name in the file.
     Other(String),
 }
 
 impl Kind {
-    /// As numpy calls it.
+    /// Name as in numpy.
     pub fn name(&self) -> String {
         match self {
             Kind::Float(bits) => format!("float{bits}"),
@@ -34,7 +34,7 @@ impl Kind {
         }
     }
 
-    /// Bytes of a number; 0 if unknown.
+    /// Bytes per element; 0 if the type is unsupported.
     pub fn bytes(&self) -> usize {
         match self {
             Kind::Float(bits) | Kind::Int(bits) | Kind::Uint(bits) => *bits as usize / 8,
@@ -45,30 +45,30 @@ impl Kind {
     }
 }
 
-/// Shape and type of an array, read before its numbers.
+/// Shape and type of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The numbers' type.
+    /// Element type.
     pub kind: Kind,
-    /// Whether the high byte comes first.
+    /// Whether values are big-endian.
     pub big_endian: bool,
-    /// Whether the first axis is the contiguous one.
+    /// Whether the array is in column-major (Fortran) order.
     pub fortran: bool,
-    /// The sizes of the axes.
+    /// Sizes of the axes.
     pub shape: Vec<usize>,
 }
 
-/// Numbers are read in parts of so many bytes. A multiple of every number's width.
+/// Bytes read at a time; a multiple of every element size.
 const PART: usize = 1 << 16;
 
 impl Header {
-    /// How many numbers the shape asks for, if their bytes can be counted at all.
+    /// Number of elements; None if their size in bytes overflows.
     pub fn count(&self) -> Option<usize> {
         let bytes = self.shape.iter().try_fold(8usize, |n, axis| n.checked_mul((*axis).max(1)))?;
         (bytes <= isize::MAX as usize).then(|| self.shape.iter().product())
     }
 
-    /// Refuses what [`Header::floats`] would refuse for its type.
+    /// Checks that the type is a float, as [`Header::floats`] needs it.
     pub fn check_floats(&self) -> Result<()> {
         match self.kind {
             Kind::Float(_) | Kind::Bfloat16 => Ok(()),
@@ -76,7 +76,7 @@ impl Header {
         }
     }
 
-    /// Reads the numbers as float32: other floats are converted, anything else is refused.
+    /// Reads the values as float32: other floats are converted, other types refused.
     pub fn floats(&self, from: Stored) -> Result<Vec<f32>> {
         self.check_floats()?;
         let read: fn([u8; 8]) -> f32 = match self.kind {
@@ -88,23 +88,23 @@ impl Header {
         self.numbers(from, read)
     }
 
-    /// Reads the numbers as integers: floats are refused.
+    /// Reads the values as integers: floats are refused.
     pub fn integers(&self, from: Stored) -> Result<Vec<i64>> {
         let read: fn([u8; 8]) -> i64 = match self.kind {
             Kind::Int(8) => |b| i64::from(b[0] as i8),
             Kind::Int(16) => |b| i64::from(i16::from_le_bytes([b[0], b[1]])),
             Kind::Int(32) => |b| i64::from(i32::from_le_bytes([b[0], b[1], b[2], b[3]])),
             Kind::Int(64) => i64::from_le_bytes,
-            // Beyond the largest i64 an index means nothing; it is refused where it is used.
+            // Saturates at the largest i64, which is refused as an index.
             Kind::Uint(_) => |b| u64::from_le_bytes(b).min(i64::MAX as u64) as i64,
             Kind::Bool => |b| i64::from(b[0] != 0),
-            _ => bail!("got {}, need integers or truth values", self.kind.name()),
+            _ => bail!("got {}, need integers or booleans", self.kind.name()),
         };
         self.numbers(from, read)
     }
 
-    /// Every number by `read`, which is given its bytes in little-endian order and zeros behind.
-    /// The bytes are read in small parts: only the numbers are held as a whole.
+    /// Converts every value with `read`, which gets its bytes in little-endian order, padded with
+    /// zeros. Bytes are read in small parts: only the values are held in memory.
     fn numbers<T: Copy + Default>(
         &self,
         Stored { bytes, from }: Stored,
@@ -121,7 +121,7 @@ impl Header {
         };
         let mut numbers = vec![];
         if numbers.try_reserve_exact(count).is_err() {
-            bail!("{count} numbers do not fit into memory");
+            bail!("{count} values do not fit into memory");
         }
         let mut places = self.fortran.then(|| Places::new(&self.shape));
         if places.is_some() {
@@ -149,18 +149,18 @@ impl Header {
     }
 }
 
-/// Where the numbers of an array stand: how many bytes there are, and what they are read from.
+/// Stored data of an array.
 pub struct Stored<'a> {
-    /// All of them.
+    /// Number of bytes.
     pub bytes: u64,
-    /// From the first one on.
+    /// Reader, at the first byte of the data.
     pub from: &'a mut dyn Read,
 }
 
-/// Where numbers that are stored first axis first stand if the last axis comes first.
+/// Iterator over row-major indices of values stored in column-major order.
 struct Places<'a> {
     shape: &'a [usize],
-    /// From one number to the next along each axis, once they are in rows.
+    /// Row-major stride of each axis.
     strides: Vec<usize>,
     index: Vec<usize>,
 }
@@ -178,7 +178,7 @@ impl Places<'_> {
 impl Iterator for Places<'_> {
     type Item = usize;
 
-    /// Goes on for ever: whoever counts the numbers knows when to stop.
+    /// Never ends: the caller stops after the last value.
     fn next(&mut self) -> Option<usize> {
         let place = self.index.iter().zip(&self.strides).map(|(i, stride)| i * stride).sum();
         for (index, size) in self.index.iter_mut().zip(self.shape) {

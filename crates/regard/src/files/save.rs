@@ -1,4 +1,4 @@
-//! Writing files: the whole file, or none of it.
+//! Atomic writing of files: the complete file, or nothing.
 
 use super::npy;
 use anyhow::{Result, bail};
@@ -8,21 +8,21 @@ use std::path::Path;
 use zip::result::ZipResult;
 use zip::write::{SimpleFileOptions, ZipWriter};
 
-/// An array to be written: its name, its numbers and its shape.
+/// Array to write: name, values and shape.
 pub type Named<'a> = (&'a str, &'a [f32], &'a [usize]);
 
-/// Words to be written: their name and themselves.
+/// Array of strings to write: name and strings.
 pub type NamedWords<'a> = (&'a str, &'a [String]);
 
-/// Writes arrays of numbers.
+/// Writes arrays to an `.npz` file.
 pub fn save_npz(path: &Path, arrays: &[Named]) -> Result<()> {
     save_npz_with_words(path, arrays, &[])
 }
 
-/// Writes arrays of numbers and of words.
+/// Writes arrays of values and of strings to an `.npz` file.
 pub fn save_npz_with_words(path: &Path, arrays: &[Named], words: &[NamedWords]) -> Result<()> {
     let failed = |e: zip::result::ZipError| io::Error::other(e);
-    // The sizes in a zip are filled in afterwards, which a pipe does not let anybody do.
+    // A zip writer seeks back to fill in sizes, which a pipe does not allow.
     if checkpoint::is_stream(path) {
         let mut bytes = Cursor::new(vec![]);
         write_npz(&mut bytes, arrays, words)?;
@@ -35,7 +35,7 @@ pub fn save_npz_with_words(path: &Path, arrays: &[Named], words: &[NamedWords]) 
     })?)
 }
 
-/// Refuses to replace a file that is read by the same command.
+/// Refuses to overwrite an input file of the same command.
 ///
 /// # Errors
 /// If `out`, which `flag` names, is one of `inputs`.
@@ -43,13 +43,13 @@ pub fn not_an_input(flag: &str, out: &Path, inputs: &[&Path]) -> Result<()> {
     let Ok(place) = out.canonicalize() else { return Ok(()) };
     match inputs.iter().any(|input| input.canonicalize().is_ok_and(|input| input == place)) {
         true if place.is_file() => {
-            bail!("{flag}: {} is what is read; name another file", out.display())
+            bail!("{flag}: {} is an input file; name another file", out.display())
         }
         _ => Ok(()),
     }
 }
 
-/// Writes text.
+/// Writes a text file.
 pub fn save_text(path: &Path, text: &str) -> Result<()> {
     Ok(checkpoint::write_file(path, text.as_bytes())?)
 }
@@ -60,7 +60,7 @@ fn write_npz(
     words: &[NamedWords],
 ) -> ZipResult<()> {
     let mut zip = ZipWriter::new(to);
-    // Stored as numpy.savez does, with room for more than 4 GB.
+    // Uncompressed as by numpy.savez; zip64 for arrays of more than 2 GB.
     let options = |large: bool| {
         let stored = zip::CompressionMethod::Stored;
         SimpleFileOptions::default().compression_method(stored).large_file(large)

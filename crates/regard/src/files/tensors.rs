@@ -1,4 +1,4 @@
-//! `.safetensors`.
+//! The `.safetensors` format.
 
 use super::raw::{Header, Kind, Stored};
 use anyhow::{Context, Result, anyhow};
@@ -6,12 +6,12 @@ use regard_models::Error;
 use regard_models::checkpoint::{Array, Arrays, Dtype, read_arrays};
 use std::path::Path;
 
-/// A whole `.safetensors` file.
+/// Arrays of a `.safetensors` file.
 pub struct Tensors(Arrays);
 
 impl Tensors {
     pub fn open(path: &Path) -> Result<Tensors> {
-        // Whoever opens a file names it.
+        // The caller adds the name of the file.
         Ok(Tensors(read_arrays(path).map_err(|error| match error {
             Error::File { message, .. } => anyhow!(message),
             other => other.into(),
@@ -26,12 +26,12 @@ impl Tensors {
         self.0.get(name).context("no such array")
     }
 
-    /// The header of an array.
+    /// Header of an array.
     pub fn header(&self, name: &str) -> Result<Header> {
         self.array(name).map(header)
     }
 
-    /// Reads the numbers of an array.
+    /// Reads the values of an array.
     pub fn numbers<T>(
         &self,
         name: &str,

@@ -1,5 +1,5 @@
-//! Requests to the Hub: redirects are followed here, one by one, so that the token goes to the
-//! endpoint and to no other server.
+//! Requests to the Hub. Redirects are followed here, one by one, so that the token is sent only to
+//! the endpoint.
 
 use super::failure::Failure;
 use super::origin::{self, Origin};
@@ -9,10 +9,10 @@ use std::time::Duration;
 use ureq::http::{Response, header};
 use ureq::{Agent, Body};
 
-/// Redirects of one request at most.
+/// Maximum number of redirects of one request.
 const REDIRECTS: usize = 8;
 
-/// Who asks, and where.
+/// HTTP client for the Hub.
 pub struct Client<'a> {
     agent: Agent,
     settings: &'a Settings,
@@ -24,14 +24,14 @@ pub struct Client<'a> {
 pub struct Facts {
     pub commit: Commit,
     pub etag: Etag,
-    /// Bytes.
+    /// Size of the file in bytes.
     pub size: u64,
 }
 
-/// An answer, and what the endpoint said on the way to it.
+/// Final response of a request, and the headers of the endpoint before redirects.
 struct Answer {
     response: Response<Body>,
-    /// The headers of the endpoint's own last answer, before another server was asked.
+    /// Headers of the last response of the endpoint itself, before redirects to other servers.
     own: ureq::http::HeaderMap,
 }
 
@@ -42,35 +42,35 @@ impl Client<'_> {
             .http_status_as_error(false)
             .timeout_connect(Some(settings.patience))
             .timeout_recv_response(Some(settings.patience))
-            // A body may take hours, but not without a byte.
+            // A download may take hours, but not pause for longer than this.
             .timeout_per_read(Some(settings.patience))
             .user_agent(format!("regard/{}", env!("CARGO_PKG_VERSION")))
-            // Sizes and sums are those of the file itself.
+            // Sizes and checksums are those of the uncompressed file.
             .accept_encoding("identity")
             .build()
             .into();
         Client { agent, settings, endpoint: Origin::of(&settings.endpoint) }
     }
 
-    /// How long a server may be silent.
+    /// Time without data after which a request fails.
     pub fn patience(&self) -> Duration {
         self.settings.patience
     }
 
-    /// The address of a file of a model.
+    /// URL of a file of a model.
     pub fn address(&self, id: &str, revision: &str, name: &FileName) -> String {
         let revision = revision.replace('/', "%2F");
         format!("{}/{id}/resolve/{revision}/{}", self.settings.endpoint, name.as_str())
     }
 
-    /// Requests a file's metadata by its first byte.
+    /// Requests the metadata of a file, with a range request for its first byte.
     pub fn facts(&self, address: &str) -> Result<Facts, Failure> {
         let answer = self.get(address, Some("bytes=0-0"))?;
         let text = |name: &str| header_text(&answer.own, name);
         let commit = text("x-repo-commit").ok_or_else(|| lacks("x-repo-commit"))?;
         let etag = text("x-linked-etag").or_else(|| text("etag")).ok_or_else(|| lacks("etag"))?;
         let size = size(&answer.response).ok_or_else(|| lacks("content-range"))?;
-        let wrong = |why| Failure::Other(format!("the answer is not the Hub's: {why}"));
+        let wrong = |why| Failure::Other(format!("the response is not from a Hub: {why}"));
         Ok(Facts {
             commit: Commit::new(commit).map_err(wrong)?,
             etag: Etag::new(etag).map_err(wrong)?,
@@ -78,8 +78,8 @@ impl Client<'_> {
         })
     }
 
-    /// The contents of a file from some byte on; the byte that they begin with, which is 0 if the
-    /// server gives whole files only.
+    /// Requests the contents of a file from a byte offset. Returns the offset at which the body
+    /// begins, 0 if the server ignores ranges.
     pub fn contents(&self, address: &str, from: u64) -> Result<(u64, Body), Failure> {
         let range = (from > 0).then(|| format!("bytes={from}-"));
         let response = self.get(address, range.as_deref())?.response;
@@ -95,14 +95,14 @@ impl Client<'_> {
         match begins {
             Some(begins) if begins == from || begins == 0 => Ok((begins, response.into_body())),
             _ => Err(Failure::Other(format!(
-                "{address}: asked for the bytes from {from}, got status {} with the range {}",
+                "{address}: requested the bytes from {from}, got status {} with the range {}",
                 response.status().as_u16(),
                 quoted(header_text(response.headers(), "content-range").unwrap_or(""))
             ))),
         }
     }
 
-    /// Asks, and follows redirects.
+    /// Sends a GET request, and follows redirects.
     fn get(&self, address: &str, range: Option<&str>) -> Result<Answer, Failure> {
         let mut address = address.to_string();
         let mut own = ureq::http::HeaderMap::new();
@@ -125,8 +125,8 @@ impl Client<'_> {
                     let to = header_text(response.headers(), "location").unwrap_or("");
                     address = origin::redirected(&address, to).ok_or_else(|| {
                         Failure::Other(format!(
-                            "{address} leads to {}, which is not followed: need an address that \
-                             begins with https://",
+                            "{address} redirects to {}, which is not followed: need an address \
+                             that begins with https://",
                             quoted(to)
                         ))
                     })?;
@@ -138,7 +138,7 @@ impl Client<'_> {
                 status @ (401 | 403) if at_endpoint => return Err(Failure::NotAllowed(status)),
                 status => {
                     return Err(Failure::Other(format!(
-                        "{}: the answer was the status {status}",
+                        "{}: got status {status}",
                         quoted(&address)
                     )));
                 }
@@ -148,7 +148,7 @@ impl Client<'_> {
     }
 }
 
-/// The size of the whole file that an answer is a part of.
+/// Size of the complete file of a full or partial response, in bytes.
 fn size(response: &Response<Body>) -> Option<u64> {
     match header_text(response.headers(), "content-range") {
         Some(range) => range.rsplit('/').next()?.trim().parse().ok(),
@@ -164,5 +164,5 @@ fn header_text<'a>(headers: &'a ureq::http::HeaderMap, name: &str) -> Option<&'a
 }
 
 fn lacks(name: &str) -> Failure {
-    Failure::Other(format!("the answer is not the Hub's: its header {name:?} is not right"))
+    Failure::Other(format!("the response is not from a Hub: got no valid header {name:?}"))
 }

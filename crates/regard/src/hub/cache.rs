@@ -1,14 +1,14 @@
-//! The cache of models, in the layout that all of Hugging Face's libraries share:
+//! The model cache, in the layout of Hugging Face's libraries:
 //!
 //! ```text
-//! models--owner--name/blobs/<etag>               the contents of files
-//!                     refs/<branch or tag>       the commit that it is
+//! models--owner--name/blobs/<etag>               contents of files
+//!                     refs/<branch or tag>       commit of a branch or tag
 //!                     snapshots/<commit>/<file>  links to blobs
 //!                     .no_exist/<commit>/<file>  empty: the commit has no such file
 //! ```
 //!
-//! Every part of these paths that a server chooses (etag, commit) or that a downloaded file
-//! chooses (the name of a shard) is checked in [`words`](super::words) before it comes here.
+//! Every part of these paths that comes from a server (etag, commit) or from a downloaded file (the
+//! name of a shard) is validated in [`words`](super::words) first.
 
 use super::needs;
 use super::words::{Commit, Etag, FileName};
@@ -20,19 +20,19 @@ use std::path::{Path, PathBuf};
 
 /// One model in the cache.
 pub struct Repository {
-    /// Its id.
+    /// Id of the model, such as `owner/name`.
     pub id: String,
     folder: PathBuf,
 }
 
-/// What the cache has of a commit.
+/// Completeness of a commit in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Here {
-    /// Everything that is needed.
+    /// All needed files.
     Whole,
-    /// A model that can be used; whether there are more files for it is not known.
+    /// Enough files to load the model; optional files may exist on the Hub.
     Enough,
-    /// Not enough.
+    /// Needed files are missing.
     Lacking,
 }
 
@@ -42,7 +42,7 @@ impl Repository {
         Repository { id: id.to_string(), folder }
     }
 
-    /// The commit that a branch or tag was when it was last asked for; of a commit, itself.
+    /// Cached commit of a branch or tag; a commit itself, if it is in the cache.
     pub fn commit(&self, revision: &str) -> Option<Commit> {
         if is_commit(revision) {
             let commit = Commit::new(revision).ok()?;
@@ -52,22 +52,22 @@ impl Repository {
         Commit::new(commit.trim()).ok()
     }
 
-    /// The folder of a commit.
+    /// Folder of a commit.
     pub fn snapshot(&self, commit: &Commit) -> PathBuf {
         self.folder.join("snapshots").join(commit.as_str())
     }
 
-    /// A file of a commit, if it is here.
+    /// Path of a file of a commit, if it is in the cache.
     pub fn file(&self, commit: &Commit, name: &FileName) -> Option<PathBuf> {
         Some(self.snapshot(commit).join(name.as_str())).filter(|path| path.exists())
     }
 
-    /// Where contents with this etag are, or will be.
+    /// Path of the contents with this etag.
     pub fn blob(&self, etag: &Etag) -> PathBuf {
         self.folder.join("blobs").join(etag.as_str())
     }
 
-    /// Lets a file of a commit be the contents with this etag, which are here.
+    /// Links a file of a commit to the contents with this etag, which must be in the cache.
     pub fn link(&self, commit: &Commit, name: &FileName, etag: &Etag) -> io::Result<PathBuf> {
         let pointer = self.snapshot(commit).join(name.as_str());
         let blob = self.blob(etag);
@@ -87,7 +87,7 @@ impl Repository {
             made => return made.map(|()| pointer),
         }
         if !is_right() {
-            // A link to contents that are gone, or to others: it is replaced at once.
+            // A dangling link, or one to other contents: it is replaced atomically.
             let beside = pointer.with_extension(format!("{}.link", std::process::id()));
             let _ = fs::remove_file(&beside);
             symlink(&to, &blob, &beside)?;
@@ -105,14 +105,14 @@ impl Repository {
         self.absence(commit, name).exists()
     }
 
-    /// Remembers that a commit does not have a file. A cache that cannot be written to forgets.
+    /// Records that a commit does not have a file. Write errors are ignored.
     pub fn note_absent(&self, commit: &Commit, name: &FileName) {
         let note = self.absence(commit, name);
         let _ = note.parent().map(fs::create_dir_all);
         let _ = OpenOptions::new().write(true).create_new(true).open(note);
     }
 
-    /// Gives a commit the name of a branch or tag.
+    /// Records the commit of a branch or tag.
     pub fn name(&self, revision: &str, commit: &Commit) -> Result<(), String> {
         if is_commit(revision) {
             return Ok(());
@@ -123,7 +123,7 @@ impl Repository {
         checkpoint::write_file(&path, commit.as_str().as_bytes()).map_err(|e| e.to_string())
     }
 
-    /// What is here of a commit.
+    /// Checks which files of a commit are in the cache.
     pub fn look(&self, commit: &Commit) -> Here {
         let mut unknown = false;
         let mut get = |name: &str| -> Result<Option<PathBuf>, Infallible> {
@@ -146,7 +146,7 @@ fn symlink(relative: &str, _blob: &Path, pointer: &Path) -> io::Result<()> {
     std::os::unix::fs::symlink(relative, pointer)
 }
 
-/// Links need a privilege there; without it the contents are moved.
+/// Symbolic links need a privilege on Windows; without it the contents are moved.
 #[cfg(windows)]
 fn symlink(relative: &str, blob: &Path, pointer: &Path) -> io::Result<()> {
     std::os::windows::fs::symlink_file(relative, pointer).or_else(|_| fs::rename(blob, pointer))
@@ -157,7 +157,7 @@ fn symlink(_relative: &str, blob: &Path, pointer: &Path) -> io::Result<()> {
     fs::copy(blob, pointer).map(|_| ())
 }
 
-/// Whether a revision is a commit, and not the name of one.
+/// Whether a revision is a commit hash, not a branch or tag.
 fn is_commit(revision: &str) -> bool {
     revision.len() == 40 && revision.chars().all(|c| c.is_ascii_hexdigit())
 }

@@ -1,7 +1,7 @@
-//! Files of a model from the Hub.
+//! Download of model files from the Hub.
 //!
-//! A download is written beside the contents, compared with the checksum that the Hub gives, and
-//! gets its name at the end. A download that broke off goes on where it ended.
+//! A download is written to a `.part` file, compared with the checksum of the Hub, and renamed at
+//! the end. An interrupted download is continued.
 
 use super::ask::{Client, Facts};
 use super::cache::Repository;
@@ -18,18 +18,18 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// How often a connection that breaks is made again. What came before is kept.
+/// Number of attempts if a connection breaks; received bytes are kept.
 const ATTEMPTS: usize = 3;
-/// Seconds that another program's download of the same file is waited for.
+/// Seconds to wait for another process that downloads the same file.
 const WAIT: usize = 5;
-/// Bytes of a file that holds no weights.
+/// Maximum size of a file without weights, in bytes.
 const SMALL: u64 = 1 << 28;
 
-/// A model on the Hub.
+/// A model on the Hub, with its cache.
 pub struct Remote<'a> {
     client: Client<'a>,
     repository: &'a Repository,
-    /// The files that were not in the cache before.
+    /// Files downloaded by this process.
     arrived: RefCell<Vec<PathBuf>>,
 }
 
@@ -38,20 +38,20 @@ impl Remote<'_> {
         Remote { client: Client::new(settings), repository, arrived: RefCell::default() }
     }
 
-    /// Takes the files that came out of their commit's folder again: what was there before them
-    /// was enough, and a part of the rest may not be. Where there are links, their contents stay.
+    /// Removes the files downloaded so far from the commit's folder: the earlier files were enough
+    /// to load the model, an incomplete set of further ones may not be. Linked contents stay.
     pub fn forget(&self) {
         self.arrived.take().iter().for_each(|path| _ = fs::remove_file(path));
     }
 
-    /// The commit that a revision is now.
+    /// Requests the current commit of a revision.
     pub fn commit(&self, revision: &str) -> Result<Commit, Failure> {
         let config = FileName::new(checkpoint::CONFIG).map_err(Failure::Other)?;
         let address = self.client.address(&self.repository.id, revision, &config);
         Ok(self.client.facts(&address)?.commit)
     }
 
-    /// A file of a commit, downloaded unless it is here; nothing, if there is none.
+    /// Path of a file of a commit, downloaded if it is not cached; None if there is no such file.
     pub fn file(&self, commit: &Commit, name: &str) -> Result<Option<PathBuf>, Failure> {
         let name = FileName::new(name).map_err(Failure::Other)?;
         if let Some(file) = self.repository.file(commit, &name) {
@@ -86,7 +86,7 @@ impl Remote<'_> {
             let folder = blob.parent().unwrap_or(Path::new("."));
             fs::create_dir_all(folder).map_err(Failure::disk(folder))?;
             let _lock = lock(&blob.with_extension("lock"))?;
-            // Whoever held the lock may have got it.
+            // The process that held the lock may have downloaded it.
             if !blob.is_file() {
                 let part = blob.with_extension("part");
                 self.fetch(&address, name, &facts, &part)?;
@@ -96,7 +96,7 @@ impl Remote<'_> {
         self.repository.link(commit, name, &facts.etag).map_err(Failure::disk(&blob))
     }
 
-    /// Makes a part whole, and compares it with its checksum.
+    /// Completes a partial download, and compares it with its checksum.
     fn fetch(
         &self,
         address: &str,
@@ -105,7 +105,7 @@ impl Remote<'_> {
         part: &Path,
     ) -> Result<(), Failure> {
         let mut here = part_size(part)?;
-        // More than the file, or a whole one that is not it: the part is of no use.
+        // Too long, or complete with a wrong checksum: start again.
         if here > facts.size || (here > 0 && here == facts.size && !is_same(part, &facts.etag)?) {
             fs::remove_file(part).map_err(Failure::disk(part))?;
             here = 0;
@@ -120,16 +120,16 @@ impl Remote<'_> {
         let name = name.as_str();
         match here {
             0 => Err(Failure::Changed(format!(
-                "{name}: what came is not the file: its checksum is not the etag {}. It was \
-                 removed; the server or somebody on the way changed it",
+                "{name}: the checksum of the download is not the etag {}. The file was removed; \
+                 the server or a proxy changed it",
                 facts.etag.as_str()
             ))),
-            // What was here before may be what was wrong: once more from the beginning.
-            _ => Err(Failure::Broken(format!("{name}: what had come before was not of this file"))),
+            // The earlier part may have been wrong: start again.
+            _ => Err(Failure::Broken(format!("{name}: the earlier part was not of this file"))),
         }
     }
 
-    /// Adds what is lacking to a part of which so many bytes are here.
+    /// Downloads the rest of a file, of which `here` bytes exist.
     fn append(
         &self,
         address: &str,
@@ -151,7 +151,7 @@ impl Remote<'_> {
             if came > size {
                 let _ = fs::remove_file(part);
                 return Err(Failure::Other(format!(
-                    "{}: {size} bytes were announced, and more came",
+                    "{}: got more than the announced {size} bytes",
                     name.as_str()
                 )));
             }
@@ -163,34 +163,34 @@ impl Remote<'_> {
         }
         bar.finish_and_clear();
         if came < size {
-            return Err(Failure::Broken(format!("{came} bytes came of {size}")));
+            return Err(Failure::Broken(format!("got {came} of {size} bytes")));
         }
         file.sync_all().map_err(Failure::disk(part))
     }
 }
 
-/// Refuses sizes that no such file has, before anything is written.
+/// Refuses implausible sizes before anything is written.
 fn check_size(name: &FileName, size: u64) -> Result<(), Failure> {
     let name = name.as_str();
     let weights = name.ends_with(".safetensors") || name.ends_with(".bin");
     match weights || size <= SMALL {
         true => Ok(()),
         false => Err(Failure::Other(format!(
-            "{name}: it would be {size} bytes, need at most {SMALL} for a file without weights"
+            "{name}: got {size} bytes, need at most {SMALL} for a file without weights"
         ))),
     }
 }
 
-/// How much of a file is here. What is there in its place and is no file is not written to.
+/// Size of a partial download in bytes. Anything but a regular file is refused.
 fn part_size(part: &Path) -> Result<u64, Failure> {
     match fs::symlink_metadata(part) {
         Ok(part) if part.is_file() => Ok(part.len()),
-        Ok(_) => Err(Failure::Other(format!("{}: is no file; remove it", part.display()))),
+        Ok(_) => Err(Failure::Other(format!("{}: is not a file; remove it", part.display()))),
         Err(_) => Ok(0),
     }
 }
 
-/// Keeps other programs from downloading the same contents, until it is dropped.
+/// Locks contents against downloads by other processes, until it is dropped.
 fn lock(path: &Path) -> Result<File, Failure> {
     let file = OpenOptions::new().create(true).append(true).open(path);
     let file = file.map_err(Failure::disk(path))?;
@@ -202,13 +202,13 @@ fn lock(path: &Path) -> Result<File, Failure> {
     }
     file.try_lock().map(|()| file).map_err(|_| {
         Failure::Other(format!(
-            "another program is downloading it (it holds {}); try again when it is done",
+            "another process is downloading it (it holds {}); try again later",
             path.display()
         ))
     })
 }
 
-/// Whether contents are those that an etag names. An etag that is no checksum names any.
+/// Whether contents have the checksum of an etag; true if the etag is not a checksum.
 fn is_same(path: &Path, etag: &Etag) -> Result<bool, Failure> {
     let sum = match etag.sum() {
         Sum::Unknown => return Ok(true),
@@ -240,7 +240,7 @@ fn read(path: &Path, mut each: impl FnMut(&[u8])) -> Result<(), Failure> {
     }
 }
 
-/// The progress of one file: a bar on a terminal, nothing elsewhere.
+/// Progress bar of one file; hidden unless standard error is a terminal.
 fn progress(name: &str, size: u64, here: u64) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

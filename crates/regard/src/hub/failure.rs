@@ -1,4 +1,4 @@
-//! Why a file did not come, and what to do about it.
+//! Errors of downloads, with hints.
 
 use super::settings::{Settings, Token};
 use regard_models::checkpoint;
@@ -6,36 +6,36 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::Duration;
 
-/// Why a file did not come.
+/// Error of a download.
 #[derive(Debug)]
 pub enum Failure {
-    /// There is no such model, revision or file.
+    /// No such model, revision or file (status 404).
     Absent,
-    /// Whoever asks may not have it; the status.
+    /// Access denied, with the HTTP status.
     NotAllowed(u16),
-    /// The Hub did not answer.
+    /// No response from the Hub.
     Unreachable(String),
-    /// The connection broke, again and again.
+    /// The connection broke repeatedly.
     Broken(String),
     /// The checksum differs.
     Changed(String),
-    /// Anything else.
+    /// Any other error.
     Other(String),
 }
 
 impl Failure {
-    /// A file of the cache cannot be read or written.
+    /// Error of reading or writing a file of the cache.
     pub fn disk(path: &Path) -> impl FnOnce(io::Error) -> Failure {
         let path = path.display().to_string();
         move |error| Failure::Other(format!("{path}: {error}"))
     }
 
-    /// The contents of a file stopped coming.
+    /// Error while receiving the contents of a file.
     pub fn stopped(error: &io::Error, patience: Duration) -> Failure {
         let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
         match inner {
             Some(ureq::Error::Timeout(_)) => {
-                Failure::Broken(format!("no bytes came for {} s", patience.as_secs()))
+                Failure::Broken(format!("no data for {} s", patience.as_secs()))
             }
             _ => Failure::Broken(error.to_string()),
         }
@@ -50,26 +50,25 @@ impl Failure {
                 checkpoint::CONFIG
             ),
             (Failure::NotAllowed(status), Token::None) => format!(
-                "{id}: {endpoint} does not give it to everyone, or has none of this name (status \
-                 {status}). If you may read it, set HF_TOKEN to a token of yours"
+                "{id}: {endpoint} has no such public model (status {status}). If it is private or \
+                 gated and you have access, set HF_TOKEN to your token"
             ),
-            (Failure::NotAllowed(status), Token::Withheld(why)) => format!(
-                "{id}: {endpoint} does not give it to everyone, or has none of this name (status \
-                 {status}); {why}"
-            ),
+            (Failure::NotAllowed(status), Token::Withheld(why)) => {
+                format!("{id}: {endpoint} has no such public model (status {status}); {why}")
+            }
             (Failure::NotAllowed(status), Token::Sent(_)) => format!(
-                "{id}: {endpoint} does not give it to you, or has none of this name (status \
-                 {status}). The token of HF_TOKEN, or of the file `token` in HF_HOME, must be one \
-                 that may read it; of some models, terms have to be accepted at {endpoint}/{id}"
+                "{id}: {endpoint} denies access with your token, or has no such model (status \
+                 {status}). The token (HF_TOKEN, or the file `token` in HF_HOME) needs read \
+                 access; for gated models, accept the terms at {endpoint}/{id}"
             ),
             (Failure::Unreachable(why), _) => format!(
-                "{id}: {endpoint} cannot be reached: {why}. Without a network, only what was \
-                 downloaded before can be used, or a folder of this machine: --model FOLDER, or for \
-                 a recipe --set from=FOLDER"
+                "{id}: {endpoint} cannot be reached: {why}. Without a network, use a model that \
+                 was downloaded before, or a folder: --model FOLDER, or for a recipe --set \
+                 from=FOLDER"
             ),
-            (Failure::Broken(why), _) => format!(
-                "{id}: the download broke off: {why}. Run it again: it goes on where it ended"
-            ),
+            (Failure::Broken(why), _) => {
+                format!("{id}: the download broke off: {why}. Run the command again to continue it")
+            }
             (Failure::Changed(why) | Failure::Other(why), _) => {
                 format!("{id}: {endpoint}: {why}")
             }
@@ -90,7 +89,7 @@ impl From<ureq::Error> for Failure {
     }
 }
 
-/// Whether a connection was there and is no more.
+/// Whether an established connection was lost.
 fn broke(kind: ErrorKind) -> bool {
     use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     matches!(kind, BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)

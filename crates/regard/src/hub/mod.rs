@@ -1,10 +1,8 @@
-//! Models of the Hugging Face Hub: found in the cache that Python's `huggingface_hub` keeps, or
-//! downloaded into it.
+//! Models of the Hugging Face Hub, in the cache of Python's `huggingface_hub`.
 //!
-//! A model is asked for by its id. What the cache has is taken without a word to anybody; what it
-//! lacks is downloaded, all files from one commit, and a branch gets its commit's name only when
-//! everything is there. So a download that was interrupted is never taken for a model, and goes
-//! on where it ended.
+//! A cached model is loaded without a request. Missing files are downloaded, all from one commit,
+//! and the branch is recorded only when all files are there. So an interrupted download is never
+//! taken for a complete model, and is continued.
 
 mod ask;
 mod cache;
@@ -30,28 +28,28 @@ use std::io::Write;
 use std::path::PathBuf;
 use words::Commit;
 
-/// Where help lists them.
+/// Heading of these flags in `--help`.
 const HEADING: &str = "Models of the Hugging Face Hub";
 
-/// How a model of the Hub is found, as flags.
+/// Flags for models of the Hub.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = HEADING)]
 pub struct Hub {
-    /// A branch, a tag or a commit of the model [default: main]
+    /// Branch, tag or commit of a Hub model [default: main]
     #[arg(long, value_name = "NAME")]
     pub revision: Option<String>,
-    /// Download nothing: only what is on this machine [default: what HF_HUB_OFFLINE says]
+    /// Do not download: use only the cache [default: HF_HUB_OFFLINE]
     #[arg(long)]
     pub offline: bool,
 }
 
 impl Hub {
-    /// The revision that is asked for.
+    /// Requested revision; `main` by default.
     pub fn revision(&self) -> &str {
         self.revision.as_deref().unwrap_or("main")
     }
 
-    /// What is to be done about a model that is not here.
+    /// Download policy for models that are not cached.
     pub fn fetch(&self) -> Fetch {
         match self.offline || settings::is_offline() {
             true => Fetch::Never,
@@ -60,27 +58,27 @@ impl Hub {
     }
 }
 
-/// Whether a model may come from elsewhere.
+/// Download policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fetch {
-    /// Only what is on this machine is taken.
+    /// Use only the cache.
     Never,
-    /// What is not on this machine is downloaded.
+    /// Download what is not in the cache.
     Missing,
-    /// The Hub is asked for the newest version, even if there is one here.
+    /// Download the newest version, even if another one is cached.
     Newest,
 }
 
-/// A model that is in the cache, whole.
+/// A complete model in the cache.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// Its folder.
+    /// Folder of the commit.
     pub folder: PathBuf,
-    /// Which version of it.
+    /// Commit hash.
     pub commit: String,
 }
 
-/// The model of an id.
+/// Finds a model by its id, and downloads it if `fetch` allows it.
 pub fn find(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
     let revision = hub.revision();
     name::check_revision(revision)?;
@@ -105,16 +103,16 @@ pub fn find(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
             };
             let told = failure.tell(id, revision, &settings);
             match (failure, here, pinned) {
-                // Somebody changed a file: nothing from there is to be trusted.
+                // A wrong checksum: the server is not trusted.
                 (Failure::Changed(_), ..) => Err(anyhow!(told)),
-                // What was here will do, if nobody says what else there may be.
+                // The cached files are enough to load the model.
                 (failure, Here::Enough, Some(commit)) => {
                     remote.forget();
                     if !matches!(failure, Failure::Unreachable(_)) {
-                        // A closed standard error is no reason to stop.
+                        // Write errors of a closed standard error are ignored.
                         let _ = writeln!(
                             std::io::stderr(),
-                            "regard: warning: {told}. What is in the cache is used"
+                            "regard: warning: {told}. Using the cached files"
                         );
                     }
                     Ok(snapshot(commit))
@@ -125,7 +123,7 @@ pub fn find(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
     }
 }
 
-/// Downloads what a commit lacks: the one that is known, or the one that the revision now is.
+/// Downloads the missing files of the pinned commit, or of the revision's current commit.
 fn fill(
     repository: &Repository,
     remote: &Remote,
@@ -147,8 +145,8 @@ fn fill(
 
 fn not_here(id: &str, revision: &str, settings: &Settings) -> String {
     format!(
-        "{id}: not whole on this machine at revision {revision:?} (looked in {}), and nothing is \
-         to be downloaded (--offline or HF_HUB_OFFLINE). Run it once with a network: \
+        "{id}: not complete on this machine at revision {revision:?} (searched {}), and downloads \
+         are disabled (--offline or HF_HUB_OFFLINE). Download it once with a network: \
          `regard models {id} --fetch`; or set HF_HOME to a folder that has it",
         settings.cache.display()
     )

@@ -1,18 +1,18 @@
-//! What a model of the Hub may be called.
+//! Validation of Hub ids and revisions.
 
 use anyhow::{Result, bail};
 
-/// The longest name that the Hub gives out.
+/// Maximum length of an id on the Hub, in characters.
 const LONGEST: usize = 96;
 
-/// Whether this can be the id of a model: `owner/name`, or a name alone. Says why not.
+/// Checks a Hub id: `owner/name`, or a name alone. Returns the reason if it is invalid.
 pub fn check(id: &str) -> Result<(), &'static str> {
     let parts: Vec<&str> = id.split('/').collect();
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let end = |c: char| c == '-' || c == '.';
     match () {
         _ if id.is_empty() => Err("it is empty"),
-        _ if id.len() > LONGEST => Err("it is longer than 96 letters"),
+        _ if id.len() > LONGEST => Err("it is longer than 96 characters"),
         _ if parts.len() > 2 => Err("it has more than one slash"),
         _ if parts.iter().any(|part| part.is_empty()) => Err("a part of it is empty"),
         _ if !parts.iter().all(|part| part.chars().all(plain)) => {
@@ -27,7 +27,7 @@ pub fn check(id: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Refuses a revision that no branch, tag or commit can be: its name becomes part of a path.
+/// Checks that a revision can be a branch, tag or commit; it becomes part of a path.
 pub fn check_revision(revision: &str) -> Result<()> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
     let parts = || revision.split('/');

@@ -1,5 +1,5 @@
-//! Which files of a model are needed, and no others: repositories hold the same weights for
-//! other libraries beside them.
+//! Selection of the needed files of a repository, which often holds the same weights in several
+//! formats.
 
 use regard_models::checkpoint;
 use regard_tasks::audio::front;
@@ -9,18 +9,18 @@ use regard_tasks::{classify_image, text, translate};
 use std::fmt;
 use std::path::PathBuf;
 
-/// What a model must have and has not.
+/// A needed part that a model lacks.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Lack {
-    /// `config.json`
+    /// No `config.json`.
     Config,
-    /// A vocabulary in a format that can be read, or what is done with images instead.
+    /// No vocabulary in a supported format, and no image preprocessor.
     Vocabulary,
-    /// Weights in a format that can be read.
+    /// No weights in a supported format.
     Weights,
-    /// A part of the weights that their index names.
+    /// A shard that the index of the weights names.
     Shard(String),
-    /// The index of the weights is not one.
+    /// Invalid index of the weights, with the message.
     Index(String),
 }
 
@@ -34,13 +34,13 @@ impl fmt::Display for Lack {
                 let images = classify_image::FILE;
                 write!(
                     f,
-                    "it has no vocabulary that can be read: need one of {names}; nor does it look \
-                     at images, which takes {images}"
+                    "it has no vocabulary in a supported format: need one of {names}, or for \
+                     images {images}"
                 )
             }
             Lack::Weights => {
                 let names = checkpoint::PLACES.join(", ");
-                write!(f, "it has no weights that can be read: need one of {names}")
+                write!(f, "it has no weights in a supported format: need one of {names}")
             }
             Lack::Shard(name) => write!(f, "its index names {name}, which it does not have"),
             Lack::Index(message) => write!(f, "{message}"),
@@ -48,12 +48,12 @@ impl fmt::Display for Lack {
     }
 }
 
-/// The sets of files that a vocabulary may be in, the best first.
+/// Sets of files that make a vocabulary, in order of preference.
 fn vocabularies() -> impl Iterator<Item = &'static [&'static str]> {
     text::vocabulary_files().into_iter().chain(translate::VOCABULARY_FILES)
 }
 
-/// Every file that a model may have besides its configuration and weights.
+/// Names of all files that a model may have besides its configuration and weights.
 pub fn small_files() -> Vec<&'static str> {
     let pooling = "1_Pooling/config.json";
     let settings = [GENERATION_FILE, classify_image::FILE, front::FILE, sentence::MODULES, pooling];
@@ -64,10 +64,9 @@ pub fn small_files() -> Vec<&'static str> {
     files
 }
 
-/// Asks for the files of a model, one after another; `get` gives the place of one, or nothing if
-/// the model has none of that name. Of several forms in which something may be, the first one
-/// that is there is taken, as it is when the folder is read. Weights come last, because they are
-/// large: of a model that cannot be used for another reason, none are downloaded.
+/// Requests the files of a model in sequence. `get` returns the path of a file, or None if the
+/// model has no such file. Of several formats the first available one is taken, as on loading.
+/// Weights come last, because they are large: they are not downloaded if another part is missing.
 pub fn gather<E>(
     get: &mut dyn FnMut(&str) -> Result<Option<PathBuf>, E>,
 ) -> Result<Option<Lack>, E> {
@@ -77,7 +76,7 @@ pub fn gather<E>(
     for name in [GENERATION_FILE].iter().chain(&text::CONFIGURATION_FILES) {
         get(name)?;
     }
-    // How a sentence-transformers model makes one vector of a text.
+    // Pooling of a sentence-transformers model.
     if let Some(place) = get(sentence::MODULES)? {
         match sentence::files(&place) {
             Ok(files) => {
@@ -97,7 +96,7 @@ pub fn gather<E>(
             }
         }
     }
-    // A model of images has no words, and says what is done with images instead.
+    // An image model has a preprocessor instead of a vocabulary.
     if !found && get(classify_image::FILE)?.is_none() {
         return Ok(Some(Lack::Vocabulary));
     }
@@ -125,7 +124,7 @@ mod tests {
     use super::*;
     use std::convert::Infallible;
 
-    /// What is asked for of a model with these files, and what is lacking.
+    /// Requested files of a model with these files, and the part that it lacks.
     fn asked(files: &[&str]) -> (Vec<String>, Option<Lack>) {
         let mut asked = vec![];
         let mut get = |name: &str| -> Result<Option<PathBuf>, Infallible> {

@@ -1,9 +1,9 @@
-//! Addresses: which server they lead to, and whether a token may go there.
+//! Servers of URLs, and whether a token may be sent to them.
 
 use std::net::IpAddr;
 use ureq::http::Uri;
 
-/// A server: what has to be the same for two addresses to lead to the same one.
+/// Server of a URL: scheme, host and port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     scheme: String,
@@ -24,7 +24,7 @@ impl Origin {
         Some(Origin { scheme, host, port: uri.port_u16().unwrap_or(port) })
     }
 
-    /// The Hub itself.
+    /// Whether it is https://huggingface.co.
     pub fn is_hugging_face(&self) -> bool {
         self.is_encrypted() && self.host == "huggingface.co" && self.port == 443
     }
@@ -33,7 +33,7 @@ impl Origin {
         self.scheme == "https"
     }
 
-    /// Whether nobody on the way can read what is sent: it is encrypted, or stays on this machine.
+    /// Whether the connection is encrypted, or stays on this machine.
     pub fn is_private(&self) -> bool {
         let address = self.host.trim_start_matches('[').trim_end_matches(']');
         let loopback = address.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
@@ -41,8 +41,8 @@ impl Origin {
     }
 }
 
-/// Where a redirect leads, from the address that was asked. Nothing if that cannot be followed:
-/// it is no address, of another kind than http, or gives up encryption.
+/// Resolves a redirect against the requested URL. None if it must not be followed: an invalid URL,
+/// another scheme than http(s), or a downgrade from https to http.
 pub fn redirected(from: &str, location: &str) -> Option<String> {
     let base: Uri = from.parse().ok()?;
     let (scheme, authority) = (base.scheme_str()?, base.authority()?);
@@ -59,7 +59,7 @@ pub fn redirected(from: &str, location: &str) -> Option<String> {
     (after.is_encrypted() || !before.is_encrypted()).then_some(to)
 }
 
-/// Whether an address begins with a scheme, such as `https:`. A query may have others in it.
+/// Whether a URL begins with a scheme, such as `https:`.
 fn has_scheme(address: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
     address.split_once(':').is_some_and(|(scheme, _)| {
@@ -79,7 +79,7 @@ mod tests {
             assert!(!same("https://a.co", other), "{other}");
         }
         assert!(Origin::of("file:///etc/passwd").is_none() && Origin::of("x").is_none());
-        // A name before the @ is no host.
+        // The part before the @ is not the host.
         assert_eq!(Origin::of("https://huggingface.co@evil.com/").unwrap().host, "evil.com");
     }
 
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(to("other.json").unwrap(), "https://a.co/m/resolve/main/other.json");
         assert_eq!(to("//cdn.co/x").unwrap(), "https://cdn.co/x");
         assert_eq!(to("https://cdn.co/x").unwrap(), "https://cdn.co/x");
-        // An address within a query is not where it leads.
+        // A URL within the query is ignored.
         assert_eq!(to("/x?from=http://b.co/y").unwrap(), "https://a.co/x?from=http://b.co/y");
         let beside = "https://a.co/m/resolve/main/x?to=https://b.co";
         assert_eq!(to("x?to=https://b.co").unwrap(), beside);

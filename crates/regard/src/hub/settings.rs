@@ -1,4 +1,4 @@
-//! What the environment says of the Hub, in the words of Python's `huggingface_hub`.
+//! Settings of the Hub from environment variables, as in Python's `huggingface_hub`.
 
 use super::origin::Origin;
 use anyhow::{Context, Result, bail};
@@ -6,40 +6,39 @@ use std::env;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where models come from when nothing else is said.
+/// Default endpoint.
 const HUB: &str = "https://huggingface.co";
-/// Seconds that a server may be silent when nothing else is said.
+/// Default timeout in seconds without data.
 const PATIENCE: u64 = 60;
-/// Seconds that it may be silent at most: a day.
+/// Maximum timeout in seconds: a day.
 const LONGEST: u64 = 86_400;
 
-/// Where models come from, where they are kept, and who asks.
+/// Cache, endpoint, token and timeout.
 pub struct Settings {
-    /// The folder of all models.
+    /// Folder of the model cache.
     pub cache: PathBuf,
-    /// The address of the Hub, or of a mirror, without a slash at its end.
+    /// URL of the Hub or a mirror, without a trailing slash.
     pub endpoint: String,
-    /// What proves who asks.
+    /// Access token sent with requests to the Hub.
     pub token: Token,
-    /// How long a server may be silent, before it answers and while it sends.
+    /// Timeout without data, before and during a response.
     pub patience: Duration,
 }
 
-/// The token, and whether it goes to the endpoint.
+/// Access token, and whether it is sent to the endpoint.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Token {
-    /// There is none.
+    /// No token.
     None,
-    /// It goes to the endpoint, and nowhere else.
+    /// Token that is sent to the endpoint, and to no other server.
     Sent(String),
-    /// There is one, and it is not sent; why.
+    /// Token that is not sent, with the reason.
     Withheld(String),
 }
 
 impl Token {
-    /// The rule: a token that `hf auth login` saved is for huggingface.co alone. HF_TOKEN is for
-    /// the endpoint, whichever it is, because both are said in the same place. Neither is sent
-    /// unencrypted over a network.
+    /// Decides whether a token is sent: one saved by `hf auth login` only to huggingface.co, that
+    /// of HF_TOKEN to any endpoint. Neither is sent unencrypted over a network.
     fn decide(said: Option<String>, saved: Option<String>, endpoint: &Origin) -> Token {
         let filled = |token: Option<String>| {
             token.map(|token| token.trim().to_string()).filter(|token| !token.is_empty())
@@ -61,7 +60,7 @@ impl Token {
 }
 
 impl Settings {
-    /// From `HF_HUB_CACHE` or `HF_HOME`, `HF_ENDPOINT`, `HF_TOKEN` or the file that
+    /// Reads `HF_HUB_CACHE` or `HF_HOME`, `HF_ENDPOINT`, `HF_TOKEN` or the file that
     /// `hf auth login` writes, and `HF_HUB_DOWNLOAD_TIMEOUT`.
     pub fn of_environment() -> Result<Settings> {
         let home = match (variable("HF_HOME"), variable("XDG_CACHE_HOME")) {
@@ -95,7 +94,7 @@ fn patience(said: Option<String>) -> Result<Duration> {
     }
 }
 
-/// Whether the environment forbids the network.
+/// Whether `HF_HUB_OFFLINE` is set.
 pub fn is_offline() -> bool {
     let yes = ["1", "on", "yes", "true"];
     variable("HF_HUB_OFFLINE").is_some_and(|said| yes.contains(&said.to_lowercase().as_str()))

@@ -1,29 +1,29 @@
-//! Words that a server chooses and that become part of a path: each is checked once, when it
-//! arrives, and is a type of its own from then on.
+//! Strings from a server that become part of a path. Each is validated once, on arrival, and then
+//! has its own type.
 
-/// The longest word. SHA-256 in hexadecimal has 64 characters.
+/// Maximum length in characters; a hexadecimal SHA-256 has 64.
 const LONGEST: usize = 128;
 
-/// The commit of a model: letters and digits.
+/// Commit of a model: letters and digits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit(String);
 
-/// The etag of a file: the name of its contents in the cache.
+/// Etag of a file: the name of its contents in the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Etag(String);
 
-/// The name of a file of a model, with slashes for folders.
+/// Path of a file in a repository, with slashes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileName(String);
 
 /// Checksum that an etag holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sum {
-    /// Files in large file storage.
+    /// SHA-256: files in large file storage (LFS).
     Sha256,
-    /// All others: git's own name of the contents.
+    /// SHA-1 of a git blob: all other files.
     GitSha1,
-    /// A mirror's own word: the contents cannot be compared with it.
+    /// Not a checksum: the contents cannot be verified.
     Unknown,
 }
 
@@ -44,7 +44,7 @@ impl Commit {
 }
 
 impl Etag {
-    /// From a header: `"word"`, `W/"word"` or the word itself.
+    /// Parses a header: `"word"`, `W/"word"` or the word itself.
     pub fn new(header: &str) -> Result<Etag, String> {
         let text = header.trim();
         let text = text.strip_prefix("W/").unwrap_or(text);
@@ -77,10 +77,9 @@ impl FileName {
         let fine = |part: &str| is_word(part, "_-.") && !part.starts_with('.');
         match text.split('/').all(fine) {
             true => Ok(FileName(text.to_string())),
-            false => Err(format!(
-                "{} cannot be the name of a file of a model: need letters, digits, . - and _",
-                quoted(text)
-            )),
+            false => {
+                Err(format!("got the file name {}, need letters, digits, . - and _", quoted(text)))
+            }
         }
     }
 
@@ -94,7 +93,7 @@ fn is_word(text: &str, more: &str) -> bool {
     (1..=LONGEST).contains(&text.len()) && text.chars().all(plain)
 }
 
-/// A server's text, safe to print: escaped, and cut where it is long.
+/// Quotes a server's text for printing: escaped and truncated.
 pub fn quoted(text: &str) -> String {
     match text.char_indices().nth(80) {
         Some((end, _)) => format!("{:?}…", &text[..end]),

@@ -1,35 +1,35 @@
-//! A graph as a picture: nodes in the colour of their label, edges as thick as their weight.
+//! Graphs as SVG: nodes coloured by label, edges as wide as their weight.
 
 use super::svg::escape;
 use std::fmt::Write;
 
-/// What is drawn of a node.
+/// A node of the picture.
 pub struct Node {
-    /// What stands in it.
+    /// Text above the node.
     pub name: String,
-    /// What is told when it is pointed at.
+    /// Tooltip.
     pub about: String,
-    /// The number of its colour.
+    /// Index of its colour.
     pub colour: usize,
-    /// How far it is from what is in the middle.
+    /// Distance from the central node, in edges.
     pub ring: usize,
-    /// How large it is, from 0 to 1.
+    /// Size, from 0 to 1.
     pub weight: f32,
 }
 
-/// An edge between two of the nodes, by their places.
+/// An edge between two nodes, by their indices.
 pub struct Edge {
-    /// Whom is looked at.
+    /// Node that is attended to.
     pub from: usize,
-    /// Who looks.
+    /// Node that attends.
     pub to: usize,
-    /// How much, from 0 to 1.
+    /// Attention weight, from 0 to 1.
     pub weight: f32,
 }
 
 const SIDE: f64 = 800.0;
 const MARGIN: f64 = 40.0;
-/// Colours that people tell apart (Okabe and Ito 2008).
+/// Palette for colour-blind readers (Okabe and Ito 2008).
 const COLOURS: [&str; 8] =
     ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999"];
 
@@ -85,8 +85,7 @@ pub fn svg(title: &str, nodes: &[Node], edges: &[Edge], labels: &[String]) -> St
     )
 }
 
-/// Where nodes stand: on rings around the middle first, then moved until those with an edge are
-/// near one another and others are not (Fruchterman and Reingold 1991).
+/// Force-directed layout (Fruchterman and Reingold 1991), initialised with rings around the centre.
 fn lay_out(nodes: &[Node], edges: &[Edge]) -> Vec<(f64, f64)> {
     let count = nodes.len();
     let mut places: Vec<(f64, f64)> = (0..count)
@@ -128,7 +127,7 @@ fn lay_out(nodes: &[Node], edges: &[Edge]) -> Vec<(f64, f64)> {
     places.iter().map(|(x, y)| (middle(*x, left, right), middle(*y, top, bottom) + 10.0)).collect()
 }
 
-/// The direction from the second to the first, and how far they are apart.
+/// Unit vector from the second point to the first, and their distance.
 fn between(a: (f64, f64), b: (f64, f64)) -> (f64, f64, f64) {
     let (dx, dy) = (a.0 - b.0, a.1 - b.1);
     let apart = (dx * dx + dy * dy).sqrt().max(1e-3);

@@ -1,27 +1,27 @@
-//! A map of weights in a terminal: rows are queries, columns are keys.
+//! Attention maps in a terminal: rows are queries, columns are keys.
 
 use super::terminal::Paint;
 use super::{label, pad, width};
 
-/// What is to be drawn. `cells` has a row for each of `rows` and a column for each of `columns`.
+/// An attention map; `cells` is `[rows, columns]`.
 pub struct Map<'a> {
     /// Lines above the map.
     pub title: Vec<String>,
-    /// Queries.
+    /// Labels of the queries.
     pub rows: &'a [String],
-    /// Keys.
+    /// Labels of the keys.
     pub columns: &'a [String],
-    /// Weights, row after row.
+    /// Weights in row-major order.
     pub cells: &'a [f32],
 }
 
-/// Columns of a label beside the map, and lines of one above it.
+/// Maximum width of a row label, and height of a column label.
 const LABEL: usize = 14;
 
-/// Columns of a cell: two are about as wide as a line is high.
+/// Width of a cell: two columns are about as wide as a line is high.
 const CELL: usize = 2;
 
-/// How many keys a map of so many columns can show.
+/// Number of keys that fit into a map of `most` columns.
 pub fn columns_that_fit(rows: &[String], most: usize) -> usize {
     (most.saturating_sub(label_width(rows) + 3) / CELL).max(1)
 }
@@ -30,16 +30,16 @@ fn label_width(rows: &[String]) -> usize {
     rows.iter().map(|row| width(&label(row, LABEL))).max().unwrap_or(0)
 }
 
-/// Lines of a drawing, with the columns that each of them takes.
+/// Lines of a drawing, each with its width in columns.
 pub struct Picture(Vec<(String, usize)>);
 
 impl Map<'_> {
-    /// The largest weight: what the strongest colour stands for.
+    /// Largest finite weight, which gets the strongest colour.
     pub fn largest(&self) -> f32 {
         self.cells.iter().copied().filter(|w| w.is_finite()).fold(0.0, f32::max)
     }
 
-    /// Draws it.
+    /// Draws the map.
     pub fn draw(&self, paint: Paint) -> Picture {
         let side = label_width(self.rows);
         let largest = self.largest();
@@ -54,7 +54,7 @@ impl Map<'_> {
         for level in 0..height {
             let mut text = " ".repeat(side + 2);
             for head in &heads {
-                // Written downwards, and standing on the map.
+                // Vertical labels, aligned at the bottom.
                 let at = (level + head.len()).checked_sub(height);
                 text += &pad(at.map_or("", |at| &head[at]), CELL);
             }
@@ -82,7 +82,7 @@ impl Map<'_> {
     }
 }
 
-/// The letters of a word, accents with what they stand on.
+/// Splits a word into characters, with combining marks attached.
 fn letters(word: &str) -> Vec<String> {
     let mut letters: Vec<String> = vec![];
     for c in word.chars() {
@@ -111,7 +111,7 @@ fn cell(weight: f32, largest: f32, paint: Paint) -> String {
     }
 }
 
-/// One column of colour. A level is between 0 and 1.
+/// One column in the colour of a level between 0 and 1.
 fn half(level: f32, paint: Paint) -> String {
     match paint {
         Paint::True => {
@@ -119,7 +119,7 @@ fn half(level: f32, paint: Paint) -> String {
             format!("\x1b[48;2;{r};{g};{b}m \x1b[0m")
         }
         _ => {
-            // The nearest of the palette to the colours below, dark to bright.
+            // Palette colours nearest to those of `colour`, dark to bright.
             const RAMP: [u8; 11] = [234, 53, 54, 90, 126, 162, 168, 209, 215, 222, 230];
             let index = RAMP[(level * 10.0).round() as usize];
             format!("\x1b[48;5;{index}m \x1b[0m")
@@ -127,7 +127,7 @@ fn half(level: f32, paint: Paint) -> String {
     }
 }
 
-/// From dark to bright with an even rise of lightness: six points of matplotlib's "magma".
+/// Interpolates six points of matplotlib's "magma" colour map.
 fn colour(level: f32) -> [u8; 3] {
     const POINTS: [[f32; 3]; 6] = [
         [20.0, 14.0, 54.0],
@@ -145,7 +145,7 @@ fn colour(level: f32) -> [u8; 3] {
     })
 }
 
-/// Puts pictures side by side, as many as fit into `most` columns.
+/// Arranges pictures side by side, as many as fit into `most` columns.
 pub fn gallery(pictures: Vec<Picture>, most: usize) -> String {
     const GAP: usize = 4;
     let wide = |picture: &Picture| picture.0.iter().map(|line| line.1).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Maps of weights as a page: one file that needs nothing else.
+//! Attention maps as a self-contained HTML page.
 
 use super::svg::{Drawing, document, escape};
 
@@ -11,7 +11,7 @@ output{position:sticky;bottom:0;display:block;padding:.5rem 0;min-height:1.5em;\
 font-family:ui-monospace,monospace;background:inherit}\
 @media(prefers-color-scheme:dark){body{background:#16161a;color:#eee}}";
 
-/// Says what is under the pointer; without scripts, the browser's own hint does.
+/// Shows the weight under the pointer; without scripts, the browser's tooltip does.
 const SCRIPT: &str = "\
 const says = document.querySelector('output');\
 document.querySelector('figure').addEventListener('pointerover', event => {\
@@ -19,7 +19,7 @@ const name = event.target.querySelector(':scope > title');\
 if (name) says.textContent = name.textContent;\
 });";
 
-/// A page with pictures, under a heading and some lines about them.
+/// Returns a page with a heading, paragraphs and pictures.
 pub fn html(heading: &str, about: &[String], parts: &[Drawing]) -> String {
     let heading = escape(heading);
     let about: String = about.iter().map(|line| format!("<p>{}</p>\n", escape(line))).collect();

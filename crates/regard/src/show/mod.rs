@@ -1,4 +1,4 @@
-//! What a terminal shows, and a browser.
+//! Output for terminals and browsers.
 
 pub mod graph;
 pub mod heatmap;
@@ -11,12 +11,12 @@ pub mod terminal;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Columns that a text takes.
+/// Width of a text in terminal columns.
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// A word that a terminal can be given: no control characters, at most `most` columns.
+/// Truncates a text to `most` columns, and replaces control characters.
 pub fn label(word: &str, most: usize) -> String {
     let mut columns = 0;
     let mut cut = String::new();
@@ -39,12 +39,12 @@ pub fn label(word: &str, most: usize) -> String {
     cut
 }
 
-/// The text, filled up with spaces to so many columns.
+/// Pads a text with spaces to a number of columns.
 pub fn pad(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// A number of bytes for people.
+/// Formats a number of bytes as kB or MB.
 pub fn bytes(count: u64) -> String {
     match count {
         0..1_000_000 => format!("{} kB", count.div_ceil(1000)),

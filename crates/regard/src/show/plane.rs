@@ -1,8 +1,8 @@
-//! Points of a plane and ways through them, as a picture.
+//! Points in the plane and paths through them, as SVG.
 
 use std::fmt::Write;
 
-/// The side of the picture.
+/// Side of the drawing area in pixels.
 const SIDE: f64 = 480.0;
 const MARGIN: f64 = 40.0;
 
@@ -13,25 +13,25 @@ const STYLE: &str = "\
 .plane .answer{fill:none;stroke:var(--way);stroke-width:2}\
 @media(prefers-color-scheme:dark){.plane{--paper:#16161a;--ink:#eee;--pale:#555;--way:#ffc857}}";
 
-/// A way through points.
+/// A path through points.
 pub struct Way {
-    /// Places of points, from 0.
+    /// Indices of the points, from 0.
     pub places: Vec<u32>,
-    /// Whether it goes back to the first.
+    /// Whether the path returns to its first point.
     pub closed: bool,
 }
 
-/// What is to be drawn.
+/// Points with the model's answer and the solution.
 pub struct Plane {
     pub points: Vec<[f64; 2]>,
-    /// What was said.
+    /// Answer of the model.
     pub answer: Way,
-    /// What is right, drawn below it.
+    /// Exact solution, drawn below the answer.
     pub solution: Option<Way>,
 }
 
 impl Plane {
-    /// The picture, with each point's number, counted from 1, beside it. Upwards is more.
+    /// Draws the points with their numbers, counted from 1; y increases upwards.
     pub fn svg(&self) -> String {
         let places: Vec<[f64; 2]> = self.points.iter().map(|point| self.place(*point)).collect();
         let mut inside = String::new();
@@ -60,7 +60,7 @@ impl Plane {
         }
         let _ = writeln!(
             inside,
-            "<text x=\"{MARGIN}\" y=\"{:.0}\">thin: the answer · broad: the solution</text>",
+            "<text x=\"{MARGIN}\" y=\"{:.0}\">thin: answer · broad: exact solution</text>",
             SIDE + 2.0 * MARGIN - 10.0
         );
         let whole = SIDE + 2.0 * MARGIN;
@@ -72,7 +72,7 @@ impl Plane {
         )
     }
 
-    /// Where a point stands in the picture: each axis is as long as the points need it.
+    /// Position of a point in the picture; each axis is scaled to the range of the points.
     fn place(&self, point: [f64; 2]) -> [f64; 2] {
         let along = |axis: usize| {
             let of = |all: fn(f64, f64) -> f64, from: f64| {

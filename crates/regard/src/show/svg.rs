@@ -1,17 +1,17 @@
-//! Maps of weights as a picture: SVG, for pages and papers.
+//! Attention maps as SVG, for pages and papers.
 //!
-//! A cell is one colour that is the stronger, the larger its weight is beside the largest of its
-//! map; the paper is light or dark as the reader likes it.
+//! The opacity of a cell is its weight relative to the largest one of the map; the background
+//! follows the reader's light or dark mode.
 
 use super::heatmap::Map;
 use super::{label, width};
 use std::fmt::Write;
 
-/// Columns of a label.
+/// Maximum width of a label in columns.
 const LABEL: usize = 24;
-/// The side of a cell.
+/// Side of a cell in pixels.
 const CELL: f32 = 18.0;
-/// The width of a character of 12 pixels' height, in a font of equal widths.
+/// Width of a character in pixels, in a monospaced font of 12 pixels.
 const LETTER: f32 = 7.3;
 const LINE: f32 = 16.0;
 const MARGIN: f32 = 16.0;
@@ -27,15 +27,15 @@ const STYLE: &str = "\
 
 /// A part of a picture.
 pub struct Drawing {
-    /// Elements of SVG.
+    /// SVG elements.
     pub inside: String,
-    /// Of what they cover.
+    /// Width in pixels.
     pub width: f32,
-    /// Of what they cover.
+    /// Height in pixels.
     pub height: f32,
 }
 
-/// Maps as a part of a picture, one below the other.
+/// Draws maps below each other.
 pub fn drawing(maps: &[Map]) -> Drawing {
     let (mut inside, mut top, mut right) = (String::new(), MARGIN, 0f32);
     for map in maps {
@@ -46,7 +46,7 @@ pub fn drawing(maps: &[Map]) -> Drawing {
     Drawing { inside, width: right + MARGIN, height: top - 2.0 * LINE + MARGIN }
 }
 
-/// A file of parts, one below the other.
+/// Returns an SVG document of drawings below each other.
 pub fn document(parts: &[Drawing]) -> String {
     let wide = parts.iter().map(|part| part.width).fold(0.0, f32::max);
     let high: f32 = parts.iter().map(|part| part.height).sum();
@@ -72,7 +72,7 @@ pub fn document(parts: &[Drawing]) -> String {
     )
 }
 
-/// Draws a map from `top` on; gives where it ends, below and to the right.
+/// Draws a map from `top` on; returns its lower and right end.
 fn draw(map: &Map, top: f32, out: &mut String) -> (f32, f32) {
     let shown =
         |words: &[String]| -> Vec<String> { words.iter().map(|word| label(word, LABEL)).collect() };
@@ -100,12 +100,12 @@ fn draw(map: &Map, top: f32, out: &mut String) -> (f32, f32) {
             let at = (left + CELL * j as f32, line);
             let weight = map.cells[i * columns.len() + j];
             let name = format!("{} → {}: {weight:.4}", map.rows[i], map.columns[j]);
-            // Where all is 0, so is each.
+            // Avoids 0/0 if all weights are 0.
             cell(out, at, if weight == 0.0 { 0.0 } else { weight / largest }, &name);
         }
     }
     y += CELL * rows.len() as f32 + LINE;
-    text(out, (left, y), " class=\"pale\"", &format!("strongest {largest:.3} · dot: exactly 0"));
+    text(out, (left, y), " class=\"pale\"", &format!("largest {largest:.3} · dot: exactly 0"));
     (y, right)
 }
 
@@ -132,7 +132,7 @@ fn text(out: &mut String, (x, y): (f32, f32), more: &str, words: &str) {
     let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\"{more}>{words}</text>");
 }
 
-/// A text inside of XML, which has no words for most control characters.
+/// Escapes a text for XML; control characters, which XML cannot represent, are replaced.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,41 +1,41 @@
-//! Text in columns.
+//! Tables of text.
 
 use super::{pad, width};
 
-/// A table with a heading, whose number of columns is known.
+/// A table with a heading and `N` columns.
 pub struct Table<const N: usize> {
     rows: Vec<[String; N]>,
 }
 
-/// A table with a heading, of any number of columns.
+/// A table with a heading and any number of columns.
 pub struct Rows {
-    /// The first line.
+    /// Headings of the columns.
     pub heading: Vec<String>,
-    /// The others, with as many cells.
+    /// Rows, with as many cells as the heading.
     pub rows: Vec<Vec<String>>,
 }
 
 const GAP: usize = 2;
 
 impl<const N: usize> Table<N> {
-    /// Only its heading.
+    /// Creates a table with a heading and no rows.
     pub fn new(heading: [&str; N]) -> Table<N> {
         Table { rows: vec![heading.map(String::from)] }
     }
 
-    /// One more row.
+    /// Adds a row.
     pub fn row(&mut self, cells: [String; N]) {
         self.rows.push(cells);
     }
 
-    /// The lines, each behind `indent`; within `most` columns, if given, by wrapping cells.
+    /// Formats the table with `indent` before each line; cells are wrapped to fit `most` columns.
     pub fn render(&self, indent: &str, most: Option<usize>) -> String {
         render(&self.rows.iter().map(|row| &row[..]).collect::<Vec<_>>(), indent, most)
     }
 }
 
 impl Rows {
-    /// As [`Table::render`].
+    /// Formats the table, as [`Table::render`].
     pub fn render(&self, indent: &str, most: Option<usize>) -> String {
         let all: Vec<&[String]> =
             std::iter::once(&self.heading).chain(&self.rows).map(|row| &row[..]).collect();
@@ -52,7 +52,7 @@ fn render(rows: &[&[String]], indent: &str, most: Option<usize>) -> String {
     let room = most.map_or(usize::MAX, |most| {
         most.saturating_sub(width(indent) + GAP * columns.saturating_sub(1))
     });
-    // The widest column gives first; 12 columns still hold most words.
+    // Shrinks the widest column first, down to 12.
     while widths.iter().sum::<usize>() > room {
         let widest = widths.iter_mut().max().expect("a table has columns");
         if *widest <= 12 {
@@ -76,7 +76,7 @@ fn render(rows: &[&[String]], indent: &str, most: Option<usize>) -> String {
     text
 }
 
-/// Breaks a text between words into lines of at most so many columns; a long word stays whole.
+/// Wraps a text at spaces into lines of at most `columns`; longer words are not split.
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

@@ -1,25 +1,25 @@
-//! What standard output is: how wide, and which colours.
+//! Width and colours of the terminal.
 
 use clap::ValueEnum;
 use std::io::{IsTerminal, stdout};
 
-/// When to use colours.
+/// Condition for colours or maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum When {
-    /// On a terminal
+    /// If standard output is a terminal
     Auto,
     Always,
     Never,
 }
 
-/// The colours that a terminal can show.
+/// Colours that a terminal supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paint {
-    /// None: shades of Unicode blocks.
+    /// No colours: shades of Unicode blocks.
     Blocks,
-    /// The palette of 256.
+    /// Palette of 256 colours.
     Palette,
-    /// 24 bits.
+    /// 24-bit colours.
     True,
 }
 
@@ -27,7 +27,7 @@ fn set(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// The colours to use on standard output.
+/// Colours to use on standard output.
 pub fn paint(when: When) -> Paint {
     let auto = || stdout().is_terminal() && set("NO_COLOR").is_none();
     let capable = set("TERM").as_deref() != Some("dumb");
@@ -41,13 +41,13 @@ pub fn paint(when: When) -> Paint {
     }
 }
 
-/// The width of the terminal that standard output is, if it is one.
+/// Width of the terminal; None if standard output is not a terminal.
 pub fn width_of_terminal() -> Option<usize> {
     let (terminal_size::Width(width), _) = terminal_size::terminal_size_of(stdout())?;
     Some(usize::from(width)).filter(|width| *width > 0)
 }
 
-/// The columns that a drawing may take: of the terminal, of COLUMNS, or 100.
+/// Maximum width of a drawing: that of the terminal, of COLUMNS, or 100.
 pub fn width() -> usize {
     let asked = || set("COLUMNS").and_then(|text| text.parse().ok());
     width_of_terminal().or_else(asked).unwrap_or(100).clamp(20, 1000)

@@ -67,7 +67,7 @@ fn nodes_are_labelled_by_their_friends() {
     assert!(all.starts_with("0\tred\t"), "{all}");
     let error = regard(&[&given[..], &["--node", "40"]].concat()).err;
     assert!(error.contains("nodes 0 to 39"), "{error}");
-    fails(&[&given[..], &["--svg", "x.svg"]].concat(), &["--node says which"]);
+    fails(&[&given[..], &["--svg", "x.svg"]].concat(), &["--node N"]);
     fails(&["classify", "--graph", edges, "--model", run], &["edges.tsv", "--nodes"]);
     fails(&["classify", "--graph", edges, "--image", "x.png"], &["cannot be used with"]);
     fails(&["classify", "--image", "x.png", "--svg", "x.svg"], &["cannot be used with"]);

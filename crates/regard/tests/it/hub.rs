@@ -181,7 +181,7 @@ fn what_python_downloaded_is_found() {
     world.endpoint = shelf.address.clone();
     shelf.put(MODEL, COMMITS[1], &golden());
     fs::remove_file(snapshot.join("vocab.txt")).unwrap();
-    world.refuses(&[MODEL, "--offline"], &["not whole"]);
+    world.refuses(&[MODEL, "--offline"], &["not complete"]);
     assert_eq!(world.label(&[MODEL]), wanted);
     let asked = shelf.asked();
     assert!(asked.iter().all(|path| path.contains(COMMITS[1])), "{asked:?}");
@@ -230,11 +230,11 @@ fn what_cannot_be_had_is_told() {
     world.refuses(&["some one"], &["en-fr", "sentence-transformers/all-MiniLM-L6-v2"]);
     world.refuses(&["runs/none"], &["no folder runs/none"]);
     shelf.put_file("someone/flax", COMMITS[0], "config.json", b"{}".to_vec());
-    world.refuses(&["someone/flax"], &["no vocabulary that can be read", "spiece.model"]);
+    world.refuses(&["someone/flax"], &["no vocabulary in a supported format", "spiece.model"]);
     shelf.put_file("someone/flax", COMMITS[1], "config.json", b"{}".to_vec());
     shelf.put_file("someone/flax", COMMITS[1], "vocab.txt", b"[UNK]".to_vec());
     shelf.name("main", COMMITS[1]);
-    world.refuses(&["someone/flax"], &["no weights that can be read", "pytorch_model.bin"]);
+    world.refuses(&["someone/flax"], &["no weights in a supported format", "pytorch_model.bin"]);
     shelf.name("main", COMMITS[0]);
 
     shelf.behave(Manners { token: Some(("secret", 401)), ..Manners::default() });
@@ -388,7 +388,7 @@ fn a_download_that_breaks_off_goes_on() {
         assert!(world.snapshot(COMMITS[0]).join("config.json").exists());
         assert!(!world.snapshot(COMMITS[0]).join("model.safetensors").exists());
         assert!(!world.repository().join("refs/main").exists());
-        world.refuses(&[MODEL, "--offline"], &["not whole"]);
+        world.refuses(&[MODEL, "--offline"], &["not complete"]);
         shelf.asked();
         shelf.behave(Manners { no_ranges, ..Manners::default() });
         let found = world.label(&[MODEL]);
@@ -406,7 +406,7 @@ fn a_server_that_falls_silent_is_not_waited_for() {
     let world = World::new("hub_silent", &shelf).with("HF_HUB_DOWNLOAD_TIMEOUT", "2");
     let cut = Some(("model.safetensors", 1000));
     shelf.behave(Manners { cut, silent: true, ..Manners::default() });
-    world.refuses(&[MODEL], &[MODEL, "broke off", "no bytes came for 2 s", "again"]);
+    world.refuses(&[MODEL], &[MODEL, "broke off", "no data for 2 s", "again"]);
     // What came is kept.
     shelf.behave(Manners::default());
     world.label(&[MODEL]);
@@ -496,7 +496,7 @@ fn weights_may_be_in_shards() {
     assert_eq!(world.label(&[MODEL, "--offline"]), wanted);
     // A shard that is gone is a model that is not whole.
     fs::remove_file(world.snapshot(COMMITS[0]).join(names[1])).unwrap();
-    world.refuses(&[MODEL, "--offline"], &["not whole"]);
+    world.refuses(&[MODEL, "--offline"], &["not complete"]);
     assert_eq!(world.label(&[MODEL]), wanted);
     // An index that would have files written elsewhere is refused.
     let evil = index.replace(names[1], "../../../evil.safetensors");

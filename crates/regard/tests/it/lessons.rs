@@ -78,7 +78,7 @@ fn words_have_neighbours_and_stand_in_proportion() {
     assert!((number(&said["one_hot"]["embedding_cosine"][0][1]) - 0.7739).abs() < 1e-4);
     let ran = regard(&[&["embed", "--one-hot", "--words", "man", "king"][..], &of].concat());
     assert!(
-        ran.out.contains("king: 1 at place 2 of 5") && ran.out.contains("1.414"),
+        ran.out.contains("king: 1 at index 2 of 5") && ran.out.contains("1.414"),
         "{}",
         ran.out
     );

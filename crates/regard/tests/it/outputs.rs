@@ -158,14 +158,14 @@ fn an_output_does_not_replace_an_input() {
     fs::write(&text, &words).unwrap();
     let at = text.to_str().unwrap();
     let args = ["tokenizer", "train", "--kind", "char", "--size", "100", "--out", at, at];
-    fails(&args, &["--out", at, "is what is read"]);
-    fails(&["point", "--file", at, "--svg", at], &["--svg", "is what is read"]);
-    fails(&["attend", at, "--html", at], &["--html", "is what is read"]);
+    fails(&args, &["--out", at, "is an input file"]);
+    fails(&["point", "--file", at, "--svg", at], &["--svg", "is an input file"]);
+    fails(&["attend", at, "--html", at], &["--html", "is an input file"]);
     fails(&["attend", "--demo", "--svg", at, "--html", at], &["name the same file"]);
-    fails(&["classify", "--image", at, "--attention", at], &["--attention", "is what is read"]);
+    fails(&["classify", "--image", at, "--attention", at], &["--attention", "is an input file"]);
     fails(
         &["eval", "--model", "en-fr", "--data", at, "--save", at],
-        &["--data and --save", "is what is read"],
+        &["--data and --save", "is an input file"],
     );
     let nodes = ["classify", "--graph", "edges.tsv", "--nodes", at, "--svg", at, "--model", "x"];
     let ran = finish(command(&nodes));

@@ -421,7 +421,7 @@ fn a_file_name_is_no_text() {
     };
     let told = run(&["translate", name, "--model", "en-fr"]);
     // The command that is told works.
-    let hint = told.split("with: ").nth(1).unwrap().lines().next().unwrap();
+    let hint = told.split("lines of the file: ").nth(1).unwrap().lines().next().unwrap();
     assert_eq!(hint, format!("regard translate --model en-fr < {name}"));
     let (args, _) = hint.trim_start_matches("regard ").split_once(" < ").unwrap();
     let args: Vec<&str> = args.split(' ').collect();

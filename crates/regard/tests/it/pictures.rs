@@ -101,7 +101,7 @@ fn what_cannot_be_drawn_is_an_error() {
     fails(&[&base[..], &[&blind, "Go on!"]].concat(), &["returns no attention weights"]);
     fails(&[&base[..], &[&sees, " "]].concat(), &["without words"]);
     fails(&[&base[..], &[&sees]].concat(), &["without words"]);
-    fails(&[&base[..], &[&sees, "a", "--mask", "causal"]].concat(), &["mask", "from a FILE"]);
+    fails(&[&base[..], &[&sees, "a", "--mask", "causal"]].concat(), &["mask", "for a FILE"]);
     fails(&["attend", "--demo", "--translate", "a"], &["cannot be used with"]);
     fails(&["attend", "--demo", "--model", &sees], &["--translate"]);
 }

@@ -57,7 +57,7 @@ fn points_from_arguments_files_and_lines() {
     assert!(note.contains("line 2: number 4: got \"x\", need a number"), "{note}");
 
     let drawn = regard(&["point", SQUARE, "--model", &model, "--attend"]).out;
-    assert!(drawn.contains("where it looked") && drawn.contains("end"), "{drawn}");
+    assert!(drawn.contains("attention of each step") && drawn.contains("end"), "{drawn}");
     let svg = Path::new(&model).join("hull.svg");
     let svg = svg.to_str().unwrap();
     assert_eq!(regard(&["point", SQUARE, "--model", &model, "--svg", svg]).code, 0);
@@ -79,7 +79,7 @@ fn what_cannot_be_asked() {
     ask(&[SQUARE, "--problem", "sort"], &["--problem: got sort", "trained for hull"]);
     ask(&[SQUARE, "--problem", "knot"], &["--problem", "hull, sort, tsp"]);
     ask(&["--file", "/no/such/file"], &["/no/such/file"]);
-    ask(&[SQUARE, SQUARE, "--svg", "/tmp/never.svg"], &["--svg: draws one set"]);
-    fails(&["point", "0.3 0.1", "--problem", "sort"], &["--model: need one", "train sort-10"]);
+    ask(&[SQUARE, SQUARE, "--svg", "/tmp/never.svg"], &["more than one set of points"]);
+    fails(&["point", "0.3 0.1", "--problem", "sort"], &["--model is required", "train sort-10"]);
     fails(&["point", SQUARE, "--model", "en-fr"], &["translates"]);
 }

@@ -105,9 +105,9 @@ fn follow(hint: &str) -> Ran {
     finish(shell)
 }
 
-/// The command behind "go on with: ".
+/// The command behind "to continue: ".
 fn hint(ran: &Ran) -> String {
-    let hint = ran.out.lines().find_map(|line| line.strip_prefix("go on with: "));
+    let hint = ran.out.lines().find_map(|line| line.strip_prefix("to continue: "));
     hint.unwrap_or_else(|| panic!("no hint in {}{}", ran.out, ran.err)).to_string()
 }
 
@@ -139,7 +139,7 @@ fn the_printed_hint_resumes_with_every_setting() {
         let written = fs::read(run.join("recipe.toml")).unwrap();
         let on = follow(&hint(&ran));
         assert_eq!(on.code, 0, "{signal}: {}", on.err);
-        assert!(on.err.contains("going on from step"), "{}", on.err);
+        assert!(on.err.contains("continuing from step"), "{}", on.err);
         assert_eq!(fs::read(run.join("recipe.toml")).unwrap(), written);
         assert!(left(&run) == left(&whole), "{signal}: another run");
     }
@@ -195,7 +195,7 @@ fn kills(here: &Path, count: usize) {
         signals[kind] += 1;
         done += 1;
         let hint = format!("{}{}", ran.out, ran.err);
-        if let Some((_, hint)) = hint.split_once("go on with: regard ") {
+        if let Some((_, hint)) = hint.split_once("to continue: regard ") {
             command = hint.lines().next().unwrap().split(' ').map(str::to_string).collect();
         }
     }
@@ -344,7 +344,7 @@ fn damaged_checkpoints_are_refused_by_name() {
     let ran = regard(&["train", "--resume", name]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let damaged = last.file_name().unwrap().to_str().unwrap();
-    let before = format!("going on from step {}", steps[steps.len() - 2]);
+    let before = format!("continuing from step {}", steps[steps.len() - 2]);
     for part in [damaged, "model.safetensors is damaged", &before] {
         assert!(ran.err.contains(part), "no {part:?} in {}", ran.err);
     }
@@ -373,7 +373,7 @@ fn an_older_damaged_checkpoint_does_not_keep_a_run_from_its_end() {
     let ran = regard(&["train", "--resume", name]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.err.contains("trainer.json is damaged"), "{}", ran.err);
-    assert!(ran.err.contains(&format!("going on from step {}", steps.last().unwrap())));
+    assert!(ran.err.contains(&format!("continuing from step {}", steps.last().unwrap())));
 }
 
 #[test]
@@ -440,7 +440,7 @@ fn two_signals_at_once_are_one() {
         Command::new("sh").args(["-c", &script]).status().unwrap();
         let ran = end(child);
         assert_eq!(ran.code, 130, "{}", ran.err);
-        assert!(ran.out.contains("go on with: "), "{signal}: {}{}", ran.out, ran.err);
+        assert!(ran.out.contains("to continue: "), "{signal}: {}{}", ran.out, ran.err);
     }
 }
 

@@ -35,7 +35,7 @@ fn run(test: &str) -> String {
 fn a_verb_without_a_model_says_what_it_needs() {
     fails(
         &["summarize", "Hello, the deal is on."],
-        &["--model: need a model that summarizes texts", "regard train aeslc-pointer"],
+        &["--model is required: need a model that summarizes texts", "regard train aeslc-pointer"],
     );
 }
 
@@ -66,9 +66,9 @@ fn texts_from_arguments_files_and_standard_input() {
     assert_eq!(why.lines().count(), 1 + words.len(), "{why}");
     assert!(why.contains(" % "), "{why}");
 
-    fails(&["summarize", " ", "--model", &model], &["text 1: got nothing"]);
+    fails(&["summarize", " ", "--model", &model], &["text 1: got an empty text"]);
     fails(&["summarize", "--file", "/no/such/file", "--model", &model], &["/no/such/file"]);
-    fails(&["summarize", mail], &["--model: need a model that summarizes texts"]);
+    fails(&["summarize", mail], &["--model is required: need a model that summarizes texts"]);
     fails(&["summarize", mail, "--model", &model, "--num-beams", "0"], &["--num-beams"]);
     fails(&["summarize", mail, "--model", "stories"], &["answers questions about stories"]);
 }

@@ -54,7 +54,7 @@ fn what_is_wrong_is_named() {
     fail(&["--kind", "bpe", "--size", "60", "no-such.txt"], &["no-such.txt"]);
     assert!(!std::path::Path::new(out).exists(), "nothing is written");
     regard(&[&train[..], &["--kind", "char", "--size", "60", &text]].concat());
-    fails(&["tokenizer", "decode", "--tokenizer", out, "1 x"], &["\"x\" is no id"]);
+    fails(&["tokenizer", "decode", "--tokenizer", out, "1 x"], &["\"x\" is not an id"]);
     fails(&["tokenizer", "decode", "--tokenizer", out, "99999"], &["99999", "need 0 to"]);
     fails(&["tokenizer", "encode", "--tokenizer", &text, "a"], &["not a tokenizer.json"]);
 }

@@ -48,7 +48,7 @@ fn a_line_comes_out_for_each_line_whatever_the_batch() {
     // nothing does not know when to end; nothing else is said.
     let told = text(&all.stderr);
     assert_eq!(told.matches("note: the model does not know").count(), 2, "{told}");
-    assert_eq!(told.matches("stopped before their end").count(), 1, "{told}");
+    assert_eq!(told.matches("reached the length limit").count(), 1, "{told}");
     assert_eq!(told.lines().count(), 3, "{told}");
     let out = text(&all.stdout);
     let lines: Vec<&str> = out.lines().collect();
@@ -114,7 +114,7 @@ fn long_lines_are_translated_in_pieces() {
     let ran = piped(&["translate", "--model", &table, "--max-length", "500"], long.as_bytes());
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
     let err = text(&ran.stderr);
-    assert!(err.contains("more than the 24 that are read at once"), "{err}");
+    assert!(err.contains("exceed the model's limit of 24"), "{err}");
     assert!(err.contains("line 1: ") && !err.contains("line 2"), "{err}");
     assert_eq!(text(&ran.stdout).lines().count(), 2);
     let prefix = ["--target-prefix", "Ils", "--model", &table];
@@ -142,7 +142,7 @@ fn a_line_of_many_words_is_translated_whole() {
         let (out, err) = (text(&ran.stdout), text(&ran.stderr));
         assert_eq!((ran.status.code(), out.lines().count()), (Some(0), 1), "{err}");
         assert_eq!(out.matches("regardent").count(), sentences, "{}", &out[..100.min(out.len())]);
-        assert!(err.contains("more than the 512"), "{err}");
+        assert!(err.contains("limit of 512"), "{err}");
         cut(&err)
     };
     let (tokens, count) = pieces(1000);

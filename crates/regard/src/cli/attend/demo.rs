@@ -1,9 +1,8 @@
-//! The demonstration: heads of the engine look at the words of a sentence.
+//! `regard attend --demo`: four attention heads over the words of a sentence.
 //!
-//! No model has been trained here. A word becomes a vector by its spelling alone: each of its
-//! groups of two and three characters adds +1 or −1 to a feature that a hash chooses (Weinberger
-//! et al. 2009, arXiv:0902.2206), so words that share groups point in the same direction. What
-//! the engine does with the vectors is the real thing.
+//! No trained model is involved. A word is a vector of its spelling: each of its character 2- and
+//! 3-grams adds +1 or −1 to a feature chosen by a hash (Weinberger et al. 2009, arXiv:0902.2206),
+//! so words that share n-grams have a high cosine. The attention is computed by the kernels.
 
 use super::{Flags, Global, MOST_ROWS};
 use crate::choice::parse_mask;
@@ -20,14 +19,14 @@ use std::io::Write;
 
 const SENTENCE: &str = "They are watching the watchers who watch them .";
 
-/// Features of a vector: with some twenty groups a word, few of them meet by chance.
+/// Dimension of a vector: with about twenty n-grams per word, collisions are rare.
 const WIDTH: usize = 256;
 
-/// Words that a demonstration takes; an attention map beyond that shows nothing.
+/// Maximum number of words; a larger map would be unreadable.
 const MOST_WORDS: usize = 4096;
 
 const VECTORS: &str =
-    "Each word is a vector of its character 2- and 3-grams, hashed: spelling, nothing learned.";
+    "Each word is a vector of its hashed character 2- and 3-grams: spelling only, nothing learned.";
 
 struct Head {
     name: &'static str,
@@ -35,18 +34,18 @@ struct Head {
     mask: &'static str,
     says: &'static str,
     scale: f32,
-    /// The width of a Gaussian around the word's own place, if it looks near.
+    /// Standard deviation of a Gaussian bias around the query's position; None: no bias.
     sigma: Option<f32>,
     sparse: bool,
 }
 
-/// Scales are above 1/√D because these vectors have length 1.
+/// Heads of the demonstration. Scales exceed 1/√D because the vectors have length 1.
 const HEADS: [Head; 4] = [
     Head {
         name: "form",
         formula: "softmax(8 q·k)",
         mask: "!window(0, 0)",
-        says: "other words of the same form",
+        says: "words of similar spelling",
         scale: 8.0,
         sigma: None,
         sparse: false,
@@ -64,7 +63,7 @@ const HEADS: [Head; 4] = [
         name: "causal",
         formula: "softmax(4 q·k)",
         mask: "causal",
-        says: "itself and what came before",
+        says: "the word itself and earlier ones",
         scale: 4.0,
         sigma: None,
         sparse: false,
@@ -73,7 +72,7 @@ const HEADS: [Head; 4] = [
         name: "sparse",
         formula: "entmax15(8 q·k)",
         mask: "!window(0, 0)",
-        says: "as form, but mostly exact zeros",
+        says: "like form, with exact zeros",
         scale: 8.0,
         sigma: None,
         sparse: true,
@@ -140,13 +139,13 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
         maps.push(Map { title: title.clone(), rows: names, columns, cells });
     }
     let about = ["Rows are queries, columns are keys.".into(), VECTORS.into()];
-    flags.pictures.write("Who looks at whom?", &about, &maps)?;
+    flags.pictures.write("Attention between words", &about, &maps)?;
     if global.json {
         let rows = [rows.start, rows.end];
         let document = Document { words, vectors: VECTORS, rows, heads };
         return write_json(out, &document);
     }
-    writeln!(out, "Who looks at whom? Rows are queries, columns are keys.\n{VECTORS}\n")?;
+    writeln!(out, "Attention between words. Rows are queries, columns are keys.\n{VECTORS}\n")?;
     write!(out, "{}", gallery(pictures, most))?;
     if rows.len() < t && flags.rows.is_none() {
         writeln!(out, "queries {}:{} of {t}; --rows A:B shows others", rows.start, rows.end)?;
@@ -155,7 +154,7 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
         let (start, end) = (keys.start, keys.end);
         writeln!(out, "keys {start}:{end} of {t}, cut to the width; --keys A:B shows others")?;
     }
-    writeln!(out, "\nYour own q, k and v: regard attend FILE.npz. Other words: --demo TEXT.")?;
+    writeln!(out, "\nAnother sentence: --demo TEXT. Your own q, k and v: regard attend FILE.npz.")?;
     Ok(())
 }
 
@@ -187,10 +186,10 @@ fn words(input: &[String]) -> Result<Vec<String>> {
     }
 }
 
-/// A vector of length 1.
+/// Unit vector of the hashed n-grams of a word.
 fn vector(word: &str) -> [f32; WIDTH] {
     let mut vector = [0f32; WIDTH];
-    // Where a word begins and ends is part of its form.
+    // Marks of the beginning and the end are part of the n-grams.
     let marked: Vec<char> = format!("^{}$", word.to_lowercase()).chars().collect();
     for group in marked.windows(2).chain(marked.windows(3)) {
         let hash = hash(group);

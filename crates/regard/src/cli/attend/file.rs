@@ -1,4 +1,4 @@
-//! The map of queries, keys and values from a file.
+//! `regard attend FILE`: attention over queries, keys and values of a file.
 
 use super::{Flags, Global, MOST_ROWS};
 use crate::cli::write_json;
@@ -31,23 +31,23 @@ pub fn run(flags: &Flags, path: &Path, global: &Global, out: &mut dyn Write) -> 
     if global.json { shown.json(flags, path, out) } else { shown.draw(flags, path, out) }
 }
 
-/// How queries, keys and values fit together. Only what the file says of them is read: a small
-/// file can hold arrays that are very large.
+/// Checks the shapes of queries, keys and values. Only headers are read, because a small compressed
+/// file can hold very large arrays.
 fn dims(archive: &Archive) -> Result<Dims> {
     let [q, k, v] = ["q", "k", "v"]
         .map(|name| four(&archive.shape_of_floats(name)?).with_context(|| archive.place(name)));
     Attention::dims(q?, k?, v?).with_context(|| archive.path().display().to_string())
 }
 
-/// No array of a mask or a score has more numbers than one for each score, with some more for
-/// lists of queries and of keys.
+/// Maximum number of elements of an array of a mask or bias: one per score, plus lists over queries
+/// and keys.
 fn most_numbers(dims: &Dims) -> usize {
     let Dims { b, h, t, s, .. } = *dims;
     let scores = [b, h, t, s].into_iter().fold(1usize, usize::saturating_mul);
     scores.saturating_add(b.saturating_mul(t.saturating_add(s))).saturating_add(2)
 }
 
-/// Reads what an attention needs; says what is missing or does not fit.
+/// Reads the inputs and parameters of an attention, and checks their shapes.
 fn load(archive: &Archive, attention: &Attention, dims: Dims) -> Result<Problem> {
     let check = || {
         let grid = Grid::new(dims, attention.positions.clone())?;
@@ -63,13 +63,13 @@ fn load(archive: &Archive, attention: &Attention, dims: Dims) -> Result<Problem>
         let stored =
             if archive.has(&long) || ["q", "k", "v"].contains(&name) { &*long } else { name };
         let got = archive.shape(stored)?;
-        // `[H, D]` for `[1, H, 1, D]`: axes of 1 are a matter of writing.
+        // `[H, D]` is accepted for `[1, H, 1, D]`: axes of size 1 are ignored.
         let true_axes = |shape: &[usize]| -> Vec<usize> {
             shape.iter().copied().filter(|axis| *axis != 1).collect()
         };
         if true_axes(&got) != true_axes(&shape) {
             let place = archive.place(stored);
-            bail!("{place}: got shape {got:?}, need {shape:?} up to axes of 1");
+            bail!("{place}: got shape {got:?}, need {shape:?} (axes of size 1 are ignored)");
         }
         params.push((floats(archive, stored)?.data, shape));
     }
@@ -79,14 +79,14 @@ fn load(archive: &Archive, attention: &Attention, dims: Dims) -> Result<Problem>
 fn floats(archive: &Archive, name: &str) -> Result<Floats> {
     let array = archive.floats(name)?;
     if let Some(kind) = &array.converted {
-        // Not part of the answer, so not on standard output.
+        // A note, so not on standard output.
         let place = archive.place(name);
         let _ = writeln!(std::io::stderr(), "regard: note: {place}: {kind}, converted to float32");
     }
     Ok(array)
 }
 
-/// `[T, D]` and `[H, T, D]` with ones in front.
+/// Extends `[T, D]` and `[H, T, D]` to four axes.
 fn four(shape: &[usize]) -> Result<[usize; 4]> {
     if !(2..=4).contains(&shape.len()) {
         bail!("got shape {shape:?}, need [B,H,T,D], [H,T,D] or [T,D]");
@@ -99,7 +99,7 @@ fn four(shape: &[usize]) -> Result<[usize; 4]> {
     Ok(four)
 }
 
-/// A computed attention and the part of it that is to be shown.
+/// A computed attention, and the batch row and head to show.
 struct Shown {
     attention: Attention,
     problem: Problem,
@@ -124,7 +124,7 @@ impl Shown {
         Ok(Shown { attention, problem, out, saved, batch, head })
     }
 
-    /// The weights of the shown head, `[rows, S]`.
+    /// Weights of the shown head, `[rows, S]`.
     fn weights(&self, rows: &Range<usize>) -> Result<Vec<f32>> {
         let all: Vec<usize> = rows.clone().collect();
         let weights = self.problem.weights(&self.attention, &self.saved, &[self.head], &all)?;

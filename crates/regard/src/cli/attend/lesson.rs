@@ -1,4 +1,4 @@
-//! Lessons about attention, computed by `regard_tasks::lessons` and drawn here.
+//! `regard attend --lesson`: output of lessons; `regard_tasks::lessons` computes them.
 
 use super::{Flags, Global};
 use crate::cli::write_json;
@@ -14,10 +14,10 @@ use regard_tasks::regression::LeftOut;
 use serde::Serialize;
 use std::io::Write;
 
-/// What can be taught.
+/// Available lessons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Lesson {
-    /// From pooling to attention: predict a noisy sine by all points, by none, and by the near ones
+    /// From average pooling to attention: predict a noisy sine from all points, none, or near ones
     Pooling,
 }
 
@@ -28,11 +28,12 @@ pub fn run(lesson: Lesson, flags: &Flags, global: &Global, out: &mut dyn Write) 
 }
 
 const ABOUT: &str = "\
-50 points of y = 2 sin x + x^0.8 with noise of deviation 0.5, and the question: what is y at x?
-Pooling without a query says one thing everywhere; a layer of x alone draws a line. Attention takes
-the mean of all y_i, each by how near its x_i is, and how near is near can be learned.";
+50 points of y = 2 sin x + x^0.8 with noise of standard deviation 0.5. The task: predict y at x.
+Pooling without a query predicts one value everywhere; a linear layer of x predicts a line.
+Attention takes the mean of all y_i, weighted by the distance of x_i to x; its width is fixed or
+learned.";
 
-/// The methods whose curves are drawn, beside the points and the truth.
+/// Methods whose curves are drawn, besides the points and the truth.
 const DRAWN: [&str; 4] = [names::LEARNED, names::FIXED, "fully connected layer", names::AVERAGE];
 
 fn pooling(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
@@ -49,7 +50,7 @@ fn pooling(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
         return write_json(out, &Document::new(&lesson));
     }
     writeln!(out, "{ABOUT}\n")?;
-    let mut table = Table::new(["prediction", "sees", "formula", "width", "error"]);
+    let mut table = Table::new(["prediction", "input", "formula", "width", "error"]);
     for method in &lesson.methods {
         table.row([
             method.name.into(),
@@ -60,7 +61,7 @@ fn pooling(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
         ]);
     }
     writeln!(out, "{}", table.render("", None))?;
-    writeln!(out, "The error is the mean square against the truth without noise, at 50 places.\n")?;
+    writeln!(out, "The error is the mean squared error against the noise-free truth at 50 x.\n")?;
     writeln!(out, "{}", plot.text(most))?;
     // Two maps side by side, if there is room for both.
     let label = ["0.0".to_string()];
@@ -68,7 +69,7 @@ fn pooling(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
     let tables = maps(&lesson, 2, lesson.keys.len().div_ceil(fit));
     let paint = terminal::paint(flags.color);
     write!(out, "{}", gallery(tables.iter().map(|t| t.map().draw(paint)).collect(), most))?;
-    writeln!(out, "\nOther points: --seed N. As a picture: --svg FILE. All numbers: --json.")?;
+    writeln!(out, "\nOther points: --seed N. As a picture: --svg FILE. All values: --json.")?;
     Ok(())
 }
 
@@ -102,7 +103,7 @@ fn plot(lesson: &Pooling) -> Plot {
     }
 }
 
-/// A map that owns what it shows.
+/// A map that owns its labels and cells.
 struct Cells {
     title: Vec<String>,
     rows: Vec<String>,
@@ -117,8 +118,8 @@ impl Cells {
     }
 }
 
-/// The weights of the fixed and of the learned width: every `step`th query, and the weights of
-/// `group` neighbouring points together.
+/// Attention weights of the fixed and the learned width: every `step`th query, summed over `group`
+/// adjacent points.
 fn maps(lesson: &Pooling, step: usize, group: usize) -> Vec<Cells> {
     let names = [names::FIXED, names::LEARNED];
     let methods = names.iter().filter_map(|name| lesson.method(name));
@@ -155,7 +156,7 @@ struct Document<'a> {
     tried: &'a [LeftOut],
 }
 
-/// One way to predict.
+/// A prediction method, as `--json` prints it.
 #[derive(Serialize)]
 struct Told<'a> {
     name: &'a str,

@@ -1,6 +1,6 @@
-//! `regard attend`: who looks at whom.
+//! `regard attend`: attention maps.
 
-// Shapes in brackets are help text, which has no links.
+// Shapes in brackets are help text, not links.
 #![allow(rustdoc::broken_intra_doc_links)]
 
 mod demo;
@@ -23,71 +23,69 @@ use span::Span;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Draw an attention map, or give it as JSON
+/// Draw attention maps of a sentence, a translation, or your own q, k and v
 ///
-/// With --demo: of the words of a sentence, by vectors that need no trained model.
+/// --demo: four kinds of attention between the words of a sentence, without a trained model.
 ///
-/// With --lesson: what attention is for, by an experiment that is computed while you wait.
+/// --lesson: an experiment that shows the purpose of attention, computed while you wait.
 ///
-/// With --translate: of a translation; a row for each word that a model wrote, a column for each
-/// that it read.
+/// --translate: cross-attention of a translation; a row per target word, a column per source word.
 ///
-/// With a FILE: of the arrays `q` [B,H,T,D], `k` [B,Hk,S,D] and `v` [B,Hk,S,E] in it; without B,
-/// or B and H, these are 1. float32; float64, float16 and bfloat16 are converted. Parameters of
-/// the score and the biases are arrays of their names, with `params.` in front if you like (and
-/// `params.v` for the additive score, because `v` is the values). Masks may name integer arrays:
-/// lengths(lens), dense(allowed), edges(indptr, indices).
+/// FILE: attention over the arrays `q` [B,H,T,D], `k` [B,Hk,S,D] and `v` [B,Hk,S,E] of a file, with
+/// any score, bias, mask and normaliser. B, or B and H, may be left out if they are 1. Arrays are
+/// float32; float64, float16 and bfloat16 are converted. Parameters of the score and biases are
+/// arrays named after them, optionally with the prefix `params.` (for the additive score it must
+/// be `params.v`, because `v` is the values). Masks may refer to integer arrays: lengths(lens),
+/// dense(allowed), edges(indptr, indices).
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   regard attend --demo
   regard attend --demo 'the cat that the cats chased was chasing a catfish' --html cats.html
   regard attend --lesson pooling --svg lesson.svg
-  regard attend --translate 'They are watching.' --model tatoeba-en-fr-transformer --svg map.svg
-  regard attend qkv.npz --mask 'causal & window(15, 0)' --head 3
-  regard attend qkv.safetensors --score additive --normalize entmax15 --rows 0:8 --json
-  regard attend qkv.npz --mask causal --save out.npz
+  regard attend --translate 'They are watching.' --svg map.svg        # built-in model en-fr
+  regard attend qkv.npz --mask 'causal & window(15, 0)' --head 3      # your arrays
 
-Make such a file with numpy: np.savez('qkv.npz', q=q, k=k, v=v)")]
+To make such a file with numpy: np.savez('qkv.npz', q=q, k=k, v=v)")]
 pub struct Flags {
-    /// A .npz or .safetensors file; with --demo or --translate, the text (`-` reads standard input)
+    /// File .npz or .safetensors; with --demo or --translate, the text (`-`: standard input)
     #[arg(value_name = "FILE or TEXT")]
     input: Vec<String>,
-    /// Look at the words of a text
+    /// Draw attention between the words of a text, without a trained model
     #[arg(long)]
     demo: bool,
-    /// Compute and draw a lesson; `pooling` goes from the mean of all points to attention
+    /// Compute and draw a lesson
     #[arg(long, value_name = "NAME", conflicts_with_all = ["demo", "translate", "input", "save"])]
     lesson: Option<Lesson>,
-    /// Look at where the words of a translation of a text came from
+    /// Translate the text, and draw the attention to its words
     #[arg(long, conflicts_with = "demo")]
     translate: bool,
-    /// With --translate: a model, as `regard translate` takes it
+    /// With --translate: model as in `regard translate` [default: en-fr, built in]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// With --translate: tokens, and the end, rather than words
+    /// With --translate: draw tokens, with the end token, instead of words
     #[arg(long)]
     tokens: bool,
-    /// The batch row to show
+    /// With FILE: batch row to show
     #[arg(long, value_name = "B", default_value_t = 0)]
     batch: usize,
-    /// The head to show [default: 0]
+    /// With FILE: head to show [default: 0]
     #[arg(long, value_name = "H")]
     head: Option<usize>,
-    /// The queries to show, like 3, 3:7, :7 or 3: [default: all, or as many as can be seen]
+    /// Queries to show, such as 3, 3:7, :7 or 3: [default: all; a drawing shows the first 64]
     #[arg(long, value_name = "A:B")]
     rows: Option<Span>,
-    /// The keys to draw; the weights are those among all keys
+    /// Keys to draw; weights are still normalised over all keys [default: all]
     #[arg(long, value_name = "A:B")]
     keys: Option<Span>,
-    /// Write `out` [B,H,T,E] and `weights` [B,H,T,S] to this .npz; of the weights, only --head
-    /// and --rows if given. With --translate: `attention` [T,S] of `tokens` and `source_tokens`,
-    /// and `word_attention` of `words` and `source_words`
+    /// Write `out` [B,H,T,E] and `weights` [B,H,T,S] to this .npz file; --head and --rows restrict
+    /// the weights. With --translate: `attention` [T,S] with `tokens` and `source_tokens`, and
+    /// `word_attention` with `words` and `source_words`
     #[arg(long, value_name = "OUT.npz", visible_alias = "npz")]
     save: Option<PathBuf>,
     #[command(flatten)]
     pictures: Pictures,
-    /// Colours or shades; `auto` heeds NO_COLOR
+    /// Use colours; `auto`: if stdout is a terminal and NO_COLOR is not set
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     color: When,
     #[command(flatten)]
@@ -97,7 +95,7 @@ pub struct Flags {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    // What would change nothing must not look as if it did.
+    // Flags without effect are refused.
     let of_files = flags.head.is_some() || flags.batch != 0 || !flags.choice.is_default();
     if let Some(to) = &flags.save
         && to.extension().is_none_or(|end| end != "npz")
@@ -111,20 +109,18 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     }
     let of_models = flags.model.is_some() || flags.hub.offline || flags.hub.revision.is_some();
     if !flags.translate && (of_models || flags.tokens) {
-        bail!("attend: --model, --revision, --offline and --tokens are for --translate");
+        bail!("attend: --model, --revision, --offline and --tokens need --translate");
     }
     if let Some(lesson) = flags.lesson {
         if of_files || flags.rows.is_some() || flags.keys.is_some() {
-            bail!(
-                "attend --lesson: what it attends with is part of the lesson; give a FILE instead"
-            );
+            bail!("attend --lesson: leave out the options of the attention; they are for a FILE");
         }
         lesson::run(lesson, &flags, global, out)?;
         return Ok(Outcome::Positive);
     }
     match (flags.demo, flags.translate, &flags.input[..]) {
         (true, ..) if of_files || flags.save.is_some() => {
-            bail!("attend --demo: its heads are fixed; for your own choice, give a FILE");
+            bail!("attend --demo: its heads are fixed; to choose the attention, give a FILE");
         }
         (true, ..) => demo::run(&flags, global, out)?,
         (_, true, _) if of_files => {
@@ -134,8 +130,8 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
                 _ => "the option for the score, mask, bias or normaliser",
             };
             bail!(
-                "attend --translate: leave out {flag}: it chooses what is computed from a FILE of q, \
-                 k and v; a translation is drawn with the model's own attention"
+                "attend --translate: leave out {flag}: it is for a FILE of q, k and v; a \
+                 translation is drawn with the model's own attention"
             );
         }
         (_, true, _) => translation::run(&flags, global, out)?,
@@ -148,13 +144,13 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     Ok(Outcome::Positive)
 }
 
-/// The text that was given, if one was: the arguments together, or standard input for `-`.
+/// Returns the input text, if any: the joined arguments, or standard input for `-`.
 fn text(input: &[String]) -> Result<Option<String>> {
     match input {
         [] => Ok(None),
         [dash] if dash == "-" => {
             let mut text = String::new();
-            // More than any map can show.
+            // Limit of 1 MiB, more than any map can show.
             let mut stdin = std::io::stdin().lock().take(1 << 20);
             stdin.read_to_string(&mut text).context("standard input")?;
             Ok(Some(text))
@@ -163,5 +159,5 @@ fn text(input: &[String]) -> Result<Option<String>> {
     }
 }
 
-/// Queries that a drawing shows unless others are asked for: about a screen.
+/// Default number of queries in a terminal drawing.
 const MOST_ROWS: usize = 64;

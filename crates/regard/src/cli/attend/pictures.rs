@@ -1,4 +1,4 @@
-//! Maps as files: `--svg` and `--html`.
+//! Flags `--svg` and `--html`.
 
 use crate::files::{not_an_input, save_text};
 use crate::show::heatmap::Map;
@@ -8,27 +8,27 @@ use anyhow::{Result, bail};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
-/// Cells that a browser can still draw.
+/// Maximum number of cells that a browser can draw.
 const MOST_CELLS: usize = 1 << 16;
 
-/// Where to put pictures.
+/// Output files of pictures.
 #[derive(Args)]
 pub struct Pictures {
-    /// Write the map as a picture
+    /// Write the map as an SVG picture
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Write the map as a page of one file; the pointer shows the numbers
+    /// Write the map as a self-contained HTML page that shows weights on hover
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
 impl Pictures {
-    /// Whether any is asked for.
+    /// Whether a picture is requested.
     pub fn wanted(&self) -> bool {
         self.svg.is_some() || self.html.is_some()
     }
 
-    /// Refuses to replace what is read, and one picture by the other.
+    /// Refuses to overwrite inputs, or one picture with the other.
     pub fn check(&self, inputs: &[&Path]) -> Result<()> {
         if let Some(svg) = &self.svg {
             not_an_input("--svg", svg, inputs)?;
@@ -42,13 +42,13 @@ impl Pictures {
         }
     }
 
-    /// Writes what is asked for.
+    /// Writes the maps to the requested files.
     pub fn write(&self, heading: &str, about: &[String], maps: &[Map]) -> Result<()> {
         let cells: usize = maps.iter().map(|map| map.cells.len()).sum();
         if self.wanted() && cells > MOST_CELLS {
             bail!(
-                "--svg and --html: got {cells} cells, need at most {MOST_CELLS}; --rows A:B and \
-                 --keys A:B choose some"
+                "--svg and --html: got {cells} cells, need at most {MOST_CELLS}; choose some with \
+                 --rows A:B and --keys A:B"
             );
         }
         match self.wanted() {
@@ -57,7 +57,7 @@ impl Pictures {
         }
     }
 
-    /// Writes pictures of any kind, one below the other.
+    /// Writes drawings to the requested files, stacked vertically.
     pub fn write_parts(&self, heading: &str, about: &[String], parts: &[Drawing]) -> Result<()> {
         if let Some(path) = &self.svg {
             save_text(path, &document(parts))?;

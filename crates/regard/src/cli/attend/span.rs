@@ -1,10 +1,10 @@
-//! `3:7` on the command line.
+//! Ranges on the command line, such as `3:7`.
 
 use anyhow::{Result, bail};
 use std::ops::Range;
 use std::str::FromStr;
 
-/// Some of a number of things: `3`, `3:7`, `:7` or `3:`.
+/// Range of indices: `3`, `3:7`, `:7` or `3:`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     from: usize,
@@ -17,7 +17,7 @@ impl FromStr for Span {
     fn from_str(text: &str) -> Result<Span, String> {
         let number = |text: &str| {
             text.parse::<usize>()
-                .map_err(|_| format!("`{text}` is no number; need 3, 3:7, :7 or 3:"))
+                .map_err(|_| format!("`{text}` is not a number; need 3, 3:7, :7 or 3:"))
         };
         let Some((from, to)) = text.split_once(':') else {
             let only = number(text)?;
@@ -30,11 +30,11 @@ impl FromStr for Span {
 }
 
 impl Span {
-    /// Which of `n` things these are.
+    /// Returns the range within `0..n`; `what` names the flag in errors.
     pub fn of(self, n: usize, what: &str) -> Result<Range<usize>> {
         let range = self.from..self.to.unwrap_or(n);
         if range.end > n || range.is_empty() {
-            bail!("--{what}: got {}:{}, need some of 0:{n}", range.start, range.end);
+            bail!("--{what}: got {}:{}, need a range within 0:{n}", range.start, range.end);
         }
         Ok(range)
     }

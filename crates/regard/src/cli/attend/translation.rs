@@ -1,4 +1,4 @@
-//! The map of a translation: where each word came from.
+//! `regard attend --translate`: cross-attention of a translation.
 
 use super::{Flags, Global, MOST_ROWS};
 use crate::cli::write_json;
@@ -12,10 +12,10 @@ use regard_tasks::translate::{Aligned, Request, Translated, Translator};
 use serde::Serialize;
 use std::io::Write;
 
-/// Said of every map of words, because a row of it need not sum to 1.
-const WORDS: &str = "Weights of tokens put together to words, as the model has them: what is \
-                     missing to 1 in a row went to the end of the source.";
-const TOKENS: &str = "Weights of tokens, as the model has them.";
+/// Caption of maps of words, whose rows need not sum to 1.
+const WORDS: &str = "Attention weights of the model, summed over the tokens of each word. A row \
+                     may sum to less than 1: the rest is attention to the end of the source.";
+const TOKENS: &str = "Attention weights of the model.";
 
 pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
     let text = super::text(&flags.input)?.unwrap_or_default();
@@ -41,7 +41,7 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
         let all = cells(rows.clone(), keys.clone());
         let (names, columns) = (&targets[rows.clone()], &sources[keys.clone()]);
         let map = Map { title: title.clone(), rows: names, columns, cells: &all };
-        let about = ["Rows are what was written, columns the source.".into(), about.into()];
+        let about = ["Rows are target words, columns are source words.".into(), about.into()];
         flags.pictures.write(&shown.found.text, &about, &[map])?;
     }
     if global.json {
@@ -71,9 +71,9 @@ struct Shown {
     found: Translated,
     aligned: Aligned,
     words: Alignment,
-    /// With the end.
+    /// Source tokens, with the end token.
     source_tokens: Vec<String>,
-    /// With the end, if it was reached.
+    /// Target tokens, with the end token if it was generated.
     target_tokens: Vec<String>,
 }
 
@@ -87,7 +87,7 @@ impl Shown {
             bail!("attend --translate: {}", translator.no_alignment(&found));
         };
         if aligned.target.is_empty() {
-            bail!("attend --translate: the model wrote nothing, so it looked for nothing");
+            bail!("attend --translate: the translation is empty, so there is no attention");
         }
         let tokens = translator.tokens();
         let end = |special: Option<u32>| special.unwrap_or_default();
@@ -101,7 +101,7 @@ impl Shown {
         Ok(Shown { source, found, aligned, words, source_tokens, target_tokens })
     }
 
-    /// What was written, the source, and the weights between them.
+    /// Returns target, source, and the weights between them `[target][source]`.
     fn map(&self, tokens: bool) -> (&[String], &[String], &[Vec<f32>]) {
         match tokens {
             true => (&self.target_tokens, &self.source_tokens, &self.found.found.attention),
@@ -140,7 +140,7 @@ impl Shown {
     }
 }
 
-/// A translation and where each of its words came from, as `--json` prints it.
+/// A translation with its attention, as `--json` prints it.
 #[derive(Serialize)]
 struct Document<'a> {
     source: &'a str,

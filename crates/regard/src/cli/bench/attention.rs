@@ -1,4 +1,4 @@
-//! `regard bench attention`: how fast, next to how fast this machine can be.
+//! `regard bench attention`: speed of one attention, relative to the machine's peak.
 
 use super::super::{Global, Outcome, write_json};
 use crate::choice::Choice;
@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 
 /// Measure one attention on random inputs
 ///
-/// A rate counts the matrix products over the pairs that the mask allows: 4·pairs·D operations
-/// forward (scores and values), 10·pairs·D backward (scores again, and four gradients), whatever
-/// the score costs beyond that. The machine's multiply-add peak and the rate of a matrix product
-/// are measured in the same run, after the attention.
+/// The rate counts the matrix products over the pairs allowed by the mask: 4·pairs·D operations
+/// forward (scores and values), 10·pairs·D backward (scores again, and four gradients), without
+/// other costs of the score. The machine's FMA peak and the rate of a matrix product are measured
+/// in the same run, after the attention.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -28,13 +28,13 @@ Examples:
   regard bench attention --shape 1,1,8192,8192,64 --mask 'window(127, 0)' --json
   regard bench attention --shape 32,1,30,30,256 --score additive --threads 1")]
 pub struct Flags {
-    /// Batch, heads, queries, keys, width
+    /// Batch, heads, queries, keys, width of a head
     #[arg(long, value_name = "B,H,T,S,D")]
     shape: Shape,
-    /// Measure the backward too
+    /// Also measure the backward pass
     #[arg(long)]
     backward: bool,
-    /// Runs of each [default: at least 5, for half a second]
+    /// Number of runs of each pass [default: at least 5, for half a second]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     repeat: Option<u32>,
     #[command(flatten)]
@@ -53,7 +53,7 @@ impl FromStr for Shape {
             .map(|axis| axis.trim().parse().map_err(|_| format!("`{axis}` is no number; {need}")))
             .collect::<Result<_, _>>()?;
         match <[usize; 5]>::try_from(axes) {
-            // The engine's own limit on queries and keys; nobody needs more of the others.
+            // The kernels' limit on queries and keys, used for all axes.
             Ok(axes) if axes.iter().all(|axis| (1..1 << 24).contains(axis)) => Ok(Shape(axes)),
             Ok(_) => Err(need.into()),
             Err(axes) => Err(format!("got {} numbers; {need}", axes.len())),
@@ -61,7 +61,7 @@ impl FromStr for Shape {
     }
 }
 
-/// Times of one direction and the rates that follow.
+/// Times and rates of one direction.
 #[derive(Serialize)]
 struct Timing {
     runs: usize,
@@ -69,7 +69,7 @@ struct Timing {
     min_ms: f64,
     median_gflops: f64,
     max_gflops: f64,
-    /// Of the FMA peak, at the median.
+    /// Median rate in percent of the FMA peak.
     percent_of_peak: f64,
 }
 
@@ -80,18 +80,18 @@ struct Findings {
     bias: Vec<String>,
     mask: String,
     normalize: String,
-    /// Pairs of query and key that the mask allows, in all batch rows and heads.
+    /// Pairs of query and key allowed by the mask, over all batch rows and heads.
     allowed_pairs: u64,
-    /// Pairs that the forward scored.
+    /// Pairs that the forward pass scored.
     scored_pairs: u64,
     forward: Timing,
     backward: Option<Timing>,
     fma_peak_gflops: f64,
     fma_peak_of_one_thread_gflops: f64,
     gemm_gflops: f64,
-    /// The largest memory of the process before the yardsticks were measured.
+    /// Peak memory of the process, before the machine's peak was measured.
     peak_memory_bytes: Option<u64>,
-    /// Of that, inputs, output and gradients.
+    /// Bytes of inputs, output and gradients, contained in the peak memory.
     array_bytes: usize,
     threads: usize,
     isa: &'static str,
@@ -116,7 +116,7 @@ fn measure(flags: &Flags, global: &Global) -> Result<Findings> {
     let grid = attention.check(&problem.inputs()?)?;
     let allowed = allowed_pairs(&attention.mask, &grid);
     let mut out = problem.room()?;
-    // The first run fills caches, wakes threads, and is not counted.
+    // The first run warms up caches and threads, and is not counted.
     let saved = problem.forward(&attention, &mut out)?;
     let forward = times(flags.repeat, || problem.forward(&attention, &mut out).map(drop))?;
     let mut backward = None;
@@ -156,7 +156,7 @@ fn measure(flags: &Flags, global: &Global) -> Result<Findings> {
     })
 }
 
-/// Seconds of each run, sorted.
+/// Seconds of each run, in order.
 fn times(repeat: Option<u32>, mut run: impl FnMut() -> Result<()>) -> Result<Vec<f64>> {
     let started = Instant::now();
     let mut times = vec![];

@@ -1,4 +1,4 @@
-//! `regard bench images`: how fast a model looks at images and learns from them.
+//! `regard bench images`: inference and training speed of image classifiers.
 
 use super::super::{Global, Outcome, write_json};
 use crate::hub::Hub;
@@ -12,26 +12,26 @@ use regard_tasks::metrics::Sample;
 use serde::Serialize;
 use std::io::Write;
 
-/// Measure how fast a model looks at images, or learns from them
+/// Measure inference or training speed of an image classifier
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  regard bench images --model clothes --batch 128
+  regard bench images --model clothes --batch 128                  # built-in model
   regard bench images --model clothes --do learn --batch 128
+  regard bench images --model clothes --threads 1 --json
 
-The folder needs a config.json; without weights, random ones are measured. Pixels are drawn at
-random.")]
+A folder needs only a config.json; without weights, random ones are used. Pixels are random.")]
 pub struct Flags {
-    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id
     #[arg(long, value_name = "MODEL")]
     model: String,
-    /// What it does
+    /// Operation to measure
     #[arg(long = "do", value_enum, default_value_t = Doing::Read)]
     doing: Doing,
-    /// Images at a time
+    /// Batch size in images
     #[arg(long, value_name = "N", default_value_t = 1)]
     batch: usize,
-    /// Rounds; the median and the fastest are told
+    /// Number of rounds; the median and the fastest are printed
     #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: usize,
     #[command(flatten)]
@@ -40,9 +40,9 @@ pub struct Flags {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Doing {
-    /// To labels
+    /// Inference: images to labels
     Read,
-    /// Steps of learning labels
+    /// Training steps on labels
     Learn,
 }
 
@@ -51,7 +51,7 @@ struct Findings {
     batch: usize,
     parameters: usize,
     threads: usize,
-    /// Of a round.
+    /// Median milliseconds of a round.
     ms: f64,
     fastest_ms: f64,
     peak_memory_bytes: Option<u64>,

@@ -1,4 +1,4 @@
-//! `regard bench`: one file for each thing that can be measured.
+//! `regard bench`: one module for each benchmark.
 
 mod attention;
 mod images;

@@ -1,5 +1,4 @@
-//! `regard bench regression`: attention over points, next to the exponentials that it cannot do
-//! without.
+//! `regard bench regression`: speed of kernel regression, relative to its exponentials.
 
 use super::super::{Global, Outcome, write_json};
 use crate::machine;
@@ -17,29 +16,28 @@ use std::time::Instant;
 
 /// Measure Nadaraya–Watson regression with a Gaussian kernel
 ///
-/// Every query asks every point how near it is: points times queries exponentials, whatever else
-/// is done. As many exponentials alone, of numbers that stay in the cache, are measured in turns
-/// with the regression, on the same threads: no way of computing it can be faster than that.
+/// The regression needs points × queries exponentials. The same number of exponentials alone, over
+/// cached values, is measured alternately on the same threads, as a lower bound of the time.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   regard bench regression --points 100000 --queries 10000
   regard bench regression --points 100000 --queries 10000 --threads 1 --json")]
 pub struct Flags {
-    /// Points that are remembered
+    /// Number of points (keys)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     points: u32,
-    /// Places that are asked for
+    /// Number of queries
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     queries: u32,
-    /// The width of the kernel; points and queries are in 0..5
+    /// Width of the kernel; points and queries are in 0..5
     #[arg(long, value_name = "W", default_value_t = 0.3, allow_negative_numbers = true)]
     width: f32,
-    /// Runs of each; the median counts
+    /// Number of runs of each; the median is printed
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
-    /// Write points, values, queries and what was said of them to this folder, as float32 in the
-    /// byte order of this machine
+    /// Write points, values, queries and predictions (said) to this folder, as raw float32 in
+    /// native byte order
     #[arg(long, value_name = "FOLDER")]
     save: Option<PathBuf>,
 }
@@ -52,10 +50,10 @@ struct Findings {
     width: f32,
     median_ms: f64,
     min_ms: f64,
-    /// As many exponentials alone.
+    /// Median milliseconds of the same number of exponentials alone.
     exp_median_ms: f64,
     exp_min_ms: f64,
-    /// Of the medians: how often the time of the exponentials.
+    /// Ratio of the median times: regression over exponentials.
     ratio_to_exp: f64,
     pairs_per_second: f64,
     threads: usize,
@@ -73,7 +71,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let queries: Vec<f32> = (n..n + m).map(|i| 5.0 * stream.uniform(i)).collect();
     let mut model = KernelRegression::fit(Kernel::Gaussian, Points::new(&keys, 1, &values, 1)?)?;
     model.set_width(flags.width).context("--width")?;
-    // The first run of each fills caches, wakes threads, and is not counted.
+    // The first run of each warms up caches and threads, and is not counted.
     let mut said = model.predict(&queries)?;
     exp_seconds(n * m);
     let (mut times, mut exponentials) = (vec![], vec![]);
@@ -126,7 +124,7 @@ fn tell(findings: &Findings, out: &mut dyn Write) -> Result<()> {
     let rate = findings.pairs_per_second / 1e9;
     writeln!(out, "time        median {median:.1} ms, min {min:.1} ms: {rate:.2} billion pairs/s")?;
     let (exp, least) = (findings.exp_median_ms, findings.exp_min_ms);
-    writeln!(out, "exp alone   median {exp:.1} ms, min {least:.1} ms, over as many numbers")?;
+    writeln!(out, "exp alone   median {exp:.1} ms, min {least:.1} ms, for as many pairs")?;
     writeln!(out, "ratio       {:.2}", findings.ratio_to_exp)?;
     writeln!(out, "machine     {cpu}; {isa}, {threads} threads")?;
     Ok(())

@@ -1,4 +1,4 @@
-//! `regard bench step`: how long a step of a recipe takes.
+//! `regard bench step`: duration of training steps.
 
 use super::super::{Global, Outcome, write_json};
 use crate::{machine, recipe};
@@ -11,27 +11,29 @@ use regard_tasks::train::pace;
 use serde::Serialize;
 use std::io::Write;
 
-/// Measure the training steps of a recipe, on its data
+/// Measure training steps of a recipe on its data
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  regard bench step cora-gat --steps 100
+  regard bench step sort-10                                 # points are generated: no data needed
+  regard bench step sort-10 --steps 100 --threads 1 --json
   regard bench step shakespeare-gpt-small --set train.batch_tokens=768
+The last one needs a data set: regard data tinyshakespeare --fetch
 
-A step is the batch, forward, loss, backward, clipping and AdamW. The first tenth of the steps warms
-up and does not count.")]
+A step includes the batch, forward, loss, backward, clipping and AdamW. The first tenth of the steps
+is warm-up and is not counted.")]
 pub struct Flags {
-    /// The recipe: its name in `regard recipes`, or a TOML file
+    /// Recipe: a name listed by `regard recipes`, or a TOML file
     recipe: String,
-    /// Steps to take
+    /// Number of steps
     #[arg(long, value_name = "N", default_value_t = 50)]
     steps: usize,
-    /// Another value for a key of the recipe; may be given more than once
+    /// Set a key of the recipe; can be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
 }
 
-/// The time of steps, as `--json` prints it.
+/// Duration of steps, as `--json` prints it.
 #[derive(Serialize)]
 struct Findings<'a> {
     recipe: &'a str,

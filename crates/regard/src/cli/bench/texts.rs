@@ -1,4 +1,4 @@
-//! `regard bench texts`: how fast a model reads, writes and learns.
+//! `regard bench texts`: encoding, generation and training speed of text models.
 
 use super::super::{Global, Outcome, write_json};
 use crate::hub::Hub;
@@ -14,38 +14,38 @@ use regard_tasks::speed::Speed;
 use serde::Serialize;
 use std::io::Write;
 
-/// Measure how fast a model reads texts, goes on with them, or learns from them
+/// Measure encoding, generation or training speed of a text model
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  regard bench texts --model all-MiniLM-L6-v2 --batch 32 --tokens 128
-  regard bench texts --model all-MiniLM-L6-v2 --batch 32 --tokens 128 --ragged
-  regard bench texts --model gpt2 --do write --tokens 512 --words 32
-  regard bench texts --model all-MiniLM-L6-v2 --do learn --batch 32 --tokens 64
+  regard bench texts --model shakespeare --do write --tokens 64 --words 32      # built-in model
+  regard bench texts --model sentence-transformers/all-MiniLM-L6-v2 --batch 32  # downloads
+  regard bench texts --model FOLDER --batch 32 --tokens 128 --ragged
+  regard bench texts --model FOLDER --do learn --batch 32 --tokens 64
 
-A folder needs a config.json; without weights, random ones are measured. Tokens are drawn at
-random. Writing is limited by the memory that holds the weights: the rate at which as many bytes
-can be read is measured in the same run.")]
+A folder needs only a config.json; without weights, random ones are used. Tokens are random.
+Generation is limited by memory bandwidth: the time to read all weights once is measured in the same
+run.")]
 pub struct Flags {
-    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id
     #[arg(long, value_name = "MODEL")]
     model: String,
-    /// What it does
+    /// Operation to measure
     #[arg(long = "do", value_enum, default_value_t = Doing::Read)]
     doing: Doing,
-    /// Texts at a time
+    /// Batch size in texts
     #[arg(long, value_name = "N", default_value_t = 1)]
     batch: usize,
-    /// Tokens of a text
+    /// Number of tokens per text
     #[arg(long, value_name = "N", default_value_t = 128)]
     tokens: usize,
-    /// Texts of different lengths, evenly from one token to all
+    /// Texts of different lengths, evenly spread up to --tokens
     #[arg(long)]
     ragged: bool,
-    /// Words to write
+    /// With --do write: number of tokens to generate
     #[arg(long, value_name = "N", default_value_t = 32)]
     words: usize,
-    /// Rounds; the median and the fastest are told
+    /// Number of rounds; the median and the fastest are printed
     #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: usize,
     #[command(flatten)]
@@ -54,22 +54,22 @@ pub struct Flags {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Doing {
-    /// To vectors; a model of words to the word after each text
+    /// Encode texts to hidden states; a language model: to the next token
     Read,
-    /// Reads, and then a word after another
+    /// Encode a prompt, then generate token by token
     Write,
-    /// Steps of learning two labels
+    /// Training steps with two labels
     Learn,
 }
 
 #[derive(Serialize)]
 struct Findings {
     batch: usize,
-    /// Of all texts.
+    /// Number of tokens of all texts.
     tokens: usize,
     parameters: usize,
     threads: usize,
-    /// Of a round: to read, to read beginnings, or to learn.
+    /// Median milliseconds of a round: encoding, encoding of prompts, or a training step.
     ms: f64,
     fastest_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,15 +79,15 @@ struct Findings {
 
 #[derive(Serialize)]
 struct WritingFindings {
-    /// A word of every row.
+    /// Median milliseconds per generated token, for all rows together.
     ms: f64,
     fastest_ms: f64,
-    /// Of weights, all of which are read for every word.
+    /// Bytes of the weights, all of which are read for every token.
     bytes: usize,
-    /// In which as many bytes are read and nothing else is done.
+    /// Median milliseconds to read that many bytes from memory.
     read_ms: f64,
     fastest_read_ms: f64,
-    /// The time to read the weights, of the time for a word.
+    /// Time to read the weights as a fraction of the time per token.
     share_of_bandwidth: f64,
 }
 
@@ -111,7 +111,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     };
     let lengths: Vec<usize> = (0..flags.batch).map(length).collect();
     if flags.ragged && flags.doing == Doing::Write {
-        bail!("--ragged: writing needs beginnings of one length");
+        bail!("--ragged: --do write needs prompts of one length");
     }
     let texts = speed.texts(&lengths)?;
     let (mut times, mut steps, mut reads) = (vec![], vec![], vec![]);
@@ -124,7 +124,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             Doing::Learn => speed.learn(&texts),
             Doing::Write => {
                 let found = speed.write(&texts, flags.words)?;
-                // As often as words, so that the medians of the two are of the same kind.
+                // As many runs as tokens, so that both medians are comparable.
                 let read = (0..flags.words).map(|_| read_seconds(&memory));
                 if round > 0 {
                     steps.extend(found.steps);
@@ -176,8 +176,8 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     if let Some(writing) = findings.writing {
         writeln!(
             out,
-            "a word: {:.2} ms ({:.2}); to read its {:.0} MB of weights takes {:.2} ms ({:.2}): \
-             {:.0} % of what memory allows",
+            "a token: {:.2} ms ({:.2}); reading the {:.0} MB of weights: {:.2} ms ({:.2}); {:.0} % \
+             of the memory-bandwidth bound",
             writing.ms,
             writing.fastest_ms,
             bytes as f64 / 1e6,

@@ -1,4 +1,4 @@
-//! `regard bench translate`: sentences a second.
+//! `regard bench translate`: translation speed.
 
 use super::super::{Global, Outcome, write_json};
 use crate::hub::Hub;
@@ -14,29 +14,30 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Measure how fast a model translates the lines of a file
+/// Measure translation speed on the lines of a file
 #[derive(Args)]
 #[command(after_help = "\
-Examples:
-  regard bench translate --model runs/tatoeba-en-fr-transformer --lines english.txt
-  regard bench translate --model FOLDER --lines english.txt --batch 1 --num-beams 1 --json
+Examples (english.txt is your file, a sentence per line):
+  regard bench translate --lines english.txt                       # built-in model en-fr
+  regard bench translate --lines english.txt --batch 1 --num-beams 1 --json
+  regard bench translate --lines english.txt --model runs/tatoeba-en-fr-transformer  # your run
 
-Lines are read and cut into batches by length; a first round warms up and does not count.")]
+Lines are batched by length. A first round is warm-up and is not counted.")]
 pub struct Flags {
-    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
-    /// [default: en-fr]
+    /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id
+    /// [default: en-fr, built in]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// A sentence a line
+    /// File with a sentence per line
     #[arg(long, value_name = "FILE")]
     lines: PathBuf,
-    /// Sentences at a time
+    /// Batch size in sentences
     #[arg(long, value_name = "N", default_value_t = 32)]
     batch: usize,
-    /// Beams
+    /// Number of beams
     #[arg(long, value_name = "N", default_value_t = 4)]
     num_beams: usize,
-    /// Rounds; the fastest and the median are told
+    /// Number of rounds; the median and the fastest are printed
     #[arg(long, value_name = "N", default_value_t = 3)]
     rounds: usize,
     #[command(flatten)]
@@ -49,7 +50,7 @@ struct Findings {
     tokens: usize,
     batch: usize,
     num_beams: usize,
-    /// Of the median round.
+    /// Seconds of the median round.
     seconds: f64,
     fastest_seconds: f64,
     sentences_per_second: f64,
@@ -67,7 +68,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         std::fs::read_to_string(&flags.lines).with_context(|| flags.lines.display().to_string())?;
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     if lines.is_empty() {
-        bail!("{}: holds no sentence", flags.lines.display());
+        bail!("{}: got no sentences", flags.lines.display());
     }
     let options = Options { num_beams: flags.num_beams, ..translator.defaults().clone() };
     let warm = &lines[..lines.len().min(4 * flags.batch)];
@@ -101,7 +102,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     writeln!(
         out,
         "{sentences} sentences, {tokens} tokens, batch {}, {} beams, {} threads\n\
-         {sentences_per_second:.1} sentences/s ({:.1} in the fastest round), model read in \
+         {sentences_per_second:.1} sentences/s ({:.1} in the fastest round), model loaded in \
          {load_ms:.0} ms",
         flags.batch,
         flags.num_beams,

@@ -1,4 +1,4 @@
-//! Labels for the nodes of a graph, or for a whole graph, and along which edges the model looked.
+//! Classification of nodes and of whole graphs, and the attention along edges.
 
 use super::super::say::say;
 use super::super::{Outcome, inputs};
@@ -14,30 +14,30 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// A picture of more nodes shows nothing: it is of those that weigh most.
+/// Maximum number of nodes in a picture; those with the largest weights are kept.
 const MOST_NODES: usize = 300;
 
-// Without a group of its own, whose name would be that of the others here.
+// No group: clap would name it after the struct, like those of texts and images.
 #[derive(Args)]
 #[group(skip)]
 pub struct Flags {
-    /// A graph instead of texts: a file with two nodes a line, or cora or citeseer
+    /// Classify a graph: a file with an edge (two node numbers) per line, or cora or citeseer
     #[arg(long, value_name = "EDGES", conflicts_with_all = ["text", "pair", "why", "image"])]
     graph: Option<String>,
-    /// What is known of its nodes: number, part, label and features, with tabs between them
+    /// File of nodes: number, part, label and features, separated by tabs
     #[arg(long, value_name = "FILE", requires = "graph", conflicts_with = "image")]
     nodes: Option<PathBuf>,
-    /// These nodes alone, from 0
+    /// Only these nodes, counted from 0
     #[arg(long, value_name = "N", num_args = 1.., requires = "graph", conflicts_with = "image")]
     node: Vec<usize>,
-    /// Draw along which edges the model looked to label the first of --node, or the whole graph of
-    /// a model that labels graphs
+    /// Write a picture of the attention along edges: for the first of --node, or for the whole
+    /// graph if the model labels graphs
     #[arg(long, value_name = "FILE", requires = "graph", conflicts_with = "image")]
     svg: Option<PathBuf>,
 }
 
 impl Flags {
-    /// A flag that is given without the graph that it is about.
+    /// Returns a flag that was given without --graph.
     pub fn stray(&self) -> Option<(&'static str, &'static str)> {
         let given = [
             ("--nodes", self.nodes.is_some()),
@@ -52,7 +52,7 @@ impl Flags {
         self.graph.is_some()
     }
 
-    /// What errors call it.
+    /// Name of the graph in error messages.
     fn name(&self) -> String {
         let edges = self.graph.as_deref().unwrap_or_default();
         match &self.nodes {
@@ -72,9 +72,7 @@ impl Flags {
             return Ok(Network::read(&nodes, &edges)?);
         }
         if Path::new(edges).is_file() {
-            bail!(
-                "--graph: {edges} holds edges; what is known of the nodes is another file: --nodes"
-            );
+            bail!("--graph: {edges} holds edges; the file of nodes is missing: --nodes FILE");
         }
         classify_graph::named(edges).context("--graph")
     }
@@ -87,11 +85,11 @@ pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome>
     labeller.check_nodes(&network, &parameters.nodes).context("--node")?;
     let whole = labeller.reads_graphs();
     if !whole && flags.node.is_empty() && flags.svg.is_some() {
-        bail!("--svg: this model labels nodes; --node says which one is drawn");
+        bail!("--svg: this model labels nodes; choose the one to draw with --node N");
     }
     let (has, knows) = (network.columns, labeller.model().settings().features);
     if flags.nodes.is_none() && has != knows {
-        bail!("--graph: its nodes have {has} columns, the model knows {knows}: it learned another");
+        bail!("--graph: got {has} features per node, the model was trained with {knows}");
     }
     let look = match &flags.svg {
         Some(_) => labeller.look(&network),
@@ -116,13 +114,13 @@ pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome>
     Ok(Outcome::Positive)
 }
 
-/// A picture of what went into the label of a node, or of the whole graph.
+/// Draws the attention behind the label of a node, or of the whole graph.
 fn draw(labeller: &Labeller, look: &Look, node: Option<usize>) -> String {
     let mut scene = Scene::of(look, node);
     let left_out = scene.keep(MOST_NODES);
     if left_out > 0 {
         say(format_args!(
-            "--svg: {MOST_NODES} nodes are drawn; {left_out} that weigh less are left out"
+            "--svg: {MOST_NODES} nodes are drawn; {left_out} with smaller weights are left out"
         ));
     }
     let Scene { nodes: found, edges } = scene;

@@ -1,4 +1,4 @@
-//! A label for an image, and where the model looked.
+//! Classification of images, and their attention maps.
 
 use super::super::{Outcome, inputs};
 use super::{Asked, line, write_json};
@@ -13,29 +13,29 @@ use regard_tasks::pipeline::Pipeline;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Images that are looked at at once, and told of before more are read.
+/// Batch size in images; results of a batch are printed before more images are read.
 const AT_ONCE: usize = 64;
 
-// Without a group of its own, whose name would be that of the others here.
+// No group: clap would name it after the struct, like those of texts and graphs.
 #[derive(Args)]
 #[group(skip)]
 pub struct Flags {
-    /// Images instead of texts: PNG, JPEG or IDX files, - for standard input
+    /// Classify images: PNG, JPEG or IDX files; - is standard input
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["text", "pair", "why"])]
     image: Vec<PathBuf>,
-    /// Of IDX files, the image of this number alone, from 0
+    /// Only this image of an IDX file, counted from 0
     #[arg(long, value_name = "N", requires = "image", conflicts_with = "graph")]
     index: Option<usize>,
-    /// Draw where the model looked over the image: a PNG
+    /// Write the image with the model's attention as an overlay, as PNG
     #[arg(long, value_name = "FILE", requires = "image", conflicts_with = "graph")]
     attention: Option<PathBuf>,
-    /// The head that is drawn, as LAYER.HEAD, both from 0, instead of all of them
+    /// Head drawn by --attention, as LAYER.HEAD from 0.0 [default: rollout over all]
     #[arg(long, value_name = "L.H", requires = "attention", value_parser = layer_and_head)]
     head: Option<(usize, usize)>,
 }
 
 impl Flags {
-    /// A flag that is given without the image that it is about.
+    /// Returns a flag that was given without --image.
     pub fn stray(&self) -> Option<(&'static str, &'static str)> {
         let given = [
             ("--index", self.index.is_some()),
@@ -73,7 +73,7 @@ pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome>
             }
         });
         if let Err(error) = read {
-            // What could be read is told of first.
+            // Results of readable images are printed first.
             tell(&viewer, &mut waiting, asked, out)?;
             return Err(error);
         }
@@ -84,7 +84,7 @@ pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome>
 
 type Each<'a> = &'a mut dyn FnMut(Attachment<Picture>) -> Result<()>;
 
-/// The images of a file, or the one that is asked for, one at a time.
+/// Calls `take` with each image of a file, or only with the one of --index.
 fn each(path: &Path, index: Option<usize>, take: Each) -> Result<()> {
     let (file, images) = (path.display().to_string(), Images::read(path)?);
     let chosen = match index {
@@ -99,7 +99,7 @@ fn each(path: &Path, index: Option<usize>, take: Each) -> Result<()> {
     Ok(())
 }
 
-/// Classifies the images that wait for it.
+/// Classifies a batch of images and prints the results.
 fn tell(
     viewer: &Viewer,
     waiting: &mut Vec<Attachment<Picture>>,
@@ -135,7 +135,7 @@ fn draw(
         })?;
     }
     let Some(image) = first.filter(|_| count == 1) else {
-        bail!("--attention: got {count} images, need one; of an IDX file --index says which");
+        bail!("--attention: got {count} images, need one; --index N chooses one of an IDX file");
     };
     let parameters = Parameters { top_k: asked.top_k, output_attentions: true, head: flags.head };
     let (picture, file) = (image.data.clone(), image.file.clone().unwrap_or_default());

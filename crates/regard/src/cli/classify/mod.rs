@@ -1,5 +1,5 @@
-//! `regard classify`: a label for a text, an image, a graph or its nodes. What is given says which:
-//! one file for each.
+//! `regard classify`: classification of texts, images, graphs and nodes, one module for each. The
+//! flags decide which.
 
 mod graph;
 mod image;
@@ -13,52 +13,52 @@ use regard_tasks::classify::{Label, RankedLabels};
 use std::io::Write;
 
 const EXAMPLES: &str = "\
+Predicts labels for texts (TEXT or lines of standard input), images (--image), nodes of a graph or
+whole graphs (--graph). Prints the label, a tab and its probability, one line per text or image;
+with --top-k, further pairs on the same line. Only the image classifier clothes is built in.
+
 Examples:
-  regard classify 'A film to fall in love with.' --model runs/sst2
-  regard classify --top-k 3 --json --model … < texts.txt
-  regard classify --why 'It never gets off the ground.' --model runs/sst2-words
-  regard classify --pair $'first text\\tsecond text' --model …
-  regard classify --image shoe.png --model runs/fashion-mnist-vit
-  regard classify --image t10k-images-idx3-ubyte.gz --index 7 --top-k 3 --model …
-  regard classify --image shoe.png --attention looked.png --model …
-  regard classify --image shoe.png --attention looked.png --head 3.1 --model …
-  regard classify --graph cora --node 7 --svg looked.svg --model runs/cora-gat
-  regard classify --graph edges.tsv --nodes nodes.tsv --model …
+  regard classify --image shoe.png                 # your image; built-in model clothes
+  regard classify --image shoe.png --top-k 3 --attention attention.png
+  regard classify 'A fine film.' --why --model runs/sst2-words
+  regard classify --json --model runs/sst2-words < texts.txt   # your file, one text per line
+  regard classify --graph cora --node 10 --svg graph.svg --model runs/cora-gat
+Train the models of the last three first: regard train sst2-words, regard train cora-gat.
 
-Without TEXT, --image and --graph, each line of standard input is a text. A line out for each text
-or image: the label, a tab, its probability; with --top-k more of them, in the same line.
+Images: PNG, JPEG or IDX files (also .gz); all images of an IDX file, or the one of --index. Stops
+at the first unreadable file; results for earlier files are still printed. --attention draws the
+attention from the pooled token to the patches, combined over all layers (attention rollout), or of
+one head with --head.
 
-With --json: {\"label\", \"score\"}, with --top-k also {\"labels\": [{\"label\", \"score\"}, …]}, and
-with --why also {\"words\": [{\"word\", \"weight\", \"start\", \"end\"}, …]}, in the order of the text.
-Of an image also {\"file\", \"index\"}, and with --attention {\"attention\": {\"of\", \"file\",
-\"weights\"}}, rows of patches from the top.
+Pairs of texts: --pair, with a tab between first and second text.
 
-Images are PNG, JPEG or IDX (compressed or not): all that an IDX file holds, or the one of --index.
-At the first file that cannot be read the program ends, after those before it were told of.
---attention draws where the model looked: by default the attention of all layers followed from what
-speaks for the image to the patches (rollout), or with --head that of one head.
+Graphs: --graph takes a file of edges, two node numbers per line and optional edge features, and
+--nodes a file of nodes with tab-separated columns: number from 0, part (train, val, test or -),
+label (- for none), features (7 sets column 7 to 1, 7:0.5 to 0.5). Edges are undirected unless the
+model's configuration says otherwise. Prints one line per node: number, tab, label, tab,
+probability; a model that labels whole graphs prints one line. --svg draws the attention along the
+edges.
+To train on your own graph: regard train cora-gat --set data.set=files --set data.nodes=FILE --set
+data.edges=FILE. For whole graphs: regard train molecules-gat with the same flags and --set
+data.graphs=FILE, whose lines are the number of nodes, the part and the label of a graph.
 
-A graph is a file of edges, two nodes a line and numbers that are known of the edge, and one of
-nodes, with tabs between its columns: number from 0, part (train, val, test or -), label (- for
-none), features (7 is a 1 in column 7, 7:0.5 another number). Whether edges are seen from both ends
-is the model's own wiring, by default they are. A line out for each node: its number, a tab, the
-label, a tab, its probability, with --json also {\"node\"}; models that label whole graphs give one
-line. --svg draws along which edges the model looked.
-To learn from a graph of your own: regard train cora-gat --set data.set=files --set data.nodes=FILE
---set data.edges=FILE; from graphs that have a label each: regard train molecules-gat with the same
-and --set data.graphs=FILE, whose lines are a number of nodes, a part and a label.
+--json prints {\"label\", \"score\"}; with --top-k also {\"labels\": [{\"label\", \"score\"}, …]}; with --why
+also {\"words\": [{\"word\", \"weight\", \"start\", \"end\"}, …]} in text order. For an image also {\"file\",
+\"index\"}, with --attention also {\"attention\": {\"of\", \"file\", \"weights\"}}, rows of patches from the
+top. For a node also {\"node\"}.
 
-Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
---json an object with error), and makes the exit code 1 at the end.";
+If a line of standard input fails, the error goes to stderr, an empty line (or {\"error\": …} with
+--json) is printed, and the exit code is 1.";
 
-/// Give a text, an image, a graph or its nodes a label
+/// Classify texts, images, graphs or nodes of a graph
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
-    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id
+    /// [default for --image: clothes, built in; otherwise required]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// So many labels for each, the likeliest first
+    /// Number of labels per input, the most probable first
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = inputs::at_least_one)]
     top_k: usize,
     #[command(flatten)]
@@ -71,7 +71,7 @@ pub struct Flags {
     hub: Hub,
 }
 
-/// What is asked of any kind of model.
+/// Settings shared by texts, images and graphs.
 struct Asked<'a> {
     model: Option<&'a str>,
     top_k: usize,
@@ -95,7 +95,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     }
 }
 
-/// The labels that were asked for, as a line.
+/// Formats labels and probabilities as a tab-separated line.
 fn line(labels: &RankedLabels) -> String {
     let column = |l: &Label| format!("{}\t{:.4}", l.label, l.score);
     labels.all().iter().map(column).collect::<Vec<_>>().join("\t")

@@ -1,4 +1,4 @@
-//! A label for a text.
+//! Classification of texts.
 
 use super::super::inputs::Trouble;
 use super::super::{Outcome, inputs};
@@ -11,16 +11,16 @@ use regard_tasks::classify::{Classifier, Inputs, Parameters, Weight};
 use regard_tasks::pipeline::Pipeline;
 use std::io::Write;
 
-// Without a group of its own, whose name would be that of the others here.
+// No group: clap would name it after the struct, like those of images and graphs.
 #[derive(Args)]
 #[group(skip)]
 pub struct Flags {
-    /// The texts; without them, the lines of standard input
+    /// Texts to classify [default: the lines of standard input]
     text: Vec<String>,
-    /// Each text is a pair, with a tab between
+    /// Each text is a pair, separated by a tab
     #[arg(long)]
     pair: bool,
-    /// Which words decided, the heaviest first: of models that pool words by attention
+    /// Print the attention weight of each word, largest first (models with attention pooling)
     #[arg(long, conflicts_with = "pair")]
     why: bool,
 }
@@ -47,13 +47,13 @@ pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome>
         let unread = classifier.0.unread(first, second)?;
         if unread > 0 {
             inputs::note(&format!(
-                "text {number}: {unread} tokens are cut off, because it is longer than the model \
-                 reads"
+                "text {number}: longer than the model's maximum length; {unread} tokens are \
+                 truncated"
             ));
         }
         let response = classifier.run_one(input, &parameters).map_err(|error| {
             match error.to_string().strip_prefix("attention: ") {
-                // Of the model, not of the text: no other line would change it.
+                // A property of the model, so every line would fail.
                 Some(why) => anyhow!("--why: {why}").into(),
                 None => Trouble::from(error),
             }

@@ -1,4 +1,4 @@
-//! Layers side by side: computed by `regard_tasks::compare`, told and drawn here.
+//! Output of layer comparisons; `regard_tasks::compare` computes them.
 
 use super::{Flags, Global, Outcome, myself, write_json};
 use crate::files::save_text;
@@ -36,7 +36,7 @@ struct Machine {
     threads: usize,
 }
 
-/// The memory of a process that did one step, as it tells the one that started it.
+/// Peak memory of a child process in bytes, as it reports it to the parent.
 #[derive(Serialize, Deserialize)]
 struct Peak {
     peak_memory: Option<u64>,
@@ -68,7 +68,7 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcom
         }
         if !global.json {
             tell(&found, out)?;
-            // The next one takes a while.
+            // The next comparison takes long.
             out.flush()?;
         }
         findings.push(found);
@@ -81,7 +81,7 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcom
         write_json(out, &Document { findings, summary, machine, seconds })?;
         return Ok(Outcome::Positive);
     }
-    // Of one comparison, its own table has said all.
+    // A single comparison has already printed its table.
     if rows.len() > 1 {
         writeln!(out, "RNN against self-attention, as measured here\n")?;
         writeln!(out, "{}", Rows { heading, rows }.render("  ", Some(terminal::width())))?;
@@ -91,13 +91,13 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcom
     Ok(Outcome::Positive)
 }
 
-/// The most memory of a process that does one step.
+/// Measures the peak memory of a child process that runs one step, in bytes.
 fn peak_of(global: &Global, name: &str, length: usize) -> Option<u64> {
     let text = myself(global, &["compare", "--probe", &format!("{name}:{length}")]).ok()?;
     serde_json::from_str::<Peak>(&text).ok()?.peak_memory
 }
 
-/// Does one step, and says what it took.
+/// Runs one step and prints the peak memory.
 pub fn probe(asked: &str, out: &mut dyn Write) -> Result<Outcome> {
     let parts = asked.rsplit_once(':');
     let parts = parts.and_then(|(name, length)| Some((name, length.parse::<usize>().ok()?)));

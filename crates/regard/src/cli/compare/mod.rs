@@ -1,4 +1,4 @@
-//! `regard compare`: models side by side on the same data, and layers on the same tasks.
+//! `regard compare`: comparison of models on the same data, and of layers on the same tasks.
 
 mod layers;
 mod recipes;
@@ -11,59 +11,62 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 const EXAMPLES: &str = "\
+Compares translation models on the same data: quality by sentence length, speed and memory. With
+--layers, compares an RNN (tanh), an LSTM, a convolution, self-attention and windowed self-attention
+of one width on synthetic tasks, trained while you wait.
+
 Examples:
-  regard compare tatoeba-en-fr-bahdanau tatoeba-en-fr-rnn
-  regard compare A.toml B.toml --train --svg by-length.svg
-  regard compare --layers --quick
+  regard compare --layers --quick                                  # needs no data or model
   regard compare --layers --only cost,gradient --svg figures
   regard compare --layers --json > findings.json
+  regard compare tatoeba-en-fr-bahdanau tatoeba-en-fr-rnn --train
+  regard compare A.toml B.toml --svg by-length.svg                 # your recipes, trained before
+The fourth needs a data set: regard data tatoeba-fra-eng --fetch
 
-Recipes, of translations (regard eval measures one of any other task): each model is measured in a process of its own, one after the other: how good it is, for
-short and for long sentences, how fast, and how much memory that took. A run is looked for in runs/
-and the recipe's name; --train makes those that are not there.
+Recipes: each model is evaluated in its own process, in sequence. Its run is expected in runs/ under
+the recipe's name; --train trains missing ones. For other tasks than translation use regard eval.
 
-Layers: a tanh RNN, an LSTM, a convolution, self-attention of all with all and self-attention in a
-window, of one width, on tasks that are drawn and learned while you wait. The table at the end is the
-one that textbooks print of RNN against self-attention, with what was measured here. The comparisons:
-  cost       time and memory against the length, with the fitted exponent
-  path       steps between the ends, what threads gain, and whether order is seen
-  gradient   what is left of the gradient at a distance
-  distance   recalling the first symbol at the end
-  positions  sine, learned, rotary and ALiBi beyond the trained length
-  tagging    a window of neighbours through a layer, or self-attention
+Layers: the last table compares RNN and self-attention as textbooks do, with measured values. The
+comparisons:
+  cost       time and memory by length, with the fitted exponent
+  path       steps between both ends, speed-up by threads, sensitivity to order
+  gradient   gradient norm by distance
+  distance   recall of the first symbol at the end
+  positions  sinusoidal, learned, rotary and ALiBi positions beyond the trained length
+  tagging    a linear layer over a window of neighbours, or self-attention
   graph      attention to all nodes, or along edges
   noise      global, local and mixed attention, near and far
-  without    one encoder-decoder with and without attention";
+  without    an encoder-decoder with and without attention";
 
 /// Compare models on the same data, or layers on the same tasks
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
-    /// Two or more recipes of translations with the same data, by name or file
+    /// Two or more translation recipes with the same data, by name or file
     #[arg(num_args = 2.., conflicts_with = "layers")]
     recipes: Vec<String>,
-    /// Compare recurrent layers, convolution and self-attention
+    /// Compare recurrent, convolutional and self-attention layers
     #[arg(long)]
     layers: bool,
     /// With --layers: only these comparisons, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "layers")]
     only: Vec<String>,
-    /// With --layers: fewer lengths and steps, all of it within a minute
+    /// With --layers: fewer lengths and steps, about a minute in total
     #[arg(long, requires = "layers")]
     quick: bool,
-    /// The folder of the runs
+    /// Folder of the runs
     #[arg(long, value_name = "FOLDER", default_value = "runs")]
     runs: PathBuf,
-    /// Train what is not there yet
+    /// Train the runs that are missing
     #[arg(long)]
     train: bool,
-    /// Draw quality against length into this file; with --layers, every curve into this folder
+    /// Write a plot of quality by length to this file; with --layers, all plots to this folder
     #[arg(long, value_name = "PATH")]
     svg: Option<PathBuf>,
-    /// Another value for a key of every recipe; may be given more than once
+    /// Set a key of every recipe; can be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// One step of a layer, and the memory that this process took: how --layers measures memory
+    /// Run one step of a layer and print the peak memory of the process; used by --layers
     #[arg(long, hide = true, value_name = "LAYER:LENGTH", conflicts_with_all = ["layers", "recipes"])]
     probe: Option<String>,
 }
@@ -83,7 +86,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     }
 }
 
-/// Runs this program again, in a process of its own, so that times and memory are one model's.
+/// Runs this program in a child process, so that time and memory are those of one model.
 fn myself(global: &Global, words: &[&str]) -> Result<String> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(words).arg("--json");

@@ -1,4 +1,4 @@
-//! Recipes side by side on the same data: quality by length, speed, memory.
+//! Comparison of recipes on the same data: quality by length, speed, memory.
 
 use super::{Flags, Global, Outcome, myself, write_json};
 use crate::files::save_text;
@@ -19,7 +19,7 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcom
         .map(|name| recipe::resolve(name, &flags.overrides))
         .collect::<Result<_>>()?;
     if let Some(other) = recipes.iter().find(|recipe| recipe.data != recipes[0].data) {
-        bail!("{} and {} are not of the same data", recipes[0].name, other.name);
+        bail!("{} and {} use different data; need the same [data]", recipes[0].name, other.name);
     }
     let mut reports = vec![];
     for (recipe, name) in recipes.iter().zip(&flags.recipes) {
@@ -30,7 +30,7 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcom
         }
         let model = folder.display().to_string();
         let text = again(global, &flags.overrides, &["eval", name, "--model", &model])?;
-        let mut report: Value = serde_json::from_str(&text).context("what eval said")?;
+        let mut report: Value = serde_json::from_str(&text).context("output of regard eval")?;
         report["training"] = serde_json::to_value(training(&folder))?;
         reports.push(report);
     }
@@ -46,20 +46,20 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcom
     Ok(Outcome::Positive)
 }
 
-/// Runs this program again with the same other values.
+/// Runs this program again with the same overrides.
 fn again(global: &Global, overrides: &[String], words: &[&str]) -> Result<String> {
     let sets = overrides.iter().flat_map(|each| ["--set", each.as_str()]);
     myself(global, &words.iter().copied().chain(sets).collect::<Vec<_>>())
 }
 
-/// The speed of a training run.
+/// Speed of a training run.
 #[derive(Serialize)]
 struct Training {
     seconds: Option<f64>,
     tokens_per_second: Option<f64>,
 }
 
-/// What the run's log says of its speed.
+/// Reads the speed from the run's metrics.jsonl.
 fn training(folder: &Path) -> Option<Training> {
     let text = std::fs::read_to_string(folder.join("metrics.jsonl")).unwrap_or_default();
     let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -85,8 +85,8 @@ fn plot(reports: &[Value]) -> Plot {
     };
     let bleu = reports.iter().any(|report| report["bleu"].is_number());
     Plot {
-        title: "Quality against the length of the source".into(),
-        x: if bleu { "words of the source" } else { "letters of the source" }.into(),
+        title: "Quality by source length".into(),
+        x: if bleu { "source length in words" } else { "source length in characters" }.into(),
         y: if bleu { "BLEU" } else { "word error rate, %" }.into(),
         curves: reports.iter().map(curve).collect(),
         ..Plot::default()

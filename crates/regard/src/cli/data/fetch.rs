@@ -1,7 +1,6 @@
-//! Downloading a data set with what the machine has for it: curl or wget.
+//! Download of data sets with curl or wget.
 //!
-//! Those know the machine's own certificates; the client that models of the Hub come through knows
-//! only the ones that it was built with.
+//! They use the certificates of the machine; the client for Hub models has only built-in ones.
 
 use anyhow::{Context, Result, anyhow, bail};
 use regard_tasks::data::addresses::{Address, Form};
@@ -12,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use zip::ZipArchive;
 
-/// Downloads what is missing of a set, and of what cannot change, what is wrong.
+/// Downloads the missing files of a set; if its checksums are exact, also files that differ.
 pub fn run(set: &Set) -> Result<()> {
     let Some(address) = set.address()? else {
         bail!(
-            "--fetch: {} cannot be downloaded file by file. By hand:\n{}",
+            "--fetch: {} cannot be downloaded automatically. By hand:\n{}",
             set.name,
             by_hand(set)
         );
@@ -40,7 +39,7 @@ pub fn run(set: &Set) -> Result<()> {
     };
     let got = get();
     if got.is_err() {
-        // An empty folder would look like a set that is here; one that is not empty stays.
+        // An empty folder would look like an existing set; `remove_dir` keeps others.
         let _ = fs::remove_dir(&folder);
     }
     got.map_err(|why| anyhow!("--fetch: {why:#}\n\nTo get it by hand: {}", by_hand(set)))
@@ -67,49 +66,49 @@ fn archive(set: &Set, address: &Address, folder: &Path, wanted: &[KnownFile]) ->
     Ok(())
 }
 
-/// Copies the member of a zip that has the name of a file, in whatever folder.
+/// Extracts the member of a zip with the name of a file, in any folder.
 fn extract(zip: impl Read + Seek, file: &KnownFile, out: &mut impl Write) -> Result<()> {
-    let mut zip = ZipArchive::new(zip).context("not a whole zip")?;
+    let mut zip = ZipArchive::new(zip).context("not a complete zip file")?;
     let mut names = zip.file_names().filter_map(Result::ok).map(|name| name.to_string());
     let same = |name: &String| Path::new(name).file_name() == Path::new(file.path).file_name();
     let name = names.find(same);
     drop(names);
     let name = name.with_context(|| format!("the zip holds no {}", file.path))?;
-    // Text is a few times as long as its zip; what is far beyond what is known is not that text.
+    // Limits zip bombs: the file may have grown, but not eightfold.
     let most = file.bytes.saturating_mul(8).max(1 << 20);
     let copied = std::io::copy(&mut zip.by_name(&name)?.take(most + 1), out)?;
     if copied > most {
-        bail!("{name} is longer than {most} bytes, where {} are known", file.bytes);
+        bail!("{name} is longer than {most} bytes; the known version has {}", file.bytes);
     }
     Ok(())
 }
 
-/// Gives a file its name, if it is what it should be.
+/// Renames a downloaded file to its final name if its checksum is right.
 fn keep(set: &Set, file: &KnownFile, to: Part) -> Result<()> {
     let place = to.path.display().to_string();
     match (file.state(&to.part)?, set.checksums) {
-        (State::Same, _) => say(&format!("{place}: {} bytes, as known", file.bytes)),
-        (State::Missing, _) => bail!("{place}: nothing came"),
+        (State::Same, _) => say(&format!("{place}: {} bytes, checksum ok", file.bytes)),
+        (State::Missing, _) => bail!("{place}: the download is empty"),
         (State::Differs, Checksums::Informative) => {
-            say(&format!("{place}: another file than the known one, as this set changes"));
+            say(&format!("{place}: differs from the known version; this set changes over time"));
         }
         (State::Differs, Checksums::Exact) => {
             let got = fs::metadata(&to.part)?.len();
             bail!(
-                "{place}: what came is not the known file: {got} bytes, need {} with the SHA-256 {}",
+                "{place}: got {got} bytes that are not the known file, need {} with SHA-256 {}",
                 file.bytes,
                 file.sha256
             );
         }
     }
-    // A link or a device in its place is not replaced.
+    // A link or device is not replaced.
     if fs::symlink_metadata(&to.path).is_ok_and(|there| !there.is_file()) {
         bail!("{place}: is not a regular file; remove it, then fetch again");
     }
     fs::rename(&to.part, &to.path).with_context(|| place)
 }
 
-/// A file on its way; what is not kept is removed.
+/// A file during its download; removed on drop unless it was renamed.
 struct Part {
     path: PathBuf,
     part: PathBuf,
@@ -131,7 +130,7 @@ impl Drop for Part {
     }
 }
 
-/// Downloads with the first of these that is there.
+/// Downloads with curl, or with wget if curl is not installed.
 fn download(address: &str, to: &Path) -> Result<()> {
     say(&format!("downloading {address}"));
     let curl: &[&str] =
@@ -150,14 +149,14 @@ fn download(address: &str, to: &Path) -> Result<()> {
             Err(error) => return Err(error).context(program),
         }
     }
-    bail!("neither curl nor wget is on this machine, so {address} cannot be downloaded")
+    bail!("cannot download {address}: neither curl nor wget is installed")
 }
 
 fn by_hand(set: &Set) -> String {
     set.how_to_get(&[sets::home()])
 }
 
-/// Progress is not part of the answer.
+/// Prints progress to standard error.
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "regard: {text}");
 }
@@ -183,6 +182,6 @@ mod tests {
         let error = extract(zip, &known("deu.txt"), &mut out).unwrap_err().to_string();
         assert!(error.contains("no deu.txt"), "{error}");
         let error = extract(Cursor::new(b"hello"), &known("fra.txt"), &mut out).unwrap_err();
-        assert!(error.to_string().contains("not a whole zip"), "{error}");
+        assert!(error.to_string().contains("not a complete zip file"), "{error}");
     }
 }

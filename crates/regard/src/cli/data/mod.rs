@@ -1,4 +1,4 @@
-//! `regard data`: the data sets that recipes know.
+//! `regard data`: list, check and download of data sets.
 
 mod fetch;
 
@@ -11,22 +11,23 @@ use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// List the data sets that are known, or show one
+/// List known data sets, or show, check and download one
 ///
-/// None is shipped: each is looked for in REGARD_DATA, in ./data and in the user's data folder.
+/// No data set is built in. They are searched in REGARD_DATA, ./data and the user's data folder.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   regard data
-  regard data multi30k            its licence, its files and whether they are the known ones
-  regard data multi30k --fetch    download what is missing, with curl or wget
+  regard data multi30k            # licence, source, files and their checksums
+  regard data multi30k --fetch    # download missing files with curl or wget (needs a network)
+  REGARD_DATA=/data regard data multi30k --json
 
-REGARD_DATA_SOURCE names a mirror: an address below which each set has its folder.
-Exit code 1: the set is not here, or not what it should be.")]
+REGARD_DATA_SOURCE is the address of a mirror, in which each set has its folder. The exit code is 1
+if the set is missing or files differ.")]
 pub struct Flags {
-    /// Which one
+    /// Name of the data set
     name: Option<String>,
-    /// Download what is missing, and check it
+    /// Download missing files, and check them
     #[arg(long, requires = "name")]
     fetch: bool,
 }
@@ -47,7 +48,7 @@ fn list(global: &Global, out: &mut dyn Write) -> Result<Outcome> {
         write_json(out, &rows)?;
         return Ok(Outcome::Positive);
     }
-    let mut table = Table::new(["name", "what", "licence", "size", "found"]);
+    let mut table = Table::new(["name", "description", "licence", "size", "found"]);
     for set in SETS {
         let found = set.find_in(&roots).map_or("–".into(), |folder| folder.display().to_string());
         let (what, licence) = (set.what.into(), set.licence.into());
@@ -108,14 +109,14 @@ fn show(set: &Set, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     }
     write!(out, "{}", table.render("  ", None))?;
     if set.checksums == Checksums::Informative {
-        writeln!(out, "\nThe published files change, so `differs` is no mistake here.")?;
+        writeln!(out, "\nThe published files change over time, so `differs` is no error here.")?;
     }
     if !whole || files.iter().any(|(_, state)| *state == State::Missing) {
         match set.address()? {
             Some(_) => writeln!(out, "\nTo download it: regard data {} --fetch", set.name)?,
             None => writeln!(
                 out,
-                "\nTo get it: download from its source, and put the files into {}",
+                "\nTo get it: download it from its source, and put the files into {}",
                 sets::home().join(set.name).display()
             )?,
         }
@@ -130,7 +131,7 @@ struct Row {
     set: Set,
     bytes: u64,
     found: Option<PathBuf>,
-    /// Where one set alone is asked for.
+    /// Files and their state; only if a single set is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<Vec<File>>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! `regard embed`: a vector for a text, and what vectors of words know.
+//! `regard embed`: embeddings of texts, and word vectors.
 
 mod words;
 
@@ -12,57 +12,60 @@ use regard_tasks::pipeline::Pipeline;
 use std::io::Write;
 
 const EXAMPLES: &str = "\
+Computes one vector per TEXT, or per line of standard input, with a sentence encoder; or looks up
+word vectors (--words, --analogy, --similarity). No sentence encoder is built in.
+
 Examples:
   regard embed 'They are watching.' --normalize --model sentence-transformers/all-MiniLM-L6-v2
-  regard embed --json --model … < sentences.txt > vectors.jsonl
-  regard embed --words king river --nearest 5        words that are used alike
-  regard embed --analogy man king woman              man is to king as woman is to …
-  regard embed --words cat dog car --one-hot         what one-hot vectors do not know
-  regard embed --similarity                          how far vectors agree with people
+  regard embed --json --model FOLDER < sentences.txt > vectors.jsonl   # your model and file
+  regard embed --words king river --nearest 5       # nearest neighbours
+  regard embed --analogy man king woman             # man is to king as woman is to …
+  regard embed --words cat dog car --one-hot        # one-hot vectors beside embeddings
+The first downloads from the Hub. The last three need the data set glove-subset (regard data
+glove-subset tells how to get it), or --vectors FILE.
 
-Without TEXT, each line of standard input is one. The numbers of a vector stand on one line,
-separated by spaces; with --json: {\"embedding\": […]}. A text that is longer than the model can
-read is read in parts, of which the mean is taken.
+Prints the components of a vector on one line, separated by spaces, or {\"embedding\": […]} with
+--json. A text beyond the model's maximum length is split, and the mean of its parts is returned.
 
-Of standard input, a line that gets no answer is told on standard error, gives an empty line (with
---json an object with error), and makes the exit code 1 at the end.
+--vectors takes a file in GloVe or word2vec format (text, or binary if its name ends in .bin; .gz
+after either), or glove-subset. Word models can be initialised with the same vectors: recipe key
+vocabulary.vectors, as in sst2-words-glove.
 
-Words are looked up in --vectors: a file of GloVe or word2vec (as text, or binary if its name ends in
-.bin; .gz after either), or glove-subset, a data set. A model of words can begin with the same
-vectors: recipes have a key `vectors` in [vocabulary], as sst2-words-glove has.";
+If a line of standard input fails, the error goes to stderr, an empty line (or {\"error\": …} with
+--json) is printed, and the exit code is 1.";
 
-/// Make a vector of a text
+/// Compute embeddings of texts, or look up word vectors
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
-    /// The texts; without them, the lines of standard input
+    /// Texts to embed [default: the lines of standard input]
     text: Vec<String>,
-    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    /// Model for texts: a folder, a name listed by `regard models`, or a Hugging Face Hub id
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Words instead of texts: their vectors in --vectors
+    /// Look up these words in --vectors, instead of embedding texts
     #[arg(long, value_name = "WORD", num_args = 1..)]
     words: Vec<String>,
-    /// Of each of --words, the so many nearest words; of --analogy, so many answers
+    /// Print the N nearest neighbours of each of --words, or N answers to --analogy (there 5)
     #[arg(long, value_name = "N")]
     nearest: Option<usize>,
-    /// What is to C as B is to A?
+    /// Solve an analogy: A is to B as C is to …
     #[arg(long, num_args = 3, value_names = ["A", "B", "C"])]
     analogy: Option<Vec<String>>,
-    /// Of --words, what one-hot vectors say: nothing, because all are equally far apart
+    /// Compare one-hot vectors of --words, which are all equally far apart, with embeddings
     #[arg(long)]
     one_hot: bool,
-    /// Compare the vectors with people, on the 13 sets of the data set word-similarity
+    /// Correlate the vectors with human ratings: 13 benchmarks of the data set word-similarity
     #[arg(long)]
     similarity: bool,
-    /// Vectors of words: a file, or glove-subset
+    /// Word vectors: a file, or the data set glove-subset
     #[arg(long, value_name = "FILE", default_value = "glove-subset")]
     vectors: String,
-    /// How the vectors of a text's tokens become one [default: what modules.json of the model
-    /// says, as sentence-transformers writes it; mean, if it has none]
+    /// Pooling of token vectors [default: as in the model's modules.json (sentence-transformers),
+    /// or mean]
     #[arg(long, value_enum)]
     pooling: Option<How>,
-    /// Vectors of length 1 [default: what modules.json says]
+    /// Scale vectors to unit length [default: as in modules.json]
     #[arg(long)]
     normalize: bool,
     #[command(flatten)]
@@ -71,11 +74,11 @@ pub struct Flags {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum How {
-    /// Their mean
+    /// Mean over the tokens
     Mean,
-    /// That of the first token
+    /// Vector of the first token
     Cls,
-    /// The largest number of each column
+    /// Maximum of each component
     Max,
 }
 
@@ -93,7 +96,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         How::Max => Pooling::Max,
     });
     let parameters = Parameters { pooling, normalize: flags.normalize.then_some(true) };
-    // What the model asks for and cannot be done is an error before the first text.
+    // Unsupported pooling of the model is reported before the first text.
     embedder.settings(&parameters)?;
     let mut unknown = inputs::Unknown::default();
     inputs::each(&flags.text, global.json, out, &mut |text, out| {

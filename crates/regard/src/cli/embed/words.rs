@@ -1,4 +1,4 @@
-//! `regard embed --words`, `--analogy` and `--similarity`: vectors of words, without a model.
+//! `regard embed --words`, `--analogy` and `--similarity`: word vectors, without a model.
 
 use super::{Flags, Global, Outcome};
 use crate::cli::write_json;
@@ -15,16 +15,16 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcom
     if flags.model.is_some() || flags.normalize || flags.pooling.is_some() || !flags.text.is_empty()
     {
         bail!(
-            "embed: --words, --nearest, --analogy, --one-hot and --similarity look up single words in \
-             --vectors, so leave out TEXT, --model, --pooling and --normalize. The nearest words of a word: \
-             regard embed --words king --nearest 5; the vector of a text: regard embed TEXT --model \
-             MODEL"
+            "embed: --words, --nearest, --analogy, --one-hot and --similarity look up single words \
+             in --vectors, so leave out TEXT, --model, --pooling and --normalize. Nearest \
+             neighbours of a word: regard embed --words king --nearest 5; the vector of a text: \
+             regard embed TEXT --model MODEL"
         );
     }
     if flags.words.is_empty()
         && (flags.one_hot || flags.analogy.is_none() && flags.nearest.is_some())
     {
-        bail!("embed: --nearest and --one-hot are about --words, and there are none");
+        bail!("embed: --nearest and --one-hot need --words WORD…");
     }
     let space = WordSpace::new(Vectors::named(&flags.vectors, None)?);
     let mut document = Document::default();
@@ -100,7 +100,7 @@ fn tell(near: &[Near], out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Their vectors, or with --nearest their neighbours.
+/// Looks up word vectors, or with --nearest their neighbours.
 fn words<'a>(
     flags: &'a Flags,
     global: &Global,
@@ -128,7 +128,7 @@ fn words<'a>(
     Ok(all)
 }
 
-/// What a one-hot vector says of words beside what an embedding says.
+/// Compares one-hot vectors of words with their embeddings.
 fn one_hot<'a>(
     flags: &'a Flags,
     global: &Global,
@@ -153,12 +153,12 @@ fn one_hot<'a>(
         return Ok(found);
     }
     for Place { word, place } in &found.places {
-        writeln!(out, "{word}: 1 at place {place} of {wide}, 0 elsewhere")?;
+        writeln!(out, "{word}: 1 at index {place} of {wide}, 0 elsewhere")?;
     }
     writeln!(
         out,
-        "\nOne-hot vectors of two words are always at a right angle, {:.3} apart: what words mean is\n\
-         not in them. Embeddings of {} numbers put words that are used alike side by side.\n",
+        "\nOne-hot vectors of any two words are orthogonal, at distance {:.3}: they carry no\n\
+         similarity. Embeddings of dimension {} put words of similar use close together.\n",
         2f64.sqrt(),
         found.embedding_width
     )?;
@@ -166,14 +166,14 @@ fn one_hot<'a>(
     let maps = [("one-hot", &found.cosine), ("embeddings", &found.embedding_cosine)];
     let pictures = maps.map(|(name, cosines)| {
         let cells: Vec<f32> = cosines.iter().flatten().map(|x| *x as f32).collect();
-        let title = vec![format!("cosines of {name}")];
+        let title = vec![format!("cosine similarity, {name}")];
         Map { title, rows: names, columns: names, cells: &cells }.draw(terminal::paint(When::Auto))
     });
     write!(out, "{}", gallery(pictures.into(), terminal::width()))?;
     Ok(found)
 }
 
-/// How well the vectors agree with people, by every set.
+/// Spearman correlation with human ratings, for each benchmark.
 fn agreements(global: &Global, space: &WordSpace, out: &mut dyn Write) -> Result<Vec<Agreement>> {
     let all = space.agreements()?;
     if global.json {

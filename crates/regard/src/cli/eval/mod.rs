@@ -1,4 +1,4 @@
-//! `regard eval`: how good a model is.
+//! `regard eval`: evaluation of a model.
 
 mod others;
 mod translation;
@@ -20,61 +20,73 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
+Evaluates a model with the metrics of its task, on the test part of its recipe's data, on another
+data set, or on a file of yours.
+
 Examples:
-  regard eval multi30k-transformer                     runs/multi30k-transformer, on its test part
-  regard eval multi30k-transformer --part valid --set decode.num_beams=1
-  regard eval cmudict-transformer --model runs/try --save out.txt
-  regard eval runs/sst2 --part valid                   a run, by the recipe in its folder
-  regard eval runs/sst2 --data sst2-sentences          the test part of another data set
-  regard eval --model gpt2 --data my-text.txt          any model on a file of yours
-  regard eval --model gpt2 --data wikitext-2-raw
+  regard eval --model en-fr --data pairs.tsv           # built-in model, your file
+  regard eval tatoeba-en-fr-transformer --model en-fr  # needs the data set tatoeba-fra-eng
+  regard eval multi30k-transformer --part valid        # the run in runs/multi30k-transformer
+  regard eval runs/try --set decode.num_beams=1        # a run, by the recipe in its folder
+  regard eval --model gpt2 --data my-text.txt          # downloads GPT-2 from the Hub; your file
 
-What is measured depends on the task. translate: BLEU and chrF, or word and phoneme error rate;
-generate: loss and perplexity, by token, character, byte and word; classify, classify-image: accuracy,
-macro-F1; tag: accuracy by word, and of labels such as B-PER entity F1 as seqeval counts it; answer:
-exact match and F1 of SQuAD; rerank: MRR and NDCG of the first ten; point: answers exactly right, and the area of hulls or the length of
-tours; classify-graph, answer-story: accuracy; recognize: accuracy, or of letters word and letter error rate; summarize:
-ROUGE; fill: loss and accuracy of hidden words, and of whether halves belong together. On a
-validation part, the numbers are those of the run's own evaluations; but those of translations are
-searched greedily while training, and here as the recipe's [decode] says.
+Metrics by task:
+  translate       BLEU and chrF, or word and phoneme error rate
+  generate        loss and perplexity per token, character, byte and word
+  classify, classify-image, classify-graph, answer-story
+                  accuracy; for texts and images also macro-F1
+  tag             accuracy per word; for labels such as B-PER entity F1 as in seqeval
+  answer          exact match and F1 of SQuAD
+  rerank          MRR and NDCG at 10
+  point           exactly correct answers; area of hulls, length of tours
+  recognize       accuracy, or word and character error rate
+  summarize       ROUGE
+  fill            loss and accuracy of masked tokens, and of next-sentence prediction
+On the validation part the values equal those of the run's own evaluations, except for translations:
+training evaluates with greedy search, eval with the recipe's [decode] settings.
 
-Files: classify .tsv, .csv or .jsonl with text and label (which columns: --set data.text=NAME --set
-data.label=NAME); classify-image an IDX file of images, with that of
-their labels beside it; tag CoNLL-U; answer SQuAD's JSON; generate and fill plain text (for
-fill, a blank line between documents); rerank .tsv, .csv or .jsonl with query, text and label; translate .tsv, the source sentence, a tab and its
-reference; summarize .tsv, the text, a tab and its summary; point lines of numbers,
-the word output and places from 1; recognize lines of a WAV file, a tab and what is said.
+Files for --data:
+  classify        .tsv, .csv or .jsonl with text and label (columns: --set data.text=NAME --set
+                  data.label=NAME)
+  classify-image  an IDX file of images, with the IDX file of labels beside it
+  tag             CoNLL-U
+  answer          JSON of SQuAD
+  generate, fill  plain text; for fill, documents are separated by blank lines
+  rerank          .tsv, .csv or .jsonl with query, text and label
+  translate       .tsv: the source sentence, a tab and its reference
+  summarize       .tsv: the text, a tab and its summary
+  point           lines of coordinates, the word output and point numbers from 1
+  recognize       lines of a WAV file, a tab and its transcript
+A file is evaluated as a whole, without a header line. In the test part of a data set, texts that
+occur in a classifier's training set are excluded and counted.
 
-Of the test part of a data set, texts that a classifier has learned from are left out, and counted as
-excluded. A file of --data is measured as a whole, but for a first line that names the columns.
+--json prints an object with name, task, data, part, the metrics, and the number of examples.";
 
-With --json: an object with name, task, data, part, the measures, and what was asked.";
-
-/// Measure a model on the data of a recipe, on another data set, or on a file
+/// Evaluate a model on a recipe's data, another data set, or a file
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
-    /// A recipe by its name in `regard recipes`, a TOML file, or the folder of a run; may be left
-    /// out where --model says enough
+    /// Recipe (a name listed by `regard recipes`, or a TOML file) or folder of a run; optional if
+    /// --model is built in, a run, or comes with --data
     #[arg(value_name = "RECIPE or RUN")]
     recipe: Option<String>,
-    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
-    /// [default: the run, or that of the recipe's name in runs/]
+    /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id [default: the
+    /// run, or runs/ and the recipe's name]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Which part of the data [default: test, or valid of data without a test part]
+    /// Part of the data [default: test, or valid if there is no test part]
     #[arg(long, value_enum)]
     part: Option<Part>,
-    /// A file of yours, or the name of another data set, instead of the recipe's
+    /// File, or name of another data set, to evaluate on instead of the recipe's
     #[arg(long, value_name = "FILE or SET")]
     data: Option<String>,
-    /// Another value for a key of the recipe; may be given more than once
+    /// Set a key of the recipe; can be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// Of translations: write them to this file, a line each
+    /// Translations only: write them to this file, one per line
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Of translations: only sources of at least so many words
+    /// Translations only: skip sources with fewer words
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_words: usize,
     #[command(flatten)]
@@ -87,7 +99,7 @@ enum Part {
     Test,
 }
 
-/// What is to be measured, by which recipe.
+/// Model and data to evaluate, with the recipe.
 struct Job {
     recipe: Table,
     model: Found,
@@ -106,8 +118,8 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     if !changed.is_empty() {
         let (count, first) = (changed.len(), changed[0].display());
         note(&format!(
-            "{} changed since the run began, {first} first: these are not the examples of the run's \
-             own evaluations",
+            "{} changed since the run began, {first} first: the metrics are not comparable with \
+             those of the run",
             many(count, "data file")
         ));
     }
@@ -124,7 +136,7 @@ fn measure(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
     }
 }
 
-/// Translations must not replace the references that they are compared with.
+/// Refuses to overwrite the references with the translations.
 fn not_the_data(flags: &Flags) -> Result<()> {
     let (Some(save), Some(data)) = (&flags.save, &flags.data) else { return Ok(()) };
     not_an_input("--save", save, &[Path::new(data)]).context("--data and --save are one file")
@@ -138,7 +150,7 @@ fn job(flags: &Flags) -> Result<Job> {
         (Some(name), given) if run_folder(name).is_some() => {
             let folder = run_folder(name).expect("it was just there");
             let table = recipe::of_run(&folder, &flags.overrides)?
-                .with_context(|| format!("{name}: holds no recipe.toml, so it is no run"))?;
+                .with_context(|| format!("{name}: holds no recipe.toml, so it is not a run"))?;
             (table, given.unwrap_or_else(|| Found::folder(folder)))
         }
         (Some(name), given) => {
@@ -148,10 +160,10 @@ fn job(flags: &Flags) -> Result<Job> {
             match given {
                 Some(given) => (table, given),
                 None if !own.is_dir() => {
-                    bail!("eval: there is no {}; regard train {name} makes it", own.display())
+                    bail!("eval: no run in {}; to train it: regard train {name}", own.display())
                 }
-                // The run may have been trained with settings that the recipe does not have, such
-                // as data of one's own: what it wrote down is what it is measured by.
+                // The run may have been trained with other settings than the recipe, such as custom
+                // data: it is evaluated with the recipe that it recorded.
                 None => {
                     let of_run = recipe::of_run(&own, &flags.overrides)?;
                     (of_run.unwrap_or(table), Found::folder(own))
@@ -166,7 +178,7 @@ fn job(flags: &Flags) -> Result<Job> {
             let table = match recipe::of_run(path, &flags.overrides)? {
                 Some(table) => table,
                 None if flags.data.is_none() => bail!(
-                    "eval: {} comes without a recipe; name one, or give --data FILE",
+                    "eval: {} comes without a recipe; name one, or pass --data FILE",
                     path.display()
                 ),
                 None => recipe::over(of_model(path)?, &flags.overrides)?,
@@ -178,7 +190,7 @@ fn job(flags: &Flags) -> Result<Job> {
     Ok(Job { recipe, model, on })
 }
 
-/// The folder of a run: a path, or the name of one in runs/ that is no recipe's.
+/// Folder of a run: a path, or a name in runs/ that is not a recipe's.
 fn run_folder(name: &str) -> Option<PathBuf> {
     let direct = PathBuf::from(name);
     if direct.is_dir() {
@@ -196,10 +208,10 @@ fn on(flags: &Flags) -> Result<On> {
     });
     match &flags.data {
         Some(file) if Path::new(file).is_file() => match part {
-            Some(_) => bail!("--part: {file} is a file, which is measured as a whole"),
+            Some(_) => bail!("--part: {file} is a file, which is evaluated as a whole"),
             None => Ok(On::File(file.into())),
         },
-        // What looks like a path was meant as one; no data set has a dot in its name.
+        // Looks like a path: no data set has a dot in its name.
         Some(file) if file.contains(['/', '\\', '.']) => bail!("--data: there is no file {file}"),
         set => Ok(On::Set { set: set.clone(), part }),
     }

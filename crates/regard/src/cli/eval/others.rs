@@ -1,4 +1,4 @@
-//! Any task but translation.
+//! Evaluation of every task except translation.
 
 use super::{Global, Job, Outcome};
 use crate::cli::write_json;
@@ -52,7 +52,7 @@ struct Evaluated<'a> {
     peak_memory: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'a str>,
-    /// Each measure under its own name.
+    /// Each metric under its own name.
     #[serde(flatten)]
     marks: Map<String, Value>,
 }
@@ -83,12 +83,12 @@ fn text(task: &dyn Task, report: &Report) -> String {
     let name = task.name();
     let mut text = format!("{name}: {asked} {unit} of {data}{part} in {seconds:.1} s\n");
     if *excluded > 0 {
-        text += &format!("{excluded} more are not asked, because they were learned from\n");
+        text += &format!("{excluded} examples excluded: they occur in the training set\n");
     }
     if let Some(note) = &report.note {
         text += &format!("{note}\n");
     }
-    let mut table = Table::new(["measure", "value", ""]);
+    let mut table = Table::new(["metric", "value", ""]);
     for mark in &report.marks {
         table.row([mark.name.into(), format!("{:.4}", mark.value), mark.unit.into()]);
     }

@@ -1,4 +1,4 @@
-//! Translation: measures by length, and what was written.
+//! Evaluation of translations: metrics by length, and the translations as a file.
 
 use super::{Flags, Global, Job, Outcome};
 use crate::cli::say::say;
@@ -23,7 +23,7 @@ pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
     };
     groups.retain(|group| group.source.split_whitespace().count() >= flags.min_words);
     if groups.is_empty() {
-        bail!("{}: no sentence is left to measure", recipe.name);
+        bail!("{}: got no sentences to evaluate", recipe.name);
     }
     let how = Measure::of(&recipe.data, recipe.lowercase());
     let (report, texts) = measure(&translator, &groups, &recipe.decode, how)?;
@@ -103,7 +103,7 @@ struct Evaluated<'a> {
     warning: Option<String>,
 }
 
-/// The data set and its part, or the file.
+/// Name of the data set and its part, or of the file.
 fn measured(recipe: &Recipe, on: &On) -> (String, Option<&'static str>) {
     match on {
         On::File(path) => (path.display().to_string(), None),

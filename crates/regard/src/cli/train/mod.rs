@@ -1,4 +1,4 @@
-//! `regard train`: from a recipe to a model.
+//! `regard train`: training by a recipe.
 
 mod plan;
 mod seeds;
@@ -22,57 +22,60 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const EXAMPLES: &str = "\
-Examples:
-  regard train multi30k-transformer
-  regard train multi30k-transformer --set train.steps=500 --out runs/try
-  regard train --resume runs/try
-  regard train --resume runs/try --set train.steps=1000
-  regard train multi30k-transformer --dump-config > mine.toml
-  regard train mine.toml
-  regard train cora-gat --seeds 20
-  regard train --resume runs/cora-gat --seeds 20
+Trains a model as described by a recipe: data, model, optimiser and schedule in one TOML file.
+`regard recipes` lists the built-in ones, `regard recipes --keys` explains every key.
 
-A run's folder holds recipe.toml and run.json (the settings and the hashes of the data that the run
-began with), checkpoint-<step>/ (weights, optimiser state, position in the data, checksums),
-best.json, metrics.jsonl, TensorBoard event files, and at the end model/.
+Examples:
+  regard train sort-10 --set train.steps=500 --out runs/try  # points are generated: no data needed
+  regard train --resume runs/try --set train.steps=1000      # continue with more steps
+  regard train multi30k-transformer                          # needs: regard data multi30k --fetch
+  regard train sort-10 --dump-config > mine.toml             # edit it, then: regard train mine.toml
+  regard train sst2-words --set data.train=train.csv --set data.test=test.csv  # your files
+
+Your own data: --set data.train=FILE (and data.valid, data.test) for texts, labels and questions;
+data.folder=FOLDER for translations (train.en, train.fr, valid.en, …) and images;
+`regard recipes --keys RECIPE` lists the keys of a task.
+
+A run's folder holds recipe.toml and run.json (settings and hashes of the data), checkpoint-<step>/
+(weights, optimiser state, position in the data, checksums), best.json, metrics.jsonl, TensorBoard
+event files, and at the end model/. With --seeds it holds such a folder for each seed, seed-0 and so
+on, and seeds.json.
 
 Ctrl-C, SIGTERM and SIGHUP save a checkpoint and stop; the exit code is 130. --resume RUN continues
-with the run's own recipe, every --set of the first command included, and gives the same weights as
-a run that was never stopped. It refuses another recipe, seed, setting or other data, and names the
-difference. Only these settings may change: train.steps (more of them), train.log_every,
+with the run's own recipe, including every --set of the first command, and yields the same weights
+as an uninterrupted run. It refuses another recipe, seed, setting or other data, and names the
+difference. Only these settings may change: train.steps (to more), train.log_every,
 train.eval_every, train.save_every, train.keep, train.patience, train.average. A damaged checkpoint
-is set aside, and the newest whole one before it is used.
+is set aside, and the newest valid one before it is used.";
 
-With --seeds there is such a folder for each seed, seed-0 and so on, and seeds.json.";
-
-/// Train a model by a recipe
+/// Train a model from a recipe
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
-    /// The recipe: its name in `regard recipes`, or a TOML file [with --resume: the run's own]
+    /// Recipe: a name listed by `regard recipes`, or a TOML file [with --resume: the run's]
     #[arg(required_unless_present = "resume")]
     recipe: Option<String>,
-    /// The run's folder [default: runs/ and the recipe's name]
+    /// Folder of the run [default: runs/ and the recipe's name]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// Another value for a key of the recipe; may be given more than once
+    /// Set a key of the recipe; can be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// Go on with a run from its newest whole checkpoint: its folder, or its name in runs/
+    /// Continue a run from its newest valid checkpoint: its folder, or its name in runs/
     #[arg(long, value_name = "RUN", num_args = 0..=1)]
     resume: Option<Option<String>>,
-    /// Train so many times, from seed 0 on, each in its folder; measure each, and tell the mean
+    /// Train N times with seeds 0, 1, …; evaluate each run and print the mean
     #[arg(long, value_name = "N", conflicts_with_all = ["dump_config"],
           value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: Option<u64>,
-    /// Refuse a model whose parameters take more than this to train, as 500MB or 8GB
+    /// Refuse models whose parameters need more memory to train, such as 500MB or 8GB
     /// [default: the memory of this machine, on Linux]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     memory: Option<u64>,
-    /// Print the recipe with all defaults and overrides, and train nothing
+    /// Print the recipe with all defaults and overrides, without training
     #[arg(long)]
     dump_config: bool,
-    /// Download no model that the recipe begins with [default: what HF_HUB_OFFLINE says]
+    /// Do not download the pretrained model of the recipe [default: HF_HUB_OFFLINE]
     #[arg(long)]
     offline: bool,
 }
@@ -97,7 +100,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let end = train(&*recipe, &folder, resume, &session, &mut show)?;
     let (step, best, what) = match end {
         End::Done { step, best } => (step, Some(best), "done"),
-        End::Stopped { step, best } => (step, Some(best), "stopped: nothing got better"),
+        End::Stopped { step, best } => (step, Some(best), "stopped early (no improvement)"),
         End::Interrupted { step } => (step, None, "interrupted"),
     };
     let outcome = if best.is_some() { Outcome::Positive } else { Outcome::Interrupted };
@@ -120,12 +123,12 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
                 folder.join("model").display()
             )?;
         }
-        None => writeln!(out, "go on with: {hint}")?,
+        None => writeln!(out, "to continue: {hint}")?,
     }
     Ok(outcome)
 }
 
-/// How a run ended, as `--json` prints it.
+/// Outcome of a run, as `--json` prints it.
 #[derive(Serialize)]
 struct Ended<'a> {
     step: u64,
@@ -136,7 +139,7 @@ struct Ended<'a> {
     resume: Option<&'a str>,
 }
 
-/// Bytes, with a unit or without.
+/// Parses a number of bytes, with or without a unit.
 fn bytes(text: &str) -> Result<u64, String> {
     let units = [("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000), ("", 1)];
     let upper = text.trim().to_ascii_uppercase();
@@ -144,21 +147,21 @@ fn bytes(text: &str) -> Result<u64, String> {
     let (number, size) = found.expect("every text ends with nothing");
     match number.trim().parse::<u64>().ok().and_then(|number| number.checked_mul(size)) {
         Some(bytes) if bytes > 0 => Ok(bytes),
-        _ => Err("need bytes, or KB, MB or GB as in 500MB".to_string()),
+        _ => Err("need a number of bytes, or with a unit KB, MB or GB, as 500MB".to_string()),
     }
 }
 
-/// The settings that all runs of one command share.
+/// Settings shared by all runs of one command.
 struct Session<'a> {
-    /// Set by a signal.
+    /// Set by a signal: the run saves a checkpoint and stops.
     stop: &'a AtomicBool,
-    /// The limit for the parameters, in bytes.
+    /// Memory limit for the parameters in bytes; None: no limit was given.
     memory: Option<u64>,
-    /// The command that resumes.
+    /// Command that resumes the run.
     hint: &'a str,
 }
 
-/// One run.
+/// Runs one training.
 fn train(
     recipe: &dyn Task,
     folder: &Path,
@@ -166,7 +169,7 @@ fn train(
     session: &Session,
     show: &mut Show,
 ) -> Result<End> {
-    // First of all: what is there already must not be touched.
+    // First: existing files must not be touched.
     train::check_unlocked(folder)?;
     if let Err(error) = train::check_folder(folder, resume) {
         match train::is_run(folder) && !resume {
@@ -180,8 +183,8 @@ fn train(
             Event::Prepared { about, counts } => {
                 show.about(format!("{about}, run in {}", folder.display()));
                 if !resume && !show.quiet {
-                    // Now, since a run that is killed cannot tell.
-                    show.say(format!("if it stops, go on with: {}", session.hint));
+                    // Printed now, because a killed run cannot print it.
+                    show.say(format!("if it is interrupted, to continue: {}", session.hint));
                 }
                 show.counts = counts;
             }
@@ -195,7 +198,7 @@ fn train(
     Ok(end)
 }
 
-/// Finds the model that a recipe begins with. Of one of the Hub, the run writes down the commit.
+/// Finds the pretrained model of a recipe. For one of the Hub, the run records the commit.
 fn find_origin(recipe: &mut dyn Task, offline: bool) -> Result<()> {
     let Some(Origin { model, revision }) = recipe.origin() else { return Ok(()) };
     let hub = Hub { revision: revision.map(str::to_string), offline };

@@ -9,7 +9,7 @@ use regard_tasks::recipe::{Table, Task};
 use regard_tasks::train::{self, Difference};
 use std::path::{Path, PathBuf};
 
-/// Where runs are, if nothing else is said.
+/// Default folder of runs.
 const RUNS: &str = "runs";
 
 /// Recipe and folder of the run.
@@ -22,7 +22,7 @@ pub struct Plan {
 impl Plan {
     pub fn new(flags: &Flags, global: &Global) -> Result<Plan> {
         let plan = Plan::find(flags, global)?;
-        // Before the data are read, which may take a while.
+        // Before the data are read, which can take long.
         plan.recipe.options().check()?;
         Ok(plan)
     }
@@ -58,19 +58,18 @@ impl Plan {
     }
 }
 
-/// The recipe that a run goes on with: its own, with the settings that were asked for and may
-/// change.
+/// Returns the recipe of a resumed run: its own, with the overrides that are allowed to change.
 fn resumed(flags: &Flags, global: &Global, folder: &Path) -> Result<Box<dyn Task>> {
     let recorded = recorded(flags, folder)?;
     if recorded.is_none() && flags.recipe.is_some() && train::checkpoints(folder).is_empty() {
-        bail!("{}: holds no run to go on with; to begin one, leave out --resume", folder.display());
+        bail!("{}: holds no run to continue; to begin one, leave out --resume", folder.display());
     }
     let mut asked = match (&flags.recipe, &recorded) {
         (Some(name), _) => recipe::table(name, &flags.overrides)?,
         (None, Some(recorded)) => recipe::over(recorded.clone(), &flags.overrides)?,
         (None, None) => bail!("{}: holds no run: there is no recipe.toml", folder.display()),
     };
-    // The commit of a model on the Hub was written down when the run began.
+    // The commit of a Hub model was recorded when the run began.
     if let Some(revision) = recorded.as_ref().and_then(|recorded| recorded.get("revision")) {
         asked.entry("revision").or_insert(revision.clone());
     }
@@ -86,7 +85,7 @@ fn resumed(flags: &Flags, global: &Global, folder: &Path) -> Result<Box<dyn Task
     let Some(recorded) = recorded else { return Ok(recipe) };
     let mut recorded = task(recorded)?;
     if flags.seeds.is_some() {
-        // Each of them is set later.
+        // The seed of each run is set later.
         recorded.set_seed(recipe.seed());
     }
     let differences = train::differences(&train::table(&*recorded), &train::table(&*recipe));
@@ -98,10 +97,10 @@ fn resumed(flags: &Flags, global: &Global, folder: &Path) -> Result<Box<dyn Task
         return Ok(recipe);
     }
     let error = train::refuse(folder, refused);
-    bail!("{error}\nTo go on as it began: {}", command(folder, flags, global));
+    bail!("{error}\nTo continue with the original settings: {}", command(folder, flags, global));
 }
 
-/// The recipe that a run wrote down; of several seeds, that of the first.
+/// Recipe recorded by a run; of several seeds, that of the first.
 fn recorded(flags: &Flags, folder: &Path) -> Result<Option<Table>> {
     let own = match flags.seeds {
         None => folder.to_path_buf(),
@@ -110,14 +109,14 @@ fn recorded(flags: &Flags, folder: &Path) -> Result<Option<Table>> {
     Ok(if train::is_run(&own) { Some(train::recorded(&own)?) } else { None })
 }
 
-/// The least seed of the runs in a folder.
+/// Smallest seed of the runs in a folder.
 fn first_seed(folder: &Path) -> Option<u64> {
     let names =
         folder.read_dir().ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     names.filter_map(|name| name.strip_prefix("seed-")?.parse().ok()).min()
 }
 
-/// The command that goes on with a run.
+/// Command that resumes a run.
 pub fn command(folder: &Path, flags: &Flags, global: &Global) -> String {
     let mut text = format!("regard train --resume {}", quoted(folder.display()));
     if let Some(seeds) = flags.seeds {
@@ -132,7 +131,7 @@ pub fn command(folder: &Path, flags: &Flags, global: &Global) -> String {
     text
 }
 
-/// A run's folder, or a name in `runs/`.
+/// Finds a run by its folder, or by its name in `runs/`.
 fn find_run(run: &str) -> Result<PathBuf> {
     let (folder, named) = (PathBuf::from(run), Path::new(RUNS).join(run));
     for part in [&folder, &named] {
@@ -156,8 +155,7 @@ fn find_run(run: &str) -> Result<PathBuf> {
     }
 }
 
-/// The folder of a run that nobody named one for: `runs/` and the recipe's name, which must not
-/// lead anywhere else.
+/// Default folder of a run: `runs/` and the recipe's name, which must not lead outside of it.
 fn default_folder(name: &str) -> Result<PathBuf> {
     let is_plain = |c: char| c.is_alphanumeric() || "-_.+ ".contains(c);
     let begins = name.chars().next().is_some_and(char::is_alphanumeric);

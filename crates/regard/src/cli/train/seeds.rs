@@ -1,4 +1,4 @@
-//! The same recipe from several seeds: a mean says more than one number.
+//! Training of one recipe with several seeds, and the mean of its metrics.
 
 use super::{Session, Show, train as train_one};
 use crate::cli::say::say;
@@ -13,10 +13,10 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 
-/// What is written beside the runs.
+/// File with the summary, beside the runs.
 const FILE: &str = "seeds.json";
 
-/// Which seeds to train from, and where.
+/// Seeds to train with, and the folder of the runs.
 pub struct Seeds<'a> {
     folder: &'a Path,
     seeds: Range<u64>,
@@ -31,8 +31,8 @@ impl<'a> Seeds<'a> {
         Ok(Seeds { folder, seeds: first..end, resume })
     }
 
-    /// Trains from each seed into a folder of its own, and measures what came of it on what it has
-    /// not learned from. Runs that are done are not done again when they are resumed.
+    /// Trains each seed in its own folder, and evaluates it on held-out data. On resume, finished
+    /// runs are only evaluated.
     pub fn run(
         self,
         recipe: &mut dyn Task,
@@ -49,7 +49,7 @@ impl<'a> Seeds<'a> {
             show.repeated = said;
             let done = self.resume && own.join("model").is_dir() && is_same(recipe, &own)?;
             if !done {
-                say(format_args!("seed {seed}: trains in {}", own.display()));
+                say(format_args!("seed {seed}: training in {}", own.display()));
                 said = true;
                 let end = train_one(recipe, &own, self.resume && own.is_dir(), session, &mut show)?;
                 if let End::Interrupted { step } = end {
@@ -60,7 +60,7 @@ impl<'a> Seeds<'a> {
             let report =
                 recipe.examine(&ModelFiles::from(&own), &On::Set { set: None, part: None })?;
             let marks = report.marks.iter().map(|mark| format!("{} {:.2}", mark.name, mark.value));
-            let before = if done { " (was done before)" } else { "" };
+            let before = if done { " (already trained)" } else { "" };
             say(format_args!("seed {seed}: {}{before}", marks.collect::<Vec<_>>().join(" · ")));
             found.push((seed, report.marks));
         }
@@ -83,8 +83,8 @@ impl<'a> Seeds<'a> {
     }
 }
 
-/// Whether a run was trained with the same settings. Where it may be trained further it is not
-/// done; where it may not, the mean of both would be that of nothing.
+/// Whether a run was trained with the same settings. False if only settings differ that may change
+/// on resume; an error otherwise, because a mean over different settings has no meaning.
 fn is_same(recipe: &dyn Task, run: &Path) -> Result<bool> {
     let recorded = regard_tasks::recipe::task(train::recorded(run)?);
     let recorded = recorded.map_err(|message| anyhow!("{}: {message}", run.display()))?;
@@ -96,7 +96,7 @@ fn is_same(recipe: &dyn Task, run: &Path) -> Result<bool> {
     }
 }
 
-/// Where several runs were stopped, as `--json` prints it.
+/// Position at which a series of runs was interrupted, as `--json` prints it.
 #[derive(Serialize)]
 struct Interrupted<'a> {
     end: &'static str,
@@ -110,6 +110,6 @@ fn interrupted(seed: u64, step: u64, hint: &str, json: bool, out: &mut dyn Write
         return write_json(out, &Interrupted { end: "interrupted", seed, step, resume: hint });
     }
     writeln!(out, "interrupted: seed {seed}, after step {step}")?;
-    writeln!(out, "go on with: {hint}")?;
+    writeln!(out, "to continue: {hint}")?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The progress of a run.
+//! Progress output of a run.
 
 use crate::cli::say::say;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -6,16 +6,16 @@ use regard_tasks::train::{Damage, Difference, Event, Options};
 use std::io::IsTerminal;
 use std::time::Instant;
 
-/// The progress of a run: a bar on a terminal, lines elsewhere.
+/// Progress of a run: a bar on a terminal, lines elsewhere.
 pub struct Show {
     pub bar: ProgressBar,
     lines: bool,
-    /// Whether losses and evaluations are left out: of many runs, others tell what came of each.
+    /// Whether losses and evaluations are left out, as for several seeds.
     pub quiet: bool,
-    /// Whether an earlier run has said what is read.
+    /// Whether an earlier run has already printed the data summary.
     pub repeated: bool,
     every: u64,
-    /// What the speed is told in.
+    /// Unit of the speed, such as `tokens`.
     pub counts: &'static str,
     pub began: Instant,
     since: (Instant, u64, f64, u64),
@@ -51,7 +51,7 @@ impl Show {
         }
     }
 
-    /// Says what is read. Of several runs of one recipe, the first says it for all.
+    /// Prints the data summary, once for several runs of one recipe.
     pub fn about(&self, line: String) {
         if !self.repeated {
             self.say(line);
@@ -62,7 +62,7 @@ impl Show {
         match event {
             Event::Damaged(checkpoints) => {
                 for Damage { step, why } in checkpoints {
-                    self.say(format!("checkpoint-{step}: {why}; it is not used, and set aside"));
+                    self.say(format!("checkpoint-{step}: {why}; it is set aside and not used"));
                 }
             }
             Event::Changed(settings) => {
@@ -77,7 +77,7 @@ impl Show {
             Event::Resumed(step) => {
                 self.bar.set_position(step);
                 self.bar.reset_eta();
-                self.say(format!("going on from step {step}"));
+                self.say(format!("continuing from step {step}"));
             }
             Event::Step { step, loss, lr, tokens } => {
                 self.since.1 += tokens as u64;
@@ -101,7 +101,7 @@ impl Show {
                 self.since = (Instant::now(), 0, 0.0, 0);
             }
             Event::Skipped(step) => {
-                self.say(format!("step {step}: gradients that are not finite; nothing changed"));
+                self.say(format!("step {step}: gradients are not finite; the update is skipped"));
             }
             Event::Evaluated { step, evaluation, best } => {
                 if !self.quiet {
@@ -117,7 +117,7 @@ impl Show {
             Event::Averaged { checkpoints, evaluation, best } => {
                 let mark = if best { " (best)" } else { "" };
                 let measures = measures(&evaluation.measures);
-                self.say(format!("mean of {checkpoints} checkpoints: {measures}{mark}"));
+                self.say(format!("average of {checkpoints} checkpoints: {measures}{mark}"));
             }
             Event::Saved(_) | Event::Reads { .. } | Event::Prepared { .. } => {}
         }

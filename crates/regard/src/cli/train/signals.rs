@@ -1,4 +1,4 @@
-//! Signals that ask a run to stop: it saves a checkpoint first.
+//! Signals that stop a run; it saves a checkpoint first.
 
 use crate::cli::INTERRUPTED;
 use crate::cli::say::say;
@@ -15,12 +15,12 @@ const STOP: [i32; 3] = [SIGINT, SIGTERM, signal_hook::consts::SIGHUP];
 #[cfg(not(unix))]
 const STOP: [i32; 2] = [SIGINT, SIGTERM];
 
-/// `timeout`, a terminal that closes and systemd send a signal twice in a row. A person who means
-/// it takes longer than this between two Ctrl-C.
+/// Time within which a second signal is ignored: `timeout`, a closing terminal and systemd send
+/// signals twice in a row, faster than a user presses Ctrl-C twice.
 const TWICE: Duration = Duration::from_secs(1);
 
-/// A flag that Ctrl-C, SIGTERM and SIGHUP set. Another Ctrl-C, at least a second after the first
-/// signal, ends the program at once.
+/// Returns a flag that Ctrl-C, SIGTERM and SIGHUP set. Another Ctrl-C, at least a second after the
+/// first signal, exits immediately.
 pub fn listen() -> Result<Arc<AtomicBool>> {
     let (stop, pressed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     for signal in STOP {
@@ -48,7 +48,7 @@ fn watch(stop: &AtomicBool, pressed: &AtomicBool) {
         match since {
             None if stop.load(Relaxed) => {
                 since = Some(Instant::now());
-                say("stopping: a checkpoint is saved after this step; Ctrl-C again ends at once");
+                say("stopping: saving a checkpoint after this step; Ctrl-C again exits at once");
             }
             Some(since) if again && Instant::elapsed(&since) >= TWICE => {
                 std::process::exit(INTERRUPTED.into());
@@ -58,7 +58,7 @@ fn watch(stop: &AtomicBool, pressed: &AtomicBool) {
     }
 }
 
-/// Whether whoever started the program chose to ignore a signal, where the system tells.
+/// Whether the parent process set a signal to be ignored (Linux only; false elsewhere).
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

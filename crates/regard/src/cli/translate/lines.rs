@@ -1,4 +1,4 @@
-//! Lines of standard input, translated as they come, in constant memory.
+//! Translation of standard input, line by line, in constant memory.
 
 use super::show::Show;
 use super::{Job, Outcome, Unknown, is_stopped, note, note_pieces, note_stopped};
@@ -7,14 +7,13 @@ use regard_tasks::Error;
 use regard_tasks::data::Lines;
 use std::io::{BufRead, BufReader, Read, Write, stdin};
 
-/// Lines that are read before they are translated, for each sentence of a batch: enough that
-/// batches are of one length.
+/// Lines buffered per sentence of a batch, so that sentences of similar length can be batched.
 const WINDOW: usize = 32;
 
-/// Bytes of text after which no more lines are waited for.
+/// Bytes of text after which the buffer is translated.
 const WINDOW_BYTES: usize = 1 << 22;
 
-/// What a pipe holds: a reader with less would not see that more is there.
+/// Capacity of a pipe in bytes: a smaller buffer would not show that more lines are ready.
 const BUFFER: usize = 1 << 16;
 
 pub fn run(job: &Job, show: &Show, out: &mut dyn Write) -> Result<Outcome> {
@@ -44,20 +43,20 @@ pub fn run(job: &Job, show: &Show, out: &mut dyn Write) -> Result<Outcome> {
                 }
             }
         }
-        // Whoever waits for the answer has it before more is read.
+        // The caller gets these results before more is read.
         out.flush()?;
     }
 }
 
-/// Some lines.
+/// A buffer of input lines.
 struct Window {
     texts: Vec<String>,
-    /// For each line, why it could not be read, if it could not.
+    /// For each line, the error of reading it, if any.
     unread: Vec<Option<String>>,
 }
 
 impl Window {
-    /// Waits for one line, and takes what else is there already.
+    /// Waits for one line, then takes further lines that are already available.
     fn read<R: Read>(lines: &mut Lines<BufReader<R>>, most: usize) -> Result<Window>
     where
         BufReader<R>: BufRead,
@@ -66,7 +65,7 @@ impl Window {
         while let Some(line) = lines.next() {
             let (text, why) = match line {
                 Ok(text) => (text, None),
-                // The line, not the reader: the next one may be fine.
+                // An error of this line only: the next one may be valid.
                 Err(error @ Error::File { .. }) => (String::new(), Some(error.to_string())),
                 Err(error) => return Err(error.into()),
             };

@@ -1,4 +1,4 @@
-//! `regard translate`: text in one language, or alphabet, into another.
+//! `regard translate`: translation, and grapheme-to-phoneme conversion.
 
 mod lines;
 mod show;
@@ -16,59 +16,64 @@ use show::{Asked, Show};
 use std::io::{IsTerminal, Write};
 
 const EXAMPLES: &str = "\
+Translates each TEXT, or each line of standard input, by beam search. On a terminal, TEXT also gets
+a map of the attention from each target word to the source words.
+
 Examples:
-  regard translate 'They are watching.' --model runs/tatoeba-en-fr-transformer
-  regard translate < english.txt > french.txt --model tatoeba-en-fr-transformer
-  regard translate --num-beams 5 --num-return-sequences 3 --scores 'I am hungry.' --model …
-  regard translate --do-sample --temperature 0.8 --seed 7 'Where are you?' --model …
-  regard translate --align pharaoh --json 'They are watching.' --model …
+  regard translate 'They are watching.'            # built-in model en-fr
+  regard translate --model zh-en '他們在看。'      # built-in model, Chinese to English
+  regard translate --num-beams 5 --num-return-sequences 3 --scores 'I am hungry.'
+  regard translate --align pharaoh --json 'They are watching.'
+  regard translate < english.txt > french.txt      # your file, one sentence per line
 
-Without TEXT, standard input: a line out for each line in, in their order, as they come. An empty
-line stays empty. A line that is longer than the model reads at once (max_position_embeddings of
-its config.json, or 512 tokens) is translated sentence by sentence, and standard error says so; of
-such a line there is no alignment. With --scores or --align, their columns follow behind tabs. A line that is not
-UTF-8 is told on standard error, gives an empty line, and makes the exit code 1 at the end.
+Standard input: one line of output for each line of input, in order; an empty line stays empty. With
+--scores or --align, further columns follow, separated by tabs. A source that is longer than the
+model's limit (max_position_embeddings of config.json, or 512 tokens) is split into sentences, with
+a note on stderr; such a source has no alignment.
+If a line of standard input fails, the error goes to stderr, an empty line (or {\"error\": …} with
+--json) is printed, and the exit code is 1.
 
-With --json: an object a line, with translation_text, score, log_prob, finished, source_tokens,
-tokens, token_scores; with --align or --attend also source_words, words, word_scores, alignment
-and attention; with --num-return-sequences also alternatives.
+--json prints one object per line: translation_text, score, log_prob, finished, source_tokens,
+tokens, token_scores; with --align or --attend also source_words, words, word_scores, alignment,
+attention; with --num-return-sequences also alternatives.
 
-Scores are natural logarithms; that of a sentence is its mean for a token, as --length-penalty
-has it. Attention is as the model has it, put together to words; what is missing to 1 in a row
-went to the end of the source, which is not shown.";
+Scores are natural logarithms; the score of a sentence is the mean log-probability of its tokens,
+adjusted by --length-penalty. Attention weights are the model's own, summed over the tokens of each
+word. A row may sum to less than 1: the rest is attention to the end-of-source token.";
 
 /// Translate text with a trained model
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
-    /// What to translate, each by itself; without it, the lines of standard input
+    /// Texts to translate, each independently [default: the lines of standard input]
     text: Vec<String>,
-    /// A model: a folder, a name that `regard models` lists, or an id of the Hugging Face Hub
+    /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id
+    /// [default: en-fr, built in]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Draw where each word came from; `auto` on a terminal, for TEXT
+    /// Draw the attention map; `auto`: for TEXT, if stdout is a terminal
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true,
           default_value = "auto", default_missing_value = "always")]
     attend: When,
-    /// Also the score of each sentence and of each word
+    /// Also print the score of each sentence and word
     #[arg(long)]
     scores: bool,
-    /// Also which word of the source each word came from
-    #[arg(long, value_enum, value_name = "HOW")]
+    /// Also print the alignment of target words to source words
+    #[arg(long, value_enum, value_name = "FORMAT")]
     align: Option<Align>,
-    /// Sentences at a time; the translations do not depend on it
+    /// Batch size in sentences; results do not depend on it
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=4096))]
     batch: u16,
-    /// Colours or shades; `auto` heeds NO_COLOR
+    /// Use colours; `auto`: if stdout is a terminal and NO_COLOR is not set
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     color: When,
-    /// What translations have to begin with
+    /// Text that every translation must begin with
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     target_prefix: String,
-    /// Put the word that was looked at most in place of an unknown one
+    /// Replace unknown target words by the source word with the highest attention
     #[arg(long)]
     replace_unknowns: bool,
-    /// Above 0, the whole source should be looked at
+    /// Coverage penalty: above 0, favours translations that attend to the whole source
     #[arg(long, value_name = "X")]
     coverage_penalty: Option<f32>,
     #[command(flatten)]
@@ -77,14 +82,14 @@ pub struct Flags {
     search: Search,
 }
 
-/// How an alignment is written.
+/// Format of an alignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Align {
-    /// For each word, the place of its source word, or - for none: 0 1 1
+    /// For each target word, the index of its source word, or - for none: 0 1 1
     Hard,
-    /// For each word, its weights on all source words
+    /// For each target word, its attention weights over all source words
     Soft,
-    /// Source-target places: 0-0 1-1 1-2
+    /// Pairs of source and target index: 0-0 1-1 1-2
     Pharaoh,
 }
 
@@ -101,16 +106,16 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         align: flags.align,
         json: global.json,
         color: flags.color,
-        // A map that nobody asked for is left out in silence where there is none.
+        // Without an explicit --attend or --align, a missing map is no error.
         must: flags.attend == When::Always || flags.align.is_some(),
     };
     if from_lines && !global.json {
         if asked.map {
-            bail!("--attend: standard input gives a line for each line; give TEXT, or --json");
+            bail!("--attend: lines of standard input have no map; give TEXT, or add --json");
         }
         if flags.search.num_return_sequences.is_some_and(|n| n > 1) {
             bail!(
-                "--num-return-sequences: standard input gives a line for each line; add --json, \
+                "--num-return-sequences: standard input gives one line for each line; add --json, \
                  or give TEXT"
             );
         }
@@ -146,49 +151,49 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     Ok(Outcome::Positive)
 }
 
-/// What is asked for, for texts that come in parts.
+/// Translator and parameters, for input that arrives in batches.
 struct Job<'a> {
     translator: &'a Translator,
     parameters: Parameters,
 }
 
 impl Job<'_> {
-    /// Translates some texts, of which `first` came before.
+    /// Translates a batch; `first` is the number of texts before it.
     fn translate(&self, texts: &[&String], first: u64) -> Result<Vec<Vec<Translated>>> {
         let parameters = Parameters { first, ..self.parameters.clone() };
         Ok(self.translator.translate_with(texts, &parameters)?)
     }
 
-    /// Sentences at a time.
+    /// Batch size in sentences.
     fn batch(&self) -> usize {
         self.parameters.batch_size.unwrap_or(1)
     }
 }
 
-/// Says on standard error that a source was too long to be read at once.
+/// Notes on standard error that a source was split because of its length.
 fn note_pieces(name: &str, found: &[Translated], translator: &Translator) {
     let Some(first) = found.first() else { return };
     let (most, tokens) = (translator.most_tokens(), first.source_tokens.len());
     if first.pieces > 1 {
         note(&format!(
-            "{name}: {tokens} tokens are more than the {most} that are read at once; it was \
-             translated in {} pieces, sentence by sentence",
+            "{name}: {tokens} tokens exceed the model's limit of {most}; it was translated in {} \
+             pieces, sentence by sentence",
             first.pieces
         ));
     }
 }
 
-/// Whether a translation was stopped before its end.
+/// Whether a translation reached the length limit before its end-of-sequence token.
 fn is_stopped(found: &[Translated]) -> bool {
     found.first().is_some_and(|first| first.pieces > 0 && !first.found.finished)
 }
 
-/// Says on standard error how many translations were stopped before their ends.
+/// Notes on standard error how many translations reached the length limit.
 fn note_stopped(stopped: usize, of: u64) {
     if stopped > 0 {
         note(&format!(
-            "{stopped} of {of} translations stopped before their end, at the greatest length; \
-             raise --max-length, or see `finished` of --json"
+            "{stopped} of {of} translations are incomplete: they reached the length limit; raise \
+             --max-length (`finished` in --json tells which)"
         ));
     }
 }

@@ -1,4 +1,4 @@
-//! What is written of a translation.
+//! Output of translations.
 
 use super::Align;
 use crate::cli::write_json;
@@ -10,36 +10,36 @@ use regard_tasks::translate::{Aligned, Parameters, Response, Translated, Transla
 use serde::Serialize;
 use std::io::Write;
 
-/// What is to be written, beside the translation.
+/// Requested output besides the translation.
 #[derive(Clone, Copy)]
 pub struct Asked {
-    /// Where each word came from, drawn.
+    /// Whether to draw the attention map.
     pub map: bool,
-    /// Of each sentence and word.
+    /// Whether to print the scores of each sentence and word.
     pub scores: bool,
     pub align: Option<Align>,
-    /// Instead of text.
+    /// Whether to print JSON instead of text.
     pub json: bool,
     pub color: When,
-    /// Whether a model that does not tell where it looks is an error.
+    /// Whether a model without attention weights is an error.
     pub must: bool,
 }
 
 impl Asked {
-    /// Whether the model has to tell where it looks.
+    /// Whether attention weights are needed.
     pub fn look(&self) -> bool {
         self.map || self.align.is_some()
     }
 }
 
-/// Writes translations.
+/// Writes translations to standard output.
 pub struct Show<'a> {
     pub translator: &'a Translator,
     pub asked: Asked,
     pub parameters: Parameters,
 }
 
-/// A line that gets no answer.
+/// A line that could not be translated, as `--json` prints it.
 #[derive(Serialize)]
 struct Unread<'a> {
     translation_text: &'a str,
@@ -47,7 +47,7 @@ struct Unread<'a> {
 }
 
 impl Show<'_> {
-    /// A text of the command line: its translations, each with what else is asked for below it.
+    /// Writes the translations of a command-line text, each followed by its scores and map.
     pub fn text(&self, text: &str, found: &[Translated], out: &mut dyn Write) -> Result<()> {
         if self.asked.json {
             return write_json(out, &self.response(text, found)?);
@@ -68,7 +68,7 @@ impl Show<'_> {
         Ok(())
     }
 
-    /// A line of standard input: one line, whatever is asked for.
+    /// Writes the translation of a line of standard input as one line.
     pub fn line(&self, text: &str, found: &[Translated], out: &mut dyn Write) -> Result<()> {
         if self.asked.json {
             return write_json(out, &self.response(text, found)?);
@@ -83,14 +83,14 @@ impl Show<'_> {
         Ok(writeln!(out)?)
     }
 
-    /// Why a translation has no alignment although one was asked for: it was made in pieces.
+    /// Returns why a requested alignment is missing: the source was translated in pieces.
     pub fn unaligned(&self, found: &[Translated]) -> Option<String> {
         let long = found.iter().find(|each| each.pieces > 1)?;
         let asked = self.asked.look() && self.asked.must;
         asked.then(|| self.translator.no_alignment(long).to_string())
     }
 
-    /// A line that gets no answer.
+    /// Writes the result of a line that could not be translated.
     pub fn unread(&self, why: &str, out: &mut dyn Write) -> Result<()> {
         match self.asked.json {
             true => write_json(out, &Unread { translation_text: "", error: why }),
@@ -155,13 +155,13 @@ impl Show<'_> {
         write!(out, "{}", gallery(vec![map.draw(terminal::paint(self.asked.color))], most))?;
         if shown < aligned.source.len() {
             let all = aligned.source.len();
-            writeln!(out, "words 0:{shown} of {all}, cut to the width")?;
+            writeln!(out, "source words 0:{shown} of {all}, cut to the width of the terminal")?;
         }
         Ok(())
     }
 }
 
-/// A translation as one line of text with columns behind it: what would break either is a space.
+/// Replaces line breaks and tabs by spaces, so that a translation stays one column of one line.
 fn one_line(text: &str) -> String {
     text.replace(['\n', '\r', '\t'], " ")
 }

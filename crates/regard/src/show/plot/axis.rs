@@ -1,32 +1,32 @@
-//! An axis: from where to where, and where its numbers stand.
+//! Axes: range and ticks.
 
-/// How an axis is divided.
+/// Scale of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
-    /// Evenly, from 0 if nothing is below it.
+    /// Linear, from 0 if no value is negative.
     #[default]
     Even,
-    /// By powers of ten, or of two where that is what was measured. What is not positive stands at
-    /// the lower end.
+    /// Logarithmic, with ticks at powers of ten, or of two if the values are. Values that are not
+    /// positive are drawn at the lower end.
     Logarithmic,
 }
 
-/// An axis that holds all of some values.
+/// An axis that covers given values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     scale: Scale,
-    /// Ends, as logarithms on a logarithmic scale.
+    /// Lower end; its logarithm on a logarithmic scale.
     low: f64,
     high: f64,
-    /// Where numbers stand, in the same measure.
+    /// Positions of the ticks, as `low` and `high`.
     numbers: Vec<f64>,
 }
 
-/// Parts between the numbers of an axis, about.
+/// Approximate number of intervals between ticks.
 const PARTS: u32 = 5;
 
 impl Axis {
-    /// From 0, or the round number below the least, to the round number above the largest.
+    /// Creates an axis from 0, or a round number below the least value, to one above the largest.
     pub fn around(scale: Scale, values: impl Iterator<Item = f64>) -> Axis {
         let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
         match scale {
@@ -49,7 +49,7 @@ impl Axis {
         let decades = (largest / least).log10();
         let of = |numbers: Vec<f64>| {
             let logs: Vec<f64> = numbers.iter().map(|number| number.log10()).collect();
-            // What was measured may end between two numbers.
+            // Values may end between two ticks.
             let low = logs.first().copied().unwrap_or(0.0).min(least.log10());
             let high = logs.last().copied().unwrap_or(1.0).max(largest.log10());
             Axis { scale: Scale::Logarithmic, low, high, numbers: logs }
@@ -91,7 +91,7 @@ impl Axis {
         Axis { scale, low, high, numbers: (0..=parts).map(at).collect() }
     }
 
-    /// Where a value stands, from 0 to 1. None for what is no number.
+    /// Position of a value, from 0 to 1; None for NaN.
     pub fn place(&self, value: f64) -> Option<f64> {
         let at = match self.scale {
             Scale::Even => value,
@@ -103,7 +103,7 @@ impl Axis {
         place.is_finite().then_some(place.clamp(0.0, 1.0))
     }
 
-    /// Values with the places where they are written.
+    /// Ticks: position from 0 to 1, and text.
     pub fn ticks(&self) -> Vec<(f64, String)> {
         let tick = |at: &f64| {
             let value = if self.scale == Scale::Even { *at } else { 10f64.powf(*at) };
@@ -113,7 +113,7 @@ impl Axis {
     }
 }
 
-/// A round number at or above a value.
+/// Returns a round number at or above a value.
 fn step_above(value: f64) -> f64 {
     if !(value.is_finite() && value > 0.0) {
         return 1.0;

@@ -1,4 +1,4 @@
-//! Curves over one axis, with a legend: as SVG, and as text for a terminal.
+//! Line plots with a legend, as SVG and as text.
 
 mod axis;
 mod svg;
@@ -7,39 +7,39 @@ mod text;
 use axis::Axis;
 pub use axis::Scale;
 
-/// How a curve is drawn.
+/// Style of a curve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
-    /// Its points, joined by lines.
+    /// Points joined by lines.
     #[default]
     Line,
-    /// Its points alone.
+    /// Points only.
     Dots,
 }
 
 /// A curve.
 #[derive(Clone, Debug, Default)]
 pub struct Curve {
-    /// In the legend.
+    /// Name in the legend.
     pub name: String,
-    /// Its points, from left to right.
+    /// Points (x, y), from left to right.
     pub points: Vec<(f64, f64)>,
-    /// How it is drawn.
+    /// Drawing style.
     pub style: Style,
 }
 
-/// Curves with their axes.
+/// A plot: curves with axes.
 #[derive(Clone, Debug, Default)]
 pub struct Plot {
-    /// Above it.
+    /// Title.
     pub title: String,
-    /// What goes to the right.
+    /// Label of the horizontal axis.
     pub x: String,
-    /// What goes up.
+    /// Label of the vertical axis.
     pub y: String,
-    /// How both axes are divided, the one to the right first.
+    /// Scales of the horizontal and the vertical axis.
     pub scales: [Scale; 2],
-    /// The curves.
+    /// Curves, in the order of the legend.
     pub curves: Vec<Curve>,
 }
 

@@ -1,4 +1,4 @@
-//! Curves as SVG.
+//! Plots as SVG.
 
 use super::{Curve, Plot, Style};
 use crate::show::svg::{Drawing, document, escape};
@@ -10,17 +10,17 @@ const LEFT: f64 = 60.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 50.0;
-/// Told apart in print and by those who do not see all colours (Okabe and Ito 2008).
+/// Palette for print and colour-blind readers (Okabe and Ito 2008).
 const COLOURS: [&str; 7] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
 
 impl Plot {
-    /// As one SVG file.
+    /// Returns the plot as an SVG document.
     pub fn svg(&self) -> String {
         document(&[self.drawing()])
     }
 
-    /// As a part of an SVG file.
+    /// Returns the plot as a part of an SVG document.
     pub fn drawing(&self) -> Drawing {
         let [across, up] = self.axes();
         let x = |place: f64| LEFT + place * (WIDTH - LEFT - RIGHT);
@@ -73,7 +73,7 @@ impl Plot {
     }
 }
 
-/// One curve, and its line of the legend.
+/// Draws a curve and its entry in the legend.
 fn draw(curve: &Curve, places: &[(f64, f64)], number: usize, svg: &mut String) {
     let colour = COLOURS[number % COLOURS.len()];
     if curve.style == Style::Line {

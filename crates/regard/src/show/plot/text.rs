@@ -1,19 +1,19 @@
-//! Curves as text: a mark for each curve, on a grid of characters.
+//! Plots as text: a mark for each curve, on a grid of characters.
 
 use super::{Plot, Style};
 use crate::show::{label, pad, width};
 
-/// Told apart without colours. Where curves meet, the first one is seen.
+/// Marks of the curves. Where curves overlap, the first one is visible.
 const MARKS: [char; 8] = ['●', '○', '▲', '△', '■', '□', '×', '+'];
 
-/// Lines of the grid.
+/// Height of the grid in lines.
 const HEIGHT: usize = 16;
 
-/// Columns of the grid, if there is room for them.
+/// Maximum width of the grid in columns.
 const WIDEST: usize = 72;
 
 impl Plot {
-    /// Lines of at most so many columns.
+    /// Draws the plot with lines of at most `most` columns.
     pub fn text(&self, most: usize) -> String {
         let [across, up] = self.axes();
         let numbers = up.ticks();
@@ -47,7 +47,7 @@ impl Plot {
         text += &format!("{} └{}\n", " ".repeat(side), "─".repeat(wide));
         let mut below = String::new();
         for (place, number) in across.ticks() {
-            // Centred under its place, but within the lines.
+            // Centred under its tick, within the width.
             let from = (side + 2 + column(place)).saturating_sub(width(&number) / 2);
             let from = from.min((side + 2 + wide).saturating_sub(width(&number)));
             if from > width(&below) || below.is_empty() {
@@ -71,7 +71,7 @@ impl Plot {
     }
 }
 
-/// Calls `f` with places of a line, one for each column and each line of the grid that it meets.
+/// Calls `f` with positions along a line, at least one per column and line of the grid.
 fn join(from: (f64, f64), to: (f64, f64), wide: usize, mut f: impl FnMut(f64, f64)) {
     let across = (to.0 - from.0).abs() * wide as f64;
     let steps = across.max((to.1 - from.1).abs() * HEIGHT as f64).ceil().max(1.0) as usize;
