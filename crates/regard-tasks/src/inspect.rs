@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn models_of_every_kind_are_told_in_words() {
         let nodes = said(json!({ "model_type": "gat", "features": 5, "num_labels": 3 }));
-        assert_eq!(nodes.reads, "the nodes of graphs; a node has 5 numbers");
+        assert_eq!(nodes.reads, "the nodes of graphs; a node has 5 features");
         assert_eq!(
             nodes.attention,
             ["8 heads of 8, gat, along edges", "1 heads of 3, gat, along edges"]
@@ -96,7 +96,7 @@ mod tests {
         let graphs = said(json!({
             "model_type": "gat", "features": 5, "edge_features": 2, "num_labels": 3, "readout": 4,
         }));
-        assert_eq!(graphs.reads, "whole graphs; a node has 5 numbers, edges 2");
+        assert_eq!(graphs.reads, "whole graphs; a node has 5 features, edges 2");
         assert_eq!(graphs.attention.len(), 3);
         let points = said(json!({
             "model_type": "pointer-network", "hidden_size": 16, "num_attention_heads": 2,

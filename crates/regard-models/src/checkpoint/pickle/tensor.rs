@@ -95,7 +95,7 @@ impl Budget {
     pub fn spend(&mut self, bytes: usize) -> Result<(), String> {
         self.0 = self.0.checked_sub(bytes).ok_or(
             "is too large: the tensors of this file would take far more memory than the file. \
- It repeats its values, or is damaged",
+             It repeats its values, or is damaged",
         )?;
         Ok(())
     }
