@@ -102,13 +102,13 @@ mod tests {
             "model_type": "pointer-network", "hidden_size": 16, "num_attention_heads": 2,
             "encoder_layers": 2, "decoder_layers": 1, "intermediate_size": 32, "problem": "hull",
         }));
-        assert_eq!(points.reads, "sets of points of 2 numbers, for hull");
+        assert_eq!(points.reads, "sets of points with 2 coordinates, for hull");
         assert_eq!(points.attention.len(), 2 + 2 + 1);
         let copies = said(json!({
             "model_type": "pointer-generator", "vocab_size": 20, "embedding_size": 8,
             "hidden_size": 8,
         }));
-        assert_eq!(copies.reads, "texts of 20 words");
+        assert_eq!(copies.reads, "texts; vocabulary of 20");
         assert!(copies.attention[0].ends_with("its weights copy words"), "{copies:?}");
         let sounds = said(json!({
             "model_type": "speech", "feature_size": 6, "num_labels": 3, "hidden_size": 16,

@@ -254,7 +254,7 @@ impl Definition for PointerGenerator {
 
 impl PointerGenerator {
     fn reads(&self) -> String {
-        format!("texts of {} words", self.config.shape.vocab_size)
+        format!("texts; vocabulary of {}", self.config.shape.vocab_size)
     }
 
     fn attention(&self) -> Vec<String> {
