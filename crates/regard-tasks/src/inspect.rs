@@ -114,7 +114,7 @@ mod tests {
             "model_type": "speech", "feature_size": 6, "num_labels": 3, "hidden_size": 16,
             "num_attention_heads": 2, "intermediate_size": 32, "num_hidden_layers": 2,
         }));
-        assert!(sounds.attention[1].contains("rows before"), "{sounds:?}");
+        assert!(sounds.attention[1].contains("frames before"), "{sounds:?}");
         let images = said(json!({
             "model_type": "vit", "image_size": 12, "patch_size": 4, "num_channels": 1,
             "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,

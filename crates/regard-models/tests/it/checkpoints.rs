@@ -115,7 +115,7 @@ fn configurations_that_cannot_be() {
         ("luong-6", "hidden_size", json!("8"), vec!["invalid type"]),
         ("luong-6", "bidirectional", json!(true), vec!["score", "dot", "general"]),
         ("luong-8", "locality", json!({ "kind": "local-p", "width": 0 }), vec!["local-p", "width"]),
-        ("luong-6", "pad_token_id", json!(15), vec!["pad_token_id", "13 words"]),
+        ("luong-6", "pad_token_id", json!(15), vec!["pad_token_id", "13 tokens"]),
         ("luong-6", "attention", json!({ "kind": "windw" }), vec!["windw"]),
         ("luong-6", "attention", json!({ "kind": "window", "lft": 1 }), vec!["lft"]),
         ("luong-6", "attention", json!({ "kind": "global", "left": 1 }), vec!["left"]),

@@ -166,8 +166,8 @@ fn what_is_too_long_is_told() {
         let forward = std::panic::AssertUnwindSafe(|| model.forward(&stories, Mode::Eval));
         *std::panic::catch_unwind(forward).unwrap_err().downcast::<String>().unwrap()
     };
-    assert!(panics(vec![vec![1]; 141]).contains("141 sentences: the model reads 140"));
-    assert!(panics(vec![vec![1; 7]]).contains("7 words: the model reads 6"));
+    assert!(panics(vec![vec![1]; 141]).contains("141 sentences, need at most 140"));
+    assert!(panics(vec![vec![1; 7]]).contains("7 words, need at most 6"));
 }
 
 #[test]

@@ -257,7 +257,7 @@ fn configurations_that_cannot_be() {
         ("bilstm", json!({ "embedding_size": huge }), "embedding_size"),
         ("bilstm", json!({ "vocab_size": 1 << 24, "embedding_size": 1 << 20 }), "vocab_size and"),
         ("bilstm", json!({ "embedding_size": 0 }), "need a table or characters"),
-        ("bilstm", json!({ "unk_token_id": 12 }), "there are 12 words"),
+        ("bilstm", json!({ "unk_token_id": 12 }), "the vocabulary has 12 tokens"),
         ("bilstm", json!({ "word_dropout": 1.0 }), "word_dropout: got 1"),
         ("bilstm", json!({ "pooling": "sum" }), "need attention, mean, max or last"),
         ("bilstm", json!({ "attention_size": huge }), "attention_size"),
