@@ -124,7 +124,7 @@ fn configurations_that_cannot_be() {
         ("marian-shared", "d_model", json!(0), vec!["d_model"]),
         ("marian-shared", "activation_function", json!("sine"), vec!["sine", "swish"]),
         ("marian-shared", "vocab_size", json!(1u64 << 40), vec!["vocab_size"]),
-        ("marian-shared", "decoder_vocab_size", json!(38), vec!["37 words", "38"]),
+        ("marian-shared", "decoder_vocab_size", json!(38), vec!["vocab_size 37", "38"]),
         ("marian-shared", "eos_token_id", json!(37), vec!["eos_token_id"]),
         ("marian-shared", "dropout", json!(1.0), vec!["dropout"]),
         ("pegasus", "alignment_layer", json!(2), vec!["alignment_layer"]),

@@ -143,9 +143,9 @@ fn what_cannot_be_is_turned_down() {
     };
     for (changes, told) in [
         (json!({ "num_attention_heads": 3 }), "num_attention_heads: got 3, need a divisor"),
-        (json!({ "conv_stride": [2] }), "got 2 and 1 numbers"),
+        (json!({ "conv_stride": [2] }), "got 2 and 1 values"),
         (json!({ "conv_kernel": [3], "conv_stride": [4] }), "got 3 and 4"),
-        (json!({ "conv_kernel": [], "conv_stride": [] }), "got 0 and 0 numbers"),
+        (json!({ "conv_kernel": [], "conv_stride": [] }), "got 0 and 0 values"),
         (json!({ "left_context": 1u64 << 30 }), "left_context"),
         (json!({ "dropout": 1.0 }), "dropout: got 1"),
         (json!({ "pooling_size": 1u64 << 40 }), "pooling_size"),

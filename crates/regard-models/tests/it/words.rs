@@ -204,11 +204,11 @@ fn vectors_that_do_not_fit_are_told() {
     let error = |model: &mut dyn TextModel, rows: &[(usize, &[f32])]| {
         model.set_words(rows).unwrap_err().to_string()
     };
-    assert!(error(&mut *model, &[(1, &[0.0; 3])]).contains("got 3 numbers a word, the model's"));
-    assert!(error(&mut *model, &[(12, &[0.0; 8])]).contains("word 12, the model has 12"));
+    assert!(error(&mut *model, &[(1, &[0.0; 3])]).contains("got a width of 3, the model's"));
+    assert!(error(&mut *model, &[(12, &[0.0; 8])]).contains("id 12, the vocabulary has 12"));
     let letters = json!({ "embedding_size": 0, "characters": { "kind": "lstm" } });
     let mut model = text::create(&config("cnn", letters), Head::Tokens, 3, &device).unwrap();
-    assert!(error(&mut *model, &[]).contains("no table of words"));
+    assert!(error(&mut *model, &[]).contains("no word embeddings"));
     assert_eq!(model.vocabulary(), usize::MAX);
     // The table of any family.
     let bert = json!({ "model_type": "bert", "vocab_size": 9, "hidden_size": 4,
@@ -283,7 +283,7 @@ fn configurations_that_cannot_be() {
 }
 
 #[test]
-#[should_panic(expected = "needs the letters of all 1 tokens")]
+#[should_panic(expected = "needs the characters of all 1 tokens")]
 fn a_model_that_spells_needs_letters() {
     let config = config("bilstm", json!({ "characters": { "kind": "cnn" } }));
     let model = text::create(&config, Head::Tokens, 0, &Device::flex()).unwrap();
