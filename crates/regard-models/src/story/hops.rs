@@ -44,7 +44,7 @@ pub struct Config {
     pub max_sentences: usize,
     /// Encoding of a sentence's age; default learned.
     pub times: Times,
-    /// Probability in training that a sentence and all before it get one step older; default 0.1.
+    /// Probability in training, per sentence, that all before it get one step older; default 0.1.
     pub time_noise: f32,
     /// Dropout of each hop's retrieved vector; default 0.
     pub dropout: f32,

@@ -46,7 +46,7 @@ pub struct Config {
     pub max_sentences: usize,
     /// Encoding of a sentence's age; default sinusoidal.
     pub times: Times,
-    /// Probability in training that a sentence and all before it get one step older; default 0.1.
+    /// Probability in training, per sentence, that all before it get one step older; default 0.1.
     pub time_noise: f32,
     /// Largest distance between sentences, in either direction, that has its own learned bias per
     /// head; 0 for no biases.

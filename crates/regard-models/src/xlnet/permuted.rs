@@ -281,7 +281,7 @@ impl Xlnet {
     }
 }
 
-/// The same step with another seed, so that the two streams have independent dropout.
+/// Returns the same step with another seed, so that the two streams have independent dropout.
 fn apart(mode: Mode) -> Mode {
     match mode {
         Mode::Train { seed, step } => Mode::Train { seed: !seed, step },

@@ -1,5 +1,5 @@
-//! The goldens of `fixtures/make/words.py`: models of words and letters against PyTorch's layers;
-//! and what these models promise beyond them.
+//! The goldens of `fixtures/make/words.py`: models of words and characters against PyTorch's
+//! layers; and further properties of these models.
 
 use crate::texts::{close, close_to, largest, numbers, open};
 use burn::tensor::{Device, Tensor, TensorData};
@@ -18,7 +18,7 @@ fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// A sentence: words, and the letters of each.
+/// A sentence: word ids, and the characters of each.
 type Sentence = (Vec<u32>, Vec<Vec<u32>>);
 
 fn sentences(folder: &Path) -> Vec<Sentence> {
@@ -92,13 +92,13 @@ fn the_weights_of_words_are_told() {
     }
 }
 
-/// Law 2, bit for bit.
+/// Law 2 of ARCHITECTURE.md: results do not depend on the batch, bitwise.
 #[test]
 fn a_text_says_the_same_alone_and_among_others() {
     for folder in folders() {
         let model = open(&folder, &Device::flex());
         let mut sentences = sentences(&folder);
-        // One that is longer than all others together, so that they are read in several batches.
+        // One that is longer than all others together, so that there are several batches.
         let long = sentences.iter().flat_map(|(ids, _)| ids).cycle().take(1500).copied();
         let letters = sentences.iter().flat_map(|(_, words)| words).cycle().take(1500).cloned();
         sentences.insert(1, (long.collect(), letters.collect()));
@@ -210,7 +210,7 @@ fn vectors_that_do_not_fit_are_told() {
     let mut model = text::create(&config("cnn", letters), Head::Tokens, 3, &device).unwrap();
     assert!(error(&mut *model, &[]).contains("no word embeddings"));
     assert_eq!(model.vocabulary(), usize::MAX);
-    // The table of any family.
+    // The embedding table of any family.
     let bert = json!({ "model_type": "bert", "vocab_size": 9, "hidden_size": 4,
                        "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 4 });
     let mut model = text::create(&bert, Head::Sequence, 3, &device).unwrap();
@@ -220,7 +220,7 @@ fn vectors_that_do_not_fit_are_told() {
     assert_eq!(table[8..12], [1.0, 2.0, 3.0, 4.0]);
 }
 
-/// Words that training makes unknown are read as the unknown word is, and as many as asked.
+/// Word dropout replaces words by the unknown one, with the configured probability.
 #[test]
 fn words_become_unknown_in_training() {
     let device = Device::flex();
