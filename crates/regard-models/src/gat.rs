@@ -67,7 +67,7 @@ pub struct Config {
     pub attention_dropout: f32,
     /// Width of the attention pooling over a graph; 0 to classify each node.
     pub readout: usize,
-    /// Labels.
+    /// Names or number of the labels; two unnamed ones by default.
     #[serde(flatten)]
     pub labels: Labels,
 }

@@ -32,7 +32,7 @@ pub enum Look {
         #[serde(default = "one")]
         temperature: f32,
     },
-    /// A window.
+    /// Softmax over a window.
     Window {
         /// Positions before the centre.
         left: usize,

@@ -34,7 +34,7 @@ pub enum Problem {
         name: String,
         /// Row-major index of the first such element.
         at: usize,
-        /// Its value.
+        /// Value of that element, as text: `NaN`, `inf` or `-inf`.
         number: String,
     },
 }

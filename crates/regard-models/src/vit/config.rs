@@ -100,7 +100,7 @@ pub struct Config {
     pub pooler_output_size: Option<usize>,
     /// Activation of the pooler; default `tanh`.
     pub pooler_act: String,
-    /// Labels.
+    /// Names or number of the labels; two unnamed ones by default.
     #[serde(flatten)]
     pub labels: Labels,
     /// Channels of 3×3 convolutions before the patches, each with `hidden_act`: each halves the
