@@ -1,10 +1,10 @@
-//! Memory of this process, beside the system's cache of files, after a model was opened: as a
-//! share of the file of its weights. Each measurement is a process of its own.
+//! Memory of this process, without the system's file cache, after a model was opened: as a
+//! fraction of the size of its weight file. Each measurement is a separate process.
 //!
 //!     cargo run --release -p regard-models --example memory
 //!
-//! The checkpoints are made on the spot, about 1.7 GB in the folder for temporary files, and
-//! removed at the end.
+//! The checkpoints are created in the folder for temporary files, about 1.7 GB, and removed at
+//! the end.
 
 use burn::tensor::{Device, Int, Tensor};
 use half::{bf16, f16};
@@ -87,7 +87,7 @@ fn write(path: &Path, arrays: &checkpoint::Arrays, dtype: Dtype) -> Fallible<()>
     Ok(safetensors::serialize_to_file(views?, None, path)?)
 }
 
-/// Opens a model and says how much memory that took, and how much there is once it was used.
+/// Opens a model and prints the memory in use after that, and after texts were processed.
 fn one(folder: &Path, how: &str) -> Fallible<()> {
     let before = anonymous()?;
     if how == "training" {
@@ -108,8 +108,8 @@ fn one(folder: &Path, how: &str) -> Fallible<()> {
         let logits = said.logits.ok_or("a head for words")?;
         let best: Tensor<2, Int> = logits.argmax(1);
         drop(best.into_data());
-        // From the second text on, weights are also held as products of many rows want them, as far
-        // as `regard_attention::ops::set_packing_limit` allows.
+        // From the second text on, weights are also stored packed for products of many rows, as
+        // far as `regard_attention::ops::set_packing_limit` allows.
         if text != 2 {
             print!(" {}", anonymous()?.saturating_sub(before));
         }
@@ -117,7 +117,7 @@ fn one(folder: &Path, how: &str) -> Fallible<()> {
     Ok(())
 }
 
-/// Bytes of memory of this process that are no file's.
+/// Bytes of anonymous memory of this process (not mapped from a file).
 fn anonymous() -> Fallible<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));

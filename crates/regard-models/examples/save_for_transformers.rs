@@ -1,6 +1,6 @@
-//! Saves small models in the Hugging Face layout, each with what it says of a batch, so that
-//! `python fixtures/make/models.py --check FOLDER/*` can ask transformers for the same. With more
-//! folders, the golden models of texts or images in them are saved again as they are saved here,
+//! Saves small models in the Hugging Face layout, each with its output for a batch, so that
+//! `python fixtures/make/models.py --check FOLDER/*` can compare transformers' output. With more
+//! folders, the golden models of texts or images in them are loaded and saved again,
 //! for `python fixtures/make/texts.py --check FOLDER/*`, or `vit.py`.
 //!
 //!     cargo run -p regard-models --example save_for_transformers -- FOLDER
@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Reads a golden model and saves it, beside what it has to say.
+/// Reads a golden model and saves it again, with its expected output.
 fn again(golden: &Path, folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let device = Device::flex();
     let (config, weights) = match zoo::is::<Vit>(&checkpoint::read_config(golden)?) {

@@ -1,9 +1,9 @@
 //! Bahdanau's translator (Bahdanau et al. 2015, arXiv:1409.0473).
 //!
-//! In every step the decoder's last-layer state of the step before asks all encoder states,
-//! padding excluded, with the additive score; what comes back stands beside the word's vector in
-//! the decoder's input. Each decoder layer starts from the encoder's same layer, or from a
-//! learned vector.
+//! In every step the query is the decoder's last-layer state of the previous step; additive
+//! attention runs over all encoder states, padding excluded, and the context is concatenated with
+//! the token's embedding to form the decoder's input. Each decoder layer starts from the state of
+//! the same encoder layer, or from a learned vector.
 
 use crate::checkpoint::{Arrays, Binder};
 use crate::look::{Look, Looking, Place};
@@ -18,18 +18,18 @@ use regard_attention::{Attention, Init, Mode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Its name in `config.json`.
+/// `model_type` in `config.json`.
 pub const MODEL_TYPE: &str = "bahdanau";
 
-/// `config.json`
+/// Configuration of Bahdanau's translator, as in `config.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Config {
-    /// What it has in common with its neighbours.
+    /// Configuration shared by the recurrent translators.
     #[serde(flatten)]
     pub shape: Shape,
-    /// Width of the space in which states are compared; by default that of a state.
+    /// Width of the additive score's hidden layer; by default `hidden_size`.
     pub attention_size: Option<usize>,
-    /// Where it may look.
+    /// Kind of attention over the encoder states; by default a softmax over all of them.
     #[serde(default)]
     pub attention: Look,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Bahdanau {
 }
 
 impl Config {
-    /// Finds what no tensor could be made from.
+    /// Checks sizes before any tensor is allocated.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.shape.check()?;
         let wide = ("attention_size", self.attention_size.unwrap_or(self.shape.hidden_size));

@@ -18,7 +18,7 @@ use regard_attention::{Attention, Init, Weights};
 use serde_json::Value;
 use std::sync::OnceLock;
 
-/// BERT's names.
+/// Names of BERT's tensors, classes and configuration keys.
 pub static BERT: Family = Family {
     model_type: "bert",
     keys: bert_keys,
@@ -47,7 +47,7 @@ pub static BERT: Family = Family {
     },
 };
 
-/// RoBERTa's names.
+/// Names of RoBERTa's tensors, classes and configuration keys.
 pub static ROBERTA: Family = Family {
     model_type: "roberta",
     keys: bert_keys,
@@ -64,7 +64,7 @@ pub static ROBERTA: Family = Family {
     ..Family::ENCODER
 };
 
-/// DistilBERT's names.
+/// Names of DistilBERT's tensors, classes and configuration keys.
 pub static DISTILBERT: Family = Family {
     model_type: "distilbert",
     keys: || {
@@ -88,7 +88,7 @@ fn bert_keys() -> &'static [&'static str] {
     NAMES.get_or_init(|| Keys::names(|keys| Config::bert(keys, &BERT)))
 }
 
-/// Sizes, whatever the family calls them.
+/// Sizes of a model of any of the three families.
 #[derive(Clone, Debug)]
 pub struct Config {
     family: &'static Family,
@@ -98,11 +98,11 @@ pub struct Config {
     heads: usize,
     hidden: usize,
     activation: Activation,
-    /// Rows of the table of positions.
+    /// Rows of the position embedding table.
     positions: usize,
-    /// The row of a text's first token.
+    /// Position embedding of a text's first token.
     first: usize,
-    /// Kinds of tokens; 0 if the family has none.
+    /// Number of token types; 0 if the family has none.
     types: usize,
     eps: f32,
     dropout: f32,
@@ -114,7 +114,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// From BERT's `config.json`, or from RoBERTa's, whose positions begin behind the row of the
+    /// Reads BERT's `config.json`, or RoBERTa's, whose positions start after the row of the
     /// padding token.
     fn bert(keys: &Keys, family: &'static Family) -> Result<Config, String> {
         let kind: Option<String> = keys.get("position_embedding_type", None)?;
@@ -159,7 +159,7 @@ impl Config {
         config.checked()
     }
 
-    /// From DistilBERT's.
+    /// Reads DistilBERT's `config.json`.
     fn distilbert(keys: &Keys) -> Result<Config, String> {
         let stack = Stack {
             words: keys.size("vocab_size", 30522)?,
@@ -182,7 +182,7 @@ impl Config {
         config.checked()
     }
 
-    /// A configuration of these sizes, without token types, padding and dropout.
+    /// Returns a configuration of these sizes, without token types, padding and dropout.
     fn of(family: &'static Family, stack: &Stack) -> Result<Config, String> {
         stack.check()?;
         Ok(Config {
@@ -217,7 +217,7 @@ impl Config {
     }
 }
 
-/// The model below its heads.
+/// The encoder without its heads.
 #[derive(Module, Debug)]
 pub(crate) struct Bert {
     words: Embedding,
@@ -232,7 +232,7 @@ pub(crate) struct Bert {
     first: usize,
 }
 
-/// A layer, whose norms stand after each part.
+/// Configuration of one post-norm layer.
 fn block(config: &Config) -> BlockConfig {
     let &Config { width, heads, eps, deviation, dropout, .. } = config;
     let weights = Weights::Normal(deviation);

@@ -1,48 +1,48 @@
-//! What can go wrong with the world: files, their contents, what a person asked for.
+//! Errors of files, their contents, and what the user requested.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// An error of the world. Mistakes of a programmer panic instead.
+/// An error that is not a bug. Programming errors panic instead.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system refused.
+    /// The operating system reported an error.
     #[error("{}: {why}", path.display())]
     Io {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why. It is told with the file, and is no cause behind it that would be told again.
+        /// Error of the system. It is part of the message, and therefore not the `source`.
         why: io::Error,
     },
-    /// A file holds what it should not.
+    /// A file has invalid contents.
     #[error("{}: {message}", path.display())]
     File {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What it got, what it needed, what to do.
+        /// Found and expected contents, and what to do.
         message: String,
     },
-    /// Anything else that was asked for and cannot be.
+    /// Any other request that cannot be fulfilled.
     #[error("{0}")]
     Invalid(String),
 }
 
-/// A result of this crate.
+/// Result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// The system refused this file: `read(path).map_err(Error::io(path))`.
+    /// Wraps an error of the system: `read(path).map_err(Error::io(path))`.
     pub fn io(path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Error {
         let path = path.as_ref().to_owned();
         move |why| Error::Io { path, why }
     }
 
-    /// This file holds what it should not.
+    /// Makes an error about the contents of a file.
     pub fn file(path: impl AsRef<Path>, message: impl Into<String>) -> Error {
         Error::File { path: path.as_ref().to_owned(), message: message.into() }
     }
 
-    /// What was asked for cannot be.
+    /// Makes an error about an invalid request.
     pub fn invalid(message: impl Into<String>) -> Error {
         Error::Invalid(message.into())
     }

@@ -1,19 +1,19 @@
-//! The names of the fields that a type reads from JSON, so that a misspelt one can be told.
+//! The names of the fields that a type reads from JSON, so that a misspelt key can be reported.
 
 use serde::Deserializer;
 use serde::de::value::Error;
 use serde::de::{DeserializeOwned, Error as _, Visitor};
 use serde::forward_to_deserialize_any;
 
-/// The fields of a struct that derives `Deserialize` without `flatten`.
+/// Returns the fields of a struct that derives `Deserialize` without `flatten`.
 pub(crate) fn fields<T: DeserializeOwned>() -> &'static [&'static str] {
     let mut found = Asked(&[]);
-    // It never gets further than to say which fields it has.
+    // It always fails, after it has requested its fields.
     let _ = T::deserialize(&mut found);
     found.0
 }
 
-/// A deserializer that notes what it is asked for and has nothing to give.
+/// A deserializer that only records the requested fields.
 struct Asked(&'static [&'static str]);
 
 impl<'de> Deserializer<'de> for &mut Asked {
@@ -26,7 +26,7 @@ impl<'de> Deserializer<'de> for &mut Asked {
         _visitor: V,
     ) -> Result<V::Value, Error> {
         self.0 = fields;
-        Err(Error::custom("only the names are wanted"))
+        Err(Error::custom("only the field names are needed"))
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, _visitor: V) -> Result<V::Value, Error> {

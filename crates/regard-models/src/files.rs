@@ -1,5 +1,5 @@
-//! The files of a model, wherever they are: a folder, a snapshot of the Hugging Face Hub (which is a
-//! folder too), or a part of the program.
+//! The files of a model, wherever they are: a folder, a snapshot of the Hugging Face Hub (which is
+//! a folder too), or built into the program.
 
 use crate::checkpoint::{self, Arrays};
 use crate::{Error, Result, text};
@@ -7,21 +7,21 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-/// The files of a model in the layout of Hugging Face.
+/// Files of a model in the Hugging Face layout.
 #[derive(Clone, Debug)]
 pub enum ModelFiles {
     /// A folder.
     Folder(PathBuf),
-    /// A part of the program.
+    /// Files that are built into the program.
     BuiltIn(BuiltIn),
 }
 
-/// Files that are a part of the program.
+/// Files that are built into the program.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltIn {
-    /// The name of the model.
+    /// Name of the model.
     pub name: &'static str,
-    /// Names and contents of its files.
+    /// Names and contents of the files.
     pub files: &'static [(&'static str, &'static [u8])],
 }
 
@@ -44,13 +44,13 @@ impl BuiltIn {
 }
 
 impl ModelFiles {
-    /// The place of a file, for messages. Of a model that is a part of the program, the name of the
-    /// model stands for its folder.
+    /// Path of a file, for messages. For a built-in model, the name of the model stands for its
+    /// folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.place().join(name)
     }
 
-    /// The place of all files, for messages.
+    /// Path of the folder, for messages.
     pub fn place(&self) -> &Path {
         match self {
             ModelFiles::Folder(folder) => folder,
@@ -58,7 +58,7 @@ impl ModelFiles {
         }
     }
 
-    /// The folder, if it is one.
+    /// The folder; `None` for a built-in model.
     pub fn folder(&self) -> Option<&Path> {
         match self {
             ModelFiles::Folder(folder) => Some(folder),
@@ -66,8 +66,8 @@ impl ModelFiles {
         }
     }
 
-    /// Whether there is a file of this name. What is there may be no regular file; reading it says
-    /// so.
+    /// Whether there is a file of this name. It may not be a regular file; reading it then returns
+    /// an error.
     pub fn has(&self, name: &str) -> bool {
         match self {
             ModelFiles::Folder(folder) => folder.join(name).exists(),
@@ -78,7 +78,7 @@ impl ModelFiles {
     /// Reads a file of at most `largest` bytes.
     ///
     /// # Errors
-    /// If there is none, if it is larger, or if it is no regular file.
+    /// If there is none, if it is larger, or if it is not a regular file.
     pub fn read(&self, name: &str, largest: u64) -> Result<Cow<'static, [u8]>> {
         match self {
             ModelFiles::Folder(folder) => {
@@ -87,14 +87,14 @@ impl ModelFiles {
             ModelFiles::BuiltIn(files) => files
                 .get(name)
                 .map(Cow::Borrowed)
-                .ok_or_else(|| Error::file(self.path(name), "is not a part of the program")),
+                .ok_or_else(|| Error::file(self.path(name), "is not a built-in file")),
         }
     }
 
-    /// Reads a file of settings and makes something of it.
+    /// Reads and parses a text file, such as a configuration.
     ///
     /// # Errors
-    /// As [`ModelFiles::read`], and what `parse` says, with the name of the file.
+    /// As [`ModelFiles::read`], and the error of `parse`, with the path of the file.
     pub fn parse<T>(
         &self,
         name: &str,
@@ -104,8 +104,8 @@ impl ModelFiles {
         parse(&bytes).map_err(|message| Error::file(self.path(name), message))
     }
 
-    /// `config.json`, with what checkpoints say only by the names of their tensors if they are from
-    /// before it said so.
+    /// Reads `config.json`. For old checkpoints, keys that it lacks are inferred from the names of
+    /// tensors.
     pub fn config(&self) -> Result<Value> {
         match self {
             ModelFiles::Folder(folder) => text::read_config(folder),
@@ -115,8 +115,8 @@ impl ModelFiles {
         }
     }
 
-    /// The weights, in place where that can be: those of a folder in its files, those of a part of
-    /// the program in the program.
+    /// Returns the weights without copying where possible: memory-mapped from a folder, or as part
+    /// of the program's binary.
     pub fn weights(&self) -> Result<Arrays> {
         match self {
             ModelFiles::Folder(folder) => checkpoint::map_weights(folder),
@@ -131,12 +131,12 @@ impl ModelFiles {
         }
     }
 
-    /// Whether there are weights, in whichever form.
+    /// Whether there are weights, in any supported format.
     pub fn has_weights(&self) -> bool {
         checkpoint::PLACES.iter().any(|name| self.has(name))
     }
 
-    /// The file that says where the weights are, for messages.
+    /// Path of the weights or of their index, for messages.
     pub fn weights_path(&self) -> PathBuf {
         match self {
             ModelFiles::Folder(folder) => checkpoint::weights_file(folder),
@@ -144,7 +144,7 @@ impl ModelFiles {
         }
     }
 
-    /// Bytes of the files that hold the weights.
+    /// Size of the weight files in bytes.
     pub fn weights_size(&self) -> Result<u64> {
         let folder = match self {
             ModelFiles::Folder(folder) => folder,

@@ -1,5 +1,5 @@
 //! Attention along the edges of graphs: GAT (Veličković et al. 2018) and GATv2 (Brody et al.
-//! 2022), for a label of each node, or one of a whole graph by an attention that reads all nodes.
+//! 2022), to classify each node, or whole graphs by attention pooling over all nodes.
 //!
 //! ```
 //! use burn::tensor::{Device, Tensor};
@@ -36,38 +36,38 @@ use regard_attention::{Init, Mode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Its name in `config.json`.
+/// `model_type` in `config.json`.
 pub const MODEL_TYPE: &str = "gat";
 
-/// `config.json`
+/// Configuration of [`Gat`], as in `config.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
-    /// Numbers that are known of a node.
+    /// Number of features of a node.
     pub features: usize,
-    /// Numbers that are known of an edge; 0 for none.
+    /// Number of features of an edge; 0 for none.
     pub edge_features: usize,
-    /// Of each head.
+    /// Width of each head; default 8.
     pub hidden_size: usize,
-    /// Of all layers but the last one of a model that labels nodes.
+    /// Heads of each layer, except the last one when nodes are classified; default 8.
     pub num_attention_heads: usize,
-    /// Heads whose mean is the label of a node.
+    /// Heads of the last layer when nodes are classified, averaged; default 1.
     pub output_heads: usize,
-    /// Layers.
+    /// Number of layers; default 2.
     pub num_layers: usize,
-    /// `gat` or `gatv2`
+    /// Score function: `gat` or `gatv2`.
     pub score: String,
-    /// Between layers.
+    /// Activation between layers; default `elu`.
     pub hidden_act: String,
-    /// Of LeakyReLU in the score.
+    /// Negative slope of LeakyReLU in the score; default 0.2.
     pub negative_slope: f32,
-    /// The share of each layer's inputs that is dropped in training.
+    /// Dropout of each layer's inputs; default 0.6.
     pub dropout: f32,
-    /// The share of weights that is dropped in training.
+    /// Dropout of attention weights; default 0.6.
     pub attention_dropout: f32,
-    /// The width of the attention that reads a whole graph; 0 for a label of each node.
+    /// Width of the attention pooling over a graph; 0 to classify each node.
     pub readout: usize,
-    /// What it can say.
+    /// Names or number of the labels; two unnamed ones by default.
     #[serde(flatten)]
     pub labels: Labels,
 }
@@ -104,7 +104,7 @@ impl Config {
             (heads, self.num_attention_heads),
             ("output_heads", self.output_heads),
         ])?;
-        // What there may be none of.
+        // Sizes that may be 0.
         sizes::check(&[
             ("edge_features", self.edge_features.max(1)),
             ("readout", self.readout.max(1)),
@@ -137,18 +137,18 @@ impl Config {
     }
 }
 
-/// The nodes of one graph or several, side by side: edges stay within their graph.
+/// Nodes of one or several graphs, concatenated: edges stay within their graph.
 #[derive(Clone, Debug)]
 pub struct Nodes {
-    /// A row for each node.
+    /// Features, `[N, features]`.
     pub features: Features,
-    /// Their edges.
+    /// Edges, with their features if any.
     pub along: Along,
-    /// How many nodes each graph has.
+    /// Number of nodes of each graph; the sum is `N`.
     pub graphs: Vec<usize>,
 }
 
-/// The model.
+/// The graph attention network.
 #[derive(Module, Debug)]
 pub struct Gat {
     layers: Vec<GraphAttention>,
@@ -230,7 +230,7 @@ impl Gat {
             numbers => format!(", edges {numbers}"),
         };
         let what = if readout > 0 { "whole graphs" } else { "the nodes of graphs" };
-        format!("{what}; a node has {features} numbers{edges}")
+        format!("{what}; a node has {features} features{edges}")
     }
 
     fn attention(&self) -> Vec<String> {
@@ -244,25 +244,25 @@ impl Gat {
 }
 
 impl Gat {
-    /// What it was made from.
+    /// Configuration of the model.
     pub fn settings(&self) -> &Config {
         &self.config
     }
 
-    /// Scores of every label before the softmax: `[N, labels]` of nodes, `[graphs, labels]` of a
-    /// model that reads graphs out.
+    /// Returns the logits: `[N, labels]` for nodes, `[graphs, labels]` for a model that classifies
+    /// graphs.
     pub fn forward(&self, nodes: &Nodes, mode: Mode) -> Tensor<2> {
         self.through(nodes, mode, &mut |_, _| {})
     }
 
-    /// As [`Gat::forward`], and the weight of each edge: for each layer `[H·edges]`, head by head;
-    /// of a model that reads graphs out, of each node in its graph too.
+    /// Like [`Gat::forward`], and returns the attention weight of each edge, and for a model that
+    /// classifies graphs the pooling weight of each node.
     pub fn look_inside(&self, nodes: &Nodes) -> Looks {
         let mut layers = vec![];
         let scores = self.through(nodes, Mode::Eval, &mut |layer, x| {
             layers.push(layer.weights(x, &nodes.along));
         });
-        // What is read out was kept by nobody: it is cheap to make again.
+        // The pooling's inputs were not kept: they are cheap to compute again.
         let readout = self.readout.as_ref().and_then(|readout| {
             let x = self.nodes(nodes, Mode::Eval, &mut |_, _| {});
             readout.weights(x, &Sequences::new(&nodes.graphs))
@@ -280,7 +280,7 @@ impl Gat {
         }
     }
 
-    /// The nodes after all layers.
+    /// Node vectors after all layers.
     fn nodes(&self, nodes: &Nodes, mode: Mode, each: Each) -> Tensor<2> {
         let mut x = nodes.features.clone();
         for (i, layer) in self.layers.iter().enumerate() {
@@ -297,7 +297,7 @@ impl Gat {
         }
     }
 
-    /// Half the sum of the squares of all matrices.
+    /// Half the sum of the squares of all weight matrices, for L2 regularisation.
     pub fn squares(&self) -> Tensor<1> {
         let linear = |layer: &Linear| layer.weight.val();
         let of_layer = |layer: &GraphAttention| {
@@ -313,17 +313,17 @@ impl Gat {
     }
 }
 
-/// Called with each layer and what it is given.
+/// Called with each layer and its input.
 type Each<'a> = &'a mut dyn FnMut(&GraphAttention, &Features);
 
-/// What a model says, and what it looked at.
+/// Logits and attention weights.
 #[derive(Clone, Debug)]
 pub struct Looks {
-    /// As [`Gat::forward`] gives them.
+    /// Logits, as [`Gat::forward`] returns them.
     pub scores: Tensor<2>,
-    /// Of each layer `[H·edges]`, head by head, edges in the graph's order.
+    /// Attention weights of each layer, `[H·edges]`, head by head, edges in the graph's order.
     pub layers: Vec<Vec<f32>>,
-    /// `[N]`, of a model that reads graphs out.
+    /// Pooling weights `[N]`; `None` if nodes are classified.
     pub readout: Option<Tensor<1>>,
 }
 

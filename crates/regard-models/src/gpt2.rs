@@ -1,4 +1,4 @@
-//! GPT-2 (Radford et al. 2019): a Transformer that reads from left to right, and goes on.
+//! GPT-2 (Radford et al. 2019): a causal Transformer language model.
 
 use crate::checkpoint::Binder;
 use crate::fields::fields;
@@ -20,7 +20,7 @@ use regard_attention::{Attention, Init, Weights};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Its names.
+/// Names of GPT-2's tensors, classes and configuration keys.
 pub static GPT2: Family = Family {
     model_type: "gpt2",
     keys: fields::<Config>,
@@ -43,7 +43,7 @@ pub static GPT2: Family = Family {
     words: WordNames { dense: None, norm: "", table: "lm_head.weight", bias: None },
 };
 
-/// `config.json`
+/// Configuration of GPT-2, with transformers' keys and defaults.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default)]
 pub struct Config {
@@ -90,7 +90,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// From `config.json`.
+    /// Reads and checks `config.json`.
     pub(crate) fn read(json: &Value) -> Result<Config, String> {
         let mut config: Config = crate::parse(json)?;
         config.activation = activation("activation_function", &config.activation_function)?;
@@ -116,7 +116,7 @@ impl Config {
     }
 }
 
-/// The model below its heads.
+/// The decoder without its heads.
 #[derive(Module, Debug)]
 pub(crate) struct Gpt2 {
     words: Embedding,
@@ -124,7 +124,7 @@ pub(crate) struct Gpt2 {
     dropout: Dropout,
     layers: Vec<Block>,
     last: Norm,
-    /// For each layer, what scores are multiplied with, if not the usual.
+    /// Scale of each layer's scores; `None` for the usual `1/√D`.
     #[module(skip)]
     scales: Vec<Option<f32>>,
 }
@@ -133,7 +133,7 @@ fn norm(config: &Config) -> NormConfig {
     NormConfig { eps: config.layer_norm_epsilon, ..NormConfig::layer(config.n_embd) }
 }
 
-/// A layer, whose norms stand before each part.
+/// Makes one pre-norm layer.
 fn block(config: &Config, init: &mut Init) -> Block {
     let (width, heads) = (config.n_embd, config.n_head);
     let weights = Weights::Normal(config.initializer_range);
@@ -154,7 +154,7 @@ fn block(config: &Config, init: &mut Init) -> Block {
         ..BlockConfig::new(width, heads)
     };
     let mut block = block.init(init);
-    // What adds to the stream begins smaller the more there is of it.
+    // Projections into the residual stream are initialised smaller the more layers there are.
     let smaller = config.initializer_range / ((2 * config.n_layer) as f32).sqrt();
     for part in [&mut block.attention.out, &mut block.forward.down] {
         let [inputs, outputs] = part.weight.dims();
@@ -172,7 +172,7 @@ fn bind_block(b: &mut Binder, block: &mut Block) {
     turned(b, "mlp.c_proj", &mut block.forward.down);
 }
 
-/// Not the usual `1/√D` if the configuration says so.
+/// Scale of layer `number`; `None` for the usual `1/√D`.
 fn scale(config: &Config, number: usize) -> Option<f32> {
     let usual = 1.0 / ((config.n_embd / config.n_head) as f32).sqrt();
     let scale = if config.scale_attn_weights { usual } else { 1.0 };
@@ -181,7 +181,7 @@ fn scale(config: &Config, number: usize) -> Option<f32> {
     (scale != usual).then_some(scale)
 }
 
-/// A linear layer whose matrix stands in the file as `[I, O]`.
+/// Binds a linear layer whose matrix is stored as `[I, O]`, transposed to PyTorch's `Linear`.
 fn turned(b: &mut Binder, name: &str, layer: &mut Linear) {
     b.at(name, |b| {
         b.weight("weight", &mut layer.weight);
@@ -243,7 +243,7 @@ impl Body for Gpt2 {
         let mut x = self.words.forward(texts.words(&device))
             + self.positions.forward(texts.places(0, &device));
         if texts.has_parts() {
-            // The library has no table of its own for types: they are read as words.
+            // transformers has no table for token types: they are looked up in the word embeddings.
             x = x + self.words.forward(texts.parts(&device));
         }
         let mut x = self.dropout.forward(x, probe.mode());
@@ -299,14 +299,14 @@ impl Gpt2 {
     }
 }
 
-/// In the middle of a text.
+/// Decoding state with a KV cache.
 struct Walk<'a> {
     model: &'a Gpt2,
     caches: Vec<Cache>,
 }
 
 impl Walk<'_> {
-    /// `words: [R, new]` → the vectors `[R, new, M]`, before the last norm.
+    /// `words: [R, new]` → hidden states `[R, new, M]`, before the last norm.
     fn read(&mut self, words: Tensor<2, Int>) -> Tensor<3> {
         let (model, from) = (self.model, self.caches[0].len());
         let [_, new] = words.dims();

@@ -18,7 +18,7 @@ impl<'a> Keys<'a> {
         Keys { json, read: RefCell::default() }
     }
 
-    /// The names of all keys that are read, so that a misspelt one can be told.
+    /// Returns the names of all keys that are read, so that a misspelt one can be reported.
     ///
     /// # Panics
     /// If the defaults are refused.
@@ -29,7 +29,7 @@ impl<'a> Keys<'a> {
         keys.read.into_inner()
     }
 
-    /// Any value.
+    /// Reads any value.
     pub fn get<T: DeserializeOwned>(&self, name: &'static str, default: T) -> Result<T, String> {
         self.read.borrow_mut().push(name);
         match self.json.get(name) {
@@ -40,7 +40,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A size, with its name: at least 1 and not larger than can be meant.
+    /// Reads a size of at least 1 and within the limits of [`sizes`], and returns it with its name.
     pub fn size(
         &self,
         name: &'static str,
@@ -50,18 +50,18 @@ impl<'a> Keys<'a> {
         sizes::check(&[size]).map(|()| size)
     }
 
-    /// A share that is dropped.
+    /// Reads a dropout probability.
     pub fn share(&self, name: &'static str, default: f32) -> Result<f32, String> {
         let share = self.get(name, default)?;
         sizes::check_shares(&[(name, share)]).map(|()| share)
     }
 
-    /// A function.
+    /// Reads the name of an activation function.
     pub fn activation(&self, name: &'static str, default: &str) -> Result<Activation, String> {
         activation(name, &self.get(name, default.to_string())?)
     }
 
-    /// One of so many tokens, or none.
+    /// Reads the id of a token below `words`; `null` gives `None`.
     pub fn token(
         &self,
         name: &'static str,

@@ -1,9 +1,9 @@
 //! Attention models, one file each, with checkpoints in the Hugging Face layout.
 //!
-//! A model is data: a configuration and weights. It never sees text, paths or sockets; whoever
-//! made its token numbers knows what they mean.
+//! A model is data: a configuration and weights. It never sees text, paths or sockets; the caller
+//! has the tokenizer.
 //!
-//! [`zoo`] makes, loads and opens every network.
+//! [`zoo`] creates and loads every network.
 #![forbid(unsafe_code)]
 
 pub mod bahdanau;
@@ -51,8 +51,8 @@ fn parse<T: DeserializeOwned>(json: &Value) -> Result<T, String> {
     serde_json::from_value(json.clone()).map_err(|e| e.to_string())
 }
 
-/// The tensors that do not fit, shortened for a message: a file may have thousands of
-/// problems. Each kind of problem is shown by turns.
+/// Formats the tensors that do not fit, shortened: a file may have thousands of problems. Each
+/// kind of problem is shown in turn.
 fn misfit(problems: &[String]) -> String {
     const MOST: usize = 700;
     let kind = |problem: &String| match () {

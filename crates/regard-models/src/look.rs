@@ -1,5 +1,4 @@
-//! Where a model may look, by configuration: the attentions that can stand in for one another
-//! between a decoder and what was read.
+//! Interchangeable attentions between a decoder and the encoder's states, chosen by configuration.
 
 use crate::checkpoint::Binder;
 use burn::module::{Module, Param};
@@ -9,73 +8,73 @@ use regard_attention::normalize::{Entmax15, Estimator, Hard, Softmax1, Sparsemax
 use regard_attention::{Attention, Init, Mode, Positions};
 use serde::{Deserialize, Serialize};
 
-/// A kind of attention, as it stands in `config.json` under `"attention"`.
+/// Kind of attention over the encoder states, in `config.json` under `"attention"`.
 ///
-/// Windows lie around the word that has the same number as the one being written, or around the
-/// last one if there are fewer.
+/// Windows are centred on the source position with the same index as the target token, or on the
+/// last one if the source is shorter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Look {
-    /// Everything, softly.
+    /// Softmax over all positions.
     #[default]
     Global,
-    /// Softly, with exact zeros (Martins and Astudillo 2016).
+    /// Sparsemax, with exact zeros (Martins and Astudillo 2016).
     Sparsemax,
-    /// Between softmax and sparsemax (Peters et al. 2019).
+    /// 1.5-entmax, between softmax and sparsemax (Peters et al. 2019).
     Entmax15,
-    /// Softly, or at nothing.
+    /// Softmax with an extra 1 in the denominator, so that weights may sum to less than 1.
     Softmax1,
-    /// One place only.
+    /// Hard attention: one position only.
     Hard {
-        /// How it learns.
+        /// Estimator of gradients.
         method: Method,
-        /// Of Gumbel's noise.
+        /// Temperature of Gumbel noise; default 1.
         #[serde(default = "one")]
         temperature: f32,
     },
-    /// A window.
+    /// Softmax over a window.
     Window {
-        /// Places before the middle.
+        /// Positions before the centre.
         left: usize,
-        /// Places after it.
+        /// Positions after the centre.
         right: usize,
     },
-    /// A window that reaches further in strides.
+    /// A dilated window.
     Expanded {
-        /// Steps before the middle.
+        /// Steps before the centre.
         left: usize,
-        /// Steps after it.
+        /// Steps after the centre.
         right: usize,
-        /// Places a step.
+        /// Positions per step.
         stride: usize,
     },
-    /// A learned gate between everything and a window.
+    /// A learned gate between global attention and a window.
     Mixed {
-        /// Places before the middle.
+        /// Positions before the centre.
         left: usize,
-        /// Places after it.
+        /// Positions after the centre.
         right: usize,
     },
-    /// A window, and the first few places for all, in one mask.
+    /// A window, and the first few positions for all queries, in one mask.
     GlobalTokens {
-        /// How many first places.
+        /// Number of first positions.
         count: usize,
-        /// Places before the middle.
+        /// Positions before the centre.
         left: usize,
-        /// Places after it.
+        /// Positions after the centre.
         right: usize,
     },
 }
 
-/// How hard attention learns where to look.
+/// Gradient estimator of hard attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// As if it had been soft.
+    /// Straight-through: the gradient of softmax attention.
     StraightThrough,
-    /// The same with noise.
+    /// Straight-through with Gumbel noise on the scores.
     Gumbel,
-    /// By reward for what came of it.
+    /// REINFORCE: a sampled position, rewarded by the likelihood of the target.
     Reinforce,
 }
 
@@ -93,28 +92,28 @@ fn one() -> f32 {
     1.0
 }
 
-/// Where queries and keys are.
+/// Positions of queries and keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Place<'a> {
-    /// `[B]`: how many keys are not padding.
+    /// `[B]`: number of keys that are not padding.
     pub lengths: &'a [i64],
-    /// The number of the first query.
+    /// Index of the first query's target token.
     pub first: usize,
-    /// Whether all queries are of one number (beams), or each of the next.
+    /// Whether all queries have the same index (beams), or consecutive ones.
     pub one_number: bool,
 }
 
-/// What came of looking.
+/// Result of an attention.
 pub(crate) struct Looked {
     /// `[B, H, T, E]`
     pub context: Tensor<4>,
-    /// `[B, H, T, S]`, if asked for.
+    /// `[B, H, T, S]`, if requested.
     pub weights: Option<Tensor<4>>,
-    /// `[B, H, T]`, with REINFORCE in training.
+    /// `[B, H, T]`: log-probability of the sampled position, with REINFORCE in training.
     pub log_prob: Option<Tensor<3>>,
 }
 
-/// A [`Look`] with what it learns: the gate, if there is one.
+/// A [`Look`] with its parameters: the gate, if there is one.
 #[derive(Module, Debug)]
 pub(crate) struct Looking {
     /// `[H, D]` and `[H]`
@@ -127,15 +126,15 @@ pub(crate) struct Looking {
 }
 
 impl Look {
-    /// For people.
+    /// Describes it in words.
     pub fn in_words(&self) -> String {
-        let window = |left, right| format!("{left} places before and {right} after");
+        let window = |left, right| format!("{left} positions before and {right} after");
         match *self {
-            Look::Global => "softmax over all that was read".into(),
-            Look::Sparsemax => "sparsemax over all that was read".into(),
-            Look::Entmax15 => "1.5-entmax over all that was read".into(),
-            Look::Softmax1 => "softmax over all that was read, or nothing".into(),
-            Look::Hard { method, .. } => format!("one place, learned by {}", method.in_words()),
+            Look::Global => "softmax over all encoder states".into(),
+            Look::Sparsemax => "sparsemax over all encoder states".into(),
+            Look::Entmax15 => "1.5-entmax over all encoder states".into(),
+            Look::Softmax1 => "softmax1 over all encoder states".into(),
+            Look::Hard { method, .. } => format!("one position, trained by {}", method.in_words()),
             Look::Window { left, right } => format!("a window, {}", window(left, right)),
             Look::Expanded { left, right, stride } => {
                 format!("a window, {}, in steps of {stride}", window(left, right))
@@ -144,12 +143,12 @@ impl Look {
                 format!("a learned gate between all and a window, {}", window(left, right))
             }
             Look::GlobalTokens { count, left, right } => {
-                format!("the first {count} places and a window, {}", window(left, right))
+                format!("the first {count} positions and a window, {}", window(left, right))
             }
         }
     }
 
-    /// With `H` heads of queries of width `D`.
+    /// Makes the parameters for `H` heads with queries of width `D`.
     pub(crate) fn init(self, heads: usize, width: usize, init: &mut Init) -> Looking {
         let gated = matches!(self, Look::Mixed { .. });
         Looking {
@@ -169,17 +168,18 @@ impl Looking {
         }
     }
 
-    /// Whether it is nothing but a softmax over everything.
+    /// Whether it is a plain softmax over all positions.
     pub fn is_plain(&self) -> bool {
         self.look == Look::Global
     }
 
-    /// Whether it is at one place only.
+    /// Whether it attends to one position only.
     pub fn is_hard(&self) -> bool {
         matches!(self.look, Look::Hard { .. })
     }
 
-    /// Looks, with a score that `attention` brings.
+    /// Attends, with the score function of `attention`. `ask` is the mode, and whether to return
+    /// the weights.
     pub fn attend(
         &self,
         attention: Attention,
@@ -206,7 +206,7 @@ impl Looking {
                         let log_prob = Some(choice.log_prob);
                         return Looked { context: choice.out, weights: None, log_prob };
                     }
-                    // Whoever no longer learns takes the best place.
+                    // In evaluation, the position with the highest score is taken.
                     _ => Estimator::StraightThrough,
                 };
                 looked(&all.normalize(Hard(estimator)), [q, k, v], weights)
@@ -238,7 +238,7 @@ impl Looking {
         }
     }
 
-    /// How much of everything, against the window, each query takes.
+    /// Weight of global attention, against the window, for each query.
     ///
     /// # Shapes
     /// `q: [B, H, T, D]` → `[B, H, T, 1]`
@@ -264,7 +264,7 @@ fn looked(attention: &Attention, [q, k, v]: [Tensor<4>; 3], weights: bool) -> Lo
 }
 
 impl Place<'_> {
-    /// `[B, T]`: the key that each query's window lies around.
+    /// `[B, T]`: centre of each query's window, as a key's index.
     pub fn numbers(&self, t: usize) -> Vec<f32> {
         let of = |length: i64, i: usize| {
             let number = self.first + if self.one_number { 0 } else { i };

@@ -1,9 +1,10 @@
 //! Luong's translator (Luong et al. 2015, arXiv:1508.04025).
 //!
-//! The decoder's new state asks the encoder's states (`dot`, `general` or `concat`), globally or
-//! in a window around a place that moves along with the words (local-m) or is predicted
-//! (local-p), there weighted with a Gaussian. Context and state make `h̃ = tanh(W_c [c; h])`, from
-//! which the word is told and which, by input feeding, the next step is given.
+//! The query is the decoder's new state; the score over the encoder's states is `dot`, `general` or
+//! `concat`, globally or in a window around the position with the same index as the target token
+//! (local-m) or around a predicted one (local-p), there weighted with a Gaussian. Context and state
+//! make `h̃ = tanh(W_c [c; h])`, from which the token is predicted. With input feeding, `h̃` is
+//! also part of the next step's input.
 
 use crate::checkpoint::{Arrays, Binder};
 use crate::look::{Look, Looked, Looking, Place};
@@ -19,25 +20,25 @@ use regard_attention::{Attention, Init, Mode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Its name in `config.json`.
+/// `model_type` in `config.json`.
 pub const MODEL_TYPE: &str = "luong";
 
-/// `config.json`
+/// Configuration of Luong's translator, as in `config.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Config {
-    /// What it has in common with its neighbours.
+    /// Configuration shared by the recurrent translators.
     #[serde(flatten)]
     pub shape: Shape,
-    /// How states are compared.
+    /// Score function; default `general`.
     #[serde(default)]
     pub score: Score,
-    /// Where it looks.
+    /// Global or local attention; default global.
     #[serde(default)]
     pub locality: Locality,
-    /// Where it may look, if not locally.
+    /// Kind of attention over the encoder states, if `locality` is global.
     #[serde(default)]
     pub attention: Look,
-    /// Whether each step is given what the one before said.
+    /// Whether `h̃` of each step is part of the next step's input; default true.
     #[serde(default = "yes")]
     pub input_feeding: bool,
 }
@@ -46,7 +47,7 @@ fn yes() -> bool {
     true
 }
 
-/// How states are compared.
+/// Score function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Score {
@@ -59,20 +60,20 @@ pub enum Score {
     Concat,
 }
 
-/// Where it looks.
+/// Positions that are attended to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Locality {
-    /// As `attention` says.
+    /// Positions as `attention` defines.
     #[default]
     Global,
-    /// Within `width` places of the word with the same number.
+    /// Within `width` positions of the one with the same index as the target token.
     LocalM {
         /// `D` of the paper.
         width: usize,
     },
-    /// Within `width` places of `(S − 1)·σ(v·tanh(W h))`, under a Gaussian of deviation
-    /// `width / 2`. (The paper has `S`, and counts places from 1.)
+    /// Within `width` positions of `(S − 1)·σ(v·tanh(W h))`, with a Gaussian of standard deviation
+    /// `width / 2`. (The paper has `S`, and counts positions from 1.)
     LocalP {
         /// `D` of the paper.
         width: usize,
@@ -84,11 +85,11 @@ pub(crate) struct Luong {
     body: Body,
     /// `[1, H, W]`, for the general score.
     general: Option<Param<Tensor<3>>>,
-    /// For the concatenated score: of the query, of the keys, and `v`.
+    /// For the `concat` score: projections of query and keys, and `v`.
     query: Option<Linear>,
     key: Option<Linear>,
     v: Option<Param<Tensor<2>>>,
-    /// For local-p.
+    /// Predict the centre, for local-p.
     centre: Option<Linear>,
     centre_v: Option<Linear>,
     looking: Looking,
@@ -121,7 +122,7 @@ impl Luong {
         }
     }
 
-    /// What the configuration asks for and cannot be had.
+    /// Checks a configuration before any tensor is allocated.
     pub fn check(config: &Config) -> Result<(), String> {
         config.shape.check()?;
         if config.score == Score::Dot && config.shape.bidirectional {
@@ -130,11 +131,11 @@ impl Luong {
                 .to_string());
         }
         if config.locality != Locality::Global && config.attention != Look::Global {
-            return Err("attention: a local locality has its own window; leave one out".to_string());
+            return Err("attention: a local locality has its own window; remove one".to_string());
         }
         if config.locality == (Locality::LocalP { width: 0 }) {
-            return Err("locality: local-p needs a width of at least 1, since its Gaussian has \
-                        half of it"
+            return Err("locality: local-p needs a width of at least 1: its Gaussian has a standard \
+                        deviation of width / 2"
                 .to_string());
         }
         Ok(())
@@ -148,7 +149,7 @@ impl Luong {
         }
     }
 
-    /// Looks from `state: [B, T, H]`.
+    /// Attends from `state: [B, T, H]`. `ask` is the mode, and whether to return the weights.
     fn look(&self, writing: &Writing, state: Tensor<3>, ask: (Mode, bool)) -> Looked {
         let [b, t, _] = state.dims();
         let q = match &self.query {
@@ -171,7 +172,7 @@ impl Luong {
             }
             Locality::LocalP { width } => {
                 let (Some(inner), Some(outer)) = (&self.centre, &self.centre_v) else {
-                    panic!("luong: local-p is made with what predicts the centre");
+                    panic!("luong: local-p has layers that predict the centre");
                 };
                 let share = activation::sigmoid(outer.forward(inner.forward(state)));
                 let last = |n: &i64| (*n - 1).max(0) as f32;
@@ -251,16 +252,16 @@ impl Stepwise for Luong {
     fn look_in_words(&self) -> String {
         let score = match self.config.score {
             Score::Dot => "dot product",
-            Score::General => "a learned matrix between the two",
+            Score::General => "general score (a learned matrix)",
             Score::Concat => "additive score",
         };
         let place = match self.config.locality {
             Locality::Global => self.config.attention.in_words(),
             Locality::LocalM { width } => {
-                format!("within {width} places of the word with the same number")
+                format!("within {width} positions of the target token's index")
             }
             Locality::LocalP { width } => {
-                format!("within {width} places of a predicted one, under a Gaussian")
+                format!("within {width} positions of a predicted centre, with a Gaussian")
             }
         };
         format!("{score}; {place}")
@@ -295,7 +296,7 @@ impl Stepwise for Luong {
         let (state, hidden) = self.body.decoder.forward(input, Some(&writing.hidden), None, ask.0);
         let [r, t, h] = state.dims();
         let b = writing.lengths.len();
-        // Beams of one sentence ask together; so do all steps, when they are taken at once.
+        // Beams of one sentence are queries of one attention; so are all steps taken at once.
         let looked = self.look(writing, state.clone().reshape([b, r / b * t, h]), ask);
         let wide = looked.context.dims()[3];
         let context = looked.context.reshape([r, t, wide]);

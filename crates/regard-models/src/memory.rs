@@ -1,4 +1,4 @@
-//! Refuses a model that cannot be trained in the memory there is, before any of it is allocated.
+//! Refuses a model whose training would not fit in memory, before any of it is allocated.
 
 use crate::{Error, Result};
 use burn::tensor::Device;
@@ -7,19 +7,19 @@ use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Bytes that training takes for each parameter at its peak, which is when a checkpoint is
-/// written: weights, gradients, two moments of AdamW, and the copies that go to the file.
-/// Measured: 46 with 17 million parameters. Activations come on top.
+/// Bytes per parameter at the peak of training, which is when a checkpoint is written: weights,
+/// gradients, two moments of AdamW, and the copies that go to the file. Measured: 46 with 17
+/// million parameters. Activations come on top.
 pub const BYTES_PER_PARAMETER: u64 = 48;
 
 thread_local! {
     static LIMIT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// Does `work`, in which no model is made on this thread whose training takes more than so many
-/// bytes for its parameters.
+/// Runs `work`, during which this thread refuses to make a model whose parameters take more than
+/// `bytes` to train; `None` is no limit.
 pub fn within<T>(bytes: Option<u64>, work: impl FnOnce() -> T) -> T {
-    /// Puts the limit back, even if `work` panics.
+    /// Restores the limit, even if `work` panics.
     struct Before(Option<u64>);
     impl Drop for Before {
         fn drop(&mut self) {
@@ -30,8 +30,8 @@ pub fn within<T>(bytes: Option<u64>, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// The memory of the machine in bytes, or of the container if that has less; `None` where the
-/// system does not tell (anything but Linux).
+/// Memory of the machine in bytes, or of the container if that has less; `None` where it is
+/// unknown (anything but Linux).
 pub fn of_machine() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
@@ -39,23 +39,23 @@ pub fn of_machine() -> Option<u64> {
     Some(of_groups().into_iter().fold(all, u64::min))
 }
 
-/// The limits of the control groups that the process is in.
+/// Memory limits of the process's control groups.
 fn of_groups() -> Vec<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or("");
     let above = Path::new(own).ancestors().map(|group| Path::new("/sys/fs/cgroup").join(group));
     let mut files: Vec<PathBuf> = above.map(|group| group.join("memory.max")).collect();
-    // The older kind of groups.
+    // Version 1 of control groups.
     files.push("/sys/fs/cgroup/memory/memory.limit_in_bytes".into());
     let limit = |file: &PathBuf| fs::read_to_string(file).ok()?.trim().parse().ok();
     files.iter().filter_map(limit).collect()
 }
 
-/// Makes a model with first values from a seed. Its parameters are counted first, with a model
-/// that takes no memory.
+/// Makes a model with seeded initial values. Its parameters are counted first, on a blank model
+/// that allocates none.
 ///
 /// # Errors
-/// An error of `make`, or a model that is too large to be trained here.
+/// An error of `make`, or a model that is too large to train here.
 pub(crate) fn create<M>(
     seed: u64,
     device: &Device,
@@ -67,7 +67,7 @@ pub(crate) fn create<M>(
     make(&mut Init::new(seed, device))
 }
 
-/// Refuses a model of so many parameters if there is a [limit](within) that it does not keep.
+/// Refuses a model of so many parameters if it exceeds the [limit](within).
 pub(crate) fn check(parameters: u64) -> Result<()> {
     let wanted = parameters.saturating_mul(BYTES_PER_PARAMETER);
     let limit = LIMIT.get().unwrap_or(u64::MAX);

@@ -1,5 +1,5 @@
-//! ModernBERT (Warner et al. 2024, arXiv:2412.13663): an encoder of long texts. Some layers see the
-//! whole text and others a window, each kind with rotary positions of its own; feed-forward parts
+//! ModernBERT (Warner et al. 2024, arXiv:2412.13663): an encoder for long texts. Layers attend
+//! globally or within a sliding window, each kind with its own rotary base; feed-forward layers
 //! are gated.
 
 use crate::checkpoint::Binder;
@@ -21,7 +21,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::sync::OnceLock;
 
-/// Its names.
+/// Names of ModernBERT's tensors, classes and configuration keys.
 pub static MODERNBERT: Family = Family {
     model_type: "modernbert",
     keys: || {
@@ -58,7 +58,7 @@ pub(crate) struct Config {
     dropout: f32,
     block: BlockConfig,
     sights: Vec<Sight>,
-    /// Tokens on each side that a layer with a window sees.
+    /// Tokens on each side that a layer with a window attends to.
     reach: usize,
     /// Rotary positions of global layers, and of local ones.
     rotary: [RotaryConfig; 2],
@@ -145,7 +145,7 @@ fn sights(keys: &Keys, layers: usize) -> Result<Vec<Sight>, String> {
     }
 }
 
-/// The model below its heads.
+/// The encoder without its heads.
 #[derive(Module, Debug)]
 pub(crate) struct ModernBert {
     words: Embedding,

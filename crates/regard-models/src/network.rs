@@ -1,9 +1,9 @@
 //! The interface of every network, whatever its input.
 //!
-//! A model's own file implements `Definition`: how it is made from `config.json`, what its
-//! tensors are called, what it is in words. [`Network`] follows from that. What it computes is a
-//! capability, a small trait that is found by asking: [`TextModel`], [`Seq2Seq`], [`StoryModel`],
-//! or the type itself where only one model has it.
+//! A model's own file implements `Definition`: how it is made from `config.json`, the names of its
+//! tensors, a description in words. [`Network`] is implemented for every `Definition`. The
+//! computation is a capability, a small trait that a network may have: [`TextModel`], [`Seq2Seq`],
+//! [`StoryModel`], or the type itself where only one model has it.
 
 use crate::checkpoint::{Arrays, Binder};
 use crate::seq2seq::Seq2Seq;
@@ -16,18 +16,18 @@ use regard_attention::{AdamW, Init};
 use serde_json::Value;
 use std::any::Any;
 
-/// A network: made by [`zoo`], trained, saved and described through this.
+/// A network, created by [`zoo`]: training, saving and description.
 pub trait Network: Any + Send {
-    /// `config.json`
+    /// Configuration, as in `config.json`.
     fn config(&self) -> Value;
 
-    /// Its weights, by the names that they have in a file.
+    /// Weights, by their names in a checkpoint.
     fn weights(&self) -> Arrays;
 
-    /// The gradients of its weights, by the same names; 0 for those that have none.
+    /// Gradients of the weights, by the same names; zeros for those without a gradient.
     fn gradients(&self, grads: &mut Gradients) -> Arrays;
 
-    /// How many parameters training changes.
+    /// Number of trainable parameters.
     fn parameters(&self) -> usize;
 
     /// Describes it in words: input, vocabulary, attention of each layer.
@@ -36,72 +36,71 @@ pub trait Network: Any + Send {
     /// Whether training may leave a parameter of this name without a gradient.
     fn allows_missing_gradient(&self, name: &str) -> bool;
 
-    /// A copy that records nothing for a backward pass, for evaluation and prediction. It shares
-    /// the weights.
+    /// Returns a copy without autodiff, for evaluation and prediction. It shares the weights.
     fn inference(&self) -> Box<dyn Network>;
 
-    /// Adds the gradients of a part of a batch to those of the next step.
+    /// Accumulates the gradients of a part of a batch for the next step.
     fn accumulate(&self, adamw: &mut AdamW, grads: Gradients);
 
     /// One step of the optimiser, in place.
     fn step(&mut self, adamw: &mut AdamW, lr: f64, grads: Gradients);
 
-    /// Replaces all its weights.
+    /// Replaces all weights.
     ///
     /// # Errors
-    /// All tensors that are missing, have another shape or have no place in it. The weights that
-    /// fit were replaced then.
+    /// Lists all tensors that are missing, have another shape or are unexpected. The weights that
+    /// fit have been replaced then.
     fn restore(&mut self, weights: Arrays) -> Result<()>;
 
-    /// As a model that reads texts, if it is one.
+    /// Converts to a text model, if it is one.
     fn into_text(self: Box<Self>) -> Option<Box<dyn TextModel>> {
         None
     }
 
-    /// As an encoder–decoder, if it is one.
+    /// Converts to an encoder–decoder, if it is one.
     fn into_seq2seq(self: Box<Self>) -> Option<Box<dyn Seq2Seq>> {
         None
     }
 
-    /// As a model that answers questions about stories, if it is one.
+    /// Converts to a model that answers questions about stories, if it is one.
     fn into_story(self: Box<Self>) -> Option<Box<dyn StoryModel>> {
         None
     }
 }
 
-/// A network in words.
+/// Description of a network in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
-    /// Its input: texts, images, graphs.
+    /// Kind of input: texts, images, graphs.
     pub reads: String,
-    /// Size of the vocabulary, if it has one.
+    /// Size of the vocabulary; `None` if it has none.
     pub vocabulary: Option<usize>,
-    /// The longest sequence that it reads, in tokens, if there is a limit.
+    /// Longest sequence in tokens; `None` if there is no limit.
     pub longest: Option<usize>,
-    /// How each layer attends.
+    /// Attention of each layer.
     pub attention: Vec<String>,
 }
 
 impl Description {
-    /// Describes a model that reads texts, without its attention.
+    /// Describes a text model, without its attention.
     pub(crate) fn of_texts(vocabulary: Option<usize>, longest: Option<usize>) -> Description {
-        let words = vocabulary.map_or("any words".into(), |words| format!("{words} words"));
+        let words = vocabulary.map_or("any words".into(), |words| format!("vocabulary of {words}"));
         let most = longest.map_or("of any length".into(), |most| format!("of up to {most} tokens"));
         let reads = format!("texts {most}; {words}");
         Description { reads, vocabulary, longest, attention: vec![] }
     }
 }
 
-/// The input of a network, which decides its capability.
+/// Kind of input of a network, which determines its capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reads {
     /// Texts: [`TextModel`].
     Texts,
-    /// One sequence, and writes another: [`Seq2Seq`].
+    /// Pairs of a source and a target sequence: [`Seq2Seq`].
     Pairs,
     /// Stories and questions: [`StoryModel`].
     Stories,
-    /// An input that no other kind reads; its capability is the type itself.
+    /// Any other input; the capability is the type itself.
     Other,
 }
 
@@ -109,47 +108,47 @@ pub(crate) enum Reads {
 pub(crate) trait Definition: Module + 'static {
     const READS: Reads;
 
-    /// Its values of `model_type` in `config.json`.
+    /// Values of `model_type` in `config.json`.
     fn types() -> Vec<&'static str>;
 
-    /// The families of models that read texts, which differ in names.
+    /// Families of text models, which differ in names.
     fn families() -> &'static [&'static Family] {
         &[]
     }
 
-    /// The task that a model of this configuration is for, as recipes call it.
+    /// Task that a model of this configuration is for, by its name in recipes.
     fn task(_config: &Value) -> Result<&'static str, String> {
         match Self::READS {
             Reads::Pairs => Ok("translate"),
             Reads::Stories => Ok("answer-story"),
-            Reads::Texts | Reads::Other => Err("the model does not say what it is for".into()),
+            Reads::Texts | Reads::Other => Err("the configuration does not name a task".into()),
         }
     }
 
-    /// From a configuration of one of the types. `weights` are those that will be put into it, if
-    /// there are some: old checkpoints say by their tensors what newer ones say in `config.json`.
+    /// Makes a model from a configuration of one of the types. `weights` are those that will be
+    /// loaded, if any: old checkpoints imply by their tensors what newer ones say in `config.json`.
     fn make(config: &Value, weights: Option<&Arrays>, init: &mut Init) -> Result<Self, String>;
 
-    /// `config.json`
+    /// Configuration, as in `config.json`.
     fn config(&self) -> Value;
 
-    /// Every tensor with its name, for reading and for writing.
+    /// Visits every tensor with its name, for reading and for writing.
     fn bind(&mut self, b: &mut Binder);
 
     fn describe(&self) -> Description;
 
-    /// Gives tensors of a checkpoint the names that [`Definition::bind`] uses.
+    /// Renames tensors of a checkpoint to the names that [`Definition::bind`] uses.
     fn rename_on_load(&mut self, weights: Arrays) -> Arrays {
         weights
     }
 
-    /// Gives tensors the names that a checkpoint has.
+    /// Renames tensors to their names in a checkpoint.
     fn rename_on_save(&self, weights: Arrays) -> Arrays {
         weights
     }
 
-    /// Whether a tensor of a checkpoint without a place here is no mistake: a buffer, or what
-    /// another head needs.
+    /// Whether an unexpected tensor of a checkpoint can be ignored: a buffer, or part of another
+    /// head.
     fn ignores(&self, _name: &str) -> bool {
         false
     }
@@ -178,7 +177,7 @@ impl<M: Definition> Network for M {
 
     fn weights(&self) -> Arrays {
         let mut arrays = Arrays::new();
-        // Writing changes nothing, but the names are said once, for both directions.
+        // Writing does not modify the model, but `bind` serves both directions.
         self.clone().bind(&mut Binder::write(&mut arrays));
         self.rename_on_save(arrays)
     }
@@ -208,7 +207,7 @@ impl<M: Definition> Network for M {
     }
 
     fn step(&mut self, adamw: &mut AdamW, lr: f64, grads: Gradients) {
-        // The optimiser updates weights in place only if nobody else holds them.
+        // The optimiser updates weights in place only if there is no other reference to them.
         let hollow = self.clone().map(&mut Hollow);
         let module = std::mem::replace(self, hollow);
         *self = adamw.step(lr, module, grads);
@@ -237,7 +236,8 @@ impl<M: Definition> Network for M {
     }
 }
 
-/// Puts weights into a model, and says what does not fit. Parameters that are `new` need no weights.
+/// Loads weights into a model, and returns what does not fit. Parameters that are `new` need no
+/// weights.
 pub(crate) fn put<M: Definition>(
     model: &mut M,
     mut weights: Arrays,
@@ -249,7 +249,7 @@ pub(crate) fn put<M: Definition>(
     let wrong = binder.problems().into_iter().filter(|problem| !problem.is_missing(new));
     let mut problems: Vec<String> = wrong.map(|problem| problem.to_string()).collect();
     for (name, array) in &weights {
-        // Integers may be weights that were quantised, whatever their names: only buffers are not.
+        // Integers may be quantised weights, whatever their names: only buffers can be ignored.
         match array.is_float() {
             true if model.ignores(name) => {}
             false if model.ignores(name) && text::is_buffer(name) => {}
@@ -262,8 +262,7 @@ pub(crate) fn put<M: Definition>(
     problems
 }
 
-/// Puts the gradient of each parameter in the place of its value, so that the names of tensors
-/// are those of gradients too.
+/// Replaces each parameter by its gradient, so that gradients have the names of the weights.
 struct AsGradients<'a>(&'a mut Gradients);
 
 impl ModuleMapper for AsGradients<'_> {
@@ -274,7 +273,7 @@ impl ModuleMapper for AsGradients<'_> {
     }
 }
 
-/// Puts a single number in the place of each parameter.
+/// Replaces each parameter by a tensor of one element.
 struct Hollow;
 
 impl ModuleMapper for Hollow {
@@ -285,21 +284,21 @@ impl ModuleMapper for Hollow {
 }
 
 /// A capability of a network: `dyn TextModel`, `dyn Seq2Seq`, `dyn StoryModel`, the type of a
-/// model, or `dyn Network`, which every network is.
+/// model, or `dyn Network`, which every network has.
 pub trait Capability {
-    /// The network as this, if it is one.
+    /// Converts a network, if it has this capability.
     fn of(network: Box<dyn Network>) -> Option<Box<Self>>;
 
-    /// The values of `model_type` of such networks.
+    /// Values of `model_type` of networks with this capability.
     fn types() -> Vec<&'static str>;
 
-    /// The network that it is.
+    /// Returns it as a network.
     fn network(&self) -> &dyn Network;
 
-    /// The network that it is, to be changed.
+    /// Returns it as a mutable network.
     fn network_mut(&mut self) -> &mut dyn Network;
 
-    /// [`Network::inference`], as this.
+    /// Returns [`Network::inference`] with this capability.
     fn evaluation(&self) -> Box<Self> {
         Self::of(self.network().inference()).expect("a copy is of the same type")
     }

@@ -1,8 +1,8 @@
-//! The encoder–decoder with a fixed context: all that was read is one vector (Cho et al. 2014,
+//! The encoder–decoder with a fixed context: the source is encoded in one vector (Cho et al. 2014,
 //! arXiv:1406.1078; Sutskever et al. 2014, arXiv:1409.3215).
 //!
-//! The context is the encoder's last state; the decoder is given it beside every word. What a
-//! long sentence says must fit into it, which is the weakness that attention was made for.
+//! The context is the encoder's last state; it is concatenated with every input of the decoder. A
+//! long sentence must fit into it, which is the weakness that attention was made for.
 
 use crate::checkpoint::{Arrays, Binder};
 use crate::network::{Definition, Description, Reads};
@@ -13,10 +13,10 @@ use burn::tensor::Tensor;
 use regard_attention::{Init, Mode};
 use serde_json::Value;
 
-/// Its name in `config.json`.
+/// `model_type` in `config.json`.
 pub const MODEL_TYPE: &str = "rnn";
 
-/// `config.json`
+/// Configuration of the fixed-context encoder–decoder, as in `config.json`.
 pub type Config = Shape;
 
 #[derive(Module, Debug)]
@@ -30,12 +30,12 @@ impl Rnn {
         Rnn { body: Body::new(config, h, h, init) }
     }
 
-    /// What the configuration asks for and cannot be had.
+    /// Checks a configuration before any tensor is allocated.
     pub fn check(config: &Config) -> Result<(), String> {
         config.check()?;
         if config.start == Start::Learned {
-            return Err("start: \"learned\" would leave nothing of what was read, because the \
-                        context is where the decoder starts; take \"encoder\""
+            return Err("start: \"learned\" would ignore the source, because the decoder's initial \
+                        state is the context; take \"encoder\""
                 .to_string());
         }
         Ok(())
@@ -74,7 +74,7 @@ impl Definition for Rnn {
 
 impl Stepwise for Rnn {
     fn look_in_words(&self) -> String {
-        "none; one vector carries all that was read".into()
+        "none; the context is one vector, the encoder's last state".into()
     }
 
     fn body(&self) -> &Body {
@@ -86,7 +86,7 @@ impl Stepwise for Rnn {
     }
 
     fn begin(&self, read: Read) -> Writing {
-        // One "word" to look at: the context.
+        // One key and value: the context.
         let [layers, b, h] = read.start.h.dims();
         let context = read.start.h.clone().slice([layers - 1..layers, 0..b, 0..h]);
         let context = context.reshape([b, 1, h]);

@@ -1,11 +1,11 @@
-//! Rotary positions as `config.json` says them, in the words of transformers' `rope_parameters` and,
-//! before it, `rope_scaling`.
+//! Rotary positions as in `config.json`, with transformers' keys: `rope_parameters` and, before it,
+//! `rope_scaling`.
 
 use regard_attention::layers::{RotaryConfig, Scaling};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The keys of `rope_parameters`.
+/// Keys of `rope_parameters`.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Rope {
     #[serde(alias = "type")]
@@ -19,7 +19,7 @@ pub struct Rope {
 }
 
 impl Rope {
-    /// From JSON; nothing said is the usual.
+    /// Reads JSON; `null` gives the defaults.
     pub fn read(json: &Value) -> Result<Rope, String> {
         match json {
             Value::Null => Ok(Rope::default()),
@@ -27,7 +27,8 @@ impl Rope {
         }
     }
 
-    /// For texts of up to `length` tokens and heads of this width, with this base if none is said.
+    /// Makes the configuration for texts of up to `length` tokens and heads of this width; `theta`
+    /// is the default of `rope_theta`.
     pub fn config(&self, length: usize, width: usize, theta: f32) -> Result<RotaryConfig, String> {
         let positive = |name: &str, number: Option<f64>| match number {
             Some(number) if number > 0.0 && number.is_finite() => Ok(number),
@@ -42,7 +43,7 @@ impl Rope {
             Some(share) => return Err(format!("partial_rotary_factor: got {share}, need 0 to 1")),
         };
         if !turned.is_multiple_of(2) {
-            return Err(format!("rotary positions: {turned} numbers do not fall into pairs"));
+            return Err(format!("rotary positions: got {turned} features, need pairs of them"));
         }
         let scaling = match self.rope_type.as_deref().unwrap_or("default") {
             "default" => Scaling::None,

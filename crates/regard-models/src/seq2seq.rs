@@ -1,85 +1,86 @@
-//! What every model that reads one sequence and writes another can do, whatever it is made of.
+//! The capability of encoder–decoders: teacher forcing, and decoding step by step.
 
 use crate::network::Network;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::Mode;
 
-/// What is read: rows of token numbers, padded to one length.
+/// Source sequences: rows of token ids, padded to one length.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// `[B, S]`
+    /// `[B, S]`: token ids.
     pub ids: Tensor<2, Int>,
-    /// `[B]`: how much of each row is not padding.
+    /// `[B]`: tokens of each row that are not padding.
     pub lengths: Vec<usize>,
 }
 
 impl Source {
-    /// The lengths as masks take them.
+    /// Lengths as [`regard_attention::mask::lengths`] takes them.
     pub fn valid(&self) -> Vec<i64> {
         self.lengths.iter().map(|n| *n as i64).collect()
     }
 }
 
-/// What a model says when it is told the right words so far (teacher forcing).
+/// Result of a forward pass with teacher forcing.
 #[derive(Debug)]
 pub struct Scores {
-    /// `[B, T, V]`: of what comes next, before the softmax.
+    /// `[B, T, V]`: logits of the next token.
     pub logits: Tensor<3>,
-    /// `[B, T]`: the log-probability of where it chose to look, if it learns to look by REINFORCE.
+    /// `[B, T]`: log-probability of the sampled position, if attention is trained by REINFORCE.
     pub log_prob: Option<Tensor<2>>,
 }
 
-/// What a model says of the next word.
+/// Prediction of the next token.
 #[derive(Debug)]
 pub struct Next {
-    /// `[R, V]`
+    /// `[R, V]`: logits.
     pub logits: Tensor<2>,
-    /// `[R, S]`: where it looked, if it looks anywhere and was asked.
+    /// `[R, S]`: attention weights over the source, if requested and if the model attends.
     pub attention: Option<Tensor<2>>,
 }
 
-/// A model in the middle of writing some rows.
+/// Decoding state of several rows.
 pub trait Decoding {
-    /// Feeds one word to each row.
+    /// Feeds one token to each row, and returns the prediction of the next.
     ///
     /// # Shapes
     /// `words: [R, 1]`
     fn step(&mut self, words: Tensor<2, Int>) -> Next;
 
-    /// Row `i` goes on as what row `parents[i]` was.
+    /// Reorders rows for beam search: row `i` continues from the state of row `parents[i]`.
     fn reorder(&mut self, parents: &[usize]);
 }
 
 /// An encoder–decoder.
 pub trait Seq2Seq: Network {
-    /// Scores of every next word, given the words before it.
+    /// Computes the logits of every next token with teacher forcing.
     ///
     /// # Shapes
-    /// `words: [B, T]`, beginning with the start token
+    /// `words: [B, T]`, starting with the start token
     fn forward(&self, source: &Source, words: Tensor<2, Int>, mode: Mode) -> Scores;
 
-    /// Reads the source and is ready to write, one row for each of its rows.
+    /// Encodes the source and starts decoding, one row for each of its rows. `look` requests
+    /// attention weights.
     fn decode<'a>(&'a self, source: &Source, look: bool) -> Box<dyn Decoding + 'a>;
 
-    /// The longest row that it can read or write, if there is one.
+    /// Longest source or target in tokens; `None` if there is no limit.
     fn longest(&self) -> Option<usize> {
         None
     }
 }
 
-/// Which rows of a batch belong to which sentence, so that what was read is kept once for each
-/// sentence and not once for each of its beams.
+/// Assignment of rows to sentences, so that encoder states are stored once per sentence and not
+/// once per beam.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
-    /// The sentence of each row.
+    /// Sentence of each row.
     sentence: Vec<usize>,
 }
 
-/// How what was read must change to fit the new rows.
+/// Change of the stored encoder states that new rows require.
 pub(crate) enum Change {
-    /// Nothing to do.
+    /// No change.
     None,
-    /// Only these sentences are left (or each row has become its own).
+    /// Select these sentences (or one copy per row).
     Keep(Vec<usize>),
 }
 
@@ -92,7 +93,7 @@ impl Rows {
         self.sentence.len()
     }
 
-    /// Rows for each sentence: all sentences have the same number, next to each other.
+    /// Rows per sentence: all sentences have the same number, in consecutive rows.
     pub fn beams(&self) -> usize {
         let sentences = self.sentence.last().map_or(1, |last| last + 1);
         self.len() / sentences
@@ -107,7 +108,7 @@ impl Rows {
         let even = of.len() == kept.len() * beams
             && of.chunks(beams.max(1)).zip(&kept).all(|(rows, s)| rows.iter().all(|x| x == s));
         if !even {
-            // Sentences with different numbers of rows: each row gets a copy of its own.
+            // Sentences have different numbers of rows: each row gets its own copy.
             self.sentence = (0..of.len()).collect();
             return Change::Keep(of);
         }
@@ -117,7 +118,7 @@ impl Rows {
     }
 }
 
-/// Row numbers as an index tensor.
+/// Converts row indices to a tensor.
 pub(crate) fn index(rows: &[usize], device: &Device) -> Tensor<1, Int> {
     let numbers: Vec<i64> = rows.iter().map(|row| *row as i64).collect();
     Tensor::from_data(TensorData::new(numbers, [rows.len()]), device)

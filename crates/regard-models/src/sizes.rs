@@ -1,14 +1,14 @@
-//! Sizes that a configuration may ask for. A file may say anything, and what it says is turned
-//! down here, before memory is asked for.
+//! Limits of the sizes in a configuration. A file may contain anything; absurd sizes are refused
+//! here, before memory is allocated.
 
-/// No size is larger.
+/// Largest size.
 const WIDEST: usize = 1 << 24;
-/// No matrix has more numbers.
+/// Largest number of elements of a matrix.
 const LARGEST: usize = 1 << 31;
-/// No stack is deeper.
+/// Largest number of layers.
 const DEEPEST: usize = 1 << 10;
 
-/// A text from a file as far as it fits into a message: at most so many characters of it.
+/// Truncates text from a file for a message, to at most `most` characters.
 pub(crate) fn short(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -16,7 +16,7 @@ pub(crate) fn short(text: &str, most: usize) -> String {
     }
 }
 
-/// Sizes by name, each from 1 to what can be meant.
+/// Checks that sizes, given by name, are from 1 to the limit.
 pub(crate) fn check(sizes: &[(&str, usize)]) -> Result<(), String> {
     for (name, size) in sizes {
         let deep = name.ends_with("layer") || name.ends_with("layers");
@@ -28,7 +28,7 @@ pub(crate) fn check(sizes: &[(&str, usize)]) -> Result<(), String> {
     Ok(())
 }
 
-/// How often something is done, by name.
+/// Checks a number of layers or repetitions, given by name.
 pub(crate) fn check_depth(name: &str, depth: usize) -> Result<(), String> {
     match (1..=DEEPEST).contains(&depth) {
         true => Ok(()),
@@ -36,19 +36,19 @@ pub(crate) fn check_depth(name: &str, depth: usize) -> Result<(), String> {
     }
 }
 
-/// Matrices by the names of their sides.
+/// Checks the number of elements of matrices, given by the names of their sides.
 pub(crate) fn check_matrices(sides: &[[(&str, usize); 2]]) -> Result<(), String> {
     for [(rows, r), (columns, c)] in sides {
         if r.saturating_mul(*c) > LARGEST {
             return Err(format!(
-                "{rows} and {columns}: got {r} and {c}, a matrix of more than {LARGEST} numbers"
+                "{rows} and {columns}: got {r} and {c}, a matrix of more than {LARGEST} elements"
             ));
         }
     }
     Ok(())
 }
 
-/// The sizes of a Transformer's layers by the names that a configuration has for them.
+/// Sizes of a Transformer, with their names in a configuration.
 pub(crate) struct Stack<'a> {
     pub words: (&'a str, usize),
     pub width: (&'a str, usize),
@@ -59,7 +59,7 @@ pub(crate) struct Stack<'a> {
 }
 
 impl Stack<'_> {
-    /// Turns down what cannot be.
+    /// Checks sizes before any tensor is allocated.
     pub fn check(&self) -> Result<(), String> {
         let Stack { words, width, layers, heads, hidden, positions } = *self;
         check(&[words, width, layers, heads, hidden, positions])?;
@@ -74,15 +74,15 @@ impl Stack<'_> {
     }
 }
 
-/// Numbers of tokens by name, each among so many words.
+/// Checks that token ids, given by name, are below the vocabulary's size.
 pub(crate) fn check_ids(ids: &[(&str, u32)], words: usize) -> Result<(), String> {
     match ids.iter().find(|(_, id)| *id as usize >= words) {
         None => Ok(()),
-        Some((name, id)) => Err(format!("{name}: got {id}, there are {words} words")),
+        Some((name, id)) => Err(format!("{name}: got {id}, the vocabulary has {words} tokens")),
     }
 }
 
-/// Shares of what is dropped, by name.
+/// Checks that dropout probabilities, given by name, are in `[0, 1)`.
 pub(crate) fn check_shares(shares: &[(&str, f32)]) -> Result<(), String> {
     match shares.iter().find(|(_, share)| !(0.0..1.0).contains(share)) {
         None => Ok(()),

@@ -1,9 +1,9 @@
 //! The Transformer (Vaswani et al. 2017, arXiv:1706.03762): an encoder–decoder of attention alone.
 //!
-//! Names and keys are those of Marian in Hugging Face's library (norms after each part, as in the
-//! paper) and of Pegasus (norms before each part, one more at the end), so that their checkpoints
-//! load here and ours load there. What neither has, such as learned positions or another
-//! attention between decoder and encoder, is saved as `transformer`.
+//! Names and keys are those of Marian in Hugging Face's library (post-norm, as in the paper) and of
+//! Pegasus (pre-norm, with one more norm at the end), so that their checkpoints load here and vice
+//! versa. What neither has, such as learned positions or another attention between decoder and
+//! encoder, is saved as `transformer`.
 
 mod config;
 pub(crate) mod decoding;
@@ -21,18 +21,18 @@ use regard_attention::{Init, Mode};
 use serde_json::Value;
 use stack::{Ask, Decoder, Encoder};
 
-/// Its names in `config.json`.
+/// Values of `model_type` in `config.json`.
 pub const MODEL_TYPES: [&str; 3] = ["marian", "pegasus", "transformer"];
 
 #[derive(Module, Debug)]
 pub(crate) struct Transformer {
-    /// Of what is read; of what is written too, if they are shared.
+    /// Source embeddings; target embeddings too, if they are shared.
     words: Embedding,
-    /// Of what is written.
+    /// Target embeddings.
     target_words: Option<Embedding>,
     encoder: Encoder,
     decoder: Decoder,
-    /// `[V, M]`, unless words are written with the vectors that they are read back with.
+    /// `[V, M]`: output layer; `None` if it is tied to the target embeddings.
     head: Option<Weight>,
     /// `[V]`
     bias: Param<Tensor<1>>,
@@ -143,7 +143,7 @@ impl Definition for Transformer {
     }
 
     fn ignores(&self, name: &str) -> bool {
-        // Sinusoids are computed, and a table that is shared has more than one name.
+        // Sinusoids are computed, and a shared table has more than one name.
         let learned = self.config.positions == Places::Learned;
         let side = name.strip_prefix("model.encoder.").or(name.strip_prefix("model.decoder."));
         match side {
@@ -176,8 +176,8 @@ impl Seq2Seq for Transformer {
     }
 }
 
-/// One table for reading and writing. A file has it once, under any of its names; if words are
-/// written with others, Hugging Face's library ties nothing and wants it under all of them.
+/// Binds the shared embedding table. A file has it once, under any of its names; if the output
+/// layer is not tied to it, Hugging Face's library ties nothing and needs it under all of them.
 fn bind_shared(b: &mut Binder, words: &mut Embedding, tied: bool) {
     let all = ["shared", "encoder.embed_tokens", "decoder.embed_tokens"];
     let mut names: Vec<&str> =

@@ -1,5 +1,5 @@
-//! The registry of networks, and the ways to one: [`create`], [`load`], [`open`]. Those of
-//! [`text`](crate::text) choose a head and then come here.
+//! The registry of networks, and the functions that make one: [`create`], [`load`], [`open`]. Those
+//! of [`text`](crate::text) choose a head and then call these.
 //!
 //! ```
 //! use burn::tensor::{Device, Int, Tensor};
@@ -47,7 +47,7 @@ type Make = fn(&Value, &mut Init) -> Result<Box<dyn Network>, String>;
 /// Makes a network with weights.
 type Fill = fn(&Value, Arrays, Option<&New>, &Device) -> Result<Fit, String>;
 
-/// Every kind: a row for a file of this crate.
+/// All kinds of networks, one per model file.
 pub(crate) static KINDS: &[Kind] = &[
     kind::<Headed<bert::Bert>>(),
     kind::<Headed<gpt2::Gpt2>>(),
@@ -83,28 +83,28 @@ const fn kind<M: Definition>() -> Kind {
 }
 
 impl Kind {
-    /// Its values of `model_type` in `config.json`.
+    /// Values of `model_type` in `config.json`.
     fn types(&self) -> Vec<&'static str> {
         (self.types)()
     }
 }
 
-/// The values of `model_type` of every kind.
+/// Values of `model_type` of all networks.
 pub fn model_types() -> Vec<&'static str> {
     KINDS.iter().flat_map(Kind::types).collect()
 }
 
-/// The values of `model_type` of networks that read such things.
+/// Values of `model_type` of networks with this kind of input.
 pub(crate) fn types_of(reads: Reads) -> Vec<&'static str> {
     KINDS.iter().filter(|kind| kind.reads == reads).flat_map(Kind::types).collect()
 }
 
-/// Every family of models that read texts.
+/// Iterates over all families of text models.
 pub(crate) fn families() -> impl Iterator<Item = &'static Family> {
     KINDS.iter().flat_map(|kind| (kind.families)()).copied()
 }
 
-/// The kind that a configuration names.
+/// Kind that a configuration names.
 fn kind_of(config: &Value) -> Result<&'static Kind> {
     let asked = config["model_type"].as_str().unwrap_or("");
     KINDS.iter().find(|kind| kind.types().contains(&asked)).ok_or_else(|| {
@@ -113,17 +113,17 @@ fn kind_of(config: &Value) -> Result<&'static Kind> {
     })
 }
 
-/// Whether a configuration is of a network that can do this.
+/// Whether a configuration is of a network with this capability.
 pub fn is<N: Capability + ?Sized>(config: &Value) -> bool {
     config["model_type"].as_str().is_some_and(|asked| N::types().contains(&asked))
 }
 
-/// The task that a model of this configuration is for, as recipes call it.
+/// Task that a model of this configuration is for, by its name in recipes.
 pub fn task_of(config: &Value) -> Result<&'static str> {
     (kind_of(config)?.task)(config).map_err(Error::Invalid)
 }
 
-/// A network whose parameters are initialised from a seed.
+/// Creates a network with seeded initial values.
 pub fn create<N: Capability + ?Sized>(
     config: &Value,
     seed: u64,
@@ -135,8 +135,8 @@ pub fn create<N: Capability + ?Sized>(
     able(memory::create(seed, device, make)?)
 }
 
-/// A network with weights from a checkpoint. All tensors that are missing, have another shape or
-/// have no place in it are told at once.
+/// Loads a network with weights from a checkpoint. An error lists all tensors that are missing,
+/// have another shape or are unexpected.
 pub fn load<N: Capability + ?Sized>(
     config: &Value,
     weights: Arrays,
@@ -146,8 +146,8 @@ pub fn load<N: Capability + ?Sized>(
     able(filled(config, weights, None, device)?.whole()?)
 }
 
-/// The network of a folder in the layout of Hugging Face, or of a part of the program. What is wrong
-/// with it is told with the file that it is wrong with.
+/// Opens a network from a folder in the Hugging Face layout, or a built-in one. An error names the
+/// file that it is about.
 pub fn open<N: Capability + ?Sized>(
     files: impl Into<ModelFiles>,
     device: &Device,
@@ -162,7 +162,7 @@ pub fn open<N: Capability + ?Sized>(
     able(fit.whole().map_err(of_weights)?)
 }
 
-/// Refuses a configuration of a network that cannot do this.
+/// Refuses a configuration of a network without this capability.
 fn need<N: Capability + ?Sized>(config: &Value) -> Result<()> {
     match is::<N>(config) {
         true => Ok(()),
@@ -173,20 +173,20 @@ fn need<N: Capability + ?Sized>(config: &Value) -> Result<()> {
     }
 }
 
-/// The network as what is asked for.
+/// Converts a network to the requested capability.
 pub(crate) fn able<N: Capability + ?Sized>(network: Box<dyn Network>) -> Result<Box<N>> {
-    // The types of a capability are those of kinds that have it, which was compared before.
-    N::of(network).ok_or_else(|| Error::invalid("the model cannot do what is asked of it"))
+    // `need` has already compared the type with those of the capability.
+    N::of(network).ok_or_else(|| Error::invalid("the model lacks the requested capability"))
 }
 
-/// A network, and what of a checkpoint did not fit it.
+/// A network, with the tensors of a checkpoint that did not fit it.
 pub(crate) struct Fit {
     network: Box<dyn Network>,
     problems: Vec<String>,
 }
 
 impl Fit {
-    /// The network, if all fits.
+    /// Returns the network, if everything fits.
     pub fn whole(self) -> Result<Box<dyn Network>> {
         match self.problems.is_empty() {
             true => Ok(self.network),
@@ -195,13 +195,13 @@ impl Fit {
     }
 }
 
-/// Parameters that a checkpoint need not have: those of a new head, initialised from a seed.
+/// Parameters that a checkpoint may lack: those of a new head, initialised from a seed.
 pub(crate) struct New<'a> {
     pub seed: u64,
     pub is_new: &'a dyn Fn(&str) -> bool,
 }
 
-/// The network of a configuration with these weights.
+/// Makes the network of a configuration with these weights.
 pub(crate) fn filled(
     config: &Value,
     weights: Arrays,
@@ -221,7 +221,7 @@ fn fill<M: Definition>(
     let mut model = M::make(config, Some(&weights), &mut init)?;
     check_tables(config, &Definition::config(&model))?;
     if let Some(New { seed, is_new }) = new {
-        // Initial values take memory: names and shapes are compared with a model that has none.
+        // Initial values take memory: names and shapes are first compared on a blank model.
         weights = model.rename_on_load(weights);
         let mut binder = Binder::compare(&weights);
         model.bind(&mut binder);
@@ -229,17 +229,17 @@ fn fill<M: Definition>(
         check_new_head(&binder.problems(), &weights, is_new)?;
         model = M::make(config, Some(&weights), &mut Init::new(*seed, device))?;
     }
-    // Again, because a new model has not seen which optional tensors there are.
+    // Again, because the new model has not yet seen which optional tensors there are.
     let weights = model.rename_on_load(weights);
     let is_new = |name: &str| new.is_some_and(|new| (new.is_new)(name));
     let problems = put(&mut model, weights, &is_new, device);
     Ok(Fit { network: Box::new(model), problems })
 }
 
-/// Parameters that a new head may have beyond those of the model.
+/// Most parameters that a new head may have beyond those of the model.
 const NEW_HEAD: usize = 1 << 24;
 
-/// Refuses a body that does not fit its weights, and a new head that is far larger than the whole
+/// Refuses a body that does not fit its weights, and a new head that is far larger than the
 /// model.
 fn check_new_head(
     problems: &[Problem],
@@ -262,14 +262,13 @@ fn check_new_head(
     match asked <= most {
         true => Ok(()),
         false => Err(format!(
-            "the new head would have {asked} numbers, need at most {most} for a model of {known}: \
-             see num_labels, id2label or vocab_size"
+            "the new head would have {asked} parameters, need at most {most} for a model of \
+             {known}: see num_labels, id2label or vocab_size"
         )),
     }
 }
 
-/// A table with a `kind` has no keys but those of that kind. (Serde does not mind them where a
-/// kind has none.)
+/// Refuses unknown keys in a table with a `kind`. (Serde ignores them where a kind has no keys.)
 fn check_tables(asked: &Value, known: &Value) -> Result<(), String> {
     for (name, table) in asked.as_object().into_iter().flatten() {
         let Some(table) = table.as_object().filter(|table| table.contains_key("kind")) else {

@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn models_of_every_kind_are_told_in_words() {
         let nodes = said(json!({ "model_type": "gat", "features": 5, "num_labels": 3 }));
-        assert_eq!(nodes.reads, "the nodes of graphs; a node has 5 numbers");
+        assert_eq!(nodes.reads, "the nodes of graphs; a node has 5 features");
         assert_eq!(
             nodes.attention,
             ["8 heads of 8, gat, along edges", "1 heads of 3, gat, along edges"]
@@ -96,25 +96,25 @@ mod tests {
         let graphs = said(json!({
             "model_type": "gat", "features": 5, "edge_features": 2, "num_labels": 3, "readout": 4,
         }));
-        assert_eq!(graphs.reads, "whole graphs; a node has 5 numbers, edges 2");
+        assert_eq!(graphs.reads, "whole graphs; a node has 5 features, edges 2");
         assert_eq!(graphs.attention.len(), 3);
         let points = said(json!({
             "model_type": "pointer-network", "hidden_size": 16, "num_attention_heads": 2,
             "encoder_layers": 2, "decoder_layers": 1, "intermediate_size": 32, "problem": "hull",
         }));
-        assert_eq!(points.reads, "sets of points of 2 numbers, for hull");
+        assert_eq!(points.reads, "sets of points with 2 coordinates, for hull");
         assert_eq!(points.attention.len(), 2 + 2 + 1);
         let copies = said(json!({
             "model_type": "pointer-generator", "vocab_size": 20, "embedding_size": 8,
             "hidden_size": 8,
         }));
-        assert_eq!(copies.reads, "texts of 20 words");
+        assert_eq!(copies.reads, "texts; vocabulary of 20");
         assert!(copies.attention[0].ends_with("its weights copy words"), "{copies:?}");
         let sounds = said(json!({
             "model_type": "speech", "feature_size": 6, "num_labels": 3, "hidden_size": 16,
             "num_attention_heads": 2, "intermediate_size": 32, "num_hidden_layers": 2,
         }));
-        assert!(sounds.attention[1].contains("rows before"), "{sounds:?}");
+        assert!(sounds.attention[1].contains("frames before"), "{sounds:?}");
         let images = said(json!({
             "model_type": "vit", "image_size": 12, "patch_size": 4, "num_channels": 1,
             "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,

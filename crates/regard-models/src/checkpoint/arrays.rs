@@ -1,4 +1,4 @@
-//! Named arrays of numbers, as they stand in a file.
+//! Named arrays as stored in a file.
 
 use half::{bf16, f16};
 use regard_attention::ops::StoredRows;
@@ -7,26 +7,26 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-/// One array: its bytes, and what they mean. Copies share the bytes.
+/// One array: shape, element type and bytes. Clones share the bytes.
 #[derive(Clone, Debug)]
 pub struct Array {
-    /// Its sizes.
+    /// Size of each axis.
     pub shape: Vec<usize>,
     dtype: Dtype,
-    /// Row by row, little-endian; as many as shape and type say.
+    /// Row-major, little-endian; the length follows from shape and type.
     bytes: Bytes,
 }
 
 /// Arrays by name.
 pub type Arrays = BTreeMap<String, Array>;
 
-/// How numbers are stored.
+/// Floating-point type in which weights are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precision {
-    /// Four bytes.
+    /// `f32`, four bytes.
     #[default]
     Single,
-    /// Two bytes, for models that ship.
+    /// `f16`, two bytes; used for built-in models.
     Half,
 }
 
@@ -39,7 +39,7 @@ impl Precision {
     }
 }
 
-/// Arrays are equal if shape and numbers are; floats may have different types.
+/// Equality of shape and values; floats of different types compare by value.
 impl PartialEq for Array {
     fn eq(&self, other: &Array) -> bool {
         let same = || match (self.floats(), other.floats()) {
@@ -52,24 +52,24 @@ impl PartialEq for Array {
 }
 
 impl Array {
-    /// Numbers in single precision, row by row.
+    /// Returns an array of `f32` values in row-major order.
     ///
     /// # Panics
-    /// If they are not as many as the shape says.
+    /// If their number does not match the shape.
     pub fn new(shape: Vec<usize>, floats: Vec<f32>) -> Array {
         let count = shape.iter().try_fold(1usize, |count, side| count.checked_mul(*side));
         assert_eq!(count, Some(floats.len()), "an array of the shape {shape:?}");
         Array { shape, dtype: Dtype::F32, bytes: floats.into() }
     }
 
-    /// Numbers as they stand in a file, if they are as many as the shape says.
+    /// Returns an array over bytes of a file; `None` if their number does not match the shape.
     pub(super) fn in_file(shape: Vec<usize>, dtype: Dtype, bytes: Bytes) -> Option<Array> {
         let count = shape.iter().try_fold(1usize, |count, side| count.checked_mul(*side))?;
         let fits = count.checked_mul(dtype.bitsize())? == bytes.len().checked_mul(8)?;
         fits.then_some(Array { shape, dtype, bytes })
     }
 
-    /// Rows of a matrix as they are stored, in any shape of as many numbers.
+    /// Returns an array over the rows of a stored matrix, in any shape with the same element count.
     pub(super) fn of_rows(shape: Vec<usize>, rows: StoredRows) -> Array {
         let dtype = match rows.kind {
             Kind::F32 => Dtype::F32,
@@ -79,8 +79,8 @@ impl Array {
         Array { shape, dtype, bytes: rows.bytes }
     }
 
-    /// As so many rows of a matrix, if they are floats: in their own type if weights can be stored
-    /// in it, else in single precision.
+    /// Returns the elements as a matrix of `rows` rows; `None` if they are not floats. The type is
+    /// kept if weights can be stored in it, otherwise converted to `f32`.
     pub(super) fn into_rows(self, rows: usize) -> Option<StoredRows> {
         let kind = match self.dtype {
             Dtype::F32 => Kind::F32,
@@ -94,28 +94,28 @@ impl Array {
         Some(StoredRows { kind, bytes: self.bytes, rows })
     }
 
-    /// The type of its numbers.
+    /// Element type.
     pub fn dtype(&self) -> Dtype {
         self.dtype
     }
 
-    /// Its numbers as they stand in the file, row by row.
+    /// Bytes of the elements as in the file, row-major.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// How many numbers it has.
+    /// Number of elements.
     pub fn count(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// Whether its numbers can be weights as they are: floats of 16, 32 or 64 bits.
+    /// Whether the elements can be weights: floats of 16, 32 or 64 bits.
     pub fn is_float(&self) -> bool {
         matches!(self.dtype, Dtype::F64 | Dtype::F32 | Dtype::F16 | Dtype::BF16)
     }
 
-    /// Its numbers in single precision, row by row, if they are floats; copied only if they have
-    /// another type in the file.
+    /// Returns the elements as `f32`, row-major; `None` if they are not floats. Copies only if the
+    /// type in the file differs.
     pub fn floats(&self) -> Option<Cow<'_, [f32]>> {
         if self.dtype == Dtype::F32
             && let Some(floats) = self.bytes.numbers::<f32>()
@@ -138,8 +138,8 @@ impl Array {
         }))
     }
 
-    /// As [`Array::floats`], for whoever needs the array no more: one that was made of floats gives
-    /// them back.
+    /// Like [`Array::floats`], but consumes the array: if it was made from a `Vec<f32>`, returns
+    /// that without copying.
     pub fn into_floats(self) -> Option<Vec<f32>> {
         if self.dtype != Dtype::F32 {
             return self.floats().map(Cow::into_owned);
@@ -151,22 +151,22 @@ impl Array {
         Array { bytes, ..self }.floats().map(Cow::into_owned)
     }
 
-    /// Changes its numbers in single precision, which it has from then on.
+    /// Modifies the elements as `f32`, which becomes the array's type.
     ///
     /// # Panics
-    /// If they are no floats.
+    /// If they are not floats.
     pub fn change(&mut self, change: impl FnOnce(&mut [f32])) {
-        let mut floats = self.floats().expect("only floats are changed").into_owned();
+        let mut floats = self.floats().expect("only floats can be modified").into_owned();
         change(&mut floats);
         *self = Array::new(std::mem::take(&mut self.shape), floats);
     }
 
-    /// The first number that is NaN or infinite in single precision, and its place; none of what
-    /// are no floats.
+    /// Index and value of the first element that is NaN or infinite in `f32`; `None` for arrays
+    /// that are not floats.
     pub(crate) fn not_finite(&self) -> Option<(usize, f32)> {
         let bytes = &self.bytes;
-        // One pass without a branch for each number, which the compiler makes fast. An exponent of
-        // all ones means infinity or NaN.
+        // One pass without a branch per element, which the compiler vectorises. An exponent of all
+        // ones means infinity or NaN.
         let halves = |exponent: u16| {
             let fine = |b: &[u8; 2]| u16::from_le_bytes(*b) & exponent != exponent;
             bytes.as_chunks().0.iter().fold(true, |all, b| all & fine(b))
@@ -187,7 +187,7 @@ impl Array {
         floats.iter().position(|x| !x.is_finite()).map(|at| (at, floats[at]))
     }
 
-    /// Its bytes as a file of this precision has them. What are no floats stays as it is.
+    /// Bytes as written to a file of this precision. Arrays that are not floats are unchanged.
     fn encoded(&self, precision: Precision) -> (Dtype, Cow<'_, [u8]>) {
         let wanted = precision.dtype();
         match self.floats().filter(|_| self.dtype != wanted) {
@@ -205,7 +205,7 @@ impl Array {
     }
 }
 
-/// Everything that a safetensors file holds, in its memory.
+/// Returns all arrays of a safetensors file; they share its memory.
 pub fn from_bytes(bytes: Bytes) -> Result<Arrays, String> {
     let file = SafeTensors::deserialize(&bytes)
         .map_err(|e| format!("not a whole safetensors file ({e}): cut off? It may be truncated"))?;
@@ -216,7 +216,7 @@ pub fn from_bytes(bytes: Bytes) -> Result<Arrays, String> {
     Ok(file.tensors().into_iter().map(|(name, view)| (name, array(view))).collect())
 }
 
-/// As a safetensors file.
+/// Serialises arrays as a safetensors file.
 pub fn to_bytes(arrays: &Arrays, precision: Precision) -> Result<Vec<u8>, String> {
     let encoded: Vec<_> =
         arrays.iter().map(|(name, array)| (name, array, array.encoded(precision))).collect();
@@ -226,7 +226,7 @@ pub fn to_bytes(arrays: &Arrays, precision: Precision) -> Result<Vec<u8>, String
             TensorView::new(*dtype, array.shape.clone(), bytes).map(|view| (name.as_str(), view))
         })
         .collect();
-    // What transformers writes, and refuses to read a file without.
+    // Metadata that transformers writes, and without which it refuses to read a file.
     let metadata = HashMap::from([("format".to_string(), "pt".to_string())]);
     views
         .and_then(|views| safetensors::serialize(views, Some(metadata)))

@@ -1,4 +1,4 @@
-//! The names of a model's tensors, said once for reading and for writing.
+//! The names of a model's tensors, defined once for reading and for writing.
 
 use super::{Array, Arrays, Problem};
 use burn::module::Param;
@@ -7,21 +7,20 @@ use regard_attention::layers::Weight;
 use regard_attention::ops::StoredMatrix;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Goes through a model's tensors by name: puts into them what a checkpoint has, or takes out
-/// what a checkpoint should have.
+/// Visits a model's tensors by name: fills them from a checkpoint, or copies them into one.
 pub struct Binder<'a> {
     pub(super) way: Way<'a>,
     prefix: String,
     problems: Vec<Problem>,
 }
 
-/// A model of fewer bytes is converted to single precision when it is loaded: it stays in the cache
-/// of the CPU, where rows of floats that lie in order are read fastest, and its memory is small.
+/// A model of fewer bytes is converted to `f32` when it is loaded: it fits in the CPU's cache,
+/// where contiguous rows of `f32` are read fastest, and needs little memory.
 static LEAST_STORED: AtomicUsize = AtomicUsize::new(32 << 20);
 
-/// Sets how many bytes of weights a model has at least for its matrices to be used as its file has
-/// them, which is 32 MiB unless said otherwise. Smaller models, and all that are trained, are
-/// converted to single precision; results are the same to the bit.
+/// Sets the least size of a model's weights, in bytes, from which its matrices are used in the
+/// type and layout of the file. The default is 32 MiB. Smaller models, and all that are trained,
+/// are converted to `f32`; results are bitwise the same.
 pub fn set_least_stored(bytes: usize) {
     LEAST_STORED.store(bytes, Ordering::Relaxed);
 }
@@ -30,7 +29,7 @@ pub(super) enum Way<'a> {
     Read {
         from: &'a mut Arrays,
         device: Device,
-        /// Whether matrices stay as the file has them.
+        /// Whether matrices keep the type and layout of the file.
         stored: bool,
     },
     Compare(&'a Arrays),
@@ -38,8 +37,8 @@ pub(super) enum Way<'a> {
 }
 
 impl<'a> Binder<'a> {
-    /// Takes arrays out of `from` and makes them tensors on a device. If nothing is trained there,
-    /// the matrices of a large model stay as they are.
+    /// Moves arrays out of `from` into tensors on a device. If the device is without autodiff, the
+    /// matrices of a large model keep the type and layout of the file.
     pub fn read(from: &'a mut Arrays, device: &Device) -> Binder<'a> {
         let bytes: usize = from.values().map(|array| array.bytes().len()).sum();
         let stored = bytes >= LEAST_STORED.load(Ordering::Relaxed) && Weight::can_be_stored(device);
@@ -57,12 +56,12 @@ impl<'a> Binder<'a> {
         Binder { way: Way::Write(to), prefix: String::new(), problems: vec![] }
     }
 
-    /// Everything that did not fit: missing names, other shapes.
+    /// Returns all problems found: missing names, wrong shapes or types, non-finite values.
     pub fn problems(self) -> Vec<Problem> {
         self.problems
     }
 
-    /// Inside a part of the model.
+    /// Visits a part of the model: `name.` is prefixed to all names within `part`.
     pub fn at(&mut self, name: &str, part: impl FnOnce(&mut Binder<'a>)) {
         let outside = self.prefix.len();
         self.prefix.push_str(name);
@@ -71,7 +70,7 @@ impl<'a> Binder<'a> {
         self.prefix.truncate(outside);
     }
 
-    /// Whether a checkpoint that is read has this name. Always true when writing.
+    /// Whether the checkpoint that is read has this name. Always true when writing.
     pub fn has(&self, name: &str) -> bool {
         match &self.way {
             Way::Read { from, .. } => from.contains_key(&format!("{}{name}", self.prefix)),
@@ -84,11 +83,11 @@ impl<'a> Binder<'a> {
         self.take_array(name, shape)?.into_floats()
     }
 
-    /// An array of floats that are finite.
+    /// Takes an array of this shape whose elements are finite floats; else records a problem.
     pub(super) fn take_array(&mut self, name: &str, shape: &[usize]) -> Option<Array> {
         let name = format!("{}{name}", self.prefix);
         let (array, reads) = match &mut self.way {
-            // It has a place, if perhaps another shape or type.
+            // Removed even if shape or type are wrong: the name is known to the model.
             Way::Read { from, .. } => (from.remove(&name), true),
             Way::Compare(with) => (with.get(&name).cloned(), false),
             Way::Write(_) => return None,
@@ -134,7 +133,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// A tensor that stands in the file as it stands in memory.
+    /// Binds a tensor that has the same shape in the file as in memory.
     pub fn tensor<const D: usize>(&mut self, name: &str, param: &mut Param<Tensor<D>>) {
         let shape = param.dims();
         match &self.way {
@@ -147,7 +146,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// A tensor that is one axis shorter or longer in the file, or otherwise shaped.
+    /// Binds a tensor that has another shape in the file, for example one axis more or less.
     pub fn shaped<const D: usize>(
         &mut self,
         name: &str,
@@ -164,12 +163,13 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// A matrix that stands in the file as it stands in memory: rows of inputs, or of a table.
+    /// Binds a matrix that has the same layout in the file as in memory: a weight `[I, O]`, or an
+    /// embedding table.
     pub fn weight(&mut self, name: &str, weight: &mut Weight) {
         self.shaped_weight(name, &weight.dims(), weight);
     }
 
-    /// A matrix that has another shape in the file.
+    /// Binds a matrix that has another shape in the file.
     pub fn shaped_weight(&mut self, name: &str, shape: &[usize], weight: &mut Weight) {
         let [rows, width] = weight.dims();
         if let Way::Write(_) = self.way {
@@ -196,7 +196,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// A matrix of an array whose shape and type were compared with those of its place.
+/// Unwraps a matrix whose array was already checked for shape and type.
 pub(super) fn fits(matrix: Result<StoredMatrix, impl std::fmt::Display>) -> StoredMatrix {
     matrix.unwrap_or_else(|e| panic!("an array that fits: {e}"))
 }

@@ -1,4 +1,4 @@
-//! The tensors of each kind of layer, with PyTorch's names and layouts.
+//! Binds the tensors of each kind of layer, with PyTorch's names and layouts.
 
 use super::Array;
 use super::bind::{Binder, Way, fits, numbers};
@@ -9,19 +9,19 @@ use regard_attention::layers::{
 use regard_attention::ops::StoredMatrix;
 
 impl Binder<'_> {
-    /// A linear layer: `name.weight [O, I]`, as PyTorch has it, and `name.bias`.
+    /// Binds a linear layer: `name.weight [O, I]`, as in PyTorch, and `name.bias`.
     pub fn linear(&mut self, name: &str, layer: &mut Linear) {
         self.packed(&[name], layer);
     }
 
-    /// Several linear layers of equal width that are one in memory: queries, keys and values.
+    /// Binds several linear layers of equal width that are one in memory: queries, keys and values.
     pub fn packed(&mut self, names: &[&str], layer: &mut Linear) {
         let [_, wide] = layer.weight.dims();
         self.packed_shares(names, &vec![wide / names.len(); names.len()], layer);
     }
 
-    /// Linear layers of these widths that are one in memory: with grouped heads, keys and values
-    /// are narrower than queries.
+    /// Binds linear layers of these widths that are one in memory: with grouped heads, keys and
+    /// values are narrower than queries.
     ///
     /// # Panics
     /// If the widths do not add up to that of the layer.
@@ -49,7 +49,7 @@ impl Binder<'_> {
                     (Some(rows), _) => {
                         self.put_array(&weight_name, Array::of_rows(shape.to_vec(), rows));
                     }
-                    (None, None) => unreachable!("what is not stored has numbers"),
+                    (None, None) => unreachable!("a part is either stored or copied"),
                 }
                 if let Some(bias) = &bias {
                     let bias = bias[columns(part)].to_vec();
@@ -69,8 +69,8 @@ impl Binder<'_> {
             let matrix = fits(StoredMatrix::new(rows.collect(), inputs));
             layer.weight = Weight::stored(matrix.transpose());
         } else {
-            // What is missing keeps its first values. The whole is copied only once a part of it is
-            // there: until then its size is nothing but what a configuration says.
+            // Missing parts keep their initial values. The whole is copied only once a part of it
+            // is found: until then its size is merely a number in a configuration.
             let mut whole = None;
             for (part, rows) in weights.into_iter().enumerate() {
                 let Some(rows) = rows.and_then(Array::into_floats) else { continue };
@@ -96,7 +96,7 @@ impl Binder<'_> {
         }
     }
 
-    /// A norm: `name.weight` and `name.bias`.
+    /// Binds a norm: `name.weight` and `name.bias`.
     pub fn norm(&mut self, name: &str, norm: &mut Norm) {
         self.at(name, |b| {
             b.tensor("weight", &mut norm.gamma);
@@ -106,19 +106,19 @@ impl Binder<'_> {
         });
     }
 
-    /// A norm that may not be there.
+    /// Binds a norm, if there is one.
     pub fn optional_norm(&mut self, name: &str, norm: &mut Option<Norm>) {
         if let Some(norm) = norm {
             self.norm(name, norm);
         }
     }
 
-    /// A table of vectors: `name.weight`.
+    /// Binds an embedding table: `name.weight`.
     pub fn embedding(&mut self, name: &str, embedding: &mut Embedding) {
         self.weight(&format!("{name}.weight"), &mut embedding.table);
     }
 
-    /// Convolutions: `name.0.weight [O, I, width]`, as PyTorch has it, and `name.0.bias`.
+    /// Binds convolutions: `name.0.weight [O, I, width]`, as in PyTorch, and `name.0.bias`.
     pub fn convolutions(&mut self, name: &str, layers: &mut [Convolution]) {
         for (i, layer) in layers.iter_mut().enumerate() {
             self.at(&format!("{name}.{i}"), |b| b.convolution(layer));
@@ -129,14 +129,14 @@ impl Binder<'_> {
         self.windows(&[layer.width], &mut layer.linear);
     }
 
-    /// A convolution over images: `name.weight [O, I, rows, columns]`, as PyTorch has it, and
+    /// Binds a convolution over images: `name.weight [O, I, rows, columns]`, as in PyTorch, and
     /// `name.bias`.
     pub fn image_convolution(&mut self, name: &str, layer: &mut ImageConvolution) {
         self.at(name, |b| b.windows(&layer.windows.size, &mut layer.linear));
     }
 
-    /// In memory the numbers of a window stand place by place, each with its channels; in the file
-    /// channel by channel, each with its places.
+    /// Binds a convolution's weight: position-major in memory (`[positions·I, O]`),
+    /// channel-major in the file (`[O, I, positions]`).
     fn windows(&mut self, sides: &[usize], layer: &mut Linear) {
         let ([wide, outputs], places) = (layer.weight.dims(), sides.iter().product::<usize>());
         let inputs = wide / places;
@@ -157,7 +157,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Parameters of attention pooling: `name.key.weight`, `name.query`, `name.v`.
+    /// Binds the parameters of attention pooling: `name.key.weight`, `name.query`, `name.v`.
     pub fn pooling(&mut self, name: &str, pooling: &mut Pooling) {
         if let Some(attention) = &mut pooling.attention {
             self.at(name, |b| {
@@ -168,7 +168,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Attention along edges, with PyTorch Geometric's names.
+    /// Binds graph attention, with PyTorch Geometric's names.
     pub fn graph_attention(&mut self, layer: &mut GraphAttention) {
         let v2 = layer.target.is_some();
         self.linear(if v2 { "lin_l" } else { "lin" }, &mut layer.source);
@@ -188,7 +188,8 @@ impl Binder<'_> {
         self.tensor("bias", &mut layer.bias);
     }
 
-    /// Recurrent layers, with PyTorch's names: `name.weight_ih_l0`, `name.weight_ih_l0_reverse`.
+    /// Binds recurrent layers, with PyTorch's names: `name.weight_ih_l0`,
+    /// `name.weight_ih_l0_reverse`.
     pub fn recurrent(&mut self, name: &str, layers: &mut Recurrent) {
         self.at(name, |b| {
             for (i, layer) in layers.layers.iter_mut().enumerate() {
@@ -243,7 +244,7 @@ mod tests {
             binder.packed_shares(&names, &widths, &mut qkv);
             assert!(binder.problems().is_empty() && left.is_empty());
             assert_eq!(qkv.weight.as_stored().is_some(), stored);
-            // The first key stands behind the last query, in columns.
+            // The first key follows the last query, in columns.
             let one = [[1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]];
             let row = numbers(qkv.forward(Tensor::<2>::from_floats(one, &device)));
             assert_eq!(row[7..9], [56.0 + 7.0, 100.0 + 1000.0]);

@@ -1,9 +1,9 @@
 //! Checkpoints in the Hugging Face layout: a folder with `config.json` and `model.safetensors`, or
-//! an older one with `pytorch_model.bin`; either may be cut into shards, which an index names.
+//! an older one with `pytorch_model.bin`; either may be sharded, with an index of the shards.
 //!
-//! Names and shapes are described once, by a model's `bind`, for both directions. Whatever is
-//! written goes to a temporary file first, is synced, and takes its name last, so that a crash
-//! leaves either the old file or the new one.
+//! Names and shapes are described once, by a model's `bind`, for both directions. Files are written
+//! to a temporary name, synced, and renamed last, so that a crash leaves either the old file or the
+//! new one.
 
 mod arrays;
 mod bind;
@@ -26,11 +26,12 @@ use regard_attention::storage::Bytes;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// The file that says what a model is.
+/// File name of a model's configuration.
 pub const CONFIG: &str = "config.json";
-/// The file that holds its weights.
+/// File name of a model's weights.
 pub const WEIGHTS: &str = "model.safetensors";
-/// Where weights may be, the best first: files, or indices of files.
+/// File names under which weights are looked for, in order of preference: weights, or an index of
+/// shards.
 pub const PLACES: [&str; 4] =
     [WEIGHTS, "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"];
 
@@ -41,7 +42,7 @@ pub fn read_config(folder: &Path) -> Result<Value> {
     serde_json::from_str(&text).map_err(|e| Error::file(&path, format!("not JSON: {e}")))
 }
 
-/// The file that says where a folder's weights are: the weights themselves, or an index of shards.
+/// Returns the path of a folder's weights: the weights themselves, or an index of shards.
 pub fn weights_file(folder: &Path) -> PathBuf {
     let there = PLACES.iter().map(|name| folder.join(name)).find(|path| path.exists());
     there.unwrap_or_else(|| folder.join(WEIGHTS))
@@ -49,16 +50,16 @@ pub fn weights_file(folder: &Path) -> PathBuf {
 
 /// Reads all weights into memory, from one file or from the shards that an index names.
 ///
-/// For a run's own checkpoints, which it removes and writes again, and for training, which changes
+/// For a run's own checkpoints, which it deletes and rewrites, and for training, which modifies
 /// the weights anyway.
 pub fn read_weights(folder: &Path) -> Result<Arrays> {
     weights(folder, &|path| read_file(path, u64::MAX).map(Bytes::from))
 }
 
-/// All weights in place, from one file or from the shards that an index names: nothing is read
-/// before it is used, and what is used needs no memory but the system's cache of files.
+/// Maps all weights into memory, from one file or from the shards that an index names: nothing is
+/// read before it is used, and pages in use are those of the system's file cache.
 ///
-/// For models that are only used. [`map_file`] says what becomes of them if their files change.
+/// For inference only. See [`map_file`] for what happens if the files change meanwhile.
 pub fn map_weights(folder: &Path) -> Result<Arrays> {
     weights(folder, &map_file)
 }
@@ -83,14 +84,14 @@ fn weights(folder: &Path, open: &dyn Fn(&Path) -> Result<Bytes>) -> Result<Array
     Ok(all)
 }
 
-/// The files that an index of weights names, which are beside it.
+/// Returns the names of the shards that an index of weights lists, which are in its folder.
 pub fn shards(index: &Path) -> Result<Vec<String>> {
     let map = weight_map(index)?;
     let mut shards: Vec<String> =
         map.values().filter_map(|name| Some(name.as_str()?.to_string())).collect();
     shards.sort_unstable();
     shards.dedup();
-    // A name that climbs out of the folder is not a shard of it.
+    // A name that leads out of the folder is refused.
     let outside = |name: &&String| {
         Path::new(name).components().count() != 1 || name.starts_with('.') || name.contains('\\')
     };
@@ -118,12 +119,12 @@ pub fn write(folder: &Path, config: &Value, weights: &Arrays, precision: Precisi
     write_file(&folder.join(CONFIG), text.as_bytes())
 }
 
-/// Reads the arrays of one file: of safetensors, or of PyTorch's pickles if it ends in `.bin`.
+/// Reads the arrays of one file: PyTorch's pickle format if it ends in `.bin`, else safetensors.
 pub fn read_arrays(path: &Path) -> Result<Arrays> {
     arrays_of(path, read_file(path, u64::MAX)?.into())
 }
 
-/// The arrays of a file, by its name.
+/// Parses the arrays of a file, in the format that its extension implies.
 fn arrays_of(path: &Path, bytes: Bytes) -> Result<Arrays> {
     let arrays = match path.extension().is_some_and(|end| end == "bin") {
         true => pickle::from_bytes(&bytes),
@@ -139,7 +140,7 @@ pub fn write_arrays(path: &Path, arrays: &Arrays, precision: Precision) -> Resul
     write_file(path, &bytes)
 }
 
-/// The arrays of a safetensors file that is already in memory.
+/// Returns the arrays of a safetensors file that is already in memory.
 pub fn weights_from_bytes(bytes: impl Into<Bytes>) -> Result<Arrays, String> {
     arrays::from_bytes(bytes.into())
 }

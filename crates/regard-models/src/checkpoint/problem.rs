@@ -5,42 +5,42 @@ use crate::sizes::short;
 /// A tensor of a checkpoint that does not fit the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// A tensor that is not there.
+    /// The checkpoint does not have a tensor of the model.
     Missing {
-        /// Its name.
+        /// Name of the tensor.
         name: String,
-        /// Its shape.
+        /// Shape by the configuration.
         shape: Vec<usize>,
     },
-    /// A tensor of another shape.
+    /// A tensor has another shape than the configuration says.
     Misshapen {
-        /// Its name.
+        /// Name of the tensor.
         name: String,
-        /// In the checkpoint.
+        /// Shape in the checkpoint.
         got: Vec<usize>,
-        /// By the configuration.
+        /// Shape by the configuration.
         wanted: Vec<usize>,
     },
-    /// A tensor of integers, or of another type that no weight has.
+    /// A tensor has integers, or another element type that no weight has.
     NotFloats {
-        /// Its name.
+        /// Name of the tensor.
         name: String,
-        /// The type of its numbers.
+        /// Element type in the checkpoint.
         dtype: String,
     },
-    /// A tensor with a number that is NaN or infinite.
+    /// A tensor has an element that is NaN or infinite.
     NotFinite {
-        /// Its name.
+        /// Name of the tensor.
         name: String,
-        /// Which number is the first, row by row.
+        /// Row-major index of the first such element.
         at: usize,
-        /// The value.
+        /// Value of that element, as text: `NaN`, `inf` or `-inf`.
         number: String,
     },
 }
 
 impl Problem {
-    /// Whether it is a missing tensor of such a name.
+    /// Whether this is a missing tensor whose name fulfils `such`.
     pub fn is_missing(&self, such: &dyn Fn(&str) -> bool) -> bool {
         matches!(self, Problem::Missing { name, .. } if such(name))
     }
@@ -59,15 +59,14 @@ impl std::fmt::Display for Problem {
                 write!(f, "{} is {dtype}, need F32, F16, BF16 or F64", short(name, NAME))
             }
             Problem::NotFinite { name, at, number } => {
-                write!(f, "{}: number {at} is {number}, {NOT_FINITE}", short(name, NAME))
+                write!(f, "{}: element {at} is {number}, {NOT_FINITE}", short(name, NAME))
             }
         }
     }
 }
 
-/// How a message about a number that is not finite ends.
+/// End of a message about a value that is not finite.
 pub(crate) const NOT_FINITE: &str = "need finite numbers";
 
-/// Characters of a name in a message, with room for what is said of it; a file may have names of
-/// any length.
+/// Most characters of a name in a message; a file may have names of any length.
 const NAME: usize = 80;

@@ -1,8 +1,8 @@
-//! Files of a model's folder, read whole or used in place.
+//! Files of a model's folder, read whole or memory-mapped.
 //!
-//! A folder that somebody else made may hold anything under the name of a file. Opening a FIFO
-//! waits for ever, and a device has no end, so both are refused before they are opened. Links are
-//! followed: the Hub's cache is made of them.
+//! A folder from elsewhere may hold anything under the name of a file. Opening a FIFO blocks
+//! forever, and a device has no end, so both are refused before they are opened. Links are
+//! followed: the Hub's cache consists of them.
 
 use crate::{Error, Result};
 use regard_attention::storage::Bytes;
@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
-/// Opens a regular file, and says how many bytes it has.
+/// Opens a regular file, and returns it with its size in bytes.
 ///
 /// # Errors
 /// If there is none, or if it is a folder, a FIFO, a socket or a device.
@@ -20,7 +20,7 @@ pub fn open_file(path: &Path) -> Result<(File, u64)> {
         return Err(refused());
     }
     let file = File::open(path).map_err(Error::io(path))?;
-    // What was opened may be another file than the one that was looked at.
+    // The file may have been replaced between the two calls.
     let opened = file.metadata().map_err(Error::io(path))?;
     match opened.is_file() {
         true => Ok((file, opened.len())),
@@ -44,7 +44,7 @@ pub fn read_file(path: &Path, largest: u64) -> Result<Vec<u8>> {
     if usize::try_from(size).map_or(true, |size| bytes.try_reserve_exact(size).is_err()) {
         return Err(Error::file(path, format!("its {size} bytes do not fit into memory")));
     }
-    // It may grow while it is read, but not for ever.
+    // It may grow while it is read, but not without limit.
     file.take(largest.saturating_add(1)).read_to_end(&mut bytes).map_err(Error::io(path))?;
     match bytes.len() as u64 <= largest {
         true => Ok(bytes),
@@ -52,24 +52,24 @@ pub fn read_file(path: &Path, largest: u64) -> Result<Vec<u8>> {
     }
 }
 
-/// The bytes of a regular file in place, where the system can do that; else it is read.
+/// Maps a regular file into memory, where the system can; otherwise reads it.
 ///
-/// For files that are only used: see [`Bytes::map`] on what happens if somebody writes to one.
-/// Everything that this program writes under a name replaces the file of that name
-/// ([`write_file`](super::write_file)), so that a file in use stays what it was.
+/// For files that are only read: see [`Bytes::map`] for what happens if one is modified. This
+/// program never modifies a file in place, it replaces it ([`write_file`](super::write_file)), so
+/// that a mapped file keeps its contents.
 ///
 /// # Errors
 /// As [`open_file`]; if it can be neither mapped nor read.
 pub fn map_file(path: &Path) -> Result<Bytes> {
     let (file, size) = open_file(path)?;
     match Bytes::map(&file) {
-        // Nothing can be mapped of an empty file.
+        // An empty file cannot be mapped.
         Ok(bytes) if size > 0 => Ok(bytes),
         _ => Ok(read_file(path, u64::MAX)?.into()),
     }
 }
 
-/// No file of settings is larger, in bytes.
+/// Most bytes of a text file, such as a configuration.
 pub const LARGEST_TEXT: u64 = 1 << 26;
 
 /// Reads a regular file of text, of at most [`LARGEST_TEXT`] bytes.

@@ -1,8 +1,8 @@
-//! Files that are there whole or not at all. Everything that the program writes under a name that
-//! a person gave goes through here.
+//! Atomic writes. Everything that the program writes to a path that the user gave goes through
+//! here.
 //!
 //! A regular file, or none yet: the new one is written beside it, synced, and renamed. A link: the
-//! same, where it leads, and the link stays. A FIFO, a device or a file that is already open
+//! same, at its target, and the link stays. A FIFO, a device or a file that is already open
 //! (`/dev/stdout`, `/dev/fd/63`): it is written to, and never replaced.
 
 use crate::{Error, Result};
@@ -10,25 +10,25 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Links that lead to links that lead to links, at most; Linux has the same limit.
+/// Most links in a chain; Linux has the same limit.
 const LINKS: usize = 40;
 
-/// Where something is written.
+/// Target of a write.
 enum Place {
-    /// A file that is there or will be, to be replaced.
+    /// A file that exists or will be created, to be replaced.
     Regular(PathBuf),
-    /// Written in place: a FIFO, a device, a file descriptor that is open already.
+    /// Written in place: a FIFO, a device, or a file descriptor that is already open.
     Stream(PathBuf),
 }
 
-/// Writes a file as this module says. If anything fails, a regular file that was there before is
-/// there still.
+/// Writes a file as described in this module. On failure a regular file that existed before is
+/// unchanged.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
     write_file_with(path, |file| file.write_all(bytes))
 }
 
-/// Writes a file piece by piece, as [`write_file`] does. What is written may not be sought in: it
-/// can be a pipe.
+/// Writes a file piece by piece, otherwise like [`write_file`]. `write` must not seek: the file
+/// may be a pipe.
 pub fn write_file_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
     let written = || match place(path)? {
         Place::Regular(path) => replace(&path, write),
@@ -42,7 +42,7 @@ pub fn write_file_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<
     written().map_err(told).map_err(Error::io(path))
 }
 
-/// Whether this is something that can be written to and not replaced, and not sought in either.
+/// Whether this is a path that is written in place and not replaced, and cannot seek.
 pub fn is_stream(path: &Path) -> bool {
     matches!(place(path), Ok(Place::Stream(_)))
 }
@@ -65,7 +65,7 @@ fn place(path: &Path) -> io::Result<Place> {
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
-        // There, what looks like a link is a file that somebody has open.
+        // There, an apparent link is an open file.
         let open = fs::canonicalize(folder).is_ok_and(|folder| folder.starts_with("/proc"));
         if !kind.is_symlink() || open {
             return Ok(Place::Stream(path));
@@ -75,8 +75,8 @@ fn place(path: &Path) -> io::Result<Place> {
     Err(io::Error::other(format!("leads from link to link, more than {LINKS} times")))
 }
 
-/// Opens what can only be written to. Standard output and error are shared: had they places of
-/// their own in a file, each would write over what the other wrote.
+/// Opens a stream for writing. Standard output and error are duplicated: with file offsets of
+/// their own they would overwrite each other's output.
 fn open(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     {
@@ -101,13 +101,13 @@ fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::
     };
     let name = format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id());
     let beside = path.with_file_name(name);
-    // Of an earlier process with the same number; never opened, it could be a link.
+    // Left by an earlier process with the same id; never opened, since it could be a link.
     let _ = fs::remove_file(&beside);
     let mut file = OpenOptions::new().write(true).create_new(true).open(&beside)?;
     let written = || {
         write(&mut file)?;
         if let Ok(old) = fs::metadata(path) {
-            // Not all systems let everybody do this; the file is more important than its mode.
+            // Not all systems permit this; the file is more important than its mode.
             let _ = file.set_permissions(old.permissions());
         }
         file.sync_all()?;
@@ -116,11 +116,11 @@ fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::
     };
     let written = written();
     if written.is_err() {
-        // What is left of a full disk is better given back; the first error is the one to tell.
+        // Free the space of a full disk; the first error is the one to report.
         let _ = fs::remove_file(&beside);
     }
     written?;
-    // The new name is only as durable as the folder that holds it; not every system can do it.
+    // The rename is durable only once the folder is synced; not every system can do that.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let _ = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
     Ok(())

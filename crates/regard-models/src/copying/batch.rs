@@ -1,43 +1,45 @@
-//! Texts whose words may be copied, and the words that are to be written.
+//! Source texts whose words may be copied, and target texts.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-/// Texts as numbers of words. Of each text, words that the vocabulary has not are numbered from its
-/// size on, in any order, the same word always the same.
+/// Source texts as word ids. Words outside the vocabulary get ids from its size on, per text and
+/// in any order, equal words the same id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
     texts: Vec<Vec<u32>>,
 }
 
 impl Copied {
+    /// Creates a batch of source texts.
+    ///
     /// # Panics
     /// If a text has no words.
     pub fn new(texts: Vec<Vec<u32>>) -> Copied {
-        assert!(texts.iter().all(|text| !text.is_empty()), "a text of no words cannot be read");
+        assert!(texts.iter().all(|text| !text.is_empty()), "a text must have at least one word");
         Copied { texts }
     }
 
-    /// How many there are.
+    /// Number of texts.
     pub fn len(&self) -> usize {
         self.texts.len()
     }
 
-    /// Whether there are none.
+    /// Whether the batch has no texts.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }
 
-    /// A text.
+    /// Word ids of text `at`.
     pub fn text(&self, at: usize) -> &[u32] {
         &self.texts[at]
     }
 
-    /// Words of the longest.
+    /// Number of words of the longest text.
     pub fn longest(&self) -> usize {
         self.texts.iter().map(Vec::len).max().unwrap_or(0)
     }
 
-    /// All numbers are below this one, and all of the vocabulary of `words`.
+    /// Size of the extended vocabulary: the vocabulary of `words` and all words of the texts.
     pub fn extended(&self, words: usize) -> usize {
         self.texts.iter().flatten().map(|word| *word as usize + 1).max().unwrap_or(0).max(words)
     }
@@ -46,7 +48,7 @@ impl Copied {
         self.texts.iter().map(Vec::len).collect()
     }
 
-    /// `[B, S]`: the words as the vocabulary has them; padding is any word, behind the end.
+    /// `[B, S]`: ids with unknown words replaced by `unknown`, which is also the padding.
     pub(super) fn known(&self, words: usize, unknown: u32, device: &Device) -> Tensor<2, Int> {
         let wide = self.longest();
         let mut ids = Vec::with_capacity(self.len() * wide);
@@ -57,7 +59,7 @@ impl Copied {
         Tensor::from_data(TensorData::new(ids, [self.len(), wide]), device)
     }
 
-    /// `[B, T, S]`: 1 where a place of a text has the word that is to be written, else 0.
+    /// `[B, T, S]`: 1 where a source position has the target word, else 0.
     pub(super) fn places(&self, wanted: &Wanted, device: &Device) -> Tensor<3> {
         let wide = self.longest();
         let mut here = vec![0.0; self.len() * wanted.longest * wide];
@@ -76,7 +78,7 @@ fn known(word: u32, words: usize, unknown: u32) -> i64 {
     i64::from(if (word as usize) < words { word } else { unknown })
 }
 
-/// Words that are to be written.
+/// Target texts.
 pub(super) struct Wanted<'a> {
     rows: &'a [Vec<u32>],
     pub longest: usize,
@@ -89,7 +91,7 @@ impl Wanted<'_> {
         Wanted { rows, longest: rows.iter().map(Vec::len).max().unwrap_or(0), words, unknown }
     }
 
-    /// Something of each word, and something behind the last.
+    /// `[B·T]`: `of` each target word, and `behind` at padding.
     fn each<T: Clone>(&self, of: impl Fn(u32) -> T, behind: T) -> Vec<T> {
         let row = |row: &Vec<u32>| {
             let mut all: Vec<T> = row.iter().map(|word| of(*word)).collect();
@@ -104,7 +106,7 @@ impl Wanted<'_> {
         Tensor::from_data(TensorData::new(numbers, [n]), device)
     }
 
-    /// `[B, T]`: what the decoder is told, each word one step late.
+    /// `[B, T]`: the decoder's inputs, the target words shifted right by one.
     pub fn inputs(&self, begin: u32, pad: u32, device: &Device) -> Tensor<2, Int> {
         let mut ids = Vec::with_capacity(self.rows.len() * self.longest);
         for row in self.rows {
@@ -116,20 +118,20 @@ impl Wanted<'_> {
         Tensor::from_data(TensorData::new(ids, [self.rows.len(), self.longest]), device)
     }
 
-    /// `[B·T]`: the words as the vocabulary has them.
+    /// `[B·T]`: target ids with unknown words replaced.
     pub fn targets(&self, device: &Device) -> Tensor<1, Int> {
         let ids = self.each(|word| known(word, self.words, self.unknown), 0);
         let n = ids.len();
         Tensor::from_data(TensorData::new(ids, [n]), device)
     }
 
-    /// `[B·T]`: 1 where the vocabulary has the word.
+    /// `[B·T]`: 1 where the target word is in the vocabulary.
     pub fn known(&self, device: &Device) -> Tensor<1> {
         let all = self.each(|word| f32::from((word as usize) < self.words), 0.0);
         self.flat(all, device)
     }
 
-    /// `[B·T]`: 1 where there is a word.
+    /// `[B·T]`: 1 where there is a target word, 0 at padding.
     pub fn counts(&self, device: &Device) -> Tensor<1> {
         let all = self.each(|_| 1.0, 0.0);
         self.flat(all, device)

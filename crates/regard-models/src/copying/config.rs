@@ -5,26 +5,26 @@ use crate::sizes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// `config.json`
+/// Configuration of the pointer-generator, as in `config.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Config {
-    /// What it has in common with translators. Words that are read and words that are written are
-    /// the same, and the next one is told from state, context and the word before.
+    /// Configuration shared with the recurrent translators. Source and target have one vocabulary,
+    /// and the next word is predicted from state, context and the previous word.
     #[serde(flatten)]
     pub shape: Shape,
-    /// Width of the space in which states are compared; by default that of a state.
+    /// Width of the additive score's hidden layer; by default `hidden_size`.
     #[serde(default)]
     pub attention_size: Option<usize>,
-    /// Whether it can copy. Without, it is the same model that writes only.
+    /// Whether it can copy. Without, it only generates from the vocabulary.
     #[serde(default = "yes")]
     pub copy: bool,
-    /// Whether it is told where it has looked before.
+    /// Whether the score is given the sum of all previous attention weights (coverage).
     #[serde(default = "yes")]
     pub coverage: bool,
-    /// What it costs to look twice, beside the cost of words.
+    /// Weight λ of the coverage loss; 0 or more.
     #[serde(default = "one")]
     pub coverage_loss: f32,
-    /// A word that the vocabulary does not have.
+    /// Id of words that are not in the vocabulary.
     #[serde(default = "three")]
     pub unk_token_id: u32,
 }
@@ -42,7 +42,7 @@ fn three() -> u32 {
 }
 
 impl Config {
-    /// Reads a configuration, with what this model always has.
+    /// Reads a configuration, with the defaults of this model.
     pub(super) fn read(json: &Value) -> Result<Config, String> {
         let mut json = json.clone();
         for (key, usual) in [("cell", json!("lstm")), ("bidirectional", json!(true))] {

@@ -1,14 +1,14 @@
-//! The pointer-generator (See et al. 2017, arXiv:1704.04368): what is written is a word of the
-//! vocabulary, or one that is copied from what was read, known or not.
+//! The pointer-generator (See et al. 2017, arXiv:1704.04368): each output word is generated from
+//! the vocabulary, or copied from the source text, whether the vocabulary has it or not.
 //!
 //! ```text
 //! P(w) = p_gen · softmax(words)_w + (1 − p_gen) · Σ_{i: x_i = w} a_i
 //! ```
 //!
-//! `a` are the weights with which the decoder looks at what it reads. A word that the vocabulary
-//! does not have gets a number behind it for as long as its text is read (an extended vocabulary).
-//! With coverage, the score is told how much each place was looked at before, and to look there
-//! again costs something.
+//! `a` are the decoder's attention weights over the source. A source word outside the vocabulary
+//! gets an id after it while its text is processed (an extended vocabulary). With coverage, the
+//! score is given the sum of all previous attention weights at each position, and attending to the
+//! same position again is penalised.
 
 mod batch;
 mod config;
@@ -31,49 +31,49 @@ use regard_attention::mask::lengths;
 use regard_attention::{Init, Mode, ops};
 use serde_json::Value;
 
-/// Its name in `config.json`.
+/// `model_type` in `config.json`.
 pub const MODEL_TYPE: &str = "pointer-generator";
 
-/// Smaller probabilities count as this one, whose logarithm is finite.
+/// Lower bound of probabilities, so that logarithms are finite.
 const LEAST: f32 = 1e-30;
 
-/// The model.
+/// The pointer-generator network.
 #[derive(Module, Debug)]
 pub struct PointerGenerator {
-    /// Its vectors of words are those of the decoder too.
+    /// Its embedding table is shared with the decoder.
     reader: Reader,
     dropout: Dropout,
     decoder: Recurrent,
     score: AdditiveAttention,
-    /// `[1, A]`: what having been looked at adds to a place's key.
+    /// `[1, A]`: added to the key of a position, times its coverage.
     covered: Option<Param<Tensor<2>>>,
     readout: Readout,
-    /// Context, state and word before → whether to write or to copy.
+    /// Logit of `p_gen` from context, state and previous word.
     gate: Option<Linear>,
     #[module(skip)]
     config: Config,
 }
 
-/// What a batch costs: means over the words that are to be written.
+/// Losses of a batch: means over the target words.
 #[derive(Debug)]
 pub struct Cost {
-    /// `[1]`: minus the log-probability of the right word.
+    /// `[1]`: negative log-likelihood of the target word.
     pub likelihood: Tensor<1>,
-    /// `[1]`: how much of each look went where others had gone, with coverage.
+    /// `[1]`: coverage loss `Σ_i min(a_i, c_i)`; `None` without coverage.
     pub coverage: Option<Tensor<1>>,
 }
 
-/// What looking gave.
+/// Result of the attention.
 struct Looked {
     /// `[B, T, W]`
     context: Tensor<3>,
     /// `[B, T, S]`
     weights: Tensor<3>,
-    /// `[B, T, S]`: how much each place had been looked at before, with coverage.
+    /// `[B, T, S]`: sum of the attention weights of all previous steps, with coverage.
     before: Option<Tensor<3>>,
 }
 
-/// What is looked at.
+/// Keys and values of the attention.
 struct Memory<'a> {
     /// `[B, S, A]`
     keys: Tensor<3>,
@@ -101,7 +101,7 @@ impl PointerGenerator {
         }
     }
 
-    /// What it is.
+    /// Configuration of the model.
     pub fn settings(&self) -> &Config {
         &self.config
     }
@@ -113,10 +113,11 @@ impl PointerGenerator {
         self.reader.read(&Source { ids, lengths: batch.lengths() }, mode)
     }
 
-    /// Looks with all states at once, or one after another if each is told of those before.
+    /// Attends with all states at once, or in sequence with coverage, where each step depends on
+    /// the previous ones.
     ///
     /// # Shapes
-    /// `states: [B, T, H]`; `before: [B, S]`, how much each place was looked at already
+    /// `states: [B, T, H]`; `before: [B, S]`, the coverage so far
     fn look(&self, states: Tensor<3>, memory: &Memory, before: Option<Tensor<2>>) -> Looked {
         let Memory { keys, values, lengths: valid } = memory;
         let Some(covered) = &self.covered else {
@@ -147,14 +148,14 @@ impl PointerGenerator {
         Looked { context, weights, before: Some(before) }
     }
 
-    /// The share of writing, against copying: `[B, T, 1]`
+    /// Probability `p_gen` of generating, not copying, `[B, T, 1]`; `None` if it cannot copy.
     fn share(&self, context: Tensor<3>, state: Tensor<3>, word: Tensor<3>) -> Option<Tensor<3>> {
         let gate = self.gate.as_ref()?;
         Some(activation::sigmoid(gate.forward(Tensor::cat(vec![context, state, word], 2))))
     }
 
-    /// What it costs to write these words, of which each row's last ends it; words from the
-    /// vocabulary's size on are those that the row's text has and the vocabulary has not.
+    /// Computes the losses of target texts, each ending with the end token; ids from the
+    /// vocabulary's size on are words of the row's source text that the vocabulary does not have.
     ///
     /// # Panics
     /// If there are not as many rows as texts.
@@ -197,7 +198,7 @@ impl PointerGenerator {
         Cost { likelihood: (logs * counts).sum().neg() / count, coverage }
     }
 
-    /// Reads texts and is ready to write, one row for each.
+    /// Encodes texts and starts generating, one row for each.
     pub fn walk<'a>(&'a self, batch: &'a Copied) -> Walk<'a> {
         Walk::new(self, batch)
     }
@@ -253,14 +254,14 @@ impl Definition for PointerGenerator {
 
 impl PointerGenerator {
     fn reads(&self) -> String {
-        format!("texts of {} words", self.config.shape.vocab_size)
+        format!("texts; vocabulary of {}", self.config.shape.vocab_size)
     }
 
     fn attention(&self) -> Vec<String> {
         let told = |yes: bool, words: &'static str| if yes { words } else { "" };
         vec![format!(
             "additive, over the text{}{}",
-            told(self.covered.is_some(), ", told what was looked at before"),
+            told(self.covered.is_some(), ", with coverage"),
             told(self.gate.is_some(), "; its weights copy words")
         )]
     }

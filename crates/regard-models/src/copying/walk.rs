@@ -1,4 +1,4 @@
-//! Writing and copying, word by word.
+//! Decoding with the pointer-generator, word by word.
 
 use super::{Copied, Looked, Memory, PointerGenerator, Read};
 use crate::seq2seq::index;
@@ -6,19 +6,19 @@ use burn::tensor::{Int, Tensor, TensorData, activation};
 use regard_attention::layers::LayerStates;
 use regard_attention::{Mode, backend};
 
-/// What a model says of the next word of each row.
+/// Prediction of the next word of each row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mixed {
-    /// `[R, V + more]`: the probability of each word, those that are only in the texts behind
-    /// those of the vocabulary.
+    /// `[R, V + more]`: probability of each word of the extended vocabulary; words that only the
+    /// source texts have come after those of the vocabulary.
     pub words: Vec<f32>,
-    /// `[R, S]`: where it looked.
+    /// `[R, S]`: attention weights over the source.
     pub weights: Vec<f32>,
-    /// `[R]`: the share of writing, against copying; 1 for a model that cannot copy.
+    /// `[R]`: probability `p_gen` of generating, not copying; 1 for a model that cannot copy.
     pub share: Vec<f32>,
 }
 
-/// A pointer-generator in the middle of some texts.
+/// Decoding state of a pointer-generator.
 pub struct Walk<'a> {
     model: &'a PointerGenerator,
     batch: &'a Copied,
@@ -28,9 +28,9 @@ pub struct Walk<'a> {
     /// `[R, S, W]`
     values: Tensor<3>,
     lengths: Vec<i64>,
-    /// `[R, S]`: how much each place was looked at.
+    /// `[R, S]`: coverage, the sum of all attention weights so far.
     before: Tensor<2>,
-    /// The text of each row.
+    /// Index of the source text of each row.
     text: Vec<usize>,
 }
 
@@ -50,17 +50,17 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Words of the vocabulary, and those that are only in the texts.
+    /// Size of the extended vocabulary.
     pub fn width(&self) -> usize {
         self.batch.extended(self.model.config.shape.vocab_size)
     }
 
-    /// Places of the longest text.
+    /// Number of positions of the longest source text.
     pub fn places(&self) -> usize {
         self.keys.dims()[1]
     }
 
-    /// Tells each row its last word; gives what may be next.
+    /// Feeds each row its last word; returns the prediction of the next.
     pub fn step(&mut self, words: &[u32]) -> Mixed {
         let (model, device) = (self.model, self.keys.device());
         let (v, unknown) = (model.config.shape.vocab_size, model.config.unk_token_id);
@@ -101,7 +101,7 @@ impl<'a> Walk<'a> {
         mixed
     }
 
-    /// Row `i` goes on as what row `parents[i]` was.
+    /// Reorders rows for beam search: row `i` continues from the state of row `parents[i]`.
     pub fn reorder(&mut self, parents: &[usize]) {
         let rows = index(parents, &self.keys.device());
         self.hidden = LayerStates {

@@ -5,48 +5,49 @@ use crate::transformer;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// `config.json`
+/// Configuration of [`PointerNet`](super::PointerNet), as in `config.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
-    /// The problem whose answers it points at, for whoever asks it.
+    /// Name of the problem that it solves, for the caller.
     pub problem: String,
-    /// Numbers of a point.
+    /// Coordinates of a point; default 2.
     pub input_size: usize,
-    /// Octaves of sines and cosines that each number is told by, besides itself.
+    /// Octaves of sines and cosines that encode each coordinate, besides its value; default 4.
     pub waves: usize,
-    /// `M`
+    /// Width `M` of the hidden states; default 128.
     pub hidden_size: usize,
-    /// What reads, and what points.
+    /// Kind of encoder and decoder.
     pub encoder: Kind,
-    /// Layers that read.
+    /// Number of encoder layers; default 3.
     pub encoder_layers: usize,
-    /// Layers that point.
+    /// Number of decoder layers; default 2.
     pub decoder_layers: usize,
-    /// `H`, of a Transformer.
+    /// Number of heads `H` of a Transformer; default 4.
     pub num_attention_heads: usize,
-    /// Of the middle of a Transformer's feed-forward part.
+    /// Hidden width of a Transformer's feed-forward layers; default 256.
     pub intermediate_size: usize,
-    /// How a point is compared with what is looked for.
+    /// Score function of the pointer.
     pub score: Score,
-    /// Which points may still be pointed at.
+    /// Points that a step may select.
     pub choice: Choice,
-    /// The share that is dropped of what each part adds.
+    /// Dropout of each sublayer's output; default 0.
     pub dropout: f32,
 }
 
-/// What reads, and what points.
+/// Kind of encoder and decoder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// An LSTM both ways that reads and one that points (Vinyals et al. 2015, who read one way).
+    /// A bidirectional LSTM encoder and an LSTM decoder (Vinyals et al. 2015, whose encoder is
+    /// unidirectional).
     Lstm,
-    /// Attention alone. Points are a set: their order says nothing.
+    /// A Transformer without positions: points are a set, their order has no effect.
     #[default]
     Transformer,
 }
 
-/// How a point is compared with what is looked for.
+/// Score function of the pointer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Score {
@@ -57,16 +58,16 @@ pub enum Score {
     Dot,
 }
 
-/// Which points may still be pointed at.
+/// Points that a step may select.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Choice {
-    /// All, always.
+    /// Any point, any number of times.
     Free,
-    /// Each once at most; at least one.
+    /// Each point at most once; at least one point.
     #[default]
     Once,
-    /// Each exactly once.
+    /// Each point exactly once.
     All,
 }
 
@@ -90,7 +91,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Turns down what cannot be.
+    /// Checks sizes before any tensor is allocated.
     pub(super) fn check(&self) -> Result<(), String> {
         let (m, inner) =
             (("hidden_size", self.hidden_size), ("intermediate_size", self.intermediate_size));
@@ -101,7 +102,7 @@ impl Config {
         if !(1..=64).contains(&self.input_size) {
             return Err(format!("input_size: got {}, need 1 to 64", self.input_size));
         }
-        // Beyond 2²⁴ a single-precision number has no fractions left to tell.
+        // Beyond 2²⁴ an `f32` has no fractional bits left.
         if self.waves > 24 {
             return Err(format!("waves: got {}, need 0 to 24", self.waves));
         }
@@ -115,22 +116,22 @@ impl Config {
                 let [(_, reads), (_, points)] = layers;
                 return Err(format!(
                     "decoder_layers: got {points}, need as many as encoder_layers = {reads} with \
-                     lstm: each begins where one has ended"
+                     lstm: each decoder layer starts from the state of an encoder layer"
                 ));
             }
             if !m.1.is_multiple_of(2) {
-                return Err(format!("hidden_size: got {}, need an even one with lstm", m.1));
+                return Err(format!("hidden_size: got {}, need an even number with lstm", m.1));
             }
         }
         sizes::check_shares(&[("dropout", self.dropout)])
     }
 
-    /// Numbers that a point is told by.
+    /// Number of features that encode a point.
     pub(super) fn features(&self) -> usize {
         self.input_size * (1 + 2 * self.waves)
     }
 
-    /// The layers as the Transformer of texts has them.
+    /// Configuration of the layers, as that of the Transformer for texts.
     pub(super) fn layers(&self) -> transformer::Config {
         let Config { hidden_size, num_attention_heads: heads, intermediate_size: inner, .. } =
             *self;

@@ -1,4 +1,4 @@
-//! Where a pointer network points: the engine's weights are its output.
+//! The pointer: its attention weights are the network's output.
 
 use super::{Config, Score};
 use crate::checkpoint::Binder;
@@ -8,7 +8,7 @@ use regard_attention::layers::{Linear, LinearConfig};
 use regard_attention::mask::Mask;
 use regard_attention::{Attention, Init, Weights};
 
-/// `softmax_j(score(q_i, k_j))` over what was read.
+/// `softmax_j(score(q_i, k_j))` over the encoder states.
 #[derive(Module, Debug)]
 pub(super) struct Head {
     query: Linear,
@@ -38,14 +38,16 @@ impl Head {
         }
     }
 
-    /// Keys of what was read, which are made once for all steps.
+    /// Projects encoder states to keys, once for all steps.
     ///
     /// # Shapes
-    /// `[B, S, M]` → the same
+    /// `[B, S, M]` → `[B, S, M]`
     pub fn keys(&self, memory: Tensor<3>) -> Tensor<3> {
         self.key.forward(memory)
     }
 
+    /// Computes the pointer's weights.
+    ///
     /// # Shapes
     /// `x: [B, T, M]`, keys `[B, S, M]` → `[B, T, S]`
     pub fn forward(&self, x: Tensor<3>, keys: Tensor<3>, mask: Mask) -> Tensor<3> {

@@ -1,9 +1,9 @@
-//! Pointer networks (Vinyals et al. 2015, arXiv:1506.03134): what is written are places of what
-//! was read.
+//! Pointer networks (Vinyals et al. 2015, arXiv:1506.03134): the output is a sequence of positions
+//! of the input.
 //!
-//! A set of points is read, and each step of a decoder gives a distribution over the points and a
-//! marker that stands for the end: the weights of an attention are the output. So one model
-//! answers for sets of any size.
+//! A set of points is encoded, and each step of a decoder returns a distribution over the points
+//! and an end marker: the weights of an attention are the output. So one model serves sets of any
+//! size.
 //!
 //! ```
 //! use burn::tensor::Device;
@@ -45,16 +45,16 @@ use regard_attention::ops::{self, Activation};
 use regard_attention::{Init, Mode, Weights};
 use serde_json::Value;
 
-/// Its name in `config.json`.
+/// `model_type` in `config.json`.
 pub const MODEL_TYPE: &str = "pointer-network";
 
-/// The model.
+/// The pointer network.
 #[derive(Module, Debug)]
 pub struct PointerNet {
-    /// From what is told of a point to its vector.
+    /// From the features of a point to its vector, with `down`.
     up: Linear,
     down: Linear,
-    /// `[1, M]`: what begins an answer and what ends it.
+    /// `[1, M]`: start of an answer as an input, end of an answer as an output.
     marker: Param<Tensor<2>>,
     attention: Option<Layers>,
     lstm: Option<Lstm>,
@@ -63,20 +63,20 @@ pub struct PointerNet {
     config: Config,
 }
 
-/// A Transformer's layers.
+/// Transformer encoder and decoder.
 #[derive(Module, Debug)]
 struct Layers {
     encoder: Encoder,
     decoder: Decoder,
 }
 
-/// What was read.
+/// Encoded points.
 struct Read {
     /// `[B, S, M]`: the marker and the points.
     memory: Tensor<3>,
-    /// `[B]`: how much of it is not padding.
+    /// `[B]`: rows that are not padding.
     lengths: Vec<i64>,
-    /// What an LSTM begins to point from.
+    /// Initial states of an LSTM decoder.
     states: Option<LayerStates>,
 }
 
@@ -102,7 +102,7 @@ impl PointerNet {
         }
     }
 
-    /// What it is.
+    /// Configuration of the model.
     pub fn settings(&self) -> &Config {
         &self.config
     }
@@ -118,22 +118,22 @@ impl PointerNet {
                 Read { memory: layers.encoder.forward(x, &lengths, mode), lengths, states: None }
             }
             (_, lstm) => {
-                let lstm = lstm.as_ref().expect("what reads is one or the other");
+                let lstm = lstm.as_ref().expect("either a Transformer or an LSTM");
                 let (memory, states) = lstm.read(x, &lengths, mode);
                 Read { memory, lengths, states: Some(states) }
             }
         }
     }
 
-    /// Where each step points if all steps before it went as told, all at once: the step after the
-    /// last of an answer should point at the marker. A row behind that means nothing.
+    /// Returns the pointer's weights of all steps with teacher forcing. The step after the last of
+    /// an answer should select the marker. Rows after that are meaningless.
     ///
     /// # Shapes
-    /// `answers`: places of points, from 0 → `[B, T, S]`, `T` the longest answer and one more, `S`
-    /// the marker and the points of the largest set
+    /// `answers`: indices of points, from 0 → `[B, T, S]`, `T` the longest answer plus one, `S` the
+    /// marker and the points of the largest set
     ///
     /// # Panics
-    /// If there are not as many answers as sets, or an answer has a place that is no point's.
+    /// If there are not as many answers as sets, or an answer has an index that no point has.
     pub fn forward(&self, points: &Points, answers: &[Vec<u32>], mode: Mode) -> Tensor<3> {
         assert_eq!(points.len(), answers.len(), "an answer for each set of points");
         let (s, t) = (points.most() + 1, 1 + answers.iter().map(Vec::len).max().unwrap_or(0));
@@ -153,7 +153,7 @@ impl PointerNet {
             (_, Some(lstm), Some(states)) => lstm.point(x, states, mode).0,
             (layers, ..) => {
                 let ask = Ask { lengths: &lengths, mode, look: None };
-                let decoder = &layers.as_ref().expect("what points is one or the other").decoder;
+                let decoder = &layers.as_ref().expect("a Transformer or an LSTM").decoder;
                 decoder.forward(x, memory.clone(), &ask).0
             }
         };
@@ -161,7 +161,7 @@ impl PointerNet {
         self.head.forward(x, self.head.keys(memory), mask)
     }
 
-    /// Reads points and is ready to point, one row for each set.
+    /// Encodes points and starts decoding, one row for each set.
     pub fn walk(&self, points: &Points) -> Walk<'_> {
         Walk::new(self, points)
     }
@@ -217,7 +217,7 @@ impl Definition for PointerNet {
 impl PointerNet {
     fn reads(&self) -> String {
         let Config { input_size, problem, .. } = &self.config;
-        format!("sets of points of {input_size} numbers, for {problem}")
+        format!("sets of points with {input_size} coordinates, for {problem}")
     }
 
     fn attention(&self) -> Vec<String> {
@@ -230,7 +230,7 @@ impl PointerNet {
             let step = [over("a step sees those before"), over("a step sees the points")];
             (0..decoder_layers).for_each(|_| parts.extend(step.clone()));
         }
-        parts.push("the pointer: its weights over the points are what is said".into());
+        parts.push("the pointer: its weights over the points are the output".into());
         parts
     }
 }

@@ -1,72 +1,72 @@
-//! Points as a pointer network reads them, and what it is taught to point at.
+//! Sets of points as inputs of a pointer network, and masks for training.
 
 use super::{Choice, Config};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::mask::{Mask, dense_per_row};
 
-/// The number of the marker among what can be pointed at: it stands for the beginning and for the
-/// end. Points come behind it.
+/// Index of the marker, which is the start of an answer as an input and its end as an output.
+/// Points have the indices from 1.
 pub const MARKER: u32 = 0;
 
-/// Sets of points, each of its own size.
+/// Sets of points of any sizes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Points {
-    /// The numbers of all points, one set after another.
+    /// Coordinates of all points, set by set.
     numbers: Vec<f32>,
-    /// Points of each set.
+    /// Number of points of each set.
     counts: Vec<usize>,
-    /// Numbers of a point.
+    /// Coordinates of a point.
     width: usize,
 }
 
 impl Points {
-    /// None yet, of points with so many numbers.
+    /// Creates an empty list of sets, whose points have `width` coordinates.
     pub fn new(width: usize) -> Points {
-        assert!(width > 0, "a point has at least one number");
+        assert!(width > 0, "a point has at least one coordinate");
         Points { numbers: vec![], counts: vec![], width }
     }
 
-    /// Adds a set: the numbers of its points, one point after another.
+    /// Adds a set, given by the coordinates of its points in sequence.
     ///
     /// # Panics
-    /// If there is no point, or a part of one.
+    /// If there is no point, or the number of coordinates is not a multiple of the width.
     pub fn push(&mut self, numbers: &[f32]) {
         let (got, width) = (numbers.len(), self.width);
-        assert!(got > 0 && got.is_multiple_of(width), "got {got} numbers of points of {width}");
+        assert!(got > 0 && got.is_multiple_of(width), "got {got} values of points of {width}");
         self.numbers.extend_from_slice(numbers);
         self.counts.push(got / width);
     }
 
-    /// How many sets there are.
+    /// Number of sets.
     pub fn len(&self) -> usize {
         self.counts.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no sets.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
 
-    /// Points of each set.
+    /// Number of points of each set.
     pub fn counts(&self) -> &[usize] {
         &self.counts
     }
 
-    /// Points of the largest set.
+    /// Number of points of the largest set.
     pub fn most(&self) -> usize {
         self.counts.iter().copied().max().unwrap_or(0)
     }
 
-    /// What can be pointed at in each set: the marker and the points.
+    /// Number of rows of each set: the marker and the points.
     pub(super) fn lengths(&self) -> Vec<i64> {
         self.counts.iter().map(|n| *n as i64 + 1).collect()
     }
 
-    /// What is told of each point, zeros behind the last of a set: `[B, most, features]`. A number
-    /// of the unit interval is told by itself and, in octaves, by a sine and a cosine, because a
-    /// small difference must not be small in everything that tells it.
+    /// Features of each point, zeros for padding: `[B, most, features]`. A coordinate in the unit
+    /// interval is encoded by its value and, in octaves, by a sine and a cosine, so that small
+    /// differences are visible.
     pub(super) fn features(&self, config: &Config, device: &Device) -> Tensor<3> {
-        assert_eq!(self.width, config.input_size, "the numbers of a point");
+        assert_eq!(self.width, config.input_size, "coordinates of a point");
         let (most, wide) = (self.most(), config.features());
         let mut all = vec![0.0; self.len() * most * wide];
         let mut points = self.numbers.chunks_exact(self.width);
@@ -90,7 +90,7 @@ impl Points {
     }
 }
 
-/// Which rows of the marker and the points of several sets, `S` for each, are meant: `[R, T]`
+/// `[R, T]`: row indices into the concatenated markers and points of all sets, `s` rows each.
 pub(super) fn rows(
     places: impl Iterator<Item = (usize, u32)>,
     (s, shape): (usize, [usize; 2]),
@@ -100,10 +100,10 @@ pub(super) fn rows(
     Tensor::from_data(TensorData::new(all, shape), device)
 }
 
-/// What has been pointed at, and what may be next.
+/// Points selected so far, and those that may be next.
 #[derive(Clone, Debug)]
 pub(super) struct Walked {
-    /// Whether each point was pointed at.
+    /// Whether each point was selected.
     seen: Vec<bool>,
     left: usize,
     choice: Choice,
@@ -114,7 +114,7 @@ impl Walked {
         Walked { seen: vec![false; points], left: points, choice }
     }
 
-    /// Points at the marker or a point.
+    /// Selects the marker or a point.
     pub fn visit(&mut self, at: u32) {
         if let Some(seen) = (at as usize).checked_sub(1).and_then(|at| self.seen.get_mut(at)) {
             self.left -= usize::from(!*seen);
@@ -122,7 +122,7 @@ impl Walked {
         }
     }
 
-    /// Whether each of the marker and the points may be next, as a row of `s` cells.
+    /// Mask over the marker and the points of what may be next, as a row of `s` cells.
     pub fn row(&self, s: usize) -> impl Iterator<Item = bool> + '_ {
         let end = match self.choice {
             Choice::Free => true,
@@ -135,7 +135,7 @@ impl Walked {
     }
 }
 
-/// What may be pointed at in each of `t` steps, if all steps before went as told.
+/// Mask of what may be selected in each of `t` steps, with teacher forcing.
 pub(super) fn taught_mask(
     points: &Points,
     answers: &[Vec<u32>],

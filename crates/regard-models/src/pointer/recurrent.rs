@@ -1,4 +1,4 @@
-//! Points that are read one after another by an LSTM, and an LSTM that points.
+//! LSTM encoder and decoder of a pointer network.
 
 use super::Config;
 use crate::checkpoint::Binder;
@@ -31,11 +31,11 @@ impl Lstm {
         b.recurrent("decoder", &mut self.points);
     }
 
-    /// What was read, and the states that pointing begins from: those of both directions, side by
-    /// side.
+    /// Encodes points; returns their states, and the decoder's initial states: the final ones of
+    /// both directions, concatenated.
     ///
     /// # Shapes
-    /// `[B, S, M]` → the same
+    /// `[B, S, M]` → `[B, S, M]`
     pub fn read(&self, x: Tensor<3>, lengths: &[i64], mode: Mode) -> (Tensor<3>, LayerStates) {
         let lengths: Vec<usize> = lengths.iter().map(|n| *n as usize).collect();
         let (y, last) = self.reads.forward(x, None, Some(&lengths), mode);
@@ -47,8 +47,10 @@ impl Lstm {
         (y, LayerStates { h: both(last.h), c: last.c.map(both) })
     }
 
+    /// Runs the decoder from `states`; returns its outputs and new states.
+    ///
     /// # Shapes
-    /// `x: [R, T, M]` → the same
+    /// `x: [R, T, M]` → `[R, T, M]`
     pub fn point(
         &self,
         x: Tensor<3>,

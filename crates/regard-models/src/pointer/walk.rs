@@ -1,4 +1,4 @@
-//! Pointing step by step.
+//! Decoding of a pointer network, step by step.
 
 use super::points::{Points, Walked, rows};
 use super::{PointerNet, Read};
@@ -9,19 +9,19 @@ use regard_attention::layers::LayerStates;
 use regard_attention::mask::dense_per_row;
 use regard_attention::{Mode, ops};
 
-/// A pointer network in the middle of some answers.
+/// Decoding state of a pointer network.
 pub struct Walk<'a> {
     net: &'a PointerNet,
     /// `[B, S, M]`
     memory: Tensor<3>,
-    /// `[B, S, M]`, as the head compares them.
+    /// `[B, S, M]`: keys of the pointer.
     keys: Tensor<3>,
     state: State,
-    /// What each row has pointed at.
+    /// Points that each row has selected.
     walked: Vec<Walked>,
 }
 
-/// What the decoder holds between two steps.
+/// State of the decoder between two steps.
 enum State {
     Attention(Kept),
     Lstm(Box<LayerStates>, Rows),
@@ -53,20 +53,20 @@ impl<'a> Walk<'a> {
         Walk { net, keys: net.head.keys(memory.clone()), memory, state, walked }
     }
 
-    /// What can be pointed at in the largest set, with the marker.
+    /// Number of choices in the largest set, with the marker.
     pub fn width(&self) -> usize {
         self.memory.dims()[1]
     }
 
-    /// Tells each row what was pointed at last, [`super::MARKER`] at the beginning, a point's place
-    /// and 1 later; gives where it points next. What a row may not point at has weight 0.
+    /// Feeds each row its last choice ([`super::MARKER`] at the start, later a point's index plus
+    /// 1), and returns the weights of the next one. Forbidden choices have weight 0.
     ///
     /// # Shapes
     /// `at: [R]` → `[R, S]`
     pub fn step(&mut self, at: &[u32]) -> Tensor<2> {
         let ([b, s, m], r, device) = (self.memory.dims(), at.len(), self.memory.device());
         let beams = self.state.rows().beams();
-        assert_eq!(r, b * beams, "as many rows as there are");
+        assert_eq!(r, b * beams, "one choice for each row");
         let told = at.iter().enumerate().map(|(row, at)| (row / beams, *at));
         let told = rows(told, (s, [r, 1]), &device);
         let x = ops::embedding(self.memory.clone().reshape([b * s, m]), told, None);
@@ -87,12 +87,12 @@ impl<'a> Walk<'a> {
             walked.visit(*at);
             allowed.extend(walked.row(s));
         }
-        // Rows of one set ask together, so that its keys are there once.
+        // Rows of one set are queries of one attention, so that its keys are stored once.
         let x = x.reshape([b, beams, m]);
         self.net.head.forward(x, self.keys.clone(), dense_per_row(allowed)).reshape([r, s])
     }
 
-    /// Row `i` goes on as what row `parents[i]` was.
+    /// Reorders rows for beam search: row `i` continues from the state of row `parents[i]`.
     pub fn reorder(&mut self, parents: &[usize]) {
         let device = self.memory.device();
         self.walked = parents.iter().map(|row| self.walked[*row].clone()).collect();

@@ -1,5 +1,5 @@
-//! What all recurrent encoder–decoders are made of: one that reads, one that writes, and the words
-//! between them.
+//! Parts that all recurrent encoder–decoders share: encoder, target embedding, decoder and output
+//! layer.
 
 use super::{Reader, Readout, Shape, Widths, Words};
 use crate::checkpoint::Binder;
@@ -18,7 +18,8 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    /// With a decoder that is given `beside` numbers next to each word, and a context of so many.
+    /// Makes a decoder with `beside` inputs besides each token's embedding, and a context of width
+    /// `context`.
     pub fn new(shape: &Shape, beside: usize, context: usize, init: &mut Init) -> Body {
         let widths = Widths { state: shape.hidden_size, context };
         Body {
@@ -30,7 +31,7 @@ impl Body {
         }
     }
 
-    /// Its names, with those of the attention in their place.
+    /// Binds all tensors; `attention` binds those of the attention.
     pub fn bind(&mut self, b: &mut Binder, attention: impl FnOnce(&mut Binder)) {
         b.at("encoder", |b| self.encoder.bind(b));
         b.at("decoder", |b| {

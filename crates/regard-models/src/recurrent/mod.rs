@@ -1,5 +1,5 @@
-//! What the recurrent encoder–decoders share: reading, the state of writing, and the way from a
-//! state to words. Each model's own file says what happens in one step.
+//! Parts that the recurrent encoder–decoders share: encoder, decoding state, and output layer. Each
+//! model's own file defines one decoding step.
 
 mod body;
 mod reader;
@@ -16,47 +16,47 @@ use regard_attention::layers::RecurrentConfig;
 use regard_attention::ops::Cell;
 use serde::{Deserialize, Serialize};
 
-/// The part of `config.json` that all of them have.
+/// Configuration that all recurrent encoder–decoders share.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Shape {
-    /// Words that can be read.
+    /// Size of the source vocabulary.
     pub vocab_size: usize,
-    /// Words that can be written.
+    /// Size of the target vocabulary.
     pub decoder_vocab_size: usize,
-    /// `rnn`, `gru` or `lstm`.
+    /// Recurrent cell: `rnn`, `gru` or `lstm`; default `gru`.
     #[serde(default = "Kind::gru")]
     pub cell: Kind,
-    /// Width of a word's vector.
+    /// Width of token embeddings; default 256.
     #[serde(default = "of::<256>")]
     pub embedding_size: usize,
-    /// Width of a state.
+    /// Width of hidden states; default 512.
     #[serde(default = "of::<512>")]
     pub hidden_size: usize,
-    /// Layers of encoder and decoder each.
+    /// Number of layers of encoder and decoder each; default 1.
     #[serde(default = "of::<1>")]
     pub num_layers: usize,
-    /// Whether the encoder reads both ways.
+    /// Whether the encoder is bidirectional; default false.
     #[serde(default)]
     pub bidirectional: bool,
-    /// Of vectors, between layers and before the readout.
+    /// Dropout of embeddings, between layers and before the output layer; default 0.
     #[serde(default)]
     pub dropout: f32,
-    /// Where the decoder's states come from.
+    /// Initial states of the decoder.
     #[serde(default)]
     pub start: Start,
-    /// What the next word is told from.
+    /// Inputs of the output layer.
     #[serde(default)]
     pub readout: Told,
-    /// Whether words are written with the vectors that they are read back with.
+    /// Whether the output layer shares the target embedding table.
     #[serde(default)]
     pub tie_word_embeddings: bool,
-    /// Fills up rows.
+    /// Id of the padding token; default 0.
     #[serde(default)]
     pub pad_token_id: u32,
-    /// What a row begins with when it is written.
+    /// Id of the first input token of the decoder; default 1.
     #[serde(default = "one")]
     pub decoder_start_token_id: u32,
-    /// Ends a row.
+    /// Id of the end token; default 2.
     #[serde(default = "two")]
     pub eos_token_id: u32,
 }
@@ -73,13 +73,13 @@ fn two() -> u32 {
     2
 }
 
-/// Which recurrence.
+/// Recurrent cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// `tanh(W x + U h + b)` (Elman 1990)
     Rnn,
-    /// Gated (Cho et al. 2014)
+    /// Gated recurrent unit (Cho et al. 2014)
     Gru,
     /// Long short-term memory (Hochreiter and Schmidhuber 1997)
     Lstm,
@@ -99,35 +99,35 @@ impl Kind {
     }
 }
 
-/// Where the decoder's states come from.
+/// Initial states of the decoder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Start {
-    /// The last state of the encoder's same layer.
+    /// Final state of the same encoder layer.
     #[default]
     Encoder,
     /// A learned vector for each layer.
     Learned,
 }
 
-/// What the next word is told from.
+/// Inputs of the output layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Told {
-    /// The decoder's state alone.
+    /// The decoder's state only.
     #[default]
     State,
-    /// State, context and the word before, through a layer of their own (Bahdanau's deep output).
+    /// State, context and previous token, through an additional layer (Bahdanau's deep output).
     Deep,
 }
 
 impl Shape {
-    /// The width of what the encoder leaves for each word.
+    /// Width of the encoder's states.
     pub(crate) fn memory(&self) -> usize {
         self.hidden_size * (1 + usize::from(self.bidirectional))
     }
 
-    /// Decoder layers over inputs of this width.
+    /// Configuration of decoder layers with inputs of this width.
     pub(crate) fn writer(&self, input: usize) -> RecurrentConfig {
         RecurrentConfig {
             layers: self.num_layers,
@@ -136,13 +136,13 @@ impl Shape {
         }
     }
 
-    /// Finds what no tensor could be made from.
+    /// Checks sizes before any tensor is allocated.
     pub(crate) fn check(&self) -> Result<(), String> {
         let Shape { vocab_size: reads, decoder_vocab_size: writes, .. } = *self;
         let (e, h) = (("embedding_size", self.embedding_size), ("hidden_size", self.hidden_size));
         let (reads, writes) = (("vocab_size", reads), ("decoder_vocab_size", writes));
         sizes::check(&[reads, writes, e, h, ("num_layers", self.num_layers)])?;
-        // A state's matrix has up to four gates, and is told of both directions.
+        // A recurrent matrix has up to four gates, and inputs of both directions.
         let gates = (h.0, 8 * h.1);
         sizes::check_matrices(&[[reads, e], [writes, e], [writes, gates], [h, gates], [e, gates]])?;
         sizes::check_shares(&[("dropout", self.dropout)])?;

@@ -1,4 +1,4 @@
-//! Reading: words → vectors → recurrent layers, and the states that writing starts from.
+//! The encoder: embedding, recurrent layers, and the decoder's initial states.
 
 use super::{Shape, Start};
 use crate::checkpoint::Binder;
@@ -17,19 +17,19 @@ pub(crate) struct Reader {
     pub words: Embedding,
     pub rnn: Recurrent,
     pub dropout: Dropout,
-    /// From both directions' last states to one, for each layer: `h`, and for the LSTM `c`.
+    /// From the final states of both directions to one, for each layer: `h`, and for the LSTM `c`.
     pub bridge: Vec<Linear>,
-    /// `[L, H]`, and for the LSTM `[2·L, H]`
+    /// Learned initial states, `[L, H]`, for the LSTM `[2·L, H]`.
     pub learned: Option<Param<Tensor<2>>>,
 }
 
-/// What was read.
+/// Encoded source.
 pub(crate) struct Read {
-    /// `[B, S, W]`: a state for each word.
+    /// `[B, S, W]`: a state for each token.
     pub states: Tensor<3>,
-    /// Where writing starts.
+    /// Initial states of the decoder.
     pub start: LayerStates,
-    /// `[B]`
+    /// `[B]`: tokens that are not padding.
     pub lengths: Vec<i64>,
 }
 
@@ -87,7 +87,7 @@ impl Reader {
         LayerStates { h: part(0), c: (rows > layers).then(|| part(layers)) }
     }
 
-    /// `[L·2, B, H]` → `[L, B, H]`, or as it is if the encoder has one direction.
+    /// `[L·2, B, H]` → `[L, B, H]`, or unchanged if the encoder has one direction.
     fn bridged(&self, last: LayerStates) -> LayerStates {
         if self.bridge.is_empty() {
             return last;

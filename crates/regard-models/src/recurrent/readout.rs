@@ -1,4 +1,4 @@
-//! From what a decoder holds to a score for every word.
+//! The output layer: from the decoder's state to logits.
 
 use super::{Shape, Told};
 use crate::checkpoint::Binder;
@@ -10,16 +10,16 @@ use regard_attention::{Init, Mode};
 
 #[derive(Module, Debug)]
 pub(crate) struct Readout {
-    /// State, context and word before → something as wide as a word's vector.
+    /// From the inputs to the width of an embedding, with `tanh`.
     pub mix: Option<Linear>,
-    /// That → words, unless the decoder's word vectors do it.
+    /// From there to logits; `None` if the embedding table is shared.
     pub out: Option<Linear>,
-    /// `[V]`, beside tied vectors.
+    /// `[V]`, with a shared embedding table.
     pub bias: Option<Param<Tensor<1>>>,
     pub dropout: Dropout,
 }
 
-/// The widths of what a readout may be told.
+/// Widths of the inputs of a [`Readout`].
 pub(crate) struct Widths {
     pub state: usize,
     pub context: usize,
@@ -30,7 +30,7 @@ impl Readout {
         let Shape { embedding_size: e, decoder_vocab_size: v, .. } = *shape;
         let deep = shape.readout == Told::Deep;
         let told = if deep { widths.state + widths.context + e } else { widths.state };
-        // Tied vectors need something of their width to be compared with.
+        // A shared embedding table needs inputs of its width.
         let mixed = deep || (shape.tie_word_embeddings && told != e);
         let mix = LinearConfig { activation: Activation::Tanh, ..LinearConfig::new(told, e) };
         let out = LinearConfig::new(if mixed { e } else { told }, v);
@@ -55,6 +55,8 @@ impl Readout {
         }
     }
 
+    /// Computes logits. Without `deep`, only the state is used.
+    ///
     /// # Shapes
     /// `state: [B, T, H]`, `context: [B, T, C]`, `words: [B, T, E]` → `[B, T, V]`
     pub fn forward(

@@ -1,4 +1,4 @@
-//! Writing step by step: told the right words in training, its own in prediction.
+//! Decoding step by step: with teacher forcing in training, with predictions in inference.
 
 use super::{Body, Read, Shape, Told};
 use crate::network::{Definition, Description};
@@ -8,7 +8,7 @@ use burn::tensor::{Int, Tensor};
 use regard_attention::layers::{Dropout, Embedding, EmbeddingConfig, LayerStates};
 use regard_attention::{Init, Mode};
 
-/// The words that were written so far, as vectors.
+/// Target embedding, with dropout.
 #[derive(Module, Debug)]
 pub(crate) struct Words {
     pub table: Embedding,
@@ -30,26 +30,26 @@ impl Words {
     }
 }
 
-/// What is held between two steps.
+/// Decoding state between two steps.
 #[derive(Clone, Debug)]
 pub(crate) struct Writing {
-    /// The decoder's layers, a row for each row.
+    /// States of the decoder's layers, for each row.
     pub hidden: LayerStates,
-    /// What was said last, if it is fed back: `[R, 1, F]`.
+    /// Last output, if it is fed back: `[R, 1, F]`.
     pub fed: Option<Tensor<3>>,
-    /// `[B, S, A]`: keys, as the attention wants them.
+    /// `[B, S, A]`: keys of the attention.
     pub keys: Tensor<3>,
-    /// `[B, S, W]`
+    /// `[B, S, W]`: values of the attention.
     pub values: Tensor<3>,
-    /// `[B]`
+    /// `[B]`: source tokens that are not padding.
     pub lengths: Vec<i64>,
-    /// Words written so far.
+    /// Number of tokens decoded so far.
     pub number: usize,
-    /// Which row writes for which sentence.
+    /// Sentence of each row.
     pub rows: Rows,
 }
 
-/// What one step says.
+/// Result of one step.
 pub(crate) struct Advanced {
     /// `[R, T, H]`
     pub state: Tensor<3>,
@@ -61,20 +61,21 @@ pub(crate) struct Advanced {
     pub log_prob: Option<Tensor<2>>,
 }
 
-/// A decoder that goes step by step.
+/// A decoder that takes one step at a time.
 pub(crate) trait Stepwise: Definition {
     fn body(&self) -> &Body;
-    /// How the decoder looks at what was read, in words.
+    /// Describes the attention to the encoder's states in words.
     fn look_in_words(&self) -> String;
-    /// Whether steps can be taken all at once, because none needs what the one before said.
+    /// Whether all steps can be computed at once, because none needs the previous one's output.
     fn at_once(&self) -> bool;
-    /// Ready to write what was read.
+    /// Makes the decoding state.
     fn begin(&self, read: Read) -> Writing;
-    /// `words: [R, T, E]`, with `T` = 1 unless steps can be taken at once.
+    /// Computes a step. `words: [R, T, E]`, with `T` = 1 unless steps can be computed at once;
+    /// `ask` is the mode, and whether to return attention weights.
     fn advance(&self, writing: &mut Writing, words: Tensor<3>, ask: (Mode, bool)) -> Advanced;
 }
 
-/// Describes a model that writes step by step.
+/// Describes a recurrent encoder–decoder.
 pub(crate) fn describe(model: &impl Stepwise) -> Description {
     let attention = vec![format!("decoder to encoder: {}", model.look_in_words())];
     Description { attention, ..Description::of_texts(Some(model.body().shape.vocab_size), None) }
@@ -114,7 +115,7 @@ impl Writing {
     }
 }
 
-/// Teacher forcing.
+/// Computes all logits with teacher forcing.
 fn teach<M: Stepwise>(model: &M, read: Read, ids: Tensor<2, Int>, mode: Mode) -> Scores {
     let words = model.body().words.forward(ids, mode);
     let [b, t, e] = words.dims();
@@ -150,7 +151,7 @@ fn told<M: Stepwise>(model: &M, said: Advanced, words: Tensor<3>, mode: Mode) ->
     model.body().readout.forward(told, deep, &model.body().words.table, mode)
 }
 
-/// Prediction.
+/// Starts decoding.
 fn decode<'a, M: Stepwise>(model: &'a M, read: Read, look: bool) -> Box<dyn Decoding + 'a> {
     Box::new(Walk { writing: model.begin(read), model, look })
 }

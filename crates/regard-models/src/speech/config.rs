@@ -1,4 +1,4 @@
-//! `config.json` of a model that hears.
+//! `config.json` of the speech model.
 
 use crate::labels::Labels;
 use crate::sizes;
@@ -6,63 +6,64 @@ use crate::text::activation;
 use regard_attention::layers::Reach;
 use serde::{Deserialize, Serialize};
 
-/// What a model says of what it hears.
+/// Output of the speech model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Head {
-    /// One label for all of it.
+    /// One label for a whole sound.
     #[default]
     Labels,
-    /// A letter, or none, for each row: connectionist temporal classification. Letter 0 is none.
+    /// A character or the blank for each frame: connectionist temporal classification. Label 0 is
+    /// the blank.
     Ctc,
 }
 
-/// How rows know where others stand. Neither has a longest sequence.
+/// Position encoding. Neither limits the length of a sound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Places {
-    /// A learned number for each head and distance.
+    /// A learned bias for each head and distance.
     #[default]
     Relative,
-    /// The further away, the less.
+    /// ALiBi: a penalty that is linear in the distance.
     Alibi,
 }
 
-/// `config.json`
+/// Configuration of [`Speech`](super::Speech), as in `config.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
-    /// Columns of a row that it hears.
+    /// Features of an input frame; default 80.
     pub feature_size: usize,
-    /// `M`
+    /// Width `M` of the hidden states; default 144.
     pub hidden_size: usize,
-    /// Layers of attention.
+    /// Number of attention layers; default 4.
     pub num_hidden_layers: usize,
-    /// `H`
+    /// Number of heads `H`; default 4.
     pub num_attention_heads: usize,
-    /// Of the feed-forward parts.
+    /// Hidden width of the feed-forward layers; default 576.
     pub intermediate_size: usize,
-    /// Of the feed-forward parts and the convolutions.
+    /// Activation of the feed-forward layers and the convolutions; default `gelu`.
     pub hidden_act: String,
-    /// Rows in a window of each convolution in front.
+    /// Kernel size of each convolution, in frames; default `[3, 3]`.
     pub conv_kernel: Vec<usize>,
-    /// Of so many rows, each of them keeps one.
+    /// Stride of each convolution, in frames; default `[2, 2]`.
     pub conv_stride: Vec<usize>,
-    /// Rows that a row sees before it, of those that the convolutions leave.
+    /// Frames before it that a frame attends to, after the convolutions; default 32.
     pub left_context: usize,
-    /// And after it, in each layer.
+    /// Frames after it that a frame attends to, in each layer; default 8.
     pub right_context: usize,
-    /// How rows know where others stand.
+    /// Position encoding; default relative.
     pub position_embedding_type: Places,
-    /// The share that is dropped of what each part adds.
+    /// Dropout of each sublayer's output; default 0.1.
     pub dropout: f32,
-    /// The share of weights that is dropped.
+    /// Dropout of attention weights; default 0.
     pub attention_dropout: f32,
-    /// What it says.
+    /// Output of the model.
     pub head: Head,
-    /// The width in which rows are weighed for a label.
+    /// Hidden width of the attention pooling for a label; default 64.
     pub pooling_size: usize,
-    /// The labels, or the letters.
+    /// Labels, or the characters with the blank as label 0.
     #[serde(flatten)]
     pub labels: Labels,
 }
@@ -90,11 +91,11 @@ impl Default for Config {
     }
 }
 
-/// Nobody waits longer.
+/// Largest context and largest reduction, in frames.
 const FARTHEST: usize = 1 << 20;
 
 impl Config {
-    /// Turns down what cannot be.
+    /// Checks sizes before any tensor is allocated.
     pub(super) fn check(&self) -> Result<(), String> {
         sizes::check(&[
             ("feature_size", self.feature_size),
@@ -113,23 +114,22 @@ impl Config {
         let (kernels, strides) = (self.conv_kernel.len(), self.conv_stride.len());
         if kernels == 0 || kernels != strides || kernels > 16 {
             return Err(format!(
-                "conv_kernel and conv_stride: got {kernels} and {strides} numbers, need 1 to 16 \
+                "conv_kernel and conv_stride: got {kernels} and {strides} values, need 1 to 16 \
                  of each"
             ));
         }
         for (kernel, stride) in self.conv_kernel.iter().zip(&self.conv_stride) {
             if !(1..=*kernel).contains(stride) || *kernel > 1024 {
                 return Err(format!(
-                    "conv_kernel and conv_stride: got {kernel} and {stride}, need windows of at \
-                     most 1024 rows that leave none out"
+                    "conv_kernel and conv_stride: got {kernel} and {stride}, need a kernel of at \
+                     most 1024 and a stride of at most the kernel"
                 ));
             }
         }
         let reduction = self.conv_stride.iter().fold(1, |n: usize, s| n.saturating_mul(*s));
         if reduction > FARTHEST {
             return Err(format!(
-                "conv_stride: got strides that make one of {reduction} rows, need at most \
-                 {FARTHEST}"
+                "conv_stride: got strides whose product is {reduction}, need at most {FARTHEST}"
             ));
         }
         for (name, reach) in
@@ -159,12 +159,12 @@ impl Config {
             ("attention_dropout", self.attention_dropout),
         ])?;
         if self.head == Head::Ctc && labels < 2 {
-            return Err(format!("id2label: got {labels}, need none and at least one letter"));
+            return Err(format!("id2label: got {labels}, need a blank and at least one character"));
         }
         activation("hidden_act", &self.hidden_act).map(|_| ())
     }
 
-    /// How far a row sees.
+    /// Frames that a frame attends to in each layer.
     pub fn reach(&self) -> Reach {
         Reach { left: self.left_context, right: self.right_context }
     }
@@ -173,12 +173,12 @@ impl Config {
         self.left_context.max(self.right_context)
     }
 
-    /// So many rows that it hears are one that it says something of.
+    /// Input frames per output frame: the product of all strides.
     pub fn reduction(&self) -> usize {
         self.conv_stride.iter().product()
     }
 
-    /// Rows that it hears after one before it has said all of that one.
+    /// Look-ahead in input frames: the number of later frames that an output depends on.
     pub fn latency(&self) -> usize {
         let mut apart = 1;
         let mut rows = 0;

@@ -1,4 +1,4 @@
-//! One layer of the encoder: truncated self-attention and a feed-forward part, norms before each.
+//! One layer of the encoder: truncated self-attention and a feed-forward layer, both pre-norm.
 
 use super::config::{Config, Places};
 use crate::checkpoint::Binder;
@@ -45,7 +45,7 @@ pub(super) fn bind(b: &mut Binder, block: &mut Block) {
     b.linear("down", &mut block.forward.down);
 }
 
-/// An attention that tells distances by slopes, where blocks have no numbers for them.
+/// Adds ALiBi slopes to an attention, unless the block has learned biases for distances.
 pub(super) fn placed(block: &Block, attention: Attention) -> Attention {
     match &block.distances {
         Some(_) => attention,

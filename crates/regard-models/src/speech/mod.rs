@@ -1,10 +1,10 @@
-//! A model that hears: convolutions that thin rows out, layers of truncated self-attention, and a
-//! label for all of it or a letter for each row (Graves et al. 2006; Zhang et al. 2020,
+//! A speech model: strided convolutions, layers of truncated self-attention, and a label for the
+//! whole sound or a character for each frame (Graves et al. 2006; Zhang et al. 2020,
 //! arXiv:2002.02562).
 //!
-//! A row sees so many rows before it and after it, so that time and memory are linear in the
-//! length, no length is the longest, and what comes can be heard while it comes: with
-//! [`Speech::hear`] in any pieces, a sound gives the rows that [`Speech::encode`] gives at once.
+//! A frame attends to a fixed number of frames before and after it, so time and memory are linear
+//! in the length, there is no maximum length, and sound can be processed as a stream:
+//! [`Speech::hear`], fed with pieces of any size, returns the rows of [`Speech::encode`].
 //!
 //! ```
 //! use burn::tensor::Device;
@@ -42,10 +42,10 @@ use regard_attention::mask::segments;
 use regard_attention::{Attention, Init, Mode};
 use serde_json::Value;
 
-/// Its name in `config.json`.
+/// `model_type` in `config.json`.
 pub const MODEL_TYPE: &str = "speech";
 
-/// Sounds as rows of numbers, one sound after another without padding.
+/// A batch of sounds as rows of features (frames), concatenated without padding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sounds {
     width: usize,
@@ -54,44 +54,44 @@ pub struct Sounds {
 }
 
 impl Sounds {
-    /// None yet; a row has so many columns.
+    /// Creates an empty batch, whose frames have `width` features.
     pub fn new(width: usize) -> Sounds {
         Sounds { width, rows: vec![], lengths: vec![] }
     }
 
-    /// Adds a sound.
+    /// Adds a sound, given by its frames in sequence.
     ///
     /// # Panics
-    /// If it has no rows, or not a whole number of them.
+    /// If it has no frames, or the number of values is not a multiple of the width.
     pub fn push(&mut self, rows: &[f32]) {
         let (n, width) = (rows.len(), self.width);
-        assert!(n > 0 && n.is_multiple_of(width), "a sound of {n} numbers has no rows of {width}");
+        assert!(n > 0 && n.is_multiple_of(width), "a sound of {n} values has no rows of {width}");
         self.rows.extend_from_slice(rows);
         self.lengths.push(n / width);
     }
 
-    /// How many there are.
+    /// Number of sounds.
     pub fn len(&self) -> usize {
         self.lengths.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no sounds.
     pub fn is_empty(&self) -> bool {
         self.lengths.is_empty()
     }
 }
 
-/// What a model says of sounds.
+/// Prediction for a batch of sounds.
 #[derive(Clone, Debug)]
 pub struct Said {
-    /// Before the softmax: `[B, labels]`, or of letters `[N, letters]` with the rows of one sound
-    /// after those of another.
+    /// Logits: `[B, labels]`, or with CTC `[N, characters]`, the frames of all sounds
+    /// concatenated.
     pub logits: Tensor<2>,
-    /// Rows that each sound became.
+    /// Output frames of each sound.
     pub lengths: Vec<usize>,
 }
 
-/// The model.
+/// The speech model.
 #[derive(Module, Debug)]
 pub struct Speech {
     convolutions: Vec<Convolution>,
@@ -99,7 +99,7 @@ pub struct Speech {
     front_dropout: Dropout,
     layers: Vec<Block>,
     last_norm: Norm,
-    /// Where there is one label for all rows.
+    /// For one label per sound; `None` with CTC.
     pooling: Option<Pooling>,
     head_dropout: Dropout,
     head: Linear,
@@ -107,7 +107,7 @@ pub struct Speech {
     config: Config,
 }
 
-/// A sound that is not over, as far as a model has heard it.
+/// State of a stream: the past that convolutions and layers still need.
 #[derive(Clone, Debug)]
 pub struct Hearing {
     convolutions: Vec<ConvolutionPast>,
@@ -139,12 +139,12 @@ impl Speech {
         }
     }
 
-    /// What it was made from.
+    /// Configuration of the model.
     pub fn settings(&self) -> &Config {
         &self.config
     }
 
-    /// Labels, or letters with the one that is none.
+    /// Number of labels, or of characters with the blank.
     pub fn labels(&self) -> usize {
         self.head.weight.dims()[1]
     }
@@ -153,17 +153,17 @@ impl Speech {
         let width = self.config.feature_size;
         assert!(
             rows.len().is_multiple_of(width),
-            "speech: got {} numbers, need rows of {width}",
+            "speech: got {} values, need rows of {width}",
             rows.len()
         );
         let data = TensorData::new(rows.to_vec(), [rows.len() / width, width]);
         Tensor::from_data(data, &self.head.weight.device())
     }
 
-    /// The rows of sounds as the last layer leaves them: `[N, M]`, and whose they are.
+    /// Encodes sounds: returns the last layer's states `[N, M]`, and the lengths of the sounds.
     ///
     /// # Panics
-    /// If there are no sounds, or their rows are not as wide as the model's.
+    /// If there are no sounds, or their frames do not have the model's width.
     pub fn encode(&self, sounds: &Sounds, mode: Mode) -> (Tensor<2>, Sequences) {
         assert_eq!(sounds.width, self.config.feature_size, "speech: rows of another width");
         assert!(!sounds.is_empty(), "speech: got no sounds");
@@ -187,7 +187,7 @@ impl Speech {
         (self.last_norm.forward(x.squeeze_dim::<2>(0)), sequences)
     }
 
-    /// What it says of sounds.
+    /// Computes the logits of sounds.
     ///
     /// # Panics
     /// As [`Speech::encode`].
@@ -205,29 +205,29 @@ impl Speech {
         self.head.forward(self.head_dropout.forward(x, mode))
     }
 
-    /// What it says of the rows of one sound, or with letters of some of them.
+    /// Computes the logits of encoded frames: of one whole sound, or with CTC of any frames.
     ///
     /// # Shapes
-    /// `encoded: [n, M]` → `[1, labels]` or `[n, letters]`
+    /// `encoded: [n, M]` → `[1, labels]` or `[n, characters]`
     pub fn say(&self, encoded: Tensor<2>) -> Tensor<2> {
         let sequences = Sequences::new(&[encoded.dims()[0]]);
         self.judge(encoded, &sequences, Mode::Eval)
     }
 
-    /// Takes more rows of one sound into what all of them come to.
+    /// Adds more encoded frames of one sound to a running pooling.
     ///
     /// # Panics
-    /// If the model has letters and no label for a sound.
+    /// If the model has no labels for whole sounds (CTC).
     pub fn pool(&self, encoded: Tensor<2>, pooled: &mut Pooled) {
         self.pooling.as_ref().expect("a model with labels pools").take_in(encoded, pooled);
     }
 
-    /// What it says of the rows that were taken in, `[1, labels]`; nothing if there were none.
+    /// Computes the logits of the frames pooled so far, `[1, labels]`; `None` if there are none.
     pub fn say_pooled(&self, pooled: &Pooled) -> Option<Tensor<2>> {
         Some(self.head.forward(pooled.vector(&self.head.weight.device())?))
     }
 
-    /// Begins to hear a sound.
+    /// Starts a stream.
     pub fn begin(&self) -> Hearing {
         Hearing {
             convolutions: vec![ConvolutionPast::default(); self.convolutions.len()],
@@ -235,11 +235,11 @@ impl Speech {
         }
     }
 
-    /// The rows of the last layer that more rows of a sound complete, and with the `last` ones all
-    /// that are left. What is kept does not grow with the length.
+    /// Processes more frames of a stream: returns the last layer's states that are complete, with
+    /// `last` all remaining ones. The state does not grow with the length.
     ///
     /// # Shapes
-    /// `rows: [n, features]` → `[n′, M]`, none if nothing is complete
+    /// `rows: [n, features]` → `[n′, M]`; `None` if no state is complete
     pub fn hear(&self, rows: &[f32], hearing: &mut Hearing, last: bool) -> Option<Tensor<2>> {
         let mut x = (!rows.is_empty()).then(|| self.tensor(rows));
         let strides = self.convolutions.iter().zip(&self.config.conv_stride);
@@ -298,7 +298,7 @@ impl Definition for Speech {
 
 impl Speech {
     fn reads(&self) -> String {
-        format!("sounds of any length, as rows of {} numbers", self.config.feature_size)
+        format!("sounds of any length, as frames of {} features", self.config.feature_size)
     }
 
     fn attention(&self) -> Vec<String> {
@@ -306,7 +306,7 @@ impl Speech {
         let heads = self.config.num_attention_heads;
         let each = self.config.hidden_size / heads;
         let words =
-            format!("{heads} heads of {each}, dot product, {left} rows before and {right} after");
+            format!("{heads} heads of {each}, dot product, {left} frames before and {right} after");
         vec![words; self.config.num_hidden_layers]
     }
 }

@@ -1,12 +1,13 @@
-//! A memory that is looked at several times: the end-to-end memory network (Sukhbaatar et al.
-//! 2015, arXiv:1503.08895).
+//! Repeated attention over a memory: the end-to-end memory network (Sukhbaatar et al. 2015,
+//! arXiv:1503.08895).
 //!
 //! ```text
 //! p_i = softmax_i(u · m_i)        o = Σ_i p_i c_i        u ← H u + o
 //! ```
 //!
-//! `m_i` and `c_i` are two vectors of sentence `i`, and `u` is what is asked, which after each hop
-//! also holds what was found. All hops share `H` and the vectors (the paper's layer-wise tying).
+//! `m_i` and `c_i` are the key and the value of sentence `i`, and `u` is the query: first the
+//! question, then after each hop also what was retrieved. All hops share `H` and the embeddings
+//! (the paper's layer-wise tying).
 
 use super::sentences::{Sentences, Sizes, Times};
 use super::stories::{Layout, Stories};
@@ -24,32 +25,32 @@ use regard_attention::{Attention, Init, Mode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Its name in `config.json`.
+/// `model_type` in `config.json`.
 pub const MODEL_TYPE: &str = "memn2n";
 
-/// `config.json`
+/// Configuration of the end-to-end memory network, as in `config.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
-    /// Words that it knows.
+    /// Size of the vocabulary; default 200.
     pub vocab_size: usize,
-    /// `M`
+    /// Width `M`; default 50.
     pub hidden_size: usize,
-    /// How often it looks.
+    /// Number of hops; default 3.
     pub hops: usize,
-    /// Words of a sentence at most.
+    /// Most words of a sentence; default 12.
     pub max_words: usize,
-    /// Sentences of a story at most.
+    /// Most sentences of a story; default 130.
     pub max_sentences: usize,
-    /// How it is told when a sentence was said.
+    /// Encoding of a sentence's age; default learned.
     pub times: Times,
-    /// The share of sentences before which, in training, another moment passes.
+    /// Probability in training, per sentence, that all before it get one step older; default 0.1.
     pub time_noise: f32,
-    /// The share that is dropped of what is found.
+    /// Dropout of each hop's retrieved vector; default 0.
     pub dropout: f32,
-    /// The word that stands for none.
+    /// Id of the padding word; default 0.
     pub pad_token_id: u32,
-    /// What it can say.
+    /// Possible answers.
     #[serde(flatten)]
     pub answers: Labels,
 }
@@ -72,7 +73,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Turns down what cannot be.
+    /// Checks sizes before any tensor is allocated.
     pub(super) fn check(&self) -> Result<(), String> {
         self.sentences().check(self.answers.count()?)?;
         sizes::check_depth("hops", self.hops)?;
@@ -88,24 +89,24 @@ impl Config {
             padding: self.pad_token_id,
             times: self.times,
             noise: self.time_noise,
-            // Scores are products of two of these vectors, and begin small.
+            // Scores are products of two of these vectors, and should be small initially.
             deviation: 0.1,
             order: 0.1,
         }
     }
 }
 
-/// The model.
+/// The end-to-end memory network.
 #[derive(Module, Debug)]
 pub(crate) struct Hops {
-    /// What is compared with what is asked, and what is asked itself.
+    /// Keys of the sentences, and the initial query from the question.
     keys: Sentences,
-    /// What is found.
+    /// Values of the sentences.
     values: Sentences,
-    /// `H`
+    /// `H`, which carries the query to the next hop.
     goes_on: Linear,
     answer: Linear,
-    /// Of each hop.
+    /// Dropout of each hop.
     dropout: Vec<Dropout>,
     #[module(skip)]
     config: Config,
@@ -181,7 +182,7 @@ impl StoryModel for Hops {
         let (layout, device) = (Layout::new(stories), self.goes_on.weight.device());
         let (count, m) = (stories.len(), self.config.hidden_size);
         let asked = layout.questions(stories);
-        // A question is not one of the sentences in which its answer is looked for.
+        // A question is not one of the sentences that are attended to.
         let mut owners = layout.owners(stories);
         asked.iter().for_each(|row| owners[*row] = -1 - *row as i64);
         let numbers: Vec<i64> = (0..count as i64).collect();

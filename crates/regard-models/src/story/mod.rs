@@ -1,7 +1,7 @@
-//! Models that are told a story, sentence by sentence, and asked about it.
+//! Models that answer a question about a story, given sentence by sentence.
 //!
-//! A sentence is one vector, and attention goes from sentence to sentence, so that what a model
-//! looked at can be read: these sentences, one after another.
+//! A sentence is one vector, and attention is between sentences, so attention weights show which
+//! sentences a model used, hop by hop.
 //!
 //! ```
 //! use burn::tensor::Device;
@@ -36,39 +36,39 @@ use crate::network::{Description, Network};
 use burn::tensor::Tensor;
 use regard_attention::Mode;
 
-/// What a model can be told and can say.
+/// Largest inputs of a model, and its number of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Sentences of a story at most, without the question.
+    /// Most sentences of a story, without the question.
     pub sentences: usize,
-    /// Words of a sentence at most.
+    /// Most words of a sentence.
     pub words: usize,
-    /// Words that it knows.
+    /// Size of the vocabulary.
     pub vocabulary: usize,
-    /// Answers that it can give.
+    /// Number of possible answers.
     pub answers: usize,
 }
 
 /// A model that answers questions about stories.
 pub trait StoryModel: Network {
-    /// What it can be told and can say.
+    /// Largest inputs of the model, and its number of answers.
     fn limits(&self) -> Limits;
 
-    /// Reads stories, and scores every answer to each question, before the softmax: `[B, answers]`.
-    /// Keeps where it looked if somebody wants to know. The stories are within the limits.
+    /// Computes the logits of every answer to each question, `[B, answers]`. Appends attention
+    /// weights to `looks`, if given. The stories must be within the limits.
     fn read(&self, stories: &Stories, mode: Mode, looks: Option<&mut Vec<Tensor<3>>>) -> Tensor<2>;
 
-    /// Reads stories, and scores every answer to each question, before the softmax: `[B, answers]`
+    /// Computes the logits of every answer to each question, `[B, answers]`.
     ///
     /// # Panics
-    /// If a story or a sentence is longer than the model can read.
+    /// If a story or a sentence exceeds the limits.
     fn forward(&self, stories: &Stories, mode: Mode) -> Tensor<2> {
         stories.check(&self.limits());
         self.read(stories, mode, None)
     }
 
-    /// Reads one story, and tells where it looked: for each time that it looked `[H, T, S]`, from
-    /// each sentence (the question is the last of them) to each.
+    /// Processes one story; returns the logits, and the weights of each attention, `[H, T, S]`,
+    /// from each sentence (the question is the last) to each.
     ///
     /// # Panics
     /// As [`StoryModel::forward`], or if there is more than one story.
@@ -81,7 +81,7 @@ pub trait StoryModel: Network {
     }
 }
 
-/// Describes a model of stories, given how it attends.
+/// Describes a story model, given its attention.
 fn describe(model: &impl StoryModel, attention: Vec<String>) -> Description {
     let Limits { sentences, words, vocabulary, .. } = model.limits();
     let reads = format!("stories of up to {sentences} sentences of up to {words} words");

@@ -1,5 +1,5 @@
-//! One layer of a Transformer that is applied again and again, over the sentences of a story: the
-//! Universal Transformer (Dehghani et al. 2019), as it reads bAbI.
+//! One Transformer layer that is applied repeatedly to the sentences of a story: the Universal
+//! Transformer (Dehghani et al. 2019), as used for bAbI.
 
 use super::sentences::{Sentences, Sizes, Times};
 use super::stories::{Layout, Stories};
@@ -21,43 +21,43 @@ use regard_attention::{Attention, Init, Mode, Weights};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Its name in `config.json`.
+/// `model_type` in `config.json`.
 pub const MODEL_TYPE: &str = "story";
 
-/// `config.json`
+/// Configuration of the Universal Transformer for stories, as in `config.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
-    /// Words that it knows.
+    /// Size of the vocabulary; default 200.
     pub vocab_size: usize,
-    /// `M`
+    /// Width `M`; default 64.
     pub hidden_size: usize,
-    /// `H`
+    /// Number of heads `H`; default 4.
     pub num_attention_heads: usize,
-    /// Of the middle of the feed-forward part.
+    /// Hidden width of the feed-forward layer; default 128.
     pub intermediate_size: usize,
-    /// Its function.
+    /// Activation of the feed-forward layer; default `relu`.
     pub hidden_act: String,
-    /// How often the layer is applied.
+    /// Number of times that the layer is applied; default 6.
     pub repetitions: usize,
-    /// Words of a sentence at most.
+    /// Most words of a sentence; default 12.
     pub max_words: usize,
-    /// Sentences of a story at most.
+    /// Most sentences of a story; default 130.
     pub max_sentences: usize,
-    /// How it is told when a sentence was said.
+    /// Encoding of a sentence's age; default sinusoidal.
     pub times: Times,
-    /// The share of sentences before which, in training, another moment passes.
+    /// Probability in training, per sentence, that all before it get one step older; default 0.1.
     pub time_noise: f32,
-    /// Distances between sentences, either way, that each head has a number of its own for, which
-    /// is added to scores; 0 for none.
+    /// Largest distance between sentences, in either direction, that has its own learned bias per
+    /// head; 0 for no biases.
     pub reach: usize,
-    /// The share that is dropped of what each part adds.
+    /// Dropout of each sublayer's output; default 0.1.
     pub dropout: f32,
-    /// The share of weights that is dropped.
+    /// Dropout of attention weights; default 0.
     pub attention_dropout: f32,
-    /// The word that stands for none.
+    /// Id of the padding word; default 0.
     pub pad_token_id: u32,
-    /// What it can say.
+    /// Possible answers.
     #[serde(flatten)]
     pub answers: Labels,
 }
@@ -85,7 +85,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Turns down what cannot be.
+    /// Checks sizes before any tensor is allocated.
     pub(super) fn check(&self) -> Result<(), String> {
         self.sentences().check(self.answers.count()?)?;
         sizes::check_depth("repetitions", self.repetitions)?;
@@ -119,14 +119,15 @@ impl Config {
             times: self.times,
             noise: self.time_noise,
             deviation: 0.5,
-            // Who is north of whom is told by order alone: with 0.1, task 4 of bAbI was still 17 %
-            // wrong after 320,000 questions (width 64), with 1.0 1.2 % after 256,000 (width 128).
+            // Some answers depend on word order alone: with 0.1, task 4 of bAbI still had 17 %
+            // errors after 320,000 questions (width 64), with 1.0 1.2 % after 256,000 (width 128).
             order: 1.0,
         }
     }
 }
 
-/// The model. Its layer is not the common block: each repetition has a bias and dropout of its own.
+/// The Universal Transformer. It does not use the common block, because each repetition has its own
+/// bias and dropout.
 #[derive(Module, Debug)]
 pub(crate) struct Repeated {
     sentences: Sentences,
@@ -135,13 +136,13 @@ pub(crate) struct Repeated {
     distances: Option<RelativeTable>,
     forward_norm: Norm,
     up: Linear,
-    /// Without a bias: each repetition has its own, by which it knows which one it is.
+    /// Without a bias: each repetition has its own, which identifies it.
     down: Linear,
-    /// `[repetitions, M]`
+    /// Biases of the repetitions, `[repetitions, M]`.
     steps: Param<Tensor<2>>,
     last: Norm,
     answer: Linear,
-    /// Of each repetition: weights, what attention adds, what the feed-forward part adds.
+    /// Dropout of each repetition: attention weights, attention output, feed-forward output.
     dropout: Vec<[Dropout; 3]>,
     #[module(skip)]
     config: Config,
@@ -177,7 +178,7 @@ impl Repeated {
         }
     }
 
-    /// What attention adds in a repetition, before its dropout.
+    /// Output of the attention in a repetition, before its dropout.
     fn look(
         &self,
         x: Tensor<3>,
@@ -245,7 +246,7 @@ impl Repeated {
         let each = self.config.hidden_size / heads;
         let near = match reach {
             0 => String::new(),
-            reach => format!(", with a number for each distance up to {reach}"),
+            reach => format!(", with a bias for each distance up to {reach}"),
         };
         vec![format!(
             "{heads} heads of {each}, dot product{near}, over sentences; the same layer {repetitions} times"

@@ -1,4 +1,4 @@
-//! From the words of a sentence to its vector.
+//! Encodes the words of a sentence as one vector.
 
 use super::Limits;
 use super::stories::{Layout, Stories};
@@ -11,21 +11,21 @@ use regard_attention::{Init, Mode, ops};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, OnceLock};
 
-/// How a model is told when a sentence was said.
+/// Encoding of a sentence's age.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Times {
-    /// A vector of sines and cosines for each moment.
+    /// A sinusoidal vector for each age.
     #[default]
     Sines,
-    /// A learned vector for each moment.
+    /// A learned vector for each age.
     Learned,
 }
 
-/// Sentences of a story at most, where no tensor says how many.
+/// Most sentences of a story with sinusoidal ages, where no tensor limits them.
 const MOST_SENTENCES: usize = 1 << 16;
 
-/// Sizes of a [`Sentences`].
+/// Sizes of [`Sentences`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     pub vocabulary: usize,
@@ -35,19 +35,19 @@ pub(super) struct Sizes {
     pub padding: u32,
     pub times: Times,
     pub noise: f32,
-    /// Of the first vectors.
+    /// Standard deviation of the initial embeddings.
     pub deviation: f32,
-    /// How far the places of words begin apart, in the second half of their vectors.
+    /// Standard deviation of the initial position vectors, in the second half of their features.
     pub order: f32,
 }
 
 impl Sizes {
-    /// Turns down what cannot be.
+    /// Checks sizes before any tensor is allocated.
     pub fn check(&self, answers: usize) -> Result<(), String> {
         let (words, width) = (("vocab_size", self.vocabulary), ("hidden_size", self.width));
         let (wide, long) = (("max_words", self.words), ("max_sentences", self.sentences));
         sizes::check(&[words, width, wide, long])?;
-        // Of sines there is no tensor in a file to compare it with.
+        // Sinusoidal vectors are not in the file, so nothing else limits their number.
         if self.times == Times::Sines && self.sentences > MOST_SENTENCES {
             return Err(format!(
                 "max_sentences: got {}, need 1 to {MOST_SENTENCES} with times \"sines\"",
@@ -72,24 +72,24 @@ impl Sizes {
     }
 }
 
-/// `Σ_j place_j ⊙ word_j + time`: words that are multiplied with a vector for their place in the
-/// sentence, so that their order counts (Sukhbaatar et al. 2015, who fix it; Henaff et al. 2017,
-/// who learn it), and a vector for how long ago the sentence was said.
+/// `Σ_j place_j ⊙ word_j + time`: word embeddings multiplied with a vector for their position in
+/// the sentence, so that order counts (fixed in Sukhbaatar et al. 2015, learned in Henaff et al.
+/// 2017), plus a vector for the age of the sentence.
 #[derive(Module, Debug)]
 pub(super) struct Sentences {
     words: Embedding,
-    /// `[words, M]`
+    /// Position vectors, `[words, M]`.
     places: Param<Tensor<2>>,
-    /// `[sentences + 1, M]`, if they are learned.
+    /// Age vectors, `[sentences + 1, M]`, if they are learned.
     times: Option<Param<Tensor<2>>>,
-    /// The share of sentences before which, in training, another moment passes: how long ago
-    /// something was is then learned with some room (random empty memories in Sukhbaatar et al.).
+    /// Probability in training that ages skip a step before a sentence, so that ages are learned
+    /// with some tolerance (random empty memories in Sukhbaatar et al.).
     #[module(skip)]
     noise: f32,
     #[module(skip)]
     site: u64,
-    /// `[sentences + 1, M]`, if they are not learned. Made when it is needed first: until the
-    /// weights are compared, its size is nothing but what a configuration says.
+    /// Age vectors, `[sentences + 1, M]`, if they are sinusoidal. Made on first use: until the
+    /// weights were compared, the size is merely a number in a configuration.
     #[module(skip)]
     sines: Arc<OnceLock<TensorData>>,
     #[module(skip)]
@@ -131,11 +131,11 @@ impl Sentences {
         }
     }
 
-    /// `[1, rows, M]`
+    /// Encodes all sentences: `[1, rows, M]`
     pub fn forward(&self, stories: &Stories, layout: &Layout, mode: Mode) -> Tensor<3> {
         let device: Device = self.places.device();
         let pad = self.words.padding.expect("words have a padding") as u32;
-        // As wide in every batch: the order in which a sum is taken might depend on it.
+        // The same width in every batch: the order of summation might depend on it.
         let [wide, m] = self.places.dims();
         let words = self.words.forward(layout.words(stories, (wide, pad), &device));
         let sum = (words * self.places.val().unsqueeze()).sum_dim(1);

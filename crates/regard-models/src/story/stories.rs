@@ -1,71 +1,71 @@
-//! Stories as models read them: sentences of word numbers, and a question behind each story.
+//! Batches of stories: sentences of word ids, and a question after each story.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::BLOCK;
 use regard_attention::mask::{Mask, segments};
 
-/// Stories, each with a question. Nothing is padded: the sentences of all stories are rows of one
-/// matrix, and a mask keeps stories apart.
+/// Stories, each with a question, without padding: the sentences of all stories are rows of one
+/// matrix, and a mask separates stories.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stories {
-    /// The words of all sentences, one sentence after another.
+    /// Word ids of all sentences, concatenated.
     words: Vec<u32>,
-    /// Where each sentence ends among the words.
+    /// End of each sentence in `words`.
     ends: Vec<usize>,
-    /// Sentences of each story, with its question, which is the last.
+    /// Number of sentences of each story, including its question, which is the last.
     lengths: Vec<usize>,
 }
 
 impl Stories {
-    /// None yet.
+    /// Creates an empty batch.
     pub fn new() -> Stories {
         Stories::default()
     }
 
-    /// Adds a story, the oldest sentence first, and what is asked about it.
+    /// Adds a story, the oldest sentence first, and its question.
     ///
     /// # Panics
     /// If a sentence or the question has no words.
     pub fn push<S: AsRef<[u32]>>(&mut self, facts: &[S], question: &[u32]) {
         for sentence in facts.iter().map(AsRef::as_ref).chain([question]) {
-            assert!(!sentence.is_empty(), "a sentence of no words cannot be read");
+            assert!(!sentence.is_empty(), "got a sentence with no words");
             self.words.extend_from_slice(sentence);
             self.ends.push(self.words.len());
         }
         self.lengths.push(facts.len() + 1);
     }
 
-    /// How many stories there are.
+    /// Number of stories.
     pub fn len(&self) -> usize {
         self.lengths.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no stories.
     pub fn is_empty(&self) -> bool {
         self.lengths.is_empty()
     }
 
-    /// Sentences of each story, with its question.
+    /// Number of sentences of each story, including its question.
     pub fn lengths(&self) -> &[usize] {
         &self.lengths
     }
 
-    /// Sentences of all stories, with the questions.
+    /// Number of sentences of all stories, including the questions.
     pub fn sentences(&self) -> usize {
         self.ends.len()
     }
 
-    /// Sentences of the longest story, without its question.
+    /// Number of sentences of the longest story, without its question.
     pub fn longest(&self) -> usize {
         self.lengths.iter().max().map_or(0, |n| n - 1)
     }
 
-    /// Words of the longest sentence.
+    /// Number of words of the longest sentence.
     pub fn widest(&self) -> usize {
         (0..self.sentences()).map(|at| self.sentence(at).len()).max().unwrap_or(0)
     }
 
-    /// The words of a sentence, counted over all stories.
+    /// Word ids of a sentence, by its index over all stories.
     pub fn sentence(&self, at: usize) -> &[u32] {
         let from = if at == 0 { 0 } else { self.ends[at - 1] };
         &self.words[from..self.ends[at]]
@@ -74,33 +74,30 @@ impl Stories {
     pub(super) fn check(&self, limits: &super::Limits) {
         let super::Limits { sentences, words, .. } = *limits;
         let (longest, widest) = (self.longest(), self.widest());
-        assert!(
-            longest <= sentences,
-            "a story of {longest} sentences: the model reads {sentences}"
-        );
-        assert!(widest <= words, "a sentence of {widest} words: the model reads {words}");
+        assert!(longest <= sentences, "a story of {longest} sentences, need at most {sentences}");
+        assert!(widest <= words, "a sentence of {widest} words, need at most {words}");
     }
 }
 
-/// Where sentences stand as rows of a matrix. A story does not cross a multiple of the engine's
-/// block, or begins at one, so that it comes out bitwise as it would alone; the few rows that
-/// this leaves over are read by nobody.
+/// Assignment of sentences to rows of a matrix. A story does not cross a multiple of the engine's
+/// block size, or starts at one, so that its result is bitwise the same as alone; the few rows
+/// that this leaves unused are ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// The first row of each story.
+    /// First row of each story.
     firsts: Vec<usize>,
-    /// Rows in all.
+    /// Number of rows, including unused ones.
     pub rows: usize,
 }
 
 impl Layout {
-    /// The longest stories find their place first, each where it is the first to fit.
+    /// Places stories by first fit, the longest first.
     pub fn new(stories: &Stories) -> Layout {
         let lengths = stories.lengths();
         let mut order: Vec<usize> = (0..lengths.len()).collect();
         order.sort_by_key(|story| std::cmp::Reverse(lengths[*story]));
         let (mut firsts, mut rows) = (vec![0; lengths.len()], 0);
-        // How much of each block is taken, from its beginning.
+        // Rows taken in each block, from its start.
         let mut taken: Vec<usize> = vec![];
         for story in order {
             let n = lengths[story];
@@ -122,18 +119,18 @@ impl Layout {
         Layout { firsts, rows }
     }
 
-    /// The row of each sentence, in the order of the stories.
+    /// Row of each sentence, in the order of the stories.
     fn places<'a>(&'a self, stories: &'a Stories) -> impl Iterator<Item = usize> + 'a {
         let all = self.firsts.iter().zip(stories.lengths());
         all.flat_map(|(first, n)| *first..first + n)
     }
 
-    /// The row of each story's question.
+    /// Row of each story's question.
     pub fn questions(&self, stories: &Stories) -> Vec<usize> {
         self.firsts.iter().zip(stories.lengths()).map(|(first, n)| first + n - 1).collect()
     }
 
-    /// The story of each row; rows that are left over are by themselves.
+    /// Story of each row; unused rows have unique numbers.
     pub fn owners(&self, stories: &Stories) -> Vec<i64> {
         let alone = stories.len() as i64..;
         let mut owners: Vec<i64> = alone.take(self.rows).collect();
@@ -143,12 +140,12 @@ impl Layout {
         owners
     }
 
-    /// Each sentence sees those of its story.
+    /// Mask by which each sentence attends to those of its story.
     pub fn mask(&self, stories: &Stories) -> Mask {
         segments(&self.owners(stories))
     }
 
-    /// The words of each row, with `pad` behind the last: `[rows, wide]`
+    /// `[rows, wide]`: word ids of each row, padded with `pad`.
     pub fn words(
         &self,
         stories: &Stories,
@@ -163,9 +160,9 @@ impl Layout {
         Tensor::from_data(TensorData::new(all, [self.rows, wide]), device)
     }
 
-    /// How long ago each row was said, `[1, rows]`: 0 for a question, 1 for what was said last
-    /// before it. Where `pause` says so of a sentence, another moment had passed before it. No time
-    /// is longer ago than `most`.
+    /// `[1, rows]`: age of each sentence, 0 for a question, 1 for the last sentence before it, and
+    /// so on. Where `pause` is true for a sentence, all before it are one step older. Ages are
+    /// limited to `most`.
     pub fn times(
         &self,
         stories: &Stories,
@@ -233,7 +230,7 @@ mod tests {
         };
         assert_eq!(times(9, |_| false), [3, 2, 1, 0, 1, 0]);
         assert_eq!(times(2, |_| false), [2, 2, 1, 0, 1, 0]);
-        // A moment more before the third sentence of the first story.
+        // Sentences before the third one of the first story are one step older.
         assert_eq!(times(9, |sentence| sentence == 2), [4, 3, 1, 0, 1, 0]);
         assert_eq!(layout.questions(&stories), [3, 5]);
         let words = layout.words(&stories, (4, 7), &Device::flex());

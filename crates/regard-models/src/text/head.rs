@@ -1,5 +1,4 @@
-//! What is put on top of a model that reads: what each kind is called in Hugging Face's library,
-//! and what it computes.
+//! Heads of text models: their names in Hugging Face's library, and their computation.
 
 use super::{Output, Texts};
 use crate::checkpoint::Binder;
@@ -13,56 +12,56 @@ use regard_attention::ops::Activation;
 use regard_attention::{Init, Mode, Weights};
 use serde_json::Value;
 
-/// What a model is for.
+/// Head of a text model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Head {
-    /// Vectors, and no more.
+    /// No head: hidden states only.
     Bare,
-    /// Words: the hidden one, or the next one.
+    /// Logits of tokens: of a masked one, or of the next one.
     Words,
-    /// Words, and whether a second text follows the first (BERT's pretraining).
+    /// Logits of tokens, and next-sentence prediction (BERT's pretraining).
     Pretraining,
-    /// A label for a text.
+    /// A label for a sequence.
     Sequence,
     /// A label for each token.
     Tokens,
-    /// Where an answer begins and where it ends.
+    /// Start and end of an answer (extractive question answering).
     Span,
 }
 
-/// What heads are called in a family of models, and which token speaks for a text.
+/// Names of a family of models in Hugging Face's library, and the structure of its heads.
 #[derive(Debug)]
 pub struct Family {
     /// `model_type` in `config.json`.
     pub model_type: &'static str,
-    /// The keys of `config.json` that decide something.
+    /// Keys of `config.json` that are read.
     pub(crate) keys: fn() -> &'static [&'static str],
-    /// What names of classes begin with.
+    /// Prefix of class names.
     pub class: &'static str,
-    /// What names of tensors of the model itself begin with.
+    /// Prefix of the names of the body's tensors.
     pub prefix: &'static str,
-    /// How the names of classes end.
+    /// Suffix of the class name for each head.
     pub(crate) classes: &'static [(Head, &'static str)],
-    /// Whether it is told which part of a pair a token is of.
+    /// Whether it has token types, which distinguish the two texts of a pair.
     pub(crate) typed: bool,
-    /// Which token speaks for a text.
+    /// Token that represents the sequence (pooling).
     pub(crate) speaker: Speaker,
-    /// Whether there is a layer over the first token inside the model (BERT's pooler).
+    /// Whether the body has a layer over the first token (BERT's pooler).
     pub(crate) pooled: bool,
-    /// The layer before labels.
+    /// Layer before the classifier, if any.
     pub(crate) before_labels: Option<BeforeLabels>,
-    /// The labels of a text.
+    /// Name of the sequence classifier.
     pub(crate) labels: &'static str,
-    /// The ends of an answer.
+    /// Name of the layer for the start and end of an answer.
     pub(crate) span: &'static str,
-    /// Whether they have a bias.
+    /// Whether the sequence classifier has a bias.
     pub(crate) labels_bias: bool,
-    /// What words are told with.
+    /// Names of the language-modelling head.
     pub(crate) words: WordNames,
 }
 
 impl Family {
-    /// The names that encoders of today have in common; what a family calls itself is missing.
+    /// Defaults of recent encoder families; `model_type`, `class` and `keys` are to be filled in.
     pub(crate) const ENCODER: Family = Family {
         model_type: "",
         keys: || &[],
@@ -86,36 +85,36 @@ impl Family {
     };
 }
 
-/// Which token speaks for a text.
+/// Token that represents the sequence (pooling).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Speaker {
     First,
     Last,
-    /// All together, by a layer that pools them.
+    /// All tokens, by a pooling layer.
     All,
 }
 
-/// A layer before labels.
+/// Names and activation of a layer before the classifier.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BeforeLabels {
     pub dense: &'static str,
-    /// Its function, if not the one that the configuration names for heads.
+    /// Activation; `None` for the one that the configuration has for heads.
     pub activation: Option<Activation>,
-    /// The norm after it.
+    /// Name of the norm after it.
     pub norm: Option<&'static str>,
-    /// The heads that have it.
+    /// Heads that have this layer.
     pub heads: &'static [Head],
 }
 
 impl BeforeLabels {
-    /// Before the labels of a text alone, with a function of its own.
+    /// Makes a layer before the sequence classifier only, with its own activation.
     pub const fn of_texts(dense: &'static str, activation: Activation) -> BeforeLabels {
         let heads = &[Head::Sequence];
         BeforeLabels { dense, activation: Some(activation), norm: None, heads }
     }
 }
 
-/// What the parts of a head for words are called.
+/// Names of the tensors of a language-modelling head.
 #[derive(Debug)]
 pub struct WordNames {
     pub(crate) dense: Option<&'static str>,
@@ -125,13 +124,13 @@ pub struct WordNames {
 }
 
 impl Family {
-    /// The name of the class for a head.
+    /// Class name for a head; `None` if the family does not have it.
     pub(crate) fn class_of(&self, head: Head) -> Option<String> {
         let end = self.classes.iter().find(|(known, _)| *known == head)?.1;
         Some(format!("{}{end}", self.class))
     }
 
-    /// The head that a configuration names; vectors alone if it names none.
+    /// Reads the head from `architectures`; [`Head::Bare`] if there is none.
     pub(crate) fn head_of(&self, config: &Value) -> Result<Head, String> {
         let Some(class) = config["architectures"][0].as_str() else { return Ok(Head::Bare) };
         let ends = || self.classes.iter();
@@ -144,7 +143,7 @@ impl Family {
     }
 }
 
-/// What heads need to know of a model.
+/// Sizes and settings of a model that its heads need.
 #[derive(Clone, Copy)]
 pub(crate) struct Sizes {
     pub width: usize,
@@ -155,19 +154,19 @@ pub(crate) struct Sizes {
     pub activation: Activation,
     pub dropout: f32,
     pub tied: bool,
-    /// How all tokens speak for a text, if they do.
+    /// Pooling over all tokens for the sequence classifier, if any.
     pub pool: Option<Pool>,
     pub biases: Biases,
 }
 
-/// Which parts of heads have biases.
+/// Biases of the parts of heads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Biases {
-    /// The layer before words or labels.
+    /// Layer before token logits or the classifier.
     pub dense: bool,
-    /// The norm after it.
+    /// Norm after it.
     pub norm: bool,
-    /// Words.
+    /// Token logits.
     pub words: bool,
 }
 
@@ -176,30 +175,30 @@ impl Biases {
 }
 
 impl Sizes {
-    /// The norm of a head.
+    /// Configuration of a head's norm.
     fn norm(&self) -> NormConfig {
         NormConfig { eps: self.eps, bias: self.biases.norm, ..NormConfig::layer(self.width) }
     }
 }
 
-/// Tells words.
+/// Language-modelling head.
 #[derive(Module, Debug)]
 struct WordHead {
     dense: Option<Linear>,
     norm: Option<Norm>,
-    /// `[V, M]`, unless words are told with the vectors that they are read with.
+    /// `[V, M]`; `None` if it is tied to the input embeddings.
     table: Option<Weight>,
     /// `[V]`
     bias: Option<Param<Tensor<1>>>,
 }
 
-/// All that may stand on top of a model; which of it is there, its [`Head`] says.
+/// All layers on top of a body; which of them exist depends on the [`Head`].
 #[derive(Module, Debug)]
 pub(crate) struct Heads {
     pooler: Option<Linear>,
     words: Option<WordHead>,
     follows: Option<Linear>,
-    /// One vector of all tokens of a text.
+    /// Pools all tokens of a text to one vector.
     pooling: Option<Pooling>,
     before: Option<Linear>,
     before_norm: Option<Norm>,
@@ -247,7 +246,7 @@ impl Heads {
         }
     }
 
-    /// What stands outside of the model itself.
+    /// Binds the layers outside the body's prefix.
     pub fn bind(&mut self, family: &Family, head: Head, b: &mut Binder) {
         if let Some(words) = &mut self.words {
             words.bind(&family.words, b);
@@ -272,14 +271,14 @@ impl Heads {
         }
     }
 
-    /// What stands inside, with the model's own prefix. A checkpoint for other tasks may lack it.
+    /// Binds the layers inside the body's prefix. A checkpoint for other tasks may lack them.
     pub fn bind_inside(&mut self, b: &mut Binder) {
         if let Some(pooler) = &mut self.pooler {
             b.linear("pooler.dense", pooler);
         }
     }
 
-    /// From the vectors of all tokens, `[N, M]`, to what the head says.
+    /// Computes the head's output from the hidden states of all tokens, `[N, M]`.
     pub fn say(&self, hidden: Tensor<2>, texts: &Texts, of: &Asked) -> Output {
         let Asked { family, head, mode, table, at } = of;
         let pick = |x: &Tensor<2>, rows: &[usize]| x.clone().select(0, index(rows, &x.device()));
@@ -327,20 +326,20 @@ impl Heads {
 }
 
 impl Heads {
-    /// The weight of each token in what is said of its text, `[N]`, if they are weighed.
+    /// Pooling weight of each token in its text, `[N]`; `None` without attention pooling.
     pub fn weights(&self, hidden: Tensor<2>, texts: &Texts) -> Option<Tensor<1>> {
         self.pooling.as_ref()?.weights(hidden, &texts.sequences())
     }
 }
 
-/// What is asked of the heads.
+/// Arguments of [`Heads::say`].
 pub(crate) struct Asked<'a> {
     pub family: &'a Family,
     pub head: Head,
     pub mode: Mode,
-    /// `[V, M]`, the vectors that words are read with, if they are told with them.
+    /// `[V, M]`: input embeddings, if the language-modelling head is tied to them.
     pub table: Option<Weight>,
-    /// The tokens that are asked about; all of them by default.
+    /// Rows of the tokens to compute logits for; `None` for all.
     pub at: Option<&'a [usize]>,
 }
 
@@ -373,7 +372,7 @@ impl WordHead {
             b.weight(names.table, table);
         }
         if let (Some(bias), Some(name)) = (&mut self.bias, names.bias) {
-            // A table of its own has a bias of its own in Hugging Face's library.
+            // An untied table has its own bias in Hugging Face's library.
             let own = names.table.replace("weight", "bias");
             let untied = self.table.is_some() && b.has(&own);
             b.tensor(if untied { &own } else { name }, bias);

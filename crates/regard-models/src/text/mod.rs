@@ -1,5 +1,5 @@
-//! Models that read texts, or continue them: BERT, GPT-2, XLNet and their relatives, with any
-//! head, and models of words and their letters.
+//! Models that encode texts or continue them: BERT, GPT-2, XLNet and their relatives, with any
+//! head, and models of words and their characters.
 //!
 //! ```
 //! use burn::tensor::Device;
@@ -46,86 +46,86 @@ use regard_attention::ops::Activation;
 use regard_attention::{Init, Mode};
 use serde_json::{Value, json};
 
-/// What a model says of some texts.
+/// Output of a text model.
 #[derive(Debug)]
 pub struct Output {
-    /// `[N, M]`: the vector of every token, text after text.
+    /// `[N, M]`: last hidden state of every token, the texts concatenated.
     pub hidden: Tensor<2>,
-    /// `[B, M]`: of every text, after the pooler, if the model has one.
+    /// `[B, M]`: output of the pooler for every text, if the model has one.
     pub pooled: Option<Tensor<2>>,
-    /// What the head says: of words `[N, V]`, of tokens `[N, labels]`, of texts `[B, labels]`,
-    /// of the ends of an answer `[N, 2]`.
+    /// Logits of the head: of the vocabulary `[N, V]`, of token labels `[N, labels]`, of sequence
+    /// labels `[B, labels]`, of start and end of an answer `[N, 2]`.
     pub logits: Option<Tensor<2>>,
-    /// `[B, 2]`: whether the second part follows the first, or stands there by chance.
+    /// `[B, 2]`: next-sentence logits, whether the second text follows the first or is random.
     pub follows: Option<Tensor<2>>,
 }
 
-/// What went on inside, layer by layer.
+/// Hidden states and attention weights of all layers.
 #[derive(Debug, Default)]
 pub struct Inside {
-    /// `[B, T, M]`: what goes into the first layer, and what comes out of each.
+    /// `[B, T, M]`: input of the first layer, and output of each layer.
     pub hidden: Vec<Tensor<3>>,
-    /// `[B, H, T, T]`: where each head of each layer looked.
+    /// `[B, H, T, T]`: attention weights of each layer.
     pub attention: Vec<Tensor<4>>,
-    /// `[B, T]`: how much each token weighs in what is said of its text, if they are weighed.
+    /// `[B, T]`: pooling weights of the tokens, if the head pools by attention.
     pub weights: Option<Tensor<2>>,
 }
 
-/// A model that reads texts. Made by [`create`], [`load`], [`open`] or [`zoo`].
+/// A text model. Made by [`create`], [`load`], [`open`] or [`zoo`].
 pub trait TextModel: Network {
-    /// What it is for.
+    /// Head of the model.
     fn head(&self) -> Head;
 
-    /// Reads texts. `at` are the tokens, counted over all texts, that a head for words, tokens or
-    /// spans is asked about: all of them by default.
+    /// Runs the model on texts. `at` are the tokens, as indices over all texts, whose logits a head
+    /// for words, tokens or spans computes; `None` for all.
     ///
     /// # Panics
-    /// If a text is longer than the model can read.
+    /// If a text is longer than the model's limit.
     fn forward(&self, texts: &Texts, at: Option<&[usize]>, mode: Mode) -> Output;
 
-    /// Reads texts as a probe says: with changes to layers, keeping what it asks for.
+    /// Runs the model with a probe: changes layers, and records what the probe requests.
     ///
     /// # Panics
-    /// As [`TextModel::forward`], and if the probe names a layer that is not there.
+    /// As [`TextModel::forward`], and if the probe names a layer that does not exist.
     fn probe(&self, texts: &Texts, at: Option<&[usize]>, probe: &mut Probe) -> Output;
 
-    /// Reads texts of one length, and tells what went on inside.
+    /// Runs the model on texts of one length, and returns hidden states and attention weights too.
     fn look_inside(&self, texts: &Texts) -> (Output, Inside);
 
-    /// Has read the beginnings of some texts, of one length, and is ready to go on, a row for
-    /// each; nothing if it is not a model that continues texts.
+    /// Processes prompts of one length and starts decoding, a row for each; `None` if the model
+    /// does not continue texts.
     fn decode<'a>(&'a self, read: &[&[u32]]) -> Option<Box<dyn Decoding + 'a>>;
 
-    /// The way to learn words in any order, if it has two streams and a head for words (XLNet).
+    /// Permutation language modelling, if it has two streams and a head for words (XLNet).
     fn permuting(&self) -> Option<&dyn Permuting>;
 
-    /// Words that it knows; any number if it knows them by their letters alone.
+    /// Size of the vocabulary; `usize::MAX` if words are encoded by their characters alone.
     fn vocabulary(&self) -> usize;
 
-    /// Letters that it knows; 0 if it does not look at them.
+    /// Number of characters in the alphabet; 0 if it does not use characters.
     fn alphabet(&self) -> usize;
 
-    /// Puts vectors in the rows of some words.
+    /// Replaces rows of the word embeddings: pairs of an id and its vector.
     ///
     /// # Errors
-    /// If it has no table of words, or one of another width, or not these rows.
+    /// If it has no word embeddings, or they have another width, or not these rows.
     fn set_words(&mut self, rows: &[(usize, &[f32])]) -> Result<()>;
 
-    /// Whether it is told which part of a pair a token is of.
+    /// Whether it has token types, which distinguish the two texts of a pair.
     fn is_typed(&self) -> bool;
 
-    /// The longest text that it can read, if there is one.
+    /// Longest text in tokens; `None` if there is no limit.
     fn longest(&self) -> Option<usize>;
 }
 
-/// What a model's own file says of it: the part below the heads.
+/// Definition of a text model below its heads, in the model's own file.
 pub(crate) trait Body: Module + ModuleDisplay + 'static {
-    /// The families of models that it is the body of.
+    /// Families of models with this body.
     const FAMILIES: &'static [&'static Family];
 
     type Config;
 
-    /// The keys of `config.json` of one of the families.
+    /// Reads and checks the `config.json` of one of the families.
     fn configure(json: &Value, head: Head) -> Result<Self::Config, String>;
     fn new(config: &Self::Config, init: &mut Init) -> Self;
     fn sizes(config: &Self::Config) -> Sizes;
@@ -133,49 +133,49 @@ pub(crate) trait Body: Module + ModuleDisplay + 'static {
         Self::FAMILIES[0]
     }
     fn bind(&mut self, b: &mut Binder);
-    /// `[B, T, M]`, or `[1, N, M]` for texts of different lengths.
+    /// Computes the hidden states `[B, T, M]`, or `[1, N, M]` for texts of different lengths.
     fn read(&self, texts: &Texts, probe: &mut Probe) -> Tensor<3>;
-    /// `[V, M]`: the vectors that words are read with, if there is a table of them.
+    /// Word embeddings `[V, M]`, if there are any.
     fn words(&self) -> Option<&Embedding>;
-    /// The same, to be changed.
+    /// Word embeddings, mutable.
     fn words_mut(&mut self) -> Option<&mut Embedding>;
-    /// Letters that it knows; 0 if it does not look at them.
+    /// Number of characters in the alphabet; 0 if it does not use characters.
     fn alphabet(&self) -> usize {
         0
     }
     fn longest(&self) -> Option<usize>;
-    /// How each layer that attends does so, in words.
+    /// Describes the attention of each layer that attends.
     fn attention(&self) -> Vec<String>;
-    /// Whether a parameter may go without a gradient.
+    /// Whether a parameter may receive no gradient.
     fn may_rest(&self, _name: &str) -> bool {
         false
     }
-    /// Has read beginnings, if it continues texts: gives the vectors of what follows.
+    /// Processes prompts and starts decoding, if it continues texts.
     fn follow(&self, _read: &[&[u32]]) -> Option<Box<dyn Following + '_>> {
         None
     }
-    /// Tells words by a second stream, if it has one.
+    /// Permutation language modelling by a second stream, if it has one.
     fn two_streams(&self) -> Option<&dyn TwoStreams> {
         None
     }
 }
 
-/// A body that tells words in any order.
+/// A body with two streams, which predicts tokens in any order.
 pub(crate) trait TwoStreams {
-    /// The vectors `[targets, M]` that words are told from, and what is remembered.
+    /// Returns the hidden states of the targets, `[targets, M]`, and the memory.
     fn tell(&self, batch: &Permuted, mode: Mode) -> (Tensor<2>, Option<Memory>);
-    /// What is remembered of texts of which nothing is told.
+    /// Returns the memory of texts without targets.
     fn remember(&self, texts: &Texts, mode: Mode) -> Memory;
 }
 
-/// A body in the middle of writing some rows.
+/// Decoding state of a body.
 pub(crate) trait Following {
-    /// `words: [R, 1]` → `[R, M]`
+    /// Feeds a token to each row: `words: [R, 1]` → hidden states `[R, M]`
     fn step(&mut self, words: Tensor<2, Int>) -> Tensor<2>;
     fn reorder(&mut self, parents: &[usize]);
 }
 
-/// A body and what stands on it.
+/// A body with its heads.
 #[derive(Module, Debug)]
 pub(crate) struct Headed<B: Body> {
     body: B,
@@ -223,7 +223,7 @@ impl<B: Body> Definition for Headed<B> {
             Head::Sequence => Ok("classify"),
             Head::Tokens => Ok("tag"),
             Head::Span => Ok("answer"),
-            Head::Bare => Err("has no head: there is nothing that it can be asked".into()),
+            Head::Bare => Err("architectures: a model without a head has no task".into()),
         }
     }
 
@@ -254,7 +254,7 @@ impl<B: Body> Definition for Headed<B> {
     }
 
     fn describe(&self) -> Description {
-        // One that knows words by their letters alone knows any number of them.
+        // With characters alone, the vocabulary is unlimited.
         let vocabulary = Some(self.vocabulary()).filter(|words| *words < usize::MAX);
         let attention = self.body.attention();
         Description { attention, ..Description::of_texts(vocabulary, self.body.longest()) }
@@ -266,14 +266,14 @@ impl<B: Body> Definition for Headed<B> {
 
     fn rename_on_save(&self, weights: Arrays) -> Arrays {
         match self.head {
-            // Vectors alone are saved under the names that the model itself has.
+            // Without a head, tensors are saved without the body's prefix.
             Head::Bare => without_prefix(weights, self.body.family().prefix),
             _ => weights,
         }
     }
 
     fn ignores(&self, name: &str) -> bool {
-        // Tensors of other heads stand outside the body, but for the pooler.
+        // Tensors of other heads are outside the body, except for the pooler.
         let inside = format!("{}.", self.body.family().prefix);
         let pooler = format!("{inside}pooler.");
         !name.starts_with(&inside) || name.starts_with(&pooler) || is_buffer(name)
@@ -341,7 +341,7 @@ impl<B: Body> TextModel for Headed<B> {
 
     fn set_words(&mut self, rows: &[(usize, &[f32])]) -> Result<()> {
         let words = self.body.words_mut();
-        let words = words.ok_or_else(|| Error::invalid("the model has no table of words"))?;
+        let words = words.ok_or_else(|| Error::invalid("the model has no word embeddings"))?;
         set_rows(words, rows).map_err(Error::Invalid)
     }
 
@@ -365,20 +365,20 @@ impl<B: Body> Headed<B> {
 
 impl<B: Body> Permuting for Headed<B> {
     fn predict(&self, batch: &Permuted, mode: Mode) -> Predicted {
-        let body = self.body.two_streams().expect("only those with two streams are asked");
+        let body = self.body.two_streams().expect("only models with two streams get here");
         let (hidden, memory) = body.tell(batch, mode);
         let said = self.heads.say(hidden, &Texts::new(), &self.asked(None, mode));
         Predicted { logits: said.logits.expect("a head for words"), memory }
     }
 
     fn remember(&self, texts: &Texts, mode: Mode) -> Memory {
-        // No gradient goes back into a memory, so that no tape is needed to make one.
+        // No gradient goes back into a memory, so it is made without autodiff.
         let still = self.body.valid();
-        still.two_streams().expect("only those with two streams are asked").remember(texts, mode)
+        still.two_streams().expect("only models with two streams get here").remember(texts, mode)
     }
 }
 
-/// A body that writes, and the head that tells its words.
+/// Decoding state of a body, with its language-modelling head.
 struct Telling<'a> {
     following: Box<dyn Following + 'a>,
     heads: &'a Heads,
@@ -397,19 +397,17 @@ impl Decoding for Telling<'_> {
     }
 }
 
-/// Puts vectors in the rows of a table.
+/// Replaces rows of an embedding table.
 fn set_rows(words: &mut Embedding, rows: &[(usize, &[f32])]) -> Result<(), String> {
     let ([entries, width], device) = (words.table.dims(), words.table.device());
     let mut table: Vec<f32> = words.table.val().into_data().try_into_vec().expect("floats");
     for (row, vector) in rows {
         if vector.len() != width {
             let got = vector.len();
-            return Err(format!(
-                "vectors: got {got} numbers a word, the model's table has {width}"
-            ));
+            return Err(format!("vectors: got a width of {got}, the model's table has {width}"));
         }
         if *row >= entries {
-            return Err(format!("vectors: got one for word {row}, the model has {entries} words"));
+            return Err(format!("vectors: got one for id {row}, the vocabulary has {entries}"));
         }
         table[row * width..(row + 1) * width].copy_from_slice(vector);
     }
@@ -417,7 +415,7 @@ fn set_rows(words: &mut Embedding, rows: &[(usize, &[f32])]) -> Result<(), Strin
     Ok(())
 }
 
-/// The family that a configuration names.
+/// Family that a configuration names.
 pub(crate) fn family(config: &Value) -> Result<&'static Family> {
     let asked = config["model_type"].as_str().unwrap_or("");
     zoo::families().find(|family| family.model_type == asked).ok_or_else(|| {
@@ -426,25 +424,25 @@ pub(crate) fn family(config: &Value) -> Result<&'static Family> {
     })
 }
 
-/// The names of all families.
+/// Values of `model_type` of all text models.
 pub fn model_types() -> Vec<&'static str> {
     zoo::types_of(Reads::Texts)
 }
 
-/// The keys that a configuration of this family can have: those that decide something, and
-/// those that name heads and labels.
+/// Keys that a configuration of this family can have: those that are read, and those that name
+/// heads and labels.
 pub fn keys(config: &Value) -> Result<Vec<&'static str>> {
     const EVERY: [&str; 5] = ["model_type", "architectures", "num_labels", "id2label", "label2id"];
     let family = family(config)?;
     Ok(EVERY.into_iter().chain((family.keys)().iter().copied()).collect())
 }
 
-/// The head that a configuration names.
+/// Head that a configuration names.
 pub fn head_of(config: &Value) -> Result<Head> {
     family(config)?.head_of(config).map_err(Error::Invalid)
 }
 
-/// The configuration with the class of this head.
+/// Returns the configuration with the class of this head.
 fn with_head(config: &Value, head: Head) -> Result<Value> {
     let family = family(config)?;
     let class = family.class_of(head).ok_or_else(|| {
@@ -456,7 +454,7 @@ fn with_head(config: &Value, head: Head) -> Result<Value> {
     Ok(config)
 }
 
-/// A model with this head whose parameters are initialised from a seed.
+/// Creates a model with this head and seeded initial values.
 pub fn create(
     config: &Value,
     head: Head,
@@ -466,10 +464,11 @@ pub fn create(
     zoo::create(&with_head(config, head)?, seed, device)
 }
 
-/// A model with weights from a checkpoint. All names and shapes that do not fit are told at once.
+/// Loads a model with weights from a checkpoint. An error lists all names and shapes that do not
+/// fit.
 ///
-/// With another head than the one that the configuration names, the body is taken and the new
-/// head is initialised from the seed; but heads for words are one and the same.
+/// With another head than the one that the configuration names, the body is loaded and the new
+/// head is initialised from the seed; but heads for words are compatible with each other.
 pub fn load(
     config: &Value,
     weights: Arrays,
@@ -480,7 +479,7 @@ pub fn load(
     zoo::able(fill(config, weights, head, seed, device)?.whole()?)
 }
 
-/// The model, and what of the weights did not fit it. An error is one of the configuration.
+/// Loads a model, with a list of the weights that do not fit. An error is one of the configuration.
 fn fill(
     config: &Value,
     weights: Arrays,
@@ -506,7 +505,7 @@ fn fill(
     zoo::filled(&config, weights, Some(&New { seed, is_new: &is_new }), device)
 }
 
-/// The model of a folder in the layout of Hugging Face, or of a part of the program.
+/// Opens a model from a folder in the Hugging Face layout, or a built-in one.
 pub fn open(
     files: impl Into<ModelFiles>,
     head: Option<Head>,
@@ -523,14 +522,14 @@ pub fn open(
     zoo::able(fit.whole().map_err(of_weights)?)
 }
 
-/// Tensors that old checkpoints have and that are not learned.
+/// Whether a tensor of an old checkpoint is a buffer, not a parameter.
 pub(crate) fn is_buffer(name: &str) -> bool {
     let buffers = [".position_ids", ".token_type_ids", ".attn.bias", ".attn.masked_bias"];
     buffers.iter().any(|end| name.ends_with(end))
 }
 
-/// The names as the newest checkpoints have them: inside the model with its prefix, and norms
-/// with weights and biases.
+/// Renames tensors as in the newest checkpoints: the body with its prefix, and norms with `weight`
+/// and `bias`.
 pub(crate) fn with_prefix(arrays: Arrays, prefix: &str) -> Arrays {
     let inside = format!("{prefix}.");
     let bare = !arrays.keys().any(|name| name.starts_with(&inside));
@@ -551,7 +550,7 @@ pub(crate) fn without_prefix(arrays: Arrays, prefix: &str) -> Arrays {
     arrays.into_iter().map(|(name, array)| (rename(name), array)).collect()
 }
 
-/// A function by the name that `config.json` has for it.
+/// Finds an activation function by its name in `config.json`.
 pub(crate) fn activation(key: &str, name: &str) -> Result<Activation, String> {
     Ok(match name {
         "gelu" => Activation::Gelu,
@@ -568,7 +567,7 @@ pub(crate) fn activation(key: &str, name: &str) -> Result<Activation, String> {
     })
 }
 
-/// How a layer of self-attention with a dot product attends.
+/// Describes a layer of dot-product self-attention.
 pub(crate) fn dot_in_words(layer: &SelfAttention) -> String {
     let (heads, [inputs, _]) = (layer.heads.queries, layer.out.weight.dims());
     format!("{heads} heads of {}, dot product", inputs / heads)

@@ -1,4 +1,4 @@
-//! Checkpoints from before `config.json` said what it is of: the names of tensors tell.
+//! Old checkpoints whose `config.json` lacks the model type or the head: tensor names imply them.
 
 use super::head::{Family, Head};
 use crate::Result;
@@ -7,8 +7,8 @@ use crate::zoo;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// `config.json` of a folder, with `model_type` and `architectures`. Where an old one has none,
-/// they are those of the only family, and of the head, whose tensors the folder holds.
+/// Reads `config.json` of a folder, with `model_type` and `architectures`. Where an old one lacks
+/// them, they are inferred from the tensors, if only one family and head match.
 pub fn read_config(folder: &Path) -> Result<Value> {
     let mut config = checkpoint::read_config(folder)?;
     let silent = |key: &str| config[key].is_null();
@@ -40,7 +40,7 @@ fn has(names: &[String], begin: &str) -> bool {
     names.iter().any(|name| name.starts_with(begin))
 }
 
-/// The head whose tensors there are. Labels may be of texts or of tokens, which names do not tell.
+/// Infers the head from tensor names. Sequence and token classifiers cannot be distinguished.
 fn head(family: &Family, names: &[String]) -> Option<Head> {
     let words = [family.words.bias, family.words.dense, Some(family.words.table)];
     if has(names, "cls.seq_relationship.") {

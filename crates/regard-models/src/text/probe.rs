@@ -1,11 +1,11 @@
-//! How a model reads texts: in which mode, with which changes to its layers, and what is kept.
+//! Instrumentation of a forward pass: mode, changes to layers, and recorded tensors.
 
 use burn::tensor::{Gradients, Tensor};
 use regard_attention::layers::{Call, Intervention, Tap};
 use regard_attention::{Attention, Mode};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One reading of some texts by the layers of a model.
+/// Instrumentation of one forward pass of a text model.
 ///
 /// ```
 /// use burn::tensor::Device;
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// let model = create(&config, Head::Sequence, 7, &Device::flex().autodiff()).unwrap();
 /// let mut texts = Texts::new();
 /// texts.push(&[2, 5, 6, 3]);
-/// // Without the first head of the second layer: how much does each weight of the first one count?
+/// // Gradient of the first layer's attention weights, without the first head of the second layer.
 /// let off = Intervention::new().scale_head(0, 0.0);
 /// let mut probe = Probe::default().change(1, off).differentiate(0);
 /// let said = model.probe(&texts, None, &mut probe);
@@ -30,46 +30,46 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Default)]
 pub struct Probe {
     mode: Mode,
-    /// Whether inputs and weights of all layers are kept.
+    /// Whether inputs and attention weights of all layers are recorded.
     records: bool,
     changes: BTreeMap<usize, Intervention>,
     differentiated: BTreeSet<usize>,
-    /// The number of the next layer.
+    /// Index of the next layer.
     next: usize,
     hidden: Vec<Tensor<3>>,
     taps: BTreeMap<usize, Tap>,
 }
 
 impl Probe {
-    /// Reads in a mode, changes nothing and keeps nothing.
+    /// Creates a probe for a mode, which changes nothing and records nothing.
     pub fn new(mode: Mode) -> Probe {
         Probe { mode, ..Probe::default() }
     }
 
-    /// Keeps inputs and weights of all layers.
+    /// Records inputs and attention weights of all layers.
     pub fn record(self) -> Probe {
         Probe { records: true, ..self }
     }
 
-    /// Changes the attention of a layer. A mask is over the rows in which texts are read: those of
-    /// different lengths stand in one row, one after another.
+    /// Changes the attention of a layer. A mask is over the rows of the batch: texts of different
+    /// lengths are concatenated to one row.
     pub fn change(mut self, layer: usize, change: Intervention) -> Probe {
         self.changes.insert(layer, change);
         self
     }
 
-    /// Keeps what the gradient of the weights of a layer is found by.
+    /// Records what is needed for the gradient of a layer's attention weights.
     pub fn differentiate(mut self, layer: usize) -> Probe {
         self.differentiated.insert(layer);
         self
     }
 
-    /// The mode.
+    /// Mode of the forward pass.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// The weights of a layer, if they were kept.
+    /// Attention weights of a layer, if they were recorded.
     ///
     /// # Shapes
     /// `[B, H, T, T]`, or `[1, H, N, N]` for texts of different lengths
@@ -77,7 +77,7 @@ impl Probe {
         self.taps.get(&layer)?.weights()
     }
 
-    /// The gradient of a loss with respect to the weights of a layer, if it was asked for.
+    /// Gradient of a loss with respect to the attention weights of a layer, if it was requested.
     ///
     /// # Shapes
     /// as [`Probe::weights`]
@@ -85,10 +85,10 @@ impl Probe {
         self.taps.get(&layer)?.gradient(gradients)
     }
 
-    /// Before the first layer.
+    /// Called before the first layer.
     ///
     /// # Panics
-    /// If a layer is asked about that is not there.
+    /// If a layer is named that does not exist.
     pub(crate) fn begin(&mut self, layers: impl FnOnce() -> usize) {
         if let Some(last) = self.changes.keys().chain(&self.differentiated).max() {
             let layers = layers();
@@ -99,7 +99,7 @@ impl Probe {
         self.taps.clear();
     }
 
-    /// The input of the next layer, or the output of the last one.
+    /// Records the input of the next layer, or the output of the last one.
     ///
     /// # Shapes
     /// `[B, T, M]`
@@ -109,7 +109,7 @@ impl Probe {
         }
     }
 
-    /// The application of the next layer.
+    /// Returns the call of the next layer.
     pub(crate) fn call<'a>(&'a mut self, attention: &'a Attention) -> Call<'a> {
         let layer = self.next;
         self.next += 1;
@@ -122,7 +122,7 @@ impl Probe {
         call.tap(self.taps.entry(layer).or_insert(tap))
     }
 
-    /// The recorded inputs and attention weights.
+    /// Returns the recorded inputs and attention weights.
     pub(crate) fn into_parts(self) -> (Vec<Tensor<3>>, Vec<Tensor<4>>) {
         (self.hidden, self.taps.into_values().filter_map(Tap::into_weights).collect())
     }

@@ -1,9 +1,9 @@
-//! What another library said of some texts, recorded in a file, and how far a model is from it.
+//! Outputs of another library for some texts, recorded in a file, to compare a model with.
 //!
 //! The file is a safetensors file, as `fixtures/make/record.py` writes it with transformers:
-//! the tokens (`ids` and `types` `[B, T]`, `lengths` `[B]`), what came out at tokens that are not
-//! padding, one text after another (`hidden`, `pooled`, `logits`, `follows`), and what went on
-//! inside with the first text alone (`layer.i`, `attention.i`).
+//! the tokens (`ids` and `types` `[B, T]`, `lengths` `[B]`), the outputs at tokens that are not
+//! padding, the texts concatenated (`hidden`, `pooled`, `logits`, `follows`), and the internals for
+//! the first text alone (`layer.i`, `attention.i`).
 
 use super::{Output, TextModel, Texts};
 use crate::checkpoint::{self, Arrays};
@@ -13,34 +13,34 @@ use regard_attention::Mode;
 use safetensors::Dtype;
 use std::path::{Path, PathBuf};
 
-/// A recording.
+/// A recording of texts and outputs.
 pub struct Recorded {
     path: PathBuf,
-    /// Tokens and their types, text by text.
+    /// Token ids and types of each text.
     rows: Vec<[Vec<u32>; 2]>,
     arrays: Arrays,
 }
 
-/// How far a model is from what was recorded.
+/// Difference between a model's output and the recorded one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// `layer.0`, `attention.0`, …, `logits`.
+    /// Name of the tensor: `layer.0`, `attention.0`, …, `logits`.
     pub what: String,
-    /// The largest difference of two numbers.
+    /// Largest absolute difference of two elements.
     pub largest: f32,
-    /// The largest number that was recorded.
+    /// Largest absolute value that was recorded.
     pub scale: f32,
 }
 
 impl Difference {
-    /// The difference as a share of the largest number.
+    /// Difference divided by the largest recorded value.
     pub fn relative(&self) -> f32 {
         if self.largest == 0.0 { 0.0 } else { self.largest / self.scale }
     }
 }
 
 impl Recorded {
-    /// Reads a file.
+    /// Reads a recording.
     pub fn read(path: &Path) -> Result<Recorded> {
         let arrays = checkpoint::read_arrays(path)?;
         let wrong = |message: String| Error::file(path, message);
@@ -50,7 +50,7 @@ impl Recorded {
             let numbers = numbers.map(u32::try_from).collect::<Result<Vec<_>, _>>();
             match (array.dtype(), numbers) {
                 (Dtype::I64, Ok(numbers)) => Ok(numbers),
-                (other, _) => Err(wrong(format!("{name}: got {other:?}, need small I64 numbers"))),
+                (other, _) => Err(wrong(format!("{name}: got {other:?}, need I64 within u32"))),
             }
         };
         let [ids, types, lengths] = [integers("ids")?, integers("types")?, integers("lengths")?];
@@ -68,27 +68,27 @@ impl Recorded {
         Ok(Recorded { path: path.into(), rows, arrays })
     }
 
-    /// How many texts there are.
+    /// Number of texts.
     pub fn count(&self) -> usize {
         self.rows.len()
     }
 
-    /// All texts.
+    /// Returns all texts as a batch.
     pub fn texts(&self) -> Texts {
         texts(&self.rows)
     }
 
-    /// One of them.
+    /// Returns one text.
     pub fn text(&self, row: usize) -> Texts {
         texts(&self.rows[row..=row])
     }
 
-    /// What was recorded, by name.
+    /// Recorded tensors, by name.
     pub fn arrays(&self) -> &Arrays {
         &self.arrays
     }
 
-    /// Runs the model over the texts, and compares layer by layer, then what comes out.
+    /// Runs the model on the texts, and compares layer by layer, then the outputs.
     pub fn compare(&self, model: &dyn TextModel) -> Result<Vec<Difference>> {
         self.check(model)?;
         let (_, inside) = model.look_inside(&self.text(0));
@@ -103,16 +103,16 @@ impl Recorded {
             all.extend(self.difference(name.into(), &x)?);
         }
         match all.is_empty() {
-            true => Err(Error::file(&self.path, "holds nothing that this model says")),
+            true => Err(Error::file(&self.path, "has no output that this model has")),
             false => Ok(all),
         }
     }
 
-    /// Whether the model can read these texts at all.
+    /// Checks that the model can process these texts.
     fn check(&self, model: &dyn TextModel) -> Result<()> {
         let (words, longest) = (model.vocabulary(), self.texts().longest());
         if let Some(id) = self.texts().ids().iter().find(|id| **id as usize >= words) {
-            let message = format!("ids: has token {id}, the model has {words} words");
+            let message = format!("ids: has token {id}, the vocabulary has {words}");
             return Err(Error::file(&self.path, message));
         }
         match model.longest().filter(|most| *most < longest) {
@@ -124,7 +124,7 @@ impl Recorded {
         }
     }
 
-    /// Nothing if nothing of this name was recorded.
+    /// Compares a tensor; `None` if there is no recording of this name.
     fn difference<const D: usize>(
         &self,
         what: String,
@@ -134,10 +134,10 @@ impl Recorded {
         let (shape, data) = (&array.shape, array.floats().unwrap_or_default());
         let got: Vec<f32> = got.to_data().try_to_vec().expect("numbers are floats");
         if got.len() != data.len() {
-            let message = format!("{what}: is {shape:?}, the model says {} numbers", got.len());
+            let message = format!("{what}: is {shape:?}, the model has {} elements", got.len());
             return Err(Error::file(&self.path, message));
         }
-        // A NaN is as far away as can be.
+        // NaN counts as the largest difference.
         let apart = |(x, y): (&f32, &f32)| (x - y).abs();
         let far = |most: f32, x: f32| if x <= most { most } else { x };
         let largest = got.iter().zip(&data[..]).map(apart).fold(0.0, far);
@@ -152,7 +152,7 @@ fn texts(rows: &[[Vec<u32>; 2]]) -> Texts {
     texts
 }
 
-/// What a model said, by the names of recordings.
+/// Outputs of a model, by their names in recordings.
 pub fn named(said: &Output) -> Vec<(&'static str, Tensor<2>)> {
     let all = [
         ("hidden", Some(said.hidden.clone())),

@@ -1,59 +1,60 @@
-//! Texts as models read them: rows of token numbers, one after another, without padding.
+//! Batches of texts: rows of token ids without padding.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::layers::Sequences;
 use regard_attention::mask::{Mask, causal, full, segments};
 use regard_attention::ops::Places;
 
-/// Rows of tokens. Rows of one length are a batch `[B, T]`; rows of different lengths are one
-/// row `[1, N]` of segments that do not see each other, so that no work is done for padding.
+/// Rows of token ids. Rows of one length are a batch `[B, T]`; rows of different lengths are
+/// concatenated to one row `[1, N]` of segments that do not attend to each other, so that no work
+/// is done for padding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Texts {
     ids: Vec<u32>,
     types: Vec<u32>,
     lengths: Vec<usize>,
-    /// The letters of all tokens that have any, and how many each has.
+    /// Characters of all tokens that have any, and their number for each.
     letters: Vec<u32>,
     spelled: Vec<usize>,
 }
 
 impl Texts {
-    /// None yet.
+    /// Creates an empty batch.
     pub fn new() -> Texts {
         Texts::default()
     }
 
-    /// Adds a text that is all of one type, 0.
+    /// Adds a text with token type 0.
     pub fn push(&mut self, ids: &[u32]) {
         self.push_typed(ids, &vec![0; ids.len()]);
     }
 
-    /// Adds a text whose tokens say of which part they are: 0 for a first, 1 for a second.
+    /// Adds a text or a pair with token types: 0 for the first text, 1 for the second.
     ///
     /// # Panics
-    /// If the text is empty, or has other than one type for each token.
+    /// If the text is empty, or has not one type for each token.
     pub fn push_typed(&mut self, ids: &[u32], types: &[u32]) {
-        assert!(!ids.is_empty(), "a text of no tokens cannot be read");
+        assert!(!ids.is_empty(), "a text must have at least one token");
         assert_eq!(ids.len(), types.len(), "a text needs a type for each of its tokens");
         self.ids.extend_from_slice(ids);
         self.types.extend_from_slice(types);
         self.lengths.push(ids.len());
     }
 
-    /// Adds a text of words, with the letters of each.
+    /// Adds a text of words, with the characters of each.
     ///
     /// # Panics
-    /// If the text is empty, if a word has no letters, or if there are other than one row of
-    /// letters for each word.
+    /// If the text is empty, if a word has no characters, or if there is not one row of characters
+    /// for each word.
     pub fn push_spelled(&mut self, ids: &[u32], letters: &[Vec<u32>]) {
-        assert_eq!(ids.len(), letters.len(), "a text needs the letters of each of its words");
-        assert!(letters.iter().all(|word| !word.is_empty()), "a word of no letters");
+        assert_eq!(ids.len(), letters.len(), "a text needs the characters of each of its words");
+        assert!(letters.iter().all(|word| !word.is_empty()), "a word of no characters");
         self.push(ids);
         self.spelled.extend(letters.iter().map(Vec::len));
         letters.iter().for_each(|word| self.letters.extend(word));
     }
 
-    /// The letters of each token that has any.
+    /// Iterates over the characters of each token that has any.
     pub fn letters(&self) -> impl Iterator<Item = &[u32]> {
         let mut rest = &self.letters[..];
         self.spelled.iter().map(move |n| {
@@ -63,32 +64,32 @@ impl Texts {
         })
     }
 
-    /// Tokens of all texts.
+    /// Number of tokens of all texts.
     pub fn tokens(&self) -> usize {
         self.ids.len()
     }
 
-    /// The token numbers of all texts.
+    /// Token ids of all texts, concatenated.
     pub fn ids(&self) -> &[u32] {
         &self.ids
     }
 
-    /// The types of the tokens of all texts.
+    /// Token types of all texts, concatenated.
     pub fn types(&self) -> &[u32] {
         &self.types
     }
 
-    /// Tokens of each text.
+    /// Number of tokens of each text.
     pub fn lengths(&self) -> &[usize] {
         &self.lengths
     }
 
-    /// Tokens of the longest text.
+    /// Number of tokens of the longest text.
     pub fn longest(&self) -> usize {
         self.lengths.iter().copied().max().unwrap_or(0)
     }
 
-    /// The number of the first token of each text.
+    /// Index of the first token of each text.
     pub fn firsts(&self) -> Vec<usize> {
         let sum = |next: &mut usize, length: &usize| {
             *next += length;
@@ -97,12 +98,12 @@ impl Texts {
         self.lengths.iter().scan(0, sum).collect()
     }
 
-    /// The number of the last token of each text.
+    /// Index of the last token of each text.
     pub fn lasts(&self) -> Vec<usize> {
         self.firsts().iter().zip(&self.lengths).map(|(first, n)| first + n - 1).collect()
     }
 
-    /// `[B, T]` if all are of one length, else `[1, N]`.
+    /// `[B, T]` if all texts have one length, else `[1, N]`.
     pub(crate) fn shape(&self) -> [usize; 2] {
         match self.lengths.first() {
             Some(t) if self.lengths.iter().all(|n| n == t) => [self.lengths.len(), *t],
@@ -110,12 +111,12 @@ impl Texts {
         }
     }
 
-    /// Texts as sequences of rows.
+    /// Lengths of the texts as concatenated sequences.
     pub(crate) fn sequences(&self) -> Sequences {
         Sequences::new(&self.lengths)
     }
 
-    /// Which tokens a token may see.
+    /// Mask of the tokens that a token attends to.
     pub(crate) fn mask(&self, left_to_right: bool) -> Mask {
         let order = if left_to_right { causal() } else { full() };
         if self.shape()[0] == self.lengths.len() {
@@ -126,27 +127,27 @@ impl Texts {
         if left_to_right { order & segments(&of) } else { segments(&of) }
     }
 
-    /// The token numbers as the model's rows.
+    /// Token ids, in [`Texts::shape`].
     pub(crate) fn words(&self, device: &Device) -> Tensor<2, Int> {
         self.numbers(self.ids.iter().map(|id| i64::from(*id)), device)
     }
 
-    /// The types of the tokens.
+    /// Token types, in [`Texts::shape`].
     pub(crate) fn parts(&self, device: &Device) -> Tensor<2, Int> {
         self.numbers(self.types.iter().map(|part| i64::from(*part)), device)
     }
 
-    /// Whether there is any type but 0.
+    /// Whether there is any token type but 0.
     pub(crate) fn has_parts(&self) -> bool {
         self.types.iter().any(|part| *part != 0)
     }
 
-    /// Where each token stands in its text, the first one at `first`.
+    /// Position of each token in its text, starting at `first`, in [`Texts::shape`].
     pub(crate) fn places(&self, first: usize, device: &Device) -> Tensor<2, Int> {
         self.numbers(self.lengths.iter().flat_map(|n| (first..first + n).map(|i| i as i64)), device)
     }
 
-    /// Where each token stands in its text, for rotary positions.
+    /// Position of each token in its text, for rotary positions.
     pub fn rotary_places(&self) -> Places {
         match self.shape()[0] == self.lengths.len() {
             true => Places::From(vec![0]),

@@ -7,104 +7,104 @@ use regard_attention::ops::Activation;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// `config.json`
+/// Configuration of the Transformer, as in `config.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Config {
-    /// Words that can be read.
+    /// Size of the source vocabulary.
     pub vocab_size: usize,
-    /// Words that can be written, if they are others.
+    /// Size of the target vocabulary; `None` if it is the source vocabulary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decoder_vocab_size: Option<usize>,
-    /// Width of the model.
+    /// Width of the model; default 256.
     #[serde(default = "of::<256>")]
     pub d_model: usize,
-    /// Layers that read.
+    /// Number of encoder layers; default 3.
     #[serde(default = "of::<3>")]
     pub encoder_layers: usize,
-    /// Layers that write.
+    /// Number of decoder layers; default 3.
     #[serde(default = "of::<3>")]
     pub decoder_layers: usize,
-    /// Heads of a layer that reads.
+    /// Number of heads of an encoder layer; default 8.
     #[serde(default = "of::<8>")]
     pub encoder_attention_heads: usize,
-    /// Heads of a layer that writes.
+    /// Number of heads of a decoder layer; default 8.
     #[serde(default = "of::<8>")]
     pub decoder_attention_heads: usize,
-    /// Width inside a layer that reads.
+    /// Hidden width of an encoder layer's feed-forward part; default 1024.
     #[serde(default = "of::<1024>")]
     pub encoder_ffn_dim: usize,
-    /// Width inside a layer that writes.
+    /// Hidden width of a decoder layer's feed-forward part; default 1024.
     #[serde(default = "of::<1024>")]
     pub decoder_ffn_dim: usize,
-    /// `relu`, `gelu`, `swish`, …
+    /// Activation: `relu` (default), `gelu`, `gelu_new`, `swish` or `tanh`.
     #[serde(default = "relu")]
     pub activation_function: String,
-    /// Of vectors, and of what each part adds.
+    /// Dropout of embeddings and of each sublayer's output; default 0.
     #[serde(default)]
     pub dropout: f32,
-    /// Of attention's weights.
+    /// Dropout of attention weights; default 0.
     #[serde(default)]
     pub attention_dropout: f32,
-    /// Inside the feed-forward part.
+    /// Dropout inside the feed-forward part; default 0.
     #[serde(default)]
     pub activation_dropout: f32,
-    /// Longest row; beyond it only sines know positions.
+    /// Longest row with learned positions, default 512; sinusoidal ones have no limit.
     #[serde(default = "of::<512>")]
     pub max_position_embeddings: usize,
-    /// Whether vectors are multiplied by `√d_model`.
+    /// Whether embeddings are multiplied by `√d_model`; default true.
     #[serde(default = "yes")]
     pub scale_embedding: bool,
-    /// Whether there is one table of vectors for reading and writing.
+    /// Whether source and target share one embedding table; default true.
     #[serde(default = "yes")]
     pub share_encoder_decoder_embeddings: bool,
-    /// Whether words are written with the vectors that they are read back with.
+    /// Whether the output layer is tied to the target embeddings; default true.
     #[serde(default = "yes")]
     pub tie_word_embeddings: bool,
-    /// Where norms stand.
+    /// Pre-norm or post-norm; default post-norm.
     #[serde(default)]
     pub norms: Norms,
-    /// How positions are told.
+    /// Position encoding; default sinusoidal.
     #[serde(default)]
     pub positions: Places,
-    /// Where the decoder may look in what was read.
+    /// Kind of attention of the decoder to the encoder; default global.
     #[serde(default, skip_serializing_if = "is_global")]
     pub attention: Look,
-    /// Where the encoder may look: everything or a window.
+    /// Kind of self-attention of the encoder: global (default) or a window.
     #[serde(default, skip_serializing_if = "is_global")]
     pub encoder_attention: Look,
-    /// The decoder layer whose mean over heads is shown as the alignment; the last by default.
+    /// Decoder layer whose attention, averaged over heads, is the alignment; the last by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alignment_layer: Option<usize>,
-    /// Fills up rows.
+    /// Id of the padding token; default 0.
     #[serde(default)]
     pub pad_token_id: u32,
-    /// What a row begins with when it is written.
+    /// Id of the first input token of the decoder; default 1.
     #[serde(default = "one")]
     pub decoder_start_token_id: u32,
-    /// Ends a row.
+    /// Id of the end token; default 2.
     #[serde(default = "two")]
     pub eos_token_id: u32,
 }
 
-/// Where norms stand.
+/// Position of the norms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Norms {
-    /// After each part's sum, as in the paper and in Marian.
+    /// After each residual sum, as in the paper and in Marian.
     #[default]
     Post,
-    /// Before each part, and once at the end, as in Pegasus.
+    /// Before each sublayer, and once at the end, as in Pegasus.
     Pre,
 }
 
-/// How positions are told.
+/// Position encoding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Places {
-    /// By sines and cosines.
+    /// Sines and cosines.
     #[default]
     Sinusoidal,
-    /// By a learned vector each.
+    /// A learned vector for each position.
     Learned,
 }
 
@@ -133,14 +133,14 @@ fn is_global(look: &Look) -> bool {
 }
 
 impl Config {
-    /// Reads a configuration, ours or one of Hugging Face's library.
+    /// Reads a configuration of this program or of Hugging Face's library.
     pub(crate) fn from_json(json: &Value) -> Result<Config, String> {
         let mut json = json.clone();
-        // Those do not say where their norms stand; their type does.
+        // Hugging Face's library has no key for the position of norms; the type implies it.
         if json.get("norms").is_none() && json["model_type"] == "pegasus" {
             json["norms"] = json!("pre");
         }
-        // Transformers leaves out what it takes for granted.
+        // Hugging Face's library omits defaults.
         if json["model_type"] != "transformer" && json.get("tie_word_embeddings").is_none() {
             json["tie_word_embeddings"] = json!(true);
         }
@@ -149,8 +149,8 @@ impl Config {
         Ok(config)
     }
 
-    /// Some versions of Hugging Face's library tie all of a model's tables or none, whatever else
-    /// its configuration says: then there are two where it promises one.
+    /// Adapts to versions of Hugging Face's library that tie all of a model's tables or none,
+    /// whatever the configuration says: there may be two tables where it promises one.
     pub(crate) fn follow(&mut self, weights: &Arrays) {
         let [read, written] =
             ["encoder", "decoder"].map(|part| format!("model.{part}.embed_tokens.weight"));
@@ -161,12 +161,12 @@ impl Config {
         }
     }
 
-    /// Words that can be written.
+    /// Size of the target vocabulary.
     pub fn target_words(&self) -> usize {
         self.decoder_vocab_size.unwrap_or(self.vocab_size)
     }
 
-    /// The name under which others know this model, or our own if they do not.
+    /// `model_type` of Hugging Face's library for this model, or `transformer` if it has none.
     pub(crate) fn model_type(&self) -> &'static str {
         let theirs = self.positions == Places::Sinusoidal
             && is_global(&self.attention)
@@ -224,7 +224,7 @@ impl Config {
         }
         if self.share_encoder_decoder_embeddings && self.target_words() != self.vocab_size {
             return Err(format!(
-                "share_encoder_decoder_embeddings: {} words are read and {} written",
+                "share_encoder_decoder_embeddings: got vocab_size {} and decoder_vocab_size {}",
                 self.vocab_size,
                 self.target_words()
             ));
@@ -249,7 +249,7 @@ impl Config {
             return Err("encoder_attention: need global, window, expanded or global-tokens".into());
         }
         if self.alignment_layer.is_some_and(|layer| layer >= self.decoder_layers) {
-            return Err(format!("alignment_layer: there are {} layers", self.decoder_layers));
+            return Err(format!("alignment_layer: need an index below {}", self.decoder_layers));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Writing word by word, with keys and values kept.
+//! Decoding token by token, with a KV cache.
 
 use super::Transformer;
 use super::stack::{Decoder, Seen};
@@ -8,20 +8,20 @@ use burn::tensor::{Int, Tensor};
 use regard_attention::layers::{Cache, Call};
 use regard_attention::{Attention, Mode};
 
-/// What layers that write keep between two steps.
+/// State of the decoder between two steps.
 pub(crate) struct Kept {
-    /// For each layer `[B, S, 2·M]`: keys and values of what was read.
+    /// `[B, S, 2·M]` for each layer: keys and values of the encoder states.
     remembered: Vec<Tensor<3>>,
-    /// For each layer: keys and values of what was written.
+    /// KV cache of each layer's self-attention.
     caches: Vec<Cache>,
-    /// `[B]`: how much of what was read is not padding.
+    /// `[B]`: source tokens that are not padding.
     pub lengths: Vec<i64>,
-    /// Which rows belong to which sentence.
+    /// Assignment of rows to sentences.
     pub rows: Rows,
 }
 
 impl Kept {
-    /// Ready to write about what was read.
+    /// Projects encoder states to keys and values, and starts with empty caches.
     ///
     /// # Shapes
     /// `memory: [B, S, M]`
@@ -35,12 +35,13 @@ impl Kept {
         }
     }
 
-    /// Words written so far.
+    /// Number of tokens decoded so far.
     pub fn written(&self) -> usize {
         self.caches[0].len()
     }
 
-    /// Row `i` goes on as what row `parents[i]` was; what became of the sentences.
+    /// Reorders rows for beam search: row `i` continues from the state of row `parents[i]`. Returns
+    /// the change of the sentences.
     pub fn reorder(&mut self, parents: &[usize]) -> Change {
         let device = self.remembered[0].device();
         let same =
@@ -62,10 +63,10 @@ impl Kept {
 }
 
 impl Decoder {
-    /// The next position of each row; `look` asks where the layer of the alignment looked.
+    /// Computes the next position of each row; `look` requests the weights of the alignment layer.
     ///
     /// # Shapes
-    /// `x: [R, 1, M]` → the same
+    /// `x: [R, 1, M]` → `[R, 1, M]`
     pub fn step(&self, x: Tensor<3>, kept: &mut Kept, look: bool) -> (Tensor<3>, Seen) {
         let ([r, _, m], b, beams) = (x.dims(), kept.lengths.len(), kept.rows.beams());
         let place = Place { lengths: &kept.lengths, first: kept.written(), one_number: true };
@@ -75,7 +76,7 @@ impl Decoder {
             let (past, norms) = (Attention::dot(), self.norms(i));
             let call = Call::new(&past).cache(&mut kept.caches[i]);
             sum.add(layer.attention.forward(sum.input(), call), norms[0]);
-            // Beams of one sentence ask together, so that what was read is there once.
+            // Beams of one sentence are queries of one attention: its keys are stored once.
             let asks = sum.input().reshape([b, beams, m]);
             let look = (Mode::Eval, look && i == self.alignment);
             let out = layer.look(asks, kept.remembered[i].clone(), &place, look, &mut seen);

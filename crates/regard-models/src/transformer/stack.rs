@@ -1,4 +1,4 @@
-//! The layers: those that read, those that write, and the vectors that go into them.
+//! Encoder, decoder, and their input embeddings.
 
 use super::{Config, Norms, Places};
 use crate::checkpoint::Binder;
@@ -12,10 +12,10 @@ use regard_attention::layers::{
 use regard_attention::mask::{Mask, causal, expanded, global_tokens, lengths, window};
 use regard_attention::{Attention, Init, Mode, Weights};
 
-/// Words and their positions as vectors.
+/// Token embeddings with positions.
 #[derive(Module, Debug)]
 pub(crate) struct Vectors {
-    /// `[L, M]`
+    /// Learned positions, `[L, M]`.
     learned: Option<Param<Tensor<2>>>,
     dropout: Dropout,
     #[module(skip)]
@@ -40,6 +40,8 @@ impl Vectors {
         }
     }
 
+    /// Embeds tokens.
+    ///
     /// # Shapes
     /// `ids: [B, T]`, the first of them at position `first` → `[B, T, M]`
     pub fn forward(
@@ -64,7 +66,8 @@ impl Vectors {
     }
 }
 
-/// All sines, then all cosines, as Marian has them: the paper's columns in another order.
+/// Returns sinusoidal positions, all sines, then all cosines, as in Marian: the paper's columns in
+/// another order.
 fn sines(rows: std::ops::Range<usize>, width: usize, device: &Device) -> Tensor<2> {
     let (n, half) = (rows.len(), width.div_ceil(2));
     let number = |row: usize, column: usize| {
@@ -76,7 +79,7 @@ fn sines(rows: std::ops::Range<usize>, width: usize, device: &Device) -> Tensor<
     Tensor::from_data(TensorData::new(values, [n, width]), device)
 }
 
-/// The layers that read.
+/// The encoder's layers.
 #[derive(Module, Debug)]
 pub(crate) struct Encoder {
     pub vectors: Vectors,
@@ -86,8 +89,8 @@ pub(crate) struct Encoder {
     look: Look,
 }
 
-/// A layer that writes. It is not the common block: attention to what was read stands between its two
-/// parts, and may be of another kind by configuration, with parameters and choices of its own.
+/// A decoder layer. It is not the common block: cross-attention is between its two sublayers, and
+/// its kind is configurable, with its own parameters.
 #[derive(Module, Debug)]
 pub(crate) struct DecoderLayer {
     pub attention: SelfAttention,
@@ -100,7 +103,7 @@ pub(crate) struct DecoderLayer {
     pub dropout: [Dropout; 3],
 }
 
-/// The layers that write.
+/// The decoder's layers.
 #[derive(Module, Debug)]
 pub(crate) struct Decoder {
     pub vectors: Vectors,
@@ -112,21 +115,21 @@ pub(crate) struct Decoder {
     pub alignment: usize,
 }
 
-/// What is asked of layers that write.
+/// Arguments of [`Decoder::forward`].
 pub(crate) struct Ask<'a> {
-    /// `[B]`: what of the memory is not padding.
+    /// `[B]`: source tokens that are not padding.
     pub lengths: &'a [i64],
     pub mode: Mode,
-    /// The layer whose weights are wanted.
+    /// Layer whose attention weights are requested.
     pub look: Option<usize>,
 }
 
-/// What was seen besides.
+/// Cross-attention results besides the output.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// `[B, T, S]`: the mean over heads.
+    /// `[B, T, S]`: attention weights, averaged over heads.
     pub weights: Option<Tensor<3>>,
-    /// `[B, T]`: the sum over layers and heads.
+    /// `[B, T]`: log-probabilities of sampled positions, summed over layers and heads.
     pub log_prob: Option<Tensor<2>>,
 }
 
@@ -150,7 +153,7 @@ fn last_norm(config: &Config, init: &mut Init) -> Option<Norm> {
     (config.norms == Norms::Pre).then(|| norm(config, init))
 }
 
-/// Where norms stand.
+/// Position of the norms.
 fn norms(config: &Config) -> layers::Norms {
     match config.norms {
         Norms::Pre => layers::Norms::Pre,
@@ -161,7 +164,7 @@ fn norms(config: &Config) -> layers::Norms {
 impl Encoder {
     pub fn new(config: &Config, init: &mut Init) -> Encoder {
         let heads = config.encoder_attention_heads;
-        // First values are drawn in one order, wherever norms stand.
+        // The order of initialisation does not depend on the position of norms.
         let block = BlockConfig {
             norms: layers::Norms::Post,
             attention: self_attention(config, heads),
@@ -262,18 +265,18 @@ impl Decoder {
         }
     }
 
-    /// The sum of what is to be written, before the first layer.
+    /// Residual stream before the first layer.
     pub fn residual(&self, x: Tensor<3>) -> Residual {
         Residual::new(self.norms, self.entry(0), x)
     }
 
-    /// The norm before the first part of a layer, or after the last layer, if norms stand there.
+    /// Norm before a layer's first sublayer, or after the last layer; `None` if post-norm.
     fn entry(&self, layer: usize) -> Option<&Norm> {
         let norm = self.layers.get(layer).map(|layer| &layer.attention_norm);
         norm.or(self.last.as_ref()).filter(|_| self.norms == layers::Norms::Pre)
     }
 
-    /// The norms that follow the sums of a layer's parts.
+    /// Norms that follow the residual sums of a layer.
     pub fn norms(&self, layer: usize) -> [Option<&Norm>; 3] {
         let DecoderLayer { attention_norm, cross_norm, forward_norm, .. } = &self.layers[layer];
         match self.norms {
@@ -303,7 +306,7 @@ impl Decoder {
 }
 
 impl DecoderLayer {
-    /// From what is being written to what was read.
+    /// Attends to the encoder states.
     ///
     /// # Shapes
     /// `x: [B, T, M]`, `remembered: [B, S, 2·M]` → `[B, T, M]`
@@ -320,7 +323,7 @@ impl DecoderLayer {
             return self.cross.forward(x, remembered, Call::new(&attention).mode(mode));
         }
         let mut attention = Attention::dot();
-        // One place is there or not; dropping it would be another estimator.
+        // Hard attention has one position: dropping it would be another estimator.
         if let (Some(noise), false) = (mode.stream(self.cross.site), self.looking.is_hard()) {
             attention = attention.dropout(self.cross.dropout, noise);
         }

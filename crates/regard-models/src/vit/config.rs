@@ -7,12 +7,12 @@ use regard_attention::ops::Activation;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The name of what Hugging Face can say.
+/// `model_type` of models that Hugging Face's `vit` can express.
 pub const VIT: &str = "vit";
-/// The name of what it cannot: a stem, the mean of all patches, positions that are not learned.
+/// `model_type` of others: with a stem, mean pooling, or sinusoidal positions.
 pub const EXTENDED: &str = "vision_transformer";
 
-/// Rows and columns: one number for both, or two.
+/// Numbers of rows and columns: one number for both, or two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Sides {
@@ -23,7 +23,7 @@ pub enum Sides {
 }
 
 impl Sides {
-    /// Rows and columns.
+    /// Returns rows and columns.
     pub fn both(self) -> [usize; 2] {
         match self {
             Sides::Equal(side) => [side; 2],
@@ -32,86 +32,85 @@ impl Sides {
     }
 }
 
-/// How a convolution of the stem halves the sides of what it reads.
+/// Downsampling by 2 in each convolution of the stem.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Halving {
-    /// Its windows go by steps of 2 (Xiao et al. 2021, arXiv:2106.14881).
+    /// Stride 2 (Xiao et al. 2021, arXiv:2106.14881).
     #[default]
     Stride,
-    /// Its windows go by steps of 1, and of each square of four the largest number is kept
-    /// (Hassani et al. 2021, arXiv:2104.05704).
+    /// Stride 1, then 2×2 max pooling (Hassani et al. 2021, arXiv:2104.05704).
     Max,
 }
 
-/// Which vector speaks for the image.
+/// Vector that represents the image (pooling).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pooling {
-    /// That of a token of its own, which stands before the patches.
+    /// Vector of the class token, which precedes the patches.
     #[default]
     Cls,
-    /// The mean of the patches.
+    /// Mean of the patches.
     Mean,
 }
 
-/// How patches are told where they are.
+/// Position encoding of patches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Positions {
-    /// By a learned vector for each place.
+    /// A learned vector for each position.
     #[default]
     Learned,
-    /// By sines and cosines: the first half of the vector of the row, the second of the column.
+    /// Sines and cosines: the first half of the vector encodes the row, the second the column.
     Sinusoidal,
 }
 
-/// The keys of Hugging Face's `vit`, and four of our own.
+/// Configuration of [`Vit`](super::Vit): the keys of Hugging Face's `vit`, and four more.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
-    /// `M`
+    /// Width `M`; default 768.
     pub hidden_size: usize,
-    /// Layers.
+    /// Number of layers; default 12.
     pub num_hidden_layers: usize,
-    /// `H`
+    /// Number of heads `H`; default 12.
     pub num_attention_heads: usize,
-    /// Of the middle of the feed-forward part.
+    /// Hidden width of the feed-forward part; default 3072.
     pub intermediate_size: usize,
-    /// Its function.
+    /// Activation of the feed-forward part and the stem; default `gelu`.
     pub hidden_act: String,
-    /// The share that is dropped of what each part adds.
+    /// Dropout of embeddings and of each sublayer's output; default 0.
     pub hidden_dropout_prob: f32,
-    /// The share that is dropped of the weights of attention.
+    /// Dropout of attention weights; default 0.
     pub attention_probs_dropout_prob: f32,
-    /// The deviation of first values.
+    /// Standard deviation of the initial values; default 0.02.
     pub initializer_range: f32,
-    /// `ε` of the norms.
+    /// `ε` of the norms; default 1e-12.
     pub layer_norm_eps: f32,
-    /// Rows and columns of an image.
+    /// Rows and columns of an image; default 224.
     pub image_size: Sides,
-    /// Rows and columns of a patch: of pixels, or of what the stem makes of them.
+    /// Rows and columns of a patch, in pixels or in positions of the stem's output; default 16.
     pub patch_size: Sides,
-    /// Channels of a pixel: 1 of grey, 3 of coloured ones.
+    /// Channels of a pixel: 1 for grey, 3 for colour (default).
     pub num_channels: usize,
-    /// Whether queries, keys and values have biases.
+    /// Whether queries, keys and values have biases; default true.
     pub qkv_bias: bool,
-    /// The width of what a model without labels says of an image; `M` if it is not given.
+    /// Width of the pooler's output, in a model without labels; default `M`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pooler_output_size: Option<usize>,
-    /// The function of that.
+    /// Activation of the pooler; default `tanh`.
     pub pooler_act: String,
-    /// What is told apart.
+    /// Names or number of the labels; two unnamed ones by default.
     #[serde(flatten)]
     pub labels: Labels,
     /// Channels of 3×3 convolutions before the patches, each with `hidden_act`: each halves the
-    /// sides of the image. None by default.
+    /// sides of the image. Empty by default.
     pub stem_channels: Vec<usize>,
-    /// How it does.
+    /// Downsampling in the stem; default stride 2.
     pub stem_halving: Halving,
-    /// Which vector speaks for the image.
+    /// Vector that represents the image; default the class token.
     pub pooling: Pooling,
-    /// How patches are told where they are.
+    /// Position encoding; default learned.
     pub positions: Positions,
 }
 
@@ -143,7 +142,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// From `config.json`, with every size checked before memory is asked for.
+    /// Reads `config.json`, and checks every size before memory is allocated.
     pub(crate) fn read(json: &Value) -> Result<Config, String> {
         let config: Config = crate::parse(json)?;
         let (width, inner) = (config.hidden_size, config.intermediate_size);
@@ -184,7 +183,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Images, patches and what is between them fit each other.
+    /// Checks that images, stem and patches fit each other.
     fn check_sides(&self) -> Result<(), String> {
         let (image, patch) = (self.image_size.both(), self.patch_size.both());
         sizes::check(&[
@@ -193,7 +192,7 @@ impl Config {
             ("patch_size", patch[0]),
             ("patch_size", patch[1]),
         ])?;
-        sizes::check_depth("stem_channels: so many", self.stem_channels.len().max(1))?;
+        sizes::check_depth("stem_channels: length", self.stem_channels.len().max(1))?;
         let mut channels = self.num_channels;
         for next in &self.stem_channels {
             sizes::check(&[("stem_channels", *next)])?;
@@ -217,7 +216,7 @@ impl Config {
         sizes::check_matrices(&[[("patches", rows * columns), ("hidden_size", self.hidden_size)]])
     }
 
-    /// Rows and columns of what patches are cut from.
+    /// Rows and columns of the stem's output, or of the image.
     fn before_patches(&self) -> [usize; 2] {
         let half = |side: usize| match self.stem_halving {
             Halving::Stride => side.div_ceil(2),
@@ -233,12 +232,12 @@ impl Config {
         [before[0] / patch[0], before[1] / patch[1]]
     }
 
-    /// Tokens before the patches: 1 or 0.
+    /// Number of tokens before the patches: 1 or 0.
     pub fn first_patch(&self) -> usize {
         usize::from(self.pooling == Pooling::Cls)
     }
 
-    /// The width of what a model without labels says of an image.
+    /// Width of the pooler's output.
     pub(super) fn pooled(&self) -> usize {
         self.pooler_output_size.unwrap_or(self.hidden_size)
     }
@@ -247,13 +246,13 @@ impl Config {
         activation("hidden_act", &self.hidden_act)
     }
 
-    /// Whether Hugging Face has a word for it.
+    /// Whether Hugging Face's `vit` can express it.
     fn is_plain(&self) -> bool {
         let Config { stem_channels, pooling, positions, .. } = self;
         stem_channels.is_empty() && *pooling == Pooling::Cls && *positions == Positions::Learned
     }
 
-    /// `config.json` of a model with labels, or without.
+    /// Configuration as `config.json`, of a model with labels or without.
     pub(super) fn json(&self, labelled: bool) -> Value {
         let plain = self.is_plain();
         let mut json = crate::config_json(if plain { VIT } else { EXTENDED }, self);

@@ -1,4 +1,4 @@
-//! One layer of an image model: norms stand before each part.
+//! One pre-norm layer of an image model.
 
 use super::Config;
 use crate::checkpoint::Binder;

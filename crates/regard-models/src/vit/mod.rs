@@ -1,5 +1,5 @@
-//! Images as sets of patches, read by a Transformer whose norms stand before each part
-//! (Dosovitskiy et al. 2021, arXiv:2010.11929).
+//! The Vision Transformer (Dosovitskiy et al. 2021, arXiv:2010.11929): images as sets of patches,
+//! encoded by a pre-norm Transformer.
 //!
 //! ```
 //! use burn::tensor::{Device, Tensor};
@@ -38,23 +38,23 @@ use regard_attention::ops::{Activation, Windows};
 use regard_attention::{Attention, Init, Mode, Weights};
 use serde_json::Value;
 
-/// What a model says of some images.
+/// Output for a batch of images.
 #[derive(Debug)]
 pub struct Seen {
-    /// `[B, T, M]`: the vectors of all tokens, the patches row by row.
+    /// `[B, T, M]`: hidden states of all tokens, the patches row by row.
     pub hidden: Tensor<3>,
-    /// `[B, P]`: of every image, if the model has no labels.
+    /// `[B, P]`: output of the pooler, if the model has no labels.
     pub pooled: Option<Tensor<2>>,
-    /// `[B, labels]`: before the softmax, if it has.
+    /// `[B, labels]`: logits, if it has labels.
     pub logits: Option<Tensor<2>>,
 }
 
-/// A model that reads images. It has labels, or it is the body of such a one.
+/// The Vision Transformer, with a classifier or a pooler.
 #[derive(Module, Debug)]
 pub struct Vit {
     stem: Vec<ImageConvolution>,
     patches: ImageConvolution,
-    /// `[1, M]`
+    /// Class token, `[1, M]`.
     cls: Option<Param<Tensor<2>>>,
     /// `[T, M]`, if they are learned.
     positions: Option<Param<Tensor<2>>>,
@@ -79,7 +79,7 @@ impl Vit {
                 Halving::Max => [1, 1],
             };
             let windows = Windows { size: [3, 3], stride, padding: [1, 1] };
-            // What goes through a stem has no norm yet, so that its scale must not shrink.
+            // There is no norm before the end of the stem, so the scale must not shrink.
             let (inputs, weights) = (channels, Weights::Uniform);
             let layer = ImageConvolutionConfig { inputs, outputs, windows, activation, weights };
             stem.push(layer.init(init));
@@ -118,18 +118,18 @@ impl Vit {
         })
     }
 
-    /// Reads images.
+    /// Runs the model on images.
     ///
     /// # Shapes
     /// `pixels: [B, C, H, W]`
     ///
     /// # Panics
-    /// If the images are of another size than the model's.
+    /// If the images do not have the model's size.
     pub fn forward(&self, pixels: Tensor<4>, mode: Mode) -> Seen {
         self.read(pixels, mode, None)
     }
 
-    /// Reads images, and tells where each head of each layer looked: `[B, H, T, T]`.
+    /// Runs the model on images, and returns the attention weights of each layer, `[B, H, T, T]`.
     ///
     /// # Panics
     /// As [`Vit::forward`].
@@ -164,12 +164,12 @@ impl Vit {
         Seen { hidden, pooled, logits }
     }
 
-    /// Whether it says what is on an image, or only has vectors for it.
+    /// Whether it has a classifier.
     pub fn has_labels(&self) -> bool {
         self.classifier.is_some()
     }
 
-    /// What it is made from.
+    /// Configuration of the model.
     pub fn settings(&self) -> &Config {
         &self.config
     }
@@ -228,7 +228,7 @@ impl Definition for Vit {
     }
 
     fn rename_on_save(&self, weights: Arrays) -> Arrays {
-        // Without labels they have the names that the body itself has.
+        // Without labels, tensors are saved without the body's prefix.
         if self.has_labels() { weights } else { without_prefix(weights, "vit") }
     }
 
@@ -251,7 +251,7 @@ impl Vit {
     fn attention(&self) -> Vec<String> {
         let [rows, columns] = self.config.grid();
         let (heads, width) = (self.config.num_attention_heads, self.config.hidden_size);
-        let token = if self.cls.is_some() { ", and a token of its own," } else { "" };
+        let token = if self.cls.is_some() { ", and the class token," } else { "" };
         let words = format!(
             "{heads} heads of {}, dot product; every patch of {rows} × {columns}{token} sees all",
             width / heads

@@ -1,5 +1,4 @@
-//! From pixels to tokens: the stem, the patches, the token that speaks for the image, and where each
-//! of them stands.
+//! From pixels to tokens: the stem, the patches, the class token, and positions.
 
 use super::{Config, Halving, Vit};
 use crate::checkpoint::Binder;
@@ -9,12 +8,12 @@ use regard_attention::layers::sinusoidal;
 use regard_attention::ops::{Windows, largest, unfold};
 
 impl Vit {
-    /// From pixels to tokens: `[B, C, H, W]` → `[B, T, M]`
+    /// Embeds images: `[B, C, H, W]` → `[B, T, M]`
     pub(super) fn embed(&self, pixels: Tensor<4>, mode: Mode) -> Tensor<3> {
         let Config { hidden_size: m, num_channels, image_size, .. } = self.config;
         let ([b, c, h, w], [high, wide]) = (pixels.dims(), image_size.both());
         assert_eq!([c, h, w], [num_channels, high, wide], "images of [channels, rows, columns]");
-        // One channel stands where it should already.
+        // With one channel, the layouts are the same.
         let mut x = match c {
             1 => pixels.reshape([b, h, w, c]),
             _ => pixels.permute([0, 2, 3, 1]),
@@ -55,8 +54,7 @@ impl Vit {
     }
 }
 
-/// Of each square of four pixels the largest number of each channel; what fills no square is left
-/// out.
+/// Computes 2×2 max pooling; an odd last row or column is dropped.
 ///
 /// # Shapes
 /// `[B, H, W, C]` → `[B, H/2, W/2, C]`
@@ -68,8 +66,8 @@ fn largest_of_squares(x: Tensor<4>) -> Tensor<4> {
     largest(squares.reshape([count * 4, c]), &vec![4; count]).reshape([b, rows, columns, c])
 }
 
-/// The sines of rows in the first half of each vector, those of columns in the second; a token
-/// before the patches stands nowhere.
+/// Returns sinusoidal positions, of rows in the first half of each vector, of columns in the
+/// second; zeros for a class token.
 ///
 /// # Shapes
 /// `[first + rows·columns, M]`
@@ -91,8 +89,7 @@ mod tests {
 
     #[test]
     fn squares_keep_their_largest_numbers() {
-        // Two channels, of which the second is the first with another sign; the last row and the
-        // last column fill no square.
+        // Two channels, the second is the negated first; the last row and column are dropped.
         let numbers = [1., 4., 2., 0., 9., 3., 2., 5., 1., 9., 9., 9., 9., 9., 9.];
         let pixels: Vec<f32> = numbers.iter().flat_map(|x| [*x, -*x]).collect();
         let x = Tensor::<1>::from_floats(pixels.as_slice(), &Device::flex()).reshape([1, 3, 5, 2]);
@@ -106,7 +103,7 @@ mod tests {
         let table = sines([2, 3], 8, 1, &Device::flex()).to_data().try_to_vec::<f32>().unwrap();
         let row = |at: usize| &table[at * 8..(at + 1) * 8];
         assert_eq!(row(0), [0.0; 8]);
-        // The first patch stands at 0 and 0, the last at 1 and 2.
+        // The first patch is at row 0 and column 0, the last at row 1 and column 2.
         assert_eq!(row(1), [0., 1., 0., 1., 0., 1., 0., 1.]);
         let wanted = [1f32.sin(), 1f32.cos(), 0.01f32.sin(), 0.01f32.cos()];
         assert!(row(6).iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-6), "{:?}", row(6));

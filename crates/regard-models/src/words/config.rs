@@ -1,4 +1,4 @@
-//! The keys of `config.json` for models of words.
+//! `config.json` of word models.
 
 use super::{BILSTM, CNN};
 use crate::sizes;
@@ -7,47 +7,47 @@ use regard_attention::layers::Pool;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// No window is wider: it would hold more rows than a sentence has words.
+/// Widest convolution; wider ones would exceed the length of sentences.
 const WIDEST_WINDOW: usize = 64;
 
-/// How words become vectors, and what reads them.
+/// Configuration of word embeddings, character encoder and context encoder.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default)]
 pub struct Config {
     #[serde(skip)]
     pub(super) context: Context,
     pub(super) vocab_size: usize,
-    /// Width of a word's vector in the table; 0 for no table.
+    /// Width of the word embeddings; 0 for none.
     pub(super) embedding_size: usize,
-    /// Whether the table stays as it is.
+    /// Whether the word embeddings are frozen.
     pub(super) frozen_embeddings: bool,
     pub(super) unk_token_id: u32,
-    /// The share of words that are unknown in training.
+    /// Probability in training that a word is replaced by the unknown one.
     pub(super) word_dropout: f32,
-    /// Letters, with those that are none.
+    /// Number of characters in the alphabet, with special ones.
     pub(super) alphabet_size: usize,
-    /// What reads the letters of a word, if something does.
+    /// Character encoder, if any.
     pub(super) characters: Option<Characters>,
-    /// Width of a state, in each direction.
+    /// Width of the LSTM's hidden states, in each direction.
     pub(super) hidden_size: usize,
     pub(super) num_layers: usize,
-    /// Widths of windows, in words.
+    /// Widths of the convolutions, in words.
     pub(super) widths: Vec<usize>,
-    /// Numbers that each width of windows gives.
+    /// Output channels of each convolution.
     pub(super) channels: usize,
-    /// Of what words are read with.
+    /// Dropout of word and character vectors.
     pub(super) embedding_dropout: f32,
-    /// Between recurrent layers.
+    /// Dropout between recurrent layers.
     pub(super) dropout: f32,
-    /// Before the labels.
+    /// Dropout before the classifier.
     pub(super) classifier_dropout: f32,
-    /// How the words of a text become one vector.
+    /// Pooling of a text's words: `attention`, `mean`, `max` or `last`.
     pub(super) pooling: String,
-    /// The width in which the query of attention and words meet.
+    /// Hidden width of the attention pooling.
     pub(super) attention_size: usize,
 }
 
-/// What reads words.
+/// Context encoder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Context {
     #[default]
@@ -55,11 +55,11 @@ pub(super) enum Context {
     Windows,
 }
 
-/// What reads the letters of a word.
+/// Character encoder.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub(super) enum Characters {
-    /// Windows of letters, and the largest number of each.
+    /// Convolutions and max pooling.
     Cnn {
         #[serde(default = "of::<32>")]
         embedding_size: usize,
@@ -68,14 +68,14 @@ pub(super) enum Characters {
         #[serde(default = "of::<64>")]
         channels: usize,
     },
-    /// Recurrent layers both ways, and their last states.
+    /// A bidirectional LSTM, its final states.
     Lstm {
         #[serde(default = "of::<32>")]
         embedding_size: usize,
         #[serde(default = "of::<32>")]
         hidden_size: usize,
     },
-    /// Windows of letters, pooled by attention.
+    /// Convolutions and attention pooling.
     Attention {
         #[serde(default = "of::<32>")]
         embedding_size: usize,
@@ -121,12 +121,12 @@ impl Default for Config {
 }
 
 impl Config {
-    /// From the `config.json` of a model with recurrent layers.
+    /// Reads the `config.json` of a recurrent model.
     pub(crate) fn bilstm(json: &Value) -> Result<Config, String> {
         Config::read(json, Context::Recurrent)
     }
 
-    /// From that of one with windows.
+    /// Reads the `config.json` of a convolutional model.
     pub(crate) fn cnn(json: &Value) -> Result<Config, String> {
         Config::read(json, Context::Windows)
     }
@@ -144,12 +144,12 @@ impl Config {
         }
     }
 
-    /// The width of a word's vector: that of the table, and that of its letters behind it.
+    /// Width of a word's vector: its embedding, and the encoding of its characters.
     pub(super) fn input(&self) -> usize {
         self.embedding_size + self.characters.as_ref().map_or(0, Characters::width)
     }
 
-    /// The width of what is said of a word in its text.
+    /// Width of the context encoder's output.
     pub(super) fn width(&self) -> usize {
         match self.context {
             Context::Recurrent => 2 * self.hidden_size,
@@ -178,7 +178,7 @@ impl Config {
             sizes::check_matrices(&[[words, table]])?;
         }
         if self.frozen_embeddings && table.1 == 0 {
-            return Err("frozen_embeddings: there is no table, embedding_size is 0".into());
+            return Err("frozen_embeddings: got true without word embeddings".into());
         }
         match &self.characters {
             Some(characters) => characters.check(self.alphabet_size)?,
@@ -231,7 +231,7 @@ fn check_windows(
 }
 
 impl Characters {
-    /// The width of what is made of a word's letters.
+    /// Width of the character encoder's output.
     pub(super) fn width(&self) -> usize {
         match self {
             Characters::Lstm { hidden_size, .. } => 2 * hidden_size,

@@ -1,8 +1,8 @@
-//! From the letters of a word to a vector.
+//! From the characters of a word to a vector.
 //!
-//! A word that is nowhere in the table still has letters, and the same few endings and capitals
-//! tell what most words are: windows of letters with the largest number of each (Ma and Hovy 2016,
-//! arXiv:1603.01354), or recurrent layers both ways (Ling et al. 2015, arXiv:1508.02096).
+//! A word outside the vocabulary still has characters, and frequent endings and capitals are
+//! informative: convolutions with max pooling (Ma and Hovy 2016, arXiv:1603.01354), or a
+//! bidirectional LSTM (Ling et al. 2015, arXiv:1508.02096).
 
 use super::config::Characters;
 use crate::checkpoint::Binder;
@@ -17,7 +17,7 @@ use regard_attention::ops::{self, Activation, Cell};
 use regard_attention::{Init, Mode};
 use std::collections::HashMap;
 
-/// Reads letters: by windows with something that pools them, or by recurrent layers.
+/// Character encoder: convolutions with pooling, or a bidirectional LSTM.
 #[derive(Module, Debug)]
 pub(super) struct Speller {
     pub letters: Embedding,
@@ -72,10 +72,10 @@ impl Speller {
         }
     }
 
-    /// A vector for each token, `[N, C]`.
+    /// Computes a vector for each token, `[N, C]`.
     ///
     /// # Panics
-    /// If the texts do not have the letters of every token.
+    /// If the texts lack the characters of a token.
     pub fn read(&self, texts: &Texts, mode: Mode) -> Tensor<2> {
         let (device, spelling) = (self.letters.table.device(), Spelling::of(texts));
         let n = spelling.letters.len();
@@ -103,12 +103,12 @@ impl Speller {
     }
 }
 
-/// The different words of some texts, each spelled once: a text says `the` more than once.
+/// The distinct words of a batch, so that each is encoded once.
 struct Spelling {
-    /// The letters of all different words, one after another.
+    /// Characters of all distinct words, concatenated.
     letters: Vec<i64>,
     lengths: Vec<usize>,
-    /// Which of them each token is.
+    /// Index of each token's word.
     words: Vec<i64>,
 }
 
@@ -127,7 +127,7 @@ impl Spelling {
             spelling.words.push(number);
         }
         let spelled = spelling.words.len();
-        assert_eq!(spelled, tokens, "a model that spells needs the letters of all {tokens} tokens");
+        assert_eq!(spelled, tokens, "the model needs the characters of all {tokens} tokens");
         spelling
     }
 }

@@ -1,6 +1,6 @@
-//! Models of words: each word is a row of a table, a reading of its letters, or both, and what
-//! reads them is recurrent both ways (`bilstm`; Graves and Schmidhuber 2005) or looks through
-//! windows of several widths (`cnn`; Kim 2014, arXiv:1408.5882).
+//! Models of words: each word is an embedding, an encoding of its characters, or both, and the
+//! context encoder is a bidirectional LSTM (`bilstm`; Graves and Schmidhuber 2005) or convolutions
+//! of several widths (`cnn`; Kim 2014, arXiv:1408.5882).
 
 mod config;
 mod letters;
@@ -21,10 +21,10 @@ use regard_attention::ops::{Activation, Cell};
 use regard_attention::{Init, Mode};
 use serde_json::Value;
 
-/// The names of the recurrent one.
+/// Names of the recurrent family.
 pub static BILSTM: Family = Family { model_type: "bilstm", class: "BiLstm", ..NAMES };
 
-/// The names of the one with windows.
+/// Names of the convolutional family.
 pub static CNN: Family = Family { model_type: "cnn", class: "Cnn", ..NAMES };
 
 const NAMES: Family = Family {
@@ -47,7 +47,7 @@ const NAMES: Family = Family {
     words: WordNames { dense: None, norm: "", table: "", bias: None },
 };
 
-/// The model below its heads.
+/// The encoder without its heads.
 #[derive(Module, Debug)]
 pub(crate) struct Words {
     words: Option<Embedding>,
@@ -62,7 +62,7 @@ pub(crate) struct Words {
     frozen: bool,
 }
 
-/// Makes words unknown in training, so that there is something to know about unknown ones.
+/// Word dropout: replaces words by the unknown one in training, so that its embedding is learned.
 #[derive(Module, Debug)]
 struct Unknown {
     #[module(skip)]
@@ -88,10 +88,10 @@ impl Words {
     fn device(&self) -> Device {
         let of_table = self.words.as_ref().map(|words| words.table.device());
         let of_letters = || self.speller.as_ref().map(|speller| speller.letters.table.device());
-        of_table.or_else(of_letters).expect("words have a table or letters")
+        of_table.or_else(of_letters).expect("words have embeddings or characters")
     }
 
-    /// The vectors of all words, without their texts: `[N, I]`.
+    /// Vectors of all words, without context: `[N, I]`.
     fn begin(&self, texts: &Texts, mode: Mode) -> Tensor<2> {
         let known = self.words.as_ref().map(|words| {
             let ids = self.unknown.forward(texts.ids(), mode);
@@ -224,7 +224,7 @@ impl Body for Words {
         None
     }
 
-    /// Only its head attends, if it pools a text that way.
+    /// Empty: only the head attends, if it pools by attention.
     fn attention(&self) -> Vec<String> {
         vec![]
     }

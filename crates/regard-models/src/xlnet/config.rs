@@ -1,4 +1,4 @@
-//! What a `config.json` of XLNet says, and which of it can be.
+//! `config.json` of XLNet, and its supported values.
 
 use crate::sizes;
 use crate::text::{Head, activation};
@@ -6,7 +6,7 @@ use regard_attention::ops::Activation;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// `config.json`
+/// Configuration of XLNet, with transformers' keys and defaults.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default)]
 pub struct Config {
@@ -35,7 +35,7 @@ pub struct Config {
     pub(super) tie_word_embeddings: bool,
     #[serde(skip)]
     pub(super) activation: Activation,
-    /// The share that is dropped before the labels of the head in question.
+    /// Dropout before the classifier of the head.
     #[serde(skip)]
     pub(super) label_dropout: f32,
 }
@@ -72,23 +72,23 @@ impl Default for Config {
     }
 }
 
-/// How a model looks, apart from its sizes.
+/// Attention rules apart from sizes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
-    /// Whether a token sees only itself and what came before it, as in Transformer-XL.
+    /// Whether attention is causal, as in Transformer-XL.
     pub left_to_right: bool,
-    /// Whether, from left to right, all tokens see equally many.
+    /// Whether, with causal attention, all tokens attend to equally many.
     pub same_length: bool,
-    /// Distances beyond this are as if they were this.
+    /// Distances are clamped to this.
     pub farthest: Option<usize>,
-    /// How many tokens a memory holds at most.
+    /// Most tokens of a memory.
     pub remembered: Option<usize>,
-    /// How many first tokens of a text go into the memory.
+    /// Number of first tokens of a text that go into the memory.
     pub reused: Option<usize>,
 }
 
 impl Config {
-    /// From `config.json`, for a head.
+    /// Reads and checks `config.json`, for a head.
     pub(crate) fn read(json: &Value, head: Head) -> Result<Config, String> {
         let mut config: Config = crate::parse(json)?;
         config.activation = activation("ff_activation", &config.ff_activation)?;
@@ -122,7 +122,7 @@ impl Config {
             return Err(format!("n_head: got {n_head}, need a divisor of d_model = {d_model}"));
         }
         if !d_model.is_multiple_of(2) {
-            return Err(format!("d_model: got {d_model}, need pairs of sines and cosines"));
+            return Err(format!("d_model: got {d_model}, need an even number"));
         }
         if let Some(got) = self.d_head.filter(|got| *got != d_model / n_head) {
             return Err(format!("d_head: got {got}, need d_model / n_head = {}", d_model / n_head));
@@ -133,7 +133,7 @@ impl Config {
         ])
     }
 
-    /// What would change every number, and is not to be overlooked.
+    /// Checks keys that would change the computation.
     fn check_kind(&self) -> Result<(), String> {
         if !["bi", "uni"].contains(&self.attn_type.as_str()) {
             return Err(format!("attn_type: got {:?}, need \"bi\" or \"uni\"", self.attn_type));
@@ -142,20 +142,20 @@ impl Config {
             return Err("same_length: got true, which needs attn_type \"uni\"".into());
         }
         if !self.untie_r {
-            return Err("untie_r: got false, need true: biases for all layers at once are in no \
-                        checkpoint of Hugging Face's"
+            return Err("untie_r: got false, need true: no checkpoint of Hugging Face's library has \
+                        biases shared by all layers"
                 .into());
         }
         if self.bi_data {
-            return Err("bi_data: got true, need false: batches of which one half is read \
-                        backwards are not supported"
+            return Err("bi_data: got true, need false: batches with a reversed half are not \
+                        supported"
                 .into());
         }
         Ok(())
     }
 
     fn check_summary(&self) -> Result<(), String> {
-        // An index of the speaking token that nobody gives is that of the last one.
+        // `cls_index` without an index is the last token.
         if !["last", "cls_index"].contains(&self.summary_type.as_str()) {
             return Err(format!("summary_type: got {:?}, need \"last\"", self.summary_type));
         }

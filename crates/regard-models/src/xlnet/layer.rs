@@ -1,4 +1,4 @@
-//! One layer, for both streams: they differ only in what asks and in what it may see.
+//! One layer, for both streams: they differ only in their queries and masks.
 
 use super::config::{Config, Rules};
 use crate::checkpoint::Binder;
@@ -11,19 +11,19 @@ use regard_attention::layers::{
 use regard_attention::ops::{Activation, linear};
 use regard_attention::{Attention, Init, Mode, Weights};
 
-/// What all layers share while some texts are read.
+/// Inputs of the scores that all layers share.
 pub(super) struct Scene {
-    /// `[R, M]`: the sines and cosines of all distances within one text, the farthest key behind
-    /// the query first.
+    /// `[R, M]`: sinusoidal encodings of all distances within one text, starting with the farthest
+    /// key before the query.
     pub distances: Tensor<2>,
-    /// How many more distances there are on either side between texts in one row, which do not
-    /// see each other.
+    /// Number of further distances on either side, between texts in one row, which do not attend to
+    /// each other.
     pub between: usize,
-    /// `[B·S]`: of which part each key is, if there is more than one part.
+    /// `[B·S]`: segment of each key, if there is more than one.
     pub parts: Option<Vec<i64>>,
 }
 
-/// The sines, then the cosines, of the distances `from`, `from − 1`, … down to `to`.
+/// Returns the sines, then the cosines, of the distances `from`, `from − 1`, … down to `to`.
 ///
 /// # Shapes
 /// `[from − to + 1, M]`
@@ -41,9 +41,8 @@ pub(super) fn distances(from: i64, to: i64, width: usize, rules: &Rules) -> Tens
     TensorData::new(values, [rows, width])
 }
 
-/// Norms stand after each part. It is not the common block: both streams go through the same
-/// projections and norms with keys of one of them, distances are projected too, and the parts of a
-/// text add to scores.
+/// A post-norm layer. It is not the common block: both streams share projections and norms and
+/// attend to the content's keys, distances are projected too, and segments add to scores.
 #[derive(Module, Debug)]
 pub(super) struct Layer {
     query: Linear,
@@ -52,21 +51,21 @@ pub(super) struct Layer {
     distance: Linear,
     /// `[M, H·D]`
     out: Param<Tensor<2>>,
-    /// `[H, D]` each: what is added to queries before they meet keys, distances and parts.
+    /// `[H, D]` each: biases of queries for the terms of keys, distances and segments.
     to_keys: Param<Tensor<2>>,
     to_distances: Param<Tensor<2>>,
     to_parts: Param<Tensor<2>>,
-    /// `[2, H, D]`: a key of the same part, and one of another.
+    /// `[2, H, D]`: vectors for a key of the same segment, and of another.
     parts: Param<Tensor<3>>,
     attention_norm: Norm,
     forward: FeedForward,
     forward_norm: Norm,
-    /// Of the weights, of what was seen, and of what the feed-forward part made of it.
+    /// Dropout of attention weights, of attention output, and of the feed-forward output.
     dropout: [Dropout; 3],
 }
 
 impl Layer {
-    /// How many, and how wide.
+    /// Number of heads, and width of each.
     pub fn heads(&self) -> [usize; 2] {
         self.to_keys.dims()
     }
@@ -124,13 +123,13 @@ impl Layer {
         });
     }
 
-    /// The score of this layer, without a mask: it is the same for both streams.
+    /// Score function of this layer, without a mask: the same for both streams.
     pub fn score(&self, scene: &Scene) -> Attention {
         let ([h, d], [rows, _]) = (self.to_keys.dims(), scene.distances.dims());
         let r = self.distance.forward(scene.distances.clone());
         let mut r = r.reshape([rows, h, d]).swap_dims(0, 1);
         if scene.between > 0 {
-            // Nothing is looked up there, so nothing is projected for it.
+            // These distances are always masked, so nothing is projected for them.
             let unseen = Tensor::zeros([h, scene.between, d], &r.device());
             r = Tensor::cat(vec![unseen.clone(), r, unseen], 1);
         }
@@ -140,18 +139,20 @@ impl Layer {
                 let vectors = self.parts.val().swap_dims(0, 1);
                 score.segment(parts.clone(), vectors, self.to_parts.val())
             }
-            // A term that is the same for all keys changes no weight.
+            // A term that is equal for all keys changes no weight.
             None => score,
         }
     }
 
+    /// Projects queries.
+    ///
     /// # Shapes
     /// `x: [B, T, M]` → `[B, T, H·D]`
     pub fn queries(&self, x: Tensor<3>) -> Tensor<3> {
         self.query.forward(x)
     }
 
-    /// Keys and values.
+    /// Projects keys and values.
     ///
     /// # Shapes
     /// `x: [B, S, M]` → twice `[B, H, S, D]`
@@ -159,15 +160,15 @@ impl Layer {
         [&self.key, &self.value].map(|projection| self.split(projection.forward(x.clone())))
     }
 
-    /// What queries see.
+    /// Computes the context of queries.
     ///
     /// # Shapes
-    /// `queries: [B, T, H·D]`, as [`Layer::keys`] gives them → `[B, T, H·D]`
+    /// `queries: [B, T, H·D]`, keys and values as [`Layer::keys`] returns them → `[B, T, H·D]`
     pub fn look(&self, call: Call, queries: Tensor<3>, [k, v]: [Tensor<4>; 2]) -> Tensor<3> {
         call.attend([self.split(queries), k, v], &self.dropout[0])
     }
 
-    /// Adds what was seen to what was known, and what the feed-forward part makes of both.
+    /// Adds the projected context to the residual, then the feed-forward part.
     ///
     /// # Shapes
     /// `x: [B, T, M]`, `seen: [B, T, H·D]` → `[B, T, M]`

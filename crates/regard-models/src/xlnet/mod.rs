@@ -1,8 +1,8 @@
-//! XLNet (Yang et al. 2019, arXiv:1906.08237): a Transformer that knows how far words are from
-//! each other and not where they stand, and that learns to tell words in any order.
+//! XLNet (Yang et al. 2019, arXiv:1906.08237): a Transformer with relative positions, trained to
+//! predict tokens in any order (permutation language modelling).
 //!
-//! Texts are read by one stream, as every other model reads them. Words are told by a second one,
-//! see [`Permuting`].
+//! Texts are encoded by the content stream, as by other models. Predictions are made by the query
+//! stream, see [`Permuting`].
 
 mod config;
 mod layer;
@@ -27,7 +27,7 @@ use regard_attention::ops::Activation;
 use regard_attention::{Init, Mode};
 use serde_json::Value;
 
-/// Its names.
+/// Names of XLNet's tensors, classes and configuration keys.
 pub static XLNET: Family = Family {
     model_type: "xlnet",
     keys: fields::<Config>,
@@ -50,14 +50,14 @@ pub static XLNET: Family = Family {
     words: WordNames { dense: None, norm: "", table: "lm_loss.weight", bias: Some("lm_loss.bias") },
 };
 
-/// The model below its heads.
+/// The encoder without its heads.
 #[derive(Module, Debug)]
 pub(crate) struct Xlnet {
     words: Embedding,
-    /// `[1, M]`: what is known of a word that is to be told.
+    /// `[1, M]`: initial query of a target (the mask embedding).
     unknown: Param<Tensor<2>>,
     layers: Vec<Layer>,
-    /// Of words, of distances, and of what comes out.
+    /// Dropout of embeddings, of distances, and of the output.
     dropout: [Dropout; 3],
     #[module(skip)]
     rules: Rules,
@@ -68,12 +68,12 @@ impl Xlnet {
         self.words.table.device()
     }
 
-    /// The words of texts, `[B, T, M]`.
+    /// Word embeddings of texts, `[B, T, M]`.
     fn begin(&self, texts: &Texts, mode: Mode) -> Tensor<3> {
         self.dropout[0].forward(self.words.forward(texts.words(&self.device())), mode)
     }
 
-    /// What all layers need to know of texts behind a memory of so many tokens.
+    /// Makes the shared inputs of the scores, for texts after a memory of `memory` tokens.
     fn scene(&self, texts: &Texts, memory: usize, mode: Mode) -> Scene {
         let ([_, t], longest) = (texts.shape(), texts.longest());
         let width = self.words.table.dims()[1];
@@ -86,14 +86,14 @@ impl Xlnet {
         }
     }
 
-    /// Which tokens a token may see, whatever the order of telling.
+    /// Mask of the tokens that a token attends to, without a permutation.
     fn seen(&self, texts: &Texts, memory: usize) -> Mask {
         let all = texts.mask(self.rules.left_to_right);
         if self.rules.same_length { all & window(memory, 0) } else { all }
     }
 }
 
-/// `[B·S]`: of which part each key is. What is remembered is of the first.
+/// `[B·S]`: segment of each key. The memory belongs to the first.
 fn parts(texts: &Texts, memory: usize) -> Vec<i64> {
     let [_, t] = texts.shape();
     let rows = texts.types().chunks(t.max(1));
@@ -140,7 +140,7 @@ impl Body for Xlnet {
         }
     }
 
-    /// A word that is to be told is of use to one head only, and parts to pairs of texts.
+    /// The mask embedding is used by one head only, and segments by pairs of texts only.
     fn may_rest(&self, name: &str) -> bool {
         ["unknown", ".parts", ".to_parts"].iter().any(|end| name.ends_with(end))
     }
@@ -188,7 +188,7 @@ impl Body for Xlnet {
         };
         let layer = |layer: &Layer| {
             let [heads, wide] = layer.heads();
-            format!("{heads} heads of {wide}, dot product and distance and part; {order}")
+            format!("{heads} heads of {wide}, dot product, distance and segment; {order}")
         };
         self.layers.iter().map(layer).collect()
     }

@@ -1,8 +1,8 @@
-//! Telling words in any order, by two streams (section 2.3 of the paper).
+//! Permutation language modelling by two-stream attention (section 2.3 of the paper).
 //!
-//! The *content* stream knows the words and sees, of each text, those that were told before and
-//! itself. The *query* stream knows only where a word stands; it asks the same keys, but not the
-//! one of the word that it is to tell. Only words that are told have a query.
+//! The *content* stream encodes the tokens; each attends to itself and those before it in the
+//! order. The *query* stream knows only the positions of targets; it attends to the same keys, but
+//! not to the target's own. Only targets have a query.
 
 use super::Xlnet;
 use super::questions::Questions;
@@ -12,9 +12,9 @@ use regard_attention::Mode;
 use regard_attention::layers::Call;
 use regard_attention::mask::{Mask, dense_per_row, ranked};
 
-/// A model that learns words in any order. Asked for with
+/// A model for permutation language modelling, from
 /// [`TextModel::permuting`](crate::text::TextModel::permuting), which only a model with two
-/// streams and a head for words answers.
+/// streams and a head for words supports.
 ///
 /// ```
 /// use burn::tensor::Device;
@@ -40,84 +40,83 @@ use regard_attention::mask::{Mask, dense_per_row, ranked};
 /// assert_eq!(said.logits.dims(), [2, 30]);
 /// ```
 pub trait Permuting {
-    /// Tells the words of a batch, each from those before it in the order.
+    /// Predicts the targets of a batch, each from the tokens before it in the order.
     ///
     /// # Panics
     /// If the parts of the batch do not fit each other.
     fn predict(&self, batch: &Permuted, mode: Mode) -> Predicted;
 
-    /// Reads texts of one length, all of whose words see each other, and keeps what texts that
-    /// follow them need to know. Nothing is told of them and nothing is learned from them.
+    /// Encodes texts of one length without a permutation, and returns the memory for the texts that
+    /// follow them. There are no targets, and no gradient flows back.
     ///
     /// # Panics
     /// If the texts are of different lengths.
     fn remember(&self, texts: &Texts, mode: Mode) -> Memory;
 }
 
-/// Texts, and which of their words are told in which order.
+/// A batch of texts, with targets and the order of prediction.
 #[derive(Clone, Debug)]
 pub struct Permuted<'a> {
-    /// With a memory or with [`Sight::Cells`] they are of one length.
+    /// Texts; with a memory or with [`Sight::Cells`] they must have one length.
     pub texts: &'a Texts,
-    /// What tells which word.
+    /// Tokens that each prediction may use.
     pub sight: Sight,
-    /// The words to tell, counted over all texts, each once.
+    /// Tokens to predict, as indices over all texts, each at most once.
     pub targets: &'a [usize],
-    /// What was read before these texts. All see it.
+    /// Memory of the preceding texts, visible to all tokens.
     pub memory: Option<&'a Memory>,
 }
 
-/// Which words a word is told from.
+/// Tokens that the prediction of a token may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sight {
-    /// For each text of `n` words an order of `0..n`: a word is told from those before it.
+    /// For each text of `n` tokens a permutation of `0..n`: a token is predicted from those before.
     Orders(Vec<Vec<usize>>),
-    /// For each text the rank of each word: a word is told from those of a lower rank. Words of
-    /// one rank know of each other once they are told, so that what is not told at all is best
-    /// of one rank, the lowest: it is then read from both sides.
+    /// For each text the rank of each token: a token is predicted from those of a lower rank.
+    /// Content vectors of one rank attend to each other, so tokens that are no targets should have
+    /// one rank, the lowest: they are then encoded bidirectionally.
     Ranks(Vec<Vec<u32>>),
-    /// `[B, T, T]`: whether the word at a place is told from the one at another. (The opposite of
-    /// `perm_mask` in Hugging Face's library, where 1 hides.) A word that is told from nothing
-    /// sees nothing, and is told from its place alone.
+    /// `[B, T, T]`: whether the token at a position is predicted from the one at another. (The
+    /// opposite of `perm_mask` in Hugging Face's library, where 1 masks.) A token without any
+    /// visible token is predicted from its position alone.
     Cells(Vec<bool>),
 }
 
-/// What a model keeps of the texts that it read last: the vectors that went into each layer. No
-/// gradient goes back into them.
+/// Memory of the preceding texts: the inputs of each layer, detached from the gradient.
 #[derive(Clone, Debug)]
 pub struct Memory {
     /// `[B, tokens, M]` each.
     layers: Vec<Tensor<3>>,
 }
 
-/// What was told.
+/// Result of a prediction.
 #[derive(Debug)]
 pub struct Predicted {
-    /// `[targets, V]`
+    /// `[targets, V]`: logits.
     pub logits: Tensor<2>,
-    /// For the texts that follow these, row by row; nothing if texts are of different lengths.
+    /// Memory for the texts that follow these, row by row; `None` if texts have different lengths.
     pub memory: Option<Memory>,
 }
 
 impl Memory {
-    /// From `[B, tokens, M]` for each layer.
+    /// Makes a memory from `[B, tokens, M]` for each layer.
     pub fn new(layers: Vec<Tensor<3>>) -> Memory {
         Memory { layers: layers.into_iter().map(Tensor::detach).collect() }
     }
 
-    /// How many tokens of each text it holds.
+    /// Number of tokens of each text.
     pub fn tokens(&self) -> usize {
         self.layers.first().map_or(0, |x| x.dims()[1])
     }
 
-    /// `[B, tokens, M]`: what went into each layer.
+    /// Inputs of each layer, `[B, tokens, M]`.
     pub fn layers(&self) -> &[Tensor<3>] {
         &self.layers
     }
 }
 
 impl Permuted<'_> {
-    /// Whether texts are of one length, so that each is a row of a batch.
+    /// Whether texts have one length, so that each is a row of a batch.
     fn even(&self) -> bool {
         self.texts.shape()[0] == self.texts.lengths().len()
     }
@@ -130,13 +129,13 @@ impl Permuted<'_> {
                 for (row, (order, n)) in orders.iter().zip(lengths).enumerate() {
                     let mut all = order.clone();
                     all.sort_unstable();
-                    assert!(all.into_iter().eq(0..*n), "permuted: order {row} is not of 0..{n}");
+                    assert!(all.into_iter().eq(0..*n), "permuted: order {row}: need 0..{n}");
                 }
             }
             Sight::Ranks(ranks) => {
                 assert_eq!(ranks.len(), lengths.len(), "permuted: need ranks for each text");
                 for (row, (ranks, n)) in ranks.iter().zip(lengths).enumerate() {
-                    assert_eq!(ranks.len(), *n, "permuted: row {row} needs a rank for each word");
+                    assert_eq!(ranks.len(), *n, "permuted: row {row} needs a rank for each token");
                 }
             }
             Sight::Cells(cells) => {
@@ -145,11 +144,11 @@ impl Permuted<'_> {
                 assert_eq!(cells.len(), b * t * t, "permuted: need B·T·T = {b}·{t}·{t} cells");
             }
         }
-        assert!(!self.targets.is_empty(), "permuted: there is no word to tell");
+        assert!(!self.targets.is_empty(), "permuted: need at least one target");
         let mut told = vec![false; tokens];
         for at in self.targets {
-            assert!(*at < tokens, "permuted: word {at} is to be told, there are {tokens}");
-            assert!(!std::mem::replace(&mut told[*at], true), "permuted: word {at} is told twice");
+            assert!(*at < tokens, "permuted: got target {at}, there are {tokens} tokens");
+            assert!(!std::mem::replace(&mut told[*at], true), "permuted: got target {at} twice");
         }
         if let Some(memory) = self.memory {
             assert!(self.even(), "permuted: a memory needs texts of one length");
@@ -160,7 +159,7 @@ impl Permuted<'_> {
         }
     }
 
-    /// What the content stream sees, and what the query stream does where it asks.
+    /// Masks of the content stream and of the query stream.
     fn masks(&self, asked: &Questions) -> [Mask; 2] {
         let ranks = match &self.sight {
             Sight::Orders(orders) => orders.iter().map(|order| ranks(order)).collect(),
@@ -170,13 +169,13 @@ impl Permuted<'_> {
                 return [self.dense(cells, &all, true), self.dense(cells, &asked.tokens(), false)];
             }
         };
-        // Texts in one row do not see each other, so that it does not matter whose ranks are lower.
+        // Texts in one row do not attend to each other, so their ranks need not be comparable.
         let rows = if self.even() { ranks } else { vec![ranks.concat()] };
         [false, true].map(|strict| ranked(&rows, strict))
     }
 
-    /// `[B, T, S]`: the cells of some tokens behind a memory that all see; with `own`, each word
-    /// sees itself.
+    /// `[B, T, S]`: mask of the tokens `of`, after a memory that is visible to all; with `own`,
+    /// each token attends to itself.
     fn dense(&self, cells: &[bool], of: &[usize], own: bool) -> Mask {
         let ([_, t], memory) = (self.texts.shape(), self.memory.map_or(0, Memory::tokens));
         let row = |at: &usize| {
@@ -189,7 +188,7 @@ impl Permuted<'_> {
     }
 }
 
-/// The place of each word in an order.
+/// Rank of each token in an order.
 fn ranks(order: &[usize]) -> Vec<u32> {
     let mut ranks = vec![0; order.len()];
     order.iter().zip(0..).for_each(|(at, rank)| ranks[*at] = rank);
@@ -218,7 +217,7 @@ impl TwoStreams for Xlnet {
             let call = Call::new(&attention).mode(apart);
             let seen = asked.answers(layer.look(call, queries, keys.clone()));
             query = layer.conclude(query, seen, apart);
-            // Nothing is told from what the last layer would make of the words.
+            // The content stream's output of the last layer is not used.
             if number + 1 < self.layers.len() {
                 let attention = score.mask(content_mask.clone());
                 let call = Call::new(&attention).mode(mode);
@@ -238,7 +237,7 @@ impl TwoStreams for Xlnet {
         let mut kept = vec![];
         for (number, layer) in self.layers.iter().enumerate() {
             kept.push(self.keep(&x, 0));
-            // What comes out of the last layer goes into none.
+            // The last layer's output is not part of the memory.
             if number + 1 < self.layers.len() {
                 let attention = layer.score(&scene).mask(mask.clone());
                 let (queries, keys) = (layer.queries(x.clone()), layer.keys(x.clone()));
@@ -251,7 +250,7 @@ impl TwoStreams for Xlnet {
 }
 
 impl Xlnet {
-    /// What the content stream may see, and what the query stream may.
+    /// Masks of the content stream and of the query stream, with the model's own rules.
     fn masks(&self, batch: &Permuted, asked: &Questions) -> [Mask; 2] {
         let masks = batch.masks(asked);
         if batch.even() && !self.rules.left_to_right {
@@ -261,7 +260,7 @@ impl Xlnet {
         masks.map(|mask| mask & self.seen(batch.texts, memory))
     }
 
-    /// What a layer knows of the words, behind what it remembers.
+    /// Prepends a layer's memory to its content vectors.
     ///
     /// # Shapes
     /// `content: [B, T, M]` → `[B, memory + T, M]`
@@ -272,8 +271,8 @@ impl Xlnet {
         Tensor::cat(vec![layers[layer].clone(), content], 1)
     }
 
-    /// What is remembered of a layer's `[B, memory + T, M]`: the last tokens of the memory and of
-    /// the part of the text that is used again.
+    /// Memory of a layer from its `[B, memory + T, M]`: the last tokens, up to the end of the
+    /// reused part of the text.
     fn keep(&self, known: &Tensor<3>, memory: usize) -> Tensor<3> {
         let [b, s, m] = known.dims();
         let end = self.rules.reused.map_or(s, |first| s.min(memory + first));
@@ -282,7 +281,7 @@ impl Xlnet {
     }
 }
 
-/// The same step with other randomness, so that the two streams do not drop the same numbers.
+/// Returns the same step with another seed, so that the two streams have independent dropout.
 fn apart(mode: Mode) -> Mode {
     match mode {
         Mode::Train { seed, step } => Mode::Train { seed: !seed, step },

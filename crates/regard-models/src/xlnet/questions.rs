@@ -1,24 +1,24 @@
-//! Where the second stream asks.
+//! Positions of the query stream.
 
 use super::permuted::Permuted;
 use crate::seq2seq::index;
 use burn::tensor::{Device, Int, Tensor};
 use regard_attention::Attention;
 
-/// Where the query stream asks: at the words to tell, those of a row of texts in the order of their
-/// places. Rows are filled up to the longest with questions whose answers are not read.
+/// Queries of the targets, sorted by position within a row of texts. Rows are padded to the longest
+/// with queries whose results are ignored.
 pub(super) struct Questions {
-    /// `[B·Q]`: the place of each question in its row.
+    /// `[B·Q]`: position of each query in its row.
     places: Vec<usize>,
-    /// `[B·Q]`: the target of each; behind the last for those that only fill up.
+    /// `[B·Q]`: target of each query; the number of targets for padding.
     targets: Tensor<1, Int>,
-    /// `[targets]`: the question of each target.
+    /// `[targets]`: query of each target.
     of_targets: Tensor<1, Int>,
-    /// Whether the questions are the targets as they came.
+    /// Whether the queries are the targets in their given order.
     same: bool,
     /// `[B, Q]`
     shape: [usize; 2],
-    /// Tokens of a row of texts.
+    /// Number of tokens of a row of texts.
     wide: usize,
 }
 
@@ -48,18 +48,20 @@ impl Questions {
         }
     }
 
-    /// The token of each question, counted over all texts.
+    /// Token of each query, as an index over all texts.
     pub fn tokens(&self) -> Vec<usize> {
         let rows = self.places.chunks(self.shape[1]).enumerate();
         rows.flat_map(|(b, row)| row.iter().map(move |place| b * self.wide + place)).collect()
     }
 
-    /// The same attention for queries that stand where the questions do, behind a memory.
+    /// Returns the attention for queries at these positions, after a memory.
     pub fn attention(&self, score: Attention, memory: usize) -> Attention {
         let places: Vec<usize> = self.places.iter().map(|place| memory + place).collect();
         score.among_last(self.wide, &places)
     }
 
+    /// Arranges the vectors of targets as rows of queries.
+    ///
     /// # Shapes
     /// `[1, targets, M]` → `[B, Q, M]`
     pub fn ask(&self, queries: Tensor<3>) -> Tensor<3> {
@@ -72,6 +74,8 @@ impl Questions {
         all.select(0, self.targets.clone()).reshape([b, q, m])
     }
 
+    /// Arranges the results of queries as rows of targets.
+    ///
     /// # Shapes
     /// `[B, Q, M]` → `[1, targets, M]`
     pub fn answers(&self, seen: Tensor<3>) -> Tensor<3> {

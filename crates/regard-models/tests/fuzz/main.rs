@@ -1,5 +1,5 @@
-//! Files of weights that others made: none makes a reader panic, hang or fill the memory. How to
-//! run these for longer is said in the crate `regard-fuzz`.
+//! Untrusted weight files: none makes a reader panic, hang or exhaust memory. The crate
+//! `regard-fuzz` documents how to run these for longer.
 
 use regard_fuzz::{Counting, Scratch, fuzz};
 use regard_models::checkpoint;

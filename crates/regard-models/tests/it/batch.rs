@@ -1,4 +1,4 @@
-//! A row of a batch is what it would be alone.
+//! A row of a batch has the same result as alone.
 
 use crate::zoo::{self, READS, WRITES};
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -6,14 +6,14 @@ use regard_attention::Mode;
 use regard_models::zoo::create;
 use regard_models::{Seq2Seq, Source};
 
-/// Rows of numbers as a tensor.
+/// Rows of integers as a tensor.
 pub fn rows(rows: &[Vec<i64>], device: &Device) -> Tensor<2, Int> {
     let wide = rows.first().map_or(0, Vec::len);
     let data = TensorData::new(rows.concat(), [rows.len(), wide]);
     Tensor::from_data(data, device)
 }
 
-/// What a tensor holds.
+/// Elements of a tensor.
 pub fn numbers<const D: usize>(x: Tensor<D>) -> Vec<f32> {
     x.into_data().convert::<f32>().try_into_vec().unwrap()
 }
@@ -25,21 +25,21 @@ pub fn largest_difference(a: &[f32], b: &[f32]) -> f32 {
     each.fold(0.0, |max, x| if x.is_nan() { f32::INFINITY } else { max.max(x) })
 }
 
-/// Sentences of these lengths, no two alike.
+/// Distinct sentences of these lengths.
 pub fn sentences(lengths: &[usize]) -> Vec<Vec<i64>> {
     let word = |row: usize, i: usize| 3 + ((7 * row + 5 * i + i * i) % (READS - 3)) as i64;
     let row = |(row, n): (usize, &usize)| (0..*n).map(|i| word(row, i)).collect();
     lengths.iter().enumerate().map(row).collect()
 }
 
-/// Words to write, for each row; the start first.
+/// Target tokens for each row, starting with the start token.
 pub fn written(count: usize, length: usize) -> Vec<Vec<i64>> {
     let word = |row: usize, i: usize| 3 + ((3 * row + 11 * i + row * i) % (WRITES - 3)) as i64;
     let row = |row| (0..length).map(|i| if i == 0 { 1 } else { word(row, i) }).collect();
     (0..count).map(row).collect()
 }
 
-/// Sentences side by side, padded to `wide` with `pad`.
+/// Sentences as a batch, padded to `wide` with `pad`.
 pub fn source(sentences: &[Vec<i64>], wide: usize, pad: i64, device: &Device) -> Source {
     let fill = |row: &Vec<i64>| {
         let mut row = row.clone();
@@ -64,7 +64,7 @@ fn a_row_is_what_it_is_alone() {
         };
         let together = forward(&read, &words, 7, 0);
         assert!(together.iter().all(|x| x.is_finite()), "{name}");
-        // More padding, made of words.
+        // More padding, with other token ids.
         let wider = forward(&read, &words, 11, 5);
         let error = largest_difference(&together, &wider);
         assert!(error <= 1e-5, "{name}: padding changes logits by {error:e}");

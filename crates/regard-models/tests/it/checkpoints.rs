@@ -1,4 +1,4 @@
-//! Checkpoints that are not what they should be: a clear error, never a panic.
+//! Invalid checkpoints: a clear error, never a panic.
 
 use crate::goldens::golden;
 use crate::zoo;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A copy of a golden that is gone when the test is.
+/// A copy of a golden that is removed with the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -41,7 +41,7 @@ impl Folder {
         fs::write(path, config.to_string()).unwrap();
     }
 
-    /// The error has all of these in it.
+    /// Asserts that the error contains all of these.
     fn fails_with(&self, parts: &[&str]) {
         let error = match open::<dyn Seq2Seq>(&self.0, &Device::flex()) {
             Ok(_) => panic!("loaded, where {parts:?} was expected"),
@@ -67,7 +67,7 @@ fn tensors_that_are_missing_or_of_another_shape() {
         arrays.remove(gone);
         arrays.insert(other.into(), Array::new(vec![24, 1], vec![0.0; 24]));
     });
-    // All at once, and the file.
+    // All problems at once, and the file.
     let parts = ["model.safetensors", gone, "missing", other, "[24, 1]", "[24, 40]"];
     folder.fails_with(&parts);
 }
@@ -115,7 +115,7 @@ fn configurations_that_cannot_be() {
         ("luong-6", "hidden_size", json!("8"), vec!["invalid type"]),
         ("luong-6", "bidirectional", json!(true), vec!["score", "dot", "general"]),
         ("luong-8", "locality", json!({ "kind": "local-p", "width": 0 }), vec!["local-p", "width"]),
-        ("luong-6", "pad_token_id", json!(15), vec!["pad_token_id", "13 words"]),
+        ("luong-6", "pad_token_id", json!(15), vec!["pad_token_id", "13 tokens"]),
         ("luong-6", "attention", json!({ "kind": "windw" }), vec!["windw"]),
         ("luong-6", "attention", json!({ "kind": "window", "lft": 1 }), vec!["lft"]),
         ("luong-6", "attention", json!({ "kind": "global", "left": 1 }), vec!["left"]),
@@ -124,7 +124,7 @@ fn configurations_that_cannot_be() {
         ("marian-shared", "d_model", json!(0), vec!["d_model"]),
         ("marian-shared", "activation_function", json!("sine"), vec!["sine", "swish"]),
         ("marian-shared", "vocab_size", json!(1u64 << 40), vec!["vocab_size"]),
-        ("marian-shared", "decoder_vocab_size", json!(38), vec!["37 words", "38"]),
+        ("marian-shared", "decoder_vocab_size", json!(38), vec!["vocab_size 37", "38"]),
         ("marian-shared", "eos_token_id", json!(37), vec!["eos_token_id"]),
         ("marian-shared", "dropout", json!(1.0), vec!["dropout"]),
         ("pegasus", "alignment_layer", json!(2), vec!["alignment_layer"]),
@@ -201,7 +201,7 @@ fn what_cannot_be_written_leaves_what_was_there() {
     assert_eq!(fs::read(folder.weights()).unwrap(), before);
 }
 
-/// Weights that were quantised are told by name and type; buffers of integers are no mistake.
+/// Quantised weights are reported by name and type; buffers of integers are ignored.
 #[test]
 fn integers_are_told() {
     use safetensors::{Dtype, tensor::TensorView};
@@ -236,8 +236,8 @@ fn integers_are_told() {
     assert_eq!(with(&[], ""), "");
 }
 
-/// A model that is open stays what it was when its files are replaced, and files that are not whole
-/// are refused before they are used.
+/// An open model is unaffected when its files are replaced, and truncated files are refused before
+/// use.
 #[test]
 fn files_in_place_may_be_replaced() {
     let folder = Folder::of("marian-separate", "replaced");
@@ -270,7 +270,7 @@ fn halves_are_near_enough() {
     }
 }
 
-/// A tensor that nothing reads means that the configuration is of another model: fewer layers, say.
+/// An unexpected tensor means that the configuration is of another model, e.g. with fewer layers.
 #[test]
 fn tensors_without_a_place_are_told() {
     let device = Device::flex();

@@ -16,12 +16,12 @@ fn config(copy: bool, coverage: bool) -> Value {
         "hidden_size": 5, "copy": copy, "coverage": coverage, "tie_word_embeddings": true })
 }
 
-/// Words from 9 on are those that the vocabulary has not.
+/// Ids from 9 on are words outside the vocabulary.
 fn texts() -> Copied {
     Copied::new(vec![vec![4, 9, 5, 10, 9], vec![6, 9, 7]])
 }
 
-/// With one that is copied, one that is in text and vocabulary, and one that is nowhere.
+/// Target words: one that is copied, one in text and vocabulary, and one in neither.
 fn wanted() -> Vec<Vec<u32>> {
     vec![vec![9, 4, 10, 2], vec![3, 2]]
 }
@@ -47,7 +47,7 @@ fn what_is_taught_is_what_is_written() {
             for (row, told) in wanted.iter().enumerate() {
                 let p = &mixed.words[row * wide..][..wide];
                 assert!((p.iter().sum::<f32>() - 1.0).abs() < 1e-5, "step {step}: {p:?}");
-                // The second text has no word of number 10.
+                // The second text has no word with id 10.
                 let only_first = row == 0 && copy;
                 assert_eq!(p[10] > 0.0, only_first, "copy {copy}: {p:?}");
                 if let Some(word) = told.get(step) {
@@ -77,7 +77,7 @@ fn gradients_are_those_of_small_differences() {
     };
     let Cost { likelihood, coverage } = model.cost(&texts(), &wanted(), Mode::Eval);
     let grads = (likelihood + coverage.unwrap()).backward();
-    // After one step, the first moment is a share of the gradient.
+    // After one step, the first moment is a fraction of the gradient.
     let options = AdamWConfig { max_norm: None, ..AdamWConfig::default() };
     let share = f64::from(1.0 - options.beta1);
     let mut adamw = AdamW::new(options);
@@ -110,7 +110,7 @@ fn words_that_no_vocabulary_has_are_copied() {
         "embedding_size": 12, "hidden_size": 12, "coverage": false });
     let mut model = zoo::create::<PointerGenerator>(&json, 1, &device).unwrap();
     let mut adamw = AdamW::new(AdamWConfig::default());
-    // The word after 5 is the answer, and it is never the vocabulary's.
+    // The word after 5 is the answer, and it is never in the vocabulary.
     let text = |i: usize| {
         let (at, new) = (i % 3, 9 + (i % 2) as u32);
         let mut text = vec![6, 4, 7, 8];

@@ -17,7 +17,7 @@ struct Said {
     logits: Vec<f32>,
 }
 
-/// Where a golden is.
+/// Path of a golden.
 pub fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/models").join(name)
 }

@@ -1,5 +1,5 @@
 //! The goldens of `fixtures/make/vit.py`: images against transformers, and models that
-//! transformers has no words for against themselves.
+//! transformers does not have against themselves.
 
 use crate::batch::{largest_difference, numbers};
 use crate::texts::close;
@@ -26,7 +26,7 @@ fn images(count: usize, [channels, rows, columns]: [usize; 3], device: &Device) 
     Tensor::from_data(TensorData::new(numbers, [count, channels, rows, columns]), device)
 }
 
-/// A model with all that Hugging Face cannot say.
+/// A model with everything that Hugging Face's `vit` does not have.
 fn extended() -> Value {
     json!({
         "model_type": "vision_transformer", "image_size": [9, 13], "patch_size": 1,
@@ -75,7 +75,7 @@ fn what_is_saved_is_what_was_read() {
         assert_eq!(weights, checkpoint::read_weights(&folder).unwrap(), "{}", folder.display());
         let theirs = checkpoint::read_config(&folder).unwrap();
         for (key, value) in config.as_object().unwrap() {
-            // Numbers of theirs are doubles.
+            // transformers writes floats as doubles.
             let near = value.as_f64().zip(theirs[key].as_f64());
             let same = near.is_some_and(|(a, b)| (a - b).abs() <= 1e-6 * b.abs());
             assert!(same || *value == theirs[key], "{}: {key} is {value}", folder.display());
@@ -134,7 +134,7 @@ fn a_stem_may_keep_the_largest_of_each_square() {
     (config["stem_halving"], config["stem_channels"]) = (json!("max"), json!([6]));
     config["pooling"] = json!("cls");
     let model = zoo::create::<Vit>(&config, 3, &device).unwrap();
-    // An odd row and an odd column are left out.
+    // An odd last row and column are dropped.
     assert_eq!(model.settings().grid(), [4, 6]);
     let (seen, looks) = model.look_inside(images(1, [1, 9, 13], &device));
     assert_eq!((seen.hidden.dims(), looks[0].dims()), ([1, 25, 16], [1, 2, 25, 25]));
@@ -170,7 +170,7 @@ fn learns(config: &Value) {
 fn positions_of_sines_tell_rows_from_columns() {
     let device = Device::flex();
     let mut config = extended();
-    // Without a stem, and of one colour, patches differ by where they are alone.
+    // Without a stem and with one colour, patches differ by position only.
     config["stem_channels"] = json!([]);
     config["image_size"] = json!([2, 3]);
     let model = zoo::create::<Vit>(&config, 3, &device).unwrap();

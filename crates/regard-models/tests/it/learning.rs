@@ -1,4 +1,4 @@
-//! Whatever can learn is told how, and what was learned can be saved.
+//! Every parameter gets a gradient, and trained models can be saved and loaded.
 
 use crate::batch::{numbers, rows, sentences, source, written};
 use crate::zoo;
@@ -10,7 +10,7 @@ use regard_models::{Seq2Seq, Source, checkpoint};
 
 const MODE: Mode = Mode::Train { seed: 1, step: 1 };
 
-/// One step towards anything at all.
+/// One optimiser step with an arbitrary loss.
 fn learn(mut model: Box<dyn Seq2Seq>, read: &Source, name: &str) -> (Box<dyn Seq2Seq>, AdamW) {
     let device = Device::flex().autodiff();
     let scores = model.forward(read, rows(&written(3, 6), &device), MODE);
@@ -28,7 +28,7 @@ fn learn(mut model: Box<dyn Seq2Seq>, read: &Source, name: &str) -> (Box<dyn Seq
     (model, adamw)
 }
 
-/// Names of arrays of which not one number is another.
+/// Names of arrays without any changed element.
 fn unchanged(before: &Arrays, after: &Arrays) -> Vec<String> {
     let same = |(name, array): (&String, &Array)| (after[name] == *array).then(|| name.clone());
     before.iter().filter_map(same).collect()
@@ -41,7 +41,7 @@ fn every_parameter_learns() {
     for (name, config) in zoo::all() {
         let model = create::<dyn Seq2Seq>(&config, 11, &device).unwrap();
         let (count, before) = (model.parameters(), model.weights());
-        // A table that is shared stands under all of its names where nothing is tied.
+        // A shared table is saved under all of its names where nothing is tied.
         let again = |name: &&String| {
             before.contains_key("model.shared.weight") && name.ends_with("embed_tokens.weight")
         };
@@ -51,7 +51,7 @@ fn every_parameter_learns() {
         assert!(adamw.norm().is_finite(), "{name}");
         assert_eq!(adamw.without_gradient(), [""; 0], "{name}");
         let mut still = unchanged(&before, &model.weights());
-        // A constant that is added to all scores of a query says nothing.
+        // A constant that is added to all scores of a query has no effect.
         still.retain(|name| !name.ends_with("k_proj.bias"));
         assert_eq!(still, [""; 0], "{name}: told how to learn, and did not");
     }
@@ -82,8 +82,7 @@ fn what_is_saved_is_what_is_loaded() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// A model that was loaded drops what the one that was saved would have dropped: without it a
-/// resumed run is another run.
+/// A loaded model has the same dropout as the saved one: otherwise a resumed run would differ.
 #[test]
 fn what_is_loaded_trains_as_what_was_saved() {
     let device = Device::flex().autodiff();

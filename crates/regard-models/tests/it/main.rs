@@ -1,4 +1,4 @@
-//! Models against others' and against themselves.
+//! Models against other libraries and against themselves.
 
 mod batch;
 mod checkpoints;

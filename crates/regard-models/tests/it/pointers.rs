@@ -9,7 +9,7 @@ use regard_models::pointer::{MARKER, PointerNet, Points};
 use regard_models::{Network, zoo};
 use serde_json::{Value, json};
 
-/// Every kind, with every switch that it has.
+/// Every kind of model, with every option.
 fn zoo() -> Vec<Value> {
     let base = json!({ "model_type": "pointer-network", "hidden_size": 16, "waves": 2,
         "num_attention_heads": 2, "intermediate_size": 24, "encoder_layers": 2,
@@ -27,7 +27,7 @@ fn zoo() -> Vec<Value> {
     ]
 }
 
-/// Sets of these sizes, no two alike.
+/// Distinct sets of these sizes.
 fn sets(sizes: &[usize]) -> Vec<Vec<f32>> {
     let number = |a: usize, i: usize| ((a * 37 + i * 61 + a * i * 13) % 101) as f32 / 101.0;
     let set = |(a, n): (usize, &usize)| (0..2 * n).map(|i| number(a, i)).collect();
@@ -98,7 +98,7 @@ fn beams_go_on_as_those_they_came_from() {
         let net = create(&config);
         let mut walk = net.walk(&points(&sets));
         walk.step(&[MARKER, MARKER]);
-        // Two rows for each set, then the second set alone, its rows exchanged.
+        // Two rows for each set, then only the second set, its rows swapped.
         walk.reorder(&[0, 0, 1, 1]);
         walk.step(&[1, 2, 3, 4]);
         walk.reorder(&[3, 2]);

@@ -9,7 +9,7 @@ use regard_attention::mask::window;
 use regard_models::text::{self, Head, Probe, TextModel, Texts};
 use serde_json::json;
 
-/// A model of each body that attends.
+/// A model of each body with attention.
 fn models(device: &Device) -> Vec<Box<dyn TextModel>> {
     let types = ["bert", "gpt2", "modernbert", "xlnet"];
     let make = |name: &str| {
@@ -35,8 +35,8 @@ fn loss(model: &dyn TextModel, texts: &Texts, probe: &mut Probe) -> Tensor<1> {
     model.probe(texts, None, probe).logits.unwrap().powi_scalar(2).sum()
 }
 
-/// To scale a head is to scale its weights: so the gradient of the weights, times the weights, is
-/// the derivative by the head's factor, which finite differences tell.
+/// Scaling a head scales its attention weights: so the gradient of the weights, times the weights,
+/// is the derivative by the head's factor, which finite differences approximate.
 #[test]
 fn gradients_of_weights_are_those_of_differences() {
     for model in models(&Device::flex().autodiff()) {
@@ -87,7 +87,7 @@ fn changes_reach_the_layer_that_they_name() {
                 let changed = hidden(&mut probe);
                 let off = largest_difference(&changed, &plain);
                 assert!(off > 1e-3, "{name} layer {layer}: {change:?} changes nothing");
-                // Weights of layers before it are as they were.
+                // Weights of earlier layers are unchanged.
                 let mut before = Probe::default().record();
                 hidden(&mut before);
                 let of = |probe: &Probe| numbers(probe.weights(0).unwrap());

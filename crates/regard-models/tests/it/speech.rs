@@ -1,4 +1,4 @@
-//! Models that hear: whole and in pieces, alone and among others, saved and loaded, taught.
+//! Speech models: whole sounds and streams, alone and in a batch, saved and loaded, trained.
 
 use burn::tensor::{Device, Int, Tensor};
 use regard_attention::ops::{CrossEntropy, Ctc, Transcripts, cross_entropy, ctc_loss};
@@ -48,7 +48,7 @@ fn close(case: &str, got: &[f32], want: &[f32], limit: f32) {
 }
 
 /// Every kind of window there is: front convolutions of odd and even widths, with and without a
-/// stride, and rows that see nothing before or after them.
+/// stride, and frames without context before or after them.
 fn kinds() -> Vec<Value> {
     vec![
         json!({}),
@@ -143,9 +143,9 @@ fn what_cannot_be_is_turned_down() {
     };
     for (changes, told) in [
         (json!({ "num_attention_heads": 3 }), "num_attention_heads: got 3, need a divisor"),
-        (json!({ "conv_stride": [2] }), "got 2 and 1 numbers"),
+        (json!({ "conv_stride": [2] }), "got 2 and 1 values"),
         (json!({ "conv_kernel": [3], "conv_stride": [4] }), "got 3 and 4"),
-        (json!({ "conv_kernel": [], "conv_stride": [] }), "got 0 and 0 numbers"),
+        (json!({ "conv_kernel": [], "conv_stride": [] }), "got 0 and 0 values"),
         (json!({ "left_context": 1u64 << 30 }), "left_context"),
         (json!({ "dropout": 1.0 }), "dropout: got 1"),
         (json!({ "pooling_size": 1u64 << 40 }), "pooling_size"),
@@ -161,8 +161,8 @@ fn what_cannot_be_is_turned_down() {
     }
 }
 
-/// Every parameter gets a gradient, and a few steps make the loss small: of labels, and of letters
-/// in an order that only their time tells.
+/// Every parameter gets a gradient, and a few steps make the loss small: with labels, and with
+/// characters whose order depends on time alone.
 #[test]
 fn it_learns() {
     let device = Device::flex().autodiff();

@@ -1,4 +1,4 @@
-//! Writing word by word says what teacher forcing says, whatever beams do.
+//! Decoding token by token gives the logits of teacher forcing, however beams are reordered.
 
 use crate::batch::{largest_difference, numbers, rows, sentences, source};
 use crate::zoo::{self, WRITES};
@@ -7,16 +7,16 @@ use regard_attention::Mode;
 use regard_models::Seq2Seq;
 use regard_models::zoo::create;
 
-/// What beams do before a step: the parent of each new row, given how many rows there are.
-/// Three sentences to begin with.
+/// Reorderings of beams before each step: the parent of each new row, given the number of rows.
+/// There are three sentences at first.
 const PLANS: [&[&[usize]]; 4] = [
-    // Greedy; one sentence after another ends.
+    // Greedy; the sentences end in turn.
     &[&[0, 1, 2], &[0, 1, 2], &[0, 2], &[0, 1], &[1], &[0]],
-    // Two beams each that cross, then a sentence ends, then they fall together.
+    // Two beams each that swap, then a sentence ends, then both continue one parent.
     &[&[0, 0, 1, 1, 2, 2], &[1, 0, 2, 2, 5, 4], &[0, 1, 4, 5], &[1, 1, 3, 2], &[2, 3], &[1, 0]],
     // Sentences with different numbers of rows, in any order.
     &[&[2, 0, 0, 1], &[3, 1, 1, 0, 2], &[4, 4, 4], &[0, 1, 2, 2], &[3], &[0, 0, 0]],
-    // As many rows as even beams would have, and a sentence that comes twice.
+    // As many rows as with equal beams, and a sentence that occurs twice.
     &[&[0, 0, 0, 1], &[0, 3, 3, 1], &[2, 2, 0, 1], &[3, 3, 3, 0], &[3, 0, 3, 0], &[1, 2]],
 ];
 
@@ -29,7 +29,7 @@ fn steps_say_what_teacher_forcing_says() {
             create::<dyn Seq2Seq>(&config, 5, &device).unwrap_or_else(|e| panic!("{name}: {e}"));
         for (plan, look) in PLANS.iter().zip([false, true, true, false]) {
             let mut decoding = model.decode(&source(&read, 8, 0, &device), look);
-            // The sentence of each row, and what it has written.
+            // The sentence of each row, and its tokens so far.
             let mut all: Vec<(usize, Vec<i64>)> = (0..3).map(|i| (i, vec![])).collect();
             for (step, parents) in plan.iter().enumerate() {
                 decoding.reorder(parents);
@@ -59,14 +59,14 @@ fn steps_say_what_teacher_forcing_says() {
     }
 }
 
-/// Weights are nowhere below 0, nothing on padding, and at most 1 together.
+/// Attention weights are not negative, 0 on padding, and sum to at most 1.
 fn check_attention(name: &str, weights: Vec<f32>, read: &[Vec<i64>]) {
     let wide = weights.len() / read.len();
     for (row, sentence) in weights.chunks(wide).zip(read) {
         let sum: f32 = row.iter().sum();
         assert!(row.iter().all(|x| *x >= 0.0) && sum < 1.0 + 1e-5, "{name}: {row:?}");
         assert!(row[sentence.len()..].iter().all(|x| *x == 0.0), "{name}: padding in {row:?}");
-        // Softmax1 may look at nothing, and a Gaussian takes some of it away.
+        // With softmax1 or a Gaussian, weights may sum to less than 1.
         let partial = name.contains("softmax1") || name.contains("local-p");
         assert!(partial || sum > 1.0 - 1e-5, "{name}: {row:?}");
     }

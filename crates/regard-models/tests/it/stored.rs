@@ -1,4 +1,4 @@
-//! Weights that are used as their file has them: the same models, bit for bit.
+//! Weights used in the type and layout of the file: results are bitwise the same.
 
 use crate::batch::rows;
 use crate::goldens::golden;
@@ -112,7 +112,7 @@ fn images(folder: &Path, golden: &Path, case: &str) {
     assert!(a.logits.as_ref().map(bits) == b.logits.as_ref().map(bits), "{case}");
 }
 
-/// The storage of a weight changes no bit of what a model says: of every family, in every type.
+/// The storage of weights changes no bit of the output, for every family and every type.
 #[test]
 fn storage_changes_no_bit() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
@@ -148,7 +148,7 @@ fn storage_changes_no_bit() {
     assert!(seen > 45, "{seen} models");
 }
 
-/// The weights of a model that is a part of the program stay where they are.
+/// The weights of a built-in model are not copied.
 #[test]
 fn a_model_inside_the_program_is_not_copied() {
     let folder = golden("marian-shared");

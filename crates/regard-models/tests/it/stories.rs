@@ -1,4 +1,4 @@
-//! Models that are told stories.
+//! Story models.
 
 use crate::batch::{largest_difference, numbers};
 use burn::tensor::Device;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const WORDS: usize = 23;
 const ANSWERS: usize = 7;
 
-/// Every kind, with every switch that it has.
+/// Every kind of model, with every option.
 fn zoo() -> Vec<(&'static str, Value)> {
     let base = |kind: &str, more: Value| {
         let mut config = json!({
@@ -38,7 +38,7 @@ fn zoo() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Stories of these numbers of sentences, no two alike.
+/// Distinct stories with these numbers of sentences.
 fn told(lengths: &[usize]) -> Vec<(Vec<Vec<u32>>, Vec<u32>)> {
     let word = |a: usize, b: usize, c: usize| {
         1 + ((7 * a + 5 * b + 3 * c + a * b + b * c) % (WORDS - 1)) as u32
@@ -102,14 +102,14 @@ fn where_it_looked_can_be_seen() {
             assert!((from == 1 || from == 12) && to == 12, "{name}");
             for row in numbers(look).chunks(to) {
                 assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{name}");
-                // A memory is of what was said, not of what is asked.
+                // The memory has the sentences, not the question.
                 assert!(from == 12 || row[11] == 0.0, "{name}");
             }
         }
     }
 }
 
-/// One step towards anything at all.
+/// One optimiser step with an arbitrary loss.
 fn learn(mut model: Box<dyn StoryModel>) -> (Box<dyn StoryModel>, AdamW) {
     let scores = model.forward(&stories(&told(&[5, 2, 9, 30])), Mode::Train { seed: 1, step: 1 });
     let loss = scores.powi_scalar(2).mean();
@@ -131,7 +131,7 @@ fn every_parameter_learns() {
         let after = model.weights();
         let same = |(name, array): (&String, &Array)| (after[name] == *array).then(|| name.clone());
         let mut still: Vec<String> = before.iter().filter_map(same).collect();
-        // A constant that is added to all scores of a query says nothing.
+        // A constant that is added to all scores of a query has no effect.
         still.retain(|name| !name.ends_with("key.bias"));
         assert_eq!(still, [""; 0], "{name}: told how to learn, and did not");
     }
@@ -149,7 +149,7 @@ fn what_is_saved_is_what_is_loaded() {
         assert_eq!((again.config(), again.limits()), (model.config(), model.limits()), "{name}");
         assert!(again.weights() == model.weights(), "{name}");
         assert_eq!(bits(&*again, &told), bits(&*model.evaluation(), &told), "{name}");
-        // What was loaded drops and pauses as what was saved, or a resumed run were another one.
+        // A loaded model has the same noise as the saved one: otherwise a resumed run would differ.
         let device = Device::flex().autodiff();
         let again = load::<dyn StoryModel>(&model.config(), model.weights(), &device).unwrap();
         assert!(learn(again).0.weights() == learn(model).0.weights(), "{name}");
@@ -166,8 +166,8 @@ fn what_is_too_long_is_told() {
         let forward = std::panic::AssertUnwindSafe(|| model.forward(&stories, Mode::Eval));
         *std::panic::catch_unwind(forward).unwrap_err().downcast::<String>().unwrap()
     };
-    assert!(panics(vec![vec![1]; 141]).contains("141 sentences: the model reads 140"));
-    assert!(panics(vec![vec![1; 7]]).contains("7 words: the model reads 6"));
+    assert!(panics(vec![vec![1]; 141]).contains("141 sentences, need at most 140"));
+    assert!(panics(vec![vec![1; 7]]).contains("7 words, need at most 6"));
 }
 
 #[test]

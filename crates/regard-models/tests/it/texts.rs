@@ -28,12 +28,12 @@ pub fn close(folder: &Path, what: &str, got: &[f32], wanted: &Array) {
     close_to(folder, what, got, wanted, 0.0);
 }
 
-/// The largest number of an array, whatever its sign.
+/// Largest absolute value of an array.
 pub fn largest(array: &Array) -> f32 {
     array.floats().unwrap().iter().fold(0f32, |max, x| max.max(x.abs()))
 }
 
-/// Within 1e-4 of the largest number, or of `least` if that is larger.
+/// Within 1e-4 of the largest absolute value, or of `least` if that is larger.
 pub fn close_to(folder: &Path, what: &str, got: &[f32], wanted: &Array, least: f32) {
     let wanted = wanted.floats().unwrap();
     assert_eq!(got.len(), wanted.len(), "{} {what}", folder.display());
@@ -94,7 +94,7 @@ fn a_recording_that_does_not_fit_is_told() {
     let folder = |name: &str| folders().into_iter().find(|f| f.ends_with(name)).unwrap();
     let model = open(&folder("bert-relu-Model"), &device);
     let other = recorded(&folder("gpt2-ForSequenceClassification"));
-    // Another model's weights are far away, and that is a finding, not an error.
+    // Another model's outputs differ greatly, which is a result, not an error.
     assert!(other.compare(&*model).unwrap().iter().any(|d| d.relative() > 1e-2));
     let weights = folder("bert-relu-Model").join("model.safetensors");
     let error = Recorded::read(&weights).err().unwrap().to_string();
@@ -119,13 +119,13 @@ fn gradients_are_those_of_transformers() {
         }
         close(&folder, "loss", &numbers(&loss), &golden["loss"]);
         let gradients = model.gradients(&mut loss.backward());
-        // Some are 0 but for rounding, which is that of what they are the difference of.
+        // Some are 0 except for rounding, on the scale of the terms that cancel.
         let all = golden.iter().filter(|(name, _)| name.starts_with("gradient."));
         let most = all.fold(0f32, |max, (_, x)| max.max(largest(x)));
         let mut compared = 0;
         for (name, wanted) in golden {
             let Some(name) = name.strip_prefix("gradient.") else { continue };
-            // The library gives a bias a second name, and a tied table one that is not saved.
+            // transformers has a second name for a bias, and one for a tied table that is omitted.
             let Some(got) = gradients.get(name) else { continue };
             close_to(&folder, name, &got.floats().unwrap(), wanted, 1e-2 * most);
             compared += 1;
@@ -225,7 +225,7 @@ fn every_kind_of_misfit_is_told_at_once() {
     ] {
         assert!(error.contains(part), "{error}");
     }
-    // All of them are counted, and the message stays one that can be read.
+    // All problems are counted, and the message stays short.
     assert!(error.contains(" more") && error.len() < 1000, "{error}");
 }
 

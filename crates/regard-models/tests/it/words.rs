@@ -1,5 +1,5 @@
-//! The goldens of `fixtures/make/words.py`: models of words and letters against PyTorch's layers;
-//! and what these models promise beyond them.
+//! The goldens of `fixtures/make/words.py`: models of words and characters against PyTorch's
+//! layers; and further properties of these models.
 
 use crate::texts::{close, close_to, largest, numbers, open};
 use burn::tensor::{Device, Tensor, TensorData};
@@ -18,7 +18,7 @@ fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// A sentence: words, and the letters of each.
+/// A sentence: word ids, and the characters of each.
 type Sentence = (Vec<u32>, Vec<Vec<u32>>);
 
 fn sentences(folder: &Path) -> Vec<Sentence> {
@@ -92,13 +92,13 @@ fn the_weights_of_words_are_told() {
     }
 }
 
-/// Law 2, bit for bit.
+/// Law 2 of ARCHITECTURE.md: results do not depend on the batch, bitwise.
 #[test]
 fn a_text_says_the_same_alone_and_among_others() {
     for folder in folders() {
         let model = open(&folder, &Device::flex());
         let mut sentences = sentences(&folder);
-        // One that is longer than all others together, so that they are read in several batches.
+        // One that is longer than all others together, so that there are several batches.
         let long = sentences.iter().flat_map(|(ids, _)| ids).cycle().take(1500).copied();
         let letters = sentences.iter().flat_map(|(_, words)| words).cycle().take(1500).cloned();
         sentences.insert(1, (long.collect(), letters.collect()));
@@ -204,13 +204,13 @@ fn vectors_that_do_not_fit_are_told() {
     let error = |model: &mut dyn TextModel, rows: &[(usize, &[f32])]| {
         model.set_words(rows).unwrap_err().to_string()
     };
-    assert!(error(&mut *model, &[(1, &[0.0; 3])]).contains("got 3 numbers a word, the model's"));
-    assert!(error(&mut *model, &[(12, &[0.0; 8])]).contains("word 12, the model has 12"));
+    assert!(error(&mut *model, &[(1, &[0.0; 3])]).contains("got a width of 3, the model's"));
+    assert!(error(&mut *model, &[(12, &[0.0; 8])]).contains("id 12, the vocabulary has 12"));
     let letters = json!({ "embedding_size": 0, "characters": { "kind": "lstm" } });
     let mut model = text::create(&config("cnn", letters), Head::Tokens, 3, &device).unwrap();
-    assert!(error(&mut *model, &[]).contains("no table of words"));
+    assert!(error(&mut *model, &[]).contains("no word embeddings"));
     assert_eq!(model.vocabulary(), usize::MAX);
-    // The table of any family.
+    // The embedding table of any family.
     let bert = json!({ "model_type": "bert", "vocab_size": 9, "hidden_size": 4,
                        "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 4 });
     let mut model = text::create(&bert, Head::Sequence, 3, &device).unwrap();
@@ -220,7 +220,7 @@ fn vectors_that_do_not_fit_are_told() {
     assert_eq!(table[8..12], [1.0, 2.0, 3.0, 4.0]);
 }
 
-/// Words that training makes unknown are read as the unknown word is, and as many as asked.
+/// Word dropout replaces words by the unknown one, with the configured probability.
 #[test]
 fn words_become_unknown_in_training() {
     let device = Device::flex();
@@ -257,7 +257,7 @@ fn configurations_that_cannot_be() {
         ("bilstm", json!({ "embedding_size": huge }), "embedding_size"),
         ("bilstm", json!({ "vocab_size": 1 << 24, "embedding_size": 1 << 20 }), "vocab_size and"),
         ("bilstm", json!({ "embedding_size": 0 }), "need a table or characters"),
-        ("bilstm", json!({ "unk_token_id": 12 }), "there are 12 words"),
+        ("bilstm", json!({ "unk_token_id": 12 }), "the vocabulary has 12 tokens"),
         ("bilstm", json!({ "word_dropout": 1.0 }), "word_dropout: got 1"),
         ("bilstm", json!({ "pooling": "sum" }), "need attention, mean, max or last"),
         ("bilstm", json!({ "attention_size": huge }), "attention_size"),
@@ -283,7 +283,7 @@ fn configurations_that_cannot_be() {
 }
 
 #[test]
-#[should_panic(expected = "needs the letters of all 1 tokens")]
+#[should_panic(expected = "needs the characters of all 1 tokens")]
 fn a_model_that_spells_needs_letters() {
     let config = config("bilstm", json!({ "characters": { "kind": "cnn" } }));
     let model = text::create(&config, Head::Tokens, 0, &Device::flex()).unwrap();

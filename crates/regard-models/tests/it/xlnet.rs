@@ -1,4 +1,4 @@
-//! Two streams: the goldens of `fixtures/make/xlnet.py`, and what must not be seen.
+//! Two-stream attention: the goldens of `fixtures/make/xlnet.py`, and tokens that must be masked.
 
 use crate::batch::largest_difference;
 use crate::texts::{close, close_to, largest, numbers, open};
@@ -63,7 +63,7 @@ fn tensor<const D: usize>(array: &Array, device: &Device) -> Tensor<D> {
     Tensor::from_data(TensorData::new(array.floats().unwrap().into_owned(), shape), device)
 }
 
-/// What was there before the first batch.
+/// Memory before the first batch.
 fn before(golden: &Arrays, device: &Device) -> Option<Memory> {
     let layer = |i: usize| golden.get(&format!("memory.before.{i}"));
     let layers: Vec<Tensor<3>> = (0..).map_while(layer).map(|x| tensor(x, device)).collect();
@@ -126,7 +126,7 @@ fn word(row: usize, at: usize) -> u32 {
     ((5 * row + 3 * at + at * at * row) % WORDS as usize) as u32
 }
 
-/// Texts of these lengths in two parts, with one word changed.
+/// Texts of these lengths with two segments, with one token changed.
 fn texts(lengths: &[usize], changed: Option<(usize, usize)>) -> Texts {
     let mut texts = Texts::new();
     for (row, n) in lengths.iter().enumerate() {
@@ -138,14 +138,14 @@ fn texts(lengths: &[usize], changed: Option<(usize, usize)>) -> Texts {
     texts
 }
 
-/// The orders of the first so many words.
+/// Orders of the first tokens.
 fn orders(lengths: &[usize]) -> Vec<Vec<usize>> {
     let row =
         |(order, n): (&[usize; 7], &usize)| order.iter().copied().filter(|at| at < n).collect();
     ORDERS.iter().zip(lengths).map(row).collect()
 }
 
-/// `[B, T, T]`: the cells that orders allow.
+/// `[B, T, T]`: the mask that orders imply.
 fn cells(orders: &[Vec<usize>]) -> Vec<bool> {
     let mut cells = vec![];
     for order in orders {
@@ -183,7 +183,7 @@ fn an_order_is_the_mask_that_it_means() {
     }
 }
 
-/// A text's words are not told but for its targets, which come one after the other.
+/// Only the targets of a text are predicted, in sequence.
 fn context_first(lengths: &[usize], targets: &[usize]) -> Vec<Vec<u32>> {
     let (mut at, mut next) = (0, 0);
     let mut rank = || {
@@ -217,7 +217,7 @@ fn words_of_one_rank_see_each_other() {
         let error = largest_difference(&one, &other);
         assert!(error <= 1e-5, "{error:e}");
     }
-    // What is remembered of a text is what all its words make of each other.
+    // The memory of a text is encoded bidirectionally.
     let kept = predict(Sight::Ranks(vec![vec![0; 7]; 3]), None).memory.unwrap();
     for (one, other) in kept.layers().iter().zip(memory.layers()) {
         assert_eq!(numbers(one), numbers(other));

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-/// Words that can be read, and written.
+/// Sizes of the source and target vocabularies.
 pub const READS: usize = 17;
 pub const WRITES: usize = 13;
 
-/// Every way to look, by name.
+/// Every kind of attention, by name.
 pub fn looks() -> Vec<(&'static str, Value)> {
     let hard = |method: &str| json!({ "kind": "hard", "method": method });
     vec![
@@ -51,7 +51,7 @@ pub fn transformer(more: &[(&str, Value)]) -> Value {
     with(&base, more)
 }
 
-/// All of them, by name.
+/// All configurations, by name.
 pub fn all() -> Vec<(String, Value)> {
     let mut zoo = vec![];
     let yes = json!(true);

@@ -31,7 +31,7 @@ fn a_checkpoint_says_what_was_recorded() {
 #[test]
 fn a_checkpoint_is_told_in_words() {
     let text = regard(&["inspect", &golden("gpt2-scaled-LMHeadModel")]).out;
-    for part in ["GPT2LMHeadModel (gpt2)", "23 words", "up to 12 tokens", "2 heads of 4"] {
+    for part in ["GPT2LMHeadModel (gpt2)", "vocabulary of 23", "up to 12 tokens", "2 heads of 4"] {
         assert!(text.contains(part), "{text}");
     }
     assert!(text.contains("attention 1: ") && text.contains("scaled by"), "{text}");
@@ -41,7 +41,7 @@ fn a_checkpoint_is_told_in_words() {
     assert_eq!((&said["model_type"], &said["longest"]), (&"xlnet".into(), &().into()));
     assert_eq!(said["attention"].as_array().unwrap().len(), 2);
     for (name, part) in
-        [("en-fr", "8000 words"), ("stories", "the same layer"), ("digits", "sounds")]
+        [("en-fr", "vocabulary of 8000"), ("stories", "the same layer"), ("digits", "sounds")]
     {
         let text = regard(&["inspect", name]).out;
         assert!(text.contains(part), "{text}");

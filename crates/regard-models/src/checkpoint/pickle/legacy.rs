@@ -1,4 +1,4 @@
-//! The format of PyTorch before 1.6: pickles in a row, then the storages.
+//! The format of PyTorch before 1.6: five pickles in sequence, then the storages.
 
 use super::input::{Input, little};
 use super::tensor::Kind;
@@ -6,12 +6,12 @@ use super::torch::Pickled;
 use super::tree::Value;
 use std::collections::{BTreeMap, HashMap};
 
-/// The number that the first pickle holds, the lowest byte first.
+/// Magic number in the first pickle, little-endian.
 const MAGIC: &[u8] = b"\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
-/// What the second pickle holds.
+/// Protocol version in the second pickle.
 const VERSION: i64 = 1001;
 
-/// The pickle that has the tensors, and the bytes of every storage by its key.
+/// Returns the pickle of the tensors, and the bytes of every storage by its key.
 ///
 /// The third pickle describes the machine that wrote the file and is not needed: storages are
 /// little-endian in this format, whatever the machine was.
@@ -22,7 +22,7 @@ pub fn read(bytes: &[u8]) -> Result<(Pickled<'_>, BTreeMap<&str, &[u8]>), String
     }
     let (version, rest) = Pickled::read(rest)?;
     if !matches!(version.top(), Value::Whole(VERSION)) {
-        return Err(format!("its version is not {VERSION}, the only one that is known"));
+        return Err(format!("got another protocol version of PyTorch, need {VERSION}"));
     }
     let (_, rest) = Pickled::read(rest)?;
     let (pickled, rest) = Pickled::read(rest)?;
@@ -31,7 +31,7 @@ pub fn read(bytes: &[u8]) -> Result<(Pickled<'_>, BTreeMap<&str, &[u8]>), String
     Ok((pickled, storages))
 }
 
-/// What each storage holds where it is mentioned first, which decides how it is stored.
+/// Element type of each storage at its first mention, which determines how it is stored.
 fn first_kinds<'a>(pickled: &Pickled<'a>) -> HashMap<&'a str, Kind> {
     let mut kinds = HashMap::new();
     for storage in pickled.storages() {
@@ -40,7 +40,7 @@ fn first_kinds<'a>(pickled: &Pickled<'a>) -> HashMap<&'a str, Kind> {
     kinds
 }
 
-/// The storages stand in the order of their keys, each with its count before it.
+/// Reads the storages, which follow in the order of their keys, each preceded by its element count.
 fn read_storages<'a>(
     keys: &Pickled<'a>,
     kinds: &HashMap<&str, Kind>,
@@ -53,7 +53,7 @@ fn read_storages<'a>(
         let key = tree.text(*key).ok_or("has a storage whose key is not text")?;
         let kind = kinds.get(key).ok_or("has a storage that no tensor uses")?;
         let count = little(input.take(8)?);
-        let bytes = count.checked_mul(kind.size() as u64).ok_or("has a storage beyond all size")?;
+        let bytes = count.checked_mul(kind.size() as u64).ok_or("has a storage that overflows")?;
         storages.insert(key, input.take(bytes)?);
     }
     Ok(storages)

@@ -1,21 +1,21 @@
-//! The machine that pickles are programs for, without the parts that run anything.
+//! The pickle virtual machine, without the parts that execute anything.
 //!
 //! It has the operations of the protocols 2 to 5 that PyTorch and SciPy write or that a dictionary
-//! of plain values may have. What would import, call or make something leaves a note of that in
-//! the [`Tree`]: which names are fit for what is up to those who read the tree.
+//! of plain values may need. Imports, calls and object constructions are only recorded in the
+//! [`Tree`]; its readers decide which names they accept.
 
 use super::input::{Input, little};
 use super::operations as op;
 use super::tree::{Made, Object, Place, Tree, Value};
 use std::collections::HashMap;
 
-/// Enough for the state of 90,000 tensors. What the machine holds is within a fixed number of
-/// bytes for each step, so this is also a limit to its memory.
+/// Enough for the state of 90,000 tensors. Each step allocates a bounded number of bytes, so this
+/// also limits memory.
 const MOST_STEPS: usize = 1 << 22;
 
 pub(super) const NOT_UTF8: &str = "its pickle has text that is not UTF-8";
 
-/// Counts the steps that a file takes, so that a small one cannot take for ever.
+/// Counts the steps that a file takes, so that a small one cannot run forever.
 #[derive(Default)]
 pub(super) struct Steps(usize);
 
@@ -31,17 +31,18 @@ impl Steps {
     }
 }
 
-/// The machine at work.
+/// State of the virtual machine.
 struct Machine<'a> {
     input: Input<'a>,
     values: Vec<Value<'a>>,
     stack: Vec<Place>,
-    /// How high the stack was at each mark.
+    /// Height of the stack at each mark.
     marks: Vec<usize>,
     memo: HashMap<u64, Place>,
 }
 
-/// Reads one pickle, and gives back what follows it. Nothing in it is run or refused.
+/// Reads one pickle, and returns it with the bytes that follow. Nothing in it is executed or
+/// refused.
 pub fn read_tree(bytes: &[u8]) -> Result<(Tree<'_>, &[u8]), String> {
     let mut machine = Machine {
         input: Input(bytes),
@@ -67,7 +68,7 @@ impl<'a> Machine<'a> {
     fn step(&mut self, operation: u8) -> Result<(), String> {
         match operation {
             op::PROTO => self.protocol()?,
-            // A frame only says how much may be read ahead.
+            // A frame is only a hint for reading ahead.
             op::FRAME => _ = self.input.take(8)?,
 
             op::NONE => self.push(Value::Nothing),
@@ -145,11 +146,11 @@ impl<'a> Machine<'a> {
             }
             op::BUILD => self.set_state()?,
             op::OBJ | op::NEWOBJ_EX => {
-                return Err("wants to make an object in a way that is not read".to_string());
+                return Err("wants to make an object in an unsupported way".to_string());
             }
             other => {
                 return Err(format!(
-                    "its pickle has the operation 0x{other:02x}, which is not read; \
+                    "its pickle has the operation 0x{other:02x}, which is not supported; \
                      it may be damaged"
                 ));
             }
@@ -160,19 +161,19 @@ impl<'a> Machine<'a> {
     fn protocol(&mut self) -> Result<(), String> {
         match self.input.byte()? {
             2..=5 => Ok(()),
-            other => Err(format!("is a pickle of protocol {other}; 2 to 5 are read")),
+            other => Err(format!("is a pickle of protocol {other}; 2 to 5 are supported")),
         }
     }
 
     // ---- The stack -------------------------------------------------------------------------
 
     fn push(&mut self, value: Value<'a>) {
-        // There are never more values than steps, which fit.
+        // There are never more values than steps, so the index fits.
         self.stack.push(self.values.len() as Place);
         self.values.push(value);
     }
 
-    /// What is above the last mark is all that an operation may take.
+    /// Stack height at the last mark: an operation may take only what is above it.
     fn floor(&self) -> usize {
         self.marks.last().copied().unwrap_or(0)
     }
@@ -206,7 +207,7 @@ impl<'a> Machine<'a> {
     fn get(&mut self, width: u64) -> Result<(), String> {
         let index = self.input.number(width)?;
         let place = self.memo.get(&index);
-        self.stack.push(*place.ok_or("its pickle is damaged: it recalls what it never kept")?);
+        self.stack.push(*place.ok_or("its pickle is damaged: it gets an undefined memo entry")?);
         Ok(())
     }
 
@@ -218,7 +219,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// An integer with its length before it, the sign in the highest bit.
+    /// Reads an integer preceded by its length, in little-endian two's complement.
     fn long(&mut self, width: u64) -> Result<(), String> {
         let bytes = self.input.counted(width)?;
         self.push(match bytes.len() {
@@ -238,7 +239,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// A string of Python 2 is looked at once, however often it is named.
+    /// Reads a string of Python 2. It is decoded once, however often it is referenced.
     fn string(&mut self, width: u64) -> Result<(), String> {
         let bytes = self.input.counted(width)?;
         self.push(str::from_utf8(bytes).map_or(Value::Bytes(bytes), Value::Text));
@@ -261,7 +262,7 @@ impl<'a> Machine<'a> {
         let list = self.top()?;
         match &mut self.values[list as usize] {
             Value::Items(items) => items.extend(more),
-            _ => return Err("its pickle is damaged: it appends to what is no list".to_string()),
+            _ => return Err("its pickle is damaged: it appends to a non-list".to_string()),
         }
         Ok(())
     }
@@ -280,7 +281,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    // ---- What would run something ----------------------------------------------------------
+    // ---- Operations that would execute something -------------------------------------------
 
     fn global(&mut self) -> Result<(), String> {
         let (module, name) = (utf8(self.input.line()?)?, utf8(self.input.line()?)?);
@@ -292,7 +293,7 @@ impl<'a> Machine<'a> {
         let (name, module) = (self.pop()?, self.pop()?);
         match (self.at(module), self.at(name)) {
             (&Value::Text(module), &Value::Text(name)) => self.push(Value::Class { module, name }),
-            _ => return Err("its pickle is damaged: a name is no text".to_string()),
+            _ => return Err("its pickle is damaged: a name is not text".to_string()),
         }
         Ok(())
     }
@@ -303,7 +304,7 @@ impl<'a> Machine<'a> {
             return Err("its pickle is damaged: a call without arguments".to_string());
         }
         if !matches!(self.at(class), Value::Class { .. }) {
-            return Err("wants to call what is no function: refused".to_string());
+            return Err("wants to call something that is not a function: refused".to_string());
         }
         let object = Object { made, class, arguments, pairs: vec![], state: None };
         self.push(Value::Object(Box::new(object)));
@@ -315,7 +316,7 @@ impl<'a> Machine<'a> {
         let top = self.top()?;
         match &mut self.values[top as usize] {
             Value::Object(object) => object.state = Some(state),
-            _ => return Err("wants to change an object that it has not made".to_string()),
+            _ => return Err("wants to change an object that it did not make".to_string()),
         }
         Ok(())
     }

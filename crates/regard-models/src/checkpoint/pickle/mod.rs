@@ -1,16 +1,16 @@
-//! Pickles, read without running anything; and the checkpoints that PyTorch wrote as
+//! Reads pickles without executing them, and the checkpoints that PyTorch wrote as
 //! `pytorch_model.bin`.
 //!
-//! A pickle is a program for a small machine that may call any function of Python by its name.
-//! Here the machine only notes in a [`Tree`] what it would call, and a reader takes from the tree
-//! what it knows. Checkpoints of PyTorch are one such reader: it knows the few names that tensors
-//! are made of and refuses a file that has any other. Both of their formats are read: the zip
-//! archive that PyTorch writes since 1.6, and the pickles in a row of before.
+//! A pickle is a program for a small virtual machine that may call any Python function by name.
+//! Here the machine only records in a [`Tree`] what it would call, and a reader takes from the tree
+//! what it recognises. The reader of PyTorch checkpoints recognises the few names that tensors are
+//! made of and refuses a file with any other. Both formats are supported: the zip archive that
+//! PyTorch writes since 1.6, and the sequence of pickles before that.
 //!
-//! What counts is the dictionary at the top of the file, or the one under `"state_dict"` or
-//! `"model"`, as programs for training write it, if that holds tensors. Whatever else such a
-//! dictionary holds, like the number of an epoch, is left out. Floats of 16 and 32 bits keep their
-//! type; all other numbers become single precision, integers too.
+//! The weights are the dictionary at the top of the file, or the one under `"state_dict"` or
+//! `"model"`, where training programs put it, if that holds tensors. Other entries of such a
+//! dictionary, like the epoch, are ignored. Floats of 16 and 32 bits keep their type; all other
+//! numbers are converted to `f32`, integers too.
 
 mod input;
 mod legacy;
@@ -33,14 +33,14 @@ use tensor::Budget;
 use torch::Pickled;
 use zip::Archive;
 
-/// Where programs for training keep the weights among other things.
+/// Keys under which training programs store the weights.
 const WITHIN: [&str; 2] = ["state_dict", "model"];
-/// How a zip archive begins.
+/// First bytes of a zip archive.
 const ZIP: &[u8] = b"PK\x03\x04";
-/// How a pickle begins, whatever it holds.
+/// First byte of a pickle.
 const PICKLE: &[u8] = b"\x80";
 
-/// Everything that a file of PyTorch holds: floats in rows are used where they are.
+/// Returns all tensors of a PyTorch file; contiguous floats share the file's memory.
 pub(super) fn from_bytes(bytes: &Bytes) -> Result<Arrays, String> {
     if bytes.starts_with(ZIP) {
         from_zip(bytes)
@@ -62,7 +62,7 @@ fn from_zip(bytes: &Bytes) -> Result<Arrays, String> {
     {
         let order = shown(&String::from_utf8_lossy(order));
         return Err(format!(
-            "its numbers are in the byte order \"{order}\"; only \"little\" is read. \
+            "its values are in the byte order \"{order}\"; only \"little\" is supported. \
              Save it again on a little-endian machine, or with safetensors"
         ));
     }
@@ -71,12 +71,12 @@ fn from_zip(bytes: &Bytes) -> Result<Arrays, String> {
     arrays(&pickled, bytes, |key| archive.get(&format!("{root}/data/{key}")))
 }
 
-/// Where the bytes of a storage are, by its key; none if the file has not got it.
+/// Looks up the bytes of a storage by its key; `None` if the file does not have it.
 trait Storages<'a>: Fn(&str) -> Result<Option<&'a [u8]>, String> {}
 
 impl<'a, F: Fn(&str) -> Result<Option<&'a [u8]>, String>> Storages<'a> for F {}
 
-/// The tensors of a pickle, by name.
+/// Returns the tensors of a pickle, by name.
 fn arrays<'a>(
     pickled: &Pickled,
     file: &Bytes,
@@ -98,7 +98,7 @@ fn arrays<'a>(
     Ok(arrays)
 }
 
-/// Where the dictionary is that holds the weights.
+/// Finds the dictionary that holds the weights.
 fn weights(pickled: &Pickled) -> Result<Place, String> {
     let top = pickled.tree.top();
     if pickled.pairs(top).is_none() {
@@ -114,8 +114,8 @@ fn weights(pickled: &Pickled) -> Result<Place, String> {
     Ok(within.unwrap_or(top))
 }
 
-/// A name from a file as an error may show it: not too long, and without characters that a
-/// terminal would obey.
+/// Shortens and escapes a name from a file for an error message, so that it cannot control a
+/// terminal.
 fn shown(name: &str) -> String {
     const LONGEST: usize = 100;
     let mut start: String = name.chars().take(LONGEST).flat_map(char::escape_debug).collect();

@@ -23,7 +23,7 @@ pub const BINBYTES: u8 = b'B';
 pub const SHORT_BINBYTES: u8 = b'C';
 pub const BINBYTES8: u8 = 0x8e;
 
-// Values that hold others.
+// Containers.
 pub const EMPTY_TUPLE: u8 = b')';
 pub const EMPTY_LIST: u8 = b']';
 pub const EMPTY_DICT: u8 = b'}';
@@ -39,7 +39,7 @@ pub const ADDITEMS: u8 = 0x90;
 pub const SETITEM: u8 = b's';
 pub const SETITEMS: u8 = b'u';
 
-// The stack, and what is kept to be named again.
+// The stack and the memo.
 pub const MARK: u8 = b'(';
 pub const POP: u8 = b'0';
 pub const POP_MARK: u8 = b'1';
@@ -50,7 +50,7 @@ pub const MEMOIZE: u8 = 0x94;
 pub const BINGET: u8 = b'h';
 pub const LONG_BINGET: u8 = b'j';
 
-// What would run something, if it were obeyed.
+// Operations that would execute something.
 pub const GLOBAL: u8 = b'c';
 pub const STACK_GLOBAL: u8 = 0x93;
 pub const BINPERSID: u8 = b'Q';

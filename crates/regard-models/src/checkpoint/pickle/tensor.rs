@@ -1,4 +1,4 @@
-//! From a storage and a way to walk through it to numbers in rows.
+//! Reads a tensor from a storage by its offset, shape and strides.
 
 use super::torch::{Pickled, Storage};
 use super::tree::{Place, Value};
@@ -7,36 +7,36 @@ use crate::checkpoint::{Array, Dtype};
 use half::{bf16, f16};
 use regard_attention::storage::Bytes;
 
-/// PyTorch has no tensors of more axes.
+/// Most axes of a tensor; PyTorch's own limit.
 const MOST_AXES: usize = 64;
 
-/// What a storage holds.
+/// Element type of a storage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// Single precision.
+    /// `f32`
     Float,
-    /// Double precision.
+    /// `f64`
     Double,
-    /// Half precision.
+    /// `f16`
     Half,
-    /// The upper half of single precision.
+    /// `bf16`, the upper half of an `f32`.
     BFloat16,
-    /// Integers of eight bytes.
+    /// `i64`
     Long,
-    /// Integers of four bytes.
+    /// `i32`
     Int,
-    /// Integers of two bytes.
+    /// `i16`
     Short,
-    /// Integers of one byte.
+    /// `i8`
     Char,
-    /// Integers of one byte without a sign.
+    /// `u8`
     Byte,
-    /// True or false.
+    /// `bool`, one byte.
     Bool,
 }
 
 impl Kind {
-    /// By the name of the storage's class, without `Storage` at its end.
+    /// Finds a type by the name of the storage's class without the suffix `Storage`.
     pub fn named(name: &str) -> Option<Kind> {
         Some(match name {
             "Float" => Kind::Float,
@@ -54,7 +54,7 @@ impl Kind {
         })
     }
 
-    /// The type of arrays that keep such numbers as they are.
+    /// Type of arrays that can hold such elements unconverted; `None` if they become `f32`.
     fn dtype(self) -> Option<Dtype> {
         match self {
             Kind::Float => Some(Dtype::F32),
@@ -64,7 +64,7 @@ impl Kind {
         }
     }
 
-    /// How many bytes a number takes.
+    /// Bytes of an element.
     pub fn size(self) -> usize {
         match self {
             Kind::Double | Kind::Long => 8,
@@ -75,40 +75,39 @@ impl Kind {
     }
 }
 
-/// How much may become of a file, so that a small one cannot fill the memory: a tensor can repeat
-/// its numbers, and many names can share one storage.
+/// Memory that the tensors of a file may take, so that a small file cannot exhaust it: a tensor
+/// can repeat its elements by a stride of 0, and many names can share one storage.
 ///
 /// A file of bytes grows to four times its size, and a model in half precision whose embeddings
-/// have four names to eight times. The rest is for files of a few numbers.
+/// have four names to eight times. The constant term is for very small files.
 pub struct Budget(usize);
 
 impl Budget {
     const GROWTH: usize = 16;
     const LEAST: usize = 1 << 18;
 
-    /// What may become of these bytes.
+    /// Returns the budget of a file.
     pub fn of(file: &[u8]) -> Budget {
         Budget(file.len().saturating_mul(Self::GROWTH).saturating_add(Self::LEAST))
     }
 
-    /// Takes so many bytes, if they are left.
+    /// Takes `bytes` from the budget.
     pub fn spend(&mut self, bytes: usize) -> Result<(), String> {
         self.0 = self.0.checked_sub(bytes).ok_or(
             "is too large: the tensors of this file would take far more memory than the file. \
-             It repeats its numbers, or is damaged",
+             It repeats its values, or is damaged",
         )?;
         Ok(())
     }
 }
 
-/// A way to walk through a storage: where it starts, and for each axis how many steps it takes and
-/// how long they are.
+/// A strided view of a storage: offset, and size and stride of each axis, in elements.
 struct Walk {
     start: usize,
     axes: Vec<(usize, usize)>,
 }
 
-/// The tensor that arguments of `_rebuild_tensor_v2` describe.
+/// Reads the tensor that the arguments of `_rebuild_tensor_v2` describe.
 pub fn read<'a>(
     pickled: &Pickled,
     arguments: Place,
@@ -116,7 +115,7 @@ pub fn read<'a>(
     storages: &impl Storages<'a>,
 ) -> Result<Array, String> {
     let arguments = pickled.tree.items(arguments).ok_or("has no arguments")?;
-    // Then come whether it is trained, its hooks, and sometimes how its numbers are meant.
+    // The others are `requires_grad`, the backward hooks, and sometimes metadata.
     let [storage, start, sizes, strides, ..] = arguments[..] else {
         return Err("has too few arguments".to_string());
     };
@@ -145,19 +144,19 @@ pub fn read<'a>(
     }
 }
 
-/// A tensor may say that its numbers are meant with the other sign. Models are not saved so.
+/// Refuses metadata such as the negative bit: the values would have another sign.
 fn meant_as_they_are(pickled: &Pickled, metadata: Option<&Place>) -> Result<(), String> {
     let Some(&place) = metadata else { return Ok(()) };
     let none = matches!(pickled.tree.at(place), Value::Nothing);
     if none || pickled.pairs(place).is_some_and(|mut pairs| pairs.next().is_none()) {
         return Ok(());
     }
-    Err("is a conjugated or negated view, which is not read; clone() it first".to_string())
+    Err("is a conjugated or negated view, which is not supported; clone() it first".to_string())
 }
 
 fn whole(pickled: &Pickled, place: Place) -> Result<usize, String> {
     let Value::Whole(number) = pickled.tree.at(place) else {
-        return Err("has a size that is no integer".to_string());
+        return Err("has a size that is not an integer".to_string());
     };
     usize::try_from(*number).map_err(|_| format!("has a size, stride or offset of {number}"))
 }
@@ -170,7 +169,7 @@ fn wholes(pickled: &Pickled, place: Place) -> Result<Vec<usize>, String> {
     places.iter().map(|place| whole(pickled, *place)).collect()
 }
 
-/// The bytes of the numbers of a storage, as many as it says.
+/// Returns the bytes of a storage, as many as its element count needs.
 fn numbers<'a>(storage: &Storage, storages: &impl Storages<'a>) -> Result<&'a [u8], String> {
     let key = shown(storage.key);
     let bytes = storages(storage.key)?.ok_or_else(|| format!("its storage {key} is missing"))?;
@@ -178,7 +177,7 @@ fn numbers<'a>(storage: &Storage, storages: &impl Storages<'a>) -> Result<&'a [u
     let wanted = wanted.and_then(|wanted| usize::try_from(wanted).ok());
     wanted.and_then(|wanted| bytes.get(..wanted)).ok_or_else(|| {
         let (got, count, kind) = (bytes.len(), storage.count, storage.kind);
-        format!("its storage {key} has {got} bytes, not {count} numbers of the type {kind:?}")
+        format!("its storage {key} has {got} bytes, not {count} elements of the type {kind:?}")
     })
 }
 
@@ -190,8 +189,8 @@ impl Walk {
         Ok(Walk { start, axes: sizes.into_iter().zip(strides).collect() })
     }
 
-    /// How many numbers there are. What does not fit even if axes without any steps are passed
-    /// over is an error, so that nobody who multiplies a shape has to be careful.
+    /// Number of elements. A shape whose product overflows even without its zeros is an error, so
+    /// that callers can multiply sizes unchecked.
     fn count(&self) -> Result<usize, String> {
         let sizes = || self.axes.iter().map(|(size, _)| *size);
         let all = sizes().try_fold(1usize, |all, size| all.checked_mul(size.max(1)));
@@ -200,28 +199,28 @@ impl Walk {
             Some(all) => Ok(all),
             None => {
                 let shape: Vec<usize> = sizes().collect();
-                Err(format!("has the shape {shape:?}, which is beyond all size"))
+                Err(format!("has the shape {shape:?}, which overflows"))
             }
         }
     }
 
-    /// The place of the farthest number, if it has one that can be said.
+    /// Index of the last element in the storage; `None` if it overflows.
     fn farthest(&self) -> Option<usize> {
         self.axes.iter().try_fold(self.start, |place, (size, stride)| {
             place.checked_add(size.saturating_sub(1).checked_mul(*stride)?)
         })
     }
 
-    /// Refuses to go beyond the storage.
+    /// Refuses a view that reaches beyond the storage.
     fn check(&self, kind: Kind, bytes: &[u8]) -> Result<(), String> {
         let held = bytes.len() / kind.size();
         match self.farthest() {
             Some(place) if place < held => Ok(()),
-            _ => Err(format!("reaches beyond the {held} numbers of its storage")),
+            _ => Err(format!("reaches beyond the {held} elements of its storage")),
         }
     }
 
-    /// Whether numbers follow each other in memory, row after row.
+    /// Whether the view is contiguous, row-major.
     fn is_in_rows(&self) -> bool {
         let mut next = 1;
         self.axes.iter().rev().all(|(size, stride)| {
@@ -231,7 +230,7 @@ impl Walk {
         })
     }
 
-    /// After [`Walk::check`].
+    /// Copies the elements, converted to `f32`. Call [`Walk::check`] first.
     fn read(&self, kind: Kind, bytes: &[u8], count: usize) -> Vec<f32> {
         match kind {
             Kind::Float => self.gather(count, bytes, f32::from_le_bytes),
@@ -259,8 +258,8 @@ impl Walk {
     }
 }
 
-/// Puts the numbers of the axes that are left at the end of `data`. It calls itself once for each
-/// axis, of which there are at most [`MOST_AXES`].
+/// Appends the elements of the remaining axes to `data`. Recurses once per axis, at most
+/// [`MOST_AXES`] deep.
 fn visit<const SIZE: usize>(
     storage: &[[u8; SIZE]],
     axes: &[(usize, usize)],

@@ -70,7 +70,7 @@ fn what_wants_to_run_is_refused_by_name() {
         let error = read_arrays(&path(name)).unwrap_err().to_string();
         assert!(error.contains(wanted), "{error}");
     }
-    // The pickle alone, in the words of several protocols.
+    // Bare pickles of several protocols.
     assert_error(b"\x80\x02cposix\nsystem\nX\x02\0\0\0ls\x85R.", "wants to run posix.system");
     assert_error(b"\x80\x04\x8c\x02os\x8c\x06system\x93.", "wants to run os.system");
     assert_error(b"\x80\x02(X\x02\0\0\0lsios\nsystem\n.", "wants to run os.system");
@@ -85,7 +85,7 @@ fn what_wants_to_run_is_refused_by_name() {
 #[test]
 fn numbers_that_mean_something_else_are_refused() {
     assert_error(&bytes("negated.bin"), "weight: is a conjugated or negated view");
-    assert_error(&bytes("complex.bin"), "numbers of the type torch.ComplexFloatStorage");
+    assert_error(&bytes("complex.bin"), "elements of the type torch.ComplexFloatStorage");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_byte_that_changed_never_panics() {
             let flipped = (0..8).map(|bit| was ^ 1 << bit);
             for byte in flipped.chain([0, 255]) {
                 file[at] = byte;
-                // A number may have changed, or a name: what counts is that it comes back.
+                // A value or a name may have changed: it only must not panic.
                 let _ = from_bytes(&file);
             }
             file[at] = was;
@@ -141,7 +141,7 @@ fn archive(entries: &[(&str, &[u8])]) -> Vec<u8> {
     archive_as(Zip::Stored, entries)
 }
 
-/// A zip archive. A large one has all its numbers where only those of more than 32 bits must be.
+/// A zip archive. A large one has all sizes in the zip64 fields.
 fn archive_as(zip: Zip, entries: &[(&str, &[u8])]) -> Vec<u8> {
     let (mut file, mut directory) = (vec![], vec![]);
     let (large, method) = (zip == Zip::Large, u16::from(zip == Zip::Compressed) * 8);
@@ -176,7 +176,7 @@ fn archive_as(zip: Zip, entries: &[(&str, &[u8])]) -> Vec<u8> {
     file
 }
 
-/// A file with one tensor of two numbers, and one entry more.
+/// A file with one tensor of two elements, and one more entry.
 fn two_numbers(zip: Zip, more: (&str, &[u8])) -> Vec<u8> {
     let pickle = pickle(&[("two", tensor(2, 0, &[2], &[1]))]);
     let numbers = [1.5f32, -2.0].map(f32::to_le_bytes).concat();
@@ -237,7 +237,7 @@ fn pickle(entries: &[(&str, Vec<u8>)]) -> Vec<u8> {
     [b"\x80\x02}(", &items[..], b"u."].concat()
 }
 
-/// A file with a pickle, and a storage of four numbers.
+/// A file with a pickle, and a storage of four elements.
 fn with_four(pickle: &[u8]) -> Vec<u8> {
     let numbers = [1.0f32, 2.0, 3.0, 4.0].map(f32::to_le_bytes).concat();
     archive(&[("a/data.pkl", pickle), ("a/data/0", &numbers)])
@@ -261,12 +261,12 @@ fn tensors_walk_through_their_storage() {
 fn tensors_beyond_their_storage_are_errors() {
     let most = i64::MAX;
     let wants = [
-        (one_tensor(4, 1, &[4], &[1]), "x: reaches beyond the 4 numbers"),
-        (one_tensor(2, 0, &[4], &[1]), "x: reaches beyond the 2 numbers"),
+        (one_tensor(4, 1, &[4], &[1]), "x: reaches beyond the 4 elements"),
+        (one_tensor(2, 0, &[4], &[1]), "x: reaches beyond the 2 elements"),
         (one_tensor(4, most, &[2], &[1]), "reaches beyond"),
         (one_tensor(4, 0, &[3], &[most]), "reaches beyond"),
         (one_tensor(4, most, &[2, 2], &[most, most]), "reaches beyond"),
-        (one_tensor(5, 0, &[4], &[1]), "x: its storage 0 has 16 bytes, not 5 numbers"),
+        (one_tensor(5, 0, &[4], &[1]), "x: its storage 0 has 16 bytes, not 5 elements"),
         (one_tensor(most, 0, &[4], &[1]), "has 16 bytes"),
         (one_tensor(-1, 0, &[4], &[1]), "no storage of PyTorch"),
         (one_tensor(4, -1, &[4], &[1]), "offset of -1"),
@@ -275,8 +275,8 @@ fn tensors_beyond_their_storage_are_errors() {
         (one_tensor(4, 0, &[2], &[1, 1]), "but the strides [1, 1]"),
         (one_tensor(4, 0, &[1; 65], &[1; 65]), "has 65 axes"),
         (one_tensor(4, 0, &[1 << 40], &[0]), "too large"),
-        (one_tensor(4, 0, &[1 << 40, 1 << 40], &[0, 0]), "beyond all size"),
-        (one_tensor(4, 0, &[most, most, 0], &[0, 0, 0]), "beyond all size"),
+        (one_tensor(4, 0, &[1 << 40, 1 << 40], &[0, 0]), "overflows"),
+        (one_tensor(4, 0, &[most, most, 0], &[0, 0, 0]), "overflows"),
         (archive(&[("a/data.pkl", &pickle(&[("x", tensor(1, 0, &[1], &[1]))]))]), "is missing"),
     ];
     for (file, wanted) in wants {
@@ -312,18 +312,18 @@ fn what_nests_without_end_is_not_followed() {
     assert_error(&nested, "a pickle of something else");
     let marks = [b"\x80\x02", &vec![b'('; million][..], b"."].concat();
     assert_error(&marks, "empty stack");
-    // A list of itself, and a dictionary that is its own state dict.
+    // A list that contains itself, and a dictionary that is its own state dict.
     assert_error(b"\x80\x02]q\x01h\x01a.", "a pickle of something else");
     let own = with_four(b"\x80\x02}q\x01X\x0a\0\0\0state_dicth\x01s.");
     assert_error(&own, "holds no tensors");
-    // Each tuple holds the one before twice: two to the power of a thousand, written out.
+    // Each tuple holds the previous one twice: 2^1000 items if expanded.
     let doubling = [b"\x80\x02)", &b"2\x86".repeat(1000)[..], b"."].concat();
     assert_error(&doubling, "a pickle of something else");
 }
 
 #[test]
 fn objects_are_made_of_what_came_before() {
-    // A parameter of no tensor, and one whose list of arguments gets the parameter itself.
+    // A parameter without a tensor, and one whose list of arguments contains the parameter itself.
     let parameter = b"\x80\x02ctorch._utils\n_rebuild_parameter\n";
     for rest in [&b")R."[..], b"]q\x01Rq\x02h\x01h\x02a0."] {
         assert_error(&[parameter, rest].concat(), "wants to call Parameter");
@@ -343,10 +343,10 @@ fn counts_beyond_the_file_are_errors() {
         assert_error(&pickle, "ends too early");
     }
     assert_error(b"\x80\x04)r\xff\xff\xff\xff.", "a pickle of something else");
-    assert_error(b"\x80\x04j\xff\xff\xff\xff.", "recalls what it never kept");
+    assert_error(b"\x80\x04j\xff\xff\xff\xff.", "undefined memo entry");
     let endless = [b"\x80\x02", &b"N0".repeat(1 << 21)[..], b"N."].concat();
     assert_error(&endless, "steps");
-    // A list of a thousand pairs, made a dictionary again and again.
+    // A list of a thousand pairs, converted to a dictionary 5000 times.
     let list = [b"](", &b"NN\x86".repeat(1000)[..], b"e\x85q\x01"].concat();
     let again = b"ccollections\nOrderedDict\nh\x01R0".repeat(5000);
     assert_error(&[b"\x80\x02", &list[..], &again, b"N."].concat(), "steps");

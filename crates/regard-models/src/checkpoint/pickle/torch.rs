@@ -1,27 +1,27 @@
-//! A pickle as PyTorch means it: the names that tensors are made of, and no others.
+//! A pickle as PyTorch writes it: only the names that tensors are made of.
 
 use super::machine::{NOT_UTF8, Steps, read_tree};
 use super::shown;
 use super::tensor::Kind;
 use super::tree::{Made, Object, Pair, Place, Tree, Value};
 
-/// Storages are numbered, by PyTorch before 1.6 with addresses.
+/// Most bytes of a storage's key: a number, before PyTorch 1.6 an address.
 const LONGEST_KEY: usize = 64;
 
-/// The names of Python that a checkpoint may use. None of them does anything but hold values.
+/// Python names that a checkpoint may use. All of them only hold values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Global {
     /// A dictionary.
     OrderedDict,
-    /// A tensor, from a storage and how to walk through it.
+    /// A tensor, from a storage, offset, shape and strides.
     Tensor,
-    /// A tensor that is trained, from a tensor.
+    /// A trainable tensor, from a tensor.
     Parameter,
     /// A shape, from a tuple.
     Size,
-    /// Where a tensor was, or how it was laid out, which makes no difference here.
+    /// A device or a memory layout; ignored.
     Place,
-    /// A storage of numbers of this type.
+    /// A storage with elements of this type.
     Storage(Kind),
 }
 
@@ -41,26 +41,26 @@ impl Global {
     }
 }
 
-/// Numbers that stand elsewhere in the file.
+/// A reference to elements stored elsewhere in the file.
 #[derive(Clone, Copy, Debug)]
 pub struct Storage<'a> {
-    /// Their type.
+    /// Element type.
     pub kind: Kind,
-    /// Which ones they are.
+    /// Name of the storage within the file.
     pub key: &'a str,
-    /// How many there are.
+    /// Number of elements.
     pub count: u64,
 }
 
-/// A pickle that has been looked through: every name in it is known, and every call is one that
-/// makes a plain value.
+/// A pickle that was checked: every name in it is known, and every call only makes a plain
+/// value.
 pub struct Pickled<'a> {
-    /// Its values.
+    /// The values of the pickle.
     pub tree: Tree<'a>,
 }
 
 impl<'a> Pickled<'a> {
-    /// Reads one pickle, and gives back what follows it.
+    /// Reads and checks one pickle, and returns it with the bytes that follow.
     pub fn read(bytes: &'a [u8]) -> Result<(Pickled<'a>, &'a [u8]), String> {
         let (tree, rest) = read_tree(bytes)?;
         let pickled = Pickled { tree };
@@ -73,7 +73,7 @@ impl<'a> Pickled<'a> {
                 Value::Bytes(_) => return Err(NOT_UTF8.to_string()),
                 Value::Object(object) => pickled.check(object, &mut steps)?,
                 Value::Persistent(_) if pickled.storage(place).is_none() => {
-                    return Err("its pickle refers to what is no storage of PyTorch".to_string());
+                    return Err("its pickle has an id that is no storage of PyTorch".to_string());
                 }
                 _ => {}
             }
@@ -81,14 +81,14 @@ impl<'a> Pickled<'a> {
         Ok((pickled, rest))
     }
 
-    /// Whether an object is one of the few that checkpoints have.
+    /// Checks that an object is one of the few that checkpoints contain.
     fn check(&self, object: &Object, steps: &mut Steps) -> Result<(), String> {
         if object.made == Made::New {
             return Err("wants to make an object, which no tensor needs: refused".to_string());
         }
         let first = self.tree.items(object.arguments).and_then(|items| items.first().copied());
         let Some(global) = self.global(object.class) else {
-            return Err("wants to call what is no function: refused".to_string());
+            return Err("wants to call something that is not a function: refused".to_string());
         };
         let fits = match (global, first) {
             (Global::OrderedDict, None) | (Global::Tensor | Global::Place, _) => true,
@@ -98,19 +98,19 @@ impl<'a> Pickled<'a> {
             _ => false,
         };
         if !fits {
-            return Err(format!("wants to call {global:?} with other arguments: refused"));
+            return Err(format!("wants to call {global:?} with unexpected arguments: refused"));
         }
-        // A state dict has attributes about versions, which are not needed.
+        // A state dict has attributes about versions, which are ignored.
         if global != Global::OrderedDict && (object.state.is_some() || !object.pairs.is_empty()) {
             return Err("wants to change an object, which no tensor needs: refused".to_string());
         }
         Ok(())
     }
 
-    /// Whether a list holds pairs, as that of an ordered dictionary of Python 2 does. Many
-    /// dictionaries may be made of one list, so that each item of it is a step.
+    /// Checks that a list holds pairs, as that of an ordered dictionary of Python 2 does. Many
+    /// dictionaries may share one list, so each item counts as a step.
     fn check_pairs(&self, list: Place, steps: &mut Steps) -> Result<(), String> {
-        let damaged = "its pickle is damaged: an ordered dictionary of what are no pairs";
+        let damaged = "its pickle is damaged: an ordered dictionary of items that are no pairs";
         let items = self.tree.items(list).ok_or(damaged)?;
         steps.count(items.len())?;
         match items.iter().all(|item| self.pair(*item).is_some()) {
@@ -133,7 +133,7 @@ impl<'a> Pickled<'a> {
         }
     }
 
-    /// Where the arguments of a call of this function are, if a place holds one.
+    /// Returns the arguments if `place` holds a call of the function `of`.
     fn arguments(&self, place: Place, of: Global) -> Option<Place> {
         let (object, (module, name)) = self.tree.object(place)?;
         (Global::named(module, name) == Some(of)).then_some(object.arguments)
@@ -143,12 +143,12 @@ impl<'a> Pickled<'a> {
         self.tree.items(self.arguments(place, of)?)?.first().copied()
     }
 
-    /// The value that the pickle is about.
+    /// The top value of the pickle.
     pub fn top(&self) -> &Value<'a> {
         self.tree.at(self.tree.top())
     }
 
-    /// The pairs of a dictionary, if a place holds one, ordered or not.
+    /// Iterates over the pairs if `place` holds a dictionary, ordered or not.
     pub fn pairs(&self, place: Place) -> Option<impl DoubleEndedIterator<Item = Pair>> {
         let (given, set) = match self.tree.at(place) {
             Value::Dict(pairs) => (None, pairs),
@@ -162,26 +162,26 @@ impl<'a> Pickled<'a> {
         Some(given.iter().filter_map(|item| self.pair(*item)).chain(set.iter().copied()))
     }
 
-    /// Where the value is that a dictionary has under a name: the last one counts, as in Python.
+    /// Returns the value of a dictionary under a name: the last one, as in Python.
     pub fn entry(&self, dict: Place, name: &str) -> Option<Place> {
         let mut pairs = self.pairs(dict)?.rev();
         pairs.find(|(key, _)| self.tree.text(*key) == Some(name)).map(|(_, value)| value)
     }
 
-    /// Where the arguments are that describe a tensor, if a place holds one, trained or not.
+    /// Returns the arguments that describe a tensor if `place` holds one, trainable or not.
     pub fn tensor(&self, place: Place) -> Option<Place> {
         let within = self.first_argument(place, Global::Parameter);
         self.arguments(within.unwrap_or(place), Global::Tensor)
     }
 
-    /// The places of sizes, if a place holds a tuple of them or a shape.
+    /// Returns the sizes if `place` holds a tuple of them or a shape.
     pub fn sizes(&self, place: Place) -> Option<&[Place]> {
         let within = self.first_argument(place, Global::Size);
         self.tree.items(within.unwrap_or(place))
     }
 
-    /// The storage at a place, if there is one: `("storage", class, key, device, count)`, before
-    /// 1.6 with `None` at the end.
+    /// Returns the storage if `place` holds one: `("storage", class, key, device, count)`, before
+    /// PyTorch 1.6 with `None` at the end.
     pub fn storage(&self, place: Place) -> Option<Storage<'a>> {
         let Value::Persistent(parts) = *self.tree.at(place) else { return None };
         let (word, class, key, count) = match *self.tree.items(parts)? {
@@ -207,11 +207,11 @@ impl<'a> Pickled<'a> {
     }
 }
 
-/// The error for a name that is not known.
+/// Error for an unknown name.
 fn refused(module: &str, name: &str) -> String {
     let what = format!("{}.{}", shown(module), shown(name));
     if module == "torch" && name.ends_with("Storage") {
-        return format!("holds numbers of the type {what}, which are not read");
+        return format!("holds elements of the type {what}, which is not supported");
     }
     format!(
         "wants to run {what}: refused. Weights are numbers and need no code. If the file holds a \

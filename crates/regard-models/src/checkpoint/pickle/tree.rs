@@ -1,25 +1,25 @@
 //! The tree that a pickle describes: plain values and the names of classes.
 //!
-//! A value that holds others holds their places, not themselves. However deep a file nests its
-//! tuples, and even if a list holds itself, nothing recurses, neither to read it nor to drop it;
-//! and a value that is named a million times is there once.
+//! A value refers to others by index. However deep a file nests its tuples, and even if a list
+//! contains itself, neither reading nor dropping recurses; and a value that is referenced a million
+//! times is stored once.
 
-/// Where a value is in the list of all. A value comes after those that it was made from, but what
-/// is put into a list or a dictionary later may stand behind it.
+/// Index of a value in the list of all values. A value comes after those that it was made from,
+/// but items that are added to a list or a dictionary later may come after it.
 pub type Place = u32;
-/// A key of a dictionary with its value.
+/// Key and value of a dictionary's entry.
 pub type Pair = (Place, Place);
 
-/// A value.
+/// A value of a pickle.
 #[derive(Debug)]
 pub enum Value<'a> {
     /// `None`.
     Nothing,
-    /// True, false, a fraction or bytes of Python 3: no reader needs them.
+    /// A boolean, a float, or bytes of Python 3: no reader needs them.
     Other,
     /// An integer.
     Whole(i64),
-    /// An integer that is larger, the lowest byte first.
+    /// A larger integer, little-endian.
     Long(&'a [u8]),
     /// Text, or a string of Python 2 that is UTF-8.
     Text(&'a str),
@@ -29,11 +29,11 @@ pub enum Value<'a> {
     Items(Vec<Place>),
     /// A dictionary.
     Dict(Vec<Pair>),
-    /// The name of a class or a function. Nothing is looked up.
+    /// The name of a class or a function. It is never imported.
     Class {
-        /// Where Python would import it from.
+        /// Module from which Python would import it.
         module: &'a str,
-        /// Its name there.
+        /// Name within the module.
         name: &'a str,
     },
     /// An object that Python would have made.
@@ -42,25 +42,25 @@ pub enum Value<'a> {
     Persistent(Place),
 }
 
-/// How an object was asked for: by a class, the arguments for it, and what is put in afterwards.
+/// Construction of an object: a class, its arguments, and what is set afterwards.
 #[derive(Debug)]
 pub struct Object {
-    /// Whether a function is called, or a class asked for an object.
+    /// Whether a function is called, or a class instantiated.
     pub made: Made,
-    /// A [`Value::Class`].
+    /// Index of a [`Value::Class`].
     pub class: Place,
-    /// A [`Value::Items`].
+    /// Index of a [`Value::Items`].
     pub arguments: Place,
-    /// The items that are set, if it is a kind of dictionary.
+    /// Items that are set, if it behaves like a dictionary.
     pub pairs: Vec<Pair>,
-    /// The state that its attributes are set from.
+    /// State for `__setstate__` or the attributes, if set.
     pub state: Option<Place>,
 }
 
-/// How an object comes to be.
+/// Way in which an object is constructed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Made {
-    /// By a call.
+    /// By a function call.
     Call,
     /// By `__new__`.
     New,
@@ -77,22 +77,22 @@ impl<'a> Tree<'a> {
         Tree { values, top }
     }
 
-    /// Where the value is that the pickle is about.
+    /// Index of the top value.
     pub fn top(&self) -> Place {
         self.top
     }
 
-    /// The value at a place.
+    /// The value at an index.
     pub fn at(&self, place: Place) -> &Value<'a> {
         &self.values[place as usize]
     }
 
-    /// All values with their places.
+    /// Iterates over all values with their indices.
     pub fn values(&self) -> impl Iterator<Item = (Place, &Value<'a>)> {
         (0..).zip(&self.values)
     }
 
-    /// The text at a place, if there is one.
+    /// Returns the text if `place` holds text.
     pub fn text(&self, place: Place) -> Option<&'a str> {
         match self.at(place) {
             Value::Text(text) => Some(text),
@@ -100,7 +100,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The bytes of a string, if there is one at this place.
+    /// Returns the bytes if `place` holds text or a string of Python 2.
     pub fn bytes(&self, place: Place) -> Option<&'a [u8]> {
         match self.at(place) {
             Value::Text(text) => Some(text.as_bytes()),
@@ -109,7 +109,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The items of the tuple, list or set at this place, if there is one.
+    /// Returns the items if `place` holds a tuple, a list or a set.
     pub fn items(&self, place: Place) -> Option<&[Place]> {
         match self.at(place) {
             Value::Items(items) => Some(items),
@@ -117,7 +117,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The object at a place, if there is one, with the module and the name of its class.
+    /// Returns the object if `place` holds one, with the module and the name of its class.
     pub fn object(&self, place: Place) -> Option<(&Object, (&'a str, &'a str))> {
         match self.at(place) {
             Value::Object(object) => match self.at(object.class) {

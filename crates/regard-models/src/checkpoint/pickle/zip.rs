@@ -1,6 +1,6 @@
-//! A zip archive whose entries are stored as they are, which is how PyTorch writes them.
+//! A zip archive with uncompressed entries, as PyTorch writes it.
 //!
-//! Checksums are not compared: PyTorch does not either, and can be told not to write them.
+//! Checksums are not verified: PyTorch does not either, and writing them is optional.
 
 use super::input::{Input, little};
 use super::shown;
@@ -12,18 +12,18 @@ const END_64_LOCATOR: &[u8] = b"PK\x06\x07";
 const IN_DIRECTORY: &[u8] = b"PK\x01\x02";
 const IN_FILE: &[u8] = b"PK\x03\x04";
 
-/// What stands in a field of four bytes if the number is in the extra field for large files.
+/// Placeholder in a field of four bytes if the value is in the zip64 extra field.
 const ELSEWHERE: u64 = u32::MAX as u64;
-/// The extra field for large files.
+/// Id of the zip64 extra field.
 const LARGE: u64 = 1;
 
-/// An archive, by the directory at its end.
+/// An archive with its central directory.
 pub struct Archive<'a> {
     bytes: &'a [u8],
     entries: BTreeMap<&'a str, Entry>,
 }
 
-/// What the directory says of an entry.
+/// An entry of the central directory.
 struct Entry {
     flags: u64,
     method: u64,
@@ -33,14 +33,14 @@ struct Entry {
 }
 
 impl<'a> Archive<'a> {
-    /// Reads the directory.
+    /// Reads the central directory.
     pub fn open(bytes: &'a [u8]) -> Result<Archive<'a>, String> {
         let (count, offset) = find_directory(bytes)?;
         let mut input = Input::at(bytes, offset)?;
         let mut entries = BTreeMap::new();
         for _ in 0..count {
             let (name, entry) = read_entry(&mut input)?;
-            // Readers that differ in which one they take would see different files.
+            // Readers that differ in which one they use would see different contents.
             if entries.insert(name, entry).is_some() {
                 return Err(format!("has two entries of the name {}", shown(name)));
             }
@@ -48,7 +48,7 @@ impl<'a> Archive<'a> {
         Ok(Archive { bytes, entries })
     }
 
-    /// The folder in which PyTorch keeps everything, whose name is free.
+    /// Returns the folder in which PyTorch stores everything; its name is arbitrary.
     pub fn root(&self) -> Result<&'a str, String> {
         let roots = self.entries.keys().filter_map(|name| name.strip_suffix("/data.pkl"));
         let roots: Vec<&str> = roots.filter(|root| !root.contains('/')).collect();
@@ -59,7 +59,7 @@ impl<'a> Archive<'a> {
         }
     }
 
-    /// The contents of an entry, if there is one of this name.
+    /// Returns the contents of an entry, if there is one of this name.
     pub fn get(&self, name: &str) -> Result<Option<&'a [u8]>, String> {
         let entry = self.entries.get(name);
         let contents = entry.map(|entry| entry.contents(self.bytes));
@@ -77,8 +77,8 @@ impl Entry {
                         pack the archive again without compression"
                 .to_string());
         }
-        // The header in the file repeats the directory, but its extra field has another length:
-        // PyTorch fills it so that numbers start at a multiple of 64 bytes.
+        // The local header repeats the directory, but its extra field has another length: PyTorch
+        // pads it so that the data is aligned to 64 bytes.
         let mut input = Input::at(bytes, self.header)?;
         let header = record::<30>(&mut input, IN_FILE)?;
         input.take(little(&header[26..28]) + little(&header[28..30]))?;
@@ -86,7 +86,7 @@ impl Entry {
     }
 }
 
-/// How many entries the directory has, and where it starts.
+/// Returns the number of entries of the central directory, and its offset.
 fn find_directory(bytes: &[u8]) -> Result<(u64, u64), String> {
     const SIZE: usize = 22;
     const LOCATOR_SIZE: usize = 20;
@@ -110,7 +110,7 @@ fn find_directory(bytes: &[u8]) -> Result<(u64, u64), String> {
     Ok((little(&bytes[end + 10..end + 12]), little(&bytes[end + 16..end + 20])))
 }
 
-/// A record of fixed size that starts with a signature.
+/// Takes a record of fixed size that starts with a signature.
 fn record<'a, const SIZE: usize>(
     input: &mut Input<'a>,
     signature: &[u8],
@@ -124,7 +124,7 @@ fn record<'a, const SIZE: usize>(
     Ok(record)
 }
 
-/// The next entry of the directory.
+/// Reads the next entry of the central directory.
 fn read_entry<'a>(input: &mut Input<'a>) -> Result<(&'a str, Entry), String> {
     let header = record::<46>(input, IN_DIRECTORY)?;
     let field = |at: usize, width: usize| little(&header[at..at + width]);
@@ -136,8 +136,7 @@ fn read_entry<'a>(input: &mut Input<'a>) -> Result<(&'a str, Entry), String> {
     Ok((name, Entry { flags: field(8, 2), method: field(10, 2), packed, size, header }))
 }
 
-/// Numbers of an entry that may be too large for their fields: those are in the extra field, in
-/// this order.
+/// Replaces placeholders by the values of the zip64 extra field, which has them in this order.
 fn large(extra: &[u8], numbers: [u64; 3]) -> Result<[u64; 3], String> {
     if !numbers.contains(&ELSEWHERE) {
         return Ok(numbers);

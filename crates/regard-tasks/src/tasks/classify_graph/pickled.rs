@@ -209,7 +209,7 @@ mod tests {
         }
         for (bytes, message) in [
             (&b"\x80\x04."[..], "protocol 4"),
-            (b"\x80\x02h\x07.", "never kept"),
+            (b"\x80\x02h\x07.", "undefined memo entry"),
             (b"\x80\x02u.", "empty stack"),
             (b"\x80\x02}K\x01K\x02\x86s.", "empty stack"),
         ] {
