@@ -187,6 +187,20 @@ impl Array {
         floats.iter().position(|x| !x.is_finite()).map(|at| (at, floats[at]))
     }
 
+    /// Refuses finite values that half precision cannot hold.
+    fn check_half(&self, name: &str) -> Result<(), String> {
+        let most = f16::MAX.to_f32();
+        let floats = self.floats().unwrap_or_default();
+        // Values within half a step of the largest one are rounded to it.
+        let lost = |x: &&f32| x.is_finite() && f16::from_f32(**x).is_infinite();
+        match floats.iter().find(lost) {
+            None => Ok(()),
+            Some(x) => Err(format!(
+                "{name} has the value {x}, half precision holds at most {most}: use single precision"
+            )),
+        }
+    }
+
     /// Bytes as written to a file of this precision. Arrays that are not floats are unchanged.
     fn encoded(&self, precision: Precision) -> (Dtype, Cow<'_, [u8]>) {
         let wanted = precision.dtype();
@@ -217,7 +231,13 @@ pub fn from_bytes(bytes: Bytes) -> Result<Arrays, String> {
 }
 
 /// Serialises arrays as a safetensors file.
+///
+/// # Errors
+/// If a finite value would become infinite in half precision.
 pub fn to_bytes(arrays: &Arrays, precision: Precision) -> Result<Vec<u8>, String> {
+    if precision == Precision::Half {
+        arrays.iter().try_for_each(|(name, array)| array.check_half(name))?;
+    }
     let encoded: Vec<_> =
         arrays.iter().map(|(name, array)| (name, array, array.encoded(precision))).collect();
     let views: Result<Vec<_>, _> = encoded

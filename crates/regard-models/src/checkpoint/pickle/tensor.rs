@@ -4,7 +4,6 @@ use super::torch::{Pickled, Storage};
 use super::tree::{Place, Value};
 use super::{Storages, shown};
 use crate::checkpoint::{Array, Dtype};
-use half::{bf16, f16};
 use regard_attention::storage::Bytes;
 
 /// Most axes of a tensor; PyTorch's own limit.
@@ -54,13 +53,19 @@ impl Kind {
         })
     }
 
-    /// Type of arrays that can hold such elements unconverted; `None` if they become `f32`.
-    fn dtype(self) -> Option<Dtype> {
+    /// The same type in an array.
+    fn dtype(self) -> Dtype {
         match self {
-            Kind::Float => Some(Dtype::F32),
-            Kind::Half => Some(Dtype::F16),
-            Kind::BFloat16 => Some(Dtype::BF16),
-            _ => None,
+            Kind::Float => Dtype::F32,
+            Kind::Double => Dtype::F64,
+            Kind::Half => Dtype::F16,
+            Kind::BFloat16 => Dtype::BF16,
+            Kind::Long => Dtype::I64,
+            Kind::Int => Dtype::I32,
+            Kind::Short => Dtype::I16,
+            Kind::Char => Dtype::I8,
+            Kind::Byte => Dtype::U8,
+            Kind::Bool => Dtype::BOOL,
         }
     }
 
@@ -124,24 +129,22 @@ pub fn read<'a>(
     let walk =
         Walk::new(whole(pickled, start)?, wholes(pickled, sizes)?, wholes(pickled, strides)?)?;
     let count = walk.count()?;
-    budget.spend(count.saturating_mul(size_of::<f32>()))?;
+    let size = storage.kind.size();
+    // Numbers of fewer bytes may be converted to single precision later.
+    budget.spend(count.saturating_mul(size.max(size_of::<f32>())))?;
     budget.spend(size_of_val(&walk.axes[..]))?;
     let shape: Vec<usize> = walk.axes.iter().map(|(size, _)| *size).collect();
-    if count == 0 {
-        return Ok(Array::new(shape, vec![]));
-    }
-    let bytes = numbers(&storage, storages)?;
-    walk.check(storage.kind, bytes)?;
-    let in_place = |dtype: Dtype| {
-        let size = storage.kind.size();
-        let part = &bytes[walk.start * size..(walk.start + count) * size];
-        Array::in_file(shape.clone(), dtype, file.find(part)?)
+    let bytes = match count {
+        0 => Vec::<u8>::new().into(),
+        _ => {
+            let bytes = numbers(&storage, storages)?;
+            walk.check(storage.kind, bytes)?;
+            let part = || file.find(&bytes[walk.start * size..(walk.start + count) * size]);
+            let in_place = walk.is_in_rows().then(part).flatten();
+            in_place.unwrap_or_else(|| walk.copy(size, bytes, count).into())
+        }
     };
-    let stored = storage.kind.dtype().filter(|_| walk.is_in_rows());
-    match stored.and_then(in_place) {
-        Some(array) => Ok(array),
-        None => Ok(Array::new(shape, walk.read(storage.kind, bytes, count))),
-    }
+    Array::in_file(shape, storage.kind.dtype(), bytes).ok_or_else(|| "has another size".to_string())
 }
 
 /// Refuses metadata such as the negative bit: the values would have another sign.
@@ -230,47 +233,22 @@ impl Walk {
         })
     }
 
-    /// Copies the elements, converted to `f32`. Call [`Walk::check`] first.
-    fn read(&self, kind: Kind, bytes: &[u8], count: usize) -> Vec<f32> {
-        match kind {
-            Kind::Float => self.gather(count, bytes, f32::from_le_bytes),
-            Kind::Double => self.gather(count, bytes, |b| f64::from_le_bytes(b) as f32),
-            Kind::Half => self.gather(count, bytes, |b| f16::from_le_bytes(b).to_f32()),
-            Kind::BFloat16 => self.gather(count, bytes, |b| bf16::from_le_bytes(b).to_f32()),
-            Kind::Long => self.gather(count, bytes, |b| i64::from_le_bytes(b) as f32),
-            Kind::Int => self.gather(count, bytes, |b| i32::from_le_bytes(b) as f32),
-            Kind::Short => self.gather(count, bytes, |b| f32::from(i16::from_le_bytes(b))),
-            Kind::Char => self.gather(count, bytes, |b| f32::from(i8::from_le_bytes(b))),
-            Kind::Byte => self.gather(count, bytes, |[b]: [u8; 1]| f32::from(b)),
-            Kind::Bool => self.gather(count, bytes, |[b]: [u8; 1]| f32::from(b != 0)),
-        }
-    }
-
-    fn gather<const SIZE: usize>(
-        &self,
-        count: usize,
-        bytes: &[u8],
-        number: impl Fn([u8; SIZE]) -> f32,
-    ) -> Vec<f32> {
-        let mut data = Vec::with_capacity(count);
-        visit(&bytes.as_chunks().0[self.start..], &self.axes, &number, &mut data);
+    /// The bytes of the tensor, row by row. Call [`Walk::check`] first.
+    fn copy(&self, size: usize, bytes: &[u8], count: usize) -> Vec<u8> {
+        let mut data = Vec::with_capacity(count * size);
+        visit(&bytes[self.start * size..], &self.axes, size, &mut data);
         data
     }
 }
 
-/// Appends the elements of the remaining axes to `data`. Recurses once per axis, at most
-/// [`MOST_AXES`] deep.
-fn visit<const SIZE: usize>(
-    storage: &[[u8; SIZE]],
-    axes: &[(usize, usize)],
-    number: &impl Fn([u8; SIZE]) -> f32,
-    data: &mut Vec<f32>,
-) {
+/// Appends the elements of the remaining axes to `data`. It calls itself once for each axis, of
+/// which there are at most [`MOST_AXES`].
+fn visit(storage: &[u8], axes: &[(usize, usize)], size: usize, data: &mut Vec<u8>) {
     match axes {
-        [] => data.push(number(storage[0])),
-        [(size, 1)] => data.extend(storage[..*size].iter().map(|bytes| number(*bytes))),
-        [(size, stride), rest @ ..] => {
-            (0..*size).for_each(|step| visit(&storage[step * stride..], rest, number, data));
+        [] => data.extend_from_slice(&storage[..size]),
+        [(count, 1)] => data.extend_from_slice(&storage[..count * size]),
+        [(count, stride), rest @ ..] => {
+            (0..*count).for_each(|step| visit(&storage[step * stride * size..], rest, size, data))
         }
     }
 }
