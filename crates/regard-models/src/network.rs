@@ -25,6 +25,9 @@ pub trait Network: Any + Send {
     fn weights(&self) -> Arrays;
 
     /// Gradients of the weights, by the same names; zeros for those without a gradient.
+    ///
+    /// # Panics
+    /// If the network is not on a device with autodiff: there are no gradients then.
     fn gradients(&self, grads: &mut Gradients) -> Arrays;
 
     /// Number of trainable parameters.
@@ -183,6 +186,9 @@ impl<M: Definition> Network for M {
     }
 
     fn gradients(&self, grads: &mut Gradients) -> Arrays {
+        // A matrix that is used as its file has it would give its values.
+        let trains = self.devices().iter().all(|device| device.is_autodiff());
+        assert!(trains, "gradients: the network is an inference copy, which has none");
         Network::weights(&self.clone().map(&mut AsGradients(grads)))
     }
 
