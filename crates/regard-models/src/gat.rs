@@ -252,26 +252,27 @@ impl Gat {
     /// Returns the logits: `[N, labels]` for nodes, `[graphs, labels]` for a model that classifies
     /// graphs.
     pub fn forward(&self, nodes: &Nodes, mode: Mode) -> Tensor<2> {
-        self.through(nodes, mode, &mut |_, _| {})
+        let each = |layer: &GraphAttention, x: &Features| layer.forward(x, &nodes.along, mode);
+        self.logits(self.nodes(nodes, mode, each), nodes)
     }
 
     /// Like [`Gat::forward`], and returns the attention weight of each edge, and for a model that
     /// classifies graphs the pooling weight of each node.
     pub fn look_inside(&self, nodes: &Nodes) -> Looks {
         let mut layers = vec![];
-        let scores = self.through(nodes, Mode::Eval, &mut |layer, x| {
-            layers.push(layer.weights(x, &nodes.along));
+        let x = self.nodes(nodes, Mode::Eval, |layer, x| {
+            let (y, weights) = layer.forward_with_weights(x, &nodes.along);
+            layers.push(weights);
+            y
         });
-        // The pooling's inputs were not kept: they are cheap to compute again.
-        let readout = self.readout.as_ref().and_then(|readout| {
-            let x = self.nodes(nodes, Mode::Eval, &mut |_, _| {});
-            readout.weights(x, &Sequences::new(&nodes.graphs))
-        });
-        Looks { scores, layers, readout }
+        let pooled = self.readout.as_ref();
+        let readout =
+            pooled.and_then(|readout| readout.weights(x.clone(), &Sequences::new(&nodes.graphs)));
+        Looks { scores: self.logits(x, nodes), layers, readout }
     }
 
-    fn through(&self, nodes: &Nodes, mode: Mode, each: Each) -> Tensor<2> {
-        let x = self.nodes(nodes, mode, each);
+    /// Logits of node vectors.
+    fn logits(&self, x: Tensor<2>, nodes: &Nodes) -> Tensor<2> {
         match (&self.readout, &self.classifier) {
             (Some(readout), Some(classifier)) => {
                 classifier.forward(readout.forward(x, &Sequences::new(&nodes.graphs)))
@@ -280,14 +281,18 @@ impl Gat {
         }
     }
 
-    /// Node vectors after all layers.
-    fn nodes(&self, nodes: &Nodes, mode: Mode, each: Each) -> Tensor<2> {
+    /// Node vectors after all layers, each of which `each` applies.
+    fn nodes(
+        &self,
+        nodes: &Nodes,
+        mode: Mode,
+        mut each: impl FnMut(&GraphAttention, &Features) -> Tensor<2>,
+    ) -> Tensor<2> {
         let mut x = nodes.features.clone();
         for (i, layer) in self.layers.iter().enumerate() {
             let Dropout { p, site } = self.dropout[i];
             x = x.dropped(p, mode, site);
-            each(layer, &x);
-            let y = layer.forward(&x, &nodes.along, mode);
+            let y = each(layer, &x);
             let last = self.readout.is_none() && i + 1 == self.layers.len();
             x = if last { y } else { activate(y, self.activation) }.into();
         }
@@ -312,9 +317,6 @@ impl Gat {
         matrices.map(square).reduce(|a, b| a + b).expect("there is at least one layer")
     }
 }
-
-/// Called with each layer and its input.
-type Each<'a> = &'a mut dyn FnMut(&GraphAttention, &Features);
 
 /// Logits and attention weights.
 #[derive(Clone, Debug)]

@@ -205,6 +205,22 @@ impl GraphAttention {
     pub fn forward(&self, x: &Features, along: &Along, mode: Mode) -> Tensor<2> {
         let (attention, q, k) = self.prepare(x, along);
         let attention = super::call::dropped(&attention, self.dropout, mode, self.site);
+        self.attend(&attention, q, k)
+    }
+
+    /// Like [`GraphAttention::forward`] without dropout, and returns the attention weight of each
+    /// edge as [`GraphAttention::weights`] does. Projections are computed once.
+    ///
+    /// # Shapes
+    /// `x: [N, I]` → `[N, H·D]`, or `[N, D]` if the heads are averaged; and `[H·edges]`
+    pub fn forward_with_weights(&self, x: &Features, along: &Along) -> (Tensor<2>, Vec<f32>) {
+        let (attention, q, k) = self.prepare(x, along);
+        let weights = attention.listed_weights(q.clone(), k.clone());
+        (self.attend(&attention, q, k), weights.expect("a graph lists its edges"))
+    }
+
+    /// The output of the layer for queries and keys.
+    fn attend(&self, attention: &Attention, q: Tensor<4>, k: Tensor<4>) -> Tensor<2> {
         let [_, h, n, d] = k.dims();
         let out = attention.attend(q, k.clone(), k);
         let out = match self.concat {
