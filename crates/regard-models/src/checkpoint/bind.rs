@@ -5,7 +5,7 @@ use burn::module::Param;
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::layers::Weight;
 use regard_attention::ops::StoredMatrix;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::cell::Cell;
 
 /// Visits a model's tensors by name: fills them from a checkpoint, or copies them into one.
 pub struct Binder<'a> {
@@ -14,15 +14,22 @@ pub struct Binder<'a> {
     problems: Vec<Problem>,
 }
 
-/// A model of fewer bytes is converted to `f32` when it is loaded: it fits in the CPU's cache,
-/// where contiguous rows of `f32` are read fastest, and needs little memory.
-static LEAST_STORED: AtomicUsize = AtomicUsize::new(32 << 20);
+/// Default of [`with_least_stored`]. The weights of a smaller model stay in the CPU's cache, where
+/// contiguous rows of `f32` are read fastest, and take little memory.
+const LEAST_STORED: usize = 32 << 20;
 
-/// Sets the least size of a model's weights, in bytes, from which its matrices are used in the
-/// type and layout of the file. The default is 32 MiB. Smaller models, and all that are trained,
-/// are converted to `f32`; results are bitwise the same.
-pub fn set_least_stored(bytes: usize) {
-    LEAST_STORED.store(bytes, Ordering::Relaxed);
+thread_local! {
+    static LEAST: Cell<usize> = const { Cell::new(LEAST_STORED) };
+}
+
+/// Sets the least size of weights, in bytes, for which models that `open` loads use matrices in
+/// the type and layout of the file; 32 MiB by default. Smaller models, and all that are trained,
+/// are converted to single precision. Results are bitwise the same.
+pub fn with_least_stored<T>(bytes: usize, open: impl FnOnce() -> T) -> T {
+    let before = LEAST.replace(bytes);
+    let opened = open();
+    LEAST.set(before);
+    opened
 }
 
 pub(super) enum Way<'a> {
@@ -41,7 +48,7 @@ impl<'a> Binder<'a> {
     /// matrices of a large model keep the type and layout of the file.
     pub fn read(from: &'a mut Arrays, device: &Device) -> Binder<'a> {
         let bytes: usize = from.values().map(|array| array.bytes().len()).sum();
-        let stored = bytes >= LEAST_STORED.load(Ordering::Relaxed) && Weight::can_be_stored(device);
+        let stored = bytes >= LEAST.get() && Weight::can_be_stored(device);
         let way = Way::Read { from, device: device.clone(), stored };
         Binder { way, prefix: String::new(), problems: vec![] }
     }

@@ -14,7 +14,7 @@ mod read;
 mod write;
 
 pub use arrays::{Array, Arrays, Precision};
-pub use bind::{Binder, set_least_stored};
+pub use bind::{Binder, with_least_stored};
 pub(crate) use problem::NOT_FINITE;
 pub use problem::Problem;
 pub use read::{LARGEST_TEXT, map_file, open_file, read_file, read_text};

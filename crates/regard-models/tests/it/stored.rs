@@ -5,7 +5,7 @@ use crate::goldens::golden;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use half::{bf16, f16};
 use regard_attention::Mode;
-use regard_models::checkpoint::{self, Dtype, set_least_stored};
+use regard_models::checkpoint::{self, Dtype, with_least_stored};
 use regard_models::text::recorded::{Recorded, named};
 use regard_models::text::{self, TextModel};
 use regard_models::vit::Vit;
@@ -51,10 +51,7 @@ fn bits<const D: usize>(x: &Tensor<D>) -> Vec<u32> {
 /// One model twice: converted, and stored.
 fn both<N: ?Sized>(open: impl Fn() -> Box<N>) -> [Box<N>; 2] {
     let converted = open();
-    set_least_stored(0);
-    let stored = open();
-    set_least_stored(32 << 20);
-    [converted, stored]
+    [converted, with_least_stored(0, open)]
 }
 
 /// Both have the same parameters, and those of the stored one are in the file.
