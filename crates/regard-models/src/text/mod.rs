@@ -220,6 +220,8 @@ impl<B: Body> Definition for Headed<B> {
         match family(config).map_err(|e| e.to_string())?.head_of(config)? {
             Head::Words if goes_on => Ok("generate"),
             Head::Words | Head::Pretraining => Ok("fill"),
+            // One logit is a relevance: a cross-encoder.
+            Head::Sequence if label_count(config)? == 1 => Ok("rerank"),
             Head::Sequence => Ok("classify"),
             Head::Tokens => Ok("tag"),
             Head::Span => Ok("answer"),

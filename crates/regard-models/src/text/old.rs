@@ -42,7 +42,10 @@ fn has(names: &[String], begin: &str) -> bool {
 
 /// Infers the head from tensor names. Sequence and token classifiers cannot be distinguished.
 fn head(family: &Family, names: &[String]) -> Option<Head> {
-    let words = [family.words.bias, family.words.dense, Some(family.words.table)];
+    // A classifier may have a dense layer of the same name.
+    let shared = |dense: &&str| family.before_labels.as_ref().is_some_and(|b| b.dense == *dense);
+    let dense = family.words.dense.filter(|dense| !shared(dense));
+    let words = [family.words.bias, dense, Some(family.words.table)];
     if has(names, "cls.seq_relationship.") {
         Some(Head::Pretraining)
     } else if words.into_iter().flatten().any(|name| has(names, name)) {
