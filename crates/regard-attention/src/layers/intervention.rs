@@ -62,6 +62,11 @@ impl Intervention {
         Intervention { temperature: Some(temperature), ..self }
     }
 
+    /// Whether it adds a mask.
+    pub(super) fn has_mask(&self) -> bool {
+        self.mask.is_some()
+    }
+
     /// Replaces the normaliser.
     pub fn normalize(self, normalizer: impl Normalizer + Clone + 'static) -> Intervention {
         let change = move |attention: Attention| attention.normalize(normalizer.clone());

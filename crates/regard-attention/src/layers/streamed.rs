@@ -83,6 +83,10 @@ impl SelfAttention {
         Stream { reach, past, last }: Stream,
     ) -> Option<Tensor<3>> {
         assert!(call.cache.is_none(), "self-attention: a stream takes no cache");
+        assert!(
+            call.intervention.is_none_or(|intervention| !intervention.has_mask()),
+            "self-attention: a stream takes no mask, its reach is the mask"
+        );
         if let Some(x) = x {
             let [_, new, _] = x.dims();
             let [q, k, v] = self.split(self.project(x, &call, past.came));
