@@ -87,6 +87,25 @@ impl SearchParameters {
         Ok(options)
     }
 
+    /// Refuses settings that a task does not have.
+    ///
+    /// # Errors
+    /// With the name of a setting of `names` that was given.
+    pub fn refuse(&self, names: &[&str]) -> Result<()> {
+        let given = [
+            ("max_length", self.max_length.is_some()),
+            ("max_new_tokens", self.max_new_tokens.is_some()),
+            ("min_length", self.min_length.is_some()),
+            ("num_return_sequences", self.num_return_sequences.is_some()),
+        ];
+        match given.iter().find(|(name, given)| *given && names.contains(name)) {
+            Some((name, _)) => {
+                Err(Error::invalid(format!("{name}: this task has no such setting")))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Returns the names of settings that have no effect because these options do not sample.
     pub fn idle(&self, options: &Options) -> Vec<&'static str> {
         let given = [

@@ -59,6 +59,9 @@ impl Pipeline for Pointer {
     }
 
     fn run(&self, inputs: &[Inputs], parameters: &Parameters) -> Result<Vec<Result<Response>>> {
+        // The number of points decides the length.
+        let length = ["num_return_sequences", "max_length", "max_new_tokens", "min_length"];
+        parameters.search.refuse(&length)?;
         let options = parameters.search.over(self.defaults())?;
         let one = |Inputs { points }: &Inputs| {
             let width = self.problem().width();

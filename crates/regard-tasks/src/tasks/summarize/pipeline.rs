@@ -45,6 +45,7 @@ impl Pipeline for Summarizer {
     }
 
     fn run(&self, inputs: &[String], parameters: &Parameters) -> Result<Vec<Result<Response>>> {
+        parameters.search.refuse(&["num_return_sequences"])?;
         let options = parameters.search.over(self.defaults())?;
         // An empty input gets an error; the others are batched.
         let readable: Vec<&String> = inputs.iter().filter(|text| !text.trim().is_empty()).collect();

@@ -102,16 +102,17 @@ impl Summarizer {
             return Err(Error::invalid("got a text without words, need words to summarise"));
         }
         let mut said = Vec::with_capacity(texts.len());
-        for some in read.chunks(AT_ONCE) {
-            said.extend(self.some(some, options)?);
+        for (i, some) in read.chunks(AT_ONCE).enumerate() {
+            said.extend(self.some(some, i * AT_ONCE, options)?);
         }
         Ok(said)
     }
 
-    fn some(&self, texts: &[Text], options: &Options) -> Result<Vec<Summary>> {
+    /// Summarises texts at once. Samples depend on the index of a text, from `first` on.
+    fn some(&self, texts: &[Text], first: usize, options: &Options) -> Result<Vec<Summary>> {
         let batch = Copied::new(texts.iter().map(|text| text.ids.clone()).collect());
         let sentence = |(index, text): (usize, &Text)| Sentence {
-            index: index as u64,
+            index: (first + index) as u64,
             // Generation probability first, then one attention weight per position.
             source: text.ids.len() + 1,
             ..Sentence::default()
