@@ -22,6 +22,9 @@ pub struct Judged {
     /// Relevance from 0 to 100: 0 is irrelevant, larger is more relevant.
     #[serde(rename = "label")]
     pub relevance: f64,
+    /// Name of the query where texts differ; queries without one are known by their text.
+    #[serde(skip)]
+    pub query_id: Option<String>,
 }
 
 /// The columns of a table, in the order of the fields.
@@ -94,13 +97,13 @@ fn judged(columns: &[String], [query, text, label]: [usize; 3]) -> Result<Judged
         .parse()
         .map_err(|_| format!("label {relevance:?}: need a number, 0 for irrelevant"))?;
     let field = |at: usize| columns[at].clone();
-    checked(Judged { query: field(query), text: field(text), relevance })
+    checked(Judged { query: field(query), text: field(text), relevance, query_id: None })
 }
 
 fn checked(judged: Judged) -> Result<Judged, String> {
-    let trimmed = |text: String| text.trim().to_string();
-    let Judged { query, text, relevance } = judged;
-    let judged = Judged { query: trimmed(query), text: trimmed(text), relevance };
+    let trimmed = |text: &String| text.trim().to_string();
+    let (query, text) = (trimmed(&judged.query), trimmed(&judged.text));
+    let judged = Judged { query, text, ..judged };
     if judged.query.is_empty() || judged.text.is_empty() {
         return Err("the query or the text is empty".into());
     }

@@ -83,6 +83,8 @@ fn candidates(article: &Article, others: usize) -> Vec<Judged> {
                 query: question.text.trim().to_string(),
                 text: article.paragraphs[i].context.clone(),
                 relevance: f64::from(u8::from(i == at)),
+                // Two articles may ask the same question of different paragraphs.
+                query_id: Some(question.id.clone()),
             }));
         }
     }
@@ -100,10 +102,12 @@ fn by_query(pairs: &[Judged]) -> Vec<Vec<&Judged>> {
     let mut places = std::collections::HashMap::new();
     let mut all: Vec<Vec<&Judged>> = vec![];
     for pair in pairs {
-        let place = *places.entry(pair.query.as_str()).or_insert_with(|| {
-            all.push(vec![]);
-            all.len() - 1
-        });
+        let place = *places
+            .entry(pair.query_id.as_ref().unwrap_or(&pair.query).as_str())
+            .or_insert_with(|| {
+                all.push(vec![]);
+                all.len() - 1
+            });
         all[place].push(pair);
     }
     all

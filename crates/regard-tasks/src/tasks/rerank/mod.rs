@@ -33,14 +33,6 @@ impl Reranker {
         Ok(Reranker::CrossEncoder(Reader::load(files, Head::Sequence)?))
     }
 
-    /// Returns the model and its tokenizer.
-    pub fn reader(&self) -> &Reader {
-        match self {
-            Reranker::CrossEncoder(reader) => reader,
-            Reranker::Embeddings(embedder) => &embedder.0,
-        }
-    }
-
     /// Returns the relevance of each text to a query: a probability or, if `raw`, a logit; for
     /// embeddings the cosine similarity.
     pub fn scores(&self, query: &str, texts: &[String], raw: bool) -> Result<Vec<f64>> {
