@@ -23,7 +23,7 @@ use serde_json::Value;
 pub use crate::tasks::TASKS;
 
 /// An opened model that does one task.
-pub trait Pipeline: Sized {
+pub trait Pipeline: Sized + Send {
     /// Name of the task, equal to [`Row::name`].
     const TASK: &'static str;
     /// Input of one call: a text, an image, a question with its context.
@@ -138,7 +138,7 @@ pub fn task(name: &str) -> Option<&'static Row> {
 }
 
 /// An opened model of any task, called with JSON.
-pub trait Opened {
+pub trait Opened: Send {
     /// Runs a request. Returns a response, or a list of them for a list of inputs, with a
     /// [`Failure`] in place of each that failed.
     ///

@@ -123,8 +123,8 @@ fn score(piece: &Piece) -> f64 {
 fn normalizer(model: &SentencePiece) -> Result<Value> {
     let mut steps = Vec::new();
     if !model.characters.is_empty() {
-        let table = Precompiled::from(&model.characters)
-            .map_err(|_| malformed("its character map"))?;
+        let table =
+            Precompiled::from(&model.characters).map_err(|_| malformed("its character map"))?;
         steps.push(serde_json::to_value(table).expect("bytes as text"));
     }
     if model.single_spaces {

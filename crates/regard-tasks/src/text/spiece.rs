@@ -94,8 +94,8 @@ fn normalizer(model: &SentencePiece, lowercase: bool, keep_accents: bool) -> Res
         steps.push(json!({"type": "Lowercase"}));
     }
     if !model.characters.is_empty() {
-        let table = Precompiled::from(&model.characters)
-            .map_err(|_| malformed("its character map"))?;
+        let table =
+            Precompiled::from(&model.characters).map_err(|_| malformed("its character map"))?;
         steps.push(serde_json::to_value(table).expect("bytes as text"));
     }
     Ok(json!({"type": "Sequence", "normalizers": steps}))

@@ -247,9 +247,7 @@ fn vectors_are_what_words_begin_with() {
     };
     assert_eq!((row("lovely"), row("awful")), (vec![1., 2., 3., 4.], vec![5., 6., 7., 8.]));
     let wide = text.replace("embedding_size = 4", "embedding_size = 5");
-    assert!(
-        prepare(&wide).err().unwrap().contains("got a width of 4, the model's table has 5")
-    );
+    assert!(prepare(&wide).err().unwrap().contains("got a width of 4, the model's table has 5"));
     let nowhere = text.replace(&vectors, "vectors = 'word3vec'");
     assert!(prepare(&nowhere).err().unwrap().contains("need a file or glove-subset"));
     let other = text.replace(&vectors, "vectors = 'squad'");

@@ -43,8 +43,9 @@ impl Translation {
     pub fn new(recipe: &Recipe, corpus: Corpus) -> Result<Trained<Translation>> {
         let tokens = recipe.vocabulary.train(&corpus.train)?;
         let mut model = table(recipe, &tokens)?.create::<dyn Seq2Seq>(recipe.seed)?;
-        let mut weights = model.weights();
-        if recipe.vocabulary.begin(&tokens, &mut weights)? {
+        if recipe.vocabulary.has_vectors() {
+            let mut weights = model.weights();
+            recipe.vocabulary.begin(&tokens, &mut weights)?;
             model.restore(weights)?;
         }
         let reach = model.longest().unwrap_or(usize::MAX);

@@ -5,10 +5,8 @@ use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, deco
 use crate::train;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::backend::numbers;
-use regard_models::checkpoint::{self, Arrays, Precision};
 use regard_models::{Decoding, Error, ModelFiles, Result, Seq2Seq, Source, zoo};
 use serde_json::Value;
-use std::path::Path;
 
 /// Translation model with its tokenizers.
 pub struct Translator {
@@ -50,25 +48,6 @@ impl Translator {
         let (tokens, defaults) = (Tokens::load(&files)?, generation::load(&files)?);
         Translator::new(model, tokens, defaults)
             .map_err(|e| Error::file(files.place(), e.to_string()))
-    }
-
-    /// Writes the model's folder, so that it can be loaded, moved or built in.
-    pub fn save(&self, folder: &Path, precision: Precision) -> Result<()> {
-        std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
-        checkpoint::write(folder, &self.config, &self.model.weights(), precision)?;
-        self.tokens.save(folder)?;
-        generation::save(folder, &self.defaults, &self.config)
-    }
-
-    /// Creates a translator from a configuration and weights in memory.
-    pub fn from_parts(
-        config: &Value,
-        weights: Arrays,
-        tokens: Tokens,
-        defaults: Options,
-    ) -> Result<Translator> {
-        let model = zoo::load::<dyn Seq2Seq>(config, weights, &Device::flex())?;
-        Translator::new(model, tokens, defaults)
     }
 
     /// Returns `config.json` of the model.

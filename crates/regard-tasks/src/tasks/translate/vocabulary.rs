@@ -97,23 +97,26 @@ impl Vocabulary {
 }
 
 impl Vocabularies {
-    /// Initialises embeddings with pretrained vectors, where the recipe names some. Returns whether
-    /// it did.
-    pub(super) fn begin(&self, tokens: &Tokens, weights: &mut Arrays) -> Result<bool> {
+    /// Whether the recipe names pretrained vectors.
+    pub(super) fn has_vectors(&self) -> bool {
+        let all = [&self.shared, &self.source, &self.target];
+        all.into_iter().flatten().any(|vocabulary| vocabulary.vectors.is_some())
+    }
+
+    /// Initialises embeddings with pretrained vectors, where the recipe names some.
+    pub(super) fn begin(&self, tokens: &Tokens, weights: &mut Arrays) -> Result<()> {
         const BOTH: [&str; 2] = ["shared.weight", "embed_tokens.weight"];
         let sides: [(&Option<Vocabulary>, &Tokenizer, &[&str]); 3] = [
             (&self.shared, &tokens.source, &BOTH),
             (&self.source, &tokens.source, &["encoder.embed_tokens.weight"]),
             (&self.target, &tokens.target, &["decoder.embed_tokens.weight"]),
         ];
-        let mut some = false;
         for (vocabulary, tokenizer, tables) in sides {
             if let Some(vectors) = vocabulary.as_ref().and_then(|v| v.vectors.as_ref()) {
                 begin::with_vectors(weights, tables, tokenizer, vectors)?;
-                some = true;
             }
         }
-        Ok(some)
+        Ok(())
     }
 
     /// Trains the tokenizers on the training part.
