@@ -134,9 +134,11 @@ impl Luong {
             return Err("attention: a local locality has its own window; remove one".to_string());
         }
         if config.locality == (Locality::LocalP { width: 0 }) {
-            return Err("locality: local-p needs a width of at least 1: its Gaussian has a standard \
+            return Err(
+                "locality: local-p needs a width of at least 1: its Gaussian has a standard \
                         deviation of width / 2"
-                .to_string());
+                    .to_string(),
+            );
         }
         Ok(())
     }

@@ -34,9 +34,11 @@ impl Rnn {
     pub fn check(config: &Config) -> Result<(), String> {
         config.check()?;
         if config.start == Start::Learned {
-            return Err("start: \"learned\" would ignore the source, because the decoder's initial \
+            return Err(
+                "start: \"learned\" would ignore the source, because the decoder's initial \
                         state is the context; take \"encoder\""
-                .to_string());
+                    .to_string(),
+            );
         }
         Ok(())
     }

@@ -142,9 +142,11 @@ impl Config {
             return Err("same_length: got true, which needs attn_type \"uni\"".into());
         }
         if !self.untie_r {
-            return Err("untie_r: got false, need true: no checkpoint of Hugging Face's library has \
+            return Err(
+                "untie_r: got false, need true: no checkpoint of Hugging Face's library has \
                         biases shared by all layers"
-                .into());
+                    .into(),
+            );
         }
         if self.bi_data {
             return Err("bi_data: got true, need false: batches with a reversed half are not \

@@ -4,8 +4,8 @@ use super::{Global, Outcome, write_json};
 use crate::show::{table::Table, terminal};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use regard_kernels::attention::catalogue;
-use serde_json::json;
+use regard_kernels::attention::{Variant, catalogue};
+use serde::Serialize;
 use std::io::Write;
 
 /// List every score, mask, bias and normaliser
@@ -43,6 +43,38 @@ impl Kind {
     }
 }
 
+/// A variant, as `--json` prints it.
+#[derive(Serialize)]
+struct Listed<'a> {
+    kind: &'a str,
+    name: &'a str,
+    params: Vec<Parameter<'a>>,
+    settings: Vec<String>,
+    formula: &'a str,
+    paper: &'a str,
+}
+
+/// A tensor that a variant takes.
+#[derive(Serialize)]
+struct Parameter<'a> {
+    name: &'a str,
+    shape: &'a str,
+}
+
+impl<'a> Listed<'a> {
+    fn new(kind: &'a str, row: &'a Variant) -> Listed<'a> {
+        let parameter = |(name, shape): &(&'a str, &'a str)| Parameter { name, shape };
+        Listed {
+            kind,
+            name: row.name,
+            params: row.params.iter().map(parameter).collect(),
+            settings: row.settings.iter().map(ToString::to_string).collect(),
+            formula: row.formula,
+            paper: row.paper,
+        }
+    }
+}
+
 /// Purpose of a kind in one line.
 fn purpose(kind: &str) -> &'static str {
     match kind {
@@ -60,17 +92,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     if global.json {
         let rows: Vec<_> = kinds
             .iter()
-            .flat_map(|(kind, rows)| rows.iter().map(move |row| (kind, row)))
-            .map(|(kind, row)| {
-                let params: Vec<_> = (row.params.iter())
-                    .map(|(name, shape)| json!({ "name": name, "shape": shape }))
-                    .collect();
-                json!({
-                    "kind": kind, "name": row.name, "params": params,
-                    "settings": row.settings.iter().map(ToString::to_string).collect::<Vec<_>>(),
-                    "formula": row.formula, "paper": row.paper,
-                })
-            })
+            .flat_map(|(kind, rows)| rows.iter().map(|row| Listed::new(kind, row)))
             .collect();
         write_json(out, &rows)?;
         return Ok(Outcome::Positive);
