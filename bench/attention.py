@@ -3,7 +3,7 @@
     python bench/attention.py [--quick] [--json] [--threads N] [--only dense,gat] [--no-build]
 
 Makes bench/.venv if it is not there, installs PyTorch and PyTorch Geometric into it, builds the
-wheel from ./python, and prints the tables of the README. Takes some minutes on two cores.
+wheel from ./python, and prints the tables of bench/README.md. Takes some minutes on two cores.
 """
 
 import argparse

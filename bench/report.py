@@ -1,4 +1,4 @@
-"""Results as the tables that stand in the README."""
+"""Results as the tables of bench/README.md."""
 
 import math
 
