@@ -2,7 +2,7 @@
 
 use crate::program::{fails, folder, json, piped, regard};
 use regard_tasks::audio::{Sound, wav};
-use regard_tasks::data::Picture;
+use regard_tasks::data::Image;
 use std::path::PathBuf;
 
 #[test]
@@ -83,7 +83,7 @@ fn digits_of_recordings_are_told_by_the_model_that_ships() {
 #[test]
 fn clothes_are_seen_by_the_model_that_ships() {
     // A grey square is nothing to wear, but has a probability for each kind.
-    let picture = Picture { size: [40, 40], channels: 3, pixels: vec![90; 4800] };
+    let picture = Image { size: [40, 40], channels: 3, pixels: vec![90; 4800] };
     let file = folder("clothes").join("square.png");
     picture.write_png(&file).unwrap();
     let file = file.to_str().unwrap();
