@@ -234,7 +234,7 @@ fn missing_special_tokens_are_named() {
 #[test]
 fn real_sentences_come_back() {
     let Some(root) = env::var_os(crate::data::sets::VARIABLE).map(PathBuf::from) else {
-        return println!("skipped: REGARD_DATA is not set");
+        return regard_fuzz::skip("REGARD_DATA is not set");
     };
     let pairs = crate::data::Tsv::FORWARD.read(root.join("tatoeba-fra-eng/fra.txt")).unwrap();
     // Every twentieth pair is enough to cover each use of spaces.

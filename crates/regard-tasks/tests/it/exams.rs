@@ -331,7 +331,7 @@ fn a_model_without_a_recipe_is_examined_on_files() {
 #[test]
 fn phrases_are_learned_and_sentences_decide() {
     if regard_tasks::data::sets::find("sst2").is_err() {
-        return println!("skipped: the data set sst2 is not on this machine");
+        return regard_fuzz::skip("the data set sst2 is not on this machine");
     }
     let folder = Folder::new("exam-sst2");
     let recipe = |held_out: &str| {

@@ -18,7 +18,7 @@ const PARTS: [Part; 3] = [Part::Train, Part::Valid, Part::Test];
 fn folder(name: &str) -> Option<PathBuf> {
     let folder = sets::find(name).ok();
     if folder.is_none() {
-        println!("skipped: the data set {name} is not on this machine");
+        regard_fuzz::skip(&format!("the data set {name} is not on this machine"));
     }
     folder
 }

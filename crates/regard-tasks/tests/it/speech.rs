@@ -161,7 +161,7 @@ fn what_is_wrong_is_told_with_its_place() {
 #[test]
 fn spoken_digits_have_their_parts() {
     let Ok(folder) = sets::find("fsdd") else {
-        println!("skipped: REGARD_DATA has no fsdd");
+        regard_fuzz::skip("REGARD_DATA has no fsdd");
         return;
     };
     let count = |part| recordings::fsdd(&folder, part).unwrap().len();

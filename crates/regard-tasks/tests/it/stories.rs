@@ -142,7 +142,7 @@ fn what_cannot_be_is_told() {
 #[test]
 fn parts_of_babi() {
     let Ok(folder) = sets::find("babi-en-10k") else {
-        return println!("skipped: no babi-en-10k, see {}", sets::VARIABLE);
+        return regard_fuzz::skip(&format!("no babi-en-10k, see {}", sets::VARIABLE));
     };
     let corpus = Corpus::read(&folder, Some(&[1, 3, 17]), 100).unwrap();
     let numbers = |part: Part| corpus.part(part).iter().map(|t| t.task).collect::<Vec<_>>();
