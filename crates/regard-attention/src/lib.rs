@@ -51,3 +51,8 @@ pub use optim::{AdamW, AdamWConfig, AdamWState};
 pub use regard_kernels::pool;
 pub use regard_kernels::rng::Stream;
 pub use regard_kernels::storage;
+
+/// The examples of the readme.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

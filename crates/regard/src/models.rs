@@ -46,7 +46,7 @@ macro_rules! files {
 }
 
 /// All built-in models; without `--model`, the first one for the task is used.
-pub const SHIPPED: &[BuiltInModel] = &[
+pub static SHIPPED: &[BuiltInModel] = &[
     BuiltInModel {
         name: "en-fr",
         about: "Transformer, English to French",

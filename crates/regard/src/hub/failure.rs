@@ -4,6 +4,7 @@ use super::settings::{Settings, Token};
 use regard_models::checkpoint;
 use std::io::{self, ErrorKind};
 use std::path::Path;
+#[cfg(feature = "hub")]
 use std::time::Duration;
 
 /// Error of a download.
@@ -31,6 +32,7 @@ impl HubFailure {
     }
 
     /// Error while receiving the contents of a file.
+    #[cfg(feature = "hub")]
     pub fn stopped(error: &io::Error, patience: Duration) -> HubFailure {
         let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
         match inner {
@@ -76,6 +78,7 @@ impl HubFailure {
     }
 }
 
+#[cfg(feature = "hub")]
 impl From<ureq::Error> for HubFailure {
     fn from(error: ureq::Error) -> HubFailure {
         match error {

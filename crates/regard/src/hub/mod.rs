@@ -2,10 +2,16 @@
 //!
 //! A cached model is loaded without a request. Missing files are downloaded, all from one commit,
 //! and the branch is recorded only when all files are there. So an interrupted download is never
-//! taken for a complete model, and is continued.
+//! taken for a complete model, and is continued. Without the feature `hub` only the cache is used.
+#![cfg_attr(not(feature = "hub"), allow(dead_code))]
 
+#[cfg(feature = "hub")]
 mod ask;
 mod cache;
+#[cfg(feature = "hub")]
+mod download;
+#[cfg(not(feature = "hub"))]
+#[path = "no_download.rs"]
 mod download;
 mod failure;
 mod name;
