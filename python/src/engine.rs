@@ -6,7 +6,7 @@ use crate::guard::{compute, entry};
 use numpy::{PyArray4, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use regard_kernels::attention::{Asked, Dims, Saved, Upstream};
+use regard_kernels::attention::{Selection, Dims, Saved, Upstream};
 use regard_kernels::view::View;
 
 type Array<'py> = Bound<'py, PyArray4<f32>>;
@@ -90,7 +90,7 @@ fn attend_vjp<'py>(
         let room = dweights.as_ref().map(|_| Output::new(py, [b, h, t, s])).transpose()?;
         let (out, saved) = forward(py, &call)?;
         let weights = match room {
-            Some(room) => Some(weights_of(py, &call, &saved, Asked::default(), room)?),
+            Some(room) => Some(weights_of(py, &call, &saved, Selection::default(), room)?),
             None => None,
         };
         let grads = {
@@ -145,7 +145,7 @@ fn weights_of<'py>(
     py: Python<'py>,
     call: &Call,
     saved: &Saved,
-    asked: Asked,
+    asked: Selection,
     mut out: Output<'py>,
 ) -> PyResult<Output<'py>> {
     let (attention, inputs, room) = (&call.attention, call.inputs(), out.room());
@@ -180,7 +180,7 @@ fn weights<'py>(
         let shape = [b, heads.as_ref().map_or(h, Vec::len), rows.as_ref().map_or(t, Vec::len), s];
         let room = Output::new(py, shape)?;
         let (_, saved) = forward(py, &call)?;
-        let asked = Asked { heads: heads.as_deref(), rows: rows.as_deref() };
+        let asked = Selection { heads: heads.as_deref(), rows: rows.as_deref() };
         weights_of(py, &call, &saved, asked, room)?.array()
     })
 }

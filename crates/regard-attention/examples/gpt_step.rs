@@ -14,7 +14,7 @@ use regard_attention::Stream;
 use regard_attention::layers::*;
 use regard_attention::mask::causal;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
-use regard_attention::{AdamW, AdamWConfig, Attention, Init, Mode, Weights};
+use regard_attention::{AdamW, AdamWConfig, Attention, Init, Mode, WeightInit};
 use std::time::Instant;
 
 #[derive(Clone, Copy)]
@@ -50,7 +50,7 @@ struct Gpt {
 impl Gpt {
     fn new(size: Size, init: &mut Init) -> Gpt {
         let Size { layers, width, heads, length, vocabulary, .. } = size;
-        let weights = Weights::Normal(0.02);
+        let weights = WeightInit::Normal(0.02);
         let embedding =
             EmbeddingConfig { deviation: 0.02, ..EmbeddingConfig::new(vocabulary, width) };
         Gpt {

@@ -23,7 +23,7 @@ pub struct Init {
 
 /// Initialisation of a weight matrix.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Weights {
+pub enum WeightInit {
     /// Uniform in ±1/√inputs, as in PyTorch's linear layer.
     #[default]
     Uniform,
@@ -95,12 +95,12 @@ impl Init {
     }
 
     /// Creates a weight matrix `[inputs, outputs]`.
-    pub fn weights(&mut self, inputs: usize, outputs: usize, how: Weights) -> Param<Tensor<2>> {
+    pub fn weights(&mut self, inputs: usize, outputs: usize, how: WeightInit) -> Param<Tensor<2>> {
         let shape = [inputs, outputs];
         match how {
-            Weights::Uniform => self.uniform(shape, 1.0 / (inputs as f32).sqrt()),
-            Weights::Xavier => self.uniform(shape, (6.0 / (inputs + outputs) as f32).sqrt()),
-            Weights::Normal(deviation) => self.normal(shape, deviation),
+            WeightInit::Uniform => self.uniform(shape, 1.0 / (inputs as f32).sqrt()),
+            WeightInit::Xavier => self.uniform(shape, (6.0 / (inputs + outputs) as f32).sqrt()),
+            WeightInit::Normal(deviation) => self.normal(shape, deviation),
         }
     }
 }
@@ -139,7 +139,7 @@ mod tests {
         let device = Device::flex();
         let draw = |seed| {
             let mut init = Init::new(seed, &device);
-            let pair = [init.normal([3, 4], 1.0), init.weights(3, 4, Weights::Xavier)];
+            let pair = [init.normal([3, 4], 1.0), init.weights(3, 4, WeightInit::Xavier)];
             pair.map(|x| x.val().to_data().try_to_vec::<f32>().unwrap())
         };
         assert_eq!(draw(1), draw(1));

@@ -43,11 +43,16 @@ pub mod ops;
 pub mod optim;
 
 pub use attention::{
-    Attention, BLOCK, Choice, Dims, Graph, Heads, Param, Positions, Row, Setting, Settings, Values,
-    bias, find, formula, mask, normalize, score,
+    Attention, AttentionSpec, BLOCK, Dims, Graph, Heads, Param, Positions, Row, Setting, Settings,
+    Values, bias, find, formula, mask, normalize, score,
 };
-pub use init::{Init, Mode, Weights};
+pub use init::{Init, Mode, WeightInit};
 pub use optim::{AdamW, AdamWConfig, AdamWState};
 pub use regard_kernels::pool;
 pub use regard_kernels::rng::Stream;
 pub use regard_kernels::storage;
+
+/// The examples of the readme.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

@@ -132,7 +132,7 @@ impl AdamW {
     }
 
     /// Accumulates the gradients of a part of a batch; the next step adds them to its own.
-    pub fn gather<M: Module>(&mut self, module: &M, grads: Gradients) {
+    pub fn accumulate<M: Module>(&mut self, module: &M, grads: Gradients) {
         module.visit(&mut Gather { grads, path: vec![], into: &mut self.gathered });
     }
 

@@ -26,7 +26,20 @@ pub use memory::Counting;
 pub use mutate::{Mutant, Mutants};
 pub use scratch::{Scratch, parts};
 
+use std::io::Write;
 use std::time::Duration;
+
+/// Reports that a test was skipped, and why. `.ci/run` counts these at its end: every skip is
+/// appended to the file that `REGARD_SKIPPED` names.
+pub fn skip(why: &str) {
+    let test = std::thread::current().name().unwrap_or("a test").to_string();
+    println!("skipped: {why}");
+    if let Some(path) = std::env::var_os("REGARD_SKIPPED") {
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        let line = format!("{test}: {why}\n");
+        file.and_then(|mut file| file.write_all(line.as_bytes())).expect("REGARD_SKIPPED");
+    }
+}
 
 /// Returns the time that a target runs over mutants: `REGARD_FUZZ_SECONDS`, or one second.
 pub fn time() -> Duration {

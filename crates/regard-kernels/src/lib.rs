@@ -20,3 +20,8 @@ pub mod scratch;
 pub mod simd;
 pub mod storage;
 pub mod view;
+
+/// The examples of the readme.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

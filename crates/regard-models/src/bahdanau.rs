@@ -6,9 +6,9 @@
 //! the same encoder layer, or from a learned vector.
 
 use crate::checkpoint::{Arrays, Binder};
-use crate::look::{Look, Looking, Place};
-use crate::network::{Definition, Description, Reads};
-use crate::recurrent::{Advanced, Body, Read, Shape, Stepwise, Writing, describe};
+use crate::cross_attention::{ConfiguredAttention, CrossAttentionKind, QueryPositions};
+use crate::network::{Definition, Description, InputKind};
+use crate::recurrent::{Advanced, Body, EncoderDecoderConfig, Read, Stepwise, Writing, describe};
 use crate::seq2seq::Seq2Seq;
 use crate::sizes;
 use burn::module::Module;
@@ -26,19 +26,19 @@ pub const MODEL_TYPE: &str = "bahdanau";
 pub struct Config {
     /// Configuration shared by the recurrent translators.
     #[serde(flatten)]
-    pub shape: Shape,
+    pub shape: EncoderDecoderConfig,
     /// Width of the additive score's hidden layer; by default `hidden_size`.
     pub attention_size: Option<usize>,
     /// Kind of attention over the encoder states; by default a softmax over all of them.
     #[serde(default)]
-    pub attention: Look,
+    pub attention: CrossAttentionKind,
 }
 
 #[derive(Module, Debug)]
 pub(crate) struct Bahdanau {
     body: Body,
     score: AdditiveAttention,
-    looking: Looking,
+    looking: ConfiguredAttention,
     #[module(skip)]
     config: Config,
 }
@@ -69,7 +69,7 @@ impl Bahdanau {
 }
 
 impl Definition for Bahdanau {
-    const READS: Reads = Reads::Pairs;
+    const READS: InputKind = InputKind::Pairs;
 
     fn types() -> Vec<&'static str> {
         vec![MODEL_TYPE]
@@ -127,7 +127,8 @@ impl Stepwise for Bahdanau {
         let asks = writing.hidden.h.clone().slice([layers - 1..layers, 0..r, 0..h]);
         let q = self.score.query.forward(asks.reshape([b, beams, h]));
         let qkv = [q, writing.keys.clone(), writing.values.clone()].map(|x| x.unsqueeze_dim(1));
-        let place = Place { lengths: &writing.lengths, first: writing.number, one_number: true };
+        let place =
+            QueryPositions { lengths: &writing.lengths, first: writing.number, one_number: true };
         let score = Attention::additive(self.score.v.val());
         let looked = self.looking.attend(score, qkv, &place, ask);
         let [_, _, _, e] = looked.context.dims();

@@ -5,16 +5,17 @@ use crate::checkpoint::Binder;
 use crate::keys::Keys;
 use crate::sizes::{self, Stack};
 use crate::text::{
-    BeforeLabels, Biases, Body, Family, Head, Probe, Sizes, Speaker, Texts, WordNames, dot_in_words,
+    BeforeLabels, Biases, Body, Family, Head, PooledToken, Probe, Sizes, Texts, WordNames,
+    dot_in_words,
 };
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use regard_attention::layers::{
     Block, BlockConfig, Dropout, Embedding, EmbeddingConfig, FeedForwardConfig, Norm, NormConfig,
-    Norms, SelfAttentionConfig,
+    NormPlacement, SelfAttentionConfig,
 };
 use regard_attention::ops::Activation;
-use regard_attention::{Attention, Init, Weights};
+use regard_attention::{Attention, Init, WeightInit};
 use serde_json::Value;
 use std::sync::OnceLock;
 
@@ -33,7 +34,7 @@ pub static BERT: Family = Family {
         (Head::Span, "ForQuestionAnswering"),
     ],
     typed: true,
-    speaker: Speaker::First,
+    speaker: PooledToken::First,
     pooled: true,
     before_labels: None,
     labels: "classifier",
@@ -235,9 +236,9 @@ pub(crate) struct Bert {
 /// Configuration of one post-norm layer.
 fn block(config: &Config) -> BlockConfig {
     let &Config { width, heads, eps, deviation, dropout, .. } = config;
-    let weights = Weights::Normal(deviation);
+    let weights = WeightInit::Normal(deviation);
     BlockConfig {
-        norms: Norms::Post,
+        norms: NormPlacement::Post,
         norm: NormConfig { eps, ..NormConfig::layer(width) },
         attention: SelfAttentionConfig {
             dropout: config.attention_dropout,

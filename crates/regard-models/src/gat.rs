@@ -3,7 +3,7 @@
 //!
 //! ```
 //! use burn::tensor::{Device, Tensor};
-//! use regard_attention::layers::{Along, Features};
+//! use regard_attention::layers::{GraphEdges, NodeFeatures};
 //! use regard_attention::{Graph, Mode};
 //! use regard_models::zoo;
 //! use regard_models::gat::{Gat, Nodes};
@@ -14,7 +14,7 @@
 //! let model = zoo::create::<Gat>(&config, 7, &device).unwrap();
 //! let nodes = Nodes {
 //!     features: Tensor::<2>::ones([2, 5], &device).into(),
-//!     along: Along::new(Graph::new(&[0, 2, 4], &[0, 1, 0, 1]), None),
+//!     along: GraphEdges::new(Graph::new(&[0, 2, 4], &[0, 1, 0, 1]), None),
 //!     graphs: vec![2],
 //! };
 //! assert_eq!(model.forward(&nodes, Mode::Eval).dims(), [2, 3]);
@@ -22,14 +22,14 @@
 
 use crate::checkpoint::{Arrays, Binder};
 use crate::labels::Labels;
-use crate::network::{Definition, Description, Reads};
+use crate::network::{Definition, Description, InputKind};
 use crate::sizes;
 use crate::text::activation;
 use burn::module::Module;
 use burn::tensor::Tensor;
 use regard_attention::layers::{
-    Along, Dropout, Features, GraphAttention, GraphAttentionConfig, GraphScore, Linear,
-    LinearConfig, Pool, Pooling, PoolingConfig, Sequences,
+    Dropout, GraphAttention, GraphAttentionConfig, GraphEdges, GraphScore, Linear, LinearConfig,
+    NodeFeatures, Pool, Pooling, PoolingConfig, Sequences,
 };
 use regard_attention::ops::{Activation, activate};
 use regard_attention::{Init, Mode};
@@ -141,9 +141,9 @@ impl Config {
 #[derive(Clone, Debug)]
 pub struct Nodes {
     /// Features, `[N, features]`.
-    pub features: Features,
+    pub features: NodeFeatures,
     /// Edges, with their features if any.
-    pub along: Along,
+    pub along: GraphEdges,
     /// Number of nodes of each graph; the sum is `N`.
     pub graphs: Vec<usize>,
 }
@@ -162,7 +162,7 @@ pub struct Gat {
 }
 
 impl Definition for Gat {
-    const READS: Reads = Reads::Other;
+    const READS: InputKind = InputKind::Other;
 
     fn types() -> Vec<&'static str> {
         vec![MODEL_TYPE]
@@ -252,13 +252,13 @@ impl Gat {
     /// Returns the logits: `[N, labels]` for nodes, `[graphs, labels]` for a model that classifies
     /// graphs.
     pub fn forward(&self, nodes: &Nodes, mode: Mode) -> Tensor<2> {
-        let each = |layer: &GraphAttention, x: &Features| layer.forward(x, &nodes.along, mode);
+        let each = |layer: &GraphAttention, x: &NodeFeatures| layer.forward(x, &nodes.along, mode);
         self.logits(self.nodes(nodes, mode, each), nodes)
     }
 
     /// Like [`Gat::forward`], and returns the attention weight of each edge, and for a model that
     /// classifies graphs the pooling weight of each node.
-    pub fn look_inside(&self, nodes: &Nodes) -> Looks {
+    pub fn forward_with_attention(&self, nodes: &Nodes) -> GatAttention {
         let mut layers = vec![];
         let x = self.nodes(nodes, Mode::Eval, |layer, x| {
             let (y, weights) = layer.forward_with_weights(x, &nodes.along);
@@ -268,7 +268,7 @@ impl Gat {
         let pooled = self.readout.as_ref();
         let readout =
             pooled.and_then(|readout| readout.weights(x.clone(), &Sequences::new(&nodes.graphs)));
-        Looks { scores: self.logits(x, nodes), layers, readout }
+        GatAttention { scores: self.logits(x, nodes), layers, readout }
     }
 
     /// Logits of node vectors.
@@ -286,7 +286,7 @@ impl Gat {
         &self,
         nodes: &Nodes,
         mode: Mode,
-        mut each: impl FnMut(&GraphAttention, &Features) -> Tensor<2>,
+        mut each: impl FnMut(&GraphAttention, &NodeFeatures) -> Tensor<2>,
     ) -> Tensor<2> {
         let mut x = nodes.features.clone();
         for (i, layer) in self.layers.iter().enumerate() {
@@ -297,8 +297,8 @@ impl Gat {
             x = if last { y } else { activate(y, self.activation) }.into();
         }
         match x {
-            Features::Dense(x) => *x,
-            Features::Sparse(..) => unreachable!("there is at least one layer"),
+            NodeFeatures::Dense(x) => *x,
+            NodeFeatures::Sparse(..) => unreachable!("there is at least one layer"),
         }
     }
 
@@ -320,7 +320,7 @@ impl Gat {
 
 /// Logits and attention weights.
 #[derive(Clone, Debug)]
-pub struct Looks {
+pub struct GatAttention {
     /// Logits, as [`Gat::forward`] returns them.
     pub scores: Tensor<2>,
     /// Attention weights of each layer, `[H·edges]`, head by head, edges in the graph's order.

@@ -5,18 +5,18 @@ use crate::fields::fields;
 use crate::seq2seq::index;
 use crate::sizes;
 use crate::text::{
-    Biases, Body, Family, Following, Head, Probe, Sizes, Speaker, Texts, WordNames, activation,
+    Biases, Body, Family, Following, Head, PooledToken, Probe, Sizes, Texts, WordNames, activation,
     dot_in_words,
 };
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
 use regard_attention::layers::{
-    Block, BlockConfig, Cache, Call, Dropout, Embedding, EmbeddingConfig, FeedForwardConfig,
+    Block, BlockConfig, Call, Dropout, Embedding, EmbeddingConfig, FeedForwardConfig, KvCache,
     Linear, Norm, NormConfig, SelfAttentionConfig,
 };
 use regard_attention::mask::{Mask, causal};
 use regard_attention::ops::Activation;
-use regard_attention::{Attention, Init, Weights};
+use regard_attention::{Attention, Init, WeightInit};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ pub static GPT2: Family = Family {
         (Head::Span, "ForQuestionAnswering"),
     ],
     typed: false,
-    speaker: Speaker::Last,
+    speaker: PooledToken::Last,
     pooled: false,
     before_labels: None,
     labels: "score",
@@ -136,7 +136,7 @@ fn norm(config: &Config) -> NormConfig {
 /// Makes one pre-norm layer.
 fn block(config: &Config, init: &mut Init) -> Block {
     let (width, heads) = (config.n_embd, config.n_head);
-    let weights = Weights::Normal(config.initializer_range);
+    let weights = WeightInit::Normal(config.initializer_range);
     let block = BlockConfig {
         norm: norm(config),
         attention: SelfAttentionConfig {
@@ -158,18 +158,18 @@ fn block(config: &Config, init: &mut Init) -> Block {
     let smaller = config.initializer_range / ((2 * config.n_layer) as f32).sqrt();
     for part in [&mut block.attention.out, &mut block.forward.down] {
         let [inputs, outputs] = part.weight.dims();
-        part.weight = init.weights(inputs, outputs, Weights::Normal(smaller)).into();
+        part.weight = init.weights(inputs, outputs, WeightInit::Normal(smaller)).into();
     }
     block
 }
 
 fn bind_block(b: &mut Binder, block: &mut Block) {
     b.optional_norm("ln_1", &mut block.attention_norm);
-    turned(b, "attn.c_attn", &mut block.attention.qkv);
-    turned(b, "attn.c_proj", &mut block.attention.out);
+    bind_transposed(b, "attn.c_attn", &mut block.attention.qkv);
+    bind_transposed(b, "attn.c_proj", &mut block.attention.out);
     b.norm("ln_2", &mut block.forward_norm);
-    turned(b, "mlp.c_fc", &mut block.forward.up);
-    turned(b, "mlp.c_proj", &mut block.forward.down);
+    bind_transposed(b, "mlp.c_fc", &mut block.forward.up);
+    bind_transposed(b, "mlp.c_proj", &mut block.forward.down);
 }
 
 /// Scale of layer `number`; `None` for the usual `1/√D`.
@@ -182,7 +182,7 @@ fn scale(config: &Config, number: usize) -> Option<f32> {
 }
 
 /// Binds a linear layer whose matrix is stored as `[I, O]`, transposed to PyTorch's `Linear`.
-fn turned(b: &mut Binder, name: &str, layer: &mut Linear) {
+fn bind_transposed(b: &mut Binder, name: &str, layer: &mut Linear) {
     b.at(name, |b| {
         b.weight("weight", &mut layer.weight);
         if let Some(bias) = &mut layer.bias {
@@ -278,7 +278,7 @@ impl Body for Gpt2 {
     }
 
     fn follow(&self, read: &[&[u32]]) -> Option<Box<dyn Following + '_>> {
-        let mut walk = Walk { model: self, caches: vec![Cache::new(); self.layers.len()] };
+        let mut walk = Walk { model: self, caches: vec![KvCache::new(); self.layers.len()] };
         if read.iter().any(|row| !row.is_empty()) {
             let mut texts = Texts::new();
             read.iter().for_each(|row| texts.push(row));
@@ -302,7 +302,7 @@ impl Gpt2 {
 /// Decoding state with a KV cache.
 struct Walk<'a> {
     model: &'a Gpt2,
-    caches: Vec<Cache>,
+    caches: Vec<KvCache>,
 }
 
 impl Walk<'_> {

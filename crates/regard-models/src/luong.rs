@@ -7,9 +7,9 @@
 //! also part of the next step's input.
 
 use crate::checkpoint::{Arrays, Binder};
-use crate::look::{Look, Looked, Looking, Place};
-use crate::network::{Definition, Description, Reads};
-use crate::recurrent::{Advanced, Body, Read, Shape, Stepwise, Writing, describe};
+use crate::cross_attention::{Attended, ConfiguredAttention, CrossAttentionKind, QueryPositions};
+use crate::network::{Definition, Description, InputKind};
+use crate::recurrent::{Advanced, Body, EncoderDecoderConfig, Read, Stepwise, Writing, describe};
 use crate::seq2seq::Seq2Seq;
 use burn::module::{Module, Param};
 use burn::tensor::{Tensor, TensorData, activation};
@@ -28,16 +28,16 @@ pub const MODEL_TYPE: &str = "luong";
 pub struct Config {
     /// Configuration shared by the recurrent translators.
     #[serde(flatten)]
-    pub shape: Shape,
+    pub shape: EncoderDecoderConfig,
     /// Score function; default `general`.
     #[serde(default)]
-    pub score: Score,
+    pub score: LuongScore,
     /// Global or local attention; default global.
     #[serde(default)]
     pub locality: Locality,
     /// Kind of attention over the encoder states, if `locality` is global.
     #[serde(default)]
-    pub attention: Look,
+    pub attention: CrossAttentionKind,
     /// Whether `h̃` of each step is part of the next step's input; default true.
     #[serde(default = "yes")]
     pub input_feeding: bool,
@@ -50,7 +50,7 @@ fn yes() -> bool {
 /// Score function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Score {
+pub enum LuongScore {
     /// `hᵀ s`; needs an encoder as wide as the decoder.
     Dot,
     /// `hᵀ W s`
@@ -92,7 +92,7 @@ pub(crate) struct Luong {
     /// Predict the centre, for local-p.
     centre: Option<Linear>,
     centre_v: Option<Linear>,
-    looking: Looking,
+    looking: ConfiguredAttention,
     combine: Linear,
     #[module(skip)]
     config: Config,
@@ -105,12 +105,13 @@ impl Luong {
         let fed = if config.input_feeding { h } else { 0 };
         let plain = |i, o| LinearConfig { bias: false, ..LinearConfig::new(i, o) };
         let tanh = |i, o| LinearConfig { activation: Activation::Tanh, ..plain(i, o) };
-        let concat = config.score == Score::Concat;
+        let concat = config.score == LuongScore::Concat;
         let predicted = matches!(config.locality, Locality::LocalP { .. });
         let bound = 1.0 / (h as f32).sqrt();
         Luong {
             body: Body::new(shape, fed, memory, init),
-            general: (config.score == Score::General).then(|| init.uniform([1, h, memory], bound)),
+            general: (config.score == LuongScore::General)
+                .then(|| init.uniform([1, h, memory], bound)),
             query: concat.then(|| plain(h, h).init(init)),
             key: concat.then(|| plain(memory, h).init(init)),
             v: concat.then(|| init.uniform([1, h], bound)),
@@ -125,12 +126,12 @@ impl Luong {
     /// Checks a configuration before any tensor is allocated.
     pub fn check(config: &Config) -> Result<(), String> {
         config.shape.check()?;
-        if config.score == Score::Dot && config.shape.bidirectional {
+        if config.score == LuongScore::Dot && config.shape.bidirectional {
             return Err("score: \"dot\" needs an encoder as wide as the decoder, so it cannot be \
                         bidirectional; take \"general\""
                 .to_string());
         }
-        if config.locality != Locality::Global && config.attention != Look::Global {
+        if config.locality != Locality::Global && config.attention != CrossAttentionKind::Global {
             return Err("attention: a local locality has its own window; remove one".to_string());
         }
         if config.locality == (Locality::LocalP { width: 0 }) {
@@ -152,7 +153,7 @@ impl Luong {
     }
 
     /// Attends from `state: [B, T, H]`. `ask` is the mode, and whether to return the weights.
-    fn look(&self, writing: &Writing, state: Tensor<3>, ask: (Mode, bool)) -> Looked {
+    fn look(&self, writing: &Writing, state: Tensor<3>, ask: (Mode, bool)) -> Attended {
         let [b, t, _] = state.dims();
         let q = match &self.query {
             Some(query) => query.forward(state.clone()),
@@ -160,7 +161,7 @@ impl Luong {
         };
         let [q, k, v] =
             [q, writing.keys.clone(), writing.values.clone()].map(|x| x.unsqueeze_dim(1));
-        let place = Place {
+        let place = QueryPositions {
             lengths: &writing.lengths,
             first: writing.number,
             one_number: !self.at_once() || writing.rows.beams() > 1,
@@ -195,12 +196,12 @@ impl Luong {
                 (context, Some(weights))
             }
         };
-        Looked { context, weights, log_prob: None }
+        Attended { context, weights, log_prob: None }
     }
 }
 
 impl Definition for Luong {
-    const READS: Reads = Reads::Pairs;
+    const READS: InputKind = InputKind::Pairs;
 
     fn types() -> Vec<&'static str> {
         vec![MODEL_TYPE]
@@ -253,9 +254,9 @@ impl Definition for Luong {
 impl Stepwise for Luong {
     fn look_in_words(&self) -> String {
         let score = match self.config.score {
-            Score::Dot => "dot product",
-            Score::General => "general score (a learned matrix)",
-            Score::Concat => "additive score",
+            LuongScore::Dot => "dot product",
+            LuongScore::General => "general score (a learned matrix)",
+            LuongScore::Concat => "additive score",
         };
         let place = match self.config.locality {
             Locality::Global => self.config.attention.in_words(),

@@ -12,11 +12,11 @@ use crate::text::{
 use burn::module::Module;
 use burn::tensor::Tensor;
 use regard_attention::layers::{
-    Block, BlockConfig, Dropout, Embedding, EmbeddingConfig, Norm, Norms, Pool, Residual, Rotary,
-    RotaryConfig,
+    Block, BlockConfig, Dropout, Embedding, EmbeddingConfig, Norm, NormPlacement, Pool, Residual,
+    Rotary, RotaryConfig,
 };
 use regard_attention::mask::window;
-use regard_attention::{Attention, Init, Weights};
+use regard_attention::{Attention, Init, WeightInit};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::OnceLock;
@@ -83,13 +83,13 @@ impl Config {
         block.norm.bias = keys.get("norm_bias", false)?;
         block.attention.bias = keys.get("attention_bias", false)?;
         block.attention.dropout = keys.share("attention_dropout", 0.0)?;
-        block.attention.weights = Weights::Normal(deviation);
+        block.attention.weights = WeightInit::Normal(deviation);
         block.forward.hidden = stack.hidden.1;
         block.forward.activation = keys.activation("hidden_activation", "gelu")?;
         block.forward.gated = true;
         block.forward.bias = keys.get("mlp_bias", false)?;
         block.forward.dropout = keys.share("mlp_dropout", 0.0)?;
-        block.forward.weights = Weights::Normal(deviation);
+        block.forward.weights = WeightInit::Normal(deviation);
         block.dropout[0] = block.attention.dropout;
         let padding = keys.token("pad_token_id", None, words)?.map(i64::from);
         let pool = match keys.get("classifier_pooling", "cls".to_string())?.as_str() {
@@ -211,14 +211,14 @@ impl Body for ModernBert {
         let (mask, places) = (texts.mask(false), texts.rotary_places());
         let near = Attention::dot().mask(mask.clone() & window(self.reach, self.reach));
         let whole = Attention::dot().mask(mask);
-        let mut residual = Residual::new(Norms::Pre, None, x);
+        let mut residual = Residual::new(NormPlacement::Pre, None, x);
         for (i, (layer, sight)) in self.layers.iter().zip(&self.sights).enumerate() {
             probe.hidden(&residual.sum());
             let (attention, rotary) = match sight {
                 Sight::Whole => (&whole, &self.rotary[0]),
                 Sight::Window => (&near, &self.rotary[1]),
             };
-            let call = probe.call(attention).rotary(rotary).places(&places);
+            let call = probe.call(attention).rotary(rotary).positions(&places);
             let next = self.layers.get(i + 1).map_or(Some(&self.last), Block::entry);
             layer.forward_residual(&mut residual, call, next);
         }

@@ -96,7 +96,7 @@ impl Description {
 
 /// Kind of input of a network, which determines its capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reads {
+pub(crate) enum InputKind {
     /// Texts: [`TextModel`].
     Texts,
     /// Pairs of a source and a target sequence: [`Seq2Seq`].
@@ -109,7 +109,7 @@ pub(crate) enum Reads {
 
 /// The definition of a model, in its own file; [`Network`] is implemented from it.
 pub(crate) trait Definition: Module + 'static {
-    const READS: Reads;
+    const READS: InputKind;
 
     /// Values of `model_type` in `config.json`.
     fn types() -> Vec<&'static str>;
@@ -122,9 +122,11 @@ pub(crate) trait Definition: Module + 'static {
     /// Task that a model of this configuration is for, by its name in recipes.
     fn task(_config: &Value) -> Result<&'static str, String> {
         match Self::READS {
-            Reads::Pairs => Ok("translate"),
-            Reads::Stories => Ok("answer-story"),
-            Reads::Texts | Reads::Other => Err("the configuration does not name a task".into()),
+            InputKind::Pairs => Ok("translate"),
+            InputKind::Stories => Ok("answer-story"),
+            InputKind::Texts | InputKind::Other => {
+                Err("the configuration does not name a task".into())
+            }
         }
     }
 
@@ -209,7 +211,7 @@ impl<M: Definition> Network for M {
     }
 
     fn accumulate(&self, adamw: &mut AdamW, grads: Gradients) {
-        adamw.gather(self, grads);
+        adamw.accumulate(self, grads);
     }
 
     fn step(&mut self, adamw: &mut AdamW, lr: f64, grads: Gradients) {
@@ -337,7 +339,7 @@ macro_rules! capability {
             }
 
             fn types() -> Vec<&'static str> {
-                zoo::types_of(Reads::$reads)
+                zoo::types_of(InputKind::$reads)
             }
 
             fn network(&self) -> &dyn Network {

@@ -5,8 +5,10 @@
 //! long sentence must fit into it, which is the weakness that attention was made for.
 
 use crate::checkpoint::{Arrays, Binder};
-use crate::network::{Definition, Description, Reads};
-use crate::recurrent::{Advanced, Body, Read, Shape, Start, Stepwise, Writing, describe};
+use crate::network::{Definition, Description, InputKind};
+use crate::recurrent::{
+    Advanced, Body, EncoderDecoderConfig, Read, Start, Stepwise, Writing, describe,
+};
 use crate::seq2seq::Seq2Seq;
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -17,7 +19,7 @@ use serde_json::Value;
 pub const MODEL_TYPE: &str = "rnn";
 
 /// Configuration of the fixed-context encoder–decoder, as in `config.json`.
-pub type Config = Shape;
+pub type Config = EncoderDecoderConfig;
 
 #[derive(Module, Debug)]
 pub(crate) struct Rnn {
@@ -45,7 +47,7 @@ impl Rnn {
 }
 
 impl Definition for Rnn {
-    const READS: Reads = Reads::Pairs;
+    const READS: InputKind = InputKind::Pairs;
 
     fn types() -> Vec<&'static str> {
         vec![MODEL_TYPE]

@@ -37,13 +37,13 @@ impl Rope {
         };
         let base = self.rope_theta.unwrap_or(theta);
         positive("rope_theta", Some(base.into()))?;
-        let turned = match self.partial_rotary_factor {
+        let rotary_dim = match self.partial_rotary_factor {
             None => width,
             Some(share @ 0.0..=1.0) => (share * width as f64) as usize,
             Some(share) => return Err(format!("partial_rotary_factor: got {share}, need 0 to 1")),
         };
-        if !turned.is_multiple_of(2) {
-            return Err(format!("rotary positions: got {turned} features, need pairs of them"));
+        if !rotary_dim.is_multiple_of(2) {
+            return Err(format!("rotary positions: got {rotary_dim} features, need pairs of them"));
         }
         let scaling = match self.rope_type.as_deref().unwrap_or("default") {
             "default" => Scaling::None,
@@ -66,7 +66,7 @@ impl Rope {
                 return Err(format!("rope_type: got {other:?}, need default, linear or llama3"));
             }
         };
-        Ok(RotaryConfig { turned, base, scaling, ..RotaryConfig::new(length, width) })
+        Ok(RotaryConfig { rotary_dim, base, scaling, ..RotaryConfig::new(length, width) })
     }
 }
 
@@ -90,7 +90,7 @@ mod tests {
             RotaryConfig { base: 5.0, scaling: linear, ..RotaryConfig::new(64, 8) }
         );
         let half = config(json!({ "partial_rotary_factor": 0.5 })).unwrap();
-        assert_eq!(half, RotaryConfig { turned: 4, ..usual });
+        assert_eq!(half, RotaryConfig { rotary_dim: 4, ..usual });
     }
 
     #[test]

@@ -9,10 +9,10 @@ mod config;
 pub(crate) mod decoding;
 pub(crate) mod stack;
 
-pub use config::{Config, Norms, Places};
+pub use config::{Config, NormOrder, PositionEncoding};
 
 use crate::checkpoint::{Arrays, Binder};
-use crate::network::{Definition, Description, Reads};
+use crate::network::{Definition, Description, InputKind};
 use crate::seq2seq::{Decoding, Scores, Seq2Seq, Source};
 use burn::module::{Module, Param};
 use burn::tensor::{Int, Tensor};
@@ -77,7 +77,7 @@ impl Transformer {
 }
 
 impl Definition for Transformer {
-    const READS: Reads = Reads::Pairs;
+    const READS: InputKind = InputKind::Pairs;
 
     fn types() -> Vec<&'static str> {
         MODEL_TYPES.to_vec()
@@ -144,7 +144,7 @@ impl Definition for Transformer {
 
     fn ignores(&self, name: &str) -> bool {
         // Sinusoids are computed, and a shared table has more than one name.
-        let learned = self.config.positions == Places::Learned;
+        let learned = self.config.positions == PositionEncoding::Learned;
         let side = name.strip_prefix("model.encoder.").or(name.strip_prefix("model.decoder."));
         match side {
             Some("embed_positions.weight") => !learned,
@@ -171,7 +171,7 @@ impl Seq2Seq for Transformer {
     }
 
     fn longest(&self) -> Option<usize> {
-        let learned = self.config.positions == Places::Learned;
+        let learned = self.config.positions == PositionEncoding::Learned;
         learned.then_some(self.config.max_position_embeddings)
     }
 }

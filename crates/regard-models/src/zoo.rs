@@ -21,8 +21,8 @@
 //! assert_eq!(model.forward(&source, words, Mode::Eval).logits.dims(), [2, 3, 30]);
 //! ```
 
-use crate::checkpoint::{self, Arrays, Binder, Problem};
-use crate::network::{Capability, Definition, Network, Reads, put};
+use crate::checkpoint::{self, Arrays, Binder, TensorProblem};
+use crate::network::{Capability, Definition, InputKind, Network, put};
 use crate::text::{Family, Headed};
 use crate::{Error, ModelFiles, Result, memory, misfit};
 use crate::{bahdanau, bert, copying, gat, gpt2, luong, pointer, rnn, speech, story, transformer};
@@ -33,7 +33,7 @@ use serde_json::Value;
 
 /// A kind of network.
 pub(crate) struct Kind {
-    reads: Reads,
+    reads: InputKind,
     families: fn() -> &'static [&'static Family],
     types: fn() -> Vec<&'static str>,
     task: fn(&Value) -> Result<&'static str, String>,
@@ -53,7 +53,7 @@ pub(crate) static KINDS: &[Kind] = &[
     kind::<Headed<gpt2::Gpt2>>(),
     kind::<Headed<modernbert::ModernBert>>(),
     kind::<Headed<xlnet::Xlnet>>(),
-    kind::<Headed<words::Words>>(),
+    kind::<Headed<words::WordEncoder>>(),
     kind::<rnn::Rnn>(),
     kind::<bahdanau::Bahdanau>(),
     kind::<luong::Luong>(),
@@ -95,7 +95,7 @@ pub fn model_types() -> Vec<&'static str> {
 }
 
 /// Values of `model_type` of networks with this kind of input.
-pub(crate) fn types_of(reads: Reads) -> Vec<&'static str> {
+pub(crate) fn types_of(reads: InputKind) -> Vec<&'static str> {
     KINDS.iter().filter(|kind| kind.reads == reads).flat_map(Kind::types).collect()
 }
 
@@ -242,11 +242,11 @@ const NEW_HEAD: usize = 1 << 24;
 /// Refuses a body that does not fit its weights, and a new head that is far larger than the
 /// model.
 fn check_new_head(
-    problems: &[Problem],
+    problems: &[TensorProblem],
     weights: &Arrays,
     is_new: &dyn Fn(&str) -> bool,
 ) -> Result<(), String> {
-    let (news, wrong): (Vec<&Problem>, Vec<&Problem>) =
+    let (news, wrong): (Vec<&TensorProblem>, Vec<&TensorProblem>) =
         problems.iter().partition(|problem| problem.is_missing(is_new));
     if !wrong.is_empty() {
         let wrong: Vec<String> = wrong.iter().map(|problem| problem.to_string()).collect();
@@ -254,8 +254,10 @@ fn check_new_head(
     }
     let known: usize = weights.values().map(|array| array.count()).sum();
     let most = known.saturating_add(NEW_HEAD);
-    let size = |problem: &Problem| match problem {
-        Problem::Missing { shape, .. } => shape.iter().fold(1, |n: usize, s| n.saturating_mul(*s)),
+    let size = |problem: &TensorProblem| match problem {
+        TensorProblem::Missing { shape, .. } => {
+            shape.iter().fold(1, |n: usize, s| n.saturating_mul(*s))
+        }
         _ => 0,
     };
     let asked = news.iter().fold(0, |sum: usize, problem| sum.saturating_add(size(problem)));
@@ -307,15 +309,15 @@ mod tests {
             "encoder_ffn_dim": 4, "decoder_ffn_dim": 4, "n_embd": 4, "n_layer": 1, "n_head": 1,
             "d_inner": 4, "num_labels": 2,
         });
-        for reads in [Reads::Texts, Reads::Pairs, Reads::Stories] {
+        for reads in [InputKind::Texts, InputKind::Pairs, InputKind::Stories] {
             for name in types_of(reads) {
                 let mut config = sizes.clone();
                 config["model_type"] = json!(name);
                 let network = create::<dyn Network>(&config, 1, &Device::flex());
                 let network = network.unwrap_or_else(|e| panic!("{name}: {e}"));
                 let has = match reads {
-                    Reads::Texts => network.into_text().is_some(),
-                    Reads::Pairs => network.into_seq2seq().is_some(),
+                    InputKind::Texts => network.into_text().is_some(),
+                    InputKind::Pairs => network.into_seq2seq().is_some(),
                     _ => network.into_story().is_some(),
                 };
                 assert!(has, "{name}: {reads:?}");

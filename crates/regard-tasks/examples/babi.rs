@@ -5,7 +5,7 @@
 //! REGARD_DATA=… cargo run -p regard-tasks --example babi -- runs/babi
 //! ```
 
-use regard_tasks::answer_story::{Corpus, Listener, agreement, measure};
+use regard_tasks::answer_story::{Corpus, StoryAnswerer, agreement, measure};
 use regard_tasks::data::{Part, sets};
 use std::error::Error;
 use std::path::Path;
@@ -15,7 +15,7 @@ const LOOKED_AT: usize = 200;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let run = std::env::args().nth(1).ok_or("need the folder of a run or of a model")?;
-    let listener = Listener::load(Path::new(&run))?;
+    let listener = StoryAnswerer::load(Path::new(&run))?;
     let corpus = Corpus::read(&sets::find("babi-en-10k")?, None, 100)?;
     let tales = corpus.part(Part::Test);
     let report = measure(&listener, tales)?;

@@ -11,7 +11,7 @@ use regard_models::{Error, Result};
 use regard_tasks::data::conllu::{Sentence, Sentences};
 use regard_tasks::data::labelled::{LabelledTexts, Sentiment};
 use regard_tasks::data::{Part, sets};
-use regard_tasks::reader::Reader;
+use regard_tasks::reader::TextEncoder;
 use std::path::Path;
 
 fn main() -> Result<()> {
@@ -32,7 +32,7 @@ fn main() -> Result<()> {
 }
 
 fn tag(folder: &Path, part: Part) -> Result<()> {
-    let reader = Reader::load(folder, Head::Tokens)?;
+    let reader = TextEncoder::load(folder, Head::Tokens)?;
     let read = Sentences::open_part(sets::find("ud-english-ewt")?, part)?;
     let sentences: Vec<Sentence> = read.collect::<Result<_>>()?;
     let words: Vec<Vec<&str>> =
@@ -59,13 +59,13 @@ fn tag(folder: &Path, part: Part) -> Result<()> {
 }
 
 fn classify(folder: &Path, part: Part) -> Result<()> {
-    let reader = Reader::load(folder, Head::Sequence)?;
+    let reader = TextEncoder::load(folder, Head::Sequence)?;
     let texts = LabelledTexts::sentiment(sets::find("sst2")?, Sentiment::Sentences, part)?;
     let pairs: Vec<(&str, Option<&str>)> =
         texts.examples.iter().map(|e| (e.text.as_str(), None)).collect();
     let said = reader.classify(&pairs)?;
     let good = |(said, example): (&Vec<regard_tasks::classify::Label>, &_)| {
-        let example: &regard_tasks::data::Labelled = example;
+        let example: &regard_tasks::data::LabelledText = example;
         said[0].label == texts.labels[example.label]
     };
     let right = said.iter().zip(&texts.examples).filter(|pair| good(*pair)).count();

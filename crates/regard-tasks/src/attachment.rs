@@ -1,7 +1,7 @@
 //! Files in requests: base64 bytes, and an optional name that is returned with the response.
 
 use crate::audio::{Sound, wav};
-use crate::data::Picture;
+use crate::data::Image;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -41,11 +41,11 @@ impl FromBytes for Sound {
     }
 }
 
-impl FromBytes for Picture {
+impl FromBytes for Image {
     const FORMATS: &'static str = "a PNG or JPEG file";
 
-    fn from_bytes(bytes: &[u8]) -> Result<Picture, String> {
-        Picture::decode(bytes)
+    fn from_bytes(bytes: &[u8]) -> Result<Image, String> {
+        Image::decode(bytes)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use burn::tensor::Device;
 use regard_models::checkpoint::Arrays;
-use regard_models::text::recorded::{Difference, Recorded};
+use regard_models::text::recorded::{Recorded, RecordedDifference};
 use regard_models::{Description, ModelFiles, Network, Result, text, zoo};
 use serde::Serialize;
 use serde_json::Value;
@@ -63,7 +63,7 @@ fn named(config: &Value) -> Inspected {
 }
 
 /// Compares the outputs of the model in `folder` with recorded ones.
-pub fn verify(folder: &Path, recorded: &Recorded) -> Result<Vec<Difference>> {
+pub fn verify(folder: &Path, recorded: &Recorded) -> Result<Vec<RecordedDifference>> {
     recorded.compare(&*text::open(folder, None, 0, &Device::flex())?)
 }
 

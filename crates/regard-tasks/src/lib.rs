@@ -33,7 +33,7 @@ pub mod train;
 
 pub use experiments::{compare, lessons, regression, word_space};
 pub(crate) use recipe::about;
-pub use recipe::{examine, keys, own};
+pub use recipe::{evaluation, keys, own};
 pub use regard_models::{Error, Result};
 pub use tasks::{
     answer, answer_story, classify, classify_graph, classify_image, embed, fill, generate, permute,

@@ -24,7 +24,7 @@ pub use crate::tasks::TASKS;
 
 /// An opened model that does one task.
 pub trait Pipeline: Sized + Send {
-    /// Name of the task, equal to [`Row::name`].
+    /// Name of the task, equal to [`TaskRow::name`].
     const TASK: &'static str;
     /// Input of one call: a text, an image, a question with its context.
     type Inputs: DeserializeOwned + JsonSchema;
@@ -85,7 +85,7 @@ pub struct Failure {
 }
 
 /// An entry of the list of tasks: names, models, JSON schemas, and a function that opens a model.
-pub struct Row {
+pub struct TaskRow {
     /// Name of the task: that of its module and of `task` in recipes, and of its verb where a verb
     /// does one task only.
     pub name: &'static str,
@@ -105,26 +105,26 @@ pub struct Row {
     pub open: fn(ModelFiles) -> Result<Box<dyn Opened>>,
 }
 
-/// Arguments of [`Row::of`].
+/// Arguments of [`TaskRow::of`].
 pub struct About {
-    /// See [`Row::verb`].
+    /// See [`TaskRow::verb`].
     pub verb: &'static str,
-    /// See [`Row::does`].
+    /// See [`TaskRow::does`].
     pub does: &'static str,
-    /// See [`Row::models`].
+    /// See [`TaskRow::models`].
     pub models: &'static str,
-    /// See [`Row::recipe`].
+    /// See [`TaskRow::recipe`].
     pub recipe: &'static str,
 }
 
-impl Row {
+impl TaskRow {
     /// Builds the row of a pipeline.
-    pub const fn of<P: Pipeline + 'static>(about: About) -> Row {
+    pub const fn of<P: Pipeline + 'static>(about: About) -> TaskRow {
         let About { verb, does, models, recipe } = about;
         let request = || generator().into_root_schema_for::<Request<P::Inputs, P::Parameters>>();
         let response = || generator().into_root_schema_for::<P::Response>();
         let open = |files| Ok(Box::new(Typed(P::open(files)?)) as Box<dyn Opened>);
-        Row { name: P::TASK, verb, does, models, recipe, request, response, open }
+        TaskRow { name: P::TASK, verb, does, models, recipe, request, response, open }
     }
 }
 
@@ -133,7 +133,7 @@ fn generator() -> SchemaGenerator {
 }
 
 /// Returns the row of the task with this name.
-pub fn task(name: &str) -> Option<&'static Row> {
+pub fn task(name: &str) -> Option<&'static TaskRow> {
     tasks::TASKS.iter().find(|row| row.name == name)
 }
 

@@ -10,7 +10,7 @@ use regard_models::{Error, ModelFiles, Result};
 use std::time::Instant;
 
 /// A model to be timed.
-pub struct Speed {
+pub struct TextBenchmark {
     model: Box<dyn TextModel>,
     adamw: AdamW,
     device: Device,
@@ -18,17 +18,17 @@ pub struct Speed {
 }
 
 /// Times of generation.
-pub struct Writing {
+pub struct GenerationTimes {
     /// Seconds to process the prompts and predict the first token.
     pub first: f64,
     /// Seconds for each further token.
     pub steps: Vec<f64>,
 }
 
-impl Speed {
+impl TextBenchmark {
     /// Opens a model, with autodiff if `learning`. A model that has a configuration but no weights
     /// gets random ones: the time does not depend on them.
-    pub fn open(model: impl Into<ModelFiles>, head: Head, learning: bool) -> Result<Speed> {
+    pub fn open(model: impl Into<ModelFiles>, head: Head, learning: bool) -> Result<TextBenchmark> {
         let files = train::files(model)?;
         let device = if learning { Device::flex().autodiff() } else { Device::flex() };
         let model = match files.has_weights() {
@@ -36,7 +36,7 @@ impl Speed {
             false => text::create(&files.config()?, head, 0, &device)?,
         };
         let adamw = AdamW::new(AdamWConfig { max_norm: Some(1.0), ..AdamWConfig::default() });
-        Ok(Speed { model, adamw, device, step: 0 })
+        Ok(TextBenchmark { model, adamw, device, step: 0 })
     }
 
     fn model(&self) -> &dyn TextModel {
@@ -76,7 +76,7 @@ impl Speed {
 
     /// Measures the seconds to process the prompts, all of one length, and to generate `words`
     /// further tokens.
-    pub fn write(&self, texts: &Texts, words: usize) -> Result<Writing> {
+    pub fn write(&self, texts: &Texts, words: usize) -> Result<GenerationTimes> {
         let (firsts, lengths) = (texts.firsts(), texts.lengths());
         let rows: Vec<&[u32]> =
             firsts.iter().zip(lengths).map(|(at, n)| &texts.ids()[*at..at + n]).collect();
@@ -99,7 +99,7 @@ impl Speed {
             drop(said.logits.into_data());
             steps.push(began.elapsed().as_secs_f64());
         }
-        Ok(Writing { first, steps })
+        Ok(GenerationTimes { first, steps })
     }
 
     /// Measures the seconds of a training step with labels: forward, loss, backward, clipping,

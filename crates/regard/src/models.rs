@@ -8,8 +8,8 @@ use regard_models::checkpoint::{self, Precision};
 use regard_models::story::StoryModel;
 use regard_models::{BuiltIn, ModelFiles, zoo};
 use regard_tasks::answer::Answerer;
-use regard_tasks::answer_story::Listener;
-use regard_tasks::pipeline::{self, Pipeline, Row};
+use regard_tasks::answer_story::StoryAnswerer;
+use regard_tasks::pipeline::{self, Pipeline, TaskRow};
 use regard_tasks::point::Pointer;
 use regard_tasks::{say, train};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 const SHELVES: [&str; 2] = ["runs", "models"];
 
 /// A model that is built into the program.
-pub struct Shipped {
+pub struct BuiltInModel {
     /// Name of its folder in `models/`, and value of `--model`.
     pub name: &'static str,
     /// Description in one sentence.
@@ -46,8 +46,8 @@ macro_rules! files {
 }
 
 /// All built-in models; without `--model`, the first one for the task is used.
-pub const SHIPPED: &[Shipped] = &[
-    Shipped {
+pub static SHIPPED: &[BuiltInModel] = &[
+    BuiltInModel {
         name: "en-fr",
         about: "Transformer, English to French",
         recipe: "tatoeba-en-fr-transformer",
@@ -56,7 +56,7 @@ pub const SHIPPED: &[Shipped] = &[
         files: files!("en-fr": "config.json" "generation_config.json" "model.safetensors"
             "tokenizer.json" "tokenizer_config.json"),
     },
-    Shipped {
+    BuiltInModel {
         name: "en-fr-bahdanau",
         about: "Bahdanau's model (additive attention over a bidirectional GRU), English to French",
         recipe: "tatoeba-en-fr-bahdanau",
@@ -65,7 +65,7 @@ pub const SHIPPED: &[Shipped] = &[
         files: files!("en-fr-bahdanau": "config.json" "generation_config.json"
             "model.safetensors" "tokenizer.json" "tokenizer_config.json"),
     },
-    Shipped {
+    BuiltInModel {
         name: "zh-en",
         about: "Bahdanau's model on characters, Chinese to English",
         recipe: "tatoeba-zh-en-bahdanau",
@@ -73,7 +73,7 @@ pub const SHIPPED: &[Shipped] = &[
         licence: TATOEBA,
         files: files!("zh-en": "config.json" "generation_config.json" "model.safetensors" "source.tokenizer.json" "source.tokenizer_config.json" "target.tokenizer.json" "target.tokenizer_config.json"),
     },
-    Shipped {
+    BuiltInModel {
         name: "shakespeare",
         about: "GPT, continues a text in the style of Shakespeare, character by character",
         recipe: "shakespeare-gpt",
@@ -82,7 +82,7 @@ pub const SHIPPED: &[Shipped] = &[
         files: files!("shakespeare": "config.json" "generation_config.json" "model.safetensors"
             "tokenizer.json" "tokenizer_config.json"),
     },
-    Shipped {
+    BuiltInModel {
         name: "en-pos",
         about: "Bidirectional LSTM over words and characters, English parts of speech",
         recipe: "ewt-words",
@@ -91,7 +91,7 @@ pub const SHIPPED: &[Shipped] = &[
         files: files!("en-pos": "config.json" "model.safetensors" "tokenizer.json"
             "tokenizer_config.json"),
     },
-    Shipped {
+    BuiltInModel {
         name: "stories",
         about: "Answers questions about bAbI stories, with the sentences it attended to",
         recipe: "babi",
@@ -100,7 +100,7 @@ pub const SHIPPED: &[Shipped] = &[
         files: files!("stories": "config.json" "model.safetensors" "tokenizer.json"
             "tokenizer_config.json"),
     },
-    Shipped {
+    BuiltInModel {
         name: "digits",
         about: "Truncated self-attention with CTC, transcribes spoken English digits",
         recipe: "fsdd-ctc",
@@ -108,7 +108,7 @@ pub const SHIPPED: &[Shipped] = &[
         licence: "CC BY-SA 4.0; trained on the Free Spoken Digit Dataset of Zohar Jackson and others",
         files: files!("digits": "config.json" "model.safetensors" "preprocessor_config.json"),
     },
-    Shipped {
+    BuiltInModel {
         name: "hull",
         about: "Pointer network, convex hulls",
         recipe: "hull-10",
@@ -116,7 +116,7 @@ pub const SHIPPED: &[Shipped] = &[
         licence: GENERATED,
         files: files!("hull": "config.json" "generation_config.json" "model.safetensors"),
     },
-    Shipped {
+    BuiltInModel {
         name: "tsp",
         about: "Pointer network, short tours (travelling salesman)",
         recipe: "tsp-10",
@@ -124,7 +124,7 @@ pub const SHIPPED: &[Shipped] = &[
         licence: GENERATED,
         files: files!("tsp": "config.json" "generation_config.json" "model.safetensors"),
     },
-    Shipped {
+    BuiltInModel {
         name: "clothes",
         about: "Vision Transformer, classifies grey images of clothes into ten classes (Fashion-MNIST)",
         recipe: "fashion-mnist-vit",
@@ -141,9 +141,9 @@ const TATOEBA: &str =
     "CC BY 2.0 FR; trained on sentences of tatoeba.org, by way of manythings.org/anki";
 
 /// Meaning of a value of `--model`.
-pub enum Called {
+pub enum ModelRef {
     /// A built-in model.
-    Shipped(&'static Shipped),
+    Shipped(&'static BuiltInModel),
     /// A folder on this machine.
     Folder(PathBuf),
     /// An id of the Hugging Face Hub.
@@ -151,24 +151,24 @@ pub enum Called {
 }
 
 /// A model that was found on this machine or downloaded.
-pub enum Found {
+pub enum ResolvedModel {
     /// A built-in model.
-    Shipped(&'static Shipped),
+    Shipped(&'static BuiltInModel),
     /// A folder, with the commit if it is of the Hub.
     Folder(Folder),
 }
 
-impl Found {
+impl ResolvedModel {
     /// Wraps a folder of this machine, which has no commit.
-    pub fn folder(path: PathBuf) -> Found {
-        Found::Folder(Folder { path, commit: None })
+    pub fn folder(path: PathBuf) -> ResolvedModel {
+        ResolvedModel::Folder(Folder { path, commit: None })
     }
 
     /// Returns the files of the model.
     pub fn files(&self) -> ModelFiles {
         match self {
-            Found::Folder(folder) => ModelFiles::Folder(folder.path.clone()),
-            Found::Shipped(model) => model.files.into(),
+            ResolvedModel::Folder(folder) => ModelFiles::Folder(folder.path.clone()),
+            ResolvedModel::Shipped(model) => model.files.into(),
         }
     }
 }
@@ -183,19 +183,19 @@ pub struct Folder {
 
 /// Resolves a value of `--model`, in this order: a folder, a name in `runs/` or `models/`, a
 /// built-in model, an id of the Hub.
-pub fn called(asked: &str) -> Result<Called> {
+pub fn called(asked: &str) -> Result<ModelRef> {
     let direct = PathBuf::from(asked);
     if direct.is_dir() {
-        return Ok(Called::Folder(direct));
+        return Ok(ModelRef::Folder(direct));
     }
     // A name has no slash; anything else is a path.
     let is_name = direct.components().count() == 1;
     let named = SHELVES.iter().map(|shelf| Path::new(shelf).join(asked));
     if let Some(folder) = named.filter(|_| is_name).find(|folder| folder.is_dir()) {
-        return Ok(Called::Folder(folder));
+        return Ok(ModelRef::Folder(folder));
     }
     if let Some(model) = SHIPPED.iter().find(|model| model.name == asked) {
-        return Ok(Called::Shipped(model));
+        return Ok(ModelRef::Shipped(model));
     }
     if recipe::is_built_in(asked) {
         let made = SHIPPED.iter().find(|model| model.recipe == asked);
@@ -206,7 +206,7 @@ pub fn called(asked: &str) -> Result<Called> {
     let owner = asked.split_once('/').map(|(owner, _)| owner);
     let in_a_folder = owner.is_some_and(|o| SHELVES.contains(&o) || Path::new(o).is_dir());
     match hub::check(asked) {
-        Ok(()) if !in_a_folder => Ok(Called::Id(asked.to_string())),
+        Ok(()) if !in_a_folder => Ok(ModelRef::Id(asked.to_string())),
         Ok(()) => bail!("there is no folder {asked}; {}", known()),
         Err(why) => {
             bail!("there is no folder {asked:?}, and it is not a Hub id: {why}; {}", known())
@@ -224,18 +224,18 @@ fn known() -> String {
 }
 
 /// Finds the model of a name, folder or Hub id.
-pub fn resolve(asked: &str, hub: &Hub) -> Result<Found> {
+pub fn resolve(asked: &str, hub: &Hub) -> Result<ResolvedModel> {
     found(asked, hub).context("--model")
 }
 
 /// Returns the row of a task.
-fn row(task: &str) -> &'static Row {
+fn row(task: &str) -> &'static TaskRow {
     pipeline::task(task).expect("every pipeline and every model that ships is of a task")
 }
 
 /// Finds a model for a task: without a name, the first built-in one for it. A built-in model of
 /// another task is refused.
-fn resolve_for(row: &Row, asked: Option<&str>, hub: &Hub) -> Result<Found> {
+fn resolve_for(row: &TaskRow, asked: Option<&str>, hub: &Hub) -> Result<ResolvedModel> {
     let found = match asked {
         Some(asked) => resolve(asked, hub)?,
         None if hub.revision.is_some() => {
@@ -251,11 +251,11 @@ fn resolve_for(row: &Row, asked: Option<&str>, hub: &Hub) -> Result<Found> {
                     row.does, row.recipe
                 )
             };
-            Found::Shipped(first.with_context(lacks)?)
+            ResolvedModel::Shipped(first.with_context(lacks)?)
         }
     };
     match found {
-        Found::Shipped(model) if model.task != row.models => {
+        ResolvedModel::Shipped(model) if model.task != row.models => {
             let of = self::row(model.task);
             bail!(
                 "--model: the built-in model {} {} ({}); this command needs a model that {}. \
@@ -271,19 +271,19 @@ fn resolve_for(row: &Row, asked: Option<&str>, hub: &Hub) -> Result<Found> {
 }
 
 /// Names of the verbs that use the models of a task.
-fn verbs(of: &Row) -> String {
+fn verbs(of: &TaskRow) -> String {
     let verbs: Vec<&str> =
         pipeline::TASKS.iter().filter(|row| row.models == of.name).map(|row| row.verb).collect();
     verbs.join(" and ")
 }
 
-fn found(asked: &str, hub: &Hub) -> Result<Found> {
+fn found(asked: &str, hub: &Hub) -> Result<ResolvedModel> {
     let found = match called(asked)? {
-        Called::Shipped(model) => Found::Shipped(model),
-        Called::Folder(path) => Found::folder(path),
-        Called::Id(id) => {
+        ModelRef::Shipped(model) => ResolvedModel::Shipped(model),
+        ModelRef::Folder(path) => ResolvedModel::folder(path),
+        ModelRef::Id(id) => {
             let Snapshot { folder: path, commit } = from_hub(&id, hub, hub.fetch())?;
-            return Ok(Found::Folder(Folder { path, commit: Some(commit) }));
+            return Ok(ResolvedModel::Folder(Folder { path, commit: Some(commit) }));
         }
     };
     match &hub.revision {
@@ -295,8 +295,8 @@ fn found(asked: &str, hub: &Hub) -> Result<Found> {
 /// Finds the folder of a pretrained model to start training from.
 pub fn origin(asked: &str, hub: &Hub) -> Result<Folder> {
     match found(asked, hub)? {
-        Found::Folder(folder) => Ok(folder),
-        Found::Shipped(model) => bail!(
+        ResolvedModel::Folder(folder) => Ok(folder),
+        ResolvedModel::Shipped(model) => bail!(
             "{} is a built-in model; training can only start from a folder or a Hub id",
             model.name
         ),
@@ -330,24 +330,24 @@ pub enum Answering {
     /// Extractive: answers are spans of a text.
     Text(Answerer),
     /// Answers about a story, from a list of answers.
-    Story(Listener),
+    Story(StoryAnswerer),
 }
 
 /// Opens a question-answering model by name, folder or Hub id.
 pub fn answering(asked: Option<&str>, hub: &Hub) -> Result<Answering> {
-    let files = train::files(resolve_for(row(Listener::TASK), asked, hub)?.files())?;
+    let files = train::files(resolve_for(row(StoryAnswerer::TASK), asked, hub)?.files())?;
     Ok(match zoo::is::<dyn StoryModel>(&files.config()?) {
-        true => Answering::Story(Listener::open(files)?),
+        true => Answering::Story(StoryAnswerer::open(files)?),
         false => Answering::Text(Answerer::open(files)?),
     })
 }
 
 /// Opens a pointer network by name or folder; without one, the built-in one for a problem.
 pub fn pointer(asked: Option<&str>, problem: Option<&str>, hub: &Hub) -> Result<Pointer> {
-    let ships = |model: &&Shipped| model.task == Pointer::TASK && Some(model.name) == problem;
+    let ships = |model: &&BuiltInModel| model.task == Pointer::TASK && Some(model.name) == problem;
     let shipped = SHIPPED.iter().find(ships).filter(|_| asked.is_none() && hub.revision.is_none());
     let found = match (shipped, asked, problem) {
-        (Some(model), ..) => Found::Shipped(model),
+        (Some(model), ..) => ResolvedModel::Shipped(model),
         (None, None, Some(problem)) => {
             bail!(
                 "--model is required: no built-in model solves {problem}. To train one: regard \
@@ -436,10 +436,10 @@ mod tests {
 
     #[test]
     fn a_folder_comes_first_and_an_id_last() {
-        assert!(matches!(called("src"), Ok(Called::Folder(_))));
-        assert!(matches!(called("en-fr"), Ok(Called::Shipped(_))));
+        assert!(matches!(called("src"), Ok(ModelRef::Folder(_))));
+        assert!(matches!(called("en-fr"), Ok(ModelRef::Shipped(_))));
         for id in ["gpt2", "google-bert/bert-base-uncased"] {
-            assert!(matches!(called(id), Ok(Called::Id(found)) if found == id));
+            assert!(matches!(called(id), Ok(ModelRef::Id(found)) if found == id));
         }
         // In a folder that is here, a path was meant.
         assert!(called("src/nothing").is_err());

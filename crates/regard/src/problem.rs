@@ -2,13 +2,13 @@
 
 use anyhow::{Context, Result, bail};
 use regard_kernels::attention::{
-    Asked, Attention, Dims, Gradients, Inputs, Saved, Upstream, Values,
+    Attention, Dims, Gradients, Inputs, Saved, Selection, Upstream, Values,
 };
 use regard_kernels::rng::Stream;
 use regard_kernels::view::{View, ViewMut};
 
 /// Inputs of one attention call, contiguous.
-pub struct Problem {
+pub struct AttentionInputs {
     /// Sizes B, H, Hk, T, S, D, Dk and E.
     pub dims: Dims,
     /// `[B, H, T, D]`
@@ -32,9 +32,9 @@ pub fn zeros(what: &str, shape: [usize; 4]) -> Result<Vec<f32>> {
     Ok(zeros)
 }
 
-impl Problem {
+impl AttentionInputs {
     /// Draws standard normal inputs, and parameters in valid ranges.
-    pub fn random(attention: &Attention, dims: Dims, seed: u64) -> Result<Problem> {
+    pub fn random(attention: &Attention, dims: Dims, seed: u64) -> Result<AttentionInputs> {
         let draw = |what: &str, shape: [usize; 4], site: u64, scale: f32| -> Result<Vec<f32>> {
             let stream = Stream::new(seed, 0, site);
             let mut numbers = zeros(what, shape)?;
@@ -58,7 +58,7 @@ impl Problem {
             };
             params.push((numbers, param.shape));
         }
-        Ok(Problem { dims, q, k, v, params })
+        Ok(AttentionInputs { dims, q, k, v, params })
     }
 
     /// Shapes of queries, keys, values and the output.
@@ -99,7 +99,7 @@ impl Problem {
     ) -> Result<Vec<f32>> {
         let shape = [self.dims.b, heads.len(), rows.len(), self.dims.s];
         let mut weights = zeros("weights", shape)?;
-        let asked = Asked { heads: Some(heads), rows: Some(rows) };
+        let asked = Selection { heads: Some(heads), rows: Some(rows) };
         let room = ViewMut::new(&mut weights, shape)?;
         attention.weights(&self.inputs()?, saved, asked, &room)?;
         Ok(weights)

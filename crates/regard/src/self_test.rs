@@ -2,7 +2,7 @@
 //! attention, compared with the float64 reference.
 
 use crate::choice::parse_mask;
-use crate::problem::Problem;
+use crate::problem::AttentionInputs;
 use anyhow::Result;
 use regard_kernels::attention::normalize::{Entmax15, Normalizer, Sigmoid, Softmax};
 use regard_kernels::attention::reference;
@@ -19,7 +19,7 @@ const TOLERANCE: f64 = 2e-5;
 
 /// Result of the self-test.
 #[derive(Serialize, Deserialize)]
-pub struct Report {
+pub struct SelfTestReport {
     /// Instruction set that was tested.
     pub isa: String,
     /// Number of attention problems computed.
@@ -33,14 +33,14 @@ pub struct Report {
 }
 
 /// Runs the self-test.
-pub fn run() -> Result<Report> {
+pub fn run() -> Result<SelfTestReport> {
     let scores: [Arc<dyn Score>; 3] =
         [Arc::new(Dot), Arc::new(Additive), Arc::new(Kernel(Shape::Gaussian))];
     let normalizers: [Arc<dyn Normalizer>; 3] =
         [Arc::new(Softmax), Arc::new(Entmax15), Arc::new(Sigmoid)];
     // Odd sizes: more than one block of queries and of keys, and none a multiple of the lanes.
     let shapes = [[1, 2, 1, 67, 131, 17, 9], [2, 1, 1, 1, 5, 64, 64], [1, 1, 1, 9, 3, 1, 3]];
-    let mut report = Report {
+    let mut report = SelfTestReport {
         isa: simd::isa().name().into(),
         problems: 0,
         forward: 0.0,
@@ -74,7 +74,7 @@ fn worse(x: f64, y: f64) -> f64 {
 
 /// Largest relative errors of the output and of the gradients.
 fn errors(attention: &Attention, dims: Dims) -> Result<(f64, f64)> {
-    let problem = Problem::random(attention, dims, 1)?;
+    let problem = AttentionInputs::random(attention, dims, 1)?;
     let mut out = problem.room()?;
     let saved = problem.forward(attention, &mut out)?;
     // Any upstream gradient will do: repeated values of v.

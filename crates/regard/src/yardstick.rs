@@ -6,7 +6,7 @@ use regard_kernels::pool::{set_threads, threads};
 use std::time::Instant;
 
 /// Peak rates in GFLOP/s.
-pub struct Yardstick {
+pub struct PeakRates {
     /// Multiply-adds in registers, on all threads.
     pub peak: f64,
     /// Multiply-adds in registers, on one thread. If `peak` is much less than this times the number
@@ -20,7 +20,7 @@ pub struct Yardstick {
 const SIDE: usize = 1024;
 
 /// Measures the peak rates: the best of several runs, since other load only slows a run down.
-pub fn measure() -> Result<Yardstick> {
+pub fn measure() -> Result<PeakRates> {
     let a: Vec<f32> = (0..SIDE * SIDE).map(|i| (i % 17) as f32 - 8.0).collect();
     let mut c = vec![0.0; SIDE * SIDE];
     let (mut peak, mut peak_of_one, mut gemm) = (0.0, 0.0, 0f64);
@@ -36,5 +36,5 @@ pub fn measure() -> Result<Yardstick> {
         product(left, right, result, Epilogue::default())?;
         gemm = gemm.max(2.0 * (SIDE as f64).powi(3) / start.elapsed().as_secs_f64() / 1e9);
     }
-    Ok(Yardstick { peak, peak_of_one, gemm })
+    Ok(PeakRates { peak, peak_of_one, gemm })
 }

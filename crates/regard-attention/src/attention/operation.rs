@@ -4,7 +4,7 @@ use crate::backend::{Buffer, Operands, Operation, by_rows, ok, view4};
 use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{Shape, TensorData};
 use burn_flex::FlexTensor;
-use regard_kernels::attention::{self as spec, Asked, Dims, Inputs, Saved, Upstream};
+use regard_kernels::attention::{self as spec, Dims, Inputs, Saved, Selection, Upstream};
 use regard_kernels::pool::parallel;
 use regard_kernels::view::{Error, View, ViewMut};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -159,7 +159,7 @@ impl Attend {
         let saved = ok(self.spec.forward(inputs, &room));
         let mut weights = Buffer::new(b * h * t * s);
         let room = ok(ViewMut::new(&mut weights, [b, h, t, s]));
-        ok(self.spec.weights(inputs, &saved, Asked::default(), &room));
+        ok(self.spec.weights(inputs, &saved, Selection::default(), &room));
         (weights.tensor([b, h, t, s]), saved)
     }
 
@@ -174,7 +174,7 @@ impl Attend {
         if self.output == Output::Both {
             let rest = y.get_mut(e..).unwrap_or_default();
             let room = ok(ViewMut::strided(rest, [b, h, t, s], strides));
-            ok(self.spec.weights(inputs, &saved, Asked::default(), &room));
+            ok(self.spec.weights(inputs, &saved, Selection::default(), &room));
         } else {
             assert!(!saved.pick.is_empty(), "choose: needs a hard normaliser");
             for (row, y) in y.chunks_exact_mut(wide).enumerate() {

@@ -1,7 +1,7 @@
 //! Transformer block: self-attention, then a feed-forward network.
 
 use super::{
-    Call, Dropout, FeedForward, FeedForwardConfig, Norm, NormConfig, Norms, RelativeTable,
+    Call, Dropout, FeedForward, FeedForwardConfig, Norm, NormConfig, NormPlacement, RelativeTable,
     Residual, SelfAttention, SelfAttentionConfig,
 };
 use crate::init::{Init, Mode};
@@ -13,7 +13,7 @@ use burn::tensor::Tensor;
 pub struct BlockConfig {
     /// Norms before or after each sublayer. Sublayers are created, and initial values drawn, in the
     /// order in which the block computes them.
-    pub norms: Norms,
+    pub norms: NormPlacement,
     /// Configuration of both norms.
     pub norm: NormConfig,
     /// Configuration of the self-attention.
@@ -55,7 +55,7 @@ pub struct Block {
     pub dropout: [Dropout; 2],
     /// Norms before or after each sublayer.
     #[module(skip)]
-    pub norms: Norms,
+    pub norms: NormPlacement,
 }
 
 impl BlockConfig {
@@ -63,7 +63,7 @@ impl BlockConfig {
     /// width, and no dropout.
     pub fn new(width: usize, heads: usize) -> BlockConfig {
         BlockConfig {
-            norms: Norms::Pre,
+            norms: NormPlacement::Pre,
             norm: NormConfig::layer(width),
             attention: SelfAttentionConfig::new(width, heads),
             distances: None,
@@ -80,7 +80,7 @@ impl BlockConfig {
         let dropout = |init: &mut Init| self.dropout.map(|p| Dropout::new(p, init));
         // Rust evaluates fields in the order in which they are written.
         match self.norms {
-            Norms::Pre => Block {
+            NormPlacement::Pre => Block {
                 attention_norm: Some(self.norm.init(init)),
                 attention: self.attention.init(init),
                 distances: distances(init),
@@ -89,7 +89,7 @@ impl BlockConfig {
                 dropout: dropout(init),
                 norms: self.norms,
             },
-            Norms::Post => Block {
+            NormPlacement::Post => Block {
                 attention: self.attention.init(init),
                 distances: distances(init),
                 attention_norm: Some(self.norm.init(init)),
@@ -124,8 +124,8 @@ impl Block {
     /// Returns the norm before the attention; `None` with post-norm.
     pub fn entry(&self) -> Option<&Norm> {
         match self.norms {
-            Norms::Pre => self.attention_norm.as_ref(),
-            Norms::Post => None,
+            NormPlacement::Pre => self.attention_norm.as_ref(),
+            NormPlacement::Post => None,
         }
     }
 
@@ -149,8 +149,8 @@ impl Block {
         next: Option<&Norm>,
     ) {
         let (first, second) = match self.norms {
-            Norms::Pre => (Some(&self.forward_norm), next),
-            Norms::Post => (self.attention_norm.as_ref(), Some(&self.forward_norm)),
+            NormPlacement::Pre => (Some(&self.forward_norm), next),
+            NormPlacement::Post => (self.attention_norm.as_ref(), Some(&self.forward_norm)),
         };
         residual.add(self.dropout[0].forward(attended, mode), first);
         let fed = self.forward.forward(residual.input(), mode);

@@ -7,7 +7,7 @@ const STEP: usize = 16;
 
 /// KV cache of one layer.
 #[derive(Clone, Debug, Default)]
-pub struct Cache {
+pub struct KvCache {
     /// Keys and values, each `[B, Hk, capacity, D]`; the first `len` positions are in use.
     both: Option<[Tensor<4>; 2]>,
     len: usize,
@@ -16,10 +16,10 @@ pub struct Cache {
     rows: Option<Tensor<1, Int>>,
 }
 
-impl Cache {
+impl KvCache {
     /// Creates an empty cache.
-    pub fn new() -> Cache {
-        Cache::default()
+    pub fn new() -> KvCache {
+        KvCache::default()
     }
 
     /// Returns the number of cached positions.
@@ -112,13 +112,13 @@ mod tests {
     #[test]
     fn rows_go_on_as_those_they_came_from() {
         let device = Device::flex();
-        let mut cache = Cache::new();
-        let append = |cache: &mut Cache, rows: &[f32]| {
+        let mut cache = KvCache::new();
+        let append = |cache: &mut KvCache, rows: &[f32]| {
             let [k, v] = cache.append(step(rows, &device), step(rows, &device));
             assert_eq!(k.to_data(), v.to_data());
             k.to_data().try_to_vec::<f32>().unwrap()
         };
-        let select = |cache: &mut Cache, rows: [i32; 3]| {
+        let select = |cache: &mut KvCache, rows: [i32; 3]| {
             cache.select(Tensor::from_ints(rows, &Device::flex()));
         };
         assert_eq!(append(&mut cache, &[1.0, 2.0]), [1.0, 2.0]);

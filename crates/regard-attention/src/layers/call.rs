@@ -1,22 +1,22 @@
 //! Options of one call of an attention layer. All of them can be combined.
 
-use super::{Cache, Dropout, Intervention, Rotary, Tap};
+use super::{Dropout, Intervention, KvCache, Rotary, Tap};
 use crate::attention::{Attention, Dims};
 use crate::init::Mode;
-use crate::ops::Places;
+use crate::ops::TokenPositions;
 use burn::tensor::Tensor;
 
 /// Options of one call of an attention layer.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use regard_attention::layers::{Cache, Call, Rotary, SelfAttentionConfig, Tap};
+/// use regard_attention::layers::{KvCache, Call, Rotary, SelfAttentionConfig, Tap};
 /// use regard_attention::{Attention, Init, mask::causal};
 ///
 /// let layer = SelfAttentionConfig::new(32, 4).init(&mut Init::new(0, &Device::flex()));
 /// let x = Tensor::<3>::ones([2, 5, 32], &Device::flex());
 /// let attention = Attention::dot().mask(causal());
-/// let (rotary, mut cache, mut tap) = (Rotary::new(16, 8), Cache::new(), Tap::new());
+/// let (rotary, mut cache, mut tap) = (Rotary::new(16, 8), KvCache::new(), Tap::new());
 /// let call = Call::new(&attention).rotary(&rotary).cache(&mut cache).tap(&mut tap);
 /// assert_eq!(layer.forward(x, call).dims(), [2, 5, 32]);
 /// assert_eq!(tap.weights().unwrap().dims(), [2, 4, 5, 5]);
@@ -26,8 +26,8 @@ pub struct Call<'a> {
     pub(super) attention: &'a Attention,
     pub(super) mode: Mode,
     pub(super) rotary: Option<&'a Rotary>,
-    pub(super) places: Option<&'a Places>,
-    pub(super) cache: Option<&'a mut Cache>,
+    pub(super) positions: Option<&'a TokenPositions>,
+    pub(super) cache: Option<&'a mut KvCache>,
     pub(super) intervention: Option<&'a Intervention>,
     pub(super) tap: Option<&'a mut Tap>,
 }
@@ -39,7 +39,7 @@ impl<'a> Call<'a> {
             attention,
             mode: Mode::Eval,
             rotary: None,
-            places: None,
+            positions: None,
             cache: None,
             intervention: None,
             tap: None,
@@ -52,20 +52,20 @@ impl<'a> Call<'a> {
     }
 
     /// Applies rotary position embeddings to queries and keys. Positions count from 0, or from the
-    /// end of the cache, unless [`Call::places`] gives them.
+    /// end of the cache, unless [`Call::positions`] gives them.
     pub fn rotary(self, rotary: impl Into<Option<&'a Rotary>>) -> Call<'a> {
         Call { rotary: rotary.into(), ..self }
     }
 
     /// Sets the positions of tokens for rotary embeddings, for instance when a row packs several
     /// sequences.
-    pub fn places(self, places: impl Into<Option<&'a Places>>) -> Call<'a> {
-        Call { places: places.into(), ..self }
+    pub fn positions(self, positions: impl Into<Option<&'a TokenPositions>>) -> Call<'a> {
+        Call { positions: positions.into(), ..self }
     }
 
     /// Continues the sequence whose earlier keys and values are in the cache. By default queries
     /// are aligned with the last keys, so a causal mask works unchanged.
-    pub fn cache(self, cache: impl Into<Option<&'a mut Cache>>) -> Call<'a> {
+    pub fn cache(self, cache: impl Into<Option<&'a mut KvCache>>) -> Call<'a> {
         Call { cache: cache.into(), ..self }
     }
 

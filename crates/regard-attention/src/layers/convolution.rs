@@ -2,7 +2,7 @@
 //! (Waibel et al. 1989; over words Kim 2014, arXiv:1408.5882), and over images.
 
 use super::{Linear, LinearConfig, Sequences};
-use crate::init::{Init, Weights};
+use crate::init::{Init, WeightInit};
 use crate::ops::{self, Activation, Windows};
 use burn::module::Module;
 use burn::tensor::{Int, Tensor, TensorData};
@@ -85,7 +85,7 @@ impl Convolution {
         &self,
         x: Option<Tensor<2>>,
         stride: usize,
-        past: &mut ConvolutionPast,
+        past: &mut ConvolutionState,
         last: bool,
     ) -> Option<Tensor<2>> {
         past.seen += x.as_ref().map_or(0, |x| x.dims()[0]);
@@ -130,7 +130,7 @@ impl Convolution {
 
 /// State of [`Convolution::forward_streamed`] between the parts of a sequence.
 #[derive(Clone, Debug, Default)]
-pub struct ConvolutionPast {
+pub struct ConvolutionState {
     /// Input rows from the next window on, with the zero padding before the first row.
     rows: Option<Tensor<2>>,
     /// Whether that padding has been added.
@@ -153,7 +153,7 @@ pub struct ImageConvolutionConfig {
     /// `f`, applied to the output.
     pub activation: Activation,
     /// Initialisation of the weight.
-    pub weights: Weights,
+    pub weights: WeightInit,
 }
 
 /// Two-dimensional convolution over images in `[B, H, W, C]` layout.
@@ -162,10 +162,10 @@ pub struct ImageConvolutionConfig {
 /// use burn::tensor::{Device, Tensor};
 /// use regard_attention::layers::ImageConvolutionConfig;
 /// use regard_attention::ops::{Activation, Windows};
-/// use regard_attention::{Init, Weights};
+/// use regard_attention::{Init, WeightInit};
 ///
 /// let windows = Windows { size: [3, 3], stride: [2, 2], padding: [1, 1] };
-/// let (activation, weights) = (Activation::Relu, Weights::Uniform);
+/// let (activation, weights) = (Activation::Relu, WeightInit::Uniform);
 /// let config = ImageConvolutionConfig { inputs: 3, outputs: 8, windows, activation, weights };
 /// let layer = config.init(&mut Init::new(0, &Device::flex()));
 /// let x = Tensor::<4>::ones([1, 6, 4, 3], &Device::flex());

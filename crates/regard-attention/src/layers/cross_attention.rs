@@ -3,7 +3,7 @@
 use super::call::{merge, scaled, split};
 use super::{Call, Linear, LinearConfig};
 use crate::attention::{Dims, Heads};
-use crate::init::{Init, Weights};
+use crate::init::{Init, WeightInit};
 use burn::module::Module;
 use burn::tensor::Tensor;
 
@@ -23,7 +23,7 @@ pub struct CrossAttentionConfig {
     /// Dropout probability of the attention weights. Default 0.
     pub dropout: f32,
     /// Initialisation of the projections.
-    pub weights: Weights,
+    pub weights: WeightInit,
 }
 
 /// Multi-head attention with queries from one sequence, keys and values from another.
@@ -77,7 +77,7 @@ impl CrossAttentionConfig {
             head_width: width / heads,
             bias: true,
             dropout: 0.0,
-            weights: Weights::Uniform,
+            weights: WeightInit::Uniform,
         }
     }
 

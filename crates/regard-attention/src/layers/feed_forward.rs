@@ -2,7 +2,7 @@
 //! `(f(x·W + b) ⊙ (x·V + c))·W₂ + b₂`, which is GeGLU with GELU and SwiGLU with SiLU.
 
 use super::{Dropout, Linear, LinearConfig};
-use crate::init::{Init, Mode, Weights};
+use crate::init::{Init, Mode, WeightInit};
 use crate::ops::{Activation, activate};
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -23,7 +23,7 @@ pub struct FeedForwardConfig {
     /// Dropout probability of the hidden activations. Default 0.
     pub dropout: f32,
     /// Initialisation of the weights.
-    pub weights: Weights,
+    pub weights: WeightInit,
 }
 
 /// Feed-forward network `f(x·W₁ + b₁)·W₂ + b₂`, or gated `(f(x·W + b) ⊙ (x·V + c))·W₂ + b₂`.
@@ -59,7 +59,7 @@ impl FeedForwardConfig {
             gated: false,
             bias: true,
             dropout: 0.0,
-            weights: Weights::Uniform,
+            weights: WeightInit::Uniform,
         }
     }
 

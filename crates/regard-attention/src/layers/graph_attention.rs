@@ -3,7 +3,7 @@
 
 use super::{Linear, LinearConfig};
 use crate::attention::{Attention, Graph, mask};
-use crate::init::{Init, Mode, Weights};
+use crate::init::{Init, Mode, WeightInit};
 use crate::ops::{self, Sparse};
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
@@ -12,30 +12,30 @@ use std::sync::Arc;
 
 /// Node features, one row per node.
 #[derive(Clone, Debug)]
-pub enum Features {
+pub enum NodeFeatures {
     /// Dense features `[N, I]`.
     Dense(Box<Tensor<2>>),
     /// Sparse features: the indices of the nonzero elements, and their values.
     Sparse(Arc<Sparse>, Arc<Vec<f32>>),
 }
 
-impl From<Tensor<2>> for Features {
-    fn from(x: Tensor<2>) -> Features {
-        Features::Dense(Box::new(x))
+impl From<Tensor<2>> for NodeFeatures {
+    fn from(x: Tensor<2>) -> NodeFeatures {
+        NodeFeatures::Dense(Box::new(x))
     }
 }
 
-impl Features {
+impl NodeFeatures {
     /// Applies dropout to the features in training.
-    pub fn dropped(&self, p: f32, mode: Mode, site: u64) -> Features {
+    pub fn dropped(&self, p: f32, mode: Mode, site: u64) -> NodeFeatures {
         let Some(stream) = mode.stream(site).filter(|_| p > 0.0) else { return self.clone() };
         match self {
-            Features::Dense(x) => ops::dropout((**x).clone(), p, stream).into(),
-            Features::Sparse(x, values) => {
+            NodeFeatures::Dense(x) => ops::dropout((**x).clone(), p, stream).into(),
+            NodeFeatures::Sparse(x, values) => {
                 let mut left = vec![0.0; values.len()];
                 let done = Drop { p, stream }.forward(values, &mut left);
                 done.expect("as many out as in");
-                Features::Sparse(x.clone(), Arc::new(left))
+                NodeFeatures::Sparse(x.clone(), Arc::new(left))
             }
         }
     }
@@ -43,8 +43,8 @@ impl Features {
     /// `x·W + b`
     fn through(&self, layer: &Linear) -> Tensor<2> {
         match self {
-            Features::Dense(x) => layer.forward((**x).clone()),
-            Features::Sparse(x, values) => {
+            NodeFeatures::Dense(x) => layer.forward((**x).clone()),
+            NodeFeatures::Sparse(x, values) => {
                 let y = ops::sparse_linear(x.clone(), values.clone(), layer.weight.val());
                 match &layer.bias {
                     Some(bias) => y + bias.val().unsqueeze::<2>(),
@@ -58,24 +58,24 @@ impl Features {
 /// Edges of a graph with optional edge features, prepared for attention. A node attends to the
 /// sources of its incoming edges.
 #[derive(Clone, Debug)]
-pub struct Along {
+pub struct GraphEdges {
     graph: Graph,
     mask: mask::Mask,
     /// Edge features `[edges, I]`, in the graph's order of edges.
     features: Option<Tensor<2>>,
 }
 
-impl Along {
+impl GraphEdges {
     /// Prepares a graph with `features: [edges, I]`, or without edge features.
     ///
     /// # Panics
     /// If the number of rows of `features` is not the number of edges.
-    pub fn new(graph: Graph, features: Option<Tensor<2>>) -> Along {
+    pub fn new(graph: Graph, features: Option<Tensor<2>>) -> GraphEdges {
         if let Some(features) = &features {
             assert_eq!(features.dims()[0], graph.edges(), "features: need a row for each edge");
         }
         let mask = mask::edges(graph.indptr(), graph.indices());
-        Along { graph, mask, features }
+        GraphEdges { graph, mask, features }
     }
 
     /// Returns the graph.
@@ -120,14 +120,14 @@ pub struct GraphAttentionConfig {
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use regard_attention::layers::{Along, Features, GraphAttentionConfig};
+/// use regard_attention::layers::{GraphEdges, NodeFeatures, GraphAttentionConfig};
 /// use regard_attention::{Graph, Init, Mode};
 ///
 /// let device = Device::flex();
 /// // Node 0 attends to itself and 1, node 1 to itself, node 2 to none.
-/// let along = Along::new(Graph::new(&[0, 2, 3, 3], &[0, 1, 1]), None);
+/// let along = GraphEdges::new(Graph::new(&[0, 2, 3, 3], &[0, 1, 1]), None);
 /// let layer = GraphAttentionConfig::new(4, 8, 2).init(&mut Init::new(0, &device));
-/// let x = Features::from(Tensor::<2>::ones([3, 4], &device));
+/// let x = NodeFeatures::from(Tensor::<2>::ones([3, 4], &device));
 /// assert_eq!(layer.forward(&x, &along, Mode::Eval).dims(), [3, 16]);
 /// let weights = layer.weights(&x, &along);
 /// assert_eq!(weights[..3], [0.5, 0.5, 1.0]);
@@ -173,7 +173,7 @@ impl GraphAttentionConfig {
     pub fn init(&self, init: &mut Init) -> GraphAttention {
         let GraphAttentionConfig { inputs, width, heads, .. } = *self;
         let v2 = self.score == GraphScore::Gatv2;
-        let weights = Weights::Xavier;
+        let weights = WeightInit::Xavier;
         let linear = |inputs, bias| LinearConfig {
             bias,
             weights,
@@ -202,7 +202,7 @@ impl GraphAttention {
     ///
     /// # Shapes
     /// `x: [N, I]` → `[N, H·D]`, or `[N, D]` if the heads are averaged
-    pub fn forward(&self, x: &Features, along: &Along, mode: Mode) -> Tensor<2> {
+    pub fn forward(&self, x: &NodeFeatures, along: &GraphEdges, mode: Mode) -> Tensor<2> {
         let (attention, q, k) = self.prepare(x, along);
         let attention = super::call::dropped(&attention, self.dropout, mode, self.site);
         self.attend(&attention, q, k)
@@ -213,7 +213,11 @@ impl GraphAttention {
     ///
     /// # Shapes
     /// `x: [N, I]` → `[N, H·D]`, or `[N, D]` if the heads are averaged; and `[H·edges]`
-    pub fn forward_with_weights(&self, x: &Features, along: &Along) -> (Tensor<2>, Vec<f32>) {
+    pub fn forward_with_weights(
+        &self,
+        x: &NodeFeatures,
+        along: &GraphEdges,
+    ) -> (Tensor<2>, Vec<f32>) {
         let (attention, q, k) = self.prepare(x, along);
         let weights = attention.listed_weights(q.clone(), k.clone());
         (self.attend(&attention, q, k), weights.expect("a graph lists its edges"))
@@ -232,13 +236,13 @@ impl GraphAttention {
 
     /// Returns the attention weight of each edge, head by head in the graph's order of edges:
     /// `[H·edges]`.
-    pub fn weights(&self, x: &Features, along: &Along) -> Vec<f32> {
+    pub fn weights(&self, x: &NodeFeatures, along: &GraphEdges) -> Vec<f32> {
         let (attention, q, k) = self.prepare(x, along);
         attention.listed_weights(q, k).expect("a graph lists its edges")
     }
 
     /// The attention, its queries, and its keys, which are also its values: `[1, H, N, D]` each.
-    fn prepare(&self, x: &Features, along: &Along) -> (Attention, Tensor<4>, Tensor<4>) {
+    fn prepare(&self, x: &NodeFeatures, along: &GraphEdges) -> (Attention, Tensor<4>, Tensor<4>) {
         let [h, d] = self.a_source.dims();
         let heads = |x: Tensor<2>| {
             let [n, _] = x.dims();

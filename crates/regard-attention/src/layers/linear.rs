@@ -1,7 +1,7 @@
 //! Linear layer with a fused activation: `y = f(x·W + b)`.
 
 use super::Weight;
-use crate::init::{Init, Weights};
+use crate::init::{Init, WeightInit};
 use crate::ops::{Activation, Packing};
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
@@ -17,8 +17,8 @@ pub struct LinearConfig {
     pub bias: bool,
     /// `f`, the activation. Default [`Activation::Identity`].
     pub activation: Activation,
-    /// Initialisation of `W`. `b` is uniform in ±1/√I with [`Weights::Uniform`], otherwise 0.
-    pub weights: Weights,
+    /// Initialisation of `W`. `b` is uniform in ±1/√I with [`WeightInit::Uniform`], otherwise 0.
+    pub weights: WeightInit,
 }
 
 /// Linear layer with a fused activation, `y = f(x·W + b)`.
@@ -48,7 +48,7 @@ pub struct Linear {
 impl LinearConfig {
     /// Creates a configuration with a bias and without an activation.
     pub fn new(inputs: usize, outputs: usize) -> LinearConfig {
-        let (activation, weights) = (Activation::Identity, Weights::Uniform);
+        let (activation, weights) = (Activation::Identity, WeightInit::Uniform);
         LinearConfig { inputs, outputs, bias: true, activation, weights }
     }
 
@@ -56,7 +56,7 @@ impl LinearConfig {
     pub fn init(&self, init: &mut Init) -> Linear {
         let LinearConfig { inputs, outputs, activation, weights, .. } = *self;
         let weight = init.weights(inputs, outputs, weights);
-        let bound = if weights == Weights::Uniform { 1.0 / (inputs as f32).sqrt() } else { 0.0 };
+        let bound = if weights == WeightInit::Uniform { 1.0 / (inputs as f32).sqrt() } else { 0.0 };
         let bias = self.bias.then(|| init.uniform([outputs], bound));
         Linear::new(weight, bias, activation)
     }

@@ -29,26 +29,28 @@ mod weight;
 
 pub use additive::{AdditiveAttention, AdditiveAttentionConfig};
 pub use block::{Block, BlockConfig};
-pub use cache::Cache;
+pub use cache::KvCache;
 pub use call::Call;
 pub use convolution::{
-    Convolution, ConvolutionConfig, ConvolutionPast, ImageConvolution, ImageConvolutionConfig,
+    Convolution, ConvolutionConfig, ConvolutionState, ImageConvolution, ImageConvolutionConfig,
 };
 pub use cross_attention::{CrossAttention, CrossAttentionConfig};
 pub use dropout::Dropout;
 pub use embedding::{Embedding, EmbeddingConfig};
 pub use feed_forward::{FeedForward, FeedForwardConfig};
-pub use graph_attention::{Along, Features, GraphAttention, GraphAttentionConfig, GraphScore};
+pub use graph_attention::{
+    GraphAttention, GraphAttentionConfig, GraphEdges, GraphScore, NodeFeatures,
+};
 pub use intervention::Intervention;
 pub use linear::{Linear, LinearConfig};
 pub use norm::{Norm, NormConfig};
-pub use pooling::{Pool, Pooled, Pooling, PoolingAttention, PoolingConfig};
+pub use pooling::{Pool, Pooling, PoolingAttention, PoolingConfig, PoolingState};
 pub use positions::{LearnedPositions, RelativeTable, alibi_slopes, sinusoidal};
 pub use recurrent::{LayerStates, Recurrent, RecurrentConfig, RecurrentLayer, RecurrentWeights};
-pub use residual::{Norms, Residual};
+pub use residual::{NormPlacement, Residual};
 pub use rotary::{Rotary, RotaryConfig, Scaling};
 pub use self_attention::{SelfAttention, SelfAttentionConfig};
 pub use sequences::Sequences;
-pub use streamed::{BlockPast, BlockStream, Reach, Stream, StreamPast};
+pub use streamed::{BlockStream, BlockStreamState, Reach, StreamPart, StreamState};
 pub use tap::Tap;
 pub use weight::Weight;

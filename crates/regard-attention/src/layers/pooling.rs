@@ -127,7 +127,7 @@ impl Pooling {
 /// State of attention pooling over a sequence that arrives in parts. Its size does not depend on
 /// the number of rows.
 #[derive(Clone, Debug, Default)]
-pub struct Pooled {
+pub struct PoolingState {
     /// Largest score so far.
     largest: f64,
     /// `Σ_n exp(score_n − largest)`
@@ -136,7 +136,7 @@ pub struct Pooled {
     weighted: Vec<f64>,
 }
 
-impl Pooled {
+impl PoolingState {
     /// Returns the pooled vector of all rows so far, `[1, M]`; `None` before the first row.
     pub fn vector(&self, device: &Device) -> Option<Tensor<2>> {
         let mean: Vec<f32> = self.weighted.iter().map(|x| (x / self.sum) as f32).collect();
@@ -161,7 +161,7 @@ impl Pooled {
 }
 
 impl Pooling {
-    /// Adds rows of one sequence to the pooled state. After the last row, [`Pooled::vector`] equals
+    /// Adds rows of one sequence to the pooled state. After the last row, [`PoolingState::vector`] equals
     /// [`Pooling::forward`] over all rows. The time per row does not depend on how many came
     /// before.
     ///
@@ -170,8 +170,8 @@ impl Pooling {
     ///
     /// # Panics
     /// If pooling is not by attention.
-    pub fn take_in(&self, x: Tensor<2>, pooled: &mut Pooled) {
-        let attention = self.attention.as_ref().expect("take_in: need pooling by attention");
+    pub fn update(&self, x: Tensor<2>, pooled: &mut PoolingState) {
+        let attention = self.attention.as_ref().expect("update: need pooling by attention");
         let [_, width] = x.dims();
         let scores = attention.key.forward(x.clone()) + attention.query.val();
         let scores = scores.tanh().matmul(attention.v.val().transpose());

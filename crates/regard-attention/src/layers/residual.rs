@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 
 /// Placement of the norms in a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Norms {
+pub enum NormPlacement {
     /// Before each sublayer (GPT-2, ViT, Llama); the residual stream itself is never normalised.
     #[default]
     Pre,
@@ -18,18 +18,18 @@ pub enum Norms {
 /// ```
 /// use burn::tensor::{Device, Tensor};
 /// use regard_attention::Init;
-/// use regard_attention::layers::{NormConfig, Norms, Residual};
+/// use regard_attention::layers::{NormConfig, NormPlacement, Residual};
 ///
 /// let norm = NormConfig::layer(4).init(&mut Init::new(0, &Device::flex()));
 /// let x = Tensor::<3>::ones([1, 2, 4], &Device::flex());
-/// let mut residual = Residual::new(Norms::Pre, Some(&norm), x.clone());
+/// let mut residual = Residual::new(NormPlacement::Pre, Some(&norm), x.clone());
 /// let part = residual.input() * 3.0;
 /// residual.add(part, Some(&norm));
 /// assert_eq!(residual.sum().to_data(), x.to_data());
 /// ```
 #[derive(Clone, Debug)]
 pub struct Residual {
-    norms: Norms,
+    norms: NormPlacement,
     sum: Tensor<3>,
     input: Tensor<3>,
 }
@@ -40,7 +40,7 @@ impl Residual {
     ///
     /// # Shapes
     /// `x: [B, T, M]`
-    pub fn new(norms: Norms, first: Option<&Norm>, x: Tensor<3>) -> Residual {
+    pub fn new(norms: NormPlacement, first: Option<&Norm>, x: Tensor<3>) -> Residual {
         let input = match first {
             Some(norm) => norm.forward(x.clone()),
             None => x.clone(),
@@ -80,8 +80,8 @@ impl Residual {
             }
         };
         self.sum = match self.norms {
-            Norms::Pre => sum,
-            Norms::Post => input.clone(),
+            NormPlacement::Pre => sum,
+            NormPlacement::Post => input.clone(),
         };
         self.input = input;
     }

@@ -1,6 +1,6 @@
 //! Rotary position embeddings (Su et al. 2021), with base, scaling and partial rotation.
 
-use crate::ops::{self, Angles, Pairs, Places};
+use crate::ops::{self, Angles, Pairs, TokenPositions};
 use burn::module::Module;
 use burn::tensor::Tensor;
 
@@ -13,7 +13,7 @@ pub struct RotaryConfig {
     pub head_width: usize,
     /// Number of features of a head that are rotated, the first ones. Default `D`; GPT-NeoX rotates
     /// a quarter.
-    pub turned: usize,
+    pub rotary_dim: usize,
     /// `θ`, the base of the frequencies. Default 10000.
     pub base: f32,
     /// Scaling of the frequencies for long contexts. Default [`Scaling::None`].
@@ -67,18 +67,21 @@ impl RotaryConfig {
     /// 10000.
     pub fn new(length: usize, head_width: usize) -> RotaryConfig {
         let (base, scaling, pairs) = (10000.0, Scaling::None, Pairs::Halves);
-        RotaryConfig { length, head_width, turned: head_width, base, scaling, pairs }
+        RotaryConfig { length, head_width, rotary_dim: head_width, base, scaling, pairs }
     }
 
     /// Creates the embedding.
     ///
     /// # Panics
-    /// If `turned` is odd or above `head_width`.
+    /// If `rotary_dim` is odd or above `head_width`.
     pub fn init(&self) -> Rotary {
-        let RotaryConfig { length, head_width, turned, base, scaling, pairs } = *self;
-        assert!(turned.is_multiple_of(2), "rotary: got {turned} features, need an even number");
-        let turn = |i: usize| f64::from(base).powf(-2.0 * i as f64 / turned as f64);
-        let frequencies = (0..turned / 2).map(|i| scaling.apply(turn(i))).collect();
+        let RotaryConfig { length, head_width, rotary_dim, base, scaling, pairs } = *self;
+        assert!(
+            rotary_dim.is_multiple_of(2),
+            "rotary: got {rotary_dim} features, need an even number"
+        );
+        let turn = |i: usize| f64::from(base).powf(-2.0 * i as f64 / rotary_dim as f64);
+        let frequencies = (0..rotary_dim / 2).map(|i| scaling.apply(turn(i))).collect();
         Rotary { angles: Angles::with_frequencies(length, head_width, frequencies, pairs) }
     }
 }
@@ -88,12 +91,12 @@ impl RotaryConfig {
 /// ```
 /// use burn::tensor::{Device, Tensor};
 /// use regard_attention::layers::Rotary;
-/// use regard_attention::ops::Places;
+/// use regard_attention::ops::TokenPositions;
 ///
 /// let rotary = Rotary::new(16, 8);
 /// let x = Tensor::<3>::ones([1, 3, 24], &Device::flex());
 /// // Two sequences packed into one row: one of two tokens, and one of a single token.
-/// let y = rotary.forward(x, 2, &Places::Each([0, 1, 0].into()));
+/// let y = rotary.forward(x, 2, &TokenPositions::Each([0, 1, 0].into()));
 /// assert_eq!(y.dims(), [1, 3, 24]);
 /// ```
 #[derive(Module, Debug)]
@@ -114,7 +117,7 @@ impl Rotary {
     ///
     /// # Shapes
     /// `x: [B, T, C·D]` → the same
-    pub fn forward(&self, x: Tensor<3>, heads: usize, places: &Places) -> Tensor<3> {
+    pub fn forward(&self, x: Tensor<3>, heads: usize, places: &TokenPositions) -> Tensor<3> {
         ops::rotate(x, &self.angles, heads, places)
     }
 }

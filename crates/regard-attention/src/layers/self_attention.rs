@@ -3,8 +3,8 @@
 use super::call::{scaled, split};
 use super::{Call, Linear, LinearConfig};
 use crate::attention::{Dims, Heads};
-use crate::init::{Init, Weights};
-use crate::ops::Places;
+use crate::init::{Init, WeightInit};
+use crate::ops::TokenPositions;
 use burn::module::Module;
 use burn::tensor::Tensor;
 
@@ -23,7 +23,7 @@ pub struct SelfAttentionConfig {
     /// Dropout probability of the attention weights. Default 0.
     pub dropout: f32,
     /// Initialisation of the projections.
-    pub weights: Weights,
+    pub weights: WeightInit,
 }
 
 /// Multi-head self-attention with input and output projections.
@@ -71,7 +71,7 @@ impl SelfAttentionConfig {
             head_width: width / heads,
             bias: true,
             dropout: 0.0,
-            weights: Weights::Uniform,
+            weights: WeightInit::Uniform,
         }
     }
 
@@ -132,9 +132,9 @@ impl SelfAttention {
         let qkv = self.qkv.forward(x);
         let Some(rotary) = call.rotary else { return qkv };
         let turned = self.heads.queries + self.heads.keys;
-        match call.places {
-            Some(places) => rotary.forward(qkv, turned, places),
-            None => rotary.forward(qkv, turned, &Places::From(vec![first])),
+        match call.positions {
+            Some(positions) => rotary.forward(qkv, turned, positions),
+            None => rotary.forward(qkv, turned, &TokenPositions::From(vec![first])),
         }
     }
 

@@ -26,7 +26,7 @@ impl Reach {
 /// State of [`SelfAttention::forward_streamed`] between the parts of a sequence: memory for
 /// `left + right` rows.
 #[derive(Clone, Debug, Default)]
-pub struct StreamPast {
+pub struct StreamState {
     /// Queries that wait for their look-ahead.
     waiting: Option<Tensor<4>>,
     /// Keys and values that queries may still attend to.
@@ -39,7 +39,7 @@ pub struct StreamPast {
 
 /// Position of a part within a streamed sequence.
 #[derive(Debug)]
-pub struct Stream<'a, P = StreamPast> {
+pub struct StreamPart<'a, P = StreamState> {
     /// Attention context of a row.
     pub reach: Reach,
     /// State left by the earlier parts.
@@ -59,15 +59,15 @@ impl SelfAttention {
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};
-    /// use regard_attention::layers::{Call, Reach, SelfAttentionConfig, Stream, StreamPast};
+    /// use regard_attention::layers::{Call, Reach, SelfAttentionConfig, StreamPart, StreamState};
     /// use regard_attention::{Attention, Init};
     ///
     /// let layer = SelfAttentionConfig::new(8, 2).init(&mut Init::new(0, &Device::flex()));
-    /// let (reach, mut past) = (Reach { left: 4, right: 2 }, StreamPast::default());
+    /// let (reach, mut past) = (Reach { left: 4, right: 2 }, StreamState::default());
     /// let three = Tensor::<3>::ones([1, 3, 8], &Device::flex());
     /// let dot = Attention::dot();
     /// let mut hear = |x, last| {
-    ///     layer.forward_streamed(x, Call::new(&dot), Stream { reach, past: &mut past, last })
+    ///     layer.forward_streamed(x, Call::new(&dot), StreamPart { reach, past: &mut past, last })
     /// };
     /// assert_eq!(hear(Some(three.clone()), false).unwrap().dims(), [1, 1, 8]);
     /// assert_eq!(hear(Some(three), false).unwrap().dims(), [1, 3, 8]);
@@ -80,7 +80,7 @@ impl SelfAttention {
         &self,
         x: Option<Tensor<3>>,
         call: Call,
-        Stream { reach, past, last }: Stream,
+        StreamPart { reach, past, last }: StreamPart,
     ) -> Option<Tensor<3>> {
         assert!(call.cache.is_none(), "self-attention: a stream takes no cache");
         assert!(
@@ -122,14 +122,14 @@ impl SelfAttention {
 
 /// State of [`Block::forward_streamed`] between the parts of a sequence.
 #[derive(Clone, Debug, Default)]
-pub struct BlockPast {
-    attention: StreamPast,
+pub struct BlockStreamState {
+    attention: StreamState,
     /// Rows that wait for the output of the attention.
     waiting: Option<Tensor<3>>,
 }
 
 /// Position of a part within a sequence streamed through a [`Block`].
-pub type BlockStream<'a> = Stream<'a, BlockPast>;
+pub type BlockStream<'a> = StreamPart<'a, BlockStreamState>;
 
 impl Block {
     /// Applies the block to one part of a sequence; see [`SelfAttention::forward_streamed`].
@@ -140,13 +140,13 @@ impl Block {
         &self,
         x: Option<Tensor<3>>,
         call: Call,
-        Stream { reach, past, last }: BlockStream,
+        StreamPart { reach, past, last }: BlockStream,
     ) -> Option<Tensor<3>> {
         let mode = call.mode;
         let y = x.clone().map(|x| Residual::new(self.norms, self.entry(), x).input());
         let waiting: Vec<Tensor<3>> = past.waiting.take().into_iter().chain(x).collect();
         past.waiting = (!waiting.is_empty()).then(|| Tensor::cat(waiting, 1));
-        let stream = Stream { reach, past: &mut past.attention, last };
+        let stream = StreamPart { reach, past: &mut past.attention, last };
         let attended =
             self.attended(call, |call| self.attention.forward_streamed(y, call, stream))?;
         let waiting = past.waiting.take().expect("as many rows wait as queries");

@@ -81,7 +81,7 @@ impl Weight {
     ) -> Tensor<D> {
         match &self.stored {
             Some(stored) => ops::stored_linear(x, stored, bias, activation, true),
-            None => ops::linear_kept(x, self.param.val(), bias, activation, packing),
+            None => ops::linear_packed(x, self.param.val(), bias, activation, packing),
         }
     }
 
@@ -173,11 +173,11 @@ mod tests {
     use crate::layers::{Linear, LinearConfig};
     use crate::ops::StoredRows;
     use crate::{AdamW, AdamWConfig, Init};
-    use regard_kernels::storage::Kind;
+    use regard_kernels::storage::StorageType;
 
     fn stored([rows, width]: [usize; 2]) -> StoredMatrix {
         let floats: Vec<f32> = (0..rows * width).map(|i| i as f32 / 8.0).collect();
-        let rows = StoredRows { kind: Kind::F32, bytes: floats.into(), rows };
+        let rows = StoredRows { kind: StorageType::F32, bytes: floats.into(), rows };
         StoredMatrix::new(vec![rows], width).unwrap()
     }
 

@@ -6,21 +6,21 @@ use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{Int, Tensor, TensorData, activation};
 use burn_flex::FlexTensor;
 pub use regard_kernels::ops::ctc::Ctc;
-use regard_kernels::ops::ctc::{Saved, Spoken};
+use regard_kernels::ops::ctc::{CtcBatch, Saved};
 use std::sync::Arc;
 
 /// Target labels of a batch: for each sequence, its number of logit rows and its labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Transcripts {
+pub struct CtcTargets {
     rows: Vec<usize>,
     letters: Vec<i64>,
     counts: Vec<usize>,
 }
 
-impl Transcripts {
+impl CtcTargets {
     /// Creates an empty batch.
-    pub fn new() -> Transcripts {
-        Transcripts::default()
+    pub fn new() -> CtcTargets {
+        CtcTargets::default()
     }
 
     /// Adds a sequence of `rows` logit rows with these labels.
@@ -32,7 +32,7 @@ impl Transcripts {
 }
 
 #[derive(Clone, Debug)]
-struct Losses(Ctc, Arc<Transcripts>);
+struct Losses(Ctc, Arc<CtcTargets>);
 
 /// Computes the CTC loss of each sequence. The logit rows of the sequences are concatenated,
 /// without padding. If a sequence has too few rows for its labels, its loss is infinity, or 0 with
@@ -43,10 +43,10 @@ struct Losses(Ctc, Arc<Transcripts>);
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use regard_attention::ops::{Ctc, Transcripts, ctc_loss};
+/// use regard_attention::ops::{Ctc, CtcTargets, ctc_loss};
 ///
 /// let logits = Tensor::<2>::zeros([3, 2], &Device::flex());
-/// let mut said = Transcripts::new();
+/// let mut said = CtcTargets::new();
 /// said.push(2, &[1]);
 /// said.push(1, &[]);
 /// let losses = ctc_loss(logits, said, Ctc::default()).to_data().try_to_vec::<f32>().unwrap();
@@ -54,7 +54,7 @@ struct Losses(Ctc, Arc<Transcripts>);
 /// assert!((losses[0] - (4f32 / 3.0).ln()).abs() < 1e-6);
 /// assert!((losses[1] - 2f32.ln()).abs() < 1e-6);
 /// ```
-pub fn ctc_loss(logits: Tensor<2>, said: Transcripts, options: Ctc) -> Tensor<1> {
+pub fn ctc_loss(logits: Tensor<2>, said: CtcTargets, options: Ctc) -> Tensor<1> {
     if !backend::fused(&logits) {
         return composed(logits, &said, options);
     }
@@ -62,9 +62,9 @@ pub fn ctc_loss(logits: Tensor<2>, said: Transcripts, options: Ctc) -> Tensor<1>
 }
 
 impl Losses {
-    fn spoken<'a>(&'a self, logits: &'a [f32], classes: usize) -> Spoken<'a> {
-        let Transcripts { rows, letters, counts } = &*self.1;
-        Spoken { logits, classes, rows, letters, counts }
+    fn spoken<'a>(&'a self, logits: &'a [f32], classes: usize) -> CtcBatch<'a> {
+        let CtcTargets { rows, letters, counts } = &*self.1;
+        CtcBatch { logits, classes, rows, letters, counts }
     }
 }
 
@@ -99,7 +99,7 @@ impl Operation for Losses {
 const NEVER: f64 = -1e30;
 
 /// The forward, one sequence and one row at a time; Burn derives the backward.
-fn composed(logits: Tensor<2>, said: &Transcripts, options: Ctc) -> Tensor<1> {
+fn composed(logits: Tensor<2>, said: &CtcTargets, options: Ctc) -> Tensor<1> {
     let (mut row, mut letter) = (0, 0);
     let logs = activation::log_softmax(logits, 1);
     let [_, classes] = logs.dims();

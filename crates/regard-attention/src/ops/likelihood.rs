@@ -5,7 +5,7 @@ use crate::backend::{self, Buffer, Dense, Operands, Operation, integers, ok};
 use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{Int, Tensor, activation};
 use burn_flex::FlexTensor;
-use regard_kernels::ops::loss::{CrossEntropy, Rows as Losses};
+use regard_kernels::ops::loss::{CrossEntropy, LossRows as Losses};
 use std::sync::Arc;
 
 /// Probabilities are clamped to at least this, so that their logarithm is finite. The engine's

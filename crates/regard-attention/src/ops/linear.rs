@@ -44,7 +44,7 @@ pub fn linear<const D: usize>(
 
 /// Computes `y = f(x·W + b)` for a weight that is used repeatedly. While no gradient is needed, the
 /// weight is kept packed in `packing`.
-pub fn linear_kept<const D: usize>(
+pub fn linear_packed<const D: usize>(
     x: Tensor<D>,
     weight: Tensor<2>,
     bias: Option<Tensor<1>>,

@@ -5,7 +5,7 @@ use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{Int, Tensor, activation};
 use burn_flex::FlexTensor;
 pub use regard_kernels::ops::loss::CrossEntropy;
-use regard_kernels::ops::loss::Rows;
+use regard_kernels::ops::loss::LossRows;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +63,7 @@ impl Operation for MeanLoss {
     fn forward(&self, x: &Operands<Flex>, _: bool) -> (FlexTensor, Self::Saved) {
         let (logits, targets) = (Dense::new(&x.floats[0]), integers(&x.ints[0]));
         let mut lse = vec![0.0; targets.len()];
-        let rows = Rows { logits: &logits, targets: &targets };
+        let rows = LossRows { logits: &logits, targets: &targets };
         let loss = ok(self.0.forward(rows, &mut lse));
         let mut y = Buffer::new(1);
         y[0] = loss.loss;
@@ -79,7 +79,7 @@ impl Operation for MeanLoss {
     ) -> Vec<Option<FlexTensor>> {
         let (logits, targets) = (Dense::new(&x.floats[0]), integers(&x.ints[0]));
         let mut dx = Buffer::new(logits.len());
-        let rows = Rows { logits: &logits, targets: &targets };
+        let rows = LossRows { logits: &logits, targets: &targets };
         ok(self.0.backward(rows, &lse, Dense::new(&dy)[0], &mut dx));
         vec![Some(dx.tensor(x.floats[0].shape()))]
     }

@@ -8,7 +8,7 @@ use crate::backend::{self, Buffer, Dense, Operands, Operation, ok};
 use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::Tensor;
 use burn_flex::FlexTensor;
-pub use regard_kernels::ops::norm::Kind as NormKind;
+pub use regard_kernels::ops::norm::NormKind;
 use regard_kernels::ops::norm::{Gradients, Norm as Kernel, Outputs, Saved};
 use std::sync::{Arc, Mutex};
 

@@ -99,7 +99,7 @@ impl Packing {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Activation, linear, linear_kept};
+    use super::super::{Activation, linear, linear_packed};
     use super::*;
     use burn::tensor::{Device, Tensor, TensorData};
 
@@ -119,7 +119,7 @@ mod tests {
         for rows in [1, 9, 16, 3, 130, 1] {
             let x = numbers([rows, i], rows);
             let plain = linear(x.clone(), weight.clone(), None, Activation::Gelu);
-            let kept = linear_kept(x, weight.clone(), None, Activation::Gelu, packing);
+            let kept = linear_packed(x, weight.clone(), None, Activation::Gelu, packing);
             assert!(bits(plain) == bits(kept), "{rows} rows of {:?}", weight.dims());
         }
         assert!(packing.0.lock().unwrap().kept.is_some());
@@ -158,7 +158,7 @@ mod tests {
             let plain = linear(x.clone(), weight.clone(), None, Activation::Identity);
             for _ in 0..3 {
                 let (x, weight) = (x.clone(), weight.clone());
-                let kept = linear_kept(x, weight, None, Activation::Identity, &packing);
+                let kept = linear_packed(x, weight, None, Activation::Identity, &packing);
                 assert!(bits(plain.clone()) == bits(kept));
             }
         }
@@ -173,7 +173,7 @@ mod tests {
         let device = Device::flex().autodiff();
         let learning = Tensor::from_data(weight.to_data(), &device).require_grad();
         let x = Tensor::<2>::from_data(numbers([9, 50], 1).to_data(), &device);
-        linear_kept(x, learning, None, Activation::Identity, &packing);
+        linear_packed(x, learning, None, Activation::Identity, &packing);
         assert!(packing.0.lock().unwrap().kept.is_none());
     }
 }

@@ -46,26 +46,26 @@ struct Tables {
 
 /// Positions of the tokens of `[B, T, …]`.
 #[derive(Clone, Debug)]
-pub enum Places {
+pub enum TokenPositions {
     /// Consecutive positions from this one on, for all batch rows (`[1]`) or for each (`[B]`).
     From(Vec<usize>),
     /// A position for each token, `[B·T]`, for instance when a row packs several sequences.
     Each(Arc<[usize]>),
 }
 
-impl Places {
+impl TokenPositions {
     /// The positions of batch row `b`.
     fn row(&self, b: usize, t: usize) -> impl Fn(usize) -> usize {
         move |i| match self {
-            Places::From(first) => first.get(b).unwrap_or(&first[0]) + i,
-            Places::Each(all) => all[b * t + i],
+            TokenPositions::From(first) => first.get(b).unwrap_or(&first[0]) + i,
+            TokenPositions::Each(all) => all[b * t + i],
         }
     }
 
     fn check(&self, b: usize, t: usize) {
         let (got, fits) = match self {
-            Places::From(first) => (first.len(), first.len() == 1 || first.len() == b),
-            Places::Each(all) => (all.len(), all.len() == b * t),
+            TokenPositions::From(first) => (first.len(), first.len() == 1 || first.len() == b),
+            TokenPositions::Each(all) => (all.len(), all.len() == b * t),
         };
         assert!(fits, "rotary: got {got} positions for {b} batch rows of {t} tokens");
     }
@@ -73,8 +73,8 @@ impl Places {
     /// One more than the last position.
     fn end(&self, t: usize) -> usize {
         match self {
-            Places::From(first) => first.iter().max().map_or(0, |first| first + t),
-            Places::Each(all) => all.iter().max().map_or(0, |last| last + 1),
+            TokenPositions::From(first) => first.iter().max().map_or(0, |first| first + t),
+            TokenPositions::Each(all) => all.iter().max().map_or(0, |last| last + 1),
         }
     }
 }
@@ -139,7 +139,7 @@ impl Angles {
 ///
 /// # Shapes
 /// `x: [B, T, C·D]` with `C ≥ heads` → same shape
-pub fn rotate(x: Tensor<3>, angles: &Angles, heads: usize, places: &Places) -> Tensor<3> {
+pub fn rotate(x: Tensor<3>, angles: &Angles, heads: usize, places: &TokenPositions) -> Tensor<3> {
     let [b, t, m] = x.dims();
     let d = angles.width;
     assert!(m % d == 0 && heads * d <= m, "rotary: {heads} heads of {d} in a width of {m}");
@@ -159,7 +159,7 @@ struct Turn {
     angles: Angles,
     tables: Arc<Tables>,
     heads: usize,
-    places: Places,
+    places: TokenPositions,
 }
 
 impl Turn {
@@ -236,7 +236,7 @@ fn composed(
     x: Tensor<3>,
     angles: &Angles,
     heads: usize,
-    places: &Places,
+    places: &TokenPositions,
     tables: &Tables,
 ) -> Tensor<3> {
     let ([b, t, m], d, half) = (x.dims(), angles.width, angles.frequencies.len());

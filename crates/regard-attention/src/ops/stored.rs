@@ -11,7 +11,7 @@ use burn::backend::Flex;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_kernels::gemm::{Epilogue, Matrix, MatrixMut, Packed, product, seems_sparse};
 use regard_kernels::ops::embedding::Embedding as Kernel;
-use regard_kernels::storage::{Bytes, Kind, Stored};
+use regard_kernels::storage::{Bytes, StorageType, Stored};
 use regard_kernels::view::Error;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Debug)]
 pub struct StoredRows {
     /// Storage type of the elements.
-    pub kind: Kind,
+    pub kind: StorageType,
     /// Elements in row-major order.
     pub bytes: Bytes,
     /// Number of rows.
@@ -128,7 +128,7 @@ impl StoredMatrix {
     /// Returns the packed copy if packing pays off for these rows: from the second use on.
     fn kept(&self, x: Matrix) -> Option<Arc<Kept>> {
         let (rows, whole) = (x.shape()[0], self.whole());
-        let floats = self.memory.parts.iter().all(|part| part.kind == Kind::F32);
+        let floats = self.memory.parts.iter().all(|part| part.kind == StorageType::F32);
         // For few rows, reading the weight takes as long as multiplying by it: a packed copy is
         // larger than 16-bit elements and no faster than contiguous rows. A transposed matrix would
         // have to be transposed each time.
@@ -158,7 +158,7 @@ impl StoredMatrix {
 }
 
 /// Computes `y = f(x·W + b)` for a stored `W`. With `kept`, a packed copy is made from the second
-/// use on, as in [`linear_kept`](super::linear_kept).
+/// use on, as in [`linear_packed`](super::linear_packed).
 ///
 /// # Shapes
 /// `x: […, I]`, `weight: [I, O]`, `bias: [O]` → `[…, O]`
@@ -227,15 +227,15 @@ mod tests {
     use super::*;
 
     /// A matrix of values that every storage type can represent, as bytes of each type.
-    fn numbers([rows, cols]: [usize; 2], seed: usize) -> (Vec<f32>, [(Kind, Bytes); 3]) {
+    fn numbers([rows, cols]: [usize; 2], seed: usize) -> (Vec<f32>, [(StorageType, Bytes); 3]) {
         let one = |i: usize| ((i * 2654435761 + seed * 97) % 255) as f32 / 128.0 - 1.0;
         let all: Vec<f32> = (0..rows * cols).map(one).collect();
         let half = |x: &f32| burn::tensor::f16::from_f32(*x).to_le_bytes();
         let upper = |x: &f32| burn::tensor::bf16::from_f32(*x).to_le_bytes();
         let stored = [
-            (Kind::F32, all.clone().into()),
-            (Kind::F16, all.iter().flat_map(half).collect::<Vec<u8>>().into()),
-            (Kind::Bf16, all.iter().flat_map(upper).collect::<Vec<u8>>().into()),
+            (StorageType::F32, all.clone().into()),
+            (StorageType::F16, all.iter().flat_map(half).collect::<Vec<u8>>().into()),
+            (StorageType::Bf16, all.iter().flat_map(upper).collect::<Vec<u8>>().into()),
         ];
         (all, stored)
     }

@@ -25,7 +25,7 @@ fn kinds() -> Vec<(&'static str, BlockConfig)> {
     };
     vec![
         ("pre", base()),
-        ("post", BlockConfig { norms: Norms::Post, ..base() }),
+        ("post", BlockConfig { norms: NormPlacement::Post, ..base() }),
         ("geglu", BlockConfig { forward: gated(Activation::Gelu), ..base() }),
         (
             "llama",
@@ -71,11 +71,11 @@ fn composed(block: &Block, x: Tensor<3>, attention: &Attention) -> Tensor<3> {
         block.forward.down.forward(up)
     };
     match block.norms {
-        Norms::Pre => {
+        NormPlacement::Pre => {
             let x = x.clone() + attend(norm(x));
             x.clone() + feed(block.forward_norm.forward(x))
         }
-        Norms::Post => {
+        NormPlacement::Post => {
             let x = norm(x.clone() + attend(x));
             block.forward_norm.forward(x.clone() + feed(x))
         }
@@ -108,8 +108,8 @@ fn blocks_in_a_row_are_one_after_another() {
         }
         let y = blocks.iter().fold(x, |x, block| block.forward(x, Call::new(&attention)));
         let want = match config.norms {
-            Norms::Pre => last.forward(y),
-            Norms::Post => y,
+            NormPlacement::Pre => last.forward(y),
+            NormPlacement::Post => y,
         };
         close(name, &numbers(residual.input()), &numbers(want), 1e-5);
     }
@@ -151,11 +151,11 @@ fn a_stream_is_the_whole_sequence() {
             let block = made(&config);
             let x = input(9, [2, 23, 16]);
             let want = block.forward(x.clone(), Call::new(&whole).rotary(rotary));
-            let (mut past, mut parts, mut from) = (BlockPast::default(), vec![], 0);
+            let (mut past, mut parts, mut from) = (BlockStreamState::default(), vec![], 0);
             for new in [1, 1, 7, 2, 12] {
                 let rows = x.clone().slice([0..2, from..from + new, 0..16]);
                 from += new;
-                let stream = Stream { reach, past: &mut past, last: from == 23 };
+                let stream = StreamPart { reach, past: &mut past, last: from == 23 };
                 let call = Call::new(&dot).rotary(rotary);
                 parts.extend(block.forward_streamed(Some(rows), call, stream));
             }

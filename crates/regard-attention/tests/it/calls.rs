@@ -6,7 +6,7 @@ use burn::tensor::{Tensor, activation};
 use regard_attention::layers::*;
 use regard_attention::mask::{causal, segments, window};
 use regard_attention::normalize::Softmax1;
-use regard_attention::ops::Places;
+use regard_attention::ops::TokenPositions;
 use regard_attention::{Attention, BLOCK, Heads, Init};
 
 const WIDTH: usize = 24;
@@ -36,14 +36,14 @@ fn packed_texts_rotate_as_each_alone() {
 
 fn packed(lengths: &[usize], same_bits: bool) {
     let layer = made(2);
-    let rotary = RotaryConfig { turned: 4, base: 500.0, ..RotaryConfig::new(80, HEAD) }.init();
+    let rotary = RotaryConfig { rotary_dim: 4, base: 500.0, ..RotaryConfig::new(80, HEAD) }.init();
     let all: usize = lengths.iter().sum();
     let x = input(3, [1, all, WIDTH]);
     let rows = lengths.iter().enumerate();
     let of: Vec<i64> = rows.flat_map(|(row, n)| std::iter::repeat_n(row as i64, *n)).collect();
-    let places = Places::Each(lengths.iter().flat_map(|n| 0..*n).collect());
+    let places = TokenPositions::Each(lengths.iter().flat_map(|n| 0..*n).collect());
     let attention = Attention::dot().mask(segments(&of));
-    let call = Call::new(&attention).rotary(&rotary).places(&places);
+    let call = Call::new(&attention).rotary(&rotary).positions(&places);
     let together = numbers(layer.forward(x.clone(), call));
     let (mut from, full) = (0, Attention::dot());
     for n in lengths {
@@ -58,14 +58,14 @@ fn packed(lengths: &[usize], same_bits: bool) {
 
 /// Scores and values of Burn's own operations: each head of keys and values is repeated for the
 /// query heads that share it, and the rotation is a formula.
-fn slow(layer: &SelfAttention, x: Tensor<3>, turned: Option<&RotaryConfig>) -> [Tensor<4>; 2] {
+fn slow(layer: &SelfAttention, x: Tensor<3>, rotary_dim: Option<&RotaryConfig>) -> [Tensor<4>; 2] {
     let Heads { queries: h, keys: hk } = layer.heads;
     let [b, t, _] = x.dims();
     let qkv = layer.qkv.forward(x);
     let heads = |from: usize, count: usize| {
         let part = qkv.clone().slice([0..b, 0..t, from * HEAD..(from + count) * HEAD]);
         let part = part.reshape([b, t, count, HEAD]).swap_dims(1, 2);
-        let part: Tensor<4> = match turned {
+        let part: Tensor<4> = match rotary_dim {
             Some(config) if from < h + hk => turn(part, config),
             _ => part,
         };
@@ -79,10 +79,10 @@ fn slow(layer: &SelfAttention, x: Tensor<3>, turned: Option<&RotaryConfig>) -> [
 }
 
 fn turn(x: Tensor<4>, config: &RotaryConfig) -> Tensor<4> {
-    let ([b, h, t, d], half) = (x.dims(), config.turned / 2);
+    let ([b, h, t, d], half) = (x.dims(), config.rotary_dim / 2);
     let angles: Vec<f32> = (0..t * half)
         .map(|at| {
-            let exponent = -2.0 * (at % half) as f32 / config.turned as f32;
+            let exponent = -2.0 * (at % half) as f32 / config.rotary_dim as f32;
             (at / half) as f32 * config.base.powf(exponent)
         })
         .collect();
@@ -111,23 +111,23 @@ fn options_combine() {
 }
 
 fn combined(layer: &SelfAttention) {
-    let config = RotaryConfig { turned: 4, base: 100.0, ..RotaryConfig::new(30, HEAD) };
+    let config = RotaryConfig { rotary_dim: 4, base: 100.0, ..RotaryConfig::new(30, HEAD) };
     let (rotary, attention) = (config.init(), Attention::dot().mask(causal()));
     let (t, keys) = (12, layer.heads.keys);
     let x = input(7, [2, t, WIDTH]);
-    for turned in [None, Some(&config)] {
-        let [scores, v] = slow(layer, x.clone(), turned);
+    for rotary_dim in [None, Some(&config)] {
+        let [scores, v] = slow(layer, x.clone(), rotary_dim);
         let weights = activation::softmax(scores, 3);
         let want = numbers(merged(layer, weights.clone().matmul(v)));
         for parts in [vec![], vec![12], vec![5, 1, 1, 5]] {
             for tapped in [false, true] {
-                let case = format!("{keys} {turned:?} {parts:?} {tapped}");
-                let (mut cache, mut got, mut from) = (Cache::new(), vec![], 0);
+                let case = format!("{keys} {rotary_dim:?} {parts:?} {tapped}");
+                let (mut cache, mut got, mut from) = (KvCache::new(), vec![], 0);
                 let cached = !parts.is_empty();
                 for new in if cached { parts.clone() } else { vec![t] } {
                     let mut tap = Tap::new();
                     let call = Call::new(&attention)
-                        .rotary(turned.map(|_| &rotary))
+                        .rotary(rotary_dim.map(|_| &rotary))
                         .cache(cached.then_some(&mut cache))
                         .tap(tapped.then_some(&mut tap));
                     let rows = x.clone().slice([0..2, from..from + new, 0..WIDTH]);
@@ -199,19 +199,19 @@ fn interventions_combine() {
     let (layer, t) = (made(2), 9);
     let x = input(7, [2, t, WIDTH]);
     for (name, change) in changes() {
-        for turned in [None, Some(&config)] {
-            let [scores, v] = slow(&layer, x.clone(), turned);
+        for rotary_dim in [None, Some(&config)] {
+            let [scores, v] = slow(&layer, x.clone(), rotary_dim);
             let (weights, factors) = changed(name, scores);
             let factors = Tensor::<1>::from_floats(factors, &device()).reshape([1, 4, 1, 1]);
             let want = numbers(merged(&layer, weights.clone().matmul(v) * factors));
             for cached in [false, true] {
                 for tap in [None, Some(Tap::new()), Some(Tap::with_gradient())] {
-                    let case = format!("{name} {turned:?} {cached} {}", tap.is_some());
-                    let (mut cache, mut tap) = (Cache::new(), tap);
+                    let case = format!("{name} {rotary_dim:?} {cached} {}", tap.is_some());
+                    let (mut cache, mut tap) = (KvCache::new(), tap);
                     let (mut got, mut from) = (vec![], 0);
                     for new in if cached { vec![4, 1, 4] } else { vec![t] } {
                         let call = Call::new(&attention)
-                            .rotary(turned.map(|_| &rotary))
+                            .rotary(rotary_dim.map(|_| &rotary))
                             .cache(cached.then_some(&mut cache))
                             .intervention(&change)
                             .tap(tap.as_mut());

@@ -153,7 +153,7 @@ fn losses() {
 fn losses_of_letters() {
     for value in read("ops/ctc").as_array().unwrap() {
         let (case, device, options) = (Case(&value["tensors"]), device(), &value["options"]);
-        let mut said = ops::Transcripts::new();
+        let mut said = ops::CtcTargets::new();
         let whole = |value: &Value| value.as_i64().unwrap();
         let rows = options["rows"].as_array().unwrap();
         for (rows, letters) in rows.iter().zip(options["texts"].as_array().unwrap()) {
@@ -267,7 +267,7 @@ fn rotary_frequencies() {
             _ => Scaling::None,
         };
         let config = RotaryConfig {
-            turned: (width * number("partial_rotary_factor").unwrap_or(1.0)) as usize,
+            rotary_dim: (width * number("partial_rotary_factor").unwrap_or(1.0)) as usize,
             base: number("rope_theta").unwrap() as f32,
             scaling,
             ..RotaryConfig::new(9, width as usize)

@@ -4,7 +4,9 @@ use crate::close::{USUAL, check, random};
 use crate::goldens::{Case, read};
 use burn::module::Param;
 use burn::tensor::{Device, Tensor};
-use regard_attention::layers::{Along, Features, GraphAttention, GraphAttentionConfig, GraphScore};
+use regard_attention::layers::{
+    GraphAttention, GraphAttentionConfig, GraphEdges, GraphScore, NodeFeatures,
+};
 use regard_attention::layers::{Linear, LinearConfig};
 use regard_attention::ops::{Sparse, sparse_linear};
 use regard_attention::{Graph, Init, Mode};
@@ -56,9 +58,9 @@ fn layers_are_those_of_pytorch_geometric() {
         let whole = |name: &str| case.numbers(name).iter().map(|x| *x as i64).collect::<Vec<_>>();
         let graph = Graph::new(&whole("indptr"), &whole("indices"));
         let edges = case.has("with_loops").then(|| case.tensor("with_loops", &device()));
-        let (layer, along) = (layer(&case, &value["options"]), Along::new(graph, edges));
+        let (layer, along) = (layer(&case, &value["options"]), GraphEdges::new(graph, edges));
         let x: Tensor<2> = case.leaf("x", &device());
-        let features = Features::from(x.clone());
+        let features = NodeFeatures::from(x.clone());
         let out = layer.forward(&features, &along, Mode::Eval);
         case.check("out", out.clone(), 1e-5);
         let weights: Vec<f64> =
@@ -107,10 +109,10 @@ fn features_that_are_mostly_zeros() {
     let dense = Tensor::<1>::from_floats(&dense[..], &device).reshape([19, 11]);
     let layer = GraphAttentionConfig::new(11, 3, 2).init(&mut Init::new(1, &device));
     let indptr: Vec<i64> = (0..=19).collect();
-    let along = Along::new(Graph::new(&indptr, &indptr[..19]), None);
-    let sparse = Features::Sparse(x, values);
-    let run = |x: &Features| crate::close::numbers(layer.forward(x, &along, Mode::Eval));
-    crate::close::close("dense", &run(&sparse), &run(&Features::from(dense)), 1e-6);
+    let along = GraphEdges::new(Graph::new(&indptr, &indptr[..19]), None);
+    let sparse = NodeFeatures::Sparse(x, values);
+    let run = |x: &NodeFeatures| crate::close::numbers(layer.forward(x, &along, Mode::Eval));
+    crate::close::close("dense", &run(&sparse), &run(&NodeFeatures::from(dense)), 1e-6);
     let mode = Mode::Train { seed: 3, step: 1 };
     let (once, again) = (sparse.dropped(0.5, mode, 7), sparse.dropped(0.5, mode, 7));
     assert_eq!(run(&once), run(&again));

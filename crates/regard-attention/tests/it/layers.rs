@@ -5,7 +5,7 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Int, Tensor};
 use regard_attention::layers::*;
 use regard_attention::mask::{causal, lengths};
-use regard_attention::ops::{Cell, Places};
+use regard_attention::ops::{Cell, TokenPositions};
 use regard_attention::{Attention, Heads, Init, Mode};
 
 pub fn device() -> Device {
@@ -57,7 +57,7 @@ fn decoding_with_a_cache_is_the_whole_forward() {
     let x = input(1, [b, t, 16]);
     for rotary in [None, Some(&rotary)] {
         let whole = layer.forward(x.clone(), Call::new(&attention).rotary(rotary));
-        let mut cache = Cache::new();
+        let mut cache = KvCache::new();
         let mut parts = vec![];
         let mut from = 0;
         for new in [5, 1, 1, 80, 1, 62] {
@@ -76,7 +76,7 @@ fn a_cache_keeps_the_rows_that_a_beam_selects() {
     let layer = grouped();
     let attention = Attention::dot().mask(causal());
     let x = input(2, [3, 4, 16]);
-    let mut cache = Cache::new();
+    let mut cache = KvCache::new();
     layer.forward(x.clone(), Call::new(&attention).cache(&mut cache));
     cache.select(Tensor::<1, Int>::from_ints([2, 2, 0], &device()));
     let next = input(3, [3, 1, 16]);
@@ -165,7 +165,8 @@ fn rotated_scores_depend_on_the_distance_alone() {
     let rotary = Rotary::new(100, 8);
     let (q, k) = (input(1, [1, 1, 8]), input(2, [1, 1, 8]));
     let score = |at: usize, key: usize| {
-        let turn = |x: &Tensor<3>, at| rotary.forward(x.clone(), 1, &Places::From(vec![at]));
+        let turn =
+            |x: &Tensor<3>, at| rotary.forward(x.clone(), 1, &TokenPositions::From(vec![at]));
         let (q, k) = (turn(&q, at), turn(&k, key));
         numbers((q * k).sum())[0]
     };

@@ -89,14 +89,14 @@ fn losses() {
 fn losses_of_letters() {
     for (blank, texts) in [(0, [&[1, 1, 2][..], &[], &[3]]), (2, [&[0, 1], &[3, 3], &[0, 1, 0]])] {
         check(&format!("{texts:?}"), &[random(1, &[16, 4])], USUAL, |x| {
-            let mut said = Transcripts::new();
+            let mut said = CtcTargets::new();
             [7, 4, 5].iter().zip(texts).for_each(|(rows, text)| said.push(*rows, text));
             ctc_loss(x.two(0), said, Ctc { blank, zero_infinity: false })
         });
     }
     // The second has fewer rows than its letters need: nothing, and nothing to learn.
     check("impossible", &[random(1, &[6, 3])], USUAL, |x| {
-        let mut said = Transcripts::new();
+        let mut said = CtcTargets::new();
         said.push(4, &[2, 1]);
         said.push(2, &[1, 1]);
         ctc_loss(x.two(0), said, Ctc { blank: 0, zero_infinity: true })
@@ -153,11 +153,11 @@ fn rotations() {
     for pairs in [Pairs::Halves, Pairs::Neighbours] {
         let whole = Angles::new(20, 6, 100.0, pairs);
         let partial = Angles::with_frequencies(20, 6, vec![1.0, 0.3], pairs);
-        let each = Places::Each([3, 4, 0, 1, 2, 0, 0, 19, 7, 8].into());
+        let each = TokenPositions::Each([3, 4, 0, 1, 2, 0, 0, 19, 7, 8].into());
         for (heads, places) in [
-            (1, Places::From(vec![0])),
-            (3, Places::From(vec![2, 7])),
-            (2, Places::From(vec![11])),
+            (1, TokenPositions::From(vec![0])),
+            (3, TokenPositions::From(vec![2, 7])),
+            (2, TokenPositions::From(vec![11])),
             (2, each),
         ] {
             for angles in [&whole, &partial] {

@@ -53,11 +53,11 @@ pub use dropout::Dropout;
 pub use forward::Saved;
 pub use graph::Graph;
 pub use grid::{Dims, Grid, Positions};
-pub use reduce::Summary;
+pub use reduce::WeightSummary;
 pub use term::{Param, Values};
 pub use tile::{At, Keys, Spans, Tile};
 pub use variants::{Row, Setting, Settings, Variant, catalogue, find};
-pub use weights::Asked;
+pub use weights::Selection;
 
 use crate::rng::Stream;
 use crate::view::{Error, View, bail};

@@ -12,7 +12,7 @@ use crate::view::Error;
 
 /// Summary of the weights of each query and key.
 #[derive(Clone, Debug, Default)]
-pub struct Summary {
+pub struct WeightSummary {
     /// The `k` keys with the largest weights, `[B, H, T, k]`, in descending order, −1 where there
     /// are fewer.
     pub top_keys: Vec<i32>,
@@ -27,11 +27,16 @@ pub struct Summary {
 impl Attention {
     /// Summarises the weights of the forward that returned `saved`. Among equal weights, the lowest
     /// key comes first in `top_keys`.
-    pub fn summarize(&self, inputs: &Inputs, saved: &Saved, k: usize) -> Result<Summary, Error> {
+    pub fn summarize(
+        &self,
+        inputs: &Inputs,
+        saved: &Saved,
+        k: usize,
+    ) -> Result<WeightSummary, Error> {
         let grid = self.check(inputs)?;
         let Dims { b, h, t, s, .. } = grid.dims;
         let rows = b * h * t;
-        let mut summary = Summary {
+        let mut summary = WeightSummary {
             top_keys: filled(-1, &[rows, k]),
             top_weights: zeros(&[rows, k]),
             entropy: zeros(&[rows]),

@@ -181,10 +181,10 @@ pub fn find<T: ?Sized + 'static>(rows: &'static [Row<T>], name: &str) -> Option<
 }
 
 /// Name of a kind of variant, and its rows.
-pub type Kind = (&'static str, Vec<Variant>);
+pub type Category = (&'static str, Vec<Variant>);
 
 /// Returns the documentation of all variants, by kind.
-pub fn catalogue() -> [Kind; 4] {
+pub fn catalogue() -> [Category; 4] {
     fn about<T: ?Sized + 'static>(rows: &[Row<T>]) -> Vec<Variant> {
         rows.iter().map(|row| row.about).collect()
     }

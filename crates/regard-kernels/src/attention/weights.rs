@@ -13,7 +13,7 @@ use crate::view::{Error, ViewMut, bail};
 
 /// Selected rows of the score matrices.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Asked<'a> {
+pub struct Selection<'a> {
     /// Query heads; `None` for all.
     pub heads: Option<&'a [usize]>,
     /// Queries; `None` for all.
@@ -27,7 +27,7 @@ impl Attention {
         &self,
         inputs: &Inputs,
         saved: &Saved,
-        asked: Asked,
+        asked: Selection,
         out: &ViewMut,
     ) -> Result<(), Error> {
         let grid = self.check(inputs)?;

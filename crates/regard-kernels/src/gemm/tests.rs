@@ -3,7 +3,7 @@
 use super::*;
 use crate::ops::activation::Activation;
 use crate::rng::Stream;
-use crate::storage::{Kind, Stored, tests::matrix};
+use crate::storage::{StorageType, Stored, tests::matrix};
 
 fn random(site: u64, n: usize) -> Vec<f32> {
     let stream = Stream::new(7, 0, site);
@@ -141,7 +141,7 @@ fn storage_changes_no_bit() {
     for [m, n, k] in shapes.into_iter().chain([[40, 100, 33], [130, 161, 700], [9, 1111, 390]]) {
         let a_data = random(1, m * k);
         let a = Matrix::new(&a_data, m, k).unwrap();
-        for kind in Kind::ALL {
+        for kind in StorageType::ALL {
             let (bytes, numbers) = matrix(kind, &random(2, k * n));
             // The same memory as [K, N], and as the transpose of [N, K].
             let rows = Stored::new(kind, &bytes, [k, n]).unwrap();

@@ -38,7 +38,7 @@ pub struct Ctc {
 /// `logits: [N, V]` with `N` the sum of `rows: [B]`; `letters`: the labels of all sequences, as
 /// many as the sum of `counts: [B]`.
 #[derive(Clone, Copy)]
-pub struct Spoken<'a> {
+pub struct CtcBatch<'a> {
     /// Unnormalised scores, row-major.
     pub logits: &'a [f32],
     /// `V`, the number of classes.
@@ -94,7 +94,7 @@ impl Ctc {
     ///
     /// # Errors
     /// If shapes do not match, or if a label is the blank or not a class.
-    pub fn forward(&self, spoken: Spoken, losses: &mut [f32]) -> Result<Saved, Error> {
+    pub fn forward(&self, spoken: CtcBatch, losses: &mut [f32]) -> Result<Saved, Error> {
         let places = self.check(spoken)?;
         if losses.len() != places.len() {
             bail!("ctc: {} sequences, but room for {} losses", places.len(), losses.len());
@@ -137,7 +137,7 @@ impl Ctc {
     /// `dlosses: [B]`, `dlogits: [N, V]`
     pub fn backward(
         &self,
-        spoken: Spoken,
+        spoken: CtcBatch,
         saved: &Saved,
         dlosses: &[f32],
         dlogits: &mut [f32],
@@ -163,7 +163,7 @@ impl Ctc {
         Ok(())
     }
 
-    fn sequence<'a>(&self, spoken: Spoken<'a>, place: Place, sums: &'a [f64]) -> Sequence<'a> {
+    fn sequence<'a>(&self, spoken: CtcBatch<'a>, place: Place, sums: &'a [f64]) -> Sequence<'a> {
         let classes = spoken.classes;
         Sequence {
             x: &spoken.logits[place.first_row * classes..][..place.rows * classes],
@@ -174,8 +174,8 @@ impl Ctc {
         }
     }
 
-    fn check(&self, spoken: Spoken) -> Result<Vec<Place>, Error> {
-        let Spoken { logits, classes, rows, letters, counts } = spoken;
+    fn check(&self, spoken: CtcBatch) -> Result<Vec<Place>, Error> {
+        let CtcBatch { logits, classes, rows, letters, counts } = spoken;
         let (all_rows, all_letters) = (rows.iter().sum::<usize>(), counts.iter().sum::<usize>());
         if rows.len() != counts.len() {
             bail!("ctc: rows of {} sequences, labels of {}", rows.len(), counts.len());
@@ -339,7 +339,7 @@ mod tests {
             let short: Vec<f32> = random(90 + i as u64, 2 * classes);
             let logits = [short.clone(), x.clone()].concat();
             let ctc = Ctc { blank, zero_infinity: false };
-            let spoken = Spoken {
+            let spoken = CtcBatch {
                 logits: &logits,
                 classes,
                 rows: &[2, rows],
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn what_no_path_can_say() {
-        let spoken = Spoken {
+        let spoken = CtcBatch {
             logits: &[0.5; 9],
             classes: 3,
             rows: &[2, 1, 0],
@@ -388,7 +388,7 @@ mod tests {
         let (rows, classes) = (4000, 30);
         let x: Vec<f32> = random(7, rows * classes).iter().map(|x| 8.0 * x).collect();
         let letters: Vec<i64> = (0..1200).map(|i| 1 + (i * 7 % 29)).collect();
-        let spoken = Spoken {
+        let spoken = CtcBatch {
             logits: &x,
             classes,
             rows: &[rows],
@@ -408,8 +408,13 @@ mod tests {
             (0..rows * 2).map(|i| if i % 4 == 1 || i % 4 == 2 { 50.0 } else { -50.0 }).collect();
         let letters = vec![1; rows / 2];
         let counts = [letters.len()];
-        let spoken =
-            Spoken { logits: &sure, classes: 2, rows: &[rows], letters: &letters, counts: &counts };
+        let spoken = CtcBatch {
+            logits: &sure,
+            classes: 2,
+            rows: &[rows],
+            letters: &letters,
+            counts: &counts,
+        };
         ctc.forward(spoken, &mut losses).unwrap();
         assert!(losses[0].abs() < 1e-4, "{}", losses[0]);
     }
@@ -418,7 +423,7 @@ mod tests {
     fn a_nan_is_passed_on_and_stays_in_its_sequence() {
         let mut logits = random(3, 12);
         logits[1] = f32::NAN;
-        let spoken = Spoken {
+        let spoken = CtcBatch {
             logits: &logits,
             classes: 3,
             rows: &[2, 2],
@@ -433,13 +438,13 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_told() {
         let good =
-            Spoken { logits: &[0.0; 6], classes: 3, rows: &[2], letters: &[1], counts: &[1] };
+            CtcBatch { logits: &[0.0; 6], classes: 3, rows: &[2], letters: &[1], counts: &[1] };
         let error = |ctc: Ctc, spoken| ctc.forward(spoken, &mut [0.0]).unwrap_err().0;
         let ctc = Ctc::default();
-        assert!(error(ctc, Spoken { letters: &[3], ..good }).contains("label 0 is 3"));
-        assert!(error(ctc, Spoken { letters: &[0], ..good }).contains("but the blank"));
-        assert!(error(ctc, Spoken { rows: &[3], ..good }).contains("6 logits, need 3 rows of 3"));
-        assert!(error(ctc, Spoken { counts: &[2], ..good }).contains("1 labels, the sequences"));
+        assert!(error(ctc, CtcBatch { letters: &[3], ..good }).contains("label 0 is 3"));
+        assert!(error(ctc, CtcBatch { letters: &[0], ..good }).contains("but the blank"));
+        assert!(error(ctc, CtcBatch { rows: &[3], ..good }).contains("6 logits, need 3 rows of 3"));
+        assert!(error(ctc, CtcBatch { counts: &[2], ..good }).contains("1 labels, the sequences"));
         assert!(error(Ctc { blank: 3, ..ctc }, good).contains("the blank is 3"));
     }
 }

@@ -102,7 +102,7 @@ fn check(ids: &[i64], table: usize, width: usize, rows: usize) -> Result<(), Err
 mod tests {
     use super::*;
     use crate::ops::testing::{close, random};
-    use crate::storage::{Kind, tests::matrix};
+    use crate::storage::{StorageType, tests::matrix};
 
     #[test]
     fn rows_are_gathered_and_gradients_scattered() {
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn rows_of_every_storage_type_are_gathered() {
-        for kind in Kind::ALL {
+        for kind in StorageType::ALL {
             for (rows, width) in [(1, 1), (5, 7), (9, 16), (4, 33)] {
                 let (bytes, numbers) = matrix(kind, &random(1, rows * width));
                 let table = Stored::new(kind, &bytes, [rows, width]).unwrap();

@@ -24,7 +24,7 @@ pub struct CrossEntropy {
 /// # Shapes
 /// `logits: [N, V]`, `targets: [N]`.
 #[derive(Clone, Copy)]
-pub struct Rows<'a> {
+pub struct LossRows<'a> {
     /// Unnormalised scores, row-major.
     pub logits: &'a [f32],
     /// Target class of each row.
@@ -45,7 +45,7 @@ impl CrossEntropy {
     ///
     /// # Errors
     /// If shapes do not match, or if a target is neither a class nor the ignored one.
-    pub fn forward(&self, rows: Rows, lse: &mut [f32]) -> Result<Loss, Error> {
+    pub fn forward(&self, rows: LossRows, lse: &mut [f32]) -> Result<Loss, Error> {
         let (n, classes) = self.check(rows)?;
         if lse.len() != n {
             bail!("cross-entropy: {n} rows, but room for the sums of {}", lse.len());
@@ -80,7 +80,7 @@ impl CrossEntropy {
     /// where the target is `1 − ε + ε/V` at the right class and `ε/V` elsewhere.
     pub fn backward(
         &self,
-        rows: Rows,
+        rows: LossRows,
         lse: &[f32],
         dloss: f32,
         dlogits: &mut [f32],
@@ -111,7 +111,7 @@ impl CrossEntropy {
         Ok(())
     }
 
-    fn check(&self, rows: Rows) -> Result<(usize, usize), Error> {
+    fn check(&self, rows: LossRows) -> Result<(usize, usize), Error> {
         let (n, len) = (rows.targets.len(), rows.logits.len());
         if n == 0 && len == 0 {
             return Ok((0, 0));
@@ -212,7 +212,7 @@ mod tests {
         let x: Vec<f32> = random(1, n * classes).iter().map(|x| x * 4.0).collect();
         let targets: Vec<i64> = (0..n).map(|i| (i * 7 % classes) as i64).collect();
         let c = CrossEntropy { smoothing, ignore };
-        let rows = Rows { logits: &x, targets: &targets };
+        let rows = LossRows { logits: &x, targets: &targets };
         let (mut lse, mut dx) = (vec![0f32; n], vec![0f32; x.len()]);
         let loss = c.forward(rows, &mut lse).unwrap();
         let case = format!("{n} {classes} {smoothing} {ignore:?}");
@@ -234,18 +234,18 @@ mod tests {
     #[test]
     fn without_a_counted_row_all_is_zero() {
         let c = CrossEntropy { smoothing: 0.1, ignore: Some(-100) };
-        let rows = Rows { logits: &[1.0, 2.0, f32::NAN, 4.0], targets: &[-100, -100] };
+        let rows = LossRows { logits: &[1.0, 2.0, f32::NAN, 4.0], targets: &[-100, -100] };
         let (mut lse, mut dx) = ([0f32; 2], [1f32; 4]);
         assert_eq!(c.forward(rows, &mut lse).unwrap(), Loss { loss: 0.0, count: 0 });
         c.backward(rows, &lse, 1.0, &mut dx).unwrap();
         assert_eq!(dx, [0.0; 4]);
-        let none = Rows { logits: &[], targets: &[] };
+        let none = LossRows { logits: &[], targets: &[] };
         assert_eq!(c.forward(none, &mut []).unwrap(), Loss { loss: 0.0, count: 0 });
     }
 
     #[test]
     fn large_logits_do_not_overflow() {
-        let rows = Rows { logits: &[1000.0, 0.0, -1000.0, f32::NEG_INFINITY], targets: &[0] };
+        let rows = LossRows { logits: &[1000.0, 0.0, -1000.0, f32::NEG_INFINITY], targets: &[0] };
         let (mut lse, mut dx) = ([0f32], [0f32; 4]);
         let loss = CrossEntropy::default().forward(rows, &mut lse).unwrap();
         assert_eq!(loss.loss, 0.0);
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_target_out_of_range_is_told() {
-        let rows = Rows { logits: &[0.0; 6], targets: &[1, 3] };
+        let rows = LossRows { logits: &[0.0; 6], targets: &[1, 3] };
         let error = CrossEntropy::default().forward(rows, &mut [0.0; 2]).unwrap_err();
         assert_eq!(error.0, "cross-entropy: row 1 has target 3, but there are 3 classes");
     }

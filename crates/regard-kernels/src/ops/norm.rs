@@ -2,8 +2,8 @@
 //!
 //! | | `y` | |
 //! |---|---|---|
-//! | [`Kind::Layer`] | `γ·(x − mean)·rstd + β`, `rstd = 1/√(variance + ε)` | Ba et al. 2016 |
-//! | [`Kind::Rms`] | `γ·x·rstd`, `rstd = 1/√(mean of x² + ε)` | Zhang and Sennrich 2019 |
+//! | [`NormKind::Layer`] | `γ·(x − mean)·rstd + β`, `rstd = 1/√(variance + ε)` | Ba et al. 2016 |
+//! | [`NormKind::Rms`] | `γ·x·rstd`, `rstd = 1/√(mean of x² + ε)` | Zhang and Sennrich 2019 |
 
 use super::chunks::sum_over_rows;
 use super::{Parts, lanes};
@@ -13,7 +13,7 @@ use crate::view::{Error, bail};
 
 /// Kind of normalisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum NormKind {
     /// Layer norm: by mean and variance.
     Layer,
     /// RMS norm: by the mean of the squares.
@@ -27,7 +27,7 @@ pub enum Kind {
 #[derive(Clone, Copy)]
 pub struct Norm<'a> {
     /// Layer norm or RMS norm.
-    pub kind: Kind,
+    pub kind: NormKind,
     /// Scale `γ`.
     pub gamma: &'a [f32],
     /// Bias `β`; `None` for none.
@@ -45,7 +45,7 @@ pub struct Outputs<'a> {
     pub y: &'a mut [f32],
     /// `x + residual`, the rows that are normalised; `Some` exactly if there is a residual.
     pub sum: Option<&'a mut [f32]>,
-    /// Mean of each row, for the backward (0 for [`Kind::Rms`]).
+    /// Mean of each row, for the backward (0 for [`NormKind::Rms`]).
     pub mean: &'a mut [f32],
     /// Reciprocal standard deviation of each row, for the backward.
     pub rstd: &'a mut [f32],
@@ -210,7 +210,7 @@ impl Kernel for Forward<'_> {
         let Forward { norm, x, y } = self;
         let n = x.len() as f32;
         let mut mean = 0.0;
-        if norm.kind == Kind::Layer {
+        if norm.kind == NormKind::Layer {
             let mut sum = [s.splat(0.0); 2];
             let mut i = 0;
             while i + 2 * S::LANES <= x.len() {
@@ -289,7 +289,7 @@ impl Kernel for Backward<'_> {
             lanes::put(s, dbeta, i, s.add(sums.1, d));
             i += S::LANES;
         }
-        let mean_g = if norm.kind == Kind::Layer { s.sum(sum_g) / n } else { 0.0 };
+        let mean_g = if norm.kind == NormKind::Layer { s.sum(sum_g) / n } else { 0.0 };
         let (mean_g, mean_gx) = (s.splat(mean_g), s.splat(s.sum(sum_gx) / n));
         let mut i = 0;
         while i < x.len() {
@@ -310,11 +310,11 @@ mod tests {
     use super::*;
     use crate::ops::testing::{close, numeric, random, wave, wide};
 
-    fn reference(kind: Kind, x: &[f64], gamma: &[f64], beta: &[f64], eps: f64) -> Vec<f64> {
+    fn reference(kind: NormKind, x: &[f64], gamma: &[f64], beta: &[f64], eps: f64) -> Vec<f64> {
         let mut out = Vec::new();
         for row in x.chunks(gamma.len()) {
             let n = row.len() as f64;
-            let mean = if kind == Kind::Layer { row.iter().sum::<f64>() / n } else { 0.0 };
+            let mean = if kind == NormKind::Layer { row.iter().sum::<f64>() / n } else { 0.0 };
             let var = row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
             let hat = row.iter().map(|x| (x - mean) / (var + eps).sqrt());
             out.extend(hat.zip(gamma.iter().zip(beta)).map(|(h, (g, b))| h * g + b));
@@ -322,7 +322,7 @@ mod tests {
         out
     }
 
-    fn check(kind: Kind, rows: usize, width: usize, numeric_too: bool) {
+    fn check(kind: NormKind, rows: usize, width: usize, numeric_too: bool) {
         let (x, r) = (random(1, rows * width), random(2, rows * width));
         let (gamma, beta) = (random(3, width), random(4, width));
         let (dy, dsum) = (wave(rows * width), random(5, rows * width));
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn forward_and_backward_agree_with_double_precision() {
-        for kind in [Kind::Layer, Kind::Rms] {
+        for kind in [NormKind::Layer, NormKind::Rms] {
             for (rows, width) in [(1, 1), (3, 7), (17, 16), (3, 33), (40, 5)] {
                 check(kind, rows, width, true);
             }
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn shapes_that_do_not_fit_are_told() {
-        let norm = Norm { kind: Kind::Layer, gamma: &[1.0; 4], beta: None, eps: 1e-5 };
+        let norm = Norm { kind: NormKind::Layer, gamma: &[1.0; 4], beta: None, eps: 1e-5 };
         let mut y = [0f32; 7];
         let to = Outputs { y: &mut y, sum: None, mean: &mut [], rstd: &mut [] };
         let error = norm.forward(&[0.0; 7], None, to).unwrap_err();

@@ -4,7 +4,7 @@
 //! single precision as they are loaded into a register. Results are bitwise those of a weight that
 //! was converted before.
 //!
-//! A storage type is a file in this folder that loads vectors of elements, and a row of [`Kind`]
+//! A storage type is a file in this folder that loads vectors of elements, and a row of [`StorageType`]
 //! and of `Numbers`.
 
 mod bfloat;
@@ -25,7 +25,7 @@ use std::ops::Range;
 
 /// Storage type of a weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum StorageType {
     /// Single precision.
     F32,
     /// Half precision.
@@ -34,15 +34,15 @@ pub enum Kind {
     Bf16,
 }
 
-impl Kind {
+impl StorageType {
     /// All storage types.
-    pub const ALL: [Kind; 3] = [Kind::F32, Kind::F16, Kind::Bf16];
+    pub const ALL: [StorageType; 3] = [StorageType::F32, StorageType::F16, StorageType::Bf16];
 
     /// Returns the size of so many elements in bytes; `None` if it overflows.
     pub fn bytes(self, numbers: usize) -> Option<usize> {
         numbers.checked_mul(match self {
-            Kind::F32 => 4,
-            Kind::F16 | Kind::Bf16 => 2,
+            StorageType::F32 => 4,
+            StorageType::F16 | StorageType::Bf16 => 2,
         })
     }
 }
@@ -80,16 +80,20 @@ impl<'a> Stored<'a> {
     ///
     /// # Errors
     /// If the number of bytes does not match the shape, or if they are not aligned.
-    pub fn new(kind: Kind, bytes: &'a Bytes, [rows, cols]: [usize; 2]) -> Result<Self, Error> {
+    pub fn new(
+        kind: StorageType,
+        bytes: &'a Bytes,
+        [rows, cols]: [usize; 2],
+    ) -> Result<Self, Error> {
         let count = rows.checked_mul(cols);
         if count.and_then(|count| kind.bytes(count)) != Some(bytes.len()) {
             let got = bytes.len();
             bail!("a matrix [{rows}, {cols}] of {kind:?} cannot be made of {got} bytes");
         }
         let numbers = match kind {
-            Kind::F32 => bytes.numbers().map(Numbers::F32),
-            Kind::F16 => bytes.numbers().map(Numbers::F16),
-            Kind::Bf16 => bytes.numbers().map(Numbers::Bf16),
+            StorageType::F32 => bytes.numbers().map(Numbers::F32),
+            StorageType::F16 => bytes.numbers().map(Numbers::F16),
+            StorageType::Bf16 => bytes.numbers().map(Numbers::Bf16),
         };
         let Some(numbers) = numbers else { bail!("a matrix of {kind:?} needs aligned memory") };
         Ok(Stored { numbers, width: cols, from: [0, 0], size: [rows, cols], turned: false })
@@ -108,11 +112,11 @@ impl<'a> Stored<'a> {
     }
 
     /// Returns the storage type.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> StorageType {
         match self.numbers {
-            Numbers::F32(_) => Kind::F32,
-            Numbers::F16(_) => Kind::F16,
-            Numbers::Bf16(_) => Kind::Bf16,
+            Numbers::F32(_) => StorageType::F32,
+            Numbers::F16(_) => StorageType::F16,
+            Numbers::Bf16(_) => StorageType::Bf16,
         }
     }
 

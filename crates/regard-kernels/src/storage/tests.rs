@@ -69,14 +69,14 @@ fn vectors_are_converted_as_numbers_are() {
 }
 
 /// Bytes of a matrix in a storage type, and its values.
-pub(crate) fn matrix(kind: Kind, numbers: &[f32]) -> (Bytes, Vec<f32>) {
+pub(crate) fn matrix(kind: StorageType, numbers: &[f32]) -> (Bytes, Vec<f32>) {
     // Values that all types can represent: eight bits of fraction with its leading one.
     let short = |x: &f32| f32::from_bits(x.to_bits() & 0xffff_0000);
     let short: Vec<f32> = numbers.iter().map(|x| (short(x) * 128.0).round() / 128.0).collect();
     let bytes: Vec<u8> = match kind {
-        Kind::F32 => return (short.clone().into(), short),
-        Kind::F16 => short.iter().flat_map(|x| half_of(*x).to_le_bytes()).collect(),
-        Kind::Bf16 => {
+        StorageType::F32 => return (short.clone().into(), short),
+        StorageType::F16 => short.iter().flat_map(|x| half_of(*x).to_le_bytes()).collect(),
+        StorageType::Bf16 => {
             short.iter().flat_map(|x| ((x.to_bits() >> 16) as u16).to_le_bytes()).collect()
         }
     };
@@ -94,7 +94,7 @@ fn half_of(x: f32) -> u16 {
 #[test]
 fn parts_and_transposes_are_views() {
     let numbers: Vec<f32> = (0..35).map(|i| i as f32 / 8.0 - 2.0).collect();
-    for kind in Kind::ALL {
+    for kind in StorageType::ALL {
         let (bytes, numbers) = matrix(kind, &numbers);
         let all = Stored::new(kind, &bytes, [5, 7]).unwrap();
         let part = all.part(1..4, 2..7);
@@ -110,9 +110,9 @@ fn parts_and_transposes_are_views() {
         assert_eq!(whole, numbers);
         assert!(Stored::new(kind, &bytes, [5, 8]).is_err());
         assert!(Stored::new(kind, &bytes, [usize::MAX, 7]).is_err());
-        assert_eq!(again.matrix().is_some(), kind == Kind::F32);
+        assert_eq!(again.matrix().is_some(), kind == StorageType::F32);
     }
     let odd = Bytes::from(vec![0u8; 40]).part(1..33);
-    let error = Stored::new(Kind::F16, &odd, [4, 4]).err().unwrap();
+    let error = Stored::new(StorageType::F16, &odd, [4, 4]).err().unwrap();
     assert_eq!(error.0, "a matrix of F16 needs aligned memory");
 }

@@ -181,7 +181,7 @@ fn weights_are_exact() {
         // Some heads and rows only, in the order asked for.
         let (heads, rows) = ([h - 1], [t - 1, 0]);
         let mut some = vec![0.0; 2 * s];
-        let asked = regard_kernels::attention::Asked { heads: Some(&heads), rows: Some(&rows) };
+        let asked = regard_kernels::attention::Selection { heads: Some(&heads), rows: Some(&rows) };
         let view = ViewMut::new(&mut some, [1, 1, 2, s]).unwrap();
         problem.fast.weights(&problem.inputs(), &saved, asked, &view).unwrap();
         let row = |i: usize| &weights[((h - 1) * t + i) * s..][..s];

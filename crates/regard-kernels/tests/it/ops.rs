@@ -5,7 +5,7 @@ use regard_kernels::ops::activation::Activation;
 use regard_kernels::ops::adamw::{self, AdamW};
 use regard_kernels::ops::embedding;
 use regard_kernels::ops::linear::{self, Linear};
-use regard_kernels::ops::loss::{CrossEntropy, Rows};
+use regard_kernels::ops::loss::{CrossEntropy, LossRows};
 use regard_kernels::ops::norm::{self, Norm};
 use regard_kernels::ops::recurrent::{self, Cell, Recurrent, State, StateMut, Tape, Weights};
 use regard_kernels::pool;
@@ -114,7 +114,7 @@ fn norms() {
         let [x, gamma, beta, dy] = ["x", "gamma", "beta", "dy"].map(|n| case.data(n));
         let rows = case.shape("x")[0];
         let norm = Norm {
-            kind: if layer { norm::Kind::Layer } else { norm::Kind::Rms },
+            kind: if layer { norm::NormKind::Layer } else { norm::NormKind::Rms },
             gamma: &gamma,
             beta: layer.then_some(&beta[..]),
             eps: case.number("eps"),
@@ -144,7 +144,7 @@ fn losses() {
             smoothing: case.number("smoothing"),
             ignore: case.option("ignore").as_i64(),
         };
-        let rows = Rows { logits: &x, targets: &targets };
+        let rows = LossRows { logits: &x, targets: &targets };
         let (mut lse, mut dx) = (vec![0.0; targets.len()], case.zeros("dx"));
         case.check("loss", &[loss.forward(rows, &mut lse).unwrap().loss]);
         loss.backward(rows, &lse, case.number("dloss"), &mut dx).unwrap();
@@ -282,7 +282,7 @@ fn the_number_of_threads_changes_nothing() {
         };
         let saved = linear::Saved { x: mx, pre: Some(Matrix::new(&pre, n, o).unwrap()) };
         layer.backward(saved, Matrix::new(&y, n, o).unwrap(), to).unwrap();
-        let norm = Norm { kind: norm::Kind::Layer, gamma: &b, beta: None, eps: 1e-5 };
+        let norm = Norm { kind: norm::NormKind::Layer, gamma: &b, beta: None, eps: 1e-5 };
         let (mut z, mut mean, mut rstd) = (vec![0.0; n * o], vec![0.0; n], vec![0.0; n]);
         let to = norm::Outputs { y: &mut z, sum: None, mean: &mut mean, rstd: &mut rstd };
         norm.forward(&y, None, to).unwrap();

@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 use regard_attention::ops::StoredRows;
-use regard_attention::storage::{Bytes, Kind};
+use regard_attention::storage::{Bytes, StorageType};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -72,9 +72,9 @@ impl Array {
     /// Returns an array over the rows of a stored matrix, in any shape with the same element count.
     pub(super) fn of_rows(shape: Vec<usize>, rows: StoredRows) -> Array {
         let dtype = match rows.kind {
-            Kind::F32 => Dtype::F32,
-            Kind::F16 => Dtype::F16,
-            Kind::Bf16 => Dtype::BF16,
+            StorageType::F32 => Dtype::F32,
+            StorageType::F16 => Dtype::F16,
+            StorageType::Bf16 => Dtype::BF16,
         };
         Array { shape, dtype, bytes: rows.bytes }
     }
@@ -83,12 +83,12 @@ impl Array {
     /// kept if weights can be stored in it, otherwise converted to `f32`.
     pub(super) fn into_rows(self, rows: usize) -> Option<StoredRows> {
         let kind = match self.dtype {
-            Dtype::F32 => Kind::F32,
-            Dtype::F16 => Kind::F16,
-            Dtype::BF16 => Kind::Bf16,
+            Dtype::F32 => StorageType::F32,
+            Dtype::F16 => StorageType::F16,
+            Dtype::BF16 => StorageType::Bf16,
             _ => {
                 let bytes = self.into_floats()?.into();
-                return Some(StoredRows { kind: Kind::F32, bytes, rows });
+                return Some(StoredRows { kind: StorageType::F32, bytes, rows });
             }
         };
         Some(StoredRows { kind, bytes: self.bytes, rows })

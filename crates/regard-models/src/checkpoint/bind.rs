@@ -1,6 +1,6 @@
 //! The names of a model's tensors, defined once for reading and for writing.
 
-use super::{Array, Arrays, Problem};
+use super::{Array, Arrays, TensorProblem};
 use burn::module::Param;
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::layers::Weight;
@@ -11,7 +11,7 @@ use std::cell::Cell;
 pub struct Binder<'a> {
     pub(super) way: Way<'a>,
     prefix: String,
-    problems: Vec<Problem>,
+    problems: Vec<TensorProblem>,
 }
 
 /// Default of [`with_least_stored`]. The weights of a smaller model stay in the CPU's cache, where
@@ -64,7 +64,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Returns all problems found: missing names, wrong shapes or types, non-finite values.
-    pub fn problems(self) -> Vec<Problem> {
+    pub fn problems(self) -> Vec<TensorProblem> {
         self.problems
     }
 
@@ -101,17 +101,19 @@ impl<'a> Binder<'a> {
         };
         let wanted = shape.to_vec();
         let problem = match array {
-            None => Problem::Missing { name, shape: wanted },
+            None => TensorProblem::Missing { name, shape: wanted },
             Some(array) if array.shape != wanted => {
-                Problem::Misshapen { name, got: array.shape, wanted }
+                TensorProblem::Misshapen { name, got: array.shape, wanted }
             }
             Some(array) if !array.is_float() => {
-                Problem::NotFloats { name, dtype: array.dtype().to_string() }
+                TensorProblem::NotFloats { name, dtype: array.dtype().to_string() }
             }
             Some(_) if !reads => return None,
             Some(array) => match array.not_finite() {
                 None => return Some(array),
-                Some((at, number)) => Problem::NotFinite { name, at, number: number.to_string() },
+                Some((at, number)) => {
+                    TensorProblem::NotFinite { name, at, number: number.to_string() }
+                }
             },
         };
         self.problems.push(problem);

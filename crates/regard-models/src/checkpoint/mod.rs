@@ -16,7 +16,7 @@ mod write;
 pub use arrays::{Array, Arrays, Precision};
 pub use bind::{Binder, with_least_stored};
 pub(crate) use problem::NOT_FINITE;
-pub use problem::Problem;
+pub use problem::TensorProblem;
 pub use read::{LARGEST_TEXT, map_file, open_file, read_file, read_text};
 pub use safetensors::Dtype;
 pub use write::{is_stream, write_file, write_file_with};

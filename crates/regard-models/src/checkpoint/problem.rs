@@ -4,7 +4,7 @@ use crate::sizes::short;
 
 /// A tensor of a checkpoint that does not fit the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Problem {
+pub enum TensorProblem {
     /// The checkpoint does not have a tensor of the model.
     Missing {
         /// Name of the tensor.
@@ -39,26 +39,26 @@ pub enum Problem {
     },
 }
 
-impl Problem {
+impl TensorProblem {
     /// Whether this is a missing tensor whose name fulfils `such`.
     pub fn is_missing(&self, such: &dyn Fn(&str) -> bool) -> bool {
-        matches!(self, Problem::Missing { name, .. } if such(name))
+        matches!(self, TensorProblem::Missing { name, .. } if such(name))
     }
 }
 
-impl std::fmt::Display for Problem {
+impl std::fmt::Display for TensorProblem {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         match self {
-            Problem::Missing { name, shape } => {
+            TensorProblem::Missing { name, shape } => {
                 write!(f, "{} {shape:?} is missing", short(name, NAME))
             }
-            Problem::Misshapen { name, got, wanted } => {
+            TensorProblem::Misshapen { name, got, wanted } => {
                 write!(f, "{} is {got:?}, the configuration says {wanted:?}", short(name, NAME))
             }
-            Problem::NotFloats { name, dtype } => {
+            TensorProblem::NotFloats { name, dtype } => {
                 write!(f, "{} is {dtype}, need F32, F16, BF16 or F64", short(name, NAME))
             }
-            Problem::NotFinite { name, at, number } => {
+            TensorProblem::NotFinite { name, at, number } => {
                 write!(f, "{}: element {at} is {number}, {NOT_FINITE}", short(name, NAME))
             }
         }

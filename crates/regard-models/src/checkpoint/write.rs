@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const LINKS: usize = 40;
 
 /// Target of a write.
-enum Place {
+enum WriteTarget {
     /// A file that exists or will be created, to be replaced.
     Regular(PathBuf),
     /// Written in place: a FIFO, a device, or a file descriptor that is already open.
@@ -31,8 +31,8 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
 /// may be a pipe.
 pub fn write_file_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
     let written = || match place(path)? {
-        Place::Regular(path) => replace(&path, write),
-        Place::Stream(path) => {
+        WriteTarget::Regular(path) => replace(&path, write),
+        WriteTarget::Stream(path) => {
             let mut file = open(&path)?;
             write(&mut file)?;
             file.flush()
@@ -44,21 +44,21 @@ pub fn write_file_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<
 
 /// Whether this is a path that is written in place and not replaced, and cannot seek.
 pub fn is_stream(path: &Path) -> bool {
-    matches!(place(path), Ok(Place::Stream(_)))
+    matches!(place(path), Ok(WriteTarget::Stream(_)))
 }
 
-fn place(path: &Path) -> io::Result<Place> {
+fn place(path: &Path) -> io::Result<WriteTarget> {
     let mut path = path.to_path_buf();
     for _ in 0..LINKS {
         let kind = match fs::symlink_metadata(&path) {
             Ok(found) => found.file_type(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Place::Regular(path));
+                return Ok(WriteTarget::Regular(path));
             }
             Err(error) => return Err(error),
         };
         if kind.is_file() {
-            return Ok(Place::Regular(path));
+            return Ok(WriteTarget::Regular(path));
         }
         if kind.is_dir() {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a folder, need a file"));
@@ -68,7 +68,7 @@ fn place(path: &Path) -> io::Result<Place> {
         // There, an apparent link is an open file.
         let open = fs::canonicalize(folder).is_ok_and(|folder| folder.starts_with("/proc"));
         if !kind.is_symlink() || open {
-            return Ok(Place::Stream(path));
+            return Ok(WriteTarget::Stream(path));
         }
         path = folder.join(fs::read_link(&path)?);
     }

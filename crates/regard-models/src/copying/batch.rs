@@ -5,18 +5,18 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 /// Source texts as word ids. Words outside the vocabulary get ids from its size on, per text and
 /// in any order, equal words the same id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Copied {
+pub struct CopyBatch {
     texts: Vec<Vec<u32>>,
 }
 
-impl Copied {
+impl CopyBatch {
     /// Creates a batch of source texts.
     ///
     /// # Panics
     /// If a text has no words.
-    pub fn new(texts: Vec<Vec<u32>>) -> Copied {
+    pub fn new(texts: Vec<Vec<u32>>) -> CopyBatch {
         assert!(texts.iter().all(|text| !text.is_empty()), "a text must have at least one word");
-        Copied { texts }
+        CopyBatch { texts }
     }
 
     /// Number of texts.
@@ -60,7 +60,7 @@ impl Copied {
     }
 
     /// `[B, T, S]`: 1 where a source position has the target word, else 0.
-    pub(super) fn places(&self, wanted: &Wanted, device: &Device) -> Tensor<3> {
+    pub(super) fn places(&self, wanted: &CopyTargets, device: &Device) -> Tensor<3> {
         let wide = self.longest();
         let mut here = vec![0.0; self.len() * wanted.longest * wide];
         for (row, (text, words)) in self.texts.iter().zip(wanted.rows).enumerate() {
@@ -79,16 +79,16 @@ fn known(word: u32, words: usize, unknown: u32) -> i64 {
 }
 
 /// Target texts.
-pub(super) struct Wanted<'a> {
+pub(super) struct CopyTargets<'a> {
     rows: &'a [Vec<u32>],
     pub longest: usize,
     words: usize,
     unknown: u32,
 }
 
-impl Wanted<'_> {
-    pub fn new(rows: &[Vec<u32>], words: usize, unknown: u32) -> Wanted<'_> {
-        Wanted { rows, longest: rows.iter().map(Vec::len).max().unwrap_or(0), words, unknown }
+impl CopyTargets<'_> {
+    pub fn new(rows: &[Vec<u32>], words: usize, unknown: u32) -> CopyTargets<'_> {
+        CopyTargets { rows, longest: rows.iter().map(Vec::len).max().unwrap_or(0), words, unknown }
     }
 
     /// `[B·T]`: `of` each target word, and `behind` at padding.

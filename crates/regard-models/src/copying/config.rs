@@ -1,6 +1,6 @@
 //! `config.json` of a pointer-generator.
 
-use crate::recurrent::{Shape, Told};
+use crate::recurrent::{EncoderDecoderConfig, ReadoutInputs};
 use crate::sizes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ pub struct Config {
     /// Configuration shared with the recurrent translators. Source and target have one vocabulary,
     /// and the next word is predicted from state, context and the previous word.
     #[serde(flatten)]
-    pub shape: Shape,
+    pub shape: EncoderDecoderConfig,
     /// Width of the additive score's hidden layer; by default `hidden_size`.
     #[serde(default)]
     pub attention_size: Option<usize>,
@@ -54,7 +54,7 @@ impl Config {
             json["decoder_vocab_size"] = json["vocab_size"].clone();
         }
         let mut config: Config = crate::parse(&json)?;
-        config.shape.readout = Told::Deep;
+        config.shape.readout = ReadoutInputs::Deep;
         config.check()?;
         Ok(config)
     }

@@ -14,12 +14,12 @@ mod batch;
 mod config;
 mod walk;
 
-pub use batch::Copied;
+pub use batch::CopyBatch;
 pub use config::Config;
-pub use walk::{Mixed, Walk};
+pub use walk::{CopyDecoding, Mixed};
 
 use crate::checkpoint::{Arrays, Binder};
-use crate::network::{Definition, Description, Reads};
+use crate::network::{Definition, Description, InputKind};
 use crate::recurrent::{Read, Reader, Readout, Widths};
 use crate::seq2seq::Source;
 use burn::module::{Module, Param};
@@ -106,7 +106,7 @@ impl PointerGenerator {
         &self.config
     }
 
-    fn read(&self, batch: &Copied, mode: Mode) -> Read {
+    fn read(&self, batch: &CopyBatch, mode: Mode) -> Read {
         let unknown = self.config.unk_token_id;
         let device = self.score.v.device();
         let ids = batch.known(self.config.shape.vocab_size, unknown, &device);
@@ -159,13 +159,13 @@ impl PointerGenerator {
     ///
     /// # Panics
     /// If there are not as many rows as texts.
-    pub fn cost(&self, batch: &Copied, wanted: &[Vec<u32>], mode: Mode) -> Cost {
+    pub fn cost(&self, batch: &CopyBatch, wanted: &[Vec<u32>], mode: Mode) -> Cost {
         assert_eq!(batch.len(), wanted.len(), "a row of words for each text");
         let shape = &self.config.shape;
         let Read { states, start, lengths } = self.read(batch, mode);
         let device = states.device();
         let begin = shape.decoder_start_token_id;
-        let told = batch::Wanted::new(wanted, shape.vocab_size, self.config.unk_token_id);
+        let told = batch::CopyTargets::new(wanted, shape.vocab_size, self.config.unk_token_id);
         let words = self.reader.words.forward(told.inputs(begin, shape.pad_token_id, &device));
         let words = self.dropout.forward(words, mode);
         let (state, _) = self.decoder.forward(words.clone(), Some(&start), None, mode);
@@ -199,13 +199,13 @@ impl PointerGenerator {
     }
 
     /// Encodes texts and starts generating, one row for each.
-    pub fn walk<'a>(&'a self, batch: &'a Copied) -> Walk<'a> {
-        Walk::new(self, batch)
+    pub fn walk<'a>(&'a self, batch: &'a CopyBatch) -> CopyDecoding<'a> {
+        CopyDecoding::new(self, batch)
     }
 }
 
 impl Definition for PointerGenerator {
-    const READS: Reads = Reads::Other;
+    const READS: InputKind = InputKind::Other;
 
     fn types() -> Vec<&'static str> {
         vec![MODEL_TYPE]

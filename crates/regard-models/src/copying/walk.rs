@@ -1,6 +1,6 @@
 //! Decoding with the pointer-generator, word by word.
 
-use super::{Copied, Looked, Memory, PointerGenerator, Read};
+use super::{CopyBatch, Looked, Memory, PointerGenerator, Read};
 use crate::seq2seq::index;
 use burn::tensor::{Int, Tensor, TensorData, activation};
 use regard_attention::layers::LayerStates;
@@ -19,9 +19,9 @@ pub struct Mixed {
 }
 
 /// Decoding state of a pointer-generator.
-pub struct Walk<'a> {
+pub struct CopyDecoding<'a> {
     model: &'a PointerGenerator,
-    batch: &'a Copied,
+    batch: &'a CopyBatch,
     hidden: LayerStates,
     /// `[R, S, A]`
     keys: Tensor<3>,
@@ -34,11 +34,11 @@ pub struct Walk<'a> {
     text: Vec<usize>,
 }
 
-impl<'a> Walk<'a> {
-    pub(super) fn new(model: &'a PointerGenerator, batch: &'a Copied) -> Walk<'a> {
+impl<'a> CopyDecoding<'a> {
+    pub(super) fn new(model: &'a PointerGenerator, batch: &'a CopyBatch) -> CopyDecoding<'a> {
         let Read { states, start, lengths } = model.read(batch, Mode::Eval);
         let [b, s, _] = states.dims();
-        Walk {
+        CopyDecoding {
             model,
             batch,
             hidden: start,

@@ -18,7 +18,7 @@ pub struct Config {
     /// Width `M` of the hidden states; default 128.
     pub hidden_size: usize,
     /// Kind of encoder and decoder.
-    pub encoder: Kind,
+    pub encoder: EncoderKind,
     /// Number of encoder layers; default 3.
     pub encoder_layers: usize,
     /// Number of decoder layers; default 2.
@@ -28,9 +28,9 @@ pub struct Config {
     /// Hidden width of a Transformer's feed-forward layers; default 256.
     pub intermediate_size: usize,
     /// Score function of the pointer.
-    pub score: Score,
+    pub score: PointerScore,
     /// Points that a step may select.
-    pub choice: Choice,
+    pub choice: SelectionRule,
     /// Dropout of each sublayer's output; default 0.
     pub dropout: f32,
 }
@@ -38,7 +38,7 @@ pub struct Config {
 /// Kind of encoder and decoder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum EncoderKind {
     /// A bidirectional LSTM encoder and an LSTM decoder (Vinyals et al. 2015, whose encoder is
     /// unidirectional).
     Lstm,
@@ -50,7 +50,7 @@ pub enum Kind {
 /// Score function of the pointer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Score {
+pub enum PointerScore {
     /// `v·tanh(W_q q + W_k k)`, as in the paper.
     #[default]
     Additive,
@@ -61,7 +61,7 @@ pub enum Score {
 /// Points that a step may select.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Choice {
+pub enum SelectionRule {
     /// Any point, any number of times.
     Free,
     /// Each point at most once; at least one point.
@@ -78,13 +78,13 @@ impl Default for Config {
             input_size: 2,
             waves: 4,
             hidden_size: 128,
-            encoder: Kind::Transformer,
+            encoder: EncoderKind::Transformer,
             encoder_layers: 3,
             decoder_layers: 2,
             num_attention_heads: 4,
             intermediate_size: 256,
-            score: Score::Additive,
-            choice: Choice::Once,
+            score: PointerScore::Additive,
+            choice: SelectionRule::Once,
             dropout: 0.0,
         }
     }
@@ -111,7 +111,7 @@ impl Config {
         if !m.1.is_multiple_of(heads.1) {
             return Err(format!("{}: got {}, need a divisor of {m:?}", heads.0, heads.1));
         }
-        if self.encoder == Kind::Lstm {
+        if self.encoder == EncoderKind::Lstm {
             if self.encoder_layers != self.decoder_layers {
                 let [(_, reads), (_, points)] = layers;
                 return Err(format!(

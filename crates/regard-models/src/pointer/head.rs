@@ -1,12 +1,12 @@
 //! The pointer: its attention weights are the network's output.
 
-use super::{Config, Score};
+use super::{Config, PointerScore};
 use crate::checkpoint::Binder;
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use regard_attention::layers::{Linear, LinearConfig};
 use regard_attention::mask::Mask;
-use regard_attention::{Attention, Init, Weights};
+use regard_attention::{Attention, Init, WeightInit};
 
 /// `softmax_j(score(q_i, k_j))` over the encoder states.
 #[derive(Module, Debug)]
@@ -21,8 +21,8 @@ impl Head {
     pub fn new(config: &Config, init: &mut Init) -> Head {
         let m = config.hidden_size;
         let linear =
-            LinearConfig { bias: false, weights: Weights::Xavier, ..LinearConfig::new(m, m) };
-        let additive = config.score == Score::Additive;
+            LinearConfig { bias: false, weights: WeightInit::Xavier, ..LinearConfig::new(m, m) };
+        let additive = config.score == PointerScore::Additive;
         Head {
             query: linear.init(init),
             key: linear.init(init),

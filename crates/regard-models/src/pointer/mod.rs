@@ -29,12 +29,12 @@ mod points;
 mod recurrent;
 mod walk;
 
-pub use config::{Choice, Config, Kind, Score};
+pub use config::{Config, EncoderKind, PointerScore, SelectionRule};
 pub use points::{MARKER, Points};
-pub use walk::Walk;
+pub use walk::PointerDecoding;
 
 use crate::checkpoint::{Arrays, Binder};
-use crate::network::{Definition, Description, Reads};
+use crate::network::{Definition, Description, InputKind};
 use crate::transformer::stack::{Ask, Decoder, Encoder};
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
@@ -42,7 +42,7 @@ use head::Head;
 use recurrent::Lstm;
 use regard_attention::layers::{LayerStates, Linear, LinearConfig};
 use regard_attention::ops::{self, Activation};
-use regard_attention::{Init, Mode, Weights};
+use regard_attention::{Init, Mode, WeightInit};
 use serde_json::Value;
 
 /// `model_type` in `config.json`.
@@ -82,7 +82,8 @@ struct Read {
 
 impl PointerNet {
     fn new(config: &Config, init: &mut Init) -> PointerNet {
-        let (m, inner, weights) = (config.hidden_size, config.intermediate_size, Weights::Xavier);
+        let (m, inner, weights) =
+            (config.hidden_size, config.intermediate_size, WeightInit::Xavier);
         let activation = Activation::Gelu;
         let up =
             LinearConfig { activation, weights, ..LinearConfig::new(config.features(), inner) };
@@ -95,8 +96,8 @@ impl PointerNet {
             up: up.init(init),
             down: down.init(init),
             marker: init.normal([1, m], 1.0),
-            attention: (config.encoder == Kind::Transformer).then(|| layers(init)),
-            lstm: (config.encoder == Kind::Lstm).then(|| Lstm::new(config, init)),
+            attention: (config.encoder == EncoderKind::Transformer).then(|| layers(init)),
+            lstm: (config.encoder == EncoderKind::Lstm).then(|| Lstm::new(config, init)),
             head: Head::new(config, init),
             config: config.clone(),
         }
@@ -162,13 +163,13 @@ impl PointerNet {
     }
 
     /// Encodes points and starts decoding, one row for each set.
-    pub fn walk(&self, points: &Points) -> Walk<'_> {
-        Walk::new(self, points)
+    pub fn walk(&self, points: &Points) -> PointerDecoding<'_> {
+        PointerDecoding::new(self, points)
     }
 }
 
 impl Definition for PointerNet {
-    const READS: Reads = Reads::Other;
+    const READS: InputKind = InputKind::Other;
 
     fn types() -> Vec<&'static str> {
         vec![MODEL_TYPE]

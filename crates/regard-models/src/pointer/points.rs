@@ -1,6 +1,6 @@
 //! Sets of points as inputs of a pointer network, and masks for training.
 
-use super::{Choice, Config};
+use super::{Config, SelectionRule};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::mask::{Mask, dense_per_row};
 
@@ -106,11 +106,11 @@ pub(super) struct Walked {
     /// Whether each point was selected.
     seen: Vec<bool>,
     left: usize,
-    choice: Choice,
+    choice: SelectionRule,
 }
 
 impl Walked {
-    pub fn new(points: usize, choice: Choice) -> Walked {
+    pub fn new(points: usize, choice: SelectionRule) -> Walked {
         Walked { seen: vec![false; points], left: points, choice }
     }
 
@@ -125,11 +125,11 @@ impl Walked {
     /// Mask over the marker and the points of what may be next, as a row of `s` cells.
     pub fn row(&self, s: usize) -> impl Iterator<Item = bool> + '_ {
         let end = match self.choice {
-            Choice::Free => true,
-            Choice::Once => self.left < self.seen.len(),
-            Choice::All => self.left == 0,
+            SelectionRule::Free => true,
+            SelectionRule::Once => self.left < self.seen.len(),
+            SelectionRule::All => self.left == 0,
         };
-        let point = |seen: &bool| self.choice == Choice::Free || !*seen;
+        let point = |seen: &bool| self.choice == SelectionRule::Free || !*seen;
         let row = std::iter::once(end).chain(self.seen.iter().map(point));
         row.chain(std::iter::repeat(false)).take(s)
     }
@@ -139,7 +139,7 @@ impl Walked {
 pub(super) fn taught_mask(
     points: &Points,
     answers: &[Vec<u32>],
-    (t, choice): (usize, Choice),
+    (t, choice): (usize, SelectionRule),
 ) -> Mask {
     let s = points.most() + 1;
     let mut allowed = Vec::with_capacity(points.len() * t * s);
@@ -166,11 +166,11 @@ mod tests {
             visits.iter().for_each(|at| walked.visit(*at));
             walked.row(5).map(|allowed| if allowed { '1' } else { '0' }).collect()
         };
-        assert_eq!(row(Choice::Free, &[1, 1]), "11110");
-        assert_eq!(row(Choice::Once, &[]), "01110");
-        assert_eq!(row(Choice::Once, &[2]), "11010");
-        assert_eq!(row(Choice::All, &[2, 2]), "01010");
-        assert_eq!(row(Choice::All, &[3, 1, 2]), "10000");
+        assert_eq!(row(SelectionRule::Free, &[1, 1]), "11110");
+        assert_eq!(row(SelectionRule::Once, &[]), "01110");
+        assert_eq!(row(SelectionRule::Once, &[2]), "11010");
+        assert_eq!(row(SelectionRule::All, &[2, 2]), "01010");
+        assert_eq!(row(SelectionRule::All, &[3, 1, 2]), "10000");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use regard_attention::mask::dense_per_row;
 use regard_attention::{Mode, ops};
 
 /// Decoding state of a pointer network.
-pub struct Walk<'a> {
+pub struct PointerDecoding<'a> {
     net: &'a PointerNet,
     /// `[B, S, M]`
     memory: Tensor<3>,
@@ -36,8 +36,8 @@ impl State {
     }
 }
 
-impl<'a> Walk<'a> {
-    pub(super) fn new(net: &'a PointerNet, points: &Points) -> Walk<'a> {
+impl<'a> PointerDecoding<'a> {
+    pub(super) fn new(net: &'a PointerNet, points: &Points) -> PointerDecoding<'a> {
         let Read { memory, lengths, states } = net.read(points, Mode::Eval);
         let state = match (&net.attention, states) {
             (Some(layers), _) => {
@@ -50,7 +50,7 @@ impl<'a> Walk<'a> {
         };
         let choice = net.config.choice;
         let walked = points.counts().iter().map(|n| Walked::new(*n, choice)).collect();
-        Walk { net, keys: net.head.keys(memory.clone()), memory, state, walked }
+        PointerDecoding { net, keys: net.head.keys(memory.clone()), memory, state, walked }
     }
 
     /// Number of choices in the largest set, with the marker.

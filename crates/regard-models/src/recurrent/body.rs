@@ -1,7 +1,7 @@
 //! Parts that all recurrent encoder–decoders share: encoder, target embedding, decoder and output
 //! layer.
 
-use super::{Reader, Readout, Shape, Widths, Words};
+use super::{EncoderDecoderConfig, OutputWords, Reader, Readout, Widths};
 use crate::checkpoint::Binder;
 use burn::module::Module;
 use regard_attention::Init;
@@ -10,21 +10,26 @@ use regard_attention::layers::Recurrent;
 #[derive(Module, Debug)]
 pub(crate) struct Body {
     pub encoder: Reader,
-    pub words: Words,
+    pub words: OutputWords,
     pub decoder: Recurrent,
     pub readout: Readout,
     #[module(skip)]
-    pub shape: Shape,
+    pub shape: EncoderDecoderConfig,
 }
 
 impl Body {
     /// Makes a decoder with `beside` inputs besides each token's embedding, and a context of width
     /// `context`.
-    pub fn new(shape: &Shape, beside: usize, context: usize, init: &mut Init) -> Body {
+    pub fn new(
+        shape: &EncoderDecoderConfig,
+        beside: usize,
+        context: usize,
+        init: &mut Init,
+    ) -> Body {
         let widths = Widths { state: shape.hidden_size, context };
         Body {
             encoder: Reader::new(shape, init),
-            words: Words::new(shape, init),
+            words: OutputWords::new(shape, init),
             decoder: shape.writer(shape.embedding_size + beside).init(init),
             readout: Readout::new(shape, widths, init),
             shape: shape.clone(),

@@ -9,7 +9,7 @@ mod writer;
 pub(crate) use body::Body;
 pub(crate) use reader::{Read, Reader};
 pub(crate) use readout::{Readout, Widths};
-pub(crate) use writer::{Advanced, Stepwise, Words, Writing, describe};
+pub(crate) use writer::{Advanced, OutputWords, Stepwise, Writing, describe};
 
 use crate::sizes;
 use regard_attention::layers::RecurrentConfig;
@@ -18,14 +18,14 @@ use serde::{Deserialize, Serialize};
 
 /// Configuration that all recurrent encoder–decoders share.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Shape {
+pub struct EncoderDecoderConfig {
     /// Size of the source vocabulary.
     pub vocab_size: usize,
     /// Size of the target vocabulary.
     pub decoder_vocab_size: usize,
     /// Recurrent cell: `rnn`, `gru` or `lstm`; default `gru`.
-    #[serde(default = "Kind::gru")]
-    pub cell: Kind,
+    #[serde(default = "CellKind::gru")]
+    pub cell: CellKind,
     /// Width of token embeddings; default 256.
     #[serde(default = "of::<256>")]
     pub embedding_size: usize,
@@ -46,7 +46,7 @@ pub struct Shape {
     pub start: Start,
     /// Inputs of the output layer.
     #[serde(default)]
-    pub readout: Told,
+    pub readout: ReadoutInputs,
     /// Whether the output layer shares the target embedding table.
     #[serde(default)]
     pub tie_word_embeddings: bool,
@@ -76,7 +76,7 @@ fn two() -> u32 {
 /// Recurrent cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum CellKind {
     /// `tanh(W x + U h + b)` (Elman 1990)
     Rnn,
     /// Gated recurrent unit (Cho et al. 2014)
@@ -85,16 +85,16 @@ pub enum Kind {
     Lstm,
 }
 
-impl Kind {
-    fn gru() -> Kind {
-        Kind::Gru
+impl CellKind {
+    fn gru() -> CellKind {
+        CellKind::Gru
     }
 
     pub(crate) fn cell(self) -> Cell {
         match self {
-            Kind::Rnn => Cell::Rnn,
-            Kind::Gru => Cell::Gru,
-            Kind::Lstm => Cell::Lstm,
+            CellKind::Rnn => Cell::Rnn,
+            CellKind::Gru => Cell::Gru,
+            CellKind::Lstm => Cell::Lstm,
         }
     }
 }
@@ -113,7 +113,7 @@ pub enum Start {
 /// Inputs of the output layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Told {
+pub enum ReadoutInputs {
     /// The decoder's state only.
     #[default]
     State,
@@ -121,7 +121,7 @@ pub enum Told {
     Deep,
 }
 
-impl Shape {
+impl EncoderDecoderConfig {
     /// Width of the encoder's states.
     pub(crate) fn memory(&self) -> usize {
         self.hidden_size * (1 + usize::from(self.bidirectional))
@@ -138,7 +138,7 @@ impl Shape {
 
     /// Checks sizes before any tensor is allocated.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let Shape { vocab_size: reads, decoder_vocab_size: writes, .. } = *self;
+        let EncoderDecoderConfig { vocab_size: reads, decoder_vocab_size: writes, .. } = *self;
         let (e, h) = (("embedding_size", self.embedding_size), ("hidden_size", self.hidden_size));
         let (reads, writes) = (("vocab_size", reads), ("decoder_vocab_size", writes));
         sizes::check(&[reads, writes, e, h, ("num_layers", self.num_layers)])?;

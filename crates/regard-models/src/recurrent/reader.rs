@@ -1,6 +1,6 @@
 //! The encoder: embedding, recurrent layers, and the decoder's initial states.
 
-use super::{Shape, Start};
+use super::{EncoderDecoderConfig, Start};
 use crate::checkpoint::Binder;
 use crate::seq2seq::Source;
 use burn::module::{Module, Param};
@@ -34,8 +34,9 @@ pub(crate) struct Read {
 }
 
 impl Reader {
-    pub fn new(shape: &Shape, init: &mut Init) -> Reader {
-        let Shape { embedding_size: e, hidden_size: h, num_layers: layers, .. } = *shape;
+    pub fn new(shape: &EncoderDecoderConfig, init: &mut Init) -> Reader {
+        let EncoderDecoderConfig { embedding_size: e, hidden_size: h, num_layers: layers, .. } =
+            *shape;
         let parts = 1 + usize::from(shape.cell.cell() == Cell::Lstm);
         let words = EmbeddingConfig {
             padding: Some(i64::from(shape.pad_token_id)),

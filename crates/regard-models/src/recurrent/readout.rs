@@ -1,6 +1,6 @@
 //! The output layer: from the decoder's state to logits.
 
-use super::{Shape, Told};
+use super::{EncoderDecoderConfig, ReadoutInputs};
 use crate::checkpoint::Binder;
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
@@ -26,9 +26,9 @@ pub(crate) struct Widths {
 }
 
 impl Readout {
-    pub fn new(shape: &Shape, widths: Widths, init: &mut Init) -> Readout {
-        let Shape { embedding_size: e, decoder_vocab_size: v, .. } = *shape;
-        let deep = shape.readout == Told::Deep;
+    pub fn new(shape: &EncoderDecoderConfig, widths: Widths, init: &mut Init) -> Readout {
+        let EncoderDecoderConfig { embedding_size: e, decoder_vocab_size: v, .. } = *shape;
+        let deep = shape.readout == ReadoutInputs::Deep;
         let told = if deep { widths.state + widths.context + e } else { widths.state };
         // A shared embedding table needs inputs of its width.
         let mixed = deep || (shape.tie_word_embeddings && told != e);

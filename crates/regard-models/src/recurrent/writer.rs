@@ -1,6 +1,6 @@
 //! Decoding step by step: with teacher forcing in training, with predictions in inference.
 
-use super::{Body, Read, Shape, Told};
+use super::{Body, EncoderDecoderConfig, Read, ReadoutInputs};
 use crate::network::{Definition, Description};
 use crate::seq2seq::{Change, Decoding, Next, Rows, Scores, Seq2Seq, Source, index};
 use burn::module::Module;
@@ -10,19 +10,19 @@ use regard_attention::{Init, Mode};
 
 /// Target embedding, with dropout.
 #[derive(Module, Debug)]
-pub(crate) struct Words {
+pub(crate) struct OutputWords {
     pub table: Embedding,
     pub dropout: Dropout,
 }
 
-impl Words {
-    pub fn new(shape: &Shape, init: &mut Init) -> Words {
+impl OutputWords {
+    pub fn new(shape: &EncoderDecoderConfig, init: &mut Init) -> OutputWords {
         let table = EmbeddingConfig {
             padding: Some(i64::from(shape.pad_token_id)),
             deviation: 0.1,
             ..EmbeddingConfig::new(shape.decoder_vocab_size, shape.embedding_size)
         };
-        Words { table: table.init(init), dropout: Dropout::new(shape.dropout, init) }
+        OutputWords { table: table.init(init), dropout: Dropout::new(shape.dropout, init) }
     }
 
     fn forward(&self, ids: Tensor<2, Int>, mode: Mode) -> Tensor<3> {
@@ -146,7 +146,7 @@ fn teach<M: Stepwise>(model: &M, read: Read, ids: Tensor<2, Int>, mode: Mode) ->
 }
 
 fn told<M: Stepwise>(model: &M, said: Advanced, words: Tensor<3>, mode: Mode) -> Tensor<3> {
-    let deep = model.body().shape.readout == Told::Deep;
+    let deep = model.body().shape.readout == ReadoutInputs::Deep;
     let told = [said.state, said.context, words];
     model.body().readout.forward(told, deep, &model.body().words.table, mode)
 }

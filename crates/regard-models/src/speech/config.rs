@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Output of the speech model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Head {
+pub enum SpeechHead {
     /// One label for a whole sound.
     #[default]
     Labels,
@@ -21,7 +21,7 @@ pub enum Head {
 /// Position encoding. Neither limits the length of a sound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Places {
+pub enum SpeechPositions {
     /// A learned bias for each head and distance.
     #[default]
     Relative,
@@ -54,13 +54,13 @@ pub struct Config {
     /// Frames after it that a frame attends to, in each layer; default 8.
     pub right_context: usize,
     /// Position encoding; default relative.
-    pub position_embedding_type: Places,
+    pub position_embedding_type: SpeechPositions,
     /// Dropout of each sublayer's output; default 0.1.
     pub dropout: f32,
     /// Dropout of attention weights; default 0.
     pub attention_dropout: f32,
     /// Output of the model.
-    pub head: Head,
+    pub head: SpeechHead,
     /// Hidden width of the attention pooling for a label; default 64.
     pub pooling_size: usize,
     /// Labels, or the characters with the blank as label 0.
@@ -81,10 +81,10 @@ impl Default for Config {
             conv_stride: vec![2, 2],
             left_context: 32,
             right_context: 8,
-            position_embedding_type: Places::Relative,
+            position_embedding_type: SpeechPositions::Relative,
             dropout: 0.1,
             attention_dropout: 0.0,
-            head: Head::Labels,
+            head: SpeechHead::Labels,
             pooling_size: 64,
             labels: Labels::default(),
         }
@@ -158,7 +158,7 @@ impl Config {
             ("dropout", self.dropout),
             ("attention_dropout", self.attention_dropout),
         ])?;
-        if self.head == Head::Ctc && labels < 2 {
+        if self.head == SpeechHead::Ctc && labels < 2 {
             return Err(format!("id2label: got {labels}, need a blank and at least one character"));
         }
         activation("hidden_act", &self.hidden_act).map(|_| ())

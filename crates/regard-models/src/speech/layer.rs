@@ -1,17 +1,17 @@
 //! One layer of the encoder: truncated self-attention and a feed-forward layer, both pre-norm.
 
-use super::config::{Config, Places};
+use super::config::{Config, SpeechPositions};
 use crate::checkpoint::Binder;
 use crate::text::activation;
 use regard_attention::layers::{
     Block, BlockConfig, FeedForwardConfig, SelfAttentionConfig, alibi_slopes,
 };
-use regard_attention::{Attention, Init, Weights};
+use regard_attention::{Attention, Init, WeightInit};
 
 pub(super) fn block(config: &Config, init: &mut Init) -> Block {
     let Config { hidden_size: m, num_attention_heads: heads, dropout, .. } = *config;
-    let weights = Weights::Xavier;
-    let relative = config.position_embedding_type == Places::Relative;
+    let weights = WeightInit::Xavier;
+    let relative = config.position_embedding_type == SpeechPositions::Relative;
     let block = BlockConfig {
         attention: SelfAttentionConfig {
             weights,

@@ -27,16 +27,17 @@
 mod config;
 mod layer;
 
-pub use config::{Config, Head, Places};
+pub use config::{Config, SpeechHead, SpeechPositions};
 
 use crate::checkpoint::{Arrays, Binder};
-use crate::network::{Definition, Description, Reads};
+use crate::network::{Definition, Description, InputKind};
 use crate::text::activation;
 use burn::module::Module;
 use burn::tensor::{Tensor, TensorData};
 use regard_attention::layers::{
-    Block, BlockPast, Call, Convolution, ConvolutionConfig, ConvolutionPast, Dropout, Linear,
-    LinearConfig, Norm, NormConfig, Pool, Pooled, Pooling, PoolingConfig, Reach, Sequences, Stream,
+    Block, BlockStreamState, Call, Convolution, ConvolutionConfig, ConvolutionState, Dropout,
+    Linear, LinearConfig, Norm, NormConfig, Pool, Pooling, PoolingConfig, PoolingState, Reach,
+    Sequences, StreamPart,
 };
 use regard_attention::mask::segments;
 use regard_attention::{Attention, Init, Mode};
@@ -83,7 +84,7 @@ impl Sounds {
 
 /// Prediction for a batch of sounds.
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct SpeechLogits {
     /// Logits: `[B, labels]`, or with CTC `[N, characters]`, the frames of all sounds
     /// concatenated.
     pub logits: Tensor<2>,
@@ -109,9 +110,9 @@ pub struct Speech {
 
 /// State of a stream: the past that convolutions and layers still need.
 #[derive(Clone, Debug)]
-pub struct Hearing {
-    convolutions: Vec<ConvolutionPast>,
-    layers: Vec<BlockPast>,
+pub struct SpeechStream {
+    convolutions: Vec<ConvolutionState>,
+    layers: Vec<BlockStreamState>,
 }
 
 impl Speech {
@@ -125,7 +126,7 @@ impl Speech {
         });
         let convolutions = convolutions.collect();
         let pool = Pool::Attention { hidden: config.pooling_size };
-        let one = config.head == Head::Labels;
+        let one = config.head == SpeechHead::Labels;
         Speech {
             convolutions,
             front_norm: NormConfig::layer(m).init(init),
@@ -191,10 +192,10 @@ impl Speech {
     ///
     /// # Panics
     /// As [`Speech::encode`].
-    pub fn forward(&self, sounds: &Sounds, mode: Mode) -> Said {
+    pub fn forward(&self, sounds: &Sounds, mode: Mode) -> SpeechLogits {
         let (x, sequences) = self.encode(sounds, mode);
         let lengths = sequences.lengths().to_vec();
-        Said { logits: self.judge(x, &sequences, mode), lengths }
+        SpeechLogits { logits: self.judge(x, &sequences, mode), lengths }
     }
 
     fn judge(&self, x: Tensor<2>, sequences: &Sequences, mode: Mode) -> Tensor<2> {
@@ -218,20 +219,20 @@ impl Speech {
     ///
     /// # Panics
     /// If the model has no labels for whole sounds (CTC).
-    pub fn pool(&self, encoded: Tensor<2>, pooled: &mut Pooled) {
-        self.pooling.as_ref().expect("a model with labels pools").take_in(encoded, pooled);
+    pub fn pool(&self, encoded: Tensor<2>, pooled: &mut PoolingState) {
+        self.pooling.as_ref().expect("a model with labels pools").update(encoded, pooled);
     }
 
     /// Computes the logits of the frames pooled so far, `[1, labels]`; `None` if there are none.
-    pub fn say_pooled(&self, pooled: &Pooled) -> Option<Tensor<2>> {
+    pub fn say_pooled(&self, pooled: &PoolingState) -> Option<Tensor<2>> {
         Some(self.head.forward(pooled.vector(&self.head.weight.device())?))
     }
 
     /// Starts a stream.
-    pub fn begin(&self) -> Hearing {
-        Hearing {
-            convolutions: vec![ConvolutionPast::default(); self.convolutions.len()],
-            layers: vec![BlockPast::default(); self.layers.len()],
+    pub fn begin(&self) -> SpeechStream {
+        SpeechStream {
+            convolutions: vec![ConvolutionState::default(); self.convolutions.len()],
+            layers: vec![BlockStreamState::default(); self.layers.len()],
         }
     }
 
@@ -240,7 +241,7 @@ impl Speech {
     ///
     /// # Shapes
     /// `rows: [n, features]` → `[n′, M]`; `None` if no state is complete
-    pub fn hear(&self, rows: &[f32], hearing: &mut Hearing, last: bool) -> Option<Tensor<2>> {
+    pub fn hear(&self, rows: &[f32], hearing: &mut SpeechStream, last: bool) -> Option<Tensor<2>> {
         let mut x = (!rows.is_empty()).then(|| self.tensor(rows));
         let strides = self.convolutions.iter().zip(&self.config.conv_stride);
         for ((convolution, stride), past) in strides.zip(&mut hearing.convolutions) {
@@ -249,7 +250,7 @@ impl Speech {
         let mut x: Option<Tensor<3>> = x.map(|x| self.front_norm.forward(x).unsqueeze_dim(0));
         let dot = Attention::dot();
         for (layer, past) in self.layers.iter().zip(&mut hearing.layers) {
-            let stream = Stream { reach: self.config.reach(), past, last };
+            let stream = StreamPart { reach: self.config.reach(), past, last };
             x = layer.forward_streamed(x, Call::new(&layer::placed(layer, dot.clone())), stream);
         }
         x.map(|x| self.last_norm.forward(x.squeeze_dim::<2>(0)))
@@ -257,7 +258,7 @@ impl Speech {
 }
 
 impl Definition for Speech {
-    const READS: Reads = Reads::Other;
+    const READS: InputKind = InputKind::Other;
 
     fn types() -> Vec<&'static str> {
         vec![MODEL_TYPE]

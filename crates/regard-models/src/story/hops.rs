@@ -14,7 +14,7 @@ use super::stories::{Layout, Stories};
 use super::{Limits, StoryModel, describe};
 use crate::checkpoint::{Arrays, Binder};
 use crate::labels::Labels;
-use crate::network::{Definition, Description, Reads};
+use crate::network::{Definition, Description, InputKind};
 use crate::seq2seq::index;
 use crate::sizes;
 use burn::module::Module;
@@ -129,7 +129,7 @@ impl Hops {
 }
 
 impl Definition for Hops {
-    const READS: Reads = Reads::Stories;
+    const READS: InputKind = InputKind::Stories;
 
     fn types() -> Vec<&'static str> {
         vec![MODEL_TYPE]

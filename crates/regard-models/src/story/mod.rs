@@ -72,8 +72,8 @@ pub trait StoryModel: Network {
     ///
     /// # Panics
     /// As [`StoryModel::forward`], or if there is more than one story.
-    fn look_inside(&self, story: &Stories) -> (Tensor<2>, Vec<Tensor<3>>) {
-        assert_eq!(story.len(), 1, "look_inside: need one story");
+    fn forward_with_attention(&self, story: &Stories) -> (Tensor<2>, Vec<Tensor<3>>) {
+        assert_eq!(story.len(), 1, "forward_with_attention: need one story");
         story.check(&self.limits());
         let mut looks = vec![];
         let scores = self.read(story, Mode::Eval, Some(&mut looks));

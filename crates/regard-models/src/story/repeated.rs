@@ -6,18 +6,18 @@ use super::stories::{Layout, Stories};
 use super::{Limits, StoryModel, describe};
 use crate::checkpoint::{Arrays, Binder};
 use crate::labels::Labels;
-use crate::network::{Definition, Description, Reads};
+use crate::network::{Definition, Description, InputKind};
 use crate::seq2seq::index;
 use crate::sizes;
 use crate::text::activation;
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use regard_attention::layers::{
-    Call, Dropout, Linear, LinearConfig, Norm, NormConfig, Norms, RelativeTable, Residual,
+    Call, Dropout, Linear, LinearConfig, Norm, NormConfig, NormPlacement, RelativeTable, Residual,
     SelfAttention, SelfAttentionConfig, Tap,
 };
 use regard_attention::ops::{Activation, linear};
-use regard_attention::{Attention, Init, Mode, Weights};
+use regard_attention::{Attention, Init, Mode, WeightInit};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -151,7 +151,7 @@ pub(crate) struct Repeated {
 impl Repeated {
     pub fn new(config: &Config, init: &mut Init) -> Repeated {
         let Config { hidden_size: m, num_attention_heads: heads, .. } = *config;
-        let weights = Weights::Xavier;
+        let weights = WeightInit::Xavier;
         let attention = SelfAttentionConfig { weights, ..SelfAttentionConfig::new(m, heads) };
         let activation = activation("hidden_act", &config.hidden_act).expect("it was checked");
         let up =
@@ -196,7 +196,7 @@ impl Repeated {
 }
 
 impl Definition for Repeated {
-    const READS: Reads = Reads::Stories;
+    const READS: InputKind = InputKind::Stories;
 
     fn types() -> Vec<&'static str> {
         vec![MODEL_TYPE]
@@ -272,7 +272,7 @@ impl StoryModel for Repeated {
         }
         let m = self.config.hidden_size;
         let x = self.sentences.forward(stories, &layout, mode);
-        let mut sum = Residual::new(Norms::Pre, Some(&self.attention_norm), x);
+        let mut sum = Residual::new(NormPlacement::Pre, Some(&self.attention_norm), x);
         for (step, [weights, looked, added]) in self.dropout.iter().enumerate() {
             let attention = match mode.stream(weights.site) {
                 Some(noise) if weights.p > 0.0 => attention.clone().dropout(weights.p, noise),

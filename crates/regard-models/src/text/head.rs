@@ -9,7 +9,7 @@ use regard_attention::layers::{
     Dropout, Linear, LinearConfig, Norm, NormConfig, Pool, Pooling, PoolingConfig, Weight,
 };
 use regard_attention::ops::Activation;
-use regard_attention::{Init, Mode, Weights};
+use regard_attention::{Init, Mode, WeightInit};
 use serde_json::Value;
 
 /// Head of a text model.
@@ -45,7 +45,7 @@ pub struct Family {
     /// Whether it has token types, which distinguish the two texts of a pair.
     pub(crate) typed: bool,
     /// Token that represents the sequence (pooling).
-    pub(crate) speaker: Speaker,
+    pub(crate) speaker: PooledToken,
     /// Whether the body has a layer over the first token (BERT's pooler).
     pub(crate) pooled: bool,
     /// Layer before the classifier, if any.
@@ -75,7 +75,7 @@ impl Family {
             (Head::Span, "ForQuestionAnswering"),
         ],
         typed: false,
-        speaker: Speaker::First,
+        speaker: PooledToken::First,
         pooled: false,
         before_labels: None,
         labels: "classifier",
@@ -87,7 +87,7 @@ impl Family {
 
 /// Token that represents the sequence (pooling).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Speaker {
+pub(crate) enum PooledToken {
     First,
     Last,
     /// All tokens, by a pooling layer.
@@ -210,7 +210,7 @@ impl Heads {
     pub fn new(family: &Family, head: Head, sizes: &Sizes, init: &mut Init) -> Heads {
         let &Sizes { width, deviation, .. } = sizes;
         let layer = |outputs| LinearConfig {
-            weights: Weights::Normal(deviation),
+            weights: WeightInit::Normal(deviation),
             ..LinearConfig::new(width, outputs)
         };
         let active =
@@ -279,13 +279,13 @@ impl Heads {
     }
 
     /// Computes the head's output from the hidden states of all tokens, `[N, M]`.
-    pub fn say(&self, hidden: Tensor<2>, texts: &Texts, of: &Asked) -> Output {
-        let Asked { family, head, mode, table, at } = of;
+    pub fn say(&self, hidden: Tensor<2>, texts: &Texts, of: &HeadInputs) -> Output {
+        let HeadInputs { family, head, mode, table, at } = of;
         let pick = |x: &Tensor<2>, rows: &[usize]| x.clone().select(0, index(rows, &x.device()));
         let speaking = |x: &Tensor<2>| {
             let spoken = match (&self.pooling, family.speaker) {
                 (Some(pooling), _) => pooling.forward(x.clone(), &texts.sequences()),
-                (None, Speaker::Last) => pick(x, &texts.lasts()),
+                (None, PooledToken::Last) => pick(x, &texts.lasts()),
                 (None, _) => pick(x, &texts.firsts()),
             };
             match &self.pooler {
@@ -333,7 +333,7 @@ impl Heads {
 }
 
 /// Arguments of [`Heads::say`].
-pub(crate) struct Asked<'a> {
+pub(crate) struct HeadInputs<'a> {
     pub family: &'a Family,
     pub head: Head,
     pub mode: Mode,
@@ -350,7 +350,7 @@ impl WordHead {
         let dense = LinearConfig {
             activation,
             bias: biases.dense,
-            weights: Weights::Normal(deviation),
+            weights: WeightInit::Normal(deviation),
             ..LinearConfig::new(width, width)
         };
         WordHead {

@@ -25,7 +25,7 @@ mod probe;
 pub mod recorded;
 mod texts;
 
-pub(crate) use head::{BeforeLabels, Biases, Sizes, Speaker, WordNames};
+pub(crate) use head::{BeforeLabels, Biases, PooledToken, Sizes, WordNames};
 pub use head::{Family, Head};
 pub use old::read_config;
 pub use probe::Probe;
@@ -33,14 +33,14 @@ pub use texts::Texts;
 
 use crate::checkpoint::{self, Arrays, Binder};
 use crate::labels::label_count;
-use crate::network::{Definition, Description, Network, Reads};
+use crate::network::{Definition, Description, InputKind, Network};
 use crate::seq2seq::{Decoding, Next};
 use crate::xlnet::{Memory, Permuted, Permuting, Predicted};
 use crate::zoo::{self, Fit, New};
 use crate::{Error, ModelFiles, Result, sizes};
 use burn::module::{Module, ModuleDisplay, Param};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use head::{Asked, Heads};
+use head::{HeadInputs, Heads};
 use regard_attention::layers::{Embedding, SelfAttention};
 use regard_attention::ops::Activation;
 use regard_attention::{Init, Mode};
@@ -90,7 +90,7 @@ pub trait TextModel: Network {
     fn probe(&self, texts: &Texts, at: Option<&[usize]>, probe: &mut Probe) -> Output;
 
     /// Runs the model on texts of one length, and returns hidden states and attention weights too.
-    fn look_inside(&self, texts: &Texts) -> (Output, Inside);
+    fn forward_with_attention(&self, texts: &Texts) -> (Output, Inside);
 
     /// Processes prompts of one length and starts decoding, a row for each; `None` if the model
     /// does not continue texts.
@@ -147,7 +147,7 @@ pub(crate) trait Body: Module + ModuleDisplay + 'static {
     /// Describes the attention of each layer that attends.
     fn attention(&self) -> Vec<String>;
     /// Whether a parameter may receive no gradient.
-    fn may_rest(&self, _name: &str) -> bool {
+    fn allows_missing_gradient(&self, _name: &str) -> bool {
         false
     }
     /// Processes prompts and starts decoding, if it continues texts.
@@ -192,9 +192,9 @@ impl<B: Body> Headed<B> {
         Headed { body, heads, head, config: config.clone() }
     }
 
-    fn asked<'a>(&self, at: Option<&'a [usize]>, mode: Mode) -> Asked<'a> {
+    fn asked<'a>(&self, at: Option<&'a [usize]>, mode: Mode) -> HeadInputs<'a> {
         let table = self.body.words().map(|words| words.table.clone());
-        Asked { family: self.body.family(), head: self.head, mode, table, at }
+        HeadInputs { family: self.body.family(), head: self.head, mode, table, at }
     }
 
     fn say(&self, x: Tensor<3>, texts: &Texts, at: Option<&[usize]>, mode: Mode) -> Output {
@@ -204,7 +204,7 @@ impl<B: Body> Headed<B> {
 }
 
 impl<B: Body> Definition for Headed<B> {
-    const READS: Reads = Reads::Texts;
+    const READS: InputKind = InputKind::Texts;
 
     fn types() -> Vec<&'static str> {
         B::FAMILIES.iter().map(|family| family.model_type).collect()
@@ -282,7 +282,7 @@ impl<B: Body> Definition for Headed<B> {
     }
 
     fn allows_missing_gradient(&self, name: &str) -> bool {
-        name.strip_prefix("body.").is_some_and(|name| self.body.may_rest(name))
+        name.strip_prefix("body.").is_some_and(|name| self.body.allows_missing_gradient(name))
     }
 
     fn into_text(self: Box<Self>) -> Option<Box<dyn TextModel>> {
@@ -306,9 +306,9 @@ impl<B: Body> TextModel for Headed<B> {
         self.say(x, texts, at, probe.mode())
     }
 
-    fn look_inside(&self, texts: &Texts) -> (Output, Inside) {
+    fn forward_with_attention(&self, texts: &Texts) -> (Output, Inside) {
         let rows = texts.lengths().len();
-        assert_eq!(texts.shape()[0], rows, "look_inside: need texts of one length");
+        assert_eq!(texts.shape()[0], rows, "forward_with_attention: need texts of one length");
         let mut probe = Probe::default().record();
         let said = self.probe(texts, None, &mut probe);
         let weights = self.heads.weights(said.hidden.clone(), texts);
@@ -384,7 +384,7 @@ impl<B: Body> Permuting for Headed<B> {
 struct Telling<'a> {
     following: Box<dyn Following + 'a>,
     heads: &'a Heads,
-    asked: Asked<'a>,
+    asked: HeadInputs<'a>,
 }
 
 impl Decoding for Telling<'_> {
@@ -428,7 +428,7 @@ pub(crate) fn family(config: &Value) -> Result<&'static Family> {
 
 /// Values of `model_type` of all text models.
 pub fn model_types() -> Vec<&'static str> {
-    zoo::types_of(Reads::Texts)
+    zoo::types_of(InputKind::Texts)
 }
 
 /// Keys that a configuration of this family can have: those that are read, and those that name

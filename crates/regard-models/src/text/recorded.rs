@@ -23,7 +23,7 @@ pub struct Recorded {
 
 /// Difference between a model's output and the recorded one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Difference {
+pub struct RecordedDifference {
     /// Name of the tensor: `layer.0`, `attention.0`, …, `logits`.
     pub what: String,
     /// Largest absolute difference of two elements.
@@ -32,7 +32,7 @@ pub struct Difference {
     pub scale: f32,
 }
 
-impl Difference {
+impl RecordedDifference {
     /// Difference divided by the largest recorded value.
     pub fn relative(&self) -> f32 {
         if self.largest == 0.0 { 0.0 } else { self.largest / self.scale }
@@ -89,9 +89,9 @@ impl Recorded {
     }
 
     /// Runs the model on the texts, and compares layer by layer, then the outputs.
-    pub fn compare(&self, model: &dyn TextModel) -> Result<Vec<Difference>> {
+    pub fn compare(&self, model: &dyn TextModel) -> Result<Vec<RecordedDifference>> {
         self.check(model)?;
-        let (_, inside) = model.look_inside(&self.text(0));
+        let (_, inside) = model.forward_with_attention(&self.text(0));
         let mut all = vec![];
         for (i, layer) in inside.hidden.iter().enumerate() {
             all.extend(self.difference(format!("layer.{i}"), layer)?);
@@ -129,7 +129,7 @@ impl Recorded {
         &self,
         what: String,
         got: &Tensor<D>,
-    ) -> Result<Option<Difference>> {
+    ) -> Result<Option<RecordedDifference>> {
         let Some(array) = self.arrays.get(&what) else { return Ok(None) };
         let (shape, data) = (&array.shape, array.floats().unwrap_or_default());
         let got: Vec<f32> = got.to_data().try_to_vec().expect("numbers are floats");
@@ -142,7 +142,7 @@ impl Recorded {
         let far = |most: f32, x: f32| if x <= most { most } else { x };
         let largest = got.iter().zip(&data[..]).map(apart).fold(0.0, far);
         let scale = data.iter().fold(0f32, |most, x| most.max(x.abs()));
-        Ok(Some(Difference { what, largest, scale }))
+        Ok(Some(RecordedDifference { what, largest, scale }))
     }
 }
 

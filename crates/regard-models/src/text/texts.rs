@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::layers::Sequences;
 use regard_attention::mask::{Mask, causal, full, segments};
-use regard_attention::ops::Places;
+use regard_attention::ops::TokenPositions;
 
 /// Rows of token ids. Rows of one length are a batch `[B, T]`; rows of different lengths are
 /// concatenated to one row `[1, N]` of segments that do not attend to each other, so that no work
@@ -148,10 +148,10 @@ impl Texts {
     }
 
     /// Position of each token in its text, for rotary positions.
-    pub fn rotary_places(&self) -> Places {
+    pub fn rotary_places(&self) -> TokenPositions {
         match self.shape()[0] == self.lengths.len() {
-            true => Places::From(vec![0]),
-            false => Places::Each(self.lengths.iter().flat_map(|n| 0..*n).collect()),
+            true => TokenPositions::From(vec![0]),
+            false => TokenPositions::Each(self.lengths.iter().flat_map(|n| 0..*n).collect()),
         }
     }
 

@@ -1,7 +1,7 @@
 //! `config.json` of a Transformer, with the keys of Hugging Face's Marian and Pegasus.
 
 use crate::checkpoint::Arrays;
-use crate::look::Look;
+use crate::cross_attention::CrossAttentionKind;
 use crate::sizes;
 use regard_attention::ops::Activation;
 use serde::{Deserialize, Serialize};
@@ -62,16 +62,16 @@ pub struct Config {
     pub tie_word_embeddings: bool,
     /// Pre-norm or post-norm; default post-norm.
     #[serde(default)]
-    pub norms: Norms,
+    pub norms: NormOrder,
     /// Position encoding; default sinusoidal.
     #[serde(default)]
-    pub positions: Places,
+    pub positions: PositionEncoding,
     /// Kind of attention of the decoder to the encoder; default global.
     #[serde(default, skip_serializing_if = "is_global")]
-    pub attention: Look,
+    pub attention: CrossAttentionKind,
     /// Kind of self-attention of the encoder: global (default) or a window.
     #[serde(default, skip_serializing_if = "is_global")]
-    pub encoder_attention: Look,
+    pub encoder_attention: CrossAttentionKind,
     /// Decoder layer whose attention, averaged over heads, is the alignment; the last by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alignment_layer: Option<usize>,
@@ -89,7 +89,7 @@ pub struct Config {
 /// Position of the norms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Norms {
+pub enum NormOrder {
     /// After each residual sum, as in the paper and in Marian.
     #[default]
     Post,
@@ -100,7 +100,7 @@ pub enum Norms {
 /// Position encoding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Places {
+pub enum PositionEncoding {
     /// Sines and cosines.
     #[default]
     Sinusoidal,
@@ -128,8 +128,8 @@ fn relu() -> String {
     "relu".to_string()
 }
 
-fn is_global(look: &Look) -> bool {
-    *look == Look::Global
+fn is_global(look: &CrossAttentionKind) -> bool {
+    *look == CrossAttentionKind::Global
 }
 
 impl Config {
@@ -168,12 +168,12 @@ impl Config {
 
     /// `model_type` of Hugging Face's library for this model, or `transformer` if it has none.
     pub(crate) fn model_type(&self) -> &'static str {
-        let theirs = self.positions == Places::Sinusoidal
+        let theirs = self.positions == PositionEncoding::Sinusoidal
             && is_global(&self.attention)
             && is_global(&self.encoder_attention);
         match self.norms {
-            Norms::Post if theirs => "marian",
-            Norms::Pre if theirs && self.share_encoder_decoder_embeddings => "pegasus",
+            NormOrder::Post if theirs => "marian",
+            NormOrder::Pre if theirs && self.share_encoder_decoder_embeddings => "pegasus",
             _ => "transformer",
         }
     }
@@ -243,7 +243,10 @@ impl Config {
         sizes::check_ids(&ids[..1], reads.1)?;
         let only_masks = matches!(
             self.encoder_attention,
-            Look::Global | Look::Window { .. } | Look::Expanded { .. } | Look::GlobalTokens { .. }
+            CrossAttentionKind::Global
+                | CrossAttentionKind::Window { .. }
+                | CrossAttentionKind::Expanded { .. }
+                | CrossAttentionKind::GlobalTokens { .. }
         );
         if !only_masks {
             return Err("encoder_attention: need global, window, expanded or global-tokens".into());

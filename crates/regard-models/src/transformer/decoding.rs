@@ -2,10 +2,10 @@
 
 use super::Transformer;
 use super::stack::{Decoder, Seen};
-use crate::look::Place;
+use crate::cross_attention::QueryPositions;
 use crate::seq2seq::{Change, Decoding, Next, Rows, Source, index};
 use burn::tensor::{Int, Tensor};
-use regard_attention::layers::{Cache, Call};
+use regard_attention::layers::{Call, KvCache};
 use regard_attention::{Attention, Mode};
 
 /// State of the decoder between two steps.
@@ -13,7 +13,7 @@ pub(crate) struct Kept {
     /// `[B, S, 2·M]` for each layer: keys and values of the encoder states.
     remembered: Vec<Tensor<3>>,
     /// KV cache of each layer's self-attention.
-    caches: Vec<Cache>,
+    caches: Vec<KvCache>,
     /// `[B]`: source tokens that are not padding.
     pub lengths: Vec<i64>,
     /// Assignment of rows to sentences.
@@ -29,7 +29,7 @@ impl Kept {
         let layers = &decoder.layers;
         Kept {
             remembered: layers.iter().map(|l| l.cross.remember(memory.clone())).collect(),
-            caches: layers.iter().map(|_| Cache::new()).collect(),
+            caches: layers.iter().map(|_| KvCache::new()).collect(),
             rows: Rows::new(lengths.len()),
             lengths,
         }
@@ -69,7 +69,8 @@ impl Decoder {
     /// `x: [R, 1, M]` → `[R, 1, M]`
     pub fn step(&self, x: Tensor<3>, kept: &mut Kept, look: bool) -> (Tensor<3>, Seen) {
         let ([r, _, m], b, beams) = (x.dims(), kept.lengths.len(), kept.rows.beams());
-        let place = Place { lengths: &kept.lengths, first: kept.written(), one_number: true };
+        let place =
+            QueryPositions { lengths: &kept.lengths, first: kept.written(), one_number: true };
         let mut sum = self.residual(x);
         let mut seen = Seen::default();
         for (i, layer) in self.layers.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! Encoder, decoder, and their input embeddings.
 
-use super::{Config, Norms, Places};
+use super::{Config, NormOrder, PositionEncoding};
 use crate::checkpoint::Binder;
-use crate::look::{Look, Looked, Looking, Place};
+use crate::cross_attention::{Attended, ConfiguredAttention, CrossAttentionKind, QueryPositions};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::layers::{
@@ -10,7 +10,7 @@ use regard_attention::layers::{
     FeedForward, FeedForwardConfig, Norm, NormConfig, Residual, SelfAttention, SelfAttentionConfig,
 };
 use regard_attention::mask::{Mask, causal, expanded, global_tokens, lengths, window};
-use regard_attention::{Attention, Init, Mode, Weights};
+use regard_attention::{Attention, Init, Mode, WeightInit};
 
 /// Token embeddings with positions.
 #[derive(Module, Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Vectors {
 impl Vectors {
     fn new(config: &Config, init: &mut Init) -> Vectors {
         let (m, length) = (config.d_model, config.max_position_embeddings);
-        let learned = config.positions == Places::Learned;
+        let learned = config.positions == PositionEncoding::Learned;
         let scale = if config.scale_embedding { (m as f32).sqrt() } else { 1.0 };
         Vectors {
             learned: learned.then(|| init.normal([length, m], 0.02)),
@@ -86,7 +86,7 @@ pub(crate) struct Encoder {
     layers: Vec<Block>,
     last: Option<Norm>,
     #[module(skip)]
-    look: Look,
+    look: CrossAttentionKind,
 }
 
 /// A decoder layer. It is not the common block: cross-attention is between its two sublayers, and
@@ -97,7 +97,7 @@ pub(crate) struct DecoderLayer {
     pub attention_norm: Norm,
     pub cross: CrossAttention,
     pub cross_norm: Norm,
-    pub looking: Looking,
+    pub looking: ConfiguredAttention,
     pub forward: FeedForward,
     pub forward_norm: Norm,
     pub dropout: [Dropout; 3],
@@ -110,7 +110,7 @@ pub(crate) struct Decoder {
     pub layers: Vec<DecoderLayer>,
     pub last: Option<Norm>,
     #[module(skip)]
-    pub norms: layers::Norms,
+    pub norms: layers::NormPlacement,
     #[module(skip)]
     pub alignment: usize,
 }
@@ -135,13 +135,13 @@ pub(crate) struct Seen {
 
 fn feed_forward(config: &Config, hidden: usize) -> FeedForwardConfig {
     let activation = config.activation().expect("the configuration was checked");
-    let (dropout, weights) = (config.activation_dropout, Weights::Xavier);
+    let (dropout, weights) = (config.activation_dropout, WeightInit::Xavier);
     let width = config.d_model;
     FeedForwardConfig { hidden, activation, dropout, weights, ..FeedForwardConfig::new(width) }
 }
 
 fn self_attention(config: &Config, heads: usize) -> SelfAttentionConfig {
-    let (dropout, weights) = (config.attention_dropout, Weights::Xavier);
+    let (dropout, weights) = (config.attention_dropout, WeightInit::Xavier);
     SelfAttentionConfig { dropout, weights, ..SelfAttentionConfig::new(config.d_model, heads) }
 }
 
@@ -150,14 +150,14 @@ fn norm(config: &Config, init: &mut Init) -> Norm {
 }
 
 fn last_norm(config: &Config, init: &mut Init) -> Option<Norm> {
-    (config.norms == Norms::Pre).then(|| norm(config, init))
+    (config.norms == NormOrder::Pre).then(|| norm(config, init))
 }
 
 /// Position of the norms.
-fn norms(config: &Config) -> layers::Norms {
+fn norms(config: &Config) -> layers::NormPlacement {
     match config.norms {
-        Norms::Pre => layers::Norms::Pre,
-        Norms::Post => layers::Norms::Post,
+        NormOrder::Pre => layers::NormPlacement::Pre,
+        NormOrder::Post => layers::NormPlacement::Post,
     }
 }
 
@@ -166,7 +166,7 @@ impl Encoder {
         let heads = config.encoder_attention_heads;
         // The order of initialisation does not depend on the position of norms.
         let block = BlockConfig {
-            norms: layers::Norms::Post,
+            norms: layers::NormPlacement::Post,
             attention: self_attention(config, heads),
             forward: feed_forward(config, config.encoder_ffn_dim),
             dropout: [config.dropout; 2],
@@ -197,9 +197,9 @@ impl Encoder {
 
     fn mask(&self, valid: &[i64], s: usize) -> Mask {
         let near = match self.look {
-            Look::Window { left, right } => window(left, right),
-            Look::Expanded { left, right, stride } => expanded(left, right, stride),
-            Look::GlobalTokens { count, left, right } => {
+            CrossAttentionKind::Window { left, right } => window(left, right),
+            CrossAttentionKind::Expanded { left, right, stride } => expanded(left, right, stride),
+            CrossAttentionKind::GlobalTokens { count, left, right } => {
                 let first: Vec<usize> = (0..count.min(s)).collect();
                 window(left, right) | global_tokens(&first)
             }
@@ -223,7 +223,7 @@ impl Encoder {
 impl Decoder {
     pub fn new(config: &Config, init: &mut Init) -> Decoder {
         let (m, heads) = (config.d_model, config.decoder_attention_heads);
-        let (dropout, weights) = (config.attention_dropout, Weights::Xavier);
+        let (dropout, weights) = (config.attention_dropout, WeightInit::Xavier);
         let layer = |init: &mut Init| DecoderLayer {
             attention: self_attention(config, heads).init(init),
             attention_norm: norm(config, init),
@@ -273,21 +273,23 @@ impl Decoder {
     /// Norm before a layer's first sublayer, or after the last layer; `None` if post-norm.
     fn entry(&self, layer: usize) -> Option<&Norm> {
         let norm = self.layers.get(layer).map(|layer| &layer.attention_norm);
-        norm.or(self.last.as_ref()).filter(|_| self.norms == layers::Norms::Pre)
+        norm.or(self.last.as_ref()).filter(|_| self.norms == layers::NormPlacement::Pre)
     }
 
     /// Norms that follow the residual sums of a layer.
     pub fn norms(&self, layer: usize) -> [Option<&Norm>; 3] {
         let DecoderLayer { attention_norm, cross_norm, forward_norm, .. } = &self.layers[layer];
         match self.norms {
-            layers::Norms::Pre => [Some(cross_norm), Some(forward_norm), self.entry(layer + 1)],
-            layers::Norms::Post => [attention_norm, cross_norm, forward_norm].map(Some),
+            layers::NormPlacement::Pre => {
+                [Some(cross_norm), Some(forward_norm), self.entry(layer + 1)]
+            }
+            layers::NormPlacement::Post => [attention_norm, cross_norm, forward_norm].map(Some),
         }
     }
 
     pub fn forward(&self, x: Tensor<3>, memory: Tensor<3>, ask: &Ask) -> (Tensor<3>, Seen) {
         let past = Attention::dot().mask(causal());
-        let place = Place { lengths: ask.lengths, first: 0, one_number: false };
+        let place = QueryPositions { lengths: ask.lengths, first: 0, one_number: false };
         let mut sum = self.residual(x);
         let mut seen = Seen::default();
         for (i, layer) in self.layers.iter().enumerate() {
@@ -314,7 +316,7 @@ impl DecoderLayer {
         &self,
         x: Tensor<3>,
         remembered: Tensor<3>,
-        place: &Place,
+        place: &QueryPositions,
         (mode, weights): (Mode, bool),
         seen: &mut Seen,
     ) -> Tensor<3> {
@@ -328,7 +330,7 @@ impl DecoderLayer {
             attention = attention.dropout(self.cross.dropout, noise);
         }
         let parts = self.cross.split(x, remembered);
-        let looked: Looked = self.looking.attend(attention, parts, place, (mode, weights));
+        let looked: Attended = self.looking.attend(attention, parts, place, (mode, weights));
         if let Some(weights) = looked.weights {
             seen.weights = Some(weights.mean_dim(1).squeeze_dim(1));
         }

@@ -46,7 +46,7 @@ pub enum Halving {
 /// Vector that represents the image (pooling).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Pooling {
+pub enum VitPooling {
     /// Vector of the class token, which precedes the patches.
     #[default]
     Cls,
@@ -57,7 +57,7 @@ pub enum Pooling {
 /// Position encoding of patches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Positions {
+pub enum PatchPositions {
     /// A learned vector for each position.
     #[default]
     Learned,
@@ -109,9 +109,9 @@ pub struct Config {
     /// Downsampling in the stem; default stride 2.
     pub stem_halving: Halving,
     /// Vector that represents the image; default the class token.
-    pub pooling: Pooling,
+    pub pooling: VitPooling,
     /// Position encoding; default learned.
-    pub positions: Positions,
+    pub positions: PatchPositions,
 }
 
 impl Default for Config {
@@ -135,8 +135,8 @@ impl Default for Config {
             labels: Labels::default(),
             stem_channels: vec![],
             stem_halving: Halving::Stride,
-            pooling: Pooling::Cls,
-            positions: Positions::Learned,
+            pooling: VitPooling::Cls,
+            positions: PatchPositions::Learned,
         }
     }
 }
@@ -160,7 +160,7 @@ impl Config {
                 "num_attention_heads: got {heads}, need a divisor of hidden_size = {width}"
             ));
         }
-        if config.positions == Positions::Sinusoidal && !width.is_multiple_of(4) {
+        if config.positions == PatchPositions::Sinusoidal && !width.is_multiple_of(4) {
             return Err(format!(
                 "hidden_size: got {width}, need a multiple of 4 for sinusoidal positions: a sine \
                  and a cosine, of the row and of the column"
@@ -234,7 +234,7 @@ impl Config {
 
     /// Number of tokens before the patches: 1 or 0.
     pub fn first_patch(&self) -> usize {
-        usize::from(self.pooling == Pooling::Cls)
+        usize::from(self.pooling == VitPooling::Cls)
     }
 
     /// Width of the pooler's output.
@@ -249,7 +249,9 @@ impl Config {
     /// Whether Hugging Face's `vit` can express it.
     fn is_plain(&self) -> bool {
         let Config { stem_channels, pooling, positions, .. } = self;
-        stem_channels.is_empty() && *pooling == Pooling::Cls && *positions == Positions::Learned
+        stem_channels.is_empty()
+            && *pooling == VitPooling::Cls
+            && *positions == PatchPositions::Learned
     }
 
     /// Configuration as `config.json`, of a model with labels or without.

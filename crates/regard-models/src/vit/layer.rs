@@ -6,11 +6,11 @@ use regard_attention::layers::{
     Block, BlockConfig, FeedForwardConfig, NormConfig, SelfAttentionConfig,
 };
 use regard_attention::ops::Activation;
-use regard_attention::{Init, Weights};
+use regard_attention::{Init, WeightInit};
 
 pub(super) fn block(config: &Config, activation: Activation, init: &mut Init) -> Block {
     let (width, heads) = (config.hidden_size, config.num_attention_heads);
-    let weights = Weights::Normal(config.initializer_range);
+    let weights = WeightInit::Normal(config.initializer_range);
     let block = BlockConfig {
         norm: norm(config),
         attention: SelfAttentionConfig {

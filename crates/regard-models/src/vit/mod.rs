@@ -22,20 +22,20 @@ mod config;
 mod layer;
 mod tokens;
 
-pub use config::{Config, Halving, Pooling, Positions, Sides};
+pub use config::{Config, Halving, PatchPositions, Sides, VitPooling};
 
 use crate::checkpoint::{Arrays, Binder};
-use crate::network::{Definition, Description, Reads};
+use crate::network::{Definition, Description, InputKind};
 use crate::text::{with_prefix, without_prefix};
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use layer::norm;
 use regard_attention::layers::{
     Block, Call, Dropout, ImageConvolution, ImageConvolutionConfig, Linear, LinearConfig, Norm,
-    Norms, Residual, Tap,
+    NormPlacement, Residual, Tap,
 };
 use regard_attention::ops::{Activation, Windows};
-use regard_attention::{Attention, Init, Mode, Weights};
+use regard_attention::{Attention, Init, Mode, WeightInit};
 use serde_json::Value;
 
 /// Output for a batch of images.
@@ -70,7 +70,7 @@ pub struct Vit {
 impl Vit {
     fn build(config: Config, labelled: bool, init: &mut Init) -> Result<Vit, String> {
         let (m, activation) = (config.hidden_size, config.activation()?);
-        let weights = Weights::Normal(config.initializer_range);
+        let weights = WeightInit::Normal(config.initializer_range);
         let mut channels = config.num_channels;
         let mut stem = vec![];
         for outputs in config.stem_channels.iter().copied() {
@@ -80,7 +80,7 @@ impl Vit {
             };
             let windows = Windows { size: [3, 3], stride, padding: [1, 1] };
             // There is no norm before the end of the stem, so the scale must not shrink.
-            let (inputs, weights) = (channels, Weights::Uniform);
+            let (inputs, weights) = (channels, WeightInit::Uniform);
             let layer = ImageConvolutionConfig { inputs, outputs, windows, activation, weights };
             stem.push(layer.init(init));
             channels = outputs;
@@ -106,7 +106,7 @@ impl Vit {
             stem,
             patches: patches.init(init),
             cls: (first > 0).then(|| table(1, init)),
-            positions: (config.positions == Positions::Learned).then(|| table(tokens, init)),
+            positions: (config.positions == PatchPositions::Learned).then(|| table(tokens, init)),
             dropout: Dropout::new(config.hidden_dropout_prob, init),
             layers: (0..config.num_hidden_layers)
                 .map(|_| layer::block(&config, activation, init))
@@ -133,7 +133,7 @@ impl Vit {
     ///
     /// # Panics
     /// As [`Vit::forward`].
-    pub fn look_inside(&self, pixels: Tensor<4>) -> (Seen, Vec<Tensor<4>>) {
+    pub fn forward_with_attention(&self, pixels: Tensor<4>) -> (Seen, Vec<Tensor<4>>) {
         let mut looks = vec![];
         let seen = self.read(pixels, Mode::Eval, Some(&mut looks));
         (seen, looks)
@@ -142,7 +142,7 @@ impl Vit {
     fn read(&self, pixels: Tensor<4>, mode: Mode, mut looks: Option<&mut Vec<Tensor<4>>>) -> Seen {
         let x = self.embed(pixels, mode);
         let attention = Attention::dot();
-        let mut residual = Residual::new(Norms::Pre, self.layers[0].entry(), x);
+        let mut residual = Residual::new(NormPlacement::Pre, self.layers[0].entry(), x);
         for (i, layer) in self.layers.iter().enumerate() {
             let next = self.layers.get(i + 1).map_or(Some(&self.last), Block::entry);
             let mut tap = Tap::new();
@@ -155,9 +155,9 @@ impl Vit {
         let hidden = residual.input();
         let [b, t, m] = hidden.dims();
         let speaker = match self.config.pooling {
-            Pooling::Cls if t == 1 => hidden.clone().reshape([b, m]),
-            Pooling::Cls => hidden.clone().slice([0..b, 0..1, 0..m]).reshape([b, m]),
-            Pooling::Mean => hidden.clone().mean_dim(1).reshape([b, m]),
+            VitPooling::Cls if t == 1 => hidden.clone().reshape([b, m]),
+            VitPooling::Cls => hidden.clone().slice([0..b, 0..1, 0..m]).reshape([b, m]),
+            VitPooling::Mean => hidden.clone().mean_dim(1).reshape([b, m]),
         };
         let pooled = self.pooler.as_ref().map(|pooler| pooler.forward(speaker.clone()));
         let logits = self.classifier.as_ref().map(|classifier| classifier.forward(speaker));
@@ -176,7 +176,7 @@ impl Vit {
 }
 
 impl Definition for Vit {
-    const READS: Reads = Reads::Other;
+    const READS: InputKind = InputKind::Other;
 
     fn types() -> Vec<&'static str> {
         vec![config::VIT, config::EXTENDED]

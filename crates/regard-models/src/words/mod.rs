@@ -9,7 +9,7 @@ pub use config::Config;
 
 use crate::checkpoint::Binder;
 use crate::fields::fields;
-use crate::text::{Biases, Body, Family, Head, Probe, Sizes, Speaker, Texts, WordNames};
+use crate::text::{Biases, Body, Family, Head, PooledToken, Probe, Sizes, Texts, WordNames};
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use config::Context;
@@ -38,7 +38,7 @@ const NAMES: Family = Family {
         (Head::Tokens, "ForTokenClassification"),
     ],
     typed: false,
-    speaker: Speaker::All,
+    speaker: PooledToken::All,
     pooled: false,
     before_labels: None,
     labels: "classifier",
@@ -49,7 +49,7 @@ const NAMES: Family = Family {
 
 /// The encoder without its heads.
 #[derive(Module, Debug)]
-pub(crate) struct Words {
+pub(crate) struct WordEncoder {
     words: Option<Embedding>,
     speller: Option<Speller>,
     rnn: Option<Recurrent>,
@@ -84,7 +84,7 @@ impl Unknown {
     }
 }
 
-impl Words {
+impl WordEncoder {
     fn device(&self) -> Device {
         let of_table = self.words.as_ref().map(|words| words.table.device());
         let of_letters = || self.speller.as_ref().map(|speller| speller.letters.table.device());
@@ -108,7 +108,7 @@ impl Words {
     }
 }
 
-impl Body for Words {
+impl Body for WordEncoder {
     const FAMILIES: &'static [&'static Family] = &[&BILSTM, &CNN];
 
     type Config = Config;
@@ -120,7 +120,7 @@ impl Body for Words {
         }
     }
 
-    fn new(config: &Config, init: &mut Init) -> Words {
+    fn new(config: &Config, init: &mut Init) -> WordEncoder {
         let (inputs, table) = (config.input(), config.embedding_size);
         let deviation = 1.0 / (table.max(1) as f32).sqrt();
         let words = EmbeddingConfig { deviation, ..EmbeddingConfig::new(config.vocab_size, table) };
@@ -135,7 +135,7 @@ impl Body for Words {
             |width: &usize| ConvolutionConfig { inputs, outputs, width: *width, activation };
         let recurrent = config.context == Context::Recurrent;
         let widths = if recurrent { &[][..] } else { &config.widths };
-        Words {
+        WordEncoder {
             words: (table > 0).then(|| words.init(init)),
             speller: config.characters.as_ref().map(|characters| {
                 Speller::new(characters, config.alphabet_size, config.embedding_dropout, init)
@@ -229,7 +229,7 @@ impl Body for Words {
         vec![]
     }
 
-    fn may_rest(&self, name: &str) -> bool {
+    fn allows_missing_gradient(&self, name: &str) -> bool {
         self.frozen && name == "words.table"
     }
 }

@@ -5,11 +5,11 @@ use crate::checkpoint::Binder;
 use burn::module::{Module, Param};
 use burn::tensor::{Tensor, TensorData};
 use regard_attention::layers::{
-    Call, Dropout, FeedForward, FeedForwardConfig, Linear, LinearConfig, Norm, NormConfig, Norms,
-    Residual,
+    Call, Dropout, FeedForward, FeedForwardConfig, Linear, LinearConfig, Norm, NormConfig,
+    NormPlacement, Residual,
 };
 use regard_attention::ops::{Activation, linear};
-use regard_attention::{Attention, Init, Mode, Weights};
+use regard_attention::{Attention, Init, Mode, WeightInit};
 
 /// Inputs of the scores that all layers share.
 pub(super) struct Scene {
@@ -73,7 +73,7 @@ impl Layer {
     pub fn new(config: &Config, init: &mut Init) -> Layer {
         let &Config { d_model: width, n_head: heads, initializer_range: deviation, .. } = config;
         let each = width / heads;
-        let weights = Weights::Normal(deviation);
+        let weights = WeightInit::Normal(deviation);
         let norm = NormConfig { eps: config.layer_norm_eps, ..NormConfig::layer(width) };
         let mut projection =
             || LinearConfig { bias: false, weights, ..LinearConfig::new(width, width) }.init(init);
@@ -174,7 +174,7 @@ impl Layer {
     /// `x: [B, T, M]`, `seen: [B, T, H·D]` → `[B, T, M]`
     pub fn conclude(&self, x: Tensor<3>, seen: Tensor<3>, mode: Mode) -> Tensor<3> {
         let seen = linear(seen, self.out.val().transpose(), None, Activation::Identity);
-        let mut residual = Residual::new(Norms::Post, None, x);
+        let mut residual = Residual::new(NormPlacement::Post, None, x);
         residual.add(self.dropout[1].forward(seen, mode), Some(&self.attention_norm));
         let thought = self.forward.forward(residual.input(), mode);
         residual.add(self.dropout[2].forward(thought, mode), Some(&self.forward_norm));

@@ -15,7 +15,8 @@ pub use permuted::{Memory, Permuted, Permuting, Predicted, Sight};
 use crate::checkpoint::Binder;
 use crate::fields::fields;
 use crate::text::{
-    BeforeLabels, Biases, Body, Family, Head, Probe, Sizes, Speaker, Texts, TwoStreams, WordNames,
+    BeforeLabels, Biases, Body, Family, Head, PooledToken, Probe, Sizes, Texts, TwoStreams,
+    WordNames,
 };
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
@@ -41,7 +42,7 @@ pub static XLNET: Family = Family {
         (Head::Span, "ForQuestionAnsweringSimple"),
     ],
     typed: true,
-    speaker: Speaker::Last,
+    speaker: PooledToken::Last,
     pooled: false,
     before_labels: Some(BeforeLabels::of_texts("sequence_summary.summary", Activation::Tanh)),
     labels: "logits_proj",
@@ -141,7 +142,7 @@ impl Body for Xlnet {
     }
 
     /// The mask embedding is used by one head only, and segments by pairs of texts only.
-    fn may_rest(&self, name: &str) -> bool {
+    fn allows_missing_gradient(&self, name: &str) -> bool {
         ["unknown", ".parts", ".to_parts"].iter().any(|end| name.ends_with(end))
     }
 

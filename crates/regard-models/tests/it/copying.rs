@@ -5,7 +5,7 @@ use burn::module::Module;
 use burn::tensor::Device;
 use regard_attention::{AdamW, AdamWConfig, Mode};
 use regard_models::checkpoint::Arrays;
-use regard_models::copying::{Copied, Cost, PointerGenerator};
+use regard_models::copying::{CopyBatch, Cost, PointerGenerator};
 use regard_models::{Network, zoo};
 use serde_json::{Value, json};
 
@@ -17,8 +17,8 @@ fn config(copy: bool, coverage: bool) -> Value {
 }
 
 /// Ids from 9 on are words outside the vocabulary.
-fn texts() -> Copied {
-    Copied::new(vec![vec![4, 9, 5, 10, 9], vec![6, 9, 7]])
+fn texts() -> CopyBatch {
+    CopyBatch::new(vec![vec![4, 9, 5, 10, 9], vec![6, 9, 7]])
 }
 
 /// Target words: one that is copied, one in text and vocabulary, and one in neither.
@@ -120,7 +120,7 @@ fn words_that_no_vocabulary_has_are_copied() {
     };
     for step in 1..=250 {
         let (texts, wanted): (_, Vec<_>) = (0..6).map(|i| text(i + step as usize)).unzip();
-        let cost = model.cost(&Copied::new(texts), &wanted, Mode::Train { seed: 1, step });
+        let cost = model.cost(&CopyBatch::new(texts), &wanted, Mode::Train { seed: 1, step });
         assert!(cost.coverage.is_none());
         model.step(&mut adamw, 1e-2, cost.likelihood.backward());
         if step == 1 {
@@ -130,7 +130,7 @@ fn words_that_no_vocabulary_has_are_copied() {
     let model = model.valid();
     for i in 0..6 {
         let (text, wanted) = text(i);
-        let batch = Copied::new(vec![text]);
+        let batch = CopyBatch::new(vec![text]);
         let mixed = model.walk(&batch).step(&[1]);
         let best =
             (0..mixed.words.len()).max_by(|a, b| mixed.words[*a].total_cmp(&mixed.words[*b]));
@@ -145,7 +145,7 @@ fn saved_is_loaded_and_what_cannot_be_is_turned_down() {
     let again =
         zoo::load::<PointerGenerator>(&model.config(), model.weights(), &Device::flex()).unwrap();
     assert_eq!(cost(&model, &wanted()), cost(&again, &wanted()));
-    let alone = Copied::new(vec![texts().text(1).to_vec()]);
+    let alone = CopyBatch::new(vec![texts().text(1).to_vec()]);
     let (texts, mut together) = (texts(), vec![]);
     together.extend_from_slice(&model.walk(&texts).step(&[1, 1]).words[11..21]);
     let difference = largest_difference(&model.walk(&alone).step(&[1]).words, &together);

@@ -57,7 +57,7 @@ fn images_are_read_as_transformers_reads_them() {
         for (name, got) in [("logits", seen.logits), ("pooled", seen.pooled)] {
             got.into_iter().for_each(|got| close(&folder, name, &numbers(got), &said[name]));
         }
-        let (_, looks) = model.look_inside(pixels);
+        let (_, looks) = model.forward_with_attention(pixels);
         assert_eq!(looks.len(), 2);
         for (i, weights) in looks.into_iter().enumerate() {
             let name = format!("attention.{i}");
@@ -136,7 +136,7 @@ fn a_stem_may_keep_the_largest_of_each_square() {
     let model = zoo::create::<Vit>(&config, 3, &device).unwrap();
     // An odd last row and column are dropped.
     assert_eq!(model.settings().grid(), [4, 6]);
-    let (seen, looks) = model.look_inside(images(1, [1, 9, 13], &device));
+    let (seen, looks) = model.forward_with_attention(images(1, [1, 9, 13], &device));
     assert_eq!((seen.hidden.dims(), looks[0].dims()), ([1, 25, 16], [1, 2, 25, 25]));
 }
 

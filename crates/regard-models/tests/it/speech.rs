@@ -1,7 +1,7 @@
 //! Speech models: whole sounds and streams, alone and in a batch, saved and loaded, trained.
 
 use burn::tensor::{Device, Int, Tensor};
-use regard_attention::ops::{CrossEntropy, Ctc, Transcripts, cross_entropy, ctc_loss};
+use regard_attention::ops::{CrossEntropy, Ctc, CtcTargets, cross_entropy, ctc_loss};
 use regard_attention::{AdamW, AdamWConfig, Mode};
 use regard_models::speech::{Sounds, Speech};
 use regard_models::{Network, zoo};
@@ -187,7 +187,7 @@ fn it_learns() {
                     cross_entropy(said.logits, wanted, CrossEntropy::default())
                 }
                 _ => {
-                    let mut wanted = Transcripts::new();
+                    let mut wanted = CtcTargets::new();
                     said.lengths.iter().zip(&texts).for_each(|(n, text)| wanted.push(*n, text));
                     ctc_loss(said.logits, wanted, Ctc::default()).mean()
                 }

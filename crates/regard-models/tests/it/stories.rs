@@ -93,7 +93,7 @@ fn where_it_looked_can_be_seen() {
     for (name, config) in zoo() {
         let model = create::<dyn StoryModel>(&config, 5, &Device::flex()).unwrap();
         let story = stories(&told(&[11]));
-        let (scores, looks) = model.look_inside(&story);
+        let (scores, looks) = model.forward_with_attention(&story);
         let said = numbers(model.forward(&story, Mode::Eval));
         assert!(largest_difference(&numbers(scores), &said) <= 1e-5, "{name}");
         assert_eq!(looks.len(), if name == "memn2n" { 2 } else { 3 }, "{name}");

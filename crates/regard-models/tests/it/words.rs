@@ -81,7 +81,7 @@ fn the_weights_of_words_are_told() {
         let model = open(&folder, &Device::flex());
         let golden = checkpoint::read_arrays(&folder.join("said.safetensors")).unwrap();
         let sentences = sentences(&folder);
-        let (_, inside) = model.look_inside(&texts(&*model, &sentences[..1]));
+        let (_, inside) = model.forward_with_attention(&texts(&*model, &sentences[..1]));
         let told = inside.weights.map(|weights| numbers(&weights));
         let wanted = golden.get("weights").map(|weights| weights.floats().unwrap()[..5].to_vec());
         assert_eq!(told.is_some(), wanted.is_some(), "{}", folder.display());

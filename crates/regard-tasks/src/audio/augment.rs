@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// `[augment]` of a recipe. By default nothing is changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Augment {
+pub struct AudioAugment {
     /// Largest change of speed, in percent, either way.
     pub speed: u32,
     /// Longest silence before and after the sound, in seconds.
@@ -44,7 +44,7 @@ const MASKS: u64 = 16;
 /// Index of the first draw of noise, one per sample, far from the others.
 const SAMPLES: u64 = 1 << 32;
 
-impl Augment {
+impl AudioAugment {
     /// Checks that all values are in range.
     pub fn check(&self) -> Result<()> {
         let wrong = |what: String| Err(Error::invalid(format!("augment.{what}")));
@@ -111,8 +111,8 @@ impl Augment {
 mod tests {
     use super::*;
 
-    fn augment() -> Augment {
-        Augment {
+    fn augment() -> AudioAugment {
+        AudioAugment {
             speed: 10,
             silence: 0.1,
             gain: 6.0,
@@ -136,12 +136,12 @@ mod tests {
             let n = sound(1, step, 0).len();
             assert!((1800..=2223 + 1600).contains(&n), "{n} samples");
         }
-        assert_eq!(Augment::default().sound(&samples, 8000, Stream::new(1, 2, 3)), samples);
+        assert_eq!(AudioAugment::default().sound(&samples, 8000, Stream::new(1, 2, 3)), samples);
     }
 
     #[test]
     fn noise_is_as_far_below_as_it_says() {
-        let augment = Augment { noise: Some(20.0), ..Augment::default() };
+        let augment = AudioAugment { noise: Some(20.0), ..AudioAugment::default() };
         let samples = vec![0.5; 20_000];
         for step in 0..10 {
             let noisy = augment.sound(&samples, 8000, Stream::new(1, step, 0));
@@ -172,10 +172,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_meant_is_told() {
-        let error = |augment: Augment| augment.check().unwrap_err().to_string();
-        assert!(error(Augment { speed: 60, ..augment() }).contains("augment.speed: got 60"));
-        assert!(error(Augment { gain: f32::NAN, ..augment() }).contains("augment.gain"));
-        assert!(error(Augment { noise: Some(-90.0), ..augment() }).contains("augment.noise"));
+        let error = |augment: AudioAugment| augment.check().unwrap_err().to_string();
+        assert!(error(AudioAugment { speed: 60, ..augment() }).contains("augment.speed: got 60"));
+        assert!(error(AudioAugment { gain: f32::NAN, ..augment() }).contains("augment.gain"));
+        assert!(error(AudioAugment { noise: Some(-90.0), ..augment() }).contains("augment.noise"));
         augment().check().unwrap();
     }
 }

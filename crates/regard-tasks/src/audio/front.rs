@@ -5,7 +5,7 @@
 //! and when it is streamed.
 
 use super::cepstrum::{Cosines, Loudness};
-use super::mel::{Bands, FilterBank, Height, Scale};
+use super::mel::{Bands, FilterBank, Height, MelScale};
 use super::spectrum::{Ends, Frames};
 use super::{FASTEST, Sound};
 use regard_models::{ModelFiles, Result, checkpoint};
@@ -35,7 +35,7 @@ pub struct Preprocessor {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub f_max: Option<f64>,
     /// Mel scale.
-    pub mel_scale: Scale,
+    pub mel_scale: MelScale,
     /// Normalisation of the mel filters.
     pub mel_norm: Height,
     /// Added to the power before its logarithm.
@@ -61,7 +61,7 @@ impl Default for Preprocessor {
             hop_length: 160,
             f_min: 0.0,
             f_max: None,
-            mel_scale: Scale::Slaney,
+            mel_scale: MelScale::Slaney,
             mel_norm: Height::Slaney,
             log_offset: 1e-6,
             num_mfcc: None,

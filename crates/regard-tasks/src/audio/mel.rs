@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Mel scale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Scale {
+pub enum MelScale {
     /// `2595·log10(1 + f/700)`, the Hidden Markov Model Toolkit's (torchaudio's default).
     #[default]
     Htk,
@@ -17,20 +17,20 @@ pub enum Scale {
 const BREAK: f64 = 1000.0;
 const STEP: f64 = 200.0 / 3.0;
 
-impl Scale {
+impl MelScale {
     fn mel(self, hertz: f64) -> f64 {
         match self {
-            Scale::Htk => 2595.0 * (1.0 + hertz / 700.0).log10(),
-            Scale::Slaney if hertz < BREAK => hertz / STEP,
-            Scale::Slaney => BREAK / STEP + (hertz / BREAK).ln() / (6.4f64.ln() / 27.0),
+            MelScale::Htk => 2595.0 * (1.0 + hertz / 700.0).log10(),
+            MelScale::Slaney if hertz < BREAK => hertz / STEP,
+            MelScale::Slaney => BREAK / STEP + (hertz / BREAK).ln() / (6.4f64.ln() / 27.0),
         }
     }
 
     fn hertz(self, mel: f64) -> f64 {
         match self {
-            Scale::Htk => 700.0 * (10f64.powf(mel / 2595.0) - 1.0),
-            Scale::Slaney if mel < BREAK / STEP => mel * STEP,
-            Scale::Slaney => BREAK * ((mel - BREAK / STEP) * (6.4f64.ln() / 27.0)).exp(),
+            MelScale::Htk => 700.0 * (10f64.powf(mel / 2595.0) - 1.0),
+            MelScale::Slaney if mel < BREAK / STEP => mel * STEP,
+            MelScale::Slaney => BREAK * ((mel - BREAK / STEP) * (6.4f64.ln() / 27.0)).exp(),
         }
     }
 }
@@ -56,7 +56,7 @@ pub struct Bands {
     /// Highest frequency, in Hertz.
     pub high: f64,
     /// Mel scale.
-    pub scale: Scale,
+    pub scale: MelScale,
     /// Normalisation of the triangles.
     pub height: Height,
 }
@@ -120,18 +120,23 @@ mod tests {
 
     #[test]
     fn scales_go_there_and_back() {
-        for scale in [Scale::Htk, Scale::Slaney] {
+        for scale in [MelScale::Htk, MelScale::Slaney] {
             for hertz in [0.0, 100.0, 999.0, 1000.0, 1001.0, 7000.0] {
                 assert!((scale.hertz(scale.mel(hertz)) - hertz).abs() < 1e-6, "{hertz}");
             }
         }
-        assert!((Scale::Slaney.mel(1000.0) - 15.0).abs() < 1e-12);
+        assert!((MelScale::Slaney.mel(1000.0) - 15.0).abs() < 1e-12);
     }
 
     #[test]
     fn more_bands_than_frequencies_are_noticed() {
-        let bands =
-            |count| Bands { count, low: 0.0, high: 4000.0, scale: Scale::Htk, height: Height::One };
+        let bands = |count| Bands {
+            count,
+            low: 0.0,
+            high: 4000.0,
+            scale: MelScale::Htk,
+            height: Height::One,
+        };
         assert_eq!(FilterBank::new(&bands(20), 129, 8000).deaf(), None);
         assert!(FilterBank::new(&bands(128), 129, 8000).deaf().is_some());
     }

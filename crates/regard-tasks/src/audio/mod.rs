@@ -18,7 +18,7 @@ pub mod resample;
 pub mod spectrum;
 pub mod wav;
 
-pub use augment::Augment;
+pub use augment::AudioAugment;
 pub use front::{FrontEnd, Listening, Preprocessor};
 pub use resample::resample;
 

@@ -10,7 +10,7 @@ pub const MIRROR: &str = "REGARD_DATA_SOURCE";
 
 /// Layout of a set's files at its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum DownloadLayout {
     /// Separate files: the name of a file is appended to the address.
     Files,
     /// One zip archive, with the files in any of its folders.
@@ -23,20 +23,25 @@ pub struct Address {
     /// URL without a trailing slash.
     pub from: String,
     /// Layout of the files at the URL.
-    pub form: Form,
+    pub form: DownloadLayout,
     /// Files that are available there.
     pub files: Vec<KnownFile>,
 }
 
 /// Name of a set, its URL, the layout, and the available files; an empty list means all files.
-type Row = (&'static str, &'static str, Form, &'static [&'static str]);
+type Row = (&'static str, &'static str, DownloadLayout, &'static [&'static str]);
 
 const ADDRESSES: &[Row] = &[
-    ("cmudict", "https://raw.githubusercontent.com/cmusphinx/cmudict/master", Form::Files, &[]),
+    (
+        "cmudict",
+        "https://raw.githubusercontent.com/cmusphinx/cmudict/master",
+        DownloadLayout::Files,
+        &[],
+    ),
     (
         "fashion-mnist",
         "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
-        Form::Files,
+        DownloadLayout::Files,
         &[
             "train-images-idx3-ubyte.gz",
             "train-labels-idx1-ubyte.gz",
@@ -47,33 +52,33 @@ const ADDRESSES: &[Row] = &[
     (
         "multi30k",
         "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw",
-        Form::Files,
+        DownloadLayout::Files,
         &[],
     ),
-    ("squad", "https://rajpurkar.github.io/SQuAD-explorer/dataset", Form::Files, &[]),
-    ("tatoeba-cmn-eng", "https://www.manythings.org/anki/cmn-eng.zip", Form::Zip, &[]),
+    ("squad", "https://rajpurkar.github.io/SQuAD-explorer/dataset", DownloadLayout::Files, &[]),
+    ("tatoeba-cmn-eng", "https://www.manythings.org/anki/cmn-eng.zip", DownloadLayout::Zip, &[]),
     (
         "tatoeba-fra-eng",
         "http://d2l-data.s3-accelerate.amazonaws.com/fra-eng.zip",
-        Form::Zip,
+        DownloadLayout::Zip,
         &["fra.txt"],
     ),
     (
         "tinyshakespeare",
         "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare",
-        Form::Files,
+        DownloadLayout::Files,
         &[],
     ),
     (
         "ud-english-ewt",
         "https://raw.githubusercontent.com/UniversalDependencies/UD_English-EWT/r2.16",
-        Form::Files,
+        DownloadLayout::Files,
         &[],
     ),
     (
         "word-similarity",
         "https://raw.githubusercontent.com/mfaruqui/eval-word-vectors/master/data/word-sim",
-        Form::Files,
+        DownloadLayout::Files,
         &[],
     ),
 ];
@@ -100,7 +105,7 @@ impl Set {
             )));
         }
         let from = format!("{}/{}", mirror.trim_end_matches('/'), self.name);
-        Ok(Address { from, form: Form::Files, files: self.files().collect() })
+        Ok(Address { from, form: DownloadLayout::Files, files: self.files().collect() })
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// A text with its summaries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Document {
+pub struct Email {
     /// The text to summarise.
     pub text: String,
     /// Reference summaries: the original one first, then those of annotators.
@@ -17,13 +17,13 @@ pub struct Document {
 }
 
 /// Reads a part of the archive, in the order of the files' names.
-pub fn read(archive: &Path, part: Part) -> Result<Vec<Document>> {
+pub fn read(archive: &Path, part: Part) -> Result<Vec<Email>> {
     let folder = match part {
         Part::Train => "enron_subject_line/train/",
         Part::Valid => "enron_subject_line/dev/",
         Part::Test => "enron_subject_line/test/",
     };
-    let mut found: Vec<(String, Document)> = vec![];
+    let mut found: Vec<(String, Email)> = vec![];
     tar::read(
         archive,
         |name| name.starts_with(folder) && name.ends_with(".subject"),
@@ -43,8 +43,8 @@ pub fn read(archive: &Path, part: Part) -> Result<Vec<Document>> {
     Ok(found.into_iter().map(|(_, document)| document).collect())
 }
 
-fn document(text: &str) -> Result<Document, &'static str> {
-    let mut document = Document::default();
+fn document(text: &str) -> Result<Email, &'static str> {
+    let mut document = Email::default();
     for line in text.lines() {
         let is_mark = line == "@subject" || line.starts_with("@ann");
         if is_mark && (line == "@subject") != document.summaries.is_empty() {

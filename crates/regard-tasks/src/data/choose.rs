@@ -49,7 +49,7 @@ const LABEL: [&str; 10] = [
 
 /// Columns that the user chose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct ColumnSelection {
     /// Names, or numbers from 1, of the text columns, separated by commas; `None` to detect them.
     pub text: Option<String>,
     /// Name, or number from 1, of the label column; `None` to detect it.
@@ -96,7 +96,7 @@ impl Columns {
 /// `like` the columns of the training table.
 pub fn choose(
     rows: &[&Row],
-    asked: &Asked,
+    asked: &ColumnSelection,
     labels: Option<&[&str]>,
     like: Option<&Columns>,
 ) -> Result<Columns, String> {
@@ -339,7 +339,10 @@ fn label_of_two(rows: &[&Row], labels: Option<&[&str]>) -> Option<usize> {
 }
 
 /// Returns the text keys and the label key of an object: those that were chosen, or known names.
-pub fn of_object<'a>(keys: &[&'a str], asked: &Asked) -> Result<(Vec<&'a str>, &'a str), String> {
+pub fn of_object<'a>(
+    keys: &[&'a str],
+    asked: &ColumnSelection,
+) -> Result<(Vec<&'a str>, &'a str), String> {
     let find = |wanted: &str| keys.iter().copied().find(|key| key.eq_ignore_ascii_case(wanted));
     let missing = |key: &str, wanted: &str| {
         let mean = say::did_you_mean(wanted, keys);
@@ -376,16 +379,16 @@ pub fn of_object<'a>(keys: &[&'a str], asked: &Asked) -> Result<(Vec<&'a str>, &
 mod tests {
     use super::*;
 
-    fn chosen(text: &str, asked: &Asked) -> Result<String, String> {
+    fn chosen(text: &str, asked: &ColumnSelection) -> Result<String, String> {
         let rows: Vec<Vec<String>> =
             text.lines().map(|line| line.split('|').map(str::to_string).collect()).collect();
         let rows: Vec<&Row> = rows.iter().map(|row| &row[..]).collect();
         choose(&rows, asked, None, None).map(|columns| columns.told())
     }
 
-    fn asked(text: &str, label: &str) -> Asked {
+    fn asked(text: &str, label: &str) -> ColumnSelection {
         let some = |text: &str| (!text.is_empty()).then(|| text.to_string());
-        Asked { text: some(text), label: some(label), header: None }
+        ColumnSelection { text: some(text), label: some(label), header: None }
     }
 
     #[test]
@@ -404,7 +407,7 @@ mod tests {
                 "text: column 'title', label: column 'art'",
             ),
         ] {
-            assert_eq!(chosen(text, &Asked::default()).unwrap(), wanted, "{text}");
+            assert_eq!(chosen(text, &ColumnSelection::default()).unwrap(), wanted, "{text}");
         }
     }
 
@@ -413,21 +416,21 @@ mod tests {
         let label_first = "pos|a fine film\nneg|not so good\npos|quite good";
         let label_last = "a fine film|pos\nnot so good|neg\nquite good|pos";
         assert!(
-            chosen(label_first, &Asked::default())
+            chosen(label_first, &ColumnSelection::default())
                 .unwrap()
                 .contains("text: column 2, label: column 1")
         );
         assert!(
-            chosen(label_last, &Asked::default())
+            chosen(label_last, &ColumnSelection::default())
                 .unwrap()
                 .contains("text: column 1, label: column 2")
         );
         // A first row with a known name is an example if other rows have the same label.
         let question = "Who is it?|question\nIt is me.|statement\nWhy?|question";
-        assert!(chosen(question, &Asked::default()).unwrap().contains("no header"));
+        assert!(chosen(question, &ColumnSelection::default()).unwrap().contains("no header"));
         let stars = "wertung|bericht\n5|sehr gut\n1|nicht gut\n3|es geht";
         assert_eq!(
-            chosen(stars, &Asked::default()).unwrap(),
+            chosen(stars, &ColumnSelection::default()).unwrap(),
             "text: column 'bericht', label: column 'wertung'"
         );
     }
@@ -440,12 +443,12 @@ mod tests {
             "x|y\nz|w",
             "class|category|text\na|b|c d",
         ] {
-            let error = chosen(text, &Asked::default()).unwrap_err();
+            let error = chosen(text, &ColumnSelection::default()).unwrap_err();
             for part in ["data.text", "data.label", "the first row is"] {
                 assert!(error.contains(part), "{error}");
             }
         }
-        let error = chosen("alone\nb", &Asked::default()).unwrap_err();
+        let error = chosen("alone\nb", &ColumnSelection::default()).unwrap_err();
         assert!(error.contains("a text and a label"), "{error}");
     }
 
@@ -467,7 +470,7 @@ mod tests {
             "{error}"
         );
         assert!(chosen(table, &asked("titel", "titel")).unwrap_err().contains("the same column"));
-        let header = Asked { header: Some(false), ..Asked::default() };
+        let header = ColumnSelection { header: Some(false), ..ColumnSelection::default() };
         let told = chosen("text|label\nnothing|x\nanother one|label", &header).unwrap();
         assert!(told.contains("no header"), "{told}");
     }

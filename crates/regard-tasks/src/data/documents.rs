@@ -11,7 +11,7 @@ use super::stream::{LONGEST, Lines};
 
 /// Boundary between documents. The end of a file always ends one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum DocumentBoundary {
     /// A blank line, as in BERT's training texts, which have a sentence per line.
     BlankLines,
     /// The title of an article, ` = Title = `, as in WikiText; ` = = Section = = ` is a line of the
@@ -51,7 +51,7 @@ impl Document {
 /// more than 64 MiB is split into documents of that size. It stops after an error.
 pub struct Documents {
     files: VecDeque<PathBuf>,
-    form: Form,
+    form: DocumentBoundary,
     file: Option<File>,
     done: bool,
 }
@@ -70,7 +70,7 @@ struct File {
 impl Documents {
     /// Opens files, which are read in order; those whose names end in `.gz` are decompressed. The
     /// first file is opened at once, so that a wrong path is reported early.
-    pub fn open<P: AsRef<Path>>(paths: &[P], form: Form) -> Result<Documents> {
+    pub fn open<P: AsRef<Path>>(paths: &[P], form: DocumentBoundary) -> Result<Documents> {
         let files = paths.iter().map(|path| path.as_ref().to_owned()).collect();
         let mut documents = Documents { files, form, file: None, done: false };
         documents.file = documents.open_next()?;
@@ -118,21 +118,21 @@ impl Iterator for Documents {
 
 impl File {
     /// Reads the next document; returns an empty one at the end of the file.
-    fn read(&mut self, form: Form) -> Result<Document> {
+    fn read(&mut self, form: DocumentBoundary) -> Result<Document> {
         let mut document = Document { title: self.title.take(), lines: Vec::new() };
         let mut bytes = 0;
         while let Some(line) = self.lines.next().transpose()? {
             let line = line.trim();
             if line.is_empty() {
                 (self.after_blank, self.has_blanks) = (true, true);
-                if form == Form::BlankLines && !document.is_empty() {
+                if form == DocumentBoundary::BlankLines && !document.is_empty() {
                     return Ok(document);
                 }
                 continue;
             }
             let may_be_title = self.after_blank || !self.has_blanks;
             self.after_blank = false;
-            if form == Form::WikiText
+            if form == DocumentBoundary::WikiText
                 && may_be_title
                 && let Some((1, title)) = heading(line)
             {
@@ -169,7 +169,7 @@ mod tests {
     use super::super::scratch::with_file;
     use super::*;
 
-    fn read(text: &str, form: Form) -> Vec<(Option<String>, String)> {
+    fn read(text: &str, form: DocumentBoundary) -> Vec<(Option<String>, String)> {
         with_file("text.txt", text.as_bytes(), |path| {
             let documents = Documents::open(&[path, path], form).unwrap();
             let all: Vec<_> = documents
@@ -191,7 +191,7 @@ mod tests {
             ("a\n b \r\n\n\t\nc", vec!["a|b", "c"]),
             ("\n = T = \n\n= = S = =\n", vec!["= T =", "= = S = ="]),
         ] {
-            let found = read(text, Form::BlankLines);
+            let found = read(text, DocumentBoundary::BlankLines);
             let wanted: Vec<_> = wanted.into_iter().map(|text| (None, text.to_owned())).collect();
             assert_eq!(found, wanted, "{text:?}");
         }
@@ -207,11 +207,11 @@ mod tests {
             article("Two = 2", ""),
             article("Three", ""),
         ];
-        assert_eq!(read(with_blanks, Form::WikiText), wanted);
+        assert_eq!(read(with_blanks, DocumentBoundary::WikiText), wanted);
         let without = "before\n = One = \n a \n = = Part = = \n = Two = \n b \n";
         let wanted =
             [(None, "before".to_owned()), article("One", "a|= = Part = ="), article("Two", "b")];
-        assert_eq!(read(without, Form::WikiText), wanted);
+        assert_eq!(read(without, DocumentBoundary::WikiText), wanted);
     }
 
     #[test]
@@ -236,7 +236,7 @@ mod tests {
         with_file("parts.txt", text.as_bytes(), |path| {
             let split = Split { valid: 100, test: 50 };
             let count = |part| {
-                let documents = Documents::open(&[path], Form::BlankLines).unwrap();
+                let documents = Documents::open(&[path], DocumentBoundary::BlankLines).unwrap();
                 documents.of_part(split, part).count()
             };
             let [train, valid, test] = [Part::Train, Part::Valid, Part::Test].map(count);
@@ -248,12 +248,14 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_and_is_the_end() {
         with_file("bad.txt", b"a\n\nb\n\xff\n\nc\n", |path| {
-            let mut documents = Documents::open(&[path], Form::BlankLines).unwrap();
+            let mut documents = Documents::open(&[path], DocumentBoundary::BlankLines).unwrap();
             assert_eq!(documents.next().unwrap().unwrap().text(), "a");
             let error = documents.next().unwrap().unwrap_err().to_string();
             assert!(error.contains("bad.txt: line 4: not UTF-8"), "{error}");
             assert!(documents.next().is_none());
-            assert!(Documents::open(&[path.join("nowhere")], Form::BlankLines).is_err());
+            assert!(
+                Documents::open(&[path.join("nowhere")], DocumentBoundary::BlankLines).is_err()
+            );
         });
     }
 }

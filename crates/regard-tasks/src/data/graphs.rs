@@ -1,4 +1,4 @@
-//! Graphs with a label each, in the files of one graph ([`Network`]) and a third.
+//! Graphs with a label each, in the files of one graph ([`GraphData`]) and a third.
 //!
 //! | file | a line |
 //! |---|---|
@@ -9,15 +9,15 @@
 
 use super::network::{in_order, part};
 use super::stream::Lines;
-use super::{Network, Part};
+use super::{GraphData, Part};
 use regard_models::{Error, Result};
 use std::path::Path;
 
 /// A graph with a label.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Labelled {
+pub struct LabelledGraph {
     /// The graph.
-    pub network: Network,
+    pub network: GraphData,
     /// Part of the graph; `None` if it is in no part.
     pub part: Option<Part>,
     /// Label of the graph.
@@ -27,12 +27,12 @@ pub struct Labelled {
 /// Reads the three files.
 ///
 /// # Errors
-/// As [`Network::read`]; a graph without nodes or label, a total number of nodes that differs
+/// As [`GraphData::read`]; a graph without nodes or label, a total number of nodes that differs
 /// from the nodes file, an edge between two graphs.
-pub fn read(graphs: &Path, nodes: &Path, edges: &Path) -> Result<Vec<Labelled>> {
-    let all = Network::read(nodes, edges)?;
+pub fn read(graphs: &Path, nodes: &Path, edges: &Path) -> Result<Vec<LabelledGraph>> {
+    let all = GraphData::read(nodes, edges)?;
     let mut lines = Lines::open(graphs)?;
-    let mut found: Vec<Labelled> = vec![];
+    let mut found: Vec<LabelledGraph> = vec![];
     // The number of the first node of each graph.
     let mut firsts = vec![0];
     while let Some(line) = lines.next().transpose()? {
@@ -58,14 +58,14 @@ pub fn read(graphs: &Path, nodes: &Path, edges: &Path) -> Result<Vec<Labelled>> 
             return Err(lines.error("has no label"));
         }
         let span = first..first + count;
-        let network = Network {
+        let network = GraphData {
             features: all.features[span.clone()].to_vec(),
             columns: all.columns,
             labels: all.labels[span.clone()].to_vec(),
             parts: all.parts[span].to_vec(),
-            ..Network::default()
+            ..GraphData::default()
         };
-        found.push(Labelled { network, part, label });
+        found.push(LabelledGraph { network, part, label });
         firsts.push(first + count);
     }
     let covered = firsts[firsts.len() - 1];
@@ -88,7 +88,7 @@ pub fn read(graphs: &Path, nodes: &Path, edges: &Path) -> Result<Vec<Labelled>> 
 }
 
 /// Returns the distinct labels, sorted; labels that are integers are sorted as numbers.
-pub fn label_names(graphs: &[Labelled]) -> Vec<String> {
+pub fn label_names(graphs: &[LabelledGraph]) -> Vec<String> {
     in_order(graphs.iter().map(|graph| &graph.label))
 }
 
@@ -97,7 +97,7 @@ mod tests {
     use super::super::scratch::with_file;
     use super::*;
 
-    fn parse(graphs: &str, nodes: &str, edges: &str) -> Result<Vec<Labelled>> {
+    fn parse(graphs: &str, nodes: &str, edges: &str) -> Result<Vec<LabelledGraph>> {
         with_file("graphs", graphs.as_bytes(), |path| {
             let beside = |name: &str, text: &str| {
                 let path = path.with_file_name(name);

@@ -5,7 +5,7 @@
 
 use super::aeslc;
 use super::conllu::{Sentence, Sentences};
-use super::documents::{Document, Form};
+use super::documents::{Document, DocumentBoundary};
 use super::labelled::{LabelledTexts, Sentiment};
 use super::recordings::{self, Recording};
 use super::running;
@@ -42,7 +42,7 @@ pub(crate) enum Format {
     /// Words with their phonemes: the file.
     Pronunciations(&'static str),
     /// Texts with summaries.
-    Summaries(fn(Part) -> Result<Vec<aeslc::Document>>),
+    Summaries(fn(Part) -> Result<Vec<aeslc::Email>>),
     /// A folder of bAbI's files.
     Stories,
     /// A folder of MNIST's files: the names of the classes.
@@ -93,7 +93,7 @@ pub(crate) static SETS: &[DataSet] = &[
     row("tinyshakespeare", Format::Text("input.txt")),
     row(
         "wikitext-2",
-        Format::Documents(|| running::divided(&running::wikitext2()?, Form::WikiText)),
+        Format::Documents(|| running::divided(&running::wikitext2()?, DocumentBoundary::WikiText)),
     ),
     row("multi30k", Format::Parallel(["train", "val", "test_2016_flickr"])),
     row("tatoeba-fra-eng", Format::Tatoeba("fra.txt", "fr")),

@@ -6,7 +6,7 @@
 //! | `.csv` | columns with commas between them, quoted where needed |
 //! | `.jsonl`, `.ndjson` | an object a line |
 //!
-//! and each with `.gz` after it. The text and label columns or keys are given by [`Asked`], by
+//! and each with `.gz` after it. The text and label columns or keys are given by [`ColumnSelection`], by
 //! names in the first row, or by the contents of the columns: see [`choose()`].
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -22,7 +22,7 @@ use super::split::Part;
 use super::stream::Lines;
 use crate::say;
 
-pub use super::choose::{Asked, Columns};
+pub use super::choose::{ColumnSelection, Columns};
 
 /// Number of rows that are inspected before columns are chosen.
 const SAMPLE: usize = 1000;
@@ -31,7 +31,7 @@ const ENOUGH: usize = 20;
 
 /// A text with its label.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Labelled {
+pub struct LabelledText {
     /// The text, trimmed.
     pub text: String,
     /// Index in [`LabelledTexts::labels`].
@@ -44,7 +44,7 @@ pub struct LabelledTexts {
     /// Names of the labels.
     pub labels: Vec<String>,
     /// The examples, in the order of the file.
-    pub examples: Vec<Labelled>,
+    pub examples: Vec<LabelledText>,
     /// Columns that were read; `None` for JSON lines.
     pub columns: Option<Columns>,
 }
@@ -64,7 +64,7 @@ impl LabelledTexts {
     /// Reads a file and detects its columns. Labels are those of the list, or numbered in the order
     /// of their first appearance; a list makes the numbers of two files agree.
     pub fn read(path: impl AsRef<Path>, labels: Option<&[&str]>) -> Result<LabelledTexts> {
-        LabelledTexts::read_as(path, &Asked::default(), labels, None)
+        LabelledTexts::read_as(path, &ColumnSelection::default(), labels, None)
     }
 
     /// Reads a file with columns that the user chose, or, where nothing else decides, like those of
@@ -75,11 +75,11 @@ impl LabelledTexts {
     /// every text has a different label: then a column of texts was taken for labels.
     pub fn read_as(
         path: impl AsRef<Path>,
-        asked: &Asked,
+        asked: &ColumnSelection,
         labels: Option<&[&str]>,
         like: Option<&Columns>,
     ) -> Result<LabelledTexts> {
-        let rows = Rows::open_as(path.as_ref(), asked, labels, like)?;
+        let rows = LabelledRows::open_as(path.as_ref(), asked, labels, like)?;
         let (texts, different) = LabelledTexts::collect(rows, labels)?;
         // Known labels are not checked: there may be few texts per label.
         if labels.is_none() {
@@ -93,20 +93,20 @@ impl LabelledTexts {
     /// such as class numbers.
     pub fn read_for(
         path: impl AsRef<Path>,
-        asked: &Asked,
+        asked: &ColumnSelection,
         known: &[&str],
         like: Option<&Columns>,
     ) -> Result<LabelledTexts> {
         if known.is_empty() {
             return LabelledTexts::read_as(path, asked, None, like);
         }
-        let rows = Rows::open_as(path, asked, Some(known), like)?;
+        let rows = LabelledRows::open_as(path, asked, Some(known), like)?;
         Ok(LabelledTexts::collect(rows, None)?.0)
     }
 
     /// Returns all rows and the number of different labels in them.
     fn collect(
-        mut rows: Rows<impl BufRead>,
+        mut rows: LabelledRows<impl BufRead>,
         labels: Option<&[&str]>,
     ) -> Result<(LabelledTexts, usize)> {
         let mut texts = LabelledTexts::default();
@@ -136,7 +136,7 @@ impl LabelledTexts {
                 }
             };
             seen.insert(place);
-            texts.examples.push(Labelled { text, label: place });
+            texts.examples.push(LabelledText { text, label: place });
         }
         Ok((texts, seen.len()))
     }
@@ -191,7 +191,7 @@ impl LabelledTexts {
 enum Form {
     Columns(Table),
     /// The keys that the user chose; after the first object, the keys found in it.
-    Objects(Asked, Option<Keys>),
+    Objects(ColumnSelection, Option<Keys>),
 }
 
 struct Table {
@@ -210,7 +210,7 @@ struct Keys {
 
 /// Iterator over texts and the names of their labels, in constant memory. It stops after an
 /// error.
-pub struct Rows<R> {
+pub struct LabelledRows<R> {
     lines: Lines<R>,
     form: Form,
     /// Rows that were read before columns were chosen, with their line numbers.
@@ -220,17 +220,17 @@ pub struct Rows<R> {
     done: bool,
 }
 
-impl Rows<Box<dyn BufRead + Send>> {
+impl LabelledRows<Box<dyn BufRead + Send>> {
     /// Opens a file; its extension gives the format.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Rows::open_as(path, &Asked::default(), None, None)
+        LabelledRows::open_as(path, &ColumnSelection::default(), None, None)
     }
 
     /// Opens a file with columns that the user chose, known labels, and the columns of another
     /// file that this one may be like.
     pub fn open_as(
         path: impl AsRef<Path>,
-        asked: &Asked,
+        asked: &ColumnSelection,
         labels: Option<&[&str]>,
         like: Option<&Columns>,
     ) -> Result<Self> {
@@ -244,7 +244,13 @@ impl Rows<Box<dyn BufRead + Send>> {
             "csv" => Separator::Comma,
             "jsonl" | "ndjson" => {
                 let (lines, form) = (Lines::open(path)?, Form::Objects(asked.clone(), None));
-                return Ok(Rows { lines, form, read: VecDeque::new(), line: 0, done: false });
+                return Ok(LabelledRows {
+                    lines,
+                    form,
+                    read: VecDeque::new(),
+                    line: 0,
+                    done: false,
+                });
             }
             _ => {
                 let message =
@@ -278,11 +284,11 @@ impl Rows<Box<dyn BufRead + Send>> {
             read.pop_front();
         }
         let form = Form::Columns(Table { between, columns, width });
-        Ok(Rows { lines, form, read, line: 0, done: false })
+        Ok(LabelledRows { lines, form, read, line: 0, done: false })
     }
 }
 
-impl<R: BufRead> Rows<R> {
+impl<R: BufRead> LabelledRows<R> {
     /// Returns the columns that are read; `None` for JSON lines.
     pub fn columns(&self) -> Option<&Columns> {
         match &self.form {
@@ -390,7 +396,7 @@ impl<R: BufRead> Rows<R> {
     }
 }
 
-impl<R: BufRead> Iterator for Rows<R> {
+impl<R: BufRead> Iterator for LabelledRows<R> {
     type Item = Result<(String, String)>;
 
     fn next(&mut self) -> Option<Result<(String, String)>> {
@@ -495,7 +501,11 @@ mod tests {
             (40, &["neg", "pos"].map(String::from)[..])
         );
         // Columns that were named wrongly.
-        let asked = Asked { text: Some("label".into()), label: Some("title".into()), header: None };
+        let asked = ColumnSelection {
+            text: Some("label".into()),
+            label: Some("title".into()),
+            header: None,
+        };
         let table = format!("label,title,description\n{news}");
         let error = with_file("wrong.csv", table.as_bytes(), |path| {
             LabelledTexts::read_as(path, &asked, None, None).unwrap_err().to_string()
@@ -527,7 +537,11 @@ mod tests {
             assert!(error.contains(message) && error.contains("in the first row"), "{error}");
             assert!(error.contains("quotation marks") || error.contains("a tab"), "{error}");
         }
-        let asked = Asked { text: Some("1".into()), label: Some("2".into()), header: Some(false) };
+        let asked = ColumnSelection {
+            text: Some("1".into()),
+            label: Some("2".into()),
+            header: Some(false),
+        };
         let error = with_file("d.csv", b"so good, really,yes\nfine,yes\nno,no\n", |path| {
             LabelledTexts::read_as(path, &asked, None, None).unwrap_err().to_string()
         });
@@ -546,7 +560,7 @@ mod tests {
         assert_eq!((texts.examples.len(), texts.labels.len()), (100, 77));
         let read_for = |name: &str, text: &str, known: &[&str]| {
             with_file(name, text.as_bytes(), |path| {
-                LabelledTexts::read_for(path, &Asked::default(), known, None)
+                LabelledTexts::read_for(path, &ColumnSelection::default(), known, None)
             })
             .map_err(|e| e.to_string())
         };
@@ -579,8 +593,8 @@ mod tests {
         // By itself, nothing would tell which column of this row is the label.
         let second = with_file("second.csv", b"pos,bad\n", |path| {
             let like = first.columns.as_ref();
-            LabelledTexts::read_as(path, &Asked::default(), Some(&labels), like).unwrap()
+            LabelledTexts::read_as(path, &ColumnSelection::default(), Some(&labels), like).unwrap()
         });
-        assert_eq!(second.examples[0], Labelled { text: "bad".into(), label: 1 });
+        assert_eq!(second.examples[0], LabelledText { text: "bad".into(), label: 1 });
     }
 }

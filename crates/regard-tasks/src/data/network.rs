@@ -21,7 +21,7 @@ const WIDEST: u32 = 1 << 24;
 
 /// A graph with features and labels.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Network {
+pub struct GraphData {
     /// Sparse features of each node: (column, value), ascending by column.
     pub features: Vec<Vec<(u32, f32)>>,
     /// Number of feature columns.
@@ -36,14 +36,14 @@ pub struct Network {
     pub edge_features: Vec<Vec<f32>>,
 }
 
-impl Network {
+impl GraphData {
     /// Reads both files.
     ///
     /// # Errors
     /// With the file and the line: an invalid or infinite number; a node out of order; an edge from
     /// or to a node that does not exist.
-    pub fn read(nodes: &Path, edges: &Path) -> Result<Network> {
-        let mut network = Network::read_nodes(Lines::open(nodes)?)
+    pub fn read(nodes: &Path, edges: &Path) -> Result<GraphData> {
+        let mut network = GraphData::read_nodes(Lines::open(nodes)?)
             .and_then(|network| network.ok_or_else(|| Error::file(nodes, NO_NODES)))?;
         network.read_edges(Lines::open(edges)?)?;
         Ok(network)
@@ -52,9 +52,9 @@ impl Network {
     /// Reads the contents of both files.
     ///
     /// # Errors
-    /// As [`Network::read`], by line.
-    pub fn parse(nodes: &str, edges: &str) -> Result<Network> {
-        let network = Network::read_nodes(Lines::new(nodes.as_bytes(), "nodes"))?;
+    /// As [`GraphData::read`], by line.
+    pub fn parse(nodes: &str, edges: &str) -> Result<GraphData> {
+        let network = GraphData::read_nodes(Lines::new(nodes.as_bytes(), "nodes"))?;
         let mut network = network.ok_or_else(|| Error::invalid(NO_NODES))?;
         network.read_edges(Lines::new(edges.as_bytes(), "edges"))?;
         Ok(network)
@@ -81,8 +81,8 @@ impl Network {
     }
 
     /// Reads the nodes; returns `None` if there are none.
-    fn read_nodes<R: BufRead>(mut lines: Lines<R>) -> Result<Option<Network>> {
-        let mut network = Network::default();
+    fn read_nodes<R: BufRead>(mut lines: Lines<R>) -> Result<Option<GraphData>> {
+        let mut network = GraphData::default();
         while let Some(line) = lines.next().transpose()? {
             if line.trim().is_empty() {
                 continue;
@@ -191,11 +191,11 @@ mod tests {
     use super::super::scratch::with_file;
     use super::*;
 
-    fn read(nodes: &str, edges: &str) -> Result<Network> {
+    fn read(nodes: &str, edges: &str) -> Result<GraphData> {
         with_file("nodes", nodes.as_bytes(), |path| {
             let beside = path.with_file_name("edges");
             std::fs::write(&beside, edges).unwrap();
-            Network::read(path, &beside)
+            GraphData::read(path, &beside)
         })
     }
 

@@ -309,7 +309,7 @@ mod tests {
     fn real_files() {
         let Ok(root) = std::env::var(crate::data::sets::VARIABLE).map(std::path::PathBuf::from)
         else {
-            return println!("skipped: REGARD_DATA is not set");
+            return regard_fuzz::skip("REGARD_DATA is not set");
         };
         let english_first = Tsv::FORWARD.read(root.join("tatoeba-fra-eng/fra.txt")).unwrap();
         let french_first = Tsv::BACKWARD.read(root.join("tatoeba-fra-eng/fra.txt")).unwrap();

@@ -18,7 +18,7 @@ const MEMORY: u64 = 1 << 30;
 
 /// An image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Picture {
+pub struct Image {
     /// Rows and columns.
     pub size: [usize; 2],
     /// Channels per pixel: 1 for grey, 3 for RGB.
@@ -27,27 +27,27 @@ pub struct Picture {
     pub pixels: Vec<u8>,
 }
 
-impl Picture {
+impl Image {
     /// Reads a PNG or a JPEG. An alpha channel is ignored, as in Pillow.
-    pub fn read(path: impl AsRef<Path>) -> Result<Picture> {
+    pub fn read(path: impl AsRef<Path>) -> Result<Image> {
         let path = path.as_ref();
         super::ledger::note(path);
-        Picture::read_from(File::open(path).map_err(Error::io(path))?, path)
+        Image::read_from(File::open(path).map_err(Error::io(path))?, path)
     }
 
     /// Reads an image from an open file, such as a pipe, which can be read only once.
-    pub(crate) fn read_from(file: impl Read, path: &Path) -> Result<Picture> {
+    pub(crate) fn read_from(file: impl Read, path: &Path) -> Result<Image> {
         let mut bytes = vec![];
         file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(Error::io(path))?;
         if bytes.len() as u64 > LONGEST {
             let message = format!("need a file of at most {LONGEST} bytes, got more");
             return Err(Error::file(path, message));
         }
-        Picture::decode(&bytes).map_err(|message| Error::file(path, message))
+        Image::decode(&bytes).map_err(|message| Error::file(path, message))
     }
 
     /// Decodes the bytes of a PNG or JPEG file.
-    pub fn decode(bytes: &[u8]) -> Result<Picture, String> {
+    pub fn decode(bytes: &[u8]) -> Result<Image, String> {
         let format = match image::guess_format(bytes) {
             Ok(format @ (ImageFormat::Png | ImageFormat::Jpeg)) => format,
             _ => {
@@ -69,14 +69,14 @@ impl Picture {
         })?;
         let size = [image.height() as usize, image.width() as usize];
         Ok(match image.color().has_color() {
-            true => Picture { size, channels: 3, pixels: image.into_rgb8().into_raw() },
-            false => Picture { size, channels: 1, pixels: image.into_luma8().into_raw() },
+            true => Image { size, channels: 3, pixels: image.into_rgb8().into_raw() },
+            false => Image { size, channels: 1, pixels: image.into_luma8().into_raw() },
         })
     }
 
     /// Converts to this number of channels: RGB to grey as in Pillow (ITU-R 601-2), or grey
     /// repeated in all three.
-    pub fn with_channels(&self, channels: usize) -> Result<Picture> {
+    pub fn with_channels(&self, channels: usize) -> Result<Image> {
         let pixels = match (self.channels, channels) {
             (from, to) if from == to => self.pixels.clone(),
             (1, 3) => self.pixels.iter().flat_map(|grey| [*grey; 3]).collect(),
@@ -87,7 +87,7 @@ impl Picture {
                 )));
             }
         };
-        Ok(Picture { size: self.size, channels, pixels })
+        Ok(Image { size: self.size, channels, pixels })
     }
 
     /// Writes a PNG.
@@ -193,15 +193,15 @@ mod tests {
         bytes
     }
 
-    fn read(bytes: &[u8]) -> Result<Picture> {
-        with_file("picture", bytes, |path| Picture::read(path))
+    fn read(bytes: &[u8]) -> Result<Image> {
+        with_file("picture", bytes, |path| Image::read(path))
     }
 
     #[test]
     fn pictures_are_read_whatever_they_are_called() {
         let pixels: Vec<u8> = (0..2 * 3 * 3).map(|i| i * 13).collect();
         let got = read(&png([2, 3], &pixels)).unwrap();
-        assert_eq!(got, Picture { size: [2, 3], channels: 3, pixels });
+        assert_eq!(got, Image { size: [2, 3], channels: 3, pixels });
         let got = read(&jpeg([4, 5], &[120; 20])).unwrap();
         assert_eq!((got.size, got.channels), ([4, 5], 1));
         assert!(got.pixels.iter().all(|x| x.abs_diff(120) < 3));
@@ -209,11 +209,11 @@ mod tests {
         assert_eq!((colours.pixels.len(), colours.with_channels(1).unwrap()), (60, got));
         // Pillow's numbers for red, green, blue and a mixture.
         let colours = vec![255, 0, 0, 0, 255, 0, 0, 0, 255, 10, 200, 77];
-        let colours = Picture { size: [1, 4], channels: 3, pixels: colours };
+        let colours = Image { size: [1, 4], channels: 3, pixels: colours };
         assert_eq!(colours.with_channels(1).unwrap().pixels, [76, 150, 29, 129]);
         let written = with_file("out.png", &[], |path| {
             colours.write_png(path).unwrap();
-            Picture::read(path).unwrap()
+            Image::read(path).unwrap()
         });
         assert_eq!(written, colours);
     }
@@ -246,6 +246,6 @@ mod tests {
         }
         assert!(read(&photo).is_ok());
         let folder = std::env::temp_dir();
-        assert!(Picture::read(&folder).is_err(), "a folder is no image");
+        assert!(Image::read(&folder).is_err(), "a folder is no image");
     }
 }

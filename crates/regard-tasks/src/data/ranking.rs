@@ -14,7 +14,7 @@ use std::path::Path;
 /// A query, a text, and how relevant the text is.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Judged {
+pub struct RankingExample {
     /// The query.
     pub query: String,
     /// A candidate text.
@@ -35,7 +35,7 @@ const COLUMNS: [&str; 3] = ["query", "text", "label"];
 /// # Errors
 /// With the line: a row without three columns, an empty query or text, a label that is not a
 /// number from 0 to 100.
-pub fn read(path: impl AsRef<Path>) -> Result<Vec<Judged>> {
+pub fn read(path: impl AsRef<Path>) -> Result<Vec<RankingExample>> {
     let path = path.as_ref();
     let ends = |end: &str| path.extension().is_some_and(|found| found.eq_ignore_ascii_case(end));
     let mut lines = Lines::open(path)?;
@@ -45,7 +45,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<Judged>> {
             if line.trim().is_empty() {
                 continue;
             }
-            let judged: Judged =
+            let judged: RankingExample =
                 serde_json::from_str(&line).map_err(|e| lines.error(e.to_string()))?;
             all.push(checked(judged).map_err(|message| lines.error(message))?);
         }
@@ -87,7 +87,7 @@ fn header(first: &[String]) -> Result<([usize; 3], bool), String> {
     }
 }
 
-fn judged(columns: &[String], [query, text, label]: [usize; 3]) -> Result<Judged, String> {
+fn judged(columns: &[String], [query, text, label]: [usize; 3]) -> Result<RankingExample, String> {
     let most = query.max(text).max(label);
     if columns.len() <= most {
         return Err(format!("has {} columns, need {}", columns.len(), most + 1));
@@ -97,13 +97,13 @@ fn judged(columns: &[String], [query, text, label]: [usize; 3]) -> Result<Judged
         .parse()
         .map_err(|_| format!("label {relevance:?}: need a number, 0 for irrelevant"))?;
     let field = |at: usize| columns[at].clone();
-    checked(Judged { query: field(query), text: field(text), relevance, query_id: None })
+    checked(RankingExample { query: field(query), text: field(text), relevance, query_id: None })
 }
 
-fn checked(judged: Judged) -> Result<Judged, String> {
+fn checked(judged: RankingExample) -> Result<RankingExample, String> {
     let trimmed = |text: &String| text.trim().to_string();
     let (query, text) = (trimmed(&judged.query), trimmed(&judged.text));
-    let judged = Judged { query, text, ..judged };
+    let judged = RankingExample { query, text, ..judged };
     if judged.query.is_empty() || judged.text.is_empty() {
         return Err("the query or the text is empty".into());
     }
@@ -118,7 +118,7 @@ mod tests {
     use super::super::scratch::with_file;
     use super::*;
 
-    fn parse(name: &str, text: &str) -> Result<Vec<Judged>, String> {
+    fn parse(name: &str, text: &str) -> Result<Vec<RankingExample>, String> {
         with_file(name, text.as_bytes(), |path| read(path).map_err(|e| e.to_string()))
     }
 

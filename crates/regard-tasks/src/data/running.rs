@@ -5,7 +5,7 @@ use std::path::Path;
 use regard_models::{Error, Result};
 
 use super::characters::Characters;
-use super::documents::{Document, Documents, Form};
+use super::documents::{Document, DocumentBoundary, Documents};
 use super::sets;
 use super::split::{Part, Split};
 use crate::text::Tokenizer;
@@ -15,32 +15,32 @@ const HELD_OUT: Split = Split { valid: 100, test: 0 };
 
 /// Training and validation texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Running {
+pub struct TextCorpus {
     /// Training texts, one per document.
     pub train: Vec<String>,
     /// Validation texts, one per document.
     pub valid: Vec<String>,
 }
 
-impl Running {
+impl TextCorpus {
     /// Reads documents from files of plain text with blank lines between them; about a tenth is
     /// held out, by a hash of the text.
-    pub fn files<P: AsRef<Path>>(paths: &[P]) -> Result<Running> {
-        Ok(Running::of(divided(paths, Form::BlankLines)?))
+    pub fn files<P: AsRef<Path>>(paths: &[P]) -> Result<TextCorpus> {
+        Ok(TextCorpus::of(divided(paths, DocumentBoundary::BlankLines)?))
     }
 
-    pub(crate) fn of(parts: [Vec<Document>; 2]) -> Running {
+    pub(crate) fn of(parts: [Vec<Document>; 2]) -> TextCorpus {
         let texts = |documents: Vec<Document>| {
             documents.iter().map(|document| document.text() + "\n").collect()
         };
         let [train, valid] = parts.map(texts);
-        Running { train, valid }
+        TextCorpus { train, valid }
     }
 }
 
-impl From<Characters> for Running {
-    fn from(text: Characters) -> Running {
-        Running { train: vec![text.train], valid: vec![text.valid] }
+impl From<Characters> for TextCorpus {
+    fn from(text: Characters) -> TextCorpus {
+        TextCorpus { train: vec![text.train], valid: vec![text.valid] }
     }
 }
 
@@ -51,7 +51,10 @@ pub(crate) fn wikitext2() -> Result<[std::path::PathBuf; 2]> {
 }
 
 /// Reads documents; returns training and held-out ones, split by a hash of their text.
-pub(crate) fn divided<P: AsRef<Path>>(paths: &[P], form: Form) -> Result<[Vec<Document>; 2]> {
+pub(crate) fn divided<P: AsRef<Path>>(
+    paths: &[P],
+    form: DocumentBoundary,
+) -> Result<[Vec<Document>; 2]> {
     if paths.is_empty() {
         return Err(Error::invalid(
             "data.files: data.set=files needs it; set data.files to a list of files of plain text \

@@ -67,7 +67,7 @@ const FOLDERS: &[(&str, KnownFolder)] =
 
 /// Result of comparing a file with the known one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum SetState {
     /// Size and checksum match.
     Same,
     /// Size or checksum differs.
@@ -167,7 +167,7 @@ impl Set {
     ///
     /// # Errors
     /// If an existing file cannot be read.
-    pub fn verify(&self, directory: &Path) -> Result<Vec<(KnownFile, State)>> {
+    pub fn verify(&self, directory: &Path) -> Result<Vec<(KnownFile, SetState)>> {
         self.files().map(|file| Ok((file, file.state(&directory.join(file.path))?))).collect()
     }
 
@@ -184,13 +184,13 @@ impl Set {
 
 impl KnownFile {
     /// Compares a file with the known one.
-    pub fn state(&self, path: &Path) -> Result<State> {
+    pub fn state(&self, path: &Path) -> Result<SetState> {
         Ok(match fs::metadata(path) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => State::Missing,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => SetState::Missing,
             Err(e) => return Err(Error::io(path)(e)),
-            Ok(found) if found.len() != self.bytes => State::Differs,
-            Ok(_) if sha256(path)? != self.sha256 => State::Differs,
-            Ok(_) => State::Same,
+            Ok(found) if found.len() != self.bytes => SetState::Differs,
+            Ok(_) if sha256(path)? != self.sha256 => SetState::Differs,
+            Ok(_) => SetState::Same,
         })
     }
 }
@@ -264,9 +264,9 @@ mod tests {
         let sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         let known = KnownFile { path: "abc", bytes: 3, sha256 };
         let path = directory.join(known.path);
-        assert_eq!(known.state(&path).unwrap(), State::Missing);
+        assert_eq!(known.state(&path).unwrap(), SetState::Missing);
         for (text, state) in
-            [("abc", State::Same), ("abd", State::Differs), ("abcd", State::Differs)]
+            [("abc", SetState::Same), ("abd", SetState::Differs), ("abcd", SetState::Differs)]
         {
             fs::write(&path, text).unwrap();
             assert_eq!(known.state(&path).unwrap(), state, "{text}");
@@ -277,12 +277,12 @@ mod tests {
     #[test]
     fn what_is_on_this_machine_is_what_is_known() {
         let Some(root) = env::var_os(VARIABLE).map(PathBuf::from) else {
-            return println!("skipped: {VARIABLE} is not set");
+            return regard_fuzz::skip(&format!("{VARIABLE} is not set"));
         };
         for set in SETS {
             let Ok(directory) = set.find_in(std::slice::from_ref(&root)) else { continue };
             for (file, state) in set.verify(&directory).unwrap() {
-                let fine = state == State::Same || set.checksums == Checksums::Informative;
+                let fine = state == SetState::Same || set.checksums == Checksums::Informative;
                 assert!(fine, "{}/{}: {state:?}", set.name, file.path);
             }
         }

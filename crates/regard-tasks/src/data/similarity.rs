@@ -8,7 +8,7 @@ use super::stream::Lines;
 
 /// Two words and their similarity according to people.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Similar {
+pub struct WordPair {
     /// The two words.
     pub words: [String; 2],
     /// Mean score, on the scale of the data set.
@@ -16,7 +16,7 @@ pub struct Similar {
 }
 
 /// Reads lines of `word word score`, separated by tabs or spaces.
-pub fn read(path: impl AsRef<Path>) -> Result<Vec<Similar>> {
+pub fn read(path: impl AsRef<Path>) -> Result<Vec<WordPair>> {
     let mut lines = Lines::open(path)?;
     let mut pairs = Vec::new();
     while let Some(line) = lines.next().transpose()? {
@@ -25,7 +25,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<Similar>> {
             [] => {}
             &[first, second, score] => match score.parse::<f64>() {
                 Ok(score) if score.is_finite() => {
-                    pairs.push(Similar { words: [first.to_owned(), second.to_owned()], score });
+                    pairs.push(WordPair { words: [first.to_owned(), second.to_owned()], score });
                 }
                 _ => return Err(lines.error(format!("{score:?} is not a score"))),
             },

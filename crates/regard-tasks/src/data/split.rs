@@ -43,7 +43,7 @@ pub struct Split {
 
 /// Side of a pair that is the key of a split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
+pub enum SplitKey {
     /// The source text.
     Source,
     /// The target text.
@@ -75,10 +75,10 @@ impl Split {
     }
 
     /// Returns the pairs of one part, in their order.
-    pub fn pairs(&self, pairs: &[Pair], key: Key, part: Part) -> Vec<Pair> {
+    pub fn pairs(&self, pairs: &[Pair], key: SplitKey, part: Part) -> Vec<Pair> {
         let key_of = |pair: &Pair| match key {
-            Key::Source => self.part(&pair.source),
-            Key::Target => self.part(&pair.target),
+            SplitKey::Source => self.part(&pair.source),
+            SplitKey::Target => self.part(&pair.target),
         };
         pairs.iter().filter(|pair| key_of(pair) == part).cloned().collect()
     }
@@ -143,8 +143,8 @@ mod tests {
         let split = Split { valid: 100, test: 100 };
         let mut seen = 0;
         for part in [Part::Train, Part::Valid, Part::Test] {
-            let there = split.pairs(&pairs, Key::Source, part);
-            let back = split.pairs(&reversed, Key::Target, part);
+            let there = split.pairs(&pairs, SplitKey::Source, part);
+            let back = split.pairs(&reversed, SplitKey::Target, part);
             assert_eq!(there.len(), back.len());
             assert!(there.iter().zip(&back).all(|(a, b)| a.source == b.target));
             // All targets of a source are together.

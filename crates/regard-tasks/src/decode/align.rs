@@ -4,16 +4,16 @@ use serde::{Deserialize, Serialize};
 
 /// A soft alignment: for each generated token (or word), its attention weights over the source.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Alignment {
+pub struct TokenAlignment {
     /// `[T, S]`: rows are generated tokens, columns source tokens.
     pub weights: Vec<Vec<f32>>,
 }
 
-impl Alignment {
+impl TokenAlignment {
     /// Takes the first `targets` rows of a hypothesis's attention: pass `hypothesis.tokens.len()`
     /// to leave out the row of the end token.
-    pub fn new(attention: &[Vec<f32>], targets: usize) -> Alignment {
-        Alignment { weights: attention.iter().take(targets).cloned().collect() }
+    pub fn new(attention: &[Vec<f32>], targets: usize) -> TokenAlignment {
+        TokenAlignment { weights: attention.iter().take(targets).cloned().collect() }
     }
 
     /// Converts from tokens to words: weights are summed over the tokens of a source word and
@@ -21,10 +21,10 @@ impl Alignment {
     ///
     /// `source` and `target` give the word index of each token; `None` for a token outside any word
     /// (the end of a sentence), which is left out. A row may therefore sum to less than one.
-    pub fn words(&self, source: &[Option<usize>], target: &[Option<usize>]) -> Alignment {
+    pub fn words(&self, source: &[Option<usize>], target: &[Option<usize>]) -> TokenAlignment {
         assert!(
             target.len() == self.weights.len(),
-            "Alignment::words: got word indices of {} generated tokens, needs those of {}",
+            "TokenAlignment::words: got word indices of {} generated tokens, needs those of {}",
             target.len(),
             self.weights.len()
         );
@@ -35,7 +35,7 @@ impl Alignment {
             let Some(word) = *word else { continue };
             assert!(
                 row.len() == source.len(),
-                "Alignment::words: got word indices of {} source tokens, needs those of {}",
+                "TokenAlignment::words: got word indices of {} source tokens, needs those of {}",
                 source.len(),
                 row.len()
             );
@@ -47,7 +47,7 @@ impl Alignment {
         for (row, tokens) in weights.iter_mut().zip(tokens) {
             row.iter_mut().for_each(|weight| *weight /= tokens.max(1) as f32);
         }
-        Alignment { weights }
+        TokenAlignment { weights }
     }
 
     /// Returns the hard alignment: for each generated token the source index with the largest
@@ -93,7 +93,7 @@ pub fn replace_unknowns<T: Clone + PartialEq>(
     output: &[T],
     unknown: &T,
     source: &[T],
-    alignment: &Alignment,
+    alignment: &TokenAlignment,
 ) -> Vec<T> {
     assert!(
         alignment.weights.len() == output.len(),
@@ -113,8 +113,8 @@ pub fn replace_unknowns<T: Clone + PartialEq>(
 mod tests {
     use super::*;
 
-    fn alignment() -> Alignment {
-        Alignment::new(
+    fn alignment() -> TokenAlignment {
+        TokenAlignment::new(
             &[
                 vec![0.1, 0.2, 0.6, 0.1],
                 vec![0.5, 0.5, 0.0, 0.0],
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(alignment().hard(), [Some(2), Some(0), Some(3), None]);
         assert_eq!(alignment().links(), [(0, 1), (2, 0), (3, 2)]);
         assert_eq!(alignment().pharaoh(), "0-1 2-0 3-2");
-        assert_eq!(Alignment::default().pharaoh(), "");
+        assert_eq!(TokenAlignment::default().pharaoh(), "");
     }
 
     #[test]

@@ -21,7 +21,7 @@ mod search_parameters;
 mod tests;
 mod tree;
 
-pub use align::{Alignment, replace_unknowns};
+pub use align::{TokenAlignment, replace_unknowns};
 pub use generation::FILE as GENERATION_FILE;
 pub use options::{EarlyStopping, Options};
 pub use search::decode;
@@ -34,14 +34,14 @@ pub trait Stepper {
     /// Feeds one token to each row and overwrites `logits` with those of the next token, not
     /// normalised, `[rows, V]`; `tokens.len()` is the number of rows. Returns the attention to the
     /// source, if the model has it and it was requested.
-    fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<Attention>;
+    fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<StepAttention>;
     /// Makes row `i` continue from the state of row `parents[i]`; the number of rows may change.
     fn reorder(&mut self, parents: &[usize]);
 }
 
 /// Attention of the rows to their sources in one step.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Attention {
+pub struct StepAttention {
     /// `[rows, S]`, each row sums to one.
     pub weights: Vec<f32>,
     /// `S`, the number of tokens of the longest source of the batch.
@@ -61,7 +61,7 @@ pub struct Ids {
 
 /// A sentence to decode: one row of the batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sentence {
+pub struct DecodeInput {
     /// Index of this sentence among all that are decoded. With the seed it determines the samples,
     /// so the result does not depend on how sentences are batched.
     pub index: u64,

@@ -3,7 +3,7 @@
 use super::constrain::Rules;
 use super::row::{Row, Value};
 use super::tree::{Done, Node, ROOT, Tree};
-use super::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, beam, sample};
+use super::{DecodeInput, Hypothesis, Ids, Options, StepAttention, Stepper, beam, sample};
 use crate::{Error, Result};
 use regard_attention::Stream;
 use regard_attention::pool::parallel;
@@ -55,7 +55,7 @@ impl Default for Live {
 
 /// State of a sentence during the search.
 pub(super) struct Progress<'a> {
-    sentence: &'a Sentence,
+    sentence: &'a DecodeInput,
     /// Index in the batch.
     place: usize,
     pub tree: Tree,
@@ -83,7 +83,7 @@ pub(super) struct Progress<'a> {
 /// or +∞. (−∞ marks an impossible token.)
 pub fn decode<S: Stepper + ?Sized>(
     model: &mut S,
-    sentences: &[Sentence],
+    sentences: &[DecodeInput],
     options: &Options,
     ids: &Ids,
 ) -> Result<Vec<Vec<Hypothesis>>> {
@@ -163,13 +163,13 @@ fn check_logits(logits: &[f32]) -> Result<()> {
     Err(crate::logits::not_finite(bad.copied().unwrap_or(f32::NAN)))
 }
 
-fn check_step(logits: &[f32], attention: Option<&Attention>, rows: usize, vocabulary: usize) {
+fn check_step(logits: &[f32], attention: Option<&StepAttention>, rows: usize, vocabulary: usize) {
     assert!(
         logits.len() == rows * vocabulary,
         "Stepper::step: got {} logits for {rows} tokens, needs one row of {vocabulary} for each",
         logits.len()
     );
-    if let Some(Attention { weights, keys }) = attention {
+    if let Some(StepAttention { weights, keys }) = attention {
         assert!(
             weights.len() == rows * keys,
             "Stepper::step: got {} weights for {rows} tokens, needs {keys} for each",
@@ -198,7 +198,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn start<'s>(&self, place: usize, sentence: &'s Sentence) -> Result<Progress<'s>> {
+    fn start<'s>(&self, place: usize, sentence: &'s DecodeInput) -> Result<Progress<'s>> {
         let prompt = sentence.prompt.len().max(1);
         let start = prompt + sentence.target_prefix.len();
         let Options { max_length, max_len_a, max_len_b, .. } = *self.options;
@@ -267,9 +267,9 @@ impl Progress<'_> {
     }
 
     /// Stores the attention of this sentence's rows, which start at row `first` of the batch.
-    fn look(&mut self, attention: Option<&Attention>, first: usize) {
+    fn look(&mut self, attention: Option<&StepAttention>, first: usize) {
         for (i, live) in self.live.iter_mut().enumerate() {
-            let row = attention.map(|Attention { weights, keys }| {
+            let row = attention.map(|StepAttention { weights, keys }| {
                 let source = self.sentence.source;
                 assert!(
                     source <= *keys,

@@ -2,12 +2,12 @@
 //! mean of all values, weighted by the distance of their keys.
 //!
 //! ```
-//! use regard_tasks::regression::{Kernel, KernelRegression, Points};
+//! use regard_tasks::regression::{RegressionKernel, KernelRegression, RegressionData};
 //!
 //! let x: Vec<f32> = (0..200).map(|i| i as f32 / 40.0).collect();
 //! let y: Vec<f32> = x.iter().map(|x| 2.0 * x.sin() + x.powf(0.8)).collect();
-//! let points = Points::new(&x, 1, &y, 1).unwrap();
-//! let mut model = KernelRegression::fit(Kernel::Gaussian, points).unwrap();
+//! let points = RegressionData::new(&x, 1, &y, 1).unwrap();
+//! let mut model = KernelRegression::fit(RegressionKernel::Gaussian, points).unwrap();
 //! model.choose_width(&[0.03, 0.1, 0.3, 1.0, 3.0]).unwrap();
 //! let wanted = 2.0 * 2.5f32.sin() + 2.5f32.powf(0.8);
 //! assert!((model.predict(&[2.5]).unwrap()[0] - wanted).abs() < 0.01);
@@ -18,7 +18,7 @@
 use regard_kernels::attention::mask::window;
 use regard_kernels::attention::normalize::Uniform;
 use regard_kernels::attention::score::{Kernel as Score, Shape};
-use regard_kernels::attention::{Asked, Attention, Inputs, Saved, Upstream};
+use regard_kernels::attention::{Attention, Inputs, Saved, Selection, Upstream};
 use regard_kernels::view::{View, ViewMut};
 use regard_models::{Error, Result};
 use serde::Serialize;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 /// Kernel: weight of a key as a function of its distance `u`, in widths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kernel {
+pub enum RegressionKernel {
     /// `1`: the mean of all values, for every query.
     Constant,
     /// `1` up to a width, then 0.
@@ -39,19 +39,24 @@ pub enum Kernel {
 
 /// Keys and values, one row per point.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Points {
+pub struct RegressionData {
     keys: Vec<f32>,
     values: Vec<f32>,
     features: usize,
     outputs: usize,
 }
 
-impl Points {
+impl RegressionData {
     /// Creates points from keys `[N, features]` and values `[N, outputs]`, row by row.
     ///
     /// # Errors
     /// If the numbers of rows differ or are 0, or a number is not finite.
-    pub fn new(keys: &[f32], features: usize, values: &[f32], outputs: usize) -> Result<Points> {
+    pub fn new(
+        keys: &[f32],
+        features: usize,
+        values: &[f32],
+        outputs: usize,
+    ) -> Result<RegressionData> {
         let rows = |name: &str, numbers: &[f32], width: usize| -> Result<usize> {
             if width == 0 || !numbers.len().is_multiple_of(width) {
                 let got = numbers.len();
@@ -71,7 +76,7 @@ impl Points {
         if n != m || n == 0 {
             return Err(Error::invalid(format!("{n} keys and {m} values: need equal numbers > 0")));
         }
-        Ok(Points { keys: keys.to_vec(), values: values.to_vec(), features, outputs })
+        Ok(RegressionData { keys: keys.to_vec(), values: values.to_vec(), features, outputs })
     }
 
     /// Returns the number of points.
@@ -83,8 +88,8 @@ impl Points {
 /// A kernel regression, which stores its points.
 #[derive(Clone, Debug)]
 pub struct KernelRegression {
-    kernel: Kernel,
-    points: Points,
+    kernel: RegressionKernel,
+    points: RegressionData,
     width: f32,
     /// Mean of each output, predicted where no key is near enough.
     mean: Vec<f32>,
@@ -103,7 +108,7 @@ pub struct LeftOut {
 impl KernelRegression {
     /// Stores points. The initial width follows Scott's rule: the mean standard deviation of the
     /// features times `n^(−1/(d + 4))`.
-    pub fn fit(kernel: Kernel, points: Points) -> Result<KernelRegression> {
+    pub fn fit(kernel: RegressionKernel, points: RegressionData) -> Result<KernelRegression> {
         let (n, d) = (points.count() as f64, points.features);
         let column = |of: &[f32], width: usize, j: usize| -> (f64, f64) {
             let all = || of.iter().skip(j).step_by(width).map(|x| f64::from(*x));
@@ -146,7 +151,7 @@ impl KernelRegression {
         let out = ViewMut::new(&mut said, [1, 1, n, e]).map_err(invalid)?;
         let saved = attention.forward(&inputs, &out).map_err(invalid)?;
         let to = ViewMut::new(&mut weights, [1, 1, n, s]).map_err(invalid)?;
-        attention.weights(&inputs, &saved, Asked::default(), &to).map_err(invalid)?;
+        attention.weights(&inputs, &saved, Selection::default(), &to).map_err(invalid)?;
         Ok(weights)
     }
 
@@ -180,7 +185,7 @@ impl KernelRegression {
     /// # Errors
     /// If the kernel has no gradient: the constant one and the boxcar.
     pub fn learn_width(&mut self, steps: usize, rate: f32) -> Result<Vec<LeftOut>> {
-        if matches!(self.kernel, Kernel::Constant | Kernel::Boxcar) {
+        if matches!(self.kernel, RegressionKernel::Constant | RegressionKernel::Boxcar) {
             return Err(Error::invalid("kernel: its width has no gradient; choose it instead"));
         }
         if !(rate.is_finite() && rate > 0.0) {
@@ -205,7 +210,7 @@ impl KernelRegression {
 
     /// Computes the leave-one-out error and its derivative with respect to the width.
     fn slope(&self) -> Result<(f64, f64)> {
-        let Points { keys, values, outputs, .. } = &self.points;
+        let RegressionData { keys, values, outputs, .. } = &self.points;
         let (said, saved) = self.asked(keys, self.width, true)?;
         let scale = 2.0 / said.len() as f32;
         let mut error = 0.0;
@@ -235,19 +240,19 @@ impl KernelRegression {
 
     fn attention(&self, leave_out: bool) -> Attention {
         let shape = match self.kernel {
-            Kernel::Constant | Kernel::Gaussian => Shape::Gaussian,
-            Kernel::Boxcar => Shape::Boxcar,
-            Kernel::Epanechnikov => Shape::Epanechnikov,
+            RegressionKernel::Constant | RegressionKernel::Gaussian => Shape::Gaussian,
+            RegressionKernel::Boxcar => Shape::Boxcar,
+            RegressionKernel::Epanechnikov => Shape::Epanechnikov,
         };
         let mut attention = Attention::with_score(Score(shape));
-        if self.kernel == Kernel::Constant {
+        if self.kernel == RegressionKernel::Constant {
             attention.normalizer = Arc::new(Uniform);
         }
         if leave_out { attention.mask(!window(0, 0)) } else { attention }
     }
 
     fn inputs<'a>(&'a self, queries: &'a [f32], width: &'a [f32; 1]) -> Result<Inputs<'a>> {
-        let Points { keys, values, features, outputs } = &self.points;
+        let RegressionData { keys, values, features, outputs } = &self.points;
         if !queries.len().is_multiple_of(*features) {
             let got = queries.len();
             let message = format!("queries: got {got} numbers, need rows of {features}");
@@ -270,7 +275,8 @@ impl KernelRegression {
         let to = ViewMut::new(&mut said, [1, 1, n, e]).map_err(invalid)?;
         let saved = self.attention(leave_out).forward(&inputs, &to).map_err(invalid)?;
         // A query without a near key has zero weights.
-        let none = (0..n).filter(|i| self.kernel != Kernel::Constant && saved.factor[*i] == 0.0);
+        let none =
+            (0..n).filter(|i| self.kernel != RegressionKernel::Constant && saved.factor[*i] == 0.0);
         let all = self.points.count() as f32;
         for i in none {
             for j in 0..e {
@@ -301,32 +307,42 @@ mod tests {
     use super::*;
     use regard_attention::Stream;
 
-    const ALL: [Kernel; 4] =
-        [Kernel::Constant, Kernel::Boxcar, Kernel::Epanechnikov, Kernel::Gaussian];
+    const ALL: [RegressionKernel; 4] = [
+        RegressionKernel::Constant,
+        RegressionKernel::Boxcar,
+        RegressionKernel::Epanechnikov,
+        RegressionKernel::Gaussian,
+    ];
 
     /// Points of a noisy sine, as in Dive into Deep Learning.
-    fn sine(n: usize) -> Points {
+    fn sine(n: usize) -> RegressionData {
         let stream = Stream::new(1, 0, 0);
         let x: Vec<f32> = (0..n).map(|i| 5.0 * stream.uniform(i as u64)).collect();
         let noise = |i: usize| 0.5 * stream.normal((n + i) as u64);
         let y: Vec<f32> =
             x.iter().enumerate().map(|(i, x)| 2.0 * x.sin() + x.powf(0.8) + noise(i)).collect();
-        Points::new(&x, 1, &y, 1).unwrap()
+        RegressionData::new(&x, 1, &y, 1).unwrap()
     }
 
     /// Predicts by the definition, in double precision.
-    fn defined(kernel: Kernel, points: &Points, query: &[f32], width: f32, but: usize) -> Vec<f64> {
-        let Points { keys, values, features, outputs } = points;
+    fn defined(
+        kernel: RegressionKernel,
+        points: &RegressionData,
+        query: &[f32],
+        width: f32,
+        but: usize,
+    ) -> Vec<f64> {
+        let RegressionData { keys, values, features, outputs } = points;
         let (mut sum, mut out) = (0.0, vec![0.0; *outputs]);
         for (i, key) in keys.chunks(*features).enumerate().filter(|(i, _)| *i != but) {
             let square: f64 =
                 key.iter().zip(query).map(|(k, q)| f64::from(k - q) * f64::from(k - q)).sum();
             let u = square.sqrt() / f64::from(width);
             let weight = match kernel {
-                Kernel::Constant => 1.0,
-                Kernel::Boxcar => f64::from(u <= 1.0),
-                Kernel::Epanechnikov => (1.0 - u * u).max(0.0),
-                Kernel::Gaussian => (-0.5 * u * u).exp(),
+                RegressionKernel::Constant => 1.0,
+                RegressionKernel::Boxcar => f64::from(u <= 1.0),
+                RegressionKernel::Epanechnikov => (1.0 - u * u).max(0.0),
+                RegressionKernel::Gaussian => (-0.5 * u * u).exp(),
             };
             sum += weight;
             let value = &values[i * outputs..];
@@ -345,14 +361,14 @@ mod tests {
     fn predictions_are_those_of_the_definition() {
         let stream = Stream::new(2, 0, 0);
         let numbers = |n: usize| -> Vec<f32> { (0..n as u64).map(|i| stream.normal(i)).collect() };
-        let points = Points::new(&numbers(3 * 131), 3, &numbers(2 * 131), 2).unwrap();
+        let points = RegressionData::new(&numbers(3 * 131), 3, &numbers(2 * 131), 2).unwrap();
         // The last query is far from all points.
         let queries = [numbers(3 * 20), vec![50.0; 3]].concat();
         for kernel in ALL {
             let mut model = KernelRegression::fit(kernel, points.clone()).unwrap();
             model.set_width(0.9).unwrap();
             let said = model.predict(&queries).unwrap();
-            let far = if kernel == Kernel::Gaussian { 20 } else { 21 };
+            let far = if kernel == RegressionKernel::Gaussian { 20 } else { 21 };
             for (query, said) in queries.chunks(3).zip(said.chunks(2)).take(far) {
                 let wanted = defined(kernel, &points, query, 0.9, usize::MAX);
                 for (said, wanted) in said.iter().zip(wanted) {
@@ -382,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_width_that_is_learned_is_the_one_that_would_be_chosen() {
-        for kernel in [Kernel::Gaussian, Kernel::Epanechnikov] {
+        for kernel in [RegressionKernel::Gaussian, RegressionKernel::Epanechnikov] {
             let mut chosen = KernelRegression::fit(kernel, sine(300)).unwrap();
             let widths: Vec<f32> = (0..40).map(|i| 0.05 * 1.08f32.powi(i)).collect();
             let tried = chosen.choose_width(&widths).unwrap();
@@ -394,8 +410,8 @@ mod tests {
             let error = learned.leave_one_out(learned.width()).unwrap().error;
             assert!(error < 1.01 * least, "{kernel:?}: {error} of {least}");
         }
-        let mut boxcar = KernelRegression::fit(Kernel::Boxcar, sine(20)).unwrap();
-        let mut fast = KernelRegression::fit(Kernel::Gaussian, sine(20)).unwrap();
+        let mut boxcar = KernelRegression::fit(RegressionKernel::Boxcar, sine(20)).unwrap();
+        let mut fast = KernelRegression::fit(RegressionKernel::Gaussian, sine(20)).unwrap();
         assert!(fast.learn_width(10, 200.0).unwrap_err().to_string().contains("step 1: width"));
         assert!(fast.leave_one_out(0.0).is_err() && fast.learn_width(1, f32::NAN).is_err());
         assert!(boxcar.learn_width(1, 0.1).unwrap_err().to_string().contains("no gradient"));
@@ -403,14 +419,15 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_told() {
-        let error =
-            |keys: &[f32], values: &[f32]| Points::new(keys, 2, values, 1).unwrap_err().to_string();
+        let error = |keys: &[f32], values: &[f32]| {
+            RegressionData::new(keys, 2, values, 1).unwrap_err().to_string()
+        };
         assert!(error(&[1.0], &[1.0]).contains("keys: got 1 numbers, need rows of 2"));
         assert!(error(&[1.0, f32::NAN], &[1.0]).contains("keys: got NaN in row 0"));
         assert!(error(&[1.0, 2.0], &[]).contains("1 keys and 0 values"));
         assert!(error(&[], &[]).contains("need equal numbers > 0"));
-        let points = Points::new(&[1.0, 2.0], 2, &[3.0], 1).unwrap();
-        let mut model = KernelRegression::fit(Kernel::Gaussian, points).unwrap();
+        let points = RegressionData::new(&[1.0, 2.0], 2, &[3.0], 1).unwrap();
+        let mut model = KernelRegression::fit(RegressionKernel::Gaussian, points).unwrap();
         assert!(model.set_width(0.0).is_err() && model.choose_width(&[]).is_err());
         assert!(model.predict(&[1.0]).unwrap_err().to_string().contains("need rows of 2"));
         assert_eq!(model.predict(&[9.0, 9.0]).unwrap(), [3.0]);

@@ -24,7 +24,7 @@ pub struct Near {
 
 /// Correlation of word vectors with human scores on one set of pairs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Agreement {
+pub struct HumanAgreement {
     /// Name of the set.
     pub set: String,
     /// Number of scored pairs.
@@ -122,7 +122,7 @@ impl WordSpace {
     }
 
     /// Computes the correlation on every word similarity set on this machine.
-    pub fn agreements(&self) -> Result<Vec<Agreement>> {
+    pub fn agreements(&self) -> Result<Vec<HumanAgreement>> {
         let folder = sets::find("word-similarity")?;
         let mut files: Vec<_> = sets::set("word-similarity")?.files().map(|f| f.path).collect();
         files.sort_unstable();
@@ -132,7 +132,7 @@ impl WordSpace {
 
     /// Computes the correlation on one file of pairs. Words are looked up in lower case, since the
     /// vectors are of lower-cased text.
-    pub fn agreement(&self, file: &Path) -> Result<Agreement> {
+    pub fn agreement(&self, file: &Path) -> Result<HumanAgreement> {
         let pairs = similarity::read(file)?;
         let mut correlation = Correlation::new();
         for pair in &pairs {
@@ -143,7 +143,7 @@ impl WordSpace {
         }
         let set = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let (pairs, covered) = (pairs.len(), correlation.count());
-        Ok(Agreement { set, pairs, covered, spearman: correlation.spearman() })
+        Ok(HumanAgreement { set, pairs, covered, spearman: correlation.spearman() })
     }
 }
 

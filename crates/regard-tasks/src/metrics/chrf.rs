@@ -17,7 +17,7 @@ use super::segment::{Case, is_space, words};
 
 /// Whether spaces count as characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Spaces {
+pub enum ChrfSpaces {
     /// Spaces are removed; `space:no` in a signature.
     #[default]
     Removed,
@@ -48,7 +48,7 @@ pub struct Chrf {
     /// Whether case is distinguished.
     pub case: Case,
     /// Whether spaces count as characters.
-    pub spaces: Spaces,
+    pub spaces: ChrfSpaces,
     /// Treatment of orders that a text is too short for.
     pub order: ChrfOrder,
 }
@@ -60,7 +60,7 @@ impl Default for Chrf {
             word_order: 0,
             beta: 2,
             case: Case::Mixed,
-            spaces: Spaces::Removed,
+            spaces: ChrfSpaces::Removed,
             order: ChrfOrder::Effective,
         }
     }
@@ -169,7 +169,7 @@ struct Text {
 impl Text {
     fn new(chrf: Chrf, sentence: &str) -> Text {
         let sentence = chrf.case.apply(sentence);
-        let is_char = |c: &char| chrf.spaces == Spaces::Kept || !is_space(*c);
+        let is_char = |c: &char| chrf.spaces == ChrfSpaces::Kept || !is_space(*c);
         let words = words(&sentence).filter(|_| chrf.word_order > 0).flat_map(without_mark);
         Text { chars: sentence.chars().filter(is_char).collect(), words: words.collect() }
     }
@@ -251,7 +251,7 @@ impl ChrfCounts {
             self.references,
             case.name(),
             yes_or_no(order == ChrfOrder::Effective),
-            yes_or_no(spaces == Spaces::Kept),
+            yes_or_no(spaces == ChrfSpaces::Kept),
             super::SACREBLEU_VERSION
         )
     }

@@ -26,7 +26,7 @@ pub enum Scheme {
 
 /// An entity in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Entity {
+pub struct EntitySpan {
     /// Type, such as `PER`; `_` for a tag without one.
     pub kind: String,
     /// Index of its first word.
@@ -46,7 +46,7 @@ const OUTSIDE: Tag<'static> = Tag { letter: 'O', kind: "_" };
 
 impl Scheme {
     /// Decodes the tags of a sentence's words to entities.
-    pub fn entities<T: AsRef<str>>(self, tags: &[T]) -> Result<Vec<Entity>> {
+    pub fn entities<T: AsRef<str>>(self, tags: &[T]) -> Result<Vec<EntitySpan>> {
         let tags: Vec<Tag> =
             tags.iter().map(|tag| self.tag(tag.as_ref())).collect::<Result<_>>()?;
         Ok(match self {
@@ -73,7 +73,7 @@ impl Scheme {
         Ok(Tag { letter, kind: if kind.is_empty() { "_" } else { kind } })
     }
 
-    fn strict(self, tags: &[Tag]) -> Vec<Entity> {
+    fn strict(self, tags: &[Tag]) -> Vec<EntitySpan> {
         let mut entities = Vec::new();
         let mut first = 0;
         while first < tags.len() {
@@ -92,7 +92,7 @@ impl Scheme {
             };
             if length > 0 {
                 let (kind, last) = (tag.kind.to_owned(), first + length - 1);
-                entities.push(Entity { kind, first, last });
+                entities.push(EntitySpan { kind, first, last });
             }
             first += length.max(1);
         }
@@ -102,7 +102,7 @@ impl Scheme {
 
 /// conlleval's rules. A letter that is none of `OBIES` counts as inside, except for the full stop,
 /// which old files use for `O`.
-fn lenient(tags: &[Tag]) -> Vec<Entity> {
+fn lenient(tags: &[Tag]) -> Vec<EntitySpan> {
     let is_outside = |letter: char| letter == 'O' || letter == '.';
     let mut entities = Vec::new();
     let (mut first, mut before) = (0, OUTSIDE);
@@ -115,7 +115,7 @@ fn lenient(tags: &[Tag]) -> Vec<Entity> {
             matches!((before.letter, tag.letter), (_, 'B' | 'S') | ('E' | 'S' | 'O', 'E' | 'I'))
                 || changes && !is_outside(tag.letter);
         if ends {
-            entities.push(Entity { kind: before.kind.to_owned(), first, last: i - 1 });
+            entities.push(EntitySpan { kind: before.kind.to_owned(), first, last: i - 1 });
         }
         if starts {
             first = i;
@@ -199,7 +199,7 @@ mod tests {
     fn found(scheme: Scheme, tags: &str) -> String {
         let tags: Vec<&str> = tags.split(' ').collect();
         let entities = scheme.entities(&tags).unwrap();
-        let text = |e: &Entity| format!("{}:{}-{}", e.kind, e.first, e.last);
+        let text = |e: &EntitySpan| format!("{}:{}-{}", e.kind, e.first, e.last);
         entities.iter().map(text).collect::<Vec<_>>().join(" ")
     }
 

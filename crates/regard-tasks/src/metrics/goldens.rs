@@ -81,7 +81,7 @@ impl ChrfOptions {
             word_order: self.word_order,
             beta: self.beta.unwrap_or(2),
             case: if self.lowercase { Case::Lower } else { Case::Mixed },
-            spaces: if self.whitespace { Spaces::Kept } else { Spaces::Removed },
+            spaces: if self.whitespace { ChrfSpaces::Kept } else { ChrfSpaces::Removed },
             order: if self.eps_smoothing { ChrfOrder::Full } else { ChrfOrder::Effective },
         }
     }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 
-use super::spans::{Doubted, Rules, SpanSums, best_threshold};
+use super::spans::{Rules, SpanSums, ThresholdedAnswer, best_threshold};
 use super::*;
 
 fn load<T: DeserializeOwned>(name: &str) -> Vec<T> {
@@ -135,10 +135,10 @@ fn answers_are_scored_as_squad_does() {
     for Questions { rows, totals } in &corpora {
         let mut scores = Vec::new();
         for (rules, version) in [(Rules::Version1, "v1"), (Rules::Version2, "v2")] {
-            let mut spans = Spans::new(rules);
+            let mut spans = SpanMetrics::new(rules);
             scores.clear();
             for row in rows {
-                let mut one = Spans::new(rules);
+                let mut one = SpanMetrics::new(rules);
                 let found = one.add(&row.said, &row.answers);
                 spans.merge(&one);
                 let (exact, f1) = if rules == Rules::Version1 { row.v1 } else { row.v2 };
@@ -161,7 +161,7 @@ fn answers_are_scored_as_squad_does() {
             ("best_exact", (|s: &SpanScore| f64::from(u8::from(s.exact))) as fn(&SpanScore) -> f64),
             ("best_f1", |s: &SpanScore| s.f1),
         ] {
-            let doubted = rows.iter().zip(&scores).map(|(row, found)| Doubted {
+            let doubted = rows.iter().zip(&scores).map(|(row, found)| ThresholdedAnswer {
                 no_answer: row.no_answer,
                 score: score(found),
                 says: !row.said.is_empty(),

@@ -62,17 +62,17 @@ mod unicode_marks;
 
 pub use alignment::{Alignment, AlignmentErrors, GoldAlignment};
 pub use bleu::{Bleu, BleuCounts, BleuOrder, BleuScore, Smoothing};
-pub use chrf::{Chrf, ChrfCounts, ChrfOrder, ChrfScore, Spaces};
+pub use chrf::{Chrf, ChrfCounts, ChrfOrder, ChrfScore, ChrfSpaces};
 pub use classification::{Confusion, PrecisionRecall};
 pub use correlation::Correlation;
-pub use entities::{Entities, Entity, Scheme};
+pub use entities::{Entities, EntitySpan, Scheme};
 pub use error_rate::{ErrorRate, WordAccuracy, edit_distance};
 pub use perplexity::Perplexity;
 pub use ranking::Ranking;
 pub use rouge::{Overlap, Rouge, RougeCounts, RougeScore};
 pub use sample::Sample;
 pub use segment::{BleuTokenizer, Case};
-pub use spans::{SpanScore, Spans};
+pub use spans::{SpanMetrics, SpanScore};
 
 /// Version of sacrebleu whose results BLEU and chrF were tested to equal, named in signatures.
 pub const SACREBLEU_VERSION: &str = "2.6.0";

@@ -37,7 +37,7 @@ pub struct SpanSums {
 
 /// Scores of answers over a corpus.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spans {
+pub struct SpanMetrics {
     rules: Rules,
     /// Sums over questions that have an answer.
     pub answered: SpanSums,
@@ -45,10 +45,10 @@ pub struct Spans {
     pub unanswered: SpanSums,
 }
 
-impl Spans {
+impl SpanMetrics {
     /// Creates empty sums.
-    pub fn new(rules: Rules) -> Spans {
-        Spans { rules, ..Spans::default() }
+    pub fn new(rules: Rules) -> SpanMetrics {
+        SpanMetrics { rules, ..SpanMetrics::default() }
     }
 
     /// Adds a predicted answer with all gold answers of its question, and returns its score. A
@@ -67,7 +67,7 @@ impl Spans {
     ///
     /// # Panics
     /// If it was scored by other rules.
-    pub fn merge(&mut self, other: &Spans) {
+    pub fn merge(&mut self, other: &SpanMetrics) {
         assert_eq!(self.rules, other.rules, "answers by the rules of two versions");
         self.answered = self.answered.plus(other.answered);
         self.unanswered = self.unanswered.plus(other.unanswered);
@@ -171,7 +171,7 @@ pub fn normalize(answer: &str) -> String {
 
 /// A predicted answer with the model's score for "no answer".
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Doubted {
+pub struct ThresholdedAnswer {
     /// Score of "no answer"; larger means that an answer is less likely.
     pub no_answer: f64,
     /// Score of the predicted answer: exact match as 0 or 1, or F1.
@@ -185,16 +185,16 @@ pub struct Doubted {
 /// Finds the threshold of `no_answer` with the best mean score, and returns both, the mean in
 /// percent: a question whose `no_answer` is above it counts as unanswered. As in the script of
 /// version 2.0, it is fitted to the very questions that are scored.
-pub fn best_threshold(questions: &[Doubted]) -> (f64, f64) {
-    let mut sorted: Vec<&Doubted> = questions.iter().collect();
+pub fn best_threshold(questions: &[ThresholdedAnswer]) -> (f64, f64) {
+    let mut sorted: Vec<&ThresholdedAnswer> = questions.iter().collect();
     sorted.sort_by(|a, b| a.no_answer.total_cmp(&b.no_answer));
     // Starts with no question answered, then answers one more at a time.
     let mut sum = questions.iter().filter(|question| !question.answered).count() as f64;
     let (mut best, mut threshold) = (sum, 0.0);
     for question in sorted {
         sum += match question {
-            Doubted { answered: true, score, .. } => *score,
-            Doubted { says: true, .. } => -1.0,
+            ThresholdedAnswer { answered: true, score, .. } => *score,
+            ThresholdedAnswer { says: true, .. } => -1.0,
             _ => 0.0,
         };
         if sum > best {
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn the_best_answer_counts() {
-        let mut spans = Spans::new(Rules::Version1);
+        let mut spans = SpanMetrics::new(Rules::Version1);
         assert_eq!(spans.add("the cat", &["Cat.", "dog"]), SpanScore { exact: true, f1: 1.0 });
         let half = spans.add("big cat cat", &["dog", "a cat sat"]);
         assert_eq!((half.exact, half.f1), (false, 0.4));
@@ -239,19 +239,24 @@ mod tests {
 
     #[test]
     fn nothing_may_be_right() {
-        let mut spans = Spans::new(Rules::Version2);
+        let mut spans = SpanMetrics::new(Rules::Version2);
         let none: [&str; 0] = [];
         assert_eq!(spans.add("", &none).f1, 1.0);
         assert_eq!(spans.add("yes", &none).f1, 0.0);
         assert_eq!(spans.add("", &["yes"]).f1, 0.0);
         assert_eq!(spans.add("the", &["."]), SpanScore { exact: true, f1: 1.0 });
         assert_eq!((spans.answered.questions, spans.unanswered.mean_exact()), (2, 50.0));
-        assert_eq!(Spans::default().exact(), 0.0);
+        assert_eq!(SpanMetrics::default().exact(), 0.0);
     }
 
     #[test]
     fn a_threshold_turns_doubt_into_silence() {
-        let row = |no_answer, score, answered| Doubted { no_answer, score, says: true, answered };
+        let row = |no_answer, score, answered| ThresholdedAnswer {
+            no_answer,
+            score,
+            says: true,
+            answered,
+        };
         let rows = [row(0.9, 0.0, false), row(0.1, 1.0, true), row(0.4, 0.5, true)];
         assert_eq!(best_threshold(&rows), (0.4, 250.0 / 3.0));
         assert_eq!(best_threshold(&[]), (0.0, 0.0));

@@ -1,11 +1,11 @@
 //! Saves a text encoder as a folder.
 
-use super::Reader;
+use super::TextEncoder;
 use regard_models::checkpoint::{self, Precision};
 use regard_models::{Error, Result};
 use std::path::Path;
 
-impl Reader {
+impl TextEncoder {
     /// Writes configuration, weights and tokenizer to a folder that can be loaded or moved.
     pub fn save(&self, folder: &Path, precision: Precision) -> Result<()> {
         std::fs::create_dir_all(folder).map_err(Error::io(folder))?;

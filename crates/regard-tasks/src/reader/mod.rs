@@ -20,7 +20,7 @@ use regard_models::{Error, Labels, ModelFiles, Result, checkpoint};
 pub(crate) const AT_ONCE: usize = 8192;
 
 /// A text model with its tokenizer.
-pub struct Reader {
+pub struct TextEncoder {
     pub(crate) model: Box<dyn TextModel>,
     pub(crate) tokenizer: Tokenizer,
     labels: Vec<String>,
@@ -28,16 +28,16 @@ pub struct Reader {
     files: Option<ModelFiles>,
 }
 
-impl Reader {
+impl TextEncoder {
     /// Creates a reader from a model and its tokenizer.
-    pub fn new(model: Box<dyn TextModel>, tokenizer: Tokenizer) -> Reader {
+    pub fn new(model: Box<dyn TextModel>, tokenizer: Tokenizer) -> TextEncoder {
         let labels = Labels::names(&model.config());
-        Reader { model, tokenizer, labels, files: None }
+        TextEncoder { model, tokenizer, labels, files: None }
     }
 
     /// Opens a model from its files: a folder (which may be a training run's) or files in memory.
     /// The model must have been trained with this head; [`Head::Bare`], for embeddings, fits any.
-    pub fn load(model: impl Into<ModelFiles>, head: Head) -> Result<Reader> {
+    pub fn load(model: impl Into<ModelFiles>, head: Head) -> Result<TextEncoder> {
         let files = train::files(model)?;
         let config = files.config()?;
         let named = text::head_of(&config)
@@ -65,7 +65,7 @@ impl Reader {
         let model = text::open(files.clone(), Some(head), 0, &Device::flex())?;
         let tokenizer = Tokenizer::of(&files)?;
         fits(&*model, &tokenizer).map_err(|e| Error::file(files.place(), e.to_string()))?;
-        let mut reader = Reader::new(model, tokenizer);
+        let mut reader = TextEncoder::new(model, tokenizer);
         if head == Head::Bare {
             reader.files = Some(files);
         }
@@ -92,7 +92,7 @@ impl Reader {
     }
 
     /// Returns the index of a label by its name. If no name is a number, the data may use numbers
-    /// instead: see [`Reader::numbered`].
+    /// instead: see [`TextEncoder::numbered`].
     pub fn label_number(&self, name: &str) -> Option<usize> {
         let named = self.labels.iter().position(|label| label == name);
         if named.is_some() || self.labels.iter().any(|label| label.parse::<u64>().is_ok()) {

@@ -5,7 +5,7 @@
 //! never inherited, since they describe one result.
 
 pub(crate) mod about;
-pub mod examine;
+pub mod evaluation;
 pub mod keys;
 mod model;
 mod names;
@@ -14,7 +14,7 @@ mod table;
 
 use crate::{answer_story, classify_graph, classify_image, fill, generate, permute, point};
 use crate::{reader, recognize, summarize, train, translate};
-use examine::{On, Report};
+use evaluation::{EvaluationData, Report};
 use regard_models::{Error, ModelFiles, Result, checkpoint, zoo};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,7 @@ pub trait Fields {
     /// Returns the name of the data set.
     fn data(&self) -> &str;
     /// Returns the options of the training loop.
-    fn options(&self) -> &train::Options;
+    fn options(&self) -> &train::TrainOptions;
     /// Formats the recipe as TOML, with all defaults.
     fn to_toml(&self) -> String;
     /// Converts the recipe to JSON, with all defaults.
@@ -89,7 +89,7 @@ pub trait Task: Fields {
     /// Reads the data and creates the model.
     fn prepare(&self) -> Result<Prepared>;
     /// Evaluates a model of this task, given as a folder or a run's, on held-out data.
-    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report>;
+    fn evaluate(&self, model: &ModelFiles, on: &EvaluationData) -> Result<Report>;
     /// Returns, as TOML, the keys that a recipe for an already trained model must have, besides
     /// `data.set` and `model`; only those about the data are used.
     fn of_trained(_config: &Json) -> String
@@ -168,7 +168,7 @@ macro_rules! recipe {
             fn data(&self) -> &str {
                 &self.data.set
             }
-            fn options(&self) -> &$crate::train::Options {
+            fn options(&self) -> &$crate::train::TrainOptions {
                 &self.train
             }
             fn to_toml(&self) -> String {

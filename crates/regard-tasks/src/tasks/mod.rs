@@ -17,95 +17,95 @@ pub mod summarize;
 pub mod tag;
 pub mod translate;
 
-use crate::pipeline::{About, Row};
+use crate::pipeline::{About, TaskRow};
 
 /// Registry of all tasks.
-pub static TASKS: &[Row] = &[
-    Row::of::<translate::Translator>(About {
+pub static TASKS: &[TaskRow] = &[
+    TaskRow::of::<translate::Translator>(About {
         verb: "regard translate",
         does: "translates",
         models: "translate",
         recipe: "tatoeba-en-fr-transformer",
     }),
-    Row::of::<generate::Writer>(About {
+    TaskRow::of::<generate::Generator>(About {
         verb: "regard generate",
         does: "generates text",
         models: "generate",
         recipe: "shakespeare-gpt",
     }),
-    Row::of::<score::Scorer>(About {
+    TaskRow::of::<score::Scorer>(About {
         verb: "regard score",
         does: "generates text",
         models: "generate",
         recipe: "shakespeare-gpt",
     }),
-    Row::of::<fill::Filler>(About {
+    TaskRow::of::<fill::Filler>(About {
         verb: "regard fill",
         does: "predicts masked tokens",
         models: "fill",
         recipe: "wikitext2-bert",
     }),
-    Row::of::<embed::Embedder>(About {
+    TaskRow::of::<embed::Embedder>(About {
         verb: "regard embed",
         does: "embeds texts",
         models: "fill",
         recipe: "wikitext2-bert",
     }),
-    Row::of::<rerank::Reranker>(About {
+    TaskRow::of::<rerank::Reranker>(About {
         verb: "regard rerank",
         does: "ranks texts by relevance to a query",
         models: "rerank",
         recipe: "squad-rerank",
     }),
-    Row::of::<classify::Classifier>(About {
+    TaskRow::of::<classify::Classifier>(About {
         verb: "regard classify",
         does: "classifies texts",
         models: "classify",
         recipe: "sst2-words",
     }),
-    Row::of::<classify_image::Viewer>(About {
+    TaskRow::of::<classify_image::ImageClassifier>(About {
         verb: "regard classify --image",
         does: "classifies images",
         models: "classify-image",
         recipe: "fashion-mnist-vit",
     }),
-    Row::of::<classify_graph::Labeller>(About {
+    TaskRow::of::<classify_graph::GraphClassifier>(About {
         verb: "regard classify --graph",
         does: "classifies graphs or their nodes",
         models: "classify-graph",
         recipe: "cora-gat",
     }),
-    Row::of::<tag::Tagger>(About {
+    TaskRow::of::<tag::Tagger>(About {
         verb: "regard tag",
         does: "tags words",
         models: "tag",
         recipe: "ewt-words",
     }),
-    Row::of::<answer::Answerer>(About {
+    TaskRow::of::<answer::Answerer>(About {
         verb: "regard answer",
         does: "answers questions about a text",
         models: "answer",
         recipe: "squad-minilm",
     }),
-    Row::of::<answer_story::Listener>(About {
+    TaskRow::of::<answer_story::StoryAnswerer>(About {
         verb: "regard answer",
         does: "answers questions about stories",
         models: "answer-story",
         recipe: "babi",
     }),
-    Row::of::<summarize::Summarizer>(About {
+    TaskRow::of::<summarize::Summarizer>(About {
         verb: "regard summarize",
         does: "summarizes texts",
         models: "summarize",
         recipe: "aeslc-pointer",
     }),
-    Row::of::<point::Pointer>(About {
+    TaskRow::of::<point::Pointer>(About {
         verb: "regard point",
         does: "selects or orders points of a set",
         models: "point",
         recipe: "hull-10",
     }),
-    Row::of::<recognize::Recognizer>(About {
+    TaskRow::of::<recognize::Recognizer>(About {
         verb: "regard recognize",
         does: "recognizes speech",
         models: "recognize",

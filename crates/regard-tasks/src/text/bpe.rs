@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 
 use super::special::NAMES;
-use super::train::Kind;
+use super::train::VocabularyKind;
 use super::wordpiece;
 
 type Pair = (u32, u32);
@@ -39,7 +39,7 @@ struct Learner {
 /// Trains a model of at most `size` pieces from words and their counts.
 pub fn learn(
     counts: &[(String, u64)],
-    kind: Kind,
+    kind: VocabularyKind,
     size: usize,
     min_frequency: u64,
 ) -> Result<Value> {
@@ -59,7 +59,7 @@ pub fn learn(
     let vocabulary: Map<_, _> =
         learner.pieces.into_iter().enumerate().map(|(id, piece)| (piece, json!(id))).collect();
     // WordPiece keeps no merges: a word is split into the longest pieces that match.
-    if kind == Kind::WordPiece {
+    if kind == VocabularyKind::WordPiece {
         return Ok(wordpiece::model(&vocabulary, "[UNK]"));
     }
     Ok(json!({
@@ -80,18 +80,18 @@ fn letters<'a>(word: &'a str, within: &'a str) -> impl Iterator<Item = String> +
 impl Learner {
     fn new(
         counts: &[(String, u64)],
-        kind: Kind,
+        kind: VocabularyKind,
         size: usize,
         min_frequency: u64,
     ) -> Result<Learner> {
-        let within = if kind == Kind::WordPiece { wordpiece::WITHIN } else { "" };
+        let within = if kind == VocabularyKind::WordPiece { wordpiece::WITHIN } else { "" };
         let mut alphabet: BTreeMap<String, u64> = BTreeMap::new();
         for (word, count) in counts {
             for letter in letters(word, within) {
                 *alphabet.entry(letter).or_default() += count;
             }
         }
-        if kind == Kind::ByteLevel {
+        if kind == VocabularyKind::ByteLevel {
             // All 256 bytes, so that nothing is unknown.
             alphabet = ByteLevel::alphabet().iter().map(|c| (c.to_string(), u64::MAX)).collect();
         }
@@ -185,7 +185,7 @@ mod tests {
     /// The definition: count all pairs, merge the first most frequent one, repeat.
     fn slowly(counts: &[(String, u64)], size: usize, min_frequency: i64) -> Vec<String> {
         let Learner { mut pieces, mut words, .. } =
-            Learner::new(counts, Kind::Bpe, size, min_frequency as u64).unwrap();
+            Learner::new(counts, VocabularyKind::Bpe, size, min_frequency as u64).unwrap();
         let mut merges: Vec<String> = Vec::new();
         while pieces.len() < size {
             let mut pairs: BTreeMap<Pair, i64> = BTreeMap::new();
@@ -234,7 +234,7 @@ mod tests {
             };
             let mut counts: Vec<(String, u64)> = (0..60).map(|i| (word(i), 1 + i % 3)).collect();
             counts.push(("z".into(), 1));
-            let model = learn(&counts, Kind::Bpe, size, min_frequency).unwrap();
+            let model = learn(&counts, VocabularyKind::Bpe, size, min_frequency).unwrap();
             let text = |side: &Value| side.as_str().unwrap().to_owned();
             let merges = model["merges"].as_array().unwrap().iter();
             let merges: Vec<_> = merges.map(|m| text(&m[0]) + " " + &text(&m[1])).collect();

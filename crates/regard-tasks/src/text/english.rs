@@ -90,12 +90,12 @@ pub fn parts() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Kind, Train};
+    use super::super::{Train, VocabularyKind};
 
     #[test]
     fn english_is_cut_as_in_treebanks() {
         let cut = |text: &str| {
-            let tokenizer = Train::new(Kind::Treebank, 10).run([text]).unwrap();
+            let tokenizer = Train::new(VocabularyKind::Treebank, 10).run([text]).unwrap();
             let encoding = tokenizer.encode(text).unwrap();
             let written = encoding.offsets.iter().map(|(from, to)| &text[*from..*to]);
             written.collect::<Vec<_>>().join("|")

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 /// A family of models with the same special tokens.
 #[derive(Debug)]
-pub struct Family {
+pub struct TokenizerFamily {
     /// Values of `model_type` in `config.json`, or of `tokenizer_class` before `Tokenizer`, in
     /// lower case. The first one is the family's name.
     names: &'static [&'static str],
@@ -15,7 +15,7 @@ pub struct Family {
     padding: (&'static str, u32),
 }
 
-const BERT: Family = Family {
+const BERT: TokenizerFamily = TokenizerFamily {
     names: &["bert", "distilbert", "electra", "mobilebert", "convbert", "funnel"],
     special: &[
         ("unk_token", "[UNK]"),
@@ -27,7 +27,7 @@ const BERT: Family = Family {
     padding: ("right", 0),
 };
 
-const GPT2: Family = Family {
+const GPT2: TokenizerFamily = TokenizerFamily {
     names: &["gpt2"],
     special: &[
         ("unk_token", "<|endoftext|>"),
@@ -37,7 +37,7 @@ const GPT2: Family = Family {
     padding: ("right", 0),
 };
 
-const ROBERTA: Family = Family {
+const ROBERTA: TokenizerFamily = TokenizerFamily {
     names: &["roberta", "bart", "longformer"],
     special: &[
         ("bos_token", "<s>"),
@@ -51,7 +51,7 @@ const ROBERTA: Family = Family {
     padding: ("right", 0),
 };
 
-const XLNET: Family = Family {
+const XLNET: TokenizerFamily = TokenizerFamily {
     names: &["xlnet"],
     special: &[
         ("bos_token", "<s>"),
@@ -65,7 +65,7 @@ const XLNET: Family = Family {
     padding: ("left", 3),
 };
 
-const ALBERT: Family = Family {
+const ALBERT: TokenizerFamily = TokenizerFamily {
     names: &["albert"],
     special: &[
         ("bos_token", "[CLS]"),
@@ -79,20 +79,23 @@ const ALBERT: Family = Family {
     padding: ("right", 0),
 };
 
-const FAMILIES: [&Family; 5] = [&BERT, &GPT2, &ROBERTA, &XLNET, &ALBERT];
+const FAMILIES: [&TokenizerFamily; 5] = [&BERT, &GPT2, &ROBERTA, &XLNET, &ALBERT];
 
-impl Family {
+impl TokenizerFamily {
     /// Returns the family that the configurations of a tokenizer and of its model name.
-    pub fn of(config: &Map<String, Value>, model: &Map<String, Value>) -> Option<&'static Family> {
+    pub fn of(
+        config: &Map<String, Value>,
+        model: &Map<String, Value>,
+    ) -> Option<&'static TokenizerFamily> {
         let class = config.get("tokenizer_class").and_then(Value::as_str).unwrap_or("");
         let class = class.strip_suffix("Fast").unwrap_or(class);
         let class = class.strip_suffix("Tokenizer").unwrap_or(class).to_lowercase();
         let kind = model.get("model_type").and_then(Value::as_str).unwrap_or("");
-        Family::named(&class).or_else(|| Family::named(kind))
+        TokenizerFamily::named(&class).or_else(|| TokenizerFamily::named(kind))
     }
 
     /// Returns the family with this name.
-    pub fn named(name: &str) -> Option<&'static Family> {
+    pub fn named(name: &str) -> Option<&'static TokenizerFamily> {
         FAMILIES.into_iter().find(|family| family.names.contains(&name))
     }
 

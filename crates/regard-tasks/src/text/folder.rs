@@ -6,7 +6,7 @@ use regard_models::checkpoint::read_file;
 use regard_models::{Error, ModelFiles, Result};
 use serde_json::{Map, Value, json};
 
-use super::family::Family;
+use super::family::TokenizerFamily;
 use super::tokenizer::of_file;
 use super::{Tokenizer, byte_level, spiece, wordpiece};
 
@@ -23,8 +23,8 @@ pub struct Known {
     pub config: Map<String, Value>,
     /// Added tokens with their ids.
     pub added: Vec<(u32, String)>,
-    /// Family of the model, if the folder names one.
-    pub family: Option<&'static Family>,
+    /// TokenizerFamily of the model, if the folder names one.
+    pub family: Option<&'static TokenizerFamily>,
 }
 
 /// Optional configuration files beside a vocabulary.
@@ -120,14 +120,14 @@ impl Known {
         );
         added.sort();
         added.dedup();
-        let family = Family::of(&config, &object("config.json")?);
+        let family = TokenizerFamily::of(&config, &object("config.json")?);
         Ok(Known { config, added, family })
     }
 
     /// Returns the configuration completed by the defaults of the family; `otherwise` is the name
     /// of the family where the folder names none.
     pub fn completed(mut self, otherwise: &str) -> Map<String, Value> {
-        if let Some(family) = self.family.or_else(|| Family::named(otherwise)) {
+        if let Some(family) = self.family.or_else(|| TokenizerFamily::named(otherwise)) {
             family.complete(&mut self.config);
         }
         self.config

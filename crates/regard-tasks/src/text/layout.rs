@@ -8,7 +8,7 @@
 use serde_json::{Value, json};
 
 use super::special::NAMES;
-use super::train::{Form, Kind, Normalise, Spaces, Train};
+use super::train::{Normalise, SpaceHandling, Train, UnicodeForm, VocabularyKind};
 use super::{byte_level, english, folder, wordpiece};
 
 /// Pre-tokens that no piece crosses: words (an apostrophe belongs to the letters before it,
@@ -61,7 +61,7 @@ pub fn tokenizer(train: &Train, model: Value) -> Value {
 }
 
 /// Returns a model of special tokens only, to count pre-tokens.
-pub fn empty_model(kind: Kind) -> Value {
+pub fn empty_model(kind: VocabularyKind) -> Value {
     let names = kind.special().iter().map(|(_, name)| name.to_string());
     let vocabulary: serde_json::Map<_, _> = names.zip(0..).map(|(n, id)| (n, json!(id))).collect();
     json!({"type": "WordLevel", "vocab": vocabulary, "unk_token": kind.special()[0].1})
@@ -86,79 +86,82 @@ fn replace(pattern: Value, content: &str) -> Value {
 fn normalizer(train: &Train) -> Value {
     let Normalise { form, spaces, .. } = train.normalise;
     let mut steps = match form {
-        Form::Keep => vec![],
-        Form::Nfc => vec![json!({"type": "NFC"})],
-        Form::Nfkc => vec![json!({"type": "NFKC"})],
+        UnicodeForm::Keep => vec![],
+        UnicodeForm::Nfc => vec![json!({"type": "NFC"})],
+        UnicodeForm::Nfkc => vec![json!({"type": "NFKC"})],
     };
     if train.lowercase {
         steps.push(json!({"type": "Lowercase"}));
     }
     let any_space = json!({"Regex": r"\s+"});
     match spaces {
-        Spaces::Keep => {}
-        Spaces::Plain => {
+        SpaceHandling::Keep => {}
+        SpaceHandling::Plain => {
             steps.push(replace(any_space, " "));
             steps.push(json!({"type": "Strip", "strip_left": true, "strip_right": true}));
         }
-        Spaces::Drop => steps.push(replace(any_space, "")),
+        SpaceHandling::Drop => steps.push(replace(any_space, "")),
     }
-    if train.kind == Kind::WordPiece {
+    if train.kind == VocabularyKind::WordPiece {
         steps.push(json!({"type": "BertNormalizer", "clean_text": true,
                           "handle_chinese_chars": true, "strip_accents": null,
                           "lowercase": train.lowercase}));
     }
-    if matches!(train.kind, Kind::WordLevel | Kind::Bpe | Kind::Unigram) {
+    if matches!(
+        train.kind,
+        VocabularyKind::WordLevel | VocabularyKind::Bpe | VocabularyKind::Unigram
+    ) {
         steps.push(json!({"type": "Prepend", "prepend": "▁"}));
         steps.push(replace(json!({"String": " "}), "▁"));
     }
     sequence("normalizers", steps)
 }
 
-fn pre_tokenizer(kind: Kind) -> Value {
+fn pre_tokenizer(kind: VocabularyKind) -> Value {
     let split = |pattern: &str, behavior: &str| {
         json!({"type": "Split", "pattern": {"Regex": pattern}, "behavior": behavior,
                "invert": false})
     };
     match kind {
-        Kind::Bpe | Kind::Unigram => split(PIECES, "Isolated"),
-        Kind::WordLevel => {
+        VocabularyKind::Bpe | VocabularyKind::Unigram => split(PIECES, "Isolated"),
+        VocabularyKind::WordLevel => {
             let steps = vec![split(WORDS, "Isolated"), split("^[▁\\s]+$", "Removed")];
             sequence("pretokenizers", steps)
         }
-        Kind::Treebank => {
+        VocabularyKind::Treebank => {
             let steps = [(english::words(), "Isolated"), (r"^\s+$".into(), "Removed")];
             let steps = steps.into_iter().chain([(english::parts(), "Isolated")]);
             let steps = steps.map(|(pattern, behavior)| split(&pattern, behavior));
             sequence("pretokenizers", steps.collect())
         }
         // Not `(?s).`: the library's Python build has another engine, with other flags.
-        Kind::Char => split(r"[\s\S]", "Isolated"),
-        Kind::WordPiece => json!({"type": "BertPreTokenizer"}),
-        Kind::ByteLevel => byte_level::pre_tokenizer(false),
+        VocabularyKind::Char => split(r"[\s\S]", "Isolated"),
+        VocabularyKind::WordPiece => json!({"type": "BertPreTokenizer"}),
+        VocabularyKind::ByteLevel => byte_level::pre_tokenizer(false),
     }
 }
 
 /// Special tokens around texts: only BERT's kind was trained with them.
-fn post_processor(kind: Kind) -> Value {
+fn post_processor(kind: VocabularyKind) -> Value {
     let id = |name: &str| kind.special().iter().position(|row| row.1 == name).map(|id| id as u32);
     let single = [("[CLS]", 0), ("$A", 0), ("[SEP]", 0)];
     let pair = [("[CLS]", 0), ("$A", 0), ("[SEP]", 0), ("$B", 1), ("[SEP]", 1)];
     folder::template(&single, &pair, id).into()
 }
 
-fn decoder(kind: Kind) -> Value {
+fn decoder(kind: VocabularyKind) -> Value {
     match kind {
-        Kind::Char => json!({"type": "Fuse"}),
-        Kind::WordPiece => wordpiece::decoder(),
+        VocabularyKind::Char => json!({"type": "Fuse"}),
+        VocabularyKind::WordPiece => wordpiece::decoder(),
         // With a space between any two words.
-        Kind::Treebank => Value::Null,
-        Kind::ByteLevel => byte_level::decoder(),
-        Kind::Bpe | Kind::Unigram => {
+        VocabularyKind::Treebank => Value::Null,
+        VocabularyKind::ByteLevel => byte_level::decoder(),
+        VocabularyKind::Bpe | VocabularyKind::Unigram => {
             let spaces = replace(json!({"String": "▁"}), " ");
             let strip = json!({"type": "Strip", "content": " ", "start": 1, "stop": 0});
             sequence("decoders", vec![spaces, json!({"type": "Fuse"}), strip])
         }
-        Kind::WordLevel => {
+        VocabularyKind::WordLevel => {
             // No word has this prefix, so that a space is put before every word but the first.
             let join = json!({"type": "WordPiece", "prefix": "▁▁", "cleanup": false});
             let mut steps = vec![join, json!({"type": "Fuse"})];

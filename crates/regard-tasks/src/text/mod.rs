@@ -30,6 +30,6 @@ pub use encoding::Encoding;
 pub use folder::{CONFIGURATION_FILES, vocabulary_files};
 pub use simplify::simplify;
 pub use special::Special;
-pub use stream::Stream;
+pub use stream::DecodeStream;
 pub use tokenizer::{Padding, Tokenizer};
-pub use train::{Form, Kind, Normalise, Spaces, Train};
+pub use train::{Normalise, SpaceHandling, Train, UnicodeForm, VocabularyKind};

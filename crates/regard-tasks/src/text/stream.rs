@@ -10,7 +10,7 @@ const INCOMPLETE: char = '\u{fffd}';
 /// Decodes ids as they come. A token may end within a character; its bytes are held back until
 /// the character is complete, so that text that was returned never changes.
 #[derive(Clone, Debug)]
-pub struct Stream<'a> {
+pub struct DecodeStream<'a> {
     tokenizer: &'a Tokenizer,
     /// Ids after the last one up to which all text was returned, and that one: how a token is
     /// joined depends on the one before it.
@@ -21,12 +21,12 @@ pub struct Stream<'a> {
 
 impl Tokenizer {
     /// Returns an incremental decoder.
-    pub fn stream(&self) -> Stream<'_> {
-        Stream { tokenizer: self, ids: Vec::new(), given: 0 }
+    pub fn stream(&self) -> DecodeStream<'_> {
+        DecodeStream { tokenizer: self, ids: Vec::new(), given: 0 }
     }
 }
 
-impl Stream<'_> {
+impl DecodeStream<'_> {
     /// Returns the text that a token adds; `None` if it ends within a character or adds none.
     pub fn push(&mut self, id: u32) -> Result<Option<String>> {
         // A special token must not be the neighbour on which joining depends.

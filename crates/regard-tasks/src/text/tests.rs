@@ -16,9 +16,10 @@ const LINES: [&str; 8] = [
     "x-ray / U-Boot; R & B @home #1 5% [sic]",
 ];
 
-const KINDS: [Kind; 4] = [Kind::WordLevel, Kind::Bpe, Kind::Unigram, Kind::Char];
+const KINDS: [VocabularyKind; 4] =
+    [VocabularyKind::WordLevel, VocabularyKind::Bpe, VocabularyKind::Unigram, VocabularyKind::Char];
 
-fn trained(kind: Kind) -> Tokenizer {
+fn trained(kind: VocabularyKind) -> Tokenizer {
     Train::new(kind, 400).run(LINES).unwrap()
 }
 
@@ -60,7 +61,7 @@ fn what_was_seen_comes_back() {
 
 #[test]
 fn words_are_cut_where_people_cut_them() {
-    let tokenizer = trained(Kind::WordLevel);
+    let tokenizer = trained(VocabularyKind::WordLevel);
     for (text, wanted) in [
         ("They're watching.", "They 're watching ."),
         ("l'école", "l' école"),
@@ -181,22 +182,22 @@ fn saved_is_loaded() {
 
 #[test]
 fn options_do_what_they_say() {
-    let mut train = Train::new(Kind::Char, 400);
-    train.normalise.spaces = Spaces::Drop;
+    let mut train = Train::new(VocabularyKind::Char, 400);
+    train.normalise.spaces = SpaceHandling::Drop;
     let chinese = train.run(["我 是\u{3000}学生。"]).unwrap();
     assert_eq!(chinese.encode("学生 是我").unwrap().tokens.join("|"), "学|生|是|我");
 
-    let mut train = Train::new(Kind::Bpe, 400);
-    train.normalise.spaces = Spaces::Keep;
+    let mut train = Train::new(VocabularyKind::Bpe, 400);
+    train.normalise.spaces = SpaceHandling::Keep;
     let exact = train.run(["  a  b\u{202f}c\t", "a"]).unwrap();
     for text in ["  a  b\u{202f}c\t", "a", " a", "a ", " "] {
         assert_eq!(exact.decode(&exact.encode(text).unwrap().ids).unwrap(), text);
     }
 
-    let mut train = Train::new(Kind::WordLevel, 400);
+    let mut train = Train::new(VocabularyKind::WordLevel, 400);
     train.lowercase = true;
     train.min_frequency = 2;
-    train.normalise.form = Form::Nfkc;
+    train.normalise.form = UnicodeForm::Nfkc;
     let words = train.run(["The the once ﬁn fin"]).unwrap();
     assert_eq!(words.encode("THE once FIN").unwrap().tokens.join(" "), "the <unk> fin");
     assert_eq!(words.size(), 6);
@@ -213,7 +214,7 @@ fn what_cannot_be_is_refused() {
         let none: [&str; 0] = [];
         assert!(Train::new(kind, 400).run(none).unwrap_err().to_string().contains("empty"));
     }
-    for kind in [Kind::Bpe, Kind::Unigram] {
+    for kind in [VocabularyKind::Bpe, VocabularyKind::Unigram] {
         let error = Train::new(kind, 20).run(LINES).unwrap_err().to_string();
         assert!(error.contains("20 rows are not enough"), "{error}");
     }
@@ -233,15 +234,18 @@ fn missing_special_tokens_are_named() {
 #[test]
 fn real_sentences_come_back() {
     let Some(root) = env::var_os(crate::data::sets::VARIABLE).map(PathBuf::from) else {
-        return println!("skipped: REGARD_DATA is not set");
+        return regard_fuzz::skip("REGARD_DATA is not set");
     };
     let pairs = crate::data::Tsv::FORWARD.read(root.join("tatoeba-fra-eng/fra.txt")).unwrap();
     // Every twentieth pair is enough to cover each use of spaces.
     let lines: Vec<&str> =
         pairs.iter().step_by(20).flat_map(|p| [&*p.source, &*p.target]).collect();
-    for (kind, wrong_at_most) in
-        [(Kind::WordLevel, 10), (Kind::Bpe, 0), (Kind::Unigram, 0), (Kind::Char, 0)]
-    {
+    for (kind, wrong_at_most) in [
+        (VocabularyKind::WordLevel, 10),
+        (VocabularyKind::Bpe, 0),
+        (VocabularyKind::Unigram, 0),
+        (VocabularyKind::Char, 0),
+    ] {
         let tokenizer = Train::new(kind, 20_000).run(&lines).unwrap();
         let ids = tokenizer.ids_batch(&lines).unwrap();
         let wrong: Vec<_> = ids

@@ -16,7 +16,7 @@ use super::{Tokenizer, bpe, layout, unigram};
 
 /// Kind of vocabulary: what a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum VocabularyKind {
     /// A word or a punctuation mark. Any other is `<unk>`.
     WordLevel,
     /// A subword by byte-pair encoding (Sennrich et al. 2016).
@@ -33,37 +33,39 @@ pub enum Kind {
     Treebank,
 }
 
-impl Kind {
+impl VocabularyKind {
     /// Names of all kinds in recipes and on command lines.
-    pub const NAMES: [(&str, Kind); 7] = [
-        ("word", Kind::WordLevel),
-        ("bpe", Kind::Bpe),
-        ("unigram", Kind::Unigram),
-        ("char", Kind::Char),
-        ("wordpiece", Kind::WordPiece),
-        ("bytes", Kind::ByteLevel),
-        ("treebank", Kind::Treebank),
+    pub const NAMES: [(&str, VocabularyKind); 7] = [
+        ("word", VocabularyKind::WordLevel),
+        ("bpe", VocabularyKind::Bpe),
+        ("unigram", VocabularyKind::Unigram),
+        ("char", VocabularyKind::Char),
+        ("wordpiece", VocabularyKind::WordPiece),
+        ("bytes", VocabularyKind::ByteLevel),
+        ("treebank", VocabularyKind::Treebank),
     ];
 
     /// Returns its special tokens, with their keys in `tokenizer_config.json`; the index is the id.
     pub fn special(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Kind::WordLevel | Kind::Bpe | Kind::Unigram | Kind::Char | Kind::Treebank => {
-                &special::OWN
-            }
-            Kind::WordPiece => &special::OF_BERT,
-            Kind::ByteLevel => &special::OF_BYTES,
+            VocabularyKind::WordLevel
+            | VocabularyKind::Bpe
+            | VocabularyKind::Unigram
+            | VocabularyKind::Char
+            | VocabularyKind::Treebank => &special::OWN,
+            VocabularyKind::WordPiece => &special::OF_BERT,
+            VocabularyKind::ByteLevel => &special::OF_BYTES,
         }
     }
 }
 
-impl std::str::FromStr for Kind {
+impl std::str::FromStr for VocabularyKind {
     type Err = String;
-    fn from_str(name: &str) -> Result<Kind, String> {
-        match Kind::NAMES.iter().find(|row| row.0 == name) {
+    fn from_str(name: &str) -> Result<VocabularyKind, String> {
+        match VocabularyKind::NAMES.iter().find(|row| row.0 == name) {
             Some((_, kind)) => Ok(*kind),
             None => {
-                let names = Kind::NAMES.map(|row| row.0).join(", ");
+                let names = VocabularyKind::NAMES.map(|row| row.0).join(", ");
                 Err(format!("got {name:?}, need one of {names}"))
             }
         }
@@ -72,7 +74,7 @@ impl std::str::FromStr for Kind {
 
 /// Treatment of white space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spaces {
+pub enum SpaceHandling {
     /// Kept as it is.
     Keep,
     /// Each run of white space, also of the narrow and unbreakable kinds that French has before
@@ -84,7 +86,7 @@ pub enum Spaces {
 
 /// Unicode normalisation form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum UnicodeForm {
     /// None.
     Keep,
     /// NFC: `é` is one character.
@@ -97,16 +99,16 @@ pub enum Form {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Normalise {
     /// Unicode normalisation form.
-    pub form: Form,
+    pub form: UnicodeForm,
     /// Treatment of white space.
-    pub spaces: Spaces,
+    pub spaces: SpaceHandling,
     /// Whether traditional Chinese characters become simplified ones.
     pub simplify: bool,
 }
 
 impl Default for Normalise {
     fn default() -> Normalise {
-        Normalise { form: Form::Nfc, spaces: Spaces::Plain, simplify: false }
+        Normalise { form: UnicodeForm::Nfc, spaces: SpaceHandling::Plain, simplify: false }
     }
 }
 
@@ -118,7 +120,7 @@ impl Default for Normalise {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Train {
     /// Kind of vocabulary.
-    pub kind: Kind,
+    pub kind: VocabularyKind,
     /// Largest number of tokens, special tokens included.
     pub size: usize,
     /// Whether text is lowercased.
@@ -131,7 +133,7 @@ pub struct Train {
 
 impl Train {
     /// Configures a vocabulary of a kind and a size, with defaults for everything else.
-    pub fn new(kind: Kind, size: usize) -> Train {
+    pub fn new(kind: VocabularyKind, size: usize) -> Train {
         let normalise = Normalise::default();
         Train { kind, size, lowercase: false, min_frequency: 1, normalise }
     }
@@ -160,14 +162,14 @@ impl Train {
             return Err(Error::invalid("the training text is empty: give it at least one word"));
         }
         let model = match self.kind {
-            Kind::Char => layout::words_model(&self.most_frequent(counts, &[])),
-            Kind::WordLevel | Kind::Treebank => {
+            VocabularyKind::Char => layout::words_model(&self.most_frequent(counts, &[])),
+            VocabularyKind::WordLevel | VocabularyKind::Treebank => {
                 layout::words_model(&self.most_frequent(counts, known))
             }
-            Kind::Bpe | Kind::WordPiece | Kind::ByteLevel => {
+            VocabularyKind::Bpe | VocabularyKind::WordPiece | VocabularyKind::ByteLevel => {
                 bpe::learn(&counts, self.kind, self.size, self.min_frequency)?
             }
-            Kind::Unigram => unigram::learn(&counts, self.size, self.min_frequency)?,
+            VocabularyKind::Unigram => unigram::learn(&counts, self.size, self.min_frequency)?,
         };
         self.build(model, letters)
     }
@@ -179,11 +181,11 @@ impl Train {
         config.insert("tokenizer_class".into(), json!("PreTrainedTokenizerFast"));
         // The user's text is text, even if it looks like `</s>`. Only for masked language models
         // the user writes `[MASK]` as a special token.
-        config.insert("split_special_tokens".into(), json!(self.kind != Kind::WordPiece));
+        config.insert("split_special_tokens".into(), json!(self.kind != VocabularyKind::WordPiece));
         if self.normalise.simplify {
             config.insert(SIMPLIFY.into(), json!(true));
         }
-        if self.kind == Kind::Treebank {
+        if self.kind == VocabularyKind::Treebank {
             config.insert(alphabet::KEY.into(), json!(letters.alphabet()));
         }
         Tokenizer::new(layout::tokenizer(self, model).to_string().as_bytes(), config)

@@ -102,12 +102,12 @@ pub(crate) fn with_vectors(
 mod tests {
     use super::*;
     use crate::data::scratch::with_file;
-    use crate::text::{Kind, Train};
+    use crate::text::{Train, VocabularyKind};
     use regard_models::checkpoint::Array;
 
     #[test]
     fn known_words_get_their_vectors_and_others_keep_what_they_had() {
-        let tokenizer = Train::new(Kind::WordLevel, 20).run(["cat dog bird"]).unwrap();
+        let tokenizer = Train::new(VocabularyKind::WordLevel, 20).run(["cat dog bird"]).unwrap();
         let size = tokenizer.size();
         let table = |width: usize| Array::new(vec![size, width], vec![0.5; size * width]);
         let file = b"cat 1 2\nbird 3 4\nhorse 5 6\n";

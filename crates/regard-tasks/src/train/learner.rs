@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::path::Path;
 
 /// Loss of a batch.
-pub struct Loss {
+pub struct BatchLoss {
     /// Mean loss over `tokens`, shape `[1]`.
     pub value: Tensor<1>,
     /// Number of tokens (or other units, see [`Learner::counts`]) the mean is taken over.
@@ -18,7 +18,7 @@ pub struct Loss {
 
 /// Direction in which a metric improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Better {
+pub enum Direction {
     /// Higher is better: BLEU, accuracy.
     Higher,
     /// Lower is better: loss, error rate.
@@ -33,7 +33,7 @@ pub struct Evaluation {
     /// Value of the model selection metric.
     pub decides: f64,
     /// Direction in which the model selection metric improves.
-    pub better: Better,
+    pub better: Direction,
     /// Second model selection metric, lower is better. If given, a model is the best only if
     /// neither metric is worse than before, and early stopping counts an improvement of either.
     pub also: Option<f64>,
@@ -43,7 +43,7 @@ pub struct Evaluation {
 
 impl Evaluation {
     /// Creates an evaluation from its metrics and the model selection metric.
-    pub fn new(measures: Vec<(String, f64)>, decides: f64, better: Better) -> Evaluation {
+    pub fn new(measures: Vec<(String, f64)>, decides: f64, better: Direction) -> Evaluation {
         Evaluation { measures, decides, better, also: None, sample: None }
     }
 
@@ -56,8 +56,8 @@ impl Evaluation {
     pub fn is_worse(&self, earlier: f64) -> bool {
         match self.better {
             _ if self.decides.is_nan() => true,
-            Better::Higher => self.decides < earlier,
-            Better::Lower => self.decides > earlier,
+            Direction::Higher => self.decides < earlier,
+            Direction::Lower => self.decides > earlier,
         }
     }
 
@@ -66,8 +66,8 @@ impl Evaluation {
         match (best, self.better) {
             (_, _) if self.decides.is_nan() => false,
             (None, _) => true,
-            (Some(best), Better::Higher) => self.decides > best,
-            (Some(best), Better::Lower) => self.decides < best,
+            (Some(best), Direction::Higher) => self.decides > best,
+            (Some(best), Direction::Lower) => self.decides < best,
         }
     }
 }
@@ -84,7 +84,7 @@ pub trait Learner {
     fn lengths(&self) -> Vec<Lengths>;
 
     /// Computes the loss of the examples with these indices.
-    fn loss(&self, examples: &[usize], mode: Mode) -> Loss;
+    fn loss(&self, examples: &[usize], mode: Mode) -> BatchLoss;
 
     /// Returns the number of tokens that the loss of these examples averages over, without
     /// computing it.

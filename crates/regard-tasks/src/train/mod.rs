@@ -21,18 +21,19 @@ mod state;
 pub(crate) mod trained;
 
 pub use checksums::{CHECKSUMS, verify_checksums, write_checksums};
-pub use learner::{Better, Evaluation, Learner, Loss};
+pub use learner::{BatchLoss, Direction, Evaluation, Learner};
 pub use lock::check_unlocked;
-pub use options::Options;
+pub use options::TrainOptions;
 pub use pace::{Pace, pace};
 pub use record::{
-    Difference, RECIPE, Record, changed_data, differences, is_run, prepare, recorded, refuse, table,
+    RECIPE, Record, SettingDifference, changed_data, differences, is_run, prepare, recorded,
+    refuse, table,
 };
 pub use repeats::{Repeated, Repeats};
-pub use run::{Event, Outcome, Run};
-pub use schedule::{Curve, Schedule};
+pub use run::{Event, Run, TrainOutcome};
+pub use schedule::{Schedule, ScheduleKind};
 pub use start::{RunOptions, start};
 pub use state::{
-    Damage, Place, best, check_folder, checkpoints, files, find, newest_whole, resolve,
+    Damage, RunState, best, check_folder, checkpoints, files, find, newest_whole, resolve,
 };
 pub use trained::{Objective, Trained};

@@ -1,6 +1,6 @@
 //! The section `[train]` of a recipe.
 
-use super::{Curve, Schedule};
+use super::{Schedule, ScheduleKind};
 use regard_attention::AdamWConfig;
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Options of the training loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Options {
+pub struct TrainOptions {
     /// Number of optimiser steps.
     pub steps: u64,
     /// Maximum number of tokens in a batch including padding, counted on its longer side (source or
@@ -21,7 +21,7 @@ pub struct Options {
     /// Number of warm-up steps, in which the rate rises linearly from 0.
     pub warmup: u64,
     /// Learning rate curve after the warm-up.
-    pub schedule: Curve,
+    pub schedule: ScheduleKind,
     /// Final learning rate as a fraction of the peak (cosine, linear).
     pub floor: f64,
     /// `β₁` of AdamW.
@@ -50,15 +50,15 @@ pub struct Options {
     pub average: usize,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for TrainOptions {
+    fn default() -> TrainOptions {
+        TrainOptions {
             steps: 10_000,
             batch_tokens: 4096,
             accumulate: 1,
             lr: 1e-3,
             warmup: 1000,
-            schedule: Curve::InverseSqrt,
+            schedule: ScheduleKind::InverseSqrt,
             floor: 0.0,
             beta1: 0.9,
             beta2: 0.98,
@@ -80,16 +80,16 @@ impl Default for Options {
 const MOST_STEPS: u64 = 1 << 40;
 const MOST_CHECKPOINTS: usize = 1 << 16;
 
-impl Options {
+impl TrainOptions {
     /// Returns the learning rate schedule.
     pub fn rates(&self) -> Schedule {
-        let Options { lr: peak, warmup, steps, schedule: curve, floor, .. } = *self;
+        let TrainOptions { lr: peak, warmup, steps, schedule: curve, floor, .. } = *self;
         Schedule { peak, warmup, steps, curve, floor }
     }
 
     /// Returns the configuration of the optimiser.
     pub fn adamw(&self) -> AdamWConfig {
-        let Options { beta1, beta2, weight_decay, clip, .. } = *self;
+        let TrainOptions { beta1, beta2, weight_decay, clip, .. } = *self;
         let max_norm = (clip > 0.0).then_some(clip);
         AdamWConfig { beta1, beta2, weight_decay, max_norm, ..AdamWConfig::default() }
     }

@@ -1,6 +1,6 @@
 //! Times training steps of a recipe, without a run's folder.
 
-use super::{Learner, Options};
+use super::{Learner, TrainOptions};
 use crate::data::{Batches, Position};
 use regard_attention::{AdamW, Mode};
 use regard_models::Result;
@@ -20,7 +20,7 @@ pub struct Pace {
 /// Runs `steps` training steps as a run does, and times each.
 pub fn pace(
     learner: &mut dyn Learner,
-    options: &Options,
+    options: &TrainOptions,
     seed: u64,
     steps: usize,
 ) -> Result<Vec<Pace>> {

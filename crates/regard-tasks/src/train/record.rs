@@ -49,7 +49,7 @@ pub struct Record {
 
 /// A setting that differs from the one the run was started with.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Difference {
+pub struct SettingDifference {
     /// Dotted key in the recipe.
     pub key: String,
     /// Value in the run; `None` if it is not set.
@@ -58,7 +58,7 @@ pub struct Difference {
     pub now: Option<Value>,
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for SettingDifference {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let show = |value: &Option<Value>| match value {
             Some(value) => say::short(&value.to_string(), 60),
@@ -68,7 +68,7 @@ impl fmt::Display for Difference {
     }
 }
 
-impl Difference {
+impl SettingDifference {
     /// Whether a run may be resumed with this difference.
     pub fn is_allowed(&self) -> bool {
         match (self.key.as_str(), &self.then, &self.now) {
@@ -80,7 +80,7 @@ impl Difference {
 }
 
 /// Returns the settings in which two recipes differ.
-pub fn differences(then: &Table, now: &Table) -> Vec<Difference> {
+pub fn differences(then: &Table, now: &Table) -> Vec<SettingDifference> {
     let (mut found, mut prefix) = (vec![], String::new());
     compare(&mut prefix, then, now, &mut found);
     // Top-level keys come before those of sections.
@@ -89,7 +89,7 @@ pub fn differences(then: &Table, now: &Table) -> Vec<Difference> {
     found
 }
 
-fn compare(prefix: &mut String, then: &Table, now: &Table, found: &mut Vec<Difference>) {
+fn compare(prefix: &mut String, then: &Table, now: &Table, found: &mut Vec<SettingDifference>) {
     let new = now.keys().filter(|key| !then.contains_key(*key));
     for key in then.keys().chain(new) {
         let length = prefix.len();
@@ -101,7 +101,7 @@ fn compare(prefix: &mut String, then: &Table, now: &Table, found: &mut Vec<Diffe
             }
             (then, now) if then != now => {
                 let (then, now) = (then.cloned(), now.cloned());
-                found.push(Difference { key: prefix.clone(), then, now });
+                found.push(SettingDifference { key: prefix.clone(), then, now });
             }
             _ => {}
         }
@@ -110,7 +110,7 @@ fn compare(prefix: &mut String, then: &Table, now: &Table, found: &mut Vec<Diffe
 }
 
 /// Builds the error that lists settings of a run which cannot change.
-pub fn refuse<'a>(run: &Path, all: impl IntoIterator<Item = &'a Difference>) -> Error {
+pub fn refuse<'a>(run: &Path, all: impl IntoIterator<Item = &'a SettingDifference>) -> Error {
     let all: Vec<String> = all.into_iter().map(ToString::to_string).collect();
     let more = all.len().saturating_sub(LISTED);
     let listed = all.iter().take(LISTED).fold(String::new(), |text, each| text + "\n  " + each);
@@ -246,7 +246,7 @@ pub(super) fn begin(run: &Path, record: &Record) -> Result<()> {
 }
 
 /// Compares a run with the recipe and data it is resumed with. Returns the allowed differences.
-pub(super) fn resume(run: &Path, record: &Record) -> Result<Vec<Difference>> {
+pub(super) fn resume(run: &Path, record: &Record) -> Result<Vec<SettingDifference>> {
     if !run.join(RUN).exists() && checkpoints(run).is_empty() {
         // The run was killed before `run.json` was written.
         begin(run, record)?;
@@ -260,7 +260,7 @@ pub(super) fn resume(run: &Path, record: &Record) -> Result<Vec<Difference>> {
 }
 
 /// Records settings that change from this step on.
-pub(super) fn change(run: &Path, step: u64, changed: &[Difference]) -> Result<()> {
+pub(super) fn change(run: &Path, step: u64, changed: &[SettingDifference]) -> Result<()> {
     if changed.is_empty() {
         return Ok(());
     }
@@ -345,7 +345,7 @@ mod tests {
         let wanted =
             [("data.set", false), ("data.train", false), ("seed", false), ("train.steps", true)];
         assert_eq!(keys, wanted);
-        assert!(!differences(&now, &then).iter().any(Difference::is_allowed), "fewer steps");
+        assert!(!differences(&now, &then).iter().any(SettingDifference::is_allowed), "fewer steps");
         let said = refuse(Path::new("runs/x"), &found).to_string();
         assert!(said.contains("seed: the run has 1, not 2"), "{said}");
         assert!(said.contains("data.train: the run has nothing, not \"b\""), "{said}");

@@ -1,6 +1,6 @@
 //! Results of one recipe trained with several seeds.
 
-use crate::examine::Mark;
+use crate::evaluation::Metric;
 use crate::metrics::Sample;
 use serde::Serialize;
 
@@ -36,9 +36,9 @@ pub struct Repeated {
 
 impl Repeats {
     /// Summarises the metrics of each seed; all seeds have the same metrics.
-    pub fn new(recipe: &str, found: &[(u64, Vec<Mark>)]) -> Repeats {
+    pub fn new(recipe: &str, found: &[(u64, Vec<Metric>)]) -> Repeats {
         let marks = found.first().map_or(&[][..], |(_, marks)| marks);
-        let repeated = |(at, mark): (usize, &Mark)| {
+        let repeated = |(at, mark): (usize, &Metric)| {
             let each: Vec<f64> = found.iter().map(|(_, marks)| marks[at].value).collect();
             let Sample { mean, deviation, least, most, .. } = Sample::of(&each);
             Repeated { name: mark.name, unit: mark.unit, mean, deviation, least, most, each }
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn each_mark_is_put_together_over_the_seeds() {
         let marks = |value: f64| {
-            let mark = |name, value| Mark { name, value, unit: "%" };
+            let mark = |name, value| Metric { name, value, unit: "%" };
             vec![mark("accuracy", value), mark("loss", -value)]
         };
         let repeats = Repeats::new("mine", &[(3, marks(1.0)), (4, marks(4.0))]);

@@ -3,9 +3,9 @@
 use super::checksums::verify_checksums;
 use super::lock::Lock;
 use super::log::Log;
-use super::record::{self, Difference, Record};
-use super::state::{self, Damage, Place};
-use super::{Evaluation, Learner, Options};
+use super::record::{self, Record, SettingDifference};
+use super::state::{self, Damage, RunState};
+use super::{Evaluation, Learner, TrainOptions};
 use crate::data::{Batches, Position};
 use regard_attention::{AdamW, Mode};
 use regard_models::checkpoint::Arrays;
@@ -23,7 +23,7 @@ pub struct Run<'a> {
     /// Folder of the run.
     pub folder: &'a Path,
     /// Options of the training loop.
-    pub options: &'a Options,
+    pub options: &'a TrainOptions,
     /// Seed of all randomness: batches, dropout.
     pub seed: u64,
     /// Whether to resume from the folder's newest undamaged checkpoint.
@@ -53,7 +53,7 @@ pub enum Event<'a> {
     /// Damaged checkpoints, newest first; the run resumes from the newest undamaged one.
     Damaged(&'a [Damage]),
     /// Settings that differ, as allowed, from those the run was started with.
-    Changed(&'a [Difference]),
+    Changed(&'a [SettingDifference]),
     /// The run resumes after this step.
     Resumed(u64),
     /// A training step was completed.
@@ -93,7 +93,7 @@ pub enum Event<'a> {
 
 /// End of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum TrainOutcome {
     /// All steps were completed.
     Done {
         /// Number of the last step.
@@ -118,7 +118,7 @@ pub enum Outcome {
 /// State of a running run.
 struct Going {
     adamw: AdamW,
-    place: Place,
+    place: RunState,
     log: Log,
     /// Until the first step: parameters whose optimiser moments a checkpoint has.
     remembered: Option<BTreeSet<String>>,
@@ -128,7 +128,7 @@ struct Going {
 
 impl Run<'_> {
     /// Trains, and writes the best model to the folder `model` inside the run's folder.
-    pub fn train(mut self, learner: &mut dyn Learner) -> Result<Outcome> {
+    pub fn train(mut self, learner: &mut dyn Learner) -> Result<TrainOutcome> {
         let options = self.options;
         options.check()?;
         state::check_folder(self.folder, self.resume)?;
@@ -140,7 +140,7 @@ impl Run<'_> {
         let batches = Batches::new(learner.lengths(), options.batch_tokens, self.seed)?;
         let mut going = self.begin(learner)?;
         let mut next = batches.from(going.place.position);
-        let stale = |place: &Place| options.patience > 0 && place.stale >= options.patience;
+        let stale = |place: &RunState| options.patience > 0 && place.stale >= options.patience;
         while going.on && going.place.step < options.steps && !stale(&going.place) {
             let parts: Vec<_> = next.by_ref().take(options.accumulate).collect();
             self.step(learner, &mut going, &parts)?;
@@ -159,10 +159,14 @@ impl Run<'_> {
         }
         let (step, stopped) = (going.place.step, stale(&going.place));
         if !going.on {
-            return Ok(Outcome::Interrupted { step });
+            return Ok(TrainOutcome::Interrupted { step });
         }
         let best = self.finish(learner, &mut going)?;
-        Ok(if stopped { Outcome::Stopped { step, best } } else { Outcome::Done { step, best } })
+        Ok(if stopped {
+            TrainOutcome::Stopped { step, best }
+        } else {
+            TrainOutcome::Done { step, best }
+        })
     }
 
     fn begin(&mut self, learner: &mut dyn Learner) -> Result<Going> {
@@ -195,7 +199,7 @@ impl Run<'_> {
                 (AdamW::resume(config, adamw), place)
             }
             // A run that was killed before its first checkpoint starts again.
-            None => (AdamW::new(config), Place::default()),
+            None => (AdamW::new(config), RunState::default()),
         };
         record::change(self.folder, place.step, &changed)?;
         let log = Log::open(self.folder, self.resume.then_some(place.step))?;

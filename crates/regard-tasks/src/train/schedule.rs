@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Learning rate curve after the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Curve {
+pub enum ScheduleKind {
     /// Constant at the peak.
     Constant,
     /// Falls with `1/√step` (Vaswani et al. 2017).
@@ -27,7 +27,7 @@ pub struct Schedule {
     /// Total number of steps, including the warm-up.
     pub steps: u64,
     /// Curve after the warm-up.
-    pub curve: Curve,
+    pub curve: ScheduleKind,
     /// Final rate as a fraction of the peak (cosine, linear).
     pub floor: f64,
 }
@@ -42,12 +42,12 @@ impl Schedule {
         let gone = (step - warmup) as f64 / (steps.saturating_sub(warmup)).max(1) as f64;
         let gone = gone.min(1.0);
         let share = match curve {
-            Curve::Constant => 1.0,
-            Curve::InverseSqrt => (warmup.max(1) as f64 / step.max(1) as f64).sqrt(),
-            Curve::Cosine => {
+            ScheduleKind::Constant => 1.0,
+            ScheduleKind::InverseSqrt => (warmup.max(1) as f64 / step.max(1) as f64).sqrt(),
+            ScheduleKind::Cosine => {
                 floor + (1.0 - floor) * 0.5 * (1.0 + (std::f64::consts::PI * gone).cos())
             }
-            Curve::Linear => floor + (1.0 - floor) * (1.0 - gone),
+            ScheduleKind::Linear => floor + (1.0 - floor) * (1.0 - gone),
         };
         peak * share
     }
@@ -61,14 +61,14 @@ mod tests {
     fn rates() {
         let schedule = |curve| Schedule { peak: 2.0, warmup: 10, steps: 110, curve, floor: 0.1 };
         let rows = [
-            (Curve::Constant, 5, 1.0),
-            (Curve::Constant, 100, 2.0),
-            (Curve::InverseSqrt, 10, 2.0),
-            (Curve::InverseSqrt, 40, 1.0),
-            (Curve::Cosine, 60, 2.0 * 0.55),
-            (Curve::Cosine, 110, 0.2),
-            (Curve::Linear, 60, 2.0 * 0.55),
-            (Curve::Linear, 1000, 0.2),
+            (ScheduleKind::Constant, 5, 1.0),
+            (ScheduleKind::Constant, 100, 2.0),
+            (ScheduleKind::InverseSqrt, 10, 2.0),
+            (ScheduleKind::InverseSqrt, 40, 1.0),
+            (ScheduleKind::Cosine, 60, 2.0 * 0.55),
+            (ScheduleKind::Cosine, 110, 0.2),
+            (ScheduleKind::Linear, 60, 2.0 * 0.55),
+            (ScheduleKind::Linear, 1000, 0.2),
         ];
         for (curve, step, rate) in rows {
             let got = schedule(curve).rate(step);

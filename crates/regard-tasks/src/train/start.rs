@@ -1,7 +1,7 @@
 //! Starts or resumes a run of a recipe.
 
 use super::lock::check_unlocked;
-use super::run::{Event, Outcome, Run};
+use super::run::{Event, Run, TrainOutcome};
 use super::{record, state};
 use crate::recipe::{Prepared, Task};
 use regard_models::Result;
@@ -53,7 +53,7 @@ pub fn start(
     recipe: &dyn Task,
     options: &RunOptions,
     watch: &mut dyn FnMut(Event) -> bool,
-) -> Result<Outcome> {
+) -> Result<TrainOutcome> {
     let RunOptions { folder, resume, memory } = *options;
     // First: existing runs must not be touched.
     check_unlocked(folder)?;

@@ -24,7 +24,7 @@ const UNFINISHED: &str = ".unfinished";
 /// State of a run in a checkpoint, besides model and optimiser.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Place {
+pub struct RunState {
     /// Number of steps completed.
     pub step: u64,
     /// Number of steps that changed the parameters (those with finite gradients).
@@ -54,7 +54,7 @@ pub struct Place {
     pub seconds: f64,
 }
 
-impl Place {
+impl RunState {
     /// Records an evaluation and returns whether the model is the best so far. With two model
     /// selection metrics it is the best only if it is at least as good as all before in both.
     pub(super) fn judge(&mut self, evaluation: &Evaluation) -> bool {
@@ -95,11 +95,11 @@ pub(super) fn exists(run: &Path, step: u64) -> bool {
 }
 
 /// Writes a checkpoint of a run.
-pub fn save(run: &Path, learner: &dyn Learner, adamw: &AdamWState, place: &Place) -> Result<()> {
+pub fn save(run: &Path, learner: &dyn Learner, adamw: &AdamWState, place: &RunState) -> Result<()> {
     whole(run, &name_of(place.step), |folder| {
         learner.save(folder)?;
         checkpoint::write_arrays(&folder.join(OPTIMIZER), &moments(adamw), Precision::Single)?;
-        let place = Place { updates: adamw.step, ..place.clone() };
+        let place = RunState { updates: adamw.step, ..place.clone() };
         let text = serde_json::to_string_pretty(&place).expect("it is plain data");
         write_file(&folder.join(PLACE), text.as_bytes())?;
         write_checksums(folder)
@@ -286,11 +286,11 @@ pub fn set_aside(run: &Path, damaged: &[Damage]) -> Result<()> {
 }
 
 /// Reads a checkpoint into a learner.
-pub fn load(run: &Path, step: u64, learner: &mut dyn Learner) -> Result<(AdamWState, Place)> {
+pub fn load(run: &Path, step: u64, learner: &mut dyn Learner) -> Result<(AdamWState, RunState)> {
     let folder = run.join(name_of(step));
     let path = folder.join(PLACE);
     let text = read_text(&path)?;
-    let place: Place =
+    let place: RunState =
         serde_json::from_str(&text).map_err(|e| Error::file(&path, e.to_string()))?;
     if place.step != step {
         let message = format!("step: got {}, need {step}, the folder's", place.step);
@@ -448,11 +448,11 @@ fn from_arrays(mut arrays: Arrays, step: u64) -> Result<AdamWState, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::train::Better;
+    use crate::train::Direction;
 
     #[test]
     fn two_measures_decide_together() {
-        let mut place = Place::default();
+        let mut place = RunState::default();
         let mut seen = vec![];
         // Accuracy and loss after each step.
         for (step, (decides, loss)) in
@@ -461,7 +461,7 @@ mod tests {
                 .enumerate()
         {
             place.step = step as u64;
-            let (measures, better) = (vec![], Better::Higher);
+            let (measures, better) = (vec![], Direction::Higher);
             let evaluation =
                 Evaluation { measures, decides, better, also: Some(loss), sample: None };
             seen.push((place.judge(&evaluation), place.stale));
@@ -472,7 +472,7 @@ mod tests {
         let nothing = Evaluation {
             measures: vec![],
             decides: f64::NAN,
-            better: Better::Higher,
+            better: Direction::Higher,
             also: Some(f64::NAN),
             sample: None,
         };

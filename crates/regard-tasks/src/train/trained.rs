@@ -1,6 +1,6 @@
 //! A model in training with its objective, for every task.
 
-use super::{Evaluation, Learner, Loss};
+use super::{BatchLoss, Evaluation, Learner};
 use crate::data::Lengths;
 use burn::tensor::Device;
 use regard_attention::Mode;
@@ -17,7 +17,7 @@ pub trait Objective {
     fn lengths(&self) -> Vec<Lengths>;
 
     /// Computes the loss of these examples; tensors are on the training device.
-    fn loss(&self, model: &Self::Model, examples: &[usize], mode: Mode) -> Loss;
+    fn loss(&self, model: &Self::Model, examples: &[usize], mode: Mode) -> BatchLoss;
 
     /// Returns the number of tokens that the loss of these examples averages over, without
     /// computing it.
@@ -87,7 +87,7 @@ impl<O: Objective> Learner for Trained<O> {
         self.objective.lengths()
     }
 
-    fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
+    fn loss(&self, examples: &[usize], mode: Mode) -> BatchLoss {
         self.objective.loss(&self.model, examples, mode)
     }
 

@@ -3,7 +3,7 @@
 use regard_fuzz::{Scratch, fuzz, parts};
 use regard_tasks::classify_graph::planetoid;
 use regard_tasks::data::{
-    LabelledTexts, Lines, Network, Squad, Tsv, Vectors, babi, conllu, documents, graphs, pairs,
+    GraphData, LabelledTexts, Lines, Squad, Tsv, Vectors, babi, conllu, documents, graphs, pairs,
     recordings, similarity,
 };
 use regard_tasks::point::{PROBLEMS, read as read_points};
@@ -66,10 +66,12 @@ fn fuzz_documents() {
     let scratch = Scratch::default();
     fuzz!("documents", |bytes: &[u8]| {
         let path = scratch.write("x.txt", bytes);
-        [documents::Form::WikiText, documents::Form::BlankLines].into_iter().all(|form| {
-            let mut all = documents::Documents::open(&[&path], form).unwrap();
-            all.all(|document| document.is_ok())
-        })
+        [documents::DocumentBoundary::WikiText, documents::DocumentBoundary::BlankLines]
+            .into_iter()
+            .all(|form| {
+                let mut all = documents::Documents::open(&[&path], form).unwrap();
+                all.all(|document| document.is_ok())
+            })
     });
 }
 
@@ -107,7 +109,7 @@ fn fuzz_network() {
         let [nodes, edges, whole] = parts(bytes);
         let (nodes, edges) = (scratch.write("0", nodes), scratch.write("1", edges));
         let whole = scratch.write("2", whole);
-        let one = Network::read(&nodes, &edges).map(|network| network.label_names());
+        let one = GraphData::read(&nodes, &edges).map(|network| network.label_names());
         let many = graphs::read(&whole, &nodes, &edges);
         one.is_ok() && many.is_ok()
     });

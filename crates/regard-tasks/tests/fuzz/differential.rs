@@ -10,7 +10,7 @@ use regard_kernels::attention::{Attention, Inputs, mask};
 use regard_kernels::view::{View, ViewMut};
 use regard_models::checkpoint::read_weights;
 use regard_models::text::{self, Texts};
-use regard_tasks::train::{Event, Outcome};
+use regard_tasks::train::{Event, TrainOutcome};
 use serde_json::json;
 use std::time::Duration;
 
@@ -185,7 +185,7 @@ fn fuzz_resumed_against_whole() {
                 let watch =
                     &mut |event: Event| !matches!(event, Event::Step { step, .. } if step == *stop);
                 let end = train((recipe, corpus), &folder.0, turn > 0, watch).unwrap();
-                assert!(matches!(end, Outcome::Interrupted { .. }), "{stops:?}: {end:?}");
+                assert!(matches!(end, TrainOutcome::Interrupted { .. }), "{stops:?}: {end:?}");
             }
             let last = train((recipe, corpus), &folder.0, true, &mut |_| true).unwrap();
             assert_eq!(last, *end, "{stops:?}");

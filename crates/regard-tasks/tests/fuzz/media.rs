@@ -4,7 +4,7 @@ use regard_fuzz::{Scratch, fuzz};
 use regard_models::vit;
 use regard_tasks::audio::{FrontEnd, Preprocessor, Sound, wav};
 use regard_tasks::classify_image::Processor;
-use regard_tasks::data::{Picture, idx};
+use regard_tasks::data::{Image, idx};
 
 /// A PNG of a few bytes may be an image of millions of pixels, which is valid: the size must be
 /// known before memory is allocated. Four bytes a pixel for 16 million.
@@ -14,7 +14,7 @@ const PICTURES: regard_fuzz::Limits =
 #[test]
 fn fuzz_image() {
     let scratch = Scratch::default();
-    fuzz!("image", PICTURES, |bytes: &[u8]| Picture::read(scratch.write("x.png", bytes)).is_ok());
+    fuzz!("image", PICTURES, |bytes: &[u8]| Image::read(scratch.write("x.png", bytes)).is_ok());
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn fuzz_preprocessor() {
         "intermediate_size": 32, "num_labels": 5,
     });
     let config: vit::Config = serde_json::from_value(config).unwrap();
-    let picture = Picture { size: [3, 4], channels: 1, pixels: vec![7; 12] };
+    let picture = Image { size: [3, 4], channels: 1, pixels: vec![7; 12] };
     let sound = Sound { samples: vec![0.1; 4000], rate: 8000 };
     fuzz!("preprocessor", |bytes: &[u8]| {
         let images = Processor::from_bytes(bytes, &config);

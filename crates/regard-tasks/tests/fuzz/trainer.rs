@@ -2,7 +2,7 @@
 
 use crate::small::{Folder, corpus, letters, recipe, train};
 use regard_fuzz::{Scratch, fuzz};
-use regard_tasks::train::{Event, Outcome, recorded, write_checksums};
+use regard_tasks::train::{Event, TrainOutcome, recorded, write_checksums};
 use regard_tasks::translate::{Corpus, Recipe};
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn with_stopped_run(name: &str, work: impl Fn((&Recipe, &Corpus), &Path)) {
     let stopped = Folder::new(name);
     let watch = &mut |event: Event| !matches!(event, Event::Step { step: 2, .. });
     let end = train(row, &stopped.0, false, watch).unwrap();
-    assert!(matches!(end, Outcome::Interrupted { step: 2 }), "{end:?}");
+    assert!(matches!(end, TrainOutcome::Interrupted { step: 2 }), "{end:?}");
     work(row, &stopped.0);
 }
 

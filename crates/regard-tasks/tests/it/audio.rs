@@ -1,7 +1,7 @@
 //! Audio features against torchaudio and librosa: values from `fixtures/make/audio.py`.
 
 use regard_tasks::audio::cepstrum::{Cosines, Loudness, mfcc};
-use regard_tasks::audio::mel::{Bands, FilterBank, Height, Scale};
+use regard_tasks::audio::mel::{Bands, FilterBank, Height, MelScale};
 use regard_tasks::audio::resample;
 use regard_tasks::audio::spectrum::{Ends, Frames};
 use serde_json::Value;
@@ -58,7 +58,7 @@ fn asked(case: &Value) -> Asked {
         count: size("bands"),
         low: case["low"].as_f64().unwrap(),
         high: case["high"].as_f64().unwrap(),
-        scale: if word("scale") == "htk" { Scale::Htk } else { Scale::Slaney },
+        scale: if word("scale") == "htk" { MelScale::Htk } else { MelScale::Slaney },
         height: if word("height") == "one" { Height::One } else { Height::Slaney },
     };
     let ends = match word("ends") {

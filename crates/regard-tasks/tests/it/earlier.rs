@@ -3,7 +3,7 @@
 use crate::resumed::left;
 use crate::small::{Folder, trained};
 use regard_tasks::recipe::{Task, parse, task};
-use regard_tasks::train::{Outcome, RECIPE, recorded};
+use regard_tasks::train::{RECIPE, TrainOutcome, recorded};
 use sha2::{Digest, Sha256};
 use std::fs;
 
@@ -27,9 +27,9 @@ fn a_run_goes_on_whichever_name_its_task_had() {
     };
     let [whole, stopped] = ["whole", "stopped"].map(|name| folder.0.join(name));
     let done = trained(&*read(&recipe("generate")), &whole, false, None);
-    assert!(matches!(done, Outcome::Done { step: 6, .. }), "{done:?}");
+    assert!(matches!(done, TrainOutcome::Done { step: 6, .. }), "{done:?}");
     let end = trained(&*read(&recipe("language")), &stopped, false, Some(3));
-    assert_eq!(end, Outcome::Interrupted { step: 3 });
+    assert_eq!(end, TrainOutcome::Interrupted { step: 3 });
     // As an earlier version wrote it.
     let written = fs::read_to_string(stopped.join(RECIPE)).unwrap();
     let earlier = written.replace("task = \"generate\"", "task = \"language\"");

@@ -4,7 +4,7 @@
 use crate::small::Folder;
 use regard_models::ModelFiles;
 use regard_tasks::data::Part;
-use regard_tasks::examine::{On, Report};
+use regard_tasks::evaluation::{EvaluationData, Report};
 use regard_tasks::recipe::{self, Task};
 use regard_tasks::train::{Event, Record, Run};
 use std::fs;
@@ -28,8 +28,8 @@ size = 150
 lowercase = true
 "#;
 
-fn on(part: Part) -> On {
-    On::Set { set: None, part: Some(part) }
+fn on(part: Part) -> EvaluationData {
+    EvaluationData::Set { set: None, part: Some(part) }
 }
 
 fn task(text: &str) -> Box<dyn Task> {
@@ -93,11 +93,12 @@ fn a_classifier_gets_the_numbers_of_its_training() {
     let run = folder.0.join("run");
     let (last, about) = train(&run, &text);
     assert!(about.contains("2 texts left out because the test part has them"), "{about}");
-    let valid = task(&text).examine(&ModelFiles::from(&run), &on(Part::Valid)).unwrap();
+    let valid = task(&text).evaluate(&ModelFiles::from(&run), &on(Part::Valid)).unwrap();
     assert_eq!(measures(&valid), last, "bit for bit");
     assert_eq!((valid.asked, valid.unit, valid.excluded), (10, "texts", 0));
-    let test =
-        task(&text).examine(&ModelFiles::from(&run), &On::Set { set: None, part: None }).unwrap();
+    let test = task(&text)
+        .evaluate(&ModelFiles::from(&run), &EvaluationData::Set { set: None, part: None })
+        .unwrap();
     assert_eq!((test.part, test.asked, test.excluded), (Some(Part::Test), 3, 0));
 
     // Without a test part there is nothing to leave out, and nothing to report.
@@ -105,16 +106,16 @@ fn a_classifier_gets_the_numbers_of_its_training() {
     let (_, about) = train(&folder.0.join("other"), &without);
     assert!(!about.contains("left out"), "{about}");
     let error =
-        task(&without).examine(&ModelFiles::from(&run), &on(Part::Test)).unwrap_err().to_string();
+        task(&without).evaluate(&ModelFiles::from(&run), &on(Part::Test)).unwrap_err().to_string();
     assert!(error.contains("files has no test part"), "{error}");
-    let file = On::File(folder.0.join("test.tsv"));
-    let whole = task(&text).examine(&ModelFiles::from(&run), &file).unwrap();
+    let file = EvaluationData::File(folder.0.join("test.tsv"));
+    let whole = task(&text).evaluate(&ModelFiles::from(&run), &file).unwrap();
     assert_eq!((whole.part, whole.asked), (None, 3));
     assert_eq!(measures(&whole), measures(&test));
     // Labels that the model does not have are reported.
     write("odd", "ann sleeps\tnever\n".into());
     let error = task(&text)
-        .examine(&ModelFiles::from(&run), &On::File(folder.0.join("odd.tsv")))
+        .evaluate(&ModelFiles::from(&run), &EvaluationData::File(folder.0.join("odd.tsv")))
         .unwrap_err();
     assert!(error.to_string().contains("no label \"never\"; its labels are 0, 1, 2"), "{error}");
 }
@@ -144,7 +145,7 @@ fn words_without_a_token_are_wrong_and_entities_are_counted() {
     let text = recipe_of("tag", 40, &folder.0, "conllu", &["train", "valid"]);
     let run = folder.0.join("run");
     let (last, _) = train(&run, &text);
-    let valid = task(&text).examine(&ModelFiles::from(&run), &on(Part::Valid)).unwrap();
+    let valid = task(&text).evaluate(&ModelFiles::from(&run), &on(Part::Valid)).unwrap();
     assert_eq!(measures(&valid), last, "bit for bit");
     assert_eq!((value(&valid, "accuracy"), value(&valid, "entity_f1")), (100.0, 100.0));
     assert_eq!((valid.asked, valid.unit), (150, "words"));
@@ -154,7 +155,7 @@ fn words_without_a_token_are_wrong_and_entities_are_counted() {
     let odd = lives(0) + &sentence("bob smith lives in", &words);
     fs::write(folder.0.join("odd.conllu"), odd).unwrap();
     let report = task(&text)
-        .examine(&ModelFiles::from(&run), &On::File(folder.0.join("odd.conllu")))
+        .evaluate(&ModelFiles::from(&run), &EvaluationData::File(folder.0.join("odd.conllu")))
         .unwrap();
     assert_eq!((report.asked, value(&report, "accuracy")), (10, 80.0));
     // Three of five entities are found, and nothing else is predicted.
@@ -165,7 +166,7 @@ fn words_without_a_token_are_wrong_and_entities_are_counted() {
     let long = sentence(&vec!["lives"; 40].join(" "), &many);
     fs::write(folder.0.join("long.conllu"), long).unwrap();
     let report = task(&text)
-        .examine(&ModelFiles::from(&run), &On::File(folder.0.join("long.conllu")))
+        .evaluate(&ModelFiles::from(&run), &EvaluationData::File(folder.0.join("long.conllu")))
         .unwrap();
     assert!(report.asked == 40 && value(&report, "accuracy") <= 100.0 * 22.0 / 40.0, "{report:?}");
 }
@@ -191,7 +192,7 @@ fn answers_get_the_numbers_of_their_training() {
     let text = recipe_of("answer", 3, &folder.0, "json", &["train", "valid"]);
     let run = folder.0.join("run");
     let (last, _) = train(&run, &text);
-    let valid = task(&text).examine(&ModelFiles::from(&run), &on(Part::Valid)).unwrap();
+    let valid = task(&text).evaluate(&ModelFiles::from(&run), &on(Part::Valid)).unwrap();
     assert_eq!(measures(&valid), last, "bit for bit");
     assert_eq!((valid.asked, valid.unit), (10, "questions"));
     // Where a text may have no answer, predicting one is wrong.
@@ -199,7 +200,7 @@ fn answers_get_the_numbers_of_their_training() {
     let impossible = impossible.replace("\"other\"", "\"answers\":[],\"plausible_answers\"");
     fs::write(folder.0.join("none.json"), impossible).unwrap();
     let none = task(&text)
-        .examine(&ModelFiles::from(&run), &On::File(folder.0.join("none.json")))
+        .evaluate(&ModelFiles::from(&run), &EvaluationData::File(folder.0.join("none.json")))
         .unwrap();
     let exact = value(&none, "exact");
     assert!(exact == 0.0 || exact == 100.0, "{none:?}");
@@ -221,7 +222,7 @@ fn a_language_model_gets_the_numbers_of_its_training() {
         );
         let run = folder.0.join(format!("run-{n}"));
         let (last, _) = train(&run, &text);
-        let valid = task(&text).examine(&ModelFiles::from(&run), &on(Part::Valid)).unwrap();
+        let valid = task(&text).evaluate(&ModelFiles::from(&run), &on(Part::Valid)).unwrap();
         assert_eq!(measures(&valid)[..1], last[..], "bit for bit");
         let (loss, letter) = (value(&valid, "loss"), value(&valid, "loss_per_character"));
         assert_eq!(value(&valid, "perplexity"), loss.exp());
@@ -229,9 +230,9 @@ fn a_language_model_gets_the_numbers_of_its_training() {
             "char" => assert_eq!(loss, letter, "a letter is a token"),
             _ => assert!(letter < loss, "a token is some letters"),
         }
-        assert!(task(&text).examine(&ModelFiles::from(&run), &on(Part::Test)).is_err());
-        let other = On::File(folder.0.join("other.txt"));
-        let other = task(&text).examine(&ModelFiles::from(&run), &other).unwrap();
+        assert!(task(&text).evaluate(&ModelFiles::from(&run), &on(Part::Test)).is_err());
+        let other = EvaluationData::File(folder.0.join("other.txt"));
+        let other = task(&text).evaluate(&ModelFiles::from(&run), &other).unwrap();
         // Two characters have two bytes each; the first of them is given.
         let per = |name: &str| value(&other, name);
         assert!((per("loss_per_character") * 16.0 - per("loss_per_byte") * 17.0).abs() < 1e-9);
@@ -262,17 +263,18 @@ fn hidden_words_get_the_numbers_of_their_training() {
     );
     let run = folder.0.join("run");
     let (last, _) = train(&run, &text);
-    let valid = task(&text).examine(&ModelFiles::from(&run), &on(Part::Valid)).unwrap();
+    let valid = task(&text).evaluate(&ModelFiles::from(&run), &on(Part::Valid)).unwrap();
     assert_eq!(measures(&valid), last, "bit for bit");
     let accuracy = value(&valid, "words_accuracy");
     // Most of the words are always the same.
     assert!((20.0..100.0).contains(&accuracy), "{accuracy}");
     assert!((0.0..=100.0).contains(&value(&valid, "follows")));
     let error =
-        task(&text).examine(&ModelFiles::from(&run), &on(Part::Test)).unwrap_err().to_string();
+        task(&text).evaluate(&ModelFiles::from(&run), &on(Part::Test)).unwrap_err().to_string();
     assert!(error.contains("no test part"), "{error}");
     assert!(
-        task(&text).examine(&ModelFiles::from(&run), &On::File(path)).unwrap().asked > valid.asked
+        task(&text).evaluate(&ModelFiles::from(&run), &EvaluationData::File(path)).unwrap().asked
+            > valid.asked
     );
 }
 
@@ -290,16 +292,16 @@ fn a_model_without_a_recipe_is_examined_on_files() {
     let file = |name: &str, text: &str| {
         let path = folder.0.join(name);
         fs::write(&path, text).unwrap();
-        On::File(path)
+        EvaluationData::File(path)
     };
     let (model, recipe) = golden("BertForSequenceClassification");
     // transformers predicts `fair` for the first text; labels may be names or numbers.
     let texts = file("texts.tsv", "They are watching the cat.\tfair\n. . . .\tgood\n");
-    let by_name = recipe.examine(&ModelFiles::from(&model), &texts).unwrap();
+    let by_name = recipe.evaluate(&ModelFiles::from(&model), &texts).unwrap();
     assert_eq!((recipe.task(), by_name.asked), ("classify", 2));
     let numbered = file("numbers.csv", "text,label\nThey are watching the cat.,1\n. . . .,2\n");
     assert_eq!(
-        measures(&recipe.examine(&ModelFiles::from(&model), &numbered).unwrap()),
+        measures(&recipe.evaluate(&ModelFiles::from(&model), &numbered).unwrap()),
         measures(&by_name)
     );
     let (model, recipe) = golden("BertForTokenClassification");
@@ -307,29 +309,29 @@ fn a_model_without_a_recipe_is_examined_on_files() {
         "words.conllu",
         &sentence("Ann sees Bob", &[("Ann", "O"), ("sees", "O"), ("Bob", "O")]),
     );
-    let report = recipe.examine(&ModelFiles::from(&model), &words).unwrap();
+    let report = recipe.evaluate(&ModelFiles::from(&model), &words).unwrap();
     assert_eq!((recipe.task(), report.asked, report.marks.len()), ("tag", 3, 4));
     let strange =
         file("strange.conllu", &sentence("Ann sees", &[("Ann", "PROPN"), ("sees", "VERB")]));
-    let error = recipe.examine(&ModelFiles::from(&model), &strange).unwrap_err().to_string();
+    let error = recipe.evaluate(&ModelFiles::from(&model), &strange).unwrap_err().to_string();
     assert!(error.contains("\"PROPN\", is one of the model's"), "{error}");
     let (model, recipe) = golden("BertForMaskedLM");
     let text = file("text.txt", "the cat sat on the mat. bob is in london.\nann is in paris.\n");
-    let report = recipe.examine(&ModelFiles::from(&model), &text).unwrap();
+    let report = recipe.evaluate(&ModelFiles::from(&model), &text).unwrap();
     assert_eq!(recipe.task(), "fill");
     assert!(value(&report, "words") > 0.0 && report.marks.iter().all(|m| m.name != "follows"));
     let (_, recipe) = golden("BertForQuestionAnswering");
     assert_eq!(recipe.task(), "answer");
     let bare = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/reading/BertModel");
     let error = recipe::of_model(&bare).unwrap_err().to_string();
-    assert!(error.contains("no head"), "{error}");
+    assert!(error.contains("without a head"), "{error}");
 }
 
 /// The versions of SST-2 on the real data: validation, test, and what is left out.
 #[test]
 fn phrases_are_learned_and_sentences_decide() {
     if regard_tasks::data::sets::find("sst2").is_err() {
-        return println!("skipped: the data set sst2 is not on this machine");
+        return regard_fuzz::skip("the data set sst2 is not on this machine");
     }
     let folder = Folder::new("exam-sst2");
     let recipe = |held_out: &str| {
@@ -347,8 +349,8 @@ fn phrases_are_learned_and_sentences_decide() {
     let sentences = recipe("held_out = 'sst2-sentences'");
     let (last, about) = train(&folder.0.join("run"), &sentences);
     assert!(about.contains("10 texts left out because the test part has them"), "{about}");
-    let examine = |text: &str, on: &On| {
-        task(text).examine(&ModelFiles::from(&folder.0.join("run")), on).unwrap()
+    let examine = |text: &str, on: &EvaluationData| {
+        task(text).evaluate(&ModelFiles::from(&folder.0.join("run")), on).unwrap()
     };
     let valid = examine(&sentences, &on(Part::Valid));
     assert_eq!((valid.asked, valid.data.as_str()), (872, "sst2-sentences"));
@@ -356,9 +358,9 @@ fn phrases_are_learned_and_sentences_decide() {
     let test = examine(&sentences, &on(Part::Test));
     assert_eq!((test.asked, test.excluded), (1821, 0));
     // A model that was trained on all phrases is not evaluated on those.
-    let other = On::Set { set: Some("sst2-sentences".into()), part: None };
+    let other = EvaluationData::Set { set: Some("sst2-sentences".into()), part: None };
     let test = examine(&recipe(""), &other);
     assert_eq!((test.asked, test.excluded, test.part), (1815, 6, Some(Part::Test)));
-    let own = examine(&recipe(""), &On::Set { set: None, part: None });
+    let own = examine(&recipe(""), &EvaluationData::Set { set: None, part: None });
     assert_eq!((own.asked, own.excluded), (872, 0));
 }

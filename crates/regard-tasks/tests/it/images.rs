@@ -4,11 +4,11 @@ use crate::resumed::left;
 use crate::small::Folder;
 use regard_models::vit::Vit;
 use regard_models::{ModelFiles, zoo};
-use regard_tasks::classify_image::{FILE, Recipe, Viewer};
+use regard_tasks::classify_image::{FILE, ImageClassifier, Recipe};
 use regard_tasks::data::{Part, idx};
-use regard_tasks::examine::On;
+use regard_tasks::evaluation::EvaluationData;
 use regard_tasks::recipe::{self, Task};
-use regard_tasks::train::{Event, Outcome, RunOptions, start};
+use regard_tasks::train::{Event, RunOptions, TrainOutcome, start};
 use std::fs;
 use std::path::Path;
 
@@ -50,7 +50,7 @@ fn recipe(folder: &Path, steps: u64) -> Recipe {
     Recipe::from_table(recipe::parse(&text, &[], &|_| None).unwrap()).unwrap()
 }
 
-fn train(recipe: &Recipe, folder: &Path, resume: bool, stop: Option<u64>) -> Outcome {
+fn train(recipe: &Recipe, folder: &Path, resume: bool, stop: Option<u64>) -> TrainOutcome {
     let mut watch = |event: Event| match event {
         Event::Saved(step) => Some(step) != stop,
         _ => true,
@@ -64,9 +64,9 @@ fn a_run_that_was_resumed_is_the_run_that_was_not() {
     write(&folder.0);
     let recipe = recipe(&folder.0, 22);
     let [whole, parts] = ["whole", "parts"].map(|name| folder.0.join(name));
-    assert!(matches!(train(&recipe, &whole, false, None), Outcome::Done { step: 22, .. }));
-    assert_eq!(train(&recipe, &parts, false, Some(10)), Outcome::Interrupted { step: 10 });
-    assert!(matches!(train(&recipe, &parts, true, None), Outcome::Done { step: 22, .. }));
+    assert!(matches!(train(&recipe, &whole, false, None), TrainOutcome::Done { step: 22, .. }));
+    assert_eq!(train(&recipe, &parts, false, Some(10)), TrainOutcome::Interrupted { step: 10 });
+    assert!(matches!(train(&recipe, &parts, true, None), TrainOutcome::Done { step: 22, .. }));
     assert_eq!(left(&whole), left(&parts));
 }
 
@@ -77,21 +77,25 @@ fn an_exam_gives_the_numbers_of_the_run() {
     let (mut recipe, run) = (recipe(&folder.0, 80), folder.0.join("run"));
     // The best checkpoint is the model, so that its metrics are in the log.
     recipe.train.average = 0;
-    let Outcome::Done { best, .. } = train(&recipe, &run, false, None) else { panic!("not done") };
-    let on = |part: Part| On::Set { set: None, part: Some(part) };
-    let valid = recipe.examine(&ModelFiles::from(&run), &on(Part::Valid)).unwrap();
-    let mark = |report: &regard_tasks::examine::Report, name: &str| {
+    let TrainOutcome::Done { best, .. } = train(&recipe, &run, false, None) else {
+        panic!("not done")
+    };
+    let on = |part: Part| EvaluationData::Set { set: None, part: Some(part) };
+    let valid = recipe.evaluate(&ModelFiles::from(&run), &on(Part::Valid)).unwrap();
+    let mark = |report: &regard_tasks::evaluation::Report, name: &str| {
         report.marks.iter().find(|mark| mark.name == name).unwrap().value
     };
     assert_eq!((valid.asked, mark(&valid, "accuracy")), (15, best));
-    let test = recipe.examine(&ModelFiles::from(&run), &On::Set { set: None, part: None }).unwrap();
+    let test = recipe
+        .evaluate(&ModelFiles::from(&run), &EvaluationData::Set { set: None, part: None })
+        .unwrap();
     assert!(test.asked == 21 && mark(&test, "accuracy") > 90.0, "{test:?}");
-    let file = On::File(folder.0.join("t10k-images-idx3-ubyte"));
-    let named = recipe.examine(&ModelFiles::from(&run), &file).unwrap();
+    let file = EvaluationData::File(folder.0.join("t10k-images-idx3-ubyte"));
+    let named = recipe.evaluate(&ModelFiles::from(&run), &file).unwrap();
     assert_eq!(mark(&named, "accuracy"), mark(&test, "accuracy"));
     assert!(run.join("model").join(FILE).is_file());
     // Without a stem, with a class token and learned positions it is Hugging Face's ViT.
     let config = regard_models::checkpoint::read_config(&run.join("model")).unwrap();
     assert_eq!(config["model_type"], "vit");
-    assert!(zoo::is::<Vit>(&config) && Viewer::load(&run).is_ok());
+    assert!(zoo::is::<Vit>(&config) && ImageClassifier::load(&run).is_ok());
 }

@@ -1,9 +1,9 @@
 //! Language models that are trained, generate and score.
 
 use crate::small::Folder;
-use regard_tasks::data::{Characters, Running};
+use regard_tasks::data::{Characters, TextCorpus};
 use regard_tasks::decode::Options;
-use regard_tasks::generate::{Language, Recipe, Writer};
+use regard_tasks::generate::{Generator, Language, Recipe};
 use regard_tasks::train::{Event, Learner, Record, Run};
 
 const RECIPE: &str = r#"
@@ -42,7 +42,7 @@ fn recipe() -> Recipe {
 }
 
 /// The alphabet, repeated, a line each.
-fn alphabet() -> Running {
+fn alphabet() -> TextCorpus {
     Characters::new("abcdefghijklmnopqrstuvwxyz\n".repeat(60)).into()
 }
 
@@ -73,7 +73,7 @@ fn the_alphabet_is_learned_written_and_scored() {
     let folder = Folder::new("language");
     let loss = trained(&folder.0);
     assert!(loss < 0.1, "the next letter is always the same: {loss}");
-    let writer = Writer::load(&folder.0).unwrap();
+    let writer = Generator::load(&folder.0).unwrap();
     let options = Options { max_new_tokens: Some(60), ..Options::default() };
     let mut seen = vec![];
     let written = writer.generate("klm", &options, 0, &[], &mut |id| seen.push(id)).unwrap();
@@ -106,7 +106,7 @@ fn a_text_that_fits_is_scored_as_a_whole() {
         let learner = Language::new(&recipe, &alphabet()).unwrap();
         let folder = Folder::new("language-score");
         learner.save(&folder.0).unwrap();
-        Writer::load(&folder.0).unwrap()
+        Generator::load(&folder.0).unwrap()
     };
     // The first window of a longer text is the text that fits.
     let (short, long) =
@@ -121,7 +121,7 @@ fn a_text_that_fits_is_scored_as_a_whole() {
 
 #[test]
 fn what_cannot_be_learned_is_told() {
-    let error = |change: &dyn Fn(&mut Recipe), text: Running| {
+    let error = |change: &dyn Fn(&mut Recipe), text: TextCorpus| {
         let mut recipe = recipe();
         change(&mut recipe);
         Language::new(&recipe, &text).err().unwrap().to_string()

@@ -3,7 +3,7 @@
 use crate::small::{Dice, Folder, corpus, letters, recipe, train};
 use regard_tasks::data::Pair;
 use regard_tasks::decode::Options;
-use regard_tasks::train::Outcome;
+use regard_tasks::train::TrainOutcome;
 use regard_tasks::translate::{Corpus, Recipe, Translator};
 
 const TRAIN: &str = "batch_tokens = 250\nlr = 5e-3\nwarmup = 30\nschedule = \"cosine\"\n\
@@ -27,7 +27,7 @@ fn learn(
 ) -> (f64, f64) {
     let folder = Folder::new(name);
     let end = train((recipe, corpus), &folder.0, false, &mut |_| true).unwrap();
-    assert!(matches!(end, Outcome::Done { .. }), "{end:?}");
+    assert!(matches!(end, TrainOutcome::Done { .. }), "{end:?}");
     let translator = Translator::load(&folder.0).unwrap();
     let sources: Vec<&str> = corpus.test.iter().map(|group| group.source.as_str()).collect();
     let options = Options { max_length: 40, ..Options::default() };

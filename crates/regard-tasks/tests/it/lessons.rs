@@ -3,7 +3,7 @@
 use crate::small::Folder;
 use regard_models::text::Head;
 use regard_tasks::answer::Asking;
-use regard_tasks::reader::Reader;
+use regard_tasks::reader::TextEncoder;
 use regard_tasks::recipe::{self, Task};
 use regard_tasks::tag::Grouping;
 use regard_tasks::train::{Event, Record, Run};
@@ -79,7 +79,7 @@ fn a_label_is_learned() {
     let run = folder.0.join("run");
     let accuracy = train(&run, &recipe("classify", 150, &folder.0, "tsv"));
     assert!(accuracy > 95.0, "{accuracy}");
-    let reader = Reader::load(&run, Head::Sequence).unwrap();
+    let reader = TextEncoder::load(&run, Head::Sequence).unwrap();
     let said = reader.classify(&[("Ann sees Bob today", None), ("bob sees ann today", None)]);
     let said: Vec<String> = said.unwrap().into_iter().map(|mut l| l.remove(0).label).collect();
     assert_eq!(said, ["before", "after"]);
@@ -106,7 +106,7 @@ fn words_are_labelled() {
     let run = folder.0.join("run");
     let accuracy = train(&run, &recipe("tag", 40, &folder.0, "conllu"));
     assert!(accuracy > 99.0, "{accuracy}");
-    let reader = Reader::load(&run, Head::Tokens).unwrap();
+    let reader = TextEncoder::load(&run, Head::Tokens).unwrap();
     let words = reader.tag(&["Emil lives in Rome."], Grouping::Words).unwrap().remove(0);
     let said: Vec<(&str, &str)> =
         words.iter().map(|w| (w.word.as_str(), w.entity_group.as_str())).collect();
@@ -139,7 +139,7 @@ fn answers_are_found() {
     let run = folder.0.join("run");
     let f1 = train(&run, &recipe("answer", 500, &folder.0, "json"));
     assert!(f1 > 90.0, "{f1}");
-    let reader = Reader::load(&run, Head::Span).unwrap();
+    let reader = TextEncoder::load(&run, Head::Span).unwrap();
     let context = "Bob lives in Oslo . Dora lives in Lima .";
     let found = reader.answer("Where does Dora live ?", context, &Asking::default()).unwrap();
     assert_eq!((found[0].answer.as_str(), found[0].start), ("Lima", 34));
@@ -217,7 +217,7 @@ fn hidden_words_and_halves_are_learned() {
     let loss = train(&run, &recipe);
     // Names and places cannot be known, the rest can: chance is above 4.
     assert!(loss < 2.2, "{loss}");
-    let reader = Reader::load(&run, Head::Words).unwrap();
+    let reader = TextEncoder::load(&run, Head::Words).unwrap();
     let found = reader.fill("Ann [MASK] in Oslo now.", 1).unwrap();
     assert_eq!(found[0][0].token_str, "lives");
 }
@@ -234,5 +234,5 @@ fn what_cannot_be_taught_is_told() {
     assert!(error(&right.replace("'files'", "'imdb'")).contains("sst2-phrases"));
     assert!(error(&right.replace("'classify'", "'paint'")).contains("translate, generate"));
     let both = right.replace("seed = 2", "seed = 2\nfrom = 'somewhere'");
-    assert!(error(&both).contains("that of the model in `from`"));
+    assert!(error(&both).contains("cannot be set with `from`"));
 }

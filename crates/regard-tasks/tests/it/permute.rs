@@ -4,11 +4,11 @@ use crate::resumed::left;
 use crate::small::{Dice, Folder};
 use regard_attention::Mode;
 use regard_models::checkpoint::read_weights;
-use regard_tasks::data::{Pair, Running};
+use regard_tasks::data::{Pair, TextCorpus};
 use regard_tasks::generate;
 use regard_tasks::permute::{Corpus, Permutation, Recipe};
 use regard_tasks::recipe;
-use regard_tasks::train::{Evaluation, Event, Learner, Outcome, Record, Run};
+use regard_tasks::train::{Evaluation, Event, Learner, Record, Run, TrainOutcome};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,7 +35,7 @@ fn some(dice: &mut Dice) -> (&'static str, &'static str) {
 
 /// Sentences of twelve words that end with the name that they begin with, and have their place
 /// twice.
-fn text(documents: usize) -> Running {
+fn text(documents: usize) -> TextCorpus {
     let mut dice = Dice(1);
     let mut sentence = || {
         let (name, place) = some(&mut dice);
@@ -44,7 +44,7 @@ fn text(documents: usize) -> Running {
     let mut part = |documents: usize| -> Vec<String> {
         (0..documents).map(|_| (0..8).map(|_| sentence()).collect()).collect()
     };
-    Running { train: part(documents), valid: part(8) }
+    TextCorpus { train: part(documents), valid: part(8) }
 }
 
 /// Sentences in two languages.
@@ -64,7 +64,7 @@ fn train(
     folder: &Path,
     resume: bool,
     watch: &mut dyn FnMut(Event) -> bool,
-) -> Outcome {
+) -> TrainOutcome {
     let mut learner = Permutation::new(recipe, corpus).unwrap();
     let (options, seed) = (&recipe.train, recipe.seed);
     Run { folder, options, seed, resume, record: &Record::default(), watch }
@@ -168,7 +168,7 @@ fn resumed_is_never_stopped() {
         let end = train(row, &whole.0, false, &mut |_| true);
         // Killed between two checkpoints, and stopped after one.
         let stopped = train(row, &halves.0, false, &mut |event| !matches!(event, Event::Saved(3)));
-        assert!(matches!(stopped, Outcome::Interrupted { step: 3 }), "{stopped:?}");
+        assert!(matches!(stopped, TrainOutcome::Interrupted { step: 3 }), "{stopped:?}");
         assert_eq!(train(row, &halves.0, true, &mut |_| true), end, "{name}");
         assert!(left(&halves.0) == left(&whole.0), "{name}");
     }
@@ -203,7 +203,7 @@ fn what_cannot_be_told_is_said() {
         Permutation::new(&small(top, more), &corpus).err().unwrap().to_string()
     };
     assert!(error("memory = 4", "", pairs()).contains("a pair has no preceding text"));
-    let nothing = Running { train: vec!["a b".into()], valid: vec![] };
+    let nothing = TextCorpus { train: vec!["a b".into()], valid: vec![] };
     assert!(error("", "", Corpus::Running(nothing)).contains("the validation part has no text"));
     let mut bert = small("", "");
     bert.model = json!({

@@ -3,7 +3,7 @@
 
 use regard_models::vit::{Config, Sides};
 use regard_tasks::classify_image::{FILE, Processor, resize};
-use regard_tasks::data::Picture;
+use regard_tasks::data::Image;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ fn pictures_are_read_as_pillow_reads_them() {
     let all = expected();
     assert_eq!(all.len(), 8);
     for (name, wanted) in all {
-        let got = Picture::read(folder().join(&name)).unwrap();
+        let got = Image::read(folder().join(&name)).unwrap();
         assert_eq!(got.size, wanted.size, "{name}");
         let rgb = got.with_channels(3).unwrap().pixels;
         // A JPEG leaves its decoder some freedom; a PNG does not.
@@ -61,7 +61,7 @@ fn pictures_are_read_as_pillow_reads_them() {
 #[test]
 fn pictures_are_resized_as_pillow_resizes_them() {
     let wanted = &expected()["colours.png"];
-    let picture = Picture::read(folder().join("colours.png")).unwrap();
+    let picture = Image::read(folder().join("colours.png")).unwrap();
     assert_eq!(wanted.resized.len(), 3);
     for Resized { size, rgb } in &wanted.resized {
         let got = resize(&picture, *size);
@@ -75,7 +75,7 @@ fn config(channels: usize, size: [usize; 2]) -> Config {
 
 #[test]
 fn a_processor_does_what_its_file_says() {
-    let picture = Picture { size: [1, 2], channels: 3, pixels: vec![0, 51, 255, 102, 204, 153] };
+    let picture = Image { size: [1, 2], channels: 3, pixels: vec![0, 51, 255, 102, 204, 153] };
     let said = json!({
         "size": { "height": 1, "width": 2 }, "resample": 2, "image_mean": [0.0, 0.2, 0.5],
         "image_std": [1.0, 0.5, 0.25], "rescale_factor": 1.0 / 255.0,
@@ -119,7 +119,7 @@ fn a_processor_does_what_its_file_says() {
     }
     let mut fixed = said;
     fixed["do_resize"] = json!(false);
-    let other = Picture { size: [2, 2], channels: 1, pixels: vec![0; 4] };
+    let other = Image { size: [2, 2], channels: 1, pixels: vec![0; 4] };
     let error = read(&fixed, &model).unwrap().prepare(&other, &model).unwrap_err().to_string();
     assert!(error.contains("do_resize is false"), "{error}");
 }

@@ -2,10 +2,10 @@
 
 use crate::small::{Folder, trained};
 use regard_models::ModelFiles;
-use regard_tasks::examine::On;
+use regard_tasks::evaluation::EvaluationData;
 use regard_tasks::point::{Pointer, Recipe};
 use regard_tasks::recipe::{self, Task};
-use regard_tasks::train::Outcome;
+use regard_tasks::train::TrainOutcome;
 use std::fs;
 use std::path::Path;
 
@@ -21,8 +21,8 @@ fn recipe(problem: &str, data: &str, model: &str, steps: usize) -> Recipe {
 }
 
 fn test(recipe: &Recipe, run: &Path, name: &str) -> f64 {
-    let on = On::Set { set: None, part: None };
-    let report = recipe.examine(&ModelFiles::from(run), &on).unwrap();
+    let on = EvaluationData::Set { set: None, part: None };
+    let report = recipe.evaluate(&ModelFiles::from(run), &on).unwrap();
     report.marks.iter().find(|mark| mark.name == name).unwrap().value
 }
 
@@ -85,14 +85,15 @@ fn hulls_of_files_are_learned_and_a_run_goes_on_as_if_it_had_not_stopped() {
     let (whole, parts) = (runs.0.join("whole"), runs.0.join("parts"));
     trained(&recipe, &whole, false, None);
     let end = trained(&recipe, &parts, false, Some(23));
-    assert!(matches!(end, Outcome::Interrupted { step: 23 }));
+    assert!(matches!(end, TrainOutcome::Interrupted { step: 23 }));
     trained(&recipe, &parts, true, None);
     let weights = |run: &Path| fs::read(run.join("model/model.safetensors")).unwrap();
     assert!(weights(&whole) == weights(&parts), "resumed is never stopped");
     let right = test(&recipe, &whole, "accuracy");
     assert!(right >= 90.0, "{right} %");
-    let report =
-        recipe.examine(&ModelFiles::from(&whole), &On::File(data.0.join("test.txt"))).unwrap();
+    let report = recipe
+        .evaluate(&ModelFiles::from(&whole), &EvaluationData::File(data.0.join("test.txt")))
+        .unwrap();
     assert_eq!((report.asked, report.marks[0].value), (80, right));
 }
 

@@ -2,7 +2,7 @@
 
 use regard_tasks::data::babi;
 use regard_tasks::data::conllu::Sentences;
-use regard_tasks::data::documents::Form;
+use regard_tasks::data::documents::DocumentBoundary;
 use regard_tasks::data::labelled::Sentiment;
 use regard_tasks::data::squad::Article;
 use regard_tasks::data::{
@@ -18,7 +18,7 @@ const PARTS: [Part; 3] = [Part::Train, Part::Valid, Part::Test];
 fn folder(name: &str) -> Option<PathBuf> {
     let folder = sets::find(name).ok();
     if folder.is_none() {
-        println!("skipped: the data set {name} is not on this machine");
+        regard_fuzz::skip(&format!("the data set {name} is not on this machine"));
     }
     folder
 }
@@ -125,15 +125,16 @@ fn babi_has_its_questions() {
 fn wikitext_has_its_articles() {
     let Some(folder) = folder("wikitext-2") else { return };
     for (file, wanted) in [("valid.txt", 60), ("test.txt", 60), ("raw/wiki.test.raw", 62)] {
-        let documents = Documents::open(&[folder.join(file)], Form::WikiText).unwrap();
+        let documents = Documents::open(&[folder.join(file)], DocumentBoundary::WikiText).unwrap();
         let documents: Vec<_> = documents.map(Result::unwrap).collect();
         assert_eq!(documents.len(), wanted, "{file}");
         assert!(documents.iter().all(|d| d.title.is_some() && !d.lines.is_empty()), "{file}");
     }
     let files = [folder.join("valid.txt"), folder.join("test.txt")];
     let split = Split { valid: 100, test: 100 };
-    let count =
-        |part| Documents::open(&files, Form::WikiText).unwrap().of_part(split, part).count();
+    let count = |part| {
+        Documents::open(&files, DocumentBoundary::WikiText).unwrap().of_part(split, part).count()
+    };
     let [train, valid, test] = PARTS.map(count);
     assert_eq!(train + valid + test, 120);
     assert!(valid > 3 && test > 3, "{valid} {test}");

@@ -5,8 +5,8 @@ use regard_attention::Mode;
 use regard_models::checkpoint::{self, Precision};
 use regard_models::text::{self as text_models, Head, Texts};
 use regard_tasks::answer::Asking;
-use regard_tasks::embed::Pooling;
-use regard_tasks::reader::Reader;
+use regard_tasks::embed::SentencePooling;
+use regard_tasks::reader::TextEncoder;
 use regard_tasks::tag::Grouping;
 use regard_tasks::text::Tokenizer;
 use serde_json::Value;
@@ -16,8 +16,8 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/reading").join(name)
 }
 
-fn golden(name: &str, head: Head) -> (Reader, Vec<Value>) {
-    let reader = Reader::load(&folder(name), head).unwrap_or_else(|e| panic!("{e}"));
+fn golden(name: &str, head: Head) -> (TextEncoder, Vec<Value>) {
+    let reader = TextEncoder::load(&folder(name), head).unwrap_or_else(|e| panic!("{e}"));
     let text = std::fs::read_to_string(folder(name).join("said.json")).unwrap();
     (reader, serde_json::from_str(&text).unwrap())
 }
@@ -53,7 +53,7 @@ fn hidden_words_are_guessed_as_by_the_pipeline() {
     let error = reader.fill("they are watching", 3).unwrap_err().to_string();
     assert!(error.contains("[MASK]"), "{error}");
     let error = reader.fill(&"[MASK] ".repeat(60), 3).unwrap_err().to_string();
-    assert!(error.contains("reads 40"), "{error}");
+    assert!(error.contains("takes at most 40"), "{error}");
 }
 
 #[test]
@@ -128,7 +128,9 @@ fn vectors_are_means_or_the_first() {
     let (reader, cases) = golden("BertModel", Head::Bare);
     let texts: Vec<String> = cases.iter().map(|case| text(case, "text")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    for (pooling, normalize, key) in [(Pooling::Mean, true, "mean"), (Pooling::Cls, false, "cls")] {
+    for (pooling, normalize, key) in
+        [(SentencePooling::Mean, true, "mean"), (SentencePooling::Cls, false, "cls")]
+    {
         let vectors = reader.embed(&texts, pooling, normalize).unwrap();
         for (vector, case) in vectors.iter().zip(&cases) {
             let wanted = case[key].as_array().unwrap();
@@ -138,19 +140,20 @@ fn vectors_are_means_or_the_first() {
     }
     // A text that is longer than the context is encoded in windows.
     let long = "the cat sat on the mat ".repeat(30);
-    assert_eq!(reader.embed(&[&long], Pooling::Mean, false).unwrap()[0].len(), 16);
+    assert_eq!(reader.embed(&[&long], SentencePooling::Mean, false).unwrap()[0].len(), 16);
 }
 
 #[test]
 fn a_model_is_not_asked_what_it_was_not_trained_for() {
-    let error = Reader::load(&folder("BertForMaskedLM"), Head::Span).err().unwrap().to_string();
+    let error =
+        TextEncoder::load(&folder("BertForMaskedLM"), Head::Span).err().unwrap().to_string();
     assert!(
         error.contains("BertForMaskedLM")
             && error.contains("regard train squad-minilm --set from="),
         "{error}"
     );
     // Any model gives embeddings.
-    assert!(Reader::load(&folder("BertForMaskedLM"), Head::Bare).is_ok());
+    assert!(TextEncoder::load(&folder("BertForMaskedLM"), Head::Bare).is_ok());
 }
 
 /// An untrained model with XLNet's special tokens: the token that represents the sequence is at
@@ -211,7 +214,7 @@ fn no_answer_is_where_the_model_has_the_whole_text() {
     let bert = folder("BertForQuestionAnswering");
     let (question, context) = ("who is in", "ann is in bob");
     for (folder, cls) in [(own.0.as_path(), "<cls>"), (&bert, "[CLS]")] {
-        let reader = Reader::load(folder, Head::Span).unwrap();
+        let reader = TextEncoder::load(folder, Head::Span).unwrap();
         let asking = Asking { top_k: 100, handle_impossible_answer: true, ..Asking::default() };
         let found = reader.answer(question, context, &asking).unwrap();
         let nothing = found.iter().find(|answer| answer.answer.is_empty()).unwrap();
@@ -225,7 +228,7 @@ fn no_answer_is_where_the_model_has_the_whole_text() {
     // A vocabulary without such a token cannot predict it.
     let text = std::fs::read_to_string(own.0.join("tokenizer.json")).unwrap();
     std::fs::write(own.0.join("tokenizer.json"), text.replace("<cls>", "<other>")).unwrap();
-    let reader = Reader::load(&own.0, Head::Span).unwrap();
+    let reader = TextEncoder::load(&own.0, Head::Span).unwrap();
     let asking = Asking { handle_impossible_answer: true, ..Asking::default() };
     let error = reader.answer(question, context, &asking).unwrap_err().to_string();
     assert!(error.contains("no answer"), "{error}");

@@ -11,7 +11,7 @@ use regard_models::{Description, Network};
 use regard_tasks::Result;
 use regard_tasks::data::Lengths;
 use regard_tasks::train::{
-    Better, Evaluation, Event, Learner, Loss, Options, Outcome, Record, Run,
+    BatchLoss, Direction, Evaluation, Event, Learner, Record, Run, TrainOptions, TrainOutcome,
 };
 use serde_json::Value;
 use std::fs;
@@ -74,7 +74,7 @@ impl Network for Layers {
     }
 
     fn accumulate(&self, adamw: &mut AdamW, grads: Gradients) {
-        adamw.gather(self, grads);
+        adamw.accumulate(self, grads);
     }
 
     fn step(&mut self, adamw: &mut AdamW, lr: f64, grads: Gradients) {
@@ -99,7 +99,7 @@ impl Learner for Two {
         vec![Lengths { source: 1, target: 1 }; 4]
     }
 
-    fn loss(&self, examples: &[usize], mode: Mode) -> Loss {
+    fn loss(&self, examples: &[usize], mode: Mode) -> BatchLoss {
         let Mode::Train { step, .. } = mode else { panic!("{mode:?}") };
         let x = Tensor::<2>::ones([1, 2], &Device::flex().autodiff());
         let mut y = self.layers().used.forward(x.clone());
@@ -107,7 +107,7 @@ impl Learner for Two {
             y = y + self.layers().idle.forward(x);
         }
         let factor = if (self.finite)(step) { 1.0 } else { f32::NAN };
-        Loss { value: y.powi_scalar(2).sum() * factor, tokens: self.tokens(examples) }
+        BatchLoss { value: y.powi_scalar(2).sum() * factor, tokens: self.tokens(examples) }
     }
 
     fn tokens(&self, examples: &[usize]) -> usize {
@@ -116,7 +116,13 @@ impl Learner for Two {
 
     fn evaluate(&self) -> Result<Evaluation> {
         let measures = vec![("valid_loss".to_string(), 1.0)];
-        Ok(Evaluation { measures, decides: 1.0, better: Better::Lower, also: None, sample: None })
+        Ok(Evaluation {
+            measures,
+            decides: 1.0,
+            better: Direction::Lower,
+            also: None,
+            sample: None,
+        })
     }
 
     fn save_rest(&self, _folder: &Path) -> Result<()> {
@@ -133,7 +139,7 @@ impl Learner for Two {
 }
 
 /// Outcome of training, and the skipped steps.
-fn run(name: &str, learner: &mut Two, options: &Options) -> (Result<Outcome>, Vec<u64>) {
+fn run(name: &str, learner: &mut Two, options: &TrainOptions) -> (Result<TrainOutcome>, Vec<u64>) {
     let folder = Folder::new(name);
     let mut skipped = vec![];
     let mut watch = |event: Event| {
@@ -158,8 +164,8 @@ fn run(name: &str, learner: &mut Two, options: &Options) -> (Result<Outcome>, Ve
     (end, skipped)
 }
 
-fn options() -> Options {
-    Options { steps: 40, batch_tokens: 2, warmup: 1, log_every: 20, ..Options::default() }
+fn options() -> TrainOptions {
+    TrainOptions { steps: 40, batch_tokens: 2, warmup: 1, log_every: 20, ..TrainOptions::default() }
 }
 
 #[test]
@@ -170,7 +176,7 @@ fn a_parameter_that_cannot_learn_is_named() {
     assert!(!error.contains("used"), "{error}");
     // With gradient accumulation too.
     let (end, _) =
-        run("idle-2", &mut Two::new(false, |_| true), &Options { accumulate: 2, ..options() });
+        run("idle-2", &mut Two::new(false, |_| true), &TrainOptions { accumulate: 2, ..options() });
     assert!(end.unwrap_err().to_string().contains("idle.weight"));
     assert!(run("both", &mut Two::new(true, |_| true), &options()).0.is_ok());
 }

@@ -2,7 +2,7 @@
 
 use crate::small::{Folder, corpus, letters, recipe, train};
 use regard_models::checkpoint::{Arrays, read_arrays, read_weights};
-use regard_tasks::train::{Event, Outcome, checkpoints};
+use regard_tasks::train::{Event, TrainOutcome, checkpoints};
 use regard_tasks::translate::{Corpus, Recipe};
 use serde_json::{Map, Value};
 use std::fs;
@@ -76,7 +76,7 @@ pub fn left(run: &Path) -> Left {
 }
 
 /// Trains, stops, then resumes to the end.
-fn check(name: &str, row: (&Recipe, &Corpus), whole: &(Outcome, Left), stop: Stop) {
+fn check(name: &str, row: (&Recipe, &Corpus), whole: &(TrainOutcome, Left), stop: Stop) {
     let folder = Folder::new(&format!("resume-{name}"));
     let run = &folder.0;
     let mut events = 0;
@@ -96,7 +96,7 @@ fn check(name: &str, row: (&Recipe, &Corpus), whole: &(Outcome, Left), stop: Sto
         Stop::Dropped(_) => assert!(first.is_err(), "{name} {stop:?}"),
         _ => {
             let end = first.unwrap().unwrap();
-            assert!(matches!(end, Outcome::Interrupted { .. }), "{name} {stop:?}: {end:?}");
+            assert!(matches!(end, TrainOutcome::Interrupted { .. }), "{name} {stop:?}: {end:?}");
             assert!(!run.join("model").exists());
         }
     }
@@ -168,7 +168,7 @@ fn patience_is_remembered() {
     let row = (&recipe, &corpus);
     let folder = Folder::new("whole-patience");
     let end = train(row, &folder.0, false, &mut |_| true).unwrap();
-    let Outcome::Stopped { step, .. } = end else { panic!("{end:?}") };
+    let TrainOutcome::Stopped { step, .. } = end else { panic!("{end:?}") };
     let whole = (end, left(&folder.0));
     for stop in [Stop::Saved(step - 2), Stop::Saved(step), Stop::Dropped(step)] {
         check("patience", row, &whole, stop);

@@ -3,7 +3,7 @@
 use regard_tasks::data::Pair;
 use regard_tasks::data::pairs::Group;
 use regard_tasks::recipe::Task;
-use regard_tasks::train::{Event, Outcome, Record, Run, RunOptions, start};
+use regard_tasks::train::{Event, Record, Run, RunOptions, TrainOutcome, start};
 use regard_tasks::translate::{Corpus, Recipe, Translation};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ pub fn train(
     folder: &Path,
     resume: bool,
     watch: &mut dyn FnMut(Event) -> bool,
-) -> regard_tasks::Result<Outcome> {
+) -> regard_tasks::Result<TrainOutcome> {
     let mut learner = Translation::new(recipe, corpus.clone())?;
     Run {
         folder,
@@ -93,7 +93,7 @@ pub fn train(
 }
 
 /// Trains by a recipe, up to the step at which it is stopped.
-pub fn trained(recipe: &dyn Task, folder: &Path, resume: bool, stop: Option<u64>) -> Outcome {
+pub fn trained(recipe: &dyn Task, folder: &Path, resume: bool, stop: Option<u64>) -> TrainOutcome {
     let mut watch = |event: Event| !matches!(event, Event::Step { step, .. } if Some(step) == stop);
     start(recipe, &RunOptions { folder, resume, memory: None }, &mut watch).unwrap()
 }

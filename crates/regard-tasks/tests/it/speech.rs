@@ -5,10 +5,10 @@ use crate::small::{Folder, trained};
 use regard_models::ModelFiles;
 use regard_tasks::audio::{Sound, wav};
 use regard_tasks::data::{Part, recordings, sets};
-use regard_tasks::examine::On;
+use regard_tasks::evaluation::EvaluationData;
 use regard_tasks::recipe::{self, Task};
 use regard_tasks::recognize::{Recipe, Recognizer};
-use regard_tasks::train::Outcome;
+use regard_tasks::train::TrainOutcome;
 use std::path::Path;
 
 /// Words that are two tones each, the same two in another order.
@@ -78,7 +78,7 @@ fn tones_are_learned_as_labels() {
     let place = Folder::new("speech-labels");
     record(&place.0);
     let (recipe, run) = (recipe(&place.0, "", 60), place.0.join("run"));
-    let Outcome::Done { best, .. } = trained(&recipe, &run, false, None) else { panic!() };
+    let TrainOutcome::Done { best, .. } = trained(&recipe, &run, false, None) else { panic!() };
     assert_eq!(best, 100.0);
     let recognizer = Recognizer::load(&run).unwrap();
     for (word, (text, _)) in WORDS.iter().enumerate() {
@@ -89,11 +89,12 @@ fn tones_are_learned_as_labels() {
         // At another rate it is the same word.
         assert_eq!(recognizer.recognize(&sound.at(11025), 1).unwrap()[0].text, *text);
     }
-    let report =
-        recipe.examine(&ModelFiles::from(&run), &On::Set { set: None, part: None }).unwrap();
+    let report = recipe
+        .evaluate(&ModelFiles::from(&run), &EvaluationData::Set { set: None, part: None })
+        .unwrap();
     assert_eq!((report.marks[0].name, report.marks[0].value), ("accuracy", 100.0));
-    let file = On::File(place.0.join("train.tsv"));
-    assert_eq!(recipe.examine(&ModelFiles::from(&run), &file).unwrap().asked, 18);
+    let file = EvaluationData::File(place.0.join("train.tsv"));
+    assert_eq!(recipe.evaluate(&ModelFiles::from(&run), &file).unwrap().asked, 18);
 }
 
 #[test]
@@ -103,7 +104,7 @@ fn joined_tones_are_learned_as_letters() {
     let mut recipe = recipe(&place.0, "join = 2", 1500);
     recipe.model["head"] = "ctc".into();
     let run = place.0.join("run");
-    let Outcome::Done { best, .. } = trained(&recipe, &run, false, None) else { panic!() };
+    let TrainOutcome::Done { best, .. } = trained(&recipe, &run, false, None) else { panic!() };
     assert!(best < 20.0, "{best} % of words are wrong");
     let recognizer = Recognizer::load(&run).unwrap();
     let mut right = 0;
@@ -121,7 +122,10 @@ fn resumed_is_never_stopped() {
     let recipe = recipe(&place.0, "", 24);
     let [whole, parts] = ["whole", "parts"].map(|name| place.0.join(name));
     trained(&recipe, &whole, false, None);
-    assert!(matches!(trained(&recipe, &parts, false, Some(9)), Outcome::Interrupted { step: 9 }));
+    assert!(matches!(
+        trained(&recipe, &parts, false, Some(9)),
+        TrainOutcome::Interrupted { step: 9 }
+    ));
     trained(&recipe, &parts, true, None);
     let weights = |run: &Path| std::fs::read(run.join("model/model.safetensors")).unwrap();
     assert_eq!(weights(&whole), weights(&parts));
@@ -157,7 +161,7 @@ fn what_is_wrong_is_told_with_its_place() {
 #[test]
 fn spoken_digits_have_their_parts() {
     let Ok(folder) = sets::find("fsdd") else {
-        println!("skipped: REGARD_DATA has no fsdd");
+        regard_fuzz::skip("REGARD_DATA has no fsdd");
         return;
     };
     let count = |part| recordings::fsdd(&folder, part).unwrap().len();

@@ -1,11 +1,13 @@
 //! Stories: one model is trained, saved, queried, and resumed.
 
 use crate::small::{Folder, trained};
-use regard_tasks::answer_story::{Corpus, Lesson, Listener, Recipe, agreement, measure};
+use regard_tasks::answer_story::{
+    Corpus, Recipe, StoryAnswerer, StoryObjective, agreement, measure,
+};
 use regard_tasks::data::Part;
 use regard_tasks::data::sets;
 use regard_tasks::recipe::{self, Task};
-use regard_tasks::train::{Learner, Outcome};
+use regard_tasks::train::{Learner, TrainOutcome};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -57,7 +59,7 @@ fn stories_are_learned_and_asked_about() {
     for (name, model) in [("story", STORY), ("memn2n", MEMORY)] {
         let (recipe, run) = (recipe(&data.0, model), run.0.join(name));
         trained(&recipe, &run, false, None);
-        let listener = Listener::load(&run).unwrap();
+        let listener = StoryAnswerer::load(&run).unwrap();
         let corpus = recipe.data.read().unwrap();
         let report = measure(&listener, corpus.part(Part::Test)).unwrap();
         assert_eq!((report.tasks.len(), report.tasks[0].questions), (1, 40));
@@ -85,9 +87,9 @@ fn a_story_that_is_too_long_keeps_its_end() {
     let data = Folder::new("stories-long");
     babi(&data.0);
     let recipe = recipe(&data.0, &format!("{STORY}\nmax_sentences = 5"));
-    let lesson = Lesson::new(&recipe, &recipe.data.read().unwrap()).unwrap();
+    let lesson = StoryObjective::new(&recipe, &recipe.data.read().unwrap()).unwrap();
     lesson.save(&data.0).unwrap();
-    let listener = Listener::load(&data.0).unwrap();
+    let listener = StoryAnswerer::load(&data.0).unwrap();
     let sentences: Vec<String> =
         (0..9).map(|i| format!("{} went to the {}.", PEOPLE[i % 3], PLACES[i % 4])).collect();
     let all = listener.answer("Where is John?", &sentences.join(" "), 4).unwrap();
@@ -108,7 +110,7 @@ fn a_run_that_was_stopped_is_the_run_that_was_not() {
     (recipe.train.steps, recipe.train.eval_every, recipe.train.accumulate) = (14, 5, 2);
     let (whole, stopped) = (run.0.join("whole"), run.0.join("stopped"));
     trained(&recipe, &whole, false, None);
-    assert_eq!(trained(&recipe, &stopped, false, Some(8)), Outcome::Interrupted { step: 8 });
+    assert_eq!(trained(&recipe, &stopped, false, Some(8)), TrainOutcome::Interrupted { step: 8 });
     trained(&recipe, &stopped, true, None);
     for file in ["model/model.safetensors", "checkpoint-14/optimizer.safetensors"] {
         let read = |run: &Path| fs::read(run.join(file)).unwrap();
@@ -140,7 +142,7 @@ fn what_cannot_be_is_told() {
 #[test]
 fn parts_of_babi() {
     let Ok(folder) = sets::find("babi-en-10k") else {
-        return eprintln!("skipped: no babi-en-10k, see {}", sets::VARIABLE);
+        return regard_fuzz::skip(&format!("no babi-en-10k, see {}", sets::VARIABLE));
     };
     let corpus = Corpus::read(&folder, Some(&[1, 3, 17]), 100).unwrap();
     let numbers = |part: Part| corpus.part(part).iter().map(|t| t.task).collect::<Vec<_>>();

@@ -3,10 +3,10 @@
 use crate::small::{Dice, Folder, trained};
 use regard_models::ModelFiles;
 use regard_tasks::data::{Part, sets};
-use regard_tasks::examine::On;
+use regard_tasks::evaluation::EvaluationData;
 use regard_tasks::recipe::{self, Task};
 use regard_tasks::summarize::{Recipe, Summarizer};
-use regard_tasks::train::Outcome;
+use regard_tasks::train::TrainOutcome;
 use std::fs;
 use std::path::Path;
 
@@ -39,8 +39,9 @@ fn recipe(folder: &Path, model: &str, steps: usize) -> Recipe {
 }
 
 fn test(recipe: &Recipe, run: &Path, name: &str) -> f64 {
-    let report =
-        recipe.examine(&ModelFiles::from(run), &On::Set { set: None, part: None }).unwrap();
+    let report = recipe
+        .evaluate(&ModelFiles::from(run), &EvaluationData::Set { set: None, part: None })
+        .unwrap();
     assert_eq!((report.asked, report.part), (40, Some(Part::Test)));
     report.marks.iter().find(|mark| mark.name == name).unwrap().value
 }
@@ -77,7 +78,7 @@ fn a_run_that_is_resumed_is_the_run_that_was_not_stopped() {
     let (whole, parts) = (runs.0.join("whole"), runs.0.join("parts"));
     trained(&recipe, &whole, false, None);
     let end = trained(&recipe, &parts, false, Some(5));
-    assert!(matches!(end, Outcome::Interrupted { step: 5 }));
+    assert!(matches!(end, TrainOutcome::Interrupted { step: 5 }));
     trained(&recipe, &parts, true, None);
     let weights = |run: &Path| fs::read(run.join("model/model.safetensors")).unwrap();
     assert!(weights(&whole) == weights(&parts));

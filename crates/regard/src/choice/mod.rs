@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Score, biases, mask and normaliser by name; `regard variants` lists them.
 #[derive(Args)]
 #[command(next_help_heading = "The attention")]
-pub struct Choice {
+pub struct AttentionArgs {
     /// Score of a query and a key; see `regard variants score`
     #[arg(long, value_name = "NAME", default_value = "dot")]
     pub score: String,
@@ -42,10 +42,10 @@ pub struct Choice {
     pub with: Vec<String>,
 }
 
-impl Choice {
+impl AttentionArgs {
     /// Constructs the attention. Masks and biases take their arrays from `arrays`.
     pub fn attention(&self, seed: u64, arrays: Option<&Archive>) -> Result<Attention> {
-        let words = Words { choice: self, numbers: self.numbers()?, arrays, seed };
+        let words = SpecBuilder { choice: self, numbers: self.numbers()?, arrays, seed };
         words.check()?;
         Ok(Attention {
             score: words.make("score", score::ROWS, &self.score)?,
@@ -93,18 +93,18 @@ pub fn parse_mask(text: &str, arrays: Option<&Archive>) -> Result<Mask> {
 }
 
 /// A choice with its parsed numbers, the arrays of the file and the seed.
-struct Words<'a> {
-    choice: &'a Choice,
+struct SpecBuilder<'a> {
+    choice: &'a AttentionArgs,
     /// Settings of `--with`, by name.
     numbers: Vec<(String, f32)>,
     arrays: Option<&'a Archive>,
     seed: u64,
 }
 
-impl Words<'_> {
+impl SpecBuilder<'_> {
     /// Checks that each number of `--with` is a setting of the chosen score, bias or normaliser.
     fn check(&self) -> Result<()> {
-        let Choice { score, bias, normalize, .. } = self.choice;
+        let AttentionArgs { score, bias, normalize, .. } = self.choice;
         let rows = catalogue();
         let chosen = |kind: &str, name: &str| match kind {
             "score" => score == name,
@@ -221,7 +221,7 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        choice: Choice,
+        choice: AttentionArgs,
     }
 
     fn attention(flags: &[&str]) -> Result<Attention> {

@@ -6,7 +6,7 @@ use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use regard_tasks::answer::{Answer, Answerer, Asking, Inputs};
-use regard_tasks::answer_story::{self, Listener, Reply, Support};
+use regard_tasks::answer_story::{self, Reply, StoryAnswerer, Support};
 use regard_tasks::pipeline::Pipeline;
 use std::io::Write;
 use std::path::PathBuf;
@@ -125,7 +125,7 @@ fn about_text(
 /// Answers about a story, from the model's list of answers.
 fn about_story(
     flags: &Flags,
-    listener: &Listener,
+    listener: &StoryAnswerer,
     story: &str,
     global: &Global,
     out: &mut dyn Write,

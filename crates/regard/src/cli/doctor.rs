@@ -1,7 +1,7 @@
 //! `regard doctor`: description and self-test of this machine.
 
 use super::{Global, Outcome, write_json};
-use crate::self_test::{self, Report};
+use crate::self_test::{self, SelfTestReport};
 use crate::show::table::Table;
 use crate::{machine, show::terminal};
 use anyhow::{Context, Result, bail};
@@ -55,7 +55,7 @@ struct Path {
     lanes: usize,
     available: bool,
     chosen: bool,
-    test: Option<Report>,
+    test: Option<SelfTestReport>,
     /// Reason for a missing report, if the test ran.
     failure: Option<String>,
 }
@@ -110,7 +110,7 @@ fn path(isa: Isa) -> Path {
 
 /// Tests an instruction set in a child process: it is chosen once per process, and an illegal
 /// instruction ends the process.
-fn test(isa: Isa) -> Result<Report> {
+fn test(isa: Isa) -> Result<SelfTestReport> {
     let program = std::env::current_exe().context("path of this program")?;
     let child = Command::new(program)
         .args(["doctor", "--self-test", "--json"])
@@ -119,7 +119,7 @@ fn test(isa: Isa) -> Result<Report> {
         .output()
         .context("start the self-test")?;
     // With exit code 1 there is a report, with the errors.
-    match serde_json::from_slice::<Report>(&child.stdout) {
+    match serde_json::from_slice::<SelfTestReport>(&child.stdout) {
         Ok(report) if report.isa == isa.name() => Ok(report),
         Ok(report) => bail!("got a report of {1}, need {0}", isa.name(), report.isa),
         Err(_) => {

@@ -1,13 +1,13 @@
 //! `regard generate`: text generation with a causal language model.
 
-use super::inputs::{self, Trouble, Unknown};
+use super::inputs::{self, InputError, Unknown};
 use super::search::Search;
 use super::{Global, Outcome, write_json};
 use crate::hub::Hub;
 use crate::models;
 use anyhow::Result;
 use clap::Args;
-use regard_tasks::generate::{Parameters, Writer};
+use regard_tasks::generate::{Generator, Parameters};
 use regard_tasks::pipeline::Pipeline;
 use std::cell::Cell;
 use std::io::Write;
@@ -54,7 +54,7 @@ pub struct Flags {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let writer: Writer = models::open(flags.model.as_deref(), &flags.hub)?;
+    let writer: Generator = models::open(flags.model.as_deref(), &flags.hub)?;
     let mut search = flags.search.parameters(writer.defaults(), global.seed)?;
     search.max_new_tokens = flags.max_new_tokens;
     let options = search.over(writer.defaults())?;
@@ -63,7 +63,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         && parameters.stop.is_empty()
         && options.num_beams == 1
         && options.num_return_sequences == 1;
-    let mut one = |number: u64, prompt: &str, out: &mut dyn Write| -> Result<(), Trouble> {
+    let mut one = |number: u64, prompt: &str, out: &mut dyn Write| -> Result<(), InputError> {
         if as_it_comes {
             return stream(&writer, (number, prompt), &options, out);
         }
@@ -97,11 +97,11 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
 
 /// Prints tokens as they are generated.
 fn stream(
-    writer: &Writer,
+    writer: &Generator,
     (number, prompt): (u64, &str),
     options: &regard_tasks::decode::Options,
     out: &mut dyn Write,
-) -> Result<(), Trouble> {
+) -> Result<(), InputError> {
     write!(out, "{prompt}")?;
     out.flush()?;
     let mut text = writer.tokenizer().stream();

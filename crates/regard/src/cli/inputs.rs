@@ -15,28 +15,28 @@ use std::path::{Path, PathBuf};
 const BUFFER: usize = 1 << 16;
 
 /// Error while processing a text.
-pub enum Trouble {
+pub enum InputError {
     /// An error of this text: the next one may be valid.
     Text(Error),
     /// A closed output, or any other error that every further text would have.
     End(anyhow::Error),
 }
 
-impl From<Error> for Trouble {
-    fn from(error: Error) -> Trouble {
-        Trouble::Text(error)
+impl From<Error> for InputError {
+    fn from(error: Error) -> InputError {
+        InputError::Text(error)
     }
 }
 
-impl From<anyhow::Error> for Trouble {
-    fn from(error: anyhow::Error) -> Trouble {
-        Trouble::End(error)
+impl From<anyhow::Error> for InputError {
+    fn from(error: anyhow::Error) -> InputError {
+        InputError::End(error)
     }
 }
 
-impl From<std::io::Error> for Trouble {
-    fn from(error: std::io::Error) -> Trouble {
-        Trouble::End(error.into())
+impl From<std::io::Error> for InputError {
+    fn from(error: std::io::Error) -> InputError {
+        InputError::End(error.into())
     }
 }
 
@@ -118,7 +118,7 @@ impl Unknown {
 }
 
 /// Callback that processes a text and writes its result.
-pub type Answer<'a> = dyn FnMut(&str, &mut dyn Write) -> Result<(), Trouble> + 'a;
+pub type InputResult<'a> = dyn FnMut(&str, &mut dyn Write) -> Result<(), InputError> + 'a;
 
 /// Processes each text: the arguments, or else the lines of standard input as they arrive. A
 /// failing argument is an error. A failing line is noted on standard error, prints an empty line or
@@ -127,13 +127,15 @@ pub fn each(
     given: &[String],
     json: bool,
     out: &mut dyn Write,
-    answer: &mut Answer,
+    answer: &mut InputResult,
 ) -> Result<Outcome> {
     not_files(given)?;
     for (i, text) in given.iter().enumerate() {
         answer(text, out).map_err(|trouble| match trouble {
-            Trouble::Text(error) => anyhow::Error::from(error).context(format!("text {}", i + 1)),
-            Trouble::End(error) => error,
+            InputError::Text(error) => {
+                anyhow::Error::from(error).context(format!("text {}", i + 1))
+            }
+            InputError::End(error) => error,
         })?;
     }
     if !given.is_empty() {
@@ -145,13 +147,13 @@ pub fn each(
         let number = lines.number();
         let answered = match line {
             Ok(text) => answer(&text, out),
-            Err(Error::File { message, .. }) => Err(Trouble::Text(Error::Invalid(message))),
+            Err(Error::File { message, .. }) => Err(InputError::Text(Error::Invalid(message))),
             Err(error) => return Err(error.into()),
         };
         match answered {
             Ok(()) => {}
-            Err(Trouble::End(error)) => return Err(error),
-            Err(Trouble::Text(error)) => {
+            Err(InputError::End(error)) => return Err(error),
+            Err(InputError::Text(error)) => {
                 outcome = Outcome::Negative;
                 let why = match error.to_string() {
                     // Read errors already contain the line number.

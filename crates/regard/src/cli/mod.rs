@@ -5,6 +5,7 @@ mod attend;
 mod bench;
 mod classify;
 mod compare;
+mod completions;
 mod data;
 mod doctor;
 mod embed;
@@ -13,6 +14,7 @@ mod fill;
 mod generate;
 mod inputs;
 mod inspect;
+mod man;
 mod models;
 mod point;
 mod recipes;
@@ -30,7 +32,7 @@ mod variants;
 mod verify;
 
 use anyhow::{Result, anyhow, bail};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use regard_kernels::pool;
 use regard_kernels::simd::Isa;
 use serde::Serialize;
@@ -151,6 +153,13 @@ verbs! {
     Variants variants
     Bench bench
     Doctor doctor
+    Completions completions
+    Man man
+}
+
+/// The definition of the command line.
+pub(crate) fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// Parses the command line and runs the verb.

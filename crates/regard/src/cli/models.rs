@@ -2,7 +2,7 @@
 
 use super::{Global, Outcome, write_json};
 use crate::hub::{Fetch, Hub};
-use crate::models::{self, Called, SHIPPED};
+use crate::models::{self, ModelRef, SHIPPED};
 use crate::show::table::Table;
 use crate::show::{bytes, terminal};
 use anyhow::{Context, Result, bail};
@@ -130,7 +130,7 @@ fn list(global: &Global, out: &mut dyn Write) -> Result<()> {
 
 /// A model as `--json` prints it.
 #[derive(Serialize)]
-struct Told<'a> {
+struct ModelDetails<'a> {
     name: &'a str,
     #[serde(flatten)]
     facts: Facts,
@@ -181,11 +181,11 @@ fn show(
     out: &mut dyn Write,
 ) -> Result<Outcome> {
     let called = models::called(asked)?;
-    if let (true, Called::Shipped(_) | Called::Folder(_)) = (fetch, &called) {
+    if let (true, ModelRef::Shipped(_) | ModelRef::Folder(_)) = (fetch, &called) {
         bail!("--fetch: {asked} is on this machine; only models of the Hub can be downloaded");
     }
     let (facts, contents) = match called {
-        Called::Shipped(model) => {
+        ModelRef::Shipped(model) => {
             let size = |(name, bytes): &(&str, &[u8])| File {
                 name: name.to_string(),
                 bytes: bytes.len() as u64,
@@ -202,12 +202,12 @@ fn show(
             let config = serde_json::from_slice(config.map_or(b"null", |(_, bytes)| bytes))?;
             (facts, Contents::new(files.iter().map(size).collect(), config))
         }
-        Called::Folder(folder) => {
+        ModelRef::Folder(folder) => {
             let of_run = train::resolve(&folder)?;
             let kind = if of_run == folder { "folder" } else { "run" };
             of_folder(&of_run, Facts { kind, ..Facts::default() })?
         }
-        Called::Id(id) => {
+        ModelRef::Id(id) => {
             let how = if fetch { Fetch::Newest } else { Fetch::Never };
             match models::from_hub(&id, hub, how) {
                 Ok(found) => {
@@ -219,7 +219,7 @@ fn show(
             }
         }
     };
-    write(&Told { name: asked, facts, contents: Some(contents) }, global, out)?;
+    write(&ModelDetails { name: asked, facts, contents: Some(contents) }, global, out)?;
     Ok(Outcome::Positive)
 }
 
@@ -233,7 +233,7 @@ fn not_here(id: &str, hub: &Hub, global: &Global, out: &mut dyn Write) -> Result
     match global.json {
         true => {
             let facts = of_hub(id.to_string(), hub);
-            write_json(out, &Told { name: id, facts, contents: None })?;
+            write_json(out, &ModelDetails { name: id, facts, contents: None })?;
         }
         false => writeln!(
             out,
@@ -266,7 +266,7 @@ impl Contents {
     }
 }
 
-fn write(told: &Told, global: &Global, out: &mut dyn Write) -> Result<()> {
+fn write(told: &ModelDetails, global: &Global, out: &mut dyn Write) -> Result<()> {
     if global.json {
         return write_json(out, told);
     }

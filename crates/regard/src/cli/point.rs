@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use regard_tasks::data::Lines;
 use regard_tasks::decode::SearchParameters;
-use regard_tasks::point::{Parameters, Pointed, Pointer, Problem, parse, problem};
+use regard_tasks::point::{Parameters, PointPrediction, PointProblem, Pointer, parse, problem};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -128,11 +128,11 @@ struct Show<'a> {
 }
 
 impl Show<'_> {
-    fn problem(&self) -> &'static dyn Problem {
+    fn problem(&self) -> &'static dyn PointProblem {
         self.pointer.problem()
     }
 
-    fn answer(&self, line: &str, out: &mut dyn Write) -> Result<(), inputs::Trouble> {
+    fn answer(&self, line: &str, out: &mut dyn Write) -> Result<(), inputs::InputError> {
         let line = line.split("output").next().unwrap_or_default();
         let points = parse(line, self.problem())?;
         let search = SearchParameters {
@@ -159,7 +159,7 @@ impl Show<'_> {
         Ok(())
     }
 
-    fn draw(&self, said: &Pointed, count: usize, out: &mut dyn Write) -> Result<()> {
+    fn draw(&self, said: &PointPrediction, count: usize, out: &mut dyn Write) -> Result<()> {
         let name = |at: u32| format!("{}", at + 1);
         let rows: Vec<String> =
             said.steps.iter().map(|at| name(*at)).chain(["end".into()]).collect();

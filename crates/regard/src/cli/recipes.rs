@@ -1,5 +1,7 @@
 //! `regard recipes`: list of training recipes, and reference of their keys.
 
+mod markdown;
+
 use super::{Global, Outcome, write_json};
 use crate::recipe::{RECIPES, resolve_task};
 use crate::show::{table::Table, terminal};
@@ -30,9 +32,19 @@ pub struct Flags {
     /// Explain recipe keys; with NAME, only those of its task
     #[arg(long)]
     keys: bool,
+    /// Print Markdown: RESULTS.md, or with --keys docs/recipe-keys.md
+    #[arg(long, conflicts_with = "name")]
+    markdown: bool,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    if flags.markdown {
+        match flags.keys {
+            true => markdown::keys(out)?,
+            false => markdown::results(&all()?, out)?,
+        }
+        return Ok(Outcome::Positive);
+    }
     if flags.keys {
         let recipe = flags.name.as_ref().map(|name| resolve_task(name, &[])).transpose()?;
         explain(recipe.as_deref(), global, out)?;
@@ -46,8 +58,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         }
         return Ok(Outcome::Positive);
     }
-    let recipes: Vec<Box<dyn Task>> =
-        RECIPES.iter().map(|(name, _)| resolve_task(name, &[])).collect::<Result<_>>()?;
+    let recipes = all()?;
     if global.json {
         let rows: Vec<Row> = recipes.iter().map(|recipe| Row::new(&**recipe)).collect();
         write_json(out, &rows)?;
@@ -63,6 +74,11 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     }
     write!(out, "{}", table.render("", terminal::width_of_terminal()))?;
     Ok(Outcome::Positive)
+}
+
+/// Every built-in recipe.
+fn all() -> Result<Vec<Box<dyn Task>>> {
+    RECIPES.iter().map(|(name, _)| resolve_task(name, &[])).collect()
 }
 
 /// Prints the reference of recipe keys: all of them, or those of a recipe's task.

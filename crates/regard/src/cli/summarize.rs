@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use regard_tasks::decode::SearchParameters;
 use regard_tasks::pipeline::Pipeline;
-use regard_tasks::summarize::{Parameters, Said, Summarizer};
+use regard_tasks::summarize::{Parameters, Summarizer, SummaryWord};
 use std::io::{Read, Write, stdin};
 use std::path::PathBuf;
 
@@ -79,7 +79,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
             continue;
         }
         writeln!(out, "{}", response.summary)?;
-        for Said { word, probability, copied, known } in response.words.iter().flatten() {
+        for SummaryWord { word, probability, copied, known } in response.words.iter().flatten() {
             let how = if *copied > 0.5 { "copied" } else { "generated" };
             let new = if *known { "" } else { ", not in the vocabulary" };
             writeln!(out, "  {probability:.3}  {:>3.0} %  {word}  {how}{new}", 100.0 * copied)?;

@@ -6,7 +6,7 @@ use crate::show::table::Table;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use regard_tasks::data::Lines;
-use regard_tasks::text::{Encoding, Kind, Normalise, Spaces, Tokenizer, Train};
+use regard_tasks::text::{Encoding, Normalise, SpaceHandling, Tokenizer, Train, VocabularyKind};
 use serde::Serialize;
 use std::io::{BufRead, Write, stdin};
 use std::iter::once;
@@ -46,7 +46,7 @@ struct Make {
     /// Algorithm: word, bpe, unigram, char, wordpiece (BERT), bytes (GPT-2) or treebank (English
     /// words and their characters)
     #[arg(long)]
-    kind: Kind,
+    kind: VocabularyKind,
     /// Maximum vocabulary size, with the four special tokens
     #[arg(long, value_name = "N")]
     size: usize,
@@ -96,7 +96,7 @@ fn standard_input() -> Texts<'static> {
 fn train(make: &Make, global: &Global, out: &mut dyn Write) -> Result<()> {
     let files: Vec<&Path> = make.files.iter().map(PathBuf::as_path).collect();
     not_an_input("--out", &make.out, &files)?;
-    let spaces = if make.drop_spaces { Spaces::Drop } else { Spaces::Plain };
+    let spaces = if make.drop_spaces { SpaceHandling::Drop } else { SpaceHandling::Plain };
     let train = Train {
         lowercase: make.lowercase,
         min_frequency: make.min_frequency,

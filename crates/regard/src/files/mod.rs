@@ -12,7 +12,7 @@ mod tensors;
 pub use save::{not_an_input, save_npz, save_npz_with_words, save_text};
 
 use anyhow::{Context, Result, anyhow, bail};
-use raw::{Header, Stored};
+use raw::{Header, RawData};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
@@ -89,7 +89,7 @@ impl Archive {
     fn numbers<T>(
         &self,
         name: &str,
-        read: impl FnOnce(&Header, Stored) -> Result<T>,
+        read: impl FnOnce(&Header, RawData) -> Result<T>,
     ) -> Result<(T, Header)> {
         let read_all = || {
             let header = self.header(name)?;

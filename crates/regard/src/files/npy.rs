@@ -3,7 +3,7 @@
 //! The header is one dictionary of three known keys, so no general parser of Python literals is
 //! needed, which a malicious header could overflow by nesting.
 
-use super::raw::{Header, Kind};
+use super::raw::{DType, Header};
 use anyhow::{Context, Result, bail};
 use std::io::Read;
 
@@ -71,17 +71,17 @@ fn header_of(descr: &str, shape: &[usize]) -> Vec<u8> {
 }
 
 /// Parses a type such as `'<f4'`: whether it is big-endian, and its kind.
-fn kind(descr: &str) -> (bool, Kind) {
+fn kind(descr: &str) -> (bool, DType) {
     let big_endian = descr.starts_with('>');
     let plain = descr.trim_start_matches(['<', '>', '|', '=']);
     let kind = match plain {
-        "f2" => Kind::Float(16),
-        "f4" => Kind::Float(32),
-        "f8" => Kind::Float(64),
-        "i1" | "i2" | "i4" | "i8" => Kind::Int(bits(plain)),
-        "u1" | "u2" | "u4" | "u8" => Kind::Uint(bits(plain)),
-        "b1" => Kind::Bool,
-        _ => Kind::Other(format!("dtype {}", crate::show::label(descr, 40))),
+        "f2" => DType::Float(16),
+        "f4" => DType::Float(32),
+        "f8" => DType::Float(64),
+        "i1" | "i2" | "i4" | "i8" => DType::Int(bits(plain)),
+        "u1" | "u2" | "u4" | "u8" => DType::Uint(bits(plain)),
+        "b1" => DType::Bool,
+        _ => DType::Other(format!("dtype {}", crate::show::label(descr, 40))),
     };
     (big_endian, kind)
 }
@@ -171,12 +171,12 @@ mod tests {
             assert_eq!(bytes.len() % 64, 0);
             bytes.extend([0; 4]);
             let (header, left) = parse(&bytes).unwrap();
-            assert_eq!((header.kind, header.shape, left), (Kind::Float(32), shape, 4));
+            assert_eq!((header.kind, header.shape, left), (DType::Float(32), shape, 4));
         }
         let odd = header("{\"shape\":(3L,), 'fortran_order':True,'descr':'>f8'}  \n").unwrap();
         assert_eq!(
             (odd.shape, odd.fortran, kind(&odd.descr)),
-            (vec![3], true, (true, Kind::Float(64)))
+            (vec![3], true, (true, DType::Float(64)))
         );
     }
 

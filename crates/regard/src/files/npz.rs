@@ -1,7 +1,7 @@
 //! `.npz`: a zip of `.npy` files.
 
 use super::npy;
-use super::raw::{Header, Stored};
+use super::raw::{Header, RawData};
 use anyhow::{Context, Result, bail};
 use regard_models::checkpoint::open_file;
 use std::cell::RefCell;
@@ -35,7 +35,11 @@ impl Npz {
     }
 
     /// Reads an array; its data are decompressed in small parts as they are `read`.
-    pub fn read<T>(&self, name: &str, read: impl FnOnce(Header, Stored) -> Result<T>) -> Result<T> {
+    pub fn read<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(Header, RawData) -> Result<T>,
+    ) -> Result<T> {
         let mut zip = self.0.borrow_mut();
         let mut file = zip.by_name(&format!("{name}.npy"))?;
         let size = file.size();
@@ -43,17 +47,17 @@ impl Npz {
             bail!("{size} bytes cannot be compressed to {}", file.compressed_size());
         }
         let (header, bytes) = npy::start(&mut file, size)?;
-        read(header, Stored { bytes, from: &mut file })
+        read(header, RawData { bytes, from: &mut file })
     }
 
     /// Reads the values of an array, and checks that nothing follows them.
     pub fn numbers<T>(
         &self,
         name: &str,
-        read: impl FnOnce(&Header, Stored) -> Result<T>,
+        read: impl FnOnce(&Header, RawData) -> Result<T>,
     ) -> Result<(T, Header)> {
-        self.read(name, |header, Stored { bytes, from }| {
-            let numbers = read(&header, Stored { bytes, from: &mut *from })?;
+        self.read(name, |header, RawData { bytes, from }| {
+            let numbers = read(&header, RawData { bytes, from: &mut *from })?;
             // The zip reader checks the checksum at the end.
             match from.read(&mut [0])? {
                 0 => Ok((numbers, header)),

@@ -1,6 +1,6 @@
 //! The `.safetensors` format.
 
-use super::raw::{Header, Kind, Stored};
+use super::raw::{DType, Header, RawData};
 use anyhow::{Context, Result, anyhow};
 use regard_models::Error;
 use regard_models::checkpoint::{Array, Arrays, Dtype, read_arrays};
@@ -35,31 +35,31 @@ impl Tensors {
     pub fn numbers<T>(
         &self,
         name: &str,
-        read: impl FnOnce(&Header, Stored) -> Result<T>,
+        read: impl FnOnce(&Header, RawData) -> Result<T>,
     ) -> Result<(T, Header)> {
         let array = self.array(name)?;
         let (header, mut data) = (header(array), &array.bytes()[..]);
-        let stored = Stored { bytes: data.len() as u64, from: &mut data };
+        let stored = RawData { bytes: data.len() as u64, from: &mut data };
         Ok((read(&header, stored)?, header))
     }
 }
 
 fn header(array: &Array) -> Header {
     let kind = match array.dtype() {
-        Dtype::F16 => Kind::Float(16),
-        Dtype::F32 => Kind::Float(32),
-        Dtype::F64 => Kind::Float(64),
-        Dtype::BF16 => Kind::Bfloat16,
-        Dtype::I8 => Kind::Int(8),
-        Dtype::I16 => Kind::Int(16),
-        Dtype::I32 => Kind::Int(32),
-        Dtype::I64 => Kind::Int(64),
-        Dtype::U8 => Kind::Uint(8),
-        Dtype::U16 => Kind::Uint(16),
-        Dtype::U32 => Kind::Uint(32),
-        Dtype::U64 => Kind::Uint(64),
-        Dtype::BOOL => Kind::Bool,
-        other => Kind::Other(format!("dtype {other:?}")),
+        Dtype::F16 => DType::Float(16),
+        Dtype::F32 => DType::Float(32),
+        Dtype::F64 => DType::Float(64),
+        Dtype::BF16 => DType::Bfloat16,
+        Dtype::I8 => DType::Int(8),
+        Dtype::I16 => DType::Int(16),
+        Dtype::I32 => DType::Int(32),
+        Dtype::I64 => DType::Int(64),
+        Dtype::U8 => DType::Uint(8),
+        Dtype::U16 => DType::Uint(16),
+        Dtype::U32 => DType::Uint(32),
+        Dtype::U64 => DType::Uint(64),
+        Dtype::BOOL => DType::Bool,
+        other => DType::Other(format!("dtype {other:?}")),
     };
     Header { kind, big_endian: false, fortran: false, shape: array.shape.clone() }
 }

@@ -1,7 +1,7 @@
 //! Requests to the Hub. Redirects are followed here, one by one, so that the token is sent only to
 //! the endpoint.
 
-use super::failure::Failure;
+use super::failure::HubFailure;
 use super::origin::{self, Origin};
 use super::settings::{Settings, Token};
 use super::words::{Commit, Etag, FileName, quoted};
@@ -64,13 +64,13 @@ impl Client<'_> {
     }
 
     /// Requests the metadata of a file, with a range request for its first byte.
-    pub fn facts(&self, address: &str) -> Result<Facts, Failure> {
+    pub fn facts(&self, address: &str) -> Result<Facts, HubFailure> {
         let answer = self.get(address, Some("bytes=0-0"))?;
         let text = |name: &str| header_text(&answer.own, name);
         let commit = text("x-repo-commit").ok_or_else(|| lacks("x-repo-commit"))?;
         let etag = text("x-linked-etag").or_else(|| text("etag")).ok_or_else(|| lacks("etag"))?;
         let size = size(&answer.response).ok_or_else(|| lacks("content-range"))?;
-        let wrong = |why| Failure::Other(format!("the response is not from a Hub: {why}"));
+        let wrong = |why| HubFailure::Other(format!("the response is not from a Hub: {why}"));
         Ok(Facts {
             commit: Commit::new(commit).map_err(wrong)?,
             etag: Etag::new(etag).map_err(wrong)?,
@@ -80,7 +80,7 @@ impl Client<'_> {
 
     /// Requests the contents of a file from a byte offset. Returns the offset at which the body
     /// begins, 0 if the server ignores ranges.
-    pub fn contents(&self, address: &str, from: u64) -> Result<(u64, Body), Failure> {
+    pub fn contents(&self, address: &str, from: u64) -> Result<(u64, Body), HubFailure> {
         let range = (from > 0).then(|| format!("bytes={from}-"));
         let response = self.get(address, range.as_deref())?.response;
         let begins = match response.status().as_u16() {
@@ -94,7 +94,7 @@ impl Client<'_> {
         };
         match begins {
             Some(begins) if begins == from || begins == 0 => Ok((begins, response.into_body())),
-            _ => Err(Failure::Other(format!(
+            _ => Err(HubFailure::Other(format!(
                 "{address}: requested the bytes from {from}, got status {} with the range {}",
                 response.status().as_u16(),
                 quoted(header_text(response.headers(), "content-range").unwrap_or(""))
@@ -103,7 +103,7 @@ impl Client<'_> {
     }
 
     /// Sends a GET request, and follows redirects.
-    fn get(&self, address: &str, range: Option<&str>) -> Result<Answer, Failure> {
+    fn get(&self, address: &str, range: Option<&str>) -> Result<Answer, HubFailure> {
         let mut address = address.to_string();
         let mut own = ureq::http::HeaderMap::new();
         for _ in 0..=REDIRECTS {
@@ -124,7 +124,7 @@ impl Client<'_> {
                 301 | 302 | 303 | 307 | 308 => {
                     let to = header_text(response.headers(), "location").unwrap_or("");
                     address = origin::redirected(&address, to).ok_or_else(|| {
-                        Failure::Other(format!(
+                        HubFailure::Other(format!(
                             "{address} redirects to {}, which is not followed: need an address \
                              that begins with https://",
                             quoted(to)
@@ -134,17 +134,17 @@ impl Client<'_> {
                 200 | 206 => return Ok(Answer { response, own }),
                 // An empty file has no first byte.
                 416 if size(&response) == Some(0) => return Ok(Answer { response, own }),
-                404 => return Err(Failure::Absent),
-                status @ (401 | 403) if at_endpoint => return Err(Failure::NotAllowed(status)),
+                404 => return Err(HubFailure::Absent),
+                status @ (401 | 403) if at_endpoint => return Err(HubFailure::NotAllowed(status)),
                 status => {
-                    return Err(Failure::Other(format!(
+                    return Err(HubFailure::Other(format!(
                         "{}: got status {status}",
                         quoted(&address)
                     )));
                 }
             }
         }
-        Err(Failure::Other(format!("{}: more than {REDIRECTS} redirects", quoted(&address))))
+        Err(HubFailure::Other(format!("{}: more than {REDIRECTS} redirects", quoted(&address))))
     }
 }
 
@@ -163,6 +163,6 @@ fn header_text<'a>(headers: &'a ureq::http::HeaderMap, name: &str) -> Option<&'a
     headers.get(name)?.to_str().ok()
 }
 
-fn lacks(name: &str) -> Failure {
-    Failure::Other(format!("the response is not from a Hub: got no valid header {name:?}"))
+fn lacks(name: &str) -> HubFailure {
+    HubFailure::Other(format!("the response is not from a Hub: got no valid header {name:?}"))
 }

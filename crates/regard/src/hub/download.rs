@@ -5,7 +5,7 @@
 
 use super::ask::{Client, Facts};
 use super::cache::Repository;
-use super::failure::Failure;
+use super::failure::HubFailure;
 use super::settings::Settings;
 use super::words::{Commit, Etag, FileName, Sum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -45,15 +45,15 @@ impl Remote<'_> {
     }
 
     /// Requests the current commit of a revision.
-    pub fn commit(&self, revision: &str) -> Result<Commit, Failure> {
-        let config = FileName::new(checkpoint::CONFIG).map_err(Failure::Other)?;
+    pub fn commit(&self, revision: &str) -> Result<Commit, HubFailure> {
+        let config = FileName::new(checkpoint::CONFIG).map_err(HubFailure::Other)?;
         let address = self.client.address(&self.repository.id, revision, &config);
         Ok(self.client.facts(&address)?.commit)
     }
 
     /// Path of a file of a commit, downloaded if it is not cached; None if there is no such file.
-    pub fn file(&self, commit: &Commit, name: &str) -> Result<Option<PathBuf>, Failure> {
-        let name = FileName::new(name).map_err(Failure::Other)?;
+    pub fn file(&self, commit: &Commit, name: &str) -> Result<Option<PathBuf>, HubFailure> {
+        let name = FileName::new(name).map_err(HubFailure::Other)?;
         if let Some(file) = self.repository.file(commit, &name) {
             return Ok(Some(file));
         }
@@ -67,33 +67,33 @@ impl Remote<'_> {
                     self.arrived.borrow_mut().push(path.clone());
                     return Ok(Some(path));
                 }
-                Err(Failure::Absent) => {
+                Err(HubFailure::Absent) => {
                     self.repository.note_absent(commit, &name);
                     return Ok(None);
                 }
-                Err(Failure::Broken(_)) if attempt < ATTEMPTS => attempt += 1,
+                Err(HubFailure::Broken(_)) if attempt < ATTEMPTS => attempt += 1,
                 Err(other) => return Err(other),
             }
         }
     }
 
-    fn download(&self, commit: &Commit, name: &FileName) -> Result<PathBuf, Failure> {
+    fn download(&self, commit: &Commit, name: &FileName) -> Result<PathBuf, HubFailure> {
         let address = self.client.address(&self.repository.id, commit.as_str(), name);
         let facts = self.client.facts(&address)?;
         check_size(name, facts.size)?;
         let blob = self.repository.blob(&facts.etag);
         if !blob.is_file() {
             let folder = blob.parent().unwrap_or(Path::new("."));
-            fs::create_dir_all(folder).map_err(Failure::disk(folder))?;
+            fs::create_dir_all(folder).map_err(HubFailure::disk(folder))?;
             let _lock = lock(&blob.with_extension("lock"))?;
             // The process that held the lock may have downloaded it.
             if !blob.is_file() {
                 let part = blob.with_extension("part");
                 self.fetch(&address, name, &facts, &part)?;
-                fs::rename(&part, &blob).map_err(Failure::disk(&blob))?;
+                fs::rename(&part, &blob).map_err(HubFailure::disk(&blob))?;
             }
         }
-        self.repository.link(commit, name, &facts.etag).map_err(Failure::disk(&blob))
+        self.repository.link(commit, name, &facts.etag).map_err(HubFailure::disk(&blob))
     }
 
     /// Completes a partial download, and compares it with its checksum.
@@ -103,11 +103,11 @@ impl Remote<'_> {
         name: &FileName,
         facts: &Facts,
         part: &Path,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), HubFailure> {
         let mut here = part_size(part)?;
         // Too long, or complete with a wrong checksum: start again.
         if here > facts.size || (here > 0 && here == facts.size && !is_same(part, &facts.etag)?) {
-            fs::remove_file(part).map_err(Failure::disk(part))?;
+            fs::remove_file(part).map_err(HubFailure::disk(part))?;
             here = 0;
         }
         if here < facts.size || here == 0 {
@@ -116,16 +116,16 @@ impl Remote<'_> {
         if is_same(part, &facts.etag)? {
             return Ok(());
         }
-        fs::remove_file(part).map_err(Failure::disk(part))?;
+        fs::remove_file(part).map_err(HubFailure::disk(part))?;
         let name = name.as_str();
         match here {
-            0 => Err(Failure::Changed(format!(
+            0 => Err(HubFailure::Changed(format!(
                 "{name}: the checksum of the download is not the etag {}. The file was removed; \
                  the server or a proxy changed it",
                 facts.etag.as_str()
             ))),
             // The earlier part may have been wrong: start again.
-            _ => Err(Failure::Broken(format!("{name}: the earlier part was not of this file"))),
+            _ => Err(HubFailure::Broken(format!("{name}: the earlier part was not of this file"))),
         }
     }
 
@@ -136,21 +136,22 @@ impl Remote<'_> {
         name: &FileName,
         size: u64,
         (part, here): (&Path, u64),
-    ) -> Result<(), Failure> {
+    ) -> Result<(), HubFailure> {
         let (begins, body) = self.client.contents(address, here)?;
         let mut file = OpenOptions::new().create(true).append(true).open(part);
-        let file = file.as_mut().map_err(|e| Failure::Other(format!("{}: {e}", part.display())))?;
-        file.set_len(begins).map_err(Failure::disk(part))?;
+        let file =
+            file.as_mut().map_err(|e| HubFailure::Other(format!("{}: {e}", part.display())))?;
+        file.set_len(begins).map_err(HubFailure::disk(part))?;
         let bar = progress(name.as_str(), size, begins);
         let (mut came, mut buffer) = (begins, vec![0; 1 << 16]);
         let mut reader = body.into_reader();
         loop {
             let read = reader.read(&mut buffer);
-            let read = read.map_err(|e| Failure::stopped(&e, self.client.patience()))?;
+            let read = read.map_err(|e| HubFailure::stopped(&e, self.client.patience()))?;
             came += read as u64;
             if came > size {
                 let _ = fs::remove_file(part);
-                return Err(Failure::Other(format!(
+                return Err(HubFailure::Other(format!(
                     "{}: got more than the announced {size} bytes",
                     name.as_str()
                 )));
@@ -158,42 +159,42 @@ impl Remote<'_> {
             if read == 0 {
                 break;
             }
-            file.write_all(&buffer[..read]).map_err(Failure::disk(part))?;
+            file.write_all(&buffer[..read]).map_err(HubFailure::disk(part))?;
             bar.inc(read as u64);
         }
         bar.finish_and_clear();
         if came < size {
-            return Err(Failure::Broken(format!("got {came} of {size} bytes")));
+            return Err(HubFailure::Broken(format!("got {came} of {size} bytes")));
         }
-        file.sync_all().map_err(Failure::disk(part))
+        file.sync_all().map_err(HubFailure::disk(part))
     }
 }
 
 /// Refuses implausible sizes before anything is written.
-fn check_size(name: &FileName, size: u64) -> Result<(), Failure> {
+fn check_size(name: &FileName, size: u64) -> Result<(), HubFailure> {
     let name = name.as_str();
     let weights = name.ends_with(".safetensors") || name.ends_with(".bin");
     match weights || size <= SMALL {
         true => Ok(()),
-        false => Err(Failure::Other(format!(
+        false => Err(HubFailure::Other(format!(
             "{name}: got {size} bytes, need at most {SMALL} for a file without weights"
         ))),
     }
 }
 
 /// Size of a partial download in bytes. Anything but a regular file is refused.
-fn part_size(part: &Path) -> Result<u64, Failure> {
+fn part_size(part: &Path) -> Result<u64, HubFailure> {
     match fs::symlink_metadata(part) {
         Ok(part) if part.is_file() => Ok(part.len()),
-        Ok(_) => Err(Failure::Other(format!("{}: is not a file; remove it", part.display()))),
+        Ok(_) => Err(HubFailure::Other(format!("{}: is not a file; remove it", part.display()))),
         Err(_) => Ok(0),
     }
 }
 
 /// Locks contents against downloads by other processes, until it is dropped.
-fn lock(path: &Path) -> Result<File, Failure> {
+fn lock(path: &Path) -> Result<File, HubFailure> {
     let file = OpenOptions::new().create(true).append(true).open(path);
-    let file = file.map_err(Failure::disk(path))?;
+    let file = file.map_err(HubFailure::disk(path))?;
     for _ in 0..WAIT {
         if file.try_lock().is_ok() {
             return Ok(file);
@@ -201,7 +202,7 @@ fn lock(path: &Path) -> Result<File, Failure> {
         thread::sleep(Duration::from_secs(1));
     }
     file.try_lock().map(|()| file).map_err(|_| {
-        Failure::Other(format!(
+        HubFailure::Other(format!(
             "another process is downloading it (it holds {}); try again later",
             path.display()
         ))
@@ -209,7 +210,7 @@ fn lock(path: &Path) -> Result<File, Failure> {
 }
 
 /// Whether contents have the checksum of an etag; true if the etag is not a checksum.
-fn is_same(path: &Path, etag: &Etag) -> Result<bool, Failure> {
+fn is_same(path: &Path, etag: &Etag) -> Result<bool, HubFailure> {
     let sum = match etag.sum() {
         Sum::Unknown => return Ok(true),
         Sum::Sha256 => {
@@ -219,7 +220,7 @@ fn is_same(path: &Path, etag: &Etag) -> Result<bool, Failure> {
         }
         Sum::GitSha1 => {
             let mut sum = sha1_smol::Sha1::new();
-            let size = fs::metadata(path).map_err(Failure::disk(path))?.len();
+            let size = fs::metadata(path).map_err(HubFailure::disk(path))?.len();
             sum.update(format!("blob {size}\0").as_bytes());
             read(path, |bytes| sum.update(bytes))?;
             sum.digest().to_string()
@@ -229,11 +230,11 @@ fn is_same(path: &Path, etag: &Etag) -> Result<bool, Failure> {
     Ok(sum.eq_ignore_ascii_case(etag.as_str()))
 }
 
-fn read(path: &Path, mut each: impl FnMut(&[u8])) -> Result<(), Failure> {
-    let mut file = File::open(path).map_err(Failure::disk(path))?;
+fn read(path: &Path, mut each: impl FnMut(&[u8])) -> Result<(), HubFailure> {
+    let mut file = File::open(path).map_err(HubFailure::disk(path))?;
     let mut buffer = vec![0; 1 << 16];
     loop {
-        match file.read(&mut buffer).map_err(Failure::disk(path))? {
+        match file.read(&mut buffer).map_err(HubFailure::disk(path))? {
             0 => return Ok(()),
             read => each(&buffer[..read]),
         }

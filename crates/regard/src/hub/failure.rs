@@ -4,11 +4,12 @@ use super::settings::{Settings, Token};
 use regard_models::checkpoint;
 use std::io::{self, ErrorKind};
 use std::path::Path;
+#[cfg(feature = "hub")]
 use std::time::Duration;
 
 /// Error of a download.
 #[derive(Debug)]
-pub enum Failure {
+pub enum HubFailure {
     /// No such model, revision or file (status 404).
     Absent,
     /// Access denied, with the HTTP status.
@@ -23,21 +24,22 @@ pub enum Failure {
     Other(String),
 }
 
-impl Failure {
+impl HubFailure {
     /// Error of reading or writing a file of the cache.
-    pub fn disk(path: &Path) -> impl FnOnce(io::Error) -> Failure {
+    pub fn disk(path: &Path) -> impl FnOnce(io::Error) -> HubFailure {
         let path = path.display().to_string();
-        move |error| Failure::Other(format!("{path}: {error}"))
+        move |error| HubFailure::Other(format!("{path}: {error}"))
     }
 
     /// Error while receiving the contents of a file.
-    pub fn stopped(error: &io::Error, patience: Duration) -> Failure {
+    #[cfg(feature = "hub")]
+    pub fn stopped(error: &io::Error, patience: Duration) -> HubFailure {
         let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
         match inner {
             Some(ureq::Error::Timeout(_)) => {
-                Failure::Broken(format!("no data for {} s", patience.as_secs()))
+                HubFailure::Broken(format!("no data for {} s", patience.as_secs()))
             }
-            _ => Failure::Broken(error.to_string()),
+            _ => HubFailure::Broken(error.to_string()),
         }
     }
 
@@ -45,46 +47,47 @@ impl Failure {
     pub fn tell(&self, id: &str, revision: &str, settings: &Settings) -> String {
         let Settings { endpoint, token, .. } = settings;
         match (self, token) {
-            (Failure::Absent, _) => format!(
+            (HubFailure::Absent, _) => format!(
                 "{id}: {endpoint} has no such model with a {} at revision {revision:?}",
                 checkpoint::CONFIG
             ),
-            (Failure::NotAllowed(status), Token::None) => format!(
+            (HubFailure::NotAllowed(status), Token::None) => format!(
                 "{id}: {endpoint} has no such public model (status {status}). If it is private or \
                  gated and you have access, set HF_TOKEN to your token"
             ),
-            (Failure::NotAllowed(status), Token::Withheld(why)) => {
+            (HubFailure::NotAllowed(status), Token::Withheld(why)) => {
                 format!("{id}: {endpoint} has no such public model (status {status}); {why}")
             }
-            (Failure::NotAllowed(status), Token::Sent(_)) => format!(
+            (HubFailure::NotAllowed(status), Token::Sent(_)) => format!(
                 "{id}: {endpoint} denies access with your token, or has no such model (status \
                  {status}). The token (HF_TOKEN, or the file `token` in HF_HOME) needs read \
                  access; for gated models, accept the terms at {endpoint}/{id}"
             ),
-            (Failure::Unreachable(why), _) => format!(
+            (HubFailure::Unreachable(why), _) => format!(
                 "{id}: {endpoint} cannot be reached: {why}. Without a network, use a model that \
                  was downloaded before, or a folder: --model FOLDER, or for a recipe --set \
                  from=FOLDER"
             ),
-            (Failure::Broken(why), _) => {
+            (HubFailure::Broken(why), _) => {
                 format!("{id}: the download broke off: {why}. Run the command again to continue it")
             }
-            (Failure::Changed(why) | Failure::Other(why), _) => {
+            (HubFailure::Changed(why) | HubFailure::Other(why), _) => {
                 format!("{id}: {endpoint}: {why}")
             }
         }
     }
 }
 
-impl From<ureq::Error> for Failure {
-    fn from(error: ureq::Error) -> Failure {
+#[cfg(feature = "hub")]
+impl From<ureq::Error> for HubFailure {
+    fn from(error: ureq::Error) -> HubFailure {
         match error {
-            ureq::Error::Io(error) if broke(error.kind()) => Failure::Broken(error.to_string()),
+            ureq::Error::Io(error) if broke(error.kind()) => HubFailure::Broken(error.to_string()),
             error @ (ureq::Error::Io(_)
             | ureq::Error::HostNotFound
             | ureq::Error::ConnectionFailed
-            | ureq::Error::Timeout(_)) => Failure::Unreachable(error.to_string()),
-            error => Failure::Other(error.to_string()),
+            | ureq::Error::Timeout(_)) => HubFailure::Unreachable(error.to_string()),
+            error => HubFailure::Other(error.to_string()),
         }
     }
 }

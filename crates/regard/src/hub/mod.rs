@@ -2,10 +2,16 @@
 //!
 //! A cached model is loaded without a request. Missing files are downloaded, all from one commit,
 //! and the branch is recorded only when all files are there. So an interrupted download is never
-//! taken for a complete model, and is continued.
+//! taken for a complete model, and is continued. Without the feature `hub` only the cache is used.
+#![cfg_attr(not(feature = "hub"), allow(dead_code))]
 
+#[cfg(feature = "hub")]
 mod ask;
 mod cache;
+#[cfg(feature = "hub")]
+mod download;
+#[cfg(not(feature = "hub"))]
+#[path = "no_download.rs"]
 mod download;
 mod failure;
 mod name;
@@ -20,7 +26,7 @@ use anyhow::{Result, anyhow};
 use cache::{Here, Repository};
 use clap::Args;
 use download::Remote;
-use failure::Failure;
+use failure::HubFailure;
 use needs::Lack;
 pub use needs::small_files;
 use settings::Settings;
@@ -104,11 +110,11 @@ pub fn find(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
             let told = failure.tell(id, revision, &settings);
             match (failure, here, pinned) {
                 // A wrong checksum: the server is not trusted.
-                (Failure::Changed(_), ..) => Err(anyhow!(told)),
+                (HubFailure::Changed(_), ..) => Err(anyhow!(told)),
                 // The cached files are enough to load the model.
                 (failure, Here::Enough, Some(commit)) => {
                     remote.forget();
-                    if !matches!(failure, Failure::Unreachable(_)) {
+                    if !matches!(failure, HubFailure::Unreachable(_)) {
                         // Write errors of a closed standard error are ignored.
                         let _ = writeln!(
                             std::io::stderr(),
@@ -128,7 +134,7 @@ fn fill(
     repository: &Repository,
     remote: &Remote,
     (revision, pinned): (&str, Option<&Commit>),
-) -> Result<Commit, Failure> {
+) -> Result<Commit, HubFailure> {
     let commit = match pinned {
         Some(commit) => commit.clone(),
         None => remote.commit(revision)?,
@@ -136,10 +142,10 @@ fn fill(
     let lack = needs::gather(&mut |file| remote.file(&commit, file))?;
     match lack {
         None => {}
-        Some(Lack::Config) => return Err(Failure::Absent),
-        Some(lack) => return Err(Failure::Other(lack.to_string())),
+        Some(Lack::Config) => return Err(HubFailure::Absent),
+        Some(lack) => return Err(HubFailure::Other(lack.to_string())),
     }
-    repository.name(revision, &commit).map_err(Failure::Other)?;
+    repository.name(revision, &commit).map_err(HubFailure::Other)?;
     Ok(commit)
 }
 

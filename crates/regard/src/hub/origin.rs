@@ -1,7 +1,7 @@
 //! Servers of URLs, and whether a token may be sent to them.
 
+use http::Uri;
 use std::net::IpAddr;
-use ureq::http::Uri;
 
 /// Server of a URL: scheme, host and port.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -31,7 +31,7 @@ fn label_width(rows: &[String]) -> usize {
 }
 
 /// Lines of a drawing, each with its width in columns.
-pub struct Picture(Vec<(String, usize)>);
+pub struct HeatmapPicture(Vec<(String, usize)>);
 
 impl Map<'_> {
     /// Largest finite weight, which gets the strongest colour.
@@ -40,7 +40,7 @@ impl Map<'_> {
     }
 
     /// Draws the map.
-    pub fn draw(&self, paint: Paint) -> Picture {
+    pub fn draw(&self, paint: Paint) -> HeatmapPicture {
         let side = label_width(self.rows);
         let largest = self.largest();
         let mut lines: Vec<(String, usize)> = vec![];
@@ -78,7 +78,7 @@ impl Map<'_> {
         let plain = if paint == Paint::Blocks { 5 } else { 8 };
         let columns = width(&format!("0  {largest:.3}  · exactly 0")) + plain;
         line(format!("{}{legend}", " ".repeat(side + 2)), side + 2 + columns);
-        Picture(lines)
+        HeatmapPicture(lines)
     }
 }
 
@@ -146,9 +146,9 @@ fn colour(level: f32) -> [u8; 3] {
 }
 
 /// Arranges pictures side by side, as many as fit into `most` columns.
-pub fn gallery(pictures: Vec<Picture>, most: usize) -> String {
+pub fn gallery(pictures: Vec<HeatmapPicture>, most: usize) -> String {
     const GAP: usize = 4;
-    let wide = |picture: &Picture| picture.0.iter().map(|line| line.1).max().unwrap_or(0);
+    let wide = |picture: &HeatmapPicture| picture.0.iter().map(|line| line.1).max().unwrap_or(0);
     let mut text = String::new();
     let mut rest = &pictures[..];
     while !rest.is_empty() {

@@ -6,7 +6,7 @@ const STYLE: &str = "\
 :root{color-scheme:light dark}\
 body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem;\
 background:#fff;color:#222}\
-h1{font-size:1.3rem}figure{margin:0;overflow-x:auto}\
+h1{font-size:1.3rem}figure{margin:0;overflow-x:auto}.cell:hover{stroke:#222;stroke-width:2}\
 output{position:sticky;bottom:0;display:block;padding:.5rem 0;min-height:1.5em;\
 font-family:ui-monospace,monospace;background:inherit}\
 @media(prefers-color-scheme:dark){body{background:#16161a;color:#eee}}";

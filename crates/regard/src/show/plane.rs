@@ -6,13 +6,6 @@ use std::fmt::Write;
 const SIDE: f64 = 480.0;
 const MARGIN: f64 = 40.0;
 
-const STYLE: &str = "\
-.plane{--paper:#fff;--ink:#222;--pale:#bbb;--way:#1f4e9c;background:var(--paper)}\
-.plane text{fill:var(--ink)}.plane circle{fill:var(--ink)}\
-.plane .solution{fill:none;stroke:var(--pale);stroke-width:7;stroke-linejoin:round}\
-.plane .answer{fill:none;stroke:var(--way);stroke-width:2}\
-@media(prefers-color-scheme:dark){.plane{--paper:#16161a;--ink:#eee;--pale:#555;--way:#ffc857}}";
-
 /// A path through points.
 pub struct Way {
     /// Indices of the points, from 0.
@@ -35,7 +28,9 @@ impl Plane {
     pub fn svg(&self) -> String {
         let places: Vec<[f64; 2]> = self.points.iter().map(|point| self.place(*point)).collect();
         let mut inside = String::new();
-        for (class, way) in [("solution", self.solution.as_ref()), ("answer", Some(&self.answer))] {
+        let solution = ("solution", "stroke=\"#bbb\" stroke-width=\"7\"", self.solution.as_ref());
+        let answer = ("answer", "stroke=\"#1f4e9c\" stroke-width=\"2\"", Some(&self.answer));
+        for (name, stroke, way) in [solution, answer] {
             if let Some(way) = way {
                 let corner = |at: &u32| {
                     let [x, y] = places[*at as usize];
@@ -45,7 +40,8 @@ impl Plane {
                 let shape = if way.closed { "polygon" } else { "polyline" };
                 let _ = writeln!(
                     inside,
-                    "<{shape} class=\"{class}\" points=\"{}\"><title>{class}</title></{shape}>",
+                    "<{shape} fill=\"none\" stroke-linejoin=\"round\" {stroke} points=\"{}\">\
+                     <title>{name}</title></{shape}>",
                     corners.join(" ")
                 );
             }
@@ -65,10 +61,10 @@ impl Plane {
         );
         let whole = SIDE + 2.0 * MARGIN;
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plane\" role=\"img\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" fill=\"#222\" \
              viewBox=\"0 0 {whole} {whole}\" width=\"{whole}\" height=\"{whole}\" \
              font-family=\"ui-monospace,Menlo,Consolas,monospace\" font-size=\"12\">\n\
-             <style>{STYLE}</style>\n{inside}</svg>\n"
+             <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{inside}</svg>\n"
         )
     }
 
@@ -96,7 +92,7 @@ mod tests {
         let plane = Plane { points, answer: way(&[0, 1]), solution: Some(way(&[0, 1, 2])) };
         let text = plane.svg();
         assert_eq!(text.matches("<circle").count(), 3);
-        assert!(text.contains("class=\"answer\" points=\"40.0,520.0 520.0,520.0\""), "{text}");
+        assert!(text.contains("points=\"40.0,520.0 520.0,520.0\"><title>answer"), "{text}");
         assert!(text.contains("520.0,40.0\"><title>solution"), "{text}");
         let one = Plane { points: vec![[3.0, 3.0]], answer: way(&[0]), solution: None };
         assert!(!one.svg().contains("NaN"));

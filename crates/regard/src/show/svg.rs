@@ -16,14 +16,14 @@ const LETTER: f32 = 7.3;
 const LINE: f32 = 16.0;
 const MARGIN: f32 = 16.0;
 
-const STYLE: &str = "\
-.regard{--paper:#fff;--ink:#222;--pale:#888;--line:#ddd;--weight:#1f4e9c;background:var(--paper)}\
-.regard text{fill:var(--ink)}.regard .white text{fill:#000}.regard .pale{fill:var(--pale)}\
-.regard .cell{fill:var(--weight);stroke:var(--line);stroke-width:.5;stroke-opacity:1}\
-.regard .cell:hover{stroke:var(--ink);stroke-width:2}\
-.regard .zero{fill:var(--pale)}.regard .broken{fill:#c22;fill-opacity:1}\
-@media(prefers-color-scheme:dark){.regard{--paper:#16161a;--ink:#eee;--pale:#888;--line:#333;\
---weight:#ffc857}}";
+/// Colours are attributes, not style sheets: converters (rsvg, Inkscape, LaTeX) draw the same
+/// picture as a browser.
+const PAPER: &str = "#fff";
+const INK: &str = "#222";
+const PALE: &str = "#888";
+const LINES: &str = "#ddd";
+const WEIGHT: &str = "#1f4e9c";
+const NOT_FINITE: &str = "#c22";
 
 /// A part of a picture.
 pub struct Drawing {
@@ -65,10 +65,10 @@ pub fn document(parts: &[Drawing]) -> String {
         top += part.height;
     }
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"regard\" role=\"img\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" fill=\"{INK}\" \
          viewBox=\"0 0 {wide:.0} {high:.0}\" width=\"{wide:.0}\" height=\"{high:.0}\" \
          font-family=\"ui-monospace,Menlo,Consolas,monospace\" font-size=\"12\">\n\
-         <style>{STYLE}</style>\n{inside}</svg>\n"
+         <rect width=\"100%\" height=\"100%\" fill=\"{PAPER}\"/>\n{inside}</svg>\n"
     )
 }
 
@@ -105,24 +105,26 @@ fn draw(map: &Map, top: f32, out: &mut String) -> (f32, f32) {
         }
     }
     y += CELL * rows.len() as f32 + LINE;
-    text(out, (left, y), " class=\"pale\"", &format!("largest {largest:.3} · dot: exactly 0"));
+    let caption = format!("largest {largest:.3} · dot: exactly 0");
+    right = right.max(left + width(&caption) as f32 * LETTER);
+    text(out, (left, y), &format!(" fill=\"{PALE}\""), &caption);
     (y, right)
 }
 
 fn cell(out: &mut String, (x, y): (f32, f32), level: f32, name: &str) {
     let name = escape(name);
-    let class = if level.is_finite() { "cell" } else { "cell broken" };
+    let fill = if level.is_finite() { WEIGHT } else { NOT_FINITE };
     let level = if level.is_finite() { level.clamp(0.0, 1.0) } else { 1.0 };
     let _ = writeln!(
         out,
-        "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{CELL}\" height=\"{CELL}\" \
-         fill-opacity=\"{level:.3}\"><title>{name}</title></rect>"
+        "<rect class=\"cell\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{CELL}\" height=\"{CELL}\" \
+         fill=\"{fill}\" fill-opacity=\"{level:.3}\" stroke=\"{LINES}\" stroke-width=\"0.5\"><title>{name}</title></rect>"
     );
     if level == 0.0 {
         let (x, y) = (x + CELL / 2.0, y + CELL / 2.0);
         let _ = writeln!(
             out,
-            "<circle class=\"zero\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"1\" pointer-events=\"none\"/>"
+            "<circle fill=\"{PALE}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"1\" pointer-events=\"none\"/>"
         );
     }
 }
@@ -158,6 +160,17 @@ mod tests {
     }
 
     #[test]
+    fn captions_fit_and_style_sheets_are_absent() {
+        let one = ["a".to_string()];
+        let map = Map { title: vec![], rows: &one, columns: &one, cells: &[1.0] };
+        let drawn = drawing(&[map]);
+        let caption = width("largest 1.000 · dot: exactly 0") as f32 * LETTER;
+        assert!(drawn.width >= caption, "{} of {caption}", drawn.width);
+        let text = document(&[drawn]);
+        assert!(!text.contains("style") && !text.contains("var("), "{text}");
+    }
+
+    #[test]
     fn a_cell_for_each_weight() {
         let (rows, columns) = (["a<b".to_string()], ["x&y".to_string(), "\u{1b}[31m".to_string()]);
         let map = Map {
@@ -167,7 +180,7 @@ mod tests {
             cells: &[0.25, 0.0],
         };
         let text = svg(&[map]);
-        assert_eq!(text.matches("<rect").count(), 2);
+        assert_eq!(text.matches("<rect class=\"cell\"").count(), 2);
         assert_eq!(text.matches("<circle").count(), 1, "one is exactly 0");
         for part in ["a&lt;b → x&amp;y: 0.2500", "fill-opacity=\"1.000\"", "&quot;t&quot;"] {
             assert!(text.contains(part), "{part}: {text}");
@@ -179,9 +192,9 @@ mod tests {
     fn what_is_not_a_number_is_marked() {
         let one = ["a".to_string()];
         let broken = Map { title: vec![], rows: &one, columns: &one, cells: &[f32::NAN] };
-        assert!(svg(&[broken]).contains("broken"));
+        assert!(svg(&[broken]).contains(NOT_FINITE));
         let nothing = Map { title: vec![], rows: &one, columns: &one, cells: &[0.0] };
         let text = svg(&[nothing]);
-        assert!(!text.contains("\"cell broken\"") && !text.contains("NaN"), "{text}");
+        assert!(!text.contains(NOT_FINITE) && !text.contains("NaN"), "{text}");
     }
 }

@@ -43,7 +43,7 @@ fn can_download() -> bool {
     let there = |program: &&str| Command::new(program).arg("--version").output().is_ok();
     let can = ["curl", "wget"].iter().any(there);
     if !can {
-        println!("skipped: neither curl nor wget is here");
+        regard_fuzz::skip("neither curl nor wget is here");
     }
     can
 }

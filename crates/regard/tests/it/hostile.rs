@@ -4,7 +4,7 @@
 use crate::program::{command, finish, folder, regard};
 use regard_models::checkpoint::{self, Arrays, Precision};
 use regard_tasks::audio::{Sound, wav};
-use regard_tasks::data::Picture;
+use regard_tasks::data::Image;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ impl Inputs {
     fn new(test: &str) -> Inputs {
         let at = folder(test);
         let (picture, sound) = (at.join("square.png"), at.join("noise.wav"));
-        let square = Picture { size: [28, 28], channels: 1, pixels: vec![90; 784] };
+        let square = Image { size: [28, 28], channels: 1, pixels: vec![90; 784] };
         square.write_png(&picture).unwrap();
         let samples = (0..4000).map(|i| ((i * i) as f32 * 0.01).sin()).collect();
         fs::write(&sound, wav::encode(&Sound { samples, rate: 8000 })).unwrap();

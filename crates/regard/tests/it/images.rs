@@ -3,7 +3,7 @@
 
 use crate::program::{fails, folder, json, regard};
 use regard_tasks::data::idx::to_bytes;
-use regard_tasks::data::{Picture, idx};
+use regard_tasks::data::{Image, idx};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -96,7 +96,7 @@ fn a_tiny_recipe_learns_and_says_what_it_sees_and_where_it_looked() {
     assert_eq!((one["label"].as_str(), one["index"].as_u64()), (Some("cross"), Some(2)));
     assert_eq!(one["labels"].as_array().unwrap().len(), 3);
     let pixels = idx::read(test).unwrap().data[2 * SIDE * SIDE..3 * SIDE * SIDE].to_vec();
-    let picture = Picture { size: [SIDE, SIDE], channels: 1, pixels };
+    let picture = Image { size: [SIDE, SIDE], channels: 1, pixels };
     let png = data.join("cross.png");
     picture.write_png(&png).unwrap();
     let png = png.to_str().unwrap();
@@ -117,7 +117,7 @@ fn a_tiny_recipe_learns_and_says_what_it_sees_and_where_it_looked() {
         let all = rows.iter().flat_map(|row| row.as_array().unwrap());
         let sum: f64 = all.map(|x| x.as_f64().unwrap()).sum();
         assert!((sum - 1.0).abs() < 1e-5, "{sum}");
-        let picture = Picture::read(drawn).unwrap();
+        let picture = Image::read(drawn).unwrap();
         assert!(picture.size[0] >= 448 && picture.channels == 3);
         fs::remove_file(drawn).unwrap();
     }

@@ -104,7 +104,7 @@ fn words_that_cannot_be_are_told() {
 #[test]
 fn glove_agrees_with_people_as_published_files_say() {
     if std::env::var_os("REGARD_DATA").is_none() {
-        return println!("skipped: REGARD_DATA is not set");
+        return regard_fuzz::skip("REGARD_DATA is not set");
     }
     let said = json(&["embed", "--similarity", "--json"]);
     let all = said["similarity"].as_array().unwrap();

@@ -2,7 +2,7 @@
 
 use crate::program::{folder, regard};
 use crate::resume::recipe;
-use regard_tasks::train::{Outcome, RunOptions, start};
+use regard_tasks::train::{RunOptions, TrainOutcome, start};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -59,7 +59,7 @@ fn a_run_of_the_library_is_a_run_of_the_program() {
     let task = regard_tasks::recipe::task(table).unwrap();
     let run = RunOptions { folder: &ours, resume: false, memory: None };
     let outcome = start(&*task, &run, &mut |_| true).unwrap();
-    assert!(matches!(outcome, Outcome::Done { step: 12, .. }), "{outcome:?}");
+    assert!(matches!(outcome, TrainOutcome::Done { step: 12, .. }), "{outcome:?}");
     let all = [&ours, &theirs].map(|run| {
         let mut found = BTreeMap::new();
         files(run, run, &mut found);

@@ -76,8 +76,7 @@ fn a_fifo_is_written_to() {
             here = here.display()
         )
     };
-    let square =
-        regard_tasks::data::Picture { size: [40, 40], channels: 1, pixels: vec![90; 1600] };
+    let square = regard_tasks::data::Image { size: [40, 40], channels: 1, pixels: vec![90; 1600] };
     square.write_png(&picture).unwrap();
     for (verb, begins) in [
         ("attend --demo catfish --svg", &b"<svg"[..]),

@@ -63,7 +63,7 @@ fn points_from_arguments_files_and_lines() {
     assert_eq!(regard(&["point", SQUARE, "--model", &model, "--svg", svg]).code, 0);
     let picture = std::fs::read_to_string(svg).unwrap();
     assert_eq!(picture.matches("<circle").count(), 5);
-    assert!(picture.contains("class=\"solution\"") && picture.contains("class=\"answer\""));
+    assert!(picture.contains("<title>solution<") && picture.contains("<title>answer<"));
 }
 
 #[test]

@@ -159,7 +159,7 @@ fn listener(test: &str) -> String {
     let corpus = answer_story::Corpus { train: tales.clone(), valid: tales, test: vec![] };
     let path = folder(test).join("model");
     std::fs::create_dir_all(&path).unwrap();
-    answer_story::Lesson::new(&recipe, &corpus).unwrap().save(&path).unwrap();
+    answer_story::StoryObjective::new(&recipe, &corpus).unwrap().save(&path).unwrap();
     path.to_str().unwrap().to_string()
 }
 

@@ -2,7 +2,7 @@
 
 use crate::program::{fails, folder, json, piped, regard};
 use regard_tasks::audio::{Sound, wav};
-use regard_tasks::data::Picture;
+use regard_tasks::data::Image;
 use std::path::PathBuf;
 
 #[test]
@@ -56,7 +56,7 @@ fn digits_of_recordings_are_told_by_the_model_that_ships() {
     let data = std::env::var_os("REGARD_DATA").map(PathBuf::from);
     let Some(data) = data.map(|data| data.join("fsdd/recordings")).filter(|data| data.is_dir())
     else {
-        return println!("skipped: REGARD_DATA has no fsdd");
+        return regard_fuzz::skip("REGARD_DATA has no fsdd");
     };
     let digits = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
     // None of these was trained on, and 99 of 100 such are right.
@@ -83,7 +83,7 @@ fn digits_of_recordings_are_told_by_the_model_that_ships() {
 #[test]
 fn clothes_are_seen_by_the_model_that_ships() {
     // A grey square is nothing to wear, but has a probability for each kind.
-    let picture = Picture { size: [40, 40], channels: 3, pixels: vec![90; 4800] };
+    let picture = Image { size: [40, 40], channels: 3, pixels: vec![90; 4800] };
     let file = folder("clothes").join("square.png");
     picture.write_png(&file).unwrap();
     let file = file.to_str().unwrap();
@@ -97,7 +97,7 @@ fn clothes_are_seen_by_the_model_that_ships() {
     let data = std::env::var_os("REGARD_DATA").map(PathBuf::from);
     let images = data.map(|data| data.join("fashion-mnist/t10k-images-idx3-ubyte.gz"));
     let Some(images) = images.filter(|images| images.is_file()) else {
-        return println!("skipped: REGARD_DATA has no fashion-mnist");
+        return regard_fuzz::skip("REGARD_DATA has no fashion-mnist");
     };
     let said = regard(&["classify", "--image", images.to_str().unwrap()]).out;
     let said: Vec<&str> = said.lines().map(|line| line.split('\t').next().unwrap()).collect();

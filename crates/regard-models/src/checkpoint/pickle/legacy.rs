@@ -1,7 +1,7 @@
 //! The format of PyTorch before 1.6: five pickles in sequence, then the storages.
 
 use super::input::{Input, little};
-use super::tensor::Kind;
+use super::tensor::ElementType;
 use super::torch::Pickled;
 use super::tree::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -32,7 +32,7 @@ pub fn read(bytes: &[u8]) -> Result<(Pickled<'_>, BTreeMap<&str, &[u8]>), String
 }
 
 /// Element type of each storage at its first mention, which determines how it is stored.
-fn first_kinds<'a>(pickled: &Pickled<'a>) -> HashMap<&'a str, Kind> {
+fn first_kinds<'a>(pickled: &Pickled<'a>) -> HashMap<&'a str, ElementType> {
     let mut kinds = HashMap::new();
     for storage in pickled.storages() {
         kinds.entry(storage.key).or_insert(storage.kind);
@@ -43,7 +43,7 @@ fn first_kinds<'a>(pickled: &Pickled<'a>) -> HashMap<&'a str, Kind> {
 /// Reads the storages, which follow in the order of their keys, each preceded by its element count.
 fn read_storages<'a>(
     keys: &Pickled<'a>,
-    kinds: &HashMap<&str, Kind>,
+    kinds: &HashMap<&str, ElementType>,
     mut input: Input<'a>,
 ) -> Result<BTreeMap<&'a str, &'a [u8]>, String> {
     let tree = &keys.tree;

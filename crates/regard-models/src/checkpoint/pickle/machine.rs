@@ -6,7 +6,7 @@
 
 use super::input::{Input, little};
 use super::operations as op;
-use super::tree::{Made, Object, Place, Tree, Value};
+use super::tree::{Made, Object, Tree, Value, ValueIndex};
 use std::collections::HashMap;
 
 /// Enough for the state of 90,000 tensors. Each step allocates a bounded number of bytes, so this
@@ -35,10 +35,10 @@ impl Steps {
 struct Machine<'a> {
     input: Input<'a>,
     values: Vec<Value<'a>>,
-    stack: Vec<Place>,
+    stack: Vec<ValueIndex>,
     /// Height of the stack at each mark.
     marks: Vec<usize>,
-    memo: HashMap<u64, Place>,
+    memo: HashMap<u64, ValueIndex>,
 }
 
 /// Reads one pickle, and returns it with the bytes that follow. Nothing in it is executed or
@@ -169,7 +169,7 @@ impl<'a> Machine<'a> {
 
     fn push(&mut self, value: Value<'a>) {
         // There are never more values than steps, so the index fits.
-        self.stack.push(self.values.len() as Place);
+        self.stack.push(self.values.len() as ValueIndex);
         self.values.push(value);
     }
 
@@ -178,22 +178,22 @@ impl<'a> Machine<'a> {
         self.marks.last().copied().unwrap_or(0)
     }
 
-    fn pop(&mut self) -> Result<Place, String> {
+    fn pop(&mut self) -> Result<ValueIndex, String> {
         let top = self.top()?;
         self.stack.pop();
         Ok(top)
     }
 
-    fn top(&self) -> Result<Place, String> {
+    fn top(&self) -> Result<ValueIndex, String> {
         self.stack[self.floor()..].last().copied().ok_or_else(nothing_there)
     }
 
-    fn last(&mut self, count: usize) -> Result<Vec<Place>, String> {
+    fn last(&mut self, count: usize) -> Result<Vec<ValueIndex>, String> {
         let rest = self.stack.len().checked_sub(count).filter(|rest| *rest >= self.floor());
         Ok(self.stack.split_off(rest.ok_or_else(nothing_there)?))
     }
 
-    fn since_mark(&mut self) -> Result<Vec<Place>, String> {
+    fn since_mark(&mut self) -> Result<Vec<ValueIndex>, String> {
         let mark = self.marks.pop().ok_or_else(nothing_there)?;
         Ok(self.stack.split_off(mark))
     }
@@ -258,7 +258,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn append(&mut self, more: Vec<Place>) -> Result<(), String> {
+    fn append(&mut self, more: Vec<ValueIndex>) -> Result<(), String> {
         let list = self.top()?;
         match &mut self.values[list as usize] {
             Value::Items(items) => items.extend(more),
@@ -267,7 +267,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn set(&mut self, more: &[Place]) -> Result<(), String> {
+    fn set(&mut self, more: &[ValueIndex]) -> Result<(), String> {
         let dict = self.top()?;
         let pairs = match &mut self.values[dict as usize] {
             Value::Dict(pairs) => Some(pairs),
@@ -321,7 +321,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn at(&self, place: Place) -> &Value<'a> {
+    fn at(&self, place: ValueIndex) -> &Value<'a> {
         &self.values[place as usize]
     }
 }

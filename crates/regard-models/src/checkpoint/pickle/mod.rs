@@ -25,7 +25,7 @@ mod zip;
 mod tests;
 
 pub use machine::read_tree;
-pub use tree::{Made, Object, Pair, Place, Tree, Value};
+pub use tree::{Made, Object, Pair, Tree, Value, ValueIndex};
 
 use super::Arrays;
 use regard_attention::storage::Bytes;
@@ -99,14 +99,14 @@ fn arrays<'a>(
 }
 
 /// Finds the dictionary that holds the weights.
-fn weights(pickled: &Pickled) -> Result<Place, String> {
+fn weights(pickled: &Pickled) -> Result<ValueIndex, String> {
     let top = pickled.tree.top();
     if pickled.pairs(top).is_none() {
         return Err("holds no dictionary of tensors. \
                     Save the model's state_dict(), best with safetensors"
             .to_string());
     }
-    let has_tensors = |place: &Place| {
+    let has_tensors = |place: &ValueIndex| {
         let mut pairs = pickled.pairs(*place).into_iter().flatten();
         pairs.any(|(_, value)| pickled.tensor(value).is_some())
     };

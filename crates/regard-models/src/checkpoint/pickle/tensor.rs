@@ -1,7 +1,7 @@
 //! Reads a tensor from a storage by its offset, shape and strides.
 
 use super::torch::{Pickled, Storage};
-use super::tree::{Place, Value};
+use super::tree::{Value, ValueIndex};
 use super::{Storages, shown};
 use crate::checkpoint::{Array, Dtype};
 use regard_attention::storage::Bytes;
@@ -11,7 +11,7 @@ const MOST_AXES: usize = 64;
 
 /// Element type of a storage.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum ElementType {
     /// `f32`
     Float,
     /// `f64`
@@ -34,21 +34,21 @@ pub enum Kind {
     Bool,
 }
 
-impl Kind {
+impl ElementType {
     /// Finds a type by the name of the storage's class without the suffix `Storage`.
-    pub fn named(name: &str) -> Option<Kind> {
+    pub fn named(name: &str) -> Option<ElementType> {
         Some(match name {
-            "Float" => Kind::Float,
-            "Double" => Kind::Double,
-            "Half" => Kind::Half,
-            "BFloat16" => Kind::BFloat16,
-            "Long" => Kind::Long,
-            "Int" => Kind::Int,
-            "Short" => Kind::Short,
-            "Char" => Kind::Char,
+            "Float" => ElementType::Float,
+            "Double" => ElementType::Double,
+            "Half" => ElementType::Half,
+            "BFloat16" => ElementType::BFloat16,
+            "Long" => ElementType::Long,
+            "Int" => ElementType::Int,
+            "Short" => ElementType::Short,
+            "Char" => ElementType::Char,
             // PyTorch reads a storage without a type as bytes.
-            "Byte" | "Untyped" => Kind::Byte,
-            "Bool" => Kind::Bool,
+            "Byte" | "Untyped" => ElementType::Byte,
+            "Bool" => ElementType::Bool,
             _ => return None,
         })
     }
@@ -56,26 +56,26 @@ impl Kind {
     /// The same type in an array.
     fn dtype(self) -> Dtype {
         match self {
-            Kind::Float => Dtype::F32,
-            Kind::Double => Dtype::F64,
-            Kind::Half => Dtype::F16,
-            Kind::BFloat16 => Dtype::BF16,
-            Kind::Long => Dtype::I64,
-            Kind::Int => Dtype::I32,
-            Kind::Short => Dtype::I16,
-            Kind::Char => Dtype::I8,
-            Kind::Byte => Dtype::U8,
-            Kind::Bool => Dtype::BOOL,
+            ElementType::Float => Dtype::F32,
+            ElementType::Double => Dtype::F64,
+            ElementType::Half => Dtype::F16,
+            ElementType::BFloat16 => Dtype::BF16,
+            ElementType::Long => Dtype::I64,
+            ElementType::Int => Dtype::I32,
+            ElementType::Short => Dtype::I16,
+            ElementType::Char => Dtype::I8,
+            ElementType::Byte => Dtype::U8,
+            ElementType::Bool => Dtype::BOOL,
         }
     }
 
     /// Bytes of an element.
     pub fn size(self) -> usize {
         match self {
-            Kind::Double | Kind::Long => 8,
-            Kind::Float | Kind::Int => 4,
-            Kind::Half | Kind::BFloat16 | Kind::Short => 2,
-            Kind::Char | Kind::Byte | Kind::Bool => 1,
+            ElementType::Double | ElementType::Long => 8,
+            ElementType::Float | ElementType::Int => 4,
+            ElementType::Half | ElementType::BFloat16 | ElementType::Short => 2,
+            ElementType::Char | ElementType::Byte | ElementType::Bool => 1,
         }
     }
 }
@@ -107,7 +107,7 @@ impl Budget {
 }
 
 /// A strided view of a storage: offset, and size and stride of each axis, in elements.
-struct Walk {
+struct StridedView {
     start: usize,
     axes: Vec<(usize, usize)>,
 }
@@ -115,7 +115,7 @@ struct Walk {
 /// Reads the tensor that the arguments of `_rebuild_tensor_v2` describe.
 pub fn read<'a>(
     pickled: &Pickled,
-    arguments: Place,
+    arguments: ValueIndex,
     (file, budget): (&Bytes, &mut Budget),
     storages: &impl Storages<'a>,
 ) -> Result<Array, String> {
@@ -126,8 +126,11 @@ pub fn read<'a>(
     };
     meant_as_they_are(pickled, arguments.get(6))?;
     let storage = pickled.storage(storage).ok_or("has no storage")?;
-    let walk =
-        Walk::new(whole(pickled, start)?, wholes(pickled, sizes)?, wholes(pickled, strides)?)?;
+    let walk = StridedView::new(
+        whole(pickled, start)?,
+        wholes(pickled, sizes)?,
+        wholes(pickled, strides)?,
+    )?;
     let count = walk.count()?;
     let size = storage.kind.size();
     // Numbers of fewer bytes may be converted to single precision later.
@@ -148,7 +151,7 @@ pub fn read<'a>(
 }
 
 /// Refuses metadata such as the negative bit: the values would have another sign.
-fn meant_as_they_are(pickled: &Pickled, metadata: Option<&Place>) -> Result<(), String> {
+fn meant_as_they_are(pickled: &Pickled, metadata: Option<&ValueIndex>) -> Result<(), String> {
     let Some(&place) = metadata else { return Ok(()) };
     let none = matches!(pickled.tree.at(place), Value::Nothing);
     if none || pickled.pairs(place).is_some_and(|mut pairs| pairs.next().is_none()) {
@@ -157,14 +160,14 @@ fn meant_as_they_are(pickled: &Pickled, metadata: Option<&Place>) -> Result<(), 
     Err("is a conjugated or negated view, which is not supported; clone() it first".to_string())
 }
 
-fn whole(pickled: &Pickled, place: Place) -> Result<usize, String> {
+fn whole(pickled: &Pickled, place: ValueIndex) -> Result<usize, String> {
     let Value::Whole(number) = pickled.tree.at(place) else {
         return Err("has a size that is not an integer".to_string());
     };
     usize::try_from(*number).map_err(|_| format!("has a size, stride or offset of {number}"))
 }
 
-fn wholes(pickled: &Pickled, place: Place) -> Result<Vec<usize>, String> {
+fn wholes(pickled: &Pickled, place: ValueIndex) -> Result<Vec<usize>, String> {
     let places = pickled.sizes(place).ok_or("has no shape or no strides")?;
     if places.len() > MOST_AXES {
         return Err(format!("has {} axes; {MOST_AXES} is the most", places.len()));
@@ -184,12 +187,12 @@ fn numbers<'a>(storage: &Storage, storages: &impl Storages<'a>) -> Result<&'a [u
     })
 }
 
-impl Walk {
-    fn new(start: usize, sizes: Vec<usize>, strides: Vec<usize>) -> Result<Walk, String> {
+impl StridedView {
+    fn new(start: usize, sizes: Vec<usize>, strides: Vec<usize>) -> Result<StridedView, String> {
         if sizes.len() != strides.len() {
             return Err(format!("has the shape {sizes:?} but the strides {strides:?}"));
         }
-        Ok(Walk { start, axes: sizes.into_iter().zip(strides).collect() })
+        Ok(StridedView { start, axes: sizes.into_iter().zip(strides).collect() })
     }
 
     /// Number of elements. A shape whose product overflows even without its zeros is an error, so
@@ -215,7 +218,7 @@ impl Walk {
     }
 
     /// Refuses a view that reaches beyond the storage.
-    fn check(&self, kind: Kind, bytes: &[u8]) -> Result<(), String> {
+    fn check(&self, kind: ElementType, bytes: &[u8]) -> Result<(), String> {
         let held = bytes.len() / kind.size();
         match self.farthest() {
             Some(place) if place < held => Ok(()),
@@ -233,7 +236,7 @@ impl Walk {
         })
     }
 
-    /// The bytes of the tensor, row by row. Call [`Walk::check`] first.
+    /// The bytes of the tensor, row by row. Call [`StridedView::check`] first.
     fn copy(&self, size: usize, bytes: &[u8], count: usize) -> Vec<u8> {
         let mut data = Vec::with_capacity(count * size);
         visit(&bytes[self.start * size..], &self.axes, size, &mut data);

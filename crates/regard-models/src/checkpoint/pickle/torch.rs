@@ -2,8 +2,8 @@
 
 use super::machine::{NOT_UTF8, Steps, read_tree};
 use super::shown;
-use super::tensor::Kind;
-use super::tree::{Made, Object, Pair, Place, Tree, Value};
+use super::tensor::ElementType;
+use super::tree::{Made, Object, Pair, Tree, Value, ValueIndex};
 
 /// Most bytes of a storage's key: a number, before PyTorch 1.6 an address.
 const LONGEST_KEY: usize = 64;
@@ -22,7 +22,7 @@ enum Global {
     /// A device or a memory layout; ignored.
     Place,
     /// A storage with elements of this type.
-    Storage(Kind),
+    Storage(ElementType),
 }
 
 impl Global {
@@ -34,7 +34,7 @@ impl Global {
             ("torch", "Size") => Some(Global::Size),
             ("torch", "device") | ("torch.serialization", "_get_layout") => Some(Global::Place),
             ("torch" | "torch.storage", name) => {
-                name.strip_suffix("Storage").and_then(Kind::named).map(Global::Storage)
+                name.strip_suffix("Storage").and_then(ElementType::named).map(Global::Storage)
             }
             _ => None,
         }
@@ -45,7 +45,7 @@ impl Global {
 #[derive(Clone, Copy, Debug)]
 pub struct Storage<'a> {
     /// Element type.
-    pub kind: Kind,
+    pub kind: ElementType,
     /// Name of the storage within the file.
     pub key: &'a str,
     /// Number of elements.
@@ -109,7 +109,7 @@ impl<'a> Pickled<'a> {
 
     /// Checks that a list holds pairs, as that of an ordered dictionary of Python 2 does. Many
     /// dictionaries may share one list, so each item counts as a step.
-    fn check_pairs(&self, list: Place, steps: &mut Steps) -> Result<(), String> {
+    fn check_pairs(&self, list: ValueIndex, steps: &mut Steps) -> Result<(), String> {
         let damaged = "its pickle is damaged: an ordered dictionary of items that are no pairs";
         let items = self.tree.items(list).ok_or(damaged)?;
         steps.count(items.len())?;
@@ -119,14 +119,14 @@ impl<'a> Pickled<'a> {
         }
     }
 
-    fn pair(&self, place: Place) -> Option<Pair> {
+    fn pair(&self, place: ValueIndex) -> Option<Pair> {
         match self.tree.items(place)? {
             [key, value] => Some((*key, *value)),
             _ => None,
         }
     }
 
-    fn global(&self, place: Place) -> Option<Global> {
+    fn global(&self, place: ValueIndex) -> Option<Global> {
         match self.tree.at(place) {
             Value::Class { module, name } => Global::named(module, name),
             _ => None,
@@ -134,12 +134,12 @@ impl<'a> Pickled<'a> {
     }
 
     /// Returns the arguments if `place` holds a call of the function `of`.
-    fn arguments(&self, place: Place, of: Global) -> Option<Place> {
+    fn arguments(&self, place: ValueIndex, of: Global) -> Option<ValueIndex> {
         let (object, (module, name)) = self.tree.object(place)?;
         (Global::named(module, name) == Some(of)).then_some(object.arguments)
     }
 
-    fn first_argument(&self, place: Place, of: Global) -> Option<Place> {
+    fn first_argument(&self, place: ValueIndex, of: Global) -> Option<ValueIndex> {
         self.tree.items(self.arguments(place, of)?)?.first().copied()
     }
 
@@ -149,7 +149,7 @@ impl<'a> Pickled<'a> {
     }
 
     /// Iterates over the pairs if `place` holds a dictionary, ordered or not.
-    pub fn pairs(&self, place: Place) -> Option<impl DoubleEndedIterator<Item = Pair>> {
+    pub fn pairs(&self, place: ValueIndex) -> Option<impl DoubleEndedIterator<Item = Pair>> {
         let (given, set) = match self.tree.at(place) {
             Value::Dict(pairs) => (None, pairs),
             Value::Object(object) => {
@@ -163,26 +163,26 @@ impl<'a> Pickled<'a> {
     }
 
     /// Returns the value of a dictionary under a name: the last one, as in Python.
-    pub fn entry(&self, dict: Place, name: &str) -> Option<Place> {
+    pub fn entry(&self, dict: ValueIndex, name: &str) -> Option<ValueIndex> {
         let mut pairs = self.pairs(dict)?.rev();
         pairs.find(|(key, _)| self.tree.text(*key) == Some(name)).map(|(_, value)| value)
     }
 
     /// Returns the arguments that describe a tensor if `place` holds one, trainable or not.
-    pub fn tensor(&self, place: Place) -> Option<Place> {
+    pub fn tensor(&self, place: ValueIndex) -> Option<ValueIndex> {
         let within = self.first_argument(place, Global::Parameter);
         self.arguments(within.unwrap_or(place), Global::Tensor)
     }
 
     /// Returns the sizes if `place` holds a tuple of them or a shape.
-    pub fn sizes(&self, place: Place) -> Option<&[Place]> {
+    pub fn sizes(&self, place: ValueIndex) -> Option<&[ValueIndex]> {
         let within = self.first_argument(place, Global::Size);
         self.tree.items(within.unwrap_or(place))
     }
 
     /// Returns the storage if `place` holds one: `("storage", class, key, device, count)`, before
     /// PyTorch 1.6 with `None` at the end.
-    pub fn storage(&self, place: Place) -> Option<Storage<'a>> {
+    pub fn storage(&self, place: ValueIndex) -> Option<Storage<'a>> {
         let Value::Persistent(parts) = *self.tree.at(place) else { return None };
         let (word, class, key, count) = match *self.tree.items(parts)? {
             [word, class, key, _, count] => (word, class, key, count),

@@ -6,9 +6,9 @@
 
 /// Index of a value in the list of all values. A value comes after those that it was made from,
 /// but items that are added to a list or a dictionary later may come after it.
-pub type Place = u32;
+pub type ValueIndex = u32;
 /// Key and value of a dictionary's entry.
-pub type Pair = (Place, Place);
+pub type Pair = (ValueIndex, ValueIndex);
 
 /// A value of a pickle.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub enum Value<'a> {
     /// A string of Python 2 that is not UTF-8.
     Bytes(&'a [u8]),
     /// A tuple, a list or a set.
-    Items(Vec<Place>),
+    Items(Vec<ValueIndex>),
     /// A dictionary.
     Dict(Vec<Pair>),
     /// The name of a class or a function. It is never imported.
@@ -39,7 +39,7 @@ pub enum Value<'a> {
     /// An object that Python would have made.
     Object(Box<Object>),
     /// A persistent id: a reference to something outside the pickle.
-    Persistent(Place),
+    Persistent(ValueIndex),
 }
 
 /// Construction of an object: a class, its arguments, and what is set afterwards.
@@ -48,13 +48,13 @@ pub struct Object {
     /// Whether a function is called, or a class instantiated.
     pub made: Made,
     /// Index of a [`Value::Class`].
-    pub class: Place,
+    pub class: ValueIndex,
     /// Index of a [`Value::Items`].
-    pub arguments: Place,
+    pub arguments: ValueIndex,
     /// Items that are set, if it behaves like a dictionary.
     pub pairs: Vec<Pair>,
     /// State for `__setstate__` or the attributes, if set.
-    pub state: Option<Place>,
+    pub state: Option<ValueIndex>,
 }
 
 /// Way in which an object is constructed.
@@ -69,31 +69,31 @@ pub enum Made {
 /// All values of a pickle.
 pub struct Tree<'a> {
     values: Vec<Value<'a>>,
-    top: Place,
+    top: ValueIndex,
 }
 
 impl<'a> Tree<'a> {
-    pub(super) fn new(values: Vec<Value<'a>>, top: Place) -> Tree<'a> {
+    pub(super) fn new(values: Vec<Value<'a>>, top: ValueIndex) -> Tree<'a> {
         Tree { values, top }
     }
 
     /// Index of the top value.
-    pub fn top(&self) -> Place {
+    pub fn top(&self) -> ValueIndex {
         self.top
     }
 
     /// The value at an index.
-    pub fn at(&self, place: Place) -> &Value<'a> {
+    pub fn at(&self, place: ValueIndex) -> &Value<'a> {
         &self.values[place as usize]
     }
 
     /// Iterates over all values with their indices.
-    pub fn values(&self) -> impl Iterator<Item = (Place, &Value<'a>)> {
+    pub fn values(&self) -> impl Iterator<Item = (ValueIndex, &Value<'a>)> {
         (0..).zip(&self.values)
     }
 
     /// Returns the text if `place` holds text.
-    pub fn text(&self, place: Place) -> Option<&'a str> {
+    pub fn text(&self, place: ValueIndex) -> Option<&'a str> {
         match self.at(place) {
             Value::Text(text) => Some(text),
             _ => None,
@@ -101,7 +101,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the bytes if `place` holds text or a string of Python 2.
-    pub fn bytes(&self, place: Place) -> Option<&'a [u8]> {
+    pub fn bytes(&self, place: ValueIndex) -> Option<&'a [u8]> {
         match self.at(place) {
             Value::Text(text) => Some(text.as_bytes()),
             Value::Bytes(bytes) => Some(bytes),
@@ -110,7 +110,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the items if `place` holds a tuple, a list or a set.
-    pub fn items(&self, place: Place) -> Option<&[Place]> {
+    pub fn items(&self, place: ValueIndex) -> Option<&[ValueIndex]> {
         match self.at(place) {
             Value::Items(items) => Some(items),
             _ => None,
@@ -118,7 +118,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the object if `place` holds one, with the module and the name of its class.
-    pub fn object(&self, place: Place) -> Option<(&Object, (&'a str, &'a str))> {
+    pub fn object(&self, place: ValueIndex) -> Option<(&Object, (&'a str, &'a str))> {
         match self.at(place) {
             Value::Object(object) => match self.at(object.class) {
                 Value::Class { module, name } => Some((object, (module, name))),

@@ -1,7 +1,7 @@
 //! A sentence gets the same result in a batch as alone, with the right scores and attention.
 
 use super::model::{Formula, IDS, Model, hash, hashed, log_softmax, run, sentences};
-use crate::decode::{EarlyStopping, Hypothesis, Options, Sentence, decode};
+use crate::decode::{DecodeInput, EarlyStopping, Hypothesis, Options, decode};
 
 const V: usize = 40;
 
@@ -21,14 +21,14 @@ fn attention(sentence: usize, text: &[u32]) -> Vec<f32> {
     log_softmax(&scores).iter().map(|x| x.exp() as f32).collect()
 }
 
-fn search(sentences: &[Sentence], options: &Options) -> (Vec<Vec<Hypothesis>>, Vec<usize>) {
+fn search(sentences: &[DecodeInput], options: &Options) -> (Vec<Vec<Hypothesis>>, Vec<usize>) {
     let keys = sentences.iter().map(|s| s.source).max().unwrap_or(0);
     let mut model = Model::new(V, sentences, &logits as &Formula).looking(keys, &attention);
     let results = decode(&mut model, sentences, options, &IDS).unwrap();
     (results, model.widths)
 }
 
-fn many() -> Vec<Sentence> {
+fn many() -> Vec<DecodeInput> {
     let mut all = sentences(9);
     for (i, sentence) in all.iter_mut().enumerate() {
         sentence.source = source(i);
@@ -69,7 +69,7 @@ fn a_batch_gives_what_each_sentence_gives_alone() {
             let (alone, _) = search(std::slice::from_ref(sentence), &options);
             assert_eq!(&alone[0], want, "sentence {} by {options:?}", sentence.index);
         }
-        let backwards: Vec<Sentence> = all.iter().rev().cloned().collect();
+        let backwards: Vec<DecodeInput> = all.iter().rev().cloned().collect();
         let (mut results, _) = search(&backwards, &options);
         results.reverse();
         assert_eq!(results, together, "{options:?}");
@@ -107,7 +107,7 @@ fn hypotheses_say_what_the_model_said() {
 }
 
 /// Recomputes the hypotheses from the formulas.
-fn check(sentence: &Sentence, found: &Hypothesis, options: &Options) {
+fn check(sentence: &DecodeInput, found: &Hypothesis, options: &Options) {
     let index = sentence.index as usize;
     let mut text = if sentence.prompt.is_empty() { vec![0] } else { sentence.prompt.clone() };
     let mut written = found.tokens.clone();
@@ -162,7 +162,7 @@ fn lengths_are_counted_as_they_say() {
         row
     };
     let none = Options::default;
-    let check = |options: Options, sentence: Sentence, length: usize| {
+    let check = |options: Options, sentence: DecodeInput, length: usize| {
         for num_beams in [1, 3] {
             let options = Options { num_beams, ..options.clone() };
             let mut model = Model::new(V, std::slice::from_ref(&sentence), &endless as &Formula);
@@ -171,9 +171,9 @@ fn lengths_are_counted_as_they_say() {
             assert_eq!((found.tokens.len(), found.finished), (length, false), "{options:?}");
         }
     };
-    let plain = Sentence { source: 6, ..Sentence::default() };
-    let prompted = Sentence { prompt: vec![0, 2, 3], ..plain.clone() };
-    let forced = Sentence { target_prefix: vec![2, 3], ..plain.clone() };
+    let plain = DecodeInput { source: 6, ..DecodeInput::default() };
+    let prompted = DecodeInput { prompt: vec![0, 2, 3], ..plain.clone() };
+    let forced = DecodeInput { target_prefix: vec![2, 3], ..plain.clone() };
     let (ten, new) = (Options { max_length: 10, ..none() }, Some(4));
     check(ten.clone(), plain.clone(), 9);
     check(ten.clone(), prompted.clone(), 7);

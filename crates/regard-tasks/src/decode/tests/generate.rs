@@ -3,7 +3,7 @@
 use super::model::{Model, log_softmax, mix};
 use crate::decode::row::Choice;
 use crate::decode::sample::warp;
-use crate::decode::{Ids, Options, Sentence, decode};
+use crate::decode::{DecodeInput, Ids, Options, decode};
 use serde_json::Value as Json;
 
 fn read(name: &str) -> Json {
@@ -41,14 +41,14 @@ fn check(file: &Json, case: &Json, split: bool) {
     let prompts: Vec<Vec<u32>> = case["prompts"].as_array().unwrap().iter().map(tokens).collect();
     let sentence = |(index, prompt): (usize, &Vec<u32>)| {
         let (prompt, prefix) = prompt.split_at(if split { 1 } else { prompt.len() });
-        Sentence {
+        DecodeInput {
             index: index as u64,
             prompt: prompt.to_vec(),
             target_prefix: prefix.to_vec(),
-            ..Sentence::default()
+            ..DecodeInput::default()
         }
     };
-    let sentences: Vec<Sentence> = prompts.iter().enumerate().map(sentence).collect();
+    let sentences: Vec<DecodeInput> = prompts.iter().enumerate().map(sentence).collect();
     let logits = formula(vocabulary, eos);
     let mut model = Model::new(vocabulary, &sentences, &logits);
     let ids = Ids { bos: 0, eos: Some(eos), pad: None };

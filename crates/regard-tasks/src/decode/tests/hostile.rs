@@ -1,7 +1,7 @@
 //! The search ends whatever the model returns, and invalid options are errors.
 
 use super::model::{Formula, IDS, Model, hash, run, sentences};
-use crate::decode::{EarlyStopping, Hypothesis, Options, Sentence, decode};
+use crate::decode::{DecodeInput, EarlyStopping, Hypothesis, Options, decode};
 
 const V: usize = 12;
 const NAN: f32 = f32::NAN;
@@ -84,8 +84,8 @@ fn infinite_logits_are_an_error() {
 
 #[test]
 fn attention_that_is_not_a_number_costs_the_score_only() {
-    let all: Vec<Sentence> =
-        sentences(2).into_iter().map(|s| Sentence { source: 3, ..s }).collect();
+    let all: Vec<DecodeInput> =
+        sentences(2).into_iter().map(|s| DecodeInput { source: 3, ..s }).collect();
     for options in kinds() {
         let options = Options { coverage_penalty: 0.5, ..options };
         let formula = super::model::hashed(V);
@@ -141,7 +141,7 @@ fn padding_is_never_written() {
 fn what_cannot_be_asked_for_is_told() {
     let none = Options::default;
     let check = |options: Options, message: &str| {
-        let all = [Sentence { prompt: vec![2; 8], ..Sentence::default() }];
+        let all = [DecodeInput { prompt: vec![2; 8], ..DecodeInput::default() }];
         let formula = super::model::hashed(V);
         let mut model = Model::new(V, &all, &formula);
         let error = decode(&mut model, &all, &options, &IDS).unwrap_err().to_string();

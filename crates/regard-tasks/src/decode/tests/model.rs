@@ -1,6 +1,6 @@
 //! Models for tests: formulas of all tokens fed so far.
 
-use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, decode};
+use crate::decode::{DecodeInput, Hypothesis, Ids, Options, StepAttention, Stepper, decode};
 
 pub const IDS: Ids = Ids { bos: 0, eos: Some(1), pad: None };
 
@@ -21,8 +21,8 @@ pub struct Model<'a> {
 
 impl<'a> Model<'a> {
     /// Creates a model that has processed all of each prompt but the last token.
-    pub fn new(vocabulary: usize, sentences: &[Sentence], logits: &'a Formula) -> Model<'a> {
-        let read = |s: &Sentence| s.prompt[..s.prompt.len().max(1) - 1].to_vec();
+    pub fn new(vocabulary: usize, sentences: &[DecodeInput], logits: &'a Formula) -> Model<'a> {
+        let read = |s: &DecodeInput| s.prompt[..s.prompt.len().max(1) - 1].to_vec();
         let rows = sentences.iter().map(|s| (s.index as usize, read(s))).collect();
         Model { vocabulary, rows, logits, attention: None, widths: Vec::new(), reorders: 0 }
     }
@@ -38,7 +38,7 @@ impl Stepper for Model<'_> {
         self.vocabulary
     }
 
-    fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<Attention> {
+    fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<StepAttention> {
         assert_eq!(tokens.len(), self.rows.len());
         self.widths.push(tokens.len());
         self.rows.iter_mut().zip(tokens).for_each(|(row, token)| row.1.push(*token));
@@ -48,7 +48,7 @@ impl Stepper for Model<'_> {
                 weights.resize(keys, 0.0);
                 weights
             };
-            Attention { weights: self.rows.iter().flat_map(padded).collect(), keys }
+            StepAttention { weights: self.rows.iter().flat_map(padded).collect(), keys }
         });
         logits.clear();
         logits.extend(self.rows.iter().flat_map(|row| (self.logits)(row.0, &row.1)));
@@ -62,14 +62,14 @@ impl Stepper for Model<'_> {
 }
 
 /// Sentences that start with `bos`.
-pub fn sentences(count: usize) -> Vec<Sentence> {
-    (0..count as u64).map(|index| Sentence { index, ..Sentence::default() }).collect()
+pub fn sentences(count: usize) -> Vec<DecodeInput> {
+    (0..count as u64).map(|index| DecodeInput { index, ..DecodeInput::default() }).collect()
 }
 
 /// Decodes with a formula.
 pub fn run(
     vocabulary: usize,
-    sentences: &[Sentence],
+    sentences: &[DecodeInput],
     options: &Options,
     logits: &Formula,
 ) -> Vec<Vec<Hypothesis>> {

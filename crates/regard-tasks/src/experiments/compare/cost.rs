@@ -1,7 +1,7 @@
 //! Time and memory of a layer as functions of the length: `L·d²`, `L²·d` or `L·w·d`.
 
-use super::layer::{Kind, REACH, SequenceLayer, WINDOW};
-use super::{Figure, Finding, Line, Options, megabytes};
+use super::layer::{LayerKind, REACH, SequenceLayer, WINDOW};
+use super::{CompareOptions, Figure, Finding, Line, megabytes};
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::Init;
 use regard_attention::Stream;
@@ -21,7 +21,7 @@ pub struct Step {
 
 impl Step {
     /// Creates a layer and a random sequence of this length.
-    pub fn new(kind: Kind, length: usize, seed: u64) -> Step {
+    pub fn new(kind: LayerKind, length: usize, seed: u64) -> Step {
         let device = Device::flex().autodiff();
         let stream = Stream::new(seed, 0, 7);
         let numbers: Vec<f32> = (0..(length * WIDTH) as u64).map(|i| stream.normal(i)).collect();
@@ -56,7 +56,7 @@ pub fn exponent(points: &[(f64, f64)]) -> f64 {
     up / logs().map(|p| (p.0 - x).powi(2)).sum::<f64>()
 }
 
-pub fn measure(options: &Options) -> Result<Finding> {
+pub fn measure(options: &CompareOptions) -> Result<Finding> {
     let lengths: &[usize] =
         if options.quick { &[512, 1024, 2048] } else { &[512, 1024, 2048, 4096, 8192] };
     // The memory of short sequences is below the variation of a process's own memory.
@@ -75,7 +75,7 @@ pub fn measure(options: &Options) -> Result<Finding> {
         &["layer", "by definition", "time ~ L^", "of the longest", "memory ~ L^", "of the longest"],
     );
     let (mut times, mut memories) = (vec![], vec![]);
-    for kind in Kind::ALL {
+    for kind in LayerKind::ALL {
         let name = kind.name();
         let mut points = vec![];
         for length in lengths {
@@ -125,7 +125,7 @@ pub fn measure(options: &Options) -> Result<Finding> {
 }
 
 /// Measures the memory of a step at each length, beyond that of the reference probe.
-fn memory(options: &Options, kind: Kind, lengths: &[usize]) -> Option<Vec<(f64, f64)>> {
+fn memory(options: &CompareOptions, kind: LayerKind, lengths: &[usize]) -> Option<Vec<(f64, f64)>> {
     let peak = options.peak_memory?;
     let before = peak(kind.name(), NOTHING)?;
     let taken = |length: &usize| {
@@ -151,7 +151,7 @@ mod tests {
     /// tested in the laws of the engine.
     #[test]
     fn every_layer_takes_a_step() {
-        for kind in Kind::ALL {
+        for kind in LayerKind::ALL {
             let seconds = Step::new(kind, 40, 0).seconds(1);
             assert!(seconds.is_finite() && seconds > 0.0, "{}: {seconds}", kind.name());
         }

@@ -1,9 +1,9 @@
 //! Recall: the first position holds a symbol, noise follows, and the last position predicts the
 //! symbol. One layer of each kind, the same number of steps, one training for each distance.
 
-use super::layer::Kind;
-use super::learn::{Classifier, Draws, accuracy, integers, loss, percent, train};
-use super::{Figure, Finding, Line, Options};
+use super::layer::LayerKind;
+use super::learn::{Draws, LayerClassifier, accuracy, integers, loss, percent, train};
+use super::{CompareOptions, Figure, Finding, Line};
 use regard_models::Result;
 
 /// Number of symbols, and of noise tokens.
@@ -24,8 +24,8 @@ fn batch(rows: usize, distance: usize, draws: &mut Draws) -> (Vec<usize>, Vec<us
 }
 
 /// Trains a layer at a distance and returns the fraction of symbols it recalls.
-fn recalled(kind: Kind, distance: usize, steps: u64, seed: u64) -> f64 {
-    let model = Classifier::new(kind, 2 * SYMBOLS, WIDTH, SYMBOLS, seed);
+fn recalled(kind: LayerKind, distance: usize, steps: u64, seed: u64) -> f64 {
+    let model = LayerClassifier::new(kind, 2 * SYMBOLS, WIDTH, SYMBOLS, seed);
     let shape = |rows: usize| [rows, distance + 1];
     let model = train(model, (steps, 1e-2), |model, step| {
         let (ids, wanted) = batch(BATCH, distance, &mut Draws::new(seed, step));
@@ -36,7 +36,7 @@ fn recalled(kind: Kind, distance: usize, steps: u64, seed: u64) -> f64 {
     accuracy(model.last(integers(&ids, shape(EXAM))), &wanted)
 }
 
-pub fn measure(options: &Options) -> Result<Finding> {
+pub fn measure(options: &CompareOptions) -> Result<Finding> {
     let (distances, steps): (&[usize], u64) =
         if options.quick { (&[1, 8, 48], 200) } else { (&[1, 4, 8, 16, 32, 64, 128], 400) };
     let mut heading = vec!["layer".to_string()];
@@ -51,7 +51,7 @@ pub fn measure(options: &Options) -> Result<Finding> {
         &heading,
     );
     let mut lines = vec![];
-    for kind in Kind::ALL {
+    for kind in LayerKind::ALL {
         let (mut row, mut points) = (vec![kind.name().to_string()], vec![]);
         for distance in distances {
             let share = recalled(kind, *distance, steps, options.seed);
@@ -83,9 +83,9 @@ mod tests {
     #[test]
     fn attention_recalls_what_a_recurrence_and_a_window_do_not() {
         let share = |kind, distance| recalled(kind, distance, 200, 0);
-        assert!(share(Kind::Tanh, 1) > 0.8, "a recurrence recalls its neighbour");
+        assert!(share(LayerKind::Tanh, 1) > 0.8, "a recurrence recalls its neighbour");
         let [global, tanh, truncated] =
-            [Kind::Global, Kind::Tanh, Kind::Truncated].map(|kind| share(kind, 48));
+            [LayerKind::Global, LayerKind::Tanh, LayerKind::Truncated].map(|kind| share(kind, 48));
         assert!(global > 0.7 && tanh < 0.5 && truncated < 0.35, "{global} {tanh} {truncated}");
     }
 }

@@ -1,9 +1,9 @@
 //! Norm of the gradient of the last output with respect to inputs at a distance, at initialisation:
 //! for a recurrence it is a product of as many matrices as there are steps.
 
-use super::layer::Kind;
+use super::layer::LayerKind;
 use super::learn::device;
-use super::{Figure, Finding, Line, Options};
+use super::{CompareOptions, Figure, Finding, Line};
 use burn::tensor::{Tensor, TensorData};
 use regard_attention::Init;
 use regard_attention::Stream;
@@ -16,7 +16,7 @@ const ROWS: usize = 16;
 
 /// Computes the mean norm of the gradient with respect to the input at each distance from the last
 /// position.
-pub fn norms(kind: Kind, seed: u64) -> Vec<f64> {
+pub fn norms(kind: LayerKind, seed: u64) -> Vec<f64> {
     let device = device();
     let draw = |site: u64, shape: [usize; 3]| {
         let stream = Stream::new(seed, 0, site);
@@ -40,7 +40,7 @@ pub fn norms(kind: Kind, seed: u64) -> Vec<f64> {
     (0..LENGTH).rev().map(mean).collect()
 }
 
-pub fn measure(options: &Options) -> Result<Finding> {
+pub fn measure(options: &CompareOptions) -> Result<Finding> {
     const SHOWN: [usize; 5] = [0, 4, 16, 32, 60];
     let mut heading = vec!["layer".to_string()];
     heading.extend(SHOWN.map(|distance| format!("at {distance}")));
@@ -53,7 +53,7 @@ pub fn measure(options: &Options) -> Result<Finding> {
         &heading,
     );
     let mut lines = vec![];
-    for kind in Kind::ALL {
+    for kind in LayerKind::ALL {
         let norms = norms(kind, options.seed);
         let mut row = vec![kind.name().to_string()];
         for distance in SHOWN {
@@ -86,12 +86,13 @@ mod tests {
     #[test]
     fn a_recurrence_forgets_and_attention_does_not() {
         let found = super::super::quick("gradient");
-        let at = |kind: Kind, distance| found.get(kind.name(), &format!("at_{distance}")).unwrap();
-        assert!(at(Kind::Tanh, 60) < 1e-4 * at(Kind::Tanh, 0));
-        assert!(at(Kind::Lstm, 60) < 1e-4 * at(Kind::Lstm, 0));
-        assert!(at(Kind::Global, 60) > 0.1 * at(Kind::Global, 16));
-        assert!(at(Kind::Global, 60) > 100.0 * at(Kind::Tanh, 60));
-        assert_eq!(at(Kind::Truncated, 32), 0.0);
-        assert_eq!(at(Kind::Convolution, 4), 0.0);
+        let at =
+            |kind: LayerKind, distance| found.get(kind.name(), &format!("at_{distance}")).unwrap();
+        assert!(at(LayerKind::Tanh, 60) < 1e-4 * at(LayerKind::Tanh, 0));
+        assert!(at(LayerKind::Lstm, 60) < 1e-4 * at(LayerKind::Lstm, 0));
+        assert!(at(LayerKind::Global, 60) > 0.1 * at(LayerKind::Global, 16));
+        assert!(at(LayerKind::Global, 60) > 100.0 * at(LayerKind::Tanh, 60));
+        assert_eq!(at(LayerKind::Truncated, 32), 0.0);
+        assert_eq!(at(LayerKind::Convolution, 4), 0.0);
     }
 }

@@ -2,9 +2,9 @@
 //! is on this machine, else on random communities.
 
 use super::learn::{Draws, accuracy, device, integers, loss, percent, train};
-use super::{Finding, Options};
+use super::{CompareOptions, Finding};
 use crate::classify_graph::planetoid;
-use crate::data::{Network, Part, sets};
+use crate::data::{GraphData, Part, sets};
 use burn::module::{Module, Param};
 use burn::tensor::{Tensor, TensorData};
 use regard_attention::layers::{Linear, LinearConfig};
@@ -73,7 +73,7 @@ impl Nodes {
 
     /// Reads Cora, with the standard split.
     fn cora(folder: &Path) -> Result<Nodes> {
-        let Network { features: words, columns: width, labels, parts, edges, .. } =
+        let GraphData { features: words, columns: width, labels, parts, edges, .. } =
             planetoid(folder, "cora")?;
         let count = words.len();
         let mut features = vec![0.0; count * width];
@@ -177,7 +177,7 @@ fn learned(nodes: &Nodes, by_edges: bool, steps: u64, seed: u64) -> (f64, f64) {
     (accuracy(logits, &wanted), seconds)
 }
 
-pub fn measure(options: &Options) -> Result<Finding> {
+pub fn measure(options: &CompareOptions) -> Result<Finding> {
     let nodes = match sets::find("planetoid").ok().filter(|_| !options.quick) {
         Some(folder) => Nodes::cora(&folder)?,
         None => Nodes::drawn(options.seed),

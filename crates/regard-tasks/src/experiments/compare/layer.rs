@@ -19,7 +19,7 @@ const HEADS: usize = 2;
 
 /// Kind of layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum LayerKind {
     /// Recurrent layer with `tanh`.
     Tanh,
     /// Long short-term memory.
@@ -32,37 +32,42 @@ pub enum Kind {
     Truncated,
 }
 
-impl Kind {
+impl LayerKind {
     /// All kinds, in the order of tables.
-    pub const ALL: [Kind; 5] =
-        [Kind::Tanh, Kind::Lstm, Kind::Convolution, Kind::Global, Kind::Truncated];
+    pub const ALL: [LayerKind; 5] = [
+        LayerKind::Tanh,
+        LayerKind::Lstm,
+        LayerKind::Convolution,
+        LayerKind::Global,
+        LayerKind::Truncated,
+    ];
 
     /// Returns the name, as in tables and probes.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Tanh => "RNN",
-            Kind::Lstm => "LSTM",
-            Kind::Convolution => "CNN",
-            Kind::Global => "self-attention",
-            Kind::Truncated => "truncated",
+            LayerKind::Tanh => "RNN",
+            LayerKind::Lstm => "LSTM",
+            LayerKind::Convolution => "CNN",
+            LayerKind::Global => "self-attention",
+            LayerKind::Truncated => "truncated",
         }
     }
 
     /// Returns the complexity in the length L, the width d and the window w.
     pub fn growth(self) -> &'static str {
         match self {
-            Kind::Tanh | Kind::Lstm => "L·d²",
-            Kind::Convolution => "L·w·d²",
-            Kind::Global => "L²·d",
-            Kind::Truncated => "L·w·d",
+            LayerKind::Tanh | LayerKind::Lstm => "L·d²",
+            LayerKind::Convolution => "L·w·d²",
+            LayerKind::Global => "L²·d",
+            LayerKind::Truncated => "L·w·d",
         }
     }
 
     /// Returns the attention mask; `None` for a layer without attention.
     pub fn mask(self) -> Option<Mask> {
         match self {
-            Kind::Global => Some(full()),
-            Kind::Truncated => Some(window(REACH, REACH)),
+            LayerKind::Global => Some(full()),
+            LayerKind::Truncated => Some(window(REACH, REACH)),
             _ => None,
         }
     }
@@ -70,19 +75,19 @@ impl Kind {
     /// Creates the layer with random weights.
     pub fn init(self, width: usize, init: &mut Init) -> SequenceLayer {
         let parts = match self {
-            Kind::Tanh => {
+            LayerKind::Tanh => {
                 Parts::Recurrent(RecurrentConfig::new(Cell::Rnn, width, width).init(init))
             }
-            Kind::Lstm => {
+            LayerKind::Lstm => {
                 Parts::Recurrent(RecurrentConfig::new(Cell::Lstm, width, width).init(init))
             }
-            Kind::Convolution => {
+            LayerKind::Convolution => {
                 let activation = Activation::Relu;
                 let sizes =
                     ConvolutionConfig { inputs: width, outputs: width, width: WINDOW, activation };
                 Parts::Convolution(sizes.init(init))
             }
-            Kind::Global | Kind::Truncated => {
+            LayerKind::Global | LayerKind::Truncated => {
                 Parts::Attention(SelfAttentionConfig::new(width, HEADS).init(init))
             }
         };
@@ -109,7 +114,7 @@ pub struct SequenceLayer {
     pub parts: Parts,
     /// Kind of layer, which determines the mask.
     #[module(skip)]
-    pub kind: Kind,
+    pub kind: LayerKind,
 }
 
 impl SequenceLayer {
@@ -138,7 +143,7 @@ mod tests {
 
     #[test]
     fn every_layer_keeps_the_shape() {
-        for kind in Kind::ALL {
+        for kind in LayerKind::ALL {
             let layer = kind.init(16, &mut Init::new(0, &Device::flex()));
             let y = layer.forward(Tensor::<3>::ones([2, 9, 16], &Device::flex()));
             assert_eq!(y.dims(), [2, 9, 16], "{}", kind.name());

@@ -1,6 +1,6 @@
 //! Shared parts of the experiments: random batches, training, accuracy.
 
-use super::layer::{Kind, SequenceLayer};
+use super::layer::{LayerKind, SequenceLayer};
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::Stream;
@@ -83,17 +83,23 @@ pub fn accuracy(logits: Tensor<2>, wanted: &[usize]) -> f64 {
 
 /// Classifies tokens with an embedding, one layer and a projection.
 #[derive(Module, Debug)]
-pub struct Classifier {
+pub struct LayerClassifier {
     embedding: Embedding,
     layer: SequenceLayer,
     classes: Linear,
 }
 
-impl Classifier {
+impl LayerClassifier {
     /// Creates a classifier with random weights.
-    pub fn new(kind: Kind, words: usize, width: usize, classes: usize, seed: u64) -> Classifier {
+    pub fn new(
+        kind: LayerKind,
+        words: usize,
+        width: usize,
+        classes: usize,
+        seed: u64,
+    ) -> LayerClassifier {
         let init = &mut Init::new(seed, &device());
-        Classifier {
+        LayerClassifier {
             embedding: EmbeddingConfig::new(words, width).init(init),
             layer: kind.init(width, init),
             classes: LinearConfig::new(width, classes).init(init),

@@ -14,7 +14,7 @@ mod summary;
 mod tagging;
 mod without;
 
-pub use layer::Kind;
+pub use layer::LayerKind;
 pub use summary::summary;
 
 use regard_models::{Error, Result};
@@ -23,17 +23,17 @@ use std::collections::BTreeMap;
 
 /// Returns the peak memory, in bytes, of a process that runs one [`probe`] with this name and
 /// length; `None` if it cannot be measured.
-pub type Probe<'a> = &'a dyn Fn(&str, usize) -> Option<u64>;
+pub type ExternalProbe<'a> = &'a dyn Fn(&str, usize) -> Option<u64>;
 
 /// Options of a comparison.
-pub struct Options<'a> {
+pub struct CompareOptions<'a> {
     /// Whether to use fewer lengths and steps: all comparisons in less than a minute.
     pub quick: bool,
     /// Seed of all randomness.
     pub seed: u64,
     /// Measures the peak memory of one [`probe`] in a new process, since the peak of a process
     /// never decreases. `None` to leave memory out.
-    pub peak_memory: Option<Probe<'a>>,
+    pub peak_memory: Option<ExternalProbe<'a>>,
 }
 
 /// A curve of a figure.
@@ -109,12 +109,12 @@ pub struct Comparison {
     pub name: &'static str,
     /// Question that it answers.
     pub question: &'static str,
-    measure: fn(&Options) -> Result<Finding>,
+    measure: fn(&CompareOptions) -> Result<Finding>,
 }
 
 impl Comparison {
     /// Runs the comparison.
-    pub fn measure(&self, options: &Options) -> Result<Finding> {
+    pub fn measure(&self, options: &CompareOptions) -> Result<Finding> {
         let found = (self.measure)(options)?;
         Ok(Finding { name: self.name.into(), question: self.question.into(), ..found })
     }
@@ -178,9 +178,9 @@ pub fn find(name: &str) -> Result<&'static Comparison> {
 }
 
 /// Runs one training step of a layer, or of a model of the comparison `without`, on a sequence of
-/// this length, for [`Options::peak_memory`].
+/// this length, for [`CompareOptions::peak_memory`].
 pub fn probe(name: &str, length: usize) -> Result<()> {
-    match Kind::ALL.into_iter().find(|kind| kind.name() == name) {
+    match LayerKind::ALL.into_iter().find(|kind| kind.name() == name) {
         Some(kind) => {
             cost::Step::new(kind, length, 0).run();
             Ok(())
@@ -196,7 +196,7 @@ fn megabytes(bytes: f64) -> String {
 
 #[cfg(test)]
 pub(crate) fn quick(name: &str) -> Finding {
-    let options = Options { quick: true, seed: 0, peak_memory: None };
+    let options = CompareOptions { quick: true, seed: 0, peak_memory: None };
     find(name).unwrap().measure(&options).unwrap()
 }
 

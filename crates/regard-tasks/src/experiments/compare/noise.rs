@@ -3,7 +3,7 @@
 //! from it.
 
 use super::learn::{Draws, accuracy, device, loss, percent, train};
-use super::{Figure, Finding, Line, Options};
+use super::{CompareOptions, Figure, Finding, Line};
 use burn::module::{Module, Param};
 use burn::tensor::{Tensor, TensorData, activation::sigmoid};
 use regard_attention::layers::{Call, Linear, LinearConfig, SelfAttention, SelfAttentionConfig};
@@ -20,7 +20,7 @@ const REACH: usize = 6;
 
 /// Position of the signal, relative to the end.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SignalPosition {
     Near,
     Far,
 }
@@ -71,7 +71,7 @@ impl Model {
 /// its one-hot class, the next is the marker; the last position has a marker of its own.
 fn batch(
     rows: usize,
-    place: Option<Place>,
+    place: Option<SignalPosition>,
     noise: f32,
     draws: &mut Draws,
 ) -> (Tensor<3>, Vec<usize>) {
@@ -80,7 +80,7 @@ fn batch(
     for row in 0..rows {
         let class = draws.below(CLASSES);
         let near = match place {
-            Some(place) => place == Place::Near,
+            Some(place) => place == SignalPosition::Near,
             None => draws.below(2) == 0,
         };
         let back = if near { 1 + draws.below(REACH - 1) } else { 16 + draws.below(24) };
@@ -102,13 +102,13 @@ fn shares(kind: [bool; 2], noise: f32, steps: u64, seed: u64) -> [f64; 2] {
         let (x, wanted) = batch(BATCH, None, noise, &mut Draws::new(seed, step));
         loss(model.forward(x), &wanted)
     });
-    [Place::Near, Place::Far].map(|place| {
+    [SignalPosition::Near, SignalPosition::Far].map(|place| {
         let (x, wanted) = batch(512, Some(place), noise, &mut Draws::new(seed, u64::MAX));
         accuracy(model.forward(x), &wanted)
     })
 }
 
-pub fn measure(options: &Options) -> Result<Finding> {
+pub fn measure(options: &CompareOptions) -> Result<Finding> {
     let (levels, steps): (&[f32], u64) =
         if options.quick { (&[0.2, 0.8], 200) } else { (&[0.1, 0.3, 0.6, 0.8, 1.0], 400) };
     let mut found = Finding::new(

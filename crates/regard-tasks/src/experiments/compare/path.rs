@@ -1,8 +1,8 @@
 //! Path length from the first position to the last, speed-up by threads, and sensitivity to order.
 
 use super::cost::{Step, WIDTH};
-use super::layer::{Kind, REACH, WINDOW};
-use super::{Figure, Finding, Line, Options};
+use super::layer::{LayerKind, REACH, WINDOW};
+use super::{CompareOptions, Figure, Finding, Line};
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::Stream;
 use regard_attention::pool::{set_threads, threads};
@@ -14,7 +14,7 @@ use regard_models::{Error, Result};
 
 /// Computes the number of sequential steps until the first of `length` positions has reached the
 /// last: time steps of a recurrence, layers of the others.
-pub fn steps(kind: Kind, length: usize) -> Result<usize> {
+pub fn steps(kind: LayerKind, length: usize) -> Result<usize> {
     let seen = seen(kind, length)?;
     let mut reached = vec![false; length];
     reached[0] = true;
@@ -34,11 +34,11 @@ pub fn steps(kind: Kind, length: usize) -> Result<usize> {
 
 /// Returns the range of positions that each position sees in one step: for attention, that of its
 /// mask.
-fn seen(kind: Kind, length: usize) -> Result<Vec<(usize, usize)>> {
+fn seen(kind: LayerKind, length: usize) -> Result<Vec<(usize, usize)>> {
     let invalid = |error: regard_kernels::view::Error| Error::invalid(error.to_string());
     let Some(mask) = kind.mask() else {
         let (back, on) = match kind {
-            Kind::Convolution => (WINDOW / 2, WINDOW / 2),
+            LayerKind::Convolution => (WINDOW / 2, WINDOW / 2),
             _ => (1, 0),
         };
         let range = |i: usize| (i.saturating_sub(back), (i + on + 1).min(length));
@@ -58,7 +58,7 @@ fn seen(kind: Kind, length: usize) -> Result<Vec<(usize, usize)>> {
 
 /// Computes the change of the last output, relative to its norm, when the inputs before it are
 /// reversed.
-fn order(kind: Kind, seed: u64) -> f64 {
+fn order(kind: LayerKind, seed: u64) -> f64 {
     const LENGTH: usize = 12;
     let device = Device::flex();
     let stream = Stream::new(seed, 0, 11);
@@ -77,7 +77,7 @@ fn order(kind: Kind, seed: u64) -> f64 {
     (apart / norm(&mut one.iter().copied())).sqrt()
 }
 
-pub fn measure(options: &Options) -> Result<Finding> {
+pub fn measure(options: &CompareOptions) -> Result<Finding> {
     let (far, length) = (1024, if options.quick { 1024 } else { 4096 });
     let many = threads().max(2);
     let mut found = Finding::new(
@@ -89,7 +89,7 @@ pub fn measure(options: &Options) -> Result<Finding> {
         &["layer", "steps from 1 to 1024", "time 1 thread", "threads", "speed-up", "order"],
     );
     let mut lines = vec![];
-    for kind in Kind::ALL {
+    for kind in LayerKind::ALL {
         let name = kind.name();
         let path = steps(kind, far)?;
         let step = Step::new(kind, length, options.seed);
@@ -135,21 +135,21 @@ mod tests {
     #[test]
     fn paths_are_those_of_the_definitions() {
         let wanted = [
-            (Kind::Tanh, 100),
-            (Kind::Lstm, 100),
-            (Kind::Convolution, 100),
-            (Kind::Global, 1),
-            (Kind::Truncated, 13),
+            (LayerKind::Tanh, 100),
+            (LayerKind::Lstm, 100),
+            (LayerKind::Convolution, 100),
+            (LayerKind::Global, 1),
+            (LayerKind::Truncated, 13),
         ];
         for (kind, want) in wanted {
             assert_eq!(steps(kind, 101).unwrap(), want, "{}", kind.name());
         }
-        assert_eq!(steps(Kind::Tanh, 1).unwrap(), 0);
+        assert_eq!(steps(LayerKind::Tanh, 1).unwrap(), 0);
     }
 
     #[test]
     fn attention_alone_does_not_see_order_and_a_recurrence_does() {
-        assert!(order(Kind::Tanh, 1) > 0.05, "{}", order(Kind::Tanh, 1));
-        assert!(order(Kind::Global, 1) < 1e-5, "{}", order(Kind::Global, 1));
+        assert!(order(LayerKind::Tanh, 1) > 0.05, "{}", order(LayerKind::Tanh, 1));
+        assert!(order(LayerKind::Global, 1) < 1e-5, "{}", order(LayerKind::Global, 1));
     }
 }

@@ -2,7 +2,7 @@
 //! before it, which needs information on positions.
 
 use super::learn::{Draws, accuracy, device, integers, loss, percent, train};
-use super::{Figure, Finding, Line, Options};
+use super::{CompareOptions, Figure, Finding, Line};
 use burn::module::Module;
 use burn::tensor::{Int, Tensor};
 use regard_attention::layers::{
@@ -28,7 +28,7 @@ const MARKED: usize = 8;
 
 /// Kind of position encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum PositionVariant {
     Sine,
     Learned,
     Rotary,
@@ -36,16 +36,22 @@ enum Told {
     Nothing,
 }
 
-const ALL: [Told; 5] = [Told::Sine, Told::Learned, Told::Rotary, Told::Alibi, Told::Nothing];
+const ALL: [PositionVariant; 5] = [
+    PositionVariant::Sine,
+    PositionVariant::Learned,
+    PositionVariant::Rotary,
+    PositionVariant::Alibi,
+    PositionVariant::Nothing,
+];
 
-impl Told {
+impl PositionVariant {
     fn name(self) -> &'static str {
         match self {
-            Told::Sine => "sine",
-            Told::Learned => "learned",
-            Told::Rotary => "rotary",
-            Told::Alibi => "ALiBi",
-            Told::Nothing => "none",
+            PositionVariant::Sine => "sine",
+            PositionVariant::Learned => "learned",
+            PositionVariant::Rotary => "rotary",
+            PositionVariant::Alibi => "ALiBi",
+            PositionVariant::Nothing => "none",
         }
     }
 }
@@ -58,18 +64,18 @@ struct Model {
     layer: SelfAttention,
     classes: Linear,
     #[module(skip)]
-    told: Told,
+    told: PositionVariant,
 }
 
 impl Model {
-    fn new(told: Told, seed: u64) -> Model {
+    fn new(told: PositionVariant, seed: u64) -> Model {
         let init = &mut Init::new(seed, &device());
         let learned =
             || LearnedPositions::new(LONGEST, WIDTH, 1.0, &mut Init::new(seed + 1, &device()));
         Model {
             embedding: EmbeddingConfig::new(SYMBOLS, WIDTH).init(init),
-            learned: (told == Told::Learned).then(learned),
-            rotary: (told == Told::Rotary).then(|| Rotary::new(LONGEST, WIDTH / HEADS)),
+            learned: (told == PositionVariant::Learned).then(learned),
+            rotary: (told == PositionVariant::Rotary).then(|| Rotary::new(LONGEST, WIDTH / HEADS)),
             layer: SelfAttentionConfig::new(WIDTH, HEADS).init(init),
             classes: LinearConfig::new(WIDTH, SYMBOLS).init(init),
             told,
@@ -82,12 +88,12 @@ impl Model {
         let [_, t, m] = x.dims();
         let mut attention = Attention::dot().mask(causal());
         match self.told {
-            Told::Sine => x = x + sinusoidal(t, m, &device()).unsqueeze(),
-            Told::Learned => {
+            PositionVariant::Sine => x = x + sinusoidal(t, m, &device()).unsqueeze(),
+            PositionVariant::Learned => {
                 x = self.learned.as_ref().expect("it learns them").forward(x, 0);
             }
-            Told::Alibi => attention = attention.alibi(alibi_slopes(HEADS, &device())),
-            Told::Rotary | Told::Nothing => {}
+            PositionVariant::Alibi => attention = attention.alibi(alibi_slopes(HEADS, &device())),
+            PositionVariant::Rotary | PositionVariant::Nothing => {}
         }
         let call = Call::new(&attention).rotary(self.rotary.as_ref());
         self.classes.forward(self.layer.forward(x, call))
@@ -110,7 +116,7 @@ fn batch(rows: usize, length: usize, marked: usize, draws: &mut Draws) -> (Vec<u
 }
 
 /// Computes the accuracy at some lengths, after training at one.
-fn shares(told: Told, lengths: &[usize], steps: u64, seed: u64) -> Vec<f64> {
+fn shares(told: PositionVariant, lengths: &[usize], steps: u64, seed: u64) -> Vec<f64> {
     let model = train(Model::new(told, seed), (steps, 1e-2), |model, step| {
         let marked = TRAINED - BACK;
         let (ids, wanted) = batch(BATCH, TRAINED, marked, &mut Draws::new(seed, step));
@@ -124,7 +130,7 @@ fn shares(told: Told, lengths: &[usize], steps: u64, seed: u64) -> Vec<f64> {
     lengths.iter().map(share).collect()
 }
 
-pub fn measure(options: &Options) -> Result<Finding> {
+pub fn measure(options: &CompareOptions) -> Result<Finding> {
     let (lengths, steps): (&[usize], u64) =
         if options.quick { (&[32, 48, 128], 250) } else { (&[16, 32, 40, 48, 64, 96, 128], 500) };
     let mut heading = vec!["positions".to_string()];
@@ -169,11 +175,11 @@ mod tests {
     #[test]
     fn learned_positions_end_where_training_did() {
         let lengths = [TRAINED, 64];
-        let learned = shares(Told::Learned, &lengths, 250, 0);
+        let learned = shares(PositionVariant::Learned, &lengths, 250, 0);
         assert!(learned[0] > 0.8 && learned[1] < 0.5, "{learned:?}");
-        let rotary = shares(Told::Rotary, &lengths, 250, 0);
+        let rotary = shares(PositionVariant::Rotary, &lengths, 250, 0);
         assert!(rotary[0] > 0.8 && rotary[1] > learned[1] + 0.2, "{rotary:?}");
-        let nothing = shares(Told::Nothing, &[TRAINED], 100, 0);
+        let nothing = shares(PositionVariant::Nothing, &[TRAINED], 100, 0);
         assert!(nothing[0] < 0.3, "{nothing:?}");
     }
 }

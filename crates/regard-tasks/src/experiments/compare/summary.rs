@@ -1,7 +1,7 @@
 //! The textbook comparison of RNN and self-attention, with measured values.
 
 use super::Finding;
-use super::layer::Kind;
+use super::layer::LayerKind;
 
 /// Returns heading and rows of the table; cells that were not measured are "–".
 pub fn summary(findings: &[Finding]) -> (Vec<String>, Vec<Vec<String>>) {
@@ -11,7 +11,7 @@ pub fn summary(findings: &[Finding]) -> (Vec<String>, Vec<Vec<String>>) {
     let plain = |finding: &str, name: &str| -> Option<f64> {
         findings.iter().find(|found| found.name == finding)?.numbers.get(name).copied()
     };
-    let kinds = Kind::ALL.map(Kind::name);
+    let kinds = LayerKind::ALL.map(LayerKind::name);
     let mut heading = vec!["property".to_string()];
     heading.extend(kinds.iter().map(|name| name.to_string()));
     let mut rows = vec![];
@@ -30,7 +30,7 @@ pub fn summary(findings: &[Finding]) -> (Vec<String>, Vec<Vec<String>>) {
         get("path", name, "steps_to_1024").map(|steps| steps.to_string())
     });
     row("cost by definition".into(), &|name| {
-        let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name)?;
+        let kind = LayerKind::ALL.into_iter().find(|kind| kind.name() == name)?;
         Some(kind.growth().into())
     });
     row("cost: time grows as L^".into(), &|name| {

@@ -5,7 +5,7 @@
 //! ambiguous ones are tagged by the topic.
 
 use super::learn::{Draws, accuracy, device, integers, loss, percent, train};
-use super::{Finding, Options};
+use super::{CompareOptions, Finding};
 use burn::module::Module;
 use burn::tensor::{Int, Tensor};
 use regard_attention::layers::{
@@ -112,7 +112,7 @@ const WINDOWS: [(&str, Option<usize>); 4] = [
     ("self-attention", None),
 ];
 
-pub fn measure(options: &Options) -> Result<Finding> {
+pub fn measure(options: &CompareOptions) -> Result<Finding> {
     let steps = if options.quick { 250 } else { 500 };
     let mut found = Finding::new(
         format!(

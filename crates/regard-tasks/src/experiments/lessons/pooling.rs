@@ -4,7 +4,7 @@
 //! not use the points. Attention weights the points by their distance to the query, with a width
 //! that can be learned.
 
-use crate::regression::{Kernel, KernelRegression, LeftOut, Points};
+use crate::regression::{KernelRegression, LeftOut, RegressionData, RegressionKernel};
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::Stream;
 use regard_attention::layers::LinearConfig;
@@ -34,7 +34,7 @@ pub enum Sees {
 
 /// A method of prediction with its results.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Method {
+pub struct PoolingMethod {
     /// Name of the method.
     pub name: &'static str,
     /// Formula of the prediction, for display.
@@ -53,7 +53,7 @@ pub struct Method {
 
 /// Data and results of the experiment.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lesson {
+pub struct PoolingExperiment {
     /// Positions `x` of the points, ascending.
     pub keys: Vec<f32>,
     /// Noisy values `y` of the points.
@@ -63,7 +63,7 @@ pub struct Lesson {
     /// Values of the function without noise at the queries.
     pub truth: Vec<f32>,
     /// Methods, in the order of presentation.
-    pub methods: Vec<Method>,
+    pub methods: Vec<PoolingMethod>,
     /// Width and leave-one-out error at each step of learning the width.
     pub learning: Vec<LeftOut>,
     /// Candidate widths with their leave-one-out errors.
@@ -80,9 +80,9 @@ pub mod names {
     pub const LEARNED: &str = "Gaussian, learned width";
 }
 
-impl Lesson {
+impl PoolingExperiment {
     /// Draws the points from a seed and runs all methods.
-    pub fn new(seed: u64) -> Result<Lesson> {
+    pub fn new(seed: u64) -> Result<PoolingExperiment> {
         let stream = Stream::new(seed, 0, 0);
         let mut keys: Vec<f32> = (0..COUNT as u64).map(|i| 5.0 * stream.uniform(i)).collect();
         keys.sort_by(f32::total_cmp);
@@ -90,7 +90,7 @@ impl Lesson {
         let values: Vec<f32> = keys.iter().enumerate().map(|(i, x)| truth(*x) + noise(i)).collect();
         let queries: Vec<f32> = (0..COUNT).map(|i| i as f32 / 10.0).collect();
         let right = queries.iter().map(|x| truth(*x)).collect();
-        let mut lesson = Lesson {
+        let mut lesson = PoolingExperiment {
             keys,
             values,
             queries,
@@ -106,18 +106,26 @@ impl Lesson {
     }
 
     /// Returns a method by its name.
-    pub fn method(&self, name: &str) -> Option<&Method> {
+    pub fn method(&self, name: &str) -> Option<&PoolingMethod> {
         self.methods.iter().find(|method| method.name == name)
     }
 
     fn add(&mut self, name: &'static str, formula: &'static str, sees: Sees, said: Vec<f32>) {
         let square = |(said, right): (&f32, &f32)| f64::from(said - right).powi(2);
         let error = said.iter().zip(&self.truth).map(square).sum::<f64>() / said.len() as f64;
-        self.methods.push(Method { name, formula, sees, width: None, said, error, weights: None });
+        self.methods.push(PoolingMethod {
+            name,
+            formula,
+            sees,
+            width: None,
+            said,
+            error,
+            weights: None,
+        });
     }
 
     fn without_queries(&mut self) -> Result<()> {
-        let model = self.regression(Kernel::Constant)?;
+        let model = self.regression(RegressionKernel::Constant)?;
         self.attend(names::AVERAGE, "Σ y_i / n", &model, false)?;
         let largest = self.values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         self.add("max pooling", "max y_i", Sees::Values, vec![largest; COUNT]);
@@ -148,16 +156,16 @@ impl Lesson {
 
     fn kernels(&mut self) -> Result<()> {
         let fixed = [
-            ("boxcar, width 1", "K = 1[u ≤ 1]", Kernel::Boxcar),
-            ("Epanechnikov, width 1", "K = max(1 − u², 0)", Kernel::Epanechnikov),
-            (names::FIXED, "softmax(−(x − x_i)²/2)", Kernel::Gaussian),
+            ("boxcar, width 1", "K = 1[u ≤ 1]", RegressionKernel::Boxcar),
+            ("Epanechnikov, width 1", "K = max(1 − u², 0)", RegressionKernel::Epanechnikov),
+            (names::FIXED, "softmax(−(x − x_i)²/2)", RegressionKernel::Gaussian),
         ];
         for (name, formula, kernel) in fixed {
             let mut model = self.regression(kernel)?;
             model.set_width(1.0)?;
             self.attend(name, formula, &model, true)?;
         }
-        let mut model = self.regression(Kernel::Gaussian)?;
+        let mut model = self.regression(RegressionKernel::Gaussian)?;
         model.set_width(1.0)?;
         self.learning = model.learn_width(200, 0.05)?;
         self.attend(names::LEARNED, "softmax(−((x − x_i)/w)²/2), w by gradient", &model, true)?;
@@ -167,8 +175,8 @@ impl Lesson {
         self.attend("Gaussian, chosen width", formula, &model, true)
     }
 
-    fn regression(&self, kernel: Kernel) -> Result<KernelRegression> {
-        KernelRegression::fit(kernel, Points::new(&self.keys, 1, &self.values, 1)?)
+    fn regression(&self, kernel: RegressionKernel) -> Result<KernelRegression> {
+        KernelRegression::fit(kernel, RegressionData::new(&self.keys, 1, &self.values, 1)?)
     }
 
     fn attend(
@@ -195,7 +203,7 @@ mod tests {
     #[test]
     fn what_sees_the_query_and_the_points_is_better_and_a_learned_width_best() {
         for seed in 0..8 {
-            let lesson = Lesson::new(seed).unwrap();
+            let lesson = PoolingExperiment::new(seed).unwrap();
             let error = |name: &str| lesson.method(name).unwrap().error;
             let (fixed, learned) = (error(names::FIXED), error(names::LEARNED));
             assert!(learned < 0.6 * fixed, "seed {seed}: {learned} of {fixed}");
@@ -210,7 +218,7 @@ mod tests {
 
     #[test]
     fn predictions_are_means_by_the_weights() {
-        let lesson = Lesson::new(3).unwrap();
+        let lesson = PoolingExperiment::new(3).unwrap();
         for method in &lesson.methods {
             let Some(weights) = &method.weights else { continue };
             for (row, said) in weights.chunks(COUNT).zip(&method.said) {

@@ -5,15 +5,15 @@ mod recipe;
 
 pub use recipe::{Data, Recipe, Vocabulary};
 
-use super::Reader;
+use super::TextEncoder;
 use crate::about::About;
 use crate::data::{Batches, Lengths};
-use crate::examine::{self, Mark, On, Report, Sheet};
+use crate::evaluation::{self, EvaluationData, EvaluationSet, Metric, Report};
 use crate::recipe::set_labels;
 use crate::text::{Encoding, Tokenizer};
 use crate::train::begin::Lexicon;
 use crate::train::trained::device;
-use crate::train::{Better, Evaluation, Loss, Objective, Trained};
+use crate::train::{BatchLoss, Direction, Evaluation, Objective, Trained};
 use burn::tensor::{Int, Tensor, TensorData};
 use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
@@ -29,15 +29,15 @@ pub(crate) const IGNORED: i64 = -100;
 const EVALUATED: usize = 4096;
 
 /// Task-specific part of training: examples, loss and evaluation set.
-pub(crate) trait Goal: Sized {
+pub(crate) trait TextTask: Sized {
     /// Head that the model needs.
     const HEAD: Head;
     /// Name of the model selection metric; higher is better.
     const DECIDES: &'static str;
-    /// Unit of [`Goal::counted`].
+    /// Unit of [`TextTask::counted`].
     const COUNTED: &'static str;
     /// Evaluation set.
-    type Paper: Paper;
+    type EvaluationExamples: EvaluationExamples;
 
     /// Reads training and validation data, and creates the tokenizer.
     fn read(recipe: &Recipe) -> Result<(Tokenizer, Self)>;
@@ -49,7 +49,7 @@ pub(crate) trait Goal: Sized {
     fn examples(&self) -> &[Example];
 
     /// Returns the validation set.
-    fn valid(&self) -> &Self::Paper;
+    fn valid(&self) -> &Self::EvaluationExamples;
 
     /// Returns a summary of the data.
     fn about(&self) -> About;
@@ -66,20 +66,24 @@ pub(crate) trait Goal: Sized {
     }
 
     /// Reads the evaluation set for a trained model, with its description.
-    fn paper(recipe: &Recipe, on: &On, reader: &Reader) -> Result<(Self::Paper, Sheet)>;
+    fn paper(
+        recipe: &Recipe,
+        on: &EvaluationData,
+        reader: &TextEncoder,
+    ) -> Result<(Self::EvaluationExamples, EvaluationSet)>;
 }
 
 /// An evaluation set and its metrics.
-pub(crate) trait Paper {
+pub(crate) trait EvaluationExamples {
     /// Returns the number of examples.
     fn asked(&self) -> usize;
 
     /// Runs the model on all examples and computes the metrics.
-    fn mark(&self, exam: &Exam) -> Result<Marks>;
+    fn mark(&self, exam: &Evaluator) -> Result<Marks>;
 }
 
 /// Metrics, and an example output to print.
-pub(crate) type Marks = (Vec<Mark>, Option<String>);
+pub(crate) type Marks = (Vec<Metric>, Option<String>);
 
 /// A tokenised text with its labels.
 pub(crate) struct Example {
@@ -120,11 +124,11 @@ fn texts(model: &dyn TextModel, batch: &[&Example]) -> Texts {
 }
 
 /// A model to be evaluated.
-pub(crate) struct Exam {
-    pub reader: Reader,
+pub(crate) struct Evaluator {
+    pub reader: TextEncoder,
 }
 
-impl Exam {
+impl Evaluator {
     /// Returns, for each example, the likeliest label of each row of the head's output.
     pub fn labels(&self, examples: &[Example]) -> Result<Vec<Vec<usize>>> {
         let best =
@@ -157,23 +161,31 @@ impl Exam {
 }
 
 /// Evaluates a trained model.
-pub(crate) fn examine<G: Goal>(recipe: &Recipe, model: &ModelFiles, on: &On) -> Result<Report> {
-    let exam = Exam { reader: Reader::load(model.clone(), G::HEAD)? };
+pub(crate) fn evaluate<G: TextTask>(
+    recipe: &Recipe,
+    model: &ModelFiles,
+    on: &EvaluationData,
+) -> Result<Report> {
+    let exam = Evaluator { reader: TextEncoder::load(model.clone(), G::HEAD)? };
     let (paper, sheet) = G::paper(recipe, on, &exam.reader)?;
     let parameters = exam.reader.model.parameters();
     Report::of(sheet, parameters, || Ok(paper.mark(&exam)?.0))
 }
 
 /// Training objective of the tasks whose examples are texts.
-pub(crate) struct Study<G> {
+pub(crate) struct TextObjective<G> {
     recipe: Recipe,
     lexicon: Lexicon,
     goal: G,
 }
 
-impl<G: Goal> Study<G> {
+impl<G: TextTask> TextObjective<G> {
     /// Creates the model of a recipe: from scratch, or on the body of a pretrained one.
-    pub fn new(recipe: &Recipe, tokenizer: Tokenizer, goal: G) -> Result<Trained<Study<G>>> {
+    pub fn new(
+        recipe: &Recipe,
+        tokenizer: Tokenizer,
+        goal: G,
+    ) -> Result<Trained<TextObjective<G>>> {
         let device = device();
         let mut config = recipe.config(&tokenizer)?;
         if !goal.labels().is_empty() {
@@ -206,7 +218,7 @@ impl<G: Goal> Study<G> {
         super::fits(&*model, &tokenizer)?;
         let vectors = recipe.vocabulary.as_ref().and_then(|v| v.vectors.as_deref());
         let lexicon = Lexicon::new(tokenizer, &mut *model, vectors)?;
-        Ok(Trained::new(model, Study { recipe: recipe.clone(), lexicon, goal }))
+        Ok(Trained::new(model, TextObjective { recipe: recipe.clone(), lexicon, goal }))
     }
 
     pub fn about(&self, millions: f64) -> String {
@@ -215,19 +227,19 @@ impl<G: Goal> Study<G> {
     }
 }
 
-impl<G: Goal> Objective for Study<G> {
+impl<G: TextTask> Objective for TextObjective<G> {
     type Model = dyn TextModel;
 
     fn lengths(&self) -> Vec<Lengths> {
         self.goal.examples().iter().map(Example::lengths).collect()
     }
 
-    fn loss(&self, model: &dyn TextModel, examples: &[usize], mode: Mode) -> Loss {
+    fn loss(&self, model: &dyn TextModel, examples: &[usize], mode: Mode) -> BatchLoss {
         let batch: Vec<&Example> = examples.iter().map(|i| &self.goal.examples()[*i]).collect();
         let said = model.forward(&texts(model, &batch), None, mode);
         let logits = said.logits.expect("every task here has a head");
         let value = self.goal.cost(logits, &batch, self.recipe.train.label_smoothing);
-        Loss { value, tokens: self.tokens(examples) }
+        BatchLoss { value, tokens: self.tokens(examples) }
     }
 
     fn tokens(&self, examples: &[usize]) -> usize {
@@ -239,12 +251,12 @@ impl<G: Goal> Objective for Study<G> {
     }
 
     fn evaluate(&self, model: &dyn TextModel) -> Result<Evaluation> {
-        let reader = Reader::new(model.evaluation(), self.lexicon.tokenizer.clone());
-        let (marks, sample) = self.goal.valid().mark(&Exam { reader })?;
-        let measures = examine::measures(&marks);
+        let reader = TextEncoder::new(model.evaluation(), self.lexicon.tokenizer.clone());
+        let (marks, sample) = self.goal.valid().mark(&Evaluator { reader })?;
+        let measures = evaluation::measures(&marks);
         let decides = measures.iter().find(|(name, _)| name == G::DECIDES);
         let decides = decides.map_or(f64::NAN, |(_, value)| *value);
-        Ok(Evaluation::new(measures, decides, Better::Higher).with_sample(sample))
+        Ok(Evaluation::new(measures, decides, Direction::Higher).with_sample(sample))
     }
 
     fn save_rest(&self, _config: &Value, folder: &Path) -> Result<()> {

@@ -1,15 +1,15 @@
 //! A recipe with `task = "classify"`, `"tag"`, `"answer"` or `"rerank"`.
 
-use super::{Goal, Study, examine};
+use super::{TextObjective, TextTask, evaluate};
 use crate::answer::learn as answer;
 use crate::classify::learn as classify;
-use crate::data::labelled::Asked;
+use crate::data::labelled::ColumnSelection;
 use crate::data::{Part, Split, Vectors};
-use crate::examine::{On, Report};
+use crate::evaluation::{EvaluationData, Report};
 use crate::recipe::{Origin, Prepared, Task, known_text_keys, recipe};
 use crate::rerank::learn as rerank;
 use crate::tag::learn as tag;
-use crate::text::{Kind, Tokenizer, Train};
+use crate::text::{Tokenizer, Train, VocabularyKind};
 use crate::{own, say, train};
 use regard_models::{Error, ModelFiles, Result, text};
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ recipe! {
     pub model: Value,
     /// Options of the training loop.
     #[serde(default)]
-    pub train: train::Options,
+    pub train: train::TrainOptions,
 }
 
 fn nothing() -> Value {
@@ -106,8 +106,8 @@ fn word_or_number<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Option<Stri
 
 impl Data {
     /// Returns the columns that the recipe selects.
-    pub(crate) fn asked(&self) -> Asked {
-        Asked { text: self.text.clone(), label: self.label.clone(), header: self.header }
+    pub(crate) fn asked(&self) -> ColumnSelection {
+        ColumnSelection { text: self.text.clone(), label: self.label.clone(), header: self.header }
     }
 
     /// Whether the validation part is a fraction of the training file.
@@ -179,9 +179,11 @@ impl Data {
     }
 
     /// Returns a copy with the held-out parts of the requested set, if any.
-    pub(crate) fn on(&self, on: &On) -> Data {
+    pub(crate) fn on(&self, on: &EvaluationData) -> Data {
         match on {
-            On::Set { set: Some(set), .. } => Data { held_out: Some(set.clone()), ..self.clone() },
+            EvaluationData::Set { set: Some(set), .. } => {
+                Data { held_out: Some(set.clone()), ..self.clone() }
+            }
             _ => self.clone(),
         }
     }
@@ -223,7 +225,7 @@ impl Vocabulary {
 
     /// Returns the options of the tokenizer's training.
     pub(crate) fn training(&self) -> Result<Train> {
-        let kind: Kind =
+        let kind: VocabularyKind =
             self.kind.parse().map_err(|e| Error::invalid(format!("vocabulary.kind: {e}")))?;
         let Vocabulary { size, lowercase, min_frequency, .. } = *self;
         Ok(Train { lowercase, min_frequency, ..Train::new(kind, size) })
@@ -266,8 +268,8 @@ impl Recipe {
         Ok(config)
     }
 
-    fn study<G: Goal + 'static>(&self, (tokenizer, goal): (Tokenizer, G)) -> Result<Prepared> {
-        let learner = Study::new(self, tokenizer, goal)?;
+    fn study<G: TextTask + 'static>(&self, (tokenizer, goal): (Tokenizer, G)) -> Result<Prepared> {
+        let learner = TextObjective::new(self, tokenizer, goal)?;
         let about = learner.objective().about(learner.millions());
         Ok(Prepared { learner: Box::new(learner), about })
     }
@@ -319,8 +321,8 @@ impl Task for Recipe {
         (self.goal()?.prepare)(self)
     }
 
-    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
-        (self.goal()?.examine)(self, model, on)
+    fn evaluate(&self, model: &ModelFiles, on: &EvaluationData) -> Result<Report> {
+        (self.goal()?.evaluate)(self, model, on)
     }
 }
 
@@ -329,13 +331,13 @@ struct GoalRow {
     task: &'static str,
     decides: &'static str,
     prepare: fn(&Recipe) -> Result<Prepared>,
-    examine: fn(&Recipe, &ModelFiles, &On) -> Result<Report>,
+    evaluate: fn(&Recipe, &ModelFiles, &EvaluationData) -> Result<Report>,
 }
 
 impl GoalRow {
-    const fn of<G: Goal + 'static>(task: &'static str) -> GoalRow {
+    const fn of<G: TextTask + 'static>(task: &'static str) -> GoalRow {
         let prepare = |recipe: &Recipe| recipe.study(G::read(recipe)?);
-        GoalRow { task, decides: G::DECIDES, prepare, examine: examine::<G> }
+        GoalRow { task, decides: G::DECIDES, prepare, evaluate: evaluate::<G> }
     }
 }
 

@@ -6,10 +6,12 @@ use crate::data::Part;
 use crate::data::known::{self, DataSet, Format};
 use crate::data::split::hash;
 use crate::data::squad::{Article, Squad};
-use crate::examine::{Mark, On, Sheet, Source};
-use crate::metrics::{Spans, spans};
-use crate::reader::Reader;
-use crate::reader::learn::{Data, Exam, Example, Goal, Marks, Paper, Recipe, cost_of};
+use crate::evaluation::{EvaluationData, EvaluationSet, Metric, Source};
+use crate::metrics::{SpanMetrics, spans};
+use crate::reader::TextEncoder;
+use crate::reader::learn::{
+    Data, EvaluationExamples, Evaluator, Example, Marks, Recipe, TextTask, cost_of,
+};
 use crate::say;
 use crate::text::Tokenizer;
 use burn::tensor::{Tensor, TensorData};
@@ -25,12 +27,12 @@ const NOWHERE: f32 = -1e9;
 /// Training and validation questions with their answers.
 pub(crate) struct Questions {
     train: Vec<Example>,
-    valid: Asked,
+    valid: QuestionExample,
     about: About,
 }
 
 /// Evaluation set of questions.
-pub(crate) struct Asked {
+pub(crate) struct QuestionExample {
     questions: Vec<Question>,
     asking: Asking,
 }
@@ -59,8 +61,8 @@ fn articles(data: &Data, part: Part) -> Result<Vec<Article>> {
     }
 }
 
-impl Asked {
-    fn new(articles: &[Article], asking: Asking) -> Asked {
+impl QuestionExample {
+    fn new(articles: &[Article], asking: Asking) -> QuestionExample {
         let question = |(context, question): (&str, &crate::data::squad::Question)| Question {
             question: question.text.clone(),
             context: context.to_string(),
@@ -70,12 +72,12 @@ impl Asked {
         // If some questions are unanswerable, an empty answer may be correct.
         let handle_impossible_answer = all().any(|(_, question)| question.impossible);
         let asking = Asking { handle_impossible_answer, ..asking };
-        Asked { questions: all().map(question).collect(), asking }
+        QuestionExample { questions: all().map(question).collect(), asking }
     }
 
     /// Builds an evaluation set; a validation part is reduced to [`ASKED`] questions.
-    fn of_part(articles: &[Article], part: Part, asking: Asking) -> Asked {
-        let mut asked = Asked::new(articles, asking);
+    fn of_part(articles: &[Article], part: Part, asking: Asking) -> QuestionExample {
+        let mut asked = QuestionExample::new(articles, asking);
         if part == Part::Valid {
             asked.questions.sort_by_key(|question| hash(&question.question));
             asked.questions.truncate(ASKED);
@@ -84,11 +86,11 @@ impl Asked {
     }
 }
 
-impl Goal for Questions {
+impl TextTask for Questions {
     const HEAD: Head = Head::Span;
     const DECIDES: &'static str = "valid_f1";
     const COUNTED: &'static str = "texts";
-    type Paper = Asked;
+    type EvaluationExamples = QuestionExample;
 
     fn read(recipe: &Recipe) -> Result<(Tokenizer, Questions)> {
         let train = articles(&recipe.data, Part::Train)?;
@@ -127,7 +129,7 @@ impl Goal for Questions {
         };
         tell(Part::Train, &train, "");
         let held_out = articles(&recipe.data, Part::Valid)?;
-        let valid = Asked::of_part(&held_out, Part::Valid, asking);
+        let valid = QuestionExample::of_part(&held_out, Part::Valid, asking);
         tell(Part::Valid, &held_out, &format!(", {} evaluated", valid.questions.len()));
         if recipe.data.has_test(recipe.data.set_of(Part::Test)) {
             about.part("test", recipe.data.source(Part::Test), "for regard eval");
@@ -143,7 +145,7 @@ impl Goal for Questions {
         &self.train
     }
 
-    fn valid(&self) -> &Asked {
+    fn valid(&self) -> &QuestionExample {
         &self.valid
     }
 
@@ -179,26 +181,30 @@ impl Goal for Questions {
         (side(0) + side(1)) / 2.0
     }
 
-    fn paper(recipe: &Recipe, on: &On, reader: &Reader) -> Result<(Asked, Sheet)> {
+    fn paper(
+        recipe: &Recipe,
+        on: &EvaluationData,
+        reader: &TextEncoder,
+    ) -> Result<(QuestionExample, EvaluationSet)> {
         let data = recipe.data.on(on);
         let source = on.decide(data.set_of(Part::Test), |set| data.has_test(set))?;
         let asking = asking(recipe.data.max_tokens.min(reader.longest()));
         let paper = match source {
-            Source::File(path) => Asked::new(&Squad::read(path)?.articles, asking),
-            Source::Set(_, part) => Asked::of_part(&articles(&data, part)?, part, asking),
+            Source::File(path) => QuestionExample::new(&Squad::read(path)?.articles, asking),
+            Source::Set(_, part) => QuestionExample::of_part(&articles(&data, part)?, part, asking),
         };
-        let sheet = Sheet::new(&source, paper.asked(), "questions");
+        let sheet = EvaluationSet::new(&source, paper.asked(), "questions");
         Ok((paper, sheet))
     }
 }
 
-impl Paper for Asked {
+impl EvaluationExamples for QuestionExample {
     fn asked(&self) -> usize {
         self.questions.len()
     }
 
-    fn mark(&self, exam: &Exam) -> Result<Marks> {
-        let mut scores = Spans::new(match self.asking.handle_impossible_answer {
+    fn mark(&self, exam: &Evaluator) -> Result<Marks> {
+        let mut scores = SpanMetrics::new(match self.asking.handle_impossible_answer {
             true => spans::Rules::Version2,
             false => spans::Rules::Version1,
         });
@@ -211,8 +217,8 @@ impl Paper for Asked {
             sample.get_or_insert_with(|| format!("{question} → {said}"));
         }
         let marks = vec![
-            Mark { name: "exact", value: scores.exact(), unit: "% of questions" },
-            Mark { name: "f1", value: scores.f1(), unit: "% of words" },
+            Metric { name: "exact", value: scores.exact(), unit: "% of questions" },
+            Metric { name: "f1", value: scores.f1(), unit: "% of words" },
         ];
         Ok((marks, sample))
     }

@@ -3,7 +3,7 @@
 pub(crate) mod learn;
 mod pipeline;
 
-use crate::reader::{Reader, numbers};
+use crate::reader::{TextEncoder, numbers};
 pub use pipeline::{Answerer, Inputs, Response};
 use regard_models::{Error, Result};
 use schemars::JsonSchema;
@@ -71,7 +71,7 @@ impl Default for Asking {
     }
 }
 
-impl Reader {
+impl TextEncoder {
     /// Returns the most probable answer spans of a context, the best first. A long context is
     /// encoded in overlapping windows.
     pub fn answer(&self, question: &str, context: &str, asking: &Asking) -> Result<Vec<Answer>> {

@@ -2,7 +2,7 @@
 
 use super::{Answer, Asking};
 use crate::pipeline::Pipeline;
-use crate::reader::Reader;
+use crate::reader::TextEncoder;
 use regard_models::text::Head;
 use regard_models::{ModelFiles, Result};
 use schemars::JsonSchema;
@@ -37,7 +37,7 @@ impl Response {
 }
 
 /// Extractive question answering model.
-pub struct Answerer(pub Reader);
+pub struct Answerer(pub TextEncoder);
 
 impl Pipeline for Answerer {
     const TASK: &'static str = "answer";
@@ -47,7 +47,7 @@ impl Pipeline for Answerer {
     type Response = Response;
 
     fn open(files: ModelFiles) -> Result<Answerer> {
-        Ok(Answerer(Reader::load(files, Head::Span)?))
+        Ok(Answerer(TextEncoder::load(files, Head::Span)?))
     }
 
     fn run(&self, inputs: &[Inputs], asking: &Asking) -> Result<Vec<Result<Response>>> {

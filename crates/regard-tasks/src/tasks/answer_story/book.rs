@@ -1,6 +1,6 @@
 //! Encoded stories with their reference answers.
 
-use super::{Tales, Words};
+use super::{StoryVocabulary, Tales};
 use regard_models::Result;
 use regard_models::story::{Limits, Stories};
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Book {
     sentences: Vec<Vec<u32>>,
-    pub questions: Vec<Asked>,
+    pub questions: Vec<StoryQuestion>,
     /// Number of unusable questions of each task: with a word or an answer unknown to the model, or
     /// a sentence that is too long.
     pub unreadable: Vec<(usize, usize)>,
@@ -17,7 +17,7 @@ pub(super) struct Book {
 
 /// A question, as indices into the sentences.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct StoryQuestion {
     pub task: usize,
     facts: Vec<u32>,
     question: u32,
@@ -28,7 +28,7 @@ pub(super) struct Asked {
 
 impl Book {
     /// Encodes stories. Of long stories the last sentences are kept, as in the literature.
-    pub fn new(tales: &[Tales], words: &Words, limits: &Limits) -> Result<Book> {
+    pub fn new(tales: &[Tales], words: &StoryVocabulary, limits: &Limits) -> Result<Book> {
         let mut book = Book::default();
         let mut known: HashMap<&str, Option<u32>> = HashMap::new();
         for Tales { task, stories } in tales {
@@ -51,7 +51,13 @@ impl Book {
                 let place = |id: &usize| facts[kept..].iter().position(|fact| fact.id == *id);
                 let support = question.support.iter().filter_map(place).collect();
                 let task = *task;
-                book.questions.push(Asked { task, facts: read, question: asked, answer, support });
+                book.questions.push(StoryQuestion {
+                    task,
+                    facts: read,
+                    question: asked,
+                    answer,
+                    support,
+                });
             }
             book.unreadable.push((*task, unreadable));
         }
@@ -59,16 +65,16 @@ impl Book {
     }
 
     /// Encodes and stores a new sentence; `None` if it has unknown words or is too long.
-    fn number(&mut self, text: &str, words: &Words, limits: &Limits) -> Option<u32> {
+    fn number(&mut self, text: &str, words: &StoryVocabulary, limits: &Limits) -> Option<u32> {
         let ids = words.encode(text).ok().filter(|ids| ids.len() <= limits.words)?;
         self.sentences.push(ids);
         Some(self.sentences.len() as u32 - 1)
     }
 
     /// Converts questions to model input.
-    pub fn stories<'a>(&self, asked: impl Iterator<Item = &'a Asked>) -> Stories {
+    pub fn stories<'a>(&self, asked: impl Iterator<Item = &'a StoryQuestion>) -> Stories {
         let mut stories = Stories::new();
-        for Asked { facts, question, .. } in asked {
+        for StoryQuestion { facts, question, .. } in asked {
             let facts: Vec<&Vec<u32>> =
                 facts.iter().map(|at| &self.sentences[*at as usize]).collect();
             stories.push(&facts, &self.sentences[*question as usize]);

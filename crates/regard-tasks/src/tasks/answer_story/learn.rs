@@ -1,14 +1,14 @@
 //! Training objective of question answering on stories.
 
-use super::book::{Asked, Book};
-use super::measure::report;
+use super::book::{Book, StoryQuestion};
+use super::evaluate::report;
 use super::words::said;
-use super::{Corpus, Recipe, Tales, Words};
+use super::{Corpus, Recipe, StoryVocabulary, Tales};
 use crate::data::Lengths;
 use crate::recipe::ModelTable;
 use crate::train::begin;
 use crate::train::trained::device;
-use crate::train::{Better, Evaluation, Loss, Objective, Trained};
+use crate::train::{BatchLoss, Direction, Evaluation, Objective, Trained};
 use burn::tensor::{Int, Tensor, TensorData};
 use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
@@ -18,17 +18,17 @@ use serde_json::Value;
 use std::path::Path;
 
 /// Training objective of question answering on stories.
-pub struct Lesson {
-    words: Words,
+pub struct StoryObjective {
+    words: StoryVocabulary,
     train: Book,
     valid: Book,
     smoothing: f32,
 }
 
-impl Lesson {
+impl StoryObjective {
     /// Creates a model with initial weights as a recipe configures it.
-    pub fn new(recipe: &Recipe, corpus: &Corpus) -> Result<Trained<Lesson>> {
-        let words = Words::learn(&corpus.train)?;
+    pub fn new(recipe: &Recipe, corpus: &Corpus) -> Result<Trained<StoryObjective>> {
+        let words = StoryVocabulary::learn(&corpus.train)?;
         let table = table(recipe, &words, &corpus.train)?;
         let mut model = table.create::<dyn StoryModel>(recipe.seed)?;
         if let Some(vectors) = &recipe.vectors {
@@ -47,7 +47,7 @@ impl Lesson {
             }
         }
         let smoothing = recipe.train.label_smoothing;
-        Ok(Trained::new(model, Lesson { words, train, valid, smoothing }))
+        Ok(Trained::new(model, StoryObjective { words, train, valid, smoothing }))
     }
 
     /// Returns a summary of the sizes.
@@ -63,7 +63,7 @@ impl Lesson {
     }
 }
 
-impl Objective for Lesson {
+impl Objective for StoryObjective {
     type Model = dyn StoryModel;
 
     /// A batch is a number of questions. Nothing is padded, so there is no reason to batch stories
@@ -72,14 +72,15 @@ impl Objective for Lesson {
         vec![Lengths { source: 1, target: 0 }; self.train.questions.len()]
     }
 
-    fn loss(&self, model: &dyn StoryModel, examples: &[usize], mode: Mode) -> Loss {
-        let batch: Vec<&Asked> = examples.iter().map(|i| &self.train.questions[*i]).collect();
+    fn loss(&self, model: &dyn StoryModel, examples: &[usize], mode: Mode) -> BatchLoss {
+        let batch: Vec<&StoryQuestion> =
+            examples.iter().map(|i| &self.train.questions[*i]).collect();
         let logits = model.forward(&self.train.stories(batch.iter().copied()), mode);
         let wanted: Vec<i64> = batch.iter().map(|asked| asked.answer as i64).collect();
         let wanted = TensorData::new(wanted, [batch.len()]);
         let wanted = Tensor::<1, Int>::from_data(wanted, &device());
         let options = CrossEntropy { smoothing: self.smoothing, ignore: None };
-        Loss { value: cross_entropy(logits, wanted, options), tokens: batch.len() }
+        BatchLoss { value: cross_entropy(logits, wanted, options), tokens: batch.len() }
     }
 
     fn tokens(&self, examples: &[usize]) -> usize {
@@ -92,7 +93,7 @@ impl Objective for Lesson {
             vec![("valid_loss".to_string(), loss), ("valid_error".to_string(), report.mean_error)];
         let by_task = report.tasks.iter().map(|marks| (format!("qa{}", marks.task), marks.error));
         measures.extend(by_task);
-        Ok(Evaluation::new(measures, report.mean_error, Better::Lower))
+        Ok(Evaluation::new(measures, report.mean_error, Direction::Lower))
     }
 
     fn save_rest(&self, _config: &Value, folder: &Path) -> Result<()> {
@@ -101,7 +102,11 @@ impl Objective for Lesson {
 }
 
 /// Returns the model configuration for this vocabulary and the longest sentence.
-fn table<'a>(recipe: &'a Recipe, words: &Words, tales: &[Tales]) -> Result<ModelTable<'a>> {
+fn table<'a>(
+    recipe: &'a Recipe,
+    words: &StoryVocabulary,
+    tales: &[Tales],
+) -> Result<ModelTable<'a>> {
     let mut table = ModelTable::new(&recipe.model)?;
     table.set("vocab_size", words.size());
     table.set("pad_token_id", words.tokenizer().special().pad);
@@ -113,7 +118,7 @@ fn table<'a>(recipe: &'a Recipe, words: &Words, tales: &[Tales]) -> Result<Model
 }
 
 /// Returns the number of words of the longest sentence.
-fn longest(words: &Words, tales: &[Tales]) -> Result<usize> {
+fn longest(words: &StoryVocabulary, tales: &[Tales]) -> Result<usize> {
     let mut most = 1;
     for text in said(tales) {
         most = most.max(words.encode(text)?.len());

@@ -1,7 +1,7 @@
 //! Inference of question answering on stories.
 
 use super::words::sentences;
-use super::{Words, look};
+use super::{StoryVocabulary, look};
 use crate::logits::{finite, softmax};
 use crate::text::Tokenizer;
 use crate::train;
@@ -34,7 +34,7 @@ pub struct Support {
 
 /// Answers with the sentences that were attended to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Heard {
+pub struct StoryAnswer {
     /// Most probable answers, the best first.
     pub replies: Vec<Reply>,
     /// Attended sentences, in story order.
@@ -42,14 +42,14 @@ pub struct Heard {
 }
 
 /// Story model with its vocabulary.
-pub struct Listener {
+pub struct StoryAnswerer {
     model: Box<dyn StoryModel>,
-    words: Words,
+    words: StoryVocabulary,
 }
 
-impl Listener {
+impl StoryAnswerer {
     /// Creates a listener from a model and its vocabulary.
-    pub fn new(model: Box<dyn StoryModel>, words: Words) -> Result<Listener> {
+    pub fn new(model: Box<dyn StoryModel>, words: StoryVocabulary) -> Result<StoryAnswerer> {
         let Limits { vocabulary, answers, .. } = model.limits();
         let (known, given) = (words.size(), words.answers().len());
         if known > vocabulary || given != answers {
@@ -58,15 +58,15 @@ impl Listener {
                  {answers}"
             )));
         }
-        Ok(Listener { model, words })
+        Ok(StoryAnswerer { model, words })
     }
 
     /// Opens a model: from a folder, which may be a training run's, or a built-in one.
-    pub fn load(model: impl Into<ModelFiles>) -> Result<Listener> {
+    pub fn load(model: impl Into<ModelFiles>) -> Result<StoryAnswerer> {
         let files = train::files(model)?;
         let model = zoo::open::<dyn StoryModel>(files.clone(), &Device::flex())?;
-        let words = Words::new(Tokenizer::of(&files)?, &model.config());
-        Listener::new(model, words).map_err(|e| Error::file(files.place(), e.to_string()))
+        let words = StoryVocabulary::new(Tokenizer::of(&files)?, &model.config());
+        StoryAnswerer::new(model, words).map_err(|e| Error::file(files.place(), e.to_string()))
     }
 
     /// Returns the model.
@@ -75,20 +75,20 @@ impl Listener {
     }
 
     /// Returns the vocabulary.
-    pub fn words(&self) -> &Words {
+    pub fn words(&self) -> &StoryVocabulary {
         &self.words
     }
 
     /// Answers a question about a story with at most `top_k` replies. Of a story longer than the
     /// model's maximum the last sentences are kept, as in training.
-    pub fn answer(&self, question: &str, story: &str, top_k: usize) -> Result<Heard> {
+    pub fn answer(&self, question: &str, story: &str, top_k: usize) -> Result<StoryAnswer> {
         let told = sentences(story);
         let first = told.len().saturating_sub(self.model.limits().sentences);
         let facts = told[first..].iter().map(|text| self.read(text));
         let facts: Vec<Vec<u32>> = facts.collect::<Result<_>>()?;
         let mut stories = Stories::new();
         stories.push(&facts, &self.read(question)?);
-        let (logits, looks) = self.model.look_inside(&stories);
+        let (logits, looks) = self.model.forward_with_attention(&stories);
         let mut scores = vec![];
         backend::numbers(logits, &mut scores);
         finite(&scores)?;
@@ -98,7 +98,7 @@ impl Listener {
             text: told[first + at].to_string(),
             weight: weights[at],
         });
-        Ok(Heard { replies: self.replies(&scores, top_k), support: support.collect() })
+        Ok(StoryAnswer { replies: self.replies(&scores, top_k), support: support.collect() })
     }
 
     fn read(&self, sentence: &str) -> Result<Vec<u32>> {

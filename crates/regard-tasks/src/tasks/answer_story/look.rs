@@ -1,7 +1,7 @@
 //! Sentences that a model attended to.
 
 use super::book::Book;
-use super::{Listener, Tales};
+use super::{StoryAnswerer, Tales};
 use burn::tensor::Tensor;
 use regard_attention::backend;
 use regard_models::Result;
@@ -34,7 +34,7 @@ pub(super) fn chosen(weights: &[f64]) -> impl Iterator<Item = usize> {
 
 /// Agreement of the attended sentences with the supporting sentences that the data name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Agreement {
+pub struct SupportAgreement {
     /// Percentage of attended sentences that are supporting ones.
     pub precision: f64,
     /// Percentage of supporting sentences that were attended to.
@@ -42,19 +42,23 @@ pub struct Agreement {
 }
 
 /// Compares attended and supporting sentences over at most `questions` questions.
-pub fn agreement(listener: &Listener, tales: &[Tales], questions: usize) -> Result<Agreement> {
+pub fn agreement(
+    listener: &StoryAnswerer,
+    tales: &[Tales],
+    questions: usize,
+) -> Result<SupportAgreement> {
     let model = listener.model();
     let book = Book::new(tales, listener.words(), &model.limits())?;
     let (mut both, mut looked, mut named) = (0, 0, 0);
     let step = book.questions.len().div_ceil(questions.max(1)).max(1);
     for asked in book.questions.iter().step_by(step) {
         let story = book.stories(std::iter::once(asked));
-        let weights = weights(&model.look_inside(&story).1, story.longest());
+        let weights = weights(&model.forward_with_attention(&story).1, story.longest());
         let found: Vec<usize> = chosen(&weights).collect();
         both += asked.support.iter().filter(|at| found.contains(at)).count();
         looked += found.len();
         named += asked.support.len();
     }
     let share = |of: usize| 100.0 * f64::from(both as u32) / of.max(1) as f64;
-    Ok(Agreement { precision: share(looked), recall: share(named) })
+    Ok(SupportAgreement { precision: share(looked), recall: share(named) })
 }

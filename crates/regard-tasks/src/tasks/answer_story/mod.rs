@@ -13,19 +13,19 @@
 
 mod book;
 mod corpus;
+mod evaluate;
 mod learn;
 mod listener;
 mod look;
-mod measure;
 mod pipeline;
 mod recipe;
 mod words;
 
 pub use corpus::{Corpus, Tales};
-pub use learn::Lesson;
-pub use listener::{Heard, Listener, Reply, Support};
-pub use look::{Agreement, agreement};
-pub use measure::{Marks, Report, measure};
+pub use evaluate::{StoryMetrics, StoryReport, measure};
+pub use learn::StoryObjective;
+pub use listener::{Reply, StoryAnswer, StoryAnswerer, Support};
+pub use look::{SupportAgreement, agreement};
 pub use pipeline::{Parameters, Response};
 pub use recipe::{Data, Recipe};
-pub use words::Words;
+pub use words::StoryVocabulary;

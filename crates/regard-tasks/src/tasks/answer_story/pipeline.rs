@@ -1,6 +1,6 @@
 //! Question answering on stories as a pipeline.
 
-use super::{Heard, Listener, Reply, Support};
+use super::{Reply, StoryAnswer, StoryAnswerer, Support};
 use crate::answer::Inputs;
 use crate::pipeline::Pipeline;
 use regard_models::{Error, ModelFiles, Result};
@@ -34,21 +34,21 @@ pub struct Response {
     pub support: Vec<Support>,
 }
 
-impl Pipeline for Listener {
+impl Pipeline for StoryAnswerer {
     const TASK: &'static str = "answer-story";
 
     type Inputs = Inputs;
     type Parameters = Parameters;
     type Response = Response;
 
-    fn open(files: ModelFiles) -> Result<Listener> {
-        Listener::load(files)
+    fn open(files: ModelFiles) -> Result<StoryAnswerer> {
+        StoryAnswerer::load(files)
     }
 
     fn run(&self, inputs: &[Inputs], parameters: &Parameters) -> Result<Vec<Result<Response>>> {
         let one = |Inputs { question, context }: &Inputs| {
             let top_k = parameters.top_k.max(1);
-            let Heard { replies, support } = self.answer(question, context, top_k)?;
+            let StoryAnswer { replies, support } = self.answer(question, context, top_k)?;
             let best = replies.first().cloned();
             let best = best.ok_or_else(|| Error::invalid("the model has no answers"))?;
             Ok(Response { best, answers: (top_k > 1).then_some(replies), support })

@@ -1,9 +1,9 @@
 //! A recipe with `task = "answer-story"`.
 
-use super::{Corpus, Lesson, Listener, Marks, measure};
+use super::{Corpus, StoryAnswerer, StoryMetrics, StoryObjective, measure};
 use crate::about::About;
 use crate::data::{Part, babi, known, sets};
-use crate::examine::{Mark, On, Report, Sheet, Source};
+use crate::evaluation::{EvaluationData, EvaluationSet, Metric, Report, Source};
 use crate::own::{self, FILES};
 use crate::recipe::{Prepared, Task, recipe};
 use crate::{say, train};
@@ -24,7 +24,7 @@ recipe! {
     pub model: Value,
     /// Training options. A question counts as one token of a batch.
     #[serde(default)]
-    pub train: train::Options,
+    pub train: train::TrainOptions,
 }
 
 /// Stories to train on.
@@ -97,12 +97,12 @@ impl Task for Recipe {
                 ),
             );
         }
-        let learner = Lesson::new(self, &corpus)?;
+        let learner = StoryObjective::new(self, &corpus)?;
         let about = about.with_sizes(learner.objective().about(learner.millions()));
         Ok(Prepared { learner: Box::new(learner), about })
     }
 
-    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
+    fn evaluate(&self, model: &ModelFiles, on: &EvaluationData) -> Result<Report> {
         let data = self.data.clone();
         let (data, part) = match on.decide(&self.data.set, |_| true)? {
             Source::File(folder) => {
@@ -110,21 +110,21 @@ impl Task for Recipe {
             }
             Source::Set(set, part) => (Data { set: set.into(), ..data }, part),
         };
-        let (listener, corpus) = (Listener::load(model.clone())?, data.read()?);
+        let (listener, corpus) = (StoryAnswerer::load(model.clone())?, data.read()?);
         let tales = corpus.part(part);
         let asked = tales.iter().flat_map(|tales| &tales.stories).map(|s| s.questions.len()).sum();
-        let sheet = Sheet::new(&Source::Set(&data.set, part), asked, "questions");
+        let sheet = EvaluationSet::new(&Source::Set(&data.set, part), asked, "questions");
         Report::of(sheet, listener.model().parameters(), || {
             let report = measure(&listener, tales)?;
             let learned: Vec<usize> = corpus.train.iter().map(|tales| tales.task).collect();
             let mean = report.of(&learned).mean_error;
-            let of_task = |marks: &Marks| Mark {
+            let of_task = |marks: &StoryMetrics| Metric {
                 name: babi::TASKS.iter().find(|(task, _)| *task == marks.task).map_or("", |t| t.1),
                 value: marks.error,
                 unit: "% wrong",
             };
-            let mut all: Vec<Mark> = report.tasks.iter().map(of_task).collect();
-            all.push(Mark { name: "error", value: mean, unit: "% wrong, mean of trained tasks" });
+            let mut all: Vec<Metric> = report.tasks.iter().map(of_task).collect();
+            all.push(Metric { name: "error", value: mean, unit: "% wrong, mean of trained tasks" });
             Ok(all)
         })
     }

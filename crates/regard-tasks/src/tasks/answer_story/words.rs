@@ -1,7 +1,7 @@
 //! Vocabulary of stories, and their answers.
 
 use super::Tales;
-use crate::text::{Kind, Tokenizer, Train};
+use crate::text::{Tokenizer, Train, VocabularyKind};
 use regard_models::{Error, Labels, Result};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -13,25 +13,25 @@ const MANY: usize = 1 << 16;
 /// Vocabulary of a model and the answers it can give. A list of several words is one answer, as in
 /// the literature.
 #[derive(Clone)]
-pub struct Words {
+pub struct StoryVocabulary {
     tokenizer: Tokenizer,
     answers: Vec<String>,
 }
 
-impl Words {
+impl StoryVocabulary {
     /// Collects words and answers of stories.
-    pub fn learn(tales: &[Tales]) -> Result<Words> {
-        let train = Train { lowercase: true, ..Train::new(Kind::WordLevel, MANY) };
+    pub fn learn(tales: &[Tales]) -> Result<StoryVocabulary> {
+        let train = Train { lowercase: true, ..Train::new(VocabularyKind::WordLevel, MANY) };
         let tokenizer = train.run(said(tales).into_iter().map(spoken))?;
         let stories = tales.iter().flat_map(|tales| &tales.stories);
         let asked = stories.flat_map(|story| &story.questions);
         let answers: BTreeSet<String> = asked.map(|question| question.answers.join(",")).collect();
-        Ok(Words { tokenizer, answers: answers.into_iter().collect() })
+        Ok(StoryVocabulary { tokenizer, answers: answers.into_iter().collect() })
     }
 
     /// Combines a tokenizer with the answers of a configuration.
-    pub fn new(tokenizer: Tokenizer, config: &Value) -> Words {
-        Words { tokenizer, answers: Labels::names(config) }
+    pub fn new(tokenizer: Tokenizer, config: &Value) -> StoryVocabulary {
+        StoryVocabulary { tokenizer, answers: Labels::names(config) }
     }
 
     /// Returns the tokenizer.
@@ -85,7 +85,7 @@ impl Words {
 
     /// Returns the size of the vocabulary without special tokens.
     fn known(&self) -> usize {
-        self.size() - Kind::WordLevel.special().len()
+        self.size() - VocabularyKind::WordLevel.special().len()
     }
 }
 
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::data::babi::{Fact, Question, Story};
 
-    fn words() -> Words {
+    fn words() -> StoryVocabulary {
         let fact = |id, text: &str| Fact { id, text: text.into() };
         let question = |text: &str, answers: &[&str]| Question {
             text: text.into(),
@@ -141,7 +141,7 @@ mod tests {
             question("What is John carrying?", &["milk", "apple"]),
         ];
         let tales = Tales { task: 1, stories: vec![Story { facts, questions }] };
-        Words::learn(&[tales]).unwrap()
+        StoryVocabulary::learn(&[tales]).unwrap()
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use crate::about::About;
 use crate::data::Part;
 use crate::data::known::{self, DataSet, Format};
-use crate::data::labelled::{Columns, Labelled, LabelledTexts, Rows};
-use crate::examine::{Mark, On, Sheet, Source};
+use crate::data::labelled::{Columns, LabelledRows, LabelledText, LabelledTexts};
+use crate::evaluation::{EvaluationData, EvaluationSet, Metric, Source};
 use crate::metrics::Confusion;
-use crate::reader::Reader;
-use crate::reader::learn::{Data, Exam, Example, Goal, Marks, Paper, Recipe};
+use crate::reader::TextEncoder;
+use crate::reader::learn::{Data, EvaluationExamples, Evaluator, Example, Marks, Recipe, TextTask};
 use crate::text::Tokenizer;
 use crate::{own, say};
 use regard_models::text::Head;
@@ -87,7 +87,7 @@ fn with_labels(mut texts: LabelledTexts, labels: &[&str]) -> Result<LabelledText
 /// Returns the columns of the training file, if it still exists.
 fn learned_columns(data: &Data) -> Option<Columns> {
     let path = data.train.as_ref()?;
-    Rows::open_as(path, &data.asked(), None, None).ok()?.columns().cloned()
+    LabelledRows::open_as(path, &data.asked(), None, None).ok()?.columns().cloned()
 }
 
 /// Training and test texts.
@@ -125,11 +125,11 @@ fn keys(texts: &LabelledTexts) -> impl Iterator<Item = String> {
     texts.examples.iter().map(|example| key(&example.text))
 }
 
-impl Goal for Classes {
+impl TextTask for Classes {
     const HEAD: Head = Head::Sequence;
     const DECIDES: &'static str = "valid_accuracy";
     const COUNTED: &'static str = "texts";
-    type Paper = Texts;
+    type EvaluationExamples = Texts;
 
     fn read(recipe: &Recipe) -> Result<(Tokenizer, Classes)> {
         let Parts { train, test, left_out } = parts(&recipe.data)?;
@@ -178,7 +178,11 @@ impl Goal for Classes {
         self.about.clone()
     }
 
-    fn paper(recipe: &Recipe, on: &On, reader: &Reader) -> Result<(Texts, Sheet)> {
+    fn paper(
+        recipe: &Recipe,
+        on: &EvaluationData,
+        reader: &TextEncoder,
+    ) -> Result<(Texts, EvaluationSet)> {
         let data = recipe.data.on(on);
         let source = on.decide(data.set_of(Part::Test), |set| data.has_test(set))?;
         let known: Vec<&str> = reader.labels().iter().map(String::as_str).collect();
@@ -207,22 +211,22 @@ impl Goal for Classes {
             })
         };
         let numbers: Vec<usize> = asked.labels.iter().map(number).collect::<Result<_>>()?;
-        let pairs = asked.examples.iter().map(|e: &Labelled| (&*e.text, numbers[e.label]));
+        let pairs = asked.examples.iter().map(|e: &LabelledText| (&*e.text, numbers[e.label]));
         let longest = recipe.data.max_tokens.min(reader.longest());
         let paper = Texts::new(reader.tokenizer(), longest, pairs)?;
         let excluded = all - asked.examples.len();
         let note = reader.numbered(&asked.labels);
-        let sheet = Sheet::new(&source, paper.asked(), "texts");
-        Ok((paper, Sheet { excluded, note, ..sheet }))
+        let sheet = EvaluationSet::new(&source, paper.asked(), "texts");
+        Ok((paper, EvaluationSet { excluded, note, ..sheet }))
     }
 }
 
-impl Paper for Texts {
+impl EvaluationExamples for Texts {
     fn asked(&self) -> usize {
         self.examples.len() + self.silent.len()
     }
 
-    fn mark(&self, exam: &Exam) -> Result<Marks> {
+    fn mark(&self, exam: &Evaluator) -> Result<Marks> {
         let said: Vec<usize> = exam.labels(&self.examples)?.into_iter().flatten().collect();
         let right = || self.examples.iter().map(|example| example.wanted[0] as usize);
         let most = said.iter().copied().chain(right()).chain(self.silent.iter().copied()).max();
@@ -231,8 +235,8 @@ impl Paper for Texts {
         self.silent.iter().for_each(|right| confusion.miss(*right));
         let accuracy = 100.0 * confusion.accuracy();
         let marks = vec![
-            Mark { name: "accuracy", value: accuracy, unit: "% of texts" },
-            Mark { name: "f1", value: 100.0 * confusion.macro_mean().f1, unit: "% (macro-F1)" },
+            Metric { name: "accuracy", value: accuracy, unit: "% of texts" },
+            Metric { name: "f1", value: 100.0 * confusion.macro_mean().f1, unit: "% (macro-F1)" },
         ];
         Ok((marks, None))
     }

@@ -7,7 +7,7 @@ pub use crate::logits::Label;
 pub use pipeline::{Classifier, Inputs, Parameters, RankedLabels, Response};
 
 use crate::logits::softmax;
-use crate::reader::{Reader, numbers, push};
+use crate::reader::{TextEncoder, numbers, push};
 use crate::text::Encoding;
 use regard_models::text::Texts;
 use regard_models::{Error, Result};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 /// A word of a text with its attention weight in pooling.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Weight {
+pub struct WordWeight {
     /// Text of the word.
     pub word: String,
     /// Attention weight, 0 to 1; the weights of a text sum to 1.
@@ -27,10 +27,10 @@ pub struct Weight {
     pub end: usize,
 }
 
-impl Reader {
+impl TextEncoder {
     /// Returns the attention weights with which a model pools the words of a text; `None` for a
     /// model that does not pool by attention.
-    pub fn weigh(&self, text: &str) -> Result<Option<Vec<Weight>>> {
+    pub fn weigh(&self, text: &str) -> Result<Option<Vec<WordWeight>>> {
         let encoding = self.tokenizer.encode_within(text, None, self.longest())?;
         if encoding.is_empty() {
             return Err(Error::invalid("a text without tokens cannot be read"));
@@ -38,12 +38,14 @@ impl Reader {
         let mut texts = Texts::new();
         let Encoding { ids, types, letters, .. } = &encoding;
         push(&*self.model, &mut texts, ids, types, letters);
-        let Some(weights) = self.model.look_inside(&texts).1.weights else { return Ok(None) };
+        let Some(weights) = self.model.forward_with_attention(&texts).1.weights else {
+            return Ok(None);
+        };
         let places = encoding.in_characters(&[text]);
         let one = |(at, weight): (usize, f32)| {
             let ((start, end), (from, to)) = (places[at], encoding.offsets[at]);
             let word = text.get(from..to).unwrap_or_default().to_string();
-            Weight { word, weight: f64::from(weight), start, end }
+            WordWeight { word, weight: f64::from(weight), start, end }
         };
         Ok(Some(numbers(weights)?.into_iter().enumerate().map(one).collect()))
     }

@@ -1,8 +1,8 @@
 //! Text classification as a pipeline.
 
-use super::{Label, Weight};
+use super::{Label, WordWeight};
 use crate::pipeline::Pipeline;
-use crate::reader::Reader;
+use crate::reader::TextEncoder;
 use regard_models::text::Head;
 use regard_models::{Error, ModelFiles, Result};
 use schemars::JsonSchema;
@@ -57,7 +57,7 @@ pub struct Response {
     pub labels: RankedLabels,
     /// Words of the text with their attention weights; only present if `output_attentions` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub words: Option<Vec<Weight>>,
+    pub words: Option<Vec<WordWeight>>,
 }
 
 /// Most probable label, and further ones if `top_k` is above 1.
@@ -89,7 +89,7 @@ impl RankedLabels {
 }
 
 /// Text classification model.
-pub struct Classifier(pub Reader);
+pub struct Classifier(pub TextEncoder);
 
 impl Pipeline for Classifier {
     const TASK: &'static str = "classify";
@@ -99,7 +99,7 @@ impl Pipeline for Classifier {
     type Response = Response;
 
     fn open(files: ModelFiles) -> Result<Classifier> {
-        Ok(Classifier(Reader::load(files, Head::Sequence)?))
+        Ok(Classifier(TextEncoder::load(files, Head::Sequence)?))
     }
 
     fn run(&self, inputs: &[Inputs], parameters: &Parameters) -> Result<Vec<Result<Response>>> {

@@ -1,8 +1,8 @@
 //! Training, validation and test labels of graphs.
 
 use super::wiring::{Wiring, fits, wire};
-use crate::data::graphs::Labelled;
-use crate::data::{Network, Part};
+use crate::data::graphs::LabelledGraph;
+use crate::data::{GraphData, Part};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_models::gat::Nodes;
 use regard_models::{Error, Result};
@@ -12,15 +12,15 @@ pub(super) const NOT_ASKED: i64 = -100;
 
 /// A graph with one label.
 #[derive(Clone, Debug)]
-pub struct Whole {
+pub struct WholeGraphs {
     /// Nodes, edges and features of the graph.
-    pub network: Network,
+    pub network: GraphData,
     /// Index of its label.
     pub label: usize,
 }
 
 /// A data set with labels of nodes or of graphs.
-pub enum Book {
+pub enum GraphDataset {
     /// Nodes of one graph, some of which have labels.
     Nodes {
         /// Whole graph: nodes without a target still take part in message passing.
@@ -35,7 +35,7 @@ pub enum Book {
         /// Number of node features and of edge features.
         widths: (usize, usize),
         /// Graphs of the train, valid and test part.
-        graphs: [Vec<Whole>; 3],
+        graphs: [Vec<WholeGraphs>; 3],
     },
 }
 
@@ -66,15 +66,15 @@ fn known(labels: &[String], label: &str) -> Result<usize, String> {
     at.ok_or_else(|| format!("label {label:?}, the model has {}", crate::say::list(labels, 10)))
 }
 
-impl Book {
+impl GraphDataset {
     /// Creates a data set from the nodes of one graph; `labels` lists all labels.
     pub fn of_nodes(
-        network: &Network,
+        network: &GraphData,
         labels: &[String],
         wiring: Wiring,
         widths: (usize, usize),
         device: &Device,
-    ) -> Result<Book> {
+    ) -> Result<GraphDataset> {
         let mut wanted = [(); 3].map(|()| vec![NOT_ASKED; network.len()]);
         for (node, (label, part)) in network.labels.iter().zip(&network.parts).enumerate() {
             let (Some(label), Some(part)) = (label, part) else { continue };
@@ -83,54 +83,54 @@ impl Book {
             wanted[place(*part)][node] = at as i64;
         }
         let nodes = Box::new(wire(&[network], wiring, widths, device)?);
-        Ok(Book::Nodes { nodes, wanted })
+        Ok(GraphDataset::Nodes { nodes, wanted })
     }
 
     /// Creates a data set from graphs with one label each; `labels` lists all labels.
     pub fn of_graphs(
-        graphs: Vec<Labelled>,
+        graphs: Vec<LabelledGraph>,
         labels: &[String],
         wiring: Wiring,
         widths: (usize, usize),
-    ) -> Result<Book> {
+    ) -> Result<GraphDataset> {
         let mut parts = [(); 3].map(|()| vec![]);
-        for (number, Labelled { network, part, label }) in graphs.into_iter().enumerate() {
+        for (number, LabelledGraph { network, part, label }) in graphs.into_iter().enumerate() {
             fits(&network, widths)?;
             let Some(part) = part else { continue };
             let label = known(labels, &label)
                 .map_err(|e| Error::invalid(format!("graph {number}: {e}")))?;
-            parts[place(part)].push(Whole { network, label });
+            parts[place(part)].push(WholeGraphs { network, label });
         }
-        Ok(Book::Graphs { wiring, widths, graphs: parts })
+        Ok(GraphDataset::Graphs { wiring, widths, graphs: parts })
     }
 
     /// Returns the number of examples in a part; node labels of one graph are a single example.
     pub fn examples(&self, part: Part) -> usize {
         match self {
-            Book::Nodes { .. } => 1,
-            Book::Graphs { graphs, .. } => graphs[place(part)].len(),
+            GraphDataset::Nodes { .. } => 1,
+            GraphDataset::Graphs { graphs, .. } => graphs[place(part)].len(),
         }
     }
 
     /// Returns the number of labels in a part.
     pub fn asked(&self, part: Part) -> usize {
         match self {
-            Book::Nodes { wanted, .. } => {
+            GraphDataset::Nodes { wanted, .. } => {
                 wanted[place(part)].iter().filter(|label| **label != NOT_ASKED).count()
             }
-            Book::Graphs { graphs, .. } => graphs[place(part)].len(),
+            GraphDataset::Graphs { graphs, .. } => graphs[place(part)].len(),
         }
     }
 
     pub(super) fn exercise(&self, part: Part, examples: &[usize], device: &Device) -> Exercise {
         match self {
-            Book::Nodes { nodes, wanted } => {
+            GraphDataset::Nodes { nodes, wanted } => {
                 Exercise { nodes: (**nodes).clone(), wanted: wanted[place(part)].clone() }
             }
-            Book::Graphs { wiring, widths, graphs } => {
-                let chosen: Vec<&Whole> =
+            GraphDataset::Graphs { wiring, widths, graphs } => {
+                let chosen: Vec<&WholeGraphs> =
                     examples.iter().map(|at| &graphs[place(part)][*at]).collect();
-                let networks: Vec<&Network> = chosen.iter().map(|whole| &whole.network).collect();
+                let networks: Vec<&GraphData> = chosen.iter().map(|whole| &whole.network).collect();
                 let nodes = wire(&networks, *wiring, *widths, device);
                 Exercise {
                     nodes: nodes.expect("all graphs were made for these widths"),

@@ -2,11 +2,11 @@
 
 use super::book::{Exercise, NOT_ASKED};
 use super::recipe::Made;
-use super::{BestBy, Book, Recipe};
+use super::{BestBy, GraphDataset, Recipe};
 use crate::data::{Lengths, Part};
 use crate::recipe::ModelTable;
 use crate::train::trained::device;
-use crate::train::{Better, Evaluation, Loss, Objective, Trained};
+use crate::train::{BatchLoss, Direction, Evaluation, Objective, Trained};
 use burn::tensor::Device;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
 use regard_attention::{Mode, backend};
@@ -18,8 +18,8 @@ use serde_json::Value;
 const AT_ONCE: usize = 256;
 
 /// Training objective of graph and node classification.
-pub struct Lesson {
-    book: Book,
+pub struct GraphObjective {
+    book: GraphDataset,
     l2: f32,
     smoothing: f32,
     best_by: BestBy,
@@ -27,15 +27,15 @@ pub struct Lesson {
     about: crate::about::About,
 }
 
-impl Lesson {
+impl GraphObjective {
     /// Creates a model with initial weights as a recipe configures it.
-    pub fn new(recipe: &Recipe) -> Result<Trained<Lesson>> {
+    pub fn new(recipe: &Recipe) -> Result<Trained<GraphObjective>> {
         let (book, Made { labels, widths: (columns, edge), .. }, about) = recipe.read(&device())?;
         let mut table = ModelTable::new(&recipe.model)?;
         table.set("features", columns);
         table.set("edge_features", edge);
         table.set_labels(&labels);
-        let of_nodes = matches!(book, Book::Nodes { .. });
+        let of_nodes = matches!(book, GraphDataset::Nodes { .. });
         if of_nodes != (table.get("readout").as_u64().unwrap_or(0) == 0) {
             return Err(Error::invalid(format!(
                 "model.readout: {} has labels of {}, so it must {} 0",
@@ -53,7 +53,7 @@ impl Lesson {
         let (l2, smoothing) = (recipe.l2, recipe.train.label_smoothing);
         let wiring = serde_json::to_value(recipe.data.wiring).expect("it is plain data");
         let best_by = recipe.best_by;
-        Ok(Trained::new(model, Lesson { book, l2, smoothing, best_by, wiring, about }))
+        Ok(Trained::new(model, GraphObjective { book, l2, smoothing, best_by, wiring, about }))
     }
 
     /// Returns a summary of the sizes.
@@ -66,7 +66,7 @@ impl Lesson {
     }
 }
 
-impl Objective for Lesson {
+impl Objective for GraphObjective {
     type Model = Gat;
 
     /// A batch is a number of graphs.
@@ -74,7 +74,7 @@ impl Objective for Lesson {
         vec![Lengths { source: 1, target: 0 }; self.book.examples(Part::Train)]
     }
 
-    fn loss(&self, model: &Gat, examples: &[usize], mode: Mode) -> Loss {
+    fn loss(&self, model: &Gat, examples: &[usize], mode: Mode) -> BatchLoss {
         let exercise = self.book.exercise(Part::Train, examples, &device());
         let logits = model.forward(&exercise.nodes, mode);
         let options = CrossEntropy { smoothing: self.smoothing, ignore: Some(NOT_ASKED) };
@@ -82,13 +82,13 @@ impl Objective for Lesson {
         if self.l2 > 0.0 {
             value = value + model.squares() * self.l2;
         }
-        Loss { value, tokens: exercise.asked() }
+        BatchLoss { value, tokens: exercise.asked() }
     }
 
     fn tokens(&self, examples: &[usize]) -> usize {
         match self.book {
-            Book::Nodes { .. } => self.book.asked(Part::Train),
-            Book::Graphs { .. } => examples.len(),
+            GraphDataset::Nodes { .. } => self.book.asked(Part::Train),
+            GraphDataset::Graphs { .. } => examples.len(),
         }
     }
 
@@ -104,8 +104,8 @@ impl Objective for Lesson {
             ("valid_loss".to_string(), marks.loss),
         ];
         let (decides, better) = match self.best_by {
-            BestBy::Both | BestBy::Accuracy => (marks.accuracy, Better::Higher),
-            BestBy::Loss => (marks.loss, Better::Lower),
+            BestBy::Both | BestBy::Accuracy => (marks.accuracy, Direction::Higher),
+            BestBy::Loss => (marks.loss, Direction::Lower),
         };
         let also = (self.best_by == BestBy::Both).then_some(marks.loss);
         Ok(Evaluation { also, ..Evaluation::new(measures, decides, better) })
@@ -117,7 +117,7 @@ impl Objective for Lesson {
 }
 
 /// Metrics of a model.
-pub(super) struct Marks {
+pub(super) struct GraphMetrics {
     /// Accuracy, percent.
     pub accuracy: f64,
     /// Mean negative log-likelihood of the correct labels, in nats.
@@ -125,7 +125,7 @@ pub(super) struct Marks {
 }
 
 /// Evaluates a model on all labels of a part.
-pub(super) fn mark(model: &Gat, book: &Book, part: Part, device: &Device) -> Marks {
+pub(super) fn mark(model: &Gat, book: &GraphDataset, part: Part, device: &Device) -> GraphMetrics {
     let all: Vec<usize> = (0..book.examples(part)).collect();
     let (mut right, mut cost, mut asked) = (0, 0.0, 0);
     for examples in all.chunks(AT_ONCE) {
@@ -144,5 +144,5 @@ pub(super) fn mark(model: &Gat, book: &Book, part: Part, device: &Device) -> Mar
         }
     }
     let count = f64::from(asked.max(1));
-    Marks { accuracy: 100.0 * right as f64 / count, loss: cost / count }
+    GraphMetrics { accuracy: 100.0 * right as f64 / count, loss: cost / count }
 }

@@ -22,11 +22,11 @@ mod recipe;
 mod scene;
 mod wiring;
 
-pub use book::{Book, Whole};
-pub use learn::Lesson;
+pub use book::{GraphDataset, WholeGraphs};
+pub use learn::GraphObjective;
 pub use pipeline::{Inputs, Parameters, Prediction, Response};
 pub use planetoid::{named, planetoid};
-pub use reader::{Labeller, Look};
+pub use reader::{GraphClassifier, GraphPrediction};
 pub use recipe::{BestBy, Data, Given, Recipe};
 pub use scene::Scene;
 pub use wiring::{Wiring, wire};

@@ -4,8 +4,8 @@
 //! An acid has a carbon with a double-bonded and a single-bonded oxygen, a ketone a carbon with
 //! a double-bonded oxygen and no other, the rest neither.
 
-use crate::data::graphs::Labelled;
-use crate::data::{Network, Part};
+use crate::data::graphs::LabelledGraph;
+use crate::data::{GraphData, Part};
 use regard_attention::Stream;
 
 /// Names of the labels.
@@ -18,7 +18,7 @@ const OXYGEN: u32 = 2;
 const ATOMS: u32 = 3;
 
 /// Generates a molecule, determined by seed, part and index.
-pub fn molecule(seed: u64, part: Part, number: u64) -> Labelled {
+pub fn molecule(seed: u64, part: Part, number: u64) -> LabelledGraph {
     let stream = Stream::new(seed, part as u64, number);
     let mut drawn = 0;
     let mut draw = |below: u32| {
@@ -53,7 +53,7 @@ pub fn molecule(seed: u64, part: Part, number: u64) -> Labelled {
     let orders: &[u32] = [&[2u32, 1][..], &[2], &[1]][label];
     orders.iter().for_each(|order| add(&mut atoms, group, *order));
     bonds.sort_unstable();
-    let network = Network {
+    let network = GraphData {
         features: atoms.iter().map(|atom| vec![(*atom, 1.0)]).collect(),
         columns: ATOMS as usize,
         labels: vec![None; atoms.len()],
@@ -64,7 +64,7 @@ pub fn molecule(seed: u64, part: Part, number: u64) -> Labelled {
             .map(|(_, _, order)| vec![f32::from(*order == 1), f32::from(*order == 2)])
             .collect(),
     };
-    Labelled { network, part: Some(part), label: LABELS[label].into() }
+    LabelledGraph { network, part: Some(part), label: LABELS[label].into() }
 }
 
 #[cfg(test)]
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     /// Computes the label from its definition.
-    fn group(network: &Network) -> usize {
+    fn group(network: &GraphData) -> usize {
         let is = |atom: u32, kind: u32| network.features[atom as usize][0].0 == kind;
         let oxygens = |carbon: u32, double: bool| {
             let bonds = network.edges.iter().zip(&network.edge_features);

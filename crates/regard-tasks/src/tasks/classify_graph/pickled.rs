@@ -2,14 +2,14 @@
 //! dictionaries of lists. They are parsed as data only: an object is its class name, arguments and
 //! state, and no code is run.
 
-use regard_models::checkpoint::pickle::{Pair, Place, Tree, Value, read_tree};
+use regard_models::checkpoint::pickle::{Pair, Tree, Value, ValueIndex, read_tree};
 
 /// Contents of a pickle file.
-pub struct Pickled<'a>(Tree<'a>);
+pub struct PickledArray<'a>(Tree<'a>);
 
 /// A matrix in sparse rows.
 #[derive(Debug, PartialEq)]
-pub struct Rows {
+pub struct PickledRows {
     /// Nonzero columns of each row, with their values.
     pub rows: Vec<Vec<(u32, f32)>>,
     /// Number of columns.
@@ -17,17 +17,17 @@ pub struct Rows {
 }
 
 /// Reads a pickle of protocol 2.
-pub fn read(bytes: &[u8]) -> Result<Pickled<'_>, String> {
+pub fn read(bytes: &[u8]) -> Result<PickledArray<'_>, String> {
     match bytes {
         [0x80, other, ..] if *other != 2 => Err(format!("got protocol {other}, need 2")),
-        _ => Ok(Pickled(read_tree(bytes)?.0)),
+        _ => Ok(PickledArray(read_tree(bytes)?.0)),
     }
 }
 
-impl Pickled<'_> {
+impl PickledArray<'_> {
     /// Returns a dictionary of lists of node numbers.
     pub fn lists(&self) -> Result<Vec<(usize, Vec<usize>)>, String> {
-        let number = |place: &Place| match self.0.at(*place) {
+        let number = |place: &ValueIndex| match self.0.at(*place) {
             Value::Whole(number) => usize::try_from(*number).map_err(|_| format!("node {number}")),
             _ => Err("got a node that is not a number".to_string()),
         };
@@ -39,7 +39,7 @@ impl Pickled<'_> {
     }
 
     /// Returns the entries of a dictionary; `defaultdict` counts as one.
-    fn pairs(&self, place: Place) -> Option<&[Pair]> {
+    fn pairs(&self, place: ValueIndex) -> Option<&[Pair]> {
         match (self.0.at(place), self.0.object(place)) {
             (Value::Dict(pairs), _) => Some(pairs),
             (_, Some((object, ("collections", "defaultdict")))) => Some(&object.pairs),
@@ -48,7 +48,7 @@ impl Pickled<'_> {
     }
 
     /// Returns a SciPy matrix in CSR form, or a two-dimensional dense array.
-    pub fn rows(&self) -> Result<Rows, String> {
+    pub fn rows(&self) -> Result<PickledRows, String> {
         let (object, (_, class)) = self.0.object(self.0.top()).ok_or("holds no array")?;
         if let ("csr_matrix", Some(state)) = (class, object.state) {
             return self.sparse(state);
@@ -62,10 +62,10 @@ impl Pickled<'_> {
             each.map(|(column, x)| (column as u32, *x as f32)).collect()
         };
         let rows = numbers.chunks_exact(columns.max(1)).take(rows).map(there).collect();
-        Ok(Rows { rows, columns })
+        Ok(PickledRows { rows, columns })
     }
 
-    fn sparse(&self, state: Place) -> Result<Rows, String> {
+    fn sparse(&self, state: ValueIndex) -> Result<PickledRows, String> {
         let pairs = self.pairs(state).ok_or("a sparse matrix without its parts")?;
         let part = |name: &str| {
             let found = pairs.iter().find(|(key, _)| self.0.text(*key) == Some(name));
@@ -93,12 +93,12 @@ impl Pickled<'_> {
             row.sort_by_key(|(column, _)| *column);
             row
         };
-        Ok(Rows { rows: starts.windows(2).map(row).collect(), columns })
+        Ok(PickledRows { rows: starts.windows(2).map(row).collect(), columns })
     }
 
-    fn sizes(&self, place: Place) -> Result<Vec<usize>, String> {
+    fn sizes(&self, place: ValueIndex) -> Result<Vec<usize>, String> {
         let none = "got a shape that is not a tuple of sizes";
-        let size = |place: &Place| match self.0.at(*place) {
+        let size = |place: &ValueIndex| match self.0.at(*place) {
             Value::Whole(size @ 0..=0xffff_ffff) => Ok(*size as usize),
             _ => Err(none.to_string()),
         };
@@ -106,7 +106,7 @@ impl Pickled<'_> {
     }
 
     /// Returns the shape and values of a NumPy array.
-    fn array(&self, place: Place) -> Result<(Vec<usize>, Vec<f64>), String> {
+    fn array(&self, place: ValueIndex) -> Result<(Vec<usize>, Vec<f64>), String> {
         let (shape, kind, data) = self.parts(place).ok_or("got an object that is not an array")?;
         let shape = self.sizes(shape)?;
         let numbers: Vec<f64> = match kind {
@@ -128,7 +128,7 @@ impl Pickled<'_> {
     }
 
     /// Returns the shape, the data type and the bytes of an array.
-    fn parts(&self, place: Place) -> Option<(Place, &[u8], &[u8])> {
+    fn parts(&self, place: ValueIndex) -> Option<(ValueIndex, &[u8], &[u8])> {
         let (array, _) = self.0.object(place)?;
         let &[_, shape, kind, _, data] = self.0.items(array.state?)? else { return None };
         let (kind, _) = self.0.object(kind)?;
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn arrays_with_and_without_zeros() {
         let rows = read(&sparse(&[2, 0])).unwrap().rows().unwrap();
-        assert_eq!(rows, Rows { rows: vec![vec![(0, 1.5), (2, 2.0)], vec![]], columns: 3 });
+        assert_eq!(rows, PickledRows { rows: vec![vec![(0, 1.5), (2, 2.0)], vec![]], columns: 3 });
         let error = read(&sparse(&[3, 0])).unwrap().rows().unwrap_err();
         assert!(error.contains("do not fit [2, 3]"), "{error}");
         let numbers: Vec<u8> = [0f64, 7.0].iter().flat_map(|x| x.to_le_bytes()).collect();
@@ -197,7 +197,7 @@ mod tests {
             let bytes = [&b"\x80\x02"[..], &array(b"f8", shape, &numbers), b"."].concat();
             read(&bytes).unwrap().rows()
         };
-        let row = Rows { rows: vec![vec![(1, 7.0)]], columns: 2 };
+        let row = PickledRows { rows: vec![vec![(1, 7.0)]], columns: 2 };
         assert_eq!(dense(b"K\x01K\x02\x86").unwrap(), row);
         assert!(dense(b"K\x02K\x02\x86").unwrap_err().contains("2 numbers for the shape"));
     }

@@ -1,8 +1,8 @@
 //! Graph and node classification as a pipeline.
 
-use super::Labeller;
+use super::GraphClassifier;
 use crate::classify::{Label, RankedLabels};
-use crate::data::Network;
+use crate::data::GraphData;
 use crate::pipeline::Pipeline;
 use regard_models::{Error, ModelFiles, Result};
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "Files")]
 pub struct Inputs {
     /// Nodes, edges and features of the graph.
-    pub network: Network,
+    pub network: GraphData,
 }
 
 /// A graph, given as the contents of a file of nodes and a file of edges.
@@ -31,7 +31,7 @@ impl TryFrom<Files> for Inputs {
     type Error = Error;
 
     fn try_from(files: Files) -> Result<Inputs> {
-        Ok(Inputs { network: Network::parse(&files.nodes, &files.edges)? })
+        Ok(Inputs { network: GraphData::parse(&files.nodes, &files.edges)? })
     }
 }
 
@@ -79,15 +79,15 @@ pub struct Prediction {
     pub node: Option<usize>,
 }
 
-impl Pipeline for Labeller {
+impl Pipeline for GraphClassifier {
     const TASK: &'static str = "classify-graph";
 
     type Inputs = Inputs;
     type Parameters = Parameters;
     type Response = Response;
 
-    fn open(files: ModelFiles) -> Result<Labeller> {
-        Labeller::load(files)
+    fn open(files: ModelFiles) -> Result<GraphClassifier> {
+        GraphClassifier::load(files)
     }
 
     fn run(&self, inputs: &[Inputs], parameters: &Parameters) -> Result<Vec<Result<Response>>> {
@@ -99,9 +99,9 @@ impl Pipeline for Labeller {
     }
 }
 
-impl Labeller {
+impl GraphClassifier {
     /// Checks that the graph has these nodes, and that the model labels nodes if there are any.
-    pub fn check_nodes(&self, network: &Network, nodes: &[usize]) -> Result<()> {
+    pub fn check_nodes(&self, network: &GraphData, nodes: &[usize]) -> Result<()> {
         if let Some(node) = nodes.iter().find(|node| **node >= network.len()) {
             let last = network.len().saturating_sub(1);
             return Err(Error::invalid(format!(

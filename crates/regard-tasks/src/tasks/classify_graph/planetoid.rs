@@ -6,8 +6,8 @@
 //! the training papers are the validation part. A folder `derived-text` with the same as plain text
 //! is preferred if it exists.
 
-use super::pickled::{self, Rows};
-use crate::data::{Network, Part, ledger, sets};
+use super::pickled::{self, PickledRows};
+use crate::data::{GraphData, Part, ledger, sets};
 use regard_models::checkpoint::{read_file, read_text};
 use regard_models::{Error, Result};
 use std::path::Path;
@@ -25,7 +25,7 @@ pub(super) const NAMES: [&str; 2] = ["cora", "citeseer"];
 ///
 /// # Errors
 /// If the name is unknown, or the data set is not found.
-pub fn named(name: &str) -> Result<Network> {
+pub fn named(name: &str) -> Result<GraphData> {
     if !NAMES.contains(&name) {
         let known = NAMES.join(" or ");
         return Err(Error::invalid(format!("got {name:?}, need a file of edges, {known}")));
@@ -34,18 +34,18 @@ pub fn named(name: &str) -> Result<Network> {
 }
 
 /// Reads a graph from the folder of the data set.
-pub fn planetoid(folder: &Path, name: &str) -> Result<Network> {
+pub fn planetoid(folder: &Path, name: &str) -> Result<GraphData> {
     let text = |part: &str| folder.join("derived-text").join(format!("{name}.{part}.tsv"));
     if text("nodes").is_file() {
-        return Network::read(&text("nodes"), &text("edges"));
+        return GraphData::read(&text("nodes"), &text("edges"));
     }
     published(folder, name)
 }
 
 /// Reads a graph from the published files.
-pub fn published(folder: &Path, name: &str) -> Result<Network> {
+pub fn published(folder: &Path, name: &str) -> Result<GraphData> {
     let path = |part: &str| folder.join(format!("ind.{name}.{part}"));
-    let rows = |part: &str| -> Result<Rows> {
+    let rows = |part: &str| -> Result<PickledRows> {
         let path = path(part);
         ledger::note(&path);
         let bytes = read_file(&path, LARGEST)?;
@@ -63,12 +63,12 @@ pub fn published(folder: &Path, name: &str) -> Result<Network> {
     if count > known + 2 * test.rows.len() {
         return Err(wrong("test.index", format!("got paper {}, there are {known}", count - 1)));
     }
-    let mut network = Network {
+    let mut network = GraphData {
         features: vec![vec![]; count],
         columns: all.columns.max(test.columns),
         labels: vec![None; count],
         parts: vec![None; count],
-        ..Network::default()
+        ..GraphData::default()
     };
     let places = (0..known).chain(index.iter().copied());
     let features = all.rows.into_iter().chain(test.rows);
@@ -130,13 +130,13 @@ mod tests {
     #[test]
     fn the_published_files_are_the_plain_text() {
         let Ok(folder) = sets::find("planetoid") else {
-            eprintln!("skipped: planetoid is not in REGARD_DATA");
+            regard_fuzz::skip("planetoid is not in REGARD_DATA");
             return;
         };
         for name in ["cora", "citeseer"] {
             let (text, published) = (planetoid(&folder, name), published(&folder, name));
             let (text, published) = (text.unwrap(), published.unwrap());
-            let asked = |network: &Network, part| {
+            let asked = |network: &GraphData, part| {
                 let is = |p: &&Option<Part>| **p == Some(part);
                 network.parts.iter().filter(is).count()
             };
@@ -146,7 +146,7 @@ mod tests {
             assert_eq!(text.columns, published.columns);
             assert_eq!(text.edges, published.edges, "{name}");
             for node in 0..text.len() {
-                let columns = |network: &Network| -> Vec<u32> {
+                let columns = |network: &GraphData| -> Vec<u32> {
                     network.features[node].iter().map(|(column, _)| *column).collect()
                 };
                 assert_eq!(columns(&text), columns(&published), "{name} {node}");

@@ -2,7 +2,7 @@
 
 use super::recipe::Made;
 use super::wiring::{Wiring, wire};
-use crate::data::Network;
+use crate::data::GraphData;
 use crate::logits::{Label, ranked};
 use crate::train;
 use burn::tensor::{Device, Tensor};
@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 /// Predicted labels of a graph with the attention weights of its edges.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub struct GraphPrediction {
     /// Labels of each node, or of the single graph, the most probable first.
     pub labels: Vec<Vec<Label>>,
     /// Attention of each layer: `(from, to, weight of each head)`, ordered by the attending node
@@ -24,15 +24,15 @@ pub struct Look {
 }
 
 /// Graph attention model that labels nodes or graphs.
-pub struct Labeller {
+pub struct GraphClassifier {
     model: Gat,
     labels: Vec<String>,
     wiring: Wiring,
 }
 
-impl Labeller {
+impl GraphClassifier {
     /// Opens a model: from a folder, which may be a training run's, or a built-in one.
-    pub fn load(model: impl Into<ModelFiles>) -> Result<Labeller> {
+    pub fn load(model: impl Into<ModelFiles>) -> Result<GraphClassifier> {
         let files = train::files(model)?;
         let mut config = files.config()?;
         let wrong = |message: String| Error::file(files.path(checkpoint::CONFIG), message);
@@ -47,7 +47,7 @@ impl Labeller {
         let labels: Option<Vec<String>> = (0..count).map(name).collect();
         let labels = labels.filter(|labels| !labels.is_empty());
         let labels = labels.ok_or_else(|| wrong("id2label: need a name for each label".into()))?;
-        Ok(Labeller { model, labels, wiring })
+        Ok(GraphClassifier { model, labels, wiring })
     }
 
     /// Returns the model.
@@ -73,15 +73,15 @@ impl Labeller {
     }
 
     /// Returns the labels of a graph's nodes or of the graph, the most probable first.
-    pub fn label(&self, network: &Network) -> Result<Vec<Vec<Label>>> {
+    pub fn label(&self, network: &GraphData) -> Result<Vec<Vec<Label>>> {
         let logits = self.model.forward(&self.wire(network)?, Mode::Eval);
         self.named(logits)
     }
 
     /// Returns the labels with the attention weights.
-    pub fn look(&self, network: &Network) -> Result<Look> {
+    pub fn look(&self, network: &GraphData) -> Result<GraphPrediction> {
         let nodes = self.wire(network)?;
-        let looks = self.model.look_inside(&nodes);
+        let looks = self.model.forward_with_attention(&nodes);
         let graph = nodes.along.graph();
         let edges = graph.edges();
         let named = |weights: &Vec<f32>| {
@@ -96,10 +96,10 @@ impl Labeller {
             numbers
         });
         let layers = looks.layers.iter().map(named).collect();
-        Ok(Look { labels: self.named(looks.scores)?, layers, nodes })
+        Ok(GraphPrediction { labels: self.named(looks.scores)?, layers, nodes })
     }
 
-    fn wire(&self, network: &Network) -> Result<Nodes> {
+    fn wire(&self, network: &GraphData) -> Result<Nodes> {
         wire(&[network], self.wiring, self.made().widths, &Device::flex())
     }
 

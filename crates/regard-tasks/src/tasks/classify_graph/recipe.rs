@@ -1,12 +1,12 @@
 //! A recipe with `task = "classify-graph"`.
 
 use super::learn::mark;
-use super::{Book, Labeller, Lesson, Wiring, molecules};
+use super::{GraphClassifier, GraphDataset, GraphObjective, Wiring, molecules};
 use crate::about::{self, About};
-use crate::data::graphs::{self, Labelled};
+use crate::data::graphs::{self, LabelledGraph};
 use crate::data::known::{self, Format};
-use crate::data::{Network, Part, sets};
-use crate::examine::{Mark, On, Report, Sheet, Source};
+use crate::data::{GraphData, Part, sets};
+use crate::evaluation::{EvaluationData, EvaluationSet, Metric, Report, Source};
 use crate::recipe::{Prepared, Task, recipe};
 use crate::{own, say, train};
 use burn::tensor::Device;
@@ -30,7 +30,7 @@ recipe! {
     pub best_by: BestBy,
     /// Training options. A graph counts as one token of a batch.
     #[serde(default)]
-    pub train: train::Options,
+    pub train: train::TrainOptions,
 }
 
 /// Model selection metric.
@@ -79,9 +79,9 @@ fn thousands() -> usize {
 /// Graph data as read.
 pub enum Given {
     /// One graph whose nodes have labels.
-    Nodes(Network),
+    Nodes(GraphData),
     /// Graphs with one label each.
-    Graphs(Vec<Labelled>),
+    Graphs(Vec<LabelledGraph>),
 }
 
 /// Properties of the data that a model is built for.
@@ -104,7 +104,7 @@ impl Given {
             Given::Graphs(all) => {
                 let networks = || all.iter().map(|graph| &graph.network);
                 let columns = networks().map(|network| network.columns).max().unwrap_or(0);
-                let edge = networks().map(Network::edge_width).max().unwrap_or(0);
+                let edge = networks().map(GraphData::edge_width).max().unwrap_or(0);
                 Made { labels: graphs::label_names(all), wiring, widths: (columns, edge) }
             }
         }
@@ -156,11 +156,13 @@ impl Given {
     }
 
     /// Converts to a data set for training or evaluation.
-    fn book(self, made: &Made, device: &Device) -> Result<Book> {
+    fn book(self, made: &Made, device: &Device) -> Result<GraphDataset> {
         let Made { labels, wiring, widths } = made;
         match self {
-            Given::Nodes(network) => Book::of_nodes(&network, labels, *wiring, *widths, device),
-            Given::Graphs(all) => Book::of_graphs(all, labels, *wiring, *widths),
+            Given::Nodes(network) => {
+                GraphDataset::of_nodes(&network, labels, *wiring, *widths, device)
+            }
+            Given::Graphs(all) => GraphDataset::of_graphs(all, labels, *wiring, *widths),
         }
     }
 }
@@ -193,13 +195,13 @@ impl Data {
         }
         match &self.graphs {
             Some(graphs) => graphs::read(graphs, nodes, edges).map(Given::Graphs),
-            None => Network::read(nodes, edges).map(Given::Nodes),
+            None => GraphData::read(nodes, edges).map(Given::Nodes),
         }
     }
 }
 
 impl Recipe {
-    pub(super) fn read(&self, device: &Device) -> Result<(Book, Made, About)> {
+    pub(super) fn read(&self, device: &Device) -> Result<(GraphDataset, Made, About)> {
         let given = self.data.read(self.seed)?;
         let made = given.made(self.data.wiring);
         let about = given.about(&self.data);
@@ -216,21 +218,21 @@ impl Task for Recipe {
     }
 
     fn prepare(&self) -> Result<Prepared> {
-        let learner = Lesson::new(self)?;
+        let learner = GraphObjective::new(self)?;
         let about = learner.objective().about(learner.millions());
         Ok(Prepared { learner: Box::new(learner), about })
     }
 
-    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
+    fn evaluate(&self, model: &ModelFiles, on: &EvaluationData) -> Result<Report> {
         let mut recipe = self.clone();
         let part = match on {
-            On::File(_) => {
+            EvaluationData::File(_) => {
                 return Err(Error::invalid(
                     "--data: a graph is more than one file; name them by --set data.set=files \
                      --set data.nodes=FILE --set data.edges=FILE",
                 ));
             }
-            On::Set { set, part } => {
+            EvaluationData::Set { set, part } => {
                 if let Some(set) = set {
                     recipe.data.set = set.clone();
                 }
@@ -238,7 +240,8 @@ impl Task for Recipe {
             }
         };
         let device = Device::flex();
-        let (labeller, given) = (Labeller::load(model.clone())?, recipe.data.read(recipe.seed)?);
+        let (labeller, given) =
+            (GraphClassifier::load(model.clone())?, recipe.data.read(recipe.seed)?);
         let of_graphs = matches!(given, Given::Graphs(_));
         if of_graphs != labeller.reads_graphs() {
             let what = |graphs| if graphs { "whole graphs" } else { "nodes" };
@@ -252,12 +255,12 @@ impl Task for Recipe {
         // Labels, wiring and widths are those that the model was trained with.
         let book = given.book(&labeller.made(), &device)?;
         let source = Source::Set(&recipe.data.set, part);
-        let sheet = Sheet::new(&source, book.asked(part), "labels");
+        let sheet = EvaluationSet::new(&source, book.asked(part), "labels");
         Report::of(sheet, labeller.model().parameters(), || {
             let marks = mark(labeller.model(), &book, part, &device);
             Ok(vec![
-                Mark { name: "accuracy", value: marks.accuracy, unit: "%" },
-                Mark { name: "loss", value: marks.loss, unit: "nats" },
+                Metric { name: "accuracy", value: marks.accuracy, unit: "%" },
+                Metric { name: "loss", value: marks.loss, unit: "nats" },
             ])
         })
     }

@@ -1,6 +1,6 @@
 //! The part of a graph that a prediction depends on.
 
-use super::Look;
+use super::GraphPrediction;
 use std::collections::BTreeMap;
 
 /// Part of a graph that a prediction depends on, for drawing.
@@ -15,7 +15,7 @@ pub struct Scene {
 impl Scene {
     /// Returns the receptive field of a node: the nodes that the last layer attended to, those that
     /// they attended to in the layer before, and so on. Without a node, the whole graph.
-    pub fn of(look: &Look, node: Option<usize>) -> Scene {
+    pub fn of(look: &GraphPrediction, node: Option<usize>) -> Scene {
         let mean = |heads: &[f32]| heads.iter().sum::<f32>() / heads.len().max(1) as f32;
         let mut scene = Scene::default();
         let Some(node) = node else {

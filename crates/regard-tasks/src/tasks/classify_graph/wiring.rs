@@ -1,9 +1,9 @@
 //! Conversion of a graph to model input.
 
-use crate::data::Network;
+use crate::data::GraphData;
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::Graph;
-use regard_attention::layers::{Along, Features};
+use regard_attention::layers::{GraphEdges, NodeFeatures};
 use regard_attention::ops::Sparse;
 use regard_models::gat::Nodes;
 use regard_models::{Error, Result};
@@ -33,7 +33,7 @@ impl Default for Wiring {
 /// Batches graphs into one disconnected graph, for a model with `columns` node features and
 /// `edge_width` edge features.
 pub fn wire(
-    networks: &[&Network],
+    networks: &[&GraphData],
     wiring: Wiring,
     (columns, edge_width): (usize, usize),
     device: &Device,
@@ -63,14 +63,14 @@ pub fn wire(
         Tensor::<2>::from_data(TensorData::new(edges, [indices.len(), edge_width]), device)
     });
     Ok(Nodes {
-        features: Features::Sparse(Arc::new(features), Arc::new(values)),
-        along: Along::new(Graph::new(&indptr, &indices), known),
+        features: NodeFeatures::Sparse(Arc::new(features), Arc::new(values)),
+        along: GraphEdges::new(Graph::new(&indptr, &indices), known),
         graphs: networks.iter().map(|network| network.len()).collect(),
     })
 }
 
 /// Checks that a graph has the number of node and edge features that a model expects.
-pub fn fits(network: &Network, (columns, edge_width): (usize, usize)) -> Result<()> {
+pub fn fits(network: &GraphData, (columns, edge_width): (usize, usize)) -> Result<()> {
     // A graph without edges fits any number of edge features.
     let width = match network.edges.is_empty() {
         true => edge_width,
@@ -87,7 +87,7 @@ pub fn fits(network: &Network, (columns, edge_width): (usize, usize)) -> Result<
 }
 
 /// Returns the neighbours that each node attends to, ascending, with the edge features.
-fn neighbours(network: &Network, wiring: Wiring, width: usize) -> Vec<BTreeMap<u32, Vec<f32>>> {
+fn neighbours(network: &GraphData, wiring: Wiring, width: usize) -> Vec<BTreeMap<u32, Vec<f32>>> {
     let mut seen = vec![BTreeMap::new(); network.len()];
     let numbers = |at: usize| network.edge_features.get(at).cloned().unwrap_or_default();
     for (at, (from, to)) in network.edges.iter().enumerate() {
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn loops_and_both_ways_and_the_mean_of_edges() {
-        let network = Network {
+        let network = GraphData {
             features: vec![vec![(0, 1.0), (2, 3.0)], vec![], vec![(1, 2.0)]],
             columns: 3,
             labels: vec![None; 3],
@@ -127,13 +127,13 @@ mod tests {
         let nodes = wire(&[&network, &network], Wiring::default(), (4, 1), &device).unwrap();
         assert_eq!(nodes.along.graph().indptr(), [0, 2, 5, 7, 9, 12, 14]);
         assert_eq!(nodes.along.graph().indices(), [0, 1, 0, 1, 2, 1, 2, 3, 4, 3, 4, 5, 4, 5]);
-        let Features::Sparse(_, values) = &nodes.features else { panic!() };
+        let NodeFeatures::Sparse(_, values) = &nodes.features else { panic!() };
         assert_eq!(values[..3], [0.25, 0.75, 1.0]);
         let seen = neighbours(&network, Wiring::default(), 1);
         assert_eq!(seen[1][&1], [2.0]);
         let alone = Wiring { both_ways: false, loops: false, ..Wiring::default() };
         assert!(neighbours(&network, alone, 1)[0].is_empty());
-        let both = Network {
+        let both = GraphData {
             edges: vec![(0, 1), (1, 0), (1, 2)],
             edge_features: vec![vec![1.0], vec![7.0], vec![3.0]],
             ..network.clone()
@@ -143,7 +143,7 @@ mod tests {
             (&seen[1][&0], &seen[0][&1], &seen[1][&2]),
             (&vec![1.0], &vec![7.0], &vec![3.0])
         );
-        let lonely = Network { edges: vec![], edge_features: vec![], ..network.clone() };
+        let lonely = GraphData { edges: vec![], edge_features: vec![], ..network.clone() };
         let nodes = wire(&[&lonely], Wiring::default(), (3, 1), &device).unwrap();
         assert_eq!(nodes.along.graph().indices(), [0, 1, 2]);
         let error = wire(&[&network], Wiring::default(), (2, 1), &device).unwrap_err();

@@ -12,7 +12,7 @@ const DRAWS: u64 = 8;
 /// Configuration of image augmentation, deterministic by the seed, the step and the image's index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Augment {
+pub struct ImageAugment {
     /// Maximum shift in pixels in each direction; uncovered pixels are 0. 0 by default.
     pub shift: usize,
     /// Whether images are mirrored horizontally with probability 1/2.
@@ -26,7 +26,7 @@ pub struct Augment {
 /// A rectangle: ranges of rows and columns.
 type Rectangle = [std::ops::Range<usize>; 2];
 
-impl Augment {
+impl ImageAugment {
     /// Checks the settings for images of this size.
     pub fn check(&self, size: [usize; 2]) -> Result<()> {
         if self.shift >= size[0].min(size[1]) {
@@ -93,7 +93,7 @@ mod tests {
         std::array::from_fn(|byte| byte as f32 + 1000.0)
     }
 
-    fn looks(augment: Augment, step: u64) -> Vec<Vec<f32>> {
+    fn looks(augment: ImageAugment, step: u64) -> Vec<Vec<f32>> {
         let pixels: Vec<u8> = (1..=48).collect();
         let one = |number: usize| {
             let mut to = vec![];
@@ -106,15 +106,15 @@ mod tests {
     #[test]
     fn nothing_asked_for_is_nothing_done() {
         let wanted: Vec<f32> = (1..=48).map(|byte| byte as f32 + 1000.0).collect();
-        assert!(looks(Augment::default(), 5).iter().all(|look| *look == wanted));
+        assert!(looks(ImageAugment::default(), 5).iter().all(|look| *look == wanted));
     }
 
     #[test]
     fn an_image_is_moved_mirrored_and_hidden_as_a_function_of_its_number_and_step() {
-        let all = Augment { shift: 2, flip: true, erase: 0.5 };
+        let all = ImageAugment { shift: 2, flip: true, erase: 0.5 };
         assert_eq!(looks(all, 1), looks(all, 1));
         assert_ne!(looks(all, 1), looks(all, 2));
-        let moved = looks(Augment { shift: 2, ..Augment::default() }, 1);
+        let moved = looks(ImageAugment { shift: 2, ..ImageAugment::default() }, 1);
         // Position of the pixel from row 2, column 3; uncovered pixels are 0.
         let place = |look: &Vec<f32>| look.iter().position(|x| *x == 1020.0).unwrap() as isize;
         let mut seen: Vec<isize> = moved.iter().map(|look| place(look) - 19).collect();
@@ -123,10 +123,10 @@ mod tests {
         let wanted: Vec<isize> = (-2..=2).flat_map(|d| (-2..=2).map(move |r| d * 8 + r)).collect();
         assert_eq!(seen, wanted);
         assert!(moved.iter().flatten().all(|x| (1000.0..=1048.0).contains(x)));
-        let flipped = looks(Augment { flip: true, ..Augment::default() }, 1);
+        let flipped = looks(ImageAugment { flip: true, ..ImageAugment::default() }, 1);
         let turned = flipped.iter().filter(|look| look[0] == 1008.0).count();
         assert!((60..140).contains(&turned), "{turned} of 200 are mirrored");
-        let erased = looks(Augment { erase: 0.5, ..Augment::default() }, 1);
+        let erased = looks(ImageAugment { erase: 0.5, ..ImageAugment::default() }, 1);
         let hidden = erased.iter().filter(|look| look.contains(&0.0)).count();
         assert!((60..140).contains(&hidden), "{hidden} of 200 are hidden");
         let most = erased.iter().map(|look| look.iter().filter(|x| **x == 0.0).count()).max();
@@ -135,8 +135,13 @@ mod tests {
 
     #[test]
     fn numbers_that_cannot_be_meant() {
-        let error = |augment: Augment| augment.check([6, 8]).unwrap_err().to_string();
-        assert!(error(Augment { shift: 6, ..Augment::default() }).contains("augment.shift: got 6"));
-        assert!(error(Augment { erase: 1.5, ..Augment::default() }).contains("augment.erase"));
+        let error = |augment: ImageAugment| augment.check([6, 8]).unwrap_err().to_string();
+        assert!(
+            error(ImageAugment { shift: 6, ..ImageAugment::default() })
+                .contains("augment.shift: got 6")
+        );
+        assert!(
+            error(ImageAugment { erase: 1.5, ..ImageAugment::default() }).contains("augment.erase")
+        );
     }
 }

@@ -1,13 +1,13 @@
 //! Training, validation and test images.
 
 use crate::data::idx::{self, Held, Idx};
-use crate::data::{Part, Picture};
+use crate::data::{Image, Part};
 use regard_models::{Error, Result};
 use std::path::{Path, PathBuf};
 
 /// Greyscale images of one size with their labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pile {
+pub struct LabelledImages {
     /// Rows and columns of each image.
     pub size: [usize; 2],
     /// Pixels, image by image and row by row.
@@ -16,7 +16,7 @@ pub struct Pile {
     pub labels: Vec<usize>,
 }
 
-impl Pile {
+impl LabelledImages {
     /// Returns the number of images.
     pub fn len(&self) -> usize {
         self.labels.len()
@@ -34,7 +34,7 @@ impl Pile {
     }
 
     /// Reads a file of images and a file with one label per image.
-    pub fn read(images: &Path, labels: &Path) -> Result<Pile> {
+    pub fn read(images: &Path, labels: &Path) -> Result<LabelledImages> {
         let (size, pixels) = images_of(images)?;
         let Idx { shape, data } = idx::read(labels)?;
         let count = pixels.len() / (size[0] * size[1]);
@@ -45,12 +45,12 @@ impl Pile {
             );
             return Err(Error::file(labels, message));
         }
-        Ok(Pile { size, pixels, labels: data.into_iter().map(usize::from).collect() })
+        Ok(LabelledImages { size, pixels, labels: data.into_iter().map(usize::from).collect() })
     }
 
     /// Reads images with the labels of the neighbouring file, named as in MNIST:
     /// `t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte`.
-    pub fn beside_labels(images: &Path) -> Result<Pile> {
+    pub fn beside_labels(images: &Path) -> Result<LabelledImages> {
         let name = images.file_name().unwrap_or_default().to_string_lossy();
         let other = name.replace("images-idx3", "labels-idx1");
         if other == name {
@@ -58,13 +58,13 @@ impl Pile {
                            labels-idx1 instead";
             return Err(Error::file(images, message));
         }
-        Pile::read(images, &images.with_file_name(other))
+        LabelledImages::read(images, &images.with_file_name(other))
     }
 
     /// Splits off all images from index `from` on.
-    fn split_off(&mut self, from: usize) -> Pile {
+    fn split_off(&mut self, from: usize) -> LabelledImages {
         let pixels = self.pixels.split_off(from * self.size[0] * self.size[1]);
-        Pile { size: self.size, pixels, labels: self.labels.split_off(from) }
+        LabelledImages { size: self.size, pixels, labels: self.labels.split_off(from) }
     }
 }
 
@@ -86,7 +86,7 @@ fn images_in(Idx { shape, data }: Idx, path: &Path) -> Result<([usize; 2], Vec<u
 /// Images of a file: one of a PNG or JPEG, all of an IDX file.
 pub enum Images {
     /// One image, with any number of channels.
-    One(Picture),
+    One(Image),
     /// Greyscale images of one size.
     Many {
         /// Rows and columns of each image.
@@ -100,7 +100,7 @@ impl Images {
     /// Reads a PNG, JPEG or IDX file.
     pub fn read(path: &Path) -> Result<Images> {
         match idx::read_if(path)? {
-            Held::Other(file) => Picture::read_from(file, path).map(Images::One),
+            Held::Other(file) => Image::read_from(file, path).map(Images::One),
             Held::Idx(held) => {
                 let (size, pixels) = images_in(held, path)?;
                 Ok(Images::Many { size, pixels })
@@ -124,12 +124,12 @@ impl Images {
     }
 
     /// Returns an image by index, from 0; `None` if there is none.
-    pub fn get(&self, number: usize) -> Option<Picture> {
+    pub fn get(&self, number: usize) -> Option<Image> {
         match self {
             Images::One(picture) => (number == 0).then(|| picture.clone()),
             Images::Many { size, pixels } => {
                 let pixels = pixels.chunks_exact(size[0] * size[1]).nth(number)?.to_vec();
-                Some(Picture { size: *size, channels: 1, pixels })
+                Some(Image { size: *size, channels: 1, pixels })
             }
         }
     }
@@ -139,11 +139,11 @@ impl Images {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Corpus {
     /// Training part.
-    pub train: Pile,
+    pub train: LabelledImages,
     /// Validation part: the last images of the training file.
-    pub valid: Pile,
+    pub valid: LabelledImages,
     /// Test part: the test file.
-    pub test: Pile,
+    pub test: LabelledImages,
 }
 
 impl Corpus {
@@ -152,7 +152,7 @@ impl Corpus {
     pub fn read(folder: &Path, valid: usize) -> Result<Corpus> {
         let read = |part: &str| {
             let images = file(folder, &format!("{part}-images-idx3-ubyte"))?;
-            Pile::read(&images, &file(folder, &format!("{part}-labels-idx1-ubyte"))?)
+            LabelledImages::read(&images, &file(folder, &format!("{part}-labels-idx1-ubyte"))?)
         };
         let (mut train, test) = (read("train")?, read("t10k")?);
         if !(1..train.len()).contains(&valid) {
@@ -168,7 +168,7 @@ impl Corpus {
     }
 
     /// Returns one of the parts.
-    pub fn take(self, part: Part) -> Pile {
+    pub fn take(self, part: Part) -> LabelledImages {
         part.of([self.train, self.valid, self.test])
     }
 

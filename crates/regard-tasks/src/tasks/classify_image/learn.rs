@@ -1,11 +1,11 @@
 //! Training objective of image classification.
 
-use super::measure::{batch, mark};
-use super::{Augment, Corpus, Pile, Processor, Recipe};
+use super::evaluate::{batch, mark};
+use super::{Corpus, ImageAugment, LabelledImages, Processor, Recipe};
 use crate::data::Lengths;
 use crate::recipe::ModelTable;
 use crate::train::trained::device;
-use crate::train::{Better, Evaluation, Loss, Objective, Trained};
+use crate::train::{BatchLoss, Direction, Evaluation, Objective, Trained};
 use burn::tensor::{Int, Tensor, TensorData};
 use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
@@ -15,24 +15,24 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 /// Training objective of image classification.
-pub struct Lesson {
+pub struct ImageObjective {
     processor: Processor,
     /// Normalised value of each pixel byte.
     table: [f32; 256],
-    augment: Augment,
-    train: Pile,
-    valid: Pile,
+    augment: ImageAugment,
+    train: LabelledImages,
+    valid: LabelledImages,
     smoothing: f32,
 }
 
-impl Lesson {
+impl ImageObjective {
     /// Creates a model with initial weights as a recipe configures it.
-    pub fn new(recipe: &Recipe, corpus: Corpus) -> Result<Trained<Lesson>> {
+    pub fn new(recipe: &Recipe, corpus: Corpus) -> Result<Trained<ImageObjective>> {
         let model = table(recipe, &corpus)?.create::<Vit>(recipe.seed)?;
         recipe.augment.check(corpus.train.size)?;
         let (mean, std) = moments(&corpus.train);
         let processor = Processor::new(corpus.train.size, vec![mean], vec![std]);
-        let objective = Lesson {
+        let objective = ImageObjective {
             table: processor.table(0),
             processor,
             augment: recipe.augment,
@@ -49,7 +49,7 @@ impl Lesson {
         let mut numbers = Vec::with_capacity(examples.len() * rows * columns);
         let (augment, seed, step) = match mode {
             Mode::Train { seed, step } => (self.augment, seed, step),
-            Mode::Eval => (Augment::default(), 0, 0),
+            Mode::Eval => (ImageAugment::default(), 0, 0),
         };
         for number in examples {
             let image = (self.train.pixels(*number), self.train.size);
@@ -59,7 +59,7 @@ impl Lesson {
     }
 }
 
-impl Trained<Lesson> {
+impl Trained<ImageObjective> {
     /// Returns a summary of the sizes.
     pub(super) fn about(&self) -> String {
         let [rows, columns] = self.model().settings().grid();
@@ -72,7 +72,7 @@ impl Trained<Lesson> {
     }
 }
 
-impl Objective for Lesson {
+impl Objective for ImageObjective {
     type Model = Vit;
 
     /// A batch is a number of images.
@@ -80,14 +80,14 @@ impl Objective for Lesson {
         vec![Lengths { source: 1, target: 0 }; self.train.len()]
     }
 
-    fn loss(&self, model: &Vit, examples: &[usize], mode: Mode) -> Loss {
+    fn loss(&self, model: &Vit, examples: &[usize], mode: Mode) -> BatchLoss {
         let logits = model.forward(self.pixels(examples, mode), mode).logits;
         let logits = logits.expect("a model with labels was made");
         let wanted: Vec<i64> = examples.iter().map(|i| self.train.labels[*i] as i64).collect();
         let wanted = TensorData::new(wanted, [examples.len()]);
         let wanted = Tensor::<1, Int>::from_data(wanted, &device());
         let options = CrossEntropy { smoothing: self.smoothing, ignore: None };
-        Loss { value: cross_entropy(logits, wanted, options), tokens: examples.len() }
+        BatchLoss { value: cross_entropy(logits, wanted, options), tokens: examples.len() }
     }
 
     fn tokens(&self, examples: &[usize]) -> usize {
@@ -104,7 +104,7 @@ impl Objective for Lesson {
             ("valid_loss".to_string(), marks.loss),
             ("valid_accuracy".to_string(), marks.accuracy),
         ];
-        Ok(Evaluation::new(measures, marks.accuracy, Better::Higher))
+        Ok(Evaluation::new(measures, marks.accuracy, Direction::Higher))
     }
 
     fn save_rest(&self, _config: &Value, folder: &Path) -> Result<()> {
@@ -133,7 +133,7 @@ fn table<'a>(recipe: &'a Recipe, corpus: &Corpus) -> Result<ModelTable<'a>> {
 }
 
 /// Returns the mean and standard deviation of all pixels, scaled to 0 to 1.
-fn moments(pile: &Pile) -> (f64, f64) {
+fn moments(pile: &LabelledImages) -> (f64, f64) {
     let mut counts = [0u64; 256];
     pile.pixels.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
     let all = pile.pixels.len().max(1) as f64;

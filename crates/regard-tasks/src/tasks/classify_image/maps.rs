@@ -1,7 +1,7 @@
 //! Attention maps: weights over the patches, of one head or of all layers combined.
 
 use super::resize;
-use crate::data::Picture;
+use crate::data::Image;
 use burn::tensor::Tensor;
 use regard_attention::backend;
 use regard_models::vit::Config;
@@ -12,7 +12,7 @@ const DRAWN: usize = 448;
 
 /// Attention weights of one image.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Looks {
+pub struct AttentionMaps {
     /// Weights of each layer, `[H, T, T]`: queries, then keys.
     pub layers: Vec<Vec<f32>>,
     /// Number of heads, `H`.
@@ -25,9 +25,9 @@ pub struct Looks {
     pub first_patch: usize,
 }
 
-impl Looks {
+impl AttentionMaps {
     /// Copies the weights `[1, H, T, T]` of each layer.
-    pub(super) fn new(weights: Vec<Tensor<4>>, config: &Config) -> Looks {
+    pub(super) fn new(weights: Vec<Tensor<4>>, config: &Config) -> AttentionMaps {
         let [_, heads, tokens, _] = weights.first().map_or([0; 4], Tensor::dims);
         let numbers = |x: Tensor<4>| {
             let mut numbers = vec![];
@@ -35,7 +35,13 @@ impl Looks {
             numbers
         };
         let layers = weights.into_iter().map(numbers).collect();
-        Looks { layers, heads, tokens, grid: config.grid(), first_patch: config.first_patch() }
+        AttentionMaps {
+            layers,
+            heads,
+            tokens,
+            grid: config.grid(),
+            first_patch: config.first_patch(),
+        }
     }
 
     /// Returns the attention of the `[CLS]` token on each patch in one head, row by row. With mean
@@ -102,11 +108,11 @@ pub fn rollout(layers: &[Vec<f32>], heads: usize, tokens: usize) -> Vec<f64> {
 ///
 /// # Panics
 /// If the map is not of the grid's size.
-pub fn overlay(picture: &Picture, map: &[f64], grid: [usize; 2]) -> Result<Picture> {
+pub fn overlay(picture: &Image, map: &[f64], grid: [usize; 2]) -> Result<Image> {
     assert_eq!(map.len(), grid[0] * grid[1], "overlay: one value per patch");
     let most = map.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let pixels = map.iter().map(|x| (x.max(0.0) / most * 255.0).round() as u8).collect();
-    let map = Picture { size: grid, channels: 1, pixels };
+    let map = Image { size: grid, channels: 1, pixels };
     // The shorter side becomes large enough, within a limit for very long images.
     let [short, long] = [usize::min, usize::max].map(|of| of(picture.size[0], picture.size[1]));
     let times = DRAWN.div_ceil(short.max(1)).min(4 * DRAWN / long.max(1)).max(1);
@@ -121,7 +127,7 @@ pub fn overlay(picture: &Picture, map: &[f64], grid: [usize; 2]) -> Result<Pictu
         [mixed(0), mixed(1), mixed(2)]
     };
     let pixels = below.as_chunks::<3>().0.iter().zip(&map.pixels).flat_map(lit).collect();
-    Ok(Picture { size, channels: 3, pixels })
+    Ok(Image { size, channels: 3, pixels })
 }
 
 /// Returns a colour from dark red over orange to bright yellow.
@@ -130,7 +136,7 @@ fn glow(heat: f64) -> [f64; 3] {
 }
 
 /// Repeats each pixel `times` times in both directions, so that small images keep sharp edges.
-fn enlarged(picture: &Picture, times: usize) -> Vec<u8> {
+fn enlarged(picture: &Image, times: usize) -> Vec<u8> {
     let ([rows, columns], channels) = (picture.size, picture.channels);
     let mut pixels = Vec::with_capacity(rows * columns * channels * times * times);
     for row in picture.pixels.chunks_exact(columns * channels) {
@@ -147,10 +153,10 @@ mod tests {
 
     #[test]
     fn a_line_of_pixels_becomes_no_giant() {
-        let line = Picture { size: [1, 1000], channels: 1, pixels: vec![7; 1000] };
+        let line = Image { size: [1, 1000], channels: 1, pixels: vec![7; 1000] };
         let drawn = overlay(&line, &[0.5; 4], [2, 2]).unwrap();
         assert!(drawn.pixels.len() < 4_000_000, "{:?}", drawn.size);
-        let dot = Picture { size: [1, 1], channels: 1, pixels: vec![7] };
+        let dot = Image { size: [1, 1], channels: 1, pixels: vec![7] };
         assert_eq!(overlay(&dot, &[0.5; 4], [2, 2]).unwrap().size, [DRAWN; 2]);
     }
 
@@ -193,12 +199,13 @@ mod tests {
     #[test]
     fn maps_are_of_who_speaks() {
         let layers = layers(2, 2, 7);
-        let with_token = Looks { layers, heads: 2, tokens: 7, grid: [2, 3], first_patch: 1 };
+        let with_token =
+            AttentionMaps { layers, heads: 2, tokens: 7, grid: [2, 3], first_patch: 1 };
         let map = with_token.head(1, 1).unwrap();
         let row = &with_token.layers[1][49..56];
         assert_eq!(map, row[1..].iter().map(|x| f64::from(*x)).collect::<Vec<_>>());
         assert_eq!(with_token.rollout().len(), 6);
-        let alone = Looks { grid: [1, 7], first_patch: 0, ..with_token.clone() };
+        let alone = AttentionMaps { grid: [1, 7], first_patch: 0, ..with_token.clone() };
         assert!((alone.rollout().iter().sum::<f64>() - 1.0).abs() < 1e-6);
         let error = with_token.head(2, 0).unwrap_err().to_string();
         assert!(error.contains("got 2.0") && error.contains("layers 0 to 1"), "{error}");
@@ -206,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_map_is_drawn_over_the_whole_image() {
-        let picture = Picture { size: [4, 6], channels: 1, pixels: vec![100; 24] };
+        let picture = Image { size: [4, 6], channels: 1, pixels: vec![100; 24] };
         let drawn = overlay(&picture, &[0.0, 0.0, 0.0, 1.0], [2, 2]).unwrap();
         assert_eq!((drawn.size, drawn.channels), ([448, 672], 3));
         assert_eq!(drawn.pixels.len(), 448 * 672 * 3);

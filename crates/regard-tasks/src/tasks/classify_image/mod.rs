@@ -15,9 +15,9 @@
 
 mod augment;
 mod corpus;
+mod evaluate;
 mod learn;
 mod maps;
-mod measure;
 mod pipeline;
 mod processor;
 mod recipe;
@@ -25,14 +25,14 @@ mod resize;
 mod speed;
 mod viewer;
 
-pub use augment::Augment;
-pub use corpus::{Corpus, Images, Pile};
-pub use learn::Lesson;
-pub use maps::{Looks, overlay, rollout};
-pub use measure::{Marks, measure};
+pub use augment::ImageAugment;
+pub use corpus::{Corpus, Images, LabelledImages};
+pub use evaluate::{ImageMetrics, measure};
+pub use learn::ImageObjective;
+pub use maps::{AttentionMaps, overlay, rollout};
 pub use pipeline::{AttentionMap, Parameters, Response};
 pub use processor::{FILE, Processor};
 pub use recipe::{Data, Recipe};
 pub use resize::resize;
-pub use speed::Speed;
-pub use viewer::{Ready, Viewer};
+pub use speed::ImageBenchmark;
+pub use viewer::{ImageClassifier, Ready};

@@ -1,9 +1,9 @@
 //! Image classification as a pipeline.
 
-use super::{Looks, Ready, Viewer};
+use super::{AttentionMaps, ImageClassifier, Ready};
 use crate::attachment::Attachment;
 use crate::classify::{Label, RankedLabels};
-use crate::data::Picture;
+use crate::data::Image;
 use crate::pipeline::Pipeline;
 use regard_models::{Error, ModelFiles, Result};
 use schemars::JsonSchema;
@@ -63,7 +63,7 @@ impl AttentionMap {
     ///
     /// # Errors
     /// If the model has no such head.
-    pub fn new(looks: &Looks, head: Option<(usize, usize)>) -> Result<AttentionMap> {
+    pub fn new(looks: &AttentionMaps, head: Option<(usize, usize)>) -> Result<AttentionMap> {
         let (of, weights) = match head {
             None => ("rollout".into(), looks.rollout()),
             Some((layer, head)) => (format!("{layer}.{head}"), looks.head(layer, head)?),
@@ -73,27 +73,27 @@ impl AttentionMap {
     }
 }
 
-impl Pipeline for Viewer {
+impl Pipeline for ImageClassifier {
     const TASK: &'static str = "classify-image";
 
-    type Inputs = Attachment<Picture>;
+    type Inputs = Attachment<Image>;
     type Parameters = Parameters;
     type Response = Response;
 
-    fn open(files: ModelFiles) -> Result<Viewer> {
-        Viewer::load(files)
+    fn open(files: ModelFiles) -> Result<ImageClassifier> {
+        ImageClassifier::load(files)
     }
 
     fn run(
         &self,
-        inputs: &[Attachment<Picture>],
+        inputs: &[Attachment<Image>],
         parameters: &Parameters,
     ) -> Result<Vec<Result<Response>>> {
         if parameters.head.is_some() && !parameters.output_attentions {
             return Err(Error::invalid("head: requires output_attentions, which is off"));
         }
         if parameters.output_attentions {
-            let one = |input: &Attachment<Picture>| {
+            let one = |input: &Attachment<Image>| {
                 let (labels, looks) = self.look(&input.data)?;
                 let map = AttentionMap::new(&looks, parameters.head)?;
                 Ok(Response { attention: Some(map), ..response(input, labels, parameters)? })
@@ -108,7 +108,7 @@ impl Pipeline for Viewer {
             false => self.classify(&readable)?,
         }
         .into_iter();
-        let one = |(input, ready): (&Attachment<Picture>, Result<Ready>)| {
+        let one = |(input, ready): (&Attachment<Image>, Result<Ready>)| {
             ready?;
             let labels = labels.next().ok_or_else(|| Error::invalid("the model has no labels"))?;
             response(input, labels, parameters)
@@ -118,7 +118,7 @@ impl Pipeline for Viewer {
 }
 
 fn response(
-    input: &Attachment<Picture>,
+    input: &Attachment<Image>,
     labels: Vec<Label>,
     parameters: &Parameters,
 ) -> Result<Response> {

@@ -2,7 +2,7 @@
 //! `(pixel · rescale_factor − image_mean)/image_std`, after resizing to the model's size.
 
 use super::resize;
-use crate::data::Picture;
+use crate::data::Image;
 use regard_models::vit::Config;
 use regard_models::{Error, ModelFiles, Result, checkpoint};
 use serde::{Deserialize, Serialize};
@@ -126,7 +126,7 @@ impl Processor {
     }
 
     /// Converts an image to model input, `[C, H, W]`.
-    pub fn prepare(&self, picture: &Picture, model: &Config) -> Result<Vec<f32>> {
+    pub fn prepare(&self, picture: &Image, model: &Config) -> Result<Vec<f32>> {
         let (channels, size) = (model.num_channels, model.image_size.both());
         let picture = picture.with_channels(channels)?;
         let picture = match picture.size == size {

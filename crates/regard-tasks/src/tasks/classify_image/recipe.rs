@@ -1,10 +1,10 @@
 //! A recipe with `task = "classify-image"`.
 
-use super::{Augment, Corpus, Lesson, Pile, Viewer, measure};
+use super::{Corpus, ImageAugment, ImageClassifier, ImageObjective, LabelledImages, measure};
 use crate::about::About;
 use crate::data::known::{self, Format};
 use crate::data::{Part, sets};
-use crate::examine::{Mark, On, Report, Sheet, Source};
+use crate::evaluation::{EvaluationData, EvaluationSet, Metric, Report, Source};
 use crate::recipe::{Prepared, Task, recipe};
 use crate::{own, say, train};
 use regard_models::{Error, ModelFiles, Network, Result};
@@ -20,10 +20,10 @@ recipe! {
     pub model: Value,
     /// Data augmentation in training.
     #[serde(default)]
-    pub augment: Augment,
+    pub augment: ImageAugment,
     /// Training options. An image counts as one token of a batch.
     #[serde(default)]
-    pub train: train::Options,
+    pub train: train::TrainOptions,
 }
 
 /// Images to train on.
@@ -122,27 +122,27 @@ impl Task for Recipe {
     fn prepare(&self) -> Result<Prepared> {
         let corpus = self.data.read()?;
         let about = self.tell(&corpus)?;
-        let learner = Lesson::new(self, corpus)?;
+        let learner = ImageObjective::new(self, corpus)?;
         let about = about.with_sizes(learner.about());
         Ok(Prepared { learner: Box::new(learner), about })
     }
 
-    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
-        let viewer = Viewer::load(model.clone())?;
+    fn evaluate(&self, model: &ModelFiles, on: &EvaluationData) -> Result<Report> {
+        let viewer = ImageClassifier::load(model.clone())?;
         let source = on.decide(&self.data.set, |_| true)?;
         let pile = match source {
-            Source::File(path) => Pile::beside_labels(path)?,
+            Source::File(path) => LabelledImages::beside_labels(path)?,
             Source::Set(set, part) => {
                 Data { set: set.into(), ..self.data.clone() }.read()?.take(part)
             }
         };
-        let sheet = Sheet::new(&source, pile.len(), "images");
+        let sheet = EvaluationSet::new(&source, pile.len(), "images");
         Report::of(sheet, viewer.model().parameters(), || {
             let marks = measure(&viewer, &pile)?;
             Ok(vec![
-                Mark { name: "accuracy", value: marks.accuracy, unit: "% of images" },
-                Mark { name: "f1", value: marks.macro_f1, unit: "% (macro-F1)" },
-                Mark { name: "loss", value: marks.loss, unit: "nats per image" },
+                Metric { name: "accuracy", value: marks.accuracy, unit: "% of images" },
+                Metric { name: "f1", value: marks.macro_f1, unit: "% (macro-F1)" },
+                Metric { name: "loss", value: marks.loss, unit: "nats per image" },
             ])
         })
     }

@@ -1,7 +1,7 @@
 //! Resizing with Pillow's bilinear filter: when an image is reduced, each new pixel is a weighted
 //! mean of all pixels that it covers, with a triangular kernel. The axes are resized in sequence.
 
-use crate::data::Picture;
+use crate::data::Image;
 
 /// Fractional bits of a fixed-point weight.
 const PRECISION: u32 = 22;
@@ -31,7 +31,7 @@ fn sums(from: usize, to: usize) -> Vec<Sum> {
 }
 
 /// Resizes an image to `[rows, columns]`.
-pub fn resize(picture: &Picture, size: [usize; 2]) -> Picture {
+pub fn resize(picture: &Image, size: [usize; 2]) -> Image {
     let [rows, columns] = picture.size;
     // Bytes are rounded in between, so the order matters: Pillow (13) begins with columns, unless
     // rows decrease and columns increase.
@@ -42,8 +42,8 @@ pub fn resize(picture: &Picture, size: [usize; 2]) -> Picture {
 }
 
 /// Resizes an image to `to` columns.
-fn with_columns(picture: &Picture, to: usize) -> Picture {
-    let Picture { size: [rows, columns], channels, .. } = *picture;
+fn with_columns(picture: &Image, to: usize) -> Image {
+    let Image { size: [rows, columns], channels, .. } = *picture;
     if to == columns {
         return picture.clone();
     }
@@ -53,19 +53,19 @@ fn with_columns(picture: &Picture, to: usize) -> Picture {
         let numbers = sums.iter().flat_map(|sum| (0..channels).map(move |c| (sum, c)));
         pixels.extend(numbers.map(|(sum, c)| sum.of(|at| row[at * channels + c])));
     }
-    Picture { size: [rows, to], channels, pixels }
+    Image { size: [rows, to], channels, pixels }
 }
 
 /// Resizes an image to `to` rows.
-fn with_rows(picture: &Picture, to: usize) -> Picture {
-    let Picture { size: [rows, columns], channels, ref pixels } = *picture;
+fn with_rows(picture: &Image, to: usize) -> Image {
+    let Image { size: [rows, columns], channels, ref pixels } = *picture;
     if to == rows {
         return picture.clone();
     }
     let (sums, wide) = (sums(rows, to), columns * channels);
     let numbers = sums.iter().flat_map(|sum| (0..wide).map(move |at| (sum, at)));
     let pixels = numbers.map(|(sum, at)| sum.of(|row| pixels[row * wide + at])).collect();
-    Picture { size: [to, columns], channels, pixels }
+    Image { size: [to, columns], channels, pixels }
 }
 
 impl Sum {

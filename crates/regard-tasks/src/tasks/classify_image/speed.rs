@@ -10,17 +10,17 @@ use regard_models::{Error, ModelFiles, Network, Result, zoo};
 use std::time::Instant;
 
 /// A model to be timed.
-pub struct Speed {
+pub struct ImageBenchmark {
     model: Box<Vit>,
     adamw: AdamW,
     device: Device,
     step: u64,
 }
 
-impl Speed {
+impl ImageBenchmark {
     /// Opens a model. A configuration without weights gets random ones: the timing does not depend
     /// on them.
-    pub fn open(model: impl Into<ModelFiles>, learning: bool) -> Result<Speed> {
+    pub fn open(model: impl Into<ModelFiles>, learning: bool) -> Result<ImageBenchmark> {
         let files = train::files(model)?;
         let device = if learning { Device::flex().autodiff() } else { Device::flex() };
         let model = match files.has_weights() {
@@ -34,7 +34,7 @@ impl Speed {
             ));
         }
         let adamw = AdamW::new(AdamWConfig { max_norm: Some(1.0), ..AdamWConfig::default() });
-        Ok(Speed { model, adamw, device, step: 0 })
+        Ok(ImageBenchmark { model, adamw, device, step: 0 })
     }
 
     fn model(&self) -> &Vit {

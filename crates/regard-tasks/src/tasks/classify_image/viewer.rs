@@ -1,7 +1,7 @@
 //! Inference of image classification.
 
-use super::{Looks, Processor};
-use crate::data::Picture;
+use super::{AttentionMaps, Processor};
+use crate::data::Image;
 use crate::logits::{Label, ranked};
 use crate::train;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -15,26 +15,26 @@ use serde_json::Value;
 pub struct Ready(Vec<f32>);
 
 /// Image classification model with its preprocessing.
-pub struct Viewer {
+pub struct ImageClassifier {
     model: Vit,
     processor: Processor,
     labels: Vec<String>,
 }
 
-impl Viewer {
+impl ImageClassifier {
     /// Creates a viewer from a model, its preprocessing and the configuration that names the
     /// labels.
-    pub fn new(model: Vit, processor: Processor, config: &Value) -> Viewer {
+    pub fn new(model: Vit, processor: Processor, config: &Value) -> ImageClassifier {
         let name = |i: usize| config["id2label"][i.to_string()].as_str().map(str::to_string);
-        Viewer { model, processor, labels: (0..).map_while(name).collect() }
+        ImageClassifier { model, processor, labels: (0..).map_while(name).collect() }
     }
 
     /// Opens a model: from a folder, which may be a training run's, or a built-in one.
-    pub fn load(model: impl Into<ModelFiles>) -> Result<Viewer> {
+    pub fn load(model: impl Into<ModelFiles>) -> Result<ImageClassifier> {
         let files = train::files(model)?;
         let model = *zoo::open::<Vit>(files.clone(), &Device::flex())?;
         let processor = Processor::load(&files, model.settings())?;
-        Ok(Viewer::new(model, processor, &files.config()?))
+        Ok(ImageClassifier::new(model, processor, &files.config()?))
     }
 
     /// Returns the model.
@@ -55,7 +55,7 @@ impl Viewer {
     }
 
     /// Preprocesses an image to the model's input size.
-    pub fn prepare(&self, picture: &Picture) -> Result<Ready> {
+    pub fn prepare(&self, picture: &Image) -> Result<Ready> {
         Ok(Ready(self.processor.prepare(picture, self.model.settings())?))
     }
 
@@ -65,11 +65,11 @@ impl Viewer {
     }
 
     /// Returns all labels of an image, and the attention weights.
-    pub fn look(&self, picture: &Picture) -> Result<(Vec<Label>, Looks)> {
+    pub fn look(&self, picture: &Image) -> Result<(Vec<Label>, AttentionMaps)> {
         let pixels = self.pixels(&[self.prepare(picture)?]);
-        let (seen, weights) = self.model.look_inside(pixels);
+        let (seen, weights) = self.model.forward_with_attention(pixels);
         let mut labels = self.labels(seen.logits)?;
-        Ok((labels.remove(0), Looks::new(weights, self.model.settings())))
+        Ok((labels.remove(0), AttentionMaps::new(weights, self.model.settings())))
     }
 
     /// Stacks preprocessed images into model input, `[B, C, H, W]`.

@@ -6,7 +6,7 @@ pub mod sentence;
 pub use pipeline::{Embedder, Parameters, Response};
 pub use sentence::Sentence;
 
-use crate::reader::{Reader, numbers};
+use crate::reader::{TextEncoder, numbers};
 use regard_models::Result;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// Pooling of the token vectors into one vector per text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Pooling {
+pub enum SentencePooling {
     /// Mean over all tokens, special tokens included, as in sentence-transformers.
     #[default]
     Mean,
@@ -24,13 +24,13 @@ pub enum Pooling {
     Max,
 }
 
-impl Reader {
+impl TextEncoder {
     /// Returns an embedding for each text, of Euclidean norm 1 if `normalize`. A text longer than
     /// the model's maximum length is encoded in parts, whose vectors are averaged.
     pub fn embed(
         &self,
         texts: &[&str],
-        pooling: Pooling,
+        pooling: SentencePooling,
         normalize: bool,
     ) -> Result<Vec<Vec<f32>>> {
         let mut windows = vec![];
@@ -48,14 +48,14 @@ impl Reader {
             for (i, encoding) in part.iter().enumerate() {
                 let (sum, count) = &mut sums[of[first + i]];
                 sum.resize(width, 0.0);
-                let taken = if pooling == Pooling::Cls { 1 } else { encoding.len() };
+                let taken = if pooling == SentencePooling::Cls { 1 } else { encoding.len() };
                 let vectors = hidden[row * width..].chunks_exact(width).take(taken);
                 match pooling {
-                    Pooling::Mean | Pooling::Cls => {
+                    SentencePooling::Mean | SentencePooling::Cls => {
                         vectors.for_each(|vector| add(sum, vector));
                         *count += taken;
                     }
-                    Pooling::Max => {
+                    SentencePooling::Max => {
                         let most = vectors.map(<[f32]>::to_vec).reduce(largest);
                         add(sum, &most.unwrap_or_default());
                         *count += 1;

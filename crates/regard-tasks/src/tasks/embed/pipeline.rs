@@ -1,8 +1,8 @@
 //! Embeddings as a pipeline.
 
-use super::Pooling;
+use super::SentencePooling;
 use crate::pipeline::Pipeline;
-use crate::reader::Reader;
+use crate::reader::TextEncoder;
 use regard_models::text::Head;
 use regard_models::{ModelFiles, Result};
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {
     /// Pooling of the token vectors; by default that of the model's `modules.json`, else `mean`.
-    pub pooling: Option<Pooling>,
+    pub pooling: Option<SentencePooling>,
     /// Whether to scale embeddings to Euclidean norm 1; by default as `modules.json` of the model
     /// says, else no.
     pub normalize: Option<bool>,
@@ -27,14 +27,14 @@ pub struct Response {
 }
 
 /// Model that embeds texts.
-pub struct Embedder(pub Reader);
+pub struct Embedder(pub TextEncoder);
 
 impl Embedder {
     /// Returns the pooling and normalisation of a request.
     ///
     /// # Errors
     /// If the model's folder specifies an unsupported pooling and the request specifies none.
-    pub fn settings(&self, parameters: &Parameters) -> Result<(Pooling, bool)> {
+    pub fn settings(&self, parameters: &Parameters) -> Result<(SentencePooling, bool)> {
         let said = match (parameters.pooling, self.0.sentence()) {
             // An unsupported pooling in the folder does not matter if the request overrides it.
             (Some(_), Err(_)) => None,
@@ -54,7 +54,7 @@ impl Pipeline for Embedder {
     type Response = Response;
 
     fn open(files: ModelFiles) -> Result<Embedder> {
-        Ok(Embedder(Reader::load(files, Head::Bare)?))
+        Ok(Embedder(TextEncoder::load(files, Head::Bare)?))
     }
 
     fn run(&self, inputs: &[String], parameters: &Parameters) -> Result<Vec<Result<Response>>> {

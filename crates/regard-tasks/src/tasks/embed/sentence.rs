@@ -1,7 +1,7 @@
 //! Pooling and normalisation of a sentence-transformers folder: `modules.json` lists the steps
 //! after the encoder, and each module's folder configures it.
 
-use super::Pooling;
+use super::SentencePooling;
 use regard_models::{Error, ModelFiles, Result, checkpoint};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -20,7 +20,7 @@ const LARGEST: u64 = 1 << 20;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sentence {
     /// Pooling over the tokens.
-    pub pooling: Pooling,
+    pub pooling: SentencePooling,
     /// Whether the embedding is scaled to Euclidean norm 1.
     pub normalize: bool,
 }
@@ -108,7 +108,7 @@ fn json(path: &Path) -> Result<Option<Value>> {
 }
 
 /// Returns the pooling of a `config.json`, given by a flag per mode or by name.
-fn pooling(json: &Value) -> Result<Pooling, String> {
+fn pooling(json: &Value) -> Result<SentencePooling, String> {
     const FLAG: &str = "pooling_mode_";
     let none = Map::new();
     let keys = json.as_object().unwrap_or(&none);
@@ -117,9 +117,9 @@ fn pooling(json: &Value) -> Result<Pooling, String> {
     let flags = set.filter_map(|(key, _)| Some(key.strip_prefix(FLAG)?.to_string()));
     let asked: Vec<String> = named.into_iter().chain(flags).collect();
     let known = asked.iter().map(|name| match name.as_str() {
-        "mean" | "mean_tokens" => Some(Pooling::Mean),
-        "cls" | "cls_token" => Some(Pooling::Cls),
-        "max" | "max_tokens" => Some(Pooling::Max),
+        "mean" | "mean_tokens" => Some(SentencePooling::Mean),
+        "cls" | "cls_token" => Some(SentencePooling::Cls),
+        "max" | "max_tokens" => Some(SentencePooling::Max),
         _ => None,
     });
     match known.collect::<Vec<_>>()[..] {
@@ -160,10 +160,10 @@ mod tests {
     #[test]
     fn a_way_of_pooling_is_read() {
         let old = |key: &str| json!({ "word_embedding_dimension": 8, key: true, "x": true });
-        assert_eq!(pooling(&old("pooling_mode_mean_tokens")), Ok(Pooling::Mean));
-        assert_eq!(pooling(&old("pooling_mode_cls_token")), Ok(Pooling::Cls));
-        assert_eq!(pooling(&old("pooling_mode_max_tokens")), Ok(Pooling::Max));
-        assert_eq!(pooling(&json!({ "pooling_mode": "cls" })), Ok(Pooling::Cls));
+        assert_eq!(pooling(&old("pooling_mode_mean_tokens")), Ok(SentencePooling::Mean));
+        assert_eq!(pooling(&old("pooling_mode_cls_token")), Ok(SentencePooling::Cls));
+        assert_eq!(pooling(&old("pooling_mode_max_tokens")), Ok(SentencePooling::Max));
+        assert_eq!(pooling(&json!({ "pooling_mode": "cls" })), Ok(SentencePooling::Cls));
         let lasttoken = pooling(&old("pooling_mode_lasttoken")).unwrap_err();
         assert!(lasttoken.contains("lasttoken") && lasttoken.contains("--pooling"), "{lasttoken}");
         let both = json!({ "pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true });

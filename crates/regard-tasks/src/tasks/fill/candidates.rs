@@ -1,7 +1,7 @@
 //! Predictions for masked tokens.
 
 use crate::logits::softmax;
-use crate::reader::{Reader, numbers};
+use crate::reader::{TextEncoder, numbers};
 use regard_models::{Error, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub struct Candidate {
     pub sequence: String,
 }
 
-impl Reader {
+impl TextEncoder {
     /// Returns the `most` most probable tokens for each masked position of a text, the best first.
     ///
     /// # Errors

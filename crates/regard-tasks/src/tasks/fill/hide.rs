@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Configuration of token masking.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Hiding {
+pub struct Masking {
     /// Fraction of tokens to predict, 0 to 1; 0.15 by default.
     pub share: f64,
     /// Fraction of those that are replaced by the mask token; 0.8 by default.
@@ -18,15 +18,15 @@ pub struct Hiding {
     pub whole_words: bool,
 }
 
-impl Default for Hiding {
-    fn default() -> Hiding {
-        Hiding { share: 0.15, masked: 0.8, random: 0.1, whole_words: false }
+impl Default for Masking {
+    fn default() -> Masking {
+        Masking { share: 0.15, masked: 0.8, random: 0.1, whole_words: false }
     }
 }
 
 /// A text with some tokens masked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hidden {
+pub struct Masked {
     /// Token ids of the masked input.
     pub ids: Vec<u32>,
     /// Positions to predict, ascending.
@@ -43,7 +43,7 @@ pub(super) struct Tokens {
     pub words: (u32, u32),
 }
 
-impl Hiding {
+impl Masking {
     /// Checks that the fractions are in range.
     pub fn check(&self) -> Result<(), String> {
         let shares = [("share", self.share), ("masked", self.masked), ("random", self.random)];
@@ -66,7 +66,7 @@ impl Hiding {
         groups: &[Option<u32>],
         tokens: Tokens,
         stream: Stream,
-    ) -> Hidden {
+    ) -> Masked {
         let mut units: Vec<Vec<usize>> = vec![];
         for (at, group) in groups.iter().enumerate() {
             let Some(group) = group else { continue };
@@ -95,7 +95,7 @@ impl Hiding {
             places.extend(&units[unit]);
         }
         places.sort_unstable();
-        let mut hidden = Hidden {
+        let mut hidden = Masked {
             ids: ids.to_vec(),
             wanted: places.iter().map(|at| ids[*at]).collect(),
             places,
@@ -126,7 +126,7 @@ mod tests {
         let ids: Vec<u32> = (0..20_000).map(|i| 5 + i % 95).collect();
         let groups: Vec<Option<u32>> =
             (0..20_000).map(|i| (i % 10 != 0).then_some(i as u32)).collect();
-        let hidden = Hiding::default().hide(&ids, &groups, TOKENS, Stream::new(1, 2, 3));
+        let hidden = Masking::default().hide(&ids, &groups, TOKENS, Stream::new(1, 2, 3));
         assert_eq!(hidden.places.len(), 2700);
         assert!(hidden.places.iter().all(|at| at % 10 != 0), "what cannot be hidden is not");
         let masked = hidden.places.iter().filter(|at| hidden.ids[**at] == 4).count();
@@ -136,9 +136,9 @@ mod tests {
         assert!((200..350).contains(&same), "{same} of 2700");
         let elsewhere = (0..ids.len()).filter(|at| hidden.places.binary_search(at).is_err());
         assert!(elsewhere.into_iter().all(|at| hidden.ids[at] == ids[at]));
-        let again = Hiding::default().hide(&ids, &groups, TOKENS, Stream::new(1, 2, 3));
+        let again = Masking::default().hide(&ids, &groups, TOKENS, Stream::new(1, 2, 3));
         assert_eq!(hidden, again);
-        let other = Hiding::default().hide(&ids, &groups, TOKENS, Stream::new(1, 3, 3));
+        let other = Masking::default().hide(&ids, &groups, TOKENS, Stream::new(1, 3, 3));
         assert_ne!(hidden.places, other.places);
     }
 
@@ -146,7 +146,7 @@ mod tests {
     fn words_are_hidden_whole() {
         let ids: Vec<u32> = (5..65).collect();
         let groups: Vec<Option<u32>> = (0..60).map(|i| Some(i / 3)).collect();
-        let hiding = Hiding { whole_words: true, ..Hiding::default() };
+        let hiding = Masking { whole_words: true, ..Masking::default() };
         let hidden = hiding.hide(&ids, &groups, TOKENS, Stream::new(7, 0, 0));
         assert_eq!(hidden.places.len(), 9);
         assert!(hidden.places.chunks(3).all(|word| word[0] % 3 == 0 && word[2] == word[0] + 2));
@@ -154,14 +154,14 @@ mod tests {
 
     #[test]
     fn something_is_always_hidden_where_something_can_be() {
-        let one = Hiding::default().hide(
+        let one = Masking::default().hide(
             &[2, 9, 3],
             &[None, Some(0), None],
             TOKENS,
             Stream::new(0, 0, 0),
         );
         assert_eq!((one.places, one.wanted), (vec![1], vec![9]));
-        let none = Hiding::default().hide(&[2, 3], &[None, None], TOKENS, Stream::new(0, 0, 0));
+        let none = Masking::default().hide(&[2, 3], &[None, None], TOKENS, Stream::new(0, 0, 0));
         assert!(none.places.is_empty());
     }
 }

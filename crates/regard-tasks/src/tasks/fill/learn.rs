@@ -1,15 +1,15 @@
 //! Training objective of masked-language-model pretraining.
 
 use super::Recipe;
-use super::exam::{Asked, Cut, Exercise, Row};
+use super::evaluate::{Cut, Exercise, MaskedPair, Row};
 use super::overlap::Overlap;
 use crate::data::Lengths;
 use crate::data::documents::Document;
-use crate::examine;
+use crate::evaluation;
 use crate::recipe::ModelTable;
 use crate::train::begin::Lexicon;
 use crate::train::trained::device;
-use crate::train::{Better, Evaluation, Loss, Objective, Trained};
+use crate::train::{BatchLoss, Direction, Evaluation, Objective, Trained};
 use regard_attention::Mode;
 use regard_models::text::{Head, TextModel};
 use regard_models::{Capability, Error, Result};
@@ -64,7 +64,7 @@ impl Pretraining {
 impl Trained<Pretraining> {
     /// Returns examples as a training step sees them: the same for the same step of a run, and for
     /// every evaluation.
-    pub fn drawn(&self, examples: &[usize], mode: Mode) -> Vec<Asked> {
+    pub fn drawn(&self, examples: &[usize], mode: Mode) -> Vec<MaskedPair> {
         let objective = self.objective();
         let one = |i: &usize| {
             let row = &objective.train[*i];
@@ -81,11 +81,11 @@ impl Objective for Pretraining {
         self.train.iter().map(|row| Lengths { source: row.ids.len(), target: 0 }).collect()
     }
 
-    fn loss(&self, model: &dyn TextModel, examples: &[usize], mode: Mode) -> Loss {
+    fn loss(&self, model: &dyn TextModel, examples: &[usize], mode: Mode) -> BatchLoss {
         let rows: Vec<(usize, &Row)> = examples.iter().map(|i| (*i, &self.train[*i])).collect();
         let cost = self.exercise.cost(model, &rows, mode, &device());
         let follows = cost.follows.expect("a head for pretraining");
-        Loss { value: cost.words + follows, tokens: self.tokens(examples) }
+        BatchLoss { value: cost.words + follows, tokens: self.tokens(examples) }
     }
 
     fn tokens(&self, examples: &[usize]) -> usize {
@@ -95,7 +95,7 @@ impl Objective for Pretraining {
     fn evaluate(&self, model: &dyn TextModel) -> Result<Evaluation> {
         let marks = self.exercise.mark(&*model.evaluation(), &self.valid, &self.by_words);
         let decides = marks.iter().find(|mark| mark.name == "loss").map_or(f64::NAN, |m| m.value);
-        Ok(Evaluation::new(examine::measures(&marks), decides, Better::Lower))
+        Ok(Evaluation::new(evaluation::measures(&marks), decides, Direction::Lower))
     }
 
     fn save_rest(&self, _config: &Value, folder: &Path) -> Result<()> {

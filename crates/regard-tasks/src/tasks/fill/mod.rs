@@ -2,7 +2,7 @@
 //! prediction of whether the second half of a text follows the first.
 
 mod candidates;
-mod exam;
+mod evaluate;
 mod hide;
 mod learn;
 mod overlap;
@@ -11,9 +11,9 @@ mod pipeline;
 mod recipe;
 
 pub use candidates::Candidate;
-pub use exam::Asked;
-pub use hide::{Hidden, Hiding};
+pub use evaluate::MaskedPair;
+pub use hide::{Masked, Masking};
 pub use learn::Pretraining;
-pub use pairs::{Half, Pair, pairs};
+pub use pairs::{Half, SegmentPair, pairs};
 pub use pipeline::{Candidates, Filler, Parameters, Response};
 pub use recipe::{Data, Recipe};

@@ -2,7 +2,7 @@
 //!
 //! A model that uses more than shared words must beat this.
 
-use super::exam::Row;
+use super::evaluate::Row;
 use std::collections::{HashMap, HashSet};
 
 /// Classifier of pairs by the overlap of their tokens.
@@ -85,12 +85,12 @@ impl Overlap {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Half, Pair};
+    use super::super::{Half, SegmentPair};
     use super::*;
 
     fn row(first: &[u32], second: &[u32], follows: bool) -> Row {
         let half = |ids: &[u32]| Half { ids: ids.to_vec(), words: (0..ids.len() as u32).collect() };
-        Row::new(Pair { first: half(first), second: half(second), follows }, 1, 2)
+        Row::new(SegmentPair { first: half(first), second: half(second), follows }, 1, 2)
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub struct Half {
 
 /// Two halves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pair {
+pub struct SegmentPair {
     /// First half.
     pub first: Half,
     /// Second half.
@@ -41,7 +41,7 @@ impl Half {
 /// Makes pairs of at most `room` tokens from documents, which are lists of sentences. Consecutive
 /// sentences are collected until they fill the room and split at a random sentence; for half of the
 /// pairs the second half is taken from another document. Unused sentences begin the next pair.
-pub fn pairs(documents: &[Vec<Half>], room: usize, seed: u64) -> Vec<Pair> {
+pub fn pairs(documents: &[Vec<Half>], room: usize, seed: u64) -> Vec<SegmentPair> {
     let mut all = vec![];
     let mut draws = 0u64;
     let stream = Stream::new(seed, 0, DRAW);
@@ -75,7 +75,7 @@ pub fn pairs(documents: &[Vec<Half>], room: usize, seed: u64) -> Vec<Pair> {
             };
             if !first.ids.is_empty() && !second.ids.is_empty() {
                 fit(&mut first, &mut second, room);
-                all.push(Pair { first, second, follows });
+                all.push(SegmentPair { first, second, follows });
             }
             at = next;
         }
@@ -147,7 +147,7 @@ mod tests {
         let all = pairs(&documents(), 40, 3);
         let follows = all.iter().filter(|pair| pair.follows).count();
         assert!(all.len() > 50 && follows * 3 > all.len() && follows * 3 < 2 * all.len());
-        for Pair { first, second, follows } in &all {
+        for SegmentPair { first, second, follows } in &all {
             assert!(first.ids.len() + second.ids.len() <= 40);
             assert!(!first.ids.is_empty() && !second.ids.is_empty());
             assert_eq!(first.ids.len(), first.words.len());

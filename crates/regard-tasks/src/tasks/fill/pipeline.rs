@@ -2,7 +2,7 @@
 
 use super::Candidate;
 use crate::pipeline::Pipeline;
-use crate::reader::Reader;
+use crate::reader::TextEncoder;
 use regard_models::text::Head;
 use regard_models::{ModelFiles, Result};
 use schemars::JsonSchema;
@@ -50,7 +50,7 @@ impl Candidates {
 }
 
 /// Masked language model.
-pub struct Filler(pub Reader);
+pub struct Filler(pub TextEncoder);
 
 impl Pipeline for Filler {
     const TASK: &'static str = "fill";
@@ -60,7 +60,7 @@ impl Pipeline for Filler {
     type Response = Response;
 
     fn open(files: ModelFiles) -> Result<Filler> {
-        Ok(Filler(Reader::load(files, Head::Words)?))
+        Ok(Filler(TextEncoder::load(files, Head::Words)?))
     }
 
     fn run(&self, inputs: &[String], parameters: &Parameters) -> Result<Vec<Result<Response>>> {

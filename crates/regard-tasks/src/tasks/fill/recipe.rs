@@ -1,13 +1,13 @@
 //! A recipe with `task = "fill"`.
 
-use super::exam::{Cut, Exercise};
+use super::evaluate::{Cut, Exercise};
 use super::overlap::Overlap;
-use super::{Hiding, Pretraining};
+use super::{Masking, Pretraining};
 use crate::about::{self, About};
-use crate::data::documents::{Document, Documents, Form};
+use crate::data::documents::{Document, DocumentBoundary, Documents};
 use crate::data::known::{self, DataSet, Format};
 use crate::data::running;
-use crate::examine::{On, Report, Sheet, Source};
+use crate::evaluation::{EvaluationData, EvaluationSet, Report, Source};
 use crate::recipe::{Prepared, Task, recipe};
 use crate::text::Tokenizer;
 use crate::{own, say, train};
@@ -26,7 +26,7 @@ recipe! {
     pub vocabulary: crate::reader::Vocabulary,
     /// Masking of tokens.
     #[serde(default)]
-    pub hiding: Hiding,
+    pub hiding: Masking,
     /// Maximum number of tokens of a pair, special tokens included; 128 by default.
     #[serde(default = "context")]
     pub context: usize,
@@ -38,7 +38,7 @@ recipe! {
     pub model: Value,
     /// Training options.
     #[serde(default)]
-    pub train: train::Options,
+    pub train: train::TrainOptions,
 }
 
 fn context() -> usize {
@@ -68,7 +68,7 @@ impl Data {
             Some(set) => known::unread(set),
             None => {
                 self.files.iter().try_for_each(|file| own::there("files", file))?;
-                running::divided(&self.files, Form::BlankLines)
+                running::divided(&self.files, DocumentBoundary::BlankLines)
             }
         }
     }
@@ -128,14 +128,15 @@ impl Task for Recipe {
         Ok(Prepared { learner: Box::new(learner), about })
     }
 
-    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
+    fn evaluate(&self, model: &ModelFiles, on: &EvaluationData) -> Result<Report> {
         // No set has a test part: held-out articles are chosen by their hashes.
         let source = on.decide(&self.data.set, |_| false)?;
         let [learned, documents] = match source {
             Source::Set(set, _) => Data { set: set.to_string(), ..self.data.clone() }.read()?,
-            Source::File(path) => {
-                [vec![], Documents::open(&[path], Form::BlankLines)?.collect::<Result<_>>()?]
-            }
+            Source::File(path) => [
+                vec![],
+                Documents::open(&[path], DocumentBoundary::BlankLines)?.collect::<Result<_>>()?,
+            ],
         };
         let files = train::files(model.clone())?;
         let model = text::open(files.clone(), None, 0, &Device::flex())?;
@@ -151,7 +152,7 @@ impl Task for Recipe {
         };
         let by_words = Overlap::both(&rows(&learned, self.copies)?);
         let rows = rows(&documents, 1)?;
-        let sheet = Sheet::new(&source, rows.len(), "pairs");
+        let sheet = EvaluationSet::new(&source, rows.len(), "pairs");
         Report::of(sheet, model.parameters(), || Ok(exercise.mark(&*model, &rows, &by_words)))
     }
 }

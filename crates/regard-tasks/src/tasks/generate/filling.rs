@@ -5,7 +5,7 @@
 //! from both sides, a left-to-right model only from the tokens before it. Both use teacher forcing
 //! within the span.
 
-use crate::examine::Mark;
+use crate::evaluation::Metric;
 use burn::tensor::Tensor;
 use regard_attention::Stream;
 use regard_attention::{Mode, backend};
@@ -146,25 +146,25 @@ impl Filled {
     }
 
     /// Returns loss and accuracy as metrics.
-    pub(crate) fn marks(&self) -> [Mark; 2] {
+    pub(crate) fn marks(&self) -> [Metric; 2] {
         self.marks_named(["span_loss", "span_accuracy"])
     }
 
     /// Returns both metrics under names for second parts of pairs shown without the first part.
-    pub(crate) fn marks_alone(&self) -> [Mark; 2] {
+    pub(crate) fn marks_alone(&self) -> [Metric; 2] {
         self.marks_named(["span_loss_alone", "span_accuracy_alone"])
     }
 
-    fn marks_named(&self, [loss, accuracy]: [&'static str; 2]) -> [Mark; 2] {
+    fn marks_named(&self, [loss, accuracy]: [&'static str; 2]) -> [Metric; 2] {
         [
-            Mark { name: loss, value: self.loss(), unit: "nats per token" },
-            Mark { name: accuracy, value: self.accuracy(), unit: "% of tokens" },
+            Metric { name: loss, value: self.loss(), unit: "nats per token" },
+            Metric { name: accuracy, value: self.accuracy(), unit: "% of tokens" },
         ]
     }
 }
 
 /// Evaluates infilling; returns no metrics if there are no gaps.
-pub(crate) fn marks(model: &dyn TextModel, gaps: &[Gap]) -> Result<Vec<Mark>> {
+pub(crate) fn marks(model: &dyn TextModel, gaps: &[Gap]) -> Result<Vec<Metric>> {
     if gaps.is_empty() {
         return Ok(vec![]);
     }

@@ -1,17 +1,17 @@
 //! Training objective of causal language models.
 
-use super::{Recipe, Writer};
+use super::{Generator, Recipe};
 use crate::data::running::tokens;
-use crate::data::{Lengths, Running};
+use crate::data::{Lengths, TextCorpus};
 use crate::decode::generation;
-use crate::examine::{self, Mark};
+use crate::evaluation::{self, Metric};
 use crate::generate::filling::{self, Gap, Passage};
 use crate::metrics::Perplexity;
 use crate::recipe::ModelTable;
 use crate::text::Tokenizer;
 use crate::train::begin::Lexicon;
 use crate::train::trained::device;
-use crate::train::{Better, Evaluation, Loss, Objective, Trained};
+use crate::train::{BatchLoss, Direction, Evaluation, Objective, Trained};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
@@ -38,7 +38,7 @@ pub struct Language {
 
 impl Language {
     /// Creates a model with initial weights as a recipe configures it.
-    pub fn new(recipe: &Recipe, text: &Running) -> Result<Trained<Language>> {
+    pub fn new(recipe: &Recipe, text: &TextCorpus) -> Result<Trained<Language>> {
         recipe.decode.check()?;
         let tokenizer = recipe.vocabulary.train(&text.train)?;
         let held_out = tokens(&text.valid, &tokenizer)?;
@@ -129,7 +129,7 @@ impl Objective for Language {
         vec![Lengths { source: context, target: context }; self.pieces()]
     }
 
-    fn loss(&self, model: &dyn TextModel, examples: &[usize], mode: Mode) -> Loss {
+    fn loss(&self, model: &dyn TextModel, examples: &[usize], mode: Mode) -> BatchLoss {
         let context = self.recipe.context;
         let room = self.train.len() - 1 - self.pieces() * context;
         let shift = shift(mode, room.min(context - 1));
@@ -137,7 +137,7 @@ impl Objective for Language {
         let pieces: Vec<&[u32]> = examples.iter().map(piece).collect();
         let smoothing = if mode == Mode::Eval { 0.0 } else { self.recipe.train.label_smoothing };
         let value = cost(model, &pieces, (mode, smoothing), &device());
-        Loss { value, tokens: self.tokens(examples) }
+        BatchLoss { value, tokens: self.tokens(examples) }
     }
 
     fn tokens(&self, examples: &[usize]) -> usize {
@@ -147,16 +147,16 @@ impl Objective for Language {
     fn evaluate(&self, model: &dyn TextModel) -> Result<Evaluation> {
         let model = model.evaluation();
         let loss = likelihood(&*model, &self.valid, self.recipe.context).loss();
-        let mut marks = vec![Mark { name: "loss", value: loss, unit: "nats per token" }];
+        let mut marks = vec![Metric { name: "loss", value: loss, unit: "nats per token" }];
         marks.extend(filling::marks(&*model, &self.gaps)?);
-        let measures = examine::measures(&marks);
+        let measures = evaluation::measures(&marks);
         let mut options = self.recipe.decode.clone();
         options.max_new_tokens = Some(options.max_new_tokens.unwrap_or(60).min(60));
-        let writer = Writer::new(model, self.lexicon.tokenizer.clone(), options.clone())?;
+        let writer = Generator::new(model, self.lexicon.tokenizer.clone(), options.clone())?;
         // The sample is for display only; a failure must not stop the run.
         let written = writer.generate("", &options, 0, &[], &mut |_| {}).unwrap_or_default();
         let sample = written.first().map(|text| text.text.replace('\n', " / "));
-        Ok(Evaluation::new(measures, loss, Better::Lower).with_sample(sample))
+        Ok(Evaluation::new(measures, loss, Direction::Lower).with_sample(sample))
     }
 
     fn save_rest(&self, config: &Value, folder: &Path) -> Result<()> {

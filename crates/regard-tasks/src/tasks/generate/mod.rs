@@ -1,6 +1,6 @@
 //! Causal language models: training, text generation and scoring.
 
-mod exam;
+mod evaluate;
 pub mod filling;
 mod learn;
 mod pipeline;
@@ -10,4 +10,4 @@ mod writer;
 pub use learn::Language;
 pub use pipeline::{Parameters, Response};
 pub use recipe::{Data, Recipe, Vocabulary};
-pub use writer::{Scored, Writer, Written};
+pub use writer::{Generated, Generator, Scored};

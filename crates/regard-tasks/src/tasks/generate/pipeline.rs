@@ -1,6 +1,6 @@
 //! Text generation as a pipeline.
 
-use super::{Writer, Written};
+use super::{Generated, Generator};
 use crate::decode::SearchParameters;
 use crate::pipeline::Pipeline;
 use regard_models::{ModelFiles, Result};
@@ -42,15 +42,15 @@ impl Response {
     }
 }
 
-impl Pipeline for Writer {
+impl Pipeline for Generator {
     const TASK: &'static str = "generate";
 
     type Inputs = String;
     type Parameters = Parameters;
     type Response = Response;
 
-    fn open(files: ModelFiles) -> Result<Writer> {
-        Writer::load(files)
+    fn open(files: ModelFiles) -> Result<Generator> {
+        Generator::load(files)
     }
 
     fn run(&self, inputs: &[String], parameters: &Parameters) -> Result<Vec<Result<Response>>> {
@@ -58,7 +58,7 @@ impl Pipeline for Writer {
         let one = |(number, prompt): (u64, &String)| {
             let number = parameters.first.wrapping_add(number);
             let written = self.generate(prompt, &options, number, &parameters.stop, &mut |_| {})?;
-            let response = |Written { text, ids, score }| Response {
+            let response = |Generated { text, ids, score }| Response {
                 generated_text: format!("{prompt}{text}"),
                 token_ids: ids,
                 score,

@@ -1,13 +1,13 @@
 //! A recipe with `task = "generate"`.
 
-use super::{Language, exam};
+use super::{Language, evaluate};
 use crate::about::About;
 use crate::data::known::{self, Format};
-use crate::data::{Characters, Part, Running, sets};
-use crate::examine::{On, Report};
+use crate::data::{Characters, Part, TextCorpus, sets};
+use crate::evaluation::{EvaluationData, Report};
 use crate::generate::filling::Filling;
 use crate::recipe::{Prepared, Task, recipe};
-use crate::text::{Form, Kind, Normalise, Spaces, Tokenizer, Train};
+use crate::text::{Normalise, SpaceHandling, Tokenizer, Train, UnicodeForm, VocabularyKind};
 use crate::{decode, own, say, train};
 use regard_models::{Error, ModelFiles, Result};
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ recipe! {
     pub context: usize,
     /// Training options.
     #[serde(default)]
-    pub train: train::Options,
+    pub train: train::TrainOptions,
     /// Masked spans of the validation text that are predicted from the tokens before them at each
     /// evaluation; none by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,17 +60,17 @@ pub struct Data {
 
 impl Data {
     /// Reads the training and the validation text.
-    pub fn read(&self) -> Result<Running> {
+    pub fn read(&self) -> Result<TextCorpus> {
         self.read_set(&self.set)
     }
 
-    fn read_set(&self, set: &str) -> Result<Running> {
+    fn read_set(&self, set: &str) -> Result<TextCorpus> {
         if let Some(set) = known::named("generate", ("data.set", set))? {
             return match set.format {
                 Format::Text(file) => {
                     Ok(Characters::read(sets::find(set.name)?.join(file))?.into())
                 }
-                Format::Documents(read) => read().map(Running::of),
+                Format::Documents(read) => read().map(TextCorpus::of),
                 _ => known::unread(set),
             };
         }
@@ -134,9 +134,10 @@ fn size() -> usize {
 impl Vocabulary {
     /// Trains the vocabulary. Text is not normalised, so that generated text is like the original.
     pub fn train<S: AsRef<str>>(&self, texts: &[S]) -> Result<Tokenizer> {
-        let kind: Kind =
+        let kind: VocabularyKind =
             self.kind.parse().map_err(|e| Error::invalid(format!("vocabulary.kind: {e}")))?;
-        let normalise = Normalise { form: Form::Keep, spaces: Spaces::Keep, simplify: false };
+        let normalise =
+            Normalise { form: UnicodeForm::Keep, spaces: SpaceHandling::Keep, simplify: false };
         Train { normalise, ..Train::new(kind, self.size) }.run(texts)
     }
 }
@@ -186,7 +187,7 @@ impl Task for Recipe {
         Ok(Prepared { learner: Box::new(learner), about })
     }
 
-    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
-        exam::examine(self, model, on)
+    fn evaluate(&self, model: &ModelFiles, on: &EvaluationData) -> Result<Report> {
+        evaluate::evaluate(self, model, on)
     }
 }

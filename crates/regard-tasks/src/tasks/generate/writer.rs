@@ -1,6 +1,8 @@
 //! Inference with a trained language model.
 
-use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, decode, generation};
+use crate::decode::{
+    DecodeInput, Hypothesis, Ids, Options, StepAttention, Stepper, decode, generation,
+};
 use crate::logits::not_finite;
 use crate::reader::fits;
 use crate::text::Tokenizer;
@@ -16,7 +18,7 @@ use serde_json::Value;
 const NOTHING: &str = "\n";
 
 /// Causal language model that generates text.
-pub struct Writer {
+pub struct Generator {
     pub(super) model: Box<dyn TextModel>,
     tokenizer: Tokenizer,
     defaults: Options,
@@ -27,7 +29,7 @@ pub struct Writer {
 
 /// A generated continuation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Written {
+pub struct Generated {
     /// Text without the prompt.
     pub text: String,
     /// Token ids without those of the prompt.
@@ -53,7 +55,7 @@ impl Scored {
     }
 }
 
-impl Writer {
+impl Generator {
     /// Creates a writer from a model and its tokenizer.
     ///
     /// # Errors
@@ -62,7 +64,7 @@ impl Writer {
         model: Box<dyn TextModel>,
         tokenizer: Tokenizer,
         defaults: Options,
-    ) -> Result<Writer> {
+    ) -> Result<Generator> {
         let config = model.config();
         if model.head() != Head::Words || model.decode(&[&[]]).is_none() {
             let kind = &config["model_type"];
@@ -81,15 +83,15 @@ impl Writer {
         let (bos, eos) = (id("bos_token_id"), id("eos_token_id"));
         let pad = tokenizer.special().pad.or(eos);
         let ids = Ids { bos: bos.unwrap_or(0), eos, pad };
-        Ok(Writer { model, tokenizer, defaults, ids, bos, device: Device::flex() })
+        Ok(Generator { model, tokenizer, defaults, ids, bos, device: Device::flex() })
     }
 
     /// Opens a model: from a folder, which may be a training run's, or a built-in one.
-    pub fn load(model: impl Into<ModelFiles>) -> Result<Writer> {
+    pub fn load(model: impl Into<ModelFiles>) -> Result<Generator> {
         let files = train::files(model)?;
         let model = text::open(files.clone(), None, 0, &Device::flex())?;
         let (tokenizer, defaults) = (Tokenizer::of(&files)?, generation::load(&files)?);
-        Writer::new(model, tokenizer, defaults)
+        Generator::new(model, tokenizer, defaults)
             .map_err(|e| Error::file(files.place(), e.to_string()))
     }
 
@@ -143,10 +145,11 @@ impl Writer {
         number: u64,
         stop: &[String],
         watch: &mut dyn FnMut(u32),
-    ) -> Result<Vec<Written>> {
+    ) -> Result<Vec<Generated>> {
         let prompt = self.prompt(prompt)?;
         let read = &prompt[..prompt.len() - 1];
-        let sentence = Sentence { index: number, prompt: prompt.clone(), ..Sentence::default() };
+        let sentence =
+            DecodeInput { index: number, prompt: prompt.clone(), ..DecodeInput::default() };
         let longest = self.model.longest().unwrap_or(usize::MAX);
         let mut writing = Writing {
             writer: self,
@@ -174,7 +177,7 @@ impl Writer {
         score: f32,
         eos: Option<u32>,
         stop: &[String],
-    ) -> Result<Written> {
+    ) -> Result<Generated> {
         if eos.is_some() && ids.last().copied() == eos {
             ids.pop();
         }
@@ -190,7 +193,7 @@ impl Writer {
                 ids.pop();
             }
         }
-        Ok(Written { text, ids, score })
+        Ok(Generated { text, ids, score })
     }
 
     /// Computes log-probabilities of a text's tokens. A text longer than the model's maximum length
@@ -233,7 +236,7 @@ impl Writer {
 
 /// State of a decoding run, as seen by the search.
 struct Writing<'a> {
-    writer: &'a Writer,
+    writer: &'a Generator,
     /// Tokens of each row so far, prompt included.
     rows: Vec<Vec<u32>>,
     /// KV cache; created at the first step, and again when the model's maximum length is reached.
@@ -292,7 +295,7 @@ impl Stepper for Writing<'_> {
         self.writer.model.vocabulary() + usize::from(!self.stop.is_empty())
     }
 
-    fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<Attention> {
+    fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<StepAttention> {
         if self.decoding.is_none() || self.held == self.longest {
             self.make_room();
         }

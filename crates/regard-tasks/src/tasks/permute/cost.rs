@@ -15,7 +15,7 @@ const DRAW: u64 = 0x7065_726d_0000_0000;
 
 /// A sequence with its targets and their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct PermutedExample {
     /// Input of the model.
     pub sequence: Sequence,
     /// Positions to predict, ascending.
@@ -33,24 +33,24 @@ pub(super) struct Cost {
 
 /// Draws an example as a step sees it: the same for the same step of a run, and for every
 /// evaluation.
-pub(super) fn told(recipe: &Recipe, of: &Sequences, number: usize, mode: Mode) -> Told {
+pub(super) fn told(recipe: &Recipe, of: &Sequences, number: usize, mode: Mode) -> PermutedExample {
     let mut draws = Draws::new(mode, DRAW + number as u64);
     let sequence = of.draw(number, &mut draws);
     let targets = recipe.targets.choose(&sequence.open, &mut draws);
     let ranks = ranks(sequence.ids.len(), &targets, &mut draws);
-    Told { sequence, targets, ranks }
+    PermutedExample { sequence, targets, ranks }
 }
 
 /// Computes the loss of a batch.
 pub(super) fn cost(
     recipe: &Recipe,
     model: &dyn TextModel,
-    all: &[Told],
+    all: &[PermutedExample],
     mode: Mode,
     device: &Device,
 ) -> Cost {
     // Sequences with a memory are batched by length; all others form one batch.
-    let mut parts: BTreeMap<usize, Vec<&Told>> = BTreeMap::new();
+    let mut parts: BTreeMap<usize, Vec<&PermutedExample>> = BTreeMap::new();
     for told in all {
         let Sequence { ids, memory, .. } = &told.sequence;
         let length = if memory.is_empty() { 0 } else { ids.len() };
@@ -65,10 +65,16 @@ pub(super) fn cost(
 }
 
 /// Computes the loss of sequences that form one batch.
-fn one(recipe: &Recipe, model: &dyn TextModel, all: &[&Told], mode: Mode, device: &Device) -> Cost {
+fn one(
+    recipe: &Recipe,
+    model: &dyn TextModel,
+    all: &[&PermutedExample],
+    mode: Mode,
+    device: &Device,
+) -> Cost {
     let (mut texts, mut before) = (Texts::new(), Texts::new());
     let (mut targets, mut wanted, mut ranks) = (vec![], vec![], vec![]);
-    for Told { sequence, targets: places, ranks: own } in all {
+    for PermutedExample { sequence, targets: places, ranks: own } in all {
         let first = texts.tokens();
         texts.push_typed(&sequence.ids, &sequence.types);
         if !sequence.memory.is_empty() {

@@ -1,17 +1,17 @@
 //! Training objective of permutation language modelling.
 
-use super::cost::{Told, cost, told};
-use super::exam::{Exam, Marks};
+use super::cost::{PermutedExample, cost, told};
+use super::evaluate::{PermuteEvaluator, PermuteMetrics};
 use super::sequences::{Form, Sequences};
 use super::{Corpus, Recipe};
 use crate::data::Lengths;
 use crate::data::running::tokens;
-use crate::examine;
+use crate::evaluation;
 use crate::recipe::ModelTable;
 use crate::text::Tokenizer;
 use crate::train::begin::Lexicon;
 use crate::train::trained::device;
-use crate::train::{Better, Evaluation, Loss, Objective, Trained};
+use crate::train::{BatchLoss, Direction, Evaluation, Objective, Trained};
 use regard_attention::Mode;
 use regard_models::text::{Head, TextModel};
 use regard_models::{Capability, Error, Result};
@@ -25,7 +25,7 @@ pub struct Permutation {
     train: Sequences,
     /// Maximum number of tokens of each training example.
     lengths: Vec<usize>,
-    valid: Exam,
+    valid: PermuteEvaluator,
 }
 
 impl Permutation {
@@ -46,7 +46,7 @@ impl Permutation {
             let message = format!("model_type: {kind} has no query stream; need xlnet");
             return Err(Error::invalid(message));
         }
-        let valid = Exam::new(recipe, valid);
+        let valid = PermuteEvaluator::new(recipe, valid);
         let lexicon = Lexicon::new(tokenizer, &mut *model, recipe.vocabulary.vectors.as_deref())?;
         let lengths = train.lengths();
         let objective = Permutation { recipe: recipe.clone(), lexicon, train, lengths, valid };
@@ -57,7 +57,7 @@ impl Permutation {
         self.lexicon.about(self.train.len(), "sequences", millions)
     }
 
-    fn drawn(&self, examples: &[usize], mode: Mode) -> Vec<Told> {
+    fn drawn(&self, examples: &[usize], mode: Mode) -> Vec<PermutedExample> {
         examples.iter().map(|number| told(&self.recipe, &self.train, *number, mode)).collect()
     }
 }
@@ -65,7 +65,7 @@ impl Permutation {
 impl Trained<Permutation> {
     /// Returns examples as a training step sees them: the same for the same step of a run, and for
     /// every evaluation.
-    pub fn drawn(&self, examples: &[usize], mode: Mode) -> Vec<Told> {
+    pub fn drawn(&self, examples: &[usize], mode: Mode) -> Vec<PermutedExample> {
         self.objective().drawn(examples, mode)
     }
 }
@@ -77,10 +77,10 @@ impl Objective for Permutation {
         self.lengths.iter().map(|source| Lengths { source: *source, target: 0 }).collect()
     }
 
-    fn loss(&self, model: &dyn TextModel, examples: &[usize], mode: Mode) -> Loss {
+    fn loss(&self, model: &dyn TextModel, examples: &[usize], mode: Mode) -> BatchLoss {
         let told = self.drawn(examples, mode);
         let cost = cost(&self.recipe, model, &told, mode, &device());
-        Loss { value: cost.mean, tokens: self.tokens(examples) }
+        BatchLoss { value: cost.mean, tokens: self.tokens(examples) }
     }
 
     fn tokens(&self, examples: &[usize]) -> usize {
@@ -89,11 +89,11 @@ impl Objective for Permutation {
 
     fn evaluate(&self, model: &dyn TextModel) -> Result<Evaluation> {
         let model = model.evaluation();
-        let Marks { all, first } = self.valid.mark(&self.recipe, &*model)?;
+        let PermuteMetrics { all, first } = self.valid.mark(&self.recipe, &*model)?;
         let shown = first.map(|said| self.valid.shown(&said, &self.lexicon.tokenizer));
-        let (measures, loss) = (examine::measures(&all), all[0].value);
+        let (measures, loss) = (evaluation::measures(&all), all[0].value);
         let sample = shown.transpose()?;
-        Ok(Evaluation::new(measures, loss, Better::Lower).with_sample(sample))
+        Ok(Evaluation::new(measures, loss, Direction::Lower).with_sample(sample))
     }
 
     fn save_rest(&self, _config: &Value, folder: &Path) -> Result<()> {

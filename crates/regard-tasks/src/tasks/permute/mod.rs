@@ -14,13 +14,13 @@
 
 mod choose;
 mod cost;
-mod exam;
+mod evaluate;
 mod learn;
 mod recipe;
 mod sequences;
 
 pub use choose::Targets;
-pub use cost::Told;
+pub use cost::PermutedExample;
 pub use learn::Permutation;
 pub use recipe::{Corpus, Data, Recipe};
 pub use sequences::{Parts, Sequence};

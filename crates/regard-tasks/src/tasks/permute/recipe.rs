@@ -1,17 +1,17 @@
 //! A recipe with `task = "permute"`.
 
-use super::{Parts, Permutation, Targets, exam};
+use super::{Parts, Permutation, Targets, evaluate};
 use crate::about::{self, About};
 use crate::data::documents::{self, Document, Documents};
 use crate::data::known::{self, DataSet, Format};
 use crate::data::pairs::Tsv;
-use crate::data::split::Key;
-use crate::data::{Pair, Part, Running, Split, sets};
-use crate::examine::{On, Report};
+use crate::data::split::SplitKey;
+use crate::data::{Pair, Part, Split, TextCorpus, sets};
+use crate::evaluation::{EvaluationData, Report};
 use crate::generate::filling::Filling;
 use crate::reader::Vocabulary;
 use crate::recipe::{Prepared, Task, recipe};
-use crate::text::{Form, Kind, Normalise, Spaces, Tokenizer};
+use crate::text::{Normalise, SpaceHandling, Tokenizer, UnicodeForm, VocabularyKind};
 use crate::{own, say, train};
 use regard_models::{Error, ModelFiles, Result};
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ recipe! {
     pub model: Value,
     /// Training options.
     #[serde(default)]
-    pub train: train::Options,
+    pub train: train::TrainOptions,
 }
 
 fn context() -> usize {
@@ -67,7 +67,7 @@ pub struct Data {
 #[derive(Clone, Debug)]
 pub enum Corpus {
     /// Documents.
-    Running(Running),
+    Running(TextCorpus),
     /// Training and validation pairs of sentences: the first and the second parts of sequences.
     Pairs([Vec<Pair>; 2]),
 }
@@ -78,14 +78,14 @@ impl Data {
         self.files.iter().try_for_each(|file| own::there("files", file))?;
         match known::named("permute", ("data.set", &self.set))? {
             Some(DataSet { format: Format::Documents(read), .. }) => {
-                Ok(Corpus::Running(Running::of(read()?)))
+                Ok(Corpus::Running(TextCorpus::of(read()?)))
             }
             Some(DataSet { format: Format::Tatoeba(file, _), name }) => {
                 pairs(&[sets::find(name)?.join(file)])
             }
             Some(set) => known::unread(set),
             None if self.set == own::PAIRS => pairs(&self.files),
-            None => Ok(Corpus::Running(Running::files(&self.files)?)),
+            None => Ok(Corpus::Running(TextCorpus::files(&self.files)?)),
         }
     }
 
@@ -100,10 +100,10 @@ impl Data {
         match matches!(known, Some(Format::Tatoeba(..))) || self.set == own::PAIRS {
             true => Ok(Corpus::Pairs([vec![], Tsv::FORWARD.read(path)?])),
             false => {
-                let documents = Documents::open(&[path], documents::Form::BlankLines)?;
+                let documents = Documents::open(&[path], documents::DocumentBoundary::BlankLines)?;
                 let text = |document: Result<Document>| Ok(document?.text() + "\n");
                 let valid = documents.map(text).collect::<Result<_>>()?;
-                Ok(Corpus::Running(Running { train: vec![], valid }))
+                Ok(Corpus::Running(TextCorpus { train: vec![], valid }))
             }
         }
     }
@@ -121,7 +121,7 @@ fn pairs(files: &[PathBuf]) -> Result<Corpus> {
     for file in files {
         all.extend(Tsv::FORWARD.read(file)?);
     }
-    let part = |part| Split::default().pairs(&all, Key::Source, part);
+    let part = |part| Split::default().pairs(&all, SplitKey::Source, part);
     Ok(Corpus::Pairs([part(Part::Train), part(Part::Valid)]))
 }
 
@@ -130,8 +130,9 @@ impl Recipe {
     /// [`generate`](crate::generate).
     pub(super) fn tokenizer(&self, corpus: &Corpus) -> Result<Tokenizer> {
         let mut train = self.vocabulary.training()?;
-        if matches!(train.kind, Kind::ByteLevel | Kind::Char) {
-            train.normalise = Normalise { form: Form::Keep, spaces: Spaces::Keep, simplify: false };
+        if matches!(train.kind, VocabularyKind::ByteLevel | VocabularyKind::Char) {
+            train.normalise =
+                Normalise { form: UnicodeForm::Keep, spaces: SpaceHandling::Keep, simplify: false };
         }
         match corpus {
             Corpus::Running(text) => train.run(&text.train),
@@ -164,7 +165,7 @@ impl Task for Recipe {
             false => about::paths(&self.data.files),
         };
         let counts = match &corpus {
-            Corpus::Running(Running { train, valid }) => {
+            Corpus::Running(TextCorpus { train, valid }) => {
                 [train, valid].map(|part| say::many(part.len(), "document"))
             }
             Corpus::Pairs(parts) => parts.each_ref().map(|part| say::many(part.len(), "pair")),
@@ -178,7 +179,7 @@ impl Task for Recipe {
         Ok(Prepared { learner: Box::new(learner), about })
     }
 
-    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
-        exam::examine(self, model, on)
+    fn evaluate(&self, model: &ModelFiles, on: &EvaluationData) -> Result<Report> {
+        evaluate::evaluate(self, model, on)
     }
 }

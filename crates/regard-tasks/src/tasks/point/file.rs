@@ -1,7 +1,7 @@
 //! Points as text: `x1 y1 x2 y2 … output i1 i2 … i1`, indices counted from 1, as in the files of
 //! Vinyals et al. 2015. A line is a set of points.
 
-use super::{Instance, Problem};
+use super::{Instance, PointProblem};
 use crate::data::Lines;
 use regard_models::{Error, Result};
 use std::path::Path;
@@ -13,7 +13,7 @@ const OUTPUT: &str = "output";
 const LARGEST: f64 = 1e100;
 
 /// Reads the sets of a file with their answers. Errors name file and line.
-pub fn read(path: &Path, problem: &dyn Problem) -> Result<Vec<Instance>> {
+pub fn read(path: &Path, problem: &dyn PointProblem) -> Result<Vec<Instance>> {
     let mut lines = Lines::open(path)?;
     let mut all = vec![];
     while let Some(line) = lines.next().transpose()? {
@@ -29,7 +29,7 @@ pub fn read(path: &Path, problem: &dyn Problem) -> Result<Vec<Instance>> {
     Ok(all)
 }
 
-fn instance(line: &str, problem: &dyn Problem) -> Result<Instance, String> {
+fn instance(line: &str, problem: &dyn PointProblem) -> Result<Instance, String> {
     let mut halves = line.splitn(2, OUTPUT);
     let (Some(points), Some(answer)) = (halves.next(), halves.next()) else {
         return Err(format!(
@@ -49,7 +49,7 @@ fn instance(line: &str, problem: &dyn Problem) -> Result<Instance, String> {
     if let Some(at) = (0..answer.len()).find(|i| answer[..*i].contains(&answer[*i])) {
         return Err(format!("point {} is twice in the answer", answer[at] + 1));
     }
-    let whole = problem.choice() == regard_models::pointer::Choice::All;
+    let whole = problem.choice() == regard_models::pointer::SelectionRule::All;
     if whole && answer.len() != count {
         return Err(format!("the answer has {} of {count} points, needs all", answer.len()));
     }
@@ -60,11 +60,11 @@ fn instance(line: &str, problem: &dyn Problem) -> Result<Instance, String> {
 }
 
 /// Parses the points of a line without an answer: numbers separated by spaces or commas.
-pub fn parse(line: &str, problem: &dyn Problem) -> Result<Vec<f64>> {
+pub fn parse(line: &str, problem: &dyn PointProblem) -> Result<Vec<f64>> {
     numbers(line, problem).map_err(Error::Invalid)
 }
 
-fn numbers(text: &str, problem: &dyn Problem) -> Result<Vec<f64>, String> {
+fn numbers(text: &str, problem: &dyn PointProblem) -> Result<Vec<f64>, String> {
     let words = text.split(|c: char| c.is_whitespace() || ",;()[]".contains(c));
     let mut all = vec![];
     for word in words.filter(|word| !word.is_empty()) {
@@ -78,7 +78,7 @@ fn numbers(text: &str, problem: &dyn Problem) -> Result<Vec<f64>, String> {
 }
 
 /// Checks that these numbers are valid points of a problem.
-pub(super) fn check(all: &[f64], problem: &dyn Problem) -> Result<(), String> {
+pub(super) fn check(all: &[f64], problem: &dyn PointProblem) -> Result<(), String> {
     if let Some(at) = all.iter().position(|x| x.is_nan() || x.abs() > LARGEST) {
         return Err(format!("number {}: got {}, need a finite number", at + 1, all[at]));
     }

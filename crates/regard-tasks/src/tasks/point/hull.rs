@@ -1,14 +1,16 @@
 //! Convex hulls: the corners of the hull of all points, counter-clockwise.
 
-use super::problem::{Asked, Problem, accuracy, at, double_area, from_first, is_left};
-use crate::examine::Mark;
-use crate::train::Better;
-use regard_models::pointer::Choice;
+use super::problem::{
+    EvaluatedPoints, PointProblem, accuracy, at, double_area, from_first, is_left,
+};
+use crate::evaluation::Metric;
+use crate::train::Direction;
+use regard_models::pointer::SelectionRule;
 use std::ops::RangeInclusive;
 
 pub struct Hull;
 
-impl Problem for Hull {
+impl PointProblem for Hull {
     fn name(&self) -> &'static str {
         "hull"
     }
@@ -25,8 +27,8 @@ impl Problem for Hull {
         3..=1000
     }
 
-    fn choice(&self) -> Choice {
-        Choice::Once
+    fn choice(&self) -> SelectionRule {
+        SelectionRule::Once
     }
 
     fn closed(&self) -> bool {
@@ -58,10 +60,10 @@ impl Problem for Hull {
         from_first(answer, |a, b| a < b)
     }
 
-    fn marks(&self, asked: &[Asked]) -> Vec<Mark> {
+    fn marks(&self, asked: &[EvaluatedPoints]) -> Vec<Metric> {
         let count = asked.len().max(1) as f64;
         let (mut area, mut crossed) = (0.0, 0);
-        for Asked { points, right, said } in asked {
+        for EvaluatedPoints { points, right, said } in asked {
             if !is_simple(points, said) {
                 crossed += 1;
                 continue;
@@ -71,8 +73,8 @@ impl Problem for Hull {
         }
         vec![
             accuracy(asked),
-            Mark { name: "area", value: 100.0 * area / count, unit: "% of the area covered" },
-            Mark {
+            Metric { name: "area", value: 100.0 * area / count, unit: "% of the area covered" },
+            Metric {
                 name: "crossed",
                 value: 100.0 * f64::from(crossed) / count,
                 unit: "% that are no simple polygon, counted as area 0",
@@ -80,8 +82,8 @@ impl Problem for Hull {
         ]
     }
 
-    fn decides(&self) -> (&'static str, Better) {
-        ("accuracy", Better::Higher)
+    fn decides(&self) -> (&'static str, Direction) {
+        ("accuracy", Direction::Higher)
     }
 }
 
@@ -165,7 +167,7 @@ mod tests {
 
     #[test]
     fn marks() {
-        let asked = |said: &[u32]| Asked {
+        let asked = |said: &[u32]| EvaluatedPoints {
             points: SQUARE.to_vec(),
             right: vec![1, 3, 2, 4],
             said: said.to_vec(),

@@ -1,6 +1,6 @@
 //! Sets of points with their solutions: drawn from a seed, or read from a file.
 
-use super::Problem;
+use super::PointProblem;
 use regard_attention::Stream;
 
 /// A set of points with its solution in the learned form.
@@ -44,7 +44,7 @@ pub enum Instances {
 /// Settings of generated sets.
 #[derive(Clone, Copy)]
 pub struct Drawn {
-    problem: &'static dyn Problem,
+    problem: &'static dyn PointProblem,
     seed: u64,
     site: Site,
     /// Minimum and maximum number of points of a set.
@@ -61,7 +61,7 @@ impl std::fmt::Debug for Drawn {
 
 impl Instances {
     pub(super) fn drawn(
-        problem: &'static dyn Problem,
+        problem: &'static dyn PointProblem,
         (seed, site): (u64, Site),
         sizes: [usize; 2],
         count: usize,

@@ -2,13 +2,13 @@
 
 use super::instances::{Instance, Instances};
 use super::pointer::{Pointer, within_unit};
-use super::{Problem, Recipe};
+use super::{PointProblem, Recipe};
 use crate::data::{Lengths, Part};
 use crate::decode::{self, generation};
-use crate::examine;
+use crate::evaluation;
 use crate::recipe::ModelTable;
 use crate::train::trained::device;
-use crate::train::{Evaluation, Loss, Objective, Trained};
+use crate::train::{BatchLoss, Evaluation, Objective, Trained};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::{Mode, ops};
 use regard_models::pointer::{MARKER, PointerNet, Points};
@@ -20,16 +20,16 @@ use std::path::Path;
 const IGNORED: i64 = -1;
 
 /// Training objective of pointer networks.
-pub struct Lesson {
-    problem: &'static dyn Problem,
+pub struct PointObjective {
+    problem: &'static dyn PointProblem,
     train: Instances,
     valid: Instances,
     decode: decode::Options,
 }
 
-impl Lesson {
+impl PointObjective {
     /// Creates a model with initial weights as a recipe configures it.
-    pub fn new(recipe: &Recipe) -> Result<Trained<Lesson>> {
+    pub fn new(recipe: &Recipe) -> Result<Trained<PointObjective>> {
         let problem = recipe.data.problem()?;
         let mut table = ModelTable::new(&recipe.model)?;
         table.set("problem", problem.name());
@@ -46,7 +46,7 @@ impl Lesson {
             }
         }
         let decode = recipe.decode.clone();
-        Ok(Trained::new(net, Lesson { problem, train, valid, decode }))
+        Ok(Trained::new(net, PointObjective { problem, train, valid, decode }))
     }
 
     /// Returns the number of training and of validation sets.
@@ -65,7 +65,7 @@ impl Lesson {
     }
 
     /// Computes the mean loss per step with teacher forcing, and the number of steps.
-    fn cost(&self, net: &PointerNet, batch: &[Instance], mode: Mode, device: &Device) -> Loss {
+    fn cost(&self, net: &PointerNet, batch: &[Instance], mode: Mode, device: &Device) -> BatchLoss {
         let mut points = Points::new(self.problem.width());
         batch.iter().for_each(|instance| points.push(&within_unit(&instance.points)));
         let answers: Vec<Vec<u32>> = batch.iter().map(|each| each.answer.clone()).collect();
@@ -82,11 +82,11 @@ impl Lesson {
         let tokens = wanted.iter().filter(|at| **at != IGNORED).count();
         let wanted = Tensor::<1, Int>::from_data(TensorData::new(wanted, [b * t]), device);
         let value = ops::negative_log_likelihood(weights.reshape([b * t, s]), wanted, IGNORED);
-        Loss { value, tokens }
+        BatchLoss { value, tokens }
     }
 }
 
-impl Objective for Lesson {
+impl Objective for PointObjective {
     type Model = PointerNet;
 
     fn lengths(&self) -> Vec<Lengths> {
@@ -95,7 +95,7 @@ impl Objective for Lesson {
         (0..self.train.len()).map(length).collect()
     }
 
-    fn loss(&self, net: &PointerNet, examples: &[usize], mode: Mode) -> Loss {
+    fn loss(&self, net: &PointerNet, examples: &[usize], mode: Mode) -> BatchLoss {
         let batch: Vec<Instance> = examples.iter().map(|i| self.train.get(*i)).collect();
         self.cost(net, &batch, mode, &device())
     }
@@ -114,7 +114,7 @@ impl Objective for Lesson {
         let all: Vec<Instance> = self.valid.iter().collect();
         let (mut sum, mut steps) = (0.0, 0);
         for some in all.chunks(256) {
-            let Loss { value, tokens } = self.cost(&net, some, Mode::Eval, &Device::flex());
+            let BatchLoss { value, tokens } = self.cost(&net, some, Mode::Eval, &Device::flex());
             sum += f64::from(value.into_scalar::<f32>()) * tokens as f64;
             steps += tokens;
         }
@@ -124,7 +124,7 @@ impl Objective for Lesson {
         let decides = marks.iter().find(|mark| mark.name == name);
         let decides = decides.expect("the selection metric is one of the problem's metrics").value;
         let mut measures = vec![("valid_loss".to_string(), sum / steps.max(1) as f64)];
-        measures.extend(examine::measures(&marks));
+        measures.extend(evaluation::measures(&marks));
         Ok(Evaluation::new(measures, decides, better))
     }
 

@@ -23,8 +23,8 @@ mod tsp;
 
 pub use file::{parse, read};
 pub use instances::{Instance, Instances};
-pub use learn::Lesson;
+pub use learn::PointObjective;
 pub use pipeline::{Inputs, Parameters, Response};
-pub use pointer::{Pointed, Pointer};
-pub use problem::{Asked, PROBLEMS, Problem, problem};
+pub use pointer::{PointPrediction, Pointer};
+pub use problem::{EvaluatedPoints, PROBLEMS, PointProblem, problem};
 pub use recipe::{Data, Recipe};

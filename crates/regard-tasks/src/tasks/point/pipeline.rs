@@ -1,7 +1,7 @@
 //! Pointer networks as a pipeline.
 
 use super::file::check;
-use super::{Pointed, Pointer};
+use super::{PointPrediction, Pointer};
 use crate::decode::SearchParameters;
 use crate::pipeline::Pipeline;
 use regard_models::{Error, ModelFiles, Result};
@@ -90,7 +90,12 @@ impl Pointer {
     }
 
     /// Creates the response for a set of points and its prediction.
-    pub fn response(&self, points: &[f64], said: &Pointed, parameters: &Parameters) -> Response {
+    pub fn response(
+        &self,
+        points: &[f64],
+        said: &PointPrediction,
+        parameters: &Parameters,
+    ) -> Response {
         let solution = self.solution(points);
         Response {
             problem: self.problem().name().to_string(),

@@ -1,11 +1,11 @@
 //! Inference with pointer networks.
 
-use super::{Asked, Instances, Problem, problem};
-use crate::decode::{Attention, Ids, Options, Sentence, Stepper, decode, generation};
+use super::{EvaluatedPoints, Instances, PointProblem, problem};
+use crate::decode::{DecodeInput, Ids, Options, StepAttention, Stepper, decode, generation};
 use crate::train;
 use burn::tensor::Device;
 use regard_attention::backend;
-use regard_models::pointer::{MARKER, PointerNet, Points, Walk};
+use regard_models::pointer::{MARKER, PointerDecoding, PointerNet, Points};
 use regard_models::{Error, ModelFiles, Network, Result, zoo};
 
 /// Sets per batch.
@@ -13,7 +13,7 @@ const AT_ONCE: usize = 128;
 
 /// Prediction for a set of points.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pointed {
+pub struct PointPrediction {
     /// Indices of points, from 0, in the written form, without the repeated first point.
     pub answer: Vec<u32>,
     /// Log-probability of the whole answer, in nats.
@@ -28,7 +28,7 @@ pub struct Pointed {
 /// Pointer network with its problem.
 pub struct Pointer {
     net: PointerNet,
-    problem: &'static dyn Problem,
+    problem: &'static dyn PointProblem,
     defaults: Options,
 }
 
@@ -55,7 +55,7 @@ impl Pointer {
     }
 
     /// Returns the problem that the model was trained for.
-    pub fn problem(&self) -> &'static dyn Problem {
+    pub fn problem(&self) -> &'static dyn PointProblem {
         self.problem
     }
 
@@ -73,17 +73,17 @@ impl Pointer {
     ///
     /// # Errors
     /// If the options are invalid.
-    pub fn ask(&self, sets: &[&[f64]], options: &Options) -> Result<Vec<Pointed>> {
+    pub fn ask(&self, sets: &[&[f64]], options: &Options) -> Result<Vec<PointPrediction>> {
         let mut points = Points::new(self.problem.width());
         sets.iter().for_each(|set| points.push(&within_unit(set)));
-        let sentences: Vec<Sentence> = points
+        let sentences: Vec<DecodeInput> = points
             .counts()
             .iter()
             .enumerate()
-            .map(|(index, n)| Sentence {
+            .map(|(index, n)| DecodeInput {
                 index: index as u64,
                 source: n + 1,
-                ..Sentence::default()
+                ..DecodeInput::default()
             })
             .collect();
         // If the problem can compare answers, it chooses among all beams.
@@ -104,7 +104,7 @@ impl Pointer {
             let answers: Vec<Vec<u32>> = found.iter().map(|each| places(&each.tokens)).collect();
             let best = self.problem.prefer(set, &answers);
             let (steps, best) = (answers[best].clone(), &found[best]);
-            Pointed {
+            PointPrediction {
                 answer: self.problem.written(&steps),
                 log_prob: f64::from(best.log_prob),
                 steps,
@@ -115,13 +115,13 @@ impl Pointer {
     }
 
     /// Predicts the answers for many sets, paired with their solutions.
-    pub fn exam(&self, instances: &Instances, options: &Options) -> Result<Vec<Asked>> {
+    pub fn exam(&self, instances: &Instances, options: &Options) -> Result<Vec<EvaluatedPoints>> {
         let mut asked = Vec::with_capacity(instances.len());
         let all: Vec<_> = instances.iter().collect();
         for some in all.chunks(AT_ONCE) {
             let sets: Vec<&[f64]> = some.iter().map(|instance| &instance.points[..]).collect();
             let said = self.ask(&sets, options)?;
-            asked.extend(some.iter().zip(said).map(|(instance, said)| Asked {
+            asked.extend(some.iter().zip(said).map(|(instance, said)| EvaluatedPoints {
                 points: instance.points.clone(),
                 right: self.problem.written(&instance.answer),
                 said: said.answer,
@@ -147,20 +147,20 @@ pub(super) fn within_unit(set: &[f64]) -> Vec<f32> {
 }
 
 /// Decoding state as seen by the search.
-struct Stepping<'a>(Walk<'a>);
+struct Stepping<'a>(PointerDecoding<'a>);
 
 impl Stepper for Stepping<'_> {
     fn vocabulary(&self) -> usize {
         self.0.width()
     }
 
-    fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<Attention> {
+    fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<StepAttention> {
         let mut weights = vec![];
         backend::numbers(self.0.step(tokens), &mut weights);
         logits.clear();
         // Weights sum to one, so the softmax of their logarithms restores them.
         logits.extend(weights.iter().map(|weight| weight.ln()));
-        Some(Attention { weights, keys: self.0.width() })
+        Some(StepAttention { weights, keys: self.0.width() })
     }
 
     fn reorder(&mut self, parents: &[usize]) {

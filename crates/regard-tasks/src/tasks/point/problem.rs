@@ -1,9 +1,9 @@
 //! Trait of problems whose answer is a sequence of points.
 
 use super::{hull, sort, tsp};
-use crate::examine::Mark;
-use crate::train::Better;
-use regard_models::pointer::Choice;
+use crate::evaluation::Metric;
+use crate::train::Direction;
+use regard_models::pointer::SelectionRule;
 use regard_models::{Error, Result};
 use std::ops::RangeInclusive;
 
@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 /// An answer has two canonical forms. The *written* form is that of users and files: a hull begins
 /// with the point of the lowest index. The *learned* form depends only on the positions of points
 /// and not on their indices, so that a model may treat them as a set.
-pub trait Problem: Sync {
+pub trait PointProblem: Sync {
     /// Returns the name of the problem.
     fn name(&self) -> &'static str;
     /// Returns a one-sentence description of the answer.
@@ -21,12 +21,12 @@ pub trait Problem: Sync {
     fn width(&self) -> usize;
     /// Returns the valid range of the number of points.
     fn sizes(&self) -> RangeInclusive<usize>;
-    /// Returns the maximum number of points for which [`Problem::solve`] is feasible.
+    /// Returns the maximum number of points for which [`PointProblem::solve`] is feasible.
     fn most_solved(&self) -> usize {
         *self.sizes().end()
     }
     /// Returns the constraint on which points an answer has.
-    fn choice(&self) -> Choice;
+    fn choice(&self) -> SelectionRule;
     /// Whether a written answer ends with the point that it begins with.
     fn closed(&self) -> bool;
     /// Computes the solution, in the learned form.
@@ -40,14 +40,14 @@ pub trait Problem: Sync {
         0
     }
     /// Computes the metrics of answers.
-    fn marks(&self, asked: &[Asked]) -> Vec<Mark>;
+    fn marks(&self, asked: &[EvaluatedPoints]) -> Vec<Metric>;
     /// Returns the model selection metric, and whether higher or lower is better.
-    fn decides(&self) -> (&'static str, Better);
+    fn decides(&self) -> (&'static str, Direction);
 }
 
 /// A set of points with its solution and a prediction, both in the written form.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct EvaluatedPoints {
     /// Coordinates of all points, point by point.
     pub points: Vec<f64>,
     /// Solution, as indices from 0.
@@ -57,10 +57,10 @@ pub struct Asked {
 }
 
 /// All problems.
-pub const PROBLEMS: &[&dyn Problem] = &[&hull::Hull, &sort::Sort, &tsp::Tsp];
+pub const PROBLEMS: &[&dyn PointProblem] = &[&hull::Hull, &sort::Sort, &tsp::Tsp];
 
 /// Returns a problem by name.
-pub fn problem(name: &str) -> Result<&'static dyn Problem> {
+pub fn problem(name: &str) -> Result<&'static dyn PointProblem> {
     PROBLEMS.iter().find(|problem| problem.name() == name).copied().ok_or_else(|| {
         let names: Vec<_> = PROBLEMS.iter().map(|problem| problem.name()).collect();
         Error::invalid(format!("problem: got {name:?}, need one of {}", names.join(", ")))
@@ -68,10 +68,10 @@ pub fn problem(name: &str) -> Result<&'static dyn Problem> {
 }
 
 /// Computes the percentage of answers that equal the solution.
-pub(super) fn accuracy(asked: &[Asked]) -> Mark {
+pub(super) fn accuracy(asked: &[EvaluatedPoints]) -> Metric {
     let right = asked.iter().filter(|asked| asked.right == asked.said).count();
     let value = 100.0 * right as f64 / asked.len().max(1) as f64;
-    Mark { name: "accuracy", value, unit: "% of answers exactly right" }
+    Metric { name: "accuracy", value, unit: "% of answers exactly right" }
 }
 
 /// Returns the coordinates of a point of the plane.

@@ -1,12 +1,12 @@
 //! A recipe with `task = "point"`.
 
 use super::instances::{Instances, Site};
-use super::{Lesson, Pointer, Problem, file, problem};
+use super::{PointObjective, PointProblem, Pointer, file, problem};
 use crate::about::About;
 use crate::data::known::{self, Format};
 use crate::data::{Part, sets};
 use crate::decode;
-use crate::examine::{On, Report, Sheet, Source};
+use crate::evaluation::{EvaluationData, EvaluationSet, Report, Source};
 use crate::recipe::{Prepared, Task, recipe};
 use crate::{own, say, train};
 use regard_models::{Error, ModelFiles, Result};
@@ -27,7 +27,7 @@ recipe! {
     pub model: Value,
     /// Training options. A point counts as one token of a batch, and so does the marker of a set.
     #[serde(default)]
-    pub train: train::Options,
+    pub train: train::TrainOptions,
     /// Default search options of the trained model.
     #[serde(default)]
     pub decode: decode::Options,
@@ -81,7 +81,7 @@ fn million() -> usize {
 
 impl Data {
     /// Returns the problem.
-    pub fn problem(&self) -> Result<&'static dyn Problem> {
+    pub fn problem(&self) -> Result<&'static dyn PointProblem> {
         problem(&self.problem).map_err(|e| Error::invalid(format!("data.{e}")))
     }
 
@@ -156,7 +156,7 @@ impl Task for Recipe {
     }
 
     fn prepare(&self) -> Result<Prepared> {
-        let learner = Lesson::new(self)?;
+        let learner = PointObjective::new(self)?;
         let mut about = About::default();
         let (train, valid) = learner.objective().counts_of_parts();
         for (part, count) in [("train", train), ("valid", valid)] {
@@ -170,7 +170,7 @@ impl Task for Recipe {
         Ok(Prepared { learner: Box::new(learner), about })
     }
 
-    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
+    fn evaluate(&self, model: &ModelFiles, on: &EvaluationData) -> Result<Report> {
         let pointer = Pointer::load(model.clone())?;
         if pointer.problem().name() != self.data.problem {
             return Err(Error::invalid(format!(
@@ -186,7 +186,7 @@ impl Task for Recipe {
                 Data { set: set.into(), ..self.data.clone() }.read(part, self.seed)?
             }
         };
-        let sheet = Sheet::new(&source, instances.len(), "sets of points");
+        let sheet = EvaluationSet::new(&source, instances.len(), "sets of points");
         Report::of(sheet, pointer.parameters(), || {
             Ok(pointer.problem().marks(&pointer.exam(&instances, &self.decode)?))
         })

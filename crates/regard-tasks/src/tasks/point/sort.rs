@@ -1,14 +1,14 @@
 //! Numbers in ascending order.
 
-use super::problem::{Asked, Problem, accuracy};
-use crate::examine::Mark;
-use crate::train::Better;
-use regard_models::pointer::Choice;
+use super::problem::{EvaluatedPoints, PointProblem, accuracy};
+use crate::evaluation::Metric;
+use crate::train::Direction;
+use regard_models::pointer::SelectionRule;
 use std::ops::RangeInclusive;
 
 pub struct Sort;
 
-impl Problem for Sort {
+impl PointProblem for Sort {
     fn name(&self) -> &'static str {
         "sort"
     }
@@ -25,8 +25,8 @@ impl Problem for Sort {
         1..=1000
     }
 
-    fn choice(&self) -> Choice {
-        Choice::All
+    fn choice(&self) -> SelectionRule {
+        SelectionRule::All
     }
 
     fn closed(&self) -> bool {
@@ -48,7 +48,7 @@ impl Problem for Sort {
         answer.to_vec()
     }
 
-    fn marks(&self, asked: &[Asked]) -> Vec<Mark> {
+    fn marks(&self, asked: &[EvaluatedPoints]) -> Vec<Metric> {
         let (mut right, mut all) = (0, 0);
         for asked in asked {
             right += asked.right.iter().zip(&asked.said).filter(|(a, b)| a == b).count();
@@ -56,11 +56,11 @@ impl Problem for Sort {
         }
         let share = 100.0 * right as f64 / all.max(1) as f64;
         let unit = "% of positions with the right number";
-        vec![accuracy(asked), Mark { name: "places", value: share, unit }]
+        vec![accuracy(asked), Metric { name: "places", value: share, unit }]
     }
 
-    fn decides(&self) -> (&'static str, Better) {
-        ("accuracy", Better::Higher)
+    fn decides(&self) -> (&'static str, Direction) {
+        ("accuracy", Direction::Higher)
     }
 }
 
@@ -72,7 +72,7 @@ mod tests {
     fn ascending_and_marked() {
         let points = vec![0.5, 0.1, 0.5, 0.0];
         assert_eq!(Sort.solve(&points), [3, 1, 0, 2]);
-        let asked = |said: [u32; 4]| Asked {
+        let asked = |said: [u32; 4]| EvaluatedPoints {
             points: points.clone(),
             right: vec![3, 1, 0, 2],
             said: said.to_vec(),

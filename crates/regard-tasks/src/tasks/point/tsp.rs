@@ -1,9 +1,11 @@
 //! Travelling salesman: the shortest closed tour through all points.
 
-use super::problem::{Asked, Problem, accuracy, at, double_area, from_first, is_left};
-use crate::examine::Mark;
-use crate::train::Better;
-use regard_models::pointer::Choice;
+use super::problem::{
+    EvaluatedPoints, PointProblem, accuracy, at, double_area, from_first, is_left,
+};
+use crate::evaluation::Metric;
+use crate::train::Direction;
+use regard_models::pointer::SelectionRule;
 use std::ops::RangeInclusive;
 
 pub struct Tsp;
@@ -11,7 +13,7 @@ pub struct Tsp;
 /// Largest number of points of an exact solution, which takes `n²·2ⁿ` steps.
 const MOST: usize = 13;
 
-impl Problem for Tsp {
+impl PointProblem for Tsp {
     fn name(&self) -> &'static str {
         "tsp"
     }
@@ -32,8 +34,8 @@ impl Problem for Tsp {
         MOST
     }
 
-    fn choice(&self) -> Choice {
-        Choice::All
+    fn choice(&self) -> SelectionRule {
+        SelectionRule::All
     }
 
     fn closed(&self) -> bool {
@@ -109,22 +111,22 @@ impl Problem for Tsp {
         all.min_by(|a, b| length(a).total_cmp(&length(b))).unwrap_or(0)
     }
 
-    fn marks(&self, asked: &[Asked]) -> Vec<Mark> {
-        let mean = |tour: fn(&Asked) -> &[u32]| {
+    fn marks(&self, asked: &[EvaluatedPoints]) -> Vec<Metric> {
+        let mean = |tour: fn(&EvaluatedPoints) -> &[u32]| {
             let all = asked.iter().map(|asked| length(&asked.points, tour(asked)));
             all.sum::<f64>() / asked.len().max(1) as f64
         };
         let (ours, shortest) = (mean(|asked| &asked.said), mean(|asked| &asked.right));
         vec![
-            Mark { name: "length", value: ours, unit: "mean length of tours" },
-            Mark { name: "shortest", value: shortest, unit: "mean length of the shortest tours" },
-            Mark { name: "gap", value: 100.0 * (ours / shortest - 1.0), unit: "% longer" },
+            Metric { name: "length", value: ours, unit: "mean length of tours" },
+            Metric { name: "shortest", value: shortest, unit: "mean length of the shortest tours" },
+            Metric { name: "gap", value: 100.0 * (ours / shortest - 1.0), unit: "% longer" },
             accuracy(asked),
         ]
     }
 
-    fn decides(&self) -> (&'static str, Better) {
-        ("length", Better::Lower)
+    fn decides(&self) -> (&'static str, Direction) {
+        ("length", Direction::Lower)
     }
 }
 
@@ -201,8 +203,11 @@ mod tests {
         let square = [0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0];
         let answers = [vec![0, 1, 2, 3], vec![0, 3, 1, 2], vec![0, 3]];
         assert_eq!(Tsp.prefer(&square, &answers), 1);
-        let asked =
-            Asked { points: square.to_vec(), right: vec![0, 2, 1, 3], said: vec![0, 1, 2, 3] };
+        let asked = EvaluatedPoints {
+            points: square.to_vec(),
+            right: vec![0, 2, 1, 3],
+            said: vec![0, 1, 2, 3],
+        };
         let marks = Tsp.marks(&[asked]);
         assert!((marks[1].value - 4.0).abs() < 1e-12);
         assert!((marks[2].value - 100.0 * (2f64.sqrt() - 1.0) / 2.0).abs() < 1e-9);

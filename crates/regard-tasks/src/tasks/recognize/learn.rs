@@ -1,23 +1,23 @@
 //! Training objective of speech recognition.
 
-use super::measure::marks;
+use super::evaluate::marks;
 use super::names::BLANK;
 use super::{Clip, Corpus, Names, Recipe};
 use crate::about::{self, About};
 use crate::audio::front::statistics;
-use crate::audio::{Augment, FrontEnd, Preprocessor, Sound};
+use crate::audio::{AudioAugment, FrontEnd, Preprocessor, Sound};
 use crate::data::{Lengths, Part};
-use crate::examine::measures;
+use crate::evaluation::measures;
 use crate::recipe::ModelTable;
 use crate::say;
 use crate::train::trained::device;
-use crate::train::{Better, Evaluation, Loss, Objective, Trained};
+use crate::train::{BatchLoss, Direction, Evaluation, Objective, Trained};
 use burn::tensor::{Int, Tensor, TensorData};
 use regard_attention::Mode;
-use regard_attention::ops::{CrossEntropy, Ctc, Transcripts, cross_entropy, ctc_loss};
+use regard_attention::ops::{CrossEntropy, Ctc, CtcTargets, cross_entropy, ctc_loss};
 use regard_kernels::pool;
 use regard_kernels::rng::Stream;
-use regard_models::speech::{Head, Said, Sounds, Speech};
+use regard_models::speech::{Sounds, Speech, SpeechHead, SpeechLogits};
 use regard_models::{Capability, Error, Result};
 use serde_json::Value;
 use std::path::Path;
@@ -28,12 +28,12 @@ use std::sync::{Mutex, PoisonError};
 const AUGMENT: u64 = 0x7370_6565_6368_8000;
 
 /// Training objective of speech recognition.
-pub struct Lesson {
+pub struct SpeechObjective {
     front: FrontEnd,
     names: Names,
     train: Corpus,
     valid: Corpus,
-    augment: Augment,
+    augment: AudioAugment,
     join: usize,
     smoothing: f32,
     about: About,
@@ -90,9 +90,9 @@ fn known_labels(recipe: &Recipe, train: &Corpus, valid: &Corpus) -> Result<()> {
     )))
 }
 
-impl Lesson {
+impl SpeechObjective {
     /// Creates a model with initial weights as a recipe configures it.
-    pub fn new(recipe: &Recipe) -> Result<Trained<Lesson>> {
+    pub fn new(recipe: &Recipe) -> Result<Trained<SpeechObjective>> {
         recipe.augment.check()?;
         let rate = recipe.features.sampling_rate;
         let read = |part| Corpus::read(&recipe.data.recordings(&recipe.data.set, part)?, rate);
@@ -105,9 +105,9 @@ impl Lesson {
         let mut table = ModelTable::new(&recipe.model)?;
         table.set_default("head", "labels");
         let head = table.get("head").clone();
-        let head: Head =
+        let head: SpeechHead =
             serde_json::from_value(head).map_err(|e| Error::invalid(format!("model.head: {e}")))?;
-        if head == Head::Labels && recipe.data.join > 1 {
+        if head == SpeechHead::Labels && recipe.data.join > 1 {
             let message = "data.join: joined recordings have no single label; need 1, or \
                            model.head = \"ctc\"";
             return Err(Error::invalid(message));
@@ -118,7 +118,7 @@ impl Lesson {
         table.set_labels(names.all());
         table.set("feature_size", front.width());
         let model = table.create::<Speech>(recipe.seed)?;
-        let objective = Lesson {
+        let objective = SpeechObjective {
             front,
             names,
             train,
@@ -134,8 +134,8 @@ impl Lesson {
     /// Returns a summary of the sizes.
     pub(super) fn about(&self, millions: f64) -> String {
         let what = match self.names.head() {
-            Head::Labels => "labels",
-            Head::Ctc => "characters",
+            SpeechHead::Labels => "labels",
+            SpeechHead::Ctc => "characters",
         };
         self.about.clone().with_sizes(format!(
             "{} training and {} validation recordings, {} {what}, {millions:.3} M parameters",
@@ -180,7 +180,7 @@ fn front(features: &Preprocessor, train: &Corpus) -> Result<FrontEnd> {
     FrontEnd::new(Preprocessor { mean, std, ..plain }).map_err(told)
 }
 
-impl Objective for Lesson {
+impl Objective for SpeechObjective {
     type Model = Speech;
 
     /// A batch is a number of recordings. Nothing is padded, so there is no reason to batch
@@ -189,7 +189,7 @@ impl Objective for Lesson {
         vec![Lengths { source: 1, target: 0 }; self.train.clips.len()]
     }
 
-    fn loss(&self, model: &Speech, examples: &[usize], mode: Mode) -> Loss {
+    fn loss(&self, model: &Speech, examples: &[usize], mode: Mode) -> BatchLoss {
         let slots: Vec<_> = examples.iter().map(|_| Mutex::new(Default::default())).collect();
         pool::parallel(examples.len(), &|i| {
             let heard = self.example(examples[i], mode);
@@ -202,16 +202,16 @@ impl Objective for Lesson {
             sounds.push(&rows);
             wanted.push(self.names.encode(&text).expect("the names are those of these texts"));
         }
-        let Said { logits, lengths } = model.forward(&sounds, mode);
+        let SpeechLogits { logits, lengths } = model.forward(&sounds, mode);
         let value = match model.settings().head {
-            Head::Labels => {
+            SpeechHead::Labels => {
                 let wanted = TensorData::new(wanted.concat(), [examples.len()]);
                 let wanted = Tensor::<1, Int>::from_data(wanted, &device());
                 let options = CrossEntropy { smoothing: self.smoothing, ignore: None };
                 cross_entropy(logits, wanted, options)
             }
-            Head::Ctc => {
-                let mut said = Transcripts::new();
+            SpeechHead::Ctc => {
+                let mut said = CtcTargets::new();
                 lengths.iter().zip(&wanted).for_each(|(rows, text)| said.push(*rows, text));
                 // A transcript longer than the remaining rows has an infinite loss, which is set to
                 // 0.
@@ -219,7 +219,7 @@ impl Objective for Lesson {
                 ctc_loss(logits, said, options).mean()
             }
         };
-        Loss { value, tokens: examples.len() }
+        BatchLoss { value, tokens: examples.len() }
     }
 
     fn tokens(&self, examples: &[usize]) -> usize {
@@ -234,8 +234,8 @@ impl Objective for Lesson {
         let model = model.evaluation();
         let (marks, sample) = marks(&model, &self.front, &self.names, &self.valid);
         let better = match model.settings().head {
-            Head::Labels => Better::Higher,
-            Head::Ctc => Better::Lower,
+            SpeechHead::Labels => Direction::Higher,
+            SpeechHead::Ctc => Direction::Lower,
         };
         Ok(Evaluation::new(measures(&marks), marks[0].value, better).with_sample(sample))
     }

@@ -10,16 +10,16 @@
 //! | `measure` | error rates |
 
 mod corpus;
+mod evaluate;
 mod learn;
-mod measure;
 mod names;
 mod pipeline;
 mod recipe;
 mod recognizer;
 
 pub use corpus::{Clip, Corpus};
-pub use learn::Lesson;
+pub use learn::SpeechObjective;
 pub use names::Names;
 pub use pipeline::{Parameters, Partial, Response};
 pub use recipe::{Data, Recipe};
-pub use recognizer::{Guess, Recognizer, Streaming};
+pub use recognizer::{Candidate, Recognizer, Streaming};

@@ -1,6 +1,6 @@
 //! Labels or characters of a model, and their indices.
 
-use regard_models::speech::Head;
+use regard_models::speech::SpeechHead;
 use regard_models::{Error, Labels, Result};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -11,17 +11,17 @@ pub const BLANK: usize = 0;
 /// Output classes of a model: its labels, or the CTC blank followed by its characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
-    head: Head,
+    head: SpeechHead,
     names: Vec<String>,
 }
 
 impl Names {
     /// Collects the labels or characters of transcripts.
-    pub fn learn<'a>(head: Head, texts: impl Iterator<Item = &'a str>) -> Names {
+    pub fn learn<'a>(head: SpeechHead, texts: impl Iterator<Item = &'a str>) -> Names {
         let names: BTreeSet<String> = match head {
-            Head::Labels => texts.map(str::to_string).collect(),
+            SpeechHead::Labels => texts.map(str::to_string).collect(),
             // The empty string, which stands for the blank, sorts first.
-            Head::Ctc => {
+            SpeechHead::Ctc => {
                 let letters = texts.flat_map(str::chars).map(|letter| letter.to_string());
                 letters.chain([String::new()]).collect()
             }
@@ -30,7 +30,7 @@ impl Names {
     }
 
     /// Reads the names from a model's configuration.
-    pub fn new(head: Head, config: &Value) -> Result<Names> {
+    pub fn new(head: SpeechHead, config: &Value) -> Result<Names> {
         let table = &config["id2label"];
         let names = Labels::names(config);
         match table.as_object().is_some_and(|table| table.len() == names.len()) {
@@ -47,7 +47,7 @@ impl Names {
     }
 
     /// Returns whether the names are labels or characters.
-    pub(super) fn head(&self) -> Head {
+    pub(super) fn head(&self) -> SpeechHead {
         self.head
     }
 
@@ -76,8 +76,8 @@ impl Names {
     pub fn encode(&self, text: &str) -> Option<Vec<i64>> {
         let number = |name: &str| self.names.iter().position(|known| known == name);
         match self.head {
-            Head::Labels => number(text).map(|label| vec![label as i64]),
-            Head::Ctc => {
+            SpeechHead::Labels => number(text).map(|label| vec![label as i64]),
+            SpeechHead::Ctc => {
                 let letter = |c: char| number(c.encode_utf8(&mut [0; 4])).map(|at| at as i64);
                 text.chars().map(letter).collect()
             }
@@ -93,11 +93,11 @@ mod tests {
     #[test]
     fn labels_and_letters() {
         let texts = ["two", "one", "two"];
-        let labels = Names::learn(Head::Labels, texts.into_iter());
+        let labels = Names::learn(SpeechHead::Labels, texts.into_iter());
         assert_eq!((labels.len(), labels.label(0)), (2, "one"));
         assert_eq!(labels.encode("two"), Some(vec![1]));
         assert_eq!(labels.encode("three"), None);
-        let letters = Names::learn(Head::Ctc, texts.into_iter());
+        let letters = Names::learn(SpeechHead::Ctc, texts.into_iter());
         assert_eq!(letters.len(), 6);
         let two = letters.encode("two").unwrap();
         assert_eq!(two, [4, 5, 3]);
@@ -107,12 +107,14 @@ mod tests {
 
     #[test]
     fn configurations_go_there_and_back() {
-        for head in [Head::Labels, Head::Ctc] {
+        for head in [SpeechHead::Labels, SpeechHead::Ctc] {
             let names = Names::learn(head, ["un", "deux", "été"].into_iter());
             let config = serde_json::to_value(Labels::new(names.all())).unwrap();
             assert_eq!(Names::new(head, &config).unwrap(), names);
         }
         let wrong = json!({ "id2label": { "0": "a", "2": "b" } });
-        assert!(Names::new(Head::Labels, &wrong).unwrap_err().to_string().contains("id2label"));
+        assert!(
+            Names::new(SpeechHead::Labels, &wrong).unwrap_err().to_string().contains("id2label")
+        );
     }
 }

@@ -1,12 +1,12 @@
 //! A recipe with `task = "recognize"`.
 
-use super::measure::marks;
-use super::{Corpus, Lesson, Recognizer};
-use crate::audio::{Augment, Preprocessor};
+use super::evaluate::marks;
+use super::{Corpus, Recognizer, SpeechObjective};
+use crate::audio::{AudioAugment, Preprocessor};
 use crate::data::Part;
 use crate::data::known::{self, DataSet, Format};
 use crate::data::recordings::{self, Recording};
-use crate::examine::{On, Report, Sheet, Source};
+use crate::evaluation::{EvaluationData, EvaluationSet, Report, Source};
 use crate::recipe::{Prepared, Task, recipe};
 use crate::{own, train};
 use regard_models::{Error, ModelFiles, Result};
@@ -23,12 +23,12 @@ recipe! {
     pub features: Preprocessor,
     /// Data augmentation in training.
     #[serde(default)]
-    pub augment: Augment,
+    pub augment: AudioAugment,
     /// `config.json` of the model, without labels or characters.
     pub model: Value,
     /// Training options. A recording counts as one token of a batch.
     #[serde(default)]
-    pub train: train::Options,
+    pub train: train::TrainOptions,
 }
 
 /// Recordings to train on.
@@ -103,12 +103,12 @@ impl Task for Recipe {
         if let Some(test) = &self.data.test {
             own::there("test", test)?;
         }
-        let learner = Lesson::new(self)?;
+        let learner = SpeechObjective::new(self)?;
         let about = learner.objective().about(learner.millions());
         Ok(Prepared { learner: Box::new(learner), about })
     }
 
-    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
+    fn evaluate(&self, model: &ModelFiles, on: &EvaluationData) -> Result<Report> {
         let source = on.decide(&self.data.set, |set| self.data.has_test(set))?;
         let recordings = match source {
             Source::Set(set, part) => self.data.recordings(set, part)?,
@@ -117,7 +117,7 @@ impl Task for Recipe {
         let recognizer = Recognizer::load(model.clone())?;
         let rate = recognizer.front().preprocessor().sampling_rate;
         let corpus = Corpus::read(&recordings, rate)?.joined(self.data.join, rate);
-        let sheet = Sheet::new(&source, corpus.clips.len(), "recordings");
+        let sheet = EvaluationSet::new(&source, corpus.clips.len(), "recordings");
         Report::of(sheet, recognizer.parameters(), || {
             let (model, front) = (recognizer.model(), recognizer.front());
             Ok(marks(model, front, recognizer.names(), &corpus).0)

@@ -1,7 +1,7 @@
 //! Inference of speech recognition, on whole recordings or streaming.
 
 use super::Names;
-use super::measure::BEAMS;
+use super::evaluate::BEAMS;
 use super::names::BLANK;
 use crate::audio::Sound;
 use crate::audio::front::{self, FrontEnd, Listening, Preprocessor};
@@ -10,16 +10,16 @@ use crate::logits::{Label, finite, ranked};
 use crate::train;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Tensor};
-use regard_attention::layers::Pooled;
+use regard_attention::layers::PoolingState;
 use regard_attention::{Mode, backend};
-use regard_models::speech::{Head, Hearing, Sounds, Speech};
+use regard_models::speech::{Sounds, Speech, SpeechHead, SpeechStream};
 use regard_models::{Error, ModelFiles, Network, Result, zoo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A candidate label or transcript.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Guess {
+pub struct Candidate {
     /// Label or transcript.
     pub text: String,
     /// Probability, 0 to 1.
@@ -86,13 +86,13 @@ impl Recognizer {
     ///
     /// # Errors
     /// If the model outputs NaN or infinite values.
-    pub fn recognize(&self, sound: &Sound, top_k: usize) -> Result<Vec<Guess>> {
+    pub fn recognize(&self, sound: &Sound, top_k: usize) -> Result<Vec<Candidate>> {
         let mut sounds = Sounds::new(self.front.width());
         sounds.push(&self.front.rows(sound));
         let logits = self.model.forward(&sounds, Mode::Eval).logits;
         match self.model.settings().head {
-            Head::Labels => self.labels(logits, top_k),
-            Head::Ctc => {
+            SpeechHead::Labels => self.labels(logits, top_k),
+            SpeechHead::Ctc => {
                 let mut beam = self.beam();
                 self.read(&mut beam, logits)?;
                 Ok(self.texts(&beam, top_k))
@@ -104,8 +104,8 @@ impl Recognizer {
     /// that of [`Recognizer::recognize`] on the whole sound.
     pub fn listen(&self) -> Streaming<'_> {
         let so_far = match self.model.settings().head {
-            Head::Labels => SoFar::Pooled(Pooled::default()),
-            Head::Ctc => SoFar::Texts(self.beam()),
+            SpeechHead::Labels => SoFar::Pooled(PoolingState::default()),
+            SpeechHead::Ctc => SoFar::Texts(self.beam()),
         };
         Streaming {
             recognizer: self,
@@ -115,11 +115,11 @@ impl Recognizer {
         }
     }
 
-    fn labels(&self, logits: Tensor<2>, top_k: usize) -> Result<Vec<Guess>> {
+    fn labels(&self, logits: Tensor<2>, top_k: usize) -> Result<Vec<Candidate>> {
         let mut scores = vec![];
         backend::numbers(logits, &mut scores);
         let all = ranked(&scores, |label| self.names.label(label).to_string())?;
-        let guess = |Label { label, score }| Guess { text: label, score };
+        let guess = |Label { label, score }| Candidate { text: label, score };
         Ok(all.into_iter().take(top_k).map(guess).collect())
     }
 
@@ -135,8 +135,8 @@ impl Recognizer {
         Ok(())
     }
 
-    fn texts(&self, beam: &PrefixBeam, top_k: usize) -> Vec<Guess> {
-        let guess = |(letters, log): (Vec<u32>, f64)| Guess {
+    fn texts(&self, beam: &PrefixBeam, top_k: usize) -> Vec<Candidate> {
+        let guess = |(letters, log): (Vec<u32>, f64)| Candidate {
             text: self.names.text(&letters),
             score: log.exp(),
         };
@@ -148,14 +148,14 @@ impl Recognizer {
 pub struct Streaming<'a> {
     recognizer: &'a Recognizer,
     front: Listening<'a>,
-    hearing: Hearing,
+    hearing: SpeechStream,
     so_far: SoFar,
 }
 
 /// State of the output head.
 enum SoFar {
     /// Pooled features of all rows, for a label on request.
-    Pooled(Pooled),
+    Pooled(PoolingState),
     /// Beam of transcripts, extended row by row.
     Texts(PrefixBeam),
 }
@@ -181,7 +181,7 @@ impl Streaming<'_> {
     ///
     /// # Errors
     /// If the model outputs NaN or infinite values.
-    pub fn guesses(&self, top_k: usize) -> Result<Vec<Guess>> {
+    pub fn guesses(&self, top_k: usize) -> Result<Vec<Candidate>> {
         match &self.so_far {
             SoFar::Pooled(pooled) => match self.recognizer.model.say_pooled(pooled) {
                 Some(logits) => self.recognizer.labels(logits, top_k),

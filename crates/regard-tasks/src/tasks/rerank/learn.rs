@@ -5,13 +5,13 @@ use super::relevance_logit;
 use crate::about::About;
 use crate::data::Part;
 use crate::data::known::{self, DataSet, Format};
-use crate::data::ranking::{self, Judged};
+use crate::data::ranking::{self, RankingExample};
 use crate::data::split::hash;
 use crate::data::squad::Article;
-use crate::examine::{Mark, On, Sheet, Source};
+use crate::evaluation::{EvaluationData, EvaluationSet, Metric, Source};
 use crate::metrics::Ranking;
-use crate::reader::Reader;
-use crate::reader::learn::{Data, Exam, Example, Goal, Marks, Paper, Recipe};
+use crate::reader::TextEncoder;
+use crate::reader::learn::{Data, EvaluationExamples, Evaluator, Example, Marks, Recipe, TextTask};
 use crate::say;
 use crate::text::Tokenizer;
 use burn::tensor::{Tensor, TensorData, activation};
@@ -49,14 +49,14 @@ pub(crate) struct Queries {
     without_relevant: usize,
 }
 
-fn example(tokenizer: &Tokenizer, longest: usize, pair: &Judged) -> Result<Example> {
+fn example(tokenizer: &Tokenizer, longest: usize, pair: &RankingExample) -> Result<Example> {
     let encoding = tokenizer.encode_within(&pair.query, Some(&pair.text), longest)?;
     Ok(Example::new(encoding, vec![i64::from(pair.relevance > 0.0)]))
 }
 
 /// Returns the pairs of a part. In question-answering data, the relevant text of a question is its
 /// own paragraph; `negatives` other paragraphs of the article are irrelevant.
-fn judged(data: &Data, part: Part, negatives: Option<usize>) -> Result<Vec<Judged>> {
+fn judged(data: &Data, part: Part, negatives: Option<usize>) -> Result<Vec<RankingExample>> {
     let others = negatives.unwrap_or(CANDIDATES - 1);
     match known::named("rerank", data.named(part))? {
         Some(DataSet { format: Format::Questions(read), .. }) => {
@@ -72,14 +72,14 @@ fn judged(data: &Data, part: Part, negatives: Option<usize>) -> Result<Vec<Judge
 }
 
 /// Pairs each question of an article with its paragraph and `others` further ones, chosen by hash.
-fn candidates(article: &Article, others: usize) -> Vec<Judged> {
+fn candidates(article: &Article, others: usize) -> Vec<RankingExample> {
     let mut all = vec![];
     for (at, paragraph) in article.paragraphs.iter().enumerate() {
         for question in &paragraph.questions {
             let mut rest: Vec<usize> = (0..article.paragraphs.len()).filter(|i| *i != at).collect();
             rest.sort_by_key(|i| hash(&format!("{}\t{i}", question.id)));
             let chosen = [at].into_iter().chain(rest.into_iter().take(others));
-            all.extend(chosen.map(|i| Judged {
+            all.extend(chosen.map(|i| RankingExample {
                 query: question.text.trim().to_string(),
                 text: article.paragraphs[i].context.clone(),
                 relevance: f64::from(u8::from(i == at)),
@@ -98,9 +98,9 @@ fn key(query: &str) -> String {
 }
 
 /// Groups pairs by query, in order of first appearance.
-fn by_query(pairs: &[Judged]) -> Vec<Vec<&Judged>> {
+fn by_query(pairs: &[RankingExample]) -> Vec<Vec<&RankingExample>> {
     let mut places = std::collections::HashMap::new();
-    let mut all: Vec<Vec<&Judged>> = vec![];
+    let mut all: Vec<Vec<&RankingExample>> = vec![];
     for pair in pairs {
         let place = *places
             .entry(pair.query_id.as_ref().unwrap_or(&pair.query).as_str())
@@ -117,7 +117,7 @@ impl Queries {
     fn new(
         tokenizer: &Tokenizer,
         longest: usize,
-        pairs: &[Judged],
+        pairs: &[RankingExample],
         most: Option<usize>,
     ) -> Result<Queries> {
         let mut groups = by_query(pairs);
@@ -129,19 +129,19 @@ impl Queries {
             groups.truncate(most);
         }
         let counts = groups.iter().map(Vec::len).collect();
-        let pairs: Vec<&Judged> = groups.into_iter().flatten().collect();
+        let pairs: Vec<&RankingExample> = groups.into_iter().flatten().collect();
         let relevance = pairs.iter().map(|pair| pair.relevance).collect();
-        let encode = |pair: &&Judged| example(tokenizer, longest, pair);
+        let encode = |pair: &&RankingExample| example(tokenizer, longest, pair);
         let pairs = pairs.iter().map(encode).collect::<Result<_>>()?;
         Ok(Queries { pairs, relevance, counts, without_relevant })
     }
 }
 
-impl Goal for Pairs {
+impl TextTask for Pairs {
     const HEAD: Head = Head::Sequence;
     const DECIDES: &'static str = "valid_mrr";
     const COUNTED: &'static str = "pairs";
-    type Paper = Queries;
+    type EvaluationExamples = Queries;
 
     fn read(recipe: &Recipe) -> Result<(Tokenizer, Pairs)> {
         let mut train = judged(&recipe.data, Part::Train, Some(NEGATIVES))?;
@@ -162,7 +162,7 @@ impl Goal for Pairs {
         let tokenizer = recipe.tokenizer(texts)?;
         let longest = recipe.data.max_tokens;
         let mut about = About::default();
-        let mut tell = |part: Part, pairs: &[Judged], more: &str| {
+        let mut tell = |part: Part, pairs: &[RankingExample], more: &str| {
             let relevant = pairs.iter().filter(|pair| pair.relevance > 0.0).count();
             let what = format!(
                 "{} with {}, {relevant} relevant{more}",
@@ -177,7 +177,7 @@ impl Goal for Pairs {
         if recipe.data.has_test(recipe.data.set_of(Part::Test)) {
             about.part("test", recipe.data.source(Part::Test), "for regard eval");
         }
-        let encode = |pair: &Judged| example(&tokenizer, longest, pair);
+        let encode = |pair: &RankingExample| example(&tokenizer, longest, pair);
         let train = train.iter().map(encode).collect::<Result<_>>()?;
         Ok((tokenizer, Pairs { labels: vec![LABEL.into()], train, valid, about }))
     }
@@ -208,7 +208,11 @@ impl Goal for Pairs {
         (activation::softplus(logits.clone(), 1.0) - wanted * logits).mean()
     }
 
-    fn paper(recipe: &Recipe, on: &On, reader: &Reader) -> Result<(Queries, Sheet)> {
+    fn paper(
+        recipe: &Recipe,
+        on: &EvaluationData,
+        reader: &TextEncoder,
+    ) -> Result<(Queries, EvaluationSet)> {
         let data = recipe.data.on(on);
         let source = on.decide(data.set_of(Part::Test), |set| data.has_test(set))?;
         let pairs = match source {
@@ -220,17 +224,18 @@ impl Goal for Pairs {
         let most = (source.part() == Some(Part::Valid)).then_some(ASKED);
         let paper = Queries::new(reader.tokenizer(), longest, &pairs, most)?;
         let excluded = paper.without_relevant;
-        let sheet = Sheet { excluded, ..Sheet::new(&source, paper.asked(), "queries") };
+        let sheet =
+            EvaluationSet { excluded, ..EvaluationSet::new(&source, paper.asked(), "queries") };
         Ok((paper, sheet))
     }
 }
 
-impl Paper for Queries {
+impl EvaluationExamples for Queries {
     fn asked(&self) -> usize {
         self.counts.len()
     }
 
-    fn mark(&self, exam: &Exam) -> Result<Marks> {
+    fn mark(&self, exam: &Evaluator) -> Result<Marks> {
         let logit = |rows: Vec<Vec<f32>>| relevance_logit(&rows.concat());
         let scores = exam.logits(&self.pairs)?.into_iter().map(logit);
         let scores: Vec<f64> = scores.collect::<Result<_>>()?;
@@ -241,7 +246,7 @@ impl Paper for Queries {
             (&scores[here.clone()], &self.relevance[here])
         };
         let ranking = Ranking::new(self.counts.iter().map(query));
-        let mark = |name, value: f64, unit| Mark { name, value: 100.0 * value, unit };
+        let mark = |name, value: f64, unit| Metric { name, value: 100.0 * value, unit };
         let marks = vec![
             mark("mrr", ranking.mrr, "% (MRR@10)"),
             mark("ndcg", ranking.ndcg, "% (NDCG@10)"),

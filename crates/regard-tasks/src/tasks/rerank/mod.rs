@@ -7,7 +7,7 @@ mod pipeline;
 pub use pipeline::{Inputs, Parameters, Ranked, Response};
 
 use crate::embed::{self, Embedder};
-use crate::reader::{Reader, numbers};
+use crate::reader::{TextEncoder, numbers};
 use crate::train;
 use regard_models::text::{self, Head};
 use regard_models::{Error, ModelFiles, Result, checkpoint};
@@ -15,7 +15,7 @@ use regard_models::{Error, ModelFiles, Result, checkpoint};
 /// Model that ranks texts.
 pub enum Reranker {
     /// Cross-encoder: encodes the query and a text together.
-    CrossEncoder(Reader),
+    CrossEncoder(TextEncoder),
     /// Bi-encoder: compares the embeddings of the query and a text.
     Embeddings(Embedder),
 }
@@ -28,9 +28,9 @@ impl Reranker {
         let wrong = |message: String| Error::file(files.path(checkpoint::CONFIG), message);
         let head = text::head_of(&files.config()?).map_err(|e| wrong(e.to_string()))?;
         if head != Head::Sequence {
-            return Ok(Reranker::Embeddings(Embedder(Reader::load(files, Head::Bare)?)));
+            return Ok(Reranker::Embeddings(Embedder(TextEncoder::load(files, Head::Bare)?)));
         }
-        Ok(Reranker::CrossEncoder(Reader::load(files, Head::Sequence)?))
+        Ok(Reranker::CrossEncoder(TextEncoder::load(files, Head::Sequence)?))
     }
 
     /// Returns the relevance of each text to a query: a probability or, if `raw`, a logit; for
@@ -70,7 +70,7 @@ fn relevance_logit(row: &[f32]) -> Result<f64> {
     }
 }
 
-impl Reader {
+impl TextEncoder {
     /// Returns the relevance logit of each pair of a query and a text; with two labels, the second
     /// logit minus the first. A pair longer than the model's maximum length is truncated.
     pub(crate) fn relevance<'a>(

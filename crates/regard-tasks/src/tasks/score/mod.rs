@@ -1,6 +1,6 @@
 //! Scoring: the log-probability of each token of a text under a language model.
 
-use crate::generate::{Scored, Writer};
+use crate::generate::{Generator, Scored};
 use crate::pipeline::Pipeline;
 use regard_models::{ModelFiles, Result};
 use schemars::JsonSchema;
@@ -36,7 +36,7 @@ impl From<Scored> for Response {
 }
 
 /// Language model that scores texts.
-pub struct Scorer(pub Writer);
+pub struct Scorer(pub Generator);
 
 impl Pipeline for Scorer {
     const TASK: &'static str = "score";
@@ -46,7 +46,7 @@ impl Pipeline for Scorer {
     type Response = Response;
 
     fn open(files: ModelFiles) -> Result<Scorer> {
-        Ok(Scorer(Writer::load(files)?))
+        Ok(Scorer(Generator::load(files)?))
     }
 
     fn run(&self, inputs: &[String], _: &Parameters) -> Result<Vec<Result<Response>>> {

@@ -1,15 +1,15 @@
 //! Training objective of summarisation.
 
-use super::{Corpus, Recipe, Summarizer, Words};
-use crate::data::aeslc::Document;
+use super::{Corpus, Recipe, Summarizer, SummaryVocabulary};
+use crate::data::aeslc::Email;
 use crate::data::{Batches, Lengths};
 use crate::decode::{self, generation};
-use crate::examine;
+use crate::evaluation;
 use crate::recipe::ModelTable;
 use crate::train::begin;
-use crate::train::{Better, Evaluation, Loss, Objective, Trained};
+use crate::train::{BatchLoss, Direction, Evaluation, Objective, Trained};
 use regard_attention::Mode;
-use regard_models::copying::{Copied, Cost, PointerGenerator};
+use regard_models::copying::{CopyBatch, Cost, PointerGenerator};
 use regard_models::{Capability, Error, Network, Result};
 use serde_json::Value;
 use std::path::Path;
@@ -25,23 +25,23 @@ struct Example {
 }
 
 /// Training objective of summarisation.
-pub struct Lesson {
-    words: Words,
+pub struct SummarizeObjective {
+    words: SummaryVocabulary,
     train: Vec<Example>,
     valid: Vec<Example>,
-    tried: Vec<Document>,
+    tried: Vec<Email>,
     max_words: usize,
     batch_tokens: usize,
     decode: decode::Options,
 }
 
-impl Lesson {
+impl SummarizeObjective {
     /// Creates a model with initial weights as a recipe configures it.
-    pub fn new(recipe: &Recipe, corpus: &Corpus) -> Result<Trained<Lesson>> {
+    pub fn new(recipe: &Recipe, corpus: &Corpus) -> Result<Trained<SummarizeObjective>> {
         let texts = corpus.train.iter().flat_map(|each| {
             std::iter::once(&each.text).chain(each.summaries.first()).map(String::as_str)
         });
-        let words = Words::learn(texts, recipe.vocabulary)?;
+        let words = SummaryVocabulary::learn(texts, recipe.vocabulary)?;
         let mut model = table(recipe, &words)?.create::<PointerGenerator>(recipe.seed)?;
         if let Some(vectors) = &recipe.vectors {
             let mut weights = model.weights();
@@ -62,7 +62,7 @@ impl Lesson {
                 return Err(Error::invalid(format!("data: the {part} part has no texts")));
             }
         }
-        let objective = Lesson {
+        let objective = SummarizeObjective {
             words,
             train,
             valid,
@@ -85,27 +85,27 @@ impl Lesson {
     }
 
     fn cost(&self, model: &PointerGenerator, batch: &[&Example], mode: Mode) -> Cost {
-        let texts = Copied::new(batch.iter().map(|each| each.source.clone()).collect());
+        let texts = CopyBatch::new(batch.iter().map(|each| each.source.clone()).collect());
         let wanted: Vec<Vec<u32>> = batch.iter().map(|each| each.target.clone()).collect();
         model.cost(&texts, &wanted, mode)
     }
 }
 
-impl Objective for Lesson {
+impl Objective for SummarizeObjective {
     type Model = PointerGenerator;
 
     fn lengths(&self) -> Vec<Lengths> {
         self.train.iter().map(Example::lengths).collect()
     }
 
-    fn loss(&self, model: &PointerGenerator, examples: &[usize], mode: Mode) -> Loss {
+    fn loss(&self, model: &PointerGenerator, examples: &[usize], mode: Mode) -> BatchLoss {
         let batch: Vec<&Example> = examples.iter().map(|i| &self.train[*i]).collect();
         let Cost { likelihood, coverage } = self.cost(model, &batch, mode);
         let value = match (coverage, model.settings().coverage_loss) {
             (Some(coverage), weight) if weight > 0.0 => likelihood + coverage * weight,
             _ => likelihood,
         };
-        Loss { value, tokens: self.tokens(examples) }
+        BatchLoss { value, tokens: self.tokens(examples) }
     }
 
     fn tokens(&self, examples: &[usize]) -> usize {
@@ -128,10 +128,10 @@ impl Objective for Lesson {
         let summarizer = Summarizer::new(model, self.words.clone(), greedy.clone())?;
         let marks = summarizer.exam(&self.tried, self.max_words, &greedy)?;
         let mut measures = vec![("valid_loss".to_string(), loss)];
-        measures.extend(examine::measures(&marks[..3]));
+        measures.extend(evaluation::measures(&marks[..3]));
         let first = summarizer.summarize(&[&self.tried[0].text], Some(self.max_words), &greedy)?;
         let sample = format!("{} → {}", self.tried[0].summaries[0], first[0].text);
-        Ok(Evaluation::new(measures, loss, Better::Lower).with_sample(Some(sample)))
+        Ok(Evaluation::new(measures, loss, Direction::Lower).with_sample(Some(sample)))
     }
 
     fn save_rest(&self, config: &Value, folder: &Path) -> Result<()> {
@@ -149,8 +149,8 @@ impl Example {
 /// Encodes documents with their first summary. Without copying, words outside the vocabulary are
 /// unknown.
 fn examples(
-    words: &Words,
-    documents: &[Document],
+    words: &SummaryVocabulary,
+    documents: &[Email],
     recipe: &Recipe,
     copy: bool,
 ) -> Result<Vec<Example>> {
@@ -176,7 +176,7 @@ fn examples(
 }
 
 /// Returns the model configuration for this vocabulary.
-fn table<'a>(recipe: &'a Recipe, words: &Words) -> Result<ModelTable<'a>> {
+fn table<'a>(recipe: &'a Recipe, words: &SummaryVocabulary) -> Result<ModelTable<'a>> {
     let mut table = ModelTable::new(&recipe.model)?;
     let special = words.tokenizer().special();
     table.set("vocab_size", words.size());

@@ -13,8 +13,8 @@ mod recipe;
 mod summarizer;
 mod words;
 
-pub use learn::Lesson;
+pub use learn::SummarizeObjective;
 pub use pipeline::{Parameters, Response};
 pub use recipe::{Corpus, Data, Recipe};
-pub use summarizer::{Said, Summarizer, Summary};
-pub use words::{Text, Words};
+pub use summarizer::{Summarizer, Summary, SummaryWord};
+pub use words::{SummaryVocabulary, Text};

@@ -1,6 +1,6 @@
 //! Summarisation as a pipeline.
 
-use super::{Said, Summarizer, Summary};
+use super::{Summarizer, Summary, SummaryWord};
 use crate::decode::SearchParameters;
 use crate::pipeline::Pipeline;
 use regard_models::{Error, ModelFiles, Result};
@@ -30,7 +30,7 @@ pub struct Response {
     pub log_prob: f64,
     /// Words of the summary; only present if `output_attentions` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub words: Option<Vec<Said>>,
+    pub words: Option<Vec<SummaryWord>>,
 }
 
 impl Pipeline for Summarizer {

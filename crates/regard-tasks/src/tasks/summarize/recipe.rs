@@ -1,12 +1,12 @@
 //! A recipe with `task = "summarize"`.
 
-use super::{Lesson, Summarizer};
+use super::{SummarizeObjective, Summarizer};
 use crate::about::About;
-use crate::data::aeslc::Document;
+use crate::data::aeslc::Email;
 use crate::data::known::{self, DataSet, Format};
 use crate::data::{Part, Tsv};
 use crate::decode;
-use crate::examine::{On, Report, Sheet, Source};
+use crate::evaluation::{EvaluationData, EvaluationSet, Report, Source};
 use crate::recipe::{Prepared, Task, recipe};
 use crate::{own, say, train};
 use regard_models::{Error, ModelFiles, Result};
@@ -30,7 +30,7 @@ recipe! {
     pub model: Value,
     /// Training options.
     #[serde(default)]
-    pub train: train::Options,
+    pub train: train::TrainOptions,
     /// Default search options of the trained model.
     #[serde(default)]
     pub decode: decode::Options,
@@ -62,9 +62,9 @@ pub struct Data {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Corpus {
     /// Training part.
-    pub train: Vec<Document>,
+    pub train: Vec<Email>,
     /// Validation part.
-    pub valid: Vec<Document>,
+    pub valid: Vec<Email>,
 }
 
 fn thousands() -> usize {
@@ -77,7 +77,7 @@ fn of<const N: usize>() -> usize {
 
 impl Data {
     /// Reads a part. Empty texts and unused references are left out.
-    pub fn read(&self, part: Part) -> Result<Vec<Document>> {
+    pub fn read(&self, part: Part) -> Result<Vec<Email>> {
         let documents = match known::named("summarize", ("data.set", &self.set))? {
             Some(DataSet { format: Format::Summaries(read), .. }) => read(part)?,
             Some(set) => return known::unread(set),
@@ -92,7 +92,7 @@ impl Data {
         Ok(self.counted(documents))
     }
 
-    fn counted(&self, mut documents: Vec<Document>) -> Vec<Document> {
+    fn counted(&self, mut documents: Vec<Email>) -> Vec<Email> {
         if !self.all_references {
             documents.iter_mut().for_each(|each| each.summaries.truncate(1));
         }
@@ -101,10 +101,10 @@ impl Data {
     }
 }
 
-fn file(path: &Path) -> Result<Vec<Document>> {
+fn file(path: &Path) -> Result<Vec<Email>> {
     let pairs = Tsv::FORWARD.read(path)?;
     let document =
-        |pair: crate::data::Pair| Document { text: pair.source, summaries: vec![pair.target] };
+        |pair: crate::data::Pair| Email { text: pair.source, summaries: vec![pair.target] };
     Ok(pairs.into_iter().map(document).collect())
 }
 
@@ -131,24 +131,24 @@ impl Task for Recipe {
             let what = say::many(documents.len(), "text") + " with summaries";
             about.part(part.name(), from, what);
         }
-        if let Some(Document { text, summaries }) = train.first() {
+        if let Some(Email { text, summaries }) = train.first() {
             let summary = summaries.first().map_or("", String::as_str);
             let (text, summary) = (say::short(text, 60), say::short(summary, 60));
             about.line(format!("first: {text:?} is summarised as {summary:?}"));
         }
-        let learner = Lesson::new(self, &Corpus { train, valid })?;
+        let learner = SummarizeObjective::new(self, &Corpus { train, valid })?;
         let about = about.with_sizes(learner.objective().about(learner.millions()));
         Ok(Prepared { learner: Box::new(learner), about })
     }
 
-    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
+    fn evaluate(&self, model: &ModelFiles, on: &EvaluationData) -> Result<Report> {
         let summarizer = Summarizer::load(model.clone())?;
         let source = on.decide(&self.data.set, |_| true)?;
         let documents = match source {
             Source::File(path) => self.data.counted(file(path)?),
             Source::Set(set, part) => Data { set: set.into(), ..self.data.clone() }.read(part)?,
         };
-        let sheet = Sheet::new(&source, documents.len(), "texts");
+        let sheet = EvaluationSet::new(&source, documents.len(), "texts");
         Report::of(sheet, summarizer.parameters(), || {
             summarizer.exam(&documents, self.data.max_words, &self.decode)
         })

@@ -1,13 +1,15 @@
 //! Inference of summarisation: text in, summary out.
 
-use super::{Text, Words};
-use crate::data::aeslc::Document;
-use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, decode, generation};
-use crate::examine::Mark;
+use super::{SummaryVocabulary, Text};
+use crate::data::aeslc::Email;
+use crate::decode::{
+    DecodeInput, Hypothesis, Ids, Options, StepAttention, Stepper, decode, generation,
+};
+use crate::evaluation::Metric;
 use crate::metrics::Rouge;
 use crate::train;
 use burn::tensor::Device;
-use regard_models::copying::{Copied, PointerGenerator, Walk};
+use regard_models::copying::{CopyBatch, CopyDecoding, PointerGenerator};
 use regard_models::{Error, ModelFiles, Network, Result, zoo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,12 +27,12 @@ pub struct Summary {
     /// Log-probability of the whole summary, in nats.
     pub log_prob: f64,
     /// Words of the summary.
-    pub words: Vec<Said>,
+    pub words: Vec<SummaryWord>,
 }
 
 /// A word of a summary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Said {
+pub struct SummaryWord {
     /// The word itself.
     pub word: String,
     /// Probability of the word, 0 to 1.
@@ -44,14 +46,18 @@ pub struct Said {
 /// Summarisation model with its vocabulary.
 pub struct Summarizer {
     model: PointerGenerator,
-    words: Words,
+    words: SummaryVocabulary,
     ids: Ids,
     defaults: Options,
 }
 
 impl Summarizer {
     /// Creates a summarizer from a model and its vocabulary.
-    pub fn new(model: PointerGenerator, words: Words, defaults: Options) -> Result<Summarizer> {
+    pub fn new(
+        model: PointerGenerator,
+        words: SummaryVocabulary,
+        defaults: Options,
+    ) -> Result<Summarizer> {
         let shape = &model.settings().shape;
         if words.size() != shape.vocab_size {
             return Err(Error::invalid(format!(
@@ -72,7 +78,7 @@ impl Summarizer {
     pub fn load(model: impl Into<ModelFiles>) -> Result<Summarizer> {
         let files = train::files(model)?;
         let model = *zoo::open::<PointerGenerator>(files.clone(), &Device::flex())?;
-        let (words, defaults) = (Words::load(&files)?, generation::load(&files)?);
+        let (words, defaults) = (SummaryVocabulary::load(&files)?, generation::load(&files)?);
         Summarizer::new(model, words, defaults)
             .map_err(|e| Error::file(files.place(), e.to_string()))
     }
@@ -110,14 +116,14 @@ impl Summarizer {
 
     /// Summarises texts at once. Samples depend on the index of a text, from `first` on.
     fn some(&self, texts: &[Text], first: usize, options: &Options) -> Result<Vec<Summary>> {
-        let batch = Copied::new(texts.iter().map(|text| text.ids.clone()).collect());
-        let sentence = |(index, text): (usize, &Text)| Sentence {
+        let batch = CopyBatch::new(texts.iter().map(|text| text.ids.clone()).collect());
+        let sentence = |(index, text): (usize, &Text)| DecodeInput {
             index: (first + index) as u64,
             // Generation probability first, then one attention weight per position.
             source: text.ids.len() + 1,
-            ..Sentence::default()
+            ..DecodeInput::default()
         };
-        let sentences: Vec<Sentence> = texts.iter().enumerate().map(sentence).collect();
+        let sentences: Vec<DecodeInput> = texts.iter().enumerate().map(sentence).collect();
         // A summary is never empty and has no unknown word.
         let mut options = Options { min_length: options.min_length.max(2), ..options.clone() };
         options.suppress_tokens.push(self.words.unknown());
@@ -129,7 +135,7 @@ impl Summarizer {
 
     fn said(&self, text: &Text, found: Hypothesis) -> Result<Summary> {
         let each = found.tokens.iter().zip(&found.token_log_probs).zip(&found.attention);
-        let words: Vec<Said> = each
+        let words: Vec<SummaryWord> = each
             .map(|((id, log_prob), look)| {
                 let probability = f64::from(*log_prob).exp();
                 let here = text.ids.iter().zip(&look[1..]).filter(|(word, _)| *word == id);
@@ -137,7 +143,7 @@ impl Summarizer {
                 let copied = (1.0 - f64::from(look[0])) * weight / probability.max(1e-30);
                 let known = (*id as usize) < self.words.size();
                 let word = self.words.word(*id, text);
-                Said { word, probability, copied: copied.clamp(0.0, 1.0), known }
+                SummaryWord { word, probability, copied: copied.clamp(0.0, 1.0), known }
             })
             .collect();
         let written: Vec<String> = words.iter().map(|said| said.word.clone()).collect();
@@ -146,12 +152,7 @@ impl Summarizer {
     }
 
     /// Evaluates summaries of documents: ROUGE F1 in percent, with and without stemming.
-    pub fn exam(
-        &self,
-        documents: &[Document],
-        most: usize,
-        options: &Options,
-    ) -> Result<Vec<Mark>> {
+    pub fn exam(&self, documents: &[Email], most: usize, options: &Options) -> Result<Vec<Metric>> {
         let texts: Vec<&str> = documents.iter().map(|each| each.text.as_str()).collect();
         let said = self.summarize(&texts, Some(most), options)?;
         let rouge = |stemmed: bool| {
@@ -165,7 +166,7 @@ impl Summarizer {
         let (all, new) =
             words.fold((0, 0), |(all, new), said| (all + 1, new + usize::from(!said.known)));
         let (f1, stems) = ("% F1", "% F1, stemmed");
-        let mark = |name, value: f64, unit| Mark { name, value: 100.0 * value, unit };
+        let mark = |name, value: f64, unit| Metric { name, value: 100.0 * value, unit };
         Ok(vec![
             mark("rouge1", plain.rouge1.f1, f1),
             mark("rouge2", plain.rouge2.f1, f1),
@@ -179,14 +180,14 @@ impl Summarizer {
 }
 
 /// Decoding state as seen by the search.
-struct Stepping<'a>(Walk<'a>);
+struct Stepping<'a>(CopyDecoding<'a>);
 
 impl Stepper for Stepping<'_> {
     fn vocabulary(&self) -> usize {
         self.0.width()
     }
 
-    fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<Attention> {
+    fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<StepAttention> {
         let mixed = self.0.step(tokens);
         logits.clear();
         // Probabilities sum to one, so the softmax of their logarithms restores them.
@@ -197,7 +198,7 @@ impl Stepper for Stepping<'_> {
             weights.push(*share);
             weights.extend_from_slice(row);
         }
-        Some(Attention { weights, keys: places + 1 })
+        Some(StepAttention { weights, keys: places + 1 })
     }
 
     fn reorder(&mut self, parents: &[usize]) {

@@ -1,7 +1,7 @@
 //! Vocabulary of summarisation. Out-of-vocabulary words of a text get temporary ids after the
 //! vocabulary, valid for that text only.
 
-use crate::text::{Encoding, Kind, Tokenizer, Train};
+use crate::text::{Encoding, Tokenizer, Train, VocabularyKind};
 use regard_models::{Error, ModelFiles, Result};
 use std::path::Path;
 
@@ -19,27 +19,30 @@ pub struct Text {
 
 /// Vocabulary of words.
 #[derive(Clone, Debug)]
-pub struct Words {
+pub struct SummaryVocabulary {
     tokenizer: Tokenizer,
     unknown: u32,
 }
 
-impl Words {
+impl SummaryVocabulary {
     /// Wraps a tokenizer that splits text into words.
-    pub fn new(tokenizer: Tokenizer) -> Result<Words> {
-        Ok(Words { unknown: tokenizer.special().need_unk()?, tokenizer })
+    pub fn new(tokenizer: Tokenizer) -> Result<SummaryVocabulary> {
+        Ok(SummaryVocabulary { unknown: tokenizer.special().need_unk()?, tokenizer })
     }
 
     /// Collects the most frequent words of texts, in lower case.
-    pub fn learn<'a>(texts: impl Iterator<Item = &'a str>, size: usize) -> Result<Words> {
-        let train = Train { lowercase: true, ..Train::new(Kind::WordLevel, size) };
-        Words::new(train.run(texts)?)
+    pub fn learn<'a>(
+        texts: impl Iterator<Item = &'a str>,
+        size: usize,
+    ) -> Result<SummaryVocabulary> {
+        let train = Train { lowercase: true, ..Train::new(VocabularyKind::WordLevel, size) };
+        SummaryVocabulary::new(train.run(texts)?)
     }
 
     /// Reads the vocabulary from a model's folder.
-    pub fn load(model: &ModelFiles) -> Result<Words> {
+    pub fn load(model: &ModelFiles) -> Result<SummaryVocabulary> {
         let tokenizer = Tokenizer::of_file(model, FILE)?;
-        Words::new(tokenizer).map_err(|e| Error::file(model.path(FILE), e.to_string()))
+        SummaryVocabulary::new(tokenizer).map_err(|e| Error::file(model.path(FILE), e.to_string()))
     }
 
     /// Writes the vocabulary to a model's folder.
@@ -114,7 +117,8 @@ mod tests {
 
     #[test]
     fn words_that_the_vocabulary_has_not_are_numbered_behind_it() {
-        let words = Words::learn(["the deal is on", "the deal"].into_iter(), 7).unwrap();
+        let words =
+            SummaryVocabulary::learn(["the deal is on", "the deal"].into_iter(), 7).unwrap();
         assert_eq!(words.size(), 7, "four special ones, and three");
         let known = |word: &str| words.tokenizer().id(word).unwrap();
         let all = words.read(&["The Bishops deal, Bishops Corner", "Corner the Deal grande"], 9);

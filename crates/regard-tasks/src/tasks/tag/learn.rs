@@ -4,10 +4,12 @@ use crate::about::{self, About};
 use crate::data::Part;
 use crate::data::conllu::{Sentence, Sentences};
 use crate::data::known::{self, DataSet, Format};
-use crate::examine::{Mark, On, Sheet, Source};
+use crate::evaluation::{EvaluationData, EvaluationSet, Metric, Source};
 use crate::metrics::{Entities, Scheme};
-use crate::reader::Reader;
-use crate::reader::learn::{Data, Exam, Example, Goal, IGNORED, Marks, Paper, Recipe};
+use crate::reader::TextEncoder;
+use crate::reader::learn::{
+    Data, EvaluationExamples, Evaluator, Example, IGNORED, Marks, Recipe, TextTask,
+};
 use crate::say;
 use crate::text::{Encoding, Tokenizer};
 use regard_models::text::Head;
@@ -154,11 +156,11 @@ fn first_tokens(sentence: &Sentence, encoding: &Encoding) -> Vec<Option<usize>> 
     sentence.words.iter().map(one).collect()
 }
 
-impl Goal for Tags {
+impl TextTask for Tags {
     const HEAD: Head = Head::Tokens;
     const DECIDES: &'static str = "valid_accuracy";
     const COUNTED: &'static str = "words";
-    type Paper = Tagged;
+    type EvaluationExamples = Tagged;
 
     fn read(recipe: &Recipe) -> Result<(Tokenizer, Tags)> {
         let train = sentences(&recipe.data, Part::Train)?;
@@ -207,7 +209,11 @@ impl Goal for Tags {
         self.about.clone()
     }
 
-    fn paper(recipe: &Recipe, on: &On, reader: &Reader) -> Result<(Tagged, Sheet)> {
+    fn paper(
+        recipe: &Recipe,
+        on: &EvaluationData,
+        reader: &TextEncoder,
+    ) -> Result<(Tagged, EvaluationSet)> {
         let data = recipe.data.on(on);
         let source = on.decide(data.set_of(Part::Test), |set| data.has_test(set))?;
         let sentences = match source {
@@ -218,7 +224,7 @@ impl Goal for Tags {
         let number = |name: &str| reader.label_number(name);
         let cut = (reader.tokenizer(), longest);
         let paper = Tagged::new(reader.labels(), &sentences, cut, &number)?;
-        let sheet = Sheet::new(&source, paper.asked(), "words");
+        let sheet = EvaluationSet::new(&source, paper.asked(), "words");
         if paper.examples.is_empty() && sheet.asked > 0 {
             // If only some labels are unknown to the model, their words count as wrong instead.
             let first = paper.sentences.iter().find_map(|sentence| sentence.words.first());
@@ -233,13 +239,13 @@ impl Goal for Tags {
     }
 }
 
-impl Paper for Tagged {
+impl EvaluationExamples for Tagged {
     fn asked(&self) -> usize {
         self.sentences.iter().map(|sentence| sentence.words.len()).sum()
     }
 
     /// Computes the metrics. Words without a token count as wrong.
-    fn mark(&self, exam: &Exam) -> Result<Marks> {
+    fn mark(&self, exam: &Evaluator) -> Result<Marks> {
         let said = exam.labels(&self.examples)?;
         let mut entities = Entities::new(Scheme::Lenient);
         let (mut right, mut asked) = (0, 0);
@@ -261,7 +267,7 @@ impl Paper for Tagged {
             }
         }
         let accuracy = 100.0 * right as f64 / asked.max(1) as f64;
-        let mut marks = vec![Mark { name: "accuracy", value: accuracy, unit: "% of words" }];
+        let mut marks = vec![Metric { name: "accuracy", value: accuracy, unit: "% of words" }];
         if names_entities(&self.labels) {
             let micro = entities.micro();
             for (name, value) in [
@@ -269,7 +275,7 @@ impl Paper for Tagged {
                 ("entity_precision", micro.precision),
                 ("entity_recall", micro.recall),
             ] {
-                marks.push(Mark { name, value: 100.0 * value, unit: "% of entities (seqeval)" });
+                marks.push(Metric { name, value: 100.0 * value, unit: "% of entities (seqeval)" });
             }
         }
         Ok((marks, None))

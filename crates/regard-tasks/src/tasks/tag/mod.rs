@@ -4,7 +4,7 @@ pub(crate) mod learn;
 mod pipeline;
 
 use crate::logits::softmax;
-use crate::reader::{AT_ONCE, Reader, numbers};
+use crate::reader::{AT_ONCE, TextEncoder, numbers};
 use crate::text::Encoding;
 pub use pipeline::{Parameters, Response, Tagger};
 use regard_models::{Error, Result};
@@ -50,7 +50,7 @@ struct Tagged {
     word: Option<u32>,
 }
 
-impl Reader {
+impl TextEncoder {
     /// Returns the labelled spans of each text. `O` is left out of entities. A text longer than the
     /// model's maximum length is encoded in windows that overlap by a quarter; a token's label
     /// comes from the window in which it is furthest from an end.

@@ -2,7 +2,7 @@
 
 use super::{Entity, Grouping};
 use crate::pipeline::Pipeline;
-use crate::reader::Reader;
+use crate::reader::TextEncoder;
 use regard_models::text::Head;
 use regard_models::{ModelFiles, Result};
 use schemars::JsonSchema;
@@ -25,7 +25,7 @@ pub struct Response {
 }
 
 /// Token classification model.
-pub struct Tagger(pub Reader);
+pub struct Tagger(pub TextEncoder);
 
 impl Pipeline for Tagger {
     const TASK: &'static str = "tag";
@@ -35,7 +35,7 @@ impl Pipeline for Tagger {
     type Response = Response;
 
     fn open(files: ModelFiles) -> Result<Tagger> {
-        Ok(Tagger(Reader::load(files, Head::Tokens)?))
+        Ok(Tagger(TextEncoder::load(files, Head::Tokens)?))
     }
 
     fn run(&self, inputs: &[String], parameters: &Parameters) -> Result<Vec<Result<Response>>> {

@@ -3,9 +3,9 @@
 use crate::about::About;
 use crate::data::known::{self, DataSet, Format};
 use crate::data::pairs::{self, Group, Pair, Tsv, group};
-use crate::data::split::Key;
+use crate::data::split::SplitKey;
 use crate::data::{Part, Split, sets};
-use crate::examine::{On, Source};
+use crate::evaluation::{EvaluationData, Source};
 use crate::{own, say};
 use regard_models::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -84,7 +84,7 @@ impl Data {
 
     /// Returns the evaluation set: sources, each with all its references. A file has one pair per
     /// line, separated by a tab; identical sources are grouped.
-    pub fn asked(&self, on: &On) -> Result<Vec<Group>> {
+    pub fn asked(&self, on: &EvaluationData) -> Result<Vec<Group>> {
         let source = on.decide(&self.set, |_| true)?;
         let path = match source {
             Source::File(path) => path,
@@ -186,8 +186,8 @@ impl Data {
     /// Reads Tatoeba's pairs, `english TAB other`, split by a hash of the English sentence.
     fn tatoeba(&self, path: &Path, other: &str) -> Result<Corpus> {
         let (tsv, key) = match (self.source.as_str(), self.target.as_str()) {
-            ("en", target) if target == other => (Tsv { source: 0, target: 1 }, Key::Source),
-            (source, "en") if source == other => (Tsv { source: 1, target: 0 }, Key::Target),
+            ("en", target) if target == other => (Tsv { source: 0, target: 1 }, SplitKey::Source),
+            (source, "en") if source == other => (Tsv { source: 1, target: 0 }, SplitKey::Target),
             (source, target) => {
                 return Err(Error::invalid(format!(
                     "data: {} has en → {other} and {other} → en, not {source} → {target}",

@@ -1,6 +1,6 @@
 //! Training objective of translation.
 
-use super::measure::{Measure, measure};
+use super::evaluate::{Measure, measure};
 use super::translator::padded;
 use super::{Corpus, Recipe, Tokens, Translator};
 use crate::data::pairs::Group;
@@ -8,7 +8,7 @@ use crate::data::{Batches, Lengths, Pair, split};
 use crate::decode::{self, generation};
 use crate::recipe::ModelTable;
 use crate::train::trained::device;
-use crate::train::{Better, Evaluation, Loss, Objective, Trained};
+use crate::train::{BatchLoss, Direction, Evaluation, Objective, Trained};
 use burn::tensor::{Device, Int, Tensor, TensorData, activation};
 use regard_attention::Mode;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
@@ -153,7 +153,7 @@ impl Objective for Translation {
         self.train.iter().map(Example::lengths).collect()
     }
 
-    fn loss(&self, model: &dyn Seq2Seq, examples: &[usize], mode: Mode) -> Loss {
+    fn loss(&self, model: &dyn Seq2Seq, examples: &[usize], mode: Mode) -> BatchLoss {
         let batch: Vec<&Example> = examples.iter().map(|i| &self.train[*i]).collect();
         let (scores, wanted) = self.scores(model, &batch, mode, &device());
         let reward = scores.log_prob.map(|log_prob| {
@@ -164,7 +164,7 @@ impl Objective for Translation {
         if let Some(reward) = reward {
             value = value + reward;
         }
-        Loss { value, tokens: self.tokens(examples) }
+        BatchLoss { value, tokens: self.tokens(examples) }
     }
 
     fn tokens(&self, examples: &[usize]) -> usize {
@@ -183,9 +183,9 @@ impl Objective for Translation {
             [("valid_bleu", report.bleu), ("valid_wer", report.wer), ("valid_per", report.per)];
         measures.extend(named.iter().filter_map(|(n, v)| Some((n.to_string(), (*v)?))));
         let (decides, better) = match (self.recipe.evaluate.by.as_str(), report.bleu, report.wer) {
-            ("bleu", Some(bleu), _) => (bleu, Better::Higher),
-            ("wer", _, Some(wer)) => (wer, Better::Lower),
-            _ => (loss, Better::Lower),
+            ("bleu", Some(bleu), _) => (bleu, Direction::Higher),
+            ("wer", _, Some(wer)) => (wer, Direction::Lower),
+            _ => (loss, Direction::Lower),
         };
         let sample = self.groups.first().zip(texts.first());
         let sample = sample.map(|(group, text)| format!("{} → {text}", group.source));

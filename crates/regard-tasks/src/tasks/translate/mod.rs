@@ -1,8 +1,8 @@
 //! Sequence-to-sequence translation: sentences into another language, spelling into phonemes.
 
 mod corpus;
+mod evaluate;
 mod learn;
-mod measure;
 mod pieces;
 mod pipeline;
 mod recipe;
@@ -12,11 +12,11 @@ mod vocabulary;
 mod words;
 
 pub use corpus::{Corpus, Data};
+pub use evaluate::{Bucket, Measure, TranslationReport, measure, swapped};
 pub use learn::Translation;
-pub use measure::{Bucket, Measure, Report, measure, swapped};
 pub use pipeline::{Parameters, Response, WordAlignment};
 pub use recipe::Recipe;
-pub use request::{Request, Translated};
+pub use request::{Translated, TranslationRequest};
 pub use translator::Translator;
 pub use vocabulary::{Tokens, VOCABULARY_FILES, Vocabularies, Vocabulary};
 pub use words::Aligned;

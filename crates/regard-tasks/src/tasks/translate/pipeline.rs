@@ -1,6 +1,6 @@
 //! Translation as a pipeline.
 
-use super::request::Request;
+use super::request::TranslationRequest;
 use super::{Translated, Translator};
 use crate::decode::SearchParameters;
 use crate::pipeline::Pipeline;
@@ -98,13 +98,13 @@ impl Translator {
         let Parameters { output_attentions, replace_unknowns, target_prefix, first, .. } =
             parameters;
         let options = parameters.search.over(self.defaults())?;
-        let request = Request {
+        let request = TranslationRequest {
             batch: parameters.batch_size.unwrap_or(32),
             look: *output_attentions,
             replace_unknowns: *replace_unknowns,
             target_prefix,
             first: *first,
-            ..Request::new(&options)
+            ..TranslationRequest::new(&options)
         };
         Translator::run(self, texts, &request)
     }

@@ -1,7 +1,7 @@
 //! A recipe with `task = "translate"`.
 
 use super::{Data, Measure, Translation, Translator, Vocabularies, measure};
-use crate::examine::{Mark, On, Report, Sheet};
+use crate::evaluation::{EvaluationData, EvaluationSet, Metric, Report};
 use crate::recipe::{self, Prepared, Task, recipe};
 use crate::{decode, say, train};
 use regard_models::{ModelFiles, Result};
@@ -18,7 +18,7 @@ recipe! {
     pub model: Value,
     /// Training options.
     #[serde(default)]
-    pub train: train::Options,
+    pub train: train::TrainOptions,
     /// Model selection.
     #[serde(default)]
     pub evaluate: Evaluate,
@@ -98,11 +98,11 @@ impl Task for Recipe {
         Ok(Prepared { learner: Box::new(learner), about })
     }
 
-    fn examine(&self, model: &ModelFiles, on: &On) -> Result<Report> {
+    fn evaluate(&self, model: &ModelFiles, on: &EvaluationData) -> Result<Report> {
         let translator = Translator::load(model.clone())?;
         let groups = self.data.asked(on)?;
         let source = on.decide(&self.data.set, |_| true)?;
-        let sheet = Sheet::new(&source, groups.len(), "sentences");
+        let sheet = EvaluationSet::new(&source, groups.len(), "sentences");
         Report::of(sheet, translator.parameters(), || {
             let how = Measure::of(&self.data, self.lowercase());
             let (report, _) = measure(&translator, &groups, &self.decode, how)?;
@@ -112,7 +112,7 @@ impl Task for Recipe {
                 ("wer", report.wer, "% of words"),
                 ("per", report.per, "% of phonemes"),
             ];
-            let mark = |(name, value, unit)| Some(Mark { name, value: value?, unit });
+            let mark = |(name, value, unit)| Some(Metric { name, value: value?, unit });
             Ok(marks.into_iter().filter_map(mark).collect())
         })
     }

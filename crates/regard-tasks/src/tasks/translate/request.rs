@@ -2,7 +2,7 @@
 
 use super::Translator;
 use super::pieces::{Piece, joined};
-use crate::decode::{Alignment, Hypothesis, Options, Sentence, replace_unknowns};
+use crate::decode::{DecodeInput, Hypothesis, Options, TokenAlignment, replace_unknowns};
 use crate::text::{Encoding, Tokenizer};
 use regard_models::{Error, Result};
 
@@ -12,7 +12,7 @@ const BATCH_TOKENS: usize = 1 << 14;
 
 /// Parameters of a translation run.
 #[derive(Clone, Debug)]
-pub struct Request<'a> {
+pub struct TranslationRequest<'a> {
     /// Search options.
     pub options: &'a Options,
     /// Maximum number of sentences per batch. The results do not depend on it.
@@ -27,10 +27,10 @@ pub struct Request<'a> {
     pub first: u64,
 }
 
-impl<'a> Request<'a> {
+impl<'a> TranslationRequest<'a> {
     /// Creates a request with a batch size of 32 and without attention weights.
-    pub fn new(options: &'a Options) -> Request<'a> {
-        Request {
+    pub fn new(options: &'a Options) -> TranslationRequest<'a> {
+        TranslationRequest {
             options,
             batch: 32,
             look: false,
@@ -75,7 +75,7 @@ impl Translator {
     pub fn run<S: AsRef<str>>(
         &self,
         texts: &[S],
-        request: &Request,
+        request: &TranslationRequest,
     ) -> Result<Vec<Vec<Translated>>> {
         let mut pieces = vec![];
         for (of, text) in texts.iter().enumerate() {
@@ -99,7 +99,11 @@ impl Translator {
         Ok(of_each.into_iter().map(whole).collect())
     }
 
-    fn run_pieces(&self, texts: &[Piece], request: &Request) -> Result<Vec<Vec<Translated>>> {
+    fn run_pieces(
+        &self,
+        texts: &[Piece],
+        request: &TranslationRequest,
+    ) -> Result<Vec<Vec<Translated>>> {
         let target_prefix = match request.target_prefix {
             "" => vec![],
             prefix => self.tokens().target.encode(prefix)?.ids,
@@ -118,13 +122,13 @@ impl Translator {
             let (rows, others) = rest.split_at(most.min(rest.len()));
             rest = others;
             let ids: Vec<&[u32]> = rows.iter().map(|i| &read[*i].ids[..]).collect();
-            let sentence = |i: &usize| Sentence {
+            let sentence = |i: &usize| DecodeInput {
                 index: texts[*i].index(request.first),
                 source: read[*i].ids.len(),
                 target_prefix: target_prefix.clone(),
-                ..Sentence::default()
+                ..DecodeInput::default()
             };
-            let sentences: Vec<Sentence> = rows.iter().map(sentence).collect();
+            let sentences: Vec<DecodeInput> = rows.iter().map(sentence).collect();
             let look = request.look || request.replace_unknowns;
             let found = self.search(&ids, &sentences, request.options, look)?;
             for (i, hypotheses) in rows.iter().zip(found) {
@@ -144,7 +148,7 @@ impl Translator {
         batch: usize,
         look: bool,
     ) -> Result<Vec<Vec<Translated>>> {
-        self.run(texts, &Request { batch, look, ..Request::new(options) })
+        self.run(texts, &TranslationRequest { batch, look, ..TranslationRequest::new(options) })
     }
 
     /// Creates a translation; `copy` is the source, if unknown tokens are replaced by its words.
@@ -192,7 +196,7 @@ impl Translated {
             format!("{mark}{}", &source[start..end])
         };
         let words: Vec<String> = (0..self.source_offsets.len()).map(word).collect();
-        let alignment = Alignment::new(&self.found.attention, self.target_tokens.len());
+        let alignment = TokenAlignment::new(&self.found.attention, self.target_tokens.len());
         let unknown = unknown.to_string();
         let tokens = replace_unknowns(&self.target_tokens, &unknown, &words, &alignment);
         let mut shown: Vec<String> = vec![];
@@ -213,11 +217,11 @@ impl Translated {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::{Kind, Train};
+    use crate::text::{Train, VocabularyKind};
 
     /// Returns `written` with its unknown tokens replaced; `looks` has the attended source position
     /// of each token.
-    fn copied(kind: Kind, source: &str, written: &[&str], looks: &[usize]) -> String {
+    fn copied(kind: VocabularyKind, source: &str, written: &[&str], looks: &[usize]) -> String {
         let tokenizer = Train::new(kind, 60).run(["my friend is here . !", "ami est"]).unwrap();
         let read = tokenizer.encode(source).unwrap();
         let look = |at: &usize| {
@@ -242,29 +246,33 @@ mod tests {
 
     #[test]
     fn unknown_tokens_become_words_of_the_source() {
-        let words = Kind::WordLevel;
+        let words = VocabularyKind::WordLevel;
         assert_eq!(copied(words, "my Maier .", &["ami", "<unk>", "."], &[0, 1, 2]), "ami Maier.");
         assert_eq!(copied(words, "my 🙂", &["ami", "<unk>"], &[0, 1]), "ami 🙂");
         // A piece of an unknown word is replaced by the whole word.
         let source = "is 漢字 here";
         let at = {
-            let tokenizer = Train::new(Kind::Bpe, 60).run(["my friend is here . !"]).unwrap();
+            let tokenizer =
+                Train::new(VocabularyKind::Bpe, 60).run(["my friend is here . !"]).unwrap();
             let tokens = tokenizer.encode(source).unwrap().tokens;
             tokens.iter().position(|token| token == "<unk>").unwrap()
         };
-        assert_eq!(copied(Kind::Bpe, source, &["▁est", "▁", "<unk>"], &[0, at, at]), "est 漢字");
-        assert_eq!(copied(Kind::Bpe, source, &["▁est", "<unk>"], &[0, at]), "est 漢字");
-        assert_eq!(copied(Kind::Char, "i漢", &["e", "<unk>"], &[0, 1]), "e漢");
+        assert_eq!(
+            copied(VocabularyKind::Bpe, source, &["▁est", "▁", "<unk>"], &[0, at, at]),
+            "est 漢字"
+        );
+        assert_eq!(copied(VocabularyKind::Bpe, source, &["▁est", "<unk>"], &[0, at]), "est 漢字");
+        assert_eq!(copied(VocabularyKind::Char, "i漢", &["e", "<unk>"], &[0, 1]), "e漢");
     }
 
     #[test]
     fn a_look_at_the_end_leaves_it_out() {
-        assert_eq!(copied(Kind::WordLevel, "my", &["ami", "<unk>"], &[0, 1]), "ami");
+        assert_eq!(copied(VocabularyKind::WordLevel, "my", &["ami", "<unk>"], &[0, 1]), "ami");
     }
 
     #[test]
     fn a_model_that_does_not_tell_is_an_error() {
-        let tokenizer = Train::new(Kind::Char, 60).run(["ab"]).unwrap();
+        let tokenizer = Train::new(VocabularyKind::Char, 60).run(["ab"]).unwrap();
         let mut blind = Translated { target_tokens: vec!["<unk>".into()], ..Translated::default() };
         let error = blind.copy_unknowns("ab", &tokenizer, "<unk>").unwrap_err().to_string();
         assert!(error.contains("replace_unknowns"), "{error}");

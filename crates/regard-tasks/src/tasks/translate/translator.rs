@@ -1,7 +1,9 @@
 //! Inference of translation: text in, text out.
 
 use super::Tokens;
-use crate::decode::{Attention, Hypothesis, Ids, Options, Sentence, Stepper, decode, generation};
+use crate::decode::{
+    DecodeInput, Hypothesis, Ids, Options, StepAttention, Stepper, decode, generation,
+};
 use crate::train;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::backend::numbers;
@@ -80,7 +82,7 @@ impl Translator {
     pub fn search(
         &self,
         sources: &[&[u32]],
-        sentences: &[Sentence],
+        sentences: &[DecodeInput],
         options: &Options,
         look: bool,
     ) -> Result<Vec<Vec<Hypothesis>>> {
@@ -96,7 +98,7 @@ impl Translator {
     fn within_reach(
         &self,
         sources: &[&[u32]],
-        sentences: &[Sentence],
+        sentences: &[DecodeInput],
         options: &Options,
     ) -> Result<Options> {
         let mut options = options.clone();
@@ -108,7 +110,7 @@ impl Translator {
         }
         // EOS is counted, but never fed to the model.
         options.max_length = options.max_length.min(longest + 1);
-        let given = |s: &Sentence| s.prompt.len().max(1) + s.target_prefix.len();
+        let given = |s: &DecodeInput| s.prompt.len().max(1) + s.target_prefix.len();
         let given = sentences.iter().map(given).max().unwrap_or(1);
         let rest = (longest + 1).saturating_sub(given);
         options.max_new_tokens = options.max_new_tokens.map(|n| n.min(rest));
@@ -140,14 +142,14 @@ impl Stepper for Stepping<'_> {
         self.vocabulary
     }
 
-    fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<Attention> {
+    fn step(&mut self, tokens: &[u32], logits: &mut Vec<f32>) -> Option<StepAttention> {
         let ids: Vec<i64> = tokens.iter().map(|id| i64::from(*id)).collect();
         let words =
             Tensor::<2, Int>::from_data(TensorData::new(ids, [tokens.len(), 1]), self.device);
         let next = self.decoding.step(words);
         numbers(next.logits, logits);
         next.attention.map(|weights| {
-            let mut attention = Attention { weights: vec![], keys: weights.dims()[1] };
+            let mut attention = StepAttention { weights: vec![], keys: weights.dims()[1] };
             numbers(weights, &mut attention.weights);
             attention
         })

@@ -1,7 +1,9 @@
 //! The section `[vocabulary]` of a recipe, and the tokenizers that it creates.
 
 use crate::data::Pair;
-use crate::text::{Encoding, Form, Kind, Normalise, Spaces, Tokenizer, Train, marian};
+use crate::text::{
+    Encoding, Normalise, SpaceHandling, Tokenizer, Train, UnicodeForm, VocabularyKind, marian,
+};
 use crate::train::begin;
 use regard_models::checkpoint::Arrays;
 use regard_models::{Error, ModelFiles, Result};
@@ -83,13 +85,13 @@ pub struct Tokens {
 
 impl Vocabulary {
     fn train<'a>(&self, lines: impl IntoIterator<Item = &'a str>) -> Result<Tokenizer> {
-        let kind: Kind =
+        let kind: VocabularyKind =
             self.kind.parse().map_err(|e| Error::invalid(format!("vocabulary.kind: {e}")))?;
-        let spaces = if self.drop_spaces { Spaces::Drop } else { Spaces::Plain };
+        let spaces = if self.drop_spaces { SpaceHandling::Drop } else { SpaceHandling::Plain };
         let train = Train {
             lowercase: self.lowercase,
             min_frequency: self.min_frequency,
-            normalise: Normalise { form: Form::Nfc, spaces, simplify: self.simplify },
+            normalise: Normalise { form: UnicodeForm::Nfc, spaces, simplify: self.simplify },
             ..Train::new(kind, self.size)
         };
         train.run(lines)

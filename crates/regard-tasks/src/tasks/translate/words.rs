@@ -1,7 +1,7 @@
 //! Word alignment of a translation, from its tokens.
 
 use super::{Translated, Translator};
-use crate::decode::Alignment;
+use crate::decode::TokenAlignment;
 use crate::text::Tokenizer;
 use regard_models::Result;
 
@@ -17,7 +17,7 @@ pub struct Aligned {
     pub scores: Vec<f32>,
     /// Attention of each target word over the source words. EOS has no column, so a row may sum to
     /// less than one. `None` if the model returns no attention weights.
-    pub alignment: Option<Alignment>,
+    pub alignment: Option<TokenAlignment>,
 }
 
 impl Translator {
@@ -36,7 +36,7 @@ impl Aligned {
             word.iter().for_each(|word| scores[*word] += log_prob);
         }
         let alignment = (!translated.found.attention.is_empty()).then(|| {
-            let tokens = Alignment::new(&translated.found.attention, written.of.len());
+            let tokens = TokenAlignment::new(&translated.found.attention, written.of.len());
             let mut columns = read.of.clone();
             // EOS, which is not a word.
             columns.push(None);
@@ -108,11 +108,11 @@ impl Words {
 mod tests {
     use super::*;
     use crate::decode::Hypothesis;
-    use crate::text::{Kind, Train};
+    use crate::text::{Train, VocabularyKind};
 
     /// Aligns a translation whose tokens are those of `text`; the i-th attends to the i-th source
     /// token, if there is one.
-    fn aligned(kind: Kind, size: usize, source: &str, text: &str) -> Aligned {
+    fn aligned(kind: VocabularyKind, size: usize, source: &str, text: &str) -> Aligned {
         let lines = ["They are watching us. l'école !", "Ils nous regardent. l'école !"];
         let tokenizer = Train::new(kind, size).run(lines).unwrap();
         let (read, written) = (tokenizer.encode(source).unwrap(), tokenizer.encode(text).unwrap());
@@ -142,7 +142,11 @@ mod tests {
     #[test]
     fn tokens_become_words() {
         // 40 entries are mostly single characters, so a word has many tokens.
-        for (kind, size) in [(Kind::WordLevel, 100), (Kind::Bpe, 40), (Kind::Unigram, 40)] {
+        for (kind, size) in [
+            (VocabularyKind::WordLevel, 100),
+            (VocabularyKind::Bpe, 40),
+            (VocabularyKind::Unigram, 40),
+        ] {
             let same = aligned(kind, size, "They are watching.", "They are watching.");
             assert_eq!(same.source, ["They", "are", "watching", "."], "{kind:?}");
             assert_eq!(same.target, same.source, "{kind:?}");
@@ -151,11 +155,11 @@ mod tests {
             let sums = alignment.weights.iter().map(|row| row.iter().sum::<f32>());
             assert!(sums.into_iter().all(|sum| sum <= 1.0 + 1e-6));
         }
-        let pieces = aligned(Kind::Bpe, 40, "They are", "They are watching");
+        let pieces = aligned(VocabularyKind::Bpe, 40, "They are", "They are watching");
         assert!(pieces.scores[2] < -3.0, "a word has the sum of its tokens: {:?}", pieces.scores);
-        let french = aligned(Kind::Bpe, 60, "us", "l'école !");
+        let french = aligned(VocabularyKind::Bpe, 60, "us", "l'école !");
         assert_eq!(french.target, ["l'", "école", "!"]);
-        let letters = aligned(Kind::Char, 60, "us a", "Ils l");
+        let letters = aligned(VocabularyKind::Char, 60, "us a", "Ils l");
         assert_eq!(letters.source, ["u", "s", "a"]);
         assert_eq!(letters.target, ["I", "l", "s", "l"]);
         // The fourth is a space, which attends to `a`, and the fifth attends to EOS.
@@ -164,7 +168,7 @@ mod tests {
 
     #[test]
     fn nothing_has_no_words() {
-        let nothing = aligned(Kind::Bpe, 60, "", "");
+        let nothing = aligned(VocabularyKind::Bpe, 60, "", "");
         assert_eq!(nothing.target.len() + nothing.source.len(), 0);
         assert_eq!(nothing.alignment.unwrap().pharaoh(), "");
     }

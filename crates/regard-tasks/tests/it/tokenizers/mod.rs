@@ -16,7 +16,7 @@ fn data() -> Option<PathBuf> {
     let found =
         [asked, Some(beside)].into_iter().flatten().find(|root| root.join("vocab").is_dir());
     if found.is_none() {
-        println!("skipped: REGARD_DATA has no vocab");
+        regard_fuzz::skip("REGARD_DATA has no vocab");
     }
     found
 }

@@ -2,7 +2,7 @@
 
 use super::{data, published};
 use crate::small::Dice;
-use regard_tasks::text::{Encoding, Form, Kind, Spaces, Tokenizer, Train};
+use regard_tasks::text::{Encoding, SpaceHandling, Tokenizer, Train, UnicodeForm, VocabularyKind};
 
 const LINES: [&str; 5] = [
     "The cat isn't on the mat; it's under 1,024 mats, in 2010, and 字 too.",
@@ -15,15 +15,16 @@ const LINES: [&str; 5] = [
 /// Tokenizers that need no data, and their names.
 fn trained() -> Vec<(&'static str, Tokenizer)> {
     let train = |name: &str| {
-        let kind: Kind = name.parse().unwrap();
+        let kind: VocabularyKind = name.parse().unwrap();
         let mut train = Train::new(kind, 400);
-        if kind == Kind::ByteLevel {
-            (train.normalise.form, train.normalise.spaces) = (Form::Keep, Spaces::Keep);
+        if kind == VocabularyKind::ByteLevel {
+            (train.normalise.form, train.normalise.spaces) =
+                (UnicodeForm::Keep, SpaceHandling::Keep);
         }
-        train.lowercase = kind == Kind::WordPiece;
+        train.lowercase = kind == VocabularyKind::WordPiece;
         train.run(LINES).unwrap()
     };
-    Kind::NAMES.iter().map(|(name, _)| (*name, train(name))).collect()
+    VocabularyKind::NAMES.iter().map(|(name, _)| (*name, train(name))).collect()
 }
 
 fn all(test: &str) -> Vec<(&'static str, Tokenizer)> {

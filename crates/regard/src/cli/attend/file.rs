@@ -3,7 +3,7 @@
 use super::{Flags, Global, MOST_ROWS};
 use crate::cli::write_json;
 use crate::files::{Archive, Floats, save_npz};
-use crate::problem::Problem;
+use crate::problem::AttentionInputs;
 use crate::show::heatmap::{Map, columns_that_fit, gallery};
 use crate::show::{label, terminal};
 use anyhow::{Context, Error, Result, bail};
@@ -48,7 +48,7 @@ fn most_numbers(dims: &Dims) -> usize {
 }
 
 /// Reads the inputs and parameters of an attention, and checks their shapes.
-fn load(archive: &Archive, attention: &Attention, dims: Dims) -> Result<Problem> {
+fn load(archive: &Archive, attention: &Attention, dims: Dims) -> Result<AttentionInputs> {
     let check = || {
         let grid = Grid::new(dims, attention.positions.clone())?;
         attention.score.check(&grid)?;
@@ -73,7 +73,7 @@ fn load(archive: &Archive, attention: &Attention, dims: Dims) -> Result<Problem>
         }
         params.push((floats(archive, stored)?.data, shape));
     }
-    Ok(Problem { dims, q, k, v, params })
+    Ok(AttentionInputs { dims, q, k, v, params })
 }
 
 fn floats(archive: &Archive, name: &str) -> Result<Floats> {
@@ -102,7 +102,7 @@ fn four(shape: &[usize]) -> Result<[usize; 4]> {
 /// A computed attention, and the batch row and head to show.
 struct Shown {
     attention: Attention,
-    problem: Problem,
+    problem: AttentionInputs,
     out: Vec<f32>,
     saved: Saved,
     batch: usize,
@@ -110,7 +110,12 @@ struct Shown {
 }
 
 impl Shown {
-    fn new(flags: &Flags, attention: Attention, problem: Problem, path: &Path) -> Result<Shown> {
+    fn new(
+        flags: &Flags,
+        attention: Attention,
+        problem: AttentionInputs,
+        path: &Path,
+    ) -> Result<Shown> {
         let Dims { b, h, .. } = problem.dims;
         for (flag, got, most) in [("batch", flags.batch, b), ("head", flags.head.unwrap_or(0), h)] {
             if got >= most {

@@ -9,7 +9,7 @@ use crate::show::table::Table;
 use crate::show::terminal;
 use anyhow::Result;
 use clap::ValueEnum;
-use regard_tasks::lessons::pooling::{Lesson as Pooling, Method, Sees, names};
+use regard_tasks::lessons::pooling::{PoolingExperiment as Pooling, PoolingMethod, Sees, names};
 use regard_tasks::regression::LeftOut;
 use serde::Serialize;
 use std::io::Write;
@@ -126,7 +126,7 @@ fn maps(lesson: &Pooling, step: usize, group: usize) -> Vec<Cells> {
     methods.map(|method| map(lesson, method, step, group)).collect()
 }
 
-fn map(lesson: &Pooling, method: &Method, step: usize, group: usize) -> Cells {
+fn map(lesson: &Pooling, method: &PoolingMethod, step: usize, group: usize) -> Cells {
     let weights = method.weights.as_deref().unwrap_or_default();
     let rows = weights.chunks_exact(lesson.keys.len()).step_by(step);
     let cells = rows.flat_map(|row| row.chunks(group).map(|some| some.iter().sum())).collect();
@@ -151,14 +151,14 @@ struct Document<'a> {
     values: &'a [f32],
     queries: &'a [f32],
     truth: &'a [f32],
-    methods: Vec<Told<'a>>,
+    methods: Vec<MethodRow<'a>>,
     learning: &'a [LeftOut],
     tried: &'a [LeftOut],
 }
 
 /// A prediction method, as `--json` prints it.
 #[derive(Serialize)]
-struct Told<'a> {
+struct MethodRow<'a> {
     name: &'a str,
     formula: &'a str,
     sees: &'a str,
@@ -171,7 +171,7 @@ struct Told<'a> {
 impl Document<'_> {
     fn new(lesson: &Pooling) -> Document<'_> {
         let Pooling { keys, values, queries, truth, methods, learning, tried } = lesson;
-        let methods = methods.iter().map(|method| Told {
+        let methods = methods.iter().map(|method| MethodRow {
             name: method.name,
             formula: method.formula,
             sees: seen(method.sees),

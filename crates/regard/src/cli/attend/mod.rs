@@ -11,7 +11,7 @@ mod span;
 mod translation;
 
 use super::{Global, Outcome};
-use crate::choice::Choice;
+use crate::choice::AttentionArgs;
 use crate::files::not_an_input;
 use crate::hub::Hub;
 use crate::show::terminal::When;
@@ -89,7 +89,7 @@ pub struct Flags {
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     color: When,
     #[command(flatten)]
-    choice: Choice,
+    choice: AttentionArgs,
     #[command(flatten)]
     hub: Hub,
 }

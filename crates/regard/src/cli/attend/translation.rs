@@ -7,8 +7,8 @@ use crate::models;
 use crate::show::heatmap::{Map, columns_that_fit, gallery};
 use crate::show::terminal;
 use anyhow::{Result, bail};
-use regard_tasks::decode::Alignment;
-use regard_tasks::translate::{Aligned, Request, Translated, Translator};
+use regard_tasks::decode::TokenAlignment;
+use regard_tasks::translate::{Aligned, Translated, TranslationRequest, Translator};
 use serde::Serialize;
 use std::io::Write;
 
@@ -22,7 +22,7 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
     let translator: Translator = models::open(flags.model.as_deref(), &flags.hub)?;
     let mut options = translator.defaults().clone();
     options.seed = global.seed.unwrap_or(options.seed);
-    let request = Request { look: true, ..Request::new(&options) };
+    let request = TranslationRequest { look: true, ..TranslationRequest::new(&options) };
     let mut found = translator.run(&[&text], &request)?;
     let shown = Shown::new(&translator, text, found.remove(0).remove(0))?;
     if let Some(path) = &flags.save {
@@ -70,7 +70,7 @@ struct Shown {
     source: String,
     found: Translated,
     aligned: Aligned,
-    words: Alignment,
+    words: TokenAlignment,
     /// Source tokens, with the end token.
     source_tokens: Vec<String>,
     /// Target tokens, with the end token if it was generated.

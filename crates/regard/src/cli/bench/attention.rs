@@ -1,8 +1,8 @@
 //! `regard bench attention`: speed of one attention, relative to the machine's peak.
 
 use super::super::{Global, Outcome, write_json};
-use crate::choice::Choice;
-use crate::problem::Problem;
+use crate::choice::AttentionArgs;
+use crate::problem::AttentionInputs;
 use crate::{machine, yardstick};
 use anyhow::Result;
 use clap::Args;
@@ -38,7 +38,7 @@ pub struct Flags {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     repeat: Option<u32>,
     #[command(flatten)]
-    choice: Choice,
+    choice: AttentionArgs,
 }
 
 #[derive(Clone, Copy)]
@@ -112,7 +112,7 @@ fn measure(flags: &Flags, global: &Global) -> Result<Findings> {
     let Shape([b, h, t, s, d]) = flags.shape;
     let dims = Dims { b, h, hk: h, t, s, d, dk: d, e: d };
     let attention = flags.choice.attention(global.seed.unwrap_or(0), None)?;
-    let problem = Problem::random(&attention, dims, global.seed.unwrap_or(0))?;
+    let problem = AttentionInputs::random(&attention, dims, global.seed.unwrap_or(0))?;
     let grid = attention.check(&problem.inputs()?)?;
     let allowed = allowed_pairs(&attention.mask, &grid);
     let mut out = problem.room()?;
@@ -134,7 +134,7 @@ fn measure(flags: &Flags, global: &Global) -> Result<Findings> {
     let rated = |times: Vec<f64>, products: f64| {
         timing(times, products * 2.0 * allowed as f64 * d as f64, best.peak)
     };
-    let Choice { score, bias, mask, normalize, .. } = &flags.choice;
+    let AttentionArgs { score, bias, mask, normalize, .. } = &flags.choice;
     Ok(Findings {
         shape: flags.shape.0,
         score: score.clone(),

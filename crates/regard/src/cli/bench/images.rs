@@ -7,7 +7,7 @@ use crate::models;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use regard_kernels::pool;
-use regard_tasks::classify_image::Speed;
+use regard_tasks::classify_image::ImageBenchmark;
 use regard_tasks::metrics::Sample;
 use serde::Serialize;
 use std::io::Write;
@@ -61,7 +61,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     if flags.batch == 0 {
         bail!("--batch: need at least one image");
     }
-    let mut speed = Speed::open(
+    let mut speed = ImageBenchmark::open(
         models::resolve(&flags.model, &flags.hub)?.files(),
         flags.doing == Doing::Learn,
     )?;

@@ -8,7 +8,7 @@ use regard_kernels::gemm::exp_seconds;
 use regard_kernels::rng::Stream;
 use regard_kernels::{pool, simd};
 use regard_tasks::metrics::Sample;
-use regard_tasks::regression::{Kernel, KernelRegression, Points};
+use regard_tasks::regression::{KernelRegression, RegressionData, RegressionKernel};
 use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,10 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let values: Vec<f32> =
         (keys.iter().enumerate()).map(|(i, x)| 2.0 * x.sin() + x.powf(0.8) + noise(i)).collect();
     let queries: Vec<f32> = (n..n + m).map(|i| 5.0 * stream.uniform(i)).collect();
-    let mut model = KernelRegression::fit(Kernel::Gaussian, Points::new(&keys, 1, &values, 1)?)?;
+    let mut model = KernelRegression::fit(
+        RegressionKernel::Gaussian,
+        RegressionData::new(&keys, 1, &values, 1)?,
+    )?;
     model.set_width(flags.width).context("--width")?;
     // The first run of each warms up caches and threads, and is not counted.
     let mut said = model.predict(&queries)?;

@@ -10,7 +10,7 @@ use regard_kernels::gemm::read_seconds;
 use regard_kernels::pool;
 use regard_models::text::Head;
 use regard_tasks::metrics::Sample;
-use regard_tasks::speed::Speed;
+use regard_tasks::speed::TextBenchmark;
 use serde::Serialize;
 use std::io::Write;
 
@@ -100,7 +100,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         Doing::Write => Head::Words,
         Doing::Learn => Head::Sequence,
     };
-    let mut speed = Speed::open(
+    let mut speed = TextBenchmark::open(
         models::resolve(&flags.model, &flags.hub)?.files(),
         head,
         flags.doing == Doing::Learn,

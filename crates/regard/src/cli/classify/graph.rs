@@ -2,14 +2,14 @@
 
 use super::super::say::say;
 use super::super::{Outcome, inputs};
-use super::{Asked, line, write_json};
+use super::{CommonOptions, line, write_json};
 use crate::files::{not_an_input, save_text};
 use crate::models;
 use crate::show::graph::{Edge, Node, svg};
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use regard_tasks::classify_graph::{self, Labeller, Look, Parameters, Scene};
-use regard_tasks::data::Network;
+use regard_tasks::classify_graph::{self, GraphClassifier, GraphPrediction, Parameters, Scene};
+use regard_tasks::data::GraphData;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ impl Flags {
         }
     }
 
-    fn read(&self) -> Result<Network> {
+    fn read(&self) -> Result<GraphData> {
         let edges = self.graph.as_deref().expect("it is asked");
         if let Some(svg) = &self.svg {
             let nodes = self.nodes.as_deref().unwrap_or(Path::new(edges));
@@ -69,7 +69,7 @@ impl Flags {
         }
         if let Some(nodes) = &self.nodes {
             let (nodes, edges) = (inputs::file(nodes), inputs::file(Path::new(edges)));
-            return Ok(Network::read(&nodes, &edges)?);
+            return Ok(GraphData::read(&nodes, &edges)?);
         }
         if Path::new(edges).is_file() {
             bail!("--graph: {edges} holds edges; the file of nodes is missing: --nodes FILE");
@@ -78,8 +78,8 @@ impl Flags {
     }
 }
 
-pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome> {
-    let labeller: Labeller = models::open(asked.model, asked.hub)?;
+pub fn run(flags: &Flags, asked: &CommonOptions, out: &mut dyn Write) -> Result<Outcome> {
+    let labeller: GraphClassifier = models::open(asked.model, asked.hub)?;
     let network = flags.read()?;
     let parameters = Parameters { top_k: asked.top_k, nodes: flags.node.clone() };
     labeller.check_nodes(&network, &parameters.nodes).context("--node")?;
@@ -95,7 +95,7 @@ pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome>
         Some(_) => labeller.look(&network),
         None => {
             let labels = labeller.label(&network);
-            labels.map(|labels| Look { labels, layers: vec![], nodes: None })
+            labels.map(|labels| GraphPrediction { labels, layers: vec![], nodes: None })
         }
     };
     let look = look.with_context(|| flags.name())?;
@@ -115,7 +115,7 @@ pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome>
 }
 
 /// Draws the attention behind the label of a node, or of the whole graph.
-fn draw(labeller: &Labeller, look: &Look, node: Option<usize>) -> String {
+fn draw(labeller: &GraphClassifier, look: &GraphPrediction, node: Option<usize>) -> String {
     let mut scene = Scene::of(look, node);
     let left_out = scene.keep(MOST_NODES);
     if left_out > 0 {

@@ -1,14 +1,14 @@
 //! Classification of images, and their attention maps.
 
 use super::super::{Outcome, inputs};
-use super::{Asked, line, write_json};
+use super::{CommonOptions, line, write_json};
 use crate::files::not_an_input;
 use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use regard_tasks::attachment::Attachment;
-use regard_tasks::classify_image::{Images, Parameters, Viewer, overlay};
-use regard_tasks::data::Picture;
+use regard_tasks::classify_image::{ImageClassifier, Images, Parameters, overlay};
+use regard_tasks::data::Image;
 use regard_tasks::pipeline::Pipeline;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -56,8 +56,8 @@ fn layer_and_head(text: &str) -> Result<(usize, usize), String> {
     parts.ok_or_else(|| "need LAYER.HEAD, such as 0.3".to_string())
 }
 
-pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome> {
-    let viewer: Viewer = models::open(asked.model, asked.hub)?;
+pub fn run(flags: &Flags, asked: &CommonOptions, out: &mut dyn Write) -> Result<Outcome> {
+    let viewer: ImageClassifier = models::open(asked.model, asked.hub)?;
     if let Some(to) = &flags.attention {
         let images: Vec<&Path> = flags.image.iter().map(PathBuf::as_path).collect();
         not_an_input("--attention", to, &images)?;
@@ -82,7 +82,7 @@ pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome>
     Ok(Outcome::Positive)
 }
 
-type Each<'a> = &'a mut dyn FnMut(Attachment<Picture>) -> Result<()>;
+type Each<'a> = &'a mut dyn FnMut(Attachment<Image>) -> Result<()>;
 
 /// Calls `take` with each image of a file, or only with the one of --index.
 fn each(path: &Path, index: Option<usize>, take: Each) -> Result<()> {
@@ -101,9 +101,9 @@ fn each(path: &Path, index: Option<usize>, take: Each) -> Result<()> {
 
 /// Classifies a batch of images and prints the results.
 fn tell(
-    viewer: &Viewer,
-    waiting: &mut Vec<Attachment<Picture>>,
-    asked: &Asked,
+    viewer: &ImageClassifier,
+    waiting: &mut Vec<Attachment<Image>>,
+    asked: &CommonOptions,
     out: &mut dyn Write,
 ) -> Result<()> {
     let images = std::mem::take(waiting);
@@ -120,9 +120,9 @@ fn tell(
 
 /// Classifies one image, and draws the model's attention over it.
 fn draw(
-    viewer: &Viewer,
+    viewer: &ImageClassifier,
     flags: &Flags,
-    asked: &Asked,
+    asked: &CommonOptions,
     to: &Path,
     out: &mut dyn Write,
 ) -> Result<Outcome> {

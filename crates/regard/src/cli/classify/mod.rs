@@ -72,7 +72,7 @@ pub struct Flags {
 }
 
 /// Settings shared by texts, images and graphs.
-struct Asked<'a> {
+struct CommonOptions<'a> {
     model: Option<&'a str>,
     top_k: usize,
     hub: &'a Hub,
@@ -81,7 +81,7 @@ struct Asked<'a> {
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let Flags { model, top_k, text, image, graph, hub } = &flags;
-    let asked = Asked { model: model.as_deref(), top_k: *top_k, hub, json: global.json };
+    let asked = CommonOptions { model: model.as_deref(), top_k: *top_k, hub, json: global.json };
     if image.is_asked() {
         image::run(image, &asked, out)
     } else if graph.is_asked() {

@@ -1,13 +1,13 @@
 //! Classification of texts.
 
-use super::super::inputs::Trouble;
+use super::super::inputs::InputError;
 use super::super::{Outcome, inputs};
-use super::{Asked, line, write_json};
+use super::{CommonOptions, line, write_json};
 use crate::models;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use regard_models::Error;
-use regard_tasks::classify::{Classifier, Inputs, Parameters, Weight};
+use regard_tasks::classify::{Classifier, Inputs, Parameters, WordWeight};
 use regard_tasks::pipeline::Pipeline;
 use std::io::Write;
 
@@ -25,7 +25,7 @@ pub struct Flags {
     why: bool,
 }
 
-pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome> {
+pub fn run(flags: &Flags, asked: &CommonOptions, out: &mut dyn Write) -> Result<Outcome> {
     let classifier: Classifier = models::open(asked.model, asked.hub)?;
     let parameters = Parameters { top_k: asked.top_k, output_attentions: flags.why };
     let mut number = 0;
@@ -55,7 +55,7 @@ pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome>
             match error.to_string().strip_prefix("attention: ") {
                 // A property of the model, so every line would fail.
                 Some(why) => anyhow!("--why: {why}").into(),
-                None => Trouble::from(error),
+                None => InputError::from(error),
             }
         })?;
         if asked.json {
@@ -64,7 +64,7 @@ pub fn run(flags: &Flags, asked: &Asked, out: &mut dyn Write) -> Result<Outcome>
         writeln!(out, "{}", line(&response.labels))?;
         let mut heaviest = response.words.unwrap_or_default();
         heaviest.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-        for Weight { word, weight, .. } in heaviest {
+        for WordWeight { word, weight, .. } in heaviest {
             writeln!(out, "  {weight:.4}\t{word}")?;
         }
         Ok(())

@@ -8,7 +8,7 @@ use crate::show::table::{Rows, wrap};
 use crate::show::terminal;
 use anyhow::{Context, Result};
 use regard_kernels::{pool, simd};
-use regard_tasks::compare::{self, COMPARISONS, Comparison, Figure, Finding, Options, Probe};
+use regard_tasks::compare::{self, COMPARISONS, CompareOptions, Comparison, Figure, Finding};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::Path;
@@ -54,8 +54,8 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcom
         std::fs::create_dir_all(folder).with_context(|| format!("--svg {}", folder.display()))?;
     }
     let started = Instant::now();
-    let peak: Probe = &|name, length| peak_of(global, name, length);
-    let options = Options {
+    let peak: compare::ExternalProbe = &|name, length| peak_of(global, name, length);
+    let options = CompareOptions {
         quick: flags.quick,
         seed: global.seed.unwrap_or(0),
         peak_memory: machine::peak_memory().is_some().then_some(peak),

@@ -3,8 +3,8 @@
 //! They use the certificates of the machine; the client for Hub models has only built-in ones.
 
 use anyhow::{Context, Result, anyhow, bail};
-use regard_tasks::data::addresses::{Address, Form};
-use regard_tasks::data::sets::{self, Checksums, KnownFile, Set, State};
+use regard_tasks::data::addresses::{Address, DownloadLayout};
+use regard_tasks::data::sets::{self, Checksums, KnownFile, Set, SetState};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -24,8 +24,8 @@ pub fn run(set: &Set) -> Result<()> {
     let mut wanted = vec![];
     for file in &address.files {
         match file.state(&folder.join(file.path))? {
-            State::Missing => wanted.push(*file),
-            State::Differs if set.checksums == Checksums::Exact => wanted.push(*file),
+            SetState::Missing => wanted.push(*file),
+            SetState::Differs if set.checksums == Checksums::Exact => wanted.push(*file),
             _ => {}
         }
     }
@@ -34,8 +34,8 @@ pub fn run(set: &Set) -> Result<()> {
         return Ok(());
     }
     let get = || match address.form {
-        Form::Files => files(set, &address, &folder, &wanted),
-        Form::Zip => archive(set, &address, &folder, &wanted),
+        DownloadLayout::Files => files(set, &address, &folder, &wanted),
+        DownloadLayout::Zip => archive(set, &address, &folder, &wanted),
     };
     let got = get();
     if got.is_err() {
@@ -87,12 +87,12 @@ fn extract(zip: impl Read + Seek, file: &KnownFile, out: &mut impl Write) -> Res
 fn keep(set: &Set, file: &KnownFile, to: Part) -> Result<()> {
     let place = to.path.display().to_string();
     match (file.state(&to.part)?, set.checksums) {
-        (State::Same, _) => say(&format!("{place}: {} bytes, checksum ok", file.bytes)),
-        (State::Missing, _) => bail!("{place}: the download is empty"),
-        (State::Differs, Checksums::Informative) => {
+        (SetState::Same, _) => say(&format!("{place}: {} bytes, checksum ok", file.bytes)),
+        (SetState::Missing, _) => bail!("{place}: the download is empty"),
+        (SetState::Differs, Checksums::Informative) => {
             say(&format!("{place}: differs from the known version; this set changes over time"));
         }
-        (State::Differs, Checksums::Exact) => {
+        (SetState::Differs, Checksums::Exact) => {
             let got = fs::metadata(&to.part)?.len();
             bail!(
                 "{place}: got {got} bytes that are not the known file, need {} with SHA-256 {}",

@@ -6,7 +6,7 @@ use super::{Global, Outcome, write_json};
 use crate::show::{self, table::Table, terminal};
 use anyhow::Result;
 use clap::Args;
-use regard_tasks::data::sets::{self, Checksums, KnownFile, KnownFolder, SETS, Set, State};
+use regard_tasks::data::sets::{self, Checksums, KnownFile, KnownFolder, SETS, Set, SetState};
 use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -62,19 +62,20 @@ fn show(set: &Set, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let folder = set.find_in(&sets::roots()).ok();
     let files = match &folder {
         Some(folder) => set.verify(folder)?,
-        None => set.files().map(|file| (file, State::Missing)).collect(),
+        None => set.files().map(|file| (file, SetState::Missing)).collect(),
     };
-    let fine = |state: &State| match state {
-        State::Same => true,
-        State::Differs => set.checksums == Checksums::Informative,
-        State::Missing => false,
+    let fine = |state: &SetState| match state {
+        SetState::Same => true,
+        SetState::Differs => set.checksums == Checksums::Informative,
+        SetState::Missing => false,
     };
     let folders = set.count(folder.as_deref());
     let whole = folders.iter().all(|(known, found)| *found >= known.files);
     let good = whole && files.iter().all(|(_, state)| fine(state));
     let outcome = if good { Outcome::Positive } else { Outcome::Negative };
     if global.json {
-        let file = |(file, state): &(KnownFile, State)| File { file: *file, state: word(*state) };
+        let file =
+            |(file, state): &(KnownFile, SetState)| File { file: *file, state: word(*state) };
         let folder = |(known, found): &(KnownFolder, usize)| Folder {
             path: known.path,
             count: known.files,
@@ -111,7 +112,7 @@ fn show(set: &Set, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     if set.checksums == Checksums::Informative {
         writeln!(out, "\nThe published files change over time, so `differs` is no error here.")?;
     }
-    if !whole || files.iter().any(|(_, state)| *state == State::Missing) {
+    if !whole || files.iter().any(|(_, state)| *state == SetState::Missing) {
         match set.address()? {
             Some(_) => writeln!(out, "\nTo download it: regard data {} --fetch", set.name)?,
             None => writeln!(
@@ -164,11 +165,11 @@ impl Row {
     }
 }
 
-fn word(state: State) -> &'static str {
+fn word(state: SetState) -> &'static str {
     match state {
-        State::Same => "ok",
-        State::Differs => "differs",
-        State::Missing => "missing",
+        SetState::Same => "ok",
+        SetState::Differs => "differs",
+        SetState::Missing => "missing",
     }
 }
 

@@ -7,7 +7,7 @@ use crate::hub::Hub;
 use crate::models;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use regard_tasks::embed::{Embedder, Parameters, Pooling};
+use regard_tasks::embed::{Embedder, Parameters, SentencePooling};
 use regard_tasks::pipeline::Pipeline;
 use std::io::Write;
 
@@ -91,9 +91,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let model = model.context("embed: need --model MODEL for texts, or --words WORD…")?;
     let embedder: Embedder = models::open(Some(model), &flags.hub)?;
     let pooling = flags.pooling.map(|how| match how {
-        How::Mean => Pooling::Mean,
-        How::Cls => Pooling::Cls,
-        How::Max => Pooling::Max,
+        How::Mean => SentencePooling::Mean,
+        How::Cls => SentencePooling::Cls,
+        How::Max => SentencePooling::Max,
     });
     let parameters = Parameters { pooling, normalize: flags.normalize.then_some(true) };
     // Unsupported pooling of the model is reported before the first text.

@@ -7,7 +7,7 @@ use crate::show::table::Table;
 use crate::show::terminal::{self, When};
 use anyhow::{Result, bail};
 use regard_tasks::data::Vectors;
-use regard_tasks::word_space::{Agreement, Near, WordSpace};
+use regard_tasks::word_space::{HumanAgreement, Near, WordSpace};
 use serde::Serialize;
 use std::io::Write;
 
@@ -61,20 +61,20 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     analogy: Option<Analogy<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    similarity: Option<Vec<Agreement>>,
+    similarity: Option<Vec<HumanAgreement>>,
 }
 
 #[derive(Serialize)]
 struct OneHot<'a> {
     width: usize,
-    places: Vec<Place<'a>>,
+    places: Vec<WordIndex<'a>>,
     cosine: Vec<Vec<f64>>,
     embedding_width: usize,
     embedding_cosine: Vec<Vec<f64>>,
 }
 
 #[derive(Serialize)]
-struct Place<'a> {
+struct WordIndex<'a> {
     word: &'a str,
     place: usize,
 }
@@ -141,7 +141,7 @@ fn one_hot<'a>(
     let alike = |i: usize, j: usize| if places[i] == places[j] { 1.0 } else { 0.0 };
     let n = words.len();
     let hot: Vec<Vec<f64>> = (0..n).map(|i| (0..n).map(|j| alike(i, j)).collect()).collect();
-    let entry = |(&word, &place): (&&'a str, &usize)| Place { word, place };
+    let entry = |(&word, &place): (&&'a str, &usize)| WordIndex { word, place };
     let found = OneHot {
         width: wide,
         places: words.iter().zip(&places).map(entry).collect(),
@@ -152,7 +152,7 @@ fn one_hot<'a>(
     if global.json {
         return Ok(found);
     }
-    for Place { word, place } in &found.places {
+    for WordIndex { word, place } in &found.places {
         writeln!(out, "{word}: 1 at index {place} of {wide}, 0 elsewhere")?;
     }
     writeln!(
@@ -174,7 +174,11 @@ fn one_hot<'a>(
 }
 
 /// Spearman correlation with human ratings, for each benchmark.
-fn agreements(global: &Global, space: &WordSpace, out: &mut dyn Write) -> Result<Vec<Agreement>> {
+fn agreements(
+    global: &Global,
+    space: &WordSpace,
+    out: &mut dyn Write,
+) -> Result<Vec<HumanAgreement>> {
     let all = space.agreements()?;
     if global.json {
         return Ok(all);

@@ -7,12 +7,12 @@ use super::inputs::note;
 use super::{Global, Outcome};
 use crate::files::not_an_input;
 use crate::hub::Hub;
-use crate::models::{self, Found};
+use crate::models::{self, ResolvedModel};
 use crate::recipe;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use regard_tasks::data::{self, ledger};
-use regard_tasks::examine::On;
+use regard_tasks::evaluation::EvaluationData;
 use regard_tasks::recipe::{Table, of_model};
 use regard_tasks::say::many;
 use regard_tasks::train::changed_data;
@@ -42,7 +42,7 @@ Metrics by task:
   recognize       accuracy, or word and character error rate
   summarize       ROUGE
   fill            loss and accuracy of masked tokens, and of next-sentence prediction
-On the validation part the values equal those of the run's own evaluations, except for translations:
+EvaluationData the validation part the values equal those of the run's own evaluations, except for translations:
 training evaluates with greedy search, eval with the recipe's [decode] settings.
 
 Files for --data:
@@ -102,15 +102,17 @@ enum Part {
 /// Model and data to evaluate, with the recipe.
 struct Job {
     recipe: Table,
-    model: Found,
-    on: On,
+    model: ResolvedModel,
+    on: EvaluationData,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     not_the_data(&flags)?;
     let job = job(&flags)?;
     let run = match (&job.model, &job.on) {
-        (Found::Folder(folder), On::Set { set: None, .. }) => Some(folder.path.clone()),
+        (ResolvedModel::Folder(folder), EvaluationData::Set { set: None, .. }) => {
+            Some(folder.path.clone())
+        }
         _ => None,
     };
     let (outcome, read) = ledger::paths(|| measure(&flags, job, global, out));
@@ -151,7 +153,7 @@ fn job(flags: &Flags) -> Result<Job> {
             let folder = run_folder(name).expect("it was just there");
             let table = recipe::of_run(&folder, &flags.overrides)?
                 .with_context(|| format!("{name}: holds no recipe.toml, so it is not a run"))?;
-            (table, given.unwrap_or_else(|| Found::folder(folder)))
+            (table, given.unwrap_or_else(|| ResolvedModel::folder(folder)))
         }
         (Some(name), given) => {
             let table = recipe::table(name, &flags.overrides)?;
@@ -166,14 +168,14 @@ fn job(flags: &Flags) -> Result<Job> {
                 // data: it is evaluated with the recipe that it recorded.
                 None => {
                     let of_run = recipe::of_run(&own, &flags.overrides)?;
-                    (of_run.unwrap_or(table), Found::folder(own))
+                    (of_run.unwrap_or(table), ResolvedModel::folder(own))
                 }
             }
         }
-        (None, Some(Found::Shipped(model))) => {
-            (recipe::table(model.recipe, &flags.overrides)?, Found::Shipped(model))
+        (None, Some(ResolvedModel::Shipped(model))) => {
+            (recipe::table(model.recipe, &flags.overrides)?, ResolvedModel::Shipped(model))
         }
-        (None, Some(Found::Folder(folder))) => {
+        (None, Some(ResolvedModel::Folder(folder))) => {
             let path = &folder.path;
             let table = match recipe::of_run(path, &flags.overrides)? {
                 Some(table) => table,
@@ -183,7 +185,7 @@ fn job(flags: &Flags) -> Result<Job> {
                 ),
                 None => recipe::over(of_model(path)?, &flags.overrides)?,
             };
-            (table, Found::Folder(folder))
+            (table, ResolvedModel::Folder(folder))
         }
         (None, None) => bail!("eval: need a recipe, the folder of a run, or --model"),
     };
@@ -201,7 +203,7 @@ fn run_folder(name: &str) -> Option<PathBuf> {
     (!known && named.is_dir()).then_some(named)
 }
 
-fn on(flags: &Flags) -> Result<On> {
+fn on(flags: &Flags) -> Result<EvaluationData> {
     let part = flags.part.map(|part| match part {
         Part::Valid => data::Part::Valid,
         Part::Test => data::Part::Test,
@@ -209,10 +211,10 @@ fn on(flags: &Flags) -> Result<On> {
     match &flags.data {
         Some(file) if Path::new(file).is_file() => match part {
             Some(_) => bail!("--part: {file} is a file, which is evaluated as a whole"),
-            None => Ok(On::File(file.into())),
+            None => Ok(EvaluationData::File(file.into())),
         },
         // Looks like a path: no data set has a dot in its name.
         Some(file) if file.contains(['/', '\\', '.']) => bail!("--data: there is no file {file}"),
-        set => Ok(On::Set { set: set.clone(), part }),
+        set => Ok(EvaluationData::Set { set: set.clone(), part }),
     }
 }

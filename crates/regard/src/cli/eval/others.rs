@@ -6,7 +6,7 @@ use crate::machine;
 use crate::show::table::Table;
 use anyhow::{Context, Result, anyhow};
 use regard_tasks::data::Part;
-use regard_tasks::examine::{On, Report};
+use regard_tasks::evaluation::{EvaluationData, Report};
 use regard_tasks::recipe::{self, Task};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -17,9 +17,11 @@ pub fn run(job: Job, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     if let Some(seed) = global.seed {
         task.set_seed(seed);
     }
-    let report = task.examine(&job.model.files(), &job.on);
+    let report = task.evaluate(&job.model.files(), &job.on);
     let report = match &job.on {
-        On::Set { set: Some(set), .. } => report.with_context(|| format!("--data {set}"))?,
+        EvaluationData::Set { set: Some(set), .. } => {
+            report.with_context(|| format!("--data {set}"))?
+        }
         _ => report?,
     };
     match global.json {

@@ -8,8 +8,8 @@ use crate::machine;
 use crate::show::table::Table;
 use anyhow::{Context, Result, anyhow, bail};
 use regard_tasks::data::Part;
-use regard_tasks::examine::On;
-use regard_tasks::translate::{Measure, Recipe, Report, Translator, measure, swapped};
+use regard_tasks::evaluation::EvaluationData;
+use regard_tasks::translate::{Measure, Recipe, TranslationReport, Translator, measure, swapped};
 use serde::Serialize;
 use std::io::Write;
 
@@ -18,7 +18,9 @@ pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
     let translator = Translator::load(job.model.files())?;
     let groups = recipe.data.asked(&job.on);
     let mut groups = match &job.on {
-        On::Set { set: Some(set), .. } => groups.with_context(|| format!("--data {set}"))?,
+        EvaluationData::Set { set: Some(set), .. } => {
+            groups.with_context(|| format!("--data {set}"))?
+        }
         _ => groups?,
     };
     groups.retain(|group| group.source.split_whitespace().count() >= flags.min_words);
@@ -30,12 +32,12 @@ pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
     let seconds = report.seconds;
     let swapped = swapped(&groups, &texts).filter(|_| matches!(how, Measure::Sentences { .. }));
     let swapped = swapped.map(|why| match &job.on {
-        On::File(path) => format!(
+        EvaluationData::File(path) => format!(
             "{}: column 1 is read as the source and column 2 as the reference; they look swapped: \
              {why}",
             path.display()
         ),
-        On::Set { .. } => format!("source and reference look swapped: {why}"),
+        EvaluationData::Set { .. } => format!("source and reference look swapped: {why}"),
     });
     if let Some(warning) = &swapped {
         say(format_args!("regard: warning: {warning}"));
@@ -92,7 +94,7 @@ pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
 #[derive(Serialize)]
 struct Evaluated<'a> {
     #[serde(flatten)]
-    report: Report,
+    report: TranslationReport,
     name: &'a str,
     task: &'a str,
     data: String,
@@ -104,10 +106,10 @@ struct Evaluated<'a> {
 }
 
 /// Name of the data set and its part, or of the file.
-fn measured(recipe: &Recipe, on: &On) -> (String, Option<&'static str>) {
+fn measured(recipe: &Recipe, on: &EvaluationData) -> (String, Option<&'static str>) {
     match on {
-        On::File(path) => (path.display().to_string(), None),
-        On::Set { set, part } => {
+        EvaluationData::File(path) => (path.display().to_string(), None),
+        EvaluationData::Set { set, part } => {
             let set = set.as_ref().unwrap_or(&recipe.data.set).clone();
             (set, Some(if *part == Some(Part::Valid) { "valid" } else { "test" }))
         }

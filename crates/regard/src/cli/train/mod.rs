@@ -13,10 +13,10 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use plan::Plan;
 use regard_tasks::recipe::{Origin, Task};
-use regard_tasks::train::{self, Event, Outcome as End, RunOptions};
+use regard_tasks::train::{self, Event, RunOptions, TrainOutcome as End};
 use seeds::Seeds;
 use serde::Serialize;
-use show::Show;
+use show::ProgressPrinter;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -96,7 +96,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         let seeds = Seeds::new(&folder, global.seed.unwrap_or(0), count, resume)?;
         return seeds.run(&mut *recipe, &session, global.json, out);
     }
-    let mut show = Show::new(recipe.options());
+    let mut show = ProgressPrinter::new(recipe.options());
     let end = train(&*recipe, &folder, resume, &session, &mut show)?;
     let (step, best, what) = match end {
         End::Done { step, best } => (step, Some(best), "done"),
@@ -167,7 +167,7 @@ fn train(
     folder: &Path,
     resume: bool,
     session: &Session,
-    show: &mut Show,
+    show: &mut ProgressPrinter,
 ) -> Result<End> {
     // First: existing files must not be touched.
     train::check_unlocked(folder)?;

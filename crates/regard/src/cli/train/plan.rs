@@ -6,7 +6,7 @@ use crate::cli::say::quoted;
 use crate::recipe;
 use anyhow::{Result, anyhow, bail};
 use regard_tasks::recipe::{Table, Task};
-use regard_tasks::train::{self, Difference};
+use regard_tasks::train::{self, SettingDifference};
 use std::path::{Path, PathBuf};
 
 /// Default folder of runs.
@@ -91,8 +91,10 @@ fn resumed(flags: &Flags, global: &Global, folder: &Path) -> Result<Box<dyn Task
     let differences = train::differences(&train::table(&*recorded), &train::table(&*recipe));
     let set: Vec<&str> =
         flags.overrides.iter().filter_map(|each| Some(each.split('=').next()?.trim())).collect();
-    let is_meant = |each: &&Difference| each.is_allowed() && set.contains(&each.key.as_str());
-    let refused: Vec<&Difference> = differences.iter().filter(|each| !is_meant(each)).collect();
+    let is_meant =
+        |each: &&SettingDifference| each.is_allowed() && set.contains(&each.key.as_str());
+    let refused: Vec<&SettingDifference> =
+        differences.iter().filter(|each| !is_meant(each)).collect();
     if refused.is_empty() {
         return Ok(recipe);
     }

@@ -1,13 +1,13 @@
 //! Training of one recipe with several seeds, and the mean of its metrics.
 
-use super::{Session, Show, train as train_one};
+use super::{ProgressPrinter, Session, train as train_one};
 use crate::cli::say::say;
 use crate::cli::{Outcome, write_json};
 use anyhow::{Result, anyhow, bail};
 use regard_models::ModelFiles;
-use regard_tasks::examine::On;
+use regard_tasks::evaluation::EvaluationData;
 use regard_tasks::recipe::Task;
-use regard_tasks::train::{self, Outcome as End, Repeated, Repeats};
+use regard_tasks::train::{self, Repeated, Repeats, TrainOutcome as End};
 use serde::Serialize;
 use std::io::Write;
 use std::ops::Range;
@@ -44,7 +44,7 @@ impl<'a> Seeds<'a> {
         for seed in self.seeds {
             recipe.set_seed(seed);
             let own = self.folder.join(format!("seed-{seed}"));
-            let mut show = Show::new(recipe.options());
+            let mut show = ProgressPrinter::new(recipe.options());
             show.quiet = true;
             show.repeated = said;
             let done = self.resume && own.join("model").is_dir() && is_same(recipe, &own)?;
@@ -57,8 +57,10 @@ impl<'a> Seeds<'a> {
                     return Ok(Outcome::Interrupted);
                 }
             }
-            let report =
-                recipe.examine(&ModelFiles::from(&own), &On::Set { set: None, part: None })?;
+            let report = recipe.evaluate(
+                &ModelFiles::from(&own),
+                &EvaluationData::Set { set: None, part: None },
+            )?;
             let marks = report.marks.iter().map(|mark| format!("{} {:.2}", mark.name, mark.value));
             let before = if done { " (already trained)" } else { "" };
             say(format_args!("seed {seed}: {}{before}", marks.collect::<Vec<_>>().join(" · ")));

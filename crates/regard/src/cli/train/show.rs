@@ -2,12 +2,12 @@
 
 use crate::cli::say::say;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use regard_tasks::train::{Damage, Difference, Event, Options};
+use regard_tasks::train::{Damage, Event, SettingDifference, TrainOptions};
 use std::io::IsTerminal;
 use std::time::Instant;
 
 /// Progress of a run: a bar on a terminal, lines elsewhere.
-pub struct Show {
+pub struct ProgressPrinter {
     pub bar: ProgressBar,
     lines: bool,
     /// Whether losses and evaluations are left out, as for several seeds.
@@ -21,8 +21,8 @@ pub struct Show {
     since: (Instant, u64, f64, u64),
 }
 
-impl Show {
-    pub fn new(options: &Options) -> Show {
+impl ProgressPrinter {
+    pub fn new(options: &TrainOptions) -> ProgressPrinter {
         let lines = !std::io::stderr().is_terminal();
         let bar = ProgressBar::with_draw_target(
             Some(options.steps),
@@ -32,7 +32,7 @@ impl Show {
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         let now = Instant::now();
         let (every, since) = (options.log_every, (now, 0, 0.0, 0));
-        Show {
+        ProgressPrinter {
             bar,
             lines,
             quiet: false,
@@ -66,7 +66,7 @@ impl Show {
                 }
             }
             Event::Changed(settings) => {
-                for Difference { key, then, now } in settings {
+                for SettingDifference { key, then, now } in settings {
                     let show = |value: &Option<_>| match value {
                         Some(value) => format!("{value}"),
                         None => "nothing".to_string(),

@@ -1,6 +1,6 @@
 //! Translation of standard input, line by line, in constant memory.
 
-use super::show::Show;
+use super::show::TranslationPrinter;
 use super::{Job, Outcome, Unknown, is_stopped, note, note_pieces, note_stopped};
 use anyhow::Result;
 use regard_tasks::Error;
@@ -16,7 +16,7 @@ const WINDOW_BYTES: usize = 1 << 22;
 /// Capacity of a pipe in bytes: a smaller buffer would not show that more lines are ready.
 const BUFFER: usize = 1 << 16;
 
-pub fn run(job: &Job, show: &Show, out: &mut dyn Write) -> Result<Outcome> {
+pub fn run(job: &Job, show: &TranslationPrinter, out: &mut dyn Write) -> Result<Outcome> {
     let mut lines = Lines::new(BufReader::with_capacity(BUFFER, stdin().lock()), "standard input");
     let (mut done, mut stopped, mut outcome) = (0, 0, Outcome::Positive);
     let mut unknown = Unknown::default();

@@ -12,7 +12,7 @@ use crate::show::terminal::When;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use regard_tasks::translate::{Parameters, Translated, Translator};
-use show::{Asked, Show};
+use show::{OutputOptions, TranslationPrinter};
 use std::io::{IsTerminal, Write};
 
 const EXAMPLES: &str = "\
@@ -96,7 +96,7 @@ enum Align {
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let from_lines = flags.text.is_empty();
     let on_terminal = std::io::stdout().is_terminal() && !from_lines && !global.json;
-    let asked = Asked {
+    let asked = OutputOptions {
         map: match flags.attend {
             When::Always => true,
             When::Auto => on_terminal,
@@ -134,7 +134,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         search,
     };
     let job = Job { translator: &translator, parameters: parameters.clone() };
-    let show = Show { translator: &translator, asked, parameters };
+    let show = TranslationPrinter { translator: &translator, asked, parameters };
     if from_lines {
         return lines::run(&job, &show, out);
     }

@@ -5,14 +5,14 @@ use crate::cli::write_json;
 use crate::show::heatmap::{Map, columns_that_fit, gallery};
 use crate::show::terminal::{self, When};
 use anyhow::{Context, Result, bail};
-use regard_tasks::decode::Alignment;
+use regard_tasks::decode::TokenAlignment;
 use regard_tasks::translate::{Aligned, Parameters, Response, Translated, Translator};
 use serde::Serialize;
 use std::io::Write;
 
 /// Requested output besides the translation.
 #[derive(Clone, Copy)]
-pub struct Asked {
+pub struct OutputOptions {
     /// Whether to draw the attention map.
     pub map: bool,
     /// Whether to print the scores of each sentence and word.
@@ -25,7 +25,7 @@ pub struct Asked {
     pub must: bool,
 }
 
-impl Asked {
+impl OutputOptions {
     /// Whether attention weights are needed.
     pub fn look(&self) -> bool {
         self.map || self.align.is_some()
@@ -33,9 +33,9 @@ impl Asked {
 }
 
 /// Writes translations to standard output.
-pub struct Show<'a> {
+pub struct TranslationPrinter<'a> {
     pub translator: &'a Translator,
-    pub asked: Asked,
+    pub asked: OutputOptions,
     pub parameters: Parameters,
 }
 
@@ -46,7 +46,7 @@ struct Unread<'a> {
     error: &'a str,
 }
 
-impl Show<'_> {
+impl TranslationPrinter<'_> {
     /// Writes the translations of a command-line text, each followed by its scores and map.
     pub fn text(&self, text: &str, found: &[Translated], out: &mut dyn Write) -> Result<()> {
         if self.asked.json {
@@ -115,7 +115,7 @@ impl Show<'_> {
             let words = words.map(|(word, score)| format!("{word} {score:.4}"));
             columns.push(words.collect::<Vec<_>>().join(" "));
         }
-        let empty = Alignment::default();
+        let empty = TokenAlignment::default();
         let alignment = aligned.alignment.as_ref().unwrap_or(&empty);
         match self.asked.align {
             None => {}
@@ -142,7 +142,12 @@ impl Show<'_> {
         response.context("--attend and --align")
     }
 
-    fn draw(&self, aligned: &Aligned, alignment: &Alignment, out: &mut dyn Write) -> Result<()> {
+    fn draw(
+        &self,
+        aligned: &Aligned,
+        alignment: &TokenAlignment,
+        out: &mut dyn Write,
+    ) -> Result<()> {
         let most = terminal::width();
         let shown = columns_that_fit(&aligned.target, most).min(aligned.source.len());
         if aligned.target.is_empty() || shown == 0 {

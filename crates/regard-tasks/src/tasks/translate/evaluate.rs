@@ -27,7 +27,7 @@ pub enum Measure {
 
 /// Metrics of translations.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Report {
+pub struct TranslationReport {
     /// Number of sentences.
     pub sentences: usize,
     /// BLEU as computed by sacrebleu, 0 to 100.
@@ -68,13 +68,13 @@ pub struct Bucket {
     pub to: usize,
     /// Metrics of their translations.
     #[serde(flatten)]
-    pub report: Report,
+    pub report: TranslationReport,
 }
 
 /// Upper length limits of all buckets but the last.
 const EDGES: [usize; 6] = [5, 10, 15, 20, 25, 30];
 
-impl Report {
+impl TranslationReport {
     /// Returns the main metric of a data set: BLEU, or the word error rate.
     pub fn main(&self) -> Option<f64> {
         self.bleu.or(self.wer)
@@ -143,7 +143,7 @@ pub fn measure(
     groups: &[Group],
     options: &Options,
     how: Measure,
-) -> Result<(Report, Vec<String>)> {
+) -> Result<(TranslationReport, Vec<String>)> {
     let length_in = how.length_in(groups);
     let mut buckets: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (i, group) in groups.iter().enumerate() {
@@ -165,19 +165,19 @@ pub fn measure(
         by_length.push(Bucket {
             from: lengths().min().unwrap_or(0),
             to: lengths().max().unwrap_or(0),
-            report: Report { seconds, ..report(&some, &of_bucket, how) },
+            report: TranslationReport { seconds, ..report(&some, &of_bucket, how) },
         });
         for (i, text) in rows.iter().zip(of_bucket) {
             texts[*i] = text;
         }
     }
     let seconds = by_length.iter().map(|bucket| bucket.report.seconds).sum();
-    Ok((Report { seconds, by_length, length_in, ..report(groups, &texts, how) }, texts))
+    Ok((TranslationReport { seconds, by_length, length_in, ..report(groups, &texts, how) }, texts))
 }
 
 /// Computes the metrics of translations.
-pub fn report(groups: &[Group], texts: &[String], how: Measure) -> Report {
-    let mut report = Report { sentences: groups.len(), ..Report::default() };
+pub fn report(groups: &[Group], texts: &[String], how: Measure) -> TranslationReport {
+    let mut report = TranslationReport { sentences: groups.len(), ..TranslationReport::default() };
     let both = || texts.iter().zip(groups);
     match how {
         Measure::Phonemes => {

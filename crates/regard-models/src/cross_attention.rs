@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// last one if the source is shorter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Look {
+pub enum CrossAttentionKind {
     /// Softmax over all positions.
     #[default]
     Global,
@@ -27,7 +27,7 @@ pub enum Look {
     /// Hard attention: one position only.
     Hard {
         /// Estimator of gradients.
-        method: Method,
+        method: HardEstimator,
         /// Temperature of Gumbel noise; default 1.
         #[serde(default = "one")]
         temperature: f32,
@@ -69,7 +69,7 @@ pub enum Look {
 /// Gradient estimator of hard attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Method {
+pub enum HardEstimator {
     /// Straight-through: the gradient of softmax attention.
     StraightThrough,
     /// Straight-through with Gumbel noise on the scores.
@@ -78,12 +78,12 @@ pub enum Method {
     Reinforce,
 }
 
-impl Method {
+impl HardEstimator {
     fn in_words(self) -> &'static str {
         match self {
-            Method::StraightThrough => "gradients straight through",
-            Method::Gumbel => "Gumbel noise",
-            Method::Reinforce => "REINFORCE",
+            HardEstimator::StraightThrough => "gradients straight through",
+            HardEstimator::Gumbel => "Gumbel noise",
+            HardEstimator::Reinforce => "REINFORCE",
         }
     }
 }
@@ -94,7 +94,7 @@ fn one() -> f32 {
 
 /// Positions of queries and keys.
 #[derive(Clone, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct QueryPositions<'a> {
     /// `[B]`: number of keys that are not padding.
     pub lengths: &'a [i64],
     /// Index of the first query's target token.
@@ -104,7 +104,7 @@ pub(crate) struct Place<'a> {
 }
 
 /// Result of an attention.
-pub(crate) struct Looked {
+pub(crate) struct Attended {
     /// `[B, H, T, E]`
     pub context: Tensor<4>,
     /// `[B, H, T, S]`, if requested.
@@ -113,45 +113,49 @@ pub(crate) struct Looked {
     pub log_prob: Option<Tensor<3>>,
 }
 
-/// A [`Look`] with its parameters: the gate, if there is one.
+/// A [`CrossAttentionKind`] with its parameters: the gate, if there is one.
 #[derive(Module, Debug)]
-pub(crate) struct Looking {
+pub(crate) struct ConfiguredAttention {
     /// `[H, D]` and `[H]`
     pub gate: Option<Param<Tensor<2>>>,
     pub gate_bias: Option<Param<Tensor<1>>>,
     #[module(skip)]
-    pub look: Look,
+    pub look: CrossAttentionKind,
     #[module(skip)]
     pub site: u64,
 }
 
-impl Look {
+impl CrossAttentionKind {
     /// Describes it in words.
     pub fn in_words(&self) -> String {
         let window = |left, right| format!("{left} positions before and {right} after");
         match *self {
-            Look::Global => "softmax over all encoder states".into(),
-            Look::Sparsemax => "sparsemax over all encoder states".into(),
-            Look::Entmax15 => "1.5-entmax over all encoder states".into(),
-            Look::Softmax1 => "softmax1 over all encoder states".into(),
-            Look::Hard { method, .. } => format!("one position, trained by {}", method.in_words()),
-            Look::Window { left, right } => format!("a window, {}", window(left, right)),
-            Look::Expanded { left, right, stride } => {
+            CrossAttentionKind::Global => "softmax over all encoder states".into(),
+            CrossAttentionKind::Sparsemax => "sparsemax over all encoder states".into(),
+            CrossAttentionKind::Entmax15 => "1.5-entmax over all encoder states".into(),
+            CrossAttentionKind::Softmax1 => "softmax1 over all encoder states".into(),
+            CrossAttentionKind::Hard { method, .. } => {
+                format!("one position, trained by {}", method.in_words())
+            }
+            CrossAttentionKind::Window { left, right } => {
+                format!("a window, {}", window(left, right))
+            }
+            CrossAttentionKind::Expanded { left, right, stride } => {
                 format!("a window, {}, in steps of {stride}", window(left, right))
             }
-            Look::Mixed { left, right } => {
+            CrossAttentionKind::Mixed { left, right } => {
                 format!("a learned gate between all and a window, {}", window(left, right))
             }
-            Look::GlobalTokens { count, left, right } => {
+            CrossAttentionKind::GlobalTokens { count, left, right } => {
                 format!("the first {count} positions and a window, {}", window(left, right))
             }
         }
     }
 
     /// Makes the parameters for `H` heads with queries of width `D`.
-    pub(crate) fn init(self, heads: usize, width: usize, init: &mut Init) -> Looking {
-        let gated = matches!(self, Look::Mixed { .. });
-        Looking {
+    pub(crate) fn init(self, heads: usize, width: usize, init: &mut Init) -> ConfiguredAttention {
+        let gated = matches!(self, CrossAttentionKind::Mixed { .. });
+        ConfiguredAttention {
             gate: gated.then(|| init.normal([heads, width], 1.0 / (width as f32).sqrt())),
             gate_bias: gated.then(|| init.constant([heads], 0.0)),
             look: self,
@@ -160,7 +164,7 @@ impl Look {
     }
 }
 
-impl Looking {
+impl ConfiguredAttention {
     pub fn bind(&mut self, b: &mut Binder) {
         if let (Some(gate), Some(bias)) = (&mut self.gate, &mut self.gate_bias) {
             b.tensor("gate.weight", gate);
@@ -170,12 +174,12 @@ impl Looking {
 
     /// Whether it is a plain softmax over all positions.
     pub fn is_plain(&self) -> bool {
-        self.look == Look::Global
+        self.look == CrossAttentionKind::Global
     }
 
     /// Whether it attends to one position only.
     pub fn is_hard(&self) -> bool {
-        matches!(self.look, Look::Hard { .. })
+        matches!(self.look, CrossAttentionKind::Hard { .. })
     }
 
     /// Attends, with the score function of `attention`. `ask` is the mode, and whether to return
@@ -184,47 +188,49 @@ impl Looking {
         &self,
         attention: Attention,
         [q, k, v]: [Tensor<4>; 3],
-        place: &Place,
+        place: &QueryPositions,
         ask: (Mode, bool),
-    ) -> Looked {
+    ) -> Attended {
         let (mode, weights) = ask;
         let t = q.dims()[2];
         let all = attention.clone().mask(lengths(place.lengths));
         let near = |attention: Attention| attention.positions(place.centres(t));
         match self.look {
-            Look::Global => looked(&all, [q, k, v], weights),
-            Look::Sparsemax => looked(&all.normalize(Sparsemax), [q, k, v], weights),
-            Look::Entmax15 => looked(&all.normalize(Entmax15), [q, k, v], weights),
-            Look::Softmax1 => looked(&all.normalize(Softmax1), [q, k, v], weights),
-            Look::Hard { method, temperature } => {
+            CrossAttentionKind::Global => looked(&all, [q, k, v], weights),
+            CrossAttentionKind::Sparsemax => looked(&all.normalize(Sparsemax), [q, k, v], weights),
+            CrossAttentionKind::Entmax15 => looked(&all.normalize(Entmax15), [q, k, v], weights),
+            CrossAttentionKind::Softmax1 => looked(&all.normalize(Softmax1), [q, k, v], weights),
+            CrossAttentionKind::Hard { method, temperature } => {
                 let noise = mode.stream(self.site + ((place.first as u64) << 32));
                 let estimator = match (method, noise) {
-                    (Method::Gumbel, Some(noise)) => Estimator::Gumbel { temperature, noise },
-                    (Method::Reinforce, Some(noise)) => {
+                    (HardEstimator::Gumbel, Some(noise)) => {
+                        Estimator::Gumbel { temperature, noise }
+                    }
+                    (HardEstimator::Reinforce, Some(noise)) => {
                         let sampled = all.normalize(Hard(Estimator::Reinforce { noise }));
                         let choice = sampled.choose(q, k, v);
                         let log_prob = Some(choice.log_prob);
-                        return Looked { context: choice.out, weights: None, log_prob };
+                        return Attended { context: choice.out, weights: None, log_prob };
                     }
                     // In evaluation, the position with the highest score is taken.
                     _ => Estimator::StraightThrough,
                 };
                 looked(&all.normalize(Hard(estimator)), [q, k, v], weights)
             }
-            Look::Window { left, right } => {
+            CrossAttentionKind::Window { left, right } => {
                 let mask = lengths(place.lengths) & window(left, right);
                 looked(&near(attention.mask(mask)), [q, k, v], weights)
             }
-            Look::Expanded { left, right, stride } => {
+            CrossAttentionKind::Expanded { left, right, stride } => {
                 let mask = lengths(place.lengths) & expanded(left, right, stride);
                 looked(&near(attention.mask(mask)), [q, k, v], weights)
             }
-            Look::GlobalTokens { count, left, right } => {
+            CrossAttentionKind::GlobalTokens { count, left, right } => {
                 let first: Vec<usize> = (0..count.min(k.dims()[2])).collect();
                 let mask = lengths(place.lengths) & (window(left, right) | global_tokens(&first));
                 looked(&near(attention.mask(mask)), [q, k, v], weights)
             }
-            Look::Mixed { left, right } => {
+            CrossAttentionKind::Mixed { left, right } => {
                 let mask = lengths(place.lengths) & window(left, right);
                 let local = near(attention.mask(mask));
                 let gate = self.gate(&q);
@@ -233,7 +239,7 @@ impl Looking {
                 let mix =
                     |far: Tensor<4>, close: Tensor<4>| close.clone() + gate.clone() * (far - close);
                 let weights = far.weights.zip(close.weights).map(|(far, close)| mix(far, close));
-                Looked { context: mix(far.context, close.context), weights, log_prob: None }
+                Attended { context: mix(far.context, close.context), weights, log_prob: None }
             }
         }
     }
@@ -252,7 +258,7 @@ impl Looking {
     }
 }
 
-fn looked(attention: &Attention, [q, k, v]: [Tensor<4>; 3], weights: bool) -> Looked {
+fn looked(attention: &Attention, [q, k, v]: [Tensor<4>; 3], weights: bool) -> Attended {
     let (context, weights) = match weights {
         false => (attention.attend(q, k, v), None),
         true => {
@@ -260,10 +266,10 @@ fn looked(attention: &Attention, [q, k, v]: [Tensor<4>; 3], weights: bool) -> Lo
             (context, Some(weights))
         }
     };
-    Looked { context, weights, log_prob: None }
+    Attended { context, weights, log_prob: None }
 }
 
-impl Place<'_> {
+impl QueryPositions<'_> {
     /// `[B, T]`: centre of each query's window, as a key's index.
     pub fn numbers(&self, t: usize) -> Vec<f32> {
         let of = |length: i64, i: usize| {

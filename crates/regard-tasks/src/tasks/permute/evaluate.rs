@@ -3,7 +3,7 @@
 use super::cost::{cost, told};
 use super::sequences::Sequences;
 use super::{Corpus, Recipe, learn};
-use crate::examine::{Mark, On, Report, Sheet, Source};
+use crate::evaluation::{EvaluationData, EvaluationSet, Metric, Report, Source};
 use crate::generate::filling::{self, Gap};
 use crate::text::Tokenizer;
 use crate::train;
@@ -18,29 +18,29 @@ const EVALUATED: usize = 8192;
 const SHOWN: usize = 12;
 
 /// Evaluation set: sequences and masked spans in them.
-pub(super) struct Exam {
+pub(super) struct PermuteEvaluator {
     sequences: Sequences,
     /// Gaps in the sequences; the second list has those of pairs shown without their first part.
     gaps: [Vec<Gap>; 2],
 }
 
 /// Results of an evaluation.
-pub(super) struct Marks {
-    pub all: Vec<Mark>,
+pub(super) struct PermuteMetrics {
+    pub all: Vec<Metric>,
     /// Predicted tokens of the first gap.
     pub first: Option<Vec<u32>>,
 }
 
-impl Exam {
-    pub fn new(recipe: &Recipe, sequences: Sequences) -> Exam {
+impl PermuteEvaluator {
+    pub fn new(recipe: &Recipe, sequences: Sequences) -> PermuteEvaluator {
         let passages = [sequences.passages(), sequences.passages_alone()];
         let gaps = passages.map(|passages| recipe.filling.gaps(&passages));
-        Exam { sequences, gaps }
+        PermuteEvaluator { sequences, gaps }
     }
 
-    pub fn mark(&self, recipe: &Recipe, model: &dyn TextModel) -> Result<Marks> {
+    pub fn mark(&self, recipe: &Recipe, model: &dyn TextModel) -> Result<PermuteMetrics> {
         let value = self.loss(recipe, model);
-        let mut all = vec![Mark { name: "loss", value, unit: "nats per token" }];
+        let mut all = vec![Metric { name: "loss", value, unit: "nats per token" }];
         let [gaps, alone] = &self.gaps;
         let mut first = None;
         if !gaps.is_empty() {
@@ -51,7 +51,7 @@ impl Exam {
         if !alone.is_empty() {
             all.extend(filling::fill(model, alone)?.marks_alone());
         }
-        Ok(Marks { all, first })
+        Ok(PermuteMetrics { all, first })
     }
 
     /// Computes the mean negative log-likelihood of the targets.
@@ -83,7 +83,7 @@ impl Exam {
     }
 }
 
-pub(super) fn examine(recipe: &Recipe, model: &ModelFiles, on: &On) -> Result<Report> {
+pub(super) fn evaluate(recipe: &Recipe, model: &ModelFiles, on: &EvaluationData) -> Result<Report> {
     // The test sentences of translation are in neither part; of documents a tenth is held out.
     let source = on.decide(&recipe.data.set, |_| false)?;
     let corpus = match source {
@@ -99,7 +99,7 @@ pub(super) fn examine(recipe: &Recipe, model: &ModelFiles, on: &On) -> Result<Re
     let [_, held_out] = learn::sequences(recipe, &corpus, &tokenizer)?;
     let (data, part, asked) = (source.name(), source.part(), held_out.len());
     let unit = if matches!(corpus, Corpus::Pairs(_)) { "pairs" } else { "pieces" };
-    let sheet = Sheet { data, part, asked, unit, excluded: 0, note: None };
-    let exam = Exam::new(recipe, held_out);
+    let sheet = EvaluationSet { data, part, asked, unit, excluded: 0, note: None };
+    let exam = PermuteEvaluator::new(recipe, held_out);
     Report::of(sheet, model.parameters(), || Ok(exam.mark(recipe, &*model)?.all))
 }

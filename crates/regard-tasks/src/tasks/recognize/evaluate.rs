@@ -4,12 +4,12 @@ use super::names::BLANK;
 use super::{Clip, Corpus, Names};
 use crate::audio::{FrontEnd, Sound};
 use crate::decode::ctc::PrefixBeam;
-use crate::examine::Mark;
+use crate::evaluation::Metric;
 use crate::metrics::error_rate::ErrorRate;
 use burn::tensor::activation::log_softmax;
-use regard_attention::ops::{Ctc, Transcripts, ctc_loss};
+use regard_attention::ops::{Ctc, CtcTargets, ctc_loss};
 use regard_attention::{Mode, backend};
-use regard_models::speech::{Head, Said, Sounds, Speech};
+use regard_models::speech::{Sounds, Speech, SpeechHead, SpeechLogits};
 
 /// Beam width of the CTC prefix search.
 pub(super) const BEAMS: usize = 16;
@@ -30,7 +30,7 @@ pub(super) fn marks(
     front: &FrontEnd,
     names: &Names,
     corpus: &Corpus,
-) -> (Vec<Mark>, Option<String>) {
+) -> (Vec<Metric>, Option<String>) {
     let all: Vec<Heard> =
         corpus.clips.chunks(AT_ONCE).flat_map(|clips| hear(model, front, names, clips)).collect();
     let pairs = || all.iter().map(|heard| heard.text.as_str()).zip(corpus.texts());
@@ -38,15 +38,16 @@ pub(super) fn marks(
     let wrong = pairs().filter(|(said, right)| said != right).count() as f64 * share;
     let costs: Vec<f64> = all.iter().filter_map(|heard| heard.cost).collect();
     let loss = costs.iter().sum::<f64>() / costs.len().max(1) as f64;
-    let loss = Mark { name: "loss", value: loss, unit: "nats per recording" };
+    let loss = Metric { name: "loss", value: loss, unit: "nats per recording" };
     let sample = pairs().find(|(said, right)| said != right).or(pairs().next());
     let sample = sample.map(|(said, right)| format!("{right} → {said}"));
     let marks = match model.settings().head {
-        Head::Labels => {
-            let accuracy = Mark { name: "accuracy", value: 100.0 - wrong, unit: "% of recordings" };
+        SpeechHead::Labels => {
+            let accuracy =
+                Metric { name: "accuracy", value: 100.0 - wrong, unit: "% of recordings" };
             vec![accuracy, loss]
         }
-        Head::Ctc => {
+        SpeechHead::Ctc => {
             let (mut words, mut letters) = (ErrorRate::new(), ErrorRate::new());
             for (said, right) in pairs() {
                 words.add_line(said, &[right]);
@@ -54,9 +55,9 @@ pub(super) fn marks(
                 letters.add(&said, &[right]);
             }
             vec![
-                Mark { name: "wer", value: 100.0 * words.rate(), unit: "% of words" },
-                Mark { name: "cer", value: 100.0 * letters.rate(), unit: "% of characters" },
-                Mark { name: "wrong", value: wrong, unit: "% of recordings" },
+                Metric { name: "wer", value: 100.0 * words.rate(), unit: "% of words" },
+                Metric { name: "cer", value: 100.0 * letters.rate(), unit: "% of characters" },
+                Metric { name: "wrong", value: wrong, unit: "% of recordings" },
                 loss,
             ]
         }
@@ -70,7 +71,7 @@ fn hear(model: &Speech, front: &FrontEnd, names: &Names, clips: &[Clip]) -> Vec<
     for clip in clips {
         sounds.push(&front.rows(&Sound { samples: clip.samples.clone(), rate }));
     }
-    let Said { logits, lengths } = model.forward(&sounds, Mode::Eval);
+    let SpeechLogits { logits, lengths } = model.forward(&sounds, Mode::Eval);
     let [_, classes] = logits.dims();
     let right: Vec<Option<Vec<i64>>> = clips.iter().map(|clip| names.encode(&clip.text)).collect();
     let logs = log_softmax(logits.clone(), 1);
@@ -78,7 +79,7 @@ fn hear(model: &Speech, front: &FrontEnd, names: &Names, clips: &[Clip]) -> Vec<
     backend::numbers(logs, &mut rows);
     let rows: Vec<&[f32]> = rows.chunks_exact(classes).collect();
     match model.settings().head {
-        Head::Labels => {
+        SpeechHead::Labels => {
             let judge = |(row, right): (&&[f32], &Option<Vec<i64>>)| {
                 let best = (0..classes).rev().max_by(|a, b| row[*a].total_cmp(&row[*b]));
                 Heard {
@@ -88,8 +89,8 @@ fn hear(model: &Speech, front: &FrontEnd, names: &Names, clips: &[Clip]) -> Vec<
             };
             rows.iter().zip(&right).map(judge).collect()
         }
-        Head::Ctc => {
-            let mut said = Transcripts::new();
+        SpeechHead::Ctc => {
+            let mut said = CtcTargets::new();
             for (rows, letters) in lengths.iter().zip(&right) {
                 said.push(*rows, letters.as_deref().unwrap_or_default());
             }

@@ -1,6 +1,6 @@
 //! Evaluation of image classification.
 
-use super::{Pile, Viewer};
+use super::{ImageClassifier, LabelledImages};
 use crate::metrics::Confusion;
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::{Mode, backend};
@@ -12,7 +12,7 @@ pub(super) const AT_ONCE: usize = 250;
 
 /// Metrics of a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Marks {
+pub struct ImageMetrics {
     /// Accuracy, percent of images.
     pub accuracy: f64,
     /// Mean of the classes' F1 scores, percent.
@@ -22,7 +22,7 @@ pub struct Marks {
 }
 
 /// Evaluates a model on all images.
-pub fn measure(viewer: &Viewer, pile: &Pile) -> Result<Marks> {
+pub fn measure(viewer: &ImageClassifier, pile: &LabelledImages) -> Result<ImageMetrics> {
     let ([channels, rows, columns], size) = (viewer.sides(), pile.size);
     if channels != 1 || size != [rows, columns] {
         return Err(Error::invalid(format!(
@@ -34,7 +34,7 @@ pub fn measure(viewer: &Viewer, pile: &Pile) -> Result<Marks> {
 }
 
 /// Evaluates a model with a table of normalised pixel values.
-pub(super) fn mark(model: &Vit, pile: &Pile, table: &[f32; 256]) -> Result<Marks> {
+pub(super) fn mark(model: &Vit, pile: &LabelledImages, table: &[f32; 256]) -> Result<ImageMetrics> {
     let area = pile.size[0] * pile.size[1];
     let mut table_of = None;
     let (mut cost, mut scores) = (0.0, vec![]);
@@ -59,7 +59,7 @@ pub(super) fn mark(model: &Vit, pile: &Pile, table: &[f32; 256]) -> Result<Marks
     }
     let confusion = table_of.ok_or_else(|| Error::invalid("there are no images"))?;
     let loss = cost / pile.len() as f64;
-    Ok(Marks {
+    Ok(ImageMetrics {
         accuracy: 100.0 * confusion.accuracy(),
         macro_f1: 100.0 * confusion.macro_mean().f1,
         loss,

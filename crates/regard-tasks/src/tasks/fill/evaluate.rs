@@ -2,9 +2,9 @@
 
 use super::hide::Tokens;
 use super::overlap::Overlap;
-use super::{Half, Hidden, Hiding, Pair, pairs};
+use super::{Half, Masked, Masking, SegmentPair, pairs};
 use crate::data::documents::Document;
-use crate::examine::Mark;
+use crate::evaluation::Metric;
 use crate::text::Tokenizer;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::Mode;
@@ -32,9 +32,9 @@ pub(super) struct Row {
 
 /// A pair with some tokens masked, as the model sees it in a training step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct MaskedPair {
     /// Masked input and its targets.
-    pub hidden: Hidden,
+    pub hidden: Masked,
     /// Segment of each token: 0 for the first half, 1 for the second.
     pub types: Vec<u32>,
     /// Whether the second half follows the first in the same document.
@@ -46,7 +46,7 @@ pub(super) struct Exercise {
     cls: u32,
     sep: u32,
     tokens: Tokens,
-    hiding: Hiding,
+    hiding: Masking,
 }
 
 /// Settings for cutting documents into pairs.
@@ -70,7 +70,7 @@ pub(super) struct Cost {
 }
 
 impl Exercise {
-    pub fn new(tokenizer: &Tokenizer, hiding: Hiding) -> Result<Exercise> {
+    pub fn new(tokenizer: &Tokenizer, hiding: Masking) -> Result<Exercise> {
         let special = tokenizer.special();
         let (cls, sep) = special.cls.zip(special.sep).ok_or_else(|| {
             Error::invalid("vocabulary: need one with [CLS] and [SEP], such as wordpiece")
@@ -102,7 +102,7 @@ impl Exercise {
 
     /// Masks some tokens of a row: different ones in every training step, the same ones in every
     /// evaluation.
-    pub fn hidden(&self, row: &Row, number: usize, mode: Mode) -> Hidden {
+    pub fn hidden(&self, row: &Row, number: usize, mode: Mode) -> Masked {
         let (seed, step) = match mode {
             Mode::Eval => (0, 0),
             Mode::Train { seed, step } => (seed, step),
@@ -154,7 +154,7 @@ impl Exercise {
     /// that head.
     ///
     /// The accuracies of the word-overlap baselines are added, if there are any.
-    pub fn mark(&self, model: &dyn TextModel, rows: &[Row], by_words: &[Overlap]) -> Vec<Mark> {
+    pub fn mark(&self, model: &dyn TextModel, rows: &[Row], by_words: &[Overlap]) -> Vec<Metric> {
         let numbered: Vec<(usize, &Row)> = rows.iter().enumerate().collect();
         let (mut words, mut guessed, mut right) = (0.0, 0, 0);
         let (mut follows, mut told, mut asked) = (0.0, 0, 0);
@@ -183,14 +183,14 @@ impl Exercise {
         let follows = follows / asked.max(1) as f64;
         let accuracy = share(right, guessed);
         let mut marks = vec![
-            Mark { name: "loss", value: words + follows, unit: "nats, sum of both losses" },
-            Mark { name: "words", value: words, unit: "nats per masked token" },
-            Mark { name: "words_accuracy", value: accuracy, unit: "% of masked tokens" },
+            Metric { name: "loss", value: words + follows, unit: "nats, sum of both losses" },
+            Metric { name: "words", value: words, unit: "nats per masked token" },
+            Metric { name: "words_accuracy", value: accuracy, unit: "% of masked tokens" },
         ];
         if asked > 0 {
             let value = share(told, asked);
-            marks.push(Mark { name: "follows", value, unit: "% of pairs (next sentence)" });
-            marks.extend(by_words.iter().map(|overlap| Mark {
+            marks.push(Metric { name: "follows", value, unit: "% of pairs (next sentence)" });
+            marks.extend(by_words.iter().map(|overlap| Metric {
                 name: overlap.name,
                 value: overlap.accuracy(rows),
                 unit: "% of pairs (word overlap)",
@@ -223,7 +223,7 @@ fn sentences(document: &Document, tokenizer: &Tokenizer) -> Result<Vec<Half>> {
 }
 
 impl Row {
-    pub fn new(Pair { first, second, follows }: Pair, cls: u32, sep: u32) -> Row {
+    pub fn new(SegmentPair { first, second, follows }: SegmentPair, cls: u32, sep: u32) -> Row {
         let (a, b) = (first.ids.len(), second.ids.len());
         let mut row = Row { ids: vec![cls], types: vec![0; a + 2], words: vec![None], follows };
         let next = first.words.last().map_or(0, |last| last + 1);
@@ -245,7 +245,7 @@ impl Row {
         [&self.ids[1..second - 1], &self.ids[second..self.ids.len() - 1]]
     }
 
-    pub fn asked(&self, hidden: Hidden) -> Asked {
-        Asked { hidden, types: self.types.clone(), follows: self.follows }
+    pub fn asked(&self, hidden: Masked) -> MaskedPair {
+        MaskedPair { hidden, types: self.types.clone(), follows: self.follows }
     }
 }

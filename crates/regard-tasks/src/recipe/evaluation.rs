@@ -1,7 +1,7 @@
 //! Evaluation of a trained model on held-out data.
 //!
 //! The metrics are those of an evaluation during training, computed by the same code. The entry
-//! point is [`Task::examine`](crate::recipe::Task::examine).
+//! point is [`Task::evaluate`](crate::recipe::Task::evaluate).
 
 use crate::data::Part;
 use regard_models::{Error, Result};
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 /// Data that a model is evaluated on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum On {
+pub enum EvaluationData {
     /// A part of a data set.
     Set {
         /// Name of the data set; `None` for the recipe's own.
@@ -24,7 +24,7 @@ pub enum On {
 
 /// A metric with its value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Mark {
+pub struct Metric {
     /// Name, as in the log of a run without the prefix `valid_`.
     pub name: &'static str,
     /// Value of the metric, in `unit`.
@@ -34,7 +34,7 @@ pub struct Mark {
 }
 
 /// Returns the metrics with the names that the log of a run uses.
-pub(crate) fn measures(marks: &[Mark]) -> Vec<(String, f64)> {
+pub(crate) fn measures(marks: &[Metric]) -> Vec<(String, f64)> {
     marks.iter().map(|mark| (format!("valid_{}", mark.name), mark.value)).collect()
 }
 
@@ -54,7 +54,7 @@ pub struct Report {
     /// Note on how the data were interpreted, where that is ambiguous.
     pub note: Option<String>,
     /// Metrics with their values.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<Metric>,
     /// Number of parameters of the model.
     pub parameters: usize,
     /// Duration in seconds, without reading the model and the data.
@@ -64,11 +64,11 @@ pub struct Report {
 impl Report {
     /// Runs and times `mark`, which computes the metrics, and builds the report.
     pub(crate) fn of(
-        sheet: Sheet,
+        sheet: EvaluationSet,
         parameters: usize,
-        mark: impl FnOnce() -> Result<Vec<Mark>>,
+        mark: impl FnOnce() -> Result<Vec<Metric>>,
     ) -> Result<Report> {
-        let Sheet { data, part, asked, unit, excluded, note } = sheet;
+        let EvaluationSet { data, part, asked, unit, excluded, note } = sheet;
         if asked == 0 {
             return Err(Error::invalid(format!("{data}: no examples to evaluate")));
         }
@@ -80,7 +80,7 @@ impl Report {
 }
 
 /// Description of an evaluation set; the fields are those of [`Report`].
-pub(crate) struct Sheet {
+pub(crate) struct EvaluationSet {
     pub data: String,
     pub part: Option<Part>,
     pub asked: usize,
@@ -89,11 +89,11 @@ pub(crate) struct Sheet {
     pub note: Option<String>,
 }
 
-impl Sheet {
+impl EvaluationSet {
     /// Creates the description of `asked` examples, none of them excluded.
-    pub(crate) fn new(source: &Source, asked: usize, unit: &'static str) -> Sheet {
+    pub(crate) fn new(source: &Source, asked: usize, unit: &'static str) -> EvaluationSet {
         let (data, part) = (source.name(), source.part());
-        Sheet { data, part, asked, unit, excluded: 0, note: None }
+        EvaluationSet { data, part, asked, unit, excluded: 0, note: None }
     }
 }
 
@@ -104,7 +104,7 @@ pub(crate) enum Source<'a> {
     File(&'a Path),
 }
 
-impl On {
+impl EvaluationData {
     /// Resolves the set and the part; `has_test` returns whether a set has a test part.
     pub(crate) fn decide<'a>(
         &'a self,
@@ -112,8 +112,8 @@ impl On {
         has_test: impl Fn(&str) -> bool,
     ) -> Result<Source<'a>> {
         let (set, part) = match self {
-            On::File(path) => return Ok(Source::File(path)),
-            On::Set { set, part } => (set.as_deref().unwrap_or(own), *part),
+            EvaluationData::File(path) => return Ok(Source::File(path)),
+            EvaluationData::Set { set, part } => (set.as_deref().unwrap_or(own), *part),
         };
         match part {
             None if has_test(set) => Ok(Source::Set(set, Part::Test)),

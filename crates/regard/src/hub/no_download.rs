@@ -1,0 +1,32 @@
+//! Stands in for downloads in a program that was built without the feature `hub`.
+
+use super::cache::Repository;
+use super::failure::HubFailure;
+use super::settings::Settings;
+use super::words::Commit;
+use std::path::PathBuf;
+
+/// A model on the Hub, which this program cannot reach.
+pub struct Remote;
+
+impl Remote {
+    pub fn new(_: &Settings, _: &Repository) -> Remote {
+        Remote
+    }
+
+    pub fn forget(&self) {}
+
+    pub fn commit(&self, _: &str) -> Result<Commit, HubFailure> {
+        Err(cannot())
+    }
+
+    pub fn file(&self, _: &Commit, _: &str) -> Result<Option<PathBuf>, HubFailure> {
+        Err(cannot())
+    }
+}
+
+fn cannot() -> HubFailure {
+    let why = "this program was built without the feature `hub`, which downloads models: use a \
+               folder, --model FOLDER, or build with --features hub";
+    HubFailure::Other(why.into())
+}
