@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// An error that is not a bug. Programming errors panic instead.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The operating system reported an error.
     #[error("{}: {why}", path.display())]

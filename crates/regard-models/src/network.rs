@@ -73,6 +73,7 @@ pub trait Network: Any + Send {
 
 /// Description of a network in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Description {
     /// Kind of input: texts, images, graphs.
     pub reads: String,

@@ -43,7 +43,7 @@ pub fn inspect(model: impl Into<ModelFiles>) -> Result<Inspected> {
 
 /// Describes a network; `bytes` is left at 0.
 fn inspected(network: &dyn Network) -> Inspected {
-    let Description { reads, vocabulary, longest, attention } = network.describe();
+    let Description { reads, vocabulary, longest, attention, .. } = network.describe();
     Inspected {
         parameters: network.parameters(),
         reads,

@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 use regard_attention::ops::StoredRows;
-use regard_attention::storage::{Bytes, StorageType};
+use regard_attention::storage::{Bytes, StorageType, Stored};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -122,6 +122,14 @@ impl Array {
         {
             return Some(Cow::Borrowed(floats));
         }
+        let stored = self.with_stored(self.count(), |stored| {
+            let mut floats = vec![0.0; self.count()];
+            stored.to_floats(&mut floats).expect("as many as there are");
+            floats
+        });
+        if let Some(floats) = stored {
+            return Some(Cow::Owned(floats));
+        }
         let bytes = &self.bytes;
         Some(Cow::Owned(match self.dtype {
             Dtype::F32 => bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
@@ -187,6 +195,33 @@ impl Array {
         floats.iter().position(|x| !x.is_finite()).map(|at| (at, floats[at]))
     }
 
+    /// Calls `f` with the elements as a matrix with rows of `width`, if weights can be stored in
+    /// their type. Unaligned memory is copied.
+    fn with_stored<T>(&self, width: usize, f: impl FnOnce(Stored) -> T) -> Option<T> {
+        let kind = match self.dtype {
+            Dtype::F32 => StorageType::F32,
+            Dtype::F16 => StorageType::F16,
+            Dtype::BF16 => StorageType::Bf16,
+            _ => return None,
+        };
+        let shape = [self.count().checked_div(width)?, width];
+        match Stored::new(kind, &self.bytes, shape) {
+            Ok(stored) => Some(f(stored)),
+            Err(_) => Stored::new(kind, &self.bytes.aligned(), shape).ok().map(f),
+        }
+    }
+
+    /// Writes the transpose of rows of `width` elements into some columns of a matrix, in single
+    /// precision. Arrays that are not floats write nothing.
+    pub(super) fn transpose_into(&self, width: usize, to: &mut [f32], columns: Columns) {
+        if self.with_stored(width, |rows| transpose(rows, &mut *to, columns)).is_none()
+            && let Some(floats) = self.floats()
+            && let Ok(rows) = Stored::rows(&floats, width)
+        {
+            transpose(rows, to, columns);
+        }
+    }
+
     /// Refuses finite values that half precision cannot hold.
     fn check_half(&self, name: &str) -> Result<(), String> {
         let most = f16::MAX.to_f32();
@@ -214,6 +249,33 @@ impl Array {
                     }
                 };
                 (wanted, Cow::Owned(bytes))
+            }
+        }
+    }
+}
+
+/// Columns of a matrix in memory: the first one, and how many the matrix has.
+#[derive(Clone, Copy)]
+pub(super) struct Columns {
+    pub first: usize,
+    pub of: usize,
+}
+
+/// Writes the transpose of a matrix into some columns of another.
+fn transpose(rows: Stored, to: &mut [f32], columns: Columns) {
+    /// Rows that are converted at once: they fill a cache line of each row of the result.
+    const ROWS: usize = 16;
+    let [count, width] = rows.shape();
+    let mut some = vec![0.0; ROWS * width];
+    for from in (0..count).step_by(ROWS) {
+        let here = ROWS.min(count - from);
+        for (row, line) in some.chunks_exact_mut(width).take(here).zip(from..) {
+            rows.line(line, row);
+        }
+        for i in 0..width {
+            let at = i * columns.of + columns.first + from;
+            for (r, x) in to[at..at + here].iter_mut().enumerate() {
+                *x = some[r * width + i];
             }
         }
     }

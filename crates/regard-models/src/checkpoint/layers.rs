@@ -1,6 +1,7 @@
 //! Binds the tensors of each kind of layer, with PyTorch's names and layouts.
 
 use super::Array;
+use super::arrays::Columns;
 use super::bind::{Binder, Way, fits, numbers};
 use regard_attention::layers::{
     Convolution, Embedding, GraphAttention, ImageConvolution, Linear, Norm, Pooling, Recurrent,
@@ -69,17 +70,20 @@ impl Binder<'_> {
             let matrix = fits(StoredMatrix::new(rows.collect(), inputs));
             layer.weight = Weight::stored(matrix.transpose());
         } else {
-            // Missing parts keep their initial values. The whole is copied only once a part of it
-            // is found: until then its size is merely a number in a configuration.
-            let mut whole = None;
-            for (part, rows) in weights.into_iter().enumerate() {
-                let Some(rows) = rows.and_then(Array::into_floats) else { continue };
-                let whole = whole.get_or_insert_with(|| numbers(layer.weight.val()));
-                for (o, row) in columns(part).zip(rows.chunks(inputs.max(1))) {
-                    row.iter().enumerate().for_each(|(i, x)| whole[i * wide + o] = *x);
+            // Missing parts keep their initial values. Nothing is allocated before a part is
+            // found: until then the size is merely a number in a configuration.
+            let found = weights.iter().flatten().count();
+            if found > 0 {
+                let mut whole = match found == names.len() {
+                    true => vec![0.0; inputs * wide],
+                    false => numbers(layer.weight.val()),
+                };
+                for (part, array) in weights.into_iter().enumerate() {
+                    let first = columns(part).start;
+                    array.iter().for_each(|array| {
+                        array.transpose_into(inputs, &mut whole, Columns { first, of: wide });
+                    });
                 }
-            }
-            if let Some(whole) = whole {
                 self.fill_weight(&mut layer.weight, whole);
             }
         }

@@ -204,7 +204,9 @@ fn samples(chunk: &[u8], at: usize, format: Format) -> Result<Sound, String> {
         }
         if mean.abs() > LOUDEST {
             let place = at + i * all;
-            return Err(format!("sample {i} (byte {place}) is {mean}, need −1 to 1, more or less"));
+            return Err(format!(
+                "sample {i} (byte {place}) is {mean}, need −1 to 1 (at most ±{LOUDEST})"
+            ));
         }
         samples.push(mean);
     }

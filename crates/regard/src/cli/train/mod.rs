@@ -100,7 +100,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let end = train(&*recipe, &folder, resume, &session, &mut show)?;
     let (step, best, what) = match end {
         End::Done { step, best } => (step, Some(best), "done"),
-        End::Stopped { step, best } => (step, Some(best), "stopped early (no improvement)"),
+        End::Stopped { step, best } => (step, Some(best), "stopped"),
         End::Interrupted { step } => (step, None, "interrupted"),
     };
     let outcome = if best.is_some() { Outcome::Positive } else { Outcome::Interrupted };
@@ -109,11 +109,15 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         write_json(out, &Ended { step, best, end: what, folder: &folder, resume })?;
         return Ok(outcome);
     }
-    writeln!(
-        out,
-        "{what} after step {step}, {:.1} min",
-        show.began.elapsed().as_secs_f64() / 60.0
-    )?;
+    let minutes = show.began.elapsed().as_secs_f64() / 60.0;
+    match (end, recipe.options().patience) {
+        (End::Stopped { .. }, patience) => writeln!(
+            out,
+            "early stopping at step {step}: no improvement in {patience} evaluations, \
+             {minutes:.1} min"
+        )?,
+        _ => writeln!(out, "{what} after step {step}, {minutes:.1} min")?,
+    }
     match best {
         Some(best) => {
             writeln!(
