@@ -63,9 +63,23 @@ const NEEDS_MORE: &[&str] =
 const NOT_RUN: &[&str] =
     &["regard train sort-10 ", "compare --layers", "| jq", "| man", "~/", ".toml"];
 
-/// The examples of a help: lines below "Examples", without what is said about them.
-fn examples(help: &str) -> Vec<&str> {
-    help.lines().filter(|line| line.starts_with("  regard ")).map(str::trim).collect()
+/// The examples of a help. A line that ends with a backslash goes on in the next.
+fn examples(help: &str) -> Vec<String> {
+    let mut found: Vec<String> = vec![];
+    let mut goes_on = false;
+    for line in help.lines() {
+        let (text, more) = match line.strip_suffix('\\') {
+            Some(text) => (text, true),
+            None => (line, false),
+        };
+        match found.last_mut().filter(|_| goes_on) {
+            Some(last) => last.push_str(text.trim()),
+            None if line.starts_with("  regard ") => found.push(text.trim_start().to_string()),
+            None => continue,
+        }
+        goes_on = more;
+    }
+    found
 }
 
 /// The files that examples call the user's own.
@@ -125,10 +139,10 @@ fn examples_run_with_what_is_built_in() {
     for (verb, text) in all() {
         for example in examples(&text) {
             if NEEDS_MORE.iter().chain(NOT_RUN).any(|mark| example.contains(mark)) {
-                left.push(example.to_string());
+                left.push(example);
                 continue;
             }
-            let done = finish(shell(example, &here));
+            let done = finish(shell(&example, &here));
             assert_eq!(done.code, 0, "{verb:?}: {example}\n{}{}", done.out, done.err);
             ran += 1;
         }
