@@ -102,6 +102,8 @@ def main():
     results = []
     with tempfile.TemporaryDirectory() as home:
         rows = [row for row in cases(pathlib.Path(home)) if given.only in row[0]]
+        if not rows:
+            sys.exit(f"--only: no row has {given.only!r} in its name")
         # Rows that come from one command are measured by one run of it.
         commands = {}
         for name, flags, pick in rows:

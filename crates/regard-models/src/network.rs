@@ -189,7 +189,7 @@ impl<M: Definition> Network for M {
     }
 
     fn gradients(&self, grads: &mut Gradients) -> Arrays {
-        // A matrix that is used as its file has it would give its values.
+        // A stored matrix has no gradient: mapping it would return its values.
         let trains = self.devices().iter().all(|device| device.is_autodiff());
         assert!(trains, "gradients: the network is an inference copy, which has none");
         Network::weights(&self.clone().map(&mut AsGradients(grads)))

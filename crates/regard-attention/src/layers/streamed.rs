@@ -75,7 +75,8 @@ impl SelfAttention {
     /// ```
     ///
     /// # Panics
-    /// With a cache: earlier keys and values are in the stream's state.
+    /// With a cache, because earlier keys and values are in the stream's state; with an
+    /// intervention that adds a mask, because its keys would be counted from the stream's window.
     pub fn forward_streamed(
         &self,
         x: Option<Tensor<3>>,
@@ -85,7 +86,7 @@ impl SelfAttention {
         assert!(call.cache.is_none(), "self-attention: a stream takes no cache");
         assert!(
             call.intervention.is_none_or(|intervention| !intervention.has_mask()),
-            "self-attention: a stream takes no mask, its reach is the mask"
+            "self-attention: an intervention on a stream cannot add a mask; set its reach"
         );
         if let Some(x) = x {
             let [_, new, _] = x.dims();

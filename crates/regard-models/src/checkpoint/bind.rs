@@ -22,14 +22,20 @@ thread_local! {
     static LEAST: Cell<usize> = const { Cell::new(LEAST_STORED) };
 }
 
-/// Sets the least size of weights, in bytes, for which models that `open` loads use matrices in
-/// the type and layout of the file; 32 MiB by default. Smaller models, and all that are trained,
-/// are converted to single precision. Results are bitwise the same.
+/// Within `open`, models with at least `bytes` of weights keep the file's type and layout; 32 MiB by
+/// default. Smaller models, and all that are trained, are converted to single precision. Results
+/// are bitwise the same. For tests.
+#[doc(hidden)]
 pub fn with_least_stored<T>(bytes: usize, open: impl FnOnce() -> T) -> T {
-    let before = LEAST.replace(bytes);
-    let opened = open();
-    LEAST.set(before);
-    opened
+    /// Also restores the value if `open` panics.
+    struct Restore(usize);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            LEAST.set(self.0);
+        }
+    }
+    let _restore = Restore(LEAST.replace(bytes));
+    open()
 }
 
 pub(super) enum Way<'a> {

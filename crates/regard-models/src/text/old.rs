@@ -42,7 +42,7 @@ fn has(names: &[String], begin: &str) -> bool {
 
 /// Infers the head from tensor names. Sequence and token classifiers cannot be distinguished.
 fn head(family: &Family, names: &[String]) -> Option<Head> {
-    // A classifier may have a dense layer of the same name.
+    // Ignore the dense layer if the family's classifier has one of the same name.
     let shared = |dense: &&str| family.before_labels.as_ref().is_some_and(|b| b.dense == *dense);
     let dense = family.words.dense.filter(|dense| !shared(dense));
     let words = [family.words.bias, dense, Some(family.words.table)];

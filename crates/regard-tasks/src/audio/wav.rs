@@ -205,7 +205,7 @@ fn samples(chunk: &[u8], at: usize, format: Format) -> Result<Sound, String> {
         if mean.abs() > LOUDEST {
             let place = at + i * all;
             return Err(format!(
-                "sample {i} (byte {place}) is {mean}, need −1 to 1 (at most ±{LOUDEST})"
+                "sample {i} (byte {place}) is {mean}, the largest accepted magnitude is {LOUDEST}; samples normally lie in −1 to 1"
             ));
         }
         samples.push(mean);

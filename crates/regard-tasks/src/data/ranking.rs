@@ -22,7 +22,7 @@ pub struct RankingExample {
     /// Relevance from 0 to 100: 0 is irrelevant, larger is more relevant.
     #[serde(rename = "label")]
     pub relevance: f64,
-    /// Name of the query where texts differ; queries without one are known by their text.
+    /// Id of the query. Without one, equal texts are the same query.
     #[serde(skip)]
     pub query_id: Option<String>,
 }

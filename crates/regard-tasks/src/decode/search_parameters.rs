@@ -99,9 +99,7 @@ impl SearchParameters {
             ("num_return_sequences", self.num_return_sequences.is_some()),
         ];
         match given.iter().find(|(name, given)| *given && names.contains(name)) {
-            Some((name, _)) => {
-                Err(Error::invalid(format!("{name}: this task has no such setting")))
-            }
+            Some((name, _)) => Err(Error::invalid(format!("{name}: not supported by this task"))),
             None => Ok(()),
         }
     }

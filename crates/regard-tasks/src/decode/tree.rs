@@ -88,7 +88,7 @@ impl Tree {
         }
         let Some(keys) = self.keys else {
             return Err(Error::invalid(format!(
-                "coverage_penalty: got {beta}, but this model does not tell where it looks; \
+                "coverage_penalty: got {beta}, but this model returns no attention weights; \
                  leave it at 0"
             )));
         };

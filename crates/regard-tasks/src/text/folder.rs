@@ -23,7 +23,7 @@ pub struct Known {
     pub config: Map<String, Value>,
     /// Added tokens with their ids.
     pub added: Vec<(u32, String)>,
-    /// TokenizerFamily of the model, if the folder names one.
+    /// Family of the model's tokenizer, if the folder names one.
     pub family: Option<&'static TokenizerFamily>,
 }
 

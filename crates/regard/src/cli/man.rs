@@ -30,14 +30,12 @@ pub fn run(flags: Flags, _: &Global, out: &mut dyn Write) -> Result<Outcome> {
     program.build();
     if let Some(folder) = flags.out {
         std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        let pages = std::iter::once(&program).chain(program.get_subcommands());
-        let mut count = 0;
-        for command in pages {
-            let name = page_name(command);
-            checkpoint::write_file(&folder.join(format!("{name}.1")), &page(command)?)?;
-            count += 1;
+        let mut pages = vec![];
+        collect(&program, "", &mut pages);
+        for (name, command) in &pages {
+            checkpoint::write_file(&folder.join(format!("{name}.1")), &page(name, command)?)?;
         }
-        writeln!(out, "{count} pages written to {}", folder.display())?;
+        writeln!(out, "{} pages written to {}", pages.len(), folder.display())?;
         return Ok(Outcome::Positive);
     }
     let command = match &flags.command {
@@ -48,20 +46,21 @@ pub fn run(flags: Flags, _: &Global, out: &mut dyn Write) -> Result<Outcome> {
             format!("{name}: no such command. {near}`regard --help` lists them")
         })?,
     };
-    out.write_all(&page(command)?)?;
+    let name = flags.command.map_or("regard".into(), |name| format!("regard-{name}"));
+    out.write_all(&page(&name, command)?)?;
     Ok(Outcome::Positive)
 }
 
-/// The name of a page: `regard`, or `regard-translate`.
-fn page_name(command: &Command) -> String {
-    match command.get_name() {
-        "regard" => "regard".into(),
-        verb => format!("regard-{verb}"),
-    }
+/// A command and the commands below it, with the names of their pages: `regard-models-export`.
+fn collect<'a>(command: &'a Command, above: &str, pages: &mut Vec<(String, &'a Command)>) {
+    let name = format!("{above}{}", command.get_name());
+    let below = command.get_subcommands().filter(|command| command.get_name() != "help");
+    below.for_each(|inner| collect(inner, &format!("{name}-"), pages));
+    pages.push((name, command));
 }
 
-fn page(command: &Command) -> Result<Vec<u8>> {
+fn page(name: &str, command: &Command) -> Result<Vec<u8>> {
     let mut page = vec![];
-    Man::new(command.clone()).title(page_name(command)).render(&mut page)?;
+    Man::new(command.clone()).title(name).render(&mut page)?;
     Ok(page)
 }

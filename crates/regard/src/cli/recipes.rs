@@ -33,7 +33,7 @@ pub struct Flags {
     #[arg(long)]
     keys: bool,
     /// Print Markdown: RESULTS.md, or with --keys docs/recipe-keys.md
-    #[arg(long, conflicts_with = "name")]
+    #[arg(long, conflicts_with_all = ["name", "json"])]
     markdown: bool,
 }
 

@@ -28,5 +28,5 @@ impl Remote {
 fn cannot() -> HubFailure {
     let why = "this program was built without the feature `hub`, which downloads models: use a \
                folder, --model FOLDER, or build with --features hub";
-    HubFailure::Other(why.into())
+    HubFailure::Unreachable(why.into())
 }

@@ -24,7 +24,7 @@ impl Origin {
         Some(Origin { scheme, host, port: uri.port_u16().unwrap_or(port) })
     }
 
-    /// Whether it is https://huggingface.co.
+    /// Whether it is the public Hub, `https://huggingface.co`.
     pub fn is_hugging_face(&self) -> bool {
         self.is_encrypted() && self.host == "huggingface.co" && self.port == 443
     }

@@ -1,7 +1,6 @@
 //! Attention maps as SVG, for pages and papers.
 //!
-//! The opacity of a cell is its weight relative to the largest one of the map; the background
-//! follows the reader's light or dark mode.
+//! The opacity of a cell is its weight relative to the largest one of the map.
 
 use super::heatmap::Map;
 use super::{label, width};

@@ -83,7 +83,11 @@ fn other_maps_are_written_too() {
     for path in [&svg, &html] {
         let text = std::fs::read_to_string(path).unwrap();
         check_well_formed(&text);
-        assert_eq!(text.matches("<rect class=\"cell\"").count(), 4 * 4, "four heads over two words");
+        assert_eq!(
+            text.matches("<rect class=\"cell\"").count(),
+            4 * 4,
+            "four heads over two words"
+        );
     }
     let arrays = write(&folder, "qkv.npz", &npz(&good()));
     let ran = regard(&["attend", &arrays, "--keys", "0:2", "--svg", name(&svg), "--json"]);

@@ -263,7 +263,7 @@ fn a_model_without_attention_translates_but_cannot_tell() {
     for (flags, says) in [
         (&["--attend"][..], "returns no attention weights"),
         (&["--align", "hard"][..], "returns no attention weights"),
-        (&["--coverage-penalty", "1"][..], "does not tell where it looks"),
+        (&["--coverage-penalty", "1"][..], "returns no attention weights"),
     ] {
         let args = [&["translate", "--model", &model], flags, &["Go on!"]].concat();
         fails(&args, &[says]);

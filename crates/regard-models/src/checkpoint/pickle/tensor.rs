@@ -133,7 +133,7 @@ pub fn read<'a>(
     )?;
     let count = walk.count()?;
     let size = storage.kind.size();
-    // Numbers of fewer bytes may be converted to single precision later.
+    // Narrower elements may be converted to f32 later, so at least four bytes are counted.
     budget.spend(count.saturating_mul(size.max(size_of::<f32>())))?;
     budget.spend(size_of_val(&walk.axes[..]))?;
     let shape: Vec<usize> = walk.axes.iter().map(|(size, _)| *size).collect();
@@ -147,7 +147,8 @@ pub fn read<'a>(
             in_place.unwrap_or_else(|| walk.copy(size, bytes, count).into())
         }
     };
-    Array::in_file(shape, storage.kind.dtype(), bytes).ok_or_else(|| "has another size".to_string())
+    Array::in_file(shape, storage.kind.dtype(), bytes)
+        .ok_or_else(|| "its bytes do not match its shape".to_string())
 }
 
 /// Refuses metadata such as the negative bit: the values would have another sign.

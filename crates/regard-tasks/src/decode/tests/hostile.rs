@@ -168,7 +168,7 @@ fn what_cannot_be_asked_for_is_told() {
     );
     check(
         Options { coverage_penalty: 0.2, ..none() },
-        "coverage_penalty: got 0.2, but this model does not tell where it looks; leave it at 0",
+        "coverage_penalty: got 0.2, but this model returns no attention weights; leave it at 0",
     );
 }
 

@@ -114,7 +114,7 @@ impl Summarizer {
         Ok(said)
     }
 
-    /// Summarises texts at once. Samples depend on the index of a text, from `first` on.
+    /// Summarises one batch. `first` is the index of its first text, on which samples depend.
     fn some(&self, texts: &[Text], first: usize, options: &Options) -> Result<Vec<Summary>> {
         let batch = CopyBatch::new(texts.iter().map(|text| text.ids.clone()).collect());
         let sentence = |(index, text): (usize, &Text)| DecodeInput {

@@ -11,8 +11,8 @@ pub fn results(recipes: &[Box<dyn Task>], out: &mut dyn Write) -> Result<()> {
         out,
         "# Results\n\nEvery recipe with its result beside the published one. This file is made by \
          `regard recipes --markdown`.\n\n\
-         `regard train NAME` trains a recipe, `regard eval NAME` measures it; minutes are those of \
-         two cores that did other work too. Logs are in `recipes/logs`."
+         `regard train NAME` trains a recipe, `regard eval NAME` measures it; minutes were \
+         measured on two shared cores. Logs are in `recipes/logs`."
     )?;
     let mut tasks: Vec<&str> = recipes.iter().map(|recipe| recipe.task()).collect();
     tasks.sort_unstable();

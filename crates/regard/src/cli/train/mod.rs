@@ -110,13 +110,15 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         return Ok(outcome);
     }
     let minutes = show.began.elapsed().as_secs_f64() / 60.0;
-    match (end, recipe.options().patience) {
-        (End::Stopped { .. }, patience) => writeln!(
+    if let End::Stopped { .. } = end {
+        let patience = recipe.options().patience;
+        writeln!(
             out,
-            "early stopping at step {step}: no improvement in {patience} evaluations, \
-             {minutes:.1} min"
-        )?,
-        _ => writeln!(out, "{what} after step {step}, {minutes:.1} min")?,
+            "early stopping at step {step} after {minutes:.1} min: no improvement in {patience} \
+             evaluations"
+        )?;
+    } else {
+        writeln!(out, "{what} after step {step}, {minutes:.1} min")?;
     }
     match best {
         Some(best) => {

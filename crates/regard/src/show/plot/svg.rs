@@ -30,7 +30,7 @@ impl Plot {
         let _ = write!(
             svg,
             "<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n\
-             <g class=\"white\" font-family=\"sans-serif\">\n\
+             <g font-family=\"sans-serif\">\n\
              <text x=\"{}\" y=\"22\" text-anchor=\"middle\" font-size=\"15\">{}</text>\n",
             WIDTH / 2.0,
             escape(&self.title)
