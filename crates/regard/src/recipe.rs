@@ -111,6 +111,13 @@ pub fn over(table: Table, overrides: &[String]) -> Result<Table> {
 /// Reads the table of a recipe from a file or a built-in name, with overrides.
 pub fn table(asked: &str, overrides: &[String]) -> Result<Table> {
     let path = Path::new(asked);
+    let ends = |end: &&str| path.extension().is_some_and(|found| found.eq_ignore_ascii_case(end));
+    if path.is_file() && ["csv", "tsv", "jsonl", "txt"].iter().any(|end| ends(&end)) {
+        bail!(
+            "{asked} is a data file, need a recipe. To train a classifier on it: regard train \
+             sst2-words --set data.train={asked}; `regard recipes` lists recipes of other tasks"
+        );
+    }
     if path.is_file() {
         return Ok(recipe::read_with(path, overrides, &built_in)?);
     }

@@ -63,6 +63,14 @@ pub fn not_files(texts: &[String]) -> Result<()> {
     let Some(file) = texts.iter().find(|text| Path::new(text).is_file()) else { return Ok(()) };
     let command = command_without(texts);
     let quoted = quoted(file);
+    let is_table = [".csv", ".tsv", ".jsonl"].iter().any(|end| file.ends_with(end));
+    if is_table {
+        bail!(
+            "{file} is a table; need a text. To evaluate its rows: regard eval RUN --data {quoted}\n\
+             To process its texts, pass the text column alone on standard input: {command} < \
+             texts.txt"
+        );
+    }
     bail!(
         "{file} is a file; need a text. To process the lines of the file: {command} < {quoted}\nTo \
          process the name itself: echo {quoted} | {command}"

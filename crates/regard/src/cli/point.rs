@@ -1,7 +1,7 @@
 //! `regard point`: pointer networks for convex hulls, sorting and tours.
 
 use super::{Global, Outcome, inputs, write_json};
-use crate::files::{not_an_input, save_text};
+use crate::files::{expect_extension, not_an_input, save_text};
 use crate::hub::Hub;
 use crate::models;
 use crate::show::heatmap::{Map, columns_that_fit, gallery};
@@ -86,6 +86,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     }
     if let (Some(svg), Some(file)) = (&flags.svg, &flags.file) {
         not_an_input("--svg", svg, &[file])?;
+        expect_extension("--svg", svg, &["svg"])?;
     }
     let given = match &flags.file {
         Some(path) => read(&inputs::file(path))?,

@@ -15,7 +15,7 @@ const EXAMPLES: &str = "\
 Scores each line of --texts, or of standard input, against the query, and prints the most relevant
 first: score, tab, line number from 1, tab, text. No model for this is built in.
 
-Examples (texts are your own file):
+Examples (texts are your own file; a model is trained before, or downloaded):
   regard rerank 'Who wrote Hamlet?' --texts passages.txt --model runs/squad-rerank
   regard rerank 'baking bread' --top-n 3 --model cross-encoder/ms-marco-MiniLM-L6-v2 < texts.txt
   regard rerank 'how to bake bread' --model sentence-transformers/all-MiniLM-L6-v2 < titles.txt

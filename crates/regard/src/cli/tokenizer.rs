@@ -18,7 +18,7 @@ such file.
 
 Examples (with your own text files):
   regard tokenizer train --kind bpe --size 8000 --out tokenizer.json english.txt french.txt
-  regard tokenizer train --kind char --size 3000 --drop-spaces --simplify --out zh.json zh.txt.gz
+  regard tokenizer train --kind char --size 3000 --drop-spaces --simplify --out zh.json zh.txt
   regard tokenizer encode --tokenizer models/en-fr 'They are watching.'    # in a clone: a model's
   regard tokenizer encode --tokenizer tokenizer.json < text.txt > tokens.txt
   regard tokenizer decode --tokenizer models/en-fr '57 12 940 8'";

@@ -49,6 +49,22 @@ pub fn not_an_input(flag: &str, out: &Path, inputs: &[&Path]) -> Result<()> {
     }
 }
 
+/// Refuses a file name whose extension is that of another format. A name without one is fine, and
+/// so is a pipe or a device, whatever it is called.
+pub fn expect_extension(flag: &str, out: &Path, known: &[&str]) -> Result<()> {
+    let Some(end) = out.extension().filter(|_| !checkpoint::is_stream(out)) else {
+        return Ok(());
+    };
+    match known.iter().any(|name| end.eq_ignore_ascii_case(name)) {
+        true => Ok(()),
+        false => bail!(
+            "{flag}: got {}, need a name that ends in .{}: that is what is written",
+            out.display(),
+            known[0]
+        ),
+    }
+}
+
 /// Writes a text file.
 pub fn save_text(path: &Path, text: &str) -> Result<()> {
     Ok(checkpoint::write_file(path, text.as_bytes())?)

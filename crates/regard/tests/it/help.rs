@@ -57,8 +57,15 @@ fn helps_are_as_they_were_read() {
 
 /// Marks of examples that need more than a clone: a download, a data set, or a model that was
 /// trained before. Their help says so.
-const NEEDS_MORE: &[&str] =
-    &["download", "needs", "runs/", "FOLDER", "huggingface", "--model sentence-transformers/"];
+const NEEDS_MORE: &[&str] = &[
+    "download",
+    "needs",
+    "runs/",
+    "FOLDER",
+    "huggingface",
+    "--model sentence-transformers/",
+    "--model cross-encoder/",
+];
 /// Examples that train or measure for minutes, or need another program.
 const NOT_RUN: &[&str] =
     &["regard train sort-10 ", "compare --layers", "| jq", "| man", "~/", ".toml"];
@@ -98,6 +105,12 @@ fn own_files(here: &Path) {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
     fs::copy(fixtures.join("pictures/grey.png"), here.join("shoe.png")).unwrap();
     ["seven", "number", "a", "b"].iter().for_each(|name| write(&format!("{name}.wav"), &tone()));
+    // The folder of models in a clone.
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/en-fr");
+    fs::create_dir_all(here.join("models/en-fr")).unwrap();
+    for file in fs::read_dir(models).unwrap().flatten() {
+        fs::copy(file.path(), here.join("models/en-fr").join(file.file_name())).unwrap();
+    }
     let array = |name| (name, floats("(1, 4, 20, 8)", &numbers(640)));
     write("qkv.npz", &npz(&["q", "k", "v"].map(array)));
 }
@@ -132,7 +145,7 @@ fn shell(line: &str, here: &Path) -> Command {
 fn examples_run_with_what_is_built_in() {
     let here = folder("help-examples");
     own_files(&here);
-    let (mut ran, mut left) = (0, vec![]);
+    let (mut ran, mut left, mut failed) = (0, vec![], vec![]);
     for (verb, text) in all() {
         for example in examples(&text) {
             if NEEDS_MORE.iter().chain(NOT_RUN).any(|mark| example.contains(mark)) {
@@ -140,10 +153,14 @@ fn examples_run_with_what_is_built_in() {
                 continue;
             }
             let done = finish(shell(&example, &here));
-            assert_eq!(done.code, 0, "{verb:?}: {example}\n{}{}", done.out, done.err);
+            // 1 is a negative result: a data set that is not here.
+            if done.code != 0 && !(done.code == 1 && example.starts_with("regard data ")) {
+                failed.push(format!("{verb:?}: {example}\n{}", done.err));
+            }
             ran += 1;
         }
     }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
     assert!(ran >= 50, "{ran} examples ran; not run: {left:#?}");
 }
 

@@ -321,3 +321,21 @@ fn flags_that_would_change_nothing_are_told() {
         &["--min-length 30 is above --max-length 20"],
     );
 }
+
+/// What a new user tried, and what would have gone wrong without a word.
+#[test]
+fn near_misses_are_errors() {
+    let here = folder("near-misses");
+    let table = here.join("mine.csv");
+    std::fs::write(&table, "review,stars\ngood,5\nbad,1\n").unwrap();
+    let table = table.to_str().unwrap();
+    fails(&["translate", "Hello.", "--attend", "never"], &["--attend=never"]);
+    for flags in
+        [&["attend", "--demo", "--svg", "map.png"][..], &["attend", "--demo", "--html", "a.svg"]]
+    {
+        fails(flags, &[flags[3], "need a name that ends in"]);
+    }
+    fails(&["train", table], &["is a data file", "--set data.train="]);
+    fails(&["tag", table], &["is a table", "regard eval"]);
+    fails(&["embed", "a text"], &["--model is required", "all-MiniLM-L6-v2"]);
+}

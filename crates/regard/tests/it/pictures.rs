@@ -94,7 +94,7 @@ fn other_maps_are_written_too() {
     assert_eq!((ran.code, &*ran.err), (0, ""));
     let text = std::fs::read_to_string(&svg).unwrap();
     check_well_formed(&text);
-    assert_eq!(text.matches("<rect").count(), 6);
+    assert_eq!(text.matches("<rect class=\"cell\"").count(), 6);
     let many = "word ".repeat(300);
     fails(&["attend", "--demo", "--json", "--svg", name(&svg), &many], &["cells", "--rows"]);
     assert_eq!(std::fs::read_to_string(&svg).unwrap(), text, "what was there stays");

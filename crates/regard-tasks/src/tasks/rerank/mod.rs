@@ -10,7 +10,7 @@ use crate::embed::{self, Embedder};
 use crate::reader::{TextEncoder, numbers};
 use crate::train;
 use regard_models::text::{self, Head};
-use regard_models::{Error, ModelFiles, Result, checkpoint};
+use regard_models::{Error, Labels, ModelFiles, Result, checkpoint};
 
 /// Model that ranks texts.
 pub enum Reranker {
@@ -27,6 +27,19 @@ impl Reranker {
         let files = train::files(model)?;
         let wrong = |message: String| Error::file(files.path(checkpoint::CONFIG), message);
         let head = text::head_of(&files.config()?).map_err(|e| wrong(e.to_string()))?;
+        let labels = Labels::names(&files.config()?);
+        // Two labels without names of their own are irrelevant and relevant.
+        let names_relevance = |name: &String| {
+            let name = name.to_lowercase();
+            name.contains("relevan") || name.starts_with("label_") || name.parse::<u8>().is_ok()
+        };
+        if head == Head::Sequence && labels.len() == 2 && !labels.iter().all(names_relevance) {
+            return Err(wrong(format!(
+                "the model classifies texts as {} and was not trained to rank them. Train one: \
+                 regard train squad-rerank; or use a cross-encoder or an embedding model",
+                labels.join(" or ")
+            )));
+        }
         if head != Head::Sequence {
             return Ok(Reranker::Embeddings(Embedder(TextEncoder::load(files, Head::Bare)?)));
         }

@@ -1,6 +1,6 @@
 //! Flags `--svg` and `--html`.
 
-use crate::files::{not_an_input, save_text};
+use crate::files::{expect_extension, not_an_input, save_text};
 use crate::show::heatmap::Map;
 use crate::show::html::html;
 use crate::show::svg::{Drawing, document, drawing};
@@ -30,16 +30,17 @@ impl Pictures {
 
     /// Refuses to overwrite inputs, or one picture with the other.
     pub fn check(&self, inputs: &[&Path]) -> Result<()> {
-        if let Some(svg) = &self.svg {
-            not_an_input("--svg", svg, inputs)?;
+        if self.svg.is_some() && self.svg == self.html {
+            bail!("--svg and --html name the same file");
         }
-        if let Some(html) = &self.html {
-            not_an_input("--html", html, inputs)?;
+        let files = [("--svg", &self.svg, &["svg"][..]), ("--html", &self.html, &["html", "htm"])];
+        for (flag, file, known) in files {
+            if let Some(file) = file {
+                not_an_input(flag, file, inputs)?;
+                expect_extension(flag, file, known)?;
+            }
         }
-        match self.svg.is_some() && self.svg == self.html {
-            true => bail!("--svg and --html name the same file"),
-            false => Ok(()),
-        }
+        Ok(())
     }
 
     /// Writes the maps to the requested files.

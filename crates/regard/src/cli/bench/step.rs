@@ -17,7 +17,7 @@ use std::io::Write;
 Examples:
   regard bench step sort-10                                 # points are generated: no data needed
   regard bench step sort-10 --steps 100 --threads 1 --json
-  regard bench step shakespeare-gpt-small --set train.batch_tokens=768
+  regard bench step shakespeare-gpt-small --set train.batch_tokens=768  # needs its data set
 The last one needs a data set: regard data tinyshakespeare --fetch
 
 A step includes the batch, forward, loss, backward, clipping and AdamW. The first tenth of the steps

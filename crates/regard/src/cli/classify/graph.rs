@@ -3,7 +3,7 @@
 use super::super::say::say;
 use super::super::{Outcome, inputs};
 use super::{CommonOptions, line, write_json};
-use crate::files::{not_an_input, save_text};
+use crate::files::{expect_extension, not_an_input, save_text};
 use crate::models;
 use crate::show::graph::{Edge, Node, svg};
 use anyhow::{Context, Result, bail};
@@ -66,6 +66,7 @@ impl Flags {
         if let Some(svg) = &self.svg {
             let nodes = self.nodes.as_deref().unwrap_or(Path::new(edges));
             not_an_input("--svg", svg, &[Path::new(edges), nodes])?;
+            expect_extension("--svg", svg, &["svg"])?;
         }
         if let Some(nodes) = &self.nodes {
             let (nodes, edges) = (inputs::file(nodes), inputs::file(Path::new(edges)));

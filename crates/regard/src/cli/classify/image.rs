@@ -2,7 +2,7 @@
 
 use super::super::{Outcome, inputs};
 use super::{CommonOptions, line, write_json};
-use crate::files::not_an_input;
+use crate::files::{expect_extension, not_an_input};
 use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -61,6 +61,7 @@ pub fn run(flags: &Flags, asked: &CommonOptions, out: &mut dyn Write) -> Result<
     if let Some(to) = &flags.attention {
         let images: Vec<&Path> = flags.image.iter().map(PathBuf::as_path).collect();
         not_an_input("--attention", to, &images)?;
+        expect_extension("--attention", to, &["png"])?;
         return draw(&viewer, flags, asked, to, out);
     }
     let mut waiting = vec![];

@@ -19,7 +19,7 @@ Examples:
   regard compare --layers --quick                                  # needs no data or model
   regard compare --layers --only cost,gradient --svg figures
   regard compare --layers --json > findings.json
-  regard compare tatoeba-en-fr-bahdanau tatoeba-en-fr-rnn --train
+  regard compare tatoeba-en-fr-bahdanau tatoeba-en-fr-rnn --train  # needs the data set tatoeba-fra-eng
   regard compare A.toml B.toml --svg by-length.svg                 # your recipes, trained before
 The fourth needs a data set: regard data tatoeba-fra-eng --fetch
 

@@ -18,9 +18,9 @@ word vectors (--words, --analogy, --similarity). No sentence encoder is built in
 Examples:
   regard embed 'They are watching.' --normalize --model sentence-transformers/all-MiniLM-L6-v2
   regard embed --json --model FOLDER < sentences.txt > vectors.jsonl   # your model and file
-  regard embed --words king river --nearest 5       # nearest neighbours
-  regard embed --analogy man king woman             # man is to king as woman is to …
-  regard embed --words cat dog car --one-hot        # one-hot vectors beside embeddings
+  regard embed --words king river --nearest 5       # needs the data set glove-subset
+  regard embed --analogy man king woman             # man is to king as woman is to …; needs it too
+  regard embed --words cat dog car --one-hot        # one-hot vectors beside embeddings; needs it too
 The first downloads from the Hub. The last three need the data set glove-subset (regard data
 glove-subset tells how to get it), or --vectors FILE.
 
@@ -88,7 +88,10 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         return words::run(&flags, global, out);
     }
     let model = flags.model.as_deref();
-    let model = model.context("embed: need --model MODEL for texts, or --words WORD…")?;
+    let model = model.context(
+        "--model is required: no model for embeddings of texts is built in. Pass a folder or a Hub \
+         id, as --model sentence-transformers/all-MiniLM-L6-v2; for single words: --words WORD…",
+    )?;
     let embedder: Embedder = models::open(Some(model), &flags.hub)?;
     let pooling = flags.pooling.map(|how| match how {
         How::Mean => SentencePooling::Mean,

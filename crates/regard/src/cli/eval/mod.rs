@@ -42,7 +42,7 @@ Metrics by task:
   recognize       accuracy, or word and character error rate
   summarize       ROUGE
   fill            loss and accuracy of masked tokens, and of next-sentence prediction
-EvaluationData the validation part the values equal those of the run's own evaluations, except for translations:
+On the validation part, values equal those of the run's own evaluations, except for translations:
 training evaluates with greedy search, eval with the recipe's [decode] settings.
 
 Files for --data:
@@ -57,7 +57,7 @@ Files for --data:
   summarize       .tsv: the text, a tab and its summary
   point           lines of coordinates, the word output and point numbers from 1
   recognize       lines of a WAV file, a tab and its transcript
-A file is evaluated as a whole, without a header line. In the test part of a data set, texts that
+Every line of a file is evaluated; tables of classify and rerank may have a header. In the test part of a data set, texts that
 occur in a classifier's training set are excluded and counted.
 
 --json prints an object with name, task, data, part, the metrics, and the number of examples.";

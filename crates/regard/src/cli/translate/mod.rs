@@ -94,6 +94,10 @@ enum Align {
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+    let is_when = |text: &&String| ["auto", "always", "never"].contains(&text.as_str());
+    if let Some(when) = flags.text.iter().find(is_when).filter(|_| flags.attend == When::Always) {
+        bail!("--attend: write --attend={when}, with '='; without a value it means always");
+    }
     let from_lines = flags.text.is_empty();
     let on_terminal = std::io::stdout().is_terminal() && !from_lines && !global.json;
     let asked = OutputOptions {
