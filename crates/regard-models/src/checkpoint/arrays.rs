@@ -283,9 +283,8 @@ fn transpose(rows: Stored, to: &mut [f32], columns: Columns) {
 
 /// Returns all arrays of a safetensors file; they share its memory.
 pub fn from_bytes(bytes: Bytes) -> Result<Arrays, String> {
-    let file = SafeTensors::deserialize(&bytes).map_err(|e| {
-        format!("not a complete safetensors file ({e}): cut off? It may be truncated")
-    })?;
+    let file = SafeTensors::deserialize(&bytes)
+        .map_err(|e| format!("not a whole safetensors file ({e}): cut off? It may be truncated"))?;
     let array = |view: TensorView| {
         let bytes = bytes.find(view.data()).expect("tensors are inside of their file");
         Array { shape: view.shape().to_vec(), dtype: view.dtype(), bytes }
