@@ -112,7 +112,7 @@ pub fn over(table: Table, overrides: &[String]) -> Result<Table> {
 pub fn table(asked: &str, overrides: &[String]) -> Result<Table> {
     let path = Path::new(asked);
     let ends = |end: &&str| path.extension().is_some_and(|found| found.eq_ignore_ascii_case(end));
-    if path.is_file() && ["csv", "tsv", "jsonl", "txt"].iter().any(|end| ends(&end)) {
+    if path.is_file() && ["csv", "tsv", "jsonl", "txt"].iter().any(ends) {
         bail!(
             "{asked} is a data file, need a recipe. To train a classifier on it: regard train \
              sst2-words --set data.train={asked}; `regard recipes` lists recipes of other tasks"
