@@ -167,18 +167,14 @@ fn examples_run_with_what_is_built_in() {
 /// A line of output without the digits of fractions, of which the last differ between instruction
 /// sets.
 fn shape(line: &str) -> String {
-    let mut fraction = false;
-    let keeps = |c: char| {
+    let (mut kept, mut fraction) = (String::new(), false);
+    for c in line.trim_end().chars() {
         fraction = c == '.' || (fraction && c.is_ascii_digit());
-        !(fraction && c.is_ascii_digit())
-    };
-    line.trim_end()
-        .chars()
-        .filter({
-            let mut keeps = keeps;
-            move |c| keeps(*c)
-        })
-        .collect()
+        if c == '.' || !fraction {
+            kept.push(c);
+        }
+    }
+    kept
 }
 
 /// The commands of the readme run, and print what it says.
