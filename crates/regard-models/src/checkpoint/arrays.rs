@@ -1,6 +1,6 @@
 //! Named arrays as stored in a file.
 
-use half::{bf16, f16};
+use half::f16;
 use regard_attention::ops::StoredRows;
 use regard_attention::storage::{Bytes, StorageType, Stored};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -122,28 +122,20 @@ impl Array {
         {
             return Some(Cow::Borrowed(floats));
         }
-        let stored = self.with_stored(self.count(), |stored| {
-            let mut floats = vec![0.0; self.count()];
-            stored.to_floats(&mut floats).expect("as many as there are");
-            floats
-        });
-        if let Some(floats) = stored {
-            return Some(Cow::Owned(floats));
-        }
-        let bytes = &self.bytes;
-        Some(Cow::Owned(match self.dtype {
-            Dtype::F32 => bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
+        let floats = match self.dtype {
             Dtype::F64 => {
-                bytes.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b) as f32).collect()
+                let chunks = self.bytes.as_chunks().0.iter();
+                chunks.map(|b| f64::from_le_bytes(*b) as f32).collect()
             }
-            Dtype::F16 => {
-                bytes.as_chunks().0.iter().map(|b| f16::from_le_bytes(*b).to_f32()).collect()
-            }
-            Dtype::BF16 => {
-                bytes.as_chunks().0.iter().map(|b| bf16::from_le_bytes(*b).to_f32()).collect()
-            }
-            _ => return None,
-        }))
+            // Rows of no elements cannot be counted.
+            _ if self.is_float() && self.count() == 0 => vec![],
+            _ => self.with_stored(self.count(), |stored| {
+                let mut floats = vec![0.0; self.count()];
+                stored.to_floats(&mut floats).expect("as many as there are");
+                floats
+            })?,
+        };
+        Some(Cow::Owned(floats))
     }
 
     /// Like [`Array::floats`], but consumes the array: if it was made from a `Vec<f32>`, returns
