@@ -5,7 +5,8 @@
 OLD and NEW are two `regard` binaries. Each row is a command of `regard bench` that both run in
 turns, the order swapped in every round; the medians count. A row also says how far the rounds of
 one binary lie apart (the middle half of them, by the median): a ratio within that is noise.
-Needs no peers. Rows that need data sets are left out unless REGARD_DATA is set.
+Needs no other library. Rows that need data sets are left out unless REGARD_DATA is set. Flags of
+`regard bench` have their former names, so that older builds can be measured too.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""A virtual environment next to this file, with the peers and the wheel of this repository."""
+"""A virtual environment next to this file, with the other libraries and the wheel of this repository."""
 
 import os
 import pathlib
@@ -25,7 +25,7 @@ def run(*command):
 
 
 def missing():
-    """Names of peers that the environment does not have."""
+    """Names of libraries that the environment does not have."""
     code = (
         "import importlib.util as u, sys;"
         "print(' '.join(n for n in sys.argv[1:] if u.find_spec(n) is None))"

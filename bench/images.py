@@ -1,10 +1,10 @@
-"""A vision Transformer, beside PyTorch, on the same threads, in turns.
+"""A vision Transformer, compared with PyTorch, on the same threads, in turns.
 
-    python bench/images.py learn [--binary REGARD] [--rounds N] [--batch N] [--json]
-    python bench/images.py look  [--binary REGARD] [--rounds N] [--batch N] [--json]
+    python bench/images.py train [--binary REGARD] [--rounds N] [--batch N] [--json]
+    python bench/images.py infer [--binary REGARD] [--rounds N] [--batch N] [--json]
 
-learn: a step of training the model of recipes/fashion-mnist-vit.toml: forward, loss, backward,
-clipping and AdamW of a batch. look: images to labels. PyTorch runs eagerly, with its fused
+train: a step of training the model of recipes/fashion-mnist-vit.toml: forward, loss, backward,
+clipping and AdamW of a batch. infer: images to labels. PyTorch runs eagerly, with its fused
 attention (scaled_dot_product_attention), its convolutions and its fused AdamW where that is
 faster; the faster of its two optimisers counts.
 
@@ -157,7 +157,8 @@ def timed(call, rounds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["learn", "look"])
+    former = {"learn": "train", "look": "infer"}
+    parser.add_argument("what", choices=list(former.values()), type=lambda name: former.get(name, name))
     parser.add_argument("--binary", help="a program that is built already")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--rounds", type=int, default=3)
@@ -174,7 +175,7 @@ def main():
     config, batch = recipe()
     given.batch = given.batch or batch
     binary = program(given)
-    if given.what == "learn":
+    if given.what == "train":
         peers = {
             "PyTorch": learning_step(config, given.batch, None),
             "PyTorch, fused AdamW": learning_step(config, given.batch, True),
@@ -182,7 +183,8 @@ def main():
     else:
         peers = {"PyTorch": looking(config, given.batch)}
     times = {"Regard": [], **{name: [] for name in peers}}
-    ours_does = {"learn": "learn", "look": "read"}[given.what]
+    # Former names of the program's modes, so that older builds can be measured too.
+    ours_does = {"train": "learn", "infer": "read"}[given.what]
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "config.json").write_text(json.dumps(config))
         for _ in range(given.rounds):

@@ -1,5 +1,6 @@
 """What is compared: each case does the same in PyTorch and in Regard, on the same arrays."""
 
+import os
 import pathlib
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from measure import Case
 from torch.nn import functional as F
 
-SHARED = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data" / "planetoid"
+PLANETOID = pathlib.Path(os.environ.get("REGARD_DATA", "data")) / "planetoid"
 # Batch × heads for each length: a call takes from a fraction of a millisecond to 0.1 s.
 HEADS = {
     64: (8, 8),
@@ -157,7 +158,7 @@ def cora():
     """Edges (source, target) with self-loops, and features; random ones if there is no data."""
     nodes, width = 2708, 1433
     x = np.zeros((nodes, width), np.float32)
-    folder = SHARED / "derived-text"
+    folder = PLANETOID / "derived-text"
     if (folder / "cora.edges.tsv").exists():
         ends = np.loadtxt(folder / "cora.edges.tsv", dtype=np.int64)
         for line in (folder / "cora.nodes.tsv").read_text().splitlines():

@@ -65,8 +65,10 @@ def main():
     binary = program(given)
     with tempfile.TemporaryDirectory() as folder:
         rounds = [ours(binary, given, folder)]
-        arrays = [np.fromfile(pathlib.Path(folder) / name, dtype=np.float32)
-                  for name in ("points", "values", "queries", "said")]
+        files = [pathlib.Path(folder) / name for name in ("points", "values", "queries", "predictions")]
+        if not files[-1].exists():
+            files[-1] = files[-1].with_name("said")  # older builds
+        arrays = [np.fromfile(file, dtype=np.float32) for file in files]
         points, values, queries, said = map(torch.from_numpy, arrays)
 
         @torch.inference_mode()

@@ -58,7 +58,7 @@ def summary(rows, machine):
             least = geometric_mean(row["ratio_min"] for row in some)
             lines.append(
                 f"- {name}: {mean:.2f}× PyTorch as a geometric mean over {len(some)} shapes "
-                f"({least:.2f}× by minima); worst {worst['ratio']:.2f}× ({worst['name']})"
+                f"({least:.2f}× with minima instead of medians); worst {worst['ratio']:.2f}× ({worst['name']})"
             )
     long = [r for r in dots if r["group"] == "dense" and r["direction"] == "forward"
             and r["t"] >= 2048 and r["d"] >= 64]

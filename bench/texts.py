@@ -1,17 +1,18 @@
-"""Models that read texts, beside PyTorch and ONNX Runtime, on the same threads, in turns.
+"""Text models, compared with PyTorch and ONNX Runtime, on the same threads, in turns.
 
-    python bench/texts.py read  [--model FOLDER] [--rounds N] [--json]
-    python bench/texts.py write [--rounds N] [--json]
-    python bench/texts.py learn [--model FOLDER] [--rounds N] [--json]
+    python bench/texts.py encode   [--model FOLDER] [--rounds N] [--json]
+    python bench/texts.py generate [--rounds N] [--json]
+    python bench/texts.py train    [--model FOLDER] [--rounds N] [--json]
 
-read: all-MiniLM-L6-v2 (BERT, 6 layers, width 384; from PyPI unless a folder is given) to the
+encode: all-MiniLM-L6-v2 (BERT, 6 layers, width 384; from PyPI unless a folder is given) to the
 vectors of all tokens, at four shapes, by Regard, by PyTorch (transformers, eager and with scaled
 dot-product attention; the faster counts) and by ONNX Runtime in float32; then a ragged batch,
-where the peers pad. write: the shape of GPT-2 124M with random weights: the first word after 512
-tokens, by Regard and PyTorch, and the words after it, beside the rate at which memory can be
-read. learn: a step of fine-tuning MiniLM to two labels, by Regard and by PyTorch eager.
+where the others pad. generate: the shape of GPT-2 124M with random weights: the first token after
+512, by Regard and PyTorch, and the tokens after it, with the rate at which memory can be read.
+train: a step of fine-tuning MiniLM to two labels, by Regard and by PyTorch eager.
 
-The peers run in this process, Regard in one of its own between their rounds.
+The other libraries run in this process, Regard in one of its own between their rounds. The program
+is called with the former names of its flags, so that older builds can be measured too.
 """
 
 import argparse
@@ -138,7 +139,7 @@ def reading(given):
             lengths = torch.tensor([-(-t * (row + 1) // b) for row in range(b)])
             mask = (torch.arange(t)[None] < lengths[:, None]).long()
         difference = by_torch("eager", ids, mask).numpy() - by_onnx(ids, mask)
-        assert abs(difference[mask.bool().numpy()]).max() < 1e-3, "the peers do not agree"
+        assert abs(difference[mask.bool().numpy()]).max() < 1e-3, "the libraries do not agree"
         times = {"Regard": [], "eager": [], "sdpa": [], "ONNX Runtime": []}
         for _ in range(given.rounds):
             for kind in models:
@@ -196,9 +197,9 @@ def writing(given):
     share = statistics.median(x["writing"]["share_of_bandwidth"] for x in found)
     read = statistics.median(x["writing"]["read_ms"] for x in found)
     rows = [
-        {"what": "first word after 512", "Regard": regard, "PyTorch": peer["PyTorch"],
+        {"what": "first token after 512", "Regard": regard, "PyTorch": peer["PyTorch"],
          "× PyTorch": peer["PyTorch"] / regard},
-        {"what": "each word after it", "Regard": word, "PyTorch": peer["PyTorch word"],
+        {"what": "each token after it", "Regard": word, "PyTorch": peer["PyTorch word"],
          "× PyTorch": peer["PyTorch word"] / word},
     ]
     return rows, {"ms to read the weights": read, "share of bandwidth": share}
@@ -239,7 +240,8 @@ def learning(given):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["read", "write", "learn"])
+    former = {"read": "encode", "write": "generate", "learn": "train"}
+    parser.add_argument("what", choices=list(former.values()), type=lambda name: former.get(name, name))
     parser.add_argument("--model", help="a folder of MiniLM")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--rounds", type=int, default=3)
@@ -251,7 +253,7 @@ def main():
 
     torch.set_num_threads(given.threads)
     torch.manual_seed(0)
-    rows, more = {"read": reading, "write": writing, "learn": learning}[given.what](given)
+    rows, more = {"encode": reading, "generate": writing, "train": learning}[given.what](given)
     if given.json:
         print(json.dumps({"rows": rows, **more}))
         return

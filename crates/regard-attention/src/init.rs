@@ -46,7 +46,8 @@ impl Init {
         Init { blank: true, ..Init::new(0, device) }
     }
 
-    /// Returns a new site: a number that is unique within the model and selects its random stream.
+    /// Returns a new site: an id, unique within the model, of the stream of random numbers of one
+    /// layer.
     pub fn site(&mut self) -> u64 {
         self.next += 1;
         self.next

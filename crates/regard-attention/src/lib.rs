@@ -4,6 +4,8 @@
 //! out_i = Σ_j normalize_j( score(q_i, k_j) + bias(i, j) | mask(i, j) ) · v_j
 //! ```
 //!
+//! (`| mask`: over the keys `j` that the mask allows.)
+//!
 //! - [`Attention`]: a choice of score, bias, mask and normaliser, applied to tensors. Memory is
 //!   linear in the sequence length, and masked blocks are skipped.
 //! - [`ops`]: the other operations of a training step: linear with activation, norms, loss,
@@ -43,7 +45,7 @@ pub mod ops;
 pub mod optim;
 
 pub use attention::{
-    Attention, AttentionSpec, BLOCK, Dims, Graph, Heads, Param, Positions, Row, Setting, Settings,
+    Attention, BLOCK, Dims, Graph, HardAttention, Heads, Param, Positions, Row, Setting, Settings,
     Values, bias, find, formula, mask, normalize, score,
 };
 pub use init::{Init, Mode, WeightInit};

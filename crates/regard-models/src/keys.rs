@@ -1,7 +1,7 @@
 //! The keys of a `config.json`, read one by one, each with its default and within its bounds.
 
-use crate::sizes;
 use crate::text::activation;
+use crate::{sizes, values};
 use regard_attention::ops::Activation;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -34,9 +34,7 @@ impl<'a> Keys<'a> {
         self.read.borrow_mut().push(name);
         match self.json.get(name) {
             None => Ok(default),
-            Some(value) => {
-                serde_json::from_value(value.clone()).map_err(|e| format!("{name}: {e}"))
-            }
+            Some(value) => values::read_at(name, value),
         }
     }
 
@@ -87,7 +85,8 @@ mod tests {
         assert_eq!(keys.token("pad", Some(0), 5), Ok(None));
         assert!(keys.token("eos", Some(5), 5).unwrap_err().contains("eos"));
         assert!(keys.share("drop", 0.0).unwrap_err().contains("drop: got 1.5"));
-        assert!(keys.size("deep", 1).unwrap_err().contains("deep: invalid type"));
+        let error = keys.size("deep", 1).unwrap_err();
+        assert_eq!(error, "deep: got \"many\", need a whole number, 0 or more");
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub mod speech;
 pub mod story;
 pub mod text;
 pub mod transformer;
+pub mod values;
 pub mod vit;
 pub mod words;
 pub mod xlnet;
@@ -44,20 +45,16 @@ pub use network::{Capability, Description, Network};
 pub use seq2seq::{Decoding, Next, Scores, Seq2Seq, Source};
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
-
-fn parse<T: DeserializeOwned>(json: &Value) -> Result<T, String> {
-    serde_json::from_value(json.clone()).map_err(|e| e.to_string())
-}
+use values::read as parse;
 
 /// Formats the tensors that do not fit, shortened: a file may have thousands of problems. Each
 /// kind of problem is shown in turn.
 fn misfit(problems: &[String]) -> String {
     const MOST: usize = 700;
     let kind = |problem: &String| match () {
+        _ if problem.starts_with(network::UNEXPECTED) => 1,
         _ if problem.ends_with("is missing") => 0,
-        _ if problem.ends_with("has no place in this model") => 1,
         _ if problem.ends_with(checkpoint::NOT_FINITE) => 2,
         _ => 3,
     };

@@ -132,7 +132,11 @@ impl Luong {
                 .to_string());
         }
         if config.locality != Locality::Global && config.attention != CrossAttentionKind::Global {
-            return Err("attention: a local locality has its own window; remove one".to_string());
+            let got = &serde_json::json!(config.attention)["kind"];
+            return Err(format!(
+                "attention: got {got}, need \"global\" if locality is local-m or local-p, which \
+                 set the window"
+            ));
         }
         if config.locality == (Locality::LocalP { width: 0 }) {
             return Err(

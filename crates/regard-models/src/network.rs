@@ -245,6 +245,9 @@ impl<M: Definition> Network for M {
     }
 }
 
+/// Beginning of the problem of a tensor that a model does not have.
+pub(crate) const UNEXPECTED: &str = "unexpected tensor";
+
 /// Loads weights into a model, and returns what does not fit. Parameters that are `new` need no
 /// weights.
 pub(crate) fn put<M: Definition>(
@@ -262,10 +265,8 @@ pub(crate) fn put<M: Definition>(
         match array.is_float() {
             true if model.ignores(name) => {}
             false if model.ignores(name) && text::is_buffer(name) => {}
-            true => problems.push(format!("{name} has no place in this model")),
-            false => {
-                problems.push(format!("{name} ({}) has no place in this model", array.dtype()));
-            }
+            true => problems.push(format!("{UNEXPECTED} {name}")),
+            false => problems.push(format!("{UNEXPECTED} {name} ({})", array.dtype())),
         }
     }
     problems

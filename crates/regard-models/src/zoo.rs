@@ -176,7 +176,9 @@ fn need<N: Capability + ?Sized>(config: &Value) -> Result<()> {
 /// Converts a network to the requested capability.
 pub(crate) fn able<N: Capability + ?Sized>(network: Box<dyn Network>) -> Result<Box<N>> {
     // `need` has already compared the type with those of the capability.
-    N::of(network).ok_or_else(|| Error::invalid("the model lacks the requested capability"))
+    let (got, names) = (network.config()["model_type"].clone(), N::types().join(", "));
+    let lacks = || Error::invalid(format!("model_type: got {got}, need one of {names}"));
+    N::of(network).ok_or_else(lacks)
 }
 
 /// A network, with the tensors of a checkpoint that did not fit it.

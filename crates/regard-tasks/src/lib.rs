@@ -7,10 +7,11 @@
 //! | [`reader`] | text encoders with their tokenizers, shared by the tasks that encode a text |
 //! | [`pipeline`] | the list of tasks; typed requests and responses, and their JSON schemas |
 //! | [`recipe`] | recipes: one TOML file that reproduces a result |
+//! | [`import`] | the user's own data: read, checked, split; the choice of a recipe for them |
 //! | [`train`] | the training loop, its log, its checkpoints |
 //! | [`text`], [`data`], [`audio`] | tokenizers, data sets and their formats, audio |
 //! | [`decode`], [`metrics`], [`logits`] | beam search and sampling; BLEU, ROUGE, F1, error rates |
-//! | [`compare`], [`lessons`], [`regression`], [`word_space`] | experiments of the lecture notes |
+//! | [`compare`], [`lessons`], [`regression`], [`word_space`] | small experiments of `docs/course.md` |
 //! | [`inspect`], [`speed`] | describe a checkpoint, measure a model |
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,7 @@ pub mod audio;
 pub mod data;
 pub mod decode;
 mod experiments;
+pub mod import;
 pub mod inspect;
 pub mod logits;
 pub mod metrics;
@@ -37,5 +39,5 @@ pub use recipe::{evaluation, keys, own};
 pub use regard_models::{Error, Result};
 pub use tasks::{
     answer, answer_story, classify, classify_graph, classify_image, embed, fill, generate, permute,
-    point, recognize, rerank, score, summarize, tag, translate,
+    point, recognize, rerank, score, search, summarize, tag, translate,
 };

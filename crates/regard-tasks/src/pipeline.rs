@@ -14,7 +14,7 @@
 //! ```
 
 use crate::tasks;
-use regard_models::{Error, ModelFiles, Result};
+use regard_models::{Error, ModelFiles, Result, values};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -86,17 +86,20 @@ pub struct Failure {
 
 /// An entry of the list of tasks: names, models, JSON schemas, and a function that opens a model.
 pub struct TaskRow {
-    /// Name of the task: that of its module and of `task` in recipes, and of its verb where a verb
-    /// does one task only.
+    /// Name of the task: that of its module and of `task` in recipes, and of its command where a
+    /// command does one task only.
     pub name: &'static str,
-    /// Command (verb) of the program that runs the task.
+    /// Command of the program that runs the task.
     pub verb: &'static str,
     /// Description of its models, completing the phrase "a model that …".
     pub does: &'static str,
-    /// Name of the task whose models it runs; for most tasks its own name.
+    /// Task whose trained models it uses: `generate` for `score`, `fill` for `embed` and
+    /// `search`; otherwise the task itself.
     pub models: &'static str,
     /// Name of a recipe that trains a model for the task.
     pub recipe: &'static str,
+    /// Id of a Hugging Face Hub model for the task; empty if none is known to load.
+    pub hub: &'static str,
     /// Returns the JSON schema of a request.
     pub request: fn() -> Schema,
     /// Returns the JSON schema of a response.
@@ -115,16 +118,18 @@ pub struct About {
     pub models: &'static str,
     /// See [`TaskRow::recipe`].
     pub recipe: &'static str,
+    /// See [`TaskRow::hub`].
+    pub hub: &'static str,
 }
 
 impl TaskRow {
     /// Builds the row of a pipeline.
     pub const fn of<P: Pipeline + 'static>(about: About) -> TaskRow {
-        let About { verb, does, models, recipe } = about;
+        let About { verb, does, models, recipe, hub } = about;
         let request = || generator().into_root_schema_for::<Request<P::Inputs, P::Parameters>>();
         let response = || generator().into_root_schema_for::<P::Response>();
         let open = |files| Ok(Box::new(Typed(P::open(files)?)) as Box<dyn Opened>);
-        TaskRow { name: P::TASK, verb, does, models, recipe, request, response, open }
+        TaskRow { name: P::TASK, verb, does, models, recipe, hub, request, response, open }
     }
 }
 
@@ -153,7 +158,7 @@ struct Typed<P>(P);
 /// Parses a request; error messages name the key.
 fn parse<P: Pipeline>(request: Value) -> Result<Request<P::Inputs, P::Parameters>> {
     fn part<T: DeserializeOwned>(key: &str, value: Value) -> Result<T> {
-        serde_json::from_value(value).map_err(|e| Error::invalid(format!("{key}: {e}")))
+        values::read_at(key, &value).map_err(Error::Invalid)
     }
     let Value::Object(mut request) = request else {
         return Err(Error::invalid("request: need an object with inputs and parameters"));
@@ -172,7 +177,10 @@ fn parse<P: Pipeline>(request: Value) -> Result<Request<P::Inputs, P::Parameters
         Some(value) => part("parameters", value)?,
     };
     match request.keys().next() {
-        Some(key) => Err(Error::invalid(format!("{key}: a request has inputs and parameters"))),
+        Some(key) => {
+            let message = format!("{key}: unknown key; a request has only inputs and parameters");
+            Err(Error::invalid(message))
+        }
         None => Ok(Request { inputs, parameters }),
     }
 }

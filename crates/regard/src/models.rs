@@ -6,9 +6,11 @@ use crate::recipe;
 use anyhow::{Context, Result, anyhow, bail};
 use regard_models::checkpoint::{self, Precision};
 use regard_models::story::StoryModel;
+use regard_models::text::TextModel;
 use regard_models::{BuiltIn, ModelFiles, zoo};
 use regard_tasks::answer::Answerer;
 use regard_tasks::answer_story::StoryAnswerer;
+use regard_tasks::import;
 use regard_tasks::pipeline::{self, Pipeline, TaskRow};
 use regard_tasks::point::Pointer;
 use regard_tasks::{say, train};
@@ -185,13 +187,15 @@ pub struct Folder {
 /// built-in model, an id of the Hub.
 pub fn called(asked: &str) -> Result<ModelRef> {
     let direct = PathBuf::from(asked);
-    if direct.is_dir() {
-        return Ok(ModelRef::Folder(direct));
-    }
     // A name has no slash; anything else is a path.
     let is_name = direct.components().count() == 1;
     let named = SHELVES.iter().map(|shelf| Path::new(shelf).join(asked));
-    if let Some(folder) = named.filter(|_| is_name).find(|folder| folder.is_dir()) {
+    let named = named.filter(|_| is_name).find(|folder| folder.is_dir());
+    // A folder without a model that happens to have the name of a run does not hide it.
+    if direct.is_dir() && (named.is_none() || train::find(&direct).is_ok()) {
+        return Ok(ModelRef::Folder(direct));
+    }
+    if let Some(folder) = named {
         return Ok(ModelRef::Folder(folder));
     }
     if let Some(model) = SHIPPED.iter().find(|model| model.name == asked) {
@@ -225,7 +229,12 @@ fn known() -> String {
 
 /// Finds the model of a name, folder or Hub id.
 pub fn resolve(asked: &str, hub: &Hub) -> Result<ResolvedModel> {
-    found(asked, hub).context("--model")
+    resolve_as("--model", asked, hub)
+}
+
+/// Finds the model that a flag names.
+pub fn resolve_as(flag: &'static str, asked: &str, hub: &Hub) -> Result<ResolvedModel> {
+    found(asked, hub).context(flag)
 }
 
 /// Returns the row of a task.
@@ -243,14 +252,7 @@ fn resolve_for(row: &TaskRow, asked: Option<&str>, hub: &Hub) -> Result<Resolved
         }
         None => {
             let first = SHIPPED.iter().find(|model| model.task == row.models);
-            let lacks = || {
-                format!(
-                    "--model is required: need a model that {}, and none is built in. Train one, \
-                     for example with `regard train {}`, or pass a folder or a Hugging Face Hub \
-                     id: --model MODEL",
-                    row.does, row.recipe
-                )
-            };
+            let lacks = || lacks(row);
             ResolvedModel::Shipped(first.with_context(lacks)?)
         }
     };
@@ -268,6 +270,24 @@ fn resolve_for(row: &TaskRow, asked: Option<&str>, hub: &Hub) -> Result<Resolved
         }
         found => Ok(found),
     }
+}
+
+/// Says how to get a model for a task that none is built in for.
+fn lacks(row: &TaskRow) -> String {
+    let download = match row.hub {
+        "" => String::new(),
+        id => format!("Download one: --model {id}. "),
+    };
+    let own = import::IMPORTERS.iter().find(|importer| importer.task == row.models);
+    let own = own.map_or(String::new(), |_| {
+        let from = if import::preset::needs_origin(row.models) { " --from MODEL" } else { "" };
+        format!("`regard train {} --data FILE{from}`, or by a recipe: ", row.models)
+    });
+    format!(
+        "--model is required: need a model that {}, and none is built in. {download}Or train one: \
+         {own}`regard train {}`",
+        row.does, row.recipe
+    )
 }
 
 /// Names of the verbs that use the models of a task.
@@ -322,7 +342,43 @@ pub fn from_hub(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
 
 /// Opens the model of a name, folder or Hub id for a task.
 pub fn open<P: Pipeline>(asked: Option<&str>, hub: &Hub) -> Result<P> {
-    Ok(P::open(resolve_for(row(P::TASK), asked, hub)?.files())?)
+    let row = row(P::TASK);
+    let found = resolve_for(row, asked, hub)?;
+    P::open(found.files())
+        .map_err(|error| of_other_task(row, &found, asked).unwrap_or(error.into()))
+}
+
+/// Tasks whose models encode or continue texts, with different heads.
+const OF_TEXTS: [&str; 6] = ["generate", "fill", "rerank", "classify", "tag", "answer"];
+
+/// The error of a model that cannot be opened because it is for another task; `None` if it failed
+/// for another reason. A built-in model of another task is refused before it is opened.
+fn of_other_task(
+    row: &TaskRow,
+    found: &ResolvedModel,
+    asked: Option<&str>,
+) -> Option<anyhow::Error> {
+    let config = train::files(found.files()).ok()?.config().ok()?;
+    let of = pipeline::task(zoo::task_of(&config).ok()?)?;
+    // Any text model can embed; one with another head is told how to be trained for the task, but a
+    // causal one is no good start for labels.
+    let other_head = OF_TEXTS.contains(&row.models) && zoo::is::<dyn TextModel>(&config);
+    let for_labels = ["classify", "tag", "answer"].contains(&row.models);
+    if of.name == row.models || other_head && !(for_labels && of.name == "generate") {
+        return None;
+    }
+    let place = match (found, asked) {
+        (ResolvedModel::Folder(Folder { commit: Some(_), .. }), Some(id)) => id.to_string(),
+        (ResolvedModel::Folder(folder), _) => folder.path.display().to_string(),
+        (ResolvedModel::Shipped(model), _) => model.name.to_string(),
+    };
+    Some(anyhow!(
+        "--model: {place} is a model that {} ({}); this command needs a model that {}. `regard \
+         models` lists all",
+        of.does,
+        verbs(of),
+        row.does
+    ))
 }
 
 /// A model that answers questions.
@@ -335,11 +391,14 @@ pub enum Answering {
 
 /// Opens a question-answering model by name, folder or Hub id.
 pub fn answering(asked: Option<&str>, hub: &Hub) -> Result<Answering> {
-    let files = train::files(resolve_for(row(StoryAnswerer::TASK), asked, hub)?.files())?;
-    Ok(match zoo::is::<dyn StoryModel>(&files.config()?) {
-        true => Answering::Story(StoryAnswerer::open(files)?),
-        false => Answering::Text(Answerer::open(files)?),
-    })
+    let found = resolve_for(row(StoryAnswerer::TASK), asked, hub)?;
+    let files = train::files(found.files())?;
+    if zoo::is::<dyn StoryModel>(&files.config()?) {
+        return Ok(Answering::Story(StoryAnswerer::open(files)?));
+    }
+    let row = row(Answerer::TASK);
+    let opened = Answerer::open(files).map(Answering::Text);
+    opened.map_err(|error| of_other_task(row, &found, asked).unwrap_or(error.into()))
 }
 
 /// Opens a pointer network by name or folder; without one, the built-in one for a problem.
@@ -356,7 +415,9 @@ pub fn pointer(asked: Option<&str>, problem: Option<&str>, hub: &Hub) -> Result<
         }
         _ => resolve_for(row(Pointer::TASK), asked, hub)?,
     };
-    Ok(Pointer::open(found.files())?)
+    let row = row(Pointer::TASK);
+    let opened = Pointer::open(found.files());
+    opened.map_err(|error| of_other_task(row, &found, asked).unwrap_or(error.into()))
 }
 
 /// Writes a model to a folder: configuration and weights as loaded, and copies of its vocabulary
@@ -422,6 +483,38 @@ mod tests {
             bytes += model.files.files.iter().map(|(_, file)| file.len()).sum::<usize>();
         }
         assert!(bytes < 40 << 20, "models of {bytes} bytes ship; 40 MB are the limit");
+    }
+
+    /// The models of a clone are folders, and are found before the built-in ones.
+    #[test]
+    fn a_folder_of_another_task_is_told_as_a_built_in_model_is() {
+        let folder = |name: &str| {
+            let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
+            ResolvedModel::folder(models.join(name))
+        };
+        for model in SHIPPED {
+            for row in pipeline::TASKS {
+                let told = of_other_task(row, &folder(model.name), Some(model.name));
+                let Err(error) = (row.open)(folder(model.name).files()) else { continue };
+                let text = [model.task, row.models].iter().all(|task| OF_TEXTS.contains(task));
+                let told = match told {
+                    Some(told) => told.to_string(),
+                    // The error of the loader says which head the model has.
+                    None if text => {
+                        let error = error.to_string();
+                        assert!(!error.contains("model_type: got"), "{}: {error}", model.name);
+                        continue;
+                    }
+                    None => panic!("{} for {}: {error}", model.name, row.name),
+                };
+                assert!(told.contains(self::row(model.task).does), "{told}");
+                assert!(told.contains(row.does), "{told}");
+            }
+        }
+        // A model of the right task that fails has another error.
+        let row = row("translate");
+        assert!(of_other_task(row, &folder("en-fr"), Some("en-fr")).is_none());
+        assert!(of_other_task(row, &folder("nothing"), Some("nothing")).is_none());
     }
 
     #[test]

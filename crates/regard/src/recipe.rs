@@ -36,6 +36,7 @@ pub const RECIPES: &[(&str, &str)] = built_in![
     "cmudict30k-window"
     "cora-gat"
     "ewt-bert-scratch"
+    "ewt-genre"
     "ewt-minilm"
     "ewt-words"
     "ewt-words-glove"
@@ -114,8 +115,8 @@ pub fn table(asked: &str, overrides: &[String]) -> Result<Table> {
     let ends = |end: &&str| path.extension().is_some_and(|found| found.eq_ignore_ascii_case(end));
     if path.is_file() && ["csv", "tsv", "jsonl", "txt"].iter().any(ends) {
         bail!(
-            "{asked} is a data file, need a recipe. To train a classifier on it: regard train \
-             sst2-words --set data.train={asked}; `regard recipes` lists recipes of other tasks"
+            "{asked} is a data file, need a recipe or a task. To train a classifier on it: regard \
+             train classify --data {asked}; `regard train --help` lists the other tasks"
         );
     }
     if path.is_file() {

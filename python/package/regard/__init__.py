@@ -2,7 +2,8 @@
 
     out_i = sum_j normalize_j( score(q_i, k_j) + bias(i, j) | mask(i, j) ) * v_j
 
-An attention is a choice of score, bias, mask and normaliser:
+`| mask` means: over the keys j that the mask allows. An attention is a choice of score, bias, mask
+and normaliser:
 
     >>> import numpy, regard
     >>> x = numpy.random.randn(1, 4, 100, 64).astype(numpy.float32)   # [B, H, T, D]

@@ -6,7 +6,7 @@ use regard_kernels::attention::{self as spec, Graph, Positions, bias, mask, norm
 use regard_kernels::rng::Stream;
 use std::sync::Arc;
 
-/// `[H, D]` in the four-dimensional form of the kernels.
+/// `[H, D]` as a parameter of the kernels, `[1, H, 1, D]`.
 fn per_head(x: Tensor<2>) -> Tensor<4> {
     let [h, d] = x.dims();
     x.reshape([1, h, 1, d])
@@ -120,9 +120,9 @@ impl Attention {
         with
     }
 
-    /// Places queries at any of the last `n` keys, query `i` of batch row `b` at `places[b·T + i]`,
-    /// for relative positions. A model that predicts at a few positions then needs queries at those
-    /// alone.
+    /// Sets the position of each query, for scores of relative positions: query `i` of batch row
+    /// `b` is at position `places[b·T + i]`, one of the last `n` keys. Use it to compute queries
+    /// only at the predicted positions.
     ///
     /// # Shapes
     /// as [`Attention::relative`], but `r: [H, S + n, D]`
@@ -165,14 +165,14 @@ impl Attention {
         Attention::with_score(score::Modified(f), vec![])
     }
 
-    /// Creates attention with any score, and its parameters in the four-dimensional form of the
-    /// kernels.
+    /// Creates attention with any score, and its parameters as tensors of four axes: missing
+    /// leading axes have size 1, such as `[1, H, 1, D]` for one vector per head.
     pub fn with_score(score: impl score::Score + 'static, params: Vec<Tensor<4>>) -> Attention {
         Attention::of(Arc::new(score), params)
     }
 
-    /// Creates attention with a score chosen at run time, and its parameters in the
-    /// four-dimensional form of the kernels.
+    /// Creates attention with a score chosen at run time, and its parameters as in
+    /// [`Attention::with_score`].
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};
@@ -225,7 +225,7 @@ impl Attention {
         self.map(|spec| spec.dropout(p, noise))
     }
 
-    /// Adds a bias, with its parameters in the four-dimensional form of the kernels.
+    /// Adds a bias, with its parameters as in [`Attention::with_score`].
     pub fn bias(self, bias: impl bias::Bias + 'static, params: Vec<Tensor<4>>) -> Attention {
         self.with_bias(Arc::new(bias), params)
     }
@@ -267,8 +267,8 @@ impl Attention {
         self.bias(bias::Dense { per_batch: b > 1, per_head: h > 1 }, vec![bias])
     }
 
-    /// Adds a Gaussian around each query's centre: to the scores, or with `after` as a factor of
-    /// the weights.
+    /// Adds a Gaussian around each query's centre to the scores; with `after`, multiplies the
+    /// weights by it after normalisation.
     ///
     /// # Shapes
     /// `centres: [B, T]`, `sigma: [1]`

@@ -4,6 +4,8 @@
 //! out_i = Σ_j normalize_j( score(q_i, k_j) + bias(i, j) | mask(i, j) ) · v_j
 //! ```
 //!
+//! (`| mask`: over the keys `j` that the mask allows.)
+//!
 //! ```
 //! use burn::tensor::{Device, Tensor};
 //! use regard_attention::{Attention, mask::*};
@@ -43,7 +45,7 @@ pub struct Attention {
 
 /// Result of hard attention.
 #[derive(Clone, Debug)]
-pub struct AttentionSpec {
+pub struct HardAttention {
     /// Value of the chosen key, `[B, H, T, E]`; zeros if no key is allowed.
     pub out: Tensor<4>,
     /// Log-probability of the choice, `[B, H, T]`; 0 if no key is allowed.
@@ -160,7 +162,7 @@ impl Attention {
     ///
     /// # Shapes
     /// as [`Attention::attend`]
-    pub fn choose(&self, q: Tensor<4>, k: Tensor<4>, v: Tensor<4>) -> AttentionSpec {
+    pub fn choose(&self, q: Tensor<4>, k: Tensor<4>, v: Tensor<4>) -> HardAttention {
         let ([b, h, t, _], e) = (q.dims(), v.dims()[3]);
         // Only the kernels choose, since Burn cannot differentiate a choice.
         let host = Host::of(&q);
@@ -168,7 +170,7 @@ impl Attention {
         let all: Tensor<4> = host.attention(self).apply(Packing::Separate, Output::Choice, floats);
         let all = host.back(all);
         let part = |from: usize, to: usize| all.clone().slice([0..b, 0..h, 0..t, from..to]);
-        AttentionSpec {
+        HardAttention {
             out: part(0, e),
             log_prob: part(e, e + 1).reshape([b, h, t]),
             index: part(e + 1, e + 2).reshape([b, h, t]).detach().int(),

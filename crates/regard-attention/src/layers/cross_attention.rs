@@ -99,7 +99,7 @@ impl CrossAttentionConfig {
 }
 
 impl CrossAttention {
-    /// Projects the memory to keys and values. A decoder does this once for all of its steps.
+    /// Projects the memory (the encoder's output) to keys and values, once for all decoding steps.
     ///
     /// # Shapes
     /// `[B, S, memory]` → `[B, S, 2·Hk·D]`

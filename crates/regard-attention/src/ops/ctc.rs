@@ -46,19 +46,19 @@ struct Losses(Ctc, Arc<CtcTargets>);
 /// use regard_attention::ops::{Ctc, CtcTargets, ctc_loss};
 ///
 /// let logits = Tensor::<2>::zeros([3, 2], &Device::flex());
-/// let mut said = CtcTargets::new();
-/// said.push(2, &[1]);
-/// said.push(1, &[]);
-/// let losses = ctc_loss(logits, said, Ctc::default()).to_data().try_to_vec::<f32>().unwrap();
+/// let mut targets = CtcTargets::new();
+/// targets.push(2, &[1]);
+/// targets.push(1, &[]);
+/// let losses = ctc_loss(logits, targets, Ctc::default()).to_data().try_to_vec::<f32>().unwrap();
 /// // Three of four paths collapse to the label; one of two is all blank.
 /// assert!((losses[0] - (4f32 / 3.0).ln()).abs() < 1e-6);
 /// assert!((losses[1] - 2f32.ln()).abs() < 1e-6);
 /// ```
-pub fn ctc_loss(logits: Tensor<2>, said: CtcTargets, options: Ctc) -> Tensor<1> {
+pub fn ctc_loss(logits: Tensor<2>, targets: CtcTargets, options: Ctc) -> Tensor<1> {
     if !backend::fused(&logits) {
-        return composed(logits, &said, options);
+        return composed(logits, &targets, options);
     }
-    backend::apply(Losses(options, Arc::new(said)), vec![logits.into_dispatch()], vec![])
+    backend::apply(Losses(options, Arc::new(targets)), vec![logits.into_dispatch()], vec![])
 }
 
 impl Losses {
@@ -99,13 +99,13 @@ impl Operation for Losses {
 const NEVER: f64 = -1e30;
 
 /// The forward, one sequence and one row at a time; Burn derives the backward.
-fn composed(logits: Tensor<2>, said: &CtcTargets, options: Ctc) -> Tensor<1> {
+fn composed(logits: Tensor<2>, targets: &CtcTargets, options: Ctc) -> Tensor<1> {
     let (mut row, mut letter) = (0, 0);
     let logs = activation::log_softmax(logits, 1);
     let [_, classes] = logs.dims();
-    let each = said.rows.iter().zip(&said.counts).map(|(rows, count)| {
+    let each = targets.rows.iter().zip(&targets.counts).map(|(rows, count)| {
         let x = logs.clone().slice([row..row + rows, 0..classes]);
-        let letters = &said.letters[letter..letter + count];
+        let letters = &targets.letters[letter..letter + count];
         (row, letter) = (row + rows, letter + count);
         // A repeated label needs a blank row between.
         let needed = count + letters.windows(2).filter(|pair| pair[0] == pair[1]).count();

@@ -4,6 +4,8 @@
 //! out_i = Σ_j normalize_j( score(q_i, k_j) + bias(i, j) | mask(i, j) ) · v_j
 //! ```
 //!
+//! (`| mask`: over the keys `j` that the mask allows.)
+//!
 //! An [`Attention`] is a choice of score, bias, mask and normaliser. [`Attention::forward`]
 //! iterates over blocks of the score matrix and keeps two values per query; [`Attention::backward`]
 //! recomputes the scores from them. Memory is linear in the sequence length.

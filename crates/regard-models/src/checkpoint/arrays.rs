@@ -3,7 +3,7 @@
 use half::f16;
 use regard_attention::ops::StoredRows;
 use regard_attention::storage::{Bytes, StorageType, Stored};
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::{Dtype, SafeTensorError, SafeTensors, TensorView};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
@@ -275,8 +275,7 @@ fn transpose(rows: Stored, to: &mut [f32], columns: Columns) {
 
 /// Returns all arrays of a safetensors file; they share its memory.
 pub fn from_bytes(bytes: Bytes) -> Result<Arrays, String> {
-    let file = SafeTensors::deserialize(&bytes)
-        .map_err(|e| format!("not a whole safetensors file ({e}): cut off? It may be truncated"))?;
+    let file = SafeTensors::deserialize(&bytes).map_err(|e| unreadable(&e))?;
     let array = |view: TensorView| {
         let bytes = bytes.find(view.data()).expect("tensors are inside of their file");
         Array { shape: view.shape().to_vec(), dtype: view.dtype(), bytes }
@@ -284,11 +283,36 @@ pub fn from_bytes(bytes: Bytes) -> Result<Arrays, String> {
     Ok(file.tensors().into_iter().map(|(name, view)| (name, array(view))).collect())
 }
 
+/// Returns an entry of the metadata of a safetensors file; `None` if it has none of this name.
+pub fn metadata(bytes: &[u8], key: &str) -> Result<Option<String>, String> {
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(|e| unreadable(&e))?;
+    Ok(header.metadata().as_ref().and_then(|entries| entries.get(key).cloned()))
+}
+
+fn unreadable(error: &SafeTensorError) -> String {
+    format!("not a complete safetensors file ({error}); it may be truncated")
+}
+
 /// Serialises arrays as a safetensors file.
 ///
 /// # Errors
 /// If a finite value would become infinite in half precision.
 pub fn to_bytes(arrays: &Arrays, precision: Precision) -> Result<Vec<u8>, String> {
+    // Metadata that transformers writes, and without which it refuses to read a file.
+    serialize(arrays, precision, "format", "pt")
+}
+
+/// Serialises arrays as a safetensors file with one entry of metadata: with several, their order in
+/// the file would be random.
+///
+/// # Errors
+/// If a finite value would become infinite in half precision.
+pub fn serialize(
+    arrays: &Arrays,
+    precision: Precision,
+    key: &str,
+    value: &str,
+) -> Result<Vec<u8>, String> {
     if precision == Precision::Half {
         arrays.iter().try_for_each(|(name, array)| array.check_half(name))?;
     }
@@ -300,8 +324,7 @@ pub fn to_bytes(arrays: &Arrays, precision: Precision) -> Result<Vec<u8>, String
             TensorView::new(*dtype, array.shape.clone(), bytes).map(|view| (name.as_str(), view))
         })
         .collect();
-    // Metadata that transformers writes, and without which it refuses to read a file.
-    let metadata = HashMap::from([("format".to_string(), "pt".to_string())]);
+    let metadata = HashMap::from([(key.to_string(), value.to_string())]);
     views
         .and_then(|views| safetensors::serialize(views, Some(metadata)))
         .map_err(|e| format!("cannot be written: {e}"))

@@ -78,7 +78,8 @@ fn weights(folder: &Path, open: &dyn Fn(&Path) -> Result<Bytes>) -> Result<Array
     let missing: Vec<&str> =
         map.keys().filter(|name| !all.contains_key(*name)).map(String::as_str).collect();
     if !missing.is_empty() {
-        let message = format!("its shards lack {}", missing.join(", "));
+        let message =
+            format!("lists tensors that are in none of the shards: {}", missing.join(", "));
         return Err(Error::file(&index, message));
     }
     Ok(all)
@@ -138,6 +139,17 @@ pub fn write_arrays(path: &Path, arrays: &Arrays, precision: Precision) -> Resul
     let bytes =
         arrays::to_bytes(arrays, precision).map_err(|message| Error::file(path, message))?;
     write_file(path, &bytes)
+}
+
+/// Serialises arrays as a safetensors file in single precision, with one entry of metadata.
+pub fn to_bytes_with_metadata(arrays: &Arrays, key: &str, value: &str) -> Result<Vec<u8>, String> {
+    arrays::serialize(arrays, Precision::Single, key, value)
+}
+
+/// Returns an entry of the metadata of a safetensors file that is already in memory; `None` if it
+/// has none of this name.
+pub fn metadata_from_bytes(bytes: &[u8], key: &str) -> Result<Option<String>, String> {
+    arrays::metadata(bytes, key)
 }
 
 /// Returns the arrays of a safetensors file that is already in memory.

@@ -225,7 +225,10 @@ impl<B: Body> Definition for Headed<B> {
             Head::Sequence => Ok("classify"),
             Head::Tokens => Ok("tag"),
             Head::Span => Ok("answer"),
-            Head::Bare => Err("architectures: a model without a head has no task".into()),
+            Head::Bare => Err(format!(
+                "architectures: got {class:?}, which has no task head; need for example \
+                 BertForSequenceClassification"
+            )),
         }
     }
 

@@ -58,7 +58,13 @@ impl Recorded {
         let fits = |n: &u32| (1..=wide).contains(&(*n as usize));
         let even = wide * lengths.len() == ids.len() && types.len() == ids.len();
         if lengths.is_empty() || !even || !lengths.iter().all(fits) {
-            return Err(wrong("ids, types and lengths do not fit each other".into()));
+            return Err(wrong(format!(
+                "got {} ids, {} types and {} lengths, need ids and types of one shape [B, T], and \
+                 B lengths from 1 to T",
+                ids.len(),
+                types.len(),
+                lengths.len()
+            )));
         }
         let row = |(i, n): (usize, &u32)| {
             let range = i * wide..i * wide + *n as usize;
@@ -103,7 +109,11 @@ impl Recorded {
             all.extend(self.difference(name.into(), &x)?);
         }
         match all.is_empty() {
-            true => Err(Error::file(&self.path, "has no output that this model has")),
+            true => Err(Error::file(
+                &self.path,
+                "has no recorded output of this model: need one of layer.0, attention.0, …, \
+                 hidden, pooled, logits, follows",
+            )),
             false => Ok(all),
         }
     }

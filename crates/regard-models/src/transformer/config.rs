@@ -144,7 +144,7 @@ impl Config {
         if json["model_type"] != "transformer" && json.get("tie_word_embeddings").is_none() {
             json["tie_word_embeddings"] = json!(true);
         }
-        let config: Config = serde_json::from_value(json).map_err(|e| e.to_string())?;
+        let config: Config = crate::parse(&json)?;
         config.check()?;
         Ok(config)
     }
@@ -224,7 +224,8 @@ impl Config {
         }
         if self.share_encoder_decoder_embeddings && self.target_words() != self.vocab_size {
             return Err(format!(
-                "share_encoder_decoder_embeddings: got vocab_size {} and decoder_vocab_size {}",
+                "share_encoder_decoder_embeddings: got vocab_size {} and decoder_vocab_size {}, \
+                 need equal sizes",
                 self.vocab_size,
                 self.target_words()
             ));
@@ -249,10 +250,14 @@ impl Config {
                 | CrossAttentionKind::GlobalTokens { .. }
         );
         if !only_masks {
-            return Err("encoder_attention: need global, window, expanded or global-tokens".into());
+            let got = &serde_json::json!(self.encoder_attention)["kind"];
+            return Err(format!(
+                "encoder_attention: got {got}, need global, window, expanded or global-tokens"
+            ));
         }
-        if self.alignment_layer.is_some_and(|layer| layer >= self.decoder_layers) {
-            return Err(format!("alignment_layer: need an index below {}", self.decoder_layers));
+        if let Some(got) = self.alignment_layer.filter(|layer| *layer >= self.decoder_layers) {
+            let layers = self.decoder_layers;
+            return Err(format!("alignment_layer: got {got}, need an index below {layers}"));
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ pub const EXTENDED: &str = "vision_transformer";
 
 /// Numbers of rows and columns: one number for both, or two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "need a whole number, or a list of two: rows and columns")]
 pub enum Sides {
     /// A square.
     Equal(usize),
@@ -210,7 +210,10 @@ impl Config {
         ])?;
         let before = self.before_patches();
         if (0..2).any(|axis| patch[axis] > before[axis]) {
-            return Err(format!("patch_size: got {patch:?}, need at most {before:?}"));
+            return Err(format!(
+                "patch_size: got {patch:?}, need at most {before:?}, the size of the image after \
+                 the stem"
+            ));
         }
         let [rows, columns] = self.grid();
         sizes::check_matrices(&[[("patches", rows * columns), ("hidden_size", self.hidden_size)]])

@@ -183,7 +183,7 @@ impl Config {
         match &self.characters {
             Some(characters) => characters.check(self.alphabet_size)?,
             None if table.1 == 0 => {
-                return Err("embedding_size: got 0, need a table or characters".into());
+                return Err("embedding_size: got 0, need at least 1, or set characters".into());
             }
             None => {}
         }

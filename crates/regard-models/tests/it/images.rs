@@ -192,7 +192,8 @@ fn sizes_that_cannot_be_are_told() {
         ("hidden_size", json!(18), "need a multiple of 4"),
         ("stem_channels", json!([0]), "stem_channels: got 0"),
         ("hidden_act", json!("sine"), "hidden_act: got \"sine\""),
-        ("pooling", json!("max"), "unknown variant `max`"),
+        ("pooling", json!("max"), "pooling: got \"max\", need one of cls, mean"),
+        ("image_size", json!("abc"), "image_size: got \"abc\", need a whole number, or a list of"),
         ("model_type", json!("resnet"), "model_type: got \"resnet\""),
         ("architectures", json!(["ViTForMaskedImageModeling"]), "need ViTForImageClassification"),
         ("hidden_dropout_prob", json!(1.0), "hidden_dropout_prob: got 1"),
@@ -232,4 +233,39 @@ fn folders_are_written_and_opened() {
     checkpoint::write(&folder, &model.config(), &model.weights(), Precision::Single).unwrap();
     assert_eq!(zoo::open::<Vit>(&folder, &device).unwrap().weights(), model.weights());
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Three images that are equal but for the channel that is lit, with patches or a stem.
+#[test]
+fn every_channel_is_seen_and_learned_from() {
+    let device = Device::flex().autodiff();
+    let plane = |lit: bool| (0..6 * 6).map(move |i| if lit && i % 7 > 2 { 1.0f32 } else { -0.3 });
+    let values: Vec<f32> =
+        (0..3).flat_map(|image| (0..3).flat_map(move |c| plane(c == image))).collect();
+    let pixels = Tensor::<4>::from_data(TensorData::new(values, [3, 3, 6, 6]), &device);
+    let labels = Tensor::<1, Int>::from_ints([0, 1, 2], &device);
+    let stems: [(&[usize], &str, usize); 4] =
+        [(&[], "stride", 3), (&[], "stride", 1), (&[5], "stride", 1), (&[5], "max", 1)];
+    for (stem, halving, patch) in stems {
+        let mut config = extended();
+        (config["image_size"], config["num_channels"]) = (json!(6), json!(3));
+        (config["stem_channels"], config["stem_halving"]) = (json!(stem), json!(halving));
+        (config["patch_size"], config["num_labels"]) = (json!(patch), json!(3));
+        let mut model = zoo::create::<Vit>(&config, 3, &device).unwrap();
+        let mut adamw = AdamW::new(AdamWConfig::default());
+        for step in 1..=80 {
+            let logits = model.forward(pixels.clone(), Mode::Train { seed: 1, step }).logits;
+            let loss = cross_entropy(logits.unwrap(), labels.clone(), CrossEntropy::default());
+            model.step(&mut adamw, 5e-3, loss.backward());
+            assert!(adamw.without_gradient().is_empty(), "{:?}", adamw.without_gradient());
+        }
+        // Saved as Hugging Face's layout, `[O, C, rows, columns]`, and read again.
+        let again = zoo::load::<Vit>(&model.config(), model.weights(), &Device::flex()).unwrap();
+        let pixels = Tensor::<4>::from_data(pixels.to_data(), &Device::flex());
+        let said = numbers(again.forward(pixels, Mode::Eval).logits.unwrap());
+        for (image, scores) in said.chunks_exact(3).enumerate() {
+            let best = (0..3).max_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap();
+            assert_eq!(best, image, "{config}: {said:?}");
+        }
+    }
 }

@@ -256,7 +256,7 @@ fn configurations_that_cannot_be() {
         ("bilstm", json!({ "num_layers": 5000 }), "num_layers: got 5000"),
         ("bilstm", json!({ "embedding_size": huge }), "embedding_size"),
         ("bilstm", json!({ "vocab_size": 1 << 24, "embedding_size": 1 << 20 }), "vocab_size and"),
-        ("bilstm", json!({ "embedding_size": 0 }), "need a table or characters"),
+        ("bilstm", json!({ "embedding_size": 0 }), "need at least 1, or set characters"),
         ("bilstm", json!({ "unk_token_id": 12 }), "the vocabulary has 12 tokens"),
         ("bilstm", json!({ "word_dropout": 1.0 }), "word_dropout: got 1"),
         ("bilstm", json!({ "pooling": "sum" }), "need attention, mean, max or last"),
@@ -271,8 +271,26 @@ fn configurations_that_cannot_be() {
             "characters.channels",
         ),
         ("cnn", json!({ "characters": { "kind": "lstm", "hidden_size": huge } }), "characters.hid"),
-        ("cnn", json!({ "characters": { "kind": "gru" } }), "unknown variant `gru`"),
-        ("cnn", json!({ "characters": { "kind": "cnn", "width": 3 } }), "unknown field `width`"),
+        (
+            "bilstm",
+            json!({ "hidden_size": "abc" }),
+            "hidden_size: got \"abc\", need a whole number",
+        ),
+        (
+            "cnn",
+            json!({ "characters": { "kind": "cnn", "channels": "abc" } }),
+            "characters.channels: got \"abc\", need a whole number, 0 or more",
+        ),
+        (
+            "cnn",
+            json!({ "characters": { "kind": "gru" } }),
+            "characters.kind: got \"gru\", need one of cnn, lstm, attention",
+        ),
+        (
+            "cnn",
+            json!({ "characters": { "kind": "cnn", "width": 3 } }),
+            "characters.width: there is no such key; need one of embedding_size, widths",
+        ),
         ("cnn", json!({ "characters": { "kind": "cnn" }, "alphabet_size": 0 }), "alphabet_size"),
     ] {
         let error = error(model_type, more.clone());

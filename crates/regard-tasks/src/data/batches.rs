@@ -58,7 +58,8 @@ impl Batches {
         if let Some(&first) = too_long.first() {
             return Err(Error::invalid(format!(
                 "{} of {} examples do not fit in a batch of {max_tokens} tokens; the first is \
-                 example {first} with {} tokens. Leave them out, or allow more tokens per batch",
+                 example {first} with {} tokens. Raise train.batch_tokens, or leave long examples \
+                 out (data.max_tokens, if the task has it)",
                 too_long.len(),
                 lengths.len(),
                 lengths[first].longest(),

@@ -56,6 +56,44 @@ pub struct ColumnSelection {
     pub label: Option<String>,
     /// Whether the first row names the columns; `None` to detect it.
     pub header: Option<bool>,
+    /// How messages name these choices.
+    pub spelling: Spelling,
+}
+
+/// Names of the choices in messages: keys of a recipe or flags of a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spelling {
+    /// `data.text`, `data.label`, `data.header`.
+    #[default]
+    Keys,
+    /// `--text`, `--label`, `--no-header`.
+    Flags,
+}
+
+impl Spelling {
+    /// Returns the name of a choice.
+    fn name(self, key: &str) -> String {
+        match self {
+            Spelling::Keys => format!("data.{key}"),
+            Spelling::Flags => format!("--{key}"),
+        }
+    }
+
+    /// Returns how a choice is made on the command line.
+    fn set(self, key: &str, value: &str) -> String {
+        match self {
+            Spelling::Keys => format!("--set data.{key}={value}"),
+            Spelling::Flags => format!("--{key} {value}"),
+        }
+    }
+
+    /// Returns how the command line says that there is no header.
+    fn no_header(self) -> &'static str {
+        match self {
+            Spelling::Keys => "--set data.header=false",
+            Spelling::Flags => "--no-header",
+        }
+    }
 }
 
 /// The chosen columns of a table.
@@ -115,18 +153,20 @@ pub fn choose(
     let texts = asked
         .text
         .as_deref()
-        .map(|text| text.split(',').map(|one| place("text", one, first, asked.header)).collect());
+        .map(|text| text.split(',').map(|one| place("text", one, first, asked)).collect());
     let texts: Option<Vec<(usize, bool)>> = texts.transpose()?;
-    let label = asked.label.as_deref().map(|one| place("label", one, first, asked.header));
+    let label = asked.label.as_deref().map(|one| place("label", one, first, asked));
     let label = label.transpose()?;
     let by_name = texts.iter().flatten().chain(&label).any(|(_, by_name)| *by_name);
     let label = label.map(|(column, _)| column);
     let texts: Option<Vec<usize>> = texts.map(|all| all.into_iter().map(|one| one.0).collect());
     let names = Names::of(first);
+    let unclear = || unclear(first, asked.spelling);
     let header = match asked.header {
         Some(header) => header,
         None if by_name => true,
-        None => names.is_header(rows) || by_contents(rows, &names, label, labels)?,
+        None if names.is_header(rows) => true,
+        None => by_contents(rows, &names, label, labels).ok_or_else(unclear)?,
     };
     let rest = &rows[usize::from(header)..];
     if !header
@@ -136,7 +176,6 @@ pub fn choose(
     {
         return Ok(like.clone());
     }
-    let unclear = || unclear(first);
     let two = first.len() == 2;
     let label = match (label, &texts) {
         (Some(label), _) => label,
@@ -160,21 +199,22 @@ pub fn choose(
         None => return Err(unclear()),
     };
     if text.contains(&label) {
-        return Err(format!("data.text and data.label name the same column; {}", shown(first)));
+        let [text, label] = ["text", "label"].map(|key| asked.spelling.name(key));
+        return Err(format!("{text} and {label} name the same column; {}", shown(first)));
     }
     Ok(Columns { text, label, header: header.then(|| first.to_vec()) })
 }
 
 /// Returns the index of a column that the user chose, and whether it was chosen by name.
-fn place(
+pub(crate) fn place(
     key: &str,
     asked: &str,
     first: &Row,
-    header: Option<bool>,
+    ColumnSelection { header, spelling, .. }: &ColumnSelection,
 ) -> Result<(usize, bool), String> {
     let asked = asked.trim();
     let named = first.iter().position(|cell| name(cell) == asked.to_lowercase());
-    if let Some(column) = named.filter(|_| header != Some(false)) {
+    if let Some(column) = named.filter(|_| *header != Some(false)) {
         return Ok((column, true));
     }
     let number = asked.parse().ok().filter(|number| (1..=first.len()).contains(number));
@@ -183,13 +223,14 @@ fn place(
     }
     let cells: Vec<&str> = first.iter().map(String::as_str).collect();
     Err(format!(
-        "data.{key}: there is no column {asked:?}; {}{}",
+        "{}: there is no column {asked:?}; {}{}",
+        spelling.name(key),
         say::did_you_mean(asked, &cells),
         shown(first)
     ))
 }
 
-fn name(cell: &str) -> String {
+pub(crate) fn name(cell: &str) -> String {
     // Spreadsheets put a byte-order mark before the first name.
     cell.trim().trim_start_matches('\u{feff}').to_lowercase()
 }
@@ -201,14 +242,22 @@ fn shown(first: &Row) -> String {
     format!("the first row is: {}", say::list(&cells, 8))
 }
 
-fn unclear(first: &Row) -> String {
+fn unclear(first: &Row, spelling: Spelling) -> String {
+    let [text, label] = ["text", "label"].map(|key| spelling.name(key));
+    let [set_text, set_texts, set_label] = [("text", "2"), ("text", "2,3"), ("label", "1")]
+        .map(|(key, value)| spelling.set(key, value));
+    let no_header = spelling.no_header();
     format!(
-        "cannot tell which columns are the text and the label: {}. Set data.text and data.label to \
-         names of a header or to numbers from 1, such as --set data.text=2 --set data.label=1 \
-         (several text columns: data.text=2,3); if the first row is an example and not a header, \
-         --set data.header=false",
+        "cannot tell which columns are the text and the label: {}. Set {text} and {label} to names \
+         of a header or to numbers from 1, such as {set_text} {set_label} (several text columns: \
+         {set_texts}); if the first row is an example and not a header, {no_header}",
         shown(first)
     )
+}
+
+/// Returns the text columns by their names in a header: a preferred name alone, or all other names.
+pub(crate) fn text_columns(header: &Row) -> Vec<usize> {
+    Names::of(header).texts
 }
 
 /// Columns whose names in the first row are known.
@@ -263,15 +312,13 @@ impl Names {
 }
 
 /// Whether the first row is a header with unknown names, judged by the rows below it.
-///
-/// # Errors
-/// If that is unclear: its label occurs once, and every other label several times.
+/// `None` if that is unclear: its label occurs once, and every other label several times.
 fn by_contents(
     rows: &[&Row],
     names: &Names,
     label: Option<usize>,
     labels: Option<&[&str]>,
-) -> Result<bool, String> {
+) -> Option<bool> {
     let first = rows[0];
     let column = match label {
         Some(label) => Some(label),
@@ -279,23 +326,23 @@ fn by_contents(
         None => None,
     };
     let (Some(column), true) = (column, names.texts.is_empty() && names.labels.is_empty()) else {
-        return Ok(false);
+        return Some(false);
     };
     let cell = |row: &&Row| row.get(column).map(|cell| cell.trim().to_string()).unwrap_or_default();
     let (mine, rest) = (cell(&first), rows[1..].iter().map(cell).collect::<Vec<_>>());
     if labels.is_some_and(|labels| labels.contains(&mine.as_str())) {
-        return Ok(false);
+        return Some(false);
     }
     let number = |text: &String| text.parse::<f64>().is_ok();
     if rest.len() >= 2 && rest.iter().all(number) && !number(&mine) {
-        return Ok(true);
+        return Some(true);
     }
     let mut counts: HashMap<&str, usize> = HashMap::new();
     rest.iter().for_each(|label| *counts.entry(label).or_default() += 1);
     let alone = !counts.contains_key(mine.as_str());
     match alone && rest.len() >= 4 && counts.values().all(|count| *count > 1) {
-        true => Err(unclear(first)),
-        false => Ok(false),
+        true => None,
+        false => Some(false),
     }
 }
 
@@ -388,7 +435,7 @@ mod tests {
 
     fn asked(text: &str, label: &str) -> ColumnSelection {
         let some = |text: &str| (!text.is_empty()).then(|| text.to_string());
-        ColumnSelection { text: some(text), label: some(label), header: None }
+        ColumnSelection { text: some(text), label: some(label), ..ColumnSelection::default() }
     }
 
     #[test]

@@ -14,6 +14,9 @@ pub enum Separator {
     /// A comma; a column in quotation marks may contain commas, line ends and, doubled, quotation
     /// marks (RFC 4180).
     Comma,
+    /// As [`Separator::Comma`] with semicolons, as spreadsheets write them where the comma is the
+    /// decimal mark.
+    Semicolon,
 }
 
 /// Returns the next row, or `None` at the end. Empty lines are skipped.
@@ -24,21 +27,22 @@ pub fn row<R: BufRead>(lines: &mut Lines<R>, between: Separator) -> Result<Optio
         }
         return match between {
             Separator::Tab => Ok(Some(line.split('\t').map(str::to_owned).collect())),
-            Separator::Comma => quoted(lines, &line).map(Some),
+            Separator::Comma => quoted(lines, &line, ',').map(Some),
+            Separator::Semicolon => quoted(lines, &line, ';').map(Some),
         };
     }
     Ok(None)
 }
 
 /// Returns the columns of a row that begins with `line` and may continue over the next lines.
-fn quoted<R: BufRead>(lines: &mut Lines<R>, line: &str) -> Result<Vec<String>> {
+fn quoted<R: BufRead>(lines: &mut Lines<R>, line: &str, between: char) -> Result<Vec<String>> {
     let first = lines.number();
     let mut columns = Vec::new();
     let mut line = line.to_owned();
     let mut rest = line.as_str();
     loop {
         let Some(inside) = rest.strip_prefix('"') else {
-            let (column, after) = split(rest);
+            let (column, after) = split(rest, between);
             columns.push(column.to_owned());
             match after {
                 Some(after) => rest = after,
@@ -81,7 +85,7 @@ fn quoted<R: BufRead>(lines: &mut Lines<R>, line: &str) -> Result<Vec<String>> {
             }
         }
         columns.push(column);
-        match split(rest) {
+        match split(rest, between) {
             ("", Some(after)) => rest = after,
             ("", None) => return Ok(columns),
             (stray, _) => {
@@ -91,9 +95,9 @@ fn quoted<R: BufRead>(lines: &mut Lines<R>, line: &str) -> Result<Vec<String>> {
     }
 }
 
-/// Splits a text at the next comma.
-fn split(text: &str) -> (&str, Option<&str>) {
-    match text.split_once(',') {
+/// Splits a text at the next separator.
+fn split(text: &str, between: char) -> (&str, Option<&str>) {
+    match text.split_once(between) {
         Some((before, after)) => (before, Some(after)),
         None => (text, None),
     }

@@ -2,7 +2,7 @@
 //!
 //! | file | a line |
 //! |---|---|
-//! | `NAME.graphs.tsv` | number of nodes, part (`train`, `val`, `test` or `none`), label, separated by tabs |
+//! | `NAME.graphs.tsv` | number of nodes, split (`train`, `valid`, `test` or `-`), label, separated by tabs |
 //!
 //! The nodes of the first graph come first, then those of the second, and so on; edges name nodes
 //! by their numbers in the nodes file, and stay within a graph.
@@ -131,7 +131,7 @@ mod tests {
             ("2\ttrain\n", "", "line 1: has 2 columns"),
             ("2\ttrain\ta\n2\ttrain\ta\n", "", "line 2: \"2\" nodes, need 1 to 1"),
             ("0\ttrain\ta\n", "", "line 1: \"0\" nodes"),
-            ("3\tlearn\ta\n", "", "part \"learn\""),
+            ("3\tlearn\ta\n", "", "split: got \"learn\""),
             ("3\ttrain\t \n", "", "has no label"),
             ("2\ttrain\ta\n", "", "graphs of 2 nodes, but there are 3"),
             ("2\ttrain\ta\n1\ttrain\ta\n", "0 1\n1 2\n", "from node 1 to node 2 of another"),

@@ -1,8 +1,13 @@
-//! IDX, the format of MNIST and its relatives: a magic number, the sizes of all axes, bytes.
+//! IDX, the format of MNIST and its relatives: a magic number, the sizes of all axes, values.
 //!
-//! The header is 0, 0, the type (8 for bytes) and the number of axes, one byte each; then each
-//! axis as a big-endian 32-bit integer; then the values in row-major order. A file may be
-//! compressed with gzip, which is detected by its first bytes and not by its name.
+//! The header is 0, 0, the type and the number of axes, one byte each; then each axis as a
+//! big-endian 32-bit integer; then the values in row-major order. Values are bytes (type 8); labels
+//! may also be big-endian 32-bit integers (type 12). A file may be compressed with gzip, which is
+//! detected by its first bytes and not by its name.
+
+mod write;
+
+pub use write::{to_bytes, write, write_labels};
 
 use flate2::bufread::MultiGzDecoder;
 use regard_models::{Error, Result};
@@ -10,8 +15,11 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
-/// Largest number of values; a header that says more is rejected.
+/// Largest size of all values, in bytes; a header that says more is rejected.
 const LARGEST: u64 = 1 << 31;
+/// Largest label. A model has a row of weights for each class below it, so that one wrong number
+/// must not decide how much memory is allocated.
+const LAST_CLASS: usize = (1 << 20) - 1;
 /// Bytes that are allocated before any data was read.
 const FIRST: usize = 1 << 20;
 /// Numbers of axes that a file may have.
@@ -34,6 +42,38 @@ pub enum Held {
     Other(Box<dyn BufRead>),
 }
 
+/// Type of the values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Bytes,
+    Integers,
+}
+
+impl Kind {
+    /// Number in the header.
+    fn code(self) -> u8 {
+        match self {
+            Kind::Bytes => 8,
+            Kind::Integers => 12,
+        }
+    }
+
+    /// Bytes per value.
+    fn width(self) -> u64 {
+        match self {
+            Kind::Bytes => 1,
+            Kind::Integers => 4,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Bytes => "8 (unsigned bytes)",
+            Kind::Integers => "12 (32-bit integers)",
+        }
+    }
+}
+
 /// Reads a file if it begins as IDX does, compressed or not.
 pub fn read_if(path: &Path) -> Result<Held> {
     let mut reader = open(path)?;
@@ -50,6 +90,12 @@ pub fn read(path: impl AsRef<Path>) -> Result<Idx> {
     parse(open(path)?).map_err(|message| Error::file(path, message))
 }
 
+/// Reads a file of labels, which has one axis: bytes or 32-bit integers.
+pub fn read_labels(path: impl AsRef<Path>) -> Result<Vec<usize>> {
+    let path = path.as_ref();
+    parse_labels(open(path)?).map_err(|message| Error::file(path, message))
+}
+
 fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     super::ledger::note(path);
     let mut file = BufReader::new(File::open(path).map_err(Error::io(path))?);
@@ -60,50 +106,85 @@ fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     })
 }
 
-fn parse(mut reader: impl BufRead) -> Result<Idx, String> {
-    let mut magic = [0; 4];
-    fill(&mut reader, &mut magic, 0, "the magic number")?;
-    let [zero, one, kind, axes] = magic;
-    if (zero, one) != (0, 0) || !AXES.contains(&axes) {
-        return Err(format!(
-            "byte 0: got {magic:?}, need 0, 0, 8 and 1 to 4 axes: this is not an IDX file"
-        ));
+fn parse(reader: impl BufRead) -> Result<Idx, String> {
+    let Values { shape, bytes: data, .. } = Values::parse(reader, &[Kind::Bytes])?;
+    Ok(Idx { shape, data })
+}
+
+fn parse_labels(reader: impl BufRead) -> Result<Vec<usize>, String> {
+    let Values { kind, shape, bytes } = Values::parse(reader, &[Kind::Bytes, Kind::Integers])?;
+    if shape.len() != 1 {
+        return Err(format!("byte 3: got a shape of {shape:?}, need [labels]"));
     }
-    if kind != 8 {
-        return Err(format!("byte 2: got type {kind}, need 8 (unsigned bytes)"));
+    let integer = |(i, bytes): (usize, &[u8; 4])| {
+        let label = i32::from_be_bytes(*bytes);
+        usize::try_from(label).ok().filter(|label| *label <= LAST_CLASS).ok_or_else(|| {
+            format!("byte {}: got a label of {label}, need 0 to {LAST_CLASS}", 8 + 4 * i)
+        })
+    };
+    match kind {
+        Kind::Bytes => Ok(bytes.into_iter().map(usize::from).collect()),
+        Kind::Integers => bytes.as_chunks::<4>().0.iter().enumerate().map(integer).collect(),
     }
-    let (mut shape, mut count) = (vec![], 1u64);
-    for axis in 0..axes {
-        let at = 4 + 4 * u64::from(axis);
-        let mut size = [0; 4];
-        fill(&mut reader, &mut size, at, &format!("the size of axis {axis}"))?;
-        let size = u32::from_be_bytes(size);
-        if size == 0 {
-            return Err(format!("byte {at}: axis {axis} is empty, need at least 1"));
+}
+
+/// Values as they are in a file.
+struct Values {
+    kind: Kind,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl Values {
+    /// Reads a file whose values have one of these types.
+    fn parse(mut reader: impl BufRead, kinds: &[Kind]) -> Result<Values, String> {
+        let mut magic = [0; 4];
+        fill(&mut reader, &mut magic, 0, "the magic number")?;
+        let [zero, one, code, axes] = magic;
+        if (zero, one) != (0, 0) || !AXES.contains(&axes) {
+            return Err(format!(
+                "byte 0: got {magic:?}, need 0, 0, 8 and 1 to 4 axes: this is not an IDX file"
+            ));
         }
-        count = count.saturating_mul(u64::from(size));
-        shape.push(size as usize);
-    }
-    if count > LARGEST {
-        return Err(format!("byte 4: a shape of {shape:?}, need at most {LARGEST} values"));
-    }
-    let begin = 4 + 4 * u64::from(axes);
-    let mut data = Vec::with_capacity(FIRST.min(count as usize));
-    let read = reader.by_ref().take(count).read_to_end(&mut data);
-    let got = data.len() as u64;
-    read.map_err(|e| format!("byte {}: {e}", begin + got))?;
-    if got < count {
-        return Err(format!(
-            "byte {}: the file ends after {got} of the {count} values of its shape {shape:?}",
-            begin + got
-        ));
-    }
-    match reader.fill_buf() {
-        Ok([]) => Ok(Idx { shape, data }),
-        Ok(_) => {
-            Err(format!("byte {}: more follows than the shape {shape:?} holds", begin + count))
+        let Some(kind) = kinds.iter().copied().find(|kind| kind.code() == code) else {
+            let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+            return Err(format!("byte 2: got type {code}, need {}", names.join(" or ")));
+        };
+        let (mut shape, mut count) = (vec![], 1u64);
+        for axis in 0..axes {
+            let at = 4 + 4 * u64::from(axis);
+            let mut size = [0; 4];
+            fill(&mut reader, &mut size, at, &format!("the size of axis {axis}"))?;
+            let size = u32::from_be_bytes(size);
+            if size == 0 {
+                return Err(format!("byte {at}: axis {axis} is empty, need at least 1"));
+            }
+            count = count.saturating_mul(u64::from(size));
+            shape.push(size as usize);
         }
-        Err(e) => Err(format!("byte {}: {e}", begin + count)),
+        let most = LARGEST / kind.width();
+        if count > most {
+            return Err(format!("byte 4: a shape of {shape:?}, need at most {most} values"));
+        }
+        let (begin, size) = (4 + 4 * u64::from(axes), count * kind.width());
+        let mut bytes = Vec::with_capacity(FIRST.min(size as usize));
+        let read = reader.by_ref().take(size).read_to_end(&mut bytes);
+        let got = bytes.len() as u64;
+        read.map_err(|e| format!("byte {}: {e}", begin + got))?;
+        if got < size {
+            return Err(format!(
+                "byte {}: the file ends after {} of the {count} values of its shape {shape:?}",
+                begin + got,
+                got / kind.width()
+            ));
+        }
+        match reader.fill_buf() {
+            Ok([]) => Ok(Values { kind, shape, bytes }),
+            Ok(_) => {
+                Err(format!("byte {}: more follows than the shape {shape:?} holds", begin + size))
+            }
+            Err(e) => Err(format!("byte {}: {e}", begin + size)),
+        }
     }
 }
 
@@ -112,12 +193,6 @@ fn fill(reader: &mut impl Read, bytes: &mut [u8], at: u64, what: &str) -> Result
         ErrorKind::UnexpectedEof => format!("byte {at}: the file ends within {what}"),
         _ => format!("byte {at}: {e}"),
     })
-}
-
-/// Returns the bytes of an IDX file with this shape and data.
-pub fn to_bytes(shape: &[usize], data: &[u8]) -> Vec<u8> {
-    let axes = shape.iter().flat_map(|size| (*size as u32).to_be_bytes());
-    [0, 0, 8, shape.len() as u8].into_iter().chain(axes).chain(data.iter().copied()).collect()
 }
 
 #[cfg(test)]
@@ -182,5 +257,40 @@ mod tests {
         // A header with a false length allocates no memory before data comes.
         let liar = to_bytes(&[1 << 15, 1 << 15], &[1; 5]);
         assert!(refused(&liar).contains("after 5 of the 1073741824"));
+    }
+
+    /// The header of 32-bit integers, and the integers.
+    fn integers(shape: &[usize], values: &[i32]) -> Vec<u8> {
+        let values = values.iter().flat_map(|value| value.to_be_bytes());
+        Kind::Integers.header(shape).into_iter().chain(values).collect()
+    }
+
+    #[test]
+    fn labels_are_bytes_or_integers() {
+        let read = |bytes: &[u8]| with_file("labels", bytes, |path| read_labels(path).unwrap());
+        assert_eq!(read(&to_bytes(&[3], &[2, 255, 0])), [2, 255, 0]);
+        assert_eq!(read(&integers(&[3], &[70_000, 0, 256])), [70_000, 0, 256]);
+        let two = integers(&[2], &[1, 1 << 20]);
+        let rows: [(&[u8], &str); 7] = [
+            (&integers(&[2], &[1, -3]), "byte 12: got a label of -3, need 0 to 1048575"),
+            (&two, "byte 12: got a label of 1048576"),
+            (&two[..14], "byte 14: the file ends after 1 of the 2 values"),
+            (&integers(&[1], &[1, 2]), "byte 12: more follows"),
+            (&integers(&[1 << 30], &[1]), "need at most 536870912 values"),
+            (&to_bytes(&[2, 1], &[1, 2]), "got a shape of [2, 1], need [labels]"),
+            (&[0, 0, 13, 1, 0, 0, 0, 1], "got type 13, need 8 (unsigned bytes) or 12 (32-bit"),
+        ];
+        for (bytes, wanted) in rows {
+            let told = with_file("labels", bytes, |path| read_labels(path).unwrap_err());
+            assert!(told.to_string().contains(wanted), "{told} is not {wanted}");
+        }
+        // Images are bytes.
+        assert!(refused(&integers(&[1, 1, 1], &[5])).contains("byte 2: got type 12, need 8"));
+        // A header with a false length allocates no memory before data comes.
+        assert!(
+            with_file("labels", &integers(&[1 << 29], &[1]), |path| read_labels(path).unwrap_err())
+                .to_string()
+                .contains("after 1 of the 536870912")
+        );
     }
 }

@@ -6,7 +6,7 @@
 use super::aeslc;
 use super::conllu::{Sentence, Sentences};
 use super::documents::{Document, DocumentBoundary};
-use super::labelled::{LabelledTexts, Sentiment};
+use super::labelled::{LabelledText, LabelledTexts, Sentiment};
 use super::recordings::{self, Recording};
 use super::running;
 use super::sets;
@@ -47,8 +47,8 @@ pub(crate) enum Format {
     Stories,
     /// A folder of MNIST's files: the names of the classes.
     Images(&'static [&'static str]),
-    /// A citation graph of Planetoid.
-    Planetoid,
+    /// A citation graph of Planetoid, with the names of its classes.
+    Planetoid(&'static [&'static str]),
     /// Randomly generated graphs.
     Molecules,
     /// Randomly generated points; a file of convex hulls for the test, if there is one.
@@ -71,6 +71,20 @@ const CLOTHES: &[&str] = &[
     "Ankle boot",
 ];
 
+/// The topics of Cora's papers by their numbers in Planetoid, which has no names: each topic is
+/// identified by its number of papers (351, 217, 418, 818, 426, 298, 180).
+const CORA: &[&str] = &[
+    "Theory",
+    "Reinforcement_Learning",
+    "Genetic_Algorithms",
+    "Neural_Networks",
+    "Probabilistic_Methods",
+    "Case_Based",
+    "Rule_Learning",
+];
+/// The topics of Citeseer's papers, likewise (249, 590, 668, 701, 596, 508).
+const CITESEER: &[&str] = &["AI", "ML", "IR", "DB", "Agents", "HCI"];
+
 const fn row(name: &'static str, format: Format) -> DataSet {
     DataSet { name, format }
 }
@@ -83,6 +97,7 @@ pub(crate) static SETS: &[DataSet] = &[
         "ud-english-ewt",
         Format::Tagged(|part| Sentences::open_part(sets::find("ud-english-ewt")?, part)?.collect()),
     ),
+    row("ud-english-ewt-genres", Format::Labelled(genres)),
     row(
         "squad",
         Format::Questions(|part| {
@@ -105,8 +120,8 @@ pub(crate) static SETS: &[DataSet] = &[
     ),
     row("babi-en-10k", Format::Stories),
     row("fashion-mnist", Format::Images(CLOTHES)),
-    row("cora", Format::Planetoid),
-    row("citeseer", Format::Planetoid),
+    row("cora", Format::Planetoid(CORA)),
+    row("citeseer", Format::Planetoid(CITESEER)),
     row("molecules", Format::Molecules),
     row("drawn", Format::Points(None)),
     row("pointer-nets", Format::Points(Some("convex_hull_5_test.txt"))),
@@ -116,6 +131,23 @@ pub(crate) static SETS: &[DataSet] = &[
         Format::Recordings(|part| recordings::fsdd_speakers(sets::find("fsdd")?, part)),
     ),
 ];
+
+/// Reads sentences of the English Web Treebank with the genre of their document, which begins their
+/// id: `answers`, `email`, `newsgroup`, `reviews` or `weblog`.
+fn genres(part: Part) -> Result<LabelledTexts> {
+    const GENRES: [&str; 5] = ["answers", "email", "newsgroup", "reviews", "weblog"];
+    let mut texts =
+        LabelledTexts { labels: GENRES.map(String::from).to_vec(), ..LabelledTexts::default() };
+    for sentence in Sentences::open_part(sets::find("ud-english-ewt")?, part)? {
+        let Sentence { id, text, .. } = sentence?;
+        let genre = id.as_deref().and_then(|id| id.split('-').next());
+        let label = genre.and_then(|genre| GENRES.iter().position(|known| *known == genre));
+        if let (Some(label), Some(text)) = (label, text) {
+            texts.examples.push(LabelledText { text, label });
+        }
+    }
+    Ok(texts)
+}
 
 fn sst2(form: Sentiment, part: Part) -> Result<LabelledTexts> {
     LabelledTexts::sentiment(sets::find("sst2")?, form, part)
@@ -135,7 +167,7 @@ impl DataSet {
             Format::Summaries(_) => &["summarize"],
             Format::Stories => &["answer-story"],
             Format::Images(_) => &["classify-image"],
-            Format::Planetoid | Format::Molecules => &["classify-graph"],
+            Format::Planetoid(_) | Format::Molecules => &["classify-graph"],
             Format::Points(_) => &["point"],
             Format::Recordings(_) => &["recognize"],
         }
@@ -144,12 +176,18 @@ impl DataSet {
 
 /// The error of a task that has no arm for a format listed for it.
 pub(crate) fn unread<T>(set: &DataSet) -> Result<T> {
-    Err(Error::invalid(format!("data.set: this task does not read the format of {}", set.name)))
+    let (name, tasks) = (set.name, set.tasks().join(", "));
+    Err(Error::invalid(format!("data.set: got {name}, need a set of this task; it is for {tasks}")))
 }
 
 /// The sets that a task reads.
 fn of_task(task: &str) -> impl Iterator<Item = &'static DataSet> {
     SETS.iter().filter(move |set| set.tasks().contains(&task))
+}
+
+/// The names of the sets that a task reads.
+pub(crate) fn names(task: &str) -> Vec<&'static str> {
+    of_task(task).map(|set| set.name).collect()
 }
 
 /// The set of a name, if the task reads it.

@@ -52,11 +52,11 @@ pub struct LabelledTexts {
 /// Versions of the Stanford Sentiment Treebank with two labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sentiment {
-    /// Sentences and the phrases in them: 60,614 and 6,735 of GLUE's training set, and its
-    /// development set of 872 sentences as the test. Phrases of one sentence may be in both the
-    /// training and the validation part: metrics on the latter are too optimistic.
+    /// Sentences and the phrases in them. Training: 60,614 of GLUE's training set, validation:
+    /// 6,735 of it, test: GLUE's 872 development sentences. Phrases of one sentence may be in both
+    /// the training and the validation part: metrics on the latter are too optimistic.
     Phrases,
-    /// Whole sentences: 6,920, 872 and 1,821.
+    /// Whole sentences: 6,920 for training, 872 for validation and 1,821 for the test.
     Sentences,
 }
 
@@ -339,7 +339,9 @@ impl<R: BufRead> LabelledRows<R> {
         let slipped = found > width || (header.is_none() && found < width);
         if found < needed || slipped {
             let why = match (slipped, between) {
-                (true, Separator::Comma) => "; a text with a comma in it needs quotation marks",
+                (true, Separator::Comma | Separator::Semicolon) => {
+                    "; a text with a comma in it needs quotation marks"
+                }
                 (true, Separator::Tab) => "; a text must not have a tab in it",
                 (false, _) => "",
             };
@@ -504,7 +506,7 @@ mod tests {
         let asked = ColumnSelection {
             text: Some("label".into()),
             label: Some("title".into()),
-            header: None,
+            ..ColumnSelection::default()
         };
         let table = format!("label,title,description\n{news}");
         let error = with_file("wrong.csv", table.as_bytes(), |path| {
@@ -541,6 +543,7 @@ mod tests {
             text: Some("1".into()),
             label: Some("2".into()),
             header: Some(false),
+            ..ColumnSelection::default()
         };
         let error = with_file("d.csv", b"so good, really,yes\nfine,yes\nno,no\n", |path| {
             LabelledTexts::read_as(path, &asked, None, None).unwrap_err().to_string()

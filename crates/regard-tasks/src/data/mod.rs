@@ -31,7 +31,7 @@ pub mod batches;
 mod catalogue;
 pub mod characters;
 pub mod choose;
-mod columns;
+pub(crate) mod columns;
 pub mod conllu;
 pub mod documents;
 pub mod graphs;

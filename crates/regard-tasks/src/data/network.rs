@@ -2,7 +2,7 @@
 //!
 //! | file | a line |
 //! |---|---|
-//! | `NAME.nodes.tsv` | node, part (`train`, `val`, `test` or `none`), label or `-`, features, separated by tabs |
+//! | `NAME.nodes.tsv` | node, split (`train`, `valid`, `test` or `-`), label or `-`, features, separated by tabs |
 //! | `NAME.edges.tsv` | from node, to node, and features of the edge, if any |
 //!
 //! Features are separated by spaces: `7` is the value 1 in column 7, `7:0.5` the value 0.5. Nodes
@@ -132,9 +132,10 @@ impl GraphData {
                 numbers.iter().map(|word| number(word)).collect();
             let (ends, numbers) =
                 ends.and_then(|ends| Ok((ends, numbers?))).map_err(|e| lines.error(e))?;
-            if *width.get_or_insert(numbers.len()) != numbers.len() {
-                let got = numbers.len();
-                return Err(lines.error(format!("has {got} features, unlike earlier edges")));
+            let (got, need) = (numbers.len(), *width.get_or_insert(numbers.len()));
+            if got != need {
+                let message = format!("has {got} edge features, need {need} as in the first edge");
+                return Err(lines.error(message));
             }
             all.push((ends, numbers));
         }
@@ -162,7 +163,7 @@ pub(super) fn part(word: &str) -> Result<Option<Part>, String> {
         "val" | "valid" => Some(Part::Valid),
         "test" => Some(Part::Test),
         "none" | "-" | "" => None,
-        other => return Err(format!("part {other:?}, need train, val, test or none")),
+        other => return Err(format!("split: got {other:?}, need train, valid, test or -")),
     })
 }
 
@@ -219,7 +220,7 @@ mod tests {
         for (nodes, edges, message) in [
             ("0\ttrain\n", "", "line 1: has 2 columns"),
             ("1\ttrain\ta\n", "", "line 1: node \"1\": need 0"),
-            ("0\tlearn\ta\n", "", "part \"learn\""),
+            ("0\tlearn\ta\n", "", "split: got \"learn\""),
             ("0\t-\ta\t1:nan\n", "", "line 1: got NaN"),
             ("0\t-\ta\t1:x\n", "", "\"x\" is not a number"),
             ("0\t-\ta\t1 1\n", "", "column 1 is given twice"),
@@ -228,7 +229,7 @@ mod tests {
             (good, "0\n", "line 1: has 1 column"),
             (good, "0 -1\n", "\"-1\" is not the number"),
             (good, "0 1 inf\n", "line 1: got inf"),
-            (good, "0 1 1\n1 0\n", "line 2: has 0 features"),
+            (good, "0 1 1\n1 0\n", "line 2: has 0 edge features, need 1"),
         ] {
             let error = read(nodes, edges).unwrap_err().to_string();
             assert!(error.contains(message), "{error}: {message}");

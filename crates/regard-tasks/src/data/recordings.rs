@@ -71,7 +71,14 @@ pub fn fsdd(folder: impl AsRef<Path>, part: Part) -> Result<Vec<Recording>> {
     // `read_dir` has no defined order.
     all.sort();
     match all.is_empty() {
-        true => Err(Error::file(folder, "holds no recordings of this part, as 7_jackson_32.wav")),
+        true => {
+            let part = part.name();
+            let message = format!(
+                "has no {part} recordings: need files such as 7_jackson_32.wav (digit, speaker, \
+                 number)"
+            );
+            Err(Error::file(folder, message))
+        }
         false => Ok(all),
     }
 }

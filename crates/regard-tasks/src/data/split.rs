@@ -31,8 +31,8 @@ impl Part {
 
 /// A split by a hash of a key sentence. Examples with the same key are in the same part, so no
 /// sentence of the test part was seen in training, and an example stays in its part when others
-/// are added or the order changes. For sentence pairs in a star around one language (Tatoeba's
-/// pairs are all with English) the key is that language's side in both directions.
+/// are added or the order changes. For Tatoeba, where every pair has an English side, the key is
+/// the English sentence in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Split {
     /// Keys for validation, per mille.

@@ -147,7 +147,7 @@ impl Vectors {
                     let value = f32::from_le_bytes([value[0], value[1], value[2], value[3]]);
                     if !value.is_finite() {
                         return Err(wrong(format!(
-                            "word {number} of {count}: {value} in {word:?}"
+                            "word {number} of {count} ({word:?}): got {value}, need finite numbers"
                         )));
                     }
                     vectors.values.push(value);
@@ -308,7 +308,7 @@ mod tests {
         for (bytes, message) in [
             (cut, "in: word 3 of 3: the file ends"),
             (&more, "in: has more data after the 2 words"),
-            (&infinite, "in: word 1 of 1: NaN in \"a\""),
+            (&infinite, "in: word 1 of 1 (\"a\"): got NaN"),
             (&endless, "in: word 1 of 1: the file ends"),
             (b"", "in: line 1: a binary file"),
             (b"9999999999 99999999999999\n", "in: line 1: a binary file"),

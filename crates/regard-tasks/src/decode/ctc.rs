@@ -36,8 +36,8 @@ pub fn best_path<'a>(rows: impl Iterator<Item = &'a [f32]>, blank: usize) -> Vec
 ///     beam.push(&row.map(f32::ln));
 /// }
 /// // The best path is empty, with 0.36; three others give 1, with 0.64 together.
-/// let (said, score) = &beam.best(1)[0];
-/// assert_eq!(said, &[1]);
+/// let (labels, score) = &beam.best(1)[0];
+/// assert_eq!(labels, &[1]);
 /// assert!((score.exp() - 0.64).abs() < 1e-6);
 /// ```
 #[derive(Clone, Debug)]

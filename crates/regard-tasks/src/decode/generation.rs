@@ -3,7 +3,7 @@
 
 use super::Options;
 use regard_models::checkpoint::write_file;
-use regard_models::{ModelFiles, Result};
+use regard_models::{ModelFiles, Result, values};
 use serde_json::{Map, Value};
 use std::path::Path;
 
@@ -30,8 +30,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Options, String> {
         serde_json::from_slice(bytes).map_err(|e| format!("not a JSON object: {e}"))?;
     let known = known();
     json.retain(|key, value| known.contains_key(key) && !value.is_null());
-    let options: Options =
-        serde_json::from_value(Value::Object(json)).map_err(|e| e.to_string())?;
+    let options: Options = values::read(&Value::Object(json))?;
     options.check().map_err(|e| e.to_string())?;
     Ok(options)
 }
@@ -65,5 +64,13 @@ mod tests {
         assert_eq!(options, want);
         assert!(read(b"[1]").unwrap_err().contains("JSON object"));
         assert!(read(br#"{"num_beams": 0}"#).unwrap_err().contains("num_beams"));
+        for (theirs, wanted) in [
+            (r#"{"num_beams": "x"}"#, "num_beams: got \"x\", need a whole number, 0 or more"),
+            (r#"{"early_stopping": "x"}"#, "early_stopping: got \"x\", need false, true or"),
+            (r#"{"early_stopping": 3}"#, "early_stopping: got 3, need false, true or \"never\""),
+        ] {
+            let error = read(theirs.as_bytes()).unwrap_err();
+            assert!(error.starts_with(wanted), "{error}");
+        }
     }
 }

@@ -111,7 +111,7 @@ pub enum EarlyStopping {
 
 /// Serialised form of [`EarlyStopping`].
 #[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "need false, true or \"never\"")]
 enum FlagOrWord {
     Flag(bool),
     Word(String),
@@ -145,7 +145,7 @@ impl std::str::FromStr for EarlyStopping {
             "false" => Ok(EarlyStopping::False),
             "true" => Ok(EarlyStopping::True),
             "never" => Ok(EarlyStopping::Never),
-            _ => Err(format!("early_stopping: got \"{word}\", needs false, true or \"never\"")),
+            _ => Err(format!("got \"{word}\", need false, true or \"never\"")),
         }
     }
 }
@@ -181,7 +181,7 @@ impl Options {
                 "max_new_tokens",
                 self.max_new_tokens.unwrap_or(1),
                 1..=LONGEST,
-                "1 to 1048576, or not to be given",
+                "1 to 1048576, or leave it out",
             ),
             counted("num_return_sequences", self.num_return_sequences, 1..=MOST_BEAMS, "1 to 1024"),
             (
@@ -193,8 +193,8 @@ impl Options {
         ];
         match rows.iter().find(|row| !row.0) {
             None => Ok(()),
-            Some((_, name, got, needs)) => {
-                Err(Error::invalid(format!("{name}: got {got}, needs {needs}")))
+            Some((_, name, got, need)) => {
+                Err(Error::invalid(format!("{name}: got {got}, need {need}")))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Experiments of the lecture notes, without recipes.
+//! Small experiments of `docs/course.md`, which need no recipe.
 
 pub mod compare;
 pub mod lessons;

@@ -29,7 +29,7 @@ pub struct TextEncoder {
 }
 
 impl TextEncoder {
-    /// Creates a reader from a model and its tokenizer.
+    /// Creates an encoder from a model and its tokenizer.
     pub fn new(model: Box<dyn TextModel>, tokenizer: Tokenizer) -> TextEncoder {
         let labels = Labels::names(&model.config());
         TextEncoder { model, tokenizer, labels, files: None }
@@ -107,12 +107,21 @@ impl TextEncoder {
     pub fn numbered<'a>(&self, names: impl IntoIterator<Item = &'a String>) -> Option<String> {
         let unknown = |name: &&String| !self.labels.contains(name);
         let taken = |name: &'a String| {
-            Some(format!("{name} is {}", self.labels.get(self.label_number(name)?)?))
+            Some(format!("{name} = {}", self.labels.get(self.label_number(name)?)?))
         };
         let taken: Vec<String> = names.into_iter().filter(unknown).filter_map(taken).collect();
         (!taken.is_empty()).then(|| {
-            format!("labels are numbers in the data, names in the model: {}", say::list(&taken, 10))
+            let taken = say::list(&taken, 10);
+            format!("the data have label numbers; they are read as the model's labels: {taken}")
         })
+    }
+
+    /// Returns the error for a model without the head that a task needs: that of classes whose
+    /// names end in `need`.
+    pub(crate) fn without_head(&self, need: &str) -> Error {
+        let config = self.model.config();
+        let got = config["architectures"][0].as_str().unwrap_or("none");
+        Error::invalid(format!("config.json: architectures: got {got}, need a class …{need}"))
     }
 
     pub(crate) fn label(&self, number: usize) -> String {
@@ -120,7 +129,7 @@ impl TextEncoder {
     }
 
     /// Returns the maximum number of tokens of a text.
-    pub(crate) fn longest(&self) -> usize {
+    pub fn longest(&self) -> usize {
         self.model.longest().unwrap_or(usize::MAX)
     }
 
@@ -173,7 +182,9 @@ pub(crate) fn push(
 pub(crate) fn fits(model: &dyn TextModel, tokenizer: &Tokenizer) -> Result<()> {
     let (tokens, words) = (tokenizer.size(), model.vocabulary());
     if tokens > words {
-        return Err(Error::invalid(format!("tokenizer has {tokens} tokens, the model {words}")));
+        return Err(Error::invalid(format!(
+            "tokenizer: has {tokens} tokens, need at most vocab_size = {words} of config.json"
+        )));
     }
     let (letters, known) = (tokenizer.alphabet().map(Alphabet::size), model.alphabet());
     match letters {
@@ -181,9 +192,10 @@ pub(crate) fn fits(model: &dyn TextModel, tokenizer: &Tokenizer) -> Result<()> {
             "the model uses characters, but the tokenizer has none: need a vocabulary of \
              words with characters, such as kind = \"treebank\"",
         )),
-        Some(letters) if known > 0 && letters > known => {
-            Err(Error::invalid(format!("tokenizer has {letters} characters, the model {known}")))
-        }
+        Some(letters) if known > 0 && letters > known => Err(Error::invalid(format!(
+            "tokenizer: has {letters} characters, need at most alphabet_size = {known} of \
+                 config.json"
+        ))),
         _ => Ok(()),
     }
 }

@@ -3,7 +3,10 @@
 //! The metrics are those of an evaluation during training, computed by the same code. The entry
 //! point is [`Task::evaluate`](crate::recipe::Task::evaluate).
 
-use crate::data::Part;
+pub use super::details::{Details, LabelMetrics, WorstExample, WorstLabel, WorstText};
+
+use crate::data::{Part, known};
+use crate::generate::WIKITEXT_RAW;
 use regard_models::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -51,7 +54,7 @@ pub struct Report {
     pub unit: &'static str,
     /// Number of examples left out because the model was trained on them.
     pub excluded: usize,
-    /// Note on how the data were interpreted, where that is ambiguous.
+    /// Note on how the data were interpreted, where that is ambiguous, or on what was left out.
     pub note: Option<String>,
     /// Metrics with their values.
     pub marks: Vec<Metric>,
@@ -59,6 +62,8 @@ pub struct Report {
     pub parameters: usize,
     /// Duration in seconds, without reading the model and the data.
     pub seconds: f64,
+    /// Metrics of each label and the worst examples; `None` for tasks that have neither.
+    pub details: Option<Details>,
 }
 
 impl Report {
@@ -68,16 +73,28 @@ impl Report {
         parameters: usize,
         mark: impl FnOnce() -> Result<Vec<Metric>>,
     ) -> Result<Report> {
+        Report::detailed(sheet, parameters, || Ok((mark()?, None)))
+    }
+
+    /// As [`Report::of`], for a task whose evaluation also gives details.
+    pub(crate) fn detailed(
+        sheet: EvaluationSet,
+        parameters: usize,
+        mark: impl FnOnce() -> Result<DetailedMarks>,
+    ) -> Result<Report> {
         let EvaluationSet { data, part, asked, unit, excluded, note } = sheet;
         if asked == 0 {
             return Err(Error::invalid(format!("{data}: no examples to evaluate")));
         }
         let began = Instant::now();
-        let marks = mark()?;
+        let (marks, details) = mark()?;
         let seconds = began.elapsed().as_secs_f64();
-        Ok(Report { data, part, asked, unit, excluded, note, marks, parameters, seconds })
+        Ok(Report { data, part, asked, unit, excluded, note, marks, parameters, seconds, details })
     }
 }
+
+/// Metrics of an evaluation, and its details.
+pub(crate) type DetailedMarks = (Vec<Metric>, Option<Details>);
 
 /// Description of an evaluation set; the fields are those of [`Report`].
 pub(crate) struct EvaluationSet {
@@ -104,6 +121,15 @@ pub(crate) enum Source<'a> {
     File(&'a Path),
 }
 
+/// Returns the names of the data sets that models of a task can be evaluated on.
+pub fn data_sets(task: &str) -> Vec<&'static str> {
+    let mut names = known::names(task);
+    if task == "generate" {
+        names.push(WIKITEXT_RAW);
+    }
+    names
+}
+
 impl EvaluationData {
     /// Resolves the set and the part; `has_test` returns whether a set has a test part.
     pub(crate) fn decide<'a>(
@@ -119,7 +145,7 @@ impl EvaluationData {
             None if has_test(set) => Ok(Source::Set(set, Part::Test)),
             None => Ok(Source::Set(set, Part::Valid)),
             Some(Part::Test) if !has_test(set) => {
-                Err(Error::invalid(format!("part: {set} has no test part; valid is held out")))
+                Err(Error::invalid(format!("part: {set} has no test part; use valid")))
             }
             Some(part) => Ok(Source::Set(set, part)),
         }

@@ -1,6 +1,7 @@
 //! Keys of recipes: their explanations, and readable error messages.
 
 use crate::say;
+use regard_models::values;
 
 /// Description of a recipe key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,37 +63,7 @@ fn plain(key: &str, message: &str) -> String {
             .trim_end()
             .to_string();
     }
-    let Some((got, need)) = message.rsplit_once(", expected ") else {
-        return at(say::short(message, 300));
-    };
-    let got = got.strip_prefix("invalid type: ").or(got.strip_prefix("invalid value: "));
-    let Some(got) = got else { return at(say::short(message, 300)) };
-    let kinds = ["string ", "integer ", "floating point ", "boolean "];
-    let got = kinds.iter().find_map(|kind| got.strip_prefix(kind)).unwrap_or(got);
-    let got = say::short(got.trim_matches('`'), 60);
-    let got = match got.as_str() {
-        "map" => "a table",
-        "sequence" => "a list",
-        other => other,
-    };
-    at(format!("got {got}, need {}", kind(need)))
-}
-
-/// Describes an expected type.
-fn kind(expected: &str) -> String {
-    match expected {
-        "u64" | "usize" | "u32" => "a whole number, 0 or more".into(),
-        "u16" => "a whole number from 0 to 65535".into(),
-        "f32" | "f64" => "a number".into(),
-        "a boolean" => "true or false".into(),
-        "a string" | "path string" => "a text".into(),
-        "a sequence" => "a list, such as [\"a\", \"b\"]".into(),
-        other => match other.strip_prefix("an array of length ") {
-            Some(length) => format!("a list of {length} values, such as [1, 5]"),
-            None if other.starts_with("struct ") => "a table of keys".into(),
-            None => other.to_string(),
-        },
-    }
+    at(values::in_words(message))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! never inherited, since they describe one result.
 
 pub(crate) mod about;
+pub(crate) mod details;
 pub mod evaluation;
 pub mod keys;
 mod model;
@@ -22,8 +23,9 @@ use serde_json::Value as Json;
 use std::path::PathBuf;
 use toml::Value;
 
-pub(crate) use model::{ModelTable, known_text_keys, set_labels};
+pub(crate) use model::{ModelTable, in_model, known_text_keys, set_labels};
 pub(crate) use names::rename;
+pub(crate) use table::lay_over;
 pub use table::{parse, read, read_with, with};
 pub use toml::Table;
 

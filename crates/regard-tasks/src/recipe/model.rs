@@ -53,7 +53,7 @@ impl ModelTable<'_> {
     /// # Errors
     /// If it cannot be created, or the recipe has a key that the model does not know.
     pub fn create<N: Capability + ?Sized>(&self, seed: u64) -> Result<Box<N>> {
-        let model = zoo::create::<N>(&self.config, seed, &device())?;
+        let model = zoo::create::<N>(&self.config, seed, &device()).map_err(in_model)?;
         known_keys(self.asked, &model.network().config())?;
         Ok(model)
     }
@@ -64,7 +64,25 @@ impl ModelTable<'_> {
     /// See [`ModelTable::create`].
     pub fn create_text(&self, head: Head, seed: u64) -> Result<Box<dyn TextModel>> {
         known_text_keys(self.asked, &self.config)?;
-        text::create(&self.config, head, seed, &device())
+        text::create(&self.config, head, seed, &device()).map_err(in_model)
+    }
+}
+
+/// Adds the table to an error about keys of a model: `model.hidden_size: got 0, need 1 to …`.
+pub(crate) fn in_model(error: Error) -> Error {
+    let Error::Invalid(message) = error else { return error };
+    let Some((keys, rest)) = message.split_once(": ") else { return Error::Invalid(message) };
+    let is_key = |key: &str| {
+        let letter = |c: char| c.is_ascii_alphanumeric() || "_.".contains(c);
+        !key.is_empty() && key != "model" && key.chars().all(letter)
+    };
+    let keys: Vec<&str> = keys.split(" and ").collect();
+    match keys.iter().all(|key| is_key(key)) {
+        true => {
+            let keys: Vec<String> = keys.iter().map(|key| format!("model.{key}")).collect();
+            Error::Invalid(format!("{}: {rest}", keys.join(" and ")))
+        }
+        false => Error::Invalid(message),
     }
 }
 
@@ -83,7 +101,7 @@ fn known_keys(asked: &Value, known: &Value) -> Result<()> {
 
 /// Rejects keys that this family of text models does not have.
 pub(crate) fn known_text_keys(asked: &Value, config: &Value) -> Result<()> {
-    known_names(asked, &text::keys(config)?)
+    known_names(asked, &text::keys(config).map_err(in_model)?)
 }
 
 fn known_names(asked: &Value, known: &[&str]) -> Result<()> {
@@ -110,7 +128,47 @@ fn known_names(asked: &Value, known: &[&str]) -> Result<()> {
 mod tests {
     use super::*;
     use crate::recipe::read;
+    use serde_json::json;
     use std::path::Path;
+
+    #[test]
+    fn errors_of_a_model_name_the_table() {
+        let told = |message: &str| in_model(Error::invalid(message)).to_string();
+        assert_eq!(told("width: got 0, need 1"), "model.width: got 0, need 1");
+        assert_eq!(told("a_b and c: got 1 and 2"), "model.a_b and model.c: got 1 and 2");
+        for message in ["model: 7 parameters", "a word's vector and c: got 1", "no key", ": none"] {
+            assert_eq!(told(message), message);
+        }
+    }
+
+    #[test]
+    fn values_of_the_wrong_kind_name_their_key() {
+        for (mut model, wanted) in [
+            (
+                json!({ "model_type": "pointer-network" }),
+                "model.hidden_size: got \"abc\", need a whole",
+            ),
+            (json!({ "model_type": "gat" }), "model.hidden_size: got \"abc\", need a whole number"),
+            (
+                json!({ "model_type": "bahdanau", "vocab_size": 9, "decoder_vocab_size": 9 }),
+                "model.hidden_size: got \"abc\", need a whole number, 0 or more",
+            ),
+            (json!({ "model_type": "nothing" }), "model.model_type: got \"nothing\", need one of"),
+        ] {
+            model["hidden_size"] = "abc".into();
+            let table = ModelTable::new(&model).unwrap();
+            let error = table.create::<dyn regard_models::Network>(1).err().unwrap().to_string();
+            assert!(error.starts_with(wanted), "{error}");
+        }
+        for (kind, key) in [("bilstm", "hidden_size"), ("gpt2", "n_embd"), ("bert", "hidden_size")]
+        {
+            let mut model = json!({ "model_type": kind });
+            model[key] = "abc".into();
+            let error = ModelTable::new(&model).unwrap().create_text(Head::Bare, 1);
+            let wanted = format!("model.{key}: got \"abc\", need a whole number, 0 or more");
+            assert_eq!(error.err().unwrap().to_string(), wanted);
+        }
+    }
 
     #[test]
     fn a_misspelt_key_of_a_text_model_is_told() {

@@ -26,7 +26,7 @@ const KEYS: &[(&[&str], &[&str])] = &[
 ];
 
 /// Returns the values of `data.set` that stand for custom files in a task's recipes.
-pub(crate) fn sets(task: &str) -> &'static [&'static str] {
+pub fn sets(task: &str) -> &'static [&'static str] {
     if task == "permute" { &[FILES, PAIRS] } else { &[FILES] }
 }
 

@@ -62,7 +62,9 @@ fn merged(text: &str, base: &dyn Fn(&str) -> Option<String>, deep: usize) -> Res
     let Some(name) = table.remove("base") else { return Ok(table) };
     let name = name.as_str().ok_or("base: need the name of a recipe")?.to_string();
     if deep == 0 {
-        return Err(format!("base: {name:?} is the base of its own base"));
+        return Err(format!(
+            "base: {name:?} depends on itself through its bases, or on more than {DEEPEST} of them"
+        ));
     }
     let text = base(&name).ok_or_else(|| {
         format!("base: there is no recipe {name:?}, neither beside it nor built in")
@@ -81,7 +83,7 @@ fn merged(text: &str, base: &dyn Fn(&str) -> Option<String>, deep: usize) -> Res
 
 /// Merges `above` into `below`. A table with a `kind` is replaced as a whole: the keys of one kind
 /// do not apply to another.
-pub(super) fn lay_over(below: &mut Table, above: Table) {
+pub(crate) fn lay_over(below: &mut Table, above: Table) {
     for (key, value) in above {
         match (below.get_mut(&key), value) {
             (Some(Value::Table(under)), Value::Table(over)) if !over.contains_key("kind") => {
@@ -160,7 +162,7 @@ mod tests {
     fn bases_that_cannot_be() {
         let error = |text: &str| parse(text, &[], &library).unwrap_err();
         assert!(error("base = 'above'").contains("no recipe \"above\""));
-        assert!(error("base = 'circle'").contains("of its own base"));
+        assert!(error("base = 'circle'").contains("depends on itself"));
         assert!(error("base = 3").contains("need the name"));
     }
 }

@@ -101,8 +101,10 @@ impl Learner {
         let pieces: Vec<String> = names.chain(kept.map(|(letter, _)| letter)).collect();
         if pieces.len() > size {
             return Err(Error::invalid(format!(
-                "{size} rows are not enough: the text has {} characters that occur {min_frequency} \
-                 times or more. Set a larger size or a larger min_frequency",
+                "size of the vocabulary: got {size}, need at least {}: the text has {} characters \
+                 that occur {min_frequency} times or more. Set a larger size or a larger \
+                 min_frequency",
+                pieces.len(),
                 pieces.len() - special.len(),
             )));
         }

@@ -31,7 +31,7 @@ impl Cell {
 
 /// Checks that all indices of the map are within it.
 pub fn check(table: &[u8]) -> Result<()> {
-    let outside = || malformed("its character map points outside itself");
+    let outside = || malformed("precompiled_charsmap: an offset is out of range");
     let (size, rest) = table.split_first_chunk().ok_or_else(outside)?;
     let size = u32::from_le_bytes(*size) as usize;
     let (array, strings) = rest.split_at_checked(size).ok_or_else(outside)?;

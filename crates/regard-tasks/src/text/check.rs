@@ -84,7 +84,9 @@ fn vocabulary(pieces: &Value) -> Result<HashSet<u64>> {
         let rows = list.len() as u64;
         return match rows {
             0 => Err(empty()),
-            _ if rows > MOST_ROWS => Err(Error::invalid(format!("{rows} rows are too many"))),
+            _ if rows > MOST_ROWS => Err(Error::invalid(format!(
+                "the vocabulary has {rows} tokens, need at most {MOST_ROWS}"
+            ))),
             _ => Ok((0..rows).collect()),
         };
     }
@@ -233,7 +235,7 @@ fn template(pieces: &Value, pair: bool, special: &Value, ids: &HashSet<u64>) -> 
         let count = |key: &str| token[key].as_array().map(Vec::len);
         if count("ids").is_none() || count("ids") != count("tokens") {
             return Err(Error::invalid(format!(
-                "its template has {name:?}, which needs ids and the same number of tokens"
+                "post_processor: special token {name:?} needs `ids` and `tokens` of equal length"
             )));
         }
         token["ids"].as_array().into_iter().flatten().try_for_each(|id| known(id, ids))?;

@@ -153,7 +153,8 @@ impl Train {
         let special = self.kind.special().len();
         if self.size <= special {
             return Err(Error::invalid(format!(
-                "a vocabulary of {} rows has no room: {special} are taken by special tokens",
+                "size of the vocabulary: got {}, need more than {special}, the number of special \
+                 tokens",
                 self.size,
             )));
         }

@@ -55,8 +55,10 @@ pub fn learn(counts: &[(String, u64)], size: usize, min_frequency: u64) -> Resul
     let characters = learner.texts.iter().filter(|text| is_character(text)).count();
     if characters > rows {
         return Err(Error::invalid(format!(
-            "{size} rows are not enough: the text has {characters} characters that occur \
-             {min_frequency} times or more. Set a larger size or a larger min_frequency"
+            "size of the vocabulary: got {size}, need at least {}: the text has {characters} \
+             characters that occur {min_frequency} times or more. Set a larger size or a larger \
+             min_frequency",
+            characters + NAMES.len(),
         )));
     }
     let enough = (rows as f64 * MARGIN) as usize;

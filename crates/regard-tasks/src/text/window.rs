@@ -42,10 +42,9 @@ impl Tokenizer {
         }
         if room <= stride {
             return Err(Error::invalid(format!(
-                "a window of {length} tokens has room for {room} of the text, beside {} others; \
-                 need more than the {stride} that two windows share. Make the window longer, \
-                 or the stride shorter",
-                length - room,
+                "window length (max_seq_len): got {length} tokens, which leaves {room} for the \
+                 text after the question and special tokens; need more than {stride}, the overlap \
+                 of two windows (doc_stride)"
             )));
         }
         let mut windows = Vec::new();
@@ -71,6 +70,9 @@ fn lengths(whole: &Encoding) -> [usize; 2] {
 fn room(whole: &Encoding, length: usize) -> Result<usize> {
     let special = whole.texts.iter().filter(|text| text.is_none()).count();
     length.checked_sub(special).ok_or_else(|| {
-        Error::invalid(format!("got a length of {length}, need {special} for special tokens alone"))
+        Error::invalid(format!(
+            "maximum length: got {length} tokens, need at least {special}, the number of special \
+             tokens"
+        ))
     })
 }

@@ -14,7 +14,10 @@ impl Tokenizer {
     /// If the tokenizer has no alphabet, so that its tokens need not be words.
     pub fn encode_words(&self, words: &[&str]) -> Result<Encoding> {
         let alphabet = self.alphabet().ok_or_else(|| {
-            Error::invalid("the tokenizer has no alphabet, so its tokens need not be words")
+            Error::invalid(
+                "tokenizer: need one of words with characters (kind \"treebank\") to encode words \
+                 that are split already",
+            )
         })?;
         let unknown = self.special().need_unk()?;
         let mut encoding = Encoding::default();

@@ -7,7 +7,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::Duration;
 
-const LOCK: &str = "run.lock";
+pub(super) const LOCK: &str = "run.lock";
 const TRIES: usize = 10;
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -65,6 +65,13 @@ pub fn check_unlocked(run: &Path) -> Result<()> {
         Err(TryLockError::WouldBlock) => Err(held(run, &mut file)),
         _ => Ok(()),
     }
+}
+
+/// Whether a process trains in this folder.
+pub(super) fn is_locked(run: &Path) -> bool {
+    // Opening a pipe would wait for ever.
+    std::fs::metadata(run.join(LOCK)).is_ok_and(|found| found.is_file())
+        && check_unlocked(run).is_err()
 }
 
 fn held(run: &Path, file: &mut File) -> Error {

@@ -5,22 +5,26 @@
 //! checkpoint holds weights, the optimiser's moments and the position in the data, so that a run
 //! that was killed and resumed is bit for bit the same as an uninterrupted one.
 
-pub(crate) mod begin;
 mod checksums;
+mod history;
 mod learner;
 mod lock;
 pub mod log;
 mod options;
 mod pace;
+pub(crate) mod pretrained_embeddings;
 mod record;
 mod repeats;
 mod run;
+mod runs;
 mod schedule;
 mod start;
 mod state;
+mod summary;
 pub(crate) mod trained;
 
 pub use checksums::{CHECKSUMS, verify_checksums, write_checksums};
+pub use history::{LoggedEvaluation, RunDetails};
 pub use learner::{BatchLoss, Direction, Evaluation, Learner};
 pub use lock::check_unlocked;
 pub use options::TrainOptions;
@@ -31,9 +35,11 @@ pub use record::{
 };
 pub use repeats::{Repeated, Repeats};
 pub use run::{Event, Run, TrainOutcome};
+pub use runs::runs;
 pub use schedule::{Schedule, ScheduleKind};
 pub use start::{RunOptions, start};
 pub use state::{
     Damage, RunState, best, check_folder, checkpoints, files, find, newest_whole, resolve,
 };
+pub use summary::{RunStatus, RunSummary};
 pub use trained::{Objective, Trained};

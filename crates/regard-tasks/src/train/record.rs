@@ -19,7 +19,7 @@ use toml::Value;
 
 /// Name of the recipe file in a run's folder.
 pub const RECIPE: &str = "recipe.toml";
-const RUN: &str = "run.json";
+pub(super) const RUN: &str = "run.json";
 /// Format version of the files in a run's folder.
 const FORMAT: u32 = 1;
 
@@ -230,6 +230,11 @@ fn notes(run: &Path) -> Result<Notes> {
     }
 }
 
+/// Returns the data files that a run read, with their hashes; empty if it has not recorded them.
+pub(super) fn data_files(run: &Path) -> Result<Vec<DataFile>> {
+    if run.join(RUN).exists() { Ok(notes(run)?.files) } else { Ok(vec![]) }
+}
+
 fn write_notes(run: &Path, notes: &Notes) -> Result<()> {
     let text = serde_json::to_string_pretty(notes).expect("it is plain data");
     write_file(&run.join(RUN), (text + "\n").as_bytes())
@@ -316,12 +321,9 @@ fn same_files(then: &[DataFile], now: &[DataFile]) -> Result<()> {
     if then.len() != now.len() {
         let longer = if then.len() > now.len() { then } else { now };
         let first = longer[then.len().min(now.len())].path.display();
-        let (read, not) = match then.len() > now.len() {
-            true => ("when the run began", "now"),
-            false => ("now", "when the run began"),
-        };
+        let change = if then.len() > now.len() { "no longer read" } else { "new" };
         return Err(Error::invalid(format!(
-            "data: the run was started with {} files, not {}: {first} was read {read}, not {not}",
+            "data: the run began with {} data files, now there are {}: {first} is {change}",
             then.len(),
             now.len(),
         )));
@@ -366,6 +368,9 @@ mod tests {
             assert!(error.contains(part), "{error}");
         }
         let error = same_files(&then, &then[..1]).unwrap_err().to_string();
-        assert!(error.contains("a/y") && error.contains("2 files, not 1"), "{error}");
+        assert!(
+            error.contains("a/y") && error.contains("2 data files, now there are 1"),
+            "{error}"
+        );
     }
 }

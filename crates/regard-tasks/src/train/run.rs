@@ -224,7 +224,7 @@ impl Run<'_> {
         let Some(first) = damaged.first() else { return Ok(whole) };
         if whole.is_none() {
             let path = self.folder.join(format!("checkpoint-{}", first.step));
-            let message = format!("{}; no other checkpoint of the run is whole", first.why);
+            let message = format!("{}; no other checkpoint of the run is undamaged", first.why);
             return Err(Error::file(path, message));
         }
         (self.watch)(Event::Damaged(&damaged));

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 
 const OPTIMIZER: &str = "optimizer.safetensors";
 const PLACE: &str = "trainer.json";
-const BEST: &str = "best.json";
-const MODEL: &str = "model";
+pub(super) const BEST: &str = "best.json";
+pub(super) const MODEL: &str = "model";
 const UNFINISHED: &str = ".unfinished";
 
 /// State of a run in a checkpoint, besides model and optimiser.
@@ -43,8 +43,8 @@ pub struct RunState {
     pub best_bits: Option<u64>,
     /// Step of the best evaluation.
     pub best_step: Option<u64>,
-    /// With a second model selection metric: the best value of each so far, which need not be of
-    /// one model.
+    /// Best value of each of two selection metrics so far; they may come from different
+    /// checkpoints.
     pub extremes_bits: Option<[u64; 2]>,
     /// Number of evaluations since the last improvement.
     pub stale: usize,
@@ -162,6 +162,26 @@ pub fn save_best(run: &Path, step: u64, measure: f64) -> Result<()> {
     write_file(&run.join(BEST), text.as_bytes())
 }
 
+/// Best checkpoint of a run, as `best.json` records it.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+pub(super) struct BestCheckpoint {
+    /// Step of the checkpoint.
+    pub step: u64,
+    /// Model selection metric; `None` if it was not finite.
+    pub measure: Option<f64>,
+}
+
+/// Reads which checkpoint is best; `None` if none was recorded.
+pub(super) fn read_best(run: &Path) -> Result<Option<BestCheckpoint>> {
+    let path = run.join(BEST);
+    // A link to nothing is there too.
+    if fs::symlink_metadata(&path).is_err() {
+        return Ok(None);
+    }
+    let best = serde_json::from_str(&read_text(&path)?);
+    best.map(Some).map_err(|e| Error::file(&path, e.to_string()))
+}
+
 /// Returns the step of the best checkpoint, if there is one.
 pub fn best(run: &Path) -> Option<u64> {
     let text = read_text(&run.join(BEST)).ok()?;
@@ -208,7 +228,7 @@ pub(super) fn check_run(run: &Path, resume: bool) -> Result<()> {
         _ if within.is_some() => Some("is a part of a run".to_string()),
         Some(step) => Some(format!("holds a run at step {step}")),
         None if is_done(run) => Some("holds a model".into()),
-        None if record::is_run(run) => Some("holds a run that was started".into()),
+        None if record::is_run(run) => Some("holds an unfinished run without a checkpoint".into()),
         None if run.join(checkpoint::CONFIG).exists() => Some("holds a model".into()),
         None => {
             let files = fs::read_dir(run.join(MODEL)).is_ok_and(|mut files| files.next().is_some());
@@ -285,17 +305,30 @@ pub fn set_aside(run: &Path, damaged: &[Damage]) -> Result<()> {
     Ok(())
 }
 
-/// Reads a checkpoint into a learner.
-pub fn load(run: &Path, step: u64, learner: &mut dyn Learner) -> Result<(AdamWState, RunState)> {
-    let folder = run.join(name_of(step));
-    let path = folder.join(PLACE);
+/// Returns the folder of a checkpoint.
+pub(super) fn folder_of(run: &Path, step: u64) -> PathBuf {
+    run.join(name_of(step))
+}
+
+/// Reads the state of a run in a checkpoint.
+pub(super) fn read_state(run: &Path, step: u64) -> Result<RunState> {
+    let path = folder_of(run, step).join(PLACE);
     let text = read_text(&path)?;
     let place: RunState =
         serde_json::from_str(&text).map_err(|e| Error::file(&path, e.to_string()))?;
-    if place.step != step {
-        let message = format!("step: got {}, need {step}, the folder's", place.step);
-        return Err(Error::file(&path, message));
+    match place.step == step {
+        true => Ok(place),
+        false => {
+            let message =
+                format!("step: got {}, but the folder is named checkpoint-{step}", place.step);
+            Err(Error::file(&path, message))
+        }
     }
+}
+
+/// Reads a checkpoint into a learner.
+pub fn load(run: &Path, step: u64, learner: &mut dyn Learner) -> Result<(AdamWState, RunState)> {
+    let (folder, place) = (folder_of(run, step), read_state(run, step)?);
     let path = folder.join(OPTIMIZER);
     let state = from_arrays(checkpoint::read_arrays(&path)?, place.updates)
         .map_err(|message| Error::file(&path, message))?;
@@ -382,7 +415,7 @@ fn whole_or_refused(folder: &Path) -> Result<()> {
     let Err(why) = verify_checksums(folder) else { return Ok(()) };
     let whole = folder.parent().and_then(|run| Some(run.join(name_of(newest_whole(run).0?))));
     let offer = match whole {
-        Some(whole) => format!("; {} is whole", whole.display()),
+        Some(whole) => format!("; {} is undamaged", whole.display()),
         None => String::new(),
     };
     Err(Error::file(folder, format!("{why}{offer}")))

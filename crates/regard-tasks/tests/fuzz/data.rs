@@ -7,6 +7,7 @@ use regard_tasks::data::{
     recordings, similarity,
 };
 use regard_tasks::point::{PROBLEMS, read as read_points};
+use regard_tasks::search::{FileTexts, Index};
 
 /// File extensions of labelled texts.
 const TABLES: [&str; 3] = ["x.csv", "x.tsv", "x.jsonl"];
@@ -132,5 +133,20 @@ fn fuzz_points() {
         let path = scratch.write("x.txt", bytes);
         let read = PROBLEMS.iter().filter(|problem| read_points(&path, **problem).is_ok());
         read.count() > 0
+    });
+}
+
+#[test]
+fn fuzz_search_index() {
+    fuzz!("search-index", |bytes: &[u8]| Index::from_bytes(bytes.to_vec()).is_ok());
+}
+
+#[test]
+fn fuzz_search_texts() {
+    fuzz!("search-texts", |bytes: &[u8]| {
+        let names = TABLES.iter().chain(&["x.txt"]);
+        let read =
+            |name: &&str| [None, Some("2")].map(|column| FileTexts::read(bytes, name, column));
+        names.filter(|name| read(name).iter().any(Result::is_ok)).count() > 0
     });
 }

@@ -3,6 +3,7 @@
 
 mod data;
 mod differential;
+mod import;
 mod media;
 mod models;
 #[allow(dead_code)]

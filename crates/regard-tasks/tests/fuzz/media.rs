@@ -26,6 +26,16 @@ fn fuzz_idx() {
 }
 
 #[test]
+fn fuzz_idx_labels() {
+    let scratch = Scratch::default();
+    // As above, and each byte becomes a number of eight.
+    let limits = regard_fuzz::Limits { growth: 12_000, ..regard_fuzz::Limits::default() };
+    fuzz!("idx-labels", limits, |bytes: &[u8]| {
+        idx::read_labels(scratch.write("x", bytes)).is_ok()
+    });
+}
+
+#[test]
 fn fuzz_wav() {
     // At the lowest rate a second has a thousand samples, sixteen times as many after resampling.
     fuzz!("wav", |bytes: &[u8]| wav::parse(bytes).map(|sound| sound.at(16_000)).is_ok());

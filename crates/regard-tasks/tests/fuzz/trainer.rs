@@ -2,7 +2,7 @@
 
 use crate::small::{Folder, corpus, letters, recipe, train};
 use regard_fuzz::{Scratch, fuzz};
-use regard_tasks::train::{Event, TrainOutcome, recorded, write_checksums};
+use regard_tasks::train::{Event, RunDetails, TrainOutcome, recorded, write_checksums};
 use regard_tasks::translate::{Corpus, Recipe};
 use std::fs;
 use std::path::Path;
@@ -61,6 +61,8 @@ fn fuzz_run() {
                 let scratch = Scratch::default();
                 copy(stopped, scratch.folder());
                 scratch.write(name, bytes);
+                // A list of runs is never stopped by one of them.
+                assert!(RunDetails::of(scratch.folder()).is_some(), "{name}");
                 let recorded = recorded(scratch.folder()).is_ok();
                 recorded && train(row, scratch.folder(), true, &mut |_| false).is_ok()
             });

@@ -4,7 +4,9 @@
 use crate::small::Folder;
 use regard_models::ModelFiles;
 use regard_tasks::data::Part;
-use regard_tasks::evaluation::{EvaluationData, Report};
+use regard_tasks::evaluation::{
+    Details, EvaluationData, Report, WorstExample, WorstLabel, WorstText,
+};
 use regard_tasks::recipe::{self, Task};
 use regard_tasks::train::{Event, Record, Run};
 use std::fs;
@@ -64,6 +66,40 @@ fn value(report: &Report, name: &str) -> f64 {
     mark.unwrap_or_else(|| panic!("no {name} in {:?}", report.marks)).value
 }
 
+/// Checks that labels, confusions and worst examples agree with the metrics, and returns the last.
+pub fn worst_labels(report: &Report) -> Vec<&WorstLabel> {
+    let Details { labels, confusion, worst, .. } = report.details.as_ref().expect("details");
+    let total: u64 = labels.iter().map(|label| label.support).sum();
+    assert_eq!(total as usize, report.asked);
+    for (at, label) in labels.iter().enumerate() {
+        assert_eq!(confusion[at].iter().sum::<u64>() + label.missed, label.support, "{label:?}");
+        assert_eq!(confusion.iter().map(|row| row[at]).sum::<u64>(), label.predicted, "{label:?}");
+    }
+    let right: u64 = (0..labels.len()).map(|at| confusion[at][at]).sum();
+    assert!((value(report, "accuracy") - 100.0 * right as f64 / total as f64).abs() < 1e-9);
+    fn label(worst: &WorstExample) -> &WorstLabel {
+        let WorstExample::Label(label) = worst else { panic!("not a label: {worst:?}") };
+        label
+    }
+    let worst: Vec<&WorstLabel> = worst.iter().map(label).collect();
+    assert!(!worst.is_empty() && worst.len() <= 10);
+    assert!(worst.windows(2).all(|two| two[0].probability <= two[1].probability), "{worst:?}");
+    for each in &worst {
+        assert!(each.probability <= each.predicted_probability + 1e-12, "{each:?}");
+        assert!(each.predicted_probability <= 1.0 + 1e-12 && !each.text.is_empty(), "{each:?}");
+    }
+    worst
+}
+
+/// The worst examples whose outputs are texts.
+fn worst_texts(report: &Report) -> Vec<&WorstText> {
+    fn text(worst: &WorstExample) -> &WorstText {
+        let WorstExample::Text(text) = worst else { panic!("not a text: {worst:?}") };
+        text
+    }
+    report.details.as_ref().expect("details").worst.iter().map(text).collect()
+}
+
 fn recipe_of(task: &str, steps: usize, folder: &Path, ends: &str, parts: &[&str]) -> String {
     let file =
         |part: &&str| format!("{part} = '{}'\n", folder.join(format!("{part}.{ends}")).display());
@@ -100,6 +136,12 @@ fn a_classifier_gets_the_numbers_of_its_training() {
         .evaluate(&ModelFiles::from(&run), &EvaluationData::Set { set: None, part: None })
         .unwrap();
     assert_eq!((test.part, test.asked, test.excluded), (Some(Part::Test), 3, 0));
+    worst_labels(&valid);
+    let lines = ["ann sleeps in paris.", "bob dreams in oslo", "carl dreams"];
+    for each in worst_labels(&test) {
+        assert_eq!(each.text, lines[each.number.unwrap() - 1]);
+        assert_eq!(each.label, (each.number.unwrap() - 1).to_string());
+    }
 
     // Without a test part there is nothing to leave out, and nothing to report.
     let without = recipe_of("classify", 3, &folder.0, "tsv", &["train", "valid"]);
@@ -149,6 +191,7 @@ fn words_without_a_token_are_wrong_and_entities_are_counted() {
     assert_eq!(measures(&valid), last, "bit for bit");
     assert_eq!((value(&valid, "accuracy"), value(&valid, "entity_f1")), (100.0, 100.0));
     assert_eq!((valid.asked, valid.unit), (150, "words"));
+    worst_labels(&valid);
     // The text of the second sentence ends before its last word, and a label is unknown.
     let words =
         [("bob", "B-PER"), ("smith", "I-PER"), ("lives", "B-ORG"), ("in", "O"), ("rome", "B-LOC")];
@@ -158,6 +201,15 @@ fn words_without_a_token_are_wrong_and_entities_are_counted() {
         .evaluate(&ModelFiles::from(&run), &EvaluationData::File(folder.0.join("odd.conllu")))
         .unwrap();
     assert_eq!((report.asked, value(&report, "accuracy")), (10, 80.0));
+    // The word with the unknown label and the one without a token are counted, and not shown.
+    let shown = worst_labels(&report);
+    assert_eq!(shown.len(), 8, "{shown:?}");
+    assert!(shown.iter().all(|each| each.text.contains('[') && each.number <= Some(2)));
+    let labels = &report.details.as_ref().unwrap().labels;
+    let unknown = labels.iter().find(|label| label.label == "B-ORG").unwrap();
+    assert_eq!((unknown.support, unknown.recall, unknown.missed), (1, 0.0, 0));
+    let place = labels.iter().find(|label| label.label == "B-LOC").unwrap();
+    assert_eq!((place.support, place.missed, place.recall), (2, 1, 50.0));
     // Three of five entities are found, and nothing else is predicted.
     assert_eq!(value(&report, "entity_precision"), 100.0);
     assert_eq!(value(&report, "entity_recall"), 60.0);
@@ -195,6 +247,12 @@ fn answers_get_the_numbers_of_their_training() {
     let valid = task(&text).evaluate(&ModelFiles::from(&run), &on(Part::Valid)).unwrap();
     assert_eq!(measures(&valid), last, "bit for bit");
     assert_eq!((valid.asked, valid.unit), (10, "questions"));
+    let worst = worst_texts(&valid);
+    assert!(worst.windows(2).all(|two| two[0].score <= two[1].score), "{worst:?}");
+    for each in worst {
+        assert!(each.score < 100.0 && each.text.starts_with("where does"), "{each:?}");
+        assert!(PLACES.contains(&each.reference.as_str()), "{each:?}");
+    }
     // Where a text may have no answer, predicting one is wrong.
     let impossible = file(0..1).replace("\"answers\":[{", "\"is_impossible\":true,\"other\":[{");
     let impossible = impossible.replace("\"other\"", "\"answers\":[],\"plausible_answers\"");
@@ -324,7 +382,7 @@ fn a_model_without_a_recipe_is_examined_on_files() {
     assert_eq!(recipe.task(), "answer");
     let bare = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/reading/BertModel");
     let error = recipe::of_model(&bare).unwrap_err().to_string();
-    assert!(error.contains("without a head"), "{error}");
+    assert!(error.contains("has no task head"), "{error}");
 }
 
 /// The versions of SST-2 on the real data: validation, test, and what is left out.

@@ -90,6 +90,15 @@ fn an_exam_gives_the_numbers_of_the_run() {
         .evaluate(&ModelFiles::from(&run), &EvaluationData::Set { set: None, part: None })
         .unwrap();
     assert!(test.asked == 21 && mark(&test, "accuracy") > 90.0, "{test:?}");
+    // Images that are held out are the last ones of the training file.
+    for (report, file, from) in [(&valid, "train-images", None), (&test, "t10k-images", Some(0))] {
+        for each in crate::exams::worst_labels(report) {
+            let number = each.text.strip_prefix("image ").unwrap().split(' ').next().unwrap();
+            let number: usize = number.parse().unwrap();
+            assert!(each.text.contains(file), "{each:?}");
+            assert!(from.is_none_or(|from| (from..from + 21).contains(&number)), "{each:?}");
+        }
+    }
     let file = EvaluationData::File(folder.0.join("t10k-images-idx3-ubyte"));
     let named = recipe.evaluate(&ModelFiles::from(&run), &file).unwrap();
     assert_eq!(mark(&named, "accuracy"), mark(&test, "accuracy"));

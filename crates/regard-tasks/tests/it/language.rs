@@ -133,5 +133,5 @@ fn what_cannot_be_learned_is_told() {
     };
     assert!(error(&bert, alphabet()).contains("does not generate text"));
     let wide = |recipe: &mut Recipe| recipe.model["n_positions"] = 8.into();
-    assert!(error(&wide, alphabet()).contains("the model has 8"));
+    assert!(error(&wide, alphabet()).contains("need at most 8"));
 }

@@ -2,6 +2,7 @@
 
 mod audio;
 mod begins;
+mod colours;
 mod earlier;
 mod exams;
 mod images;

@@ -315,10 +315,13 @@ fn checkpoints_of_another_model() {
     for (text, part) in [
         ("{", "EOF"),
         ("{}", "missing field"),
-        (&whole.replace("\"step\": 2", "\"step\": 7"), "step: got 7, need 2"),
+        (
+            &whole.replace("\"step\": 2", "\"step\": 7"),
+            "step: got 7, but the folder is named checkpoint-2",
+        ),
     ] {
         fs::write(&place, text).unwrap();
-        resume(4, &["trainer.json is damaged", "no other checkpoint of the run is whole"]);
+        resume(4, &["trainer.json is damaged", "no other checkpoint of the run is undamaged"]);
         changed();
         resume(4, &["trainer.json", part]);
     }

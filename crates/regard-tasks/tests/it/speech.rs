@@ -1,6 +1,7 @@
 //! Speech: tones that are learned as labels and as characters, saved, recognised whole and
 //! streamed, and resumed.
 
+use crate::exams::worst_labels;
 use crate::small::{Folder, trained};
 use regard_models::ModelFiles;
 use regard_tasks::audio::{Sound, wav};
@@ -93,8 +94,18 @@ fn tones_are_learned_as_labels() {
         .evaluate(&ModelFiles::from(&run), &EvaluationData::Set { set: None, part: None })
         .unwrap();
     assert_eq!((report.marks[0].name, report.marks[0].value), ("accuracy", 100.0));
+    let worst = worst_labels(&report);
+    assert!(worst.iter().all(|each| each.text.ends_with(&format!("{}-6.wav", each.label))
+        || each.text.ends_with(&format!("{}-7.wav", each.label))));
     let file = EvaluationData::File(place.0.join("train.tsv"));
     assert_eq!(recipe.evaluate(&ModelFiles::from(&run), &file).unwrap().asked, 18);
+    // A label that the model does not have counts as wrong.
+    std::fs::write(place.0.join("odd.tsv"), "up-0.wav\tup\nlow-0.wav\tsideways\n").unwrap();
+    let file = EvaluationData::File(place.0.join("odd.tsv"));
+    let odd = recipe.evaluate(&ModelFiles::from(&run), &file).unwrap();
+    assert_eq!((odd.marks[0].value, worst_labels(&odd).len()), (50.0, 1));
+    let labels = &odd.details.as_ref().unwrap().labels;
+    assert_eq!((labels.len(), labels[3].label.as_str(), labels[3].support), (4, "sideways", 1));
 }
 
 #[test]

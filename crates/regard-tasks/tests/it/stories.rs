@@ -135,7 +135,7 @@ fn what_cannot_be_is_told() {
     assert!(error(&|r| r.model = "story".into()).contains("model: need a table"));
     assert!(error(&|r| r.model["hiden_size"] = 3.into()).contains("no such key: hiden_size"));
     assert!(error(&|r| r.model["repetitions"] = 0.into()).contains("repetitions: got 0"));
-    assert!(error(&|r| r.model["max_words"] = 2.into()).contains("training part has no questions"));
+    assert!(error(&|r| r.model["max_words"] = 2.into()).contains("no training question is usable"));
 }
 
 /// Test files are not trained on, and a tenth of each task is held out.

@@ -23,7 +23,7 @@ pub fn parse(text: &str, arrays: Option<&Archive>) -> Result<Mask> {
     let mut parser = Parser { text: text.chars().collect(), at: 0, rules: 0, arrays };
     let parsed = parser.either(0).and_then(|mask| match parser.peek() {
         None => Ok(mask),
-        Some(c) => Err(parser.fail(parser.at, format!("`{c}` where & or | or the end should be"))),
+        Some(c) => Err(parser.fail(parser.at, format!("got `{c}`, need &, | or the end"))),
     });
     parsed.map_err(|Fault { column, cause }| {
         let place = format!("at column {}", column + 1);
@@ -107,9 +107,7 @@ impl Parser<'_> {
             return match (self.take(')'), self.peek()) {
                 (true, _) => Ok(mask),
                 (false, None) => Err(self.fail(open, "`(` without its `)`".into())),
-                (false, Some(c)) => {
-                    Err(self.fail(self.at, format!("`{c}` where & or | or `)` should be")))
-                }
+                (false, Some(c)) => Err(self.fail(self.at, format!("got `{c}`, need &, | or `)`"))),
             };
         }
         self.rules += 1;
@@ -118,7 +116,7 @@ impl Parser<'_> {
         let name = self.word(|c| c.is_alphanumeric() || c == '_');
         if name.is_empty() {
             let found = found.map_or("the end".into(), |c| format!("`{c}`"));
-            return Err(self.fail(start, format!("{found} where a mask should be")));
+            return Err(self.fail(start, format!("got {found}, need the name of a mask")));
         }
         let arguments = self.arguments()?;
         rule(&name, &arguments, self.arrays).map_err(|cause| Fault { column: start, cause })
@@ -178,7 +176,10 @@ fn rule(name: &str, arguments: &[Argument], arrays: Option<&Archive>) -> Result<
         },
         "global_tokens" => {
             let (list, _) = given.list(arguments, "global_tokens(0, 5, …) or an array")?;
-            let index = |x: &i64| usize::try_from(*x).context("global_tokens: a negative index");
+            let index = |x: &i64| {
+                usize::try_from(*x)
+                    .map_err(|_| anyhow!("global_tokens: got {x}, need indices of 0 or more"))
+            };
             global_tokens(&list.iter().map(index).collect::<Result<Vec<_>>>()?)
         }
         "segments" => segments(&given.list(arguments, "segments(0, 0, 1, …) or an array")?.0),
@@ -192,7 +193,8 @@ fn rule(name: &str, arguments: &[Argument], arrays: Option<&Archive>) -> Result<
         }
         "around" => match arguments {
             [Argument::Array(centres), Argument::Number(width)] => {
-                let width = usize::try_from(*width).context("around: a negative width")?;
+                let width = usize::try_from(*width)
+                    .map_err(|_| anyhow!("around: got the width {width}, need 0 or more"))?;
                 around(&given.file()?.floats(centres)?.data, width)
             }
             _ => bail!("need around(centres, width) with the name of an array [B,T]"),
@@ -224,7 +226,7 @@ struct Given<'a> {
 
 impl Given<'_> {
     fn file(&self) -> Result<&Archive> {
-        self.arrays.with_context(|| format!("{}: no file to read arrays from", self.name))
+        self.arrays.with_context(|| super::needs_file(self.name))
     }
 
     /// Returns exactly `N` integers, 0 or more.
@@ -290,11 +292,11 @@ mod tests {
     #[test]
     fn errors_point_at_the_column() {
         let rows = [
-            ("", 1, "the end where a mask should be"),
+            ("", 1, "got the end, need the name of a mask"),
             ("casual", 1, "need one of: full, causal"),
             ("causal & casual", 10, "unknown mask"),
             ("causal &", 9, "the end"),
-            ("causal window(1, 2)", 8, "where & or |"),
+            ("causal window(1, 2)", 8, "need &, | or the end"),
             ("(causal", 1, "without its `)`"),
             ("(causal]", 8, "`]`"),
             ("window(1)", 1, "need window(left, right)"),
@@ -304,11 +306,11 @@ mod tests {
             ("window(1x, 0)", 8, "not an integer"),
             ("window(1,", 10, "an argument is missing"),
             ("window(1 2)", 10, "need `,` or `)`"),
-            ("global_tokens(-3)", 1, "negative index"),
-            ("dense(x)", 1, "no file"),
+            ("global_tokens(-3)", 1, "got -3, need indices of 0 or more"),
+            ("dense(x)", 1, "only in `regard attend FILE`"),
             ("lengths(1, x)", 1, "among integers"),
             ("lengths", 1, "no arguments"),
-            ("&", 1, "`&` where a mask should be"),
+            ("&", 1, "got `&`, need the name of a mask"),
         ];
         for (text, column, message) in rows {
             let error = format!("{:#}", parse(text, None).expect_err(text));

@@ -36,8 +36,8 @@ pub struct AttentionArgs {
     /// Temperature of `--normalize gumbel`
     #[arg(long, value_name = "X", default_value_t = 1.0)]
     pub temperature: f32,
-    /// Set a number of the score, bias or normaliser, such as slope=0.1; can be repeated; see
-    /// `regard variants`
+    /// Set a setting of the score, bias or normaliser, such as slope=0.1 (`regard variants` lists
+    /// them); can be repeated
     #[arg(long = "with", value_name = "NAME=X")]
     pub with: Vec<String>,
 }
@@ -120,7 +120,7 @@ impl SpecBuilder<'_> {
         for (name, _) in &self.numbers {
             if !settings.contains(&name.as_str()) {
                 let has = match settings.is_empty() {
-                    true => "the chosen score, bias and normaliser have no numbers to set".into(),
+                    true => "the chosen score, bias and normaliser have no settings".into(),
                     false => format!("need one of: {}", settings.join(", ")),
                 };
                 bail!("--with: got `{}`, {has}", crate::show::label(name, 40));
@@ -146,7 +146,7 @@ impl SpecBuilder<'_> {
     /// Collects the settings of a variant from flags and arrays.
     fn settings<T: ?Sized + 'static>(&self, row: &Row<T>) -> Result<Settings> {
         let name = row.name();
-        let need = || self.arrays.with_context(|| format!("`{name}` needs the arrays of a file"));
+        let need = || self.arrays.with_context(|| needs_file(name));
         let has = |array: &str| self.arrays.filter(|arrays| arrays.has(array));
         let noise = Some(Stream::new(self.seed, 0, 0));
         let mut given = Settings { noise, ..Settings::default() };
@@ -201,6 +201,11 @@ fn number_name(setting: &Setting) -> Option<&'static str> {
     }
 }
 
+/// The error for a variant whose parameters or arguments are arrays, where there is no file.
+fn needs_file(name: &str) -> String {
+    format!("`{name}` reads arrays from a file, so it works only in `regard attend FILE`")
+}
+
 /// Names of a kind, in the order of the catalogue.
 fn names(kind: &str) -> Vec<&'static str> {
     let rows = catalogue().into_iter().filter(|(name, _)| *name == kind);
@@ -252,7 +257,7 @@ mod tests {
         assert!(format!("{:?}", made.normalizer).contains("temperature: 2.0"));
         for (flags, message) in [
             (["--score", "edge", "--with", "slop=1"], "need one of: slope"),
-            (["--score", "dot", "--with", "slope=1"], "no numbers to set"),
+            (["--score", "dot", "--with", "slope=1"], "have no settings"),
             (["--score", "edge", "--with", "slope"], "need NAME=X"),
             (["--score", "edge", "--with", "slope=NaN"], "finite"),
         ] {

@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
-Answers each QUESTION, or each line of standard input, about a text. The built-in model stories
+Answers each QUESTION, or each line of standard input, about a text. The built-in model `stories`
 knows the 145 words of the bAbI stories; a model trained on SQuAD finds answers in English texts.
 
 Examples:
@@ -47,7 +47,7 @@ pub struct Flags {
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id
-    /// [default: stories, built in]
+    /// [default: `stories`, built in]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// Number of answers per question, the most probable first
@@ -56,7 +56,7 @@ pub struct Flags {
     /// Maximum number of tokens of an answer
     #[arg(long, value_name = "N", default_value_t = 15)]
     max_answer_len: usize,
-    /// Window size in tokens, with the question
+    /// Window size in tokens, including the question
     #[arg(long, value_name = "N", default_value_t = 384)]
     max_seq_len: usize,
     /// Overlap of two windows in tokens

@@ -111,13 +111,13 @@ fn path(isa: Isa) -> Path {
 /// Tests an instruction set in a child process: it is chosen once per process, and an illegal
 /// instruction ends the process.
 fn test(isa: Isa) -> Result<SelfTestReport> {
-    let program = std::env::current_exe().context("path of this program")?;
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
     let child = Command::new(program)
         .args(["doctor", "--self-test", "--json"])
         .env("REGARD_ISA", isa.name())
         .env("REGARD_NUM_THREADS", pool::threads().to_string())
         .output()
-        .context("start the self-test")?;
+        .context("cannot start the self-test")?;
     // With exit code 1 there is a report, with the errors.
     match serde_json::from_slice::<SelfTestReport>(&child.stdout) {
         Ok(report) if report.isa == isa.name() => Ok(report),

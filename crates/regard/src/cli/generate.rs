@@ -17,15 +17,15 @@ Continues each PROMPT, or each line of standard input, and prints tokens as they
 beam search, several results, --stop or --json, a text is printed when it is complete.
 
 Examples:
-  regard generate 'ROMEO:'                         # built-in model shakespeare
+  regard generate 'ROMEO:'                         # built-in model `shakespeare`
   regard generate 'ROMEO:' --max-new-tokens 200 --do-sample --temperature 0.8 --top-k 40 --seed 7
   regard generate 'ROMEO:' --num-beams 4 --no-repeat-ngram-size 3
   regard generate 'Once upon a time' --model gpt2  # downloads GPT-2 from the Hub
   regard generate --stop $'\\n\\n' --json < prompts.txt  # your file
 
-When a text exceeds the model's context window, generation continues from the last half of it.
+When the context window is full, its first half is dropped and generation continues.
 
---json prints one object per prompt: generated_text (with the prompt), token_ids (without the
+--json prints one object per prompt: generated_text (including the prompt), token_ids (without the
 prompt's), score; with --num-return-sequences also alternatives.
 
 If a line of standard input fails, the error goes to stderr, an empty line (or {\"error\": …} with
@@ -38,7 +38,7 @@ pub struct Flags {
     /// Prompts, each continued independently [default: the lines of standard input]
     prompt: Vec<String>,
     /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id
-    /// [default: shakespeare, built in]
+    /// [default: `shakespeare`, built in]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// Maximum number of new tokens [default: the model's]

@@ -20,9 +20,11 @@ mod point;
 mod recipes;
 mod recognize;
 mod rerank;
+mod runs;
 mod say;
 mod score;
 mod search;
+mod search_file;
 mod summarize;
 mod tag;
 mod tokenizer;
@@ -80,7 +82,7 @@ Built-in models need no download. Others, and training:
   regard train sort-10                        # train; points are generated, no data needed
   regard doctor                               # test the kernels on this machine
 
-Exit codes: 0 success, 1 negative result, 2 error, 130 interrupted.
+Exit codes: 0 success; 1 a check failed, or some inputs failed; 2 error; 130 interrupted.
 
 Environment variables:
   REGARD_NUM_THREADS   number of threads
@@ -137,11 +139,13 @@ verbs! {
     Fill fill
     Embed embed
     Rerank rerank
+    Search search_file
     Summarize summarize
     Point point
     Recognize recognize
     Train train
     Eval eval
+    Runs runs
     Compare compare
     Attend attend
     Tokenizer tokenizer

@@ -27,7 +27,7 @@ Examples:
   regard models
   regard models en-fr                              # details of a built-in model
   regard models export en-fr --out en-fr           # a folder that transformers can load
-  regard models export en-fr --out en-fr-half --precision half
+  regard models export en-fr --out en-fr-f16 --precision f16
   regard models gpt2 --fetch                       # download from the Hub, or update to the newest
 
 Hub models are stored in the cache of Python's huggingface_hub (HF_HOME). A branch stays at the
@@ -67,7 +67,9 @@ enum What {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Stored {
+    #[value(name = "f32", alias = "single")]
     Single,
+    #[value(name = "f16", alias = "half")]
     Half,
 }
 

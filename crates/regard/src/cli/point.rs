@@ -25,14 +25,14 @@ the numbers of the points, counted from 1.
   tsp   a tour through all points, from the first and back to it
 
 Examples:
-  regard point '0 0  1 0  1 1  0 1  0.5 0.4'                            # built-in model hull
+  regard point '0 0  1 0  1 1  0 1  0.5 0.4'                            # built-in model `hull`
   regard point --problem tsp '0.1 0.2  0.9 0.1  0.5 0.7  0.3 0.3' --svg tour.svg
   regard point --attend --json '0 0  1 0  1 1  0 1  0.5 0.4'
   regard point --file points.txt                                        # your file
   regard point --problem sort '0.7 0.1 0.4' --model runs/sort-10        # regard train sort-10
 
-A set that begins with a minus sign goes behind --, after all flags. Text after the word output, as
-in the files of Vinyals et al., is ignored.
+If a set begins with a minus sign, write -- before it, after all flags. Text after the word
+`output`, as in the files of Vinyals et al., is ignored.
 
 A model is trained for one problem (regard train hull-5, hull-10, sort-10, tsp-10) on points in the
 unit square; other points are shifted and scaled into it. Its answer may be wrong: --json also gives
@@ -51,16 +51,16 @@ If a line of standard input fails, the error goes to stderr, an empty line (or {
 pub struct Flags {
     /// Sets of points, one per argument [default: the lines of standard input]
     points: Vec<String>,
-    /// Problem: hull, sort or tsp [default: the model's, or hull]
+    /// Problem: `hull`, `sort` or `tsp` [default: the model's, or `hull`]
     #[arg(long, value_name = "PROBLEM")]
     problem: Option<String>,
     /// File with a set of points on each line
     #[arg(long, value_name = "FILE", conflicts_with = "points")]
     file: Option<PathBuf>,
-    /// Model: a folder, or a name listed by `regard models` [default: hull or tsp, built in]
+    /// Model: a folder, or a name listed by `regard models` [default: `hull` or `tsp`, built in]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Number of beams; for tsp, the shortest tour is taken [default: the model's]
+    /// Number of beams; for `tsp`, prints the shortest tour among them [default: the model's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     num_beams: Option<u16>,
     /// Draw the attention of each step

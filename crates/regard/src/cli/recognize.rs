@@ -18,15 +18,15 @@ the model's rate and mixed to mono. Prints the label or text, a tab and its prob
 per file; with --top-k, further pairs on the same line.
 
 Examples:
-  regard recognize seven.wav                       # your recording; built-in model digits
+  regard recognize seven.wav                       # your recording; built-in model `digits`
   regard recognize --top-k 3 --json a.wav b.wav
   regard recognize --stream number.wav
   regard recognize seven.wav --model runs/fsdd-truncated  # regard train fsdd-truncated
 
---stream processes a file in pieces of --chunk milliseconds, as from a microphone, and prints the
-partial result whenever it changes: two spaces, the seconds heard, a tab, the text. The last line is
-the same as without --stream. Each layer waits for its right context: with digits the first partial
-result comes after 0.7 seconds, so a shorter recording has none.
+--stream processes a file in pieces of --chunk milliseconds, as from a microphone. It prints two
+spaces, the seconds processed, a tab and the text whenever the text changes. The last line is the
+same as without --stream. The model looks ahead: with the model `digits`, the first partial result
+comes after 0.7 seconds, so a shorter recording has none.
 
 Stops at the first unreadable file; results for earlier files are still printed.
 
@@ -40,7 +40,7 @@ pub struct Flags {
     /// WAV files; - is standard input
     #[arg(value_name = "FILE.wav", required = true)]
     file: Vec<PathBuf>,
-    /// Model: a folder, or a name listed by `regard models` [default: digits, built in]
+    /// Model: a folder, or a name listed by `regard models` [default: `digits`, built in]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// Number of labels or texts per file, the most probable first

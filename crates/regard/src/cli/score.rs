@@ -15,7 +15,7 @@ Prints the natural-log probability of each token, and of the text with its perpl
 token has no probability unless the model has a beginning-of-sequence token.
 
 Examples:
-  regard score 'to be or not to be'                # built-in model shakespeare
+  regard score 'to be or not to be'                # built-in model `shakespeare`
   regard score --json 'to be or not to be'
   regard score < sentences.txt                     # your file: one result per line
   regard score --model gpt2 'to be or not to be'   # downloads GPT-2 from the Hub
@@ -35,7 +35,7 @@ pub struct Flags {
     /// Texts to score [default: the lines of standard input]
     text: Vec<String>,
     /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id
-    /// [default: shakespeare, built in]
+    /// [default: `shakespeare`, built in]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     #[command(flatten)]

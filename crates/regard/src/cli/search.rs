@@ -18,7 +18,7 @@ pub struct Search {
     /// Length penalty: above 0 favours longer texts
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     length_penalty: Option<f32>,
-    /// Stopping rule of beam search: false, true or never
+    /// Stopping rule of beam search: `false`, `true` or `never`
     #[arg(long, value_name = "WHEN")]
     early_stopping: Option<EarlyStopping>,
     /// Patience: beam search may stop after X times num-beams finished hypotheses
@@ -30,10 +30,10 @@ pub struct Search {
     /// Repetition penalty: above 1 makes earlier tokens less probable
     #[arg(long, value_name = "X")]
     repetition_penalty: Option<f32>,
-    /// Minimum length in tokens, with the begin token
+    /// Minimum length in tokens, including BOS
     #[arg(long, value_name = "N")]
     min_length: Option<usize>,
-    /// Maximum length in tokens, with begin token (or prompt) and end token
+    /// Maximum length in tokens, including BOS (or the prompt) and EOS
     #[arg(long, value_name = "N")]
     max_length: Option<usize>,
     /// Number of results per text

@@ -17,16 +17,17 @@ model summarises; `regard train aeslc-pointer` trains a pointer-generator for su
 
 Examples (with a model trained by `regard train aeslc-pointer`):
   regard summarize 'Attached is the service agreement. …' --model runs/aeslc-pointer
-  regard summarize --file mail.txt --why --model runs/aeslc-pointer  # your file
-  regard summarize --json --model runs/aeslc-pointer < mail.txt      # your file
+  regard summarize --file mail.txt --show-copied --model runs/aeslc-pointer  # your file
+  regard summarize --json --model runs/aeslc-pointer < mail.txt              # your file
 
 Without TEXT and --file, all of standard input is one text.
 
-A pointer-generator generates words of its vocabulary or copies words of the text, which may be
-unknown. --why prints for each word its probability and the fraction of it that comes from copying;
-above 0.5 the word counts as copied.
+A pointer-generator generates words of its vocabulary or copies words of the text, including words
+outside its vocabulary. --show-copied prints for each word its probability and the fraction of it
+that comes from copying; above 0.5 the word counts as copied.
 
---json prints {summary, log_prob}, with --why also words: [{word, probability, copied, known}, …].";
+--json prints {summary, log_prob}, with --show-copied also words: [{word, probability, copied,
+known}, …].";
 
 /// Summarise a text in a few words
 #[derive(Args)]
@@ -41,15 +42,15 @@ pub struct Flags {
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// Print which words were copied
-    #[arg(long)]
-    why: bool,
+    #[arg(long, alias = "why")]
+    show_copied: bool,
     /// Number of words of a text to encode; the rest is ignored
     #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..))]
     max_words: u32,
     /// Number of beams; 1 is greedy search [default: the model's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     num_beams: Option<u16>,
-    /// Maximum length in words, with begin and end token [default: the model's]
+    /// Maximum length in words, including BOS and EOS [default: the model's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(3..=512))]
     max_length: Option<u16>,
     #[command(flatten)]
@@ -65,7 +66,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     }
     let parameters = Parameters {
         max_words: Some(flags.max_words as usize),
-        output_attentions: flags.why,
+        output_attentions: flags.show_copied,
         search: SearchParameters {
             num_beams: flags.num_beams.map(usize::from),
             max_length: flags.max_length.map(usize::from),

@@ -14,7 +14,7 @@ Labels every word of a text: parts of speech with the built-in model, named enti
 that was trained for them. Prints word/LABEL, separated by spaces, on one line per text.
 
 Examples:
-  regard tag 'They are watching.'                  # built-in model en-pos
+  regard tag 'They are watching.'                  # built-in model `en-pos`
   regard tag --json 'They are watching.'
   regard tag < texts.txt                           # your file: one text per line
   regard tag 'Ann lives in Paris.' --model dslim/bert-base-NER   # downloads from the Hub
@@ -35,7 +35,7 @@ pub struct Flags {
     /// Texts to label [default: the lines of standard input]
     text: Vec<String>,
     /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id
-    /// [default: en-pos, built in]
+    /// [default: `en-pos`, built in]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// Unit that gets a label [default: entities if the labels have B- and I-, else words]

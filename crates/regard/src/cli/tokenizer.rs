@@ -19,7 +19,7 @@ such file.
 Examples (with your own text files):
   regard tokenizer train --kind bpe --size 8000 --out tokenizer.json english.txt french.txt
   regard tokenizer train --kind char --size 3000 --drop-spaces --simplify --out zh.json zh.txt
-  regard tokenizer encode --tokenizer models/en-fr 'They are watching.'    # in a clone: a model's
+  regard tokenizer encode --tokenizer models/en-fr 'They are watching.'  # folder of this repository
   regard tokenizer encode --tokenizer tokenizer.json < text.txt > tokens.txt
   regard tokenizer decode --tokenizer models/en-fr '57 12 940 8'";
 
@@ -36,18 +36,18 @@ enum What {
     /// Train a tokenizer on text
     Train(Make),
     /// Encode text: tokens, ids and byte offsets
-    Encode(Use),
+    Encode(Encode),
     /// Decode ids to text
-    Decode(Use),
+    Decode(Decode),
 }
 
 #[derive(Args)]
 struct Make {
-    /// Algorithm: word, bpe, unigram, char, wordpiece (BERT), bytes (GPT-2) or treebank (English
-    /// words and their characters)
+    /// Algorithm: `word`, `bpe`, `unigram`, `char`, `wordpiece` (BERT), `bytes` (GPT-2) or
+    /// `treebank` (English words and their characters)
     #[arg(long)]
     kind: VocabularyKind,
-    /// Maximum vocabulary size, with the four special tokens
+    /// Maximum vocabulary size, including the four special tokens
     #[arg(long, value_name = "N")]
     size: usize,
     /// Minimum frequency of a token
@@ -70,12 +70,21 @@ struct Make {
 }
 
 #[derive(Args)]
-struct Use {
+struct Encode {
     /// File tokenizer.json, or a folder with one
     #[arg(long, value_name = "FILE")]
     tokenizer: PathBuf,
-    /// Texts to encode, or ids to decode [default: the lines of standard input]
+    /// Texts to encode [default: the lines of standard input]
     text: Vec<String>,
+}
+
+#[derive(Args)]
+struct Decode {
+    /// File tokenizer.json, or a folder with one
+    #[arg(long, value_name = "FILE")]
+    tokenizer: PathBuf,
+    /// Token ids of a text, separated by spaces [default: the lines of standard input]
+    ids: Vec<String>,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
@@ -161,7 +170,7 @@ fn load(path: &Path) -> Result<Tokenizer> {
     Ok(Tokenizer::load(path)?)
 }
 
-fn encode(of: &Use, global: &Global, out: &mut dyn Write) -> Result<()> {
+fn encode(of: &Encode, global: &Global, out: &mut dyn Write) -> Result<()> {
     inputs::not_files(&of.text)?;
     let tokenizer = load(&of.tokenizer)?;
     if of.text.is_empty() {
@@ -195,12 +204,12 @@ fn encoded(encoding: &Encoding) -> Encoded<'_> {
     Encoded { tokens, ids, offsets, words }
 }
 
-fn decode(of: &Use, global: &Global, out: &mut dyn Write) -> Result<()> {
+fn decode(of: &Decode, global: &Global, out: &mut dyn Write) -> Result<()> {
     let tokenizer = load(&of.tokenizer)?;
     let size = tokenizer.size();
-    let texts: Texts = match of.text.is_empty() {
+    let texts: Texts = match of.ids.is_empty() {
         true => standard_input(),
-        false => Box::new(of.text.iter().cloned().map(Ok)),
+        false => Box::new(of.ids.iter().cloned().map(Ok)),
     };
     for text in texts {
         let text = text?;

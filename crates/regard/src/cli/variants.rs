@@ -98,6 +98,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         return Ok(Outcome::Positive);
     }
     writeln!(out, "out_i = Σ_j normalize_j( score(q_i, k_j) + bias(i, j) | mask(i, j) ) · v_j")?;
+    writeln!(out, "(| mask: over the keys j that the mask allows)")?;
     for (kind, rows) in kinds {
         writeln!(out, "\n{kind}: {}", purpose(kind))?;
         let mut table = Table::new(["name", "parameters", "formula", "paper"]);

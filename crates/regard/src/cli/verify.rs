@@ -9,7 +9,7 @@ use regard_tasks::inspect::verify;
 use regard_tasks::train;
 use serde::Serialize;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Compare a checkpoint with recorded outputs of transformers, layer by layer
 #[derive(Args)]
@@ -21,13 +21,13 @@ if one is above the tolerance.
 Examples (FOLDER is your copy of a checkpoint):
   python fixtures/make/record.py FOLDER          # record the outputs of transformers
   regard verify FOLDER
-  regard verify FOLDER --said elsewhere.safetensors --tolerance 1e-5 --json")]
+  regard verify FOLDER --expected elsewhere.safetensors --tolerance 1e-5 --json")]
 pub struct Flags {
     /// Folder of a BERT, RoBERTa, DistilBERT, GPT-2 or XLNet checkpoint
     folder: PathBuf,
-    /// Recorded outputs [default: said.safetensors in the folder]
-    #[arg(long, value_name = "FILE")]
-    said: Option<PathBuf>,
+    /// Outputs of transformers to compare with [default: expected.safetensors in the folder]
+    #[arg(long, alias = "said", value_name = "FILE")]
+    expected: Option<PathBuf>,
     /// Largest relative difference that passes
     #[arg(long, value_name = "X", default_value_t = 1e-4)]
     tolerance: f32,
@@ -47,10 +47,16 @@ struct Difference<'a> {
     relative: f64,
 }
 
+/// Recorded outputs in a model's folder; `said.safetensors` is their former name.
+fn in_folder(folder: &Path) -> PathBuf {
+    let [new, former] = ["expected.safetensors", "said.safetensors"].map(|name| folder.join(name));
+    if former.exists() && !new.exists() { former } else { new }
+}
+
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let folder = train::resolve(&flags.folder)?;
-    let said = flags.said.unwrap_or_else(|| folder.join("said.safetensors"));
-    let found = verify(&folder, &Recorded::read(&said)?)?;
+    let expected = flags.expected.unwrap_or_else(|| in_folder(&folder));
+    let found = verify(&folder, &Recorded::read(&expected)?)?;
     let good = found.iter().all(|each| each.relative() <= flags.tolerance);
     if global.json {
         let differences = found.iter().map(|each| Difference {

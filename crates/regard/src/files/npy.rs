@@ -14,7 +14,7 @@ const LONGEST: usize = 10_000;
 
 /// Reads the header of a `.npy` file of `size` bytes; also returns the number of data bytes.
 pub fn start(from: &mut dyn Read, size: u64) -> Result<(Header, u64)> {
-    let cut_off = || format!("{size} bytes are not a complete npy file: cut off?");
+    let cut_off = || format!("{size} bytes are not a complete npy file; it may be truncated");
     let mut start = [0; 10];
     from.read_exact(&mut start).with_context(cut_off)?;
     if &start[..6] != MAGIC {
@@ -143,7 +143,8 @@ fn expect<'a>(text: &'a str, token: &str) -> Result<&'a str> {
 fn quoted(text: &str) -> Result<(&str, &str)> {
     let quote = if text.starts_with('"') { "\"" } else { "'" };
     let rest = expect(text, quote)?;
-    rest.split_once(quote).map(|(name, rest)| (name, rest.trim_start())).context("an open string")
+    let parts = rest.split_once(quote).map(|(name, rest)| (name, rest.trim_start()));
+    parts.context("unterminated string")
 }
 
 fn tuple(text: &str) -> Result<(Vec<usize>, &str)> {

@@ -19,7 +19,8 @@ pub struct Npz(RefCell<ZipArchive<BufReader<File>>>);
 impl Npz {
     pub fn open(path: &Path) -> Result<Npz> {
         let file = BufReader::new(open_file(path)?.0);
-        let zip = ZipArchive::new(file).context("not a complete npz (zip) file: cut off?")?;
+        let zip = ZipArchive::new(file);
+        let zip = zip.context("not a complete npz (zip) file; it may be truncated")?;
         Ok(Npz(RefCell::new(zip)))
     }
 
@@ -44,7 +45,11 @@ impl Npz {
         let mut file = zip.by_name(&format!("{name}.npy"))?;
         let size = file.size();
         if size > file.compressed_size().saturating_mul(LARGEST_RATIO).saturating_add(64) {
-            bail!("{size} bytes cannot be compressed to {}", file.compressed_size());
+            bail!(
+                "claims {size} bytes from {} compressed bytes, more than zip allows; the file is \
+                 damaged",
+                file.compressed_size()
+            );
         }
         let (header, bytes) = npy::start(&mut file, size)?;
         read(header, RawData { bytes, from: &mut file })

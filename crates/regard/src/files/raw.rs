@@ -114,7 +114,8 @@ impl Header {
         let (count, kind) = (self.count(), self.kind.name());
         let need = count.and_then(|n| n.checked_mul(each)).map(|need| need as u64);
         let wrong = |got: u64| {
-            anyhow!("got {got} bytes of data, which is not {:?} of {kind}: cut off?", self.shape)
+            let shape = &self.shape;
+            anyhow!("got {got} bytes of data, which is not {shape:?} of {kind}; truncated?")
         };
         let (Some(count), true) = (count, need == Some(bytes)) else {
             return Err(wrong(bytes));

@@ -125,7 +125,9 @@ impl Remote<'_> {
                 facts.etag.as_str()
             ))),
             // The earlier part may have been wrong: start again.
-            _ => Err(HubFailure::Broken(format!("{name}: the earlier part was not of this file"))),
+            _ => Err(HubFailure::Broken(format!(
+                "{name}: the partial download belonged to another version and was removed"
+            ))),
         }
     }
 

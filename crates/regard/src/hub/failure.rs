@@ -64,9 +64,9 @@ impl HubFailure {
                  access; for gated models, accept the terms at {endpoint}/{id}"
             ),
             (HubFailure::Unreachable(why), _) => format!(
-                "{id}: {endpoint} cannot be reached: {why}. Without a network, use a model that \
-                 was downloaded before, or a folder: --model FOLDER, or for a recipe --set \
-                 from=FOLDER"
+                "{id}: {endpoint} cannot be reached: {why}. Without a network, use a folder, or an \
+                 id that was downloaded before: --model FOLDER; for training --from FOLDER or \
+                 --set from=FOLDER"
             ),
             (HubFailure::Broken(why), _) => {
                 format!("{id}: the download broke off: {why}. Run the command again to continue it")

@@ -42,7 +42,9 @@ impl fmt::Display for Lack {
                 let names = checkpoint::PLACES.join(", ");
                 write!(f, "it has no weights in a supported format: need one of {names}")
             }
-            Lack::Shard(name) => write!(f, "its index names {name}, which it does not have"),
+            Lack::Shard(name) => {
+                write!(f, "its weight index lists {name}, which is not in the repository")
+            }
             Lack::Index(message) => write!(f, "{message}"),
         }
     }

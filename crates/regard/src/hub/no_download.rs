@@ -26,7 +26,18 @@ impl Remote {
 }
 
 fn cannot() -> HubFailure {
-    let why = "this program was built without the feature `hub`, which downloads models: use a \
-               folder, --model FOLDER, or build with --features hub";
+    let why = "this program was built without the feature `hub`, which downloads models";
     HubFailure::Unreachable(why.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What to do instead follows in the message of an unreachable Hub.
+    #[test]
+    fn the_reason_is_told_without_a_hint() {
+        let HubFailure::Unreachable(why) = cannot() else { panic!("it cannot be reached") };
+        assert!(why.contains("feature `hub`") && !why.contains("--model"), "{why}");
+    }
 }

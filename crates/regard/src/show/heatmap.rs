@@ -39,6 +39,11 @@ impl Map<'_> {
         self.cells.iter().copied().filter(|w| w.is_finite()).fold(0.0, f32::max)
     }
 
+    /// Whether a weight is exactly 0, and so drawn as a dot.
+    pub fn has_zeros(&self) -> bool {
+        self.cells.contains(&0.0)
+    }
+
     /// Draws the map.
     pub fn draw(&self, paint: Paint) -> HeatmapPicture {
         let side = label_width(self.rows);
@@ -74,9 +79,10 @@ impl Map<'_> {
             Paint::Blocks => " ░▒▓█".into(),
             _ => (1..=8).map(|n| half(n as f32 / 8.0, paint)).collect(),
         };
-        let legend = format!("0 {scale} {largest:.3}  · exactly 0");
+        let zeros = if self.has_zeros() { "   (·: exactly 0)" } else { "" };
+        let legend = format!("0 {scale} {largest:.3}{zeros}");
         let plain = if paint == Paint::Blocks { 5 } else { 8 };
-        let columns = width(&format!("0  {largest:.3}  · exactly 0")) + plain;
+        let columns = width(&format!("0  {largest:.3}{zeros}")) + plain;
         line(format!("{}{legend}", " ".repeat(side + 2)), side + 2 + columns);
         HeatmapPicture(lines)
     }
@@ -198,6 +204,7 @@ mod tests {
         let text = gallery(vec![map.draw(Paint::Blocks)], 80);
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines[..5], ["t", "      y", "    x z", " a │· ▒▒", "bc │██??"], "{text}");
+        assert_eq!(lines[5], "    0  ░▒▓█ 1.000   (·: exactly 0)");
         let coloured = gallery(vec![map.draw(Paint::True)], 80);
         assert!(coloured.contains("\x1b[48;2;252;253;191m"), "{coloured:?}");
     }
@@ -205,7 +212,7 @@ mod tests {
     #[test]
     fn pictures_share_a_line_only_if_they_fit() {
         let (rows, columns) = (words("a b"), words("x y"));
-        let cells = [0.1, 0.2, 0.3, 0.4];
+        let cells = [0.0, 0.2, 0.3, 0.4];
         let draw = || {
             let map = Map { title: vec![], rows: &rows, columns: &columns, cells: &cells };
             map.draw(Paint::Blocks)

@@ -104,7 +104,8 @@ fn draw(map: &Map, top: f32, out: &mut String) -> (f32, f32) {
         }
     }
     y += CELL * rows.len() as f32 + LINE;
-    let caption = format!("largest {largest:.3} · dot: exactly 0");
+    let zeros = if map.has_zeros() { "; a dot marks weights of exactly 0" } else { "" };
+    let caption = format!("largest {largest:.3}{zeros}");
     right = right.max(left + width(&caption) as f32 * LETTER);
     text(out, (left, y), &format!(" fill=\"{PALE}\""), &caption);
     (y, right)
@@ -161,9 +162,9 @@ mod tests {
     #[test]
     fn captions_fit_and_style_sheets_are_absent() {
         let one = ["a".to_string()];
-        let map = Map { title: vec![], rows: &one, columns: &one, cells: &[1.0] };
+        let map = Map { title: vec![], rows: &one, columns: &one, cells: &[0.0] };
         let drawn = drawing(&[map]);
-        let caption = width("largest 1.000 · dot: exactly 0") as f32 * LETTER;
+        let caption = width("largest 0.000; a dot marks weights of exactly 0") as f32 * LETTER;
         assert!(drawn.width >= caption, "{} of {caption}", drawn.width);
         let text = document(&[drawn]);
         assert!(!text.contains("style") && !text.contains("var("), "{text}");

@@ -168,7 +168,7 @@ fn bad_files_are_errors_that_name_file_and_array() {
     };
     fails(&["attend", "no/such.npz"], &["no/such.npz", "No such file"]);
     fails(&["attend", "/dev/zero"], &["not a regular file"]);
-    fail("empty.npz", b"", &["cut off?"]);
+    fail("empty.npz", b"", &["truncated"]);
     fail("text.npz", b"hello", &["npz (zip)"]);
     fail("qkv.bin", &whole, &[".npz or .safetensors"]);
     for length in (0..whole.len()).step_by(7) {
@@ -190,7 +190,7 @@ fn bad_files_are_errors_that_name_file_and_array() {
     header[6] = 2;
     header[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
     fail("header.npz", &instead(header), &["`k`", "header of 4294967295 bytes"]);
-    fail("empty.safetensors", b"", &["cut off?"]);
+    fail("empty.safetensors", b"", &["truncated"]);
     fail("header.safetensors", &[255; 64], &["safetensors"]);
     let deep = [&(20_000u64).to_le_bytes()[..], "[".repeat(20_000).as_bytes()].concat();
     fail("deep.safetensors", &deep, &["safetensors"]);
@@ -217,5 +217,5 @@ fn bad_flags_are_errors_that_say_what_is_needed() {
     fails(&["attend"], &["FILE", "--demo"]);
     fails(&["attend", "a.npz", "b.npz"], &["one FILE"]);
     fails(&["attend", "--demo", " "], &["without words"]);
-    fails(&["attend", "--demo", "--mask", "causal"], &["--demo", "give a FILE"]);
+    fails(&["attend", "--demo", "--mask", "causal"], &["--demo", "it is for a FILE"]);
 }

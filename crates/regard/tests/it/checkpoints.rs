@@ -23,8 +23,9 @@ fn a_checkpoint_says_what_was_recorded() {
     assert_eq!((ran.code, &said["good"]), (1, &false.into()));
     assert!(said["differences"][0]["relative"].as_f64().unwrap() < 1e-4);
     let other = golden("xlnet-LMHeadModel/said.safetensors");
-    let ran = regard(&["verify", &golden("bert-Model"), "--said", &other]);
+    let ran = regard(&["verify", &golden("bert-Model"), "--expected", &other]);
     assert_eq!(ran.code, 1, "{}", ran.out);
+    // Former name of the flag.
     fails(&["verify", &model, "--said", "nothing"], &["nothing"]);
 }
 
@@ -60,8 +61,9 @@ fn reading_writing_and_learning_have_a_speed() {
     };
     let said = time(&["--batch", "3", "--tokens", "9", "--ragged"]);
     assert_eq!((said["tokens"].as_u64(), &said["writing"]), (Some(18), &().into()));
-    let said = time(&["--do", "write", "--tokens", "3", "--words", "2"]);
+    let said = time(&["--mode", "generate", "--tokens", "3", "--new-tokens", "2"]);
     assert!(said["writing"]["share_of_bandwidth"].as_f64().unwrap() > 0.0);
+    // Former names of the flag and its value.
     assert!(time(&["--do", "learn", "--tokens", "4"])["ms"].as_f64().unwrap() > 0.0);
     let long = ["bench", "texts", "--model", &model, "--tokens", "99"];
     fails(&long, &["99 tokens", "12"]);

@@ -148,7 +148,7 @@ fn a_download_that_fails_says_what_to_do() {
     let mut by_hand = command(&["data", "glove-subset", "--fetch"]);
     by_hand.env("REGARD_DATA", &home).env_remove("REGARD_DATA_SOURCE");
     let ran = finish(by_hand);
-    assert!(ran.code == 2 && ran.err.contains("By hand"), "{}", ran.err);
+    assert!(ran.code == 2 && ran.err.contains("To get it by hand:\n  what:"), "{}", ran.err);
     let ran = fetch("squad", "file:///etc", &home);
     assert!(ran.code == 2 && ran.err.contains("REGARD_DATA_SOURCE"), "{}", ran.err);
 }

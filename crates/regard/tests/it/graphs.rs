@@ -131,7 +131,10 @@ fn graphs_of_files_have_labels_of_their_own() {
     let (recipe, run) = (recipe(&here, &data), here.join("run"));
     let run = run.to_str().unwrap();
     let error = regard(&["train", &recipe, "--out", run]).err;
-    assert!(error.contains("model.readout: files has labels of whole graphs"), "{error}");
+    assert!(
+        error.contains("model.readout: got 0, need 1 or more: files labels whole graphs"),
+        "{error}"
+    );
     let more = ["--set", "model.readout=4", "--set", "train.steps=300", "--json"];
     json(&[&["train", &recipe, "--out", run][..], &more].concat());
     let measured = json(&["eval", &recipe, "--model", run, "--json"]);

@@ -65,10 +65,11 @@ const NEEDS_MORE: &[&str] = &[
     "huggingface",
     "--model sentence-transformers/",
     "--model cross-encoder/",
+    "--from MODEL",
 ];
 /// Examples that train or measure for minutes, or need another program.
 const NOT_RUN: &[&str] =
-    &["regard train sort-10 ", "compare --layers", "| jq", "| man", "~/", ".toml"];
+    &["regard train sort-10 ", "--quick", "compare --layers", "| jq", "| man", "~/", ".toml"];
 
 /// The examples of a help. A line that ends with a backslash goes on in the next.
 fn examples(help: &str) -> Vec<String> {
@@ -102,7 +103,10 @@ fn own_files(here: &Path) {
     let rows: String = rows.chain(texts("bad").into_iter().map(|t| format!("{t},b\n"))).collect();
     write("train.csv", format!("text,label\n{rows}").as_bytes());
     write("test.csv", b"text,label\nvery good,a\nvery bad,b\n");
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    fs::create_dir_all(here.join("examples")).unwrap();
+    fs::copy(root.join("examples/reviews.csv"), here.join("examples/reviews.csv")).unwrap();
+    let fixtures = root.join("fixtures");
     fs::copy(fixtures.join("pictures/grey.png"), here.join("shoe.png")).unwrap();
     ["seven", "number", "a", "b"].iter().for_each(|name| write(&format!("{name}.wav"), &tone()));
     // The folder of models in a clone.

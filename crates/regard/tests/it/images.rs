@@ -144,7 +144,10 @@ fn a_tiny_recipe_learns_and_says_what_it_sees_and_where_it_looked() {
     fails(&["classify", "--model", run, "--image", labels.to_str().unwrap()], &wanted);
     // A model of texts does not look at images, nor this one read texts.
     fails(&["classify", "--model", "en-fr", "--image", png], &["translates"]);
-    fails(&["classify", "--model", run, "a text"], &["vision_transformer"]);
+    fails(
+        &["classify", "--model", run, "a text"],
+        &["classifies images", "regard classify --image"],
+    );
 }
 
 #[test]
@@ -178,4 +181,85 @@ fn data_and_keys_that_cannot_be_are_told() {
     train(&whole, &[], &["train-labels-idx1-ubyte", "need [3]"]);
     fs::remove_file(&images).unwrap();
     train(&whole, &[], &["there is no file train-images-idx3-ubyte"]);
+}
+
+/// A ring of one of two colours, which are the same in grey.
+fn ring(class: usize, seed: usize) -> Image {
+    let colour = |grey: u8| match (grey >= 200, class) {
+        (false, _) => [grey; 3],
+        (true, 0) => [grey - 36, grey - 200, grey - 200],
+        (true, _) => [grey - 200, grey - 136, grey - 100],
+    };
+    let pixels = image(3, seed).into_iter().flat_map(colour).collect();
+    Image { size: [SIDE, SIDE], channels: 3, pixels }
+}
+
+#[test]
+fn colours_are_learned_from_files_of_four_axes_and_told_apart_in_a_png() {
+    let data = folder("images-colour");
+    for (part, count) in [("train", 160), ("valid", 40), ("t10k", 40)] {
+        let one = |i: usize| ring(i % 2, i / 2 * 7 + part.len()).pixels;
+        let pixels: Vec<u8> = (0..count).flat_map(one).collect();
+        let images = data.join(format!("{part}-images-idx4-ubyte"));
+        idx::write(&images, &[count, SIDE, SIDE, 3], &pixels).unwrap();
+        let labels: Vec<usize> = (0..count).map(|i| i % 2).collect();
+        idx::write_labels(&data.join(format!("{part}-labels-idx1-ubyte")), &labels).unwrap();
+    }
+    let both = recipe(&data, "");
+    let run = data.join("run");
+    let run = run.to_str().unwrap();
+    // The recipe holds out images of the training file, and there is a file of them.
+    let refused = regard(&["train", &both, "--out", run]);
+    assert_eq!(refused.code, 2, "{}", refused.err);
+    for part in ["data.valid is 40", "valid-images-idx4-ubyte"] {
+        assert!(refused.err.contains(part), "{}", refused.err);
+    }
+    let text = fs::read_to_string(&both).unwrap();
+    let named = text.replace("'lying', 'standing', 'cross', 'ring'", "'red', 'blue'");
+    fs::write(&both, named.replace("valid = 40\n", "")).unwrap();
+    let trained = regard(&["train", &both, "--out", run, "--threads", "1"]);
+    assert_eq!(trained.code, 0, "{}", trained.err);
+    for part in [
+        "/train-images-idx4-ubyte: 160 images of 12×12 pixels in colour",
+        &format!("valid  {}/valid-images-idx4-ubyte: 40 images", data.display()),
+        "2 classes: red (80), blue (80)",
+    ] {
+        assert!(trained.err.contains(part), "{part}: {}", trained.err);
+    }
+    let report = json(&["eval", "--model", run, "--json"]);
+    assert!(report["accuracy"].as_f64().unwrap() >= 95.0, "{report}");
+
+    let test = data.join("t10k-images-idx4-ubyte");
+    let test = test.to_str().unwrap();
+    let text = regard(&["classify", "--image", test, "--model", run]).out;
+    let right =
+        (0..).zip(text.lines()).filter(|(i, line)| line.starts_with(["red", "blue"][i % 2]));
+    assert!(right.count() >= 38, "{text}");
+    // Other sizes are resized, and grey becomes colour.
+    let drawn = data.join("looked.png");
+    for (class, name) in [(0, "red\t"), (1, "blue\t")] {
+        let (png, one) = (data.join("ring.png"), ring(class, 11));
+        one.write_png(&png).unwrap();
+        let png = png.to_str().unwrap();
+        let said = regard(&["classify", "--image", png, "--model", run]).out;
+        assert!(said.starts_with(name), "{said}");
+        let double = |at: usize| one.pixels[(at / 72 / 2 * SIDE + at % 72 / 6) * 3 + at % 3];
+        let pixels = (0..4 * SIDE * SIDE * 3).map(double).collect();
+        Image { size: [2 * SIDE; 2], channels: 3, pixels }.write_png(Path::new(png)).unwrap();
+        let said = regard(&["classify", "--image", png, "--model", run]).out;
+        assert!(said.starts_with(name), "{said}");
+        let look = ["classify", "--image", png, "--model", run, "--attention"];
+        assert_eq!(regard(&[&look[..], &[drawn.to_str().unwrap()]].concat()).code, 0);
+        one.with_channels(1).unwrap().write_png(Path::new(png)).unwrap();
+        let said = regard(&["classify", "--image", png, "--model", run]);
+        assert!(said.code == 0 && said.out.contains('\t'), "{}", said.err);
+    }
+    // A model of colours is not measured on grey images.
+    let grey = data.join("grey-images-idx3-ubyte");
+    idx::write(&grey, &[2, SIDE, SIDE], &[7; 2 * SIDE * SIDE]).unwrap();
+    idx::write_labels(&data.join("grey-labels-idx1-ubyte"), &[0, 1]).unwrap();
+    fails(
+        &["eval", "--model", run, "--data", grey.to_str().unwrap()],
+        &["got images of 12×12 pixels, the model takes 12×12 pixels of 3 channels"],
+    );
 }

@@ -33,7 +33,10 @@ fn the_lesson_about_pooling_computes_draws_and_tells() {
     assert_eq!(document["learning"].as_array().unwrap().len(), 200);
     assert_eq!(json(&["attend", "--lesson", "pooling", "--seed", "5", "--json"]), document);
     fails(&["attend", "--lesson", "pooling", "--demo"], &["--lesson", "--demo"]);
-    fails(&["attend", "--lesson", "pooling", "--head", "1"], &["--lesson", "FILE"]);
+    for (flag, value) in [("--head", "1"), ("--batch", "1"), ("--rows", "0:2"), ("--keys", "1")] {
+        let told = format!("attend --lesson: leave out {flag}: a lesson draws all of its own data");
+        fails(&["attend", "--lesson", "pooling", flag, value], &[&told]);
+    }
     fails(&["attend", "--lesson", "flying"], &["flying", "pooling"]);
 }
 
@@ -44,7 +47,7 @@ fn regression_is_measured_beside_its_exponentials() {
     let found = json(&[&["bench", "regression", "--json"][..], &args].concat());
     assert_eq!(found["pairs"], 600_000);
     assert!(number(&found["ratio_to_exp"]) > 0.0 && number(&found["median_ms"]) > 0.0);
-    let said = std::fs::read(format!("{place}/said")).unwrap();
+    let said = std::fs::read(format!("{place}/predictions")).unwrap();
     assert_eq!(said.len(), 4 * 200);
     fails(&["bench", "regression", "--points", "0", "--queries", "1"], &["--points", "0"]);
     let bad = ["bench", "regression", "--points", "5", "--queries", "1", "--width", "-1"];

@@ -3,11 +3,16 @@
 
 use crate::program::{Ran, command, fails, finish, folder, json, piped, regard};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 fn golden(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/reading").join(name);
     folder.display().to_string()
+}
+
+/// The root of the repository, which has the folders of the built-in models in models/.
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn says(ran: &Ran, parts: &[&str]) {
@@ -29,6 +34,67 @@ fn values_of_the_wrong_kind_name_their_key() {
     set("train.stesp=5", &["train.stesp", "no such key", "did you mean 'steps'?"]);
     set("trian.steps=5", &["trian", "no such key", "did you mean 'train'?"]);
     set("data.trian=x.csv", &["data.trian", "no such key", "did you mean 'train'?"]);
+    let search = |value: &str, says: &[&str]| {
+        let set = format!("decode.early_stopping={value}");
+        fails(&["train", "multi30k-transformer", "--dump-config", "--set", &set], says)
+    };
+    let needs = "need false, true or \"never\"";
+    search("often", &[&format!("decode.early_stopping: got \"often\", {needs}")]);
+    search("3", &[&format!("decode.early_stopping: {needs}")]);
+}
+
+/// The keys of a model are read when it is made, after the data.
+#[test]
+fn values_of_the_wrong_kind_in_a_model_name_their_key() {
+    let home = folder("messages_model");
+    let rows: String = (0..20).map(|i| format!("text {i}\t{}\n", ["bad", "good"][i % 2])).collect();
+    fs::write(home.join("rows.tsv"), rows).unwrap();
+    fs::write(home.join("text.txt"), "To be, or not to be. ".repeat(200)).unwrap();
+    let needs = "got \"abc\", need a whole number, 0 or more";
+    for (recipe, data, key) in [
+        ("sort-10", "", "model.hidden_size"),
+        ("molecules-gat", "", "model.hidden_size"),
+        ("sst2-words", "data.train=rows.tsv", "model.hidden_size"),
+        ("shakespeare-gpt", "data.train=text.txt", "model.n_embd"),
+    ] {
+        let mut train =
+            command(&["train", recipe, "--set", &format!("{key}=abc"), "--out", recipe]);
+        if !data.is_empty() {
+            train.args(["--set", data]);
+        }
+        train.current_dir(&home);
+        let ran = finish(train);
+        assert_eq!(ran.code, 2, "{recipe}: {}{}", ran.out, ran.err);
+        says(&ran, &[&format!("{key}: {needs}")]);
+        assert!(!ran.err.contains("invalid type"), "{}", ran.err);
+    }
+    // The same in a model's folder, where the file is named.
+    let model = home.join("hull");
+    fs::create_dir_all(&model).unwrap();
+    for file in ["config.json", "generation_config.json", "model.safetensors"] {
+        fs::copy(repository().join("models/hull").join(file), model.join(file)).unwrap();
+    }
+    let point = || {
+        let points = ["0 0", "1 0", "1 1", "0.2 0.3"].join(" ");
+        let mut point = command(&["point", &points, "--model", "./hull"]);
+        point.current_dir(&home);
+        finish(point)
+    };
+    assert_eq!(point().code, 0, "{}", point().err);
+    for (file, key, value, wanted) in [
+        ("generation_config.json", "num_beams", "abc", needs),
+        ("generation_config.json", "early_stopping", "often", "got \"often\", need false, true or"),
+        ("config.json", "hidden_size", "abc", needs),
+    ] {
+        let whole = fs::read_to_string(model.join(file)).unwrap();
+        let mut changed: serde_json::Value = serde_json::from_str(&whole).unwrap();
+        changed[key] = value.into();
+        fs::write(model.join(file), changed.to_string()).unwrap();
+        let ran = point();
+        assert_eq!(ran.code, 2, "{}", ran.out);
+        says(&ran, &[&format!("./hull/{file}: {key}: {wanted}")]);
+        fs::write(model.join(file), whole).unwrap();
+    }
 }
 
 #[test]
@@ -58,7 +124,12 @@ fn names_that_are_nearly_right_are_told() {
     train.args(["--out", "nowhere"]).current_dir(folder("messages_names"));
     let ran = finish(train);
     assert_eq!(ran.code, 2);
-    says(&ran, &["data.held_out: got \"\", need sst2-phrases, sst2-sentences or files"]);
+    says(
+        &ran,
+        &[
+            "data.held_out: got \"\", need sst2-phrases, sst2-sentences, ud-english-ewt-genres or files",
+        ],
+    );
     let mut offline = command(&["translate", "x", "--model", "en-ft"]);
     offline.env("HF_HUB_OFFLINE", "1").env("HF_HOME", folder("messages_hub"));
     let ran = finish(offline);
@@ -134,6 +205,55 @@ fn a_model_for_something_else_says_what_to_do() {
     );
 }
 
+/// In a clone, models/ comes before the built-in models.
+#[test]
+fn a_folder_for_something_else_says_what_to_do() {
+    let here = |args: &[&str]| {
+        let mut command = command(args);
+        command.current_dir(repository());
+        finish(command)
+    };
+    let translates = "--model: models/en-fr is a model that translates (regard translate); this \
+                      command needs a model that ";
+    let generates = "--model: models/shakespeare is a model that generates text (regard generate \
+                     and regard score); this command needs a model that ";
+    for (args, begin, needs) in [
+        (&["classify", "x", "--model", "en-fr"][..], translates, "classifies texts"),
+        (&["tag", "x", "--model", "en-fr"], translates, "tags words"),
+        (&["embed", "x", "--model", "en-fr"], translates, "embeds texts"),
+        (&["generate", "x", "--model", "en-fr"], translates, "generates text"),
+        (&["summarize", "x", "--model", "en-fr"], translates, "summarizes texts"),
+        (
+            &["answer", "x", "--context", "y", "--model", "en-fr"],
+            translates,
+            "answers questions about a text",
+        ),
+        (
+            &["point", "0 0 1 0 1 1", "--model", "en-fr"],
+            translates,
+            "selects or orders points of a set",
+        ),
+        (&["tag", "x", "--model", "shakespeare"], generates, "tags words"),
+        (&["translate", "x", "--model", "shakespeare"], generates, "translates"),
+    ] {
+        let ran = here(args);
+        assert_eq!(ran.code, 2, "{args:?}: {}{}", ran.out, ran.err);
+        says(&ran, &[&format!("{begin}{needs}. `regard models` lists all")]);
+    }
+    let ran = here(&["generate", "x", "--model", "en-pos"]);
+    assert_eq!(ran.code, 2);
+    says(&ran, &["models/en-pos: bilstm (", "need a causal language model, such as gpt2"]);
+    // Commands that take the models of other tasks still do.
+    for args in [
+        &["embed", "To be", "--model", "shakespeare"][..],
+        &["score", "To be", "--model", "shakespeare"],
+        &["translate", "Go.", "--model", "en-fr"],
+        &["answer", "Where is Mary?", "--context", "Mary went to the office."],
+    ] {
+        assert_eq!(here(args).code, 0, "{args:?}: {}", here(args).err);
+    }
+}
+
 #[test]
 fn a_recipe_that_begins_with_a_model_of_the_hub_can_begin_with_a_folder() {
     let home = folder("messages_from");
@@ -145,13 +265,29 @@ fn a_recipe_that_begins_with_a_model_of_the_hub_can_begin_with_a_folder() {
     }
     let ran = finish(train);
     assert_eq!(ran.code, 2);
-    says(&ran, &["cannot be reached", "--set from=FOLDER"]);
+    let instead = "Without a network, use a folder, or an id that was downloaded before: --model \
+                   FOLDER; for training --from FOLDER or --set from=FOLDER";
+    says(&ran, &["cannot be reached", instead]);
 }
 
 #[test]
 fn options_that_do_not_go_together_name_themselves() {
     fails(&["attend", "--translate", "Go on!", "--head", "3"], &["--head", "FILE", "model's own"]);
     fails(&["attend", "--translate", "Go on!", "--batch", "1"], &["--batch"]);
+    for (option, name) in [
+        (&["--head", "1"][..], "--head"),
+        (&["--batch", "1"], "--batch"),
+        (&["--save", "out.npz"], "--save"),
+        (&["--rows", "1:2", "--save", "out.npz", "--head", "1"], "--head"),
+        (&["--mask", "causal"], "the option for the score, mask, bias or normaliser"),
+    ] {
+        let told = format!(
+            "attend --demo: leave out {name}: it is for a FILE of q, k and v; the demo draws four \
+             fixed kinds of attention"
+        );
+        fails(&[&["attend", "--demo"], option].concat(), &[&told]);
+    }
+    assert_eq!(regard(&["attend", "--demo", "--rows", "0:2", "--keys", "0:2"]).code, 0);
     fails(
         &["embed", "oil prices", "--nearest", "5"],
         &["--nearest", "--words", "regard embed --words king --nearest 5"],
@@ -168,6 +304,8 @@ fn what_failed_comes_before_what_to_do() {
     let (why, how) = (ran.err.find("neither curl nor wget"), ran.err.find("To get it by hand"));
     assert!(why.unwrap() < how.unwrap(), "{}", ran.err);
     assert!(!ran.err.contains(".: "), "two messages are glued: {}", ran.err);
+    says(&ran, &["is installed\n\nTo get it by hand:\n  what:"]);
+    assert!(!ran.err.contains("is not on this machine"), "{}", ran.err);
     let train = regard(&["train", "--help"]).out + &regard(&["eval", "--help"]).out;
     assert!(train.contains("the source sentence, a tab and its"), "{train}");
 }
@@ -200,6 +338,19 @@ fn a_table_of_lengths_and_swapped_columns() {
     assert!(measured.out.contains("column 1 is the source"), "{}", measured.out);
     assert!(measured.out.contains("16–16") || measured.out.contains("–16"), "{}", measured.out);
     assert!(!measured.err.contains("swapped"), "{}", measured.err);
+    // Chinese has no spaces: the shortest source is counted in characters, too.
+    for (least, left) in [("2", 6), ("6", 2)] {
+        let args = ["eval", "--model", "zh-en", "--data", &right, "--min-words", least, "--json"];
+        assert_eq!(json(&args)["sentences"], left, "{least}");
+    }
+    fails(
+        &["eval", "--model", "zh-en", "--data", &right, "--min-words", "50"],
+        &["--min-words 50: no source has that many characters"],
+    );
+    fails(
+        &["eval", "--model", "en-fr", "--data", &wrong, "--min-words", "50"],
+        &["--min-words 50: no source has that many words"],
+    );
     let measured = regard(&["eval", "--model", "zh-en", "--data", &wrong]);
     says(&measured, &["wrong.tsv", "look swapped", "column 1", "column 2"]);
     let object = json(&["eval", "--model", "zh-en", "--data", &wrong, "--json"]);
@@ -231,6 +382,28 @@ fn a_file_that_is_not_there_is_told() {
         let says = ["--data", "there is no file", file];
         fails(&["eval", "--model", "en-fr", "--data", file], &says);
     }
+    let sets = "its data sets are multi30k, tatoeba-fra-eng, tatoeba-cmn-eng, cmudict";
+    let none = "--data: there is no file and no data set \"nofile\" of this task; ";
+    fails(&["eval", "--model", "en-fr", "--data", "nofile"], &[&format!("{none}{sets}")]);
+    let near = format!("data set \"multi30\" of this task; did you mean 'multi30k'? {sets}");
+    fails(&["eval", "--model", "en-fr", "--data", "multi30"], &[&near]);
+    fails(
+        &["eval", "--model", "shakespeare", "--data", "nofile"],
+        &[none, "its data sets are tinyshakespeare, wikitext-2, wikitext-2-raw"],
+    );
+    fails(
+        &["eval", "--model", "shakespeare", "--data", "wikitext-2-raw", "--part", "valid"],
+        &["--data wikitext-2-raw: got \"wikitext-2-raw\", need tinyshakespeare or wikitext-2 ("],
+    );
+}
+
+#[test]
+fn a_model_is_not_evaluated_as_a_recipe() {
+    let told = "eval: en-fr is a built-in model, not a recipe: regard eval --model en-fr";
+    fails(&["eval", "en-fr"], &[told]);
+    let mut eval = command(&["eval", "en-fr"]);
+    eval.current_dir(repository());
+    says(&finish(eval), &[told]);
 }
 
 #[test]
@@ -256,6 +429,16 @@ fn a_run_can_be_measured_by_its_name() {
     eval.current_dir(&home);
     let ran = finish(eval);
     assert!(ran.code == 0 && ran.out.contains("12 texts of files"), "{}{}", ran.out, ran.err);
+    for (name, mean) in
+        [("agnew", "did you mean 'agnews'? "), ("cora-got", "did you mean 'cora-gat'? "), ("?", "")]
+    {
+        let mut eval = command(&["eval", name]);
+        eval.current_dir(&home);
+        let ran = finish(eval);
+        assert_eq!(ran.code, 2, "{}", ran.out);
+        let none = format!("there is no recipe, run or file {name:?}; {mean}");
+        says(&ran, &[&format!("{none}`regard recipes` and `regard runs` list them")]);
+    }
 }
 
 #[test]
@@ -335,7 +518,7 @@ fn near_misses_are_errors() {
     {
         fails(flags, &[flags[3], "need a name that ends in"]);
     }
-    fails(&["train", table], &["is a data file", "--set data.train="]);
+    fails(&["train", table], &["is a data file", "regard train classify --data "]);
     fails(&["tag", table], &["is a table", "regard eval"]);
     fails(&["embed", "a text"], &["--model is required", "all-MiniLM-L6-v2"]);
 }

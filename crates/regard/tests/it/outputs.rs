@@ -164,7 +164,7 @@ fn an_output_does_not_replace_an_input() {
     fails(&["classify", "--image", at, "--attention", at], &["--attention", "is an input file"]);
     fails(
         &["eval", "--model", "en-fr", "--data", at, "--save", at],
-        &["--data and --save", "is an input file"],
+        &["--save would overwrite --data", "is an input file"],
     );
     let nodes = ["classify", "--graph", "edges.tsv", "--nodes", at, "--svg", at, "--model", "x"];
     let ran = finish(command(&nodes));

@@ -529,7 +529,7 @@ fn labels_that_are_numbers_are_told_what_they_stand_for() {
     fs::write(&numbers, format!("label,title,description\n{}", rows.collect::<String>())).unwrap();
     let measured = alone(&["eval", &run, "--data", numbers.to_str().unwrap()]);
     assert_eq!(measured.code, 0, "{}", measured.err);
-    let told = "labels are numbers in the data, names in the model: 0 is World, 1 is Sports";
+    let told = "they are read as the model's labels: 0 = World, 1 = Sports";
     assert!(measured.out.contains(told), "{}", measured.out);
     let mut settings = vec![format!("data.train={}", numbers.display())];
     settings.push(format!("data.valid={}", numbers.display()));

@@ -141,10 +141,13 @@ fn what_is_wrong_in_a_request_is_told_by_its_key() {
     for (request, says) in [
         (value!([]), "request: need an object"),
         (value!({}), "inputs: need one input or a list"),
-        (value!({ "inputs": 3 }), "inputs: invalid type"),
-        (value!({ "inputs": ["a", 3] }), "inputs[1]: invalid type"),
-        (value!({ "inputs": "a", "text": "b" }), "text: a request has inputs and parameters"),
-        (value!({ "inputs": "a", "parameters": { "by": 1 } }), "parameters: unknown field `by`"),
+        (value!({ "inputs": 3 }), "inputs: got 3, need a text"),
+        (value!({ "inputs": ["a", 3] }), "inputs[1]: got 3, need a text"),
+        (value!({ "inputs": "a", "text": "b" }), "text: unknown key; a request has only"),
+        (
+            value!({ "inputs": "a", "parameters": { "by": 1 } }),
+            "parameters.by: there is no such key",
+        ),
     ] {
         let error = tagger.call(request.clone()).unwrap_err().to_string();
         assert!(error.contains(says), "{request}: {error}");
@@ -153,7 +156,9 @@ fn what_is_wrong_in_a_request_is_told_by_its_key() {
     let translator = open("translate", "en-fr");
     let request = |parameters| value!({ "inputs": "Go.", "parameters": parameters });
     for (parameters, says) in [
-        (value!({ "num_beam": 3 }), "parameters: unknown field `num_beam`"),
+        (value!({ "num_beam": 3 }), "parameters.num_beam: there is no such key"),
+        (value!({ "num_beams": "x" }), "parameters.num_beams: got \"x\", need a whole number"),
+        (value!({ "early_stopping": "x" }), "parameters.early_stopping: got \"x\", need false,"),
         (value!({ "num_beams": 0 }), "num_beams: got 0"),
         (value!({ "min_length": 9, "max_length": 4 }), "min_length 9 is above max_length 4"),
     ] {

@@ -84,6 +84,23 @@ fn a_model_of_own_data_is_trained_and_measured() {
     let said = json(&["eval", "--model", run, "--data", file, "--json"]);
     let mrr = said["mrr"].as_f64().unwrap_or_else(|| panic!("{said}"));
     assert!((0.0..=100.0).contains(&mrr), "{said}");
+    // Queries that no text is relevant to cannot be ranked; they are not in the training set.
+    let mut table = String::from("query\ttext\tlabel\nwhich one is red\tthe red one\t1\n");
+    table += "which one is red\tthe blue one\t0\nwhat is loud\tthe red one\t0\n";
+    let some = folder.join("some.tsv");
+    let some = some.to_str().unwrap();
+    for (more, note) in [
+        ("", "1 query excluded: no text is relevant to it"),
+        ("who is late\tthe red one\t0\n", "2 queries excluded: no text is relevant to them"),
+    ] {
+        std::fs::write(some, format!("{table}{more}")).unwrap();
+        let ran = regard(&["eval", "--model", run, "--data", some]);
+        assert!(ran.code == 0 && ran.out.contains(note), "{}{}", ran.out, ran.err);
+        assert!(!ran.out.contains("training set"), "{}", ran.out);
+        let said = json(&["eval", "--model", run, "--data", some, "--json"]);
+        assert_eq!((&said["asked"], &said["excluded"]), (&1.into(), &0.into()), "{said}");
+        assert_eq!(said["note"], note);
+    }
     check_cross_encoder(run);
 }
 

@@ -47,7 +47,7 @@ fn texts_from_arguments_files_and_standard_input() {
     assert!(["rouge1", "rouge2", "rouge_l"].iter().all(|name| report[*name].is_number()));
 
     let mail = "Hello, the Kowalski deal is on.";
-    let said = json(&["summarize", mail, "--model", &model, "--json", "--why"]);
+    let said = json(&["summarize", mail, "--model", &model, "--json", "--show-copied"]);
     let words = said["words"].as_array().unwrap();
     assert!(!words.is_empty());
     for word in words {

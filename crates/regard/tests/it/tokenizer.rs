@@ -49,7 +49,7 @@ fn what_is_wrong_is_named() {
     let train = ["tokenizer", "train", "--out", out];
     let fail = |flags: &[&str], says: &[&str]| fails(&[&train, flags].concat(), says);
     fail(&["--kind", "words", "--size", "60", &text], &["words", "unigram"]);
-    fail(&["--kind", "bpe", "--size", "4", &text], &["no room"]);
+    fail(&["--kind", "bpe", "--size", "4", &text], &["got 4, need more than 4"]);
     fail(&["--kind", "bpe", "--size", "60", &bad], &["bad.txt", "line 2", "UTF-8"]);
     fail(&["--kind", "bpe", "--size", "60", "no-such.txt"], &["no-such.txt"]);
     assert!(!std::path::Path::new(out).exists(), "nothing is written");

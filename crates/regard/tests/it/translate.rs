@@ -327,7 +327,7 @@ fn what_cannot_be_is_an_error_that_says_what_can() {
     fail(&["--max-length", "1"], &["max_length"]);
     fail(&["--align", "sideways"], &["hard, soft, pharaoh"]);
     fails(&["translate", "--model", "no-such-model", "x"], &["no-such-model"]);
-    fails(&["translate", "--model", &format!("{model}/.."), "--attend"], &["give TEXT"]);
+    fails(&["translate", "--model", &format!("{model}/.."), "--attend"], &["pass TEXT"]);
     fails(&["translate", "--model", env!("CARGO_TARGET_TMPDIR"), "x"], &["holds no model"]);
 }
 

@@ -26,7 +26,8 @@ fn model(test: &str, task: &str, ends: &str, data: &str) -> String {
 #[test]
 fn the_words_that_decide_are_told() {
     let model = model("why", "classify", "tsv", "a good film\t1\nnot so good\t0\n");
-    let said = json(&["classify", "Isn't it a GOOD film?", "--why", "--model", &model, "--json"]);
+    let text = "Isn't it a GOOD film?";
+    let said = json(&["classify", text, "--attention-weights", "--model", &model, "--json"]);
     let words = said["words"].as_array().unwrap();
     let written: Vec<&str> = words.iter().map(|word| word["word"].as_str().unwrap()).collect();
     assert_eq!(written, ["Is", "n't", "it", "a", "GOOD", "film", "?"]);
@@ -39,7 +40,8 @@ fn the_words_that_decide_are_told() {
     let bert = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fixtures/reading/BertForSequenceClassification");
     let bert = bert.to_str().unwrap();
-    fails(&["classify", "text", "--why", "--model", bert], &["--why", "by attention"]);
+    let told = ["--attention-weights", "by attention"];
+    fails(&["classify", "text", "--why", "--model", bert], &told);
 }
 
 #[test]

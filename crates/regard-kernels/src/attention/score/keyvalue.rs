@@ -1,4 +1,4 @@
-//! The notes' "soft coding": `s = scale · (a · q·k + b · q·v)`.
+//! Key–value score ("soft coding"): `s = scale · (a · q·k + b · q·v)`.
 
 use super::*;
 use crate::attention::formula::values;
@@ -11,7 +11,7 @@ pub(super) const ROW: Row<dyn Score> = Row {
         params: &[("a", "scalar"), ("b", "scalar")],
         settings: &[],
         formula: "scale · (a · (q · k) + b · (q · v)), scale = 1/√D unless given, E = D",
-        paper: "the lecture notes' soft coding",
+        paper: "–",
     },
     new: |_| Ok(Arc::new(KeyValue)),
     trials: DEFAULTS,

@@ -147,18 +147,18 @@ fn what_cannot_be_asked_for_is_told() {
         let error = decode(&mut model, &all, &options, &IDS).unwrap_err().to_string();
         assert_eq!(error, message);
     };
-    check(Options { num_beams: 0, ..none() }, "num_beams: got 0, needs 1 to 1024");
-    check(Options { temperature: 0.0, ..none() }, "temperature: got 0, needs a number above 0");
-    check(Options { temperature: NAN, ..none() }, "temperature: got NaN, needs a number above 0");
-    check(Options { top_p: 1.5, ..none() }, "top_p: got 1.5, needs a number from 0 to 1");
-    check(Options { patience: -1.0, ..none() }, "patience: got -1, needs a number above 0");
+    check(Options { num_beams: 0, ..none() }, "num_beams: got 0, need 1 to 1024");
+    check(Options { temperature: 0.0, ..none() }, "temperature: got 0, need a number above 0");
+    check(Options { temperature: NAN, ..none() }, "temperature: got NaN, need a number above 0");
+    check(Options { top_p: 1.5, ..none() }, "top_p: got 1.5, need a number from 0 to 1");
+    check(Options { patience: -1.0, ..none() }, "patience: got -1, need a number above 0");
     check(
         Options { length_penalty: INF, ..none() },
-        "length_penalty: got inf, needs a finite number",
+        "length_penalty: got inf, need a finite number",
     );
     check(
         Options { num_return_sequences: 2, ..none() },
-        "num_return_sequences: got 2, needs at most num_beams, unless do_sample is on and \
+        "num_return_sequences: got 2, need at most num_beams, unless do_sample is on and \
          num_beams is 1",
     );
     check(
@@ -184,7 +184,7 @@ fn options_are_read_as_they_are_known() {
         assert_eq!(toml::from_str::<Options>(&text).unwrap(), options);
     }
     for (text, message) in [
-        (r#"{"early_stopping": "often"}"#, "needs false, true or \"never\""),
+        (r#"{"early_stopping": "often"}"#, "need false, true or \"never\""),
         (r#"{"beam_size": 4}"#, "unknown field `beam_size`"),
     ] {
         let error = serde_json::from_str::<Options>(text).unwrap_err().to_string();

@@ -7,7 +7,7 @@ use super::{CompareOptions, Figure, Finding, Line};
 use regard_models::Result;
 
 /// Number of symbols, and of noise tokens.
-const SYMBOLS: usize = 8;
+pub(super) const SYMBOLS: usize = 8;
 const BATCH: usize = 32;
 const WIDTH: usize = 32;
 

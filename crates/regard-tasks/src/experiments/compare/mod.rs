@@ -27,7 +27,7 @@ pub type ExternalProbe<'a> = &'a dyn Fn(&str, usize) -> Option<u64>;
 
 /// Options of a comparison.
 pub struct CompareOptions<'a> {
-    /// Whether to use fewer lengths and steps: all comparisons in less than a minute.
+    /// Whether to use fewer lengths and steps: about a minute for all comparisons.
     pub quick: bool,
     /// Seed of all randomness.
     pub seed: u64,
@@ -129,12 +129,12 @@ pub const COMPARISONS: &[Comparison] = &[
     },
     Comparison {
         name: "path",
-        question: "How many steps from the first position to the last, and how parallel are they?",
+        question: "How long is the path from the first position to the last, and how parallel?",
         measure: path::measure,
     },
     Comparison {
         name: "gradient",
-        question: "What is left of the gradient at a distance?",
+        question: "How much of the gradient is left at a distance?",
         measure: gradient::measure,
     },
     Comparison {
@@ -149,7 +149,7 @@ pub const COMPARISONS: &[Comparison] = &[
     },
     Comparison {
         name: "tagging",
-        question: "A window of neighbours through a layer, or self-attention, for tags?",
+        question: "Which tags better: a linear layer over neighbours, or self-attention?",
         measure: tagging::measure,
     },
     Comparison {
@@ -159,25 +159,27 @@ pub const COMPARISONS: &[Comparison] = &[
     },
     Comparison {
         name: "noise",
-        question: "Global, local or mixed attention, near and far, when there is noise?",
+        question: "Which attention finds a near or far signal in noise: global, local or mixed?",
         measure: noise::measure,
     },
     Comparison {
-        name: "without",
-        question: "What does attention cost a model that could do without?",
+        name: "seq2seq",
+        question: "What does attention cost in an encoder-decoder, compared with none?",
         measure: without::measure,
     },
 ];
 
 /// Returns a comparison by its name.
 pub fn find(name: &str) -> Result<&'static Comparison> {
+    // `seq2seq` was called `without`.
+    let name = if name == "without" { "seq2seq" } else { name };
     COMPARISONS.iter().find(|comparison| comparison.name == name).ok_or_else(|| {
         let names: Vec<_> = COMPARISONS.iter().map(|comparison| comparison.name).collect();
         Error::invalid(format!("got {name:?}, need one of {}", names.join(", ")))
     })
 }
 
-/// Runs one training step of a layer, or of a model of the comparison `without`, on a sequence of
+/// Runs one training step of a layer, or of a model of the comparison `seq2seq`, on a sequence of
 /// this length, for [`CompareOptions::peak_memory`].
 pub fn probe(name: &str, length: usize) -> Result<()> {
     match LayerKind::ALL.into_iter().find(|kind| kind.name() == name) {
@@ -209,6 +211,7 @@ mod tests {
         for comparison in COMPARISONS {
             assert_eq!(find(comparison.name).unwrap().question, comparison.question);
         }
+        assert_eq!(find("without").unwrap().name, "seq2seq");
         let error = find("speed").err().unwrap().to_string();
         assert!(error.contains("\"speed\"") && error.contains("cost, path"), "{error}");
         assert!(probe("nothing", 8).is_err());

@@ -82,11 +82,11 @@ pub fn measure(options: &CompareOptions) -> Result<Finding> {
     let many = threads().max(2);
     let mut found = Finding::new(
         format!(
-            "path length in steps; time of a step at length {length} on 1 and on {many} \
-             threads; order: relative change of the last output when the inputs before it are \
-             reversed, without position encodings"
+            "path length in time steps or layers; time of a step at length {length} on 1 and on \
+             {many} threads; order: relative change of the last output when the inputs before it \
+             are reversed, without position encodings"
         ),
-        &["layer", "steps from 1 to 1024", "time 1 thread", "threads", "speed-up", "order"],
+        &["layer", "path from 1 to 1024", "time 1 thread", "threads", "speed-up", "order"],
     );
     let mut lines = vec![];
     for kind in LayerKind::ALL {
@@ -119,9 +119,9 @@ pub fn measure(options: &CompareOptions) -> Result<Finding> {
     found.numbers.insert("threads".into(), many as f64);
     found.figures.push(Figure {
         name: "path".into(),
-        title: format!("steps from the first to the last position (window of ±{REACH})"),
+        title: format!("maximum path length, first to last position (window of ±{REACH})"),
         x: "length".into(),
-        y: "steps".into(),
+        y: "time steps or layers".into(),
         logarithmic: [true, true],
         lines,
     });

@@ -1,6 +1,7 @@
 //! The textbook comparison of RNN and self-attention, with measured values.
 
 use super::Finding;
+use super::distance::SYMBOLS;
 use super::layer::LayerKind;
 
 /// Returns heading and rows of the table; cells that were not measured are "–".
@@ -26,7 +27,7 @@ pub fn summary(findings: &[Finding]) -> (Vec<String>, Vec<Vec<String>>) {
     row(format!("parallel: speed-up on {threads} threads"), &|name| {
         get("path", name, "speed_up").map(|gain| format!("{gain:.2}×"))
     });
-    row("path: steps over 1024 positions".into(), &|name| {
+    row("path: maximum length over 1024 positions (time steps or layers)".into(), &|name| {
         get("path", name, "steps_to_1024").map(|steps| steps.to_string())
     });
     row("cost by definition".into(), &|name| {
@@ -43,20 +44,25 @@ pub fn summary(findings: &[Finding]) -> (Vec<String>, Vec<Vec<String>>) {
     row("memory grows as L^".into(), &|name| {
         get("cost", name, "memory_exponent").map(|slope| format!("{slope:.2}"))
     });
-    row("long range: gradient left at 60".into(), &|name| {
+    row("long range: gradient left at a distance of 60".into(), &|name| {
         get("gradient", name, "at_60").map(|norm| match norm {
             0.0 => "0".into(),
             norm => format!("{norm:.0e}"),
         })
     });
     let furthest = plain("distance", "furthest").unwrap_or(0.0);
-    row(format!("long range: recalled at {furthest}"), &|name| {
+    let chance = 100.0 / SYMBOLS as f64;
+    let recall = format!(
+        "long range: accuracy of recalling the first symbol after {furthest} positions (chance: \
+         {chance:.0} %)"
+    );
+    row(recall, &|name| {
         get("distance", name, "at_furthest").map(|share| format!("{:.0} %", 100.0 * share))
     });
-    row("position: last output moves when the others are reversed".into(), &|name| {
+    row("order: change of the last output when the earlier inputs are reversed".into(), &|name| {
         get("path", name, "order").map(|moved| match moved < 1e-4 {
-            true => "not at all".into(),
-            false => format!("by {:.0} %", 100.0 * moved),
+            true => "none".into(),
+            false => format!("{:.0} %", 100.0 * moved),
         })
     });
     (heading, rows)

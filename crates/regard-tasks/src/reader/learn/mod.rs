@@ -8,10 +8,10 @@ pub use recipe::{Data, Recipe, Vocabulary};
 use super::TextEncoder;
 use crate::about::About;
 use crate::data::{Batches, Lengths};
-use crate::evaluation::{self, EvaluationData, EvaluationSet, Metric, Report};
-use crate::recipe::set_labels;
+use crate::evaluation::{self, DetailedMarks, EvaluationData, EvaluationSet, Metric, Report};
+use crate::recipe::{in_model, set_labels};
 use crate::text::{Encoding, Tokenizer};
-use crate::train::begin::Lexicon;
+use crate::train::pretrained_embeddings::Lexicon;
 use crate::train::trained::device;
 use crate::train::{BatchLoss, Direction, Evaluation, Objective, Trained};
 use burn::tensor::{Int, Tensor, TensorData};
@@ -80,6 +80,9 @@ pub(crate) trait EvaluationExamples {
 
     /// Runs the model on all examples and computes the metrics.
     fn mark(&self, exam: &Evaluator) -> Result<Marks>;
+
+    /// As [`EvaluationExamples::mark`], with details for a report, which training does not need.
+    fn mark_in_detail(&self, exam: &Evaluator) -> Result<DetailedMarks>;
 }
 
 /// Metrics, and an example output to print.
@@ -123,6 +126,11 @@ fn texts(model: &dyn TextModel, batch: &[&Example]) -> Texts {
     texts
 }
 
+/// Returns the index of the largest logit.
+pub(crate) fn likeliest(row: &[f32]) -> usize {
+    (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap_or(0)
+}
+
 /// A model to be evaluated.
 pub(crate) struct Evaluator {
     pub reader: TextEncoder,
@@ -131,10 +139,13 @@ pub(crate) struct Evaluator {
 impl Evaluator {
     /// Returns, for each example, the likeliest label of each row of the head's output.
     pub fn labels(&self, examples: &[Example]) -> Result<Vec<Vec<usize>>> {
-        let best =
-            |row: Vec<f32>| (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap_or(0);
         let rows = self.logits(examples)?.into_iter();
-        Ok(rows.map(|rows| rows.into_iter().map(best).collect()).collect())
+        Ok(rows.map(|rows| rows.into_iter().map(|row| likeliest(&row)).collect()).collect())
+    }
+
+    /// Returns the names of the labels that the rows of the head's output have.
+    pub fn names(&self, width: usize) -> Vec<String> {
+        (0..width.max(self.reader.labels().len())).map(|label| self.reader.label(label)).collect()
     }
 
     /// Returns, for each example, the rows of the head's output.
@@ -169,7 +180,7 @@ pub(crate) fn evaluate<G: TextTask>(
     let exam = Evaluator { reader: TextEncoder::load(model.clone(), G::HEAD)? };
     let (paper, sheet) = G::paper(recipe, on, &exam.reader)?;
     let parameters = exam.reader.model.parameters();
-    Report::of(sheet, parameters, || Ok(paper.mark(&exam)?.0))
+    Report::detailed(sheet, parameters, || paper.mark_in_detail(&exam))
 }
 
 /// Training objective of the tasks whose examples are texts.
@@ -199,7 +210,7 @@ impl<G: TextTask> TextObjective<G> {
                 text::load(&config, weights, Some(G::HEAD), recipe.seed, &device)
                     .map_err(|e| Error::file(&folder, e.to_string()))?
             }
-            None => text::create(&config, G::HEAD, recipe.seed, &device)?,
+            None => text::create(&config, G::HEAD, recipe.seed, &device).map_err(in_model)?,
         };
         let (learned, asked) = (goal.examples().len(), goal.valid().asked());
         if learned == 0 || asked == 0 {

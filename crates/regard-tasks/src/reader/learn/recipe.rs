@@ -107,7 +107,9 @@ fn word_or_number<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Option<Stri
 impl Data {
     /// Returns the columns that the recipe selects.
     pub(crate) fn asked(&self) -> ColumnSelection {
-        ColumnSelection { text: self.text.clone(), label: self.label.clone(), header: self.header }
+        let Data { text, label, header, .. } = self;
+        let (text, label, header) = (text.clone(), label.clone(), *header);
+        ColumnSelection { text, label, header, ..ColumnSelection::default() }
     }
 
     /// Whether the validation part is a fraction of the training file.

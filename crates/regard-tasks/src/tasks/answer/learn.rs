@@ -6,12 +6,13 @@ use crate::data::Part;
 use crate::data::known::{self, DataSet, Format};
 use crate::data::split::hash;
 use crate::data::squad::{Article, Squad};
-use crate::evaluation::{EvaluationData, EvaluationSet, Metric, Source};
+use crate::evaluation::{DetailedMarks, Details, EvaluationData, EvaluationSet, Metric, Source};
 use crate::metrics::{SpanMetrics, spans};
 use crate::reader::TextEncoder;
 use crate::reader::learn::{
     Data, EvaluationExamples, Evaluator, Example, Marks, Recipe, TextTask, cost_of,
 };
+use crate::recipe::details::{ShownInput, ShownOutput};
 use crate::say;
 use crate::text::Tokenizer;
 use burn::tensor::{Tensor, TensorData};
@@ -204,22 +205,56 @@ impl EvaluationExamples for QuestionExample {
     }
 
     fn mark(&self, exam: &Evaluator) -> Result<Marks> {
+        let Answered { marks, said, .. } = self.answered(exam);
+        let first = self.questions.first().zip(said.first());
+        Ok((marks, first.map(|(asked, said)| format!("{} → {said}", asked.question))))
+    }
+
+    fn mark_in_detail(&self, exam: &Evaluator) -> Result<DetailedMarks> {
+        let Answered { marks, said, f1 } = self.answered(exam);
+        let show = |at: usize| {
+            let Question { question, answers, .. } = &self.questions[at];
+            // Several people were asked, who often give the same answer.
+            let mut different: Vec<&str> = answers.iter().map(String::as_str).collect();
+            different.sort_unstable();
+            different.dedup();
+            let reference = match different.is_empty() {
+                true => "(no answer)".to_string(),
+                false => different.join(" | "),
+            };
+            let input = ShownInput { number: None, text: question.clone() };
+            ShownOutput { input, reference, hypothesis: said[at].clone() }
+        };
+        Ok((marks, Some(Details::of_texts("F1 of the words, percent", 100.0, &f1, show))))
+    }
+}
+
+/// Answers to the questions of an evaluation set.
+struct Answered {
+    marks: Vec<Metric>,
+    said: Vec<String>,
+    /// F1 of each answer, percent.
+    f1: Vec<f64>,
+}
+
+impl QuestionExample {
+    fn answered(&self, exam: &Evaluator) -> Answered {
         let mut scores = SpanMetrics::new(match self.asking.handle_impossible_answer {
             true => spans::Rules::Version2,
             false => spans::Rules::Version1,
         });
-        let mut sample = None;
+        let (mut all, mut f1) = (vec![], vec![]);
         for Question { question, context, answers } in &self.questions {
             // A question that cannot be encoded counts as unanswered.
             let found = exam.reader.answer(question, context, &self.asking).unwrap_or_default();
-            let said = found.first().map_or("", |answer| answer.answer.as_str());
-            scores.add(said, answers);
-            sample.get_or_insert_with(|| format!("{question} → {said}"));
+            let said = found.into_iter().next().map_or(String::new(), |answer| answer.answer);
+            f1.push(100.0 * scores.add(&said, answers).f1);
+            all.push(said);
         }
         let marks = vec![
             Metric { name: "exact", value: scores.exact(), unit: "% of questions" },
             Metric { name: "f1", value: scores.f1(), unit: "% of words" },
         ];
-        Ok((marks, sample))
+        Answered { marks, said: all, f1 }
     }
 }

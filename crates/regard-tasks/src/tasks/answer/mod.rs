@@ -81,13 +81,14 @@ impl TextEncoder {
         let (mut found, mut nothing): (Vec<Answer>, f64) = (vec![], 1.0);
         let cls = match (asking.handle_impossible_answer, self.tokenizer.special().cls) {
             (true, None) => {
-                let message = "no answer is scored by [CLS], which the vocabulary lacks";
+                let message = "handle_impossible_answer: the score of \"no answer\" needs a [CLS] \
+                               token, and the vocabulary has none";
                 return Err(Error::invalid(message));
             }
             (asked, cls) => cls.filter(|_| asked),
         };
         self.read(&windows, |_, part, said| {
-            let logits = said.logits.ok_or_else(|| Error::invalid("the model has no span head"))?;
+            let logits = said.logits.ok_or_else(|| self.without_head("ForQuestionAnswering"))?;
             let logits = numbers(logits)?;
             let mut row = 0;
             for window in part {

@@ -6,7 +6,7 @@ use super::words::said;
 use super::{Corpus, Recipe, StoryVocabulary, Tales};
 use crate::data::Lengths;
 use crate::recipe::ModelTable;
-use crate::train::begin;
+use crate::train::pretrained_embeddings;
 use crate::train::trained::device;
 use crate::train::{BatchLoss, Direction, Evaluation, Objective, Trained};
 use burn::tensor::{Int, Tensor, TensorData};
@@ -33,7 +33,8 @@ impl StoryObjective {
         let mut model = table.create::<dyn StoryModel>(recipe.seed)?;
         if let Some(vectors) = &recipe.vectors {
             let mut weights = model.weights();
-            begin::with_vectors(&mut weights, &["words.weight"], words.tokenizer(), vectors)?;
+            let (tables, tokenizer) = (["words.weight"], words.tokenizer());
+            pretrained_embeddings::with_vectors(&mut weights, &tables, tokenizer, vectors)?;
             model.restore(weights)?;
         }
         let limits = model.limits();
@@ -42,7 +43,8 @@ impl StoryObjective {
         for (part, book) in [("training", &train), ("validation", &valid)] {
             if book.questions.is_empty() {
                 return Err(Error::invalid(format!(
-                    "data: the {part} part has no questions that fit the model; see data.valid"
+                    "data: no {part} question is usable: there are none (see data.valid), or all \
+                     have unknown words, or sentences that are too long for the model"
                 )));
             }
         }

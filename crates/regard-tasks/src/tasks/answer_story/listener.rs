@@ -48,7 +48,7 @@ pub struct StoryAnswerer {
 }
 
 impl StoryAnswerer {
-    /// Creates a listener from a model and its vocabulary.
+    /// Creates a story answerer from a model and its vocabulary.
     pub fn new(model: Box<dyn StoryModel>, words: StoryVocabulary) -> Result<StoryAnswerer> {
         let Limits { vocabulary, answers, .. } = model.limits();
         let (known, given) = (words.size(), words.answers().len());

@@ -50,7 +50,8 @@ impl Pipeline for StoryAnswerer {
             let top_k = parameters.top_k.max(1);
             let StoryAnswer { replies, support } = self.answer(question, context, top_k)?;
             let best = replies.first().cloned();
-            let best = best.ok_or_else(|| Error::invalid("the model has no answers"))?;
+            let none = || Error::invalid("config.json: id2label: the model has no answers");
+            let best = best.ok_or_else(none)?;
             Ok(Response { best, answers: (top_k > 1).then_some(replies), support })
         };
         Ok(inputs.iter().map(one).collect())

@@ -4,10 +4,13 @@ use crate::about::About;
 use crate::data::Part;
 use crate::data::known::{self, DataSet, Format};
 use crate::data::labelled::{Columns, LabelledRows, LabelledText, LabelledTexts};
-use crate::evaluation::{EvaluationData, EvaluationSet, Metric, Source};
+use crate::evaluation::{DetailedMarks, Details, EvaluationData, EvaluationSet, Metric, Source};
 use crate::metrics::Confusion;
 use crate::reader::TextEncoder;
-use crate::reader::learn::{Data, EvaluationExamples, Evaluator, Example, Marks, Recipe, TextTask};
+use crate::reader::learn::{
+    Data, EvaluationExamples, Evaluator, Example, Marks, Recipe, TextTask, likeliest,
+};
+use crate::recipe::details::{JudgedLabel, ShownInput};
 use crate::text::Tokenizer;
 use crate::{own, say};
 use regard_models::text::Head;
@@ -27,6 +30,10 @@ pub(crate) struct Texts {
     examples: Vec<Example>,
     /// Labels of texts without tokens, for which the model makes no prediction.
     silent: Vec<usize>,
+    /// Index of each example among the texts that were given.
+    places: Vec<usize>,
+    /// Texts that were given, with their numbers in the data from 1; empty in training.
+    given: Vec<(usize, String)>,
 }
 
 impl Texts {
@@ -35,16 +42,39 @@ impl Texts {
         longest: usize,
         texts: impl Iterator<Item = (&'a str, usize)>,
     ) -> Result<Texts> {
-        let mut all = Texts { examples: vec![], silent: vec![] };
-        for (text, label) in texts {
+        let mut all = Texts { examples: vec![], silent: vec![], places: vec![], given: vec![] };
+        for (place, (text, label)) in texts.enumerate() {
             let encoding = tokenizer.encode_within(text, None, longest)?;
-            match encoding.is_empty() {
-                true => all.silent.push(label),
-                false => all.examples.push(Example::new(encoding, vec![label as i64])),
+            if encoding.is_empty() {
+                all.silent.push(label);
+                continue;
             }
+            all.examples.push(Example::new(encoding, vec![label as i64]));
+            all.places.push(place);
         }
         Ok(all)
     }
+
+    /// Computes the metrics of the predicted labels.
+    fn marks(&self, said: &[usize]) -> Vec<Metric> {
+        let right = || self.examples.iter().map(|example| example.wanted[0] as usize);
+        let most = said.iter().copied().chain(right()).chain(self.silent.iter().copied()).max();
+        let mut confusion = Confusion::new(most.map_or(0, |most| most + 1));
+        said.iter().zip(right()).for_each(|(said, right)| confusion.add(*said, right));
+        self.silent.iter().for_each(|right| confusion.miss(*right));
+        let accuracy = 100.0 * confusion.accuracy();
+        vec![
+            Metric { name: "accuracy", value: accuracy, unit: "% of texts" },
+            Metric { name: "f1", value: 100.0 * confusion.macro_mean().f1, unit: "% (macro-F1)" },
+        ]
+    }
+}
+
+/// Keeps the examples whose text `keeps`, and their numbers.
+fn retain(texts: &mut LabelledTexts, numbers: &mut Vec<usize>, keeps: impl Fn(&str) -> bool) {
+    let examples = std::mem::take(&mut texts.examples).into_iter();
+    let both = examples.zip(std::mem::take(numbers));
+    (texts.examples, *numbers) = both.filter(|(example, _)| keeps(&example.text)).unzip();
 }
 
 /// Labels and columns of the training file.
@@ -190,16 +220,19 @@ impl TextTask for Classes {
             Source::File(path) => LabelledTexts::read_for(path, &data.asked(), &known, None)?,
             Source::Set(own::FILES, part) => {
                 let (path, like) = (data.file(part)?, learned_columns(&data));
-                let mut read = LabelledTexts::read_for(path, &data.asked(), &known, like.as_ref())?;
-                read.examples.retain(|example| data.keeps(part, &key(&example.text)));
-                read
+                LabelledTexts::read_for(path, &data.asked(), &known, like.as_ref())?
             }
             Source::Set(_, part) => texts(&data, part, None)?,
         };
+        // Counted before any is left out, so that an example is found in its file.
+        let mut given: Vec<usize> = (1..=asked.examples.len()).collect();
+        if let Source::Set(own::FILES, part) = source {
+            retain(&mut asked, &mut given, |text| data.keeps(part, &key(text)));
+        }
         let all = asked.examples.len();
         if source.part() == Some(Part::Test) && recipe.data.has_train() {
             let known: HashSet<String> = keys(&parts(&recipe.data)?.train).collect();
-            asked.examples.retain(|example| !known.contains(&key(&example.text)));
+            retain(&mut asked, &mut given, |text| !known.contains(&key(text)));
         }
         let number = |name: &String| {
             reader.label_number(name).ok_or_else(|| {
@@ -213,9 +246,10 @@ impl TextTask for Classes {
         let numbers: Vec<usize> = asked.labels.iter().map(number).collect::<Result<_>>()?;
         let pairs = asked.examples.iter().map(|e: &LabelledText| (&*e.text, numbers[e.label]));
         let longest = recipe.data.max_tokens.min(reader.longest());
-        let paper = Texts::new(reader.tokenizer(), longest, pairs)?;
+        let mut paper = Texts::new(reader.tokenizer(), longest, pairs)?;
         let excluded = all - asked.examples.len();
         let note = reader.numbered(&asked.labels);
+        paper.given = given.into_iter().zip(asked.examples.into_iter().map(|e| e.text)).collect();
         let sheet = EvaluationSet::new(&source, paper.asked(), "texts");
         Ok((paper, EvaluationSet { excluded, note, ..sheet }))
     }
@@ -228,17 +262,24 @@ impl EvaluationExamples for Texts {
 
     fn mark(&self, exam: &Evaluator) -> Result<Marks> {
         let said: Vec<usize> = exam.labels(&self.examples)?.into_iter().flatten().collect();
-        let right = || self.examples.iter().map(|example| example.wanted[0] as usize);
-        let most = said.iter().copied().chain(right()).chain(self.silent.iter().copied()).max();
-        let mut confusion = Confusion::new(most.map_or(0, |most| most + 1));
-        said.iter().zip(right()).for_each(|(said, right)| confusion.add(*said, right));
-        self.silent.iter().for_each(|right| confusion.miss(*right));
-        let accuracy = 100.0 * confusion.accuracy();
-        let marks = vec![
-            Metric { name: "accuracy", value: accuracy, unit: "% of texts" },
-            Metric { name: "f1", value: 100.0 * confusion.macro_mean().f1, unit: "% (macro-F1)" },
-        ];
-        Ok((marks, None))
+        Ok((self.marks(&said), None))
+    }
+
+    fn mark_in_detail(&self, exam: &Evaluator) -> Result<DetailedMarks> {
+        let rows: Vec<Vec<f32>> = exam.logits(&self.examples)?.into_iter().flatten().collect();
+        let said: Vec<usize> = rows.iter().map(|row| likeliest(row)).collect();
+        let right = self.examples.iter().map(|example| example.wanted[0] as usize);
+        let judged = rows.iter().zip(&said).zip(right);
+        let judged = judged.map(|((row, said), right)| JudgedLabel::new(row, *said, right));
+        let silent = self.silent.iter().map(|right| JudgedLabel::missed(*right));
+        let judged: Vec<JudgedLabel> = judged.chain(silent).collect();
+        let names = exam.names(rows.first().map_or(0, Vec::len));
+        let show = |at: usize| {
+            let given = self.places.get(at).and_then(|place| self.given.get(*place));
+            let (number, text) = given.cloned().unwrap_or_default();
+            ShownInput { number: (number > 0).then_some(number), text }
+        };
+        Ok((self.marks(&said), Some(Details::of_labels(&names, &judged, show))))
     }
 }
 

@@ -73,7 +73,8 @@ impl TextEncoder {
         let each = self.model.config()["problem_type"] == "multi_label_classification";
         let mut all = vec![];
         self.read(&encodings, |_, _, said| {
-            let logits = said.logits.ok_or_else(|| Error::invalid("the model has no labels"))?;
+            let logits =
+                said.logits.ok_or_else(|| self.without_head("ForSequenceClassification"))?;
             let [_, labels] = logits.dims();
             for row in numbers(logits)?.chunks_exact(labels) {
                 let scores = match each || labels == 1 {

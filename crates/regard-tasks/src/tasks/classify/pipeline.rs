@@ -77,7 +77,8 @@ impl RankedLabels {
     /// # Errors
     /// If `all` is empty.
     pub fn new(mut all: Vec<Label>, top_k: usize) -> Result<RankedLabels> {
-        let best = all.first().cloned().ok_or_else(|| Error::invalid("the model has no labels"))?;
+        let none = || Error::invalid("config.json: id2label: the model has no labels");
+        let best = all.first().cloned().ok_or_else(none)?;
         all.truncate(top_k.max(1));
         Ok(RankedLabels { best, labels: (top_k > 1).then_some(all) })
     }

@@ -60,9 +60,12 @@ fn place(part: Part) -> usize {
     part.of([0, 1, 2])
 }
 
-/// Returns the index of a label.
+/// Returns the index of a label. Data may have the index in place of a name, as Planetoid has.
 fn known(labels: &[String], label: &str) -> Result<usize, String> {
-    let at = labels.iter().position(|known| known == label);
+    let is_number = |label: &String| label.parse::<usize>().is_ok();
+    let index =
+        || label.parse().ok().filter(|at| *at < labels.len() && !labels.iter().any(is_number));
+    let at = labels.iter().position(|known| known == label).or_else(index);
     at.ok_or_else(|| format!("label {label:?}, the model has {}", crate::say::list(labels, 10)))
 }
 

@@ -5,6 +5,7 @@ use super::recipe::Made;
 use super::{BestBy, GraphDataset, Recipe};
 use crate::data::{Lengths, Part};
 use crate::recipe::ModelTable;
+use crate::recipe::details::JudgedLabel;
 use crate::train::trained::device;
 use crate::train::{BatchLoss, Direction, Evaluation, Objective, Trained};
 use burn::tensor::Device;
@@ -34,14 +35,15 @@ impl GraphObjective {
         let mut table = ModelTable::new(&recipe.model)?;
         table.set("features", columns);
         table.set("edge_features", edge);
-        table.set_labels(&labels);
+        table.set_labels(&recipe.data.class_names(&labels));
         let of_nodes = matches!(book, GraphDataset::Nodes { .. });
-        if of_nodes != (table.get("readout").as_u64().unwrap_or(0) == 0) {
+        let readout = table.get("readout").as_u64().unwrap_or(0);
+        if of_nodes != (readout == 0) {
+            let need = if of_nodes { "0" } else { "1 or more" };
+            let what = if of_nodes { "nodes" } else { "whole graphs" };
             return Err(Error::invalid(format!(
-                "model.readout: {} has labels of {}, so it must {} 0",
+                "model.readout: got {readout}, need {need}: {} labels {what}",
                 recipe.data.set,
-                if of_nodes { "nodes" } else { "whole graphs" },
-                if of_nodes { "be" } else { "not be" }
             )));
         }
         let model = table.create::<Gat>(recipe.seed)?;
@@ -126,6 +128,18 @@ pub(super) struct GraphMetrics {
 
 /// Evaluates a model on all labels of a part.
 pub(super) fn mark(model: &Gat, book: &GraphDataset, part: Part, device: &Device) -> GraphMetrics {
+    mark_each(model, book, part, device, &mut |_, _| {})
+}
+
+/// As [`mark`]; `see` is called with each label that is asked for, and the index of its node, or of
+/// its graph in the part.
+pub(super) fn mark_each(
+    model: &Gat,
+    book: &GraphDataset,
+    part: Part,
+    device: &Device,
+    see: &mut dyn FnMut(usize, JudgedLabel),
+) -> GraphMetrics {
     let all: Vec<usize> = (0..book.examples(part)).collect();
     let (mut right, mut cost, mut asked) = (0, 0.0, 0);
     for examples in all.chunks(AT_ONCE) {
@@ -133,14 +147,18 @@ pub(super) fn mark(model: &Gat, book: &GraphDataset, part: Part, device: &Device
         let logits = model.forward(&exercise.nodes, Mode::Eval);
         let ([_, labels], mut numbers) = (logits.dims(), vec![]);
         backend::numbers(logits, &mut numbers);
-        let rows = numbers.chunks_exact(labels);
+        let rows = numbers.chunks_exact(labels).enumerate();
         let Exercise { wanted, .. } = &exercise;
-        for (scores, wanted) in rows.zip(wanted).filter(|(_, wanted)| **wanted != NOT_ASKED) {
+        let rows = rows.zip(wanted).filter(|(_, wanted)| **wanted != NOT_ASKED);
+        for ((row, scores), wanted) in rows {
             let shares = crate::logits::softmax(scores);
             let best = (0..labels).max_by(|a, b| shares[*a].total_cmp(&shares[*b]));
-            right += usize::from(best == Some(*wanted as usize));
-            cost -= shares[*wanted as usize].max(f64::MIN_POSITIVE).ln();
+            let (said, wanted) = (best.map(|best| (best, shares[best])), *wanted as usize);
+            let log = shares[wanted].max(f64::MIN_POSITIVE).ln();
+            right += usize::from(best == Some(wanted));
+            cost -= log;
             asked += 1;
+            see(examples[0] + row, JudgedLabel { right: wanted, said, loss: -log });
         }
     }
     let count = f64::from(asked.max(1));

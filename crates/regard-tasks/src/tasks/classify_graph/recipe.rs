@@ -1,12 +1,13 @@
 //! A recipe with `task = "classify-graph"`.
 
-use super::learn::mark;
+use super::learn::mark_each;
 use super::{GraphClassifier, GraphDataset, GraphObjective, Wiring, molecules};
 use crate::about::{self, About};
 use crate::data::graphs::{self, LabelledGraph};
 use crate::data::known::{self, Format};
 use crate::data::{GraphData, Part, sets};
-use crate::evaluation::{EvaluationData, EvaluationSet, Metric, Report, Source};
+use crate::evaluation::{Details, EvaluationData, EvaluationSet, Metric, Report, Source};
+use crate::recipe::details::{JudgedLabel, ShownInput};
 use crate::recipe::{Prepared, Task, recipe};
 use crate::{own, say, train};
 use burn::tensor::Device;
@@ -168,6 +169,15 @@ impl Given {
 }
 
 impl Data {
+    /// Returns the names of labels: those of a known data set whose labels are numbers, else the
+    /// labels.
+    pub(super) fn class_names(&self, labels: &[String]) -> Vec<String> {
+        match known::set("classify-graph", &self.set).map(|set| &set.format) {
+            Some(Format::Planetoid(names)) => names.iter().map(|name| name.to_string()).collect(),
+            _ => labels.to_vec(),
+        }
+    }
+
     /// Reads the graphs; generated ones are determined by the seed.
     pub fn read(&self, seed: u64) -> Result<Given> {
         let drawn = || {
@@ -178,7 +188,7 @@ impl Data {
         };
         if let Some(set) = known::named("classify-graph", ("data.set", &self.set))? {
             return match set.format {
-                Format::Planetoid => {
+                Format::Planetoid(_) => {
                     super::planetoid(&sets::find("planetoid")?, set.name).map(Given::Nodes)
                 }
                 Format::Molecules => Ok(drawn()),
@@ -256,12 +266,26 @@ impl Task for Recipe {
         let book = given.book(&labeller.made(), &device)?;
         let source = Source::Set(&recipe.data.set, part);
         let sheet = EvaluationSet::new(&source, book.asked(part), "labels");
-        Report::of(sheet, labeller.model().parameters(), || {
-            let marks = mark(labeller.model(), &book, part, &device);
-            Ok(vec![
+        Report::detailed(sheet, labeller.model().parameters(), || {
+            let (mut judged, mut places) = (vec![], vec![]);
+            let see = &mut |at: usize, label: JudgedLabel| {
+                judged.push(label);
+                places.push(at);
+            };
+            let marks = mark_each(labeller.model(), &book, part, &device, see);
+            let marks = vec![
                 Metric { name: "accuracy", value: marks.accuracy, unit: "%" },
                 Metric { name: "loss", value: marks.loss, unit: "nats" },
-            ])
+            ];
+            let show = |at: usize| {
+                let text = match of_graphs {
+                    true => format!("graph {} of part {}", places[at] + 1, part.name()),
+                    // Files number nodes from 0.
+                    false => format!("node {}", places[at]),
+                };
+                ShownInput { number: None, text }
+            };
+            Ok((marks, Some(Details::of_labels(labeller.labels(), &judged, show))))
         })
     }
 }

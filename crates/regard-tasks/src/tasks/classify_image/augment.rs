@@ -26,6 +26,21 @@ pub struct ImageAugment {
 /// A rectangle: ranges of rows and columns.
 type Rectangle = [std::ops::Range<usize>; 2];
 
+/// An image in a step of training.
+#[derive(Clone, Copy, Debug)]
+pub struct TrainingImage<'a> {
+    /// Pixels, row by row, channels last.
+    pub pixels: &'a [u8],
+    /// Rows and columns.
+    pub size: [usize; 2],
+    /// Index of the image.
+    pub number: usize,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Training step.
+    pub step: u64,
+}
+
 impl ImageAugment {
     /// Checks the settings for images of this size.
     pub fn check(&self, size: [usize; 2]) -> Result<()> {
@@ -41,15 +56,11 @@ impl ImageAugment {
         }
     }
 
-    /// Appends the augmented values of an image in one step to `to`: pixels are mapped by the
-    /// table, erased ones are 0.
-    pub fn look(
-        &self,
-        (pixels, size): (&[u8], [usize; 2]),
-        (seed, step, number): (u64, u64, usize),
-        table: &[f32; 256],
-        to: &mut Vec<f32>,
-    ) {
+    /// Appends the augmented values of an image to `to`, channel by channel: `[C, H, W]`. Pixels
+    /// are mapped by the table of their channel, erased ones are 0. All channels are shifted,
+    /// mirrored and erased alike.
+    pub fn look(&self, image: &TrainingImage, tables: &[[f32; 256]], to: &mut Vec<f32>) {
+        let TrainingImage { pixels, size, number, seed, step } = *image;
         let ([rows, columns], stream) = (size, Stream::new(seed, step, SITE));
         let draw = |i: u64| stream.uniform(number as u64 * DRAWS + i);
         let moved = |draw: f32| (draw * (2 * self.shift + 1) as f32) as isize - self.shift as isize;
@@ -57,18 +68,21 @@ impl ImageAugment {
         let flipped = self.flip && draw(2) < 0.5;
         let hidden =
             (draw(3) < self.erase).then(|| rectangle(size, [draw(4), draw(5), draw(6), draw(7)]));
-        for row in 0..rows {
-            let from = row.checked_add_signed(-down).filter(|row| *row < rows);
-            for column in 0..columns {
-                let seen = if flipped { columns - 1 - column } else { column };
-                let at = seen.checked_add_signed(-right).filter(|column| *column < columns);
-                let covered = |r: &Rectangle| r[0].contains(&row) && r[1].contains(&column);
-                to.push(match (&hidden, from.zip(at)) {
-                    // Values are normalised, so the mean is 0.
-                    (Some(hidden), _) if covered(hidden) => 0.0,
-                    (_, Some((row, column))) => table[usize::from(pixels[row * columns + column])],
-                    (_, None) => table[0],
-                });
+        for (channel, table) in tables.iter().enumerate() {
+            let value = |pixel: usize| table[usize::from(pixels[pixel * tables.len() + channel])];
+            for row in 0..rows {
+                let from = row.checked_add_signed(-down).filter(|row| *row < rows);
+                for column in 0..columns {
+                    let seen = if flipped { columns - 1 - column } else { column };
+                    let at = seen.checked_add_signed(-right).filter(|column| *column < columns);
+                    let covered = |r: &Rectangle| r[0].contains(&row) && r[1].contains(&column);
+                    to.push(match (&hidden, from.zip(at)) {
+                        // Values are normalised, so the mean is 0.
+                        (Some(hidden), _) if covered(hidden) => 0.0,
+                        (_, Some((row, column))) => value(row * columns + column),
+                        (_, None) => table[0],
+                    });
+                }
             }
         }
     }
@@ -97,7 +111,8 @@ mod tests {
         let pixels: Vec<u8> = (1..=48).collect();
         let one = |number: usize| {
             let mut to = vec![];
-            augment.look((&pixels, [6, 8]), (3, step, number), &table(), &mut to);
+            let image = TrainingImage { pixels: &pixels, size: [6, 8], number, seed: 3, step };
+            augment.look(&image, &[table()], &mut to);
             to
         };
         (0..200).map(one).collect()
@@ -143,5 +158,27 @@ mod tests {
         assert!(
             error(ImageAugment { erase: 1.5, ..ImageAugment::default() }).contains("augment.erase")
         );
+    }
+
+    #[test]
+    fn channels_are_shifted_mirrored_and_erased_alike() {
+        let all = ImageAugment { shift: 2, flip: true, erase: 0.5 };
+        let tables = [0, 300, 600].map(|more| table().map(|value| value + more as f32));
+        let pixels: Vec<u8> = (0..6 * 8 * 3).map(|i| (i * 29 % 251) as u8).collect();
+        for number in 0..50 {
+            let look = |pixels: &[u8], tables: &[[f32; 256]]| {
+                let mut to = vec![];
+                let image = TrainingImage { pixels, size: [6, 8], number, seed: 3, step: 1 };
+                all.look(&image, tables, &mut to);
+                to
+            };
+            let planes: Vec<f32> = (0..3)
+                .flat_map(|c| {
+                    let plane: Vec<u8> = pixels.iter().skip(c).step_by(3).copied().collect();
+                    look(&plane, &tables[c..=c])
+                })
+                .collect();
+            assert_eq!(look(&pixels, &tables), planes, "image {number}");
+        }
     }
 }

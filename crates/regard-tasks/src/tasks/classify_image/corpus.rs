@@ -5,12 +5,18 @@ use crate::data::{Image, Part};
 use regard_models::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// Greyscale images of one size with their labels.
+/// Number of images at the end of the training file that are held out for validation, unless the
+/// recipe says another or there is a file of them.
+const HELD_OUT: usize = 5000;
+
+/// Images of one size with their labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelledImages {
     /// Rows and columns of each image.
     pub size: [usize; 2],
-    /// Pixels, image by image and row by row.
+    /// Channels per pixel: 1 for grey, 3 for RGB.
+    pub channels: usize,
+    /// Pixels, image by image and row by row, channels last.
     pub pixels: Vec<u8>,
     /// Class of each image.
     pub labels: Vec<usize>,
@@ -29,33 +35,52 @@ impl LabelledImages {
 
     /// Returns the pixels of one image.
     pub fn pixels(&self, number: usize) -> &[u8] {
-        let area = self.size[0] * self.size[1];
+        let area = self.area();
         &self.pixels[number * area..(number + 1) * area]
+    }
+
+    /// Returns the number of bytes of an image.
+    pub(super) fn area(&self) -> usize {
+        self.size[0] * self.size[1] * self.channels
+    }
+
+    /// Returns channels, rows and columns, as a model takes them.
+    pub(super) fn sides(&self) -> [usize; 3] {
+        [self.channels, self.size[0], self.size[1]]
+    }
+
+    /// Describes an image: "28×28 pixels".
+    pub(super) fn kind(&self) -> String {
+        let [rows, columns] = self.size;
+        let colour = if self.channels == 1 { "" } else { " in colour" };
+        format!("{rows}×{columns} pixels{colour}")
     }
 
     /// Reads a file of images and a file with one label per image.
     pub fn read(images: &Path, labels: &Path) -> Result<LabelledImages> {
-        let (size, pixels) = images_of(images)?;
-        let Idx { shape, data } = idx::read(labels)?;
-        let count = pixels.len() / (size[0] * size[1]);
-        if shape != [count] {
+        let Pixels { size, channels, pixels } = Pixels::of(idx::read(images)?, images)?;
+        let (count, path) = (pixels.len() / (size[0] * size[1] * channels), labels);
+        let labels = idx::read_labels(path)?;
+        if labels.len() != count {
             let message = format!(
-                "got labels of shape {shape:?}, need [{count}]: one per image of {}",
+                "got labels of shape [{}], need [{count}]: one per image of {}",
+                labels.len(),
                 images.display()
             );
-            return Err(Error::file(labels, message));
+            return Err(Error::file(path, message));
         }
-        Ok(LabelledImages { size, pixels, labels: data.into_iter().map(usize::from).collect() })
+        Ok(LabelledImages { size, channels, pixels, labels })
     }
 
     /// Reads images with the labels of the neighbouring file, named as in MNIST:
-    /// `t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte`.
+    /// `t10k-images-idx3-ubyte` (or `idx4`, in colour) and `t10k-labels-idx1-ubyte`.
     pub fn beside_labels(images: &Path) -> Result<LabelledImages> {
         let name = images.file_name().unwrap_or_default().to_string_lossy();
-        let other = name.replace("images-idx3", "labels-idx1");
+        let other =
+            name.replace("images-idx3", "labels-idx1").replace("images-idx4", "labels-idx1");
         if other == name {
-            let message = "need a file with images-idx3 in its name, and beside it one with \
-                           labels-idx1 instead";
+            let message = "need a file with images-idx3 or images-idx4 in its name, and beside it \
+                           one with labels-idx1 instead";
             return Err(Error::file(images, message));
         }
         LabelledImages::read(images, &images.with_file_name(other))
@@ -63,23 +88,34 @@ impl LabelledImages {
 
     /// Splits off all images from index `from` on.
     fn split_off(&mut self, from: usize) -> LabelledImages {
-        let pixels = self.pixels.split_off(from * self.size[0] * self.size[1]);
-        LabelledImages { size: self.size, pixels, labels: self.labels.split_off(from) }
+        let pixels = self.pixels.split_off(from * self.area());
+        let labels = self.labels.split_off(from);
+        LabelledImages { size: self.size, channels: self.channels, pixels, labels }
     }
 }
 
-/// Returns the size and the pixels of the images of a file.
-fn images_of(path: &Path) -> Result<([usize; 2], Vec<u8>)> {
-    images_in(idx::read(path)?, path)
+/// Pixels of images of one size.
+struct Pixels {
+    size: [usize; 2],
+    channels: usize,
+    pixels: Vec<u8>,
 }
 
-fn images_in(Idx { shape, data }: Idx, path: &Path) -> Result<([usize; 2], Vec<u8>)> {
-    match shape[..] {
-        [_, rows, columns] => Ok(([rows, columns], data)),
-        _ => {
-            let message = format!("got a shape of {shape:?}, need [images, rows, columns]");
-            Err(Error::file(path, message))
-        }
+impl Pixels {
+    /// Takes the contents of an IDX file as images.
+    fn of(Idx { shape, data: pixels }: Idx, path: &Path) -> Result<Pixels> {
+        let (size, channels) = match shape[..] {
+            [_, rows, columns] => ([rows, columns], 1),
+            [_, rows, columns, channels @ (1 | 3)] => ([rows, columns], channels),
+            _ => {
+                let message = format!(
+                    "got a shape of {shape:?}, need [images, rows, columns], or [images, rows, \
+                     columns, 3] in colour"
+                );
+                return Err(Error::file(path, message));
+            }
+        };
+        Ok(Pixels { size, channels, pixels })
     }
 }
 
@@ -87,11 +123,13 @@ fn images_in(Idx { shape, data }: Idx, path: &Path) -> Result<([usize; 2], Vec<u
 pub enum Images {
     /// One image, with any number of channels.
     One(Image),
-    /// Greyscale images of one size.
+    /// Images of one size.
     Many {
         /// Rows and columns of each image.
         size: [usize; 2],
-        /// Pixels, image by image and row by row.
+        /// Channels per pixel: 1 for grey, 3 for RGB.
+        channels: usize,
+        /// Pixels, image by image and row by row, channels last.
         pixels: Vec<u8>,
     },
 }
@@ -102,8 +140,8 @@ impl Images {
         match idx::read_if(path)? {
             Held::Other(file) => Image::read_from(file, path).map(Images::One),
             Held::Idx(held) => {
-                let (size, pixels) = images_in(held, path)?;
-                Ok(Images::Many { size, pixels })
+                let Pixels { size, channels, pixels } = Pixels::of(held, path)?;
+                Ok(Images::Many { size, channels, pixels })
             }
         }
     }
@@ -112,8 +150,8 @@ impl Images {
     pub fn len(&self) -> usize {
         match self {
             Images::One(_) => 1,
-            Images::Many { size, pixels } => {
-                pixels.len().checked_div(size[0] * size[1]).unwrap_or(0)
+            Images::Many { size, channels, pixels } => {
+                pixels.len().checked_div(size[0] * size[1] * channels).unwrap_or(0)
             }
         }
     }
@@ -127,9 +165,10 @@ impl Images {
     pub fn get(&self, number: usize) -> Option<Image> {
         match self {
             Images::One(picture) => (number == 0).then(|| picture.clone()),
-            Images::Many { size, pixels } => {
-                let pixels = pixels.chunks_exact(size[0] * size[1]).nth(number)?.to_vec();
-                Some(Image { size: *size, channels: 1, pixels })
+            Images::Many { size, channels, pixels } => {
+                let area = size[0] * size[1] * channels;
+                let pixels = pixels.chunks_exact(area).nth(number)?.to_vec();
+                Some(Image { size: *size, channels: *channels, pixels })
             }
         }
     }
@@ -140,31 +179,52 @@ impl Images {
 pub struct Corpus {
     /// Training part.
     pub train: LabelledImages,
-    /// Validation part: the last images of the training file.
+    /// Validation part: a file of its own, or the last images of the training file.
     pub valid: LabelledImages,
     /// Test part: the test file.
     pub test: LabelledImages,
+    /// Names of the files that the images of the three parts come from, without `.gz`.
+    pub files: [String; 3],
 }
 
 impl Corpus {
-    /// Reads a folder with the four files of MNIST and similar sets. The last `valid` images of the
-    /// training file are the validation part.
-    pub fn read(folder: &Path, valid: usize) -> Result<Corpus> {
-        let read = |part: &str| {
-            let images = file(folder, &format!("{part}-images-idx3-ubyte"))?;
-            LabelledImages::read(&images, &file(folder, &format!("{part}-labels-idx1-ubyte"))?)
+    /// Reads a folder with files named as those of MNIST. Without a validation file, the last
+    /// `valid` images of the training file are the validation part, 5000 by default.
+    ///
+    /// # Errors
+    /// If there is a validation file and `valid` is given, or a file is missing or does not fit the
+    /// others.
+    pub fn read(folder: &Path, valid: Option<usize>) -> Result<Corpus> {
+        let own = part_begun(folder, "valid");
+        if let Some((file, count)) = own.as_ref().zip(valid) {
+            return Err(Error::invalid(format!(
+                "data.valid is {count}, and {} holds {file}: both set the validation images; leave \
+                 data.valid out, or remove the file",
+                folder.display()
+            )));
+        }
+        let (train_file, mut train) = read_part(folder, "train")?;
+        let (test_file, test) = read_part(folder, "t10k")?;
+        let (valid_file, valid) = match own {
+            Some(_) => read_part(folder, "valid")?,
+            None => {
+                let (count, most) = (valid.unwrap_or(HELD_OUT), train.len().saturating_sub(1));
+                if !(1..=most).contains(&count) {
+                    let message = format!("data.valid: got {count}, need 1 to {most}");
+                    return Err(Error::invalid(message));
+                }
+                (train_file.clone(), train.split_off(train.len() - count))
+            }
         };
-        let (mut train, test) = (read("train")?, read("t10k")?);
-        if !(1..train.len()).contains(&valid) {
-            let (got, most) = (valid, train.len().saturating_sub(1));
-            return Err(Error::invalid(format!("data.valid: got {got}, need 1 to {most}")));
+        for (file, part) in [(&valid_file, &valid), (&test_file, &test)] {
+            if part.sides() != train.sides() {
+                let (got, need) = (part.kind(), train.kind());
+                let message =
+                    format!("{file}: got images of {got}, need {need} as in {train_file}");
+                return Err(Error::file(folder, message));
+            }
         }
-        if test.size != train.size {
-            let message = format!("got test images of {:?}, need {:?}", test.size, train.size);
-            return Err(Error::file(folder, message));
-        }
-        let valid = train.split_off(train.len() - valid);
-        Ok(Corpus { train, valid, test })
+        Ok(Corpus { train, valid, test, files: [train_file, valid_file, test_file] })
     }
 
     /// Returns one of the parts.
@@ -179,10 +239,37 @@ impl Corpus {
     }
 }
 
-/// Returns the path of a file, or of its compressed form.
-fn file(folder: &Path, name: &str) -> Result<PathBuf> {
-    let both = [name.to_string(), format!("{name}.gz")].map(|name| folder.join(name));
-    both.into_iter().find(|path| path.is_file()).ok_or_else(|| {
+/// Returns the names of the files that a part may have: grey images, colour images, labels.
+fn names(part: &str) -> [String; 3] {
+    ["images-idx3", "images-idx4", "labels-idx1"].map(|kind| format!("{part}-{kind}-ubyte"))
+}
+
+/// Returns the first file of a part that is there, by its name without `.gz`.
+fn part_begun(folder: &Path, part: &str) -> Option<String> {
+    names(part).into_iter().find(|name| file(folder, name).is_some())
+}
+
+/// Reads a part, and returns the name of its images' file too.
+fn read_part(folder: &Path, part: &str) -> Result<(String, LabelledImages)> {
+    let [grey, colour, labels] = names(part);
+    let missing = |name: &str| {
         Error::file(folder, format!("there is no file {name} in it, compressed (.gz) or not"))
-    })
+    };
+    let (name, images) = match [&grey, &colour].map(|name| file(folder, name)) {
+        [Some(_), Some(_)] => {
+            let message = format!("holds {grey} and {colour}, need one of them");
+            return Err(Error::file(folder, message));
+        }
+        [Some(path), None] => (grey, path),
+        [None, Some(path)] => (colour, path),
+        [None, None] => return Err(missing(&format!("{grey} or, in colour, {colour}"))),
+    };
+    let labels = file(folder, &labels).ok_or_else(|| missing(&labels))?;
+    Ok((name, LabelledImages::read(&images, &labels)?))
+}
+
+/// Returns the path of a file, or of its compressed form, if there is one.
+fn file(folder: &Path, name: &str) -> Option<PathBuf> {
+    let both = [name.to_string(), format!("{name}.gz")].map(|name| folder.join(name));
+    both.into_iter().find(|path| path.is_file())
 }

@@ -1,7 +1,12 @@
 //! Evaluation of image classification.
 
+use super::processor::planes;
+use super::viewer::NO_HEAD;
 use super::{ImageClassifier, LabelledImages};
-use crate::metrics::Confusion;
+use crate::evaluation::Details;
+use crate::metrics::PrecisionRecall;
+use crate::recipe::details::{JudgedLabel, ShownInput};
+use crate::say;
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::{Mode, backend};
 use regard_models::vit::Vit;
@@ -21,30 +26,81 @@ pub struct ImageMetrics {
     pub loss: f64,
 }
 
-/// Evaluates a model on all images.
-pub fn measure(viewer: &ImageClassifier, pile: &LabelledImages) -> Result<ImageMetrics> {
-    let ([channels, rows, columns], size) = (viewer.sides(), pile.size);
-    if channels != 1 || size != [rows, columns] {
-        return Err(Error::invalid(format!(
-            "got grey images of {size:?}, the model takes {channels} channels of {:?}",
-            [rows, columns]
-        )));
-    }
-    mark(viewer.model(), pile, &viewer.processor().table(0))
+/// Numbers of images of one class. A table of all pairs of classes would be too large for
+/// thousands of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    /// Images that have the class and were predicted to.
+    both: u64,
+    /// Images that were predicted to have it.
+    said: u64,
+    /// Images that have it.
+    right: u64,
 }
 
-/// Evaluates a model with a table of normalised pixel values.
-pub(super) fn mark(model: &Vit, pile: &LabelledImages, table: &[f32; 256]) -> Result<ImageMetrics> {
-    let area = pile.size[0] * pile.size[1];
-    let mut table_of = None;
-    let (mut cost, mut scores) = (0.0, vec![]);
+/// Evaluates a model on all images.
+pub fn measure(viewer: &ImageClassifier, pile: &LabelledImages) -> Result<ImageMetrics> {
+    judge(viewer, pile, &mut |_, _, _| {})
+}
+
+/// As [`measure`], with details. `show` returns the input of an image by index.
+pub(super) fn measure_in_detail(
+    viewer: &ImageClassifier,
+    pile: &LabelledImages,
+    show: impl Fn(usize) -> ShownInput,
+) -> Result<(ImageMetrics, Details)> {
+    let (mut judged, mut classes) = (vec![], 0);
+    let marks = judge(viewer, pile, &mut |scores, said, right| {
+        classes = scores.len();
+        judged.push(JudgedLabel::new(scores, said, right));
+    })?;
+    let names: Vec<String> = (0..classes).map(|label| viewer.name(label)).collect();
+    Ok((marks, Details::of_labels(&names, &judged, show)))
+}
+
+/// Called with the scores, the predicted and the true class of each image.
+type Judge<'a> = &'a mut dyn FnMut(&[f32], usize, usize);
+
+fn judge(viewer: &ImageClassifier, pile: &LabelledImages, see: Judge) -> Result<ImageMetrics> {
+    if viewer.sides() != pile.sides() {
+        let ([channels, rows, columns], got) = (viewer.sides(), pile.kind());
+        return Err(Error::invalid(format!(
+            "got images of {got}, the model takes {rows}×{columns} pixels of {}",
+            say::many(channels, "channel")
+        )));
+    }
+    mark_each(viewer.model(), pile, &viewer.processor().tables(pile.channels), see)
+}
+
+/// Evaluates a model with a table of normalised pixel values for each channel.
+pub(super) fn mark(
+    model: &Vit,
+    pile: &LabelledImages,
+    tables: &[[f32; 256]],
+) -> Result<ImageMetrics> {
+    mark_each(model, pile, tables, &mut |_, _, _| {})
+}
+
+fn mark_each(
+    model: &Vit,
+    pile: &LabelledImages,
+    tables: &[[f32; 256]],
+    see: Judge,
+) -> Result<ImageMetrics> {
+    if pile.is_empty() {
+        return Err(Error::invalid("there are no images"));
+    }
+    let area = pile.area();
+    let (mut cost, mut scores, mut counts) = (0.0, vec![], vec![]);
     for (labels, pixels) in pile.labels.chunks(AT_ONCE).zip(pile.pixels.chunks(AT_ONCE * area)) {
-        let numbers = pixels.iter().map(|byte| table[usize::from(*byte)]).collect();
-        let logits = model.forward(batch(numbers, pile.size, &Device::flex()), Mode::Eval).logits;
-        let logits = logits.ok_or_else(|| Error::invalid("the model has no labels"))?;
+        let mut numbers = Vec::with_capacity(pixels.len());
+        pixels.chunks_exact(area).for_each(|image| planes(image, tables, &mut numbers));
+        let images = batch(numbers, pile.sides(), &Device::flex());
+        let logits = model.forward(images, Mode::Eval).logits;
+        let logits = logits.ok_or_else(|| Error::invalid(NO_HEAD))?;
         let [_, classes] = logits.dims();
         backend::numbers(logits, &mut scores);
-        let confusion = table_of.get_or_insert_with(|| Confusion::new(classes));
+        counts.resize(classes, Counts::default());
         for (label, scores) in labels.iter().zip(scores.chunks_exact(classes)) {
             if *label >= classes {
                 return Err(Error::invalid(format!(
@@ -53,23 +109,29 @@ pub(super) fn mark(model: &Vit, pile: &LabelledImages, table: &[f32; 256]) -> Re
                 )));
             }
             let best = (0..classes).max_by(|a, b| scores[*a].total_cmp(&scores[*b]));
-            confusion.add(best.expect("a model has at least one class"), *label);
+            let best = best.expect("a model has at least one class");
+            counts[best].said += 1;
+            counts[best].both += u64::from(best == *label);
+            counts[*label].right += 1;
             cost -= log_share(scores, *label);
+            see(scores, best, *label);
         }
     }
-    let confusion = table_of.ok_or_else(|| Error::invalid("there are no images"))?;
-    let loss = cost / pile.len() as f64;
+    let (told, all) = (counts.iter().map(|class| class.both).sum::<u64>(), pile.len() as f64);
+    let occur = counts.iter().filter(|class| class.said + class.right > 0);
+    let each: Vec<_> = occur.map(|c| PrecisionRecall::of(c.both, c.said, c.right)).collect();
     Ok(ImageMetrics {
-        accuracy: 100.0 * confusion.accuracy(),
-        macro_f1: 100.0 * confusion.macro_mean().f1,
-        loss,
+        accuracy: 100.0 * (told as f64 / all),
+        macro_f1: 100.0 * PrecisionRecall::mean(&each).f1,
+        loss: cost / all,
     })
 }
 
-/// Converts normalised grey images to model input, `[B, 1, H, W]`.
-pub(super) fn batch(numbers: Vec<f32>, [rows, columns]: [usize; 2], device: &Device) -> Tensor<4> {
-    let count = numbers.len() / (rows * columns);
-    Tensor::from_data(TensorData::new(numbers, [count, 1, rows, columns]), device)
+/// Converts normalised images, each `[C, H, W]`, to model input, `[B, C, H, W]`.
+pub(super) fn batch(numbers: Vec<f32>, sides: [usize; 3], device: &Device) -> Tensor<4> {
+    let [channels, rows, columns] = sides;
+    let count = numbers.len() / (channels * rows * columns);
+    Tensor::from_data(TensorData::new(numbers, [count, channels, rows, columns]), device)
 }
 
 /// Computes the log-probability of a label.

@@ -1,7 +1,7 @@
 //! Training objective of image classification.
 
 use super::evaluate::{batch, mark};
-use super::{Corpus, ImageAugment, LabelledImages, Processor, Recipe};
+use super::{Corpus, ImageAugment, LabelledImages, Processor, Recipe, TrainingImage};
 use crate::data::Lengths;
 use crate::recipe::ModelTable;
 use crate::train::trained::device;
@@ -17,8 +17,8 @@ use std::path::Path;
 /// Training objective of image classification.
 pub struct ImageObjective {
     processor: Processor,
-    /// Normalised value of each pixel byte.
-    table: [f32; 256],
+    /// Normalised value of each pixel byte, for each channel.
+    tables: Vec<[f32; 256]>,
     augment: ImageAugment,
     train: LabelledImages,
     valid: LabelledImages,
@@ -30,10 +30,10 @@ impl ImageObjective {
     pub fn new(recipe: &Recipe, corpus: Corpus) -> Result<Trained<ImageObjective>> {
         let model = table(recipe, &corpus)?.create::<Vit>(recipe.seed)?;
         recipe.augment.check(corpus.train.size)?;
-        let (mean, std) = moments(&corpus.train);
-        let processor = Processor::new(corpus.train.size, vec![mean], vec![std]);
+        let (mean, std) = (0..corpus.train.channels).map(|c| moments(&corpus.train, c)).unzip();
+        let processor = Processor::new(corpus.train.size, mean, std);
         let objective = ImageObjective {
-            table: processor.table(0),
+            tables: processor.tables(corpus.train.channels),
             processor,
             augment: recipe.augment,
             train: corpus.train,
@@ -43,19 +43,19 @@ impl ImageObjective {
         Ok(Trained::new(model, objective))
     }
 
-    /// Returns a training batch, augmented in training mode, `[B, 1, H, W]`.
+    /// Returns a training batch, augmented in training mode, `[B, C, H, W]`.
     fn pixels(&self, examples: &[usize], mode: Mode) -> Tensor<4> {
-        let [rows, columns] = self.train.size;
-        let mut numbers = Vec::with_capacity(examples.len() * rows * columns);
+        let mut numbers = Vec::with_capacity(examples.len() * self.train.area());
         let (augment, seed, step) = match mode {
             Mode::Train { seed, step } => (self.augment, seed, step),
             Mode::Eval => (ImageAugment::default(), 0, 0),
         };
         for number in examples {
-            let image = (self.train.pixels(*number), self.train.size);
-            augment.look(image, (seed, step, *number), &self.table, &mut numbers);
+            let (pixels, size) = (self.train.pixels(*number), self.train.size);
+            let image = TrainingImage { pixels, size, number: *number, seed, step };
+            augment.look(&image, &self.tables, &mut numbers);
         }
-        batch(numbers, self.train.size, &device())
+        batch(numbers, self.train.sides(), &device())
     }
 }
 
@@ -99,7 +99,7 @@ impl Objective for ImageObjective {
     }
 
     fn evaluate(&self, model: &Vit) -> Result<Evaluation> {
-        let marks = mark(&model.evaluation(), &self.valid, &self.table)?;
+        let marks = mark(&model.evaluation(), &self.valid, &self.tables)?;
         let measures = vec![
             ("valid_loss".to_string(), marks.loss),
             ("valid_accuracy".to_string(), marks.accuracy),
@@ -120,7 +120,8 @@ fn table<'a>(recipe: &'a Recipe, corpus: &Corpus) -> Result<ModelTable<'a>> {
         [rows, columns] if rows == columns => json!(rows),
         sides => json!(sides),
     };
-    for (key, found) in [("image_size", size), ("num_channels", json!(1))] {
+    let channels = json!(corpus.train.channels);
+    for (key, found) in [("image_size", size), ("num_channels", channels)] {
         let asked = table.get(key);
         if !asked.is_null() && *asked != found {
             return Err(Error::invalid(format!(
@@ -132,11 +133,12 @@ fn table<'a>(recipe: &'a Recipe, corpus: &Corpus) -> Result<ModelTable<'a>> {
     Ok(table)
 }
 
-/// Returns the mean and standard deviation of all pixels, scaled to 0 to 1.
-fn moments(pile: &LabelledImages) -> (f64, f64) {
+/// Returns the mean and standard deviation of a channel over all images, scaled to 0 to 1.
+fn moments(pile: &LabelledImages, channel: usize) -> (f64, f64) {
     let mut counts = [0u64; 256];
-    pile.pixels.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
-    let all = pile.pixels.len().max(1) as f64;
+    let bytes = pile.pixels.iter().skip(channel).step_by(pile.channels);
+    bytes.for_each(|byte| counts[usize::from(*byte)] += 1);
+    let all = (pile.pixels.len() / pile.channels).max(1) as f64;
     let of = |power: i32| {
         let each = counts.iter().enumerate();
         each.map(|(byte, count)| (byte as f64 / 255.0).powi(power) * *count as f64).sum::<f64>()
@@ -145,4 +147,76 @@ fn moments(pile: &LabelledImages) -> (f64, f64) {
     let (mean, square) = (of(1), of(2));
     // Avoids a division by zero for images of a single colour.
     (mean, (square - mean * mean).sqrt().max(1e-3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Image;
+    use crate::recipe;
+    use regard_attention::backend;
+
+    /// Images of 4×4 pixels, whose channels have different means, in all parts.
+    fn corpus(channels: usize) -> Corpus {
+        let pixel = |i: usize| (i * 37 % 80 + 60 * (i % channels)) as u8;
+        let pixels = (0..6 * 16 * channels).map(pixel).collect();
+        let pile =
+            LabelledImages { size: [4, 4], channels, pixels, labels: vec![0, 1, 0, 1, 1, 0] };
+        let [train, valid, test] = [pile.clone(), pile.clone(), pile];
+        Corpus { train, valid, test, ..Corpus::default() }
+    }
+
+    fn recipe(more: &str) -> Recipe {
+        let text = format!(
+            "name = 'x'\ntask = 'classify-image'\n[data]\nset = 'files'\n[model]\n\
+             model_type = 'vit'\npatch_size = 2\nhidden_size = 8\nnum_hidden_layers = 1\n\
+             num_attention_heads = 1\nintermediate_size = 8\n{more}"
+        );
+        Recipe::from_table(recipe::parse(&text, &[], &|_| None).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_batch_is_what_the_saved_processor_makes_of_the_images() {
+        for channels in [1, 3] {
+            let images = corpus(channels);
+            let learner = ImageObjective::new(&recipe(""), images.clone()).unwrap();
+            let (objective, config) = (learner.objective(), learner.model().settings());
+            assert_eq!(config.num_channels, channels);
+            let image = |i: usize| Image {
+                size: [4, 4],
+                channels,
+                pixels: images.train.pixels(i).to_vec(),
+            };
+            let wanted: Vec<f32> = [3, 0]
+                .into_iter()
+                .flat_map(|i| objective.processor.prepare(&image(i), config).unwrap())
+                .collect();
+            for mode in [Mode::Eval, Mode::Train { seed: 1, step: 2 }] {
+                let (pixels, mut got) = (objective.pixels(&[3, 0], mode), vec![]);
+                assert_eq!(pixels.dims(), [2, channels, 4, 4]);
+                backend::numbers(pixels, &mut got);
+                assert_eq!(got, wanted, "{channels} channels");
+            }
+            // Each channel is normalised by its own numbers.
+            let all: Vec<usize> = (0..6).collect();
+            let mut got = vec![];
+            backend::numbers(objective.pixels(&all, Mode::Eval), &mut got);
+            for channel in 0..channels {
+                let of = got.chunks_exact(16).skip(channel).step_by(channels).flatten();
+                let numbers: Vec<f64> = of.map(|x| f64::from(*x)).collect();
+                let mean = |power: i32| numbers.iter().map(|x| x.powi(power)).sum::<f64>() / 96.0;
+                assert!(numbers.len() == 96 && mean(1).abs() < 1e-6, "channel {channel}");
+                assert!((mean(2) - 1.0).abs() < 1e-5, "channel {channel}: {}", mean(2));
+            }
+        }
+    }
+
+    #[test]
+    fn channels_that_the_images_do_not_have_are_told() {
+        let told = ImageObjective::new(&recipe("num_channels = 1"), corpus(3)).err().unwrap();
+        assert!(
+            told.to_string().contains("model.num_channels: got 1, the images have 3"),
+            "{told}"
+        );
+    }
 }

@@ -10,7 +10,7 @@
 //! | `learn` | the training objective |
 //! | `viewer` | inference |
 //! | `maps` | attention maps |
-//! | `measure` | evaluation |
+//! | `evaluate` | evaluation |
 //! | `speed` | timing |
 
 mod augment;
@@ -25,7 +25,7 @@ mod resize;
 mod speed;
 mod viewer;
 
-pub use augment::ImageAugment;
+pub use augment::{ImageAugment, TrainingImage};
 pub use corpus::{Corpus, Images, LabelledImages};
 pub use evaluate::{ImageMetrics, measure};
 pub use learn::ImageObjective;

@@ -1,5 +1,6 @@
 //! Image classification as a pipeline.
 
+use super::viewer::NO_HEAD;
 use super::{AttentionMaps, ImageClassifier, Ready};
 use crate::attachment::Attachment;
 use crate::classify::{Label, RankedLabels};
@@ -110,7 +111,7 @@ impl Pipeline for ImageClassifier {
         .into_iter();
         let one = |(input, ready): (&Attachment<Image>, Result<Ready>)| {
             ready?;
-            let labels = labels.next().ok_or_else(|| Error::invalid("the model has no labels"))?;
+            let labels = labels.next().ok_or_else(|| Error::invalid(NO_HEAD))?;
             response(input, labels, parameters)
         };
         Ok(inputs.iter().zip(ready).map(one).collect())

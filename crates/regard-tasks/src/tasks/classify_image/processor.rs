@@ -125,6 +125,11 @@ impl Processor {
         std::array::from_fn(|byte| ((byte as f64 * scale - mean) / std) as f32)
     }
 
+    /// Returns the normalised values of the bytes of each channel.
+    pub fn tables(&self, channels: usize) -> Vec<[f32; 256]> {
+        (0..channels).map(|channel| self.table(channel)).collect()
+    }
+
     /// Converts an image to model input, `[C, H, W]`.
     pub fn prepare(&self, picture: &Image, model: &Config) -> Result<Vec<f32>> {
         let (channels, size) = (model.num_channels, model.image_size.both());
@@ -139,11 +144,17 @@ impl Processor {
                 )));
             }
         };
-        let plane = |channel: usize| {
-            let table = self.table(channel);
-            let pixels = picture.pixels.iter().skip(channel).step_by(channels);
-            pixels.map(|byte| table[usize::from(*byte)]).collect::<Vec<f32>>()
-        };
-        Ok((0..channels).flat_map(plane).collect())
+        let mut numbers = Vec::with_capacity(picture.pixels.len());
+        planes(&picture.pixels, &self.tables(channels), &mut numbers);
+        Ok(numbers)
+    }
+}
+
+/// Appends the normalised values of an image to `to`, channel by channel: `[C, H, W]`. Pixels have
+/// their channels last; there is a table for each channel.
+pub(super) fn planes(pixels: &[u8], tables: &[[f32; 256]], to: &mut Vec<f32>) {
+    for (channel, table) in tables.iter().enumerate() {
+        let plane = pixels.iter().skip(channel).step_by(tables.len());
+        to.extend(plane.map(|byte| table[usize::from(*byte)]));
     }
 }

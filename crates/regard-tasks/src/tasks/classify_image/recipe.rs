@@ -1,10 +1,12 @@
 //! A recipe with `task = "classify-image"`.
 
-use super::{Corpus, ImageAugment, ImageClassifier, ImageObjective, LabelledImages, measure};
+use super::evaluate::measure_in_detail;
+use super::{Corpus, ImageAugment, ImageClassifier, ImageObjective, LabelledImages};
 use crate::about::About;
 use crate::data::known::{self, Format};
 use crate::data::{Part, sets};
 use crate::evaluation::{EvaluationData, EvaluationSet, Metric, Report, Source};
+use crate::recipe::details::ShownInput;
 use crate::recipe::{Prepared, Task, recipe};
 use crate::{own, say, train};
 use regard_models::{Error, ModelFiles, Network, Result};
@@ -32,20 +34,18 @@ recipe! {
 pub struct Data {
     /// Name of a known data set, or `files`.
     pub set: String,
-    /// Folder with four files named as MNIST's; only with `set = "files"`.
+    /// Folder with files named as MNIST's: `train-images-idx3-ubyte` (grey) or
+    /// `train-images-idx4-ubyte` (colour) and `train-labels-idx1-ubyte`, as many with `t10k` for the
+    /// test, and with `valid` if there is a file for validation. Only with `set = "files"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
     /// Names of the classes in index order; their indices by default. Only with `set = "files"`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
     /// Number of images at the end of the training file that are held out for validation; 5000 by
-    /// default.
-    #[serde(default = "five_thousand")]
-    pub valid: usize,
-}
-
-fn five_thousand() -> usize {
-    5000
+    /// default. Not with a file for validation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub valid: Option<usize>,
 }
 
 impl Data {
@@ -55,7 +55,8 @@ impl Data {
             Some(set) => sets::find(set.name)?,
             None => {
                 let what = "a folder with train-images-idx3-ubyte, train-labels-idx1-ubyte, \
-                            t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte";
+                            t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte (in colour idx4 \
+                            for idx3)";
                 own::file("folder", &self.folder, what)?.to_path_buf()
             }
         };
@@ -85,30 +86,23 @@ impl Recipe {
             Some(folder) => folder.display().to_string(),
             None => self.data.set.clone(),
         };
-        let file = |part| if part == Part::Test { "t10k" } else { "train" };
         let names = self.data.names(corpus.classes())?;
-        for (part, pile) in
-            [(Part::Train, &corpus.train), (Part::Valid, &corpus.valid), (Part::Test, &corpus.test)]
-        {
-            let [rows, columns] = pile.size;
-            let share = match part {
-                Part::Valid => format!("the last {} of ", say::many(pile.len(), "image")),
-                _ => String::new(),
+        let parts = [
+            (Part::Train, &corpus.train),
+            (Part::Valid, &corpus.valid),
+            (Part::Test, &corpus.test),
+        ];
+        for ((part, pile), file) in parts.into_iter().zip(&corpus.files) {
+            let images = say::many(pile.len(), "image");
+            let share = match part == Part::Valid && *file == corpus.files[0] {
+                true => format!("the last {images} of "),
+                false => String::new(),
             };
-            about.part(
-                part.name(),
-                format!("{share}{from}/{}-images-idx3-ubyte", file(part)),
-                format!("{} of {rows}×{columns} pixels", say::many(pile.len(), "image")),
-            );
+            let size = format!("{images} of {}", pile.kind());
+            about.part(part.name(), format!("{share}{from}/{file}"), size);
         }
-        let counts: Vec<(&str, usize)> = names
-            .iter()
-            .enumerate()
-            .map(|(class, name)| {
-                let count = corpus.train.labels.iter().filter(|label| **label == class).count();
-                (name.as_str(), count)
-            })
-            .collect();
+        let mut counts: Vec<(&str, usize)> = names.iter().map(|name| (name.as_str(), 0)).collect();
+        corpus.train.labels.iter().for_each(|label| counts[*label].1 += 1);
         about.labels("class", &counts);
         Ok(about)
     }
@@ -130,20 +124,33 @@ impl Task for Recipe {
     fn evaluate(&self, model: &ModelFiles, on: &EvaluationData) -> Result<Report> {
         let viewer = ImageClassifier::load(model.clone())?;
         let source = on.decide(&self.data.set, |_| true)?;
-        let pile = match source {
-            Source::File(path) => LabelledImages::beside_labels(path)?,
+        let (pile, file, first) = match source {
+            Source::File(path) => {
+                (LabelledImages::beside_labels(path)?, path.display().to_string(), 0)
+            }
             Source::Set(set, part) => {
-                Data { set: set.into(), ..self.data.clone() }.read()?.take(part)
+                let corpus = Data { set: set.into(), ..self.data.clone() }.read()?;
+                let file = part.of(corpus.files.clone());
+                // Images that are held out come after those of training.
+                let is_end = part == Part::Valid && file == corpus.files[0];
+                let first = if is_end { corpus.train.len() } else { 0 };
+                (corpus.take(part), file, first)
             }
         };
         let sheet = EvaluationSet::new(&source, pile.len(), "images");
-        Report::of(sheet, viewer.model().parameters(), || {
-            let marks = measure(&viewer, &pile)?;
-            Ok(vec![
+        // From 0, as `regard classify --image FILE --index N` counts images.
+        let show = |at: usize| {
+            let text = format!("image {} of {file}", first + at);
+            ShownInput { number: None, text }
+        };
+        Report::detailed(sheet, viewer.model().parameters(), || {
+            let (marks, details) = measure_in_detail(&viewer, &pile, show)?;
+            let marks = vec![
                 Metric { name: "accuracy", value: marks.accuracy, unit: "% of images" },
                 Metric { name: "f1", value: marks.macro_f1, unit: "% (macro-F1)" },
                 Metric { name: "loss", value: marks.loss, unit: "nats per image" },
-            ])
+            ];
+            Ok((marks, Some(details)))
         })
     }
 }

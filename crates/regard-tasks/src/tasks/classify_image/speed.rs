@@ -30,7 +30,8 @@ impl ImageBenchmark {
         if learning && !model.has_labels() {
             return Err(Error::file(
                 files.place(),
-                "the model has no labels: need a classification head to train",
+                "the model has no classification head to train (architectures: got ViTModel, need \
+                 ViTForImageClassification)",
             ));
         }
         let adamw = AdamW::new(AdamWConfig { max_norm: Some(1.0), ..AdamWConfig::default() });

@@ -10,6 +10,10 @@ use regard_models::vit::Vit;
 use regard_models::{Error, ModelFiles, Result, zoo};
 use serde_json::Value;
 
+/// Error for a model without labels.
+pub(super) const NO_HEAD: &str = "config.json: the model has no classification head \
+                                  (architectures: got ViTModel, need ViTForImageClassification)";
+
 /// A preprocessed image.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ready(Vec<f32>);
@@ -22,7 +26,7 @@ pub struct ImageClassifier {
 }
 
 impl ImageClassifier {
-    /// Creates a viewer from a model, its preprocessing and the configuration that names the
+    /// Creates a classifier from a model, its preprocessing and the configuration that names the
     /// labels.
     pub fn new(model: Vit, processor: Processor, config: &Value) -> ImageClassifier {
         let name = |i: usize| config["id2label"][i.to_string()].as_str().map(str::to_string);
@@ -54,6 +58,11 @@ impl ImageClassifier {
         [config.num_channels, rows, columns]
     }
 
+    /// Returns the name of a label.
+    pub(super) fn name(&self, label: usize) -> String {
+        self.labels.get(label).cloned().unwrap_or_else(|| format!("LABEL_{label}"))
+    }
+
     /// Preprocesses an image to the model's input size.
     pub fn prepare(&self, picture: &Image) -> Result<Ready> {
         Ok(Ready(self.processor.prepare(picture, self.model.settings())?))
@@ -81,10 +90,10 @@ impl ImageClassifier {
     }
 
     fn labels(&self, logits: Option<Tensor<2>>) -> Result<Vec<Vec<Label>>> {
-        let logits = logits.ok_or_else(|| Error::invalid("the model has no labels"))?;
+        let logits = logits.ok_or_else(|| Error::invalid(NO_HEAD))?;
         let ([_, classes], mut numbers) = (logits.dims(), vec![]);
         backend::numbers(logits, &mut numbers);
-        let name = |i: usize| self.labels.get(i).cloned().unwrap_or_else(|| format!("LABEL_{i}"));
+        let name = |label: usize| self.name(label);
         numbers.chunks_exact(classes).map(|scores| ranked(scores, name)).collect()
     }
 }

@@ -41,7 +41,7 @@ impl TextEncoder {
         }
         let mut all = vec![];
         self.read(std::slice::from_ref(&encoding), |_, part, said| {
-            let logits = said.logits.ok_or_else(|| Error::invalid("the model has no LM head"))?;
+            let logits = said.logits.ok_or_else(|| self.without_head("ForMaskedLM"))?;
             let [_, words] = logits.dims();
             let logits = numbers(logits)?;
             for at in &places {

@@ -80,7 +80,7 @@ impl Exercise {
         let first = last.into_iter().flatten().max().map_or(0, |id| id + 1);
         let tokens = Tokens { mask, words: (first, tokenizer.size() as u32) };
         if tokens.words.0 >= tokens.words.1 {
-            return Err(Error::invalid("vocabulary: need tokens after the special tokens"));
+            return Err(Error::invalid("vocabulary: has only special tokens, need others"));
         }
         Ok(Exercise { cls, sep, tokens, hiding })
     }

@@ -7,7 +7,7 @@ use crate::data::Lengths;
 use crate::data::documents::Document;
 use crate::evaluation;
 use crate::recipe::ModelTable;
-use crate::train::begin::Lexicon;
+use crate::train::pretrained_embeddings::Lexicon;
 use crate::train::trained::device;
 use crate::train::{BatchLoss, Direction, Evaluation, Objective, Trained};
 use regard_attention::Mode;
@@ -48,7 +48,10 @@ impl Pretraining {
         let mut model = table.create_text(Head::Pretraining, recipe.seed)?;
         if let Some(longest) = model.longest().filter(|longest| *longest < recipe.context) {
             let asked = recipe.context;
-            return Err(Error::invalid(format!("context: got {asked}, the model has {longest}")));
+            return Err(Error::invalid(format!(
+                "context: got {asked}, need at most {longest}, the longest text of the model \
+                 (max_position_embeddings)"
+            )));
         }
         let lexicon = Lexicon::new(tokenizer, &mut *model, recipe.vocabulary.vectors.as_deref())?;
         let by_words = Overlap::both(&train);

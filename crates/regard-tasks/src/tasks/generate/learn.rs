@@ -9,7 +9,7 @@ use crate::generate::filling::{self, Gap, Passage};
 use crate::metrics::Perplexity;
 use crate::recipe::ModelTable;
 use crate::text::Tokenizer;
-use crate::train::begin::Lexicon;
+use crate::train::pretrained_embeddings::Lexicon;
 use crate::train::trained::device;
 use crate::train::{BatchLoss, Direction, Evaluation, Objective, Trained};
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -62,7 +62,10 @@ impl Language {
         }
         if let Some(longest) = model.longest().filter(|longest| *longest < recipe.context) {
             let asked = recipe.context;
-            return Err(Error::invalid(format!("context: got {asked}, the model has {longest}")));
+            return Err(Error::invalid(format!(
+                "context: got {asked}, need at most {longest}, the longest text of the model \
+                 (n_positions)"
+            )));
         }
         let lexicon = Lexicon::new(tokenizer, &mut *model, None)?;
         let objective = Language { recipe: recipe.clone(), lexicon, train, valid, gaps };

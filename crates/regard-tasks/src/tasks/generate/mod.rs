@@ -9,5 +9,6 @@ mod writer;
 
 pub use learn::Language;
 pub use pipeline::{Parameters, Response};
+pub(crate) use recipe::WIKITEXT_RAW;
 pub use recipe::{Data, Recipe, Vocabulary};
 pub use writer::{Generated, Generator, Scored};

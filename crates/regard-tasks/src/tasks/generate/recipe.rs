@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
 
+/// Name, for an evaluation, of the test part of WikiText-2 without its tokenization.
+pub(crate) const WIKITEXT_RAW: &str = "wikitext-2-raw";
+
 recipe! {
     for "generate";
     /// Training text.
@@ -87,7 +90,7 @@ impl Data {
     /// Returns whether a set has a test part.
     pub(super) fn has_test(&self, set: &str) -> bool {
         match set {
-            "wikitext-2-raw" => true,
+            WIKITEXT_RAW => true,
             "files" => self.test.is_some(),
             _ => false,
         }
@@ -97,11 +100,12 @@ impl Data {
     pub(super) fn held_out(&self, set: &str, part: Part) -> Result<Vec<String>> {
         match (set, part, &self.test) {
             ("files", Part::Test, Some(test)) => Ok(vec![Characters::read(test)?.whole()]),
-            ("wikitext-2-raw", Part::Test, _) if self.set == "wikitext-2" => {
-                let message = "data: wikitext-2 contains most of wikitext-2-raw as training data";
+            (WIKITEXT_RAW, Part::Test, _) if self.set == "wikitext-2" => {
+                let message = "data: wikitext-2-raw overlaps the training data of wikitext-2, so \
+                               the result would be too good; choose another set";
                 Err(Error::invalid(message))
             }
-            ("wikitext-2-raw", Part::Test, _) => {
+            (WIKITEXT_RAW, Part::Test, _) => {
                 let path = sets::find("wikitext-2")?.join("raw/wiki.test.raw");
                 Ok(vec![Characters::read(path)?.whole()])
             }
@@ -109,8 +113,8 @@ impl Data {
                 Ok(self.read_set(set)?.valid)
             }
             _ => Err(Error::invalid(format!(
-                "data: got {set:?}, need tinyshakespeare or wikitext-2 (their validation parts), \
-                 wikitext-2-raw (its test part) or files"
+                "got {set:?}, need tinyshakespeare or wikitext-2 (their validation parts) or \
+                 {WIKITEXT_RAW} (its test part)"
             ))),
         }
     }

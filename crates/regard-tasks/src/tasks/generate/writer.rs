@@ -67,10 +67,10 @@ impl Generator {
     ) -> Result<Generator> {
         let config = model.config();
         if model.head() != Head::Words || model.decode(&[&[]]).is_none() {
-            let kind = &config["model_type"];
+            let kind = config["model_type"].as_str().unwrap_or("a model of unknown type");
+            let class = config["architectures"][0].as_str().unwrap_or("no head");
             return Err(Error::invalid(format!(
-                "{kind} with {:?} does not generate text; need e.g. gpt2 with an LM head",
-                model.head()
+                "{kind} ({class}) does not generate text: need a causal language model, such as gpt2"
             )));
         }
         fits(&*model, &tokenizer)?;

@@ -33,7 +33,12 @@ pub(super) struct Cost {
 
 /// Draws an example as a step sees it: the same for the same step of a run, and for every
 /// evaluation.
-pub(super) fn told(recipe: &Recipe, of: &Sequences, number: usize, mode: Mode) -> PermutedExample {
+pub(super) fn draw_example(
+    recipe: &Recipe,
+    of: &Sequences,
+    number: usize,
+    mode: Mode,
+) -> PermutedExample {
     let mut draws = Draws::new(mode, DRAW + number as u64);
     let sequence = of.draw(number, &mut draws);
     let targets = recipe.targets.choose(&sequence.open, &mut draws);
@@ -51,10 +56,10 @@ pub(super) fn cost(
 ) -> Cost {
     // Sequences with a memory are batched by length; all others form one batch.
     let mut parts: BTreeMap<usize, Vec<&PermutedExample>> = BTreeMap::new();
-    for told in all {
-        let Sequence { ids, memory, .. } = &told.sequence;
+    for example in all {
+        let Sequence { ids, memory, .. } = &example.sequence;
         let length = if memory.is_empty() { 0 } else { ids.len() };
-        parts.entry(length).or_default().push(told);
+        parts.entry(length).or_default().push(example);
     }
     let parts = parts.values().map(|part| one(recipe, model, part, mode, device));
     let parts: Vec<Cost> = parts.collect();

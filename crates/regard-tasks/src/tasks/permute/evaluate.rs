@@ -1,6 +1,6 @@
 //! Evaluation on held-out sequences.
 
-use super::cost::{cost, told};
+use super::cost::{cost, draw_example};
 use super::sequences::Sequences;
 use super::{Corpus, Recipe, learn};
 use crate::evaluation::{EvaluationData, EvaluationSet, Metric, Report, Source};
@@ -59,7 +59,7 @@ impl PermuteEvaluator {
         let numbers: Vec<usize> = (0..self.sequences.len()).collect();
         let (mut sum, mut count) = (0.0, 0);
         for batch in numbers.chunks((EVALUATED / recipe.context).max(1)) {
-            let one = |number: &usize| told(recipe, &self.sequences, *number, Mode::Eval);
+            let one = |number: &usize| draw_example(recipe, &self.sequences, *number, Mode::Eval);
             let batch: Vec<_> = batch.iter().map(one).collect();
             let cost = cost(recipe, model, &batch, Mode::Eval, &Device::flex());
             sum += f64::from(cost.mean.into_scalar::<f32>()) * cost.targets as f64;

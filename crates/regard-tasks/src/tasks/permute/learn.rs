@@ -1,6 +1,6 @@
 //! Training objective of permutation language modelling.
 
-use super::cost::{PermutedExample, cost, told};
+use super::cost::{PermutedExample, cost, draw_example};
 use super::evaluate::{PermuteEvaluator, PermuteMetrics};
 use super::sequences::{Form, Sequences};
 use super::{Corpus, Recipe};
@@ -9,7 +9,7 @@ use crate::data::running::tokens;
 use crate::evaluation;
 use crate::recipe::ModelTable;
 use crate::text::Tokenizer;
-use crate::train::begin::Lexicon;
+use crate::train::pretrained_embeddings::Lexicon;
 use crate::train::trained::device;
 use crate::train::{BatchLoss, Direction, Evaluation, Objective, Trained};
 use regard_attention::Mode;
@@ -58,7 +58,8 @@ impl Permutation {
     }
 
     fn drawn(&self, examples: &[usize], mode: Mode) -> Vec<PermutedExample> {
-        examples.iter().map(|number| told(&self.recipe, &self.train, *number, mode)).collect()
+        let draw = |number: &usize| draw_example(&self.recipe, &self.train, *number, mode);
+        examples.iter().map(draw).collect()
     }
 }
 
@@ -78,8 +79,8 @@ impl Objective for Permutation {
     }
 
     fn loss(&self, model: &dyn TextModel, examples: &[usize], mode: Mode) -> BatchLoss {
-        let told = self.drawn(examples, mode);
-        let cost = cost(&self.recipe, model, &told, mode, &device());
+        let drawn = self.drawn(examples, mode);
+        let cost = cost(&self.recipe, model, &drawn, mode, &device());
         BatchLoss { value: cost.mean, tokens: self.tokens(examples) }
     }
 

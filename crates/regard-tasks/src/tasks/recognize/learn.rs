@@ -18,7 +18,7 @@ use regard_attention::ops::{CrossEntropy, Ctc, CtcTargets, cross_entropy, ctc_lo
 use regard_kernels::pool;
 use regard_kernels::rng::Stream;
 use regard_models::speech::{Sounds, Speech, SpeechHead, SpeechLogits};
-use regard_models::{Capability, Error, Result};
+use regard_models::{Capability, Error, Result, values};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -104,9 +104,8 @@ impl SpeechObjective {
         let front = front(&recipe.features, &train)?;
         let mut table = ModelTable::new(&recipe.model)?;
         table.set_default("head", "labels");
-        let head = table.get("head").clone();
         let head: SpeechHead =
-            serde_json::from_value(head).map_err(|e| Error::invalid(format!("model.head: {e}")))?;
+            values::read_at("model.head", table.get("head")).map_err(Error::Invalid)?;
         if head == SpeechHead::Labels && recipe.data.join > 1 {
             let message = "data.join: joined recordings have no single label; need 1, or \
                            model.head = \"ctc\"";

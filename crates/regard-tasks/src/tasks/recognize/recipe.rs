@@ -1,6 +1,6 @@
 //! A recipe with `task = "recognize"`.
 
-use super::evaluate::marks;
+use super::evaluate::marks_in_detail;
 use super::{Corpus, Recognizer, SpeechObjective};
 use crate::audio::{AudioAugment, Preprocessor};
 use crate::data::Part;
@@ -118,9 +118,12 @@ impl Task for Recipe {
         let rate = recognizer.front().preprocessor().sampling_rate;
         let corpus = Corpus::read(&recordings, rate)?.joined(self.data.join, rate);
         let sheet = EvaluationSet::new(&source, corpus.clips.len(), "recordings");
-        Report::of(sheet, recognizer.parameters(), || {
-            let (model, front) = (recognizer.model(), recognizer.front());
-            Ok(marks(model, front, recognizer.names(), &corpus).0)
+        let files: Vec<String> =
+            recordings.iter().map(|recording| recording.path.display().to_string()).collect();
+        // Joined recordings have no file of their own.
+        let files = if self.data.join > 1 { vec![] } else { files };
+        Report::detailed(sheet, recognizer.parameters(), || {
+            Ok(marks_in_detail(&recognizer, &corpus, &files))
         })
     }
 }

@@ -8,16 +8,18 @@ use crate::data::known::{self, DataSet, Format};
 use crate::data::ranking::{self, RankingExample};
 use crate::data::split::hash;
 use crate::data::squad::Article;
-use crate::evaluation::{EvaluationData, EvaluationSet, Metric, Source};
+use crate::evaluation::{DetailedMarks, Details, EvaluationData, EvaluationSet, Metric, Source};
 use crate::metrics::Ranking;
 use crate::reader::TextEncoder;
 use crate::reader::learn::{Data, EvaluationExamples, Evaluator, Example, Marks, Recipe, TextTask};
+use crate::recipe::details::{ShownInput, ShownOutput};
 use crate::say;
 use crate::text::Tokenizer;
 use burn::tensor::{Tensor, TensorData, activation};
 use regard_models::Result;
 use regard_models::text::Head;
 use std::collections::HashSet;
+use std::ops::Range;
 
 /// Largest number of queries evaluated on a validation part, those with the smallest hashes: each
 /// is encoded with all of its texts, and validation runs often.
@@ -45,6 +47,8 @@ pub(crate) struct Queries {
     relevance: Vec<f64>,
     /// Number of texts of each query.
     counts: Vec<usize>,
+    /// Query and text of each pair, to show them.
+    shown: Vec<(String, String)>,
     /// Number of queries left out because none of their texts is relevant.
     without_relevant: usize,
 }
@@ -131,9 +135,36 @@ impl Queries {
         let counts = groups.iter().map(Vec::len).collect();
         let pairs: Vec<&RankingExample> = groups.into_iter().flatten().collect();
         let relevance = pairs.iter().map(|pair| pair.relevance).collect();
+        let shown = pairs.iter().map(|pair| (pair.query.clone(), pair.text.clone())).collect();
         let encode = |pair: &&RankingExample| example(tokenizer, longest, pair);
         let pairs = pairs.iter().map(encode).collect::<Result<_>>()?;
-        Ok(Queries { pairs, relevance, counts, without_relevant })
+        Ok(Queries { pairs, relevance, counts, shown, without_relevant })
+    }
+
+    /// Returns the relevance logits of all pairs.
+    fn scores(&self, exam: &Evaluator) -> Result<Vec<f64>> {
+        let logit = |rows: Vec<Vec<f32>>| relevance_logit(&rows.concat());
+        exam.logits(&self.pairs)?.into_iter().map(logit).collect()
+    }
+
+    /// Returns the pairs of each query.
+    fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
+        let mut from = 0;
+        self.counts.iter().map(move |count| {
+            from += count;
+            from - count..from
+        })
+    }
+
+    fn marks(&self, scores: &[f64]) -> Vec<Metric> {
+        let query = |here: Range<usize>| (&scores[here.clone()], &self.relevance[here]);
+        let ranking = Ranking::new(self.ranges().map(query));
+        let mark = |name, value: f64, unit| Metric { name, value: 100.0 * value, unit };
+        vec![
+            mark("mrr", ranking.mrr, "% (MRR@10)"),
+            mark("ndcg", ranking.ndcg, "% (NDCG@10)"),
+            mark("first", ranking.first, "% of queries with a relevant text first"),
+        ]
     }
 }
 
@@ -223,9 +254,12 @@ impl TextTask for Pairs {
         // A validation part is limited to as many queries as during training.
         let most = (source.part() == Some(Part::Valid)).then_some(ASKED);
         let paper = Queries::new(reader.tokenizer(), longest, &pairs, most)?;
-        let excluded = paper.without_relevant;
-        let sheet =
-            EvaluationSet { excluded, ..EvaluationSet::new(&source, paper.asked(), "queries") };
+        let note = match paper.without_relevant {
+            0 => None,
+            1 => Some("1 query excluded: no text is relevant to it".to_string()),
+            n => Some(format!("{n} queries excluded: no text is relevant to them")),
+        };
+        let sheet = EvaluationSet { note, ..EvaluationSet::new(&source, paper.asked(), "queries") };
         Ok((paper, sheet))
     }
 }
@@ -236,22 +270,29 @@ impl EvaluationExamples for Queries {
     }
 
     fn mark(&self, exam: &Evaluator) -> Result<Marks> {
-        let logit = |rows: Vec<Vec<f32>>| relevance_logit(&rows.concat());
-        let scores = exam.logits(&self.pairs)?.into_iter().map(logit);
-        let scores: Vec<f64> = scores.collect::<Result<_>>()?;
-        let mut from = 0;
-        let query = |count: &usize| {
-            let here = from..from + count;
-            from = here.end;
-            (&scores[here.clone()], &self.relevance[here])
+        Ok((self.marks(&self.scores(exam)?), None))
+    }
+
+    fn mark_in_detail(&self, exam: &Evaluator) -> Result<DetailedMarks> {
+        let scores = self.scores(exam)?;
+        let ranges: Vec<Range<usize>> = self.ranges().collect();
+        let one = |here: &Range<usize>| {
+            Ranking::new([(&scores[here.clone()], &self.relevance[here.clone()])]).mrr
         };
-        let ranking = Ranking::new(self.counts.iter().map(query));
-        let mark = |name, value: f64, unit| Metric { name, value: 100.0 * value, unit };
-        let marks = vec![
-            mark("mrr", ranking.mrr, "% (MRR@10)"),
-            mark("ndcg", ranking.ndcg, "% (NDCG@10)"),
-            mark("first", ranking.first, "% of queries with a relevant text first"),
-        ];
-        Ok((marks, None))
+        let ranks: Vec<f64> = ranges.iter().map(one).collect();
+        let show = |at: usize| {
+            let text = |at: Option<usize>| at.map_or(String::new(), |at| self.shown[at].1.clone());
+            let best = |such: &dyn Fn(usize) -> bool| {
+                let some = ranges[at].clone().filter(|at| such(*at));
+                text(some.max_by(|a, b| scores[*a].total_cmp(&scores[*b])))
+            };
+            ShownOutput {
+                input: ShownInput { number: None, text: self.shown[ranges[at].start].0.clone() },
+                reference: best(&|at| self.relevance[at] > 0.0),
+                hypothesis: best(&|at| self.relevance[at] <= 0.0),
+            }
+        };
+        let by = "reciprocal rank of the first relevant text";
+        Ok((self.marks(&scores), Some(Details::of_texts(by, 1.0, &ranks, show))))
     }
 }

@@ -96,7 +96,8 @@ impl TextEncoder {
         let encodings: Vec<_> = pairs.map(encode).collect::<Result<_>>()?;
         let mut all = vec![];
         self.read(&encodings, |_, _, said| {
-            let logits = said.logits.ok_or_else(|| Error::invalid("the model has no labels"))?;
+            let logits =
+                said.logits.ok_or_else(|| self.without_head("ForSequenceClassification"))?;
             let [_, labels] = logits.dims();
             let rows = numbers(logits)?;
             for row in rows.chunks_exact(labels) {

@@ -6,7 +6,7 @@ use crate::data::{Batches, Lengths};
 use crate::decode::{self, generation};
 use crate::evaluation;
 use crate::recipe::ModelTable;
-use crate::train::begin;
+use crate::train::pretrained_embeddings;
 use crate::train::{BatchLoss, Direction, Evaluation, Objective, Trained};
 use regard_attention::Mode;
 use regard_models::copying::{CopyBatch, Cost, PointerGenerator};
@@ -45,7 +45,7 @@ impl SummarizeObjective {
         let mut model = table(recipe, &words)?.create::<PointerGenerator>(recipe.seed)?;
         if let Some(vectors) = &recipe.vectors {
             let mut weights = model.weights();
-            begin::with_vectors(
+            pretrained_embeddings::with_vectors(
                 &mut weights,
                 &["embed_tokens.weight"],
                 words.tokenizer(),

@@ -149,8 +149,8 @@ impl Task for Recipe {
             Source::Set(set, part) => Data { set: set.into(), ..self.data.clone() }.read(part)?,
         };
         let sheet = EvaluationSet::new(&source, documents.len(), "texts");
-        Report::of(sheet, summarizer.parameters(), || {
-            summarizer.exam(&documents, self.data.max_words, &self.decode)
+        Report::detailed(sheet, summarizer.parameters(), || {
+            summarizer.exam_in_detail(&documents, self.data.max_words, &self.decode)
         })
     }
 }

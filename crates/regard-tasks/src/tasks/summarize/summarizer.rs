@@ -5,8 +5,9 @@ use crate::data::aeslc::Email;
 use crate::decode::{
     DecodeInput, Hypothesis, Ids, Options, StepAttention, Stepper, decode, generation,
 };
-use crate::evaluation::Metric;
+use crate::evaluation::{DetailedMarks, Details, Metric};
 use crate::metrics::Rouge;
+use crate::recipe::details::{ShownInput, ShownOutput};
 use crate::train;
 use burn::tensor::Device;
 use regard_models::copying::{CopyBatch, CopyDecoding, PointerGenerator};
@@ -154,29 +155,55 @@ impl Summarizer {
     /// Evaluates summaries of documents: ROUGE F1 in percent, with and without stemming.
     pub fn exam(&self, documents: &[Email], most: usize, options: &Options) -> Result<Vec<Metric>> {
         let texts: Vec<&str> = documents.iter().map(|each| each.text.as_str()).collect();
-        let said = self.summarize(&texts, Some(most), options)?;
-        let rouge = |stemmed: bool| {
-            let mut counts = Rouge { stemmed }.counts();
-            let all = said.iter().zip(documents);
-            all.for_each(|(said, document)| counts.add(&said.text, &document.summaries));
-            counts.score()
-        };
-        let (plain, stemmed) = (rouge(false), rouge(true));
-        let words = said.iter().flat_map(|said| &said.words);
-        let (all, new) =
-            words.fold((0, 0), |(all, new), said| (all + 1, new + usize::from(!said.known)));
-        let (f1, stems) = ("% F1", "% F1, stemmed");
-        let mark = |name, value: f64, unit| Metric { name, value: 100.0 * value, unit };
-        Ok(vec![
-            mark("rouge1", plain.rouge1.f1, f1),
-            mark("rouge2", plain.rouge2.f1, f1),
-            mark("rouge_l", plain.rouge_l.f1, f1),
-            mark("rouge1_stems", stemmed.rouge1.f1, stems),
-            mark("rouge2_stems", stemmed.rouge2.f1, stems),
-            mark("rouge_l_stems", stemmed.rouge_l.f1, stems),
-            mark("new_words", new as f64 / f64::from(all.max(1)), "% not in the vocabulary"),
-        ])
+        Ok(marks(documents, &self.summarize(&texts, Some(most), options)?))
     }
+
+    /// As [`Summarizer::exam`], with details.
+    pub(super) fn exam_in_detail(
+        &self,
+        documents: &[Email],
+        most: usize,
+        options: &Options,
+    ) -> Result<DetailedMarks> {
+        let texts: Vec<&str> = documents.iter().map(|each| each.text.as_str()).collect();
+        let said = self.summarize(&texts, Some(most), options)?;
+        let score = |(said, document): (&Summary, &Email)| {
+            100.0 * Rouge { stemmed: false }.score(&said.text, &document.summaries).rouge_l.f1
+        };
+        let scores: Vec<f64> = said.iter().zip(documents).map(score).collect();
+        let show = |at: usize| ShownOutput {
+            input: ShownInput { number: None, text: documents[at].text.clone() },
+            reference: documents[at].summaries.join(" | "),
+            hypothesis: said[at].text.clone(),
+        };
+        let details = Details::of_texts("ROUGE-L F1, percent", 100.0, &scores, show);
+        Ok((marks(documents, &said), Some(details)))
+    }
+}
+
+/// Computes ROUGE F1 of summaries, with and without stemming, and the share of new words.
+fn marks(documents: &[Email], said: &[Summary]) -> Vec<Metric> {
+    let rouge = |stemmed: bool| {
+        let mut counts = Rouge { stemmed }.counts();
+        let all = said.iter().zip(documents);
+        all.for_each(|(said, document)| counts.add(&said.text, &document.summaries));
+        counts.score()
+    };
+    let (plain, stemmed) = (rouge(false), rouge(true));
+    let words = said.iter().flat_map(|said| &said.words);
+    let (all, new) =
+        words.fold((0, 0), |(all, new), said| (all + 1, new + usize::from(!said.known)));
+    let (f1, stems) = ("% F1", "% F1, stemmed");
+    let mark = |name, value: f64, unit| Metric { name, value: 100.0 * value, unit };
+    vec![
+        mark("rouge1", plain.rouge1.f1, f1),
+        mark("rouge2", plain.rouge2.f1, f1),
+        mark("rouge_l", plain.rouge_l.f1, f1),
+        mark("rouge1_stems", stemmed.rouge1.f1, stems),
+        mark("rouge2_stems", stemmed.rouge2.f1, stems),
+        mark("rouge_l_stems", stemmed.rouge_l.f1, stems),
+        mark("new_words", new as f64 / f64::from(all.max(1)), "% not in the vocabulary"),
+    ]
 }
 
 /// Decoding state as seen by the search.

@@ -4,21 +4,15 @@ use crate::about::{self, About};
 use crate::data::Part;
 use crate::data::conllu::{Sentence, Sentences};
 use crate::data::known::{self, DataSet, Format};
-use crate::evaluation::{EvaluationData, EvaluationSet, Metric, Source};
-use crate::metrics::{Entities, Scheme};
+use crate::evaluation::{EvaluationData, EvaluationSet, Source};
 use crate::reader::TextEncoder;
-use crate::reader::learn::{
-    Data, EvaluationExamples, Evaluator, Example, IGNORED, Marks, Recipe, TextTask,
-};
+use crate::reader::learn::{Data, EvaluationExamples, Example, IGNORED, Recipe, TextTask};
 use crate::say;
 use crate::text::{Encoding, Tokenizer};
 use regard_models::text::Head;
 use regard_models::{Error, Result};
 use std::borrow::Cow;
 use std::path::Path;
-
-/// Label of a word outside all entities.
-const OUTSIDE: &str = "O";
 
 /// Training and validation sentences with a label for each word.
 pub(crate) struct Tags {
@@ -31,17 +25,21 @@ pub(crate) struct Tags {
 /// Evaluation set: encoded sentences and the reference labels of all their words.
 pub(crate) struct Tagged {
     /// Labels that the model can predict.
-    labels: Vec<String>,
-    examples: Vec<Example>,
-    sentences: Vec<Words>,
+    pub(super) labels: Vec<String>,
+    pub(super) examples: Vec<Example>,
+    pub(super) sentences: Vec<Words>,
+    /// Words of the sentences, to show them; empty in training.
+    pub(super) shown: Vec<Vec<String>>,
+    /// Whether all sentences of the data are there, so that their indices are those of the data.
+    pub(super) is_whole: bool,
 }
 
 /// Words of a sentence.
-struct Words {
+pub(super) struct Words {
     /// Index into the examples; `None` if no word of the sentence has a labelled token.
-    example: Option<usize>,
+    pub example: Option<usize>,
     /// For each word the index of its token, `None` if it has none, and its reference label.
-    words: Vec<(Option<usize>, String)>,
+    pub words: Vec<(Option<usize>, String)>,
 }
 
 /// Checks that the validation part has at least one label of the training part.
@@ -96,7 +94,13 @@ impl Tagged {
         (tokenizer, longest): (&Tokenizer, usize),
         number: &dyn Fn(&str) -> Option<usize>,
     ) -> Result<Tagged> {
-        let mut all = Tagged { labels: labels.to_vec(), examples: vec![], sentences: vec![] };
+        let mut all = Tagged {
+            labels: labels.to_vec(),
+            examples: vec![],
+            sentences: vec![],
+            shown: vec![],
+            is_whole: false,
+        };
         for sentence in sentences {
             let (encoding, tokens) = cut(sentence, tokenizer, longest)?;
             let mut wanted = vec![IGNORED; encoding.len()];
@@ -223,7 +227,10 @@ impl TextTask for Tags {
         let longest = recipe.data.max_tokens.min(reader.longest());
         let number = |name: &str| reader.label_number(name);
         let cut = (reader.tokenizer(), longest);
-        let paper = Tagged::new(reader.labels(), &sentences, cut, &number)?;
+        let mut paper = Tagged::new(reader.labels(), &sentences, cut, &number)?;
+        let words = |sentence: Sentence| sentence.words.into_iter().map(|word| word.form).collect();
+        paper.shown = sentences.into_iter().map(words).collect();
+        paper.is_whole = source.part() != Some(Part::Valid) || !data.shares();
         let sheet = EvaluationSet::new(&source, paper.asked(), "words");
         if paper.examples.is_empty() && sheet.asked > 0 {
             // If only some labels are unknown to the model, their words count as wrong instead.
@@ -237,54 +244,4 @@ impl TextTask for Tags {
         }
         Ok((paper, sheet))
     }
-}
-
-impl EvaluationExamples for Tagged {
-    fn asked(&self) -> usize {
-        self.sentences.iter().map(|sentence| sentence.words.len()).sum()
-    }
-
-    /// Computes the metrics. Words without a token count as wrong.
-    fn mark(&self, exam: &Evaluator) -> Result<Marks> {
-        let said = exam.labels(&self.examples)?;
-        let mut entities = Entities::new(Scheme::Lenient);
-        let (mut right, mut asked) = (0, 0);
-        for Words { example, words } in &self.sentences {
-            let say = |token: Option<usize>| -> Option<(usize, i64)> {
-                let (example, token) = ((*example)?, token?);
-                Some((said[example][token], self.examples[example].wanted[token]))
-            };
-            let tags: Vec<_> = words.iter().map(|(token, _)| say(*token)).collect();
-            right += tags.iter().flatten().filter(|(said, right)| *said as i64 == *right).count();
-            asked += words.len();
-            if names_entities(&self.labels) {
-                let name = |tag: &Option<(usize, i64)>| -> &str {
-                    tag.and_then(|(said, _)| self.labels.get(said)).map_or(OUTSIDE, |name| name)
-                };
-                let tags: Vec<&str> = tags.iter().map(name).collect();
-                let wanted: Vec<&str> = words.iter().map(|(_, right)| right.as_str()).collect();
-                entities.add(&tags, &wanted)?;
-            }
-        }
-        let accuracy = 100.0 * right as f64 / asked.max(1) as f64;
-        let mut marks = vec![Metric { name: "accuracy", value: accuracy, unit: "% of words" }];
-        if names_entities(&self.labels) {
-            let micro = entities.micro();
-            for (name, value) in [
-                ("entity_f1", micro.f1),
-                ("entity_precision", micro.precision),
-                ("entity_recall", micro.recall),
-            ] {
-                marks.push(Metric { name, value: 100.0 * value, unit: "% of entities (seqeval)" });
-            }
-        }
-        Ok((marks, None))
-    }
-}
-
-/// Whether the labels use a scheme such as `B-PER`, `I-PER`, `O`.
-fn names_entities(labels: &[String]) -> bool {
-    let begins = |label: &String, letters: &[&str]| letters.iter().any(|l| label.starts_with(l));
-    labels.iter().any(|label| begins(label, &["B-", "S-"]))
-        && labels.iter().all(|label| label == OUTSIDE || begins(label, &["B-", "I-", "E-", "S-"]))
 }

@@ -1,5 +1,6 @@
 //! Token classification: labels for the words of a text.
 
+mod evaluate;
 pub(crate) mod learn;
 mod pipeline;
 
@@ -7,7 +8,7 @@ use crate::logits::softmax;
 use crate::reader::{AT_ONCE, TextEncoder, numbers};
 use crate::text::Encoding;
 pub use pipeline::{Parameters, Response, Tagger};
-use regard_models::{Error, Result};
+use regard_models::Result;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +71,7 @@ impl TextEncoder {
         let encode = |i: &usize| self.tokenizer.encode_words(&sentences[*i]);
         let encodings: Vec<Encoding> = written.iter().map(encode).collect::<Result<_>>()?;
         self.read(&encodings, |first, part, said| {
-            let logits = said.logits.ok_or_else(|| Error::invalid("the model has no labels"))?;
+            let logits = said.logits.ok_or_else(|| self.without_head("ForTokenClassification"))?;
             let [_, labels] = logits.dims();
             let logits = numbers(logits)?;
             let mut rows = logits.chunks_exact(labels);
@@ -97,7 +98,7 @@ impl TextEncoder {
         }
         let mut tokens: Vec<(Tagged, usize)> = vec![];
         self.read(&windows, |_, part, said| {
-            let logits = said.logits.ok_or_else(|| Error::invalid("the model has no labels"))?;
+            let logits = said.logits.ok_or_else(|| self.without_head("ForTokenClassification"))?;
             let [_, labels] = logits.dims();
             let logits = numbers(logits)?;
             let mut row = 0;

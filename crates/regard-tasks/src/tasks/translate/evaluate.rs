@@ -4,7 +4,9 @@ use super::corpus::plain;
 use super::{Data, Translator};
 use crate::data::pairs::Group;
 use crate::decode::Options;
+use crate::evaluation::Details;
 use crate::metrics::{Bleu, Case, Chrf, ErrorRate, WordAccuracy};
+use crate::recipe::details::{ShownInput, ShownOutput};
 use regard_models::Result;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -97,6 +99,13 @@ impl Measure {
             _ => "characters",
         }
     }
+
+    /// Removes sources that are shorter than `least`, and returns the unit of their lengths.
+    pub fn drop_shorter(self, groups: &mut Vec<Group>, least: usize) -> &'static str {
+        let length_in = self.length_in(groups);
+        groups.retain(|group| length(&group.source, length_in) >= least);
+        length_in
+    }
 }
 
 /// Returns whether a character belongs to a script written without spaces between words: Thai, Lao,
@@ -175,6 +184,35 @@ pub fn measure(
     Ok((TranslationReport { seconds, by_length, length_in, ..report(groups, &texts, how) }, texts))
 }
 
+/// Returns the worst translations: by chrF, or by the error rate of phonemes.
+pub fn details(groups: &[Group], texts: &[String], how: Measure) -> Details {
+    let both = texts.iter().zip(groups);
+    let show = |at: usize| ShownOutput {
+        input: ShownInput { number: None, text: groups[at].source.clone() },
+        reference: groups[at].targets.join(" | "),
+        hypothesis: texts[at].clone(),
+    };
+    match how {
+        Measure::Phonemes => {
+            let rate = |(text, group): (&String, &Group)| {
+                let mut errors = ErrorRate::new();
+                errors.add_line(text, &group.targets);
+                100.0 * errors.rate()
+            };
+            let rates: Vec<f64> = both.map(rate).collect();
+            Details::of_texts("phoneme error rate, percent", 0.0, &rates, show)
+        }
+        Measure::Sentences { lowercase } => {
+            let case = if lowercase { Case::Lower } else { Case::Mixed };
+            let chrf = Chrf { case, ..Chrf::new() };
+            let score =
+                |(text, group): (&String, &Group)| chrf.sentence(text, &group.targets).score;
+            let scores: Vec<f64> = both.map(score).collect();
+            Details::of_texts("chrF2 of the sentence", 100.0, &scores, show)
+        }
+    }
+}
+
 /// Computes the metrics of translations.
 pub fn report(groups: &[Group], texts: &[String], how: Measure) -> TranslationReport {
     let mut report = TranslationReport { sentences: groups.len(), ..TranslationReport::default() };
@@ -225,4 +263,28 @@ fn words(text: &str) -> String {
         }
     }
     apart.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_sources_are_dropped_by_the_unit_of_their_language() {
+        let left = |how: Measure, least: usize, sources: &[&str]| {
+            let group = |source: &&str| Group { source: source.to_string(), targets: vec![] };
+            let mut groups: Vec<Group> = sources.iter().map(group).collect();
+            let unit = how.drop_shorter(&mut groups, least);
+            (groups.len(), unit)
+        };
+        let sentences = Measure::Sentences { lowercase: false };
+        let (english, chinese) = (["Go.", "Go on now."], ["走。", "他在看书。"]);
+        for (least, wanted) in [(0, 2), (1, 2), (2, 1), (3, 1), (4, 0)] {
+            assert_eq!(left(sentences, least, &english), (wanted, "words"), "{least}");
+        }
+        for (least, wanted) in [(2, 2), (3, 1), (5, 1), (6, 0)] {
+            assert_eq!(left(sentences, least, &chinese), (wanted, "characters"), "{least}");
+        }
+        assert_eq!(left(Measure::Phonemes, 3, &["go", "going"]), (1, "characters"));
+    }
 }

@@ -12,7 +12,7 @@ mod vocabulary;
 mod words;
 
 pub use corpus::{Corpus, Data};
-pub use evaluate::{Bucket, Measure, TranslationReport, measure, swapped};
+pub use evaluate::{Bucket, Measure, TranslationReport, details, measure, swapped};
 pub use learn::Translation;
 pub use pipeline::{Parameters, Response, WordAlignment};
 pub use recipe::Recipe;

@@ -1,6 +1,6 @@
 //! A recipe with `task = "translate"`.
 
-use super::{Data, Measure, Translation, Translator, Vocabularies, measure};
+use super::{Data, Measure, Translation, Translator, Vocabularies, details, measure};
 use crate::evaluation::{EvaluationData, EvaluationSet, Metric, Report};
 use crate::recipe::{self, Prepared, Task, recipe};
 use crate::{decode, say, train};
@@ -103,9 +103,9 @@ impl Task for Recipe {
         let groups = self.data.asked(on)?;
         let source = on.decide(&self.data.set, |_| true)?;
         let sheet = EvaluationSet::new(&source, groups.len(), "sentences");
-        Report::of(sheet, translator.parameters(), || {
+        Report::detailed(sheet, translator.parameters(), || {
             let how = Measure::of(&self.data, self.lowercase());
-            let (report, _) = measure(&translator, &groups, &self.decode, how)?;
+            let (report, texts) = measure(&translator, &groups, &self.decode, how)?;
             let marks = [
                 ("bleu", report.bleu, "BLEU (sacrebleu)"),
                 ("chrf", report.chrf, "chrF2 (sacrebleu)"),
@@ -113,7 +113,8 @@ impl Task for Recipe {
                 ("per", report.per, "% of phonemes"),
             ];
             let mark = |(name, value, unit)| Some(Metric { name, value: value?, unit });
-            Ok(marks.into_iter().filter_map(mark).collect())
+            let marks = marks.into_iter().filter_map(mark).collect();
+            Ok((marks, Some(details(&groups, &texts, how))))
         })
     }
 }

@@ -4,7 +4,7 @@ use crate::data::Pair;
 use crate::text::{
     Encoding, Normalise, SpaceHandling, Tokenizer, Train, UnicodeForm, VocabularyKind, marian,
 };
-use crate::train::begin;
+use crate::train::pretrained_embeddings;
 use regard_models::checkpoint::Arrays;
 use regard_models::{Error, ModelFiles, Result};
 use serde::{Deserialize, Serialize};
@@ -115,7 +115,7 @@ impl Vocabularies {
         ];
         for (vocabulary, tokenizer, tables) in sides {
             if let Some(vectors) = vocabulary.as_ref().and_then(|v| v.vectors.as_ref()) {
-                begin::with_vectors(weights, tables, tokenizer, vectors)?;
+                pretrained_embeddings::with_vectors(weights, tables, tokenizer, vectors)?;
             }
         }
         Ok(())

@@ -215,7 +215,7 @@ fn what_would_stop_the_program_is_named() {
         (with(2, "/model/unk_id", json!(99)), "UnkIdNotInVocabulary"),
         (with(1, "/pre_tokenizer/pretokenizers/2/length", json!(0)), "length 0"),
         (with(1, "/decoder/decoders/2/stop", json!(3)), "strips the end"),
-        (with(0, "/post_processor/special_tokens", json!({})), "its template has \"[CLS]\""),
+        (with(0, "/post_processor/special_tokens", json!({})), "token \"[CLS]\" needs `ids`"),
         (with(0, "/post_processor/special_tokens/[CLS]/ids/0", json!(77)), "id 77"),
         (with(3, "/post_processor/sep/1", json!(77)), "id 77"),
         (with(0, "/post_processor/single/1/Sequence/id", json!("B")), "second text"),
@@ -225,7 +225,7 @@ fn what_would_stop_the_program_is_named() {
         ),
         (
             with(2, "/normalizer", json!({"type": "Precompiled", "precompiled_charsmap": "BAAA"})),
-            "its character map",
+            "precompiled_charsmap: an offset is out of range",
         ),
     ];
     for (text, message) in cases {

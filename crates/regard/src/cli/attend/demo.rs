@@ -72,7 +72,7 @@ const HEADS: [Head; 4] = [
         name: "sparse",
         formula: "entmax15(8 q·k)",
         mask: "!window(0, 0)",
-        says: "like form, with exact zeros",
+        says: "as head `form`, with sparse weights (entmax-1.5)",
         scale: 8.0,
         sigma: None,
         sparse: true,

@@ -43,7 +43,7 @@ Examples:
   regard attend --demo
   regard attend --demo 'the cat that the cats chased was chasing a catfish' --html cats.html
   regard attend --lesson pooling --svg lesson.svg
-  regard attend --translate 'They are watching.' --svg map.svg        # built-in model en-fr
+  regard attend --translate 'They are watching.' --svg map.svg        # built-in model `en-fr`
   regard attend qkv.npz --mask 'causal & window(15, 0)' --head 3      # your arrays
 
 To make such a file with numpy: np.savez('qkv.npz', q=q, k=k, v=v)")]
@@ -60,7 +60,7 @@ pub struct Flags {
     /// Translate the text, and draw the attention to its words
     #[arg(long, conflicts_with = "demo")]
     translate: bool,
-    /// With --translate: model as in `regard translate` [default: en-fr, built in]
+    /// With --translate: model as in `regard translate` [default: `en-fr`, built in]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// With --translate: draw tokens, with the end token, instead of words
@@ -113,22 +113,23 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     }
     if let Some(lesson) = flags.lesson {
         if of_files || flags.rows.is_some() || flags.keys.is_some() {
-            bail!("attend --lesson: leave out the options of the attention; they are for a FILE");
+            let flag = without_effect(&flags);
+            bail!("attend --lesson: leave out {flag}: a lesson draws all of its own data");
         }
         lesson::run(lesson, &flags, global, out)?;
         return Ok(Outcome::Positive);
     }
     match (flags.demo, flags.translate, &flags.input[..]) {
         (true, ..) if of_files || flags.save.is_some() => {
-            bail!("attend --demo: its heads are fixed; to choose the attention, give a FILE");
+            let flag = without_effect(&flags);
+            bail!(
+                "attend --demo: leave out {flag}: it is for a FILE of q, k and v; the demo draws \
+                 four fixed kinds of attention"
+            );
         }
         (true, ..) => demo::run(&flags, global, out)?,
         (_, true, _) if of_files => {
-            let flag = match (flags.head, flags.batch) {
-                (Some(_), _) => "--head",
-                (None, 1..) => "--batch",
-                _ => "the option for the score, mask, bias or normaliser",
-            };
+            let flag = without_effect(&flags);
             bail!(
                 "attend --translate: leave out {flag}: it is for a FILE of q, k and v; a \
                  translation is drawn with the model's own attention"
@@ -142,6 +143,20 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         _ => bail!("attend: need one FILE; for a text, add --demo or --translate"),
     }
     Ok(Outcome::Positive)
+}
+
+/// Name of an option that has no effect without a FILE. --rows, --keys and --save come last: a demo
+/// or a translation accepts some of them.
+fn without_effect(flags: &Flags) -> &'static str {
+    let rows = [
+        (flags.head.is_some(), "--head"),
+        (flags.batch != 0, "--batch"),
+        (!flags.choice.is_default(), "the option for the score, mask, bias or normaliser"),
+        (flags.rows.is_some(), "--rows"),
+        (flags.keys.is_some(), "--keys"),
+        (flags.save.is_some(), "--save"),
+    ];
+    rows.iter().find(|(given, _)| *given).map_or("the options for a FILE", |(_, name)| *name)
 }
 
 /// Returns the input text, if any: the joined arguments, or standard input for `-`.

@@ -15,12 +15,12 @@ use std::io::Write;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// Measure one attention on random inputs
+/// Measure one attention variant (score, mask, normaliser) on random inputs
 ///
-/// The rate counts the matrix products over the pairs allowed by the mask: 4·pairs·D operations
-/// forward (scores and values), 10·pairs·D backward (scores again, and four gradients), without
-/// other costs of the score. The machine's FMA peak and the rate of a matrix product are measured
-/// in the same run, after the attention.
+/// GFLOP/s counts only matrix products over allowed query–key pairs: 4·D per pair forward, 10·D
+/// backward (which recomputes the scores). Softmax, tanh and other work are not counted. The
+/// machine's FMA peak and the rate of a matrix product are measured in the same run, after the
+/// attention.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -17,7 +17,7 @@ use std::io::Write;
 #[command(after_help = "\
 Examples:
   regard bench images --model clothes --batch 128                  # built-in model
-  regard bench images --model clothes --do learn --batch 128
+  regard bench images --model clothes --mode train --batch 128
   regard bench images --model clothes --threads 1 --json
 
 A folder needs only a config.json; without weights, random ones are used. Pixels are random.")]
@@ -26,8 +26,8 @@ pub struct Flags {
     #[arg(long, value_name = "MODEL")]
     model: String,
     /// Operation to measure
-    #[arg(long = "do", value_enum, default_value_t = Doing::Read)]
-    doing: Doing,
+    #[arg(long, alias = "do", value_enum, default_value_t = Mode::Infer)]
+    mode: Mode,
     /// Batch size in images
     #[arg(long, value_name = "N", default_value_t = 1)]
     batch: usize,
@@ -39,11 +39,13 @@ pub struct Flags {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Doing {
+enum Mode {
     /// Inference: images to labels
-    Read,
+    #[value(alias = "read")]
+    Infer,
     /// Training steps on labels
-    Learn,
+    #[value(alias = "learn")]
+    Train,
 }
 
 #[derive(Serialize)]
@@ -63,15 +65,15 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     }
     let mut speed = ImageBenchmark::open(
         models::resolve(&flags.model, &flags.hub)?.files(),
-        flags.doing == Doing::Learn,
+        flags.mode == Mode::Train,
     )?;
     let images = speed.images(flags.batch);
     let mut times = vec![];
     // The first round warms up.
     for round in 0..=flags.rounds.max(1) {
-        let time = match flags.doing {
-            Doing::Read => speed.read(&images),
-            Doing::Learn => speed.learn(&images),
+        let time = match flags.mode {
+            Mode::Infer => speed.read(&images),
+            Mode::Train => speed.learn(&images),
         };
         if round > 0 {
             times.push(1e3 * time);

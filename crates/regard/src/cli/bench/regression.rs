@@ -16,8 +16,8 @@ use std::time::Instant;
 
 /// Measure Nadaraya–Watson regression with a Gaussian kernel
 ///
-/// The regression needs points × queries exponentials. The same number of exponentials alone, over
-/// cached values, is measured alternately on the same threads, as a lower bound of the time.
+/// The regression needs points × queries exponentials. For comparison, that many exponentials alone
+/// are timed too, in turns and on the same threads: a lower bound.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -36,7 +36,7 @@ pub struct Flags {
     /// Number of runs of each; the median is printed
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
-    /// Write points, values, queries and predictions (said) to this folder, as raw float32 in
+    /// Write files with points, values, queries and predictions to this folder, as raw float32 in
     /// native byte order
     #[arg(long, value_name = "FOLDER")]
     save: Option<PathBuf>,
@@ -75,18 +75,22 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     )?;
     model.set_width(flags.width).context("--width")?;
     // The first run of each warms up caches and threads, and is not counted.
-    let mut said = model.predict(&queries)?;
+    let mut predictions = model.predict(&queries)?;
     exp_seconds(n * m);
     let (mut times, mut exponentials) = (vec![], vec![]);
     for _ in 0..flags.repeat {
         let start = Instant::now();
-        said = model.predict(&queries)?;
+        predictions = model.predict(&queries)?;
         times.push(1e3 * start.elapsed().as_secs_f64());
         exponentials.push(1e3 * exp_seconds(n * m));
     }
     if let Some(folder) = &flags.save {
-        let arrays =
-            [("points", &keys), ("values", &values), ("queries", &queries), ("said", &said)];
+        let arrays = [
+            ("points", &keys),
+            ("values", &values),
+            ("queries", &queries),
+            ("predictions", &predictions),
+        ];
         for (name, numbers) in arrays {
             save(&folder.join(name), numbers)?;
         }

@@ -18,10 +18,10 @@ use std::io::Write;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  regard bench texts --model shakespeare --do write --tokens 64 --words 32      # built-in model
+  regard bench texts --model shakespeare --mode generate --tokens 64 --new-tokens 32  # built in
   regard bench texts --model sentence-transformers/all-MiniLM-L6-v2 --batch 32  # downloads
   regard bench texts --model FOLDER --batch 32 --tokens 128 --ragged
-  regard bench texts --model FOLDER --do learn --batch 32 --tokens 64
+  regard bench texts --model FOLDER --mode train --batch 32 --tokens 64
 
 A folder needs only a config.json; without weights, random ones are used. Tokens are random.
 Generation is limited by memory bandwidth: the time to read all weights once is measured in the same
@@ -31,20 +31,20 @@ pub struct Flags {
     #[arg(long, value_name = "MODEL")]
     model: String,
     /// Operation to measure
-    #[arg(long = "do", value_enum, default_value_t = Doing::Read)]
-    doing: Doing,
+    #[arg(long, alias = "do", value_enum, default_value_t = Mode::Encode)]
+    mode: Mode,
     /// Batch size in texts
     #[arg(long, value_name = "N", default_value_t = 1)]
     batch: usize,
-    /// Number of tokens per text
+    /// Number of tokens per text, or per prompt
     #[arg(long, value_name = "N", default_value_t = 128)]
     tokens: usize,
     /// Texts of different lengths, evenly spread up to --tokens
     #[arg(long)]
     ragged: bool,
-    /// With --do write: number of tokens to generate
-    #[arg(long, value_name = "N", default_value_t = 32)]
-    words: usize,
+    /// With --mode generate: number of tokens to generate
+    #[arg(long, alias = "words", value_name = "N", default_value_t = 32)]
+    new_tokens: usize,
     /// Number of rounds; the median and the fastest are printed
     #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: usize,
@@ -53,13 +53,16 @@ pub struct Flags {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Doing {
-    /// Encode texts to hidden states; a language model: to the next token
-    Read,
+enum Mode {
+    /// Forward pass to hidden states, without a head
+    #[value(alias = "read")]
+    Encode,
     /// Encode a prompt, then generate token by token
-    Write,
-    /// Training steps with two labels
-    Learn,
+    #[value(alias = "write")]
+    Generate,
+    /// Fine-tuning steps of a classifier with two labels
+    #[value(alias = "learn")]
+    Train,
 }
 
 #[derive(Serialize)]
@@ -95,37 +98,37 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     if flags.batch == 0 || flags.tokens == 0 {
         bail!("--batch, --tokens: need at least one text of one token");
     }
-    let head = match flags.doing {
-        Doing::Read => Head::Bare,
-        Doing::Write => Head::Words,
-        Doing::Learn => Head::Sequence,
+    let head = match flags.mode {
+        Mode::Encode => Head::Bare,
+        Mode::Generate => Head::Words,
+        Mode::Train => Head::Sequence,
     };
     let mut speed = TextBenchmark::open(
         models::resolve(&flags.model, &flags.hub)?.files(),
         head,
-        flags.doing == Doing::Learn,
+        flags.mode == Mode::Train,
     )?;
     let length = |row: usize| match flags.ragged {
         true => (flags.tokens * (row + 1)).div_ceil(flags.batch),
         false => flags.tokens,
     };
     let lengths: Vec<usize> = (0..flags.batch).map(length).collect();
-    if flags.ragged && flags.doing == Doing::Write {
-        bail!("--ragged: --do write needs prompts of one length");
+    if flags.ragged && flags.mode == Mode::Generate {
+        bail!("--ragged: --mode generate needs prompts of one length");
     }
     let texts = speed.texts(&lengths)?;
     let (mut times, mut steps, mut reads) = (vec![], vec![], vec![]);
     let bytes = 4 * speed.parameters();
-    let memory = vec![1f32; if flags.doing == Doing::Write { speed.parameters() } else { 0 }];
+    let memory = vec![1f32; if flags.mode == Mode::Generate { speed.parameters() } else { 0 }];
     // The first round warms up.
     for round in 0..=flags.rounds.max(1) {
-        let time = match flags.doing {
-            Doing::Read => speed.read(&texts),
-            Doing::Learn => speed.learn(&texts),
-            Doing::Write => {
-                let found = speed.write(&texts, flags.words)?;
+        let time = match flags.mode {
+            Mode::Encode => speed.read(&texts),
+            Mode::Train => speed.learn(&texts),
+            Mode::Generate => {
+                let found = speed.write(&texts, flags.new_tokens)?;
                 // As many runs as tokens, so that both medians are comparable.
-                let read = (0..flags.words).map(|_| read_seconds(&memory));
+                let read = (0..flags.new_tokens).map(|_| read_seconds(&memory));
                 if round > 0 {
                     steps.extend(found.steps);
                     reads.extend(read);

@@ -18,14 +18,14 @@ use std::time::Instant;
 #[derive(Args)]
 #[command(after_help = "\
 Examples (english.txt is your file, a sentence per line):
-  regard bench translate --lines english.txt                       # built-in model en-fr
+  regard bench translate --lines english.txt                       # built-in model `en-fr`
   regard bench translate --lines english.txt --batch 1 --num-beams 1 --json
   regard bench translate --lines english.txt --model runs/tatoeba-en-fr-transformer  # your run
 
 Lines are batched by length. A first round is warm-up and is not counted.")]
 pub struct Flags {
     /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id
-    /// [default: en-fr, built in]
+    /// [default: `en-fr`, built in]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// File with a sentence per line

@@ -21,10 +21,12 @@ const MOST_NODES: usize = 300;
 #[derive(Args)]
 #[group(skip)]
 pub struct Flags {
-    /// Classify a graph: a file with an edge (two node numbers) per line, or cora or citeseer
-    #[arg(long, value_name = "EDGES", conflicts_with_all = ["text", "pair", "why", "image"])]
+    /// Classify a graph: a file with an edge (two node numbers) per line, or `cora` or `citeseer`
+    #[arg(long, value_name = "EDGES",
+          conflicts_with_all = ["text", "pair", "attention_weights", "image"])]
     graph: Option<String>,
-    /// File of nodes: number, part, label and features, separated by tabs
+    /// File of nodes: node number, split (train, valid, test or -), label and features, separated
+    /// by tabs
     #[arg(long, value_name = "FILE", requires = "graph", conflicts_with = "image")]
     nodes: Option<PathBuf>,
     /// Only these nodes, counted from 0

@@ -21,7 +21,8 @@ const AT_ONCE: usize = 64;
 #[group(skip)]
 pub struct Flags {
     /// Classify images: PNG, JPEG or IDX files; - is standard input
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["text", "pair", "why"])]
+    #[arg(long, value_name = "FILE", num_args = 1..,
+          conflicts_with_all = ["text", "pair", "attention_weights"])]
     image: Vec<PathBuf>,
     /// Only this image of an IDX file, counted from 0
     #[arg(long, value_name = "N", requires = "image", conflicts_with = "graph")]
@@ -29,7 +30,8 @@ pub struct Flags {
     /// Write the image with the model's attention as an overlay, as PNG
     #[arg(long, value_name = "FILE", requires = "image", conflicts_with = "graph")]
     attention: Option<PathBuf>,
-    /// Head drawn by --attention, as LAYER.HEAD from 0.0 [default: rollout over all]
+    /// Head drawn by --attention: LAYER.HEAD, both from 0, such as 2.3 [default: attention rollout
+    /// over all layers and heads]
     #[arg(long, value_name = "L.H", requires = "attention", value_parser = layer_and_head)]
     head: Option<(usize, usize)>,
 }

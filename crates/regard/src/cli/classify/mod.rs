@@ -15,37 +15,38 @@ use std::io::Write;
 const EXAMPLES: &str = "\
 Predicts labels for texts (TEXT or lines of standard input), images (--image), nodes of a graph or
 whole graphs (--graph). Prints the label, a tab and its probability, one line per text or image;
-with --top-k, further pairs on the same line. Only the image classifier clothes is built in.
+with --top-k, further pairs on the same line. Only the image classifier `clothes` is built
+in.
 
 Examples:
-  regard classify --image shoe.png                 # your image; built-in model clothes
+  regard classify --image shoe.png                 # your image; built-in model `clothes`
   regard classify --image shoe.png --top-k 3 --attention attention.png
-  regard classify 'A fine film.' --why --model runs/sst2-words
+  regard classify 'A fine film.' --attention-weights --model runs/sst2-words
   regard classify --json --model runs/sst2-words < texts.txt   # your file, one text per line
   regard classify --graph cora --node 10 --svg graph.svg --model runs/cora-gat
 Train the models of the last three first: regard train sst2-words, regard train cora-gat.
 
-Images: PNG, JPEG or IDX files (also .gz); all images of an IDX file, or the one of --index. Stops
-at the first unreadable file; results for earlier files are still printed. --attention draws the
-attention from the pooled token to the patches, combined over all layers (attention rollout), or of
-one head with --head.
+Images: reads PNG, JPEG and IDX files (also .gz). Classifies every image of an IDX file, or only
+number --index. Stops at the first unreadable file; results for earlier files are still printed.
+--attention draws the attention from the pooled token to the patches, combined over all layers
+(attention rollout), or of one head with --head.
 
 Pairs of texts: --pair, with a tab between first and second text.
 
 Graphs: --graph takes a file of edges, two node numbers per line and optional edge features, and
---nodes a file of nodes with tab-separated columns: number from 0, part (train, val, test or -),
-label (- for none), features (7 sets column 7 to 1, 7:0.5 to 0.5). Edges are undirected unless the
-model's configuration says otherwise. Prints one line per node: number, tab, label, tab,
-probability; a model that labels whole graphs prints one line. --svg draws the attention along the
-edges.
+--nodes a file of nodes with tab-separated columns: node number from 0, split (train, valid, test or
+-), label (- for none), features, separated by spaces: `7` sets feature 7 to 1, `7:0.5` sets it to
+0.5. Edges are undirected unless the model's configuration says otherwise. Prints one line per node:
+number, tab, label, tab, probability; a model that labels whole graphs prints one line. --svg draws
+the attention along the edges.
 To train on your own graph: regard train cora-gat --set data.set=files --set data.nodes=FILE --set
 data.edges=FILE. For whole graphs: regard train molecules-gat with the same flags and --set
-data.graphs=FILE, whose lines are the number of nodes, the part and the label of a graph.
+data.graphs=FILE, whose lines are the number of nodes, the split and the label of a graph.
 
---json prints {\"label\", \"score\"}; with --top-k also {\"labels\": [{\"label\", \"score\"}, …]}; with --why
-also {\"words\": [{\"word\", \"weight\", \"start\", \"end\"}, …]} in text order. For an image also {\"file\",
-\"index\"}, with --attention also {\"attention\": {\"of\", \"file\", \"weights\"}}, rows of patches from the
-top. For a node also {\"node\"}.
+--json prints {\"label\", \"score\"}; with --top-k also {\"labels\": [{\"label\", \"score\"}, …]}; with
+--attention-weights also {\"words\": [{\"word\", \"weight\", \"start\", \"end\"}, …]} in text order. For an
+image also {\"file\", \"index\"}, with --attention also {\"attention\": {\"of\", \"file\", \"weights\"}};
+weights has one row per row of patches, top first. For a node also {\"node\"}.
 
 If a line of standard input fails, the error goes to stderr, an empty line (or {\"error\": …} with
 --json) is printed, and the exit code is 1.";
@@ -55,7 +56,7 @@ If a line of standard input fails, the error goes to stderr, an empty line (or {
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
     /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id
-    /// [default for --image: clothes, built in; otherwise required]
+    /// [default for --image: `clothes`, built in; otherwise required]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// Number of labels per input, the most probable first

@@ -21,13 +21,13 @@ pub struct Flags {
     #[arg(long)]
     pair: bool,
     /// Print the attention weight of each word, largest first (models with attention pooling)
-    #[arg(long, conflicts_with = "pair")]
-    why: bool,
+    #[arg(long, alias = "why", conflicts_with = "pair")]
+    attention_weights: bool,
 }
 
 pub fn run(flags: &Flags, asked: &CommonOptions, out: &mut dyn Write) -> Result<Outcome> {
     let classifier: Classifier = models::open(asked.model, asked.hub)?;
-    let parameters = Parameters { top_k: asked.top_k, output_attentions: flags.why };
+    let parameters = Parameters { top_k: asked.top_k, output_attentions: flags.attention_weights };
     let mut number = 0;
     let mut unknown = inputs::Unknown::default();
     inputs::each(&flags.text, asked.json, out, &mut |text, out| {
@@ -54,7 +54,7 @@ pub fn run(flags: &Flags, asked: &CommonOptions, out: &mut dyn Write) -> Result<
         let response = classifier.run_one(input, &parameters).map_err(|error| {
             match error.to_string().strip_prefix("attention: ") {
                 // A property of the model, so every line would fail.
-                Some(why) => anyhow!("--why: {why}").into(),
+                Some(why) => anyhow!("--attention-weights: {why}").into(),
                 None => InputError::from(error),
             }
         })?;

@@ -19,7 +19,7 @@ Examples:
   regard compare --layers --quick                                  # needs no data or model
   regard compare --layers --only cost,gradient --svg figures
   regard compare --layers --json > findings.json
-  regard compare tatoeba-en-fr-bahdanau tatoeba-en-fr-rnn --train  # needs the data set tatoeba-fra-eng
+  regard compare tatoeba-en-fr-bahdanau tatoeba-en-fr-rnn --train  # needs data
   regard compare A.toml B.toml --svg by-length.svg                 # your recipes, trained before
 The fourth needs a data set: regard data tatoeba-fra-eng --fetch
 
@@ -29,14 +29,15 @@ the recipe's name; --train trains missing ones. For other tasks than translation
 Layers: the last table compares RNN and self-attention as textbooks do, with measured values. The
 comparisons:
   cost       time and memory by length, with the fitted exponent
-  path       steps between both ends, speed-up by threads, sensitivity to order
+  path       layers or time steps from the first to the last position (maximum path length),
+             speed-up with threads, effect of reversing the input
   gradient   gradient norm by distance
   distance   recall of the first symbol at the end
   positions  sinusoidal, learned, rotary and ALiBi positions beyond the trained length
   tagging    a linear layer over a window of neighbours, or self-attention
   graph      attention to all nodes, or along edges
-  noise      global, local and mixed attention, near and far
-  without    an encoder-decoder with and without attention";
+  noise      accuracy of global, local and mixed attention on noisy input, signal near or far
+  seq2seq    an encoder-decoder with and without attention: time, memory, parameters";
 
 /// Compare models on the same data, or layers on the same tasks
 #[derive(Args)]
@@ -96,9 +97,10 @@ fn myself(global: &Global, words: &[&str]) -> Result<String> {
     if let Some(seed) = global.seed {
         command.args(["--seed", &seed.to_string()]);
     }
-    let done = command.stderr(Stdio::inherit()).output().context("running this program again")?;
+    let done = command.stderr(Stdio::inherit()).output();
+    let done = done.context("cannot start a second process of regard")?;
     if !done.status.success() {
-        bail!("{} failed", words[..2].join(" "));
+        bail!("`regard {}` failed; its messages are above", words[..2].join(" "));
     }
     Ok(String::from_utf8(done.stdout)?)
 }

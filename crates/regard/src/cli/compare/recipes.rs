@@ -30,7 +30,8 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Outcom
         }
         let model = folder.display().to_string();
         let text = again(global, &flags.overrides, &["eval", name, "--model", &model])?;
-        let mut report: Value = serde_json::from_str(&text).context("output of regard eval")?;
+        let mut report: Value = serde_json::from_str(&text)
+            .with_context(|| format!("cannot parse the output of `regard eval {name}`"))?;
         report["training"] = serde_json::to_value(training(&folder))?;
         reports.push(report);
     }

@@ -15,7 +15,7 @@ use zip::ZipArchive;
 pub fn run(set: &Set) -> Result<()> {
     let Some(address) = set.address()? else {
         bail!(
-            "--fetch: {} cannot be downloaded automatically. By hand:\n{}",
+            "--fetch: {} cannot be downloaded automatically\n\nTo get it by hand:\n{}",
             set.name,
             by_hand(set)
         );
@@ -42,7 +42,7 @@ pub fn run(set: &Set) -> Result<()> {
         // An empty folder would look like an existing set; `remove_dir` keeps others.
         let _ = fs::remove_dir(&folder);
     }
-    got.map_err(|why| anyhow!("--fetch: {why:#}\n\nTo get it by hand: {}", by_hand(set)))
+    got.map_err(|why| anyhow!("--fetch: {why:#}\n\nTo get it by hand:\n{}", by_hand(set)))
 }
 
 fn files(set: &Set, address: &Address, folder: &Path, wanted: &[KnownFile]) -> Result<()> {
@@ -152,8 +152,10 @@ fn download(address: &str, to: &Path) -> Result<()> {
     bail!("cannot download {address}: neither curl nor wget is installed")
 }
 
+/// What to download and where to put it, without the line that says that it is missing.
 fn by_hand(set: &Set) -> String {
-    set.how_to_get(&[sets::home()])
+    let whole = set.how_to_get(&[sets::home()]);
+    whole.split_once('\n').map_or(whole.clone(), |(_, details)| details.to_string())
 }
 
 /// Prints progress to standard error.

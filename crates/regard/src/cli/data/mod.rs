@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 
 /// List known data sets, or show, check and download one
 ///
-/// No data set is built in. They are searched in REGARD_DATA, ./data and the user's data folder.
+/// No data set is built in. Regard looks for them in $REGARD_DATA, ./data and your data folder, in
+/// this order.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -18,17 +18,17 @@ word vectors (--words, --analogy, --similarity). No sentence encoder is built in
 Examples:
   regard embed 'They are watching.' --normalize --model sentence-transformers/all-MiniLM-L6-v2
   regard embed --json --model FOLDER < sentences.txt > vectors.jsonl   # your model and file
-  regard embed --words king river --nearest 5       # needs the data set glove-subset
-  regard embed --analogy man king woman             # man is to king as woman is to …; needs it too
-  regard embed --words cat dog car --one-hot        # one-hot vectors beside embeddings; needs it too
-The first downloads from the Hub. The last three need the data set glove-subset (regard data
-glove-subset tells how to get it), or --vectors FILE.
+  regard embed --words king river --nearest 5       # nearest neighbours; needs data
+  regard embed --analogy man king woman             # man is to king as woman is to …; needs data
+  regard embed --words cat dog car --one-hot        # one-hot vectors or embeddings; needs data
+The first downloads from the Hub. The last three need the data set `glove-subset` (`regard data
+glove-subset` tells how to get it), or --vectors FILE.
 
 Prints the components of a vector on one line, separated by spaces, or {\"embedding\": […]} with
 --json. A text beyond the model's maximum length is split, and the mean of its parts is returned.
 
 --vectors takes a file in GloVe or word2vec format (text, or binary if its name ends in .bin; .gz
-after either), or glove-subset. Word models can be initialised with the same vectors: recipe key
+after either), or `glove-subset`. Word models can be initialised with the same vectors: recipe key
 vocabulary.vectors, as in sst2-words-glove.
 
 If a line of standard input fails, the error goes to stderr, an empty line (or {\"error\": …} with
@@ -46,7 +46,8 @@ pub struct Flags {
     /// Look up these words in --vectors, instead of embedding texts
     #[arg(long, value_name = "WORD", num_args = 1..)]
     words: Vec<String>,
-    /// Print the N nearest neighbours of each of --words, or N answers to --analogy (there 5)
+    /// Print the N nearest neighbours of each of --words, or the N best answers to --analogy
+    /// [default with --analogy: 5]
     #[arg(long, value_name = "N")]
     nearest: Option<usize>,
     /// Solve an analogy: A is to B as C is to …
@@ -55,10 +56,10 @@ pub struct Flags {
     /// Compare one-hot vectors of --words, which are all equally far apart, with embeddings
     #[arg(long)]
     one_hot: bool,
-    /// Correlate the vectors with human ratings: 13 benchmarks of the data set word-similarity
+    /// Correlate the vectors with human ratings: 13 benchmarks of the data set `word-similarity`
     #[arg(long)]
     similarity: bool,
-    /// Word vectors: a file, or the data set glove-subset
+    /// Word vectors: a file, or the data set `glove-subset`
     #[arg(long, value_name = "FILE", default_value = "glove-subset")]
     vectors: String,
     /// Pooling of token vectors [default: as in the model's modules.json (sentence-transformers),
@@ -72,14 +73,25 @@ pub struct Flags {
     hub: Hub,
 }
 
+/// Pooling of token vectors.
 #[derive(Clone, Copy, ValueEnum)]
-enum How {
+pub enum How {
     /// Mean over the tokens
     Mean,
     /// Vector of the first token
     Cls,
     /// Maximum of each component
     Max,
+}
+
+impl From<How> for SentencePooling {
+    fn from(how: How) -> SentencePooling {
+        match how {
+            How::Mean => SentencePooling::Mean,
+            How::Cls => SentencePooling::Cls,
+            How::Max => SentencePooling::Max,
+        }
+    }
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
@@ -93,11 +105,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
          id, as --model sentence-transformers/all-MiniLM-L6-v2; for single words: --words WORD…",
     )?;
     let embedder: Embedder = models::open(Some(model), &flags.hub)?;
-    let pooling = flags.pooling.map(|how| match how {
-        How::Mean => SentencePooling::Mean,
-        How::Cls => SentencePooling::Cls,
-        How::Max => SentencePooling::Max,
-    });
+    let pooling = flags.pooling.map(SentencePooling::from);
     let parameters = Parameters { pooling, normalize: flags.normalize.then_some(true) };
     // Unsupported pooling of the model is reported before the first text.
     embedder.settings(&parameters)?;

@@ -1,7 +1,11 @@
 //! `regard eval`: evaluation of a model.
 
+pub mod details;
+mod of_run;
 mod others;
 mod translation;
+
+pub use of_run::of_run;
 
 use super::inputs::note;
 use super::{Global, Outcome};
@@ -12,10 +16,11 @@ use crate::recipe;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use regard_tasks::data::{self, ledger};
-use regard_tasks::evaluation::EvaluationData;
+use regard_tasks::evaluation::{EvaluationData, data_sets};
+use regard_tasks::own;
 use regard_tasks::recipe::{Table, of_model};
-use regard_tasks::say::many;
-use regard_tasks::train::changed_data;
+use regard_tasks::say::{did_you_mean, many, short};
+use regard_tasks::train::{self, changed_data, is_run};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +33,7 @@ Examples:
   regard eval tatoeba-en-fr-transformer --model en-fr  # needs the data set tatoeba-fra-eng
   regard eval multi30k-transformer --part valid        # the run in runs/multi30k-transformer
   regard eval runs/try --set decode.num_beams=1        # a run, by the recipe in its folder
+  regard eval runs/try --details                       # also labels, confusions, worst examples
   regard eval --model gpt2 --data my-text.txt          # downloads GPT-2 from the Hub; your file
 
 Metrics by task:
@@ -55,26 +61,28 @@ Files for --data:
   rerank          .tsv, .csv or .jsonl with query, text and label
   translate       .tsv: the source sentence, a tab and its reference
   summarize       .tsv: the text, a tab and its summary
-  point           lines of coordinates, the word output and point numbers from 1
-  recognize       lines of a WAV file, a tab and its transcript
-Every line of a file is evaluated; tables of classify and rerank may have a header. In the test part of a data set, texts that
-occur in a classifier's training set are excluded and counted.
+  point           lines such as `0.1 0.2 0.9 0.1 0.5 0.7 output 1 2 3 1`
+  recognize       one line per recording: path of the WAV file, tab, transcript
+Every line of a file is evaluated; tables of classify and rerank may have a header. In the test part
+of a data set, texts that occur in a classifier's training set are left out and their number is
+printed.
 
---json prints an object with name, task, data, part, the metrics, and the number of examples.";
+--json prints an object with name, task, data, part, the metrics, the number of examples, and
+details: precision, recall and F1 of each label, the confusion matrix, and the worst examples.";
 
 /// Evaluate a model on a recipe's data, another data set, or a file
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Flags {
     /// Recipe (a name listed by `regard recipes`, or a TOML file) or folder of a run; optional if
-    /// --model is built in, a run, or comes with --data
+    /// --model names a built-in model or a run, or if --data is given
     #[arg(value_name = "RECIPE or RUN")]
     recipe: Option<String>,
     /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id [default: the
     /// run, or runs/ and the recipe's name]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Part of the data [default: test, or valid if there is no test part]
+    /// Part (split) of the data [default: test, or valid if there is no test part]
     #[arg(long, value_enum)]
     part: Option<Part>,
     /// File, or name of another data set, to evaluate on instead of the recipe's
@@ -83,10 +91,13 @@ pub struct Flags {
     /// Set a key of the recipe; can be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
+    /// Also print the metrics of each label, confusions and the worst examples
+    #[arg(long)]
+    details: bool,
     /// Translations only: write them to this file, one per line
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Translations only: skip sources with fewer words
+    /// Translations only: skip sources with fewer words (characters, for languages without spaces)
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_words: usize,
     #[command(flatten)]
@@ -129,19 +140,38 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
 }
 
 fn measure(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    match job.recipe.get("task").and_then(|task| task.as_str()) {
+    let task = job.recipe.get("task").and_then(|task| task.as_str());
+    if let (Some(task), EvaluationData::Set { set: Some(set), .. }) = (task, &job.on) {
+        check_set(task, set)?;
+    }
+    match task {
         Some("translate") => translation::run(flags, job, global, out),
         _ if flags.save.is_some() || flags.min_words > 0 => {
             bail!("eval: --save and --min-words are for translations")
         }
-        _ => others::run(job, global, out),
+        _ => others::run(job, flags.details, global, out),
     }
+}
+
+/// Refuses a value of --data that is neither a file nor a data set of the task.
+fn check_set(task: &str, set: &str) -> Result<()> {
+    let known = data_sets(task);
+    // A task that does not exist has none, and is refused with its recipe.
+    if known.is_empty() || known.contains(&set) || own::sets(task).contains(&set) {
+        return Ok(());
+    }
+    bail!(
+        "--data: there is no file and no data set {:?} of this task; {}its data sets are {}",
+        short(set, 100),
+        did_you_mean(set, &known),
+        known.join(", ")
+    )
 }
 
 /// Refuses to overwrite the references with the translations.
 fn not_the_data(flags: &Flags) -> Result<()> {
     let (Some(save), Some(data)) = (&flags.save, &flags.data) else { return Ok(()) };
-    not_an_input("--save", save, &[Path::new(data)]).context("--data and --save are one file")
+    not_an_input("--save", save, &[Path::new(data)]).context("--save would overwrite --data")
 }
 
 fn job(flags: &Flags) -> Result<Job> {
@@ -151,11 +181,18 @@ fn job(flags: &Flags) -> Result<Job> {
     let (recipe, model) = match (&flags.recipe, given) {
         (Some(name), given) if run_folder(name).is_some() => {
             let folder = run_folder(name).expect("it was just there");
-            let table = recipe::of_run(&folder, &flags.overrides)?
-                .with_context(|| format!("{name}: holds no recipe.toml, so it is not a run"))?;
+            let seed = folder.join("seed-0");
+            let table = recipe::of_run(&folder, &flags.overrides)?.with_context(|| match seed {
+                seed if seed.is_dir() => {
+                    let seed = seed.display();
+                    format!("{name}: holds runs with several seeds; name one: regard eval {seed}")
+                }
+                _ => format!("{name}: holds no recipe.toml, so it is not a run"),
+            })?;
             (table, given.unwrap_or_else(|| ResolvedModel::folder(folder)))
         }
         (Some(name), given) => {
+            check_recipe(name)?;
             let table = recipe::table(name, &flags.overrides)?;
             let own = table.get("name").and_then(|name| name.as_str()).unwrap_or(name);
             let own = Path::new("runs").join(own);
@@ -192,14 +229,35 @@ fn job(flags: &Flags) -> Result<Job> {
     Ok(Job { recipe, model, on })
 }
 
+/// Refuses a name that is neither a recipe's nor a run's. Errors of files are those of reading them.
+fn check_recipe(name: &str) -> Result<()> {
+    let is_path = name.contains(['/', '\\']) || name.ends_with(".toml");
+    if recipe::is_built_in(name) || is_path || Path::new(name).is_file() {
+        return Ok(());
+    }
+    if models::SHIPPED.iter().any(|model| model.name == name) {
+        bail!("eval: {name} is a built-in model, not a recipe: regard eval --model {name}");
+    }
+    let runs = train::runs(Path::new("runs")).unwrap_or_default();
+    let runs = runs.iter().map(|run| run.name.as_str());
+    let known: Vec<&str> = recipe::RECIPES.iter().map(|(name, _)| *name).chain(runs).collect();
+    bail!(
+        "there is no recipe, run or file {:?}; {}`regard recipes` and `regard runs` list them",
+        short(name, 100),
+        did_you_mean(name, &known)
+    )
+}
+
 /// Folder of a run: a path, or a name in runs/ that is not a recipe's.
 fn run_folder(name: &str) -> Option<PathBuf> {
-    let direct = PathBuf::from(name);
-    if direct.is_dir() {
+    let (direct, named) = (PathBuf::from(name), Path::new("runs").join(name));
+    let is_name = direct.components().count() == 1;
+    // A folder that happens to have the name of a run does not hide it.
+    let hides = |direct: &Path| is_name && is_run(&named) && !is_run(direct);
+    if direct.is_dir() && !hides(&direct) {
         return Some(direct);
     }
-    let known = recipe::is_built_in(name) || direct.is_file() || direct.components().count() != 1;
-    let named = Path::new("runs").join(name);
+    let known = recipe::is_built_in(name) || direct.is_file() || !is_name;
     (!known && named.is_dir()).then_some(named)
 }
 

@@ -1,18 +1,21 @@
 //! Evaluation of every task except translation.
 
+use super::details::details;
 use super::{Global, Job, Outcome};
+use crate::cli::inputs::note;
 use crate::cli::write_json;
 use crate::machine;
 use crate::show::table::Table;
+use crate::show::terminal;
 use anyhow::{Context, Result, anyhow};
 use regard_tasks::data::Part;
-use regard_tasks::evaluation::{EvaluationData, Report};
+use regard_tasks::evaluation::{Details, EvaluationData, Report};
 use regard_tasks::recipe::{self, Task};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::io::Write;
 
-pub fn run(job: Job, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+pub fn run(job: Job, more: bool, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     let mut task = recipe::task(job.recipe).map_err(|message| anyhow!("{message}"))?;
     if let Some(seed) = global.seed {
         task.set_seed(seed);
@@ -26,7 +29,13 @@ pub fn run(job: Job, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     };
     match global.json {
         true => write_json(out, &Evaluated::new(&*task, &report))?,
-        false => write!(out, "{}", text(&*task, &report))?,
+        false => write!(out, "{}", text(task.name(), &report))?,
+    }
+    if more && !global.json {
+        match details(&report, terminal::width()) {
+            none if none.is_empty() => note(&format!("--details: {} has none", task.task())),
+            found => write!(out, "\n{found}")?,
+        }
     }
     Ok(Outcome::Positive)
 }
@@ -54,6 +63,8 @@ struct Evaluated<'a> {
     peak_memory: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<&'a Details>,
     /// Each metric under its own name.
     #[serde(flatten)]
     marks: Map<String, Value>,
@@ -74,18 +85,19 @@ impl Evaluated<'_> {
             seconds: report.seconds,
             peak_memory: machine::peak_memory(),
             note: report.note.as_deref(),
+            details: report.details.as_ref(),
             marks: marks.collect(),
         }
     }
 }
 
-fn text(task: &dyn Task, report: &Report) -> String {
+/// Formats the metrics of a report; `name` is that of the recipe.
+pub fn text(name: &str, report: &Report) -> String {
     let Report { data, asked, unit, excluded, seconds, .. } = report;
     let part = part(report).map_or(String::new(), |part| format!(", {part}"));
-    let name = task.name();
     let mut text = format!("{name}: {asked} {unit} of {data}{part} in {seconds:.1} s\n");
     if *excluded > 0 {
-        text += &format!("{excluded} examples excluded: they occur in the training set\n");
+        text += &format!("{excluded} {unit} excluded: they occur in the training set\n");
     }
     if let Some(note) = &report.note {
         text += &format!("{note}\n");
@@ -95,4 +107,30 @@ fn text(task: &dyn Task, report: &Report) -> String {
         table.row([mark.name.into(), format!("{:.4}", mark.value), mark.unit.into()]);
     }
     text + &table.render("", None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regard_tasks::evaluation::Metric;
+
+    #[test]
+    fn a_report_says_what_was_left_out() {
+        let report = Report {
+            data: "sst2-sentences".into(),
+            part: Some(Part::Test),
+            asked: 1815,
+            unit: "texts",
+            excluded: 6,
+            note: Some("a note".into()),
+            marks: vec![Metric { name: "accuracy", value: 80.0, unit: "% of texts" }],
+            parameters: 1,
+            seconds: 2.0,
+            details: None,
+        };
+        let told = text("sst2-words", &report);
+        let wanted = "sst2-words: 1815 texts of sst2-sentences, test in 2.0 s\n\
+                      6 texts excluded: they occur in the training set\na note\n";
+        assert!(told.starts_with(wanted), "{told}");
+    }
 }

@@ -1,15 +1,19 @@
 //! Evaluation of translations: metrics by length, and the translations as a file.
 
+use super::details::render;
 use super::{Flags, Global, Job, Outcome};
 use crate::cli::say::say;
 use crate::cli::write_json;
 use crate::files::save_text;
 use crate::machine;
 use crate::show::table::Table;
+use crate::show::terminal;
 use anyhow::{Context, Result, anyhow, bail};
 use regard_tasks::data::Part;
-use regard_tasks::evaluation::EvaluationData;
-use regard_tasks::translate::{Measure, Recipe, TranslationReport, Translator, measure, swapped};
+use regard_tasks::evaluation::{Details, EvaluationData};
+use regard_tasks::translate::{
+    self, Measure, Recipe, TranslationReport, Translator, measure, swapped,
+};
 use serde::Serialize;
 use std::io::Write;
 
@@ -23,11 +27,14 @@ pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
         }
         _ => groups?,
     };
-    groups.retain(|group| group.source.split_whitespace().count() >= flags.min_words);
     if groups.is_empty() {
         bail!("{}: got no sentences to evaluate", recipe.name);
     }
     let how = Measure::of(&recipe.data, recipe.lowercase());
+    let length_in = how.drop_shorter(&mut groups, flags.min_words);
+    if groups.is_empty() {
+        bail!("--min-words {}: no source has that many {length_in}", flags.min_words);
+    }
     let (report, texts) = measure(&translator, &groups, &recipe.decode, how)?;
     let seconds = report.seconds;
     let swapped = swapped(&groups, &texts).filter(|_| matches!(how, Measure::Sentences { .. }));
@@ -50,6 +57,7 @@ pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
     if global.json {
         let (data, part) = measured(&recipe, &job.on);
         let evaluated = Evaluated {
+            details: translate::details(&groups, &texts, how),
             report,
             name: &recipe.name,
             task: &recipe.task,
@@ -63,12 +71,12 @@ pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
         return Ok(Outcome::Positive);
     }
     let (data, part) = measured(&recipe, &job.on);
-    let how = match part {
+    let of = match part {
         Some(part) => format!(", {part}"),
         None => " (column 1 is the source, 2 the reference)".to_string(),
     };
     let (name, count) = (&recipe.name, report.sentences);
-    writeln!(out, "{name}: {count} sentences of {data}{how} in {seconds:.1} s")?;
+    writeln!(out, "{name}: {count} sentences of {data}{of} in {seconds:.1} s")?;
     if let (Some(line), Some(tokenized), Some(chrf)) =
         (&report.bleu_line, report.tokenized_bleu, report.chrf)
     {
@@ -87,12 +95,17 @@ pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
         ]);
     }
     write!(out, "{}", table.render("", None))?;
+    if flags.details {
+        let found = translate::details(&groups, &texts, how);
+        write!(out, "\n{}", render(&found, terminal::width()))?;
+    }
     Ok(Outcome::Positive)
 }
 
 /// An evaluation, as `--json` prints it.
 #[derive(Serialize)]
 struct Evaluated<'a> {
+    details: Details,
     #[serde(flatten)]
     report: TranslationReport,
     name: &'a str,

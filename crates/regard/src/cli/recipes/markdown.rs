@@ -5,11 +5,11 @@ use regard_tasks::keys::{self, Key};
 use regard_tasks::recipe::{Published, Task};
 use std::io::Write;
 
-/// Writes `RESULTS.md`: every recipe with its result beside the published one, by task.
+/// Writes `RESULTS.md`: every recipe with its result and the published one, by task.
 pub fn results(recipes: &[Box<dyn Task>], out: &mut dyn Write) -> Result<()> {
     writeln!(
         out,
-        "# Results\n\nEvery recipe with its result beside the published one. This file is made by \
+        "# Results\n\nEvery recipe with its result and the published one. This file is made by \
          `regard recipes --markdown`.\n\n\
          `regard train NAME` trains a recipe, `regard eval NAME` measures it; minutes were \
          measured on two shared cores. Logs are in `recipes/logs`."

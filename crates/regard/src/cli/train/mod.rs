@@ -1,5 +1,7 @@
-//! `regard train`: training by a recipe.
+//! `regard train`: training by a recipe, or on files of the user.
 
+mod eta;
+mod own;
 mod plan;
 mod seeds;
 mod show;
@@ -11,30 +13,44 @@ use crate::hub::Hub;
 use crate::models;
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use own::OwnFlags;
 use plan::Plan;
+use regard_tasks::import;
 use regard_tasks::recipe::{Origin, Task};
 use regard_tasks::train::{self, Event, RunOptions, TrainOutcome as End};
 use seeds::Seeds;
 use serde::Serialize;
 use show::ProgressPrinter;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const EXAMPLES: &str = "\
-Trains a model as described by a recipe: data, model, optimiser and schedule in one TOML file.
-`regard recipes` lists the built-in ones, `regard recipes --keys` explains every key.
+Trains a model on your files, for a task, or as described by a recipe: data, model, optimiser and
+schedule in one TOML file. `regard recipes` lists the built-in recipes.
 
-Examples:
+Your own data, with examples/reviews.csv of this repository:
+  regard train classify --data examples/reviews.csv --dry-run  # check the data, print the recipe
+  regard train classify --data examples/reviews.csv --quick    # then: regard classify … --model RUN
+  regard train classify --data news.csv --text title,body --label topic --from MODEL  # fine-tune
+
+  task            --data
+{TASKS}
+A folder with train.*, valid.* and test.* has its own parts. Columns are found by name and content,
+or set by --text, --label, --source, --target and --query. All rows are checked first, and all
+problems are listed with their lines. The recipe is chosen by task, size of the data and --quick
+(at most 2 minutes on two cores), default (15) or --better (90); --set changes it, and the run keeps
+it as recipe.toml. Data are copied to data/ in the run's folder (audio files are not).
+
+Recipes:
   regard train sort-10 --set train.steps=500 --out runs/try  # points are generated: no data needed
   regard train --resume runs/try --set train.steps=1000      # continue with more steps
   regard train multi30k-transformer                          # needs: regard data multi30k --fetch
   regard train sort-10 --dump-config > mine.toml             # edit it, then: regard train mine.toml
-  regard train sst2-words --set data.train=train.csv --set data.test=test.csv  # your files
+  regard train sst2-words --set data.train=train.csv --set data.test=test.csv  # a recipe, your files
 
-Your own data: --set data.train=FILE (and data.valid, data.test) for texts, labels and questions;
-data.folder=FOLDER for translations (train.en, train.fr, valid.en, …) and images;
-`regard recipes --keys RECIPE` lists the keys of a task.
+`regard recipes --keys RECIPE` explains the keys of a recipe.
 
 A run's folder holds recipe.toml and run.json (settings and hashes of the data), checkpoint-<step>/
 (weights, optimiser state, position in the data, checksums), best.json, metrics.jsonl, TensorBoard
@@ -43,17 +59,24 @@ on, and seeds.json.
 
 Ctrl-C, SIGTERM and SIGHUP save a checkpoint and stop; the exit code is 130. --resume RUN continues
 with the run's own recipe, including every --set of the first command, and yields the same weights
-as an uninterrupted run. It refuses another recipe, seed, setting or other data, and names the
-difference. Only these settings may change: train.steps (to more), train.log_every,
+as an uninterrupted run. It stops with an error that names the difference if the recipe, the seed, a
+setting or the data differ. Only these settings may change: train.steps (to more), train.log_every,
 train.eval_every, train.save_every, train.keep, train.patience, train.average. A damaged checkpoint
-is set aside, and the newest valid one before it is used.";
+is renamed; the run resumes from the newest valid one.";
 
-/// Train a model from a recipe
+/// The help text with the tasks that read files of the user.
+fn examples() -> String {
+    let row = |row: &import::Importer| format!("  {:<15} {}\n", row.task, row.reads);
+    EXAMPLES.replace("{TASKS}", &import::IMPORTERS.iter().map(row).collect::<String>())
+}
+
+/// Train a model on your files or from a recipe
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = examples())]
 pub struct Flags {
-    /// Recipe: a name listed by `regard recipes`, or a TOML file [with --resume: the run's]
-    #[arg(required_unless_present = "resume")]
+    /// Recipe: a name listed by `regard recipes`, or a TOML file [with --resume: the run's]. With
+    /// --data: a task, such as classify or translate
+    #[arg(required_unless_present = "resume", value_name = "RECIPE or TASK")]
     recipe: Option<String>,
     /// Folder of the run [default: runs/ and the recipe's name]
     #[arg(long, value_name = "FOLDER")]
@@ -68,8 +91,8 @@ pub struct Flags {
     #[arg(long, value_name = "N", conflicts_with_all = ["dump_config"],
           value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: Option<u64>,
-    /// Refuse models whose parameters need more memory to train, such as 500MB or 8GB
-    /// [default: the memory of this machine, on Linux]
+    /// Limit of memory for parameters, gradients and optimiser state, such as 500MB or 8GB: refuse
+    /// larger models [default: the memory of this machine, on Linux]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     memory: Option<u64>,
     /// Print the recipe with all defaults and overrides, without training
@@ -78,10 +101,19 @@ pub struct Flags {
     /// Do not download the pretrained model of the recipe [default: HF_HUB_OFFLINE]
     #[arg(long)]
     offline: bool,
+    #[command(flatten)]
+    own: OwnFlags,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let Plan { mut recipe, folder, resume } = Plan::new(&flags, global)?;
+    let plan = match flags.own.is_used() {
+        true => match own::prepare(&flags, global, out)? {
+            own::Prepared::Plan(plan) => plan.checked()?,
+            own::Prepared::Checked(outcome) => return Ok(outcome),
+        },
+        false => Plan::new(&flags, global)?,
+    };
+    let Plan { mut recipe, folder, resume } = plan;
     if flags.dump_config {
         match global.json {
             true => write_json(out, &recipe.to_json())?,
@@ -106,7 +138,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let outcome = if best.is_some() { Outcome::Positive } else { Outcome::Interrupted };
     if global.json {
         let resume = best.is_none().then_some(&hint[..]);
-        write_json(out, &Ended { step, best, end: what, folder: &folder, resume })?;
+        let test = (flags.own.is_used() && best.is_some()).then(|| own::metrics(&folder));
+        let test = test.transpose()?;
+        write_json(out, &Ended { step, best, end: what, folder: &folder, resume, test })?;
         return Ok(outcome);
     }
     let minutes = show.began.elapsed().as_secs_f64() / 60.0;
@@ -128,6 +162,9 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
                 recipe.decides(),
                 folder.join("model").display()
             )?;
+            if flags.own.is_used() {
+                own::report(&*recipe, &folder, out)?;
+            }
         }
         None => writeln!(out, "to continue: {hint}")?,
     }
@@ -143,6 +180,9 @@ struct Ended<'a> {
     folder: &'a Path,
     #[serde(skip_serializing_if = "Option::is_none")]
     resume: Option<&'a str>,
+    /// Metrics of the test part, after training on own data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    test: Option<BTreeMap<&'static str, f64>>,
 }
 
 /// Parses a number of bytes, with or without a unit.

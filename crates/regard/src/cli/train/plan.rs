@@ -1,6 +1,6 @@
 //! Command line of `regard train`: a new run, or a resumed one.
 
-use super::Flags;
+use super::{Flags, own};
 use crate::cli::Global;
 use crate::cli::say::quoted;
 use crate::recipe;
@@ -21,15 +21,24 @@ pub struct Plan {
 
 impl Plan {
     pub fn new(flags: &Flags, global: &Global) -> Result<Plan> {
-        let plan = Plan::find(flags, global)?;
-        // Before the data are read, which can take long.
-        plan.recipe.options().check()?;
-        Ok(plan)
+        Plan::find(flags, global)?.checked()
+    }
+
+    /// Checks the options before the data are read, which can take long.
+    pub fn checked(self) -> Result<Plan> {
+        self.recipe.options().check()?;
+        Ok(self)
     }
 
     fn find(flags: &Flags, global: &Global) -> Result<Plan> {
         let Some(run) = &flags.resume else {
             let name = flags.recipe.as_deref().expect("clap asks for one");
+            if own::is_task(name) && !Path::new(name).is_file() {
+                bail!(
+                    "{name} is a task: add your data, as in `regard train {name} --data FILE`, or \
+                     name a recipe listed by `regard recipes`"
+                );
+            }
             let mut recipe = recipe::resolve_task(name, &flags.overrides)?;
             if let Some(seed) = global.seed {
                 recipe.set_seed(seed);
@@ -158,7 +167,7 @@ fn find_run(run: &str) -> Result<PathBuf> {
 }
 
 /// Default folder of a run: `runs/` and the recipe's name, which must not lead outside of it.
-fn default_folder(name: &str) -> Result<PathBuf> {
+pub fn default_folder(name: &str) -> Result<PathBuf> {
     let is_plain = |c: char| c.is_alphanumeric() || "-_.+ ".contains(c);
     let begins = name.chars().next().is_some_and(char::is_alphanumeric);
     if !begins || name.len() > 200 || !name.chars().all(is_plain) {

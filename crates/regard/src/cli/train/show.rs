@@ -1,5 +1,6 @@
 //! Progress output of a run.
 
+use super::eta::{Eta, readable};
 use crate::cli::say::say;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regard_tasks::train::{Damage, Event, SettingDifference, TrainOptions};
@@ -19,6 +20,7 @@ pub struct ProgressPrinter {
     pub counts: &'static str,
     pub began: Instant,
     since: (Instant, u64, f64, u64),
+    eta: Eta,
 }
 
 impl ProgressPrinter {
@@ -28,7 +30,7 @@ impl ProgressPrinter {
             Some(options.steps),
             if lines { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() },
         );
-        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg} · {eta} left");
+        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         let now = Instant::now();
         let (every, since) = (options.log_every, (now, 0, 0.0, 0));
@@ -41,6 +43,7 @@ impl ProgressPrinter {
             counts: "tokens",
             began: now,
             since,
+            eta: Eta::new(options.steps, options.eval_every),
         }
     }
 
@@ -76,10 +79,11 @@ impl ProgressPrinter {
             }
             Event::Resumed(step) => {
                 self.bar.set_position(step);
-                self.bar.reset_eta();
+                self.eta.restart();
                 self.say(format!("continuing from step {step}"));
             }
             Event::Step { step, loss, lr, tokens } => {
+                self.eta.step();
                 self.since.1 += tokens as u64;
                 self.since.2 += loss;
                 self.since.3 += 1;
@@ -92,11 +96,14 @@ impl ProgressPrinter {
                 let rate = tokens as f64 / from.elapsed().as_secs_f64();
                 let mean = sum / steps as f64;
                 let of = self.counts;
+                let left = self.eta.left(step).map(|left| format!(" · {} left", readable(left)));
+                let left = left.unwrap_or_default();
                 let message = format!("loss {mean:.3} · lr {lr:.2e} · {rate:.0} {of}/s");
                 if line {
                     let minutes = self.began.elapsed().as_secs_f64() / 60.0;
-                    say(format_args!("{step:>7} {message} · {minutes:.1} min"));
+                    say(format_args!("{step:>7} {message} · {minutes:.1} min{left}"));
                 }
+                let message = message + &left;
                 self.bar.set_message(message);
                 self.since = (Instant::now(), 0, 0.0, 0);
             }
@@ -104,6 +111,7 @@ impl ProgressPrinter {
                 self.say(format!("step {step}: gradients are not finite; the update is skipped"));
             }
             Event::Evaluated { step, evaluation, best } => {
+                self.eta.evaluation();
                 if !self.quiet {
                     let mark = if best { " (best)" } else { "" };
                     self.say(format!("step {step}: {}{mark}", measures(&evaluation.measures)));
@@ -119,7 +127,9 @@ impl ProgressPrinter {
                 let measures = measures(&evaluation.measures);
                 self.say(format!("average of {checkpoints} checkpoints: {measures}{mark}"));
             }
-            Event::Saved(_) | Event::Reads { .. } | Event::Prepared { .. } => {}
+            // Saving belongs to the evaluation that it follows.
+            Event::Saved(_) => self.eta.pause(),
+            Event::Reads { .. } | Event::Prepared { .. } => {}
         }
     }
 }

@@ -20,7 +20,7 @@ Translates each TEXT, or each line of standard input, by beam search. On a termi
 a map of the attention from each target word to the source words.
 
 Examples:
-  regard translate 'They are watching.'            # built-in model en-fr
+  regard translate 'They are watching.'            # built-in model `en-fr`
   regard translate --model zh-en '他們在看。'      # built-in model, Chinese to English
   regard translate --num-beams 5 --num-return-sequences 3 --scores 'I am hungry.'
   regard translate --align pharaoh --json 'They are watching.'
@@ -38,8 +38,10 @@ tokens, token_scores; with --align or --attend also source_words, words, word_sc
 attention; with --num-return-sequences also alternatives.
 
 Scores are natural logarithms; the score of a sentence is the mean log-probability of its tokens,
-adjusted by --length-penalty. Attention weights are the model's own, summed over the tokens of each
-word. A row may sum to less than 1: the rest is attention to the end-of-source token.";
+adjusted by --length-penalty. Attention weights of a Transformer are those of one decoder layer (the
+last, or alignment_layer of config.json), averaged over heads; they are summed over the tokens of a
+source word and averaged over those of a target word. A row may sum to less than 1: the rest is
+attention to the end-of-source token.";
 
 /// Translate text with a trained model
 #[derive(Args)]
@@ -48,10 +50,11 @@ pub struct Flags {
     /// Texts to translate, each independently [default: the lines of standard input]
     text: Vec<String>,
     /// Model: a folder, a name listed by `regard models`, or a Hugging Face Hub id
-    /// [default: en-fr, built in]
+    /// [default: `en-fr`, built in]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Draw the attention map; `auto`: for TEXT, if stdout is a terminal
+    /// Draw the attention map; `auto`: for TEXT, if stdout is a terminal; --attend alone means
+    /// always
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true,
           default_value = "auto", default_missing_value = "always")]
     attend: When,
@@ -115,12 +118,12 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     };
     if from_lines && !global.json {
         if asked.map {
-            bail!("--attend: lines of standard input have no map; give TEXT, or add --json");
+            bail!("--attend: maps are drawn for TEXT only; pass TEXT, or add --json");
         }
         if flags.search.num_return_sequences.is_some_and(|n| n > 1) {
             bail!(
-                "--num-return-sequences: standard input gives one line for each line; add --json, \
-                 or give TEXT"
+                "--num-return-sequences: output for standard input is one line per input line; add \
+                 --json, or pass TEXT"
             );
         }
     }

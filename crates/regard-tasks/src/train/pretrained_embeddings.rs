@@ -11,7 +11,7 @@ use std::path::Path;
 pub(crate) struct Lexicon {
     pub tokenizer: Tokenizer,
     /// Number of tokens initialised with pretrained vectors; `None` if no vectors were given.
-    begun: Option<usize>,
+    with_vectors: Option<usize>,
 }
 
 impl Lexicon {
@@ -21,11 +21,11 @@ impl Lexicon {
         model: &mut dyn TextModel,
         vectors: Option<&str>,
     ) -> Result<Lexicon> {
-        let Some(vectors) = vectors else { return Ok(Lexicon { tokenizer, begun: None }) };
+        let Some(vectors) = vectors else { return Ok(Lexicon { tokenizer, with_vectors: None }) };
         let known = known(&tokenizer, vectors)?;
         let rows: Vec<(usize, &[f32])> = known.iter().map(|(id, row)| (*id, &row[..])).collect();
         model.set_words(&rows)?;
-        Ok(Lexicon { begun: Some(rows.len()), tokenizer })
+        Ok(Lexicon { with_vectors: Some(rows.len()), tokenizer })
     }
 
     /// Writes the tokenizer into the model's folder.
@@ -37,9 +37,10 @@ impl Lexicon {
     /// parameters.
     pub fn about(&self, count: usize, what: &str, millions: f64) -> String {
         let words = self.tokenizer.size();
-        let begun = self.begun.map(|n| format!(" ({n} with vectors, {} without)", words - n));
-        let begun = begun.unwrap_or_default();
-        format!("{count} {what}, a vocabulary of {words}{begun}, {millions:.2} M parameters")
+        let known =
+            self.with_vectors.map(|n| format!(" ({n} with vectors, {} without)", words - n));
+        let known = known.unwrap_or_default();
+        format!("{count} {what}, a vocabulary of {words}{known}, {millions:.2} M parameters")
     }
 }
 
@@ -111,7 +112,7 @@ mod tests {
         let size = tokenizer.size();
         let table = |width: usize| Array::new(vec![size, width], vec![0.5; size * width]);
         let file = b"cat 1 2\nbird 3 4\nhorse 5 6\n";
-        with_file("begin", file, |path| {
+        with_file("pretrained_embeddings", file, |path| {
             let name = path.to_str().unwrap();
             let mut weights = Arrays::new();
             weights.insert("encoder.embed_tokens.weight".into(), table(2));

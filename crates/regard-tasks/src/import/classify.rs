@@ -1,0 +1,404 @@
+//! Texts with one label each, from tables.
+
+use super::findings::{Findings, Place};
+use super::parts::{self, HeldOut};
+use super::table::{Table, is_table};
+use super::{DataSize, Draft, PartFiles, Request, is_unspaced, split_line, units, write_lines};
+use crate::data::Part;
+use crate::data::choose::{ColumnSelection, Columns, Spelling, choose};
+use crate::say;
+use regard_models::Result;
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use toml::{Table as Keys, Value};
+
+/// Rows from which columns are chosen.
+const SAMPLE: usize = 1000;
+/// A label that has this many times the examples of another is an imbalance worth a warning.
+const IMBALANCE: usize = 20;
+/// Number of rows above which a label column of mostly different values must be text.
+const ENOUGH: usize = 20;
+
+/// A text with its label.
+#[derive(Clone, Debug, Serialize)]
+struct Example {
+    text: String,
+    label: String,
+    #[serde(skip)]
+    file: PathBuf,
+    #[serde(skip)]
+    line: u64,
+}
+
+/// Reads the tables of a request.
+pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<Draft>> {
+    let files = PartFiles::find(request, &is_table)?;
+    let mut columns = None;
+    let mut read = |part: Part| -> Result<Vec<Example>> {
+        let mut all = vec![];
+        for path in files.of(part) {
+            all.extend(examples(path, request, &mut columns, findings)?);
+        }
+        Ok(all)
+    };
+    let [train, valid, test] = [read(Part::Train)?, read(Part::Valid)?, read(Part::Test)?];
+    let Some(columns) = columns else { return Ok(None) };
+    if train.is_empty() {
+        return Ok(None);
+    }
+    check_labels(&columns, &train, findings);
+    let held = files.held_out();
+    let all = divide([train, valid, test], held, request.seed, findings);
+    check_parts(&all, findings);
+    let counts = label_counts(&all[0]);
+    let labels: Vec<(&str, usize)> = counts.iter().map(|(name, count)| (*name, *count)).collect();
+    let sizes = [0, 1, 2].map(|part: usize| all[part].len());
+    let mut summary = vec![told(&columns, &labels), split_line(sizes, held, request.seed)];
+    if findings.skipped() > 0 {
+        summary.push(format!("{} left out (--skip-bad)", say::many(findings.skipped(), "row")));
+    }
+    let texts = || all[0].iter().map(|example| example.text.as_str());
+    let unspaced = is_unspaced(texts());
+    let lengths: Vec<usize> = texts().map(|text| units(text, unspaced)).collect();
+    let size = DataSize {
+        examples: lengths.len(),
+        units: lengths.iter().sum(),
+        longest: lengths.iter().copied().max().unwrap_or(0),
+        labels: labels.len(),
+        unspaced,
+    };
+    let names = [("train", "train.jsonl"), ("valid", "valid.jsonl"), ("test", "test.jsonl")];
+    let files = names.into_iter().zip(sizes).filter(|(_, count)| *count > 0);
+    let files: Vec<_> = files.map(|(name, _)| name).collect();
+    let mut data = Keys::new();
+    // A power of two that covers nearly all texts; the rest is truncated.
+    let most = percentile(&lengths, 98).next_power_of_two().clamp(32, 512);
+    data.insert("max_tokens".into(), Value::Integer(most as i64));
+    long_texts(&all[0], unspaced, most, findings);
+    let keys = Keys::from_iter([("data".to_string(), Value::Table(data))]);
+    let written = files.clone();
+    let write = move |folder: &Path| {
+        written.iter().try_for_each(|(key, name)| {
+            let part = names.iter().position(|(each, _)| each == key).unwrap_or(0);
+            write_lines(&folder.join(name), &all[part])
+        })
+    };
+    Ok(Some(Draft {
+        task: "classify",
+        summary,
+        parts: sizes,
+        size,
+        keys,
+        files,
+        write: Box::new(write),
+    }))
+}
+
+fn percentile(lengths: &[usize], percent: usize) -> usize {
+    let mut sorted = lengths.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len().saturating_sub(1) * percent / 100).copied().unwrap_or(0)
+}
+
+/// Reads a table; the columns are those of the first one.
+fn examples(
+    path: &Path,
+    request: &Request,
+    like: &mut Option<Columns>,
+    findings: &mut Findings,
+) -> Result<Vec<Example>> {
+    let mut table = Table::read(path, findings)?;
+    if table.rows.is_empty() {
+        return Ok(vec![]);
+    }
+    let asked = ColumnSelection {
+        text: request.columns.text.clone(),
+        label: request.columns.label.clone(),
+        header: table.keys.as_ref().map(|_| true).or(request.header),
+        spelling: Spelling::Flags,
+    };
+    let columns = match choose(&table.sample(SAMPLE), &asked, None, like.as_ref()) {
+        Ok(columns) => columns,
+        Err(message) => {
+            findings.error("columns", Place::whole(path), message);
+            return Ok(vec![]);
+        }
+    };
+    table.take_header(columns.header.is_some(), findings);
+    let mut all = vec![];
+    for row in &table.rows {
+        let place = Place::line(path, row.line);
+        let cell = |column: usize| row.cells[column].trim();
+        let texts: Vec<&str> =
+            columns.text.iter().map(|i| cell(*i)).filter(|text| !text.is_empty()).collect();
+        let (text, label) = (texts.join(" "), cell(columns.label).to_string());
+        match (text.is_empty(), label.is_empty()) {
+            (true, _) => findings.row("empty text", place, "the text is empty"),
+            (_, true) => findings.row("empty label", place, "the label is empty"),
+            _ => all.push(Example { text, label, file: path.to_path_buf(), line: row.line }),
+        }
+    }
+    like.get_or_insert(columns);
+    Ok(all)
+}
+
+/// Checks that the label column holds labels, and more than one.
+fn check_labels(columns: &Columns, train: &[Example], findings: &mut Findings) {
+    let counts = label_counts(train);
+    let (file, name) = (train[0].file.as_path(), columns.label_name());
+    let different = counts.len();
+    if train.len() >= ENOUGH && 2 * different > train.len() {
+        let message = format!(
+            "column {name} has {} different values in {} rows, such as {:?}: that looks like text, \
+             not labels; --text and --label name the columns",
+            say::count(different),
+            say::count(train.len()),
+            say::short(&train[0].label, 40)
+        );
+        findings.error("swapped columns", Place::line(file, train[0].line), message);
+        return;
+    }
+    if different == 1 {
+        let message = format!("every row has the label {:?}", say::short(&train[0].label, 40));
+        findings.error("one label", Place::line(file, train[0].line), message);
+    }
+    for (label, count) in &counts {
+        if *count == 1 && different > 1 {
+            let one = train.iter().find(|example| example.label == *label).unwrap_or(&train[0]);
+            let message = format!("the label {:?} has one example", say::short(label, 40));
+            findings.warn("label with one example", Place::line(&one.file, one.line), message);
+        }
+    }
+    let most = counts.iter().max_by_key(|(_, count)| **count);
+    let least = counts.iter().filter(|(_, count)| **count > 1).min_by_key(|(_, count)| **count);
+    if let (Some((much, many)), Some((little, few))) = (most, least)
+        && *many >= IMBALANCE * few
+    {
+        let message = format!(
+            "{:?} has {} examples and {:?} {}: read macro-F1 and the F1 of each label, not accuracy",
+            say::short(much, 40),
+            say::count(*many),
+            say::short(little, 40),
+            say::count(*few)
+        );
+        findings.warn("imbalance", Place::whole(file), message);
+    }
+}
+
+fn label_counts(examples: &[Example]) -> BTreeMap<&str, usize> {
+    let mut counts = BTreeMap::new();
+    examples.iter().for_each(|example| *counts.entry(example.label.as_str()).or_default() += 1);
+    counts
+}
+
+/// Key by which texts are equal: letters and digits in lower case.
+fn key(text: &str) -> String {
+    let letters = text.chars().filter(|c| c.is_alphanumeric());
+    let key: String = letters.flat_map(char::to_lowercase).collect();
+    if key.is_empty() { text.to_string() } else { key }
+}
+
+/// Splits held-out parts off the training part where none were given.
+fn divide(
+    [train, mut valid, mut test]: [Vec<Example>; 3],
+    held: HeldOut,
+    seed: u64,
+    findings: &mut Findings,
+) -> [Vec<Example>; 3] {
+    let mut numbers: HashMap<String, usize> = HashMap::new();
+    let mut strata = vec![];
+    for example in &train {
+        let next = numbers.len();
+        strata.push(*numbers.entry(example.label.clone()).or_insert(next));
+    }
+    let keys: Vec<String> = train.iter().map(|example| key(&example.text)).collect();
+    let assigned = parts::split(&keys, &strata, seed, held);
+    let [mut train, more_valid, more_test] = parts::distribute(train, &assigned);
+    valid.extend(more_valid);
+    test.extend(more_test);
+    // Texts of given parts that are in the training part too.
+    for (part, name) in [(&test, "test"), (&valid, "validation")] {
+        let there: HashMap<String, &Example> =
+            part.iter().map(|example| (key(&example.text), example)).collect();
+        train.retain(|example| match there.get(&key(&example.text)) {
+            Some(twin) => {
+                let message = format!(
+                    "is also on line {} of the {name} part, {}; left out of the training part",
+                    twin.line,
+                    twin.file.display()
+                );
+                let place = Place::line(&example.file, example.line);
+                findings.warn("duplicate across parts", place, message);
+                false
+            }
+            None => true,
+        });
+    }
+    [train, valid, test]
+}
+
+/// Checks that held-out labels are known, and that each part has examples.
+fn check_parts(all: &[Vec<Example>; 3], findings: &mut Findings) {
+    let known: HashSet<&str> = all[0].iter().map(|example| example.label.as_str()).collect();
+    let mut seen: HashSet<&str> = HashSet::new();
+    for example in all[1..].iter().flatten() {
+        if !known.contains(example.label.as_str()) && seen.insert(&example.label) {
+            let names: Vec<&str> = known.iter().copied().collect();
+            let message = format!(
+                "the label {:?} is not in the training part, whose labels are {}",
+                say::short(&example.label, 40),
+                say::list(&names, 8)
+            );
+            findings.error("unknown label", Place::line(&example.file, example.line), message);
+        }
+    }
+    for (part, name) in all.iter().zip(["training", "validation"]) {
+        if part.is_empty()
+            && let Some(any) = all.iter().flatten().next()
+        {
+            let message = format!("no example is left for the {name} part; need more examples");
+            findings.error("too few examples", Place::whole(&any.file), message);
+        }
+    }
+}
+
+/// Notes texts that the model reads only in part.
+fn long_texts(train: &[Example], unspaced: bool, most: usize, findings: &mut Findings) {
+    for example in train {
+        let length = units(&example.text, unspaced);
+        if length > most {
+            let what = if unspaced { "characters" } else { "words" };
+            let message = format!("has {length} {what}; the model reads about {most} of them");
+            findings.warn("long text", Place::line(&example.file, example.line), message);
+        }
+    }
+}
+
+/// Sentence about the columns and the labels.
+fn told(columns: &Columns, labels: &[(&str, usize)]) -> String {
+    const NAMED: usize = 10;
+    let mut each: Vec<String> = labels
+        .iter()
+        .take(NAMED)
+        .map(|(name, count)| format!("{} {}", say::short(name, 40), say::count(*count)))
+        .collect();
+    if let more @ 1.. = labels.len().saturating_sub(NAMED) {
+        each.push(format!("… and {} more", say::count(more)));
+    }
+    let count = say::many(labels.len(), "label");
+    format!("{}; {count} in the training part: {}", columns.told(), each.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::scratch::with_file;
+    use crate::import::{self, Import};
+
+    fn check(name: &str, text: &str) -> (Option<Import>, String) {
+        with_file(name, text.as_bytes(), |path| {
+            let mut request = Request::new("classify");
+            request.data = vec![path.to_path_buf()];
+            let (import, findings) = import::read(&request).unwrap();
+            (import, findings.text())
+        })
+    }
+
+    fn news(rows: usize) -> String {
+        let row = |i: usize| format!("{},Title {i},\"Text, number {i}\"\n", ["a", "b"][i % 2]);
+        (0..rows).map(row).collect()
+    }
+
+    #[test]
+    fn columns_labels_and_split_are_said() {
+        let (import, told) =
+            check("news.csv", &format!("category,title,description\n{}", news(100)));
+        assert_eq!(told, "");
+        let import = import.unwrap();
+        assert_eq!(import.parts, [80, 10, 10]);
+        let said = import.summary.join("\n");
+        for part in [
+            "text: column 'title' + 'description', label: column 'category'",
+            "2 labels in the training part: a 40, b 40",
+            "80 train, 10 valid, 10 test (split by seed 0)",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        assert_eq!((import.size.examples, import.size.labels), (80, 2));
+        let folder = std::env::temp_dir().join(format!("regard-classify-{}", std::process::id()));
+        import.write(&folder).unwrap();
+        let text = std::fs::read_to_string(folder.join("test.jsonl")).unwrap();
+        assert_eq!(text.lines().count(), 10);
+        assert!(text.starts_with("{\"text\":\"Title "), "{text}");
+        let keys = import.recipe_keys(&folder);
+        assert_eq!(keys["data"]["train"].as_str(), folder.join("train.jsonl").to_str());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// Each row is a broken file: its defect is named with the line, and nothing is imported.
+    #[test]
+    fn defects_are_named_with_their_lines() {
+        let good = news(40);
+        for (name, text, wanted) in [
+            ("a.csv", format!("label,text\n{}", "x,\n"), "line 2: the text is empty"),
+            ("b.csv", format!("label,title,body\n{good},T,b\n"), "line 42: the label is empty"),
+            ("c.csv", format!("label,title,body\n{good}a,b\n"), "line 42: has 2 columns"),
+            ("d.csv", format!("label,title,body\n{good}a,b,c,d\n"), "line 42: has 4 columns"),
+            ("e.csv", "text,label\ngood,x\nbad,x\n".into(), "line 2: every row has the label"),
+            (
+                "f.csv",
+                format!("label,title,body\n{good}a,\"open,b\n"),
+                "within the quotation marks of line 42",
+            ),
+            ("g.jsonl", "{\"text\": \"a\"}\n".into(), "need a text and a label"),
+            ("h.csv", good.clone(), "cannot tell which columns"),
+            (
+                "i.csv",
+                format!(
+                    "label,text\n{}",
+                    (0..40)
+                        .map(|i| format!("A whole text number {i},{}\n", i % 2))
+                        .collect::<String>()
+                ),
+                "looks like text, not labels",
+            ),
+            ("j.csv", String::new(), "has no rows"),
+        ] {
+            let (import, told) = check(name, &text);
+            assert!(import.is_none() && told.contains(wanted), "{name}: {wanted}: {told}");
+        }
+    }
+
+    #[test]
+    fn warnings_do_not_stop() {
+        let mut text = format!("label,title,description\n{}", news(60));
+        text += "c,Alone,one\n";
+        let (import, told) = check("w.csv", &text);
+        assert!(import.is_some(), "{told}");
+        assert!(told.contains("warning: label with one example (1)\n"), "{told}");
+        assert!(told.contains("line 62: the label \"c\" has one example"), "{told}");
+    }
+
+    #[test]
+    fn given_parts_are_used_and_duplicates_are_left_out() {
+        with_file("train.csv", format!("label,title,text\n{}", news(40)).as_bytes(), |path| {
+            let test = path.with_file_name("held.csv");
+            std::fs::write(&test, "label,title,text\na,Title 0,\"Text, number 0\"\nb,New,one\n")
+                .unwrap();
+            let mut request = Request::new("classify");
+            (request.data, request.test) = (vec![path.into()], vec![test.clone()]);
+            request.columns.text = Some("title,text".into());
+            let (import, findings) = import::read(&request).unwrap();
+            let import = import.unwrap();
+            assert_eq!(import.parts[2], 2);
+            assert_eq!(import.parts[0] + import.parts[1], 39);
+            let told = findings.text();
+            assert!(told.contains("line 2: is also on line 2 of the test part"), "{told}");
+            std::fs::write(&test, "label,title,text\nz,New,one\n").unwrap();
+            let (import, findings) = import::read(&request).unwrap();
+            assert!(import.is_none());
+            assert!(findings.text().contains("line 2: the label \"z\" is not in the training"));
+        });
+    }
+}

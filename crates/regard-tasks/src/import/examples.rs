@@ -1,0 +1,159 @@
+//! Examples that know their place: their split, duplicates across parts, their lengths.
+
+use super::findings::{Findings, Place};
+use super::parts::{self, HeldOut};
+use crate::say;
+use std::collections::HashMap;
+
+/// An example of a table or a file.
+pub(super) trait Example {
+    /// Name of the text that must not be in two parts, such as `sentence`.
+    const KEY: &'static str;
+
+    /// Returns the text that must not be in two parts, in a form in which equal texts are equal.
+    fn key(&self) -> String;
+
+    /// Returns the key of the examples that a split keeps together.
+    fn group(&self) -> String {
+        self.key()
+    }
+
+    /// Returns the place of the example.
+    fn place(&self) -> Place<'_>;
+}
+
+/// Key by which texts are equal: letters and digits in lower case.
+pub(super) fn text_key(text: &str) -> String {
+    let letters = text.chars().filter(|c| c.is_alphanumeric());
+    let key: String = letters.flat_map(char::to_lowercase).collect();
+    if key.is_empty() { text.to_string() } else { key }
+}
+
+/// Text on one line: line breaks, tabs and other control characters become spaces.
+pub(super) fn one_line(text: &str) -> String {
+    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
+    let pieces = text.split(breaks).map(str::trim).filter(|piece| !piece.is_empty());
+    pieces.collect::<Vec<_>>().join(" ")
+}
+
+/// Splits held-out parts off the training part where none were given, and leaves examples that are
+/// held out too out of the training part.
+pub(super) fn divide<E: Example>(
+    [train, mut valid, mut test]: [Vec<E>; 3],
+    held: HeldOut,
+    seed: u64,
+    findings: &mut Findings,
+) -> [Vec<E>; 3] {
+    let keys: Vec<String> = train.iter().map(Example::group).collect();
+    let assigned = parts::split(&keys, &vec![0; keys.len()], seed, held);
+    let [mut train, more_valid, more_test] = parts::distribute(train, &assigned);
+    valid.extend(more_valid);
+    test.extend(more_test);
+    for (part, name) in [(&test, "test"), (&valid, "validation")] {
+        let there: HashMap<String, &E> =
+            part.iter().map(|example| (example.key(), example)).collect();
+        train.retain(|example| {
+            let Some(twin) = there.get(&example.key()) else { return true };
+            let Place { file, line } = twin.place();
+            let line = line.map_or(String::new(), |line| format!(" on line {line} of"));
+            let message = format!(
+                "its {} is also{line} {} in the {name} part; left out of the training part",
+                E::KEY,
+                file.display()
+            );
+            findings.warn("duplicate across parts", example.place(), message);
+            false
+        });
+    }
+    [train, valid, test]
+}
+
+/// Checks that the training and the validation part have examples.
+pub(super) fn check_parts<E: Example>(all: &[Vec<E>; 3], findings: &mut Findings) {
+    for (part, name) in all.iter().zip(["training", "validation"]) {
+        if part.is_empty()
+            && let Some(any) = all.iter().flatten().next()
+        {
+            let message = format!(
+                "no example is left for the {name} part; need at least three examples that differ \
+                 in their {}",
+                E::KEY
+            );
+            findings.error("too few examples", Place::whole(any.place().file), message);
+        }
+    }
+}
+
+/// Keys of `[data]` and names of the files of the parts that have examples.
+pub(super) fn part_files(
+    names: [&'static str; 3],
+    sizes: [usize; 3],
+) -> Vec<(&'static str, &'static str)> {
+    let keyed = ["train", "valid", "test"].into_iter().zip(names).zip(sizes);
+    keyed.filter(|(_, size)| *size > 0).map(|(row, _)| row).collect()
+}
+
+/// Sentence about rows that were left out, if there are any.
+pub(super) fn skipped(findings: &Findings) -> Option<String> {
+    let many = || say::many(findings.skipped(), "row");
+    (findings.skipped() > 0).then(|| format!("{} left out (--skip-bad)", many()))
+}
+
+/// Smallest length that is at least as long as `percent` of all.
+pub(super) fn percentile(lengths: &[usize], percent: usize) -> usize {
+    let mut sorted = lengths.to_vec();
+    sorted.sort_unstable();
+    let at = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
+    sorted.get(at).copied().unwrap_or(0)
+}
+
+/// Mean of lengths.
+pub(super) fn mean(lengths: &[usize]) -> f64 {
+    lengths.iter().sum::<usize>() as f64 / lengths.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    struct Text(&'static str, u64);
+
+    impl Example for Text {
+        const KEY: &'static str = "text";
+
+        fn key(&self) -> String {
+            text_key(self.0)
+        }
+
+        fn place(&self) -> Place<'_> {
+            Place::line(Path::new("a.tsv"), self.1)
+        }
+    }
+
+    #[test]
+    fn held_out_texts_leave_the_training_part() {
+        let mut findings = Findings::new(false);
+        let held = HeldOut { valid: true, test: false };
+        let train = ["One.", "two", "three", "four"].into_iter().zip(1..);
+        let train = train.map(|(text, line)| Text(text, line)).collect();
+        let all = divide([train, vec![], vec![Text("one", 7)]], held, 0, &mut findings);
+        assert_eq!(all.each_ref().map(Vec::len).iter().sum::<usize>(), 4);
+        assert!(all[0].iter().all(|text| text.0 != "One."));
+        assert_eq!((all[1].len(), all[2].len()), (1, 1));
+        check_parts(&all, &mut findings);
+        assert!(!findings.has_errors());
+        check_parts(&[vec![Text("a", 1)], vec![], vec![]], &mut findings);
+        assert!(findings.text().contains("no example is left for the validation part"));
+    }
+
+    #[test]
+    fn texts_and_lengths() {
+        assert_eq!(one_line("\u{feff}a \r\n\n b\tc\u{2028}d\u{202f}!"), "a b c d\u{202f}!");
+        assert_eq!((text_key("Go, On!"), text_key("…")), ("goon".into(), "…".into()));
+        let lengths: Vec<usize> = (1..=100).rev().collect();
+        assert_eq!((percentile(&lengths, 95), percentile(&lengths, 100)), (95, 100));
+        assert_eq!((percentile(&[], 95), percentile(&[7], 1)), (0, 7));
+        assert_eq!(part_files(["a", "b", "c"], [1, 2, 0]), [("train", "a"), ("valid", "b")]);
+    }
+}

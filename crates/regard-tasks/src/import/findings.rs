@@ -1,0 +1,196 @@
+//! Problems that a check of the user's data found: all of them, with file and line.
+
+use crate::say;
+use regard_models::Error;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Number of findings of one kind that are kept; the others are only counted.
+const KEPT: usize = 1000;
+/// Number of findings of one kind that a text lists.
+const LISTED: usize = 5;
+
+/// Effect of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Nothing is trained.
+    Error,
+    /// Training goes on.
+    Warning,
+}
+
+/// A problem of the data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Effect of the problem.
+    pub severity: Severity,
+    /// Kind of the problem in a few words, such as `empty text`.
+    pub kind: &'static str,
+    /// File that has the problem.
+    pub file: PathBuf,
+    /// Line of the file, from 1; `None` if the whole file has the problem.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// Description: what was found and what was expected.
+    pub message: String,
+}
+
+/// All problems of the data, in the order in which they were found.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    kept: Vec<Finding>,
+    counts: BTreeMap<(Severity, &'static str), usize>,
+    /// Whether problems of single rows are warnings, because those rows are left out.
+    skip: bool,
+    /// Number of rows left out.
+    skipped: usize,
+}
+
+/// A place in a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    /// The file.
+    pub file: &'a Path,
+    /// Line from 1; `None` for the file as a whole.
+    pub line: Option<u64>,
+}
+
+impl<'a> Place<'a> {
+    /// The whole file.
+    pub fn whole(file: &'a Path) -> Place<'a> {
+        Place { file, line: None }
+    }
+
+    /// A line of the file.
+    pub fn line(file: &'a Path, line: u64) -> Place<'a> {
+        Place { file, line: Some(line) }
+    }
+}
+
+impl Findings {
+    /// Creates an empty list. With `skip`, rows with problems are left out instead of refused.
+    pub fn new(skip: bool) -> Findings {
+        Findings { skip, ..Findings::default() }
+    }
+
+    /// Adds a problem of the data as a whole: nothing can be trained.
+    pub(crate) fn error(&mut self, kind: &'static str, place: Place, message: impl Into<String>) {
+        self.add(Severity::Error, kind, place, message.into());
+    }
+
+    /// Adds a problem of one row. The caller leaves the row out.
+    pub(crate) fn row(&mut self, kind: &'static str, place: Place, message: impl Into<String>) {
+        let severity = if self.skip { Severity::Warning } else { Severity::Error };
+        self.skipped += usize::from(self.skip);
+        self.add(severity, kind, place, message.into());
+    }
+
+    /// Adds a problem that does not prevent training.
+    pub(crate) fn warn(&mut self, kind: &'static str, place: Place, message: impl Into<String>) {
+        self.add(Severity::Warning, kind, place, message.into());
+    }
+
+    /// Adds an error of a reader, whose message may begin with the file and the line.
+    pub(crate) fn reader(&mut self, kind: &'static str, file: &Path, error: &Error) {
+        let text = error.to_string();
+        let text = text.strip_prefix(&format!("{}: ", file.display())).unwrap_or(&text);
+        let (line, message) =
+            match text.strip_prefix("line ").and_then(|rest| rest.split_once(": ")) {
+                Some((number, message)) => (number.parse().ok(), message),
+                None => (None, text),
+            };
+        match line {
+            Some(line) => self.row(kind, Place::line(file, line), message),
+            None => self.error(kind, Place::whole(file), message),
+        }
+    }
+
+    fn add(&mut self, severity: Severity, kind: &'static str, place: Place, message: String) {
+        let count = self.counts.entry((severity, kind)).or_default();
+        *count += 1;
+        if *count <= KEPT {
+            let (file, line) = (place.file.to_path_buf(), place.line);
+            self.kept.push(Finding { severity, kind, file, line, message });
+        }
+    }
+
+    /// Returns the findings; of each kind the first thousand.
+    pub fn list(&self) -> &[Finding] {
+        &self.kept
+    }
+
+    /// Returns the number of findings of a severity.
+    pub fn count(&self, severity: Severity) -> usize {
+        self.counts.iter().filter(|((each, _), _)| *each == severity).map(|(_, count)| count).sum()
+    }
+
+    /// Whether nothing can be trained.
+    pub fn has_errors(&self) -> bool {
+        self.count(Severity::Error) > 0
+    }
+
+    /// Returns the number of rows left out.
+    pub fn skipped(&self) -> usize {
+        self.skipped
+    }
+
+    /// Formats the findings, grouped by kind: the first few of each with their lines.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for ((severity, kind), count) in &self.counts {
+            let name = if *severity == Severity::Error { "error" } else { "warning" };
+            text += &format!("{name}: {kind} ({})\n", say::count(*count));
+            let of_kind = |each: &&Finding| each.severity == *severity && each.kind == *kind;
+            for each in self.kept.iter().filter(of_kind).take(LISTED) {
+                let line = each.line.map_or(String::new(), |line| format!(" line {line}:"));
+                let message = say::short(&each.message, 300);
+                text += &format!("  {}:{line} {message}\n", each.file.display());
+            }
+            if let more @ 1.. = count.saturating_sub(LISTED) {
+                text += &format!("  … and {} more\n", say::count(more));
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_are_grouped_counted_and_cut() {
+        let file = Path::new("a.csv");
+        let mut found = Findings::new(false);
+        for line in 2..2000 {
+            found.row("empty text", Place::line(file, line), "the text is empty");
+        }
+        found.warn("imbalance", Place::whole(file), "9 of 10 are 'x'");
+        assert_eq!((found.count(Severity::Error), found.count(Severity::Warning)), (1998, 1));
+        assert_eq!(found.list().len(), 1001);
+        let text = found.text();
+        assert!(text.starts_with("error: empty text (1,998)\n  a.csv: line 2: the text"), "{text}");
+        assert!(text.contains("  … and 1,993 more\nwarning: imbalance (1)"), "{text}");
+    }
+
+    #[test]
+    fn rows_that_are_left_out_are_counted_and_no_errors() {
+        let mut found = Findings::new(true);
+        found.row("empty text", Place::line(Path::new("a"), 3), "empty");
+        assert!(!found.has_errors());
+        assert_eq!(found.skipped(), 1);
+        found.error("one label", Place::whole(Path::new("a")), "all rows have the label 'x'");
+        assert!(found.has_errors());
+    }
+
+    #[test]
+    fn errors_of_readers_keep_their_lines() {
+        let file = Path::new("b.csv");
+        let mut found = Findings::new(false);
+        found.reader("encoding", file, &Error::file(file, "line 7: not UTF-8 at byte 3"));
+        let Finding { line, message, .. } = &found.list()[0];
+        assert_eq!((*line, &message[..]), (Some(7), "not UTF-8 at byte 3"));
+    }
+}

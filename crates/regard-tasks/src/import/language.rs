@@ -1,0 +1,171 @@
+//! Plain text for language models.
+
+use super::findings::{Findings, Place};
+use super::{DataSize, Draft, PartFiles, Request, is_unspaced, split_line};
+use crate::data::Part;
+use crate::data::stream::Lines;
+use crate::say;
+use regard_models::{Result, checkpoint};
+use std::collections::HashSet;
+use std::path::Path;
+use toml::{Table as Keys, Value};
+
+/// Ends of file names that are read from a folder.
+const ENDS: [&str; 4] = ["txt", "text", "md", "rst"];
+/// Fraction of the text that is held out for validation and, again, for the test.
+const SHARE: usize = 20;
+/// Smallest text, in characters.
+const LEAST: usize = 2000;
+/// Texts below this size are modelled character by character: there are too few words to learn
+/// pieces of them.
+const CHARACTERS: usize = 3_000_000;
+/// Most distinct characters of a character model.
+const ALPHABET: usize = 400;
+
+/// Reads the text files of a request.
+pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<Draft>> {
+    let is_text = |path: &Path| ENDS.contains(&super::table::end(path).as_str());
+    let files = PartFiles::find(request, &is_text)?;
+    let mut text = |part: Part| -> Result<Vec<String>> {
+        files.of(part).iter().map(|path| lines(path, findings)).collect()
+    };
+    let (train, valid, test) = (text(Part::Train)?, text(Part::Valid)?, text(Part::Test)?);
+    let held = files.held_out();
+    // Held out of the end of each file, so that every file is in every part.
+    let mut all = [String::new(), valid.concat(), test.concat()];
+    for text in &train {
+        let (rest, valid) = if held.valid { tail(text) } else { (&text[..], "") };
+        let (rest, test) = if held.test { tail(rest) } else { (rest, "") };
+        for (part, piece) in all.iter_mut().zip([rest, valid, test]) {
+            part.push_str(piece);
+        }
+    }
+    let characters = all[0].chars().count();
+    let first = files.train.first().map_or(Path::new(""), |path| path.as_path());
+    if characters < LEAST || all[1].is_empty() {
+        let message = format!(
+            "has {} for training; a language model needs at least {}",
+            say::many(characters, "character"),
+            say::count(LEAST)
+        );
+        findings.error("too little text", Place::whole(first), message);
+        return Ok(None);
+    }
+    let alphabet: HashSet<char> = all[0].chars().collect();
+    let new: HashSet<char> = all[1].chars().filter(|c| !alphabet.contains(c)).collect();
+    let unspaced = is_unspaced(train.iter().map(String::as_str));
+    let by_character = characters < CHARACTERS && alphabet.len() <= ALPHABET;
+    let parts = [0, 1, 2].map(|part: usize| all[part].chars().count());
+    let mut summary = vec![
+        format!(
+            "{}: {}, {} different",
+            say::many(files.train.len(), "file"),
+            say::many(train.iter().map(|text| text.chars().count()).sum(), "character"),
+            say::count(alphabet.len())
+        ),
+        format!(
+            "characters: {}",
+            split_line(parts, held, request.seed)
+                .replace(" (split by seed 0)", " (the ends of each file)")
+        ),
+    ];
+    if by_character && !new.is_empty() {
+        summary.push(format!(
+            "{} of the validation part are not in the training part",
+            say::many(new.len(), "character")
+        ));
+    }
+    let size =
+        DataSize { examples: train.len(), units: characters, longest: 0, labels: 0, unspaced };
+    let mut vocabulary = Keys::new();
+    match by_character {
+        true => drop(vocabulary.insert("kind".into(), Value::String("char".into()))),
+        false => {
+            vocabulary.insert("kind".into(), Value::String("bytes".into()));
+            vocabulary.insert("size".into(), Value::Integer(8000));
+        }
+    }
+    let keys = Keys::from_iter([("vocabulary".to_string(), Value::Table(vocabulary))]);
+    let names = [("train", "train.txt"), ("valid", "valid.txt"), ("test", "test.txt")];
+    let files: Vec<_> =
+        names.into_iter().zip(&all).filter(|(_, text)| !text.is_empty()).map(|(n, _)| n).collect();
+    let write = move |folder: &Path| {
+        let mut each = names.iter().zip(&all).filter(|(_, text)| !text.is_empty());
+        each.try_for_each(|((_, name), text)| {
+            checkpoint::write_file(&folder.join(name), text.as_bytes())
+        })
+    };
+    Ok(Some(Draft { task: "generate", summary, parts, size, keys, files, write: Box::new(write) }))
+}
+
+/// Reads a file; lines that are not UTF-8 are noted.
+fn lines(path: &Path, findings: &mut Findings) -> Result<String> {
+    let mut text = String::new();
+    let mut lines = Lines::open(path)?;
+    while let Some(line) = lines.next() {
+        match line {
+            Ok(line) if line.contains('\0') => {
+                let place = Place::line(path, lines.number());
+                findings.row("encoding", place, "has a NUL byte: this is not a text file");
+            }
+            Ok(line) => {
+                text.push_str(&line);
+                text.push('\n');
+            }
+            Err(error) => findings.reader("encoding", path, &error),
+        }
+    }
+    if text.trim().is_empty() {
+        findings.error("empty file", Place::whole(path), "has no text");
+    }
+    Ok(text)
+}
+
+/// Splits off the end of a text, at the end of a line.
+fn tail(text: &str) -> (&str, &str) {
+    let mut at = text.len() - text.len() / SHARE;
+    while !text.is_char_boundary(at) {
+        at += 1;
+    }
+    let at = text[at..].find('\n').map_or(text.len(), |end| at + end + 1);
+    text.split_at(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::scratch::with_file;
+    use crate::import::{self, Import};
+
+    fn check(name: &str, bytes: &[u8]) -> (Option<Import>, String) {
+        with_file(name, bytes, |path| {
+            let mut request = Request::new("generate");
+            request.data = vec![path.to_path_buf()];
+            let (import, findings) = import::read(&request).unwrap();
+            (import, findings.text())
+        })
+    }
+
+    #[test]
+    fn the_ends_are_held_out() {
+        let text: String = (0..400).map(|i| format!("This is line {i}.\n")).collect();
+        let (import, told) = check("a.txt", text.as_bytes());
+        let import = import.unwrap_or_else(|| panic!("{told}"));
+        assert_eq!(import.parts.iter().sum::<usize>(), text.chars().count());
+        assert!(import.parts[1] > 200 && import.parts[2] > 200, "{:?}", import.parts);
+        let folder = std::env::temp_dir().join(format!("regard-language-{}", std::process::id()));
+        import.write(&folder).unwrap();
+        let part = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+        assert_eq!(part("train.txt") + &part("test.txt") + &part("valid.txt"), text);
+        assert_eq!(import.recipe_keys(&folder)["vocabulary"]["kind"].as_str(), Some("char"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn bad_bytes_and_short_texts_are_refused() {
+        let (import, told) = check("b.txt", b"one\ntw\xffo\n");
+        assert!(import.is_none());
+        assert!(told.contains("line 2: not UTF-8") && told.contains("needs at least"), "{told}");
+        assert!(check("c.txt", b"\n").1.contains("has no text"));
+    }
+}

@@ -1,0 +1,587 @@
+//! The user's own data: read, checked, split, and written in the format that recipes read.
+//!
+//! Each task has a row in [`IMPORTERS`]. An importer reads everything, notes every problem with
+//! its line ([`Findings`]), and returns an [`Import`]: a summary, the sizes from which
+//! [`preset`] chooses a recipe, and a function that writes the parts to a folder. Data are copied
+//! there, so that a run keeps its split and its data when the files change.
+
+mod answer;
+mod classify;
+mod columns;
+mod examples;
+pub mod findings;
+mod graph;
+mod images;
+mod language;
+mod media;
+mod pairs;
+pub(crate) mod parts;
+#[cfg(test)]
+mod prepared;
+pub mod preset;
+mod rerank;
+mod roles;
+mod speech;
+pub(crate) mod table;
+mod tag;
+
+pub use findings::{Finding, Findings, Severity};
+pub use preset::Effort;
+
+use crate::data::Part;
+use crate::say;
+use regard_models::{Error, Result, checkpoint};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use toml::{Table, Value};
+
+/// Files of the user, and how to read them.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Request {
+    /// Name of the task.
+    pub task: String,
+    /// Files or a folder: all examples, or the training part if others are given.
+    pub data: Vec<PathBuf>,
+    /// Files of the validation part; empty to hold out a tenth.
+    pub valid: Vec<PathBuf>,
+    /// Files of the test part; empty to hold out a tenth.
+    pub test: Vec<PathBuf>,
+    /// Edges of a graph.
+    pub edges: Option<PathBuf>,
+    /// Columns that the user chose.
+    pub columns: ColumnNames,
+    /// Whether the first row of a table names its columns; `None` to detect it.
+    pub header: Option<bool>,
+    /// Side of images in pixels; `None` to choose it.
+    pub image_size: Option<usize>,
+    /// Whether rows with problems are left out instead of refused.
+    pub skip_bad: bool,
+    /// Seed of the split.
+    pub seed: u64,
+}
+
+/// Names of columns, or numbers from 1; several separated by commas.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ColumnNames {
+    /// Columns of the text.
+    pub text: Option<String>,
+    /// Column of the label.
+    pub label: Option<String>,
+    /// Column of the source text, or its language.
+    pub source: Option<String>,
+    /// Column of the target text or summary, or its language.
+    pub target: Option<String>,
+    /// Column of the query.
+    pub query: Option<String>,
+}
+
+impl Request {
+    /// Creates a request for a task.
+    pub fn new(task: impl Into<String>) -> Request {
+        Request { task: task.into(), ..Request::default() }
+    }
+
+    /// Returns the flags that were given and that only some tasks use, with their names.
+    fn given(&self) -> Vec<&'static str> {
+        let ColumnNames { text, label, source, target, query } = &self.columns;
+        let all = [
+            ("text", text.is_some()),
+            ("label", label.is_some()),
+            ("source", source.is_some()),
+            ("target", target.is_some()),
+            ("query", query.is_some()),
+            ("edges", self.edges.is_some()),
+            ("no-header", self.header.is_some()),
+            ("image-size", self.image_size.is_some()),
+        ];
+        all.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
+    }
+}
+
+/// The user's data, read and checked.
+#[non_exhaustive]
+pub struct Import {
+    /// Name of the task; it can differ from the requested one, such as `classify-image` for a
+    /// folder of images.
+    pub task: &'static str,
+    /// Lines that say what was read: columns, labels, counts, split.
+    pub summary: Vec<String>,
+    /// Number of examples of the training, validation and test part.
+    pub parts: [usize; 3],
+    /// Sizes from which a recipe is chosen.
+    pub size: DataSize,
+    keys: Table,
+    files: Vec<(&'static str, &'static str)>,
+    write: WriteParts,
+    record: ImportRecord,
+}
+
+/// Writes the parts to a folder.
+type WriteParts = Box<dyn Fn(&Path) -> Result<()>>;
+
+/// Parts of an [`Import`] that an importer makes.
+pub(crate) struct Draft {
+    pub task: &'static str,
+    pub summary: Vec<String>,
+    pub parts: [usize; 3],
+    pub size: DataSize,
+    /// Keys of the recipe that follow from the data, without names of files.
+    pub keys: Table,
+    /// Keys of `[data]` that name a written file, with its name in the folder; an empty name is
+    /// the folder.
+    pub files: Vec<(&'static str, &'static str)>,
+    /// Writes the parts to a folder.
+    pub write: WriteParts,
+}
+
+/// Sizes of the training part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DataSize {
+    /// Number of examples.
+    pub examples: usize,
+    /// Number of units that a training step processes: words (characters where words are not
+    /// separated by spaces), images, tenths of a second of sound, nodes.
+    pub units: usize,
+    /// Units of the longest example.
+    pub longest: usize,
+    /// Number of labels; 0 if there are none.
+    pub labels: usize,
+    /// Whether words are not separated by spaces, as in Chinese.
+    pub unspaced: bool,
+}
+
+impl Import {
+    /// Returns the keys of the recipe that follow from the data, which are written to `folder`.
+    pub fn recipe_keys(&self, folder: &Path) -> Table {
+        let mut keys = self.keys.clone();
+        let data = keys.entry("data").or_insert_with(|| Value::Table(Table::new()));
+        if let Value::Table(data) = data {
+            data.insert("set".into(), Value::String(crate::own::FILES.into()));
+            for (key, name) in &self.files {
+                let path = if name.is_empty() { folder.to_path_buf() } else { folder.join(name) };
+                data.insert((*key).into(), Value::String(path.display().to_string()));
+            }
+        }
+        keys
+    }
+
+    /// Writes the parts to a folder, which is made, with [`RECORD`], which says where they come
+    /// from.
+    ///
+    /// # Errors
+    /// If the folder holds files that no import wrote: they are never replaced.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        let record = folder.join(RECORD);
+        let holds = folder.read_dir().is_ok_and(|mut files| files.next().is_some());
+        if holds && !record.is_file() {
+            return Err(Error::file(folder, "holds files that no training wrote"));
+        }
+        std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        let mut text = serde_json::to_string_pretty(&self.record).expect("it is plain data");
+        text.push('\n');
+        checkpoint::write_file(&record, text.as_bytes())?;
+        (self.write)(folder)
+    }
+}
+
+/// File beside written parts that says where they come from.
+pub const RECORD: &str = "import.json";
+
+/// Origin of imported data.
+#[derive(Clone, Debug, Default, Serialize)]
+struct ImportRecord {
+    task: &'static str,
+    data: Vec<PathBuf>,
+    valid: Vec<PathBuf>,
+    test: Vec<PathBuf>,
+    edges: Option<PathBuf>,
+    seed: u64,
+    parts: [usize; 3],
+    summary: Vec<String>,
+}
+
+impl ImportRecord {
+    fn new(request: &Request, import: &Import) -> ImportRecord {
+        let whole = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let all = |paths: &[PathBuf]| paths.iter().map(whole).collect();
+        ImportRecord {
+            task: import.task,
+            data: all(&request.data),
+            valid: all(&request.valid),
+            test: all(&request.test),
+            edges: request.edges.as_ref().map(whole),
+            seed: request.seed,
+            parts: import.parts,
+            summary: import.summary.clone(),
+        }
+    }
+}
+
+/// How a task's data are read.
+pub struct Importer {
+    /// Name of the task.
+    pub task: &'static str,
+    /// Flags that it uses, besides those of all tasks.
+    pub flags: &'static [&'static str],
+    /// The files that it reads, for help texts.
+    pub reads: &'static str,
+    read: fn(&Request, &mut Findings) -> Result<Option<Draft>>,
+}
+
+/// One row for each task.
+pub static IMPORTERS: &[Importer] = &[
+    Importer {
+        task: "classify",
+        flags: &["text", "label", "no-header"],
+        reads: "a table with a text and a label (.csv, .tsv, .jsonl)",
+        read: classify::read,
+    },
+    Importer { task: "generate", flags: &[], reads: "plain text files", read: language::read },
+    Importer {
+        task: "classify-image",
+        flags: &["label", "no-header", "image-size"],
+        reads: "a folder with a sub-folder of PNG or JPEG files for each label, or a table of paths \
+                and labels",
+        read: images::read,
+    },
+    Importer {
+        task: "recognize",
+        flags: &["text", "label", "no-header"],
+        reads: "a folder with a sub-folder of WAV files for each label, or a table of paths and \
+                texts",
+        read: speech::read,
+    },
+    Importer {
+        task: "classify-graph",
+        flags: &["label", "edges", "no-header"],
+        reads: "a table of nodes with ids, labels and features, and a table of edges",
+        read: graph::read,
+    },
+    Importer {
+        task: "translate",
+        flags: &["source", "target", "no-header"],
+        reads: "a table with a source and a target (.tsv, .csv, .jsonl), two parallel files \
+                (train.en and train.fr), or a folder of them",
+        read: pairs::translate,
+    },
+    Importer {
+        task: "summarize",
+        flags: &["source", "target", "no-header"],
+        reads: "a table with a text and its summary (.tsv, .csv, .jsonl), or two parallel files",
+        read: pairs::summarize,
+    },
+    Importer {
+        task: "tag",
+        flags: &["text", "label"],
+        reads: "CoNLL-U, a word and its label on each line (CoNLL-2003), or JSON lines with tokens \
+                and tags",
+        read: tag::read,
+    },
+    Importer {
+        task: "answer",
+        flags: &[],
+        reads: "SQuAD's JSON, or JSON lines with a context, a question and its answers",
+        read: answer::read,
+    },
+    Importer {
+        task: "rerank",
+        flags: &["query", "text", "label", "no-header"],
+        reads: "a table with a query, a text and its relevance (.tsv, .csv, .jsonl)",
+        read: rerank::read,
+    },
+];
+
+/// Reads and checks the user's data. `None` if the problems that were found leave nothing to
+/// train on.
+///
+/// # Errors
+/// If a file cannot be opened, or the request does not fit the task.
+pub fn read(request: &Request) -> Result<(Option<Import>, Findings)> {
+    let tasks: Vec<&str> = IMPORTERS.iter().map(|row| row.task).collect();
+    let task = task_of(request);
+    let Some(importer) = IMPORTERS.iter().find(|row| row.task == task) else {
+        return Err(Error::invalid(say::unknown("task", &request.task, &tasks)));
+    };
+    if let Some(flag) = request.given().into_iter().find(|flag| !importer.flags.contains(flag)) {
+        let known: Vec<String> = importer.flags.iter().map(|flag| format!("--{flag}")).collect();
+        let takes = if known.is_empty() { "no columns".into() } else { known.join(", ") };
+        return Err(Error::invalid(format!(
+            "--{flag} does not apply to {}, which takes {takes} and reads {}",
+            importer.task, importer.reads
+        )));
+    }
+    if request.data.is_empty() {
+        return Err(Error::invalid(format!("--data: need {}", importer.reads)));
+    }
+    for path in request.data.iter().chain(&request.valid).chain(&request.test).chain(&request.edges)
+    {
+        if let Err(why) = std::fs::metadata(path) {
+            return Err(Error::io(path)(why));
+        }
+    }
+    let mut findings = Findings::new(request.skip_bad);
+    let mut draft = (importer.read)(request, &mut findings)?;
+    if let (Some(draft), true) = (&mut draft, task != request.task) {
+        draft.summary.insert(0, format!("the data are for the task {task}, which is trained"));
+    }
+    let import = draft.filter(|_| !findings.has_errors()).map(|draft| {
+        let Draft { task, summary, parts, size, keys, files, write } = draft;
+        let record = ImportRecord::default();
+        let import = Import { task, summary, parts, size, keys, files, write, record };
+        Import { record: ImportRecord::new(request, &import), ..import }
+    });
+    Ok((import, findings))
+}
+
+/// Names of the files of a folder, for each part.
+pub(crate) const PARTS: [&[&str]; 3] =
+    [&["train", "training"], &["valid", "val", "dev", "validation"], &["test"]];
+
+/// Part that the last or the first word of a name says, as in `en_ewt-ud-dev` and `train-v1`.
+fn longer_name(stem: &str) -> Option<usize> {
+    let words: Vec<&str> = stem.split(['-', '_']).collect();
+    let part = |word: &&str| PARTS.iter().position(|names| names.contains(word));
+    words.last().and_then(part).or_else(|| words.first().and_then(part))
+}
+
+/// Task of a request: `classify` also stands for labels of images, of recordings and of the nodes
+/// of a graph, if the data are such.
+fn task_of(request: &Request) -> &str {
+    let of_end = |path: &Path| match table::end(path).as_str() {
+        "png" | "jpg" | "jpeg" => Some("classify-image"),
+        "wav" => Some("recognize"),
+        _ => None,
+    };
+    match &request.data[..] {
+        _ if request.task != "classify" => &request.task,
+        _ if request.edges.is_some() => "classify-graph",
+        [folder] if folder.is_dir() => {
+            let found = first_file(folder, 2).and_then(|path| of_end(&path));
+            found.unwrap_or(&request.task)
+        }
+        _ => &request.task,
+    }
+}
+
+/// First file of a folder or of the folders in it, by name.
+fn first_file(folder: &Path, deep: usize) -> Option<PathBuf> {
+    let mut entries: Vec<PathBuf> =
+        folder.read_dir().ok()?.flatten().map(|entry| entry.path()).collect();
+    entries.retain(|path| {
+        !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
+    });
+    entries.sort();
+    let file = entries.iter().find(|path| path.is_file()).cloned();
+    file.or_else(|| {
+        let folders = entries.iter().filter(|path| deep > 0 && path.is_dir());
+        folders.into_iter().find_map(|path| first_file(path, deep - 1))
+    })
+}
+
+/// Files of the three parts: those that were named, or those of a folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PartFiles {
+    pub train: Vec<PathBuf>,
+    pub valid: Vec<PathBuf>,
+    pub test: Vec<PathBuf>,
+}
+
+impl PartFiles {
+    /// Returns the files of a part.
+    pub fn of(&self, part: Part) -> &[PathBuf] {
+        part.of([&self.train, &self.valid, &self.test])
+    }
+
+    /// Resolves the files of a request. A folder stands for its files named `train.*`, `valid.*`
+    /// (or `val`, `dev`, `validation`) and `test.*`, with ends for which `is_wanted` is true; a
+    /// folder with none of these names for all such files. Longer names, such as `train-v1.1.json`
+    /// and `en_ewt-ud-dev.conllu`, are understood too.
+    pub fn find(request: &Request, is_wanted: &dyn Fn(&Path) -> bool) -> Result<PartFiles> {
+        let mut found =
+            PartFiles { train: vec![], valid: request.valid.clone(), test: request.test.clone() };
+        for path in &request.data {
+            if !path.is_dir() {
+                found.train.push(path.clone());
+                continue;
+            }
+            let files = files_of(path, is_wanted)?;
+            let by = |part_of: fn(&str) -> Option<usize>| {
+                [0, 1, 2].map(|part: usize| -> Vec<PathBuf> {
+                    let of = |file: &&PathBuf| part_of(&stem(file)) == Some(part);
+                    files.iter().filter(of).cloned().collect()
+                })
+            };
+            let exact = by(|stem| PARTS.iter().position(|names| names.contains(&stem)));
+            // Longer names, such as train-v1.1.json, count if they name more than one part.
+            let longer = by(longer_name);
+            let is_longer =
+                exact[0].is_empty() && longer.iter().filter(|l| !l.is_empty()).count() > 1;
+            let [train, valid, test] =
+                if is_longer && !longer[0].is_empty() { longer } else { exact };
+            if train.is_empty() {
+                if files.is_empty() || !(valid.is_empty() && test.is_empty()) {
+                    let names: Vec<String> = files.iter().map(|file| stem(file)).collect();
+                    return Err(Error::file(
+                        path,
+                        format!(
+                            "need files named train.*, valid.* and test.* that this task reads; \
+                             found {}",
+                            if names.is_empty() { "none".into() } else { say::list(&names, 8) }
+                        ),
+                    ));
+                }
+                found.train.extend(files);
+                continue;
+            }
+            for (part, own, given) in
+                [("valid", &valid, &request.valid), ("test", &test, &request.test)]
+            {
+                if !own.is_empty() && !given.is_empty() {
+                    return Err(Error::invalid(format!(
+                        "--{part} names a file, and {} has {}: leave one of them out",
+                        path.display(),
+                        own[0].display()
+                    )));
+                }
+            }
+            found.train.extend(train);
+            found.valid.extend(valid);
+            found.test.extend(test);
+        }
+        Ok(found)
+    }
+
+    /// The parts that must be split off the training files.
+    pub fn held_out(&self) -> parts::HeldOut {
+        parts::HeldOut { valid: self.valid.is_empty(), test: self.test.is_empty() }
+    }
+}
+
+/// Files of a folder, sorted by name.
+pub(crate) fn files_of(folder: &Path, is_wanted: &dyn Fn(&Path) -> bool) -> Result<Vec<PathBuf>> {
+    let mut files = vec![];
+    for entry in std::fs::read_dir(folder).map_err(Error::io(folder))? {
+        let path = entry.map_err(Error::io(folder))?.path();
+        let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        if path.is_file() && !hidden && is_wanted(&path) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Name of a file up to its first dot, in lower case.
+fn stem(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    name.split('.').next().unwrap_or_default().to_string()
+}
+
+/// Sentence about the sizes of the parts and where they come from.
+pub(crate) fn split_line(parts: [usize; 3], held: parts::HeldOut, seed: u64) -> String {
+    let [train, valid, test] = parts.map(say::count);
+    let split = match (held.valid, held.test) {
+        (false, false) => String::new(),
+        (true, true) => format!(" (split by seed {seed})"),
+        (true, false) => format!(" (valid split from train by seed {seed})"),
+        (false, true) => format!(" (test split from train by seed {seed})"),
+    };
+    format!("{train} train, {valid} valid, {test} test{split}")
+}
+
+/// Number of words of a text, or of characters if words are not separated by spaces.
+pub(crate) fn units(text: &str, unspaced: bool) -> usize {
+    match unspaced {
+        true => text.chars().filter(|c| !c.is_whitespace()).count(),
+        false => text.split_whitespace().count(),
+    }
+}
+
+/// Whether most letters of the texts belong to scripts that do not separate words: Chinese,
+/// Japanese, Thai and others.
+pub(crate) fn is_unspaced<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
+    let is_such = |c: &char| {
+        matches!(*c as u32, 0x0e00..=0x0eff | 0x1000..=0x109f | 0x1780..=0x17ff | 0x3040..=0x30ff
+            | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xf900..=0xfaff | 0x20000..=0x3134f)
+    };
+    let (mut such, mut all) = (0usize, 0usize);
+    for c in texts.take(2000).flat_map(|text| text.chars().take(2000)).filter(|c| c.is_alphabetic())
+    {
+        all += 1;
+        such += usize::from(is_such(&c));
+    }
+    2 * such > all
+}
+
+/// Writes JSON lines.
+pub(crate) fn write_lines<T: Serialize>(path: &Path, rows: &[T]) -> Result<()> {
+    checkpoint::write_file_with(path, |file| {
+        let mut writer = std::io::BufWriter::new(file);
+        for row in rows {
+            serde_json::to_writer(&mut writer, row)?;
+            std::io::Write::write_all(&mut writer, b"\n")?;
+        }
+        std::io::Write::flush(&mut writer)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_without_spaces_are_recognised() {
+        assert!(is_unspaced(["很好吃,下次还来", "ok"].into_iter()));
+        assert!(!is_unspaced(["They are watching 电影.", ""].into_iter()));
+        assert_eq!((units("很 好", true), units("so good", false)), (2, 2));
+    }
+
+    #[test]
+    fn flags_of_other_tasks_are_refused() {
+        let mut request = Request::new("generate");
+        request.columns.label = Some("x".into());
+        let error = read(&request).err().unwrap().to_string();
+        assert!(error.contains("--label does not apply to generate"), "{error}");
+        let error = read(&Request::new("clasify")).err().unwrap().to_string();
+        assert!(error.contains("did you mean 'classify'?"), "{error}");
+        assert!(read(&Request::new("classify")).err().unwrap().to_string().contains("--data"));
+    }
+
+    #[test]
+    fn folders_stand_for_their_parts() {
+        let folder = std::env::temp_dir().join(format!("regard-parts-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        for name in ["train.csv", "dev.csv", "test.csv", "notes.md"] {
+            std::fs::write(folder.join(name), "x").unwrap();
+        }
+        let mut request = Request::new("classify");
+        request.data = vec![folder.clone()];
+        let files = PartFiles::find(&request, &table::is_table).unwrap();
+        assert_eq!(files.of(Part::Valid), [folder.join("dev.csv")]);
+        assert_eq!((files.train.len(), files.test.len()), (1, 1));
+        request.test = vec![folder.join("test.csv")];
+        let error = PartFiles::find(&request, &table::is_table).unwrap_err().to_string();
+        assert!(error.contains("--test names a file"), "{error}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn longer_names_of_parts_are_understood() {
+        let folder = std::env::temp_dir().join(format!("regard-longer-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let write = |name: &str| std::fs::write(folder.join(name), "x").unwrap();
+        ["test-drive.csv", "other.csv"].into_iter().for_each(write);
+        let mut request = Request::new("classify");
+        request.data = vec![folder.clone()];
+        let files = PartFiles::find(&request, &table::is_table).unwrap();
+        assert_eq!((files.train.len(), files.test.len()), (2, 0), "no training part is named");
+        ["train-v1.1.csv", "x_y-ud-dev.csv"].into_iter().for_each(write);
+        let files = PartFiles::find(&request, &table::is_table).unwrap();
+        assert_eq!(files.train, [folder.join("train-v1.1.csv")]);
+        assert_eq!(files.valid, [folder.join("x_y-ud-dev.csv")]);
+        assert_eq!(files.test, [folder.join("test-drive.csv")]);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,192 @@
+//! Pairs in two columns of a table.
+
+use super::super::examples::one_line;
+use super::super::findings::{Findings, Place};
+use super::super::roles::{self, Columns, Role, first_row};
+use super::super::table::{Row, Table, is_table};
+use super::super::{PartFiles, Request};
+use super::{Corpus, Kind, Pair, languages};
+use crate::data::Part;
+use crate::data::choose::name;
+use crate::say;
+use regard_models::Result;
+use serde_json::Value;
+use std::path::Path;
+use std::rc::Rc;
+
+/// Names of a source column.
+const SOURCE: [&str; 3] = ["source", "src", "input"];
+/// Names of a target column.
+const TARGET: [&str; 4] = ["target", "tgt", "trg", "output"];
+/// Names of the text of a summary.
+const TEXT: [&str; 6] = ["text", "document", "article", "body", "dialogue", "content"];
+/// Names of a summary.
+const SUMMARY: [&str; 3] = ["summary", "highlights", "abstract"];
+/// Names of short texts, which are summaries if nothing else is.
+const TITLE: [&str; 3] = ["headline", "subject", "title"];
+/// Names of a text and its translation.
+const ORIGINAL: [&str; 3] = ["text", "sentence", "original"];
+const TRANSLATION: [&str; 2] = ["translation", "reference"];
+/// Key of nested translations, as in `{"translation": {"en": …, "fr": …}}`.
+const NESTED: &str = "translation";
+/// Rows from which an attribution is recognised.
+const SAMPLE: usize = 50;
+/// Number of columns of Tatoeba's pairs: two sentences and their attribution.
+const TATOEBA: usize = 3;
+
+/// Flags of the roles.
+const FLAGS: [&str; 2] = ["source", "target"];
+
+/// Reads tables; `None` if their columns are not clear.
+pub(super) fn read(
+    request: &Request,
+    kind: Kind,
+    findings: &mut Findings,
+) -> Result<Option<Corpus>> {
+    let files = PartFiles::find(request, &is_table)?;
+    let mut chosen: Option<Columns> = None;
+    let mut notes = vec![];
+    let mut all = [vec![], vec![], vec![]];
+    for (part, pairs) in [Part::Train, Part::Valid, Part::Test].into_iter().zip(&mut all) {
+        for path in files.of(part) {
+            let mut table = Table::read(path, findings)?;
+            if table.rows.is_empty() {
+                continue;
+            }
+            flatten(&mut table, findings);
+            let columns = match columns(&table, request, kind, chosen.as_ref()) {
+                Ok((columns, note)) => {
+                    notes.extend(note.filter(|_| chosen.is_none()));
+                    columns
+                }
+                Err(message) => {
+                    findings.error("columns", Place::whole(path), message);
+                    continue;
+                }
+            };
+            table.take_header(columns.header.is_some(), findings);
+            pairs.extend(rows(&table, &columns, findings));
+            chosen.get_or_insert(columns);
+        }
+    }
+    let Some(columns) = chosen else { return Ok(None) };
+    let code = |role: usize| {
+        let name = columns.header.as_ref().map(|names| names[columns.of[role][0]].as_str());
+        name.and_then(languages::of_column).map(str::to_string)
+    };
+    let ends = match (code(0), code(1)) {
+        (Some(from), Some(to)) if from == to => ["src".into(), "tgt".into()],
+        (from, to) => [from.unwrap_or("src".into()), to.unwrap_or("tgt".into())],
+    };
+    let (flags, told) = ([columns.flag(0), columns.flag(1)], columns.told(&FLAGS));
+    Ok(Some(Corpus { parts: all, held: files.held_out(), ends, flags, told, notes }))
+}
+
+/// Replaces the column of nested translations by a column for each language.
+fn flatten(table: &mut Table, findings: &mut Findings) {
+    let Some(keys) = &table.keys else { return };
+    let Some(column) = keys.iter().position(|key| key == NESTED) else { return };
+    let parse =
+        |row: &Row| serde_json::from_str::<serde_json::Map<String, Value>>(&row.cells[column]).ok();
+    let Some(first) = table.rows.front().and_then(parse) else { return };
+    let names: Vec<String> = first.keys().cloned().collect();
+    let path = table.path.clone();
+    let mut rows = std::mem::take(&mut table.rows);
+    rows.retain_mut(|row| {
+        let cells = parse(row).and_then(|object| {
+            let cell = |name: &String| object.get(name)?.as_str().map(str::to_string);
+            names.iter().map(cell).collect::<Option<Vec<String>>>()
+        });
+        match cells {
+            Some(cells) => row.cells = cells,
+            None => {
+                let message =
+                    format!("{NESTED:?} has no text for each of {}", say::list(&names, 8));
+                findings.row("missing field", Place::line(&path, row.line), message);
+                return false;
+            }
+        }
+        true
+    });
+    (table.rows, table.keys) = (rows, Some(names));
+}
+
+/// Chooses the columns; also returns a note about others.
+fn columns(
+    table: &Table,
+    request: &Request,
+    kind: Kind,
+    like: Option<&Columns>,
+) -> Result<(Columns, Option<String>), String> {
+    let first = first_row(table);
+    if first.len() < 2 {
+        let example = match kind {
+            Kind::Translate => "two files: --data train.en --data train.fr",
+            Kind::Summarize => "two files: --data train.source --data train.target",
+        };
+        return Err(format!(
+            "need a source and a target in each row, separated by a tab, or {example}; {}",
+            super::super::columns::shown(first)
+        ));
+    }
+    let [source, target] =
+        [&request.columns.source, &request.columns.target].map(|asked| asked.as_deref());
+    let cells = first.iter().filter(|cell| languages::of_column(cell).is_some());
+    let spoken: Vec<String> = cells.map(|cell| name(cell)).collect();
+    let spoken: Vec<&str> = spoken.iter().map(String::as_str).collect();
+    // Of two languages the first is the source; keys of objects have no order.
+    let is_clear =
+        spoken.len() == 2 && table.keys.is_none() && source.is_none() && target.is_none();
+    let [from, to] = if is_clear { [&spoken[..1], &spoken[1..]] } else { [&spoken[..]; 2] };
+    let names: [Vec<&[&str]>; 2] = match kind {
+        Kind::Translate => {
+            [vec![&SOURCE[..], from, &ORIGINAL[..]], vec![&TARGET[..], to, &TRANSLATION[..]]]
+        }
+        Kind::Summarize => {
+            [vec![&SOURCE[..], &TEXT[..]], vec![&TARGET[..], &SUMMARY[..], &TITLE[..]]]
+        }
+    };
+    let [source_names, target_names] = names;
+    let roles = [
+        Role { flag: FLAGS[0], asked: source, names: source_names, several: false },
+        Role { flag: FLAGS[1], asked: target, names: target_names, several: false },
+    ];
+    let attribution = attribution(table);
+    if let Some(columns) = roles::choose(table, &roles, request.header, like)? {
+        let note = attribution.filter(|_| columns.of.iter().flatten().all(|at| *at < TATOEBA - 1));
+        return Ok((columns, note));
+    }
+    let is_first_two = table.keys.is_none() && (first.len() == 2 || attribution.is_some());
+    if is_first_two && source.is_none() && target.is_none() {
+        return Ok((Columns { of: vec![vec![0], vec![1]], header: None }, attribution));
+    }
+    let example = match first {
+        [one, other, ..] if table.keys.is_some() => format!("--source {one} --target {other}"),
+        _ => "--source 1 --target 2".into(),
+    };
+    Err(roles::unclear(table, &roles, &example))
+}
+
+/// Note about a third column with the attribution of Tatoeba's sentences.
+fn attribution(table: &Table) -> Option<String> {
+    let rows = || table.rows.iter().take(SAMPLE);
+    let is_credit = |row: &&Row| matches!(&row.cells[..], [_, _, credit] if credit.trim_start().starts_with("CC-BY"));
+    let most = 2 * rows().filter(is_credit).count() > rows().count();
+    (most && table.keys.is_none()).then(|| "column 3, an attribution, is ignored".to_string())
+}
+
+fn rows(table: &Table, columns: &Columns, findings: &mut Findings) -> Vec<Pair> {
+    let file: Rc<Path> = table.path.as_path().into();
+    let mut all = vec![];
+    for row in &table.rows {
+        let cell = |role: usize| one_line(&row.cells[columns.of[role][0]]);
+        let (source, target) = (cell(0), cell(1));
+        let place = Place::line(&table.path, row.line);
+        match (source.is_empty(), target.is_empty()) {
+            (true, _) => findings.row("empty source", place, "the source is empty"),
+            (_, true) => findings.row("empty target", place, "the target is empty"),
+            _ => all.push(Pair { source, target, file: file.clone(), line: row.line }),
+        }
+    }
+    all
+}

@@ -1,0 +1,343 @@
+//! Choice of a recipe for the user's data, from a table by task and effort.
+//!
+//! A row of the table is a file in `presets/`: a recipe without name, data and number of steps, and
+//! a section `[effort]` with the number of epochs and changes for each effort. The number of steps
+//! follows from the size of the data, limited by the time of the effort.
+
+use super::{DataSize, Import};
+use crate::recipe::{Table, lay_over};
+use crate::say;
+use regard_models::{Error, Result};
+use std::path::Path;
+use toml::Value;
+
+/// How much time training may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Effort {
+    /// At most 2 minutes on two cores.
+    Quick,
+    /// At most 15 minutes.
+    #[default]
+    Default,
+    /// At most 90 minutes.
+    Better,
+}
+
+impl Effort {
+    /// Returns the name in presets.
+    pub fn name(self) -> &'static str {
+        match self {
+            Effort::Quick => "quick",
+            Effort::Default => "default",
+            Effort::Better => "better",
+        }
+    }
+
+    /// Returns the time limit in seconds.
+    pub fn seconds(self) -> f64 {
+        match self {
+            Effort::Quick => 120.0,
+            Effort::Default => 900.0,
+            Effort::Better => 5400.0,
+        }
+    }
+}
+
+/// Part of the time limit that steps may take: evaluations and slower machines need the rest.
+const SHARE: f64 = 0.6;
+/// Fewest steps of a run that starts from scratch, if the time allows: small data need many epochs.
+const LEAST: f64 = 300.0;
+/// Fewest steps of fine-tuning, if the time allows.
+const LEAST_FROM: f64 = 60.0;
+/// Seconds of a step that do not depend on its batch.
+const STEP: f64 = 0.01;
+/// Evaluations in a run.
+const EVALUATIONS: u64 = 8;
+
+/// A preset: the recipe of a task.
+struct Preset {
+    task: &'static str,
+    /// Whether it fine-tunes a pretrained model.
+    from: bool,
+    text: &'static str,
+}
+
+macro_rules! presets {
+    ($($task:literal $from:literal $file:literal)*) => {
+        &[$(Preset {
+            task: $task,
+            from: $from,
+            text: include_str!(concat!("../../presets/", $file, ".toml")),
+        }),*]
+    };
+}
+
+/// One row for each file in `presets/`.
+const PRESETS: &[Preset] = presets! {
+    "classify" false "classify"
+    "classify" true "classify-from"
+    "tag" false "tag"
+    "tag" true "tag-from"
+    "answer" true "answer-from"
+    "rerank" true "rerank-from"
+    "translate" false "translate"
+    "summarize" false "summarize"
+    "generate" false "generate"
+    "classify-image" false "classify-image"
+    "recognize" false "recognize"
+    "classify-graph" false "classify-graph"
+};
+
+/// A recipe that was chosen for data, with the time that its steps are expected to take.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// The recipe.
+    pub recipe: Table,
+    /// Expected time of the steps in seconds, on two cores.
+    pub seconds: f64,
+    /// Number of passes over the training part.
+    pub epochs: f64,
+}
+
+/// What a recipe is chosen by, besides the data.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish<'a> {
+    /// Name of the run.
+    pub name: &'a str,
+    /// Folder that the data are written to.
+    pub folder: &'a Path,
+    /// Time that training may take.
+    pub effort: Effort,
+    /// Pretrained model to fine-tune.
+    pub from: Option<&'a str>,
+    /// Longest text that the pretrained model reads, in tokens.
+    pub longest: Option<usize>,
+    /// Seed of all randomness.
+    pub seed: u64,
+}
+
+/// Chooses the recipe for imported data.
+///
+/// # Errors
+/// If the task cannot be trained in the requested way, with a command that can.
+pub fn choose(import: &Import, wish: &Wish) -> Result<Choice> {
+    let preset = find(import.task, wish.from.is_some())?;
+    let mut recipe: Table = toml::from_str(preset.text).expect("presets are tested");
+    let Some(Value::Table(mut effort)) = recipe.remove("effort") else {
+        panic!("a preset has a section [effort]")
+    };
+    let Some(Value::Table(mut chosen)) = effort.remove(wish.effort.name()) else {
+        panic!("a preset has all efforts")
+    };
+    let number = |key: &str, chosen: &Table| {
+        let value = chosen.get(key).or(effort.get(key))?;
+        value.as_float().or(value.as_integer().map(|n| n as f64))
+    };
+    let need = |key: &str| number(key, &chosen).expect("presets are tested");
+    let (epochs, rate, padding) = (need("epochs"), need("rate"), need("padding"));
+    let area = number("area", &chosen).map(|area| (import.size.longest.pow(2) as f64) / area);
+    for key in ["epochs", "rate", "padding", "area"] {
+        chosen.remove(key);
+    }
+    lay_over(&mut recipe, chosen);
+    for (key, value) in [
+        ("name", Value::String(wish.name.into())),
+        ("seed", Value::Integer(wish.seed.min(i64::MAX as u64) as i64)),
+    ] {
+        recipe.insert(key.into(), value);
+    }
+    let about =
+        format!("Own data, chosen by regard train {} ({})", import.task, wish.effort.name());
+    recipe.insert("about".into(), Value::String(about));
+    if let Some(from) = wish.from {
+        recipe.insert("from".into(), Value::String(from.into()));
+    }
+    if import.size.unspaced {
+        by_character(&mut recipe, import.task);
+    }
+    let batch = setting(&recipe, "batch_tokens").unwrap_or(1.0);
+    let DataSize { examples, units, .. } = import.size;
+    // Steps of an epoch: a batch counts padded words, images, recordings, or is the graph. It holds
+    // at most all examples.
+    let per_epoch = match import.task {
+        "classify-image" | "recognize" => examples as f64 / batch,
+        "classify-graph" => 1.0,
+        _ => units as f64 * padding / batch,
+    };
+    let per_epoch = per_epoch.max(1.0);
+    let second_per_step = STEP + units as f64 * area.unwrap_or(1.0) / rate / per_epoch;
+    let least = if wish.from.is_some() { LEAST_FROM } else { LEAST };
+    let most = wish.effort.seconds() * SHARE / second_per_step;
+    let steps = (epochs * per_epoch).max(least).min(most).max(1.0).floor();
+    schedule(&mut recipe, steps as u64, import.task);
+    lay_over(&mut recipe, import.recipe_keys(wish.folder));
+    if let (Some(most), Some(Value::Table(data))) = (wish.longest, recipe.get_mut("data"))
+        && let Some(Value::Integer(asked)) = data.get_mut("max_tokens")
+    {
+        *asked = (*asked).min(most as i64);
+    }
+    Ok(Choice { recipe, seconds: steps * second_per_step, epochs: steps / per_epoch })
+}
+
+/// Whether a task is only trained from a pretrained model.
+pub fn needs_origin(task: &str) -> bool {
+    find(task, false).is_err()
+}
+
+fn find(task: &str, from: bool) -> Result<&'static Preset> {
+    if let Some(found) = PRESETS.iter().find(|preset| preset.task == task && preset.from == from) {
+        return Ok(found);
+    }
+    if from {
+        let tasks: Vec<&str> =
+            PRESETS.iter().filter(|preset| preset.from).map(|preset| preset.task).collect();
+        return Err(Error::invalid(format!(
+            "--from fine-tunes encoders of texts, for the tasks {}; {task} is trained from \
+             scratch: leave --from out",
+            say::list(&tasks, 10)
+        )));
+    }
+    Err(Error::invalid(format!(
+        "{task} needs a pretrained encoder: add --from MODEL, a folder, a run or a Hub id, such as \
+         --from sentence-transformers/all-MiniLM-L6-v2"
+    )))
+}
+
+/// Reads words of a language without spaces as characters.
+fn by_character(recipe: &mut Table, task: &str) {
+    let Some(Value::Table(vocabulary)) = recipe.get_mut("vocabulary") else { return };
+    let characters = |size: i64| {
+        let kind = ("kind".to_string(), Value::String("char".into()));
+        Value::Table(Table::from_iter([kind, ("size".to_string(), Value::Integer(size))]))
+    };
+    match task {
+        "classify" | "tag" => {
+            recipe.insert("vocabulary".into(), characters(6000));
+        }
+        _ => {
+            // A tokenizer trained on both languages at once: pieces of sentences.
+            if let Some(Value::Table(shared)) = vocabulary.get_mut("shared") {
+                shared.insert("kind".into(), Value::String("unigram".into()));
+            }
+        }
+    }
+}
+
+fn setting(recipe: &Table, key: &str) -> Option<f64> {
+    let value = recipe.get("train")?.get(key)?;
+    value.as_float().or(value.as_integer().map(|n| n as f64))
+}
+
+/// Sets the number of steps, and what depends on it.
+fn schedule(recipe: &mut Table, steps: u64, task: &str) {
+    let Some(Value::Table(train)) = recipe.get_mut("train") else { return };
+    let mut set = |key: &str, value: u64| {
+        train.entry(key).or_insert(Value::Integer(value as i64));
+    };
+    set("steps", steps);
+    set("warmup", (steps / 15).clamp(1, 1000));
+    set("log_every", (steps / 40).clamp(1, 100));
+    if task == "classify-graph" {
+        // A step over the graph takes milliseconds, and graphs are small: evaluate often, and stop
+        // when nothing improves.
+        set("eval_every", 5);
+        set("save_every", steps);
+        set("patience", 40);
+    } else {
+        set("eval_every", steps.div_ceil(EVALUATIONS));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe;
+
+    fn import(task: &'static str, size: DataSize) -> Import {
+        Import {
+            record: Default::default(),
+            task,
+            summary: vec![],
+            parts: [0; 3],
+            size,
+            keys: Table::new(),
+            files: match task {
+                "translate" => vec![("folder", "")],
+                _ => vec![("train", "train.x"), ("valid", "valid.x")],
+            },
+            write: Box::new(|_| Ok(())),
+        }
+    }
+
+    fn wish(effort: Effort, from: Option<&str>) -> Wish<'_> {
+        Wish {
+            name: "mine",
+            folder: Path::new("runs/mine/data"),
+            effort,
+            from,
+            longest: None,
+            seed: 3,
+        }
+    }
+
+    /// Each preset is a recipe of its task, for small and for large data, within its time.
+    #[test]
+    fn every_preset_is_a_recipe_within_its_time() {
+        for preset in PRESETS {
+            for effort in [Effort::Quick, Effort::Default, Effort::Better] {
+                for examples in [100, 10_000, 3_000_000] {
+                    let size = DataSize {
+                        examples,
+                        units: 20 * examples,
+                        longest: 28,
+                        ..DataSize::default()
+                    };
+                    let mut import = import(preset.task, size);
+                    match preset.task {
+                        "classify-image" => import.files = vec![("folder", "")],
+                        "classify-graph" => import.files = vec![("nodes", "n"), ("edges", "e")],
+                        "summarize" => import.files = vec![("folder", "")],
+                        "generate" => {
+                            let kind = toml::from_str("[vocabulary]\nkind = 'char'").unwrap();
+                            import.keys = kind;
+                        }
+                        "translate" => {
+                            import.keys =
+                                toml::from_str("[data]\nsource = 'a'\ntarget = 'b'").unwrap();
+                        }
+                        _ => {}
+                    }
+                    let from = preset.from.then_some("some/model");
+                    let chosen = choose(&import, &wish(effort, from)).unwrap();
+                    let one = chosen.recipe["train"]["steps"].as_integer() == Some(1);
+                    let fits = chosen.seconds <= effort.seconds() * SHARE * 1.1;
+                    assert!(fits || one, "{}: {chosen:?}", preset.task);
+                    let task = recipe::task(chosen.recipe.clone())
+                        .unwrap_or_else(|e| panic!("{} {}: {e}", preset.task, effort.name()));
+                    task.options().check().unwrap();
+                    assert_eq!((task.name(), task.task(), task.seed()), ("mine", preset.task, 3));
+                    assert_eq!(task.data(), "files");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn wishes_that_cannot_be_have_a_way_out() {
+        let size = DataSize { examples: 10, units: 100, ..DataSize::default() };
+        let error = choose(&import("answer", size), &wish(Effort::Quick, None)).unwrap_err();
+        assert!(error.to_string().contains("answer needs a pretrained encoder: add --from"));
+        let error =
+            choose(&import("translate", size), &wish(Effort::Quick, Some("x"))).unwrap_err();
+        assert!(error.to_string().contains("leave --from out"), "{error}");
+    }
+
+    #[test]
+    fn chinese_is_read_by_characters() {
+        let size =
+            DataSize { examples: 1000, units: 20_000, unspaced: true, ..DataSize::default() };
+        let chosen = choose(&import("classify", size), &wish(Effort::Quick, None)).unwrap();
+        assert_eq!(chosen.recipe["vocabulary"]["kind"].as_str(), Some("char"));
+        assert!(!chosen.recipe["vocabulary"].as_table().unwrap().contains_key("min_frequency"));
+    }
+}

@@ -1,0 +1,390 @@
+//! Tables of the user: CSV, TSV, JSON lines, a JSON array. Every row is read, and every problem is
+//! noted with its line.
+
+use super::findings::{Findings, Place};
+use crate::data::columns::{Separator, row};
+use crate::data::stream::Lines;
+use crate::say;
+use regard_models::{Error, Result};
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Number of bytes from which the separator and the encoding are guessed.
+const GLIMPSE: usize = 1 << 16;
+/// Largest JSON file that is one array, in bytes: it is held in memory as a whole.
+const WHOLE: u64 = 1 << 30;
+/// Ends of file names that are tables.
+pub(crate) const ENDS: [&str; 7] = ["csv", "tsv", "tab", "txt", "jsonl", "ndjson", "json"];
+
+/// A table in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    pub path: PathBuf,
+    /// Names of the columns: the keys of JSON objects. `None` for CSV and TSV, whose first row may
+    /// be a header.
+    pub keys: Option<Vec<String>>,
+    pub rows: VecDeque<Row>,
+}
+
+/// A row of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// Line on which the row ends, from 1.
+    pub line: u64,
+    pub cells: Vec<String>,
+}
+
+/// Returns the end of a file's name in lower case, without `.gz`.
+pub(crate) fn end(path: &Path) -> String {
+    let name = path.to_string_lossy().to_lowercase();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    name.rsplit_once('.').map_or("", |(_, end)| end).to_string()
+}
+
+/// Whether a file name is that of a table.
+pub(crate) fn is_table(path: &Path) -> bool {
+    ENDS.contains(&end(path).as_str())
+}
+
+impl Table {
+    /// Reads a table. Rows that cannot be read are noted in `findings` and left out.
+    ///
+    /// # Errors
+    /// If the file cannot be opened or is of an unknown type.
+    pub fn read(path: &Path, findings: &mut Findings) -> Result<Table> {
+        let glimpse = glimpse(path)?;
+        if let Some(message) = foreign(&glimpse) {
+            findings.error("encoding", Place::whole(path), message);
+            return Ok(Table { path: path.into(), keys: None, rows: VecDeque::new() });
+        }
+        let table = match end(path).as_str() {
+            "csv" => Table::columns(path, comma(&glimpse), findings)?,
+            "tsv" | "tab" | "txt" => Table::columns(path, Separator::Tab, findings)?,
+            "jsonl" | "ndjson" | "json" => {
+                let values = json_values(path, findings)?;
+                Table::of_values(path, values, findings)
+            }
+            _ => {
+                let message = format!("is not a table: its name must end in .{}", ENDS.join(", ."));
+                return Err(Error::file(path, message));
+            }
+        };
+        if table.rows.is_empty() && !findings.has_errors() {
+            findings.error("empty file", Place::whole(path), "has no rows");
+        }
+        Ok(table)
+    }
+
+    fn columns(path: &Path, between: Separator, findings: &mut Findings) -> Result<Table> {
+        let mut lines = Lines::open(path)?;
+        let mut rows = VecDeque::new();
+        let mut bad = 0;
+        loop {
+            let before = lines.number();
+            match row(&mut lines, between) {
+                Ok(Some(cells)) if cells.iter().any(|cell| cell.contains('\0')) => {
+                    let place = Place::line(path, lines.number());
+                    findings.row("encoding", place, "has a NUL byte: this is not a text file");
+                }
+                Ok(Some(cells)) => rows.push_back(Row { line: lines.number(), cells }),
+                Ok(None) => break,
+                Err(error) => {
+                    let text = error.to_string();
+                    let encoding = text.contains("not UTF-8");
+                    bad += usize::from(encoding);
+                    let kind = if encoding { "encoding" } else { "quotation marks" };
+                    findings.reader(kind, path, &error);
+                    // An error of the reader itself repeats for ever.
+                    if lines.number() == before {
+                        break;
+                    }
+                }
+            }
+        }
+        if bad > 0 {
+            findings.warn("encoding", Place::whole(path), encoding_hint(path)?);
+        }
+        Ok(Table { path: path.into(), keys: None, rows })
+    }
+
+    /// Objects as rows: the keys of the first one are the columns.
+    fn of_values(path: &Path, values: Vec<(u64, Value)>, findings: &mut Findings) -> Table {
+        let mut keys: Option<Vec<String>> = None;
+        let mut rows = VecDeque::new();
+        for (line, value) in values {
+            let place = Place::line(path, line);
+            let Value::Object(object) = value else {
+                findings.row("JSON", place, "is not a JSON object, such as {\"text\": …}");
+                continue;
+            };
+            let keys = keys.get_or_insert_with(|| object.keys().cloned().collect());
+            let lacking: Vec<&String> = keys.iter().filter(|k| !object.contains_key(*k)).collect();
+            if let Some(lacking) = lacking.first() {
+                let names: Vec<&str> = object.keys().map(String::as_str).collect();
+                let message = format!(
+                    "has no {lacking:?}, which the first object has; its keys are {}",
+                    say::list(&names, 10)
+                );
+                findings.row("missing field", place, message);
+                continue;
+            }
+            let cells = keys.iter().map(|key| cell(&object[key])).collect();
+            rows.push_back(Row { line, cells });
+        }
+        Table { path: path.into(), keys: Some(keys.unwrap_or_default()), rows }
+    }
+
+    /// Returns the first rows, from which columns are chosen.
+    pub fn sample(&self, most: usize) -> Vec<&[String]> {
+        let rows = self.rows.iter().take(most).map(|row| &row.cells[..]);
+        match &self.keys {
+            Some(keys) => std::iter::once(&keys[..]).chain(rows).collect(),
+            None => rows.collect(),
+        }
+    }
+
+    /// Removes the first row, a header, and rows whose number of columns differs from it, which
+    /// are noted.
+    pub fn take_header(&mut self, is_header: bool, findings: &mut Findings) {
+        if self.keys.is_some() {
+            return;
+        }
+        let Some(width) = self.rows.front().map(|row| row.cells.len()) else { return };
+        if is_header {
+            self.rows.pop_front();
+        }
+        let path = self.path.clone();
+        let comma = end(&path) == "csv";
+        self.rows.retain(|row| {
+            let found = row.cells.len();
+            if found == width {
+                return true;
+            }
+            let why = match (found > width, comma) {
+                (true, true) => "; a text with a comma in it needs quotation marks",
+                (true, false) => "; a text must not have a tab in it",
+                (false, _) => "",
+            };
+            let first = if is_header { "the header" } else { "the first row" };
+            let message = format!("has {found} columns, {first} has {width}{why}");
+            findings.row("number of columns", Place::line(&path, row.line), message);
+            false
+        });
+    }
+}
+
+/// Reads JSON values with their lines: JSON lines, or an array in a file whose name ends in
+/// `.json`, where the place is the number of the element. Those that cannot be read are noted and
+/// left out.
+pub(crate) fn json_values(path: &Path, findings: &mut Findings) -> Result<Vec<(u64, Value)>> {
+    let glimpse = glimpse(path)?;
+    if let Some(message) = foreign(&glimpse) {
+        findings.error("encoding", Place::whole(path), message);
+        return Ok(vec![]);
+    }
+    match end(path) == "json" && glimpse.trim_ascii_start().starts_with(b"[") {
+        true => array(path, findings),
+        false => objects(path, findings),
+    }
+}
+
+fn objects(path: &Path, findings: &mut Findings) -> Result<Vec<(u64, Value)>> {
+    let mut lines = Lines::open(path)?;
+    let mut all = vec![];
+    while let Some(line) = lines.next() {
+        let line = match line {
+            Ok(line) => line,
+            Err(error) => {
+                findings.reader("encoding", path, &error);
+                continue;
+            }
+        };
+        if line.trim().is_empty() {
+            continue;
+        }
+        match serde_json::from_str::<Value>(&line) {
+            Ok(value) => all.push((lines.number(), value)),
+            Err(error) => {
+                let place = Place::line(path, lines.number());
+                findings.row("JSON", place, format!("is not JSON: {}", plain(&error)));
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn array(path: &Path, findings: &mut Findings) -> Result<Vec<(u64, Value)>> {
+    match serde_json::from_slice::<Vec<Value>>(&whole(path)?) {
+        Ok(values) => Ok((1..).zip(values).collect()),
+        Err(error) => {
+            let place = Place::line(path, error.line() as u64);
+            findings.row("JSON", place, format!("is not JSON: {}", plain(&error)));
+            Ok(vec![])
+        }
+    }
+}
+
+/// Reads a JSON file that is one value.
+pub(crate) fn whole(path: &Path) -> Result<Vec<u8>> {
+    let mut text = vec![];
+    let reader = crate::data::stream::open(path)?;
+    reader.take(WHOLE + 1).read_to_end(&mut text).map_err(Error::io(path))?;
+    match text.len() as u64 > WHOLE {
+        true => {
+            let message = format!("is one JSON value of more than {WHOLE} bytes; use JSON lines");
+            Err(Error::file(path, message))
+        }
+        false => Ok(text),
+    }
+}
+
+/// Text of a JSON value: strings as they are, null as nothing, anything else as JSON.
+fn cell(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// Message of a JSON error without its place, which the finding has.
+pub(crate) fn plain(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.split(" at line ").next().unwrap_or(&text).to_string()
+}
+
+/// First bytes of a file, decompressed.
+fn glimpse(path: &Path) -> Result<Vec<u8>> {
+    let mut bytes = vec![];
+    let reader = crate::data::stream::open(path)?;
+    reader.take(GLIMPSE as u64).read_to_end(&mut bytes).map_err(Error::io(path))?;
+    Ok(bytes)
+}
+
+/// Message for a file that is not text in one byte per ASCII character.
+fn foreign(bytes: &[u8]) -> Option<String> {
+    match bytes {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
+            Some("is UTF-16; convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW".into())
+        }
+        [b'P', b'K', 3, 4, ..] => {
+            Some("is a zip archive, perhaps a spreadsheet (.xlsx); save it as CSV".into())
+        }
+        [b'P', b'A', b'R', b'1', ..] => Some("is a Parquet file; convert it to JSON lines".into()),
+        _ => None,
+    }
+}
+
+/// Guesses the encoding of a file that is not UTF-8.
+fn encoding_hint(path: &Path) -> Result<String> {
+    let bytes = glimpse(path)?;
+    // Bytes of two-byte Chinese encodings come in pairs, accented letters mostly alone.
+    let (mut pairs, mut alone, mut at) = (0, 0, 0);
+    while at < bytes.len() {
+        let next = bytes.get(at + 1).copied().unwrap_or(0);
+        match (bytes[at] >= 0x81, next >= 0x40) {
+            (false, _) => at += 1,
+            (true, true) if next >= 0x81 => {
+                pairs += 1;
+                at += 2;
+            }
+            (true, _) => {
+                alone += 1;
+                at += 1;
+            }
+        }
+    }
+    let guess = if pairs > alone { "GB18030" } else { "WINDOWS-1252" };
+    Ok(format!("may be {guess}; convert it: iconv -f {guess} -t UTF-8 FILE > NEW"))
+}
+
+/// Separator of a CSV file: a comma or, as spreadsheets in many countries write it, a semicolon.
+fn comma(glimpse: &[u8]) -> Separator {
+    let first = glimpse.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let (mut quoted, mut commas, mut semicolons) = (false, 0, 0);
+    for byte in first {
+        match byte {
+            b'"' => quoted = !quoted,
+            b',' if !quoted => commas += 1,
+            b';' if !quoted => semicolons += 1,
+            _ => {}
+        }
+    }
+    if semicolons > commas { Separator::Semicolon } else { Separator::Comma }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::scratch::with_file;
+
+    fn read(name: &str, bytes: &[u8]) -> (Vec<(u64, Vec<String>)>, String) {
+        with_file(name, bytes, |path| {
+            let mut findings = Findings::new(false);
+            let mut table = Table::read(path, &mut findings).unwrap();
+            table.take_header(true, &mut findings);
+            let rows = table.rows.into_iter().map(|row| (row.line, row.cells)).collect();
+            (rows, findings.text())
+        })
+    }
+
+    #[test]
+    fn all_kinds_of_tables_hold_the_same_rows() {
+        for (name, text) in [
+            ("a.csv", "text,label\n\"a, b\",x\nc,y\n"),
+            ("b.csv", "text;label\na, b;x\nc;y\n"),
+            ("c.tsv", "text\tlabel\na, b\tx\nc\ty\n"),
+            (
+                "d.jsonl",
+                "{\"text\": \"a, b\", \"label\": \"x\"}\n{\"label\": \"y\", \"text\": \"c\"}",
+            ),
+            (
+                "e.json",
+                "[{\"text\": \"a, b\", \"label\": \"x\"},\n{\"text\": \"c\", \"label\": \"y\"}]",
+            ),
+        ] {
+            let (rows, told) = read(name, text.as_bytes());
+            let cells: Vec<Vec<String>> = rows.into_iter().map(|(_, cells)| cells).collect();
+            assert_eq!(cells, [["a, b", "x"], ["c", "y"]], "{name}");
+            assert_eq!(told, "", "{name}");
+        }
+    }
+
+    #[test]
+    fn every_bad_row_is_noted_with_its_line_and_the_others_are_read() {
+        let csv = b"text,label\nfine,x\ntoo,many,y\nbad \xff byte,x\nshort\n\"q\"uote,x\nlast,y\n";
+        let (rows, told) = read("a.csv", csv);
+        assert_eq!(rows.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [2, 7]);
+        for part in [
+            "line 3: has 3 columns, the header has 2; a text with a comma",
+            "line 4: not UTF-8 at byte 5",
+            "line 5: has 1 columns",
+            "line 6: got \"uote\" after a quotation mark",
+            "may be WINDOWS-1252; convert it: iconv",
+        ] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+        let (rows, told) =
+            read("b.jsonl", b"{\"text\": \"a\", \"n\": 1}\n[1]\n{\"text\"\n{\"n\": 2}\n");
+        assert_eq!(rows, [(1, vec!["a".to_string(), "1".into()])]);
+        for part in
+            ["line 2: is not a JSON object", "line 3: is not JSON", "line 4: has no \"text\""]
+        {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+    }
+
+    #[test]
+    fn other_encodings_are_named() {
+        let utf16: Vec<u8> =
+            [0xff, 0xfe].into_iter().chain("a,b\n".bytes().flat_map(|b| [b, 0])).collect();
+        assert!(read("a.csv", &utf16).1.contains("is UTF-16"));
+        // "很好,正面" in GBK.
+        let gbk = b"text,label\n\xba\xdc\xba\xc3,\xd5\xfd\xc3\xe6\n";
+        assert!(read("b.csv", gbk).1.contains("may be GB18030"), "{}", read("b.csv", gbk).1);
+        assert!(read("c.csv", b"PK\x03\x04....").1.contains("spreadsheet"));
+        assert!(read("d.csv", b"").1.contains("has no rows"));
+    }
+}

@@ -1,0 +1,274 @@
+//! Sentences with a label for each word.
+
+mod json;
+mod lines;
+mod treebank;
+
+use super::examples::{Example, check_parts, divide, part_files, percentile, skipped, text_key};
+use super::findings::{Findings, Place};
+use super::table::end;
+use super::{DataSize, Draft, PartFiles, Request, is_unspaced, split_line, units};
+use crate::data::Part;
+use crate::data::conllu::{Sentence, Word};
+use crate::say;
+use regard_models::{Result, checkpoint};
+use std::collections::{BTreeMap, HashSet};
+use std::io::Write;
+use std::path::Path;
+use std::rc::Rc;
+use toml::{Table as Keys, Value};
+
+/// Ends of file names that are read from a folder.
+const ENDS: [&str; 10] =
+    ["conllu", "conll", "iob", "bio", "tags", "txt", "tsv", "jsonl", "ndjson", "json"];
+/// Number of words of a sentence above which it is hardly one.
+const LONG: usize = 200;
+/// Number of words above which labels that are mostly different must be words.
+const ENOUGH: usize = 20;
+/// Label of a word outside all entities.
+const OUTSIDE: &str = "O";
+/// Number of labels that are named.
+const NAMED: usize = 15;
+
+/// A sentence and its place.
+struct Item {
+    sentence: Sentence,
+    file: Rc<Path>,
+    line: u64,
+}
+
+impl Item {
+    fn text(&self) -> &str {
+        self.sentence.text.as_deref().unwrap_or_default()
+    }
+
+    fn labels(&self) -> impl Iterator<Item = &str> {
+        self.sentence.words.iter().map(|word| word.universal.as_str())
+    }
+}
+
+impl Example for Item {
+    const KEY: &'static str = "sentence";
+
+    fn key(&self) -> String {
+        text_key(self.text())
+    }
+
+    fn place(&self) -> Place<'_> {
+        Place::line(&self.file, self.line)
+    }
+}
+
+/// A word with its label.
+struct Unit {
+    form: String,
+    label: String,
+    line: u64,
+}
+
+/// Reads the files of a request.
+pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<Draft>> {
+    let files = PartFiles::find(request, &|path| ENDS.contains(&end(path).as_str()))?;
+    let mut all = [vec![], vec![], vec![]];
+    for (part, items) in [Part::Train, Part::Valid, Part::Test].into_iter().zip(&mut all) {
+        for path in files.of(part) {
+            items.extend(match end(path).as_str() {
+                "json" | "jsonl" | "ndjson" => json::read(path, request, findings)?,
+                _ => lines::read(path, request, findings)?,
+            });
+        }
+    }
+    let Some(first) = all[0].first() else { return Ok(None) };
+    let told: Vec<String> = first.sentence.words.iter().take(4).map(pair).collect();
+    check_labels(&all[0], findings);
+    let held = files.held_out();
+    let all = divide(all, held, request.seed, findings);
+    check_parts(&all, findings);
+    let known: HashSet<&str> = all[0].iter().flat_map(Item::labels).collect();
+    for (item, label) in
+        all[1..].iter().flatten().flat_map(|item| item.labels().map(move |l| (item, l)))
+    {
+        if !known.contains(label) {
+            let message = format!(
+                "the label {:?} is not in the training part: it cannot be predicted",
+                say::short(label, 40)
+            );
+            findings.warn("unknown label", item.place(), message);
+        }
+    }
+    long_sentences(&all, findings);
+    let labels = counts(&all[0]);
+    let sizes = all.each_ref().map(Vec::len);
+    let words = |items: &[Item]| items.iter().map(|item| item.sentence.words.len()).sum::<usize>();
+    let mut summary = vec![
+        format!("first: {}", told.join(" ")),
+        format!("sentences: {}", split_line(sizes, held, request.seed)),
+        format!(
+            "{} and {} in the training part: {}",
+            say::many(words(&all[0]), "word"),
+            say::many(labels.len(), "label"),
+            named(&labels)
+        ),
+    ];
+    summary.extend(skipped(findings));
+    let unspaced = is_unspaced(all[0].iter().map(Item::text));
+    let length = |item: &Item| match unspaced {
+        true => units(item.text(), true),
+        false => item.sentence.words.len(),
+    };
+    let lengths: Vec<usize> = all[0].iter().map(length).collect();
+    let size = DataSize {
+        examples: sizes[0],
+        units: lengths.iter().sum(),
+        longest: lengths.iter().copied().max().unwrap_or(0),
+        labels: labels.len(),
+        unspaced,
+    };
+    // Pretrained models split rare words into several tokens.
+    let tokens = percentile(&lengths, 99) * if unspaced { 1 } else { 2 };
+    let most = Value::Integer(tokens.next_power_of_two().clamp(64, 512) as i64);
+    let data = Keys::from_iter([("max_tokens".to_string(), most)]);
+    let keys = Keys::from_iter([("data".to_string(), Value::Table(data))]);
+    let names = ["train.conllu", "valid.conllu", "test.conllu"];
+    let files = part_files(names, sizes);
+    let write = move |folder: &Path| {
+        let mut parts = all.iter().zip(names).filter(|(items, _)| !items.is_empty());
+        parts.try_for_each(|(items, name)| write_part(&folder.join(name), items))
+    };
+    let (task, write) = ("tag", Box::new(write));
+    Ok(Some(Draft { task, summary, parts: sizes, size, keys, files, write }))
+}
+
+fn pair(word: &Word) -> String {
+    format!("{}/{}", say::short(&word.form, 20), say::short(&word.universal, 20))
+}
+
+/// Labels with their numbers of words, the most frequent first.
+fn counts(items: &[Item]) -> Vec<(&str, usize)> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    items.iter().flat_map(Item::labels).for_each(|label| *counts.entry(label).or_default() += 1);
+    let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    counts
+}
+
+fn named(labels: &[(&str, usize)]) -> String {
+    let one =
+        |(name, count): &(&str, usize)| format!("{} {}", say::short(name, 40), say::count(*count));
+    let mut each: Vec<String> = labels.iter().take(NAMED).map(one).collect();
+    if let more @ 1.. = labels.len().saturating_sub(NAMED) {
+        each.push(format!("… and {} more", say::count(more)));
+    }
+    each.join(", ")
+}
+
+/// Checks that the labels are labels, and more than one.
+fn check_labels(train: &[Item], findings: &mut Findings) {
+    let counts = counts(train);
+    let words: usize = counts.iter().map(|(_, count)| count).sum();
+    let (label, place) = (say::short(counts[0].0, 40), train[0].place());
+    if counts.len() == 1 {
+        findings.error("one label", place, format!("every word has the label {label:?}"));
+    } else if words >= ENOUGH && 2 * counts.len() > words {
+        let message = format!(
+            "{} have {} different labels, such as {label:?}: that looks like words; --label chooses \
+             the column of the labels",
+            say::many(words, "word"),
+            say::count(counts.len())
+        );
+        findings.error("swapped columns", place, message);
+    }
+}
+
+fn long_sentences(all: &[Vec<Item>; 3], findings: &mut Findings) {
+    for item in all.iter().flatten().filter(|item| item.sentence.words.len() > LONG) {
+        let message = format!(
+            "a sentence of {}; is a blank line missing?",
+            say::many(item.sentence.words.len(), "word")
+        );
+        findings.warn("long sentence", item.place(), message);
+    }
+}
+
+/// Notes labels `I-X` that do not continue an entity of type X.
+fn iob(units: &[Unit], file: &Path, findings: &mut Findings) {
+    let mut before = OUTSIDE;
+    for Unit { form, label, line } in units {
+        if let Some(kind) = label.strip_prefix("I-") {
+            let continues = before.split_once('-').is_some_and(|(_, other)| other == kind);
+            if !continues {
+                let message = format!(
+                    "{label} after {before}, at {:?}: an entity begins with B-{kind}. Is this the \
+                     scheme IOB1? Labels are kept as they are",
+                    say::short(form, 30)
+                );
+                findings.warn("IOB1?", Place::line(file, *line), message);
+            }
+        }
+        before = label;
+    }
+}
+
+/// Puts words together to a sentence with a text. There is a space between words, or, in a language
+/// without spaces, only between words in Latin letters.
+fn sentence(units: &[Unit]) -> Sentence {
+    let with_letters = units.iter().filter(|unit| unit.form.contains(char::is_alphabetic));
+    let joined = |unit: &&Unit| is_unspaced(std::iter::once(unit.form.as_str()));
+    let unspaced = 2 * units.iter().filter(joined).count() > with_letters.count();
+    let mut text = String::new();
+    let mut words: Vec<Word> = vec![];
+    for Unit { form, label, .. } in units {
+        let is_latin = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+        let ends = is_latin(text.chars().last()) && is_latin(form.chars().next());
+        if !text.is_empty() && (!unspaced || ends) {
+            text.push(' ');
+        }
+        let place = Some(text.len()..text.len() + form.len());
+        text += form;
+        let (form, universal) = (form.clone(), label.clone());
+        words.push(Word { form, universal, specific: None, head: None, relation: None, place });
+    }
+    Sentence { text: Some(text), words, ..Sentence::default() }
+}
+
+/// Writes sentences as CoNLL-U, with the label as universal part of speech.
+fn write_part(path: &Path, items: &[Item]) -> Result<()> {
+    checkpoint::write_file_with(path, |file| {
+        let mut writer = std::io::BufWriter::new(file);
+        for Item { sentence, .. } in items {
+            if let Some(id) = &sentence.id {
+                writeln!(writer, "# sent_id = {id}")?;
+            }
+            writeln!(writer, "# text = {}", sentence.text.as_deref().unwrap_or_default())?;
+            let mut ranges = sentence.contractions.iter().peekable();
+            let mut free = 0;
+            for (at, word) in sentence.words.iter().enumerate() {
+                if let Some(range) = ranges.next_if(|range| range.words.start == at) {
+                    free = range.words.end;
+                    let next = sentence.words.get(free).and_then(|word| word.place.as_ref());
+                    let misc = spacing(range.place.as_ref().map(|place| place.end), next);
+                    let form = &range.form;
+                    writeln!(writer, "{}-{free}\t{form}\t_\t_\t_\t_\t_\t_\t_\t{misc}", at + 1)?;
+                }
+                let next = sentence.words.get(at + 1).and_then(|word| word.place.as_ref());
+                let is_free = at >= free;
+                let end = word.place.as_ref().map(|place| place.end).filter(|_| is_free);
+                let (form, label, misc) = (&word.form, &word.universal, spacing(end, next));
+                writeln!(writer, "{}\t{form}\t_\t{label}\t_\t_\t_\t_\t_\t{misc}", at + 1)?;
+            }
+            writeln!(writer)?;
+        }
+        writer.flush()
+    })
+}
+
+/// Last column: whether no space follows.
+fn spacing(end: Option<usize>, next: Option<&std::ops::Range<usize>>) -> &'static str {
+    match (end, next) {
+        (Some(end), Some(next)) if next.start == end => "SpaceAfter=No",
+        _ => "_",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,344 @@
+//! `regard train TASK --data FILE`: training on files of the user.
+
+use super::Flags;
+use super::eta::readable;
+use super::plan::{Plan, default_folder};
+use crate::cli::say::{quoted, say};
+use crate::cli::{Global, Outcome, eval, write_json};
+use crate::hub::Hub;
+use crate::{models, recipe};
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use regard_models::text::Head;
+use regard_tasks::import::preset::{self, Choice, Wish};
+use regard_tasks::import::{self, Effort, Finding, IMPORTERS, Import, Request, Severity};
+use regard_tasks::reader::TextEncoder;
+use regard_tasks::recipe::Task;
+use regard_tasks::{say as words, train};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Folder of a run that holds the imported data.
+const DATA: &str = "data";
+
+/// Flags for files of the user.
+#[derive(Args)]
+#[command(next_help_heading = "Your own data")]
+pub struct OwnFlags {
+    /// Your data: a file, a folder, or several; RECIPE is then a task, such as classify
+    #[arg(long, value_name = "FILE")]
+    data: Vec<PathBuf>,
+    /// Validation part [default: a tenth of --data, by seed]
+    #[arg(long, value_name = "FILE", requires = "data")]
+    valid: Vec<PathBuf>,
+    /// Test part [default: a tenth of --data, by seed]
+    #[arg(long, value_name = "FILE", requires = "data")]
+    test: Vec<PathBuf>,
+    /// Edges of a graph
+    #[arg(long, value_name = "FILE", requires = "data")]
+    edges: Option<PathBuf>,
+    /// Columns of the text, by name or number from 1; several are joined: title,description
+    #[arg(long, value_name = "COLUMNS", requires = "data")]
+    text: Option<String>,
+    /// Column of the label
+    #[arg(long, value_name = "COLUMN", requires = "data")]
+    label: Option<String>,
+    /// Column of the source text; for parallel files the end of its name, such as en
+    #[arg(long, value_name = "COLUMN", requires = "data")]
+    source: Option<String>,
+    /// Column of the target text or summary; for parallel files the end of its name
+    #[arg(long, value_name = "COLUMN", requires = "data")]
+    target: Option<String>,
+    /// Column of the query
+    #[arg(long, value_name = "COLUMN", requires = "data")]
+    query: Option<String>,
+    /// The first row of a table is an example and not a header
+    #[arg(long, requires = "data")]
+    no_header: bool,
+    /// Side of images in pixels; they are resized to it
+    #[arg(long, value_name = "N", requires = "data", value_parser = clap::value_parser!(u16).range(8..=512))]
+    image_size: Option<u16>,
+    /// Leave rows with problems out, instead of refusing the data
+    #[arg(long, requires = "data")]
+    skip_bad: bool,
+    /// Train at most 2 minutes on two cores
+    #[arg(long, requires = "data", conflicts_with = "better")]
+    quick: bool,
+    /// Train a larger model, at most 90 minutes [default: at most 15 minutes]
+    #[arg(long, requires = "data")]
+    better: bool,
+    /// Fine-tune a pretrained encoder: a folder, a run, or a Hugging Face Hub id
+    #[arg(long, value_name = "MODEL", requires = "data")]
+    from: Option<String>,
+    /// Check the data and print the recipe, without training
+    #[arg(long, requires = "data")]
+    dry_run: bool,
+}
+
+impl OwnFlags {
+    /// Whether the command trains on files of the user.
+    pub fn is_used(&self) -> bool {
+        !self.data.is_empty()
+    }
+
+    fn effort(&self) -> Effort {
+        match (self.quick, self.better) {
+            (true, _) => Effort::Quick,
+            (_, true) => Effort::Better,
+            _ => Effort::Default,
+        }
+    }
+
+    fn request(&self, task: &str, seed: u64) -> Request {
+        let mut request = Request::new(task);
+        request.data = self.data.clone();
+        request.valid = self.valid.clone();
+        request.test = self.test.clone();
+        request.edges = self.edges.clone();
+        request.columns.text = self.text.clone();
+        request.columns.label = self.label.clone();
+        request.columns.source = self.source.clone();
+        request.columns.target = self.target.clone();
+        request.columns.query = self.query.clone();
+        request.header = self.no_header.then_some(false);
+        request.image_size = self.image_size.map(usize::from);
+        request.skip_bad = self.skip_bad;
+        request.seed = seed;
+        request
+    }
+}
+
+/// Whether a word names a task that can be trained on files of the user.
+pub fn is_task(name: &str) -> bool {
+    IMPORTERS.iter().any(|row| row.task == name)
+}
+
+/// The next thing to do with the user's data.
+pub enum Prepared {
+    /// Train.
+    Plan(Plan),
+    /// Nothing: the check is over.
+    Checked(Outcome),
+}
+
+/// Reads and checks the data, chooses a recipe, and writes the data into the run's folder.
+pub fn prepare(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Prepared> {
+    let own = &flags.own;
+    let task = flags.recipe.as_deref().expect("clap asks for one");
+    if !is_task(task) {
+        let tasks: Vec<&str> = IMPORTERS.iter().map(|row| row.task).collect();
+        let mean = words::did_you_mean(task, &tasks);
+        bail!(
+            "--data goes with a task, not with {task:?}; {mean}tasks are {}: regard train {} \
+             --data {}",
+            tasks.join(", "),
+            tasks[0],
+            quoted(own.data[0].display())
+        );
+    }
+    let seed = global.seed.unwrap_or(0);
+    let (import, findings) = import::read(&own.request(task, seed))?;
+    let folder = match &flags.out {
+        Some(folder) => folder.clone(),
+        None => default_folder(&name_of(own, task))?,
+    };
+    // First, so that a missing model leaves no folder behind.
+    let longest = own.from.as_deref().map(|from| longest(from, flags.offline)).transpose()?;
+    let name = folder.file_name().map_or(task.into(), |name| name.to_string_lossy());
+    let wish = Wish {
+        name: &name,
+        folder: &folder.join(DATA),
+        effort: own.effort(),
+        from: own.from.as_deref(),
+        longest,
+        seed,
+    };
+    let chosen = import.as_ref().map(|import| preset::choose(import, &wish)).transpose()?;
+    if own.dry_run && global.json {
+        write_json(out, &Check::new(&import, findings.list(), &chosen))?;
+        let fine = import.is_some();
+        return Ok(Prepared::Checked(if fine { Outcome::Positive } else { Outcome::Negative }));
+    }
+    if let Some(import) = &import {
+        import.summary.iter().for_each(say);
+    }
+    let told = findings.text();
+    if !told.is_empty() {
+        say(told.trim_end());
+    }
+    let (Some(import), Some(chosen)) = (import, chosen) else {
+        let count = findings.count(Severity::Error);
+        let skip = match findings.list().iter().all(|each| each.line.is_some()) {
+            true => "; --skip-bad leaves such rows out",
+            false => "",
+        };
+        bail!("{} in the data, nothing was trained{skip}", words::many(count, "problem"));
+    };
+    say(about(&import, &chosen, own.effort()));
+    let table = recipe::over(chosen.recipe, &flags.overrides)?;
+    let mut recipe = regard_tasks::recipe::task(table).map_err(|message| anyhow!("{message}"))?;
+    recipe.set_seed(seed);
+    if own.dry_run {
+        write!(out, "{}", recipe.to_toml())?;
+        say("the data are fine; without --dry-run this recipe is trained");
+        return Ok(Prepared::Checked(Outcome::Positive));
+    }
+    if !flags.dump_config {
+        write_data(&import, &folder)?;
+    }
+    Ok(Prepared::Plan(Plan { recipe, folder, resume: false }))
+}
+
+/// Longest text that a pretrained model reads, in tokens.
+fn longest(from: &str, offline: bool) -> Result<usize> {
+    let found = models::origin(from, &Hub { revision: None, offline }).context("--from")?;
+    Ok(TextEncoder::load(&*found.path, Head::Bare).context("--from")?.longest())
+}
+
+/// Name of the run: that of the data.
+fn name_of(own: &OwnFlags, task: &str) -> String {
+    let path = &own.data[0];
+    let stem = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = stem.split('.').next().unwrap_or_default();
+    let plain: String = stem
+        .chars()
+        .map(|c| if c.is_alphanumeric() || "-_".contains(c) { c } else { '-' })
+        .collect();
+    match plain.trim_matches('-') {
+        "" | "train" | "data" | "nodes" => format!("own-{task}"),
+        name => format!("{name}-{task}"),
+    }
+}
+
+fn about(import: &Import, chosen: &Choice, effort: Effort) -> String {
+    let steps = chosen.recipe.get("train").and_then(|train| train.get("steps"));
+    let model = chosen.recipe.get("model").and_then(|model| model.get("model_type"));
+    let model = match chosen.recipe.get("from").and_then(|from| from.as_str()) {
+        Some(from) => format!("fine-tune {from}"),
+        None => model.and_then(|name| name.as_str()).unwrap_or("model").to_string(),
+    };
+    format!(
+        "recipe for {} ({}): {model}, {} steps, {:.1} epochs, about {} on two cores",
+        import.task,
+        effort.name(),
+        steps.map_or(String::new(), ToString::to_string),
+        chosen.epochs,
+        readable(Duration::from_secs_f64(chosen.seconds.max(1.0))),
+    )
+}
+
+/// Writes the data into the folder of the run, which must not hold another run.
+fn write_data(import: &Import, folder: &Path) -> Result<()> {
+    train::check_unlocked(folder)?;
+    if let Err(error) = train::check_folder(folder, false) {
+        match train::is_run(folder) {
+            true => bail!(
+                "{error}: regard train --resume {}, or --out {}",
+                quoted(folder.display()),
+                quoted(free(folder).display())
+            ),
+            false => bail!(error),
+        }
+    }
+    import.write(&folder.join(DATA)).with_context(|| {
+        format!(
+            "choose another folder for the run, such as --out {}",
+            quoted(free(folder).display())
+        )
+    })
+}
+
+/// A folder beside this one that does not exist.
+fn free(folder: &Path) -> PathBuf {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let numbered = (2..).map(|n| folder.with_file_name(format!("{name}-{n}")));
+    numbered.into_iter().find(|path| !path.exists()).expect("numbers do not end")
+}
+
+/// A check of the data, as `--dry-run --json` prints it.
+#[derive(Serialize)]
+struct Check<'a> {
+    /// Whether the data can be trained on.
+    fine: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<&'a str>,
+    summary: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parts: Option<Parts>,
+    findings: &'a [Finding],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recipe: Option<&'a regard_tasks::recipe::Table>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Parts {
+    train: usize,
+    valid: usize,
+    test: usize,
+}
+
+impl<'a> Check<'a> {
+    fn new(
+        import: &'a Option<Import>,
+        findings: &'a [Finding],
+        chosen: &'a Option<Choice>,
+    ) -> Check<'a> {
+        let import = import.as_ref();
+        let parts = |import: &Import| {
+            let [train, valid, test] = import.parts;
+            Parts { train, valid, test }
+        };
+        Check {
+            fine: import.is_some(),
+            task: import.map(|import| import.task),
+            summary: import.map_or(&[], |import| &import.summary),
+            parts: import.map(parts),
+            findings,
+            recipe: chosen.as_ref().map(|chosen| &chosen.recipe),
+            seconds: chosen.as_ref().map(|chosen| chosen.seconds),
+        }
+    }
+}
+
+/// Commands to use a trained model with.
+pub fn next_commands(task: &str, folder: &Path) -> Vec<String> {
+    let model = quoted(folder.display());
+    let use_it = match task {
+        "classify" => format!("regard classify 'A text.' --model {model}"),
+        "classify-image" => format!("regard classify --image FILE.png --model {model}"),
+        "classify-graph" => format!("regard eval {model} --details"),
+        "tag" => format!("regard tag 'A sentence.' --model {model}"),
+        "answer" => format!("regard answer 'A question?' --context 'A text.' --model {model}"),
+        "rerank" => format!("regard rerank 'A query' --texts FILE --model {model}"),
+        "translate" => format!("regard translate 'A sentence.' --model {model}"),
+        "summarize" => format!("regard summarize 'A long text …' --model {model}"),
+        "generate" => format!("regard generate 'A beginning' --model {model}"),
+        "recognize" => format!("regard recognize FILE.wav --model {model}"),
+        _ => format!("regard inspect {model}"),
+    };
+    vec![use_it, format!("regard eval {model} --data FILE"), format!("regard runs {model}")]
+}
+
+/// Returns the metrics of a finished run on its test part.
+pub fn metrics(folder: &Path) -> Result<BTreeMap<&'static str, f64>> {
+    let marks = eval::of_run(folder)?.report.marks;
+    Ok(marks.into_iter().map(|mark| (mark.name, mark.value)).collect())
+}
+
+/// Evaluates a finished run on its test part, and prints what to do next.
+pub fn report(recipe: &dyn Task, folder: &Path, out: &mut dyn Write) -> Result<()> {
+    out.flush()?;
+    writeln!(out)?;
+    let report = eval::of_run(folder).context("the model is trained, but its evaluation failed")?;
+    write!(out, "{report}")?;
+    writeln!(out, "\nNext:")?;
+    for command in next_commands(recipe.task(), folder) {
+        writeln!(out, "  {command}")?;
+    }
+    Ok(())
+}
