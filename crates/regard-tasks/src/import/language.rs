@@ -1,7 +1,8 @@
 //! Plain text for language models.
 
 use super::findings::{Findings, Place};
-use super::{DataSize, Draft, PartFiles, Request, is_unspaced, split_line};
+use super::parts::HeldOut;
+use super::{DataSize, Draft, PartFiles, Request, is_unspaced};
 use crate::data::Part;
 use crate::data::stream::Lines;
 use crate::say;
@@ -63,11 +64,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
             say::many(train.iter().map(|text| text.chars().count()).sum(), "character"),
             say::count(alphabet.len())
         ),
-        format!(
-            "characters: {}",
-            split_line(parts, held, request.seed)
-                .replace(" (split by seed 0)", " (the ends of each file)")
-        ),
+        parts_line(parts, held),
     ];
     if by_character && !new.is_empty() {
         summary.push(format!(
@@ -96,6 +93,18 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         })
     };
     Ok(Some(Draft { task: "generate", summary, parts, size, keys, files, write: Box::new(write) }))
+}
+
+/// Sentence about the sizes of the parts: held out are the ends of the files.
+fn parts_line(parts: [usize; 3], held: HeldOut) -> String {
+    let [train, valid, test] = parts.map(say::count);
+    let ends = match (held.valid, held.test) {
+        (false, false) => "",
+        (true, true) => " (valid and test: the ends of the files)",
+        (true, false) => " (valid: the ends of the files)",
+        (false, true) => " (test: the ends of the files)",
+    };
+    format!("characters: {train} train, {valid} valid, {test} test{ends}")
 }
 
 /// Reads a file; lines that are not UTF-8 are noted.

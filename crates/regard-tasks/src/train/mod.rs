@@ -11,6 +11,7 @@ mod learner;
 mod lock;
 pub mod log;
 mod options;
+mod origin;
 mod pace;
 pub(crate) mod pretrained_embeddings;
 mod record;

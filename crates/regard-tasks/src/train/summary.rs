@@ -3,11 +3,12 @@
 //! A folder may hold anything, so reading never fails as a whole: a file that cannot be read makes
 //! the status [`RunStatus::Damaged`], with the reason.
 
+use super::origin::data_of;
 use super::runs::{changed, is_older, seed_folders};
 use super::state::{self, BEST, BestCheckpoint, MODEL};
 use super::{TrainOptions, checkpoints, lock, log, record};
 use crate::recipe::{self, Table};
-use crate::{import, own, say};
+use crate::say;
 use regard_models::checkpoint::{self, read_text};
 use regard_models::{Error, Result};
 use serde::Serialize;
@@ -18,11 +19,6 @@ use toml::Value;
 
 /// Number of characters that a reason for damage is shortened to.
 const LONGEST: usize = 200;
-/// Keys of `[data]` that name files of the user.
-const FILES: [&str; 8] = ["folder", "train", "valid", "test", "files", "nodes", "edges", "graphs"];
-
-/// Folder of a run that imported data are copied to.
-const COPIES: &str = "data";
 
 /// Summary of a training run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -242,45 +238,6 @@ pub(super) fn seeds(folder: &Path) -> Vec<RunSummary> {
     seed_folders(folder).iter().filter_map(|(_, path)| RunSummary::of(path)).collect()
 }
 
-/// Returns the name of a recipe's data set, or those of the user's files.
-fn data_of(recipe: &Table, run: &Path) -> Option<String> {
-    let data = recipe.get("data")?.as_table()?;
-    let set = data.get("set").and_then(Value::as_str)?;
-    let paths = |key: &&str| match data.get(*key) {
-        Some(Value::String(path)) => vec![path.clone()],
-        Some(Value::Array(paths)) => {
-            paths.iter().filter_map(|path| Some(path.as_str()?.to_string())).collect()
-        }
-        _ => vec![],
-    };
-    let name = |path: String| {
-        let path = Path::new(&path);
-        path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
-    };
-    let is_own = own::sets(&text_of(recipe, "task")).contains(&set);
-    // The names of copies in the run's folder say nothing.
-    let originals = || originals(&run.join(COPIES));
-    let files = is_own.then(|| match originals() {
-        Some(files) => files,
-        None => FILES.iter().flat_map(paths).collect(),
-    });
-    let files: Vec<String> = files.unwrap_or_default().into_iter().map(name).collect();
-    Some(if files.is_empty() { set.to_string() } else { say::list(&files, 3) })
-}
-
-/// Returns the files that imported data were copied from; `None` if the folder has no such data.
-fn originals(folder: &Path) -> Option<Vec<String>> {
-    let text = read_text(&folder.join(import::RECORD)).ok()?;
-    let record: serde_json::Value = serde_json::from_str(&text).ok()?;
-    let lists = ["data", "valid", "test"].iter().filter_map(|part| record[*part].as_array());
-    let files: Vec<String> = lists.flatten().filter_map(|f| Some(f.as_str()?.into())).collect();
-    (!files.is_empty()).then_some(files)
-}
-
-fn text_of(table: &Table, key: &str) -> String {
-    table.get(key).and_then(Value::as_str).unwrap_or_default().to_string()
-}
-
 /// Returns an error without the folder of the run, which the reader knows.
 pub(super) fn reason(error: &Error, run: &Path) -> String {
     let text = error.to_string();
@@ -292,27 +249,6 @@ pub(super) fn reason(error: &Error, run: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn data_have_the_name_of_the_set_or_of_the_files() {
-        let run = Path::new("runs/mine");
-        let data = |text: &str| data_of(&text.parse().unwrap(), run);
-        assert_eq!(data("task = 'classify'\n[data]\nset = 'sst2'").as_deref(), Some("sst2"));
-        let own = "task = 'classify'\n[data]\nset = 'files'\ntrain = '/a/b.csv'\ntest = 'c.csv'";
-        assert_eq!(data(own).as_deref(), Some("b.csv, c.csv"));
-        assert_eq!(data("task = 'classify'"), None);
-        assert_eq!(data("data = 3"), None);
-        // Imported data have the names of the files that they were copied from.
-        let run = std::env::temp_dir().join(format!("regard-imported-{}", std::process::id()));
-        fs::create_dir_all(run.join(COPIES)).unwrap();
-        let record = "{\"data\":[\"/home/me/news.csv\"],\"valid\":[],\"test\":[\"x/test.csv\"]}";
-        fs::write(run.join(COPIES).join(import::RECORD), record).unwrap();
-        let table: Table = own.parse().unwrap();
-        assert_eq!(data_of(&table, &run).as_deref(), Some("news.csv, test.csv"));
-        fs::write(run.join(COPIES).join(import::RECORD), "[").unwrap();
-        assert_eq!(data_of(&table, &run).as_deref(), Some("b.csv, c.csv"));
-        fs::remove_dir_all(&run).unwrap();
-    }
 
     #[test]
     fn what_is_no_run_is_none_and_what_is_damaged_says_why() {
