@@ -170,6 +170,15 @@ fn check_labels(columns: &Columns, train: &[Example], findings: &mut Findings) {
             findings.warn("label with one example", Place::line(&one.file, one.line), message);
         }
     }
+    let mut folded: BTreeMap<String, &str> = BTreeMap::new();
+    for label in counts.keys() {
+        if let Some(other) = folded.insert(label.to_lowercase(), label) {
+            let [a, b] = [other, label].map(|name| say::short(name, 40));
+            let message =
+                format!("the labels {a:?} and {b:?} differ only in case; they are two labels");
+            findings.warn("labels differ only in case", Place::whole(file), message);
+        }
+    }
     let most = counts.iter().max_by_key(|(_, count)| **count);
     let least = counts.iter().filter(|(_, count)| **count > 1).min_by_key(|(_, count)| **count);
     if let (Some((much, many)), Some((little, few))) = (most, least)

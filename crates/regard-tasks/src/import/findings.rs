@@ -33,6 +33,8 @@ pub struct Finding {
     /// Line of the file, from 1; `None` if the whole file has the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
+    /// Whether it is a problem of one row, which could be left out.
+    pub is_row: bool,
     /// Description: what was found and what was expected.
     pub message: String,
 }
@@ -63,6 +65,12 @@ impl<'a> Place<'a> {
         Place { file, line: None }
     }
 
+    /// A problem at this place.
+    fn finding(self, severity: Severity, kind: &'static str, message: String) -> Finding {
+        let (file, line) = (self.file.to_path_buf(), self.line);
+        Finding { severity, kind, file, line, is_row: false, message }
+    }
+
     /// A line of the file.
     pub fn line(file: &'a Path, line: u64) -> Place<'a> {
         Place { file, line: Some(line) }
@@ -77,19 +85,20 @@ impl Findings {
 
     /// Adds a problem of the data as a whole: nothing can be trained.
     pub(crate) fn error(&mut self, kind: &'static str, place: Place, message: impl Into<String>) {
-        self.add(Severity::Error, kind, place, message.into());
+        self.add(place.finding(Severity::Error, kind, message.into()));
     }
 
     /// Adds a problem of one row. The caller leaves the row out.
     pub(crate) fn row(&mut self, kind: &'static str, place: Place, message: impl Into<String>) {
         let severity = if self.skip { Severity::Warning } else { Severity::Error };
         self.skipped += usize::from(self.skip);
-        self.add(severity, kind, place, message.into());
+        let finding = place.finding(severity, kind, message.into());
+        self.add(Finding { is_row: true, ..finding });
     }
 
     /// Adds a problem that does not prevent training.
     pub(crate) fn warn(&mut self, kind: &'static str, place: Place, message: impl Into<String>) {
-        self.add(Severity::Warning, kind, place, message.into());
+        self.add(place.finding(Severity::Warning, kind, message.into()));
     }
 
     /// Adds an error of a reader, whose message may begin with the file and the line.
@@ -107,12 +116,11 @@ impl Findings {
         }
     }
 
-    fn add(&mut self, severity: Severity, kind: &'static str, place: Place, message: String) {
-        let count = self.counts.entry((severity, kind)).or_default();
+    fn add(&mut self, finding: Finding) {
+        let count = self.counts.entry((finding.severity, finding.kind)).or_default();
         *count += 1;
         if *count <= KEPT {
-            let (file, line) = (place.file.to_path_buf(), place.line);
-            self.kept.push(Finding { severity, kind, file, line, message });
+            self.kept.push(finding);
         }
     }
 

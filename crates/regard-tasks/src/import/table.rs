@@ -103,7 +103,11 @@ impl Table {
                 }
             }
         }
-        if bad > 0 {
+        let is_foreign = |row: &&Row| row.cells.iter().any(|cell| !cell.is_ascii());
+        if bad > 0 && rows.iter().filter(is_foreign).count() > bad {
+            let message = "most lines are UTF-8 and these are not: correct them by hand";
+            findings.warn("encoding", Place::whole(path), message);
+        } else if bad > 0 {
             findings.warn("encoding", Place::whole(path), encoding_hint(path)?);
         }
         Ok(Table { path: path.into(), keys: None, rows })

@@ -138,7 +138,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
     let outcome = if best.is_some() { Outcome::Positive } else { Outcome::Interrupted };
     if global.json {
         let resume = best.is_none().then_some(&hint[..]);
-        let test = (flags.own.is_used() && best.is_some()).then(|| own::metrics(&folder));
+        let test = (own::is_own(&folder) && best.is_some()).then(|| own::metrics(&folder));
         let test = test.transpose()?;
         write_json(out, &Ended { step, best, end: what, folder: &folder, resume, test })?;
         return Ok(outcome);
@@ -162,7 +162,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
                 recipe.decides(),
                 folder.join("model").display()
             )?;
-            if flags.own.is_used() {
+            if own::is_own(&folder) {
                 own::report(&*recipe, &folder, out)?;
             }
         }

@@ -171,14 +171,25 @@ pub fn prepare(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<Pr
     }
     let (Some(import), Some(chosen)) = (import, chosen) else {
         let count = findings.count(Severity::Error);
-        let skip = match findings.list().iter().all(|each| each.line.is_some()) {
+        let errors = || findings.list().iter().filter(|each| each.severity == Severity::Error);
+        let skip = match errors().all(|each| each.is_row) {
             true => "; --skip-bad leaves such rows out",
             false => "",
         };
-        bail!("{} in the data, nothing was trained{skip}", words::many(count, "problem"));
+        let told =
+            format!("{} in the data, nothing was trained{skip}", words::many(count, "problem"));
+        if own.dry_run {
+            say(told);
+            return Ok(Prepared::Checked(Outcome::Negative));
+        }
+        bail!("{told}; --dry-run --json lists all");
     };
-    say(about(&import, &chosen, own.effort()));
+    let planned = about(&import, &chosen, own.effort());
     let table = recipe::over(chosen.recipe, &flags.overrides)?;
+    match flags.overrides.is_empty() {
+        true => say(planned),
+        false => say(format_args!("{planned}; changed by --set")),
+    }
     let mut recipe = regard_tasks::recipe::task(table).map_err(|message| anyhow!("{message}"))?;
     recipe.set_seed(seed);
     if own.dry_run {
@@ -311,7 +322,7 @@ pub fn next_commands(task: &str, folder: &Path) -> Vec<String> {
     let use_it = match task {
         "classify" => format!("regard classify 'A text.' --model {model}"),
         "classify-image" => format!("regard classify --image FILE.png --model {model}"),
-        "classify-graph" => format!("regard eval {model} --details"),
+        "classify-graph" => format!("regard inspect {model}"),
         "tag" => format!("regard tag 'A sentence.' --model {model}"),
         "answer" => format!("regard answer 'A question?' --context 'A text.' --model {model}"),
         "rerank" => format!("regard rerank 'A query' --texts FILE --model {model}"),
@@ -321,7 +332,12 @@ pub fn next_commands(task: &str, folder: &Path) -> Vec<String> {
         "recognize" => format!("regard recognize FILE.wav --model {model}"),
         _ => format!("regard inspect {model}"),
     };
-    vec![use_it, format!("regard eval {model} --data FILE"), format!("regard runs {model}")]
+    vec![use_it, format!("regard eval {model} --details"), format!("regard runs {model}")]
+}
+
+/// Whether a run was trained on imported files of the user.
+pub fn is_own(folder: &Path) -> bool {
+    folder.join(DATA).join(import::RECORD).is_file()
 }
 
 /// Returns the metrics of a finished run on its test part.
