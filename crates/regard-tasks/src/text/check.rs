@@ -11,6 +11,7 @@ use regard_models::{Error, Result};
 use serde_json::{Map, Value};
 
 use super::charsmap;
+use crate::say;
 
 /// Largest number of ids: with more, the embedding table would not fit in memory.
 const MOST_ROWS: u64 = 1 << 24;
@@ -22,11 +23,43 @@ const MOST_GROWTH: usize = 64;
 /// Longest prefix of `Prepend`, in bytes; usually it is a mark for a space.
 const LONGEST_PREFIX: usize = 256;
 
+/// Keys of a file.
+const KEYS: [&str; 9] = [
+    "version",
+    "truncation",
+    "padding",
+    "added_tokens",
+    "normalizer",
+    "pre_tokenizer",
+    "post_processor",
+    "decoder",
+    "model",
+];
+
+/// Parts that consist of steps, which may be sequences of steps.
+const STEPS: [&str; 4] = ["normalizer", "pre_tokenizer", "post_processor", "decoder"];
+
+/// Most objects and lists within each other in a part. The library recurses when it reads, copies,
+/// runs and drops steps. Files in use have six: a sequence with a template with special tokens.
+const DEEPEST: usize = 16;
+
 /// Checks what must hold before the library sees the file.
 pub fn before(whole: &Value) -> Result<()> {
     let model = &whole["model"];
     if !model.is_object() {
         return Err(Error::invalid("not a tokenizer.json: it has no model"));
+    }
+    let is_unknown = |key: &&String| !KEYS.contains(&key.as_str());
+    if let Some(key) = whole.as_object().and_then(|file| file.keys().find(is_unknown)) {
+        return Err(Error::invalid(say::unknown("a key of the file", key, &KEYS)));
+    }
+    for part in STEPS {
+        let levels = depth(&whole[part]);
+        if levels > DEEPEST {
+            return Err(Error::invalid(format!(
+                "{part}: its steps are nested {levels} levels deep; need at most {DEEPEST}"
+            )));
+        }
     }
     let mut ids = vocabulary(&model["vocab"])?;
     for token in whole["added_tokens"].as_array().into_iter().flatten() {
@@ -38,7 +71,7 @@ pub fn before(whole: &Value) -> Result<()> {
         let prefix = model["continuing_subword_prefix"].as_str().unwrap_or_default();
         merges.iter().try_for_each(|merge| joined(merge, pieces, prefix))?;
     }
-    for part in ["normalizer", "pre_tokenizer", "decoder", "post_processor"] {
+    for part in STEPS {
         each_object(&whole[part], &mut |object| component(object, &ids))?;
     }
     for part in ["normalizer", "decoder"] {
@@ -145,6 +178,15 @@ fn joined(merge: &Value, pieces: &Map<String, Value>, prefix: &str) -> Result<()
             "it merges {left:?} and {right:?}, but these two pieces and the merged one are not all \
              in its vocabulary"
         ))),
+    }
+}
+
+/// Number of objects and lists within each other.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(list) => 1 + list.iter().map(depth).max().unwrap_or(0),
+        Value::Object(object) => 1 + object.values().map(depth).max().unwrap_or(0),
+        _ => 0,
     }
 }
 

@@ -196,9 +196,12 @@ fn what_would_stop_the_program_is_named() {
         *file.pointer_mut(place).unwrap() = value;
         file.to_string()
     };
+    let mut misspelt = good().swap_remove(0);
+    misspelt["normaliser"] = json!(null);
     let cases = [
         (String::new(), "not a tokenizer.json"),
         ("[]".into(), "it has no model"),
+        (misspelt.to_string(), "did you mean 'normalizer'"),
         (deep("[", "]"), "recursion limit"),
         (deep(r#"{"model":"#, "}"), "recursion limit"),
         (format!(r#"{{"version":"1.0","normalizer":{sequence}}}"#), "recursion limit"),
@@ -234,6 +237,59 @@ fn what_would_stop_the_program_is_named() {
         let short: String = text.chars().take(200).collect();
         assert!(error.contains("tokenizer.json") && error.contains(message), "{error}\n{short}");
     }
+}
+
+/// The library recurses for each step within a step. A test's thread has the two megabytes of
+/// stack that other threads have.
+#[test]
+fn steps_that_are_nested_too_deep_are_refused() {
+    let nested = |list: &str, times: usize| {
+        let step = match list {
+            "processors" => json!({"type": "ByteLevel", "add_prefix_space": true,
+                                   "trim_offsets": true, "use_regex": true}),
+            "decoders" => json!({"type": "Fuse"}),
+            "pretokenizers" => json!({"type": "Whitespace"}),
+            _ => json!({"type": "Lowercase"}),
+        };
+        (0..times).fold(step, |step, _| json!({"type": "Sequence", list: [step]}))
+    };
+    // Without names of their keys, lists are sequences too.
+    let lists = |times: usize| (0..times).fold(json!([]), |list, _| json!([list]));
+    for (part, list) in [
+        ("normalizer", "normalizers"),
+        ("pre_tokenizer", "pretokenizers"),
+        ("post_processor", "processors"),
+        ("decoder", "decoders"),
+    ] {
+        let load = |value: Value| {
+            let mut file = good().swap_remove(1);
+            file[part] = value;
+            Tokenizer::from_bytes(file.to_string().as_bytes())
+        };
+        for (deep, levels) in [(nested(list, 60), 121), (lists(120), 121), (nested(list, 8), 17)] {
+            let error = load(deep).unwrap_err().to_string();
+            assert!(error.contains(&format!("{part}: its steps are nested {levels}")), "{error}");
+        }
+        use_it(&load(nested(list, 7)).unwrap());
+    }
+}
+
+/// The library reads all values of a key, a check of the parsed file only the last one.
+#[test]
+fn what_a_repeated_key_hides_does_no_harm() {
+    let mut file = good().swap_remove(2);
+    let short = file["model"].to_string();
+    file["model"]["vocab"].as_array_mut().unwrap().push(json!(["(".repeat(40_000), -4.0]));
+    let long = file["model"].to_string();
+    let both = |first: &str, last: &str| {
+        let text = file.to_string();
+        text.replace(&format!("\"model\":{long}"), &format!("\"model\":{first},\"model\":{last}"))
+    };
+    let tokenizer = Tokenizer::from_bytes(both(&long, &short).as_bytes()).unwrap();
+    assert_eq!(tokenizer.size(), 4);
+    use_it(&tokenizer);
+    let error = Tokenizer::from_bytes(both(&short, &long).as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("has 40000 bytes"), "{error}");
 }
 
 #[test]
