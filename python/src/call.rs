@@ -9,7 +9,9 @@ use crate::score::PyScore;
 use numpy::{PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use regard_kernels::attention::{Attention, Dims, Dropout, Inputs, Param, Positions, Values, mask};
+use regard_kernels::attention::{
+    Attention, AttentionDropout, AttentionInputs, Dims, Param, Positions, Values, mask,
+};
 use regard_kernels::rng::Stream;
 use regard_kernels::view::{Error, View};
 
@@ -84,7 +86,7 @@ impl<'py> Call<'py> {
             positions: positions_of(&positions, &dims)?,
             // Kept if it is not a probability, so that the kernels' check rejects it.
             dropout: (dropout != 0.0)
-                .then(|| Dropout { p: dropout, noise: Stream::new(seed, 0, 0) }),
+                .then(|| AttentionDropout { p: dropout, noise: Stream::new(seed, 0, 0) }),
         };
         let mut call = Call { attention, dims, q, k, v, params: vec![], names: vec![] };
         call.score_params(score.name, params)?;
@@ -96,10 +98,10 @@ impl<'py> Call<'py> {
     }
 
     /// Inputs of the kernels.
-    pub fn inputs(&self) -> Inputs<'_> {
+    pub fn inputs(&self) -> AttentionInputs<'_> {
         let Dims { b, hk, s, .. } = self.dims;
         let nothing = || View::strided(&NOTHING, [b, hk, s, 1], [0; 4], 0).expect("one float");
-        Inputs {
+        AttentionInputs {
             q: self.q.view(),
             k: self.k.view(),
             v: self.v.as_ref().map_or_else(nothing, Input::view),

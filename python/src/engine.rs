@@ -6,14 +6,14 @@ use crate::guard::{compute, entry};
 use numpy::{PyArray4, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use regard_kernels::attention::{Selection, Dims, Saved, Upstream};
+use regard_kernels::attention::{Dims, SavedAttention, Selection, Upstream};
 use regard_kernels::view::View;
 
 type Array<'py> = Bound<'py, PyArray4<f32>>;
 type Rows<'py, T> = Bound<'py, PyArrayDyn<T>>;
 
 /// Runs the forward.
-fn forward<'py>(py: Python<'py>, call: &Call) -> PyResult<(Output<'py>, Saved)> {
+fn forward<'py>(py: Python<'py>, call: &Call) -> PyResult<(Output<'py>, SavedAttention)> {
     let Dims { b, h, t, e, .. } = call.dims;
     let (attention, inputs) = (&call.attention, call.inputs());
     let mut out = Output::like(py, [b, h, t, e], &inputs.q)?;
@@ -144,7 +144,7 @@ fn choose<'py>(
 fn weights_of<'py>(
     py: Python<'py>,
     call: &Call,
-    saved: &Saved,
+    saved: &SavedAttention,
     asked: Selection,
     mut out: Output<'py>,
 ) -> PyResult<Output<'py>> {

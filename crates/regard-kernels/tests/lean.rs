@@ -1,6 +1,6 @@
 //! Law 4: extra memory is linear in T + S. Alone in its binary, because it counts all allocations.
 
-use regard_kernels::attention::{Attention, Inputs, Upstream, mask::*};
+use regard_kernels::attention::{Attention, AttentionInputs, Upstream, mask::*};
 use regard_kernels::view::{View, ViewMut};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,7 +33,7 @@ fn memory_is_linear_and_does_not_grow() {
     let x: Vec<f32> = (0..t * d).map(|i| (i as f32 * 0.37).sin()).collect();
     let shape = [1, 1, t, d];
     let x = View::new(&x, shape).unwrap();
-    let inputs = Inputs::new(x, x, x);
+    let inputs = AttentionInputs::new(x, x, x);
     let attention = Attention::dot().mask(causal());
     let (mut out, mut grads) = (vec![0.0; t * d], [(); 3].map(|()| vec![0.0; t * d]));
     let before = NOW.load(Ordering::Relaxed);
@@ -59,7 +59,7 @@ fn memory_is_linear_and_does_not_grow() {
         ([1, 1, 300, 8], edges(&indptr, &indices)),
     ] {
         let x = View::new(&data, shape).unwrap();
-        let (inputs, attention) = (Inputs::new(x, x, x), Attention::dot().mask(mask));
+        let (inputs, attention) = (AttentionInputs::new(x, x, x), Attention::dot().mask(mask));
         let n = shape.iter().product();
         let mut room = [(); 4].map(|()| vec![0.0; n]);
         let mut settled = 0;

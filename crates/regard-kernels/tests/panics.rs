@@ -1,9 +1,9 @@
 //! A panic in a task ends the call with that panic, on the thread that called, and leaves a pool
 //! that works. Alone in its binary, so that no other test holds the pool.
 
-use regard_kernels::attention::mask::{self, Block, Cover, Mask, Rule};
-use regard_kernels::attention::score::{Cell, Modified, ScoreMod};
-use regard_kernels::attention::{Attention, Grid, Inputs, Saved, Upstream};
+use regard_kernels::attention::mask::{self, Cover, Mask, Rule, ScoreBlock};
+use regard_kernels::attention::score::{Modified, ScoreCell, ScoreMod};
+use regard_kernels::attention::{Attention, AttentionInputs, Grid, SavedAttention, Upstream};
 use regard_kernels::pool::{parallel, set_threads};
 use regard_kernels::view::{Error, View, ViewMut};
 use std::collections::HashSet;
@@ -34,11 +34,11 @@ impl Trap {
 }
 
 impl ScoreMod for Trap {
-    fn apply(&self, score: f32, cell: Cell) -> f32 {
+    fn apply(&self, score: f32, cell: ScoreCell) -> f32 {
         self.step(cell.key);
         score
     }
-    fn derivative(&self, _: f32, _: Cell) -> f32 {
+    fn derivative(&self, _: f32, _: ScoreCell) -> f32 {
         1.0
     }
 }
@@ -52,7 +52,7 @@ impl Rule for Trap {
         self.step(key);
         true
     }
-    fn cover(&self, _: &Grid, _: &Block) -> Cover {
+    fn cover(&self, _: &Grid, _: &ScoreBlock) -> Cover {
         Cover::Partial
     }
 }
@@ -68,12 +68,16 @@ const THREADS: &[usize] = if cfg!(miri) { &[2] } else { &[2, 4, 1] };
 const WIDTH: usize = 8;
 
 /// A forward, and a backward if `saved` has what a forward kept.
-fn run(attention: &Attention, [h, t, s]: [usize; 3], saved: Option<&Saved>) -> (Saved, Vec<f32>) {
+fn run(
+    attention: &Attention,
+    [h, t, s]: [usize; 3],
+    saved: Option<&SavedAttention>,
+) -> (SavedAttention, Vec<f32>) {
     let numbers = |n: usize| (0..n * WIDTH).map(|i| (i as f32 * 0.37).sin()).collect::<Vec<_>>();
     let (q, k) = (numbers(h * t), numbers(h * s));
     let q_view = View::new(&q, [1, h, t, WIDTH]).unwrap();
     let k_view = View::new(&k, [1, h, s, WIDTH]).unwrap();
-    let inputs = Inputs::new(q_view, k_view, k_view);
+    let inputs = AttentionInputs::new(q_view, k_view, k_view);
     let mut out = vec![0.0; q.len()];
     let Some(saved) = saved else {
         let room = ViewMut::new(&mut out, q_view.shape).unwrap();

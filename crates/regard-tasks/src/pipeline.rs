@@ -58,8 +58,9 @@ pub trait Pipeline: Sized + Send {
 
 /// A request to a task.
 #[derive(Clone, Debug, JsonSchema)]
+#[schemars(rename = "Request")]
 #[serde(deny_unknown_fields)]
-pub struct Request<I, P: Default + Serialize> {
+pub struct TaskRequest<I, P: Default + Serialize> {
     /// One input, or a list of them.
     pub inputs: OneOrMany<I>,
     /// Settings of the call.
@@ -126,7 +127,8 @@ impl TaskRow {
     /// Builds the row of a pipeline.
     pub const fn of<P: Pipeline + 'static>(about: About) -> TaskRow {
         let About { verb, does, models, recipe, hub } = about;
-        let request = || generator().into_root_schema_for::<Request<P::Inputs, P::Parameters>>();
+        let request =
+            || generator().into_root_schema_for::<TaskRequest<P::Inputs, P::Parameters>>();
         let response = || generator().into_root_schema_for::<P::Response>();
         let open = |files| Ok(Box::new(Typed(P::open(files)?)) as Box<dyn Opened>);
         TaskRow { name: P::TASK, verb, does, models, recipe, hub, request, response, open }
@@ -156,7 +158,7 @@ pub trait Opened: Send {
 struct Typed<P>(P);
 
 /// Parses a request; error messages name the key.
-fn parse<P: Pipeline>(request: Value) -> Result<Request<P::Inputs, P::Parameters>> {
+fn parse<P: Pipeline>(request: Value) -> Result<TaskRequest<P::Inputs, P::Parameters>> {
     fn part<T: DeserializeOwned>(key: &str, value: Value) -> Result<T> {
         values::read_at(key, &value).map_err(Error::Invalid)
     }
@@ -181,13 +183,13 @@ fn parse<P: Pipeline>(request: Value) -> Result<Request<P::Inputs, P::Parameters
             let message = format!("{key}: unknown key; a request has only inputs and parameters");
             Err(Error::invalid(message))
         }
-        None => Ok(Request { inputs, parameters }),
+        None => Ok(TaskRequest { inputs, parameters }),
     }
 }
 
 impl<P: Pipeline> Opened for Typed<P> {
     fn call(&self, request: Value) -> Result<Value> {
-        let Request { inputs, parameters } = parse::<P>(request)?;
+        let TaskRequest { inputs, parameters } = parse::<P>(request)?;
         let json = |response: P::Response| {
             serde_json::to_value(response).map_err(|e| Error::invalid(format!("response: {e}")))
         };

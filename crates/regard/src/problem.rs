@@ -2,13 +2,13 @@
 
 use anyhow::{Context, Result, bail};
 use regard_kernels::attention::{
-    Attention, Dims, Gradients, Inputs, Saved, Selection, Upstream, Values,
+    Attention, AttentionInputs, Dims, ParamGradients, SavedAttention, Selection, Upstream, Values,
 };
 use regard_kernels::rng::Stream;
 use regard_kernels::view::{View, ViewMut};
 
-/// Inputs of one attention call, contiguous.
-pub struct AttentionInputs {
+/// Arrays of one attention call, contiguous.
+pub struct OwnedInputs {
     /// Sizes B, H, Hk, T, S, D, Dk and E.
     pub dims: Dims,
     /// `[B, H, T, D]`
@@ -32,9 +32,9 @@ pub fn zeros(what: &str, shape: [usize; 4]) -> Result<Vec<f32>> {
     Ok(zeros)
 }
 
-impl AttentionInputs {
+impl OwnedInputs {
     /// Draws standard normal inputs, and parameters in valid ranges.
-    pub fn random(attention: &Attention, dims: Dims, seed: u64) -> Result<AttentionInputs> {
+    pub fn random(attention: &Attention, dims: Dims, seed: u64) -> Result<OwnedInputs> {
         let draw = |what: &str, shape: [usize; 4], site: u64, scale: f32| -> Result<Vec<f32>> {
             let stream = Stream::new(seed, 0, site);
             let mut numbers = zeros(what, shape)?;
@@ -58,7 +58,7 @@ impl AttentionInputs {
             };
             params.push((numbers, param.shape));
         }
-        Ok(AttentionInputs { dims, q, k, v, params })
+        Ok(OwnedInputs { dims, q, k, v, params })
     }
 
     /// Shapes of queries, keys, values and the output.
@@ -68,10 +68,10 @@ impl AttentionInputs {
     }
 
     /// Views of the arrays, as [`Attention::forward`] takes them.
-    pub fn inputs(&self) -> Result<Inputs<'_>> {
+    pub fn inputs(&self) -> Result<AttentionInputs<'_>> {
         let [q, k, v, _] = self.shapes();
         let params = self.params.iter().map(|(data, shape)| View::new(data, *shape));
-        Ok(Inputs {
+        Ok(AttentionInputs {
             q: View::new(&self.q, q).context("q")?,
             k: View::new(&self.k, k).context("k")?,
             v: View::new(&self.v, v).context("v")?,
@@ -85,7 +85,7 @@ impl AttentionInputs {
     }
 
     /// Computes the output into `out`.
-    pub fn forward(&self, attention: &Attention, out: &mut [f32]) -> Result<Saved> {
+    pub fn forward(&self, attention: &Attention, out: &mut [f32]) -> Result<SavedAttention> {
         Ok(attention.forward(&self.inputs()?, &ViewMut::new(out, self.shapes()[3])?)?)
     }
 
@@ -93,7 +93,7 @@ impl AttentionInputs {
     pub fn weights(
         &self,
         attention: &Attention,
-        saved: &Saved,
+        saved: &SavedAttention,
         heads: &[usize],
         rows: &[usize],
     ) -> Result<Vec<f32>> {
@@ -109,9 +109,9 @@ impl AttentionInputs {
     pub fn backward(
         &self,
         attention: &Attention,
-        (out, saved, dout): (&[f32], &Saved, &[f32]),
+        (out, saved, dout): (&[f32], &SavedAttention, &[f32]),
         grads: &mut [Vec<f32>; 3],
-    ) -> Result<Gradients> {
+    ) -> Result<ParamGradients> {
         let [q, k, v, o] = self.shapes();
         let [dq, dk, dv] = grads;
         let room = (ViewMut::new(dq, q)?, ViewMut::new(dk, k)?, ViewMut::new(dv, v)?);

@@ -2,12 +2,12 @@
 //! attention, compared with the float64 reference.
 
 use crate::choice::parse_mask;
-use crate::problem::AttentionInputs;
+use crate::problem::OwnedInputs;
 use anyhow::Result;
 use regard_kernels::attention::normalize::{Entmax15, Normalizer, Sigmoid, Softmax};
 use regard_kernels::attention::reference;
 use regard_kernels::attention::reference::tape::{Number, Var};
-use regard_kernels::attention::score::{Additive, Dot, Kernel, Score, Shape};
+use regard_kernels::attention::score::{Additive, Dot, KernelFunction, KernelScore, Score};
 use regard_kernels::attention::{Attention, Dims, Grid, Positions};
 use regard_kernels::simd;
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ pub struct SelfTestReport {
 /// Runs the self-test.
 pub fn run() -> Result<SelfTestReport> {
     let scores: [Arc<dyn Score>; 3] =
-        [Arc::new(Dot), Arc::new(Additive), Arc::new(Kernel(Shape::Gaussian))];
+        [Arc::new(Dot), Arc::new(Additive), Arc::new(KernelScore(KernelFunction::Gaussian))];
     let normalizers: [Arc<dyn Normalizer>; 3] =
         [Arc::new(Softmax), Arc::new(Entmax15), Arc::new(Sigmoid)];
     // Odd sizes: more than one block of queries and of keys, and none a multiple of the lanes.
@@ -74,7 +74,7 @@ fn worse(x: f64, y: f64) -> f64 {
 
 /// Largest relative errors of the output and of the gradients.
 fn errors(attention: &Attention, dims: Dims) -> Result<(f64, f64)> {
-    let problem = AttentionInputs::random(attention, dims, 1)?;
+    let problem = OwnedInputs::random(attention, dims, 1)?;
     let mut out = problem.room()?;
     let saved = problem.forward(attention, &mut out)?;
     // Any upstream gradient will do: repeated values of v.

@@ -84,8 +84,8 @@ impl Attention {
     ///
     /// # Shapes
     /// `sigma: [1]`
-    pub fn kernel(shape: score::Shape, sigma: Tensor<1>) -> Attention {
-        Attention::with_score(score::Kernel(shape), vec![scalar(sigma)])
+    pub fn kernel(shape: score::KernelFunction, sigma: Tensor<1>) -> Attention {
+        Attention::with_score(score::KernelScore(shape), vec![scalar(sigma)])
     }
 
     /// Creates attention with the key–value score `(a·(q·k) + b·(q·v))/√D`.
@@ -137,7 +137,7 @@ impl Attention {
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};
-    /// use regard_attention::score::{Cell, ScoreMod, check_derivative};
+    /// use regard_attention::score::{ScoreCell, ScoreMod, check_derivative};
     /// use regard_attention::{Attention, mask::causal};
     /// use std::sync::Arc;
     ///
@@ -146,10 +146,10 @@ impl Attention {
     /// struct Flatter;
     ///
     /// impl ScoreMod for Flatter {
-    ///     fn apply(&self, score: f32, cell: Cell) -> f32 {
+    ///     fn apply(&self, score: f32, cell: ScoreCell) -> f32 {
     ///         score * self.derivative(score, cell)
     ///     }
-    ///     fn derivative(&self, _: f32, cell: Cell) -> f32 {
+    ///     fn derivative(&self, _: f32, cell: ScoreCell) -> f32 {
     ///         1.0 / (1.0 + (cell.position - cell.key as f32).abs())
     ///     }
     /// }

@@ -149,7 +149,8 @@ impl Attention {
             View::new(numbers, *shape).expect("as many elements as its shape has")
         }
         let [q, k] = held.each_ref().map(view);
-        let inputs = spec::Inputs { q, k, v: k, params: params.iter().map(view).collect() };
+        let inputs =
+            spec::AttentionInputs { q, k, v: k, params: params.iter().map(view).collect() };
         let [b, h, t, _] = q.shape;
         let shape = [b, h, t, k.shape[3]];
         let mut out = vec![0.0; shape.iter().product()];

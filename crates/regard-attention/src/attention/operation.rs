@@ -4,7 +4,9 @@ use crate::backend::{Buffer, Operands, Operation, by_rows, ok, view4};
 use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{Shape, TensorData};
 use burn_flex::FlexTensor;
-use regard_kernels::attention::{self as spec, Dims, Inputs, Saved, Selection, Upstream};
+use regard_kernels::attention::{
+    self as spec, AttentionInputs, Dims, SavedAttention, Selection, Upstream,
+};
 use regard_kernels::pool::parallel;
 use regard_kernels::view::{Error, View, ViewMut};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,7 +57,7 @@ pub(crate) struct Attend {
 /// Saved by the forward for the backward.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
-    saved: Arc<Saved>,
+    saved: Arc<SavedAttention>,
     y: FlexTensor,
 }
 
@@ -82,7 +84,7 @@ impl Packing {
         }
     }
 
-    fn inputs<'a>(self, x: &'a [FlexTensor]) -> Result<Inputs<'a>, Error> {
+    fn inputs<'a>(self, x: &'a [FlexTensor]) -> Result<AttentionInputs<'a>, Error> {
         let (operands, params) = x.split_at(self.operands());
         let (q, k, v) = match self {
             Packing::Separate => (view4(&x[0])?, view4(&x[1])?, view4(&x[2])?),
@@ -107,7 +109,7 @@ impl Packing {
             }
         };
         let params = params.iter().map(view4).collect::<Result<_, _>>()?;
-        Ok(Inputs { q, k, v, params })
+        Ok(AttentionInputs { q, k, v, params })
     }
 
     fn packed(self) -> bool {
@@ -124,7 +126,7 @@ fn columns(x: &FlexTensor, from: usize, width: usize) -> View<'_> {
 }
 
 impl Attend {
-    fn dims(&self, inputs: &Inputs) -> Dims {
+    fn dims(&self, inputs: &AttentionInputs) -> Dims {
         ok(self.spec.check(inputs)).dims
     }
 
@@ -137,7 +139,7 @@ impl Attend {
         }
     }
 
-    fn context(&self, inputs: &Inputs, dims: &Dims) -> (FlexTensor, Saved) {
+    fn context(&self, inputs: &AttentionInputs, dims: &Dims) -> (FlexTensor, SavedAttention) {
         let Dims { b, h, t, e, .. } = *dims;
         let mut out = Buffer::new(b * h * t * e);
         let shape = [b, h, t, e];
@@ -152,7 +154,7 @@ impl Attend {
     }
 
     /// Only the weights; the context is that of empty values.
-    fn weights(&self, inputs: &Inputs, dims: &Dims) -> (FlexTensor, Saved) {
+    fn weights(&self, inputs: &AttentionInputs, dims: &Dims) -> (FlexTensor, SavedAttention) {
         let Dims { b, h, t, s, .. } = *dims;
         let mut unused = Buffer::new(b * h * t);
         let room = ok(ViewMut::new(&mut unused, [b, h, t, 1]));
@@ -164,7 +166,7 @@ impl Attend {
     }
 
     /// The context, followed by weights or a choice.
-    fn with_more(&self, inputs: &Inputs, dims: &Dims) -> (FlexTensor, Saved) {
+    fn with_more(&self, inputs: &AttentionInputs, dims: &Dims) -> (FlexTensor, SavedAttention) {
         let Dims { b, h, t, s, e, .. } = *dims;
         let wide = e + self.more(dims);
         let mut y = Buffer::new(b * h * t * wide);
@@ -189,8 +191,8 @@ impl Attend {
     fn backward_into(
         &self,
         room: &mut [Buffer; 3],
-        (inputs, saved, upstream): (&Inputs, &Saved, &Upstream),
-    ) -> Result<spec::Gradients, Error> {
+        (inputs, saved, upstream): (&AttentionInputs, &SavedAttention, &Upstream),
+    ) -> Result<spec::ParamGradients, Error> {
         let [dq, dk, dv] = room;
         let view = |room, like: &View| ViewMut::strided(room, like.shape, by_rows(like.shape));
         let (q, k, v) = (&inputs.q, &inputs.k, &inputs.v);

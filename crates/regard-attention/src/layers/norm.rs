@@ -63,10 +63,10 @@ impl NormConfig {
 }
 
 impl Norm {
-    fn operation(&self) -> ops::Norm {
+    fn operation(&self) -> ops::NormParams {
         let Norm { kind, eps, .. } = *self;
         let beta = self.beta.as_ref().map(Param::val);
-        ops::Norm { kind, eps, gamma: self.gamma.val(), beta }
+        ops::NormParams { kind, eps, gamma: self.gamma.val(), beta }
     }
 
     /// Normalises each row.

@@ -3,7 +3,7 @@
 
 use super::Dropout;
 use crate::init::{Init, Mode};
-use crate::ops::{self, Cell, Direction, States};
+use crate::ops::{self, Cell, DirectionWeights, States};
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
@@ -110,12 +110,12 @@ impl RecurrentConfig {
 }
 
 impl RecurrentWeights {
-    fn direction(&self) -> Direction {
+    fn direction(&self) -> DirectionWeights {
         let biases = match (&self.bias_ih, &self.bias_hh) {
             (Some(input), Some(hidden)) => Some([input.val(), hidden.val()]),
             _ => None,
         };
-        Direction { input: self.weight_ih.val(), hidden: self.weight_hh.val(), biases }
+        DirectionWeights { input: self.weight_ih.val(), hidden: self.weight_hh.val(), biases }
     }
 }
 

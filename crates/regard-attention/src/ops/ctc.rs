@@ -6,7 +6,7 @@ use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{Int, Tensor, TensorData, activation};
 use burn_flex::FlexTensor;
 pub use regard_kernels::ops::ctc::Ctc;
-use regard_kernels::ops::ctc::{CtcBatch, Saved};
+use regard_kernels::ops::ctc::{CtcBatch, SavedCtc};
 use std::sync::Arc;
 
 /// Target labels of a batch: for each sequence, its number of logit rows and its labels.
@@ -69,7 +69,7 @@ impl Losses {
 }
 
 impl Operation for Losses {
-    type Saved = Arc<Saved>;
+    type Saved = Arc<SavedCtc>;
 
     fn forward(&self, x: &Operands<Flex>, _: bool) -> (FlexTensor, Self::Saved) {
         let (logits, classes) = (Dense::new(&x.floats[0]), x.floats[0].shape()[1]);

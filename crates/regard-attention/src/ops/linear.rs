@@ -7,11 +7,11 @@ use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::Tensor;
 use burn_flex::FlexTensor;
 use regard_kernels::gemm::{Epilogue, MatrixMut, product, seems_sparse};
-use regard_kernels::ops::linear::{Gradients, Linear as Kernel, Saved};
+use regard_kernels::ops::linear::{Linear as Kernel, LinearGradients, SavedLinear};
 
 /// The operation, with operands `x`, `W` and optionally `b`.
 #[derive(Clone, Debug)]
-pub struct Linear {
+pub struct LinearOperation {
     /// Activation `f`.
     pub activation: Activation,
     /// Cache of the packed weight; `None` to pack it for each product.
@@ -39,7 +39,7 @@ pub fn linear<const D: usize>(
     bias: Option<Tensor<1>>,
     activation: Activation,
 ) -> Tensor<D> {
-    apply(x, weight, bias, Linear { activation, packing: None })
+    apply(x, weight, bias, LinearOperation { activation, packing: None })
 }
 
 /// Computes `y = f(x·W + b)` for a weight that is used repeatedly. While no gradient is needed, the
@@ -51,14 +51,14 @@ pub fn linear_packed<const D: usize>(
     activation: Activation,
     packing: &Packing,
 ) -> Tensor<D> {
-    apply(x, weight, bias, Linear { activation, packing: Some(packing.clone()) })
+    apply(x, weight, bias, LinearOperation { activation, packing: Some(packing.clone()) })
 }
 
 fn apply<const D: usize>(
     x: Tensor<D>,
     weight: Tensor<2>,
     bias: Option<Tensor<1>>,
-    operation: Linear,
+    operation: LinearOperation,
 ) -> Tensor<D> {
     let ([i, o], shape) = (weight.dims(), x.dims());
     assert_eq!(shape[D - 1], i, "linear: x is {shape:?}, the weight [{i}, {o}]");
@@ -87,7 +87,7 @@ fn composed<const D: usize>(
     activate(y, activation).reshape(shape)
 }
 
-impl Operation for Linear {
+impl Operation for LinearOperation {
     /// Pre-activation values, unless `f` is the identity.
     type Saved = Option<FlexTensor>;
 
@@ -136,14 +136,14 @@ impl Operation for Linear {
         let mut room = [(0, n * i), (1, i * o), (2, o)]
             .map(|(at, len)| wanted.get(at).is_some_and(|w| *w).then(|| Buffer::new(len)));
         let [dx, dw, db] = &mut room;
-        let to = Gradients {
+        let to = LinearGradients {
             x: dx.as_deref_mut().map(|x| ok(MatrixMut::new(x, n, i))),
             weight: dw.as_deref_mut().map(|w| ok(MatrixMut::new(w, i, o))),
             bias: db.as_deref_mut(),
         };
         let pre = saved.as_ref().map(|pre| ok(matrix(pre)));
         let kernel = Kernel { weight: w, bias: None, activation: self.activation };
-        ok(kernel.backward(Saved { x: rows, pre }, ok(dy.matrix()), to));
+        ok(kernel.backward(SavedLinear { x: rows, pre }, ok(dy.matrix()), to));
         let shapes =
             [input.shape(), weight.shape()].into_iter().chain(bias.iter().map(|b| b.shape()));
         room.into_iter().zip(shapes).map(|(room, shape)| room.map(|g| g.tensor(shape))).collect()

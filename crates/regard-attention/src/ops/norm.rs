@@ -9,7 +9,7 @@ use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::Tensor;
 use burn_flex::FlexTensor;
 pub use regard_kernels::ops::norm::NormKind;
-use regard_kernels::ops::norm::{Gradients, Norm as Kernel, Outputs, Saved};
+use regard_kernels::ops::norm::{Norm as Kernel, NormGradients, Outputs, SavedNorm};
 use std::sync::{Arc, Mutex};
 
 /// Parameters of a norm.
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 /// # Shapes
 /// `gamma, beta: [M]`
 #[derive(Clone, Debug)]
-pub struct Norm {
+pub struct NormParams {
     /// Layer norm or RMS norm.
     pub kind: NormKind,
     /// `ε`, added to the variance or mean square.
@@ -35,15 +35,15 @@ pub struct Norm {
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use regard_attention::ops::{Norm, NormKind, norm};
+/// use regard_attention::ops::{NormParams, NormKind, norm};
 ///
 /// let device = Device::flex();
 /// let x = Tensor::<2>::from_floats([[1.0, 3.0]], &device);
 /// let gamma = Tensor::<1>::ones([2], &device);
-/// let y = norm(x, &Norm { kind: NormKind::Layer, eps: 0.0, gamma, beta: None });
+/// let y = norm(x, &NormParams { kind: NormKind::Layer, eps: 0.0, gamma, beta: None });
 /// assert_eq!(y.to_data().try_to_vec::<f32>().unwrap(), [-1.0, 1.0]);
 /// ```
-pub fn norm<const D: usize>(x: Tensor<D>, norm: &Norm) -> Tensor<D> {
+pub fn norm<const D: usize>(x: Tensor<D>, norm: &NormParams) -> Tensor<D> {
     if !backend::fused(&x) {
         return composed(x, norm);
     }
@@ -59,7 +59,7 @@ pub fn norm<const D: usize>(x: Tensor<D>, norm: &Norm) -> Tensor<D> {
 pub fn add_norm<const D: usize>(
     x: Tensor<D>,
     residual: Tensor<D>,
-    with: &Norm,
+    with: &NormParams,
 ) -> (Tensor<D>, Tensor<D>) {
     assert_eq!(x.dims(), residual.dims(), "add_norm: x and residual must have the same shape");
     if !backend::fused(&x) {
@@ -69,7 +69,7 @@ pub fn add_norm<const D: usize>(
     // Burn's nodes have one output, so there are two nodes: the first computes both results and
     // leaves the norm for the second, which only returns it.
     let left = Left::default();
-    let Norm { kind, eps, .. } = *with;
+    let NormParams { kind, eps, .. } = *with;
     let floats = with_parameters(vec![x.into_dispatch(), residual.into_dispatch()], with);
     let sum: Tensor<D> = backend::apply(Sum { kind, eps, left: left.clone() }, floats, vec![]);
     let operation = Rows { kind, eps, done: Some(left) };
@@ -80,14 +80,14 @@ pub fn add_norm<const D: usize>(
 
 fn with_parameters(
     mut floats: Vec<burn::backend::DispatchTensor>,
-    norm: &Norm,
+    norm: &NormParams,
 ) -> Vec<burn::backend::DispatchTensor> {
     floats.push(norm.gamma.clone().into_dispatch());
     floats.extend(norm.beta.clone().map(Tensor::into_dispatch));
     floats
 }
 
-fn composed<const D: usize>(x: Tensor<D>, norm: &Norm) -> Tensor<D> {
+fn composed<const D: usize>(x: Tensor<D>, norm: &NormParams) -> Tensor<D> {
     let x = match norm.kind {
         NormKind::Layer => x.clone() - x.mean_dim(D - 1),
         NormKind::Rms => x,
@@ -168,8 +168,8 @@ impl Operation for Rows {
         let mut dgamma = Buffer::new(gamma.len());
         let mut dbeta = has_beta.then(|| Buffer::new(gamma.len()));
         let kernel = Kernel { kind: self.kind, gamma: &gamma, beta: None, eps: self.eps };
-        let to = Gradients { x: &mut dx, gamma: &mut dgamma, beta: dbeta.as_deref_mut() };
-        ok(kernel.backward(Saved { x: &rows, mean: &saved.0, rstd: &saved.1 }, &dy, None, to));
+        let to = NormGradients { x: &mut dx, gamma: &mut dgamma, beta: dbeta.as_deref_mut() };
+        ok(kernel.backward(SavedNorm { x: &rows, mean: &saved.0, rstd: &saved.1 }, &dy, None, to));
         let width = gamma.len();
         let mut found = vec![Some(dx.tensor(x.floats[0].shape())), Some(dgamma.tensor([width]))];
         found.extend(dbeta.map(|beta| Some(beta.tensor([width]))));

@@ -8,7 +8,9 @@ use burn::tensor::Tensor;
 use burn_flex::FlexTensor;
 use regard_kernels::gemm::{Matrix, MatrixMut};
 pub use regard_kernels::ops::recurrent::Cell;
-use regard_kernels::ops::recurrent::{Gradients, Recurrent, Shape, State, StateMut, Tape, Weights};
+use regard_kernels::ops::recurrent::{
+    CellWeights, Recurrent, RecurrentGradients, Shape, State, StateMut, Tape,
+};
 use std::sync::Arc;
 
 /// Parameters of one direction, in PyTorch's layout.
@@ -16,7 +18,7 @@ use std::sync::Arc;
 /// # Shapes
 /// `G` is 1 for the RNN, 3 for the GRU (`r, z, n`), 4 for the LSTM (`i, f, g, o`).
 #[derive(Clone, Debug)]
-pub struct Direction {
+pub struct DirectionWeights {
     /// Input weights `weight_ih`, `[G·H, I]`.
     pub input: Tensor<2>,
     /// Recurrent weights `weight_hh`, `[G·H, H]`.
@@ -48,7 +50,7 @@ pub struct States {
 pub fn recurrent(
     cell: Cell,
     x: Tensor<3>,
-    directions: &[Direction],
+    directions: &[DirectionWeights],
     start: Option<States>,
     lengths: Option<&[usize]>,
 ) -> (Tensor<3>, States) {
@@ -71,7 +73,7 @@ pub fn recurrent(
         lengths: lengths.map(|lengths| Arc::new(lengths.to_vec())),
     };
     let mut floats = vec![x.into_dispatch()];
-    for Direction { input, hidden, biases } in directions {
+    for DirectionWeights { input, hidden, biases } in directions {
         floats.extend([input.clone().into_dispatch(), hidden.clone().into_dispatch()]);
         floats.extend(biases.iter().flatten().map(|b| b.clone().into_dispatch()));
     }
@@ -152,7 +154,7 @@ impl Run {
         let w = &slices.weights[direction];
         Recurrent {
             cell: self.cell,
-            weights: Weights {
+            weights: CellWeights {
                 input: &w[0],
                 hidden: &w[1],
                 input_bias: w.get(2).map(|b| &**b),
@@ -224,7 +226,7 @@ impl Operation for Run {
             let (before_h, before_c) = before.split_first_mut().expect("there is an h");
             let mut room_of = room.iter_mut();
             let mut next = || room_of.next().map(|x| &mut x[..]);
-            let to = Gradients {
+            let to = RecurrentGradients {
                 x: Some(&mut share),
                 input: next(),
                 hidden: next(),
@@ -267,13 +269,13 @@ impl Operation for Run {
 
 /// Composed of Burn's operations, step by step.
 mod composed {
-    use super::{Cell, Direction, States};
+    use super::{Cell, DirectionWeights, States};
     use burn::tensor::{Bool, Tensor, TensorData, activation::sigmoid};
 
     pub fn run(
         cell: Cell,
         x: Tensor<3>,
-        directions: &[Direction],
+        directions: &[DirectionWeights],
         start: Option<States>,
         lengths: Option<&[usize]>,
     ) -> (Tensor<3>, States) {
@@ -300,7 +302,7 @@ mod composed {
     fn one(
         cell: Cell,
         x: Tensor<3>,
-        Direction { input, hidden, biases }: &Direction,
+        DirectionWeights { input, hidden, biases }: &DirectionWeights,
         start: Option<States>,
         (lengths, reverse): (Option<&[usize]>, bool),
     ) -> (Tensor<3>, States) {

@@ -87,9 +87,9 @@ fn scores() {
         attend(x, attention.mask(mask()))
     });
     for (shape, limits) in [
-        (score::Shape::Gaussian, USUAL),
-        (score::Shape::Epanechnikov, KINKED),
-        (score::Shape::Boxcar, KINKED),
+        (score::KernelFunction::Gaussian, USUAL),
+        (score::KernelFunction::Epanechnikov, KINKED),
+        (score::KernelFunction::Boxcar, KINKED),
     ] {
         check(&format!("{shape:?}"), &arrays(&[&[1]]), limits, |x| {
             let sigma = x.one(3).abs() + 3.0;
@@ -272,10 +272,10 @@ fn weights_as_outputs() {
 struct SoftCap(f32);
 
 impl score::ScoreMod for SoftCap {
-    fn apply(&self, s: f32, _: score::Cell) -> f32 {
+    fn apply(&self, s: f32, _: score::ScoreCell) -> f32 {
         self.0 * (s / self.0).tanh()
     }
-    fn derivative(&self, s: f32, _: score::Cell) -> f32 {
+    fn derivative(&self, s: f32, _: score::ScoreCell) -> f32 {
         1.0 - (s / self.0).tanh().powi(2)
     }
 }

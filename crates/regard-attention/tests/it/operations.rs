@@ -44,9 +44,9 @@ fn activations() {
     }
 }
 
-fn norm_of(x: &Inputs, from: usize, kind: NormKind) -> Norm {
+fn norm_of(x: &Inputs, from: usize, kind: NormKind) -> NormParams {
     let beta = (kind == NormKind::Layer).then(|| x.one(from + 1));
-    Norm { kind, eps: 1e-5, gamma: x.one(from), beta }
+    NormParams { kind, eps: 1e-5, gamma: x.one(from), beta }
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn recurrences() {
                     let mut next = || at.next().unwrap();
                     let input = x.three(next());
                     let directions: Vec<_> = (0..directions)
-                        .map(|_| Direction {
+                        .map(|_| DirectionWeights {
                             input: x.two(next()),
                             hidden: x.two(next()),
                             biases: biased.then(|| [x.one(next()), x.one(next())]),

@@ -6,14 +6,14 @@ use crate::simd::{Kernel, Simd, dispatch};
 
 /// Dropout of attention weights, in training.
 #[derive(Clone, Copy, Debug)]
-pub struct Dropout {
+pub struct AttentionDropout {
     /// Probability that a weight is dropped, in `0..1`; the others are scaled by `1/(1 − p)`.
     pub p: f32,
     /// Random stream of the mask.
     pub noise: Stream,
 }
 
-impl Dropout {
+impl AttentionDropout {
     /// Drops and scales the cells of a tile, as a function of each cell's index in `[B, H, T, S]`.
     pub(super) fn apply(self, at: &At, tile: &mut Tile) {
         let d = at.grid.dims;
@@ -26,7 +26,7 @@ impl Dropout {
 }
 
 struct Drop<'a, 'b> {
-    dropout: Dropout,
+    dropout: AttentionDropout,
     keys: Keys<'a>,
     /// Index of each query's first cell, in two halves.
     low: &'a [u32],
@@ -56,7 +56,7 @@ impl Kernel for Drop<'_, '_> {
     }
 }
 
-impl Dropout {
+impl AttentionDropout {
     /// The cells of one row, each with its key.
     #[inline(always)]
     fn row(

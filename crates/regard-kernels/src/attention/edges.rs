@@ -1,10 +1,10 @@
 //! Edges in a tile whose keys are a run: the few cells that have edge features.
 
 use super::listed::Added;
-use super::pair::{Feature, Sink, Source};
+use super::pair::{Feature, Sink, TileOperands};
 use super::rows::load;
 use super::tile::Tile;
-use crate::gemm::micro::Pair;
+use crate::gemm::micro::PairFunction;
 use crate::simd::{Kernel, Simd};
 use std::ops::Range;
 
@@ -28,18 +28,18 @@ impl Added<'_> {
 /// keys.
 pub(crate) struct FillEdges<'a, 'b, P> {
     pub pair: P,
-    pub source: &'a Source,
+    pub source: &'a TileOperands,
     /// First key of the tile.
     pub start: usize,
     pub tile: &'a mut Tile<'b>,
     pub added: Added<'a>,
 }
 
-impl<P: Pair> Kernel for FillEdges<'_, '_, P> {
+impl<P: PairFunction> Kernel for FillEdges<'_, '_, P> {
     type Out = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Source { queries, keys, scale, weights, .. } = *self.source;
+        let TileOperands { queries, keys, scale, weights, .. } = *self.source;
         let (start, width) = (self.start, keys.width);
         for lane in 0..self.tile.queries {
             for edge in self.added.within(lane, start..start + self.tile.keys) {
@@ -66,7 +66,7 @@ impl<P: Pair> Kernel for FillEdges<'_, '_, P> {
 /// The gradient of the cells that are edges, which is set to 0 afterwards.
 pub(crate) struct GradientEdges<'a, 'b, F> {
     pub feature: F,
-    pub source: &'a Source,
+    pub source: &'a TileOperands,
     /// First key of the tile.
     pub start: usize,
     pub ds: &'a mut Tile<'b>,
@@ -79,7 +79,7 @@ impl<F: Feature> Kernel for GradientEdges<'_, '_, F> {
     type Out = ();
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
-        let Source { queries, keys, weights, .. } = *self.source;
+        let TileOperands { queries, keys, weights, .. } = *self.source;
         let (start, width, wide) = (self.start, keys.width, self.wide);
         let sums = self.sink.queries.take();
         for lane in 0..self.ds.queries {

@@ -1,13 +1,13 @@
 //! Shared by forward and backward: the lowered problem, and the walk over the score matrix.
 
 use super::grid::{Dims, Grid};
-use super::mask::{Block, Cover, Rule};
-use super::pair::Source;
+use super::mask::{Cover, Rule, ScoreBlock};
+use super::pair::TileOperands;
 use super::rows::{Rows, padded};
-use super::score::{Lowered, Operands};
+use super::score::{Lowered, ScoreOperands};
 use super::term::Term;
 use super::tile::{At, Keys, Spans, Tile, mask_by_range};
-use super::{Attention, Inputs};
+use super::{Attention, AttentionInputs};
 use crate::pool::{Parts, parallel_ranges};
 use crate::scratch::Scratch;
 use crate::simd::isa;
@@ -126,7 +126,7 @@ impl<'a> Engine<'a> {
     pub fn new(
         spec: &'a Attention,
         grid: &'a Grid,
-        inputs: &Inputs<'a>,
+        inputs: &AttentionInputs<'a>,
         lowered: &'a Lowered<'a>,
         biases: &'a [Box<dyn Term + 'a>],
         block_keys: usize,
@@ -170,13 +170,13 @@ impl<'a> Engine<'a> {
     }
 
     /// The rows of a head, for filling tiles. `packed` must be set by the caller.
-    pub fn source(&self, b: usize, h: usize, i0: usize, packed: *const f32) -> Source {
+    pub fn source(&self, b: usize, h: usize, i0: usize, packed: *const f32) -> TileOperands {
         let (q, k) = (self.lowered.q.view(), self.lowered.k.view());
         let weights = match self.lowered.pair.weighted() {
             true => self.lowered.weights[h * q.shape[3]..].as_ptr(),
             false => std::ptr::null(),
         };
-        Source {
+        TileOperands {
             packed,
             queries: Rows::of(&q, b, h).from(i0),
             scale: self.lowered.scale,
@@ -217,7 +217,7 @@ impl<'a> Engine<'a> {
             Walk::Cells => {
                 for start in (0..s).step_by(self.block_keys) {
                     let keys = start..(start + self.block_keys).min(s);
-                    let block = Block { b, h, queries: queries.clone(), keys: keys.clone() };
+                    let block = ScoreBlock { b, h, queries: queries.clone(), keys: keys.clone() };
                     match self.spec.mask.cover(self.grid, &block) {
                         Cover::Empty => {}
                         cover => plan.blocks.push((keys, cover)),
@@ -300,7 +300,7 @@ impl<'a> Engine<'a> {
     pub unsafe fn scores(
         &self,
         at: &At,
-        (source, plan, cover): (&Source, &Plan, Cover),
+        (source, plan, cover): (&TileOperands, &Plan, Cover),
         tile: &mut Tile,
         before: Option<&mut [f32]>,
     ) {
@@ -330,7 +330,7 @@ impl<'a> Engine<'a> {
             Keys::Run { start, len } => {
                 let mut cells = vec![1; len * lanes];
                 let (queries, keys) = (at.i0..at.i0 + queries, start..start + len);
-                let block = Block { b: at.b, h: at.h, queries, keys };
+                let block = ScoreBlock { b: at.b, h: at.h, queries, keys };
                 self.spec.mask.cells(self.grid, &block, lanes, &mut cells);
                 for (cell, allowed) in tile.data.iter_mut().zip(cells) {
                     *cell = if allowed != 0 { *cell } else { value };
@@ -360,15 +360,16 @@ impl<'a> Engine<'a> {
 pub(crate) fn with_engine<R>(
     spec: &Attention,
     grid: &Grid,
-    inputs: &Inputs,
+    inputs: &AttentionInputs,
     block_keys: usize,
     run: impl FnOnce(&Engine) -> R,
 ) -> R {
     let dims = &grid.dims;
     let of_score = spec.score.params(dims).len();
     let scale = spec.scale.unwrap_or_else(|| spec.score.default_scale(dims));
-    let Inputs { q, k, v, ref params } = *inputs;
-    let lowered = spec.score.lower(grid, Operands { q, k, v, params: &params[..of_score] }, scale);
+    let AttentionInputs { q, k, v, ref params } = *inputs;
+    let lowered =
+        spec.score.lower(grid, ScoreOperands { q, k, v, params: &params[..of_score] }, scale);
     let mut from = of_score;
     let mut biases = vec![];
     for bias in &spec.biases {

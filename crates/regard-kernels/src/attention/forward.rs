@@ -2,11 +2,11 @@
 
 use super::engine::{Engine, KEYS, Walk, with_engine};
 use super::grid::Dims;
-use super::normalize::State;
+use super::normalize::NormalizerState;
 use super::rows::{pack, packed_len, padded, store_rows};
 use super::sums::Sums;
 use super::tile::{At, Keys, Tile};
-use super::{Attention, Inputs};
+use super::{Attention, AttentionInputs};
 use crate::memory::{filled, zeros};
 use crate::pool::{Parts, checkpoint, parallel_ranges};
 use crate::scratch::Scratch;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Values saved by the forward for the backward: two per query, and a hard choice.
 #[derive(Clone, Debug, Default)]
-pub struct Saved {
+pub struct SavedAttention {
     /// Subtracted from a score, `[B, H, T]`; for softmax the maximum.
     pub shift: Vec<f32>,
     /// Factor of the weights, `[B, H, T]`; for softmax the reciprocal of the sum, 0 for a query
@@ -29,7 +29,7 @@ pub struct Saved {
     pub pairs: u64,
 }
 
-impl Saved {
+impl SavedAttention {
     /// Returns the log-sum-exp of each query's scores, `[B, H, T]`; −∞ for a query without keys
     /// (softmax only).
     pub fn log_sum_exp(&self) -> Vec<f32> {
@@ -46,14 +46,22 @@ impl Attention {
     ///
     /// # Errors
     /// If an argument is invalid; see [`Attention::check`].
-    pub fn forward(&self, inputs: &Inputs, out: &ViewMut) -> Result<Saved, Error> {
+    pub fn forward(
+        &self,
+        inputs: &AttentionInputs,
+        out: &ViewMut,
+    ) -> Result<SavedAttention, Error> {
         let grid = self.check(inputs)?;
         let Dims { b, h, t, e, .. } = grid.dims;
         if out.shape != [b, h, t, e] {
             bail!("out: got shape {:?}, need [B,H,T,E] = {:?}", out.shape, [b, h, t, e]);
         }
         let rows = b * h * t;
-        let mut saved = Saved { shift: zeros(&[rows]), factor: zeros(&[rows]), ..Saved::default() };
+        let mut saved = SavedAttention {
+            shift: zeros(&[rows]),
+            factor: zeros(&[rows]),
+            ..SavedAttention::default()
+        };
         if self.normalizer.chooses() {
             saved.pick = filled(-1, &[rows]);
             saved.log_prob = zeros(&[rows]);
@@ -206,7 +214,7 @@ fn for_blocks<B>(
     }
 }
 
-fn keep_choice(state: &State, pick: &mut [i32], log_prob: &mut [f32]) {
+fn keep_choice(state: &NormalizerState, pick: &mut [i32], log_prob: &mut [f32]) {
     for lane in 0..pick.len() {
         pick[lane] = state.pick.get(lane).copied().unwrap_or(-1);
         log_prob[lane] = match pick[lane] {

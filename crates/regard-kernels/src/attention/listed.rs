@@ -5,10 +5,10 @@
 //! graph attention, queries are processed side by side instead.
 
 use super::graph::Graph;
-use super::pair::{Feature, Sink, Source};
+use super::pair::{Feature, Sink, TileOperands};
 use super::rows::{Rows, load};
 use super::tile::{Keys, Over, Tile};
-use crate::gemm::micro::Pair;
+use crate::gemm::micro::PairFunction;
 use crate::simd::{Kernel, Simd};
 
 /// Edge features, which a pair adds to its key.
@@ -110,7 +110,7 @@ unsafe fn side_by_side<S: Simd>(s: S, rows: Rows, n: usize, scale: f32) -> S::V 
 /// Fills a tile with scores. The source must have its queries and keys.
 pub(crate) struct FillListed<'a, P> {
     pub pair: P,
-    pub source: &'a Source,
+    pub source: &'a TileOperands,
     pub keys: Keys<'a>,
     pub tile: &'a mut [f32],
     pub lanes: usize,
@@ -118,14 +118,14 @@ pub(crate) struct FillListed<'a, P> {
     pub added: Option<Added<'a>>,
 }
 
-impl<P: Pair> Kernel for FillListed<'_, P> {
+impl<P: PairFunction> Kernel for FillListed<'_, P> {
     type Out = ();
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
         if self.source.keys.width == 1 && self.lanes == S::LANES {
             return self.across(s);
         }
-        let Source { queries, keys, .. } = *self.source;
+        let TileOperands { queries, keys, .. } = *self.source;
         let index = index(&self.keys);
         assert!(index.len() >= self.tile.len(), "a key for each cell");
         let narrow = self.added.is_none() && narrow(&[queries, keys], S::LANES);
@@ -142,11 +142,11 @@ impl<P: Pair> Kernel for FillListed<'_, P> {
     }
 }
 
-impl<P: Pair> FillListed<'_, P> {
+impl<P: PairFunction> FillListed<'_, P> {
     /// One query; returns the length of its list.
     #[inline(always)]
     fn down<S: Simd, const NARROW: bool>(&mut self, s: S, lane: usize, index: &[u32]) -> usize {
-        let Source { queries, keys, scale, weights, .. } = *self.source;
+        let TileOperands { queries, keys, scale, weights, .. } = *self.source;
         let (width, lanes) = (keys.width, self.lanes);
         // SAFETY: the block's queries exist, by the caller of `fill`.
         let (q, w) = unsafe {
@@ -195,7 +195,7 @@ impl<P: Pair> FillListed<'_, P> {
     /// Rows of one value: all queries at once.
     #[inline(always)]
     fn across<S: Simd>(&mut self, s: S) {
-        let Source { queries, keys, scale, weights, .. } = *self.source;
+        let TileOperands { queries, keys, scale, weights, .. } = *self.source;
         let lists = index(&self.keys).chunks_exact(S::LANES);
         // SAFETY: listed keys and the block's queries exist, by the caller of `fill`; a row of the
         // tile is a vector, and so is one of the lists.
@@ -219,7 +219,7 @@ impl<P: Pair> FillListed<'_, P> {
 /// Adds the gradient of a tile to the sink.
 pub(crate) struct GradientListed<'a, 'b, F> {
     pub feature: F,
-    pub source: &'a Source,
+    pub source: &'a TileOperands,
     pub keys: Keys<'a>,
     pub ds: &'a mut Tile<'b>,
     pub sink: Sink<'a>,
@@ -235,7 +235,7 @@ impl<F: Feature> Kernel for GradientListed<'_, '_, F> {
         if self.source.keys.width == 1 && self.ds.lanes == S::LANES {
             return self.across(s, sums);
         }
-        let Source { queries, keys, .. } = *self.source;
+        let TileOperands { queries, keys, .. } = *self.source;
         let cells = self.ds.keys * self.ds.lanes;
         assert!(index(&self.keys).len() >= cells && self.ds.data.len() >= cells);
         let narrow = self.added.is_none() && narrow(&[queries, keys], S::LANES);
@@ -257,7 +257,7 @@ impl<F: Feature> GradientListed<'_, '_, F> {
     /// One query, and a vector of its features from `d` on.
     #[inline(always)]
     fn down<S: Simd, const NARROW: bool>(&mut self, s: S, lane: usize, d: usize, sum: &mut [f32]) {
-        let Source { queries, keys, weights, .. } = *self.source;
+        let TileOperands { queries, keys, weights, .. } = *self.source;
         let (width, lanes, index) = (keys.width, self.ds.lanes, index(&self.keys));
         let n = (width - d).min(S::LANES);
         // SAFETY: key and query exist, by the caller of `gradient`, and there is a row for each
@@ -306,7 +306,7 @@ impl<F: Feature> GradientListed<'_, '_, F> {
     /// Rows of one value: all queries at once.
     #[inline(always)]
     fn across<S: Simd>(&mut self, s: S, sums: &mut [f32]) {
-        let Source { queries, keys, weights, .. } = *self.source;
+        let TileOperands { queries, keys, weights, .. } = *self.source;
         let lists = index(&self.keys).chunks_exact(S::LANES);
         let mut line = [0f32; 16];
         // SAFETY: keys and queries exist, by the caller of `gradient`; a row of the tile is a

@@ -11,7 +11,7 @@
 //! recomputes the scores from them. Memory is linear in the sequence length.
 //!
 //! ```
-//! use regard_kernels::attention::{Attention, Inputs, mask::*};
+//! use regard_kernels::attention::{Attention, AttentionInputs, mask::*};
 //! use regard_kernels::view::{View, ViewMut};
 //!
 //! let (b, h, t, d) = (1, 2, 5, 4);
@@ -20,7 +20,7 @@
 //! let mut out = vec![0.0; b * h * t * d];
 //! let attention = Attention::dot().mask(causal() & window(2, 0));
 //! attention
-//!     .forward(&Inputs::new(x, x, x), &ViewMut::new(&mut out, [b, h, t, d]).unwrap())
+//!     .forward(&AttentionInputs::new(x, x, x), &ViewMut::new(&mut out, [b, h, t, d]).unwrap())
 //!     .unwrap();
 //! // The first query attends only to itself.
 //! assert_eq!(&out[..d], &x.to_vec()[..d]);
@@ -50,9 +50,9 @@ mod term;
 mod tile;
 mod weights;
 
-pub use backward::{Gradients, Upstream};
-pub use dropout::Dropout;
-pub use forward::Saved;
+pub use backward::{ParamGradients, Upstream};
+pub use dropout::AttentionDropout;
+pub use forward::SavedAttention;
 pub use graph::Graph;
 pub use grid::{Dims, Grid, Positions};
 pub use reduce::WeightSummary;
@@ -90,12 +90,12 @@ pub struct Attention {
     /// Positions of the queries among the keys.
     pub positions: Positions,
     /// Dropout of the weights; `None` for none.
-    pub dropout: Option<Dropout>,
+    pub dropout: Option<AttentionDropout>,
 }
 
 /// Inputs of an attention.
 #[derive(Clone)]
-pub struct Inputs<'a> {
+pub struct AttentionInputs<'a> {
     /// Queries, `[B, H, T, D]`.
     pub q: View<'a>,
     /// Keys, `[B, Hk, S, D]`, where `Hk` divides `H`.
@@ -106,10 +106,10 @@ pub struct Inputs<'a> {
     pub params: Vec<View<'a>>,
 }
 
-impl<'a> Inputs<'a> {
+impl<'a> AttentionInputs<'a> {
     /// Creates inputs without parameters.
-    pub fn new(q: View<'a>, k: View<'a>, v: View<'a>) -> Inputs<'a> {
-        Inputs { q, k, v, params: vec![] }
+    pub fn new(q: View<'a>, k: View<'a>, v: View<'a>) -> AttentionInputs<'a> {
+        AttentionInputs { q, k, v, params: vec![] }
     }
 }
 
@@ -160,10 +160,10 @@ impl Attention {
 
     /// Drops each weight with probability `p`.
     pub fn dropout(self, p: f32, noise: Stream) -> Attention {
-        Attention { dropout: (p != 0.0).then_some(Dropout { p, noise }), ..self }
+        Attention { dropout: (p != 0.0).then_some(AttentionDropout { p, noise }), ..self }
     }
 
-    /// Returns the parameters of the score and biases, in the order of [`Inputs::params`].
+    /// Returns the parameters of the score and biases, in the order of [`AttentionInputs::params`].
     pub fn params(&self, dims: &Dims) -> Vec<Param> {
         let biases = self.biases.iter().flat_map(|bias| bias.params(dims));
         self.score.params(dims).into_iter().chain(biases).collect()
@@ -197,7 +197,7 @@ impl Attention {
     ///
     /// # Errors
     /// If a shape or value is invalid; the message names it.
-    pub fn check(&self, inputs: &Inputs) -> Result<Grid, Error> {
+    pub fn check(&self, inputs: &AttentionInputs) -> Result<Grid, Error> {
         let dims = Attention::dims(inputs.q.shape, inputs.k.shape, inputs.v.shape)?;
         let grid = Grid::new(dims, self.positions.clone())?;
         self.score.check(&grid)?;
@@ -209,7 +209,7 @@ impl Attention {
         {
             bail!("scale: got {scale}, need a finite number");
         }
-        if let Some(Dropout { p, .. }) = self.dropout
+        if let Some(AttentionDropout { p, .. }) = self.dropout
             && !(0.0..1.0).contains(&p)
         {
             bail!("dropout: got {p}, need at least 0 and below 1");

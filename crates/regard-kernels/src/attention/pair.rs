@@ -8,7 +8,9 @@ use super::graph::Graph;
 use super::listed::{Added, FillListed, GradientListed};
 use super::rows::{RowBlock, Rows, padded};
 use super::tile::{Keys, Over, Tile, accumulate};
-use crate::gemm::micro::{Left, Limits, Pair, Product, Right, Size, Target, panel_width, product};
+use crate::gemm::micro::{
+    Left, Limits, PairFunction, Product, Right, Size, Target, panel_width, product,
+};
 use crate::pool::Parts;
 use crate::scratch::Scratch;
 use crate::simd::{Kernel, Simd, dispatch};
@@ -16,7 +18,7 @@ use crate::view::View;
 use std::ops::Range;
 
 /// A pair whose contribution is not a plain product.
-pub(crate) trait Feature: Pair + 'static {
+pub(crate) trait Feature: PairFunction + 'static {
     /// The feature's value before its weight, `f(key, query)`.
     fn value<S: Simd>(self, s: S, key: S::V, query: S::V) -> S::V;
     /// The derivatives of the weighted feature by key and by query.
@@ -24,7 +26,7 @@ pub(crate) trait Feature: Pair + 'static {
 }
 
 /// Operands that a tile of one head is filled from.
-pub struct Source {
+pub struct TileOperands {
     /// Queries, packed by [`super::rows::pack`].
     pub packed: *const f32,
     /// Queries, from the block's first.
@@ -103,14 +105,14 @@ pub trait Pairwise: Send + Sync {
     ///
     /// # Safety
     /// The source must have the tile's queries and keys.
-    unsafe fn fill(&self, source: &Source, keys: Keys, tile: &mut Tile);
+    unsafe fn fill(&self, source: &TileOperands, keys: Keys, tile: &mut Tile);
 
     /// Adds the gradient of the scores, `ds`, to the sink. The gradients by queries and by keys
     /// lack the factor `scale`.
     ///
     /// # Safety
     /// The source must have the tile's queries and keys.
-    unsafe fn gradient(&self, source: &Source, at: (Keys, bool), ds: &mut Tile, sink: Sink);
+    unsafe fn gradient(&self, source: &TileOperands, at: (Keys, bool), ds: &mut Tile, sink: Sink);
 }
 
 /// Fills a tile whose keys are a run.
@@ -124,7 +126,7 @@ struct FillRun<'a, P> {
     limits: Limits<'a>,
 }
 
-impl<P: Pair> Kernel for FillRun<'_, P> {
+impl<P: PairFunction> Kernel for FillRun<'_, P> {
     type Out = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -148,9 +150,9 @@ impl<P: Pair> Kernel for FillRun<'_, P> {
 
 /// # Safety
 /// As [`Pairwise::fill`].
-unsafe fn fill<P: Pair>(
+unsafe fn fill<P: PairFunction>(
     pair: P,
-    source: &Source,
+    source: &TileOperands,
     (keys, added): (Keys, Option<Added>),
     tile: &mut Tile,
 ) {
@@ -184,14 +186,14 @@ impl Pairwise for Product {
         false
     }
 
-    unsafe fn fill(&self, source: &Source, keys: Keys, tile: &mut Tile) {
+    unsafe fn fill(&self, source: &TileOperands, keys: Keys, tile: &mut Tile) {
         // SAFETY: passed on.
         unsafe { fill(Product, source, (keys, None), tile) }
     }
 
     unsafe fn gradient(
         &self,
-        source: &Source,
+        source: &TileOperands,
         (keys, careful): (Keys, bool),
         ds: &mut Tile,
         mut sink: Sink,
@@ -208,7 +210,7 @@ impl Pairwise for Product {
             },
             Keys::Listed { .. } => dispatch(GradientListed {
                 feature: Multiply,
-                source: &Source { scale: 1.0, ..*source },
+                source: &TileOperands { scale: 1.0, ..*source },
                 keys,
                 ds,
                 sink,
@@ -223,7 +225,7 @@ impl Pairwise for Product {
 #[derive(Clone, Copy)]
 struct Multiply;
 
-impl Pair for Multiply {
+impl PairFunction for Multiply {
     const WEIGHTED: bool = false;
     #[inline(always)]
     fn step<S: Simd>(self, s: S, acc: S::V, a: S::V, b: S::V, _: S::V) -> S::V {
@@ -250,14 +252,14 @@ impl<F: Feature> Pairwise for ByFeature<F> {
         F::WEIGHTED
     }
 
-    unsafe fn fill(&self, source: &Source, keys: Keys, tile: &mut Tile) {
+    unsafe fn fill(&self, source: &TileOperands, keys: Keys, tile: &mut Tile) {
         // SAFETY: passed on.
         unsafe { fill(self.0, source, (keys, None), tile) }
     }
 
     unsafe fn gradient(
         &self,
-        source: &Source,
+        source: &TileOperands,
         (keys, careful): (Keys, bool),
         ds: &mut Tile,
         sink: Sink,
@@ -280,7 +282,7 @@ impl<F: Feature> Pairwise for ByFeature<F> {
 /// The gradient of a tile whose keys are a run.
 struct GradientRun<'a, 'b, F> {
     feature: F,
-    source: &'a Source,
+    source: &'a TileOperands,
     keys: Rows,
     ds: &'a mut Tile<'b>,
     /// Room for the queries' gradient, transposed, and for a vector per key.
@@ -360,7 +362,7 @@ pub(crate) struct WithEdges<'a, F> {
 }
 
 impl<F: Feature> WithEdges<'_, F> {
-    fn of(&self, source: &Source) -> Added<'_> {
+    fn of(&self, source: &TileOperands) -> Added<'_> {
         let (h, i0) = source.place;
         Added { graph: self.graph, rows: Rows::of(&self.rows, 0, h), i0 }
     }
@@ -375,7 +377,7 @@ impl<F: Feature> Pairwise for WithEdges<'_, F> {
         self.graph.edges() * self.rows.shape[3]
     }
 
-    unsafe fn fill(&self, source: &Source, keys: Keys, tile: &mut Tile) {
+    unsafe fn fill(&self, source: &TileOperands, keys: Keys, tile: &mut Tile) {
         let (pair, added) = (self.feature, self.of(source));
         // SAFETY: passed on.
         unsafe { fill(pair, source, (keys, Some(added)), tile) };
@@ -386,7 +388,7 @@ impl<F: Feature> Pairwise for WithEdges<'_, F> {
 
     unsafe fn gradient(
         &self,
-        source: &Source,
+        source: &TileOperands,
         (keys, careful): (Keys, bool),
         ds: &mut Tile,
         sink: Sink,

@@ -1,11 +1,11 @@
 //! Summary statistics of the weights, without materialising them.
 
 use super::engine::{KEYS, with_engine};
-use super::forward::Saved;
+use super::forward::SavedAttention;
 use super::grid::Dims;
 use super::tile::each_cell;
 use super::weights::walk_weights;
-use super::{Attention, Inputs};
+use super::{Attention, AttentionInputs};
 use crate::memory::{filled, zeros};
 use crate::pool::{Parts, checkpoint, parallel};
 use crate::view::Error;
@@ -29,8 +29,8 @@ impl Attention {
     /// key comes first in `top_keys`.
     pub fn summarize(
         &self,
-        inputs: &Inputs,
-        saved: &Saved,
+        inputs: &AttentionInputs,
+        saved: &SavedAttention,
         k: usize,
     ) -> Result<WeightSummary, Error> {
         let grid = self.check(inputs)?;

@@ -1,12 +1,12 @@
 //! Exact weights of selected heads and queries.
 
 use super::engine::{Engine, KEYS, Walk, with_engine};
-use super::forward::Saved;
+use super::forward::SavedAttention;
 use super::grid::Dims;
 use super::normalize::Stats;
 use super::rows::{pack, packed_len, padded};
 use super::tile::{At, Tile, each_cell};
-use super::{Attention, Inputs};
+use super::{Attention, AttentionInputs};
 use crate::pool::{checkpoint, parallel};
 use crate::scratch::Scratch;
 use crate::view::{Error, ViewMut, bail};
@@ -25,8 +25,8 @@ impl Attention {
     /// forward that returned `saved` multiplied the values.
     pub fn weights(
         &self,
-        inputs: &Inputs,
-        saved: &Saved,
+        inputs: &AttentionInputs,
+        saved: &SavedAttention,
         asked: Selection,
         out: &ViewMut,
     ) -> Result<(), Error> {
@@ -85,8 +85,8 @@ impl Attention {
     /// all queries concatenated, for each batch row and head. `None` if the mask has no lists.
     pub fn listed_weights(
         &self,
-        inputs: &Inputs,
-        saved: &Saved,
+        inputs: &AttentionInputs,
+        saved: &SavedAttention,
     ) -> Result<Option<Vec<f32>>, Error> {
         let grid = self.check(inputs)?;
         let Dims { b, h, t, .. } = grid.dims;
@@ -116,7 +116,7 @@ impl Attention {
 /// Calls `f` with the weights of each block that a block of queries visits.
 pub(super) fn walk_weights(
     engine: &Engine,
-    saved: &Saved,
+    saved: &SavedAttention,
     (b, h, i0, n): (usize, usize, usize, usize),
     f: &mut dyn FnMut(&At, &mut Tile),
 ) {

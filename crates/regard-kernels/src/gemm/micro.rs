@@ -10,7 +10,7 @@
 use crate::simd::Simd;
 
 /// Contribution of one feature of a query–key pair to its sum.
-pub trait Pair: Copy + Send + Sync {
+pub trait PairFunction: Copy + Send + Sync {
     /// Whether features have weights.
     const WEIGHTED: bool;
     /// `acc + pair(a, b)`, with the feature's weight `w` if [`Self::WEIGHTED`].
@@ -21,7 +21,7 @@ pub trait Pair: Copy + Send + Sync {
 #[derive(Clone, Copy)]
 pub struct Product;
 
-impl Pair for Product {
+impl PairFunction for Product {
     const WEIGHTED: bool = false;
     #[inline(always)]
     fn step<S: Simd>(self, s: S, acc: S::V, a: S::V, b: S::V, _: S::V) -> S::V {
@@ -108,7 +108,7 @@ pub fn panel_width<S: Simd>() -> usize {
 /// `a`, `b`, `c` and, for a weighted pair, `k` floats at `weights` must be accessible with the
 /// given sizes, and `c` must not overlap the others.
 #[inline(always)]
-pub unsafe fn product<S: Simd, P: Pair, const ADD: bool>(
+pub unsafe fn product<S: Simd, P: PairFunction, const ADD: bool>(
     s: S,
     pair: P,
     size: Size,
@@ -151,7 +151,7 @@ struct Strip<'a> {
 
 /// All rows of one panel, in tiles of the register height and then smaller ones.
 #[inline(always)]
-unsafe fn rows<S: Simd, P: Pair, const C: usize, const ADD: bool>(
+unsafe fn rows<S: Simd, P: PairFunction, const C: usize, const ADD: bool>(
     s: S,
     pair: P,
     m: usize,
@@ -182,7 +182,7 @@ unsafe fn rows<S: Simd, P: Pair, const C: usize, const ADD: bool>(
 
 /// One register tile: `R` rows of `C` vectors.
 #[inline(always)]
-unsafe fn tile<S: Simd, P: Pair, const R: usize, const C: usize, const ADD: bool>(
+unsafe fn tile<S: Simd, P: PairFunction, const R: usize, const C: usize, const ADD: bool>(
     s: S,
     pair: P,
     i: usize,

@@ -53,7 +53,7 @@ pub struct CtcBatch<'a> {
 
 /// Values saved by the forward for the backward.
 #[derive(Clone, Debug, Default)]
-pub struct Saved {
+pub struct SavedCtc {
     /// Log-sum-exp of each row, `[N]`.
     sums: Vec<f64>,
     /// `α` of each sequence, `[T, 2L + 1]`.
@@ -94,14 +94,14 @@ impl Ctc {
     ///
     /// # Errors
     /// If shapes do not match, or if a label is the blank or not a class.
-    pub fn forward(&self, spoken: CtcBatch, losses: &mut [f32]) -> Result<Saved, Error> {
+    pub fn forward(&self, spoken: CtcBatch, losses: &mut [f32]) -> Result<SavedCtc, Error> {
         let places = self.check(spoken)?;
         if losses.len() != places.len() {
             bail!("ctc: {} sequences, but room for {} losses", places.len(), losses.len());
         }
         let alphas = places.last().map_or(0, |p| p.first_alpha + p.rows * p.states());
         let rows = spoken.rows.iter().sum();
-        let mut saved = Saved {
+        let mut saved = SavedCtc {
             sums: vec![0.0; rows],
             alphas: vec![NEVER; alphas],
             possible: vec![false; places.len()],
@@ -138,7 +138,7 @@ impl Ctc {
     pub fn backward(
         &self,
         spoken: CtcBatch,
-        saved: &Saved,
+        saved: &SavedCtc,
         dlosses: &[f32],
         dlogits: &mut [f32],
     ) -> Result<(), Error> {

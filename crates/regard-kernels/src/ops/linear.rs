@@ -28,7 +28,7 @@ pub struct Linear<'a> {
 
 /// Values saved by the forward for the backward.
 #[derive(Clone, Copy)]
-pub struct Saved<'a> {
+pub struct SavedLinear<'a> {
     /// Input, `[N, I]`.
     pub x: Matrix<'a>,
     /// Pre-activation values `x·W + b`, `[N, O]`, row-major; not needed for the identity.
@@ -37,7 +37,7 @@ pub struct Saved<'a> {
 
 /// Outputs of the backward, overwritten; gradients that are `None` are not computed.
 #[derive(Default)]
-pub struct Gradients<'a> {
+pub struct LinearGradients<'a> {
     /// Gradient of `x`, `[N, I]`.
     pub x: Option<MatrixMut<'a>>,
     /// Gradient of `W`, `[I, O]`.
@@ -57,7 +57,12 @@ impl Linear<'_> {
     }
 
     /// Computes the gradients for `dy`, `[N, O]`, row-major.
-    pub fn backward(&self, saved: Saved, dy: Matrix, to: Gradients) -> Result<(), Error> {
+    pub fn backward(
+        &self,
+        saved: SavedLinear,
+        dy: Matrix,
+        to: LinearGradients,
+    ) -> Result<(), Error> {
         let ([n, i], [i2, o]) = (saved.x.shape(), self.weight.shape());
         if i != i2 || dy.shape() != [n, o] || dy.col != 1 {
             bail!(
@@ -187,12 +192,12 @@ mod tests {
         } else {
             MatrixMut::new(&mut dw, i, o).unwrap()
         };
-        let to = Gradients {
+        let to = LinearGradients {
             x: Some(MatrixMut::new(&mut dx, n, i).unwrap()),
             weight: Some(dw_view),
             bias: Some(&mut db),
         };
-        let saved = Saved { x: mx, pre: Some(Matrix::new(&pre, n, o).unwrap()) };
+        let saved = SavedLinear { x: mx, pre: Some(Matrix::new(&pre, n, o).unwrap()) };
         layer.backward(saved, Matrix::new(&dy, n, o).unwrap(), to).unwrap();
         if transposed {
             dw = (0..i * o).map(|at| dw[at % o * i + at / o]).collect();
@@ -217,9 +222,9 @@ mod tests {
         let data = [0f32; 12];
         let m = |r, c| Matrix::new(&data[..r * c], r, c).unwrap();
         let layer = Linear { weight: m(3, 4), bias: None, activation: Activation::Gelu };
-        let saved = Saved { x: m(2, 3), pre: None };
-        let error = layer.backward(saved, m(2, 4), Gradients::default()).unwrap_err();
+        let saved = SavedLinear { x: m(2, 3), pre: None };
+        let error = layer.backward(saved, m(2, 4), LinearGradients::default()).unwrap_err();
         assert!(error.0.contains("pre"), "{error}");
-        assert!(layer.backward(saved, m(3, 4), Gradients::default()).is_err());
+        assert!(layer.backward(saved, m(3, 4), LinearGradients::default()).is_err());
     }
 }

@@ -53,7 +53,7 @@ pub struct Outputs<'a> {
 
 /// Values saved by the forward for the backward.
 #[derive(Clone, Copy)]
-pub struct Saved<'a> {
+pub struct SavedNorm<'a> {
     /// Rows that were normalised, `[N, M]`: the input, or `sum`.
     pub x: &'a [f32],
     /// Mean of each row, `[N]`, from the forward.
@@ -63,7 +63,7 @@ pub struct Saved<'a> {
 }
 
 /// Outputs of the backward, overwritten.
-pub struct Gradients<'a> {
+pub struct NormGradients<'a> {
     /// Gradient of `x`, `[N, M]`; with a residual it is the gradient of both summands.
     pub x: &'a mut [f32],
     /// Gradient of `γ`, `[M]`.
@@ -119,10 +119,10 @@ impl Norm<'_> {
     /// is its gradient from there, which is added to the gradient of `x`.
     pub fn backward(
         &self,
-        saved: Saved,
+        saved: SavedNorm,
         dy: &[f32],
         dsum: Option<&[f32]>,
-        to: Gradients,
+        to: NormGradients,
     ) -> Result<(), Error> {
         let (rows, width) = (self.rows("x", saved.x)?, self.width());
         let long = [Some(dy.len()), Some(to.x.len()), dsum.map(<[f32]>::len)];
@@ -343,8 +343,8 @@ mod tests {
             return;
         }
         let (mut dgamma, mut dbeta) = (vec![0f32; width], vec![0f32; width]);
-        let to = Gradients { x: dx, gamma: &mut dgamma, beta: Some(&mut dbeta) };
-        let saved = Saved { x: sum, mean: &mean, rstd: &rstd };
+        let to = NormGradients { x: dx, gamma: &mut dgamma, beta: Some(&mut dbeta) };
+        let saved = SavedNorm { x: sum, mean: &mean, rstd: &rstd };
         norm.backward(saved, &dy, Some(&dsum), to).unwrap();
         let mut want = numeric(&s64, &dy, |x| f(x, &g64, &b64));
         want.iter_mut().zip(&dsum).for_each(|(w, d)| *w += f64::from(*d));

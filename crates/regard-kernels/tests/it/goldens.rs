@@ -2,7 +2,7 @@
 //! `fixtures/make/attention.py`.
 
 use super::problem::close;
-use regard_kernels::attention::{Attention, Inputs, Upstream, mask::*};
+use regard_kernels::attention::{Attention, AttentionInputs, Upstream, mask::*};
 use regard_kernels::view::{View, ViewMut};
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ fn dot_product_attention_is_pytorchs() {
         let [q, k, v, dout] = ["q", "k", "v", "dout"].map(|x| golden.data(x));
         let (qs, ks, vs, os) =
             (golden.shape("q"), golden.shape("k"), golden.shape("v"), golden.shape("out"));
-        let inputs = Inputs::new(
+        let inputs = AttentionInputs::new(
             View::new(&q, qs).unwrap(),
             View::new(&k, ks).unwrap(),
             View::new(&v, vs).unwrap(),

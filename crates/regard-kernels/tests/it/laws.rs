@@ -1,7 +1,7 @@
 //! The laws of the engine that are not plain agreement with the reference.
 
 use super::problem::*;
-use regard_kernels::attention::{Attention, BLOCK, Dims, Inputs, mask::*};
+use regard_kernels::attention::{Attention, AttentionInputs, BLOCK, Dims, mask::*};
 use regard_kernels::view::{View, ViewMut};
 
 fn plain(shape: Shape, mask: Mask) -> Problem {
@@ -344,7 +344,8 @@ fn strides_do_not_matter() {
         View::strided(data, [b, h, n, w], strides, (n - 1) * h * w).unwrap()
     };
     let leak = |x: Vec<f32>| -> &'static [f32] { Box::leak(x.into_boxed_slice()) };
-    let inputs = Inputs::new(view(leak(q), t, d), view(leak(k), s, d), view(leak(v), s, e));
+    let inputs =
+        AttentionInputs::new(view(leak(q), t, d), view(leak(k), s, d), view(leak(v), s, e));
     let mut out = vec![0.0; want.len()];
     let strides = [t * h * e, e, h * e, 1].map(|x| x as isize);
     let to = ViewMut::strided(&mut out, [b, h, t, e], strides).unwrap();
@@ -359,7 +360,7 @@ fn strides_do_not_matter() {
         [h * t * d * 2, t * d * 2, d * 2, 2].map(|x| x as isize),
         0,
     );
-    let inputs = Inputs { q: q.unwrap(), ..problem.inputs() };
+    let inputs = AttentionInputs { q: q.unwrap(), ..problem.inputs() };
     let mut again = vec![0.0; want.len()];
     problem.fast.forward(&inputs, &ViewMut::new(&mut again, [b, h, t, e]).unwrap()).unwrap();
     assert_eq!(again, want);
@@ -370,7 +371,7 @@ fn bad_input_is_named() {
     let data = vec![0.0; 4096];
     let view = |shape: [usize; 4]| View::new(&data, shape).unwrap();
     let try_it = |q: [usize; 4], k: [usize; 4], v: [usize; 4], attention: Attention| {
-        attention.check(&Inputs::new(view(q), view(k), view(v))).unwrap_err().0
+        attention.check(&AttentionInputs::new(view(q), view(k), view(v))).unwrap_err().0
     };
     let dot = Attention::dot;
     let rows = [

@@ -7,7 +7,7 @@ use regard_kernels::ops::embedding;
 use regard_kernels::ops::linear::{self, Linear};
 use regard_kernels::ops::loss::{CrossEntropy, LossRows};
 use regard_kernels::ops::norm::{self, Norm};
-use regard_kernels::ops::recurrent::{self, Cell, Recurrent, State, StateMut, Tape, Weights};
+use regard_kernels::ops::recurrent::{self, Cell, CellWeights, Recurrent, State, StateMut, Tape};
 use regard_kernels::pool;
 use serde_json::Value;
 
@@ -94,12 +94,12 @@ fn linear_layers() {
         layer.forward(mx, MatrixMut::new(&mut y, n, o).unwrap(), Some(keep)).unwrap();
         case.check("y", &y);
         let [mut dx, mut dw, mut db] = ["dx", "dw", "db"].map(|n| case.zeros(n));
-        let to = linear::Gradients {
+        let to = linear::LinearGradients {
             x: Some(MatrixMut::new(&mut dx, n, i).unwrap()),
             weight: Some(MatrixMut::new(&mut dw, o, i).unwrap().t()),
             bias: Some(&mut db),
         };
-        let saved = linear::Saved { x: mx, pre: Some(Matrix::new(&pre, n, o).unwrap()) };
+        let saved = linear::SavedLinear { x: mx, pre: Some(Matrix::new(&pre, n, o).unwrap()) };
         layer.backward(saved, Matrix::new(&dy, n, o).unwrap(), to).unwrap();
         case.check("dx", &dx);
         case.check("dw", &dw);
@@ -126,8 +126,8 @@ fn norms() {
         case.check("y", &y);
         let [mut dx, mut dgamma, mut dbeta] = ["dx", "dgamma", "dbeta"].map(|n| case.zeros(n));
         let beta = layer.then_some(&mut dbeta[..]);
-        let to = norm::Gradients { x: &mut dx, gamma: &mut dgamma, beta };
-        let saved = norm::Saved { x: &x, mean: &mean, rstd: &rstd };
+        let to = norm::NormGradients { x: &mut dx, gamma: &mut dgamma, beta };
+        let saved = norm::SavedNorm { x: &x, mean: &mean, rstd: &rstd };
         norm.backward(saved, &dy, None, to).unwrap();
         case.check("dx", &dx);
         case.check("dgamma", &dgamma);
@@ -176,7 +176,7 @@ fn recurrent_layers() {
             let [wi, wh, bi, bh] = names.each_ref().map(|n| case.data(n));
             let layer = Recurrent {
                 cell,
-                weights: Weights {
+                weights: CellWeights {
                     input: &wi,
                     hidden: &wh,
                     input_bias: Some(&bi),
@@ -201,7 +201,7 @@ fn recurrent_layers() {
             let mut part = case.zeros("x");
             let [mut gwi, mut gwh, mut gbi, mut gbh] = names.each_ref().map(|n| case.zeros(n));
             let (mut gh0, mut gc0) = (vec![0.0; half], vec![0.0; half]);
-            let to = recurrent::Gradients {
+            let to = recurrent::RecurrentGradients {
                 x: Some(&mut part),
                 input: Some(&mut gwi),
                 hidden: Some(&mut gwh),
@@ -275,20 +275,20 @@ fn the_number_of_threads_changes_nothing() {
         let keep = MatrixMut::new(&mut pre, n, o).unwrap();
         layer.forward(mx, MatrixMut::new(&mut y, n, o).unwrap(), Some(keep)).unwrap();
         let (mut dx, mut dw, mut db) = (vec![0.0; n * i], vec![0.0; i * o], vec![0.0; o]);
-        let to = linear::Gradients {
+        let to = linear::LinearGradients {
             x: Some(MatrixMut::new(&mut dx, n, i).unwrap()),
             weight: Some(MatrixMut::new(&mut dw, i, o).unwrap()),
             bias: Some(&mut db),
         };
-        let saved = linear::Saved { x: mx, pre: Some(Matrix::new(&pre, n, o).unwrap()) };
+        let saved = linear::SavedLinear { x: mx, pre: Some(Matrix::new(&pre, n, o).unwrap()) };
         layer.backward(saved, Matrix::new(&y, n, o).unwrap(), to).unwrap();
         let norm = Norm { kind: norm::NormKind::Layer, gamma: &b, beta: None, eps: 1e-5 };
         let (mut z, mut mean, mut rstd) = (vec![0.0; n * o], vec![0.0; n], vec![0.0; n]);
         let to = norm::Outputs { y: &mut z, sum: None, mean: &mut mean, rstd: &mut rstd };
         norm.forward(&y, None, to).unwrap();
         let (mut dz, mut dgamma) = (vec![0.0; n * o], vec![0.0; o]);
-        let saved = norm::Saved { x: &y, mean: &mean, rstd: &rstd };
-        let to = norm::Gradients { x: &mut dz, gamma: &mut dgamma, beta: None };
+        let saved = norm::SavedNorm { x: &y, mean: &mean, rstd: &rstd };
+        let to = norm::NormGradients { x: &mut dz, gamma: &mut dgamma, beta: None };
         norm.backward(saved, &z, None, to).unwrap();
         let mut table = vec![0.0; 37 * o];
         embedding::backward(&ids, &dz, None, o, &mut table).unwrap();

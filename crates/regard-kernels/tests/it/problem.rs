@@ -3,8 +3,8 @@
 use regard_kernels::attention::formula::{Expr, number};
 use regard_kernels::attention::reference::{self, tape::Var};
 use regard_kernels::attention::{
-    Attention, Dims, Gradients, Graph, Grid, Inputs, Positions, Row, Saved, Setting, Settings,
-    Upstream, Values, bias, mask::*, normalize, score,
+    Attention, AttentionInputs, Dims, Graph, Grid, ParamGradients, Positions, Row, SavedAttention,
+    Setting, Settings, Upstream, Values, bias, mask::*, normalize, score,
 };
 use regard_kernels::rng::Stream;
 use regard_kernels::view::{View, ViewMut};
@@ -20,10 +20,10 @@ pub type ScoreRow = (String, Arc<dyn score::Score>);
 #[derive(Debug)]
 struct SoftCap(f32);
 impl score::ScoreMod for SoftCap {
-    fn apply(&self, s: f32, _: score::Cell) -> f32 {
+    fn apply(&self, s: f32, _: score::ScoreCell) -> f32 {
         self.0 * (s / self.0).tanh()
     }
-    fn derivative(&self, s: f32, _: score::Cell) -> f32 {
+    fn derivative(&self, s: f32, _: score::ScoreCell) -> f32 {
         1.0 - (s / self.0).tanh().powi(2)
     }
     fn formula(&self, score: Expr) -> Option<Expr> {
@@ -232,9 +232,9 @@ impl Problem {
         self.params = self.fast.params(&dims).into_iter().enumerate().map(draw).collect();
     }
 
-    pub fn inputs(&self) -> Inputs<'_> {
+    pub fn inputs(&self) -> AttentionInputs<'_> {
         let Dims { b, h, hk, t, s, d, dk, e } = self.dims;
-        Inputs {
+        AttentionInputs {
             q: View::new(&self.q, [b, h, t, d]).unwrap(),
             k: View::new(&self.k, [b, hk, s, dk]).unwrap(),
             v: View::new(&self.v, [b, hk, s, e]).unwrap(),
@@ -242,7 +242,7 @@ impl Problem {
         }
     }
 
-    pub fn forward(&self) -> (Vec<f32>, Saved) {
+    pub fn forward(&self) -> (Vec<f32>, SavedAttention) {
         let Dims { b, h, t, e, .. } = self.dims;
         let mut out = vec![f32::NAN; b * h * t * e];
         let view = ViewMut::new(&mut out, [b, h, t, e]).unwrap();
@@ -251,7 +251,7 @@ impl Problem {
         (out, saved)
     }
 
-    pub fn weights(&self, saved: &Saved) -> Vec<f32> {
+    pub fn weights(&self, saved: &SavedAttention) -> Vec<f32> {
         let Dims { b, h, t, s, .. } = self.dims;
         let mut weights = vec![f32::NAN; b * h * t * s];
         let view = ViewMut::new(&mut weights, [b, h, t, s]).unwrap();
@@ -260,7 +260,7 @@ impl Problem {
     }
 
     /// Gradients of q, k, v and the parameters, in this order.
-    pub fn backward(&self, out: &[f32], saved: &Saved) -> (Vec<Vec<f32>>, Gradients) {
+    pub fn backward(&self, out: &[f32], saved: &SavedAttention) -> (Vec<Vec<f32>>, ParamGradients) {
         let Dims { b, h, hk, t, s, d, dk, e } = self.dims;
         let mut grads =
             [self.q.len(), self.k.len(), self.v.len()].map(|n| vec![f32::NAN; n]).to_vec();

@@ -11,7 +11,7 @@
 
 use super::sentences::{Sentences, Sizes, Times};
 use super::stories::{Layout, Stories};
-use super::{Limits, StoryModel, describe};
+use super::{StoryLimits, StoryModel, describe};
 use crate::checkpoint::{Arrays, Binder};
 use crate::labels::Labels;
 use crate::network::{Definition, Description, InputKind};
@@ -169,7 +169,7 @@ impl Hops {
 }
 
 impl StoryModel for Hops {
-    fn limits(&self) -> Limits {
+    fn limits(&self) -> StoryLimits {
         self.config.sentences().limits(self.answer.weight.dims()[1])
     }
 

@@ -38,7 +38,7 @@ use regard_attention::Mode;
 
 /// Largest inputs of a model, and its number of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct StoryLimits {
     /// Most sentences of a story, without the question.
     pub sentences: usize,
     /// Most words of a sentence.
@@ -52,7 +52,7 @@ pub struct Limits {
 /// A model that answers questions about stories.
 pub trait StoryModel: Network {
     /// Largest inputs of the model, and its number of answers.
-    fn limits(&self) -> Limits;
+    fn limits(&self) -> StoryLimits;
 
     /// Computes the logits of every answer to each question, `[B, answers]`. Appends attention
     /// weights to `looks`, if given. The stories must be within the limits.
@@ -83,7 +83,7 @@ pub trait StoryModel: Network {
 
 /// Describes a story model, given its attention.
 fn describe(model: &impl StoryModel, attention: Vec<String>) -> Description {
-    let Limits { sentences, words, vocabulary, .. } = model.limits();
+    let StoryLimits { sentences, words, vocabulary, .. } = model.limits();
     let reads = format!("stories of up to {sentences} sentences of up to {words} words");
     Description { reads, vocabulary: Some(vocabulary), longest: None, attention }
 }

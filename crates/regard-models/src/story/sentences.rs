@@ -1,6 +1,6 @@
 //! Encodes the words of a sentence as one vector.
 
-use super::Limits;
+use super::StoryLimits;
 use super::stories::{Layout, Stories};
 use crate::checkpoint::Binder;
 use crate::sizes;
@@ -66,9 +66,9 @@ impl Sizes {
         sizes::check_shares(&[("time_noise", self.noise)])
     }
 
-    pub fn limits(&self, answers: usize) -> Limits {
+    pub fn limits(&self, answers: usize) -> StoryLimits {
         let Sizes { vocabulary, words, sentences, .. } = *self;
-        Limits { sentences, words, vocabulary, answers }
+        StoryLimits { sentences, words, vocabulary, answers }
     }
 }
 

@@ -71,8 +71,8 @@ impl Stories {
         &self.words[from..self.ends[at]]
     }
 
-    pub(super) fn check(&self, limits: &super::Limits) {
-        let super::Limits { sentences, words, .. } = *limits;
+    pub(super) fn check(&self, limits: &super::StoryLimits) {
+        let super::StoryLimits { sentences, words, .. } = *limits;
         let (longest, widest) = (self.longest(), self.widest());
         assert!(longest <= sentences, "a story of {longest} sentences, need at most {sentences}");
         assert!(widest <= words, "a sentence of {widest} words, need at most {words}");

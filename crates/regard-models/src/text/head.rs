@@ -1,6 +1,6 @@
 //! Heads of text models: their names in Hugging Face's library, and their computation.
 
-use super::{Output, Texts};
+use super::{TextOutput, Texts};
 use crate::checkpoint::Binder;
 use crate::seq2seq::index;
 use burn::module::{Module, Param};
@@ -279,7 +279,7 @@ impl Heads {
     }
 
     /// Computes the head's output from the hidden states of all tokens, `[N, M]`.
-    pub fn say(&self, hidden: Tensor<2>, texts: &Texts, of: &HeadInputs) -> Output {
+    pub fn say(&self, hidden: Tensor<2>, texts: &Texts, of: &HeadInputs) -> TextOutput {
         let HeadInputs { family, head, mode, table, at } = of;
         let pick = |x: &Tensor<2>, rows: &[usize]| x.clone().select(0, index(rows, &x.device()));
         let speaking = |x: &Tensor<2>| {
@@ -321,7 +321,7 @@ impl Heads {
             Head::Sequence => labels(pooled.clone().unwrap_or_else(|| speaking(&hidden))),
             Head::Tokens | Head::Span => labels(wanted),
         };
-        Output { hidden, pooled, logits, follows }
+        TextOutput { hidden, pooled, logits, follows }
     }
 }
 

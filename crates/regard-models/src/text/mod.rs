@@ -48,7 +48,7 @@ use serde_json::{Value, json};
 
 /// Output of a text model.
 #[derive(Debug)]
-pub struct Output {
+pub struct TextOutput {
     /// `[N, M]`: last hidden state of every token, the texts concatenated.
     pub hidden: Tensor<2>,
     /// `[B, M]`: output of the pooler for every text, if the model has one.
@@ -81,16 +81,16 @@ pub trait TextModel: Network {
     ///
     /// # Panics
     /// If a text is longer than the model's limit.
-    fn forward(&self, texts: &Texts, at: Option<&[usize]>, mode: Mode) -> Output;
+    fn forward(&self, texts: &Texts, at: Option<&[usize]>, mode: Mode) -> TextOutput;
 
     /// Runs the model with a probe: changes layers, and records what the probe requests.
     ///
     /// # Panics
     /// As [`TextModel::forward`], and if the probe names a layer that does not exist.
-    fn probe(&self, texts: &Texts, at: Option<&[usize]>, probe: &mut Probe) -> Output;
+    fn probe(&self, texts: &Texts, at: Option<&[usize]>, probe: &mut Probe) -> TextOutput;
 
     /// Runs the model on texts of one length, and returns hidden states and attention weights too.
-    fn forward_with_attention(&self, texts: &Texts) -> (Output, Inside);
+    fn forward_with_attention(&self, texts: &Texts) -> (TextOutput, Inside);
 
     /// Processes prompts of one length and starts decoding, a row for each; `None` if the model
     /// does not continue texts.
@@ -197,7 +197,7 @@ impl<B: Body> Headed<B> {
         HeadInputs { family: self.body.family(), head: self.head, mode, table, at }
     }
 
-    fn say(&self, x: Tensor<3>, texts: &Texts, at: Option<&[usize]>, mode: Mode) -> Output {
+    fn say(&self, x: Tensor<3>, texts: &Texts, at: Option<&[usize]>, mode: Mode) -> TextOutput {
         let [b, t, m] = x.dims();
         self.heads.say(x.reshape([b * t, m]), texts, &self.asked(at, mode))
     }
@@ -298,18 +298,18 @@ impl<B: Body> TextModel for Headed<B> {
         self.head
     }
 
-    fn forward(&self, texts: &Texts, at: Option<&[usize]>, mode: Mode) -> Output {
+    fn forward(&self, texts: &Texts, at: Option<&[usize]>, mode: Mode) -> TextOutput {
         self.probe(texts, at, &mut Probe::new(mode))
     }
 
-    fn probe(&self, texts: &Texts, at: Option<&[usize]>, probe: &mut Probe) -> Output {
+    fn probe(&self, texts: &Texts, at: Option<&[usize]>, probe: &mut Probe) -> TextOutput {
         self.check(texts);
         probe.begin(|| self.body.attention().len());
         let x = self.body.read(texts, probe);
         self.say(x, texts, at, probe.mode())
     }
 
-    fn forward_with_attention(&self, texts: &Texts) -> (Output, Inside) {
+    fn forward_with_attention(&self, texts: &Texts) -> (TextOutput, Inside) {
         let rows = texts.lengths().len();
         assert_eq!(texts.shape()[0], rows, "forward_with_attention: need texts of one length");
         let mut probe = Probe::default().record();

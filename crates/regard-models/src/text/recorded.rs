@@ -5,7 +5,7 @@
 //! padding, the texts concatenated (`hidden`, `pooled`, `logits`, `follows`), and the internals for
 //! the first text alone (`layer.i`, `attention.i`).
 
-use super::{Output, TextModel, Texts};
+use super::{TextModel, TextOutput, Texts};
 use crate::checkpoint::{self, Arrays};
 use crate::{Error, Result};
 use burn::tensor::Tensor;
@@ -163,7 +163,7 @@ fn texts(rows: &[[Vec<u32>; 2]]) -> Texts {
 }
 
 /// Outputs of a model, by their names in recordings.
-pub fn named(said: &Output) -> Vec<(&'static str, Tensor<2>)> {
+pub fn named(said: &TextOutput) -> Vec<(&'static str, Tensor<2>)> {
     let all = [
         ("hidden", Some(said.hidden.clone())),
         ("pooled", said.pooled.clone()),

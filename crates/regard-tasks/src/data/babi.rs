@@ -47,7 +47,7 @@ pub struct Fact {
 
 /// A question about a story so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct StoryQuestion {
     /// The question.
     pub text: String,
     /// The answer: a word, or several of a list or of a path.
@@ -64,12 +64,12 @@ pub struct Story {
     /// Sentences, in order.
     pub facts: Vec<Fact>,
     /// Questions, in order.
-    pub questions: Vec<Question>,
+    pub questions: Vec<StoryQuestion>,
 }
 
 impl Story {
     /// Iterates over the questions, each with the sentences before it.
-    pub fn asked(&self) -> impl Iterator<Item = (&[Fact], &Question)> {
+    pub fn asked(&self) -> impl Iterator<Item = (&[Fact], &StoryQuestion)> {
         self.questions.iter().map(|question| (&self.facts[..question.after], question))
     }
 }
@@ -138,7 +138,12 @@ fn stories<R: BufRead>(mut lines: Lines<R>) -> Result<Vec<Story>> {
     Ok(stories)
 }
 
-fn question(story: &Story, text: &str, answer: &str, support: &str) -> Result<Question, String> {
+fn question(
+    story: &Story,
+    text: &str,
+    answer: &str,
+    support: &str,
+) -> Result<StoryQuestion, String> {
     let answers: Vec<String> = answer.split(',').map(|word| word.trim().to_owned()).collect();
     if text.is_empty() || answers.iter().any(String::is_empty) {
         return Err("the question or its answer is empty".into());
@@ -149,7 +154,7 @@ fn question(story: &Story, text: &str, answer: &str, support: &str) -> Result<Qu
         _ => Err(format!("{id:?} is not the number of a sentence before the question")),
     };
     let support = support.split_whitespace().map(number).collect::<Result<_, _>>()?;
-    Ok(Question { text: text.to_owned(), answers, support, after: story.facts.len() })
+    Ok(StoryQuestion { text: text.to_owned(), answers, support, after: story.facts.len() })
 }
 
 #[cfg(test)]

@@ -48,12 +48,12 @@ pub struct Question {
     /// Whether the paragraph does not answer it.
     pub impossible: bool,
     /// Reference answers by annotators; empty if it is impossible.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<ReferenceAnswer>,
 }
 
 /// An answer: a span of the paragraph.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct ReferenceAnswer {
     /// Text of the span.
     pub text: String,
     /// Start in characters, as given in the file.
@@ -83,7 +83,7 @@ impl Squad {
                     let is_there = |place: &Range<usize>| {
                         paragraph.context.get(place.clone()) == Some(text.as_str())
                     };
-                    Answer { place: place.filter(is_there), start, text }
+                    ReferenceAnswer { place: place.filter(is_there), start, text }
                 };
                 Ok(Question {
                     id: question.id,
@@ -146,27 +146,27 @@ mod file {
     use super::Deserialize;
 
     #[derive(Deserialize)]
-    pub struct Whole {
+    pub(super) struct Whole {
         #[serde(default)]
         pub version: String,
         pub data: Vec<Article>,
     }
 
     #[derive(Deserialize)]
-    pub struct Article {
+    pub(super) struct Article {
         #[serde(default)]
         pub title: String,
         pub paragraphs: Vec<Paragraph>,
     }
 
     #[derive(Deserialize)]
-    pub struct Paragraph {
+    pub(super) struct Paragraph {
         pub context: String,
         pub qas: Vec<Question>,
     }
 
     #[derive(Deserialize)]
-    pub struct Question {
+    pub(super) struct Question {
         pub id: String,
         pub question: String,
         #[serde(default)]
@@ -176,7 +176,7 @@ mod file {
     }
 
     #[derive(Deserialize)]
-    pub struct Answer {
+    pub(super) struct Answer {
         pub text: String,
         pub answer_start: usize,
     }

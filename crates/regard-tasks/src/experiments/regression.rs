@@ -17,8 +17,8 @@
 
 use regard_kernels::attention::mask::window;
 use regard_kernels::attention::normalize::Uniform;
-use regard_kernels::attention::score::{Kernel as Score, Shape};
-use regard_kernels::attention::{Attention, Inputs, Saved, Selection, Upstream};
+use regard_kernels::attention::score::{KernelFunction, KernelScore as Score};
+use regard_kernels::attention::{Attention, AttentionInputs, SavedAttention, Selection, Upstream};
 use regard_kernels::view::{View, ViewMut};
 use regard_models::{Error, Result};
 use serde::Serialize;
@@ -240,9 +240,9 @@ impl KernelRegression {
 
     fn attention(&self, leave_out: bool) -> Attention {
         let shape = match self.kernel {
-            RegressionKernel::Constant | RegressionKernel::Gaussian => Shape::Gaussian,
-            RegressionKernel::Boxcar => Shape::Boxcar,
-            RegressionKernel::Epanechnikov => Shape::Epanechnikov,
+            RegressionKernel::Constant | RegressionKernel::Gaussian => KernelFunction::Gaussian,
+            RegressionKernel::Boxcar => KernelFunction::Boxcar,
+            RegressionKernel::Epanechnikov => KernelFunction::Epanechnikov,
         };
         let mut attention = Attention::with_score(Score(shape));
         if self.kernel == RegressionKernel::Constant {
@@ -251,7 +251,11 @@ impl KernelRegression {
         if leave_out { attention.mask(!window(0, 0)) } else { attention }
     }
 
-    fn inputs<'a>(&'a self, queries: &'a [f32], width: &'a [f32; 1]) -> Result<Inputs<'a>> {
+    fn inputs<'a>(
+        &'a self,
+        queries: &'a [f32],
+        width: &'a [f32; 1],
+    ) -> Result<AttentionInputs<'a>> {
         let RegressionData { keys, values, features, outputs } = &self.points;
         if !queries.len().is_multiple_of(*features) {
             let got = queries.len();
@@ -264,10 +268,15 @@ impl KernelRegression {
         let params = vec![View::new(width, [1, 1, 1, 1]).map_err(invalid)?];
         let (q, k, v) =
             (rows(queries, *features)?, rows(keys, *features)?, rows(values, *outputs)?);
-        Ok(Inputs { q, k, v, params })
+        Ok(AttentionInputs { q, k, v, params })
     }
 
-    fn asked(&self, queries: &[f32], width: f32, leave_out: bool) -> Result<(Vec<f32>, Saved)> {
+    fn asked(
+        &self,
+        queries: &[f32],
+        width: f32,
+        leave_out: bool,
+    ) -> Result<(Vec<f32>, SavedAttention)> {
         let width = [width];
         let inputs = self.inputs(queries, &width)?;
         let (n, e) = (inputs.q.shape[2], self.points.outputs);

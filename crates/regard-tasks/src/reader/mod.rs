@@ -5,15 +5,15 @@
 mod folder;
 pub(crate) mod learn;
 
-pub use learn::{Data, Recipe, Vocabulary};
+pub use learn::{Data, ReaderVocabulary, Recipe};
 
-use crate::embed::{Sentence, sentence};
+use crate::embed::{SentenceSettings, sentence};
 use crate::text::{Alphabet, Encoding, Tokenizer};
 use crate::{logits, say, train};
 use burn::tensor::{Device, Tensor};
 use regard_attention::Mode;
 use regard_attention::backend;
-use regard_models::text::{self, Head, Output, TextModel, Texts};
+use regard_models::text::{self, Head, TextModel, TextOutput, Texts};
 use regard_models::{Error, Labels, ModelFiles, Result, checkpoint};
 
 /// Number of tokens per forward pass.
@@ -77,7 +77,7 @@ impl TextEncoder {
     ///
     /// # Errors
     /// If the folder asks for something that is not supported.
-    pub fn sentence(&self) -> Result<Option<Sentence>> {
+    pub fn sentence(&self) -> Result<Option<SentenceSettings>> {
         self.files.as_ref().map_or(Ok(None), sentence::read)
     }
 
@@ -138,7 +138,7 @@ impl TextEncoder {
     pub(crate) fn read(
         &self,
         encodings: &[Encoding],
-        mut see: impl FnMut(usize, &[Encoding], Output) -> Result<()>,
+        mut see: impl FnMut(usize, &[Encoding], TextOutput) -> Result<()>,
     ) -> Result<()> {
         let mut first = 0;
         while first < encodings.len() {

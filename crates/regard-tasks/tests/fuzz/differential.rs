@@ -6,7 +6,7 @@ use regard_attention::Mode;
 use regard_attention::Stream;
 use regard_fuzz::bolero::generator::*;
 use regard_fuzz::{bolero, time};
-use regard_kernels::attention::{Attention, Inputs, mask};
+use regard_kernels::attention::{Attention, AttentionInputs, mask};
 use regard_kernels::view::{View, ViewMut};
 use regard_models::checkpoint::read_weights;
 use regard_models::text::{self, Texts};
@@ -46,7 +46,7 @@ impl Sizes {
         let (q, k, v) = (part(1, t), part(2, s), part(3, s));
         let (of_q, of_k) = ([rows.len(), h, t, d], [rows.len(), h, s, d]);
         let view = |x, shape| View::new(x, shape).unwrap();
-        let inputs = Inputs::new(view(&q, of_q), view(&k, of_k), view(&v, of_k));
+        let inputs = AttentionInputs::new(view(&q, of_q), view(&k, of_k), view(&v, of_k));
         let mut out = vec![0.0; q.len()];
         attention.forward(&inputs, &ViewMut::new(&mut out, of_q).unwrap()).unwrap();
         out

@@ -6,7 +6,7 @@ use crate::models;
 use crate::show::table::Table;
 use anyhow::Result;
 use clap::Args;
-use regard_tasks::fill::{Candidate, Filler, Parameters};
+use regard_tasks::fill::{Filler, Parameters, TokenCandidate};
 use regard_tasks::pipeline::Pipeline;
 use std::io::Write;
 
@@ -53,7 +53,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         }
         for list in response.candidates.lists() {
             let mut table = Table::new(["score", "token", "text"]);
-            for Candidate { token_str, score, sequence, .. } in list {
+            for TokenCandidate { token_str, score, sequence, .. } in list {
                 table.row([format!("{score:.4}"), token_str.clone(), sequence.clone()]);
             }
             write!(out, "{}", table.render("", None))?;

@@ -8,7 +8,7 @@ use clap::Args;
 use regard_tasks::attachment::Attachment;
 use regard_tasks::audio::wav;
 use regard_tasks::pipeline::Pipeline;
-use regard_tasks::recognize::{Candidate, Parameters, Partial, Recognizer};
+use regard_tasks::recognize::{Parameters, Partial, Recognizer, SpeechCandidate};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -79,7 +79,8 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         match global.json {
             true => write_json(out, &response)?,
             false => {
-                let column = |guess: &Candidate| format!("{}\t{:.4}", guess.text, guess.score);
+                let column =
+                    |guess: &SpeechCandidate| format!("{}\t{:.4}", guess.text, guess.score);
                 let columns: Vec<String> = response.all().iter().map(column).collect();
                 writeln!(out, "{}", columns.join("\t"))?;
             }

@@ -3,7 +3,7 @@
 use crate::program::{fails, folder, json, piped, regard};
 use regard_tasks::answer_story::{self, Tales};
 use regard_tasks::data::Characters;
-use regard_tasks::data::babi::{Fact, Question, Story};
+use regard_tasks::data::babi::{Fact, Story, StoryQuestion};
 use regard_tasks::generate::{Language, Recipe};
 use regard_tasks::recipe;
 use regard_tasks::train::Learner;
@@ -151,9 +151,9 @@ fn listener(test: &str) -> String {
     let fact = |id, text: &str| Fact { id, text: text.into() };
     let facts = vec![fact(1, "John took the milk."), fact(2, "Mary went to the hall.")];
     let (text, answers) = ("Where is Mary?".into(), vec!["hall".into()]);
-    let question = Question { text, answers, support: vec![2], after: 2 };
+    let question = StoryQuestion { text, answers, support: vec![2], after: 2 };
     let (text, answers) = ("Where is John?".into(), vec!["garden".into()]);
-    let other = Question { text, answers, support: vec![], after: 2 };
+    let other = StoryQuestion { text, answers, support: vec![], after: 2 };
     let story = Story { facts, questions: vec![question, other] };
     let tales = vec![Tales { task: 1, stories: vec![story] }];
     let corpus = answer_story::Corpus { train: tales.clone(), valid: tales, test: vec![] };

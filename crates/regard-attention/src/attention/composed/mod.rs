@@ -11,7 +11,7 @@ use super::Attention;
 use crate::backend::ok;
 use crate::ops;
 use burn::tensor::{Bool, Device, Tensor, TensorData};
-use regard_kernels::attention::formula::{self, Given};
+use regard_kernels::attention::formula::{self, FormulaInputs};
 use regard_kernels::attention::mask::Rule;
 use regard_kernels::attention::{self as spec, Dims, Grid};
 use tensors::{Tensors, of_param};
@@ -41,7 +41,7 @@ pub(super) fn weights(
     let allowed = allowed(spec, &grid, &q.device());
     let asked = spec.params(&grid.dims);
     let mut tensors = Tensors { allowed, like: q.clone() };
-    let given = Given {
+    let given = FormulaInputs {
         q: q.unsqueeze_dim(3),
         k: for_each_query_head(k, h).unsqueeze_dim(2),
         v: v.map(|v| for_each_query_head(v, h).unsqueeze_dim(2)),

@@ -2,7 +2,7 @@
 
 use burn::tensor::{Bool, Int, Tensor, TensorData, activation};
 use regard_kernels::attention::Param;
-use regard_kernels::attention::formula::{Arrays, Function, Limit, Operator, Power};
+use regard_kernels::attention::formula::{ArrayOperations, Function, Limit, Operator, Power};
 
 /// Allowed pairs, device and precision of an evaluation.
 pub(super) struct Tensors {
@@ -44,7 +44,7 @@ fn above_zero(sum: Tensor<5>) -> Tensor<5> {
     sum.mask_fill(empty, 1.0)
 }
 
-impl Arrays for Tensors {
+impl ArrayOperations for Tensors {
     type Array = Tensor<5>;
 
     fn numbers(&mut self, numbers: Vec<f64>, shape: [usize; 5]) -> Tensor<5> {

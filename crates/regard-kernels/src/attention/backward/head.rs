@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::attention::normalize::Stats;
-use crate::attention::pair::{Pairwise, Source};
+use crate::attention::pair::{Pairwise, TileOperands};
 use crate::attention::rows::{Rows, add_dots, pack, packed_len};
 use crate::attention::tile::{At, Keys, Tile, each_cell};
 use crate::gemm::micro::Product;
@@ -96,7 +96,7 @@ impl Head {
         }
     }
 
-    pub fn source(&self, engine: &Engine, qb: usize) -> Source {
+    pub fn source(&self, engine: &Engine, qb: usize) -> TileOperands {
         let i0 = qb * engine.block_queries();
         let mut source = engine.source(self.b, self.h, i0, std::ptr::null());
         let len = packed_len(engine.block_queries(), source.queries.width);
@@ -113,7 +113,7 @@ impl Head {
         let engine = job.engine;
         if let Some((_, dout)) = job.upstream.out {
             let len = packed_len(engine.block_queries(), dout.shape[3]);
-            let source = Source {
+            let source = TileOperands {
                 packed: self.packed_dout.as_ptr().wrapping_add(qb * len),
                 queries: Rows::of(&dout, self.b, self.h).from(at.i0),
                 scale: 1.0,

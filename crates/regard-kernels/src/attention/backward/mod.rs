@@ -9,14 +9,14 @@ mod head;
 mod visit;
 
 use crate::attention::engine::{Engine, KEYS_BACKWARD, Plan, Walk, with_engine};
-use crate::attention::forward::Saved;
+use crate::attention::forward::SavedAttention;
 use crate::attention::grid::Dims;
 use crate::attention::mask::Cover;
 use crate::attention::normalize::Delta;
 use crate::attention::rows::{padded, store_rows};
-use crate::attention::score::{Operand, Operands, Raise};
+use crate::attention::score::{Operand, Raise, ScoreOperands};
 use crate::attention::term::{Term, sum_over_batch};
-use crate::attention::{Attention, Inputs};
+use crate::attention::{Attention, AttentionInputs};
 use crate::memory::zeros;
 use crate::pool::{Parts, Turns, checkpoint, parallel, threads};
 use crate::scratch::Scratch;
@@ -40,7 +40,7 @@ pub struct Upstream<'a> {
 /// Gradients of the parameters; those of queries, keys and values are written to the caller's
 /// arrays.
 #[derive(Clone, Debug, Default)]
-pub struct Gradients {
+pub struct ParamGradients {
     /// Gradients in the order of [`Attention::params`], contiguous.
     pub params: Vec<Vec<f32>>,
     /// Number of query–key pairs that were scored.
@@ -55,11 +55,11 @@ impl Attention {
     /// If a shape does not match.
     pub fn backward(
         &self,
-        inputs: &Inputs,
-        saved: &Saved,
+        inputs: &AttentionInputs,
+        saved: &SavedAttention,
         upstream: &Upstream,
         (dq, dk, dv): (&ViewMut, &ViewMut, &ViewMut),
-    ) -> Result<Gradients, Error> {
+    ) -> Result<ParamGradients, Error> {
         let grid = self.check(inputs)?;
         let Dims { b, h, t, s, e, .. } = grid.dims;
         for (name, got, need) in [
@@ -95,7 +95,7 @@ impl Attention {
 
 struct Job<'a> {
     engine: &'a Engine<'a>,
-    saved: &'a Saved,
+    saved: &'a SavedAttention,
     upstream: &'a Upstream<'a>,
 }
 
@@ -137,7 +137,11 @@ struct Targets<'a> {
 }
 
 impl Job<'_> {
-    fn run(&self, inputs: &Inputs, (dq, dk, dv): (&ViewMut, &ViewMut, &ViewMut)) -> Gradients {
+    fn run(
+        &self,
+        inputs: &AttentionInputs,
+        (dq, dk, dv): (&ViewMut, &ViewMut, &ViewMut),
+    ) -> ParamGradients {
         let engine = self.engine;
         let Dims { b, h, .. } = engine.grid.dims;
         let lowered = engine.lowered;
@@ -190,7 +194,7 @@ impl Job<'_> {
         let dims = &engine.grid.dims;
         let n_params = spec.score.params(dims).len();
         let scale = spec.scale.unwrap_or_else(|| spec.score.default_scale(dims));
-        let Inputs { q, k, v, ref params } = *inputs;
+        let AttentionInputs { q, k, v, ref params } = *inputs;
         let raise = Raise {
             q: made_q,
             k: made_k,
@@ -203,10 +207,10 @@ impl Job<'_> {
             dk,
             dv,
         };
-        let operands = Operands { q, k, v, params: &params[..n_params] };
+        let operands = ScoreOperands { q, k, v, params: &params[..n_params] };
         let mut params = spec.score.raise(engine.grid, operands, scale, raise);
         params.extend(of_biases.into_iter().flatten());
-        Gradients { params, pairs }
+        ParamGradients { params, pairs }
     }
 
     /// Runs all tasks.

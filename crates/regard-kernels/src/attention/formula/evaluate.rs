@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 /// Operations on arrays over the axes `[B, H, T, S, F]`, and the cells that a query may attend to.
 /// An axis of 1 is broadcast.
-pub trait Arrays {
+pub trait ArrayOperations {
     /// Array type.
     type Array: Clone;
 
@@ -53,7 +53,7 @@ pub trait Arrays {
 }
 
 /// Input arrays of an attention.
-pub struct Given<A> {
+pub struct FormulaInputs<A> {
     /// Queries, `[B, H, T, 1, D]`.
     pub q: A,
     /// Keys, `[B, H, 1, S, D]`.
@@ -65,7 +65,7 @@ pub struct Given<A> {
 }
 
 /// Result of an attention's formulas.
-pub struct Weights<A> {
+pub struct FormulaWeights<A> {
     /// Weights, `[B, H, T, S, 1]`.
     pub weights: A,
     /// Log-probability of the choice, `[B, H, T, 1, 1]`; `None` unless the normaliser chooses.
@@ -84,13 +84,13 @@ pub fn known(attention: &Attention) -> bool {
 ///
 /// # Errors
 /// If the score or the normaliser has no formula.
-pub fn weights<A: Arrays>(
+pub fn weights<A: ArrayOperations>(
     attention: &Attention,
     grid: &Grid,
     arrays: &mut A,
-    given: Given<A::Array>,
-) -> Result<Weights<A::Array>, Error> {
-    let Given { q, k, v, params } = given;
+    given: FormulaInputs<A::Array>,
+) -> Result<FormulaWeights<A::Array>, Error> {
+    let FormulaInputs { q, k, v, params } = given;
     let scale = attention.scale.unwrap_or_else(|| attention.score.default_scale(&grid.dims));
     let of_score = attention.score.params(&grid.dims).len();
     let leaves = Leaves {
@@ -129,7 +129,7 @@ pub fn weights<A: Arrays>(
     for factor in factors {
         weights = arrays.two(Operator::Mul, weights, factor);
     }
-    Ok(Weights { weights: arrays.masked(weights, 0.0), log_prob })
+    Ok(FormulaWeights { weights: arrays.masked(weights, 0.0), log_prob })
 }
 
 struct Leaves<'a, A> {
@@ -145,7 +145,7 @@ impl<A> Leaves<'_, A> {
     }
 }
 
-fn evaluate<A: Arrays>(
+fn evaluate<A: ArrayOperations>(
     formula: &Expr,
     grid: &Grid,
     arrays: &mut A,
@@ -154,7 +154,7 @@ fn evaluate<A: Arrays>(
     Evaluation { grid, arrays, leaves, found: HashMap::new() }.of(formula)
 }
 
-struct Evaluation<'a, A: Arrays> {
+struct Evaluation<'a, A: ArrayOperations> {
     grid: &'a Grid,
     arrays: &'a mut A,
     leaves: &'a Leaves<'a, A::Array>,
@@ -162,7 +162,7 @@ struct Evaluation<'a, A: Arrays> {
     found: HashMap<*const Node, A::Array>,
 }
 
-impl<A: Arrays> Evaluation<'_, A> {
+impl<A: ArrayOperations> Evaluation<'_, A> {
     fn of(&mut self, part: &Expr) -> A::Array {
         let address = std::sync::Arc::as_ptr(&part.0);
         if let Some(found) = self.found.get(&address) {

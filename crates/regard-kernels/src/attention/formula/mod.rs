@@ -19,7 +19,7 @@
 
 mod evaluate;
 
-pub use evaluate::{Arrays, Given, Weights, known, weights};
+pub use evaluate::{ArrayOperations, FormulaInputs, FormulaWeights, known, weights};
 
 use super::graph::Graph;
 use super::grid::Grid;

@@ -76,7 +76,7 @@ impl Rule for Dense {
     fn allows(&self, grid: &Grid, b: usize, h: usize, i: usize, j: usize) -> bool {
         self.row(grid, b, h, i)[j]
     }
-    fn cover(&self, grid: &Grid, block: &Block) -> Cover {
+    fn cover(&self, grid: &Grid, block: &ScoreBlock) -> Cover {
         let (mut any, mut all) = (false, true);
         for i in block.queries.clone() {
             let row = &self.row(grid, block.b, block.h, i)[block.keys.clone()];
@@ -89,7 +89,7 @@ impl Rule for Dense {
         }
         if all { Cover::Full } else { Cover::Empty }
     }
-    fn cells(&self, grid: &Grid, block: &Block, lanes: usize, cells: &mut [u8]) {
+    fn cells(&self, grid: &Grid, block: &ScoreBlock, lanes: usize, cells: &mut [u8]) {
         for (ii, i) in block.queries.clone().enumerate() {
             let row = &self.row(grid, block.b, block.h, i)[block.keys.clone()];
             for (jj, allowed) in row.iter().enumerate() {

@@ -31,7 +31,7 @@ impl Rule for Edges {
         keys.extend(self.0.row(i).iter().map(|j| *j as u32));
         true
     }
-    fn cover(&self, _: &Grid, block: &Block) -> Cover {
+    fn cover(&self, _: &Grid, block: &ScoreBlock) -> Cover {
         let (from, to) = (block.keys.start as i64, block.keys.end as i64);
         let any = block.queries.clone().any(|i| {
             let row = self.0.row(i);

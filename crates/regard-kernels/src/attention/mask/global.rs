@@ -48,7 +48,7 @@ impl Rule for Global {
     fn allows(&self, grid: &Grid, b: usize, _: usize, i: usize, j: usize) -> bool {
         self.indices.binary_search(&j).is_ok() || self.query(grid, b, i)
     }
-    fn cover(&self, grid: &Grid, block: &Block) -> Cover {
+    fn cover(&self, grid: &Grid, block: &ScoreBlock) -> Cover {
         let queries = block.queries.clone();
         let seeing = queries.clone().filter(|i| self.query(grid, block.b, *i)).count();
         let seen = self.among(&block.keys);

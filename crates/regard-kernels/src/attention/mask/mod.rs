@@ -71,7 +71,7 @@ pub enum Cover {
 
 /// Block of one head's score matrix.
 #[derive(Clone, Debug)]
-pub struct Block {
+pub struct ScoreBlock {
     /// Batch row.
     pub b: usize,
     /// Query head.
@@ -110,13 +110,13 @@ pub trait Rule: Send + Sync + std::fmt::Debug {
     }
 
     /// Returns the coverage of a block. `Partial` is always correct.
-    fn cover(&self, _grid: &Grid, _block: &Block) -> Cover {
+    fn cover(&self, _grid: &Grid, _block: &ScoreBlock) -> Cover {
         Cover::Partial
     }
 
     /// Writes 1 for every allowed cell and 0 for the others to `cells[key · lanes + query]`, both
     /// counted from the block's start.
-    fn cells(&self, grid: &Grid, block: &Block, lanes: usize, cells: &mut [u8]) {
+    fn cells(&self, grid: &Grid, block: &ScoreBlock, lanes: usize, cells: &mut [u8]) {
         for (jj, j) in block.keys.clone().enumerate() {
             for (ii, i) in block.queries.clone().enumerate() {
                 cells[jj * lanes + ii] = u8::from(self.allows(grid, block.b, block.h, i, j));
@@ -253,7 +253,7 @@ impl Rule for Mask {
         }
     }
 
-    fn cover(&self, grid: &Grid, block: &Block) -> Cover {
+    fn cover(&self, grid: &Grid, block: &ScoreBlock) -> Cover {
         match self {
             Mask::Rule(rule) => rule.cover(grid, block),
             Mask::And(x, y) => match (x.cover(grid, block), y.cover(grid, block)) {
@@ -274,7 +274,7 @@ impl Rule for Mask {
         }
     }
 
-    fn cells(&self, grid: &Grid, block: &Block, lanes: usize, cells: &mut [u8]) {
+    fn cells(&self, grid: &Grid, block: &ScoreBlock, lanes: usize, cells: &mut [u8]) {
         match self {
             Mask::Rule(rule) => rule.cells(grid, block, lanes, cells),
             Mask::And(x, y) | Mask::Or(x, y) => {
@@ -295,7 +295,7 @@ impl Rule for Mask {
 }
 
 /// The coverage of a block in which each query has one range of keys.
-pub(crate) fn cover_by_range(rule: &dyn Rule, grid: &Grid, block: &Block) -> Cover {
+pub(crate) fn cover_by_range(rule: &dyn Rule, grid: &Grid, block: &ScoreBlock) -> Cover {
     let (from, to) = (block.keys.start as i64, block.keys.end as i64);
     let (mut any, mut all) = (false, true);
     for i in block.queries.clone() {
@@ -314,7 +314,7 @@ pub(crate) fn cover_by_range(rule: &dyn Rule, grid: &Grid, block: &Block) -> Cov
 pub(crate) fn cells_by_range(
     rule: &dyn Rule,
     grid: &Grid,
-    block: &Block,
+    block: &ScoreBlock,
     lanes: usize,
     cells: &mut [u8],
 ) {
@@ -335,10 +335,10 @@ macro_rules! by_range {
             let (low, high) = self.range(grid, b, i).expect("a rule of ranges");
             (low..high).contains(&(j as i64))
         }
-        fn cover(&self, grid: &Grid, block: &Block) -> Cover {
+        fn cover(&self, grid: &Grid, block: &ScoreBlock) -> Cover {
             cover_by_range(self, grid, block)
         }
-        fn cells(&self, grid: &Grid, block: &Block, lanes: usize, cells: &mut [u8]) {
+        fn cells(&self, grid: &Grid, block: &ScoreBlock, lanes: usize, cells: &mut [u8]) {
             cells_by_range(self, grid, block, lanes, cells);
         }
     };

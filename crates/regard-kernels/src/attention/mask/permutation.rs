@@ -96,10 +96,10 @@ impl Rule for Permutation {
             None => true,
         }
     }
-    fn cover(&self, grid: &Grid, block: &Block) -> Cover {
+    fn cover(&self, grid: &Grid, block: &ScoreBlock) -> Cover {
         let ranks = self.row(block.b);
         let memory = grid.dims.s - ranks.len();
-        let Block { b, keys, queries, .. } = block.clone();
+        let ScoreBlock { b, keys, queries, .. } = block.clone();
         let (mut lowest, mut highest) = (u32::MAX, 0);
         for i in queries {
             let limit = self.limit(grid, b, i);
@@ -114,7 +114,7 @@ impl Rule for Permutation {
             Cover::Partial
         }
     }
-    fn cells(&self, grid: &Grid, block: &Block, lanes: usize, cells: &mut [u8]) {
+    fn cells(&self, grid: &Grid, block: &ScoreBlock, lanes: usize, cells: &mut [u8]) {
         let ranks = self.row(block.b);
         let memory = grid.dims.s - ranks.len();
         for (ii, i) in block.queries.clone().enumerate() {

@@ -98,7 +98,7 @@ impl Rule for Segments {
         let at = at.and_then(|id| runs.binary_search_by_key(&id, |(id, _)| *id).ok());
         Some(at.map_or((0, 0), |at| (runs[at].1.start as i64, runs[at].1.end as i64)))
     }
-    fn cover(&self, grid: &Grid, block: &Block) -> Cover {
+    fn cover(&self, grid: &Grid, block: &ScoreBlock) -> Cover {
         if self.runs(grid, block.b).is_some() {
             return cover_by_range(self, grid, block);
         }

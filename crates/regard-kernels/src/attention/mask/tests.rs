@@ -92,7 +92,7 @@ fn every_answer_agrees_with_the_definition() {
                 for i0 in (0..t).step_by(size) {
                     for j0 in (0..s).step_by(size) {
                         let (queries, keys) = (i0..(i0 + size).min(t), j0..(j0 + size).min(s));
-                        check_block(&grid, name, &mask, Block { b, h, queries, keys });
+                        check_block(&grid, name, &mask, ScoreBlock { b, h, queries, keys });
                     }
                 }
             }
@@ -118,7 +118,7 @@ fn check_rows(grid: &Grid, name: &str, mask: &Mask) {
     }
 }
 
-fn check_block(grid: &Grid, name: &str, mask: &Mask, block: Block) {
+fn check_block(grid: &Grid, name: &str, mask: &Mask, block: ScoreBlock) {
     let lanes = block.queries.len() + 1;
     let mut cells = vec![0; block.keys.len() * lanes];
     mask.cells(grid, &block, lanes, &mut cells);

@@ -23,13 +23,13 @@ impl Normalizer for Entmax15 {
     fn formula(&self) -> Option<Normalized> {
         Some((number(0.5) * scores()).above_threshold(Power::Two).into())
     }
-    fn block(&self, _: &At, tile: &mut Tile, state: &mut State) {
+    fn block(&self, _: &At, tile: &mut Tile, state: &mut NormalizerState) {
         solve(tile, state, 0.5, true);
     }
     fn needs_strip(&self) -> bool {
         true
     }
-    fn finish(&self, _: &mut State) {}
+    fn finish(&self, _: &mut NormalizerState) {}
     fn weights(&self, _: &At, tile: &mut Tile, stats: Stats) {
         replay(tile, (stats.shift, stats.factor), 0.5, true, Cell::Weight);
     }

@@ -136,7 +136,7 @@ impl Normalizer for Hard {
             _ => Ok(()),
         }
     }
-    fn block(&self, at: &At, tile: &mut Tile, state: &mut State) {
+    fn block(&self, at: &At, tile: &mut Tile, state: &mut NormalizerState) {
         let cells = tile.keys * tile.lanes;
         state.best.resize(tile.lanes, (f32::NEG_INFINITY, 0.0));
         state.pick.resize(tile.lanes, -1);
@@ -180,7 +180,7 @@ impl Normalizer for Hard {
             }
         }
     }
-    fn finish(&self, state: &mut State) {
+    fn finish(&self, state: &mut NormalizerState) {
         softmax::finish(state);
     }
     fn chooses(&self) -> bool {

@@ -41,7 +41,7 @@ pub const ROWS: &[Row<dyn Normalizer>] = &[
 ];
 
 /// Running state of a block's queries during the pass over their keys, a float per lane.
-pub struct State {
+pub struct NormalizerState {
     /// Largest score so far (softmax), or a threshold.
     pub shift: Scratch,
     /// Sum of the weights so far.
@@ -54,14 +54,14 @@ pub struct State {
     pub pick: Vec<i32>,
 }
 
-impl State {
+impl NormalizerState {
     /// Creates the state before the first block.
-    pub fn new(lanes: usize) -> State {
+    pub fn new(lanes: usize) -> NormalizerState {
         let mut shift = Scratch::new(lanes);
         shift.fill(f32::NEG_INFINITY);
         let mut rescale = Scratch::new(lanes);
         rescale.fill(1.0);
-        State { shift, sum: Scratch::zeroed(lanes), rescale, best: vec![], pick: vec![] }
+        NormalizerState { shift, sum: Scratch::zeroed(lanes), rescale, best: vec![], pick: vec![] }
     }
 }
 
@@ -106,13 +106,13 @@ pub trait Normalizer: Send + Sync + std::fmt::Debug {
     }
 
     /// Returns the state before the first block.
-    fn start(&self, lanes: usize) -> State {
-        State::new(lanes)
+    fn start(&self, lanes: usize) -> NormalizerState {
+        NormalizerState::new(lanes)
     }
 
     /// Replaces a block of scores by weights that are correct up to a factor per query, and updates
     /// the state.
-    fn block(&self, at: &At, tile: &mut Tile, state: &mut State);
+    fn block(&self, at: &At, tile: &mut Tile, state: &mut NormalizerState);
 
     /// Whether [`Self::block`] needs all keys at once.
     fn needs_strip(&self) -> bool {
@@ -125,7 +125,7 @@ pub trait Normalizer: Send + Sync + std::fmt::Debug {
     }
 
     /// After the last block, sets `shift` and `sum` to the shift and factor of [`Stats`].
-    fn finish(&self, state: &mut State);
+    fn finish(&self, state: &mut NormalizerState);
 
     /// Replaces scores by the final weights.
     fn weights(&self, at: &At, tile: &mut Tile, stats: Stats);

@@ -28,15 +28,15 @@ impl Normalizer for Sigmoid {
     fn formula(&self) -> Option<Normalized> {
         Some(scores().sigmoid().into())
     }
-    fn block(&self, _: &At, tile: &mut Tile, _: &mut State) {
+    fn block(&self, _: &At, tile: &mut Tile, _: &mut NormalizerState) {
         tile.data[..tile.keys * tile.lanes].iter_mut().for_each(|s| *s = sigmoid(*s));
     }
-    fn finish(&self, state: &mut State) {
+    fn finish(&self, state: &mut NormalizerState) {
         state.shift.fill(0.0);
         state.sum.fill(1.0);
     }
     fn weights(&self, at: &At, tile: &mut Tile, _: Stats) {
-        let mut unused = State::new(0);
+        let mut unused = NormalizerState::new(0);
         self.block(at, tile, &mut unused);
     }
     fn delta(&self) -> Delta {

@@ -24,10 +24,10 @@ impl Normalizer for Softmax {
     fn formula(&self) -> Option<Normalized> {
         Some(formula(scores()).into())
     }
-    fn block(&self, _: &At, tile: &mut Tile, state: &mut State) {
+    fn block(&self, _: &At, tile: &mut Tile, state: &mut NormalizerState) {
         block(tile, state);
     }
-    fn finish(&self, state: &mut State) {
+    fn finish(&self, state: &mut NormalizerState) {
         finish(state);
     }
     fn weights(&self, _: &At, tile: &mut Tile, stats: Stats) {
@@ -48,8 +48,8 @@ pub(super) fn formula(s: Expr) -> Expr {
 }
 
 /// Online step, shared with the normalisers that differ only at the end.
-pub(super) fn block(tile: &mut Tile, state: &mut State) {
-    let State { shift, sum, rescale, .. } = state;
+pub(super) fn block(tile: &mut Tile, state: &mut NormalizerState) {
+    let NormalizerState { shift, sum, rescale, .. } = state;
     assert!(tile.data.len() >= tile.keys * tile.lanes);
     assert!(shift.len().min(sum.len()).min(rescale.len()) >= tile.lanes);
     let (data, keys, lanes) = (tile.data.as_mut_ptr(), tile.keys, tile.lanes);
@@ -131,7 +131,7 @@ impl Block<'_> {
 }
 
 /// `sum` becomes its reciprocal.
-pub(super) fn finish(state: &mut State) {
+pub(super) fn finish(state: &mut NormalizerState) {
     for (shift, sum) in state.shift.iter_mut().zip(state.sum.iter_mut()) {
         if *shift == f32::NEG_INFINITY {
             *shift = 0.0;

@@ -25,17 +25,17 @@ impl Normalizer for Softmax1 {
         let e = (scores() - top.clone()).exp();
         Some((e.clone() / (e.total() + (-top).exp())).into())
     }
-    fn start(&self, lanes: usize) -> State {
+    fn start(&self, lanes: usize) -> NormalizerState {
         // The key with score 0 comes first.
-        let mut state = State::new(lanes);
+        let mut state = NormalizerState::new(lanes);
         state.shift.fill(0.0);
         state.sum.fill(1.0);
         state
     }
-    fn block(&self, _: &At, tile: &mut Tile, state: &mut State) {
+    fn block(&self, _: &At, tile: &mut Tile, state: &mut NormalizerState) {
         softmax::block(tile, state);
     }
-    fn finish(&self, state: &mut State) {
+    fn finish(&self, state: &mut NormalizerState) {
         softmax::finish(state);
     }
     fn weights(&self, _: &At, tile: &mut Tile, stats: Stats) {

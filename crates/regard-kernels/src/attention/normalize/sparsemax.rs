@@ -23,13 +23,13 @@ impl Normalizer for Sparsemax {
     fn formula(&self) -> Option<Normalized> {
         Some(scores().above_threshold(Power::One).into())
     }
-    fn block(&self, _: &At, tile: &mut Tile, state: &mut State) {
+    fn block(&self, _: &At, tile: &mut Tile, state: &mut NormalizerState) {
         solve(tile, state, 1.0, false);
     }
     fn needs_strip(&self) -> bool {
         true
     }
-    fn finish(&self, _: &mut State) {}
+    fn finish(&self, _: &mut NormalizerState) {}
     fn weights(&self, _: &At, tile: &mut Tile, stats: Stats) {
         replay(tile, (stats.shift, stats.factor), 1.0, false, Cell::Weight);
     }

@@ -4,7 +4,7 @@
 //! Newton's method from there rises to the root without passing it: in a finite number of steps for
 //! m = 1, quadratically for m = 2. All lanes iterate at once; nothing is sorted.
 
-use super::{State, Tile};
+use super::{NormalizerState, Tile};
 use crate::pool::checkpoint;
 use crate::simd::{Kernel, Simd, dispatch};
 
@@ -25,7 +25,7 @@ const LONG: usize = 1 << 14;
 
 /// Finds τ for each lane of a strip and replaces scores by weights. Scores are multiplied by `half`
 /// (1 for sparsemax, ½ for entmax), and the power is 1 or 2.
-pub(super) fn solve(tile: &mut Tile, state: &mut State, half: f32, squared: bool) {
+pub(super) fn solve(tile: &mut Tile, state: &mut NormalizerState, half: f32, squared: bool) {
     assert!(tile.data.len() >= tile.keys * tile.lanes);
     assert!(state.shift.len().min(state.sum.len()) >= tile.lanes);
     let (data, keys, lanes) = (tile.data.as_mut_ptr(), tile.keys, tile.lanes);
@@ -36,7 +36,7 @@ struct Solve<'a> {
     data: *mut f32,
     keys: usize,
     lanes: usize,
-    state: &'a mut State,
+    state: &'a mut NormalizerState,
     half: f32,
     squared: bool,
 }

@@ -22,7 +22,7 @@ impl Normalizer for Uniform {
     fn formula(&self) -> Option<Normalized> {
         Some((number(1.0) / number(1.0).total()).into())
     }
-    fn block(&self, _: &At, tile: &mut Tile, state: &mut State) {
+    fn block(&self, _: &At, tile: &mut Tile, state: &mut NormalizerState) {
         for row in tile.data.chunks_exact_mut(tile.lanes).take(tile.keys) {
             for (s, sum) in row.iter_mut().zip(state.sum.iter_mut()) {
                 *s = if *s == f32::NEG_INFINITY { 0.0 } else { 1.0 };
@@ -30,7 +30,7 @@ impl Normalizer for Uniform {
             }
         }
     }
-    fn finish(&self, state: &mut State) {
+    fn finish(&self, state: &mut NormalizerState) {
         state.shift.fill(0.0);
         state.sum.iter_mut().for_each(|n| *n = if *n == 0.0 { 0.0 } else { 1.0 / *n });
     }

@@ -1,7 +1,7 @@
 //! Arrays over the five axes of a formula, evaluated element by element.
 
 use super::tape::{Number, sum};
-use crate::attention::formula::{Arrays, Function, Limit, Operator, Power};
+use crate::attention::formula::{ArrayOperations, Function, Limit, Operator, Power};
 use crate::attention::grid::{Dims, Grid};
 use crate::attention::term::Param;
 use std::marker::PhantomData;
@@ -113,7 +113,7 @@ fn apply<N: Number>(f: Function, x: N) -> N {
     }
 }
 
-impl<N: Number> Arrays for Cells<'_, N> {
+impl<N: Number> ArrayOperations for Cells<'_, N> {
     type Array = Array<N>;
 
     fn numbers(&mut self, numbers: Vec<f64>, shape: [usize; 5]) -> Array<N> {

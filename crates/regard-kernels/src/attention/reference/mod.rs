@@ -9,7 +9,7 @@ mod array;
 pub mod tape;
 
 use super::Attention;
-use super::formula::{self, Given};
+use super::formula::{self, FormulaInputs};
 use super::grid::{Dims, Grid};
 use super::mask::Rule;
 use crate::view::Error;
@@ -17,7 +17,7 @@ use array::{Array, Cells};
 use tape::Number;
 
 /// Result of an attention.
-pub struct Output<N> {
+pub struct ReferenceOutput<N> {
     /// Context, `[B, H, T, E]`.
     pub out: Vec<N>,
     /// Weights, `[B, H, T, S]`.
@@ -39,7 +39,7 @@ pub fn run<N: Number>(
     grid: &Grid,
     [q, k, v]: [&[N]; 3],
     params: &[Vec<N>],
-) -> Result<Output<N>, Error> {
+) -> Result<ReferenceOutput<N>, Error> {
     let Dims { b, h, hk, t, s, d, dk, e } = grid.dims;
     // Each key head is repeated for the query heads that share it.
     let shared = |rows: &[N], width: usize| -> Array<N> {
@@ -48,7 +48,7 @@ pub fn run<N: Number>(
         Array { data, shape: [b, h, 1, s, width] }
     };
     let asked = attention.params(&grid.dims);
-    let given = Given {
+    let given = FormulaInputs {
         q: Array { data: q.to_vec(), shape: [b, h, t, 1, d] },
         k: shared(k, dk),
         v: Some(shared(v, e)),
@@ -77,5 +77,5 @@ pub fn run<N: Number>(
         }
     }
     let log_prob = found.log_prob.map_or(vec![N::of(0.0); b * h * t], |found| found.data);
-    Ok(Output { out, weights, log_prob })
+    Ok(ReferenceOutput { out, weights, log_prob })
 }

@@ -6,7 +6,7 @@
 
 use super::*;
 use crate::attention::pair::{ByFeature, Feature, Pairwise, WithEdges};
-use crate::gemm::micro::Pair;
+use crate::gemm::micro::PairFunction;
 use crate::pool::{Parts, parallel_ranges};
 use crate::simd::{Simd, dispatch, exp, tanh};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,7 +52,7 @@ pub struct Gatv2 {
 /// Beyond this a product of two exponentials might overflow `f32`.
 const LARGEST: f32 = 20.0;
 
-fn weights(x: Operands, dims: &Dims, scale: f32) -> Vec<f32> {
+fn weights(x: ScoreOperands, dims: &Dims, scale: f32) -> Vec<f32> {
     let v = &x.params[0];
     (0..dims.h).flat_map(|h| (0..dims.d).map(move |d| scale * v.get(0, h, 0, d))).collect()
 }
@@ -99,7 +99,7 @@ impl Score for Additive {
 }
 
 impl Lower for Additive {
-    fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
+    fn lower<'a>(&'a self, grid: &'a Grid, x: ScoreOperands<'a>, scale: f32) -> Lowered<'a> {
         let weights = weights(x, &grid.dims, scale);
         let (map, terms) = (None, vec![]);
         if let (Some(q), Some(k)) = (exponentials(&x.q), exponentials(&x.k)) {
@@ -110,7 +110,7 @@ impl Lower for Additive {
         let (q, k) = (Operand::Given(x.q), Operand::Given(x.k));
         Lowered { pair: Box::new(ByFeature(TanhOfSum)), q, k, scale: 1.0, weights, map, terms }
     }
-    fn raise(&self, _: &Grid, _: Operands, scale: f32, grads: Raise) -> Vec<Vec<f32>> {
+    fn raise(&self, _: &Grid, _: ScoreOperands, scale: f32, grads: Raise) -> Vec<Vec<f32>> {
         // The slopes are by q and k themselves, not by their exponentials. Both were computed, or
         // neither. Without queries there are still keys to write zeros to.
         if !(grads.q.is_empty() && grads.k.is_empty()) {
@@ -150,14 +150,14 @@ impl Score for Gatv2 {
 }
 
 impl Lower for Gatv2 {
-    fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
+    fn lower<'a>(&'a self, grid: &'a Grid, x: ScoreOperands<'a>, scale: f32) -> Lowered<'a> {
         let weights = weights(x, &grid.dims, scale);
         let feature = LeakyOfSum { slope: self.slope };
         let (q, k) = (Operand::Given(x.q), Operand::Given(x.k));
         let pair = leaky(feature, &self.graph, || x.params[1]);
         Lowered { pair, q, k, scale: 1.0, weights, map: None, terms: vec![] }
     }
-    fn raise(&self, _: &Grid, _: Operands, scale: f32, grads: Raise) -> Vec<Vec<f32>> {
+    fn raise(&self, _: &Grid, _: ScoreOperands, scale: f32, grads: Raise) -> Vec<Vec<f32>> {
         let dv = grads.weights.iter().map(|dv| scale * dv).collect();
         [dv].into_iter().chain(self.graph.as_ref().map(|_| grads.added)).collect()
     }
@@ -196,7 +196,7 @@ impl TanhOfProduct {
     }
 }
 
-impl Pair for TanhOfProduct {
+impl PairFunction for TanhOfProduct {
     const WEIGHTED: bool = true;
     #[inline(always)]
     fn step<S: Simd>(self, s: S, acc: S::V, k: S::V, q: S::V, w: S::V) -> S::V {
@@ -221,7 +221,7 @@ impl Feature for TanhOfProduct {
 #[derive(Clone, Copy)]
 struct TanhOfSum;
 
-impl Pair for TanhOfSum {
+impl PairFunction for TanhOfSum {
     const WEIGHTED: bool = true;
     #[inline(always)]
     fn step<S: Simd>(self, s: S, acc: S::V, k: S::V, q: S::V, w: S::V) -> S::V {
@@ -248,7 +248,7 @@ pub(super) struct LeakyOfSum {
     pub slope: f32,
 }
 
-impl Pair for LeakyOfSum {
+impl PairFunction for LeakyOfSum {
     const WEIGHTED: bool = true;
     #[inline(always)]
     fn step<S: Simd>(self, s: S, acc: S::V, k: S::V, q: S::V, w: S::V) -> S::V {

@@ -29,7 +29,7 @@ impl Score for Dot {
 }
 
 impl Lower for Dot {
-    fn lower<'a>(&'a self, _: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
+    fn lower<'a>(&'a self, _: &'a Grid, x: ScoreOperands<'a>, scale: f32) -> Lowered<'a> {
         let (q, k) = (Operand::Given(x.q), Operand::Given(x.k));
         Lowered { pair: Box::new(Product), q, k, scale, weights: vec![], map: None, terms: vec![] }
     }

@@ -179,7 +179,7 @@ impl Score for Edge {
 }
 
 impl Lower for Edge {
-    fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
+    fn lower<'a>(&'a self, grid: &'a Grid, x: ScoreOperands<'a>, scale: f32) -> Lowered<'a> {
         let (q, q_shape) = project(&x.q, &x.params[0], 1);
         let (k, k_shape) = project(&x.k, &x.params[1], grid.dims.group());
         Lowered {
@@ -192,7 +192,7 @@ impl Lower for Edge {
             terms: vec![],
         }
     }
-    fn raise(&self, grid: &Grid, x: Operands, _: f32, grads: Raise) -> Vec<Vec<f32>> {
+    fn raise(&self, grid: &Grid, x: ScoreOperands, _: f32, grads: Raise) -> Vec<Vec<f32>> {
         let a = [
             unproject(&x.q, &x.params[0], 1, &grads.q, grads.dq),
             unproject(&x.k, &x.params[1], grid.dims.group(), &grads.k, grads.dk),

@@ -35,7 +35,7 @@ impl Score for General {
 }
 
 impl Lower for General {
-    fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
+    fn lower<'a>(&'a self, grid: &'a Grid, x: ScoreOperands<'a>, scale: f32) -> Lowered<'a> {
         let Dims { b, h, t, dk, .. } = grid.dims;
         // q′ = qᵀ W is linear in T, so it is computed once.
         let mut q = zeros(&[b, h, t, dk]);
@@ -46,7 +46,7 @@ impl Lower for General {
         let (q, k) = (Operand::Made(q, [b, h, t, dk]), Operand::Given(x.k));
         Lowered { pair: Box::new(Product), q, k, scale, weights: vec![], map: None, terms: vec![] }
     }
-    fn raise(&self, grid: &Grid, x: Operands, _: f32, grads: Raise) -> Vec<Vec<f32>> {
+    fn raise(&self, grid: &Grid, x: ScoreOperands, _: f32, grads: Raise) -> Vec<Vec<f32>> {
         let Dims { h, d, dk, .. } = grid.dims;
         let mut dw = zeros(&[h, d, dk]);
         let mut dq = vec![];

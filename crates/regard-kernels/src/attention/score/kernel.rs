@@ -4,7 +4,7 @@
 use super::*;
 use crate::attention::formula::{Limit, number};
 use crate::attention::pair::{ByFeature, Feature, Pairwise};
-use crate::gemm::micro::Pair;
+use crate::gemm::micro::PairFunction;
 use crate::simd::Simd;
 
 pub(super) const GAUSSIAN: Row<dyn Score> = Row {
@@ -15,7 +15,7 @@ pub(super) const GAUSSIAN: Row<dyn Score> = Row {
         formula: "−|q − k|²/(2σ²)",
         paper: "Nadaraya 1964; Watson 1964",
     },
-    new: |_| Ok(Arc::new(Kernel(Shape::Gaussian))),
+    new: |_| Ok(Arc::new(KernelScore(KernelFunction::Gaussian))),
     trials: DEFAULTS,
 };
 pub(super) const BOXCAR: Row<dyn Score> = Row {
@@ -26,7 +26,7 @@ pub(super) const BOXCAR: Row<dyn Score> = Row {
         formula: "ln 1[|q − k| ≤ σ]; σ has no gradient",
         paper: "Nadaraya 1964; Watson 1964",
     },
-    new: |_| Ok(Arc::new(Kernel(Shape::Boxcar))),
+    new: |_| Ok(Arc::new(KernelScore(KernelFunction::Boxcar))),
     trials: DEFAULTS,
 };
 pub(super) const EPANECHNIKOV: Row<dyn Score> = Row {
@@ -37,13 +37,13 @@ pub(super) const EPANECHNIKOV: Row<dyn Score> = Row {
         formula: "ln max(1 − |q − k|²/σ², 0)",
         paper: "Epanechnikov 1969",
     },
-    new: |_| Ok(Arc::new(Kernel(Shape::Epanechnikov))),
+    new: |_| Ok(Arc::new(KernelScore(KernelFunction::Epanechnikov))),
     trials: DEFAULTS,
 };
 
 /// Kernel function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum KernelFunction {
     /// `K(u) = e^{−u²/2}`
     Gaussian,
     /// `K(u) = 1[u ≤ 1]`
@@ -54,9 +54,9 @@ pub enum Shape {
 
 /// Kernel score `s = scale · ln K(|q − k|/σ)`, with a fixed or learned width σ.
 #[derive(Clone, Copy, Debug)]
-pub struct Kernel(pub Shape);
+pub struct KernelScore(pub KernelFunction);
 
-impl Score for Kernel {
+impl Score for KernelScore {
     fn params(&self, _: &Dims) -> Vec<Param> {
         vec![Param::width("sigma")]
     }
@@ -64,9 +64,9 @@ impl Score for Kernel {
         let apart = queries() - keys();
         let u = apart.clone().dot(apart) / (param(0) * param(0));
         Some(match self.0 {
-            Shape::Gaussian => scale() * number(-0.5) * u,
-            Shape::Boxcar => (u.clone() * number(0.0)).inside(u, Limit::AtMost(1.0)),
-            Shape::Epanechnikov => {
+            KernelFunction::Gaussian => scale() * number(-0.5) * u,
+            KernelFunction::Boxcar => (u.clone() * number(0.0)).inside(u, Limit::AtMost(1.0)),
+            KernelFunction::Epanechnikov => {
                 let k = (number(1.0) - u.clone()).inside(u, Limit::Below(1.0));
                 scale() * k.ln()
             }
@@ -74,13 +74,13 @@ impl Score for Kernel {
     }
 }
 
-impl Lower for Kernel {
-    fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
+impl Lower for KernelScore {
+    fn lower<'a>(&'a self, grid: &'a Grid, x: ScoreOperands<'a>, scale: f32) -> Lowered<'a> {
         let sigma = x.params[0].get(0, 0, 0, 0);
         let (q, k) = (Operand::Given(x.q), Operand::Given(x.k));
         let (pair, weights, map): (Box<dyn Pairwise>, _, Option<Box<dyn Map>>) = match self.0 {
             // Its logarithm is a sum over features, so it needs no separate pass over the scores.
-            Shape::Gaussian => {
+            KernelFunction::Gaussian => {
                 let weights = vec![-0.5 * scale / (sigma * sigma); grid.dims.h * grid.dims.d];
                 (Box::new(ByFeature(SquaredDifference::<true>)), weights, None)
             }
@@ -91,15 +91,15 @@ impl Lower for Kernel {
         };
         Lowered { pair, q, k, scale: 1.0, weights, map, terms: vec![] }
     }
-    fn raise(&self, _: &Grid, x: Operands, scale: f32, grads: Raise) -> Vec<Vec<f32>> {
+    fn raise(&self, _: &Grid, x: ScoreOperands, scale: f32, grads: Raise) -> Vec<Vec<f32>> {
         match self.0 {
-            Shape::Gaussian => {
+            KernelFunction::Gaussian => {
                 // forward: w = −scale/(2σ²)
                 let sigma = f64::from(x.params[0].get(0, 0, 0, 0));
                 let sum: f64 = grads.weights.iter().map(|dw| f64::from(*dw)).sum();
                 vec![vec![(sum * f64::from(scale) / sigma.powi(3)) as f32]]
             }
-            Shape::Boxcar | Shape::Epanechnikov => vec![vec![grads.map]],
+            KernelFunction::Boxcar | KernelFunction::Epanechnikov => vec![vec![grads.map]],
         }
     }
 }
@@ -108,7 +108,7 @@ impl Lower for Kernel {
 #[derive(Clone, Copy)]
 struct SquaredDifference<const WEIGHTED: bool>;
 
-impl<const WEIGHTED: bool> Pair for SquaredDifference<WEIGHTED> {
+impl<const WEIGHTED: bool> PairFunction for SquaredDifference<WEIGHTED> {
     const WEIGHTED: bool = WEIGHTED;
     #[inline(always)]
     fn step<S: Simd>(self, s: S, acc: S::V, k: S::V, q: S::V, w: S::V) -> S::V {
@@ -134,7 +134,7 @@ impl<const WEIGHTED: bool> Feature for SquaredDifference<WEIGHTED> {
 
 /// From a squared distance to `scale · ln K`.
 struct LogKernel {
-    shape: Shape,
+    shape: KernelFunction,
     sigma: f32,
     scale: f32,
 }
@@ -144,12 +144,12 @@ impl Map for LogKernel {
         let (by, scale) = (1.0 / (self.sigma * self.sigma), self.scale);
         let cells = tile.data[..tile.keys * tile.lanes].iter_mut();
         match self.shape {
-            Shape::Gaussian => unreachable!("its features have weights instead"),
+            KernelFunction::Gaussian => unreachable!("its features have weights instead"),
             // −∞ marks a cell without a key; a squared distance is never negative.
-            Shape::Boxcar => cells.for_each(|x| {
+            KernelFunction::Boxcar => cells.for_each(|x| {
                 *x = if x.abs() * by > 1.0 { f32::NEG_INFINITY } else { *x * 0.0 };
             }),
-            Shape::Epanechnikov => cells.for_each(|x| {
+            KernelFunction::Epanechnikov => cells.for_each(|x| {
                 let k = 1.0 - x.abs() * by;
                 *x = if k > 0.0 || k.is_nan() { scale * k.ln() } else { f32::NEG_INFINITY };
             }),
@@ -163,9 +163,9 @@ impl Map for LogKernel {
         for (x, ds) in before.data[..n].iter().zip(&mut ds.data[..n]) {
             // d(scale · ln K)/dx for x = |q − k|²; by σ it is −2x/σ of that
             let slope = match self.shape {
-                Shape::Gaussian => unreachable!("its features have weights instead"),
-                Shape::Boxcar => 0.0,
-                Shape::Epanechnikov => {
+                KernelFunction::Gaussian => unreachable!("its features have weights instead"),
+                KernelFunction::Boxcar => 0.0,
+                KernelFunction::Epanechnikov => {
                     let k = 1.0 - x * by;
                     if k > 0.0 { -by * scale / k } else { 0.0 }
                 }

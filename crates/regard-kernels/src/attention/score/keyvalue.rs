@@ -46,7 +46,7 @@ impl Score for KeyValue {
 }
 
 impl Lower for KeyValue {
-    fn lower<'a>(&'a self, _: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
+    fn lower<'a>(&'a self, _: &'a Grid, x: ScoreOperands<'a>, scale: f32) -> Lowered<'a> {
         // a·(q·k) + b·(q·v) = q · (a·k + b·v) is linear in S, so it is computed once.
         let (a, b) = (x.params[0].get(0, 0, 0, 0), x.params[1].get(0, 0, 0, 0));
         let mut mixed = x.k.to_vec();
@@ -54,7 +54,7 @@ impl Lower for KeyValue {
         let (q, k) = (Operand::Given(x.q), Operand::Made(mixed, x.k.shape));
         Lowered { pair: Box::new(Product), q, k, scale, weights: vec![], map: None, terms: vec![] }
     }
-    fn raise(&self, _: &Grid, x: Operands, _: f32, grads: Raise) -> Vec<Vec<f32>> {
+    fn raise(&self, _: &Grid, x: ScoreOperands, _: f32, grads: Raise) -> Vec<Vec<f32>> {
         // forward: k′ = a·k + b·v
         let (a, b) = (x.params[0].get(0, 0, 0, 0), x.params[1].get(0, 0, 0, 0));
         let times = |c: f32| -> Vec<f32> {

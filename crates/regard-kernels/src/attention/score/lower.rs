@@ -18,17 +18,17 @@ use crate::view::{View, ViewMut};
 /// Internal side of a score.
 pub trait Lower {
     /// The rows, the pair and the terms that the engine computes.
-    fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a>;
+    fn lower<'a>(&'a self, grid: &'a Grid, x: ScoreOperands<'a>, scale: f32) -> Lowered<'a>;
 
     /// Returns the parameters' gradients, and adds those of computed rows to the inputs' gradients.
-    fn raise(&self, _grid: &Grid, _x: Operands, _scale: f32, _grads: Raise) -> Vec<Vec<f32>> {
+    fn raise(&self, _grid: &Grid, _x: ScoreOperands, _scale: f32, _grads: Raise) -> Vec<Vec<f32>> {
         vec![]
     }
 }
 
 /// Queries, keys, values, and the score's parameters in the order of its `params`.
 #[derive(Clone, Copy)]
-pub struct Operands<'a> {
+pub struct ScoreOperands<'a> {
     /// `[B, H, T, D]`
     pub q: View<'a>,
     /// `[B, Hk, S, Dk]`

@@ -17,10 +17,10 @@ pub use additive::{Additive, Gatv2};
 pub use dot::Dot;
 pub use edge::Edge;
 pub use general::General;
-pub use kernel::{Kernel, Shape};
+pub use kernel::{KernelFunction, KernelScore};
 pub use keyvalue::KeyValue;
 pub use relative::Relative;
-pub use score_mod::{Cell, Modified, ScoreMod, check_derivative};
+pub use score_mod::{Modified, ScoreCell, ScoreMod, check_derivative};
 
 use super::formula::{Expr, keys, param, queries, scale};
 use super::graph::Graph;
@@ -32,7 +32,7 @@ use crate::pool::parallel_ranges;
 use crate::view::{Error, View, ViewMut, bail};
 use std::sync::Arc;
 
-pub(crate) use lower::{Lower, Lowered, Map, Operand, Operands, Raise};
+pub(crate) use lower::{Lower, Lowered, Map, Operand, Raise, ScoreOperands};
 
 /// All scores, in the order of the documentation.
 pub const ROWS: &[Row<dyn Score>] = &[

@@ -10,7 +10,7 @@
 
 use super::*;
 use crate::attention::engine::QUERIES;
-use crate::attention::pair::{Pairwise, Source};
+use crate::attention::pair::{Pairwise, TileOperands};
 use crate::attention::rows::{RowBlock, Rows, pack, packed_len, padded};
 use crate::attention::term::sum_over_batch;
 use crate::attention::tile::{Keys, Over, accumulate, each_cell};
@@ -126,7 +126,7 @@ impl Score for Relative {
 }
 
 impl Lower for Relative {
-    fn lower<'a>(&'a self, grid: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
+    fn lower<'a>(&'a self, grid: &'a Grid, x: ScoreOperands<'a>, scale: f32) -> Lowered<'a> {
         let shape = x.q.shape;
         let mut terms: Vec<Box<dyn Term>> = vec![Box::new(Position {
             grid,
@@ -148,7 +148,7 @@ impl Lower for Relative {
             terms,
         }
     }
-    fn raise(&self, grid: &Grid, _: Operands, _: f32, mut grads: Raise) -> Vec<Vec<f32>> {
+    fn raise(&self, grid: &Grid, _: ScoreOperands, _: f32, mut grads: Raise) -> Vec<Vec<f32>> {
         let Dims { h, t, d, .. } = grid.dims;
         // forward: q + u, q + w and q + x are three sums with the same q
         let over_rows = |rows: &[f32]| {
@@ -263,7 +263,7 @@ impl Term for Position<'_> {
                 let (packed, weights) = (packed.as_ptr(), std::ptr::null());
                 let place = (at.h, at.i0 + lanes.start);
                 let source =
-                    Source { packed, queries: rows, scale: self.scale, keys, weights, place };
+                    TileOperands { packed, queries: rows, scale: self.scale, keys, weights, place };
                 Product.fill(&source, Keys::Run { start: first, len: count }, &mut terms);
             }
             for (row, cells) in cells.chunks_exact_mut(all).take(at.keys.len()).enumerate() {

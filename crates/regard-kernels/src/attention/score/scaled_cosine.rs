@@ -41,7 +41,7 @@ impl Score for ScaledCosine {
 }
 
 impl Lower for ScaledCosine {
-    fn lower<'a>(&'a self, _: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
+    fn lower<'a>(&'a self, _: &'a Grid, x: ScoreOperands<'a>, scale: f32) -> Lowered<'a> {
         let beta = x.params[0];
         let mut q = x.q.to_vec();
         each_row(&mut q, x.q.shape, |[_, h, _], row| {
@@ -56,7 +56,7 @@ impl Lower for ScaledCosine {
         let (q, k) = (Operand::Made(q, x.q.shape), Operand::Made(k, x.k.shape));
         Lowered { pair: Box::new(Product), q, k, scale, weights: vec![], map: None, terms: vec![] }
     }
-    fn raise(&self, grid: &Grid, x: Operands, _: f32, grads: Raise) -> Vec<Vec<f32>> {
+    fn raise(&self, grid: &Grid, x: ScoreOperands, _: f32, grads: Raise) -> Vec<Vec<f32>> {
         let (Dims { h: heads, t, .. }, beta) = (grid.dims, x.params[0]);
         // forward: q′ = β·q/|q|, so dβ = Σ dq′·q/|q|
         let mut along = zeros(&[x.q.shape[0], heads, t]);

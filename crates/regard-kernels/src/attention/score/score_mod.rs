@@ -19,7 +19,7 @@ pub(super) const ROW: Row<dyn Score> = Row {
 
 /// Location of a score in the score matrices.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cell {
+pub struct ScoreCell {
     /// Batch row.
     pub b: usize,
     /// Query head.
@@ -36,8 +36,8 @@ pub struct Cell {
 /// finite differences of the function.
 ///
 /// ```
-/// use regard_kernels::attention::score::{Cell, Modified, ScoreMod, check_derivative};
-/// use regard_kernels::attention::{Attention, Inputs};
+/// use regard_kernels::attention::score::{ScoreCell, Modified, ScoreMod, check_derivative};
+/// use regard_kernels::attention::{Attention, AttentionInputs};
 /// use regard_kernels::view::{View, ViewMut};
 /// use std::sync::Arc;
 ///
@@ -48,10 +48,10 @@ pub struct Cell {
 /// }
 ///
 /// impl ScoreMod for SoftCap {
-///     fn apply(&self, score: f32, _: Cell) -> f32 {
+///     fn apply(&self, score: f32, _: ScoreCell) -> f32 {
 ///         self.cap * (score / self.cap).tanh()
 ///     }
-///     fn derivative(&self, score: f32, _: Cell) -> f32 {
+///     fn derivative(&self, score: f32, _: ScoreCell) -> f32 {
 ///         1.0 - (score / self.cap).tanh().powi(2)
 ///     }
 /// }
@@ -64,13 +64,13 @@ pub struct Cell {
 /// let mut out = vec![0.0; b * h * t * d];
 /// let attention = Attention::with_score(Modified(Arc::new(SoftCap { cap: 2.0 })));
 /// let room = ViewMut::new(&mut out, [b, h, t, d]).unwrap();
-/// attention.forward(&Inputs::new(x, x, x), &room).unwrap();
+/// attention.forward(&AttentionInputs::new(x, x, x), &room).unwrap();
 /// ```
 pub trait ScoreMod: Send + Sync + std::fmt::Debug {
     /// Returns the new score.
-    fn apply(&self, score: f32, cell: Cell) -> f32;
+    fn apply(&self, score: f32, cell: ScoreCell) -> f32;
     /// Returns the derivative of [`Self::apply`] by `score`.
-    fn derivative(&self, score: f32, cell: Cell) -> f32;
+    fn derivative(&self, score: f32, cell: ScoreCell) -> f32;
 
     /// Returns the function as a formula of the scores, `[B, H, T, S, 1]`, if it can be expressed
     /// as one. Devices without kernels then evaluate it themselves; otherwise it is computed on the
@@ -94,7 +94,7 @@ impl Score for Modified {
 }
 
 impl Lower for Modified {
-    fn lower<'a>(&'a self, _: &'a Grid, x: Operands<'a>, scale: f32) -> Lowered<'a> {
+    fn lower<'a>(&'a self, _: &'a Grid, x: ScoreOperands<'a>, scale: f32) -> Lowered<'a> {
         let (q, k) = (Operand::Given(x.q), Operand::Given(x.k));
         let map: Option<Box<dyn Map>> = Some(Box::new(Apply(self.0.clone())));
         Lowered { pair: Box::new(Product), q, k, scale, weights: vec![], map, terms: vec![] }
@@ -109,15 +109,15 @@ impl Lower for Modified {
 /// If they disagree; the message gives the location.
 ///
 /// ```
-/// use regard_kernels::attention::score::{Cell, ScoreMod, check_derivative};
+/// use regard_kernels::attention::score::{ScoreCell, ScoreMod, check_derivative};
 ///
 /// #[derive(Debug)]
 /// struct Squared;
 /// impl ScoreMod for Squared {
-///     fn apply(&self, score: f32, _: Cell) -> f32 {
+///     fn apply(&self, score: f32, _: ScoreCell) -> f32 {
 ///         score * score
 ///     }
-///     fn derivative(&self, score: f32, _: Cell) -> f32 {
+///     fn derivative(&self, score: f32, _: ScoreCell) -> f32 {
 ///         score // 2 · score would be right
 ///     }
 /// }
@@ -128,7 +128,7 @@ pub fn check_derivative(f: &dyn ScoreMod) -> Result<(), Error> {
     let places =
         [(0, 0, 0.0, 0), (0, 1, 5.0, 3), (1, 3, 17.0, 12), (2, 0, 2.5, 40), (0, 7, 90.0, 90)];
     for (b, h, position, key) in places {
-        let cell = Cell { b, h, position, key };
+        let cell = ScoreCell { b, h, position, key };
         for score in sizes.iter().flat_map(|size| [*size, -size]) {
             check_at(f, score, cell)?;
         }
@@ -136,7 +136,7 @@ pub fn check_derivative(f: &dyn ScoreMod) -> Result<(), Error> {
     Ok(())
 }
 
-fn check_at(f: &dyn ScoreMod, score: f32, cell: Cell) -> Result<(), Error> {
+fn check_at(f: &dyn ScoreMod, score: f32, cell: ScoreCell) -> Result<(), Error> {
     // Rounding errors are divided by the step, curvature is multiplied by it: a compromise.
     let step = score.abs().max(1.0) / 1024.0;
     let (below, above) = (score - step, score + step);
@@ -165,8 +165,8 @@ fn check_at(f: &dyn ScoreMod, score: f32, cell: Cell) -> Result<(), Error> {
 
 struct Apply(Arc<dyn ScoreMod>);
 
-fn cell(at: &At, query: usize, key: usize) -> Cell {
-    Cell { b: at.b, h: at.h, position: at.grid.position(at.b, query), key }
+fn cell(at: &At, query: usize, key: usize) -> ScoreCell {
+    ScoreCell { b: at.b, h: at.h, position: at.grid.position(at.b, query), key }
 }
 
 impl Map for Apply {
@@ -194,17 +194,17 @@ mod tests {
     use super::*;
 
     /// `apply`, `derivative`
-    struct By(fn(f32, Cell) -> f32, fn(f32, Cell) -> f32);
+    struct By(fn(f32, ScoreCell) -> f32, fn(f32, ScoreCell) -> f32);
     impl std::fmt::Debug for By {
         fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
             f.write_str("By")
         }
     }
     impl ScoreMod for By {
-        fn apply(&self, score: f32, cell: Cell) -> f32 {
+        fn apply(&self, score: f32, cell: ScoreCell) -> f32 {
             self.0(score, cell)
         }
-        fn derivative(&self, score: f32, cell: Cell) -> f32 {
+        fn derivative(&self, score: f32, cell: ScoreCell) -> f32 {
             self.1(score, cell)
         }
     }

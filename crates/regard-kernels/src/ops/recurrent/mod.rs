@@ -48,7 +48,7 @@ impl Cell {
 /// # Shapes
 /// `input: [G·H, I]`, `hidden: [G·H, H]`, biases `[G·H]`.
 #[derive(Clone, Copy)]
-pub struct Weights<'a> {
+pub struct CellWeights<'a> {
     /// Input weights `weight_ih`.
     pub input: &'a [f32],
     /// Recurrent weights `weight_hh`.
@@ -78,7 +78,7 @@ pub struct Recurrent<'a> {
     /// Recurrent cell.
     pub cell: Cell,
     /// Parameters of this direction.
-    pub weights: Weights<'a>,
+    pub weights: CellWeights<'a>,
     /// Sizes of the batch.
     pub shape: Shape,
     /// Number of valid steps of each row, `[B]`; `None` for all `T`.
@@ -120,7 +120,7 @@ pub struct Tape {
 
 /// Outputs of the backward, overwritten; gradients that are `None` are not computed.
 #[derive(Default)]
-pub struct Gradients<'a> {
+pub struct RecurrentGradients<'a> {
     /// Gradient of the input, `[B, T, I]`.
     pub x: Option<&'a mut [f32]>,
     /// Gradient of `weight_ih`, `[G·H, I]`.
@@ -231,7 +231,7 @@ impl Recurrent<'_> {
         (x, start, tape): (&[f32], State, &Tape),
         dy: Option<Matrix>,
         dend: State,
-        to: Gradients,
+        to: RecurrentGradients,
     ) -> Result<(), Error> {
         let seq = Sequences::new(self)?;
         seq.check_backward(x, [&start, &dend], dy, (&to, tape))?;

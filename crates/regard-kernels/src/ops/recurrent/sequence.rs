@@ -1,6 +1,6 @@
 //! Indices of the steps of each sequence, and one step of one row.
 
-use super::{Cell, Gradients, Recurrent, State, StateMut, Tape, gru, lstm, rnn};
+use super::{Cell, Recurrent, RecurrentGradients, State, StateMut, Tape, gru, lstm, rnn};
 use crate::gemm::{Matrix, MatrixMut};
 use crate::scratch::Scratch;
 use crate::simd::{Kernel, Simd, dispatch};
@@ -175,7 +175,7 @@ impl<'a> Sequences<'a> {
         x: &[f32],
         [start, dend]: [&State; 2],
         dy: Option<Matrix>,
-        (to, tape): (&Gradients, &Tape),
+        (to, tape): (&RecurrentGradients, &Tape),
     ) -> Result<(), Error> {
         let super::Shape { batch, steps, input, hidden } = self.layer.shape;
         let gh = self.layer.cell.gates() * hidden;

@@ -69,7 +69,7 @@ fn check(case: Case) {
     let [x, h0, c0, wi, wh, bi, bh] = &all;
     let layer = Recurrent {
         cell: case.cell,
-        weights: Weights { input: wi, hidden: wh, input_bias: Some(bi), hidden_bias: Some(bh) },
+        weights: CellWeights { input: wi, hidden: wh, input_bias: Some(bi), hidden_bias: Some(bh) },
         shape: case.shape,
         lengths: case.lengths.as_deref(),
         reverse: case.reverse,
@@ -96,7 +96,7 @@ fn check(case: Case) {
     let (dh, dc) = rest.split_at(batch * hidden);
     let mut grads: [Vec<f32>; 7] = std::array::from_fn(|i| vec![7f32; sizes[i]]);
     let [gx, gh0, gc0, gwi, gwh, gbi, gbh] = &mut grads;
-    let to = Gradients {
+    let to = RecurrentGradients {
         x: Some(gx),
         input: Some(gwi),
         hidden: Some(gwh),
@@ -147,7 +147,7 @@ fn a_row_is_alone_bit_for_bit() {
         for (b, len) in lengths.iter().enumerate() {
             x[(b * 5 + len) * 6..(b + 1) * 5 * 6].fill(f32::NAN);
         }
-        let weights = Weights { input: &wi, hidden: &wh, input_bias: None, hidden_bias: None };
+        let weights = CellWeights { input: &wi, hidden: &wh, input_bias: None, hidden_bias: None };
         let run = |from: usize, to: usize| {
             let shape = Shape { batch: to - from, ..shape };
             let lengths = Some(&lengths[from..to]);
@@ -159,8 +159,11 @@ fn a_row_is_alone_bit_for_bit() {
             layer.forward(x, start, (out, end), &mut tape).unwrap();
             let mut dx = vec![0f32; x.len()];
             let mut dw = vec![0f32; gh * 6];
-            let grads =
-                Gradients { x: Some(&mut dx), input: Some(&mut dw), ..Gradients::default() };
+            let grads = RecurrentGradients {
+                x: Some(&mut dx),
+                input: Some(&mut dw),
+                ..RecurrentGradients::default()
+            };
             let dy = Matrix::new(&y, (to - from) * 5, 20).unwrap();
             layer.backward((x, start, &tape), Some(dy), State::default(), grads).unwrap();
             assert!(dw.iter().all(|d| d.is_finite()));
@@ -175,7 +178,7 @@ fn a_row_is_alone_bit_for_bit() {
 #[test]
 fn shapes_that_do_not_fit_are_told() {
     let weights =
-        Weights { input: &[0.0; 8], hidden: &[0.0; 16], input_bias: None, hidden_bias: None };
+        CellWeights { input: &[0.0; 8], hidden: &[0.0; 16], input_bias: None, hidden_bias: None };
     let shape = Shape { batch: 1, steps: 2, input: 2, hidden: 2 };
     let layer = Recurrent { cell: Cell::Gru, weights, shape, lengths: None, reverse: false };
     let mut y = [0f32; 4];
@@ -185,7 +188,7 @@ fn shapes_that_do_not_fit_are_told() {
         layer.forward(&[0.0; 4], State::default(), to, &mut Tape::default())
     };
     assert!(run(layer).unwrap_err().0.contains("[6, 2]"));
-    let weights = Weights { input: &[0.0; 16], ..weights };
+    let weights = CellWeights { input: &[0.0; 16], ..weights };
     let layer = Recurrent { cell: Cell::Lstm, weights, lengths: Some(&[3]), ..layer };
     assert_eq!(run(layer).unwrap_err().0, "recurrent: row 0 has length 3, but there are 2 steps");
 }

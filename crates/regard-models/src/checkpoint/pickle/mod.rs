@@ -25,7 +25,7 @@ mod zip;
 mod tests;
 
 pub use machine::read_tree;
-pub use tree::{Made, Object, Pair, Tree, Value, ValueIndex};
+pub use tree::{DictEntry, Made, Object, Tree, Value, ValueIndex};
 
 use super::Arrays;
 use regard_attention::storage::Bytes;

@@ -3,7 +3,7 @@
 use super::machine::{NOT_UTF8, Steps, read_tree};
 use super::shown;
 use super::tensor::ElementType;
-use super::tree::{Made, Object, Pair, Tree, Value, ValueIndex};
+use super::tree::{DictEntry, Made, Object, Tree, Value, ValueIndex};
 
 /// Most bytes of a storage's key: a number, before PyTorch 1.6 an address.
 const LONGEST_KEY: usize = 64;
@@ -119,7 +119,7 @@ impl<'a> Pickled<'a> {
         }
     }
 
-    fn pair(&self, place: ValueIndex) -> Option<Pair> {
+    fn pair(&self, place: ValueIndex) -> Option<DictEntry> {
         match self.tree.items(place)? {
             [key, value] => Some((*key, *value)),
             _ => None,
@@ -149,7 +149,7 @@ impl<'a> Pickled<'a> {
     }
 
     /// Iterates over the pairs if `place` holds a dictionary, ordered or not.
-    pub fn pairs(&self, place: ValueIndex) -> Option<impl DoubleEndedIterator<Item = Pair>> {
+    pub fn pairs(&self, place: ValueIndex) -> Option<impl DoubleEndedIterator<Item = DictEntry>> {
         let (given, set) = match self.tree.at(place) {
             Value::Dict(pairs) => (None, pairs),
             Value::Object(object) => {

@@ -8,7 +8,7 @@
 /// but items that are added to a list or a dictionary later may come after it.
 pub type ValueIndex = u32;
 /// Key and value of a dictionary's entry.
-pub type Pair = (ValueIndex, ValueIndex);
+pub type DictEntry = (ValueIndex, ValueIndex);
 
 /// A value of a pickle.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub enum Value<'a> {
     /// A tuple, a list or a set.
     Items(Vec<ValueIndex>),
     /// A dictionary.
-    Dict(Vec<Pair>),
+    Dict(Vec<DictEntry>),
     /// The name of a class or a function. It is never imported.
     Class {
         /// Module from which Python would import it.
@@ -52,7 +52,7 @@ pub struct Object {
     /// Index of a [`Value::Items`].
     pub arguments: ValueIndex,
     /// Items that are set, if it behaves like a dictionary.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<DictEntry>,
     /// State for `__setstate__` or the attributes, if set.
     pub state: Option<ValueIndex>,
 }

@@ -1,7 +1,7 @@
 //! Time and memory of a layer as functions of the length: `L·d²`, `L²·d` or `L·w·d`.
 
 use super::layer::{LayerKind, REACH, SequenceLayer, WINDOW};
-use super::{CompareOptions, Figure, Finding, Line, megabytes};
+use super::{CompareOptions, ComparisonResult, Figure, Line, megabytes};
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::Init;
 use regard_attention::Stream;
@@ -56,14 +56,14 @@ pub fn exponent(points: &[(f64, f64)]) -> f64 {
     up / logs().map(|p| (p.0 - x).powi(2)).sum::<f64>()
 }
 
-pub fn measure(options: &CompareOptions) -> Result<Finding> {
+pub fn measure(options: &CompareOptions) -> Result<ComparisonResult> {
     let lengths: &[usize] =
         if options.quick { &[512, 1024, 2048] } else { &[512, 1024, 2048, 4096, 8192] };
     // The memory of short sequences is below the variation of a process's own memory.
     let longer: &[usize] =
         if options.quick { &[4096, 8192, 16384] } else { &[4096, 8192, 16384, 32768] };
     let (longest, most) = (lengths[lengths.len() - 1], longer[longer.len() - 1]);
-    let mut found = Finding::new(
+    let mut found = ComparisonResult::new(
         format!(
             "forward and backward of one layer of width d = {WIDTH} on one sequence; the window w \
              is {WINDOW} rows of the CNN and {} keys of the truncated attention; exponents of time \

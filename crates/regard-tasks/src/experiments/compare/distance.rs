@@ -3,7 +3,7 @@
 
 use super::layer::LayerKind;
 use super::learn::{Draws, LayerClassifier, accuracy, integers, loss, percent, train};
-use super::{CompareOptions, Figure, Finding, Line};
+use super::{CompareOptions, ComparisonResult, Figure, Line};
 use regard_models::Result;
 
 /// Number of symbols, and of noise tokens.
@@ -36,13 +36,13 @@ fn recalled(kind: LayerKind, distance: usize, steps: u64, seed: u64) -> f64 {
     accuracy(model.last(integers(&ids, shape(EXAM))), &wanted)
 }
 
-pub fn measure(options: &CompareOptions) -> Result<Finding> {
+pub fn measure(options: &CompareOptions) -> Result<ComparisonResult> {
     let (distances, steps): (&[usize], u64) =
         if options.quick { (&[1, 8, 48], 200) } else { (&[1, 4, 8, 16, 32, 64, 128], 400) };
     let mut heading = vec!["layer".to_string()];
     heading.extend(distances.iter().map(|distance| format!("at {distance}")));
     let heading: Vec<&str> = heading.iter().map(String::as_str).collect();
-    let mut found = Finding::new(
+    let mut found = ComparisonResult::new(
         format!(
             "which of {SYMBOLS} symbols came first? One layer of width {WIDTH}, {steps} steps of \
              {BATCH} sequences for each distance; chance is {}",

@@ -3,7 +3,7 @@
 
 use super::layer::LayerKind;
 use super::learn::device;
-use super::{CompareOptions, Figure, Finding, Line};
+use super::{CompareOptions, ComparisonResult, Figure, Line};
 use burn::tensor::{Tensor, TensorData};
 use regard_attention::Init;
 use regard_attention::Stream;
@@ -40,12 +40,12 @@ pub fn norms(kind: LayerKind, seed: u64) -> Vec<f64> {
     (0..LENGTH).rev().map(mean).collect()
 }
 
-pub fn measure(options: &CompareOptions) -> Result<Finding> {
+pub fn measure(options: &CompareOptions) -> Result<ComparisonResult> {
     const SHOWN: [usize; 5] = [0, 4, 16, 32, 60];
     let mut heading = vec!["layer".to_string()];
     heading.extend(SHOWN.map(|distance| format!("at {distance}")));
     let heading: Vec<&str> = heading.iter().map(String::as_str).collect();
-    let mut found = Finding::new(
+    let mut found = ComparisonResult::new(
         format!(
             "|∂ output at the end / ∂ input at a distance|, width {WIDTH}, initialised as in \
              PyTorch, mean over {ROWS} sequences"

@@ -2,7 +2,7 @@
 //! is on this machine, else on random communities.
 
 use super::learn::{Draws, accuracy, device, integers, loss, percent, train};
-use super::{CompareOptions, Finding};
+use super::{CompareOptions, ComparisonResult};
 use crate::classify_graph::planetoid;
 use crate::data::{GraphData, Part, sets};
 use burn::module::{Module, Param};
@@ -177,7 +177,7 @@ fn learned(nodes: &Nodes, by_edges: bool, steps: u64, seed: u64) -> (f64, f64) {
     (accuracy(logits, &wanted), seconds)
 }
 
-pub fn measure(options: &CompareOptions) -> Result<Finding> {
+pub fn measure(options: &CompareOptions) -> Result<ComparisonResult> {
     let nodes = match sets::find("planetoid").ok().filter(|_| !options.quick) {
         Some(folder) => Nodes::cora(&folder)?,
         None => Nodes::drawn(options.seed),
@@ -186,7 +186,7 @@ pub fn measure(options: &CompareOptions) -> Result<Finding> {
         return Err(Error::invalid(format!("{}: no training or test nodes", nodes.name)));
     }
     let steps = 60;
-    let mut found = Finding::new(
+    let mut found = ComparisonResult::new(
         format!(
             "{}: {} nodes, {} for training, {} classes; one layer of graph attention with {HEADS} \
              heads of {HEAD}, {steps} steps",

@@ -76,19 +76,19 @@ impl LayerKind {
     pub fn init(self, width: usize, init: &mut Init) -> SequenceLayer {
         let parts = match self {
             LayerKind::Tanh => {
-                Parts::Recurrent(RecurrentConfig::new(Cell::Rnn, width, width).init(init))
+                LayerWeights::Recurrent(RecurrentConfig::new(Cell::Rnn, width, width).init(init))
             }
             LayerKind::Lstm => {
-                Parts::Recurrent(RecurrentConfig::new(Cell::Lstm, width, width).init(init))
+                LayerWeights::Recurrent(RecurrentConfig::new(Cell::Lstm, width, width).init(init))
             }
             LayerKind::Convolution => {
                 let activation = Activation::Relu;
                 let sizes =
                     ConvolutionConfig { inputs: width, outputs: width, width: WINDOW, activation };
-                Parts::Convolution(sizes.init(init))
+                LayerWeights::Convolution(sizes.init(init))
             }
             LayerKind::Global | LayerKind::Truncated => {
-                Parts::Attention(SelfAttentionConfig::new(width, HEADS).init(init))
+                LayerWeights::Attention(SelfAttentionConfig::new(width, HEADS).init(init))
             }
         };
         SequenceLayer { parts, kind: self }
@@ -98,7 +98,7 @@ impl LayerKind {
 /// Weights of a layer.
 #[allow(clippy::large_enum_variant, reason = "a comparison has a handful of layers")]
 #[derive(Module, Debug)]
-pub enum Parts {
+pub enum LayerWeights {
     /// Recurrent layer: RNN or LSTM.
     Recurrent(Recurrent),
     /// Convolution over neighbours.
@@ -111,7 +111,7 @@ pub enum Parts {
 #[derive(Module, Debug)]
 pub struct SequenceLayer {
     /// Weights of the layer.
-    pub parts: Parts,
+    pub parts: LayerWeights,
     /// Kind of layer, which determines the mask.
     #[module(skip)]
     pub kind: LayerKind,
@@ -122,13 +122,13 @@ impl SequenceLayer {
     /// `x: [B, T, M]` → the same
     pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         match &self.parts {
-            Parts::Recurrent(layer) => layer.forward(x, None, None, Mode::Eval).0,
-            Parts::Convolution(layer) => {
+            LayerWeights::Recurrent(layer) => layer.forward(x, None, None, Mode::Eval).0,
+            LayerWeights::Convolution(layer) => {
                 let [b, t, m] = x.dims();
                 let rows = layer.forward(x.reshape([b * t, m]), &Sequences::new(&vec![t; b]));
                 rows.reshape([b, t, m])
             }
-            Parts::Attention(layer) => {
+            LayerWeights::Attention(layer) => {
                 let mask = self.kind.mask().expect("it attends");
                 layer.forward(x, Call::new(&Attention::dot().mask(mask)))
             }

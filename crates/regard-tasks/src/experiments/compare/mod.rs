@@ -64,7 +64,7 @@ pub struct Figure {
 
 /// Result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Finding {
+pub struct ComparisonResult {
     /// Name of the comparison.
     pub name: String,
     /// Question that the comparison answers.
@@ -81,11 +81,11 @@ pub struct Finding {
     pub numbers: BTreeMap<String, f64>,
 }
 
-impl Finding {
+impl ComparisonResult {
     /// Creates an empty finding with the columns of its table.
-    fn new(method: impl Into<String>, heading: &[&str]) -> Finding {
+    fn new(method: impl Into<String>, heading: &[&str]) -> ComparisonResult {
         let heading = heading.iter().map(|cell| cell.to_string()).collect();
-        Finding { method: method.into(), heading, ..Finding::default() }
+        ComparisonResult { method: method.into(), heading, ..ComparisonResult::default() }
     }
 
     fn row(&mut self, cells: Vec<String>) {
@@ -109,14 +109,14 @@ pub struct Comparison {
     pub name: &'static str,
     /// Question that it answers.
     pub question: &'static str,
-    measure: fn(&CompareOptions) -> Result<Finding>,
+    measure: fn(&CompareOptions) -> Result<ComparisonResult>,
 }
 
 impl Comparison {
     /// Runs the comparison.
-    pub fn measure(&self, options: &CompareOptions) -> Result<Finding> {
+    pub fn measure(&self, options: &CompareOptions) -> Result<ComparisonResult> {
         let found = (self.measure)(options)?;
-        Ok(Finding { name: self.name.into(), question: self.question.into(), ..found })
+        Ok(ComparisonResult { name: self.name.into(), question: self.question.into(), ..found })
     }
 }
 
@@ -197,7 +197,7 @@ fn megabytes(bytes: f64) -> String {
 }
 
 #[cfg(test)]
-pub(crate) fn quick(name: &str) -> Finding {
+pub(crate) fn quick(name: &str) -> ComparisonResult {
     let options = CompareOptions { quick: true, seed: 0, peak_memory: None };
     find(name).unwrap().measure(&options).unwrap()
 }

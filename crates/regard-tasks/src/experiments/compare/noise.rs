@@ -3,7 +3,7 @@
 //! from it.
 
 use super::learn::{Draws, accuracy, device, loss, percent, train};
-use super::{CompareOptions, Figure, Finding, Line};
+use super::{CompareOptions, ComparisonResult, Figure, Line};
 use burn::module::{Module, Param};
 use burn::tensor::{Tensor, TensorData, activation::sigmoid};
 use regard_attention::layers::{Call, Linear, LinearConfig, SelfAttention, SelfAttentionConfig};
@@ -108,10 +108,10 @@ fn shares(kind: [bool; 2], noise: f32, steps: u64, seed: u64) -> [f64; 2] {
     })
 }
 
-pub fn measure(options: &CompareOptions) -> Result<Finding> {
+pub fn measure(options: &CompareOptions) -> Result<ComparisonResult> {
     let (levels, steps): (&[f32], u64) =
         if options.quick { (&[0.2, 0.8], 200) } else { (&[0.1, 0.3, 0.6, 0.8, 1.0], 400) };
-    let mut found = Finding::new(
+    let mut found = ComparisonResult::new(
         format!(
             "which of {CLASSES} classes does the marked vector have, 1 to {} positions before the \
              end or 16 to 39? Width {WIDTH}, length {LENGTH}, local sees {REACH} back, {steps} \

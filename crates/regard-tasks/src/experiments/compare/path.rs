@@ -2,12 +2,12 @@
 
 use super::cost::{Step, WIDTH};
 use super::layer::{LayerKind, REACH, WINDOW};
-use super::{CompareOptions, Figure, Finding, Line};
+use super::{CompareOptions, ComparisonResult, Figure, Line};
 use burn::tensor::{Device, Tensor, TensorData};
 use regard_attention::Stream;
 use regard_attention::pool::{set_threads, threads};
 use regard_attention::{Attention, Init};
-use regard_kernels::attention::Inputs;
+use regard_kernels::attention::AttentionInputs;
 use regard_kernels::attention::mask::Rule;
 use regard_kernels::view::View;
 use regard_models::{Error, Result};
@@ -47,7 +47,7 @@ fn seen(kind: LayerKind, length: usize) -> Result<Vec<(usize, usize)>> {
     let zeros = vec![0.0; length];
     let view = View::new(&zeros, [1, 1, length, 1]).map_err(invalid)?;
     let attention = Attention::dot().mask(mask.clone());
-    let inputs = Inputs { q: view, k: view, v: view, params: vec![] };
+    let inputs = AttentionInputs { q: view, k: view, v: view, params: vec![] };
     let grid = attention.spec().check(&inputs).map_err(invalid)?;
     let range = |i: usize| {
         let (from, to) = mask.range(&grid, 0, i).expect("both masks are ranges");
@@ -77,10 +77,10 @@ fn order(kind: LayerKind, seed: u64) -> f64 {
     (apart / norm(&mut one.iter().copied())).sqrt()
 }
 
-pub fn measure(options: &CompareOptions) -> Result<Finding> {
+pub fn measure(options: &CompareOptions) -> Result<ComparisonResult> {
     let (far, length) = (1024, if options.quick { 1024 } else { 4096 });
     let many = threads().max(2);
-    let mut found = Finding::new(
+    let mut found = ComparisonResult::new(
         format!(
             "path length in time steps or layers; time of a step at length {length} on 1 and on \
              {many} threads; order: relative change of the last output when the inputs before it \

@@ -2,7 +2,7 @@
 //! before it, which needs information on positions.
 
 use super::learn::{Draws, accuracy, device, integers, loss, percent, train};
-use super::{CompareOptions, Figure, Finding, Line};
+use super::{CompareOptions, ComparisonResult, Figure, Line};
 use burn::module::Module;
 use burn::tensor::{Int, Tensor};
 use regard_attention::layers::{
@@ -130,13 +130,13 @@ fn shares(told: PositionVariant, lengths: &[usize], steps: u64, seed: u64) -> Ve
     lengths.iter().map(share).collect()
 }
 
-pub fn measure(options: &CompareOptions) -> Result<Finding> {
+pub fn measure(options: &CompareOptions) -> Result<ComparisonResult> {
     let (lengths, steps): (&[usize], u64) =
         if options.quick { (&[32, 48, 128], 250) } else { (&[16, 32, 40, 48, 64, 96, 128], 500) };
     let mut heading = vec!["positions".to_string()];
     heading.extend(lengths.iter().map(|length| format!("length {length}")));
     let heading: Vec<&str> = heading.iter().map(String::as_str).collect();
-    let mut found = Finding::new(
+    let mut found = ComparisonResult::new(
         format!(
             "which of {SYMBOLS} symbols was {BACK} positions back? One self-attention of width \
              {WIDTH}, trained at length {TRAINED} ({steps} steps), evaluated at the last {MARKED} \

@@ -1,11 +1,11 @@
 //! The textbook comparison of RNN and self-attention, with measured values.
 
-use super::Finding;
+use super::ComparisonResult;
 use super::distance::SYMBOLS;
 use super::layer::LayerKind;
 
 /// Returns heading and rows of the table; cells that were not measured are "–".
-pub fn summary(findings: &[Finding]) -> (Vec<String>, Vec<Vec<String>>) {
+pub fn summary(findings: &[ComparisonResult]) -> (Vec<String>, Vec<Vec<String>>) {
     let get = |finding: &str, of: &str, what: &str| -> Option<f64> {
         findings.iter().find(|found| found.name == finding)?.get(of, what)
     };

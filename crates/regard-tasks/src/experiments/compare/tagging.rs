@@ -5,7 +5,7 @@
 //! ambiguous ones are tagged by the topic.
 
 use super::learn::{Draws, accuracy, device, integers, loss, percent, train};
-use super::{CompareOptions, Finding};
+use super::{CompareOptions, ComparisonResult};
 use burn::module::Module;
 use burn::tensor::{Int, Tensor};
 use regard_attention::layers::{
@@ -112,9 +112,9 @@ const WINDOWS: [(&str, Option<usize>); 4] = [
     ("self-attention", None),
 ];
 
-pub fn measure(options: &CompareOptions) -> Result<Finding> {
+pub fn measure(options: &CompareOptions) -> Result<ComparisonResult> {
     let steps = if options.quick { 250 } else { 500 };
-    let mut found = Finding::new(
+    let mut found = ComparisonResult::new(
         format!(
             "sentences of {LENGTH} words, {TAGS} tags; ambiguous words are tagged by the first \
              word; evaluated beyond position 6; width {WIDTH}, {steps} steps of {BATCH} sentences; \

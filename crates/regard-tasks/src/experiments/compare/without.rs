@@ -1,6 +1,6 @@
 //! An encoder–decoder with and without attention: time, memory, parameters.
 
-use super::{CompareOptions, Finding, megabytes};
+use super::{CompareOptions, ComparisonResult, megabytes};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::Stream;
 use regard_attention::ops::{CrossEntropy, cross_entropy};
@@ -89,10 +89,10 @@ pub fn probe(name: &str, length: usize) -> Result<()> {
     Ok(())
 }
 
-pub fn measure(options: &CompareOptions) -> Result<Finding> {
+pub fn measure(options: &CompareOptions) -> Result<ComparisonResult> {
     let length = if options.quick { 24 } else { 48 };
     let times = if options.quick { 3 } else { 6 };
-    let mut found = Finding::new(
+    let mut found = ComparisonResult::new(
         format!(
             "a training step on {BATCH} pairs of {length} tokens each, vocabulary {WORDS}, width \
              {WIDTH}"

@@ -3,7 +3,7 @@
 
 mod recipe;
 
-pub use recipe::{Data, Recipe, Vocabulary};
+pub use recipe::{Data, ReaderVocabulary, Recipe};
 
 use super::TextEncoder;
 use crate::about::About;

@@ -37,7 +37,7 @@ recipe! {
     pub data: Data,
     /// Tokenizer to train; `None` to use that of `from`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub vocabulary: Option<Vocabulary>,
+    pub vocabulary: Option<ReaderVocabulary>,
     /// `config.json` of the model, without the vocabulary size; overrides that of `from`.
     #[serde(default = "nothing")]
     pub model: Value,
@@ -194,7 +194,7 @@ impl Data {
 /// `[vocabulary]` of a recipe: the tokenizer to train.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Vocabulary {
+pub struct ReaderVocabulary {
     /// Kind of tokenizer: `wordpiece`, `bytes`, `bpe`, `unigram`, `word`, `char` or `treebank`.
     pub kind: String,
     /// Maximum vocabulary size, including special tokens.
@@ -215,7 +215,7 @@ fn once() -> u64 {
     1
 }
 
-impl Vocabulary {
+impl ReaderVocabulary {
     /// Trains the tokenizer on texts.
     pub(crate) fn learn<'a>(&self, texts: impl Iterator<Item = &'a str>) -> Result<Tokenizer> {
         let known = match &self.vectors {
@@ -229,7 +229,7 @@ impl Vocabulary {
     pub(crate) fn training(&self) -> Result<Train> {
         let kind: VocabularyKind =
             self.kind.parse().map_err(|e| Error::invalid(format!("vocabulary.kind: {e}")))?;
-        let Vocabulary { size, lowercase, min_frequency, .. } = *self;
+        let ReaderVocabulary { size, lowercase, min_frequency, .. } = *self;
         Ok(Train { lowercase, min_frequency, ..Train::new(kind, size) })
     }
 }

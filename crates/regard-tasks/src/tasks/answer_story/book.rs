@@ -2,7 +2,7 @@
 
 use super::{StoryVocabulary, Tales};
 use regard_models::Result;
-use regard_models::story::{Limits, Stories};
+use regard_models::story::{Stories, StoryLimits};
 use std::collections::HashMap;
 
 /// Questions with their stories. Sentences recur often, so each is stored once.
@@ -28,7 +28,7 @@ pub(super) struct StoryQuestion {
 
 impl Book {
     /// Encodes stories. Of long stories the last sentences are kept, as in the literature.
-    pub fn new(tales: &[Tales], words: &StoryVocabulary, limits: &Limits) -> Result<Book> {
+    pub fn new(tales: &[Tales], words: &StoryVocabulary, limits: &StoryLimits) -> Result<Book> {
         let mut book = Book::default();
         let mut known: HashMap<&str, Option<u32>> = HashMap::new();
         for Tales { task, stories } in tales {
@@ -65,7 +65,7 @@ impl Book {
     }
 
     /// Encodes and stores a new sentence; `None` if it has unknown words or is too long.
-    fn number(&mut self, text: &str, words: &StoryVocabulary, limits: &Limits) -> Option<u32> {
+    fn number(&mut self, text: &str, words: &StoryVocabulary, limits: &StoryLimits) -> Option<u32> {
         let ids = words.encode(text).ok().filter(|ids| ids.len() <= limits.words)?;
         self.sentences.push(ids);
         Some(self.sentences.len() as u32 - 1)

@@ -7,7 +7,7 @@ use crate::text::Tokenizer;
 use crate::train;
 use burn::tensor::Device;
 use regard_attention::backend;
-use regard_models::story::{Limits, Stories, StoryModel};
+use regard_models::story::{Stories, StoryLimits, StoryModel};
 use regard_models::{Error, ModelFiles, Result, zoo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,7 +50,7 @@ pub struct StoryAnswerer {
 impl StoryAnswerer {
     /// Creates a story answerer from a model and its vocabulary.
     pub fn new(model: Box<dyn StoryModel>, words: StoryVocabulary) -> Result<StoryAnswerer> {
-        let Limits { vocabulary, answers, .. } = model.limits();
+        let StoryLimits { vocabulary, answers, .. } = model.limits();
         let (known, given) = (words.size(), words.answers().len());
         if known > vocabulary || given != answers {
             return Err(Error::invalid(format!(

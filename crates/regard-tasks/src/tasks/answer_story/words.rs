@@ -125,11 +125,11 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::babi::{Fact, Question, Story};
+    use crate::data::babi::{Fact, Story, StoryQuestion};
 
     fn words() -> StoryVocabulary {
         let fact = |id, text: &str| Fact { id, text: text.into() };
-        let question = |text: &str, answers: &[&str]| Question {
+        let question = |text: &str, answers: &[&str]| StoryQuestion {
             text: text.into(),
             answers: answers.iter().map(|word| word.to_string()).collect(),
             support: vec![],

@@ -27,6 +27,6 @@ pub use learn::GraphObjective;
 pub use pipeline::{Inputs, Parameters, Prediction, Response};
 pub use planetoid::{named, planetoid};
 pub use reader::{GraphClassifier, GraphPrediction};
-pub use recipe::{BestBy, Data, Given, Recipe};
+pub use recipe::{BestBy, Data, GraphExamples, Recipe};
 pub use scene::Scene;
 pub use wiring::{Wiring, wire};

@@ -2,7 +2,7 @@
 //! dictionaries of lists. They are parsed as data only: an object is its class name, arguments and
 //! state, and no code is run.
 
-use regard_models::checkpoint::pickle::{Pair, Tree, Value, ValueIndex, read_tree};
+use regard_models::checkpoint::pickle::{DictEntry, Tree, Value, ValueIndex, read_tree};
 
 /// Contents of a pickle file.
 pub struct PickledArray<'a>(Tree<'a>);
@@ -31,7 +31,7 @@ impl PickledArray<'_> {
             Value::Whole(number) => usize::try_from(*number).map_err(|_| format!("node {number}")),
             _ => Err("got a node that is not a number".to_string()),
         };
-        let list = |(node, others): &Pair| {
+        let list = |(node, others): &DictEntry| {
             let items = self.0.items(*others).ok_or("got neighbours that are not a list")?;
             Ok((number(node)?, items.iter().map(number).collect::<Result<_, _>>()?))
         };
@@ -39,7 +39,7 @@ impl PickledArray<'_> {
     }
 
     /// Returns the entries of a dictionary; `defaultdict` counts as one.
-    fn pairs(&self, place: ValueIndex) -> Option<&[Pair]> {
+    fn pairs(&self, place: ValueIndex) -> Option<&[DictEntry]> {
         match (self.0.at(place), self.0.object(place)) {
             (Value::Dict(pairs), _) => Some(pairs),
             (_, Some((object, ("collections", "defaultdict")))) => Some(&object.pairs),

@@ -78,7 +78,7 @@ fn thousands() -> usize {
 }
 
 /// Graph data as read.
-pub enum Given {
+pub enum GraphExamples {
     /// One graph whose nodes have labels.
     Nodes(GraphData),
     /// Graphs with one label each.
@@ -93,16 +93,16 @@ pub(super) struct Made {
     pub widths: (usize, usize),
 }
 
-impl Given {
+impl GraphExamples {
     /// Returns the properties of a model for this data.
     fn made(&self, wiring: Wiring) -> Made {
         match self {
-            Given::Nodes(network) => Made {
+            GraphExamples::Nodes(network) => Made {
                 labels: network.label_names(),
                 wiring,
                 widths: (network.columns, network.edge_width()),
             },
-            Given::Graphs(all) => {
+            GraphExamples::Graphs(all) => {
                 let networks = || all.iter().map(|graph| &graph.network);
                 let columns = networks().map(|network| network.columns).max().unwrap_or(0);
                 let edge = networks().map(GraphData::edge_width).max().unwrap_or(0);
@@ -120,7 +120,7 @@ impl Given {
             set => set.to_string(),
         };
         let (labels, parts): (Vec<&str>, Vec<Part>) = match self {
-            Given::Nodes(network) => {
+            GraphExamples::Nodes(network) => {
                 let (nodes, edges) = (network.labels.len(), network.edges.len());
                 let known = network.labels.iter().flatten().count();
                 about.part(
@@ -136,7 +136,7 @@ impl Given {
                 let labelled = network.labels.iter().zip(&network.parts);
                 labelled.filter_map(|(label, part)| Some((label.as_deref()?, (*part)?))).unzip()
             }
-            Given::Graphs(all) => {
+            GraphExamples::Graphs(all) => {
                 let nodes = all.iter().map(|graph| graph.network.labels.len()).sum();
                 about.part(
                     "data",
@@ -160,10 +160,10 @@ impl Given {
     fn book(self, made: &Made, device: &Device) -> Result<GraphDataset> {
         let Made { labels, wiring, widths } = made;
         match self {
-            Given::Nodes(network) => {
+            GraphExamples::Nodes(network) => {
                 GraphDataset::of_nodes(&network, labels, *wiring, *widths, device)
             }
-            Given::Graphs(all) => GraphDataset::of_graphs(all, labels, *wiring, *widths),
+            GraphExamples::Graphs(all) => GraphDataset::of_graphs(all, labels, *wiring, *widths),
         }
     }
 }
@@ -179,17 +179,17 @@ impl Data {
     }
 
     /// Reads the graphs; generated ones are determined by the seed.
-    pub fn read(&self, seed: u64) -> Result<Given> {
+    pub fn read(&self, seed: u64) -> Result<GraphExamples> {
         let drawn = || {
             let (all, half) = (self.count as u64, self.count as u64 / 2);
             let parts = [(Part::Train, all), (Part::Valid, half), (Part::Test, half)];
             let of = |(part, count)| (0..count).map(move |i| molecules::molecule(seed, part, i));
-            Given::Graphs(parts.into_iter().flat_map(of).collect())
+            GraphExamples::Graphs(parts.into_iter().flat_map(of).collect())
         };
         if let Some(set) = known::named("classify-graph", ("data.set", &self.set))? {
             return match set.format {
                 Format::Planetoid(_) => {
-                    super::planetoid(&sets::find("planetoid")?, set.name).map(Given::Nodes)
+                    super::planetoid(&sets::find("planetoid")?, set.name).map(GraphExamples::Nodes)
                 }
                 Format::Molecules => Ok(drawn()),
                 _ => known::unread(set),
@@ -204,8 +204,8 @@ impl Data {
             own::there("graphs", graphs)?;
         }
         match &self.graphs {
-            Some(graphs) => graphs::read(graphs, nodes, edges).map(Given::Graphs),
-            None => GraphData::read(nodes, edges).map(Given::Nodes),
+            Some(graphs) => graphs::read(graphs, nodes, edges).map(GraphExamples::Graphs),
+            None => GraphData::read(nodes, edges).map(GraphExamples::Nodes),
         }
     }
 }
@@ -252,7 +252,7 @@ impl Task for Recipe {
         let device = Device::flex();
         let (labeller, given) =
             (GraphClassifier::load(model.clone())?, recipe.data.read(recipe.seed)?);
-        let of_graphs = matches!(given, Given::Graphs(_));
+        let of_graphs = matches!(given, GraphExamples::Graphs(_));
         if of_graphs != labeller.reads_graphs() {
             let what = |graphs| if graphs { "whole graphs" } else { "nodes" };
             return Err(Error::invalid(format!(

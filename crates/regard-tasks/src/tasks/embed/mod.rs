@@ -4,7 +4,7 @@ mod pipeline;
 pub mod sentence;
 
 pub use pipeline::{Embedder, Parameters, Response};
-pub use sentence::Sentence;
+pub use sentence::SentenceSettings;
 
 use crate::reader::{TextEncoder, numbers};
 use regard_models::Result;

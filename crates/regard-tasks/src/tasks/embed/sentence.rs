@@ -18,7 +18,7 @@ const LARGEST: u64 = 1 << 20;
 
 /// Conversion of token vectors to a text embedding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sentence {
+pub struct SentenceSettings {
     /// Pooling over the tokens.
     pub pooling: SentencePooling,
     /// Whether the embedding is scaled to Euclidean norm 1.
@@ -37,12 +37,12 @@ struct Module {
 ///
 /// # Errors
 /// If it lists a module or a pooling that is not supported.
-pub fn read(model: &ModelFiles) -> Result<Option<Sentence>> {
+pub fn read(model: &ModelFiles) -> Result<Option<SentenceSettings>> {
     // Built-in models have no `modules.json`.
     let Some(folder) = model.folder() else { return Ok(None) };
     let path = folder.join(MODULES);
     let Some(modules) = modules(&path)? else { return Ok(None) };
-    let mut sentence = Sentence::default();
+    let mut sentence = SentenceSettings::default();
     for Module { path: of, class } in &modules {
         match class.rsplit('.').next().unwrap_or("") {
             "Transformer" => {}

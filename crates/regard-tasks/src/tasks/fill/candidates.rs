@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// A token predicted for a masked position.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Candidate {
+#[schemars(rename = "Candidate")]
+pub struct TokenCandidate {
     /// Text of the token.
     pub token_str: String,
     /// Id of the token in the vocabulary.
@@ -24,7 +25,7 @@ impl TextEncoder {
     ///
     /// # Errors
     /// If the text has no mask token, or is longer than the model's maximum length.
-    pub fn fill(&self, text: &str, most: usize) -> Result<Vec<Vec<Candidate>>> {
+    pub fn fill(&self, text: &str, most: usize) -> Result<Vec<Vec<TokenCandidate>>> {
         let mask = self.tokenizer.special().need_mask()?;
         let encoding = self.tokenizer.encode_special(text, None)?;
         let places: Vec<usize> =
@@ -60,7 +61,7 @@ impl TextEncoder {
                             format!("{}{token_str}{}", &text[..start], &text[end..])
                         }
                     };
-                    Ok(Candidate { token_str, token, score: scores[token as usize], sequence })
+                    Ok(TokenCandidate { token_str, token, score: scores[token as usize], sequence })
                 };
                 all.push(order.into_iter().take(most).map(candidate).collect::<Result<_>>()?);
             }

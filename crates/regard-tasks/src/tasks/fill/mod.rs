@@ -10,7 +10,7 @@ mod pairs;
 mod pipeline;
 mod recipe;
 
-pub use candidates::Candidate;
+pub use candidates::TokenCandidate;
 pub use evaluate::MaskedPair;
 pub use hide::{Masked, Masking};
 pub use learn::Pretraining;

@@ -1,6 +1,6 @@
 //! Masked-token prediction as a pipeline.
 
-use super::Candidate;
+use super::TokenCandidate;
 use crate::pipeline::Pipeline;
 use crate::reader::TextEncoder;
 use regard_models::text::Head;
@@ -34,14 +34,14 @@ pub struct Response {
 #[serde(untagged)]
 pub enum Candidates {
     /// Candidates of the only mask.
-    One(Vec<Candidate>),
+    One(Vec<TokenCandidate>),
     /// One list of candidates per mask.
-    Several(Vec<Vec<Candidate>>),
+    Several(Vec<Vec<TokenCandidate>>),
 }
 
 impl Candidates {
     /// Returns one list per masked token.
-    pub fn lists(&self) -> Vec<&[Candidate]> {
+    pub fn lists(&self) -> Vec<&[TokenCandidate]> {
         match self {
             Candidates::One(list) => vec![list],
             Candidates::Several(lists) => lists.iter().map(Vec::as_slice).collect(),

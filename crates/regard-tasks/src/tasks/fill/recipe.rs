@@ -23,7 +23,7 @@ recipe! {
     /// Training documents.
     pub data: Data,
     /// Vocabulary to train.
-    pub vocabulary: crate::reader::Vocabulary,
+    pub vocabulary: crate::reader::ReaderVocabulary,
     /// Masking of tokens.
     #[serde(default)]
     pub hiding: Masking,

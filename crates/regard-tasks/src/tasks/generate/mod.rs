@@ -10,5 +10,5 @@ mod writer;
 pub use learn::Language;
 pub use pipeline::{Parameters, Response};
 pub(crate) use recipe::WIKITEXT_RAW;
-pub use recipe::{Data, Recipe, Vocabulary};
+pub use recipe::{Data, GeneratorVocabulary, Recipe};
 pub use writer::{Generated, Generator, Scored};

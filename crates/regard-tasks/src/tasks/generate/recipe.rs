@@ -22,7 +22,7 @@ recipe! {
     /// Training text.
     pub data: Data,
     /// Vocabulary to train.
-    pub vocabulary: Vocabulary,
+    pub vocabulary: GeneratorVocabulary,
     /// `config.json` of the model, without the size of the vocabulary.
     pub model: Value,
     /// Context length in tokens; 256 by default.
@@ -123,7 +123,7 @@ impl Data {
 /// Configuration of the vocabulary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Vocabulary {
+pub struct GeneratorVocabulary {
     /// `char`, or `bytes` for byte-level BPE.
     pub kind: String,
     /// Maximum number of entries, special tokens included; 1000 by default.
@@ -135,7 +135,7 @@ fn size() -> usize {
     1000
 }
 
-impl Vocabulary {
+impl GeneratorVocabulary {
     /// Trains the vocabulary. Text is not normalised, so that generated text is like the original.
     pub fn train<S: AsRef<str>>(&self, texts: &[S]) -> Result<Tokenizer> {
         let kind: VocabularyKind =

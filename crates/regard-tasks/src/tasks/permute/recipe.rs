@@ -9,7 +9,7 @@ use crate::data::split::SplitKey;
 use crate::data::{Pair, Part, Split, TextCorpus, sets};
 use crate::evaluation::{EvaluationData, Report};
 use crate::generate::filling::Filling;
-use crate::reader::Vocabulary;
+use crate::reader::ReaderVocabulary;
 use crate::recipe::{Prepared, Task, recipe};
 use crate::text::{Normalise, SpaceHandling, Tokenizer, UnicodeForm, VocabularyKind};
 use crate::{own, say, train};
@@ -29,7 +29,7 @@ recipe! {
     /// Training text.
     pub data: Data,
     /// Vocabulary to train.
-    pub vocabulary: Vocabulary,
+    pub vocabulary: ReaderVocabulary,
     /// Selection of the tokens to predict.
     #[serde(default)]
     pub targets: Targets,

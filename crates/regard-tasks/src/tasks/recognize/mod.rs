@@ -22,4 +22,4 @@ pub use learn::SpeechObjective;
 pub use names::Names;
 pub use pipeline::{Parameters, Partial, Response};
 pub use recipe::{Data, Recipe};
-pub use recognizer::{Candidate, Recognizer, Streaming};
+pub use recognizer::{Recognizer, SpeechCandidate, Streaming};

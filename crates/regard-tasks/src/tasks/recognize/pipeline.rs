@@ -1,6 +1,6 @@
 //! Speech recognition as a pipeline.
 
-use super::{Candidate, Recognizer};
+use super::{Recognizer, SpeechCandidate};
 use crate::attachment::Attachment;
 use crate::audio::Sound;
 use crate::pipeline::Pipeline;
@@ -30,10 +30,10 @@ pub struct Response {
     pub file: Option<String>,
     /// Most probable label or transcript.
     #[serde(flatten)]
-    pub best: Candidate,
+    pub best: SpeechCandidate,
     /// All candidates, the most probable first; only present if `top_k` is above 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub guesses: Option<Vec<Candidate>>,
+    pub guesses: Option<Vec<SpeechCandidate>>,
 }
 
 /// Intermediate result of a streaming recognition.
@@ -53,14 +53,18 @@ impl Response {
     ///
     /// # Errors
     /// If there are no candidates.
-    pub fn new(file: Option<String>, guesses: Vec<Candidate>, top_k: usize) -> Result<Response> {
+    pub fn new(
+        file: Option<String>,
+        guesses: Vec<SpeechCandidate>,
+        top_k: usize,
+    ) -> Result<Response> {
         let best = guesses.first().cloned();
         let best = best.ok_or_else(|| Error::invalid("nothing was recognized"))?;
         Ok(Response { file, best, guesses: (top_k > 1).then_some(guesses) })
     }
 
     /// Returns all candidates, the most probable first.
-    pub fn all(&self) -> &[Candidate] {
+    pub fn all(&self) -> &[SpeechCandidate] {
         self.guesses.as_deref().unwrap_or(std::slice::from_ref(&self.best))
     }
 }

@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 
 /// A candidate label or transcript.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Candidate {
+#[schemars(rename = "Candidate")]
+pub struct SpeechCandidate {
     /// Label or transcript.
     pub text: String,
     /// Probability, 0 to 1.
@@ -86,7 +87,7 @@ impl Recognizer {
     ///
     /// # Errors
     /// If the model outputs NaN or infinite values.
-    pub fn recognize(&self, sound: &Sound, top_k: usize) -> Result<Vec<Candidate>> {
+    pub fn recognize(&self, sound: &Sound, top_k: usize) -> Result<Vec<SpeechCandidate>> {
         let mut sounds = Sounds::new(self.front.width());
         sounds.push(&self.front.rows(sound));
         let logits = self.model.forward(&sounds, Mode::Eval).logits;
@@ -115,11 +116,11 @@ impl Recognizer {
         }
     }
 
-    fn labels(&self, logits: Tensor<2>, top_k: usize) -> Result<Vec<Candidate>> {
+    fn labels(&self, logits: Tensor<2>, top_k: usize) -> Result<Vec<SpeechCandidate>> {
         let mut scores = vec![];
         backend::numbers(logits, &mut scores);
         let all = ranked(&scores, |label| self.names.label(label).to_string())?;
-        let guess = |Label { label, score }| Candidate { text: label, score };
+        let guess = |Label { label, score }| SpeechCandidate { text: label, score };
         Ok(all.into_iter().take(top_k).map(guess).collect())
     }
 
@@ -135,8 +136,8 @@ impl Recognizer {
         Ok(())
     }
 
-    fn texts(&self, beam: &PrefixBeam, top_k: usize) -> Vec<Candidate> {
-        let guess = |(letters, log): (Vec<u32>, f64)| Candidate {
+    fn texts(&self, beam: &PrefixBeam, top_k: usize) -> Vec<SpeechCandidate> {
+        let guess = |(letters, log): (Vec<u32>, f64)| SpeechCandidate {
             text: self.names.text(&letters),
             score: log.exp(),
         };
@@ -181,7 +182,7 @@ impl Streaming<'_> {
     ///
     /// # Errors
     /// If the model outputs NaN or infinite values.
-    pub fn guesses(&self, top_k: usize) -> Result<Vec<Candidate>> {
+    pub fn guesses(&self, top_k: usize) -> Result<Vec<SpeechCandidate>> {
         match &self.so_far {
             SoFar::Pooled(pooled) => match self.recognizer.model.say_pooled(pooled) {
                 Some(logits) => self.recognizer.labels(logits, top_k),

@@ -2,7 +2,7 @@
 //!
 //! It is in the safetensors format: an array `embeddings` of shape `[texts, dimension]` in single
 //! precision, and in its metadata, under `regard-index`, a JSON object with the format's version
-//! and the [`Origin`]. The metadata come first in the file, so that a truncated one is recognised.
+//! and the [`IndexOrigin`]. The metadata come first in the file, so that a truncated one is recognised.
 
 use super::embeddings::Embeddings;
 use crate::embed::SentencePooling;
@@ -28,7 +28,7 @@ const MAGIC: &[u8] = b"{\"__metadata__\":{\"regard-index\":";
 /// Everything that the embeddings of an index depend on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Origin {
+pub struct IndexOrigin {
     /// SHA-256 of the file that was indexed.
     pub file: String,
     /// Column of its table; `None` if its lines were indexed.
@@ -43,7 +43,7 @@ pub struct Origin {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Index {
     /// What the embeddings were computed from.
-    pub origin: Origin,
+    pub origin: IndexOrigin,
     /// Embeddings of the texts, in the order of the file.
     pub embeddings: Embeddings,
 }
@@ -62,7 +62,7 @@ pub enum IndexFile {
 #[derive(Serialize, Deserialize)]
 struct Header {
     version: u32,
-    origin: Origin,
+    origin: IndexOrigin,
 }
 
 impl Index {
@@ -116,8 +116,8 @@ impl Index {
     }
 
     /// Returns why the index is not that of this origin and this number of texts; `None` if it is.
-    pub fn stale(&self, origin: &Origin, texts: usize) -> Option<&'static str> {
-        let Origin { file, column, model, pooling } = &self.origin;
+    pub fn stale(&self, origin: &IndexOrigin, texts: usize) -> Option<&'static str> {
+        let IndexOrigin { file, column, model, pooling } = &self.origin;
         let same = [
             (*file == origin.file, "the file has changed"),
             (*column == origin.column, "it is an index of another column"),
@@ -166,7 +166,7 @@ mod tests {
     use crate::data::scratch::with_file;
 
     fn index() -> Index {
-        let origin = Origin {
+        let origin = IndexOrigin {
             file: "f".repeat(64),
             column: Some("text".into()),
             model: "m".repeat(64),
@@ -205,7 +205,7 @@ mod tests {
     fn what_has_changed_is_told() {
         let (index, origin) = (index(), index().origin);
         assert_eq!(index.stale(&origin, 5), None);
-        let other = |change: &dyn Fn(&mut Origin)| {
+        let other = |change: &dyn Fn(&mut IndexOrigin)| {
             let mut other = origin.clone();
             change(&mut other);
             index.stale(&other, 5).unwrap()

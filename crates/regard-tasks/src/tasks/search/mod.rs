@@ -8,7 +8,7 @@ mod pipeline;
 mod texts;
 
 pub use embeddings::{Embeddings, Neighbour};
-pub use index::{EXTENSION, Index, IndexFile, Origin};
+pub use index::{EXTENSION, Index, IndexFile, IndexOrigin};
 pub use pipeline::{Found, Inputs, Parameters, Response, TOP_K};
 pub use texts::{FileText, FileTexts};
 
@@ -54,8 +54,8 @@ impl Searcher {
 
     /// Returns the origin of an index of these texts by this model. A model is known by the hash of
     /// its files.
-    pub fn origin(&self, texts: &FileTexts, pooling: SentencePooling) -> Result<Origin> {
-        Ok(Origin {
+    pub fn origin(&self, texts: &FileTexts, pooling: SentencePooling) -> Result<IndexOrigin> {
+        Ok(IndexOrigin {
             file: texts.sha256.clone(),
             column: texts.column.clone(),
             model: identity::identity(&self.files)?,

@@ -18,5 +18,5 @@ pub use pipeline::{Parameters, Response, WordAlignment};
 pub use recipe::Recipe;
 pub use request::{Translated, TranslationRequest};
 pub use translator::Translator;
-pub use vocabulary::{Tokens, VOCABULARY_FILES, Vocabularies, Vocabulary};
+pub use vocabulary::{Tokens, TranslatorVocabulary, VOCABULARY_FILES, Vocabularies};
 pub use words::Aligned;

@@ -25,7 +25,7 @@ pub const VOCABULARY_FILES: [&[&str]; 2] = [
 /// Configuration of a vocabulary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Vocabulary {
+pub struct TranslatorVocabulary {
     /// Kind of tokens: `word`, `bpe`, `unigram` or `char`.
     pub kind: String,
     /// Maximum number of entries, the four special tokens included; 8000 by default.
@@ -63,13 +63,13 @@ fn one() -> u64 {
 pub struct Vocabularies {
     /// Vocabulary of both sides.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub shared: Option<Vocabulary>,
+    pub shared: Option<TranslatorVocabulary>,
     /// Vocabulary of the source side; requires `target`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub source: Option<Vocabulary>,
+    pub source: Option<TranslatorVocabulary>,
     /// Vocabulary of the target side; requires `source`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub target: Option<Vocabulary>,
+    pub target: Option<TranslatorVocabulary>,
 }
 
 /// Tokenizers of a translator.
@@ -83,7 +83,7 @@ pub struct Tokens {
     pub shared: bool,
 }
 
-impl Vocabulary {
+impl TranslatorVocabulary {
     fn train<'a>(&self, lines: impl IntoIterator<Item = &'a str>) -> Result<Tokenizer> {
         let kind: VocabularyKind =
             self.kind.parse().map_err(|e| Error::invalid(format!("vocabulary.kind: {e}")))?;
@@ -108,7 +108,7 @@ impl Vocabularies {
     /// Initialises embeddings with pretrained vectors, where the recipe names some.
     pub(super) fn begin(&self, tokens: &Tokens, weights: &mut Arrays) -> Result<()> {
         const BOTH: [&str; 2] = ["shared.weight", "embed_tokens.weight"];
-        let sides: [(&Option<Vocabulary>, &Tokenizer, &[&str]); 3] = [
+        let sides: [(&Option<TranslatorVocabulary>, &Tokenizer, &[&str]); 3] = [
             (&self.shared, &tokens.source, &BOTH),
             (&self.source, &tokens.source, &["encoder.embed_tokens.weight"]),
             (&self.target, &tokens.target, &["decoder.embed_tokens.weight"]),

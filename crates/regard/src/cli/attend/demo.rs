@@ -7,7 +7,7 @@
 use super::{Flags, Global, MOST_ROWS};
 use crate::choice::parse_mask;
 use crate::cli::write_json;
-use crate::problem::AttentionInputs;
+use crate::problem::OwnedInputs;
 use crate::show::heatmap::{Map, columns_that_fit, gallery};
 use crate::show::terminal;
 use anyhow::{Result, bail};
@@ -107,7 +107,7 @@ pub fn run(flags: &Flags, global: &Global, out: &mut dyn Write) -> Result<()> {
             attention = attention.normalize(Entmax15);
         }
         let [q, k, v] = [(); 3].map(|()| vectors.clone());
-        let problem = AttentionInputs { dims, q, k, v, params };
+        let problem = OwnedInputs { dims, q, k, v, params };
         let saved = problem.forward(&attention, &mut problem.room()?)?;
         let weights = problem.weights(&attention, &saved, &[0], &asked)?;
         let title = vec![

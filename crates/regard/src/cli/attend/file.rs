@@ -3,12 +3,12 @@
 use super::{Flags, Global, MOST_ROWS};
 use crate::cli::write_json;
 use crate::files::{Archive, Floats, save_npz};
-use crate::problem::AttentionInputs;
+use crate::problem::OwnedInputs;
 use crate::show::heatmap::{Map, columns_that_fit, gallery};
 use crate::show::{label, terminal};
 use anyhow::{Context, Error, Result, bail};
 use regard_kernels::attention::mask::Rule;
-use regard_kernels::attention::{Attention, Dims, Grid, Param, Saved};
+use regard_kernels::attention::{Attention, Dims, Grid, Param, SavedAttention};
 use serde::Serialize;
 use std::io::Write;
 use std::ops::Range;
@@ -48,7 +48,7 @@ fn most_numbers(dims: &Dims) -> usize {
 }
 
 /// Reads the inputs and parameters of an attention, and checks their shapes.
-fn load(archive: &Archive, attention: &Attention, dims: Dims) -> Result<AttentionInputs> {
+fn load(archive: &Archive, attention: &Attention, dims: Dims) -> Result<OwnedInputs> {
     let check = || {
         let grid = Grid::new(dims, attention.positions.clone())?;
         attention.score.check(&grid)?;
@@ -73,7 +73,7 @@ fn load(archive: &Archive, attention: &Attention, dims: Dims) -> Result<Attentio
         }
         params.push((floats(archive, stored)?.data, shape));
     }
-    Ok(AttentionInputs { dims, q, k, v, params })
+    Ok(OwnedInputs { dims, q, k, v, params })
 }
 
 fn floats(archive: &Archive, name: &str) -> Result<Floats> {
@@ -102,9 +102,9 @@ fn four(shape: &[usize]) -> Result<[usize; 4]> {
 /// A computed attention, and the batch row and head to show.
 struct Shown {
     attention: Attention,
-    problem: AttentionInputs,
+    problem: OwnedInputs,
     out: Vec<f32>,
-    saved: Saved,
+    saved: SavedAttention,
     batch: usize,
     head: usize,
 }
@@ -113,7 +113,7 @@ impl Shown {
     fn new(
         flags: &Flags,
         attention: Attention,
-        problem: AttentionInputs,
+        problem: OwnedInputs,
         path: &Path,
     ) -> Result<Shown> {
         let Dims { b, h, .. } = problem.dims;

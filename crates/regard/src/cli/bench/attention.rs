@@ -2,7 +2,7 @@
 
 use super::super::{Global, Outcome, write_json};
 use crate::choice::AttentionArgs;
-use crate::problem::AttentionInputs;
+use crate::problem::OwnedInputs;
 use crate::{machine, yardstick};
 use anyhow::Result;
 use clap::Args;
@@ -112,7 +112,7 @@ fn measure(flags: &Flags, global: &Global) -> Result<Findings> {
     let Shape([b, h, t, s, d]) = flags.shape;
     let dims = Dims { b, h, hk: h, t, s, d, dk: d, e: d };
     let attention = flags.choice.attention(global.seed.unwrap_or(0), None)?;
-    let problem = AttentionInputs::random(&attention, dims, global.seed.unwrap_or(0))?;
+    let problem = OwnedInputs::random(&attention, dims, global.seed.unwrap_or(0))?;
     let grid = attention.check(&problem.inputs()?)?;
     let allowed = allowed_pairs(&attention.mask, &grid);
     let mut out = problem.room()?;

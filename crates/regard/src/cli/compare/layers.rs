@@ -8,7 +8,9 @@ use crate::show::table::{Rows, wrap};
 use crate::show::terminal;
 use anyhow::{Context, Result};
 use regard_kernels::{pool, simd};
-use regard_tasks::compare::{self, COMPARISONS, CompareOptions, Comparison, Figure, Finding};
+use regard_tasks::compare::{
+    self, COMPARISONS, CompareOptions, Comparison, ComparisonResult, Figure,
+};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::Path;
@@ -17,7 +19,7 @@ use std::time::Instant;
 /// All comparisons, as `--json` prints them.
 #[derive(Serialize)]
 struct Document {
-    findings: Vec<Finding>,
+    findings: Vec<ComparisonResult>,
     summary: Summary,
     machine: Machine,
     seconds: f64,
@@ -126,14 +128,14 @@ fn plot(figure: &Figure) -> Plot {
     }
 }
 
-fn draw(found: &Finding, folder: &Path) -> Result<()> {
+fn draw(found: &ComparisonResult, folder: &Path) -> Result<()> {
     for figure in &found.figures {
         save_text(&folder.join(format!("{}.svg", figure.name)), &plot(figure).svg())?;
     }
     Ok(())
 }
 
-fn tell(found: &Finding, out: &mut dyn Write) -> Result<()> {
+fn tell(found: &ComparisonResult, out: &mut dyn Write) -> Result<()> {
     let most = terminal::width();
     writeln!(out, "{}: {}\n", found.name, found.question)?;
     let table = Rows { heading: found.heading.clone(), rows: found.rows.clone() };
