@@ -6,7 +6,7 @@ use crate::guard::{compute, entry};
 use numpy::{PyArray4, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use regard_kernels::attention::{Dims, SavedAttention, Selection, Upstream};
+use regard_kernels::attention::{Dims, InputGradients, SavedAttention, Selection, Upstream};
 use regard_kernels::view::View;
 
 type Array<'py> = Bound<'py, PyArray4<f32>>;
@@ -102,12 +102,9 @@ fn attend_vjp<'py>(
                     .map(|(w, dw)| (w.view(), dw.view())),
                 log_prob: dlog_prob.as_deref(),
             };
-            let rooms = (dq.room(), dk.room(), dv.room());
-            compute(py, || {
-                let rooms = (&rooms.0, &rooms.1, &rooms.2);
-                attention.backward(&inputs, &saved, &upstream, rooms)
-            })?
-            .map_err(complaint)?
+            let to = InputGradients { dq: dq.room(), dk: dk.room(), dv: dv.room() };
+            compute(py, || attention.backward(&inputs, &saved, &upstream, &to))?
+                .map_err(complaint)?
         };
         let dict = PyDict::new(py);
         for (name, grad) in [("q", dq), ("k", dk), ("v", dv)] {

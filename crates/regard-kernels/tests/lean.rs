@@ -1,6 +1,6 @@
 //! Law 4: extra memory is linear in T + S. Alone in its binary, because it counts all allocations.
 
-use regard_kernels::attention::{Attention, AttentionInputs, Upstream, mask::*};
+use regard_kernels::attention::{Attention, AttentionInputs, InputGradients, Upstream, mask::*};
 use regard_kernels::view::{View, ViewMut};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,11 +40,11 @@ fn memory_is_linear_and_does_not_grow() {
     PEAK.store(before, Ordering::Relaxed);
     let saved = attention.forward(&inputs, &ViewMut::new(&mut out, shape).unwrap()).unwrap();
     let [dq, dk, dv] = &mut grads;
-    let views = [dq, dk, dv].map(|x| ViewMut::new(x, shape).unwrap());
+    let [dq, dk, dv] = [dq, dk, dv].map(|x| ViewMut::new(x, shape).unwrap());
     let out = View::new(&out, shape).unwrap();
     let upstream = Upstream { out: Some((out, x)), ..Upstream::default() };
-    let to = (&views[0], &views[1], &views[2]);
-    attention.backward(&inputs, &saved, &upstream, to).unwrap();
+    let to = InputGradients { dq, dk, dv };
+    attention.backward(&inputs, &saved, &upstream, &to).unwrap();
     let extra = PEAK.load(Ordering::Relaxed) - before;
     // A T × T matrix would be 1 GiB; the inputs and outputs are 8 MiB together.
     assert!(extra < 24 << 20, "{} MiB of extra memory", extra >> 20);
@@ -66,10 +66,11 @@ fn memory_is_linear_and_does_not_grow() {
         for step in 0..1000 {
             let [out, dq, dk, dv] = &mut room;
             let saved = attention.forward(&inputs, &ViewMut::new(out, shape).unwrap()).unwrap();
-            let to = [dq, dk, dv].map(|x| ViewMut::new(x, shape).unwrap());
+            let [dq, dk, dv] = [dq, dk, dv].map(|x| ViewMut::new(x, shape).unwrap());
+            let to = InputGradients { dq, dk, dv };
             let out = View::new(out, shape).unwrap();
             let upstream = Upstream { out: Some((out, x)), ..Upstream::default() };
-            attention.backward(&inputs, &saved, &upstream, (&to[0], &to[1], &to[2])).unwrap();
+            attention.backward(&inputs, &saved, &upstream, &to).unwrap();
             drop(saved);
             match step {
                 300 => settled = NOW.load(Ordering::Relaxed),

@@ -3,7 +3,9 @@
 
 use regard_kernels::attention::mask::{self, Cover, Mask, Rule, ScoreBlock};
 use regard_kernels::attention::score::{Modified, ScoreCell, ScoreMod};
-use regard_kernels::attention::{Attention, AttentionInputs, Grid, SavedAttention, Upstream};
+use regard_kernels::attention::{
+    Attention, AttentionInputs, Grid, InputGradients, SavedAttention, Upstream,
+};
 use regard_kernels::pool::{parallel, set_threads};
 use regard_kernels::view::{Error, View, ViewMut};
 use std::collections::HashSet;
@@ -86,12 +88,12 @@ fn run(
     };
     let (mut dk, mut dv) = (vec![0.0; k.len()], vec![0.0; k.len()]);
     let upstream = Upstream { out: Some((q_view, q_view)), ..Upstream::default() };
-    let rooms = (
-        ViewMut::new(&mut out, q_view.shape).unwrap(),
-        ViewMut::new(&mut dk, k_view.shape).unwrap(),
-        ViewMut::new(&mut dv, k_view.shape).unwrap(),
-    );
-    attention.backward(&inputs, saved, &upstream, (&rooms.0, &rooms.1, &rooms.2)).unwrap();
+    let to = InputGradients {
+        dq: ViewMut::new(&mut out, q_view.shape).unwrap(),
+        dk: ViewMut::new(&mut dk, k_view.shape).unwrap(),
+        dv: ViewMut::new(&mut dv, k_view.shape).unwrap(),
+    };
+    attention.backward(&inputs, saved, &upstream, &to).unwrap();
     out.extend(dk.into_iter().chain(dv));
     (saved.clone(), out)
 }

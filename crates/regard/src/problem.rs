@@ -2,7 +2,8 @@
 
 use anyhow::{Context, Result, bail};
 use regard_kernels::attention::{
-    Attention, AttentionInputs, Dims, ParamGradients, SavedAttention, Selection, Upstream, Values,
+    Attention, AttentionInputs, Dims, InputGradients, ParamGradients, SavedAttention, Selection,
+    Upstream, Values,
 };
 use regard_kernels::rng::Stream;
 use regard_kernels::view::{View, ViewMut};
@@ -109,18 +110,23 @@ impl OwnedInputs {
     pub fn backward(
         &self,
         attention: &Attention,
-        (out, saved, dout): (&[f32], &SavedAttention, &[f32]),
+        out: &[f32],
+        saved: &SavedAttention,
+        dout: &[f32],
         grads: &mut [Vec<f32>; 3],
     ) -> Result<ParamGradients> {
         let [q, k, v, o] = self.shapes();
         let [dq, dk, dv] = grads;
-        let room = (ViewMut::new(dq, q)?, ViewMut::new(dk, k)?, ViewMut::new(dv, v)?);
+        let to = InputGradients {
+            dq: ViewMut::new(dq, q)?,
+            dk: ViewMut::new(dk, k)?,
+            dv: ViewMut::new(dv, v)?,
+        };
         let upstream = Upstream {
             out: Some((View::new(out, o)?, View::new(dout, o)?)),
             ..Upstream::default()
         };
-        let to = (&room.0, &room.1, &room.2);
-        Ok(attention.backward(&self.inputs()?, saved, &upstream, to)?)
+        Ok(attention.backward(&self.inputs()?, saved, &upstream, &to)?)
     }
 
     /// Allocates the gradients of `q`, `k` and `v`.

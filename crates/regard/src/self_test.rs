@@ -80,7 +80,7 @@ fn errors(attention: &Attention, dims: Dims) -> Result<(f64, f64)> {
     // Any upstream gradient will do: repeated values of v.
     let dout: Vec<f32> = problem.v.iter().cycle().take(out.len()).copied().collect();
     let mut grads = problem.gradient_room()?;
-    let params = problem.backward(attention, (&out, &saved, &dout), &mut grads)?.params;
+    let params = problem.backward(attention, &out, &saved, &dout, &mut grads)?.params;
 
     let grid = Grid::new(dims, Positions::End)?;
     Var::start();

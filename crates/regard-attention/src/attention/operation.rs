@@ -5,7 +5,7 @@ use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{Shape, TensorData};
 use burn_flex::FlexTensor;
 use regard_kernels::attention::{
-    self as spec, AttentionInputs, Dims, SavedAttention, Selection, Upstream,
+    self as spec, AttentionInputs, Dims, InputGradients, SavedAttention, Selection, Upstream,
 };
 use regard_kernels::pool::parallel;
 use regard_kernels::view::{Error, View, ViewMut};
@@ -191,13 +191,15 @@ impl Attend {
     fn backward_into(
         &self,
         room: &mut [Buffer; 3],
-        (inputs, saved, upstream): (&AttentionInputs, &SavedAttention, &Upstream),
+        inputs: &AttentionInputs,
+        saved: &SavedAttention,
+        upstream: &Upstream,
     ) -> Result<spec::ParamGradients, Error> {
         let [dq, dk, dv] = room;
         let view = |room, like: &View| ViewMut::strided(room, like.shape, by_rows(like.shape));
         let (q, k, v) = (&inputs.q, &inputs.k, &inputs.v);
-        let to = (&view(dq, q)?, &view(dk, k)?, &view(dv, v)?);
-        self.spec.backward(inputs, saved, upstream, to)
+        let to = InputGradients { dq: view(dq, q)?, dk: view(dk, k)?, dv: view(dv, v)? };
+        self.spec.backward(inputs, saved, upstream, &to)
     }
 
     fn upstream<'a>(
@@ -291,13 +293,13 @@ impl Operation for Attend {
         let (mut found, params): (Vec<_>, _) = match self.packing {
             Packing::Separate | Packing::Unvalued => {
                 let mut room = shapes.map(|shape| Buffer::new(len(shape)));
-                let params = self.backward_into(&mut room, (&inputs, &saved, &upstream));
+                let params = self.backward_into(&mut room, &inputs, &saved, &upstream);
                 let found = room.into_iter().zip(shapes).take(self.packing.operands());
                 (found.map(|(room, shape)| room.tensor_by_rows(shape)).collect(), params)
             }
             Packing::KeysWithValues(Heads { queries, keys }) => {
                 let mut room = shapes.map(|shape| Buffer::new(len(shape)));
-                let params = self.backward_into(&mut room, (&inputs, &saved, &upstream));
+                let params = self.backward_into(&mut room, &inputs, &saved, &upstream);
                 let [dq, dk, dv] = room;
                 let dkv = side_by_side(b * s, &[(&dk, keys * d), (&dv, keys * d)]);
                 let dq = dq.tensor([b, t, queries * d]);
@@ -305,7 +307,7 @@ impl Operation for Attend {
             }
             Packing::All(Heads { queries, keys }) => {
                 let mut room = shapes.map(|shape| Buffer::new(len(shape)));
-                let params = self.backward_into(&mut room, (&inputs, &saved, &upstream));
+                let params = self.backward_into(&mut room, &inputs, &saved, &upstream);
                 let parts = [queries, keys, keys].map(|heads| heads * d);
                 let parts: Vec<_> = room.iter().map(|x| &x[..]).zip(parts).collect();
                 let dx = side_by_side(b * t, &parts);

@@ -9,7 +9,7 @@ use burn_flex::FlexTensor;
 use regard_kernels::gemm::{Matrix, MatrixMut};
 pub use regard_kernels::ops::recurrent::Cell;
 use regard_kernels::ops::recurrent::{
-    CellWeights, Recurrent, RecurrentGradients, Shape, State, StateMut, Tape,
+    CellWeights, Recurrent, RecurrentGradients, SavedRecurrent, Shape, State, StateMut, Tape,
 };
 use std::sync::Arc;
 
@@ -189,7 +189,8 @@ impl Operation for Run {
             let end = StateMut { h: Some(last_h), c: last_c.first_mut().map(|c| &mut c[..]) };
             let mut tape = Tape::default();
             let kernel = self.kernel(&slices, direction);
-            ok(kernel.forward(&slices.x, state(&slices.start[direction]), (room, end), &mut tape));
+            let start = state(&slices.start[direction]);
+            ok(kernel.forward(&slices.x, start, room, end, &mut tape));
             tapes.push(tape);
             for (row, values) in last.iter().flat_map(|x| x.chunks_exact(h)).enumerate() {
                 ends[row * wide + direction * h..][..h].copy_from_slice(values);
@@ -235,8 +236,9 @@ impl Operation for Run {
                 start: StateMut { h: Some(before_h), c: before_c.first_mut().map(|c| &mut c[..]) },
             };
             let kernel = self.kernel(&slices, direction);
-            let given = (&*slices.x, state(&slices.start[direction]), &tapes.0[direction]);
-            ok(kernel.backward(given, Some(matrix), state(&dend), to));
+            let start = state(&slices.start[direction]);
+            let saved = SavedRecurrent { x: &slices.x, start, tape: &tapes.0[direction] };
+            ok(kernel.backward(saved, Some(matrix), state(&dend), to));
             // Both directions have the same input.
             dx = Some(match dx.take() {
                 None => share,
@@ -289,7 +291,8 @@ mod composed {
             let start = start
                 .as_ref()
                 .map(|s| States { h: part(&s.h, i), c: s.c.as_ref().map(|c| part(c, i)) });
-            all.push(one(cell, x.clone(), direction, start, (lengths, i == 1)));
+            let run = Sequence { lengths, reverse: i == 1 };
+            all.push(one(cell, x.clone(), direction, start, run));
         }
         let c = all.iter().map(|(_, s)| s.c.clone()).collect::<Option<Vec<_>>>();
         let states = States {
@@ -299,12 +302,18 @@ mod composed {
         (Tensor::cat(all.into_iter().map(|(y, _)| y).collect(), 2), states)
     }
 
+    /// Valid steps of each row, and whether to run from the last to the first.
+    struct Sequence<'a> {
+        lengths: Option<&'a [usize]>,
+        reverse: bool,
+    }
+
     fn one(
         cell: Cell,
         x: Tensor<3>,
         DirectionWeights { input, hidden, biases }: &DirectionWeights,
         start: Option<States>,
-        (lengths, reverse): (Option<&[usize]>, bool),
+        Sequence { lengths, reverse }: Sequence,
     ) -> (Tensor<3>, States) {
         let ([b, t, i], [_, h]) = (x.dims(), hidden.dims());
         let zeros = || Tensor::<2>::zeros([b, h], (&x.device(), x.dtype()));

@@ -41,15 +41,15 @@ impl Kernel for Drop<'_, '_> {
         let Tile { data, keys, lanes, .. } = self.tile;
         let (lanes, dropout) = (*lanes, self.dropout);
         for (row, cells) in data.chunks_exact_mut(lanes).take(*keys).enumerate() {
-            let places = (self.low, self.high);
+            let (low, high) = (self.low, self.high);
             match self.keys {
                 Keys::Run { start, .. } => {
-                    dropout.row(cells, places, std::iter::repeat((start + row) as u32));
+                    dropout.row(cells, low, high, std::iter::repeat((start + row) as u32));
                 }
                 // Past the end of a list cells are 0 and stay 0.
                 Keys::Listed { index, .. } => {
                     let list = &index[row * lanes..(row + 1) * lanes];
-                    dropout.row(cells, places, list.iter().copied());
+                    dropout.row(cells, low, high, list.iter().copied());
                 }
             }
         }
@@ -59,12 +59,7 @@ impl Kernel for Drop<'_, '_> {
 impl AttentionDropout {
     /// The cells of one row, each with its key.
     #[inline(always)]
-    fn row(
-        self,
-        cells: &mut [f32],
-        (low, high): (&[u32], &[u32]),
-        keys: impl Iterator<Item = u32>,
-    ) {
+    fn row(self, cells: &mut [f32], low: &[u32], high: &[u32], keys: impl Iterator<Item = u32>) {
         // uniform ≥ p, in integers: uniform is 24 bits of the word over 2²⁴.
         let (kept, least) = (1.0 / (1.0 - self.p), (self.p * 16_777_216.0).ceil() as u32);
         // Plain 32-bit arithmetic, which the compiler vectorises.

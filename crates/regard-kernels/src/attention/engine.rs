@@ -52,9 +52,24 @@ pub(crate) struct Engine<'a> {
     lists: Vec<Arc<Plan>>,
 }
 
+/// Consecutive keys, or rows of lists, that a block of queries visits at once.
+pub(crate) struct KeyBlock {
+    pub keys: Range<usize>,
+    /// How many of its cells the mask allows.
+    pub cover: Cover,
+}
+
+/// Source of a block of scores.
+#[derive(Clone, Copy)]
+pub(crate) struct BlockSource<'a> {
+    pub operands: &'a TileOperands,
+    pub plan: &'a Plan,
+    pub cover: Cover,
+}
+
 /// The keys of one block of queries.
 pub(crate) struct Plan {
-    pub blocks: Vec<(Range<usize>, Cover)>,
+    pub blocks: Vec<KeyBlock>,
     /// For [`Walk::Ranges`], a range for each lane.
     low: Scratch,
     high: Scratch,
@@ -68,7 +83,8 @@ pub(crate) struct Plan {
 impl Plan {
     /// Unmasked cells of a partial block, if the ends of the ranges of keys are monotonic in the
     /// queries, as those of causal masks, windows and lengths are.
-    pub fn spans(&self, (keys, cover): &(Range<usize>, Cover), queries: usize) -> Option<Spans> {
+    pub fn spans(&self, block: &KeyBlock, queries: usize) -> Option<Spans> {
+        let KeyBlock { keys, cover } = block;
         if *cover != Cover::Partial || self.low.is_empty() {
             return None;
         }
@@ -220,7 +236,7 @@ impl<'a> Engine<'a> {
                     let block = ScoreBlock { b, h, queries: queries.clone(), keys: keys.clone() };
                     match self.spec.mask.cover(self.grid, &block) {
                         Cover::Empty => {}
-                        cover => plan.blocks.push((keys, cover)),
+                        cover => plan.blocks.push(KeyBlock { keys, cover }),
                     }
                 }
             }
@@ -253,7 +269,10 @@ impl<'a> Engine<'a> {
         }
         let index = Arc::new(index);
         let plan = |(own, longest, listed): (Range<usize>, usize, usize)| Plan {
-            blocks: (longest > 0).then_some((0..longest, Cover::Full)).into_iter().collect(),
+            blocks: (longest > 0)
+                .then_some(KeyBlock { keys: 0..longest, cover: Cover::Full })
+                .into_iter()
+                .collect(),
             low: Scratch::new(0),
             high: Scratch::new(0),
             index: (index.clone(), own),
@@ -280,12 +299,13 @@ impl<'a> Engine<'a> {
         let mut start = first;
         while start < last {
             let end = ((start / each + 1) * each).min(last);
+            let keys = start as usize..end as usize;
             if full_from <= start && end <= full_to {
-                plan.blocks.push((start as usize..end as usize, Cover::Full));
+                plan.blocks.push(KeyBlock { keys, cover: Cover::Full });
             } else {
                 let seen = |(low, high): (&f32, &f32)| *low < end as f32 && *high > start as f32;
                 if plan.low.iter().zip(plan.high.iter()).any(seen) {
-                    plan.blocks.push((start as usize..end as usize, Cover::Partial));
+                    plan.blocks.push(KeyBlock { keys, cover: Cover::Partial });
                 }
             }
             start = end;
@@ -300,12 +320,12 @@ impl<'a> Engine<'a> {
     pub unsafe fn scores(
         &self,
         at: &At,
-        (source, plan, cover): (&TileOperands, &Plan, Cover),
+        from: BlockSource,
         tile: &mut Tile,
         before: Option<&mut [f32]>,
     ) {
         // SAFETY: passed on.
-        unsafe { self.lowered.pair.fill(source, at.keys, tile) };
+        unsafe { self.lowered.pair.fill(from.operands, at.keys, tile) };
         if let Some(map) = &self.lowered.map {
             if let Some(before) = before {
                 before.copy_from_slice(tile.data);
@@ -315,8 +335,8 @@ impl<'a> Engine<'a> {
         for term in self.terms.iter().filter(|term| !term.after()) {
             term.apply(at, tile);
         }
-        if cover == Cover::Partial {
-            self.mask(at, plan, tile, f32::NEG_INFINITY);
+        if from.cover == Cover::Partial {
+            self.mask(at, from.plan, tile, f32::NEG_INFINITY);
         }
     }
 

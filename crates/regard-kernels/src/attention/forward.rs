@@ -1,9 +1,9 @@
 //! The forward: one pass over the keys of each block of queries.
 
-use super::engine::{Engine, KEYS, Walk, with_engine};
+use super::engine::{BlockSource, Engine, KEYS, KeyBlock, Walk, with_engine};
 use super::grid::Dims;
 use super::normalize::NormalizerState;
-use super::rows::{pack, packed_len, padded, store_rows};
+use super::rows::{RowTarget, pack, packed_len, padded, store_rows};
 use super::sums::Sums;
 use super::tile::{At, Keys, Tile};
 use super::{Attention, AttentionInputs};
@@ -108,12 +108,15 @@ struct Kept<'a> {
     log_prob: Parts<'a, f32>,
 }
 
-/// One task: a block of queries of one head.
-struct QueryBlock {
-    b: usize,
-    h: usize,
-    i0: usize,
-    n: usize,
+/// A block of queries of one head.
+#[derive(Clone, Copy)]
+pub(super) struct QueryBlock {
+    pub b: usize,
+    pub h: usize,
+    /// First query.
+    pub i0: usize,
+    /// Number of queries.
+    pub n: usize,
 }
 
 impl QueryBlock {
@@ -124,7 +127,7 @@ impl QueryBlock {
         let plan = engine.plan(b, h, i0..i0 + n);
         let normalizer = &*engine.spec.normalizer;
         let mut state = normalizer.start(lanes);
-        let mut sums = Sums::new((n, engine.grid.dims.e), engine.walk == Walk::Lists || careful);
+        let mut sums = Sums::new(n, engine.grid.dims.e, engine.walk == Walk::Lists || careful);
         let mut packed = Scratch::new(0);
         let mut source = engine.source(b, h, i0, std::ptr::null());
         if plan.index_is_empty() {
@@ -142,36 +145,38 @@ impl QueryBlock {
         };
         let mut pairs = 0;
         if normalizer.needs_strip() {
-            let total: usize = plan.blocks.iter().map(|(keys, _)| keys.len()).sum();
+            let total: usize = plan.blocks.iter().map(|block| block.keys.len()).sum();
             let mut strip = Scratch::new(total * lanes);
-            for_blocks(&plan.blocks, |(keys, cover), from| {
+            for_blocks(&plan.blocks, |KeyBlock { keys, cover }, from| {
                 let at = at(plan.keys(keys, lanes));
                 let data = &mut strip[from * lanes..][..keys.len() * lanes];
                 let mut tile = Tile { data, keys: keys.len(), lanes, queries: n, spans: None };
+                let from = BlockSource { operands: &source, plan: &plan, cover: *cover };
                 // SAFETY: the source is of this head, and the block's keys exist.
-                unsafe { engine.scores(&at, (&source, &plan, *cover), &mut tile, None) };
+                unsafe { engine.scores(&at, from, &mut tile, None) };
                 pairs += plan.pairs(keys, lanes, n);
             });
             let mut all = Tile { data: &mut strip, keys: total, lanes, queries: n, spans: None };
             normalizer.block(&at(Keys::Run { start: 0, len: total }), &mut all, &mut state);
-            for_blocks(&plan.blocks, |(keys, _), from| {
+            for_blocks(&plan.blocks, |KeyBlock { keys, .. }, from| {
                 let data = &mut strip[from * lanes..][..keys.len() * lanes];
                 let mut tile = Tile { data, keys: keys.len(), lanes, queries: n, spans: None };
                 add(&at(plan.keys(keys, lanes)), &mut tile, &mut sums);
             });
         } else {
-            let largest = plan.blocks.iter().map(|(keys, _)| keys.len()).max().unwrap_or(0);
+            let largest = plan.blocks.iter().map(|block| block.keys.len()).max().unwrap_or(0);
             let mut scores = Scratch::new(largest * lanes);
             for block in &plan.blocks {
                 checkpoint();
-                let (keys, cover) = block;
+                let KeyBlock { keys, cover } = block;
                 let at = at(plan.keys(keys, lanes));
                 let data = &mut scores[..keys.len() * lanes];
                 let spans = plan.spans(block, n);
                 let spans = spans.as_ref();
                 let mut tile = Tile { data, keys: keys.len(), lanes, queries: n, spans };
+                let from = BlockSource { operands: &source, plan: &plan, cover: *cover };
                 // SAFETY: the source is of this head, and the block's keys exist.
-                unsafe { engine.scores(&at, (&source, &plan, *cover), &mut tile, None) };
+                unsafe { engine.scores(&at, from, &mut tile, None) };
                 normalizer.block(&at, &mut tile, &mut state);
                 sums.rescale(&state.rescale);
                 add(&at, &mut tile, &mut sums);
@@ -188,13 +193,8 @@ impl QueryBlock {
                 keep_choice(&state, kept.pick.part(row, n), kept.log_prob.part(row, n));
             }
             let factors = !(normalizer.chooses() || normalizer.needs_strip());
-            store_rows(
-                &sums.into_rows(),
-                wide,
-                factors.then_some(&*state.sum),
-                1.0,
-                (out, [b, h, i0], n),
-            )
+            let to = RowTarget { view: out, first: [b, h, i0], rows: n };
+            store_rows(&sums.into_rows(), wide, factors.then_some(&*state.sum), 1.0, to)
         };
         drop(packed);
         (pairs, finite)
@@ -202,15 +202,12 @@ impl QueryBlock {
 }
 
 /// Calls `f` with each block and the number of keys in the blocks before it.
-fn for_blocks<B>(
-    blocks: &[(std::ops::Range<usize>, B)],
-    mut f: impl FnMut(&(std::ops::Range<usize>, B), usize),
-) {
+fn for_blocks(blocks: &[KeyBlock], mut f: impl FnMut(&KeyBlock, usize)) {
     let mut from = 0;
     for block in blocks {
         checkpoint();
         f(block, from);
-        from += block.0.len();
+        from += block.keys.len();
     }
 }
 

@@ -83,7 +83,8 @@ unsafe fn take<S: Simd, const NARROW: bool>(
     s: S,
     rows: Rows,
     at: usize,
-    (d, n): (usize, usize),
+    d: usize,
+    n: usize,
 ) -> S::V {
     // SAFETY: passed on.
     unsafe {
@@ -152,7 +153,7 @@ impl<P: PairFunction> FillListed<'_, P> {
         let (q, w) = unsafe {
             let n = width.min(S::LANES);
             let w = if P::WEIGHTED { s.load_part(weights, n) } else { s.splat(0.0) };
-            (s.mul(take::<S, NARROW>(s, queries, lane, (0, n)), s.splat(scale)), w)
+            (s.mul(take::<S, NARROW>(s, queries, lane, 0, n), s.splat(scale)), w)
         };
         let (rows, mut row) = (self.tile.len() / lanes, 0);
         while row < rows {
@@ -174,7 +175,7 @@ impl<P: PairFunction> FillListed<'_, P> {
                         q = s.mul(load(s, queries, lane, d, n), s.splat(scale));
                         w = if P::WEIGHTED { s.load_part(weights.add(d), n) } else { w };
                     }
-                    let mut k = take::<S, NARROW>(s, keys, key as usize, (d, n));
+                    let mut k = take::<S, NARROW>(s, keys, key as usize, d, n);
                     if !NARROW && let (Some(added), Some(edge)) = (self.added, edge) {
                         k = s.add(k, load(s, added.rows, edge, d, n));
                     }
@@ -263,7 +264,7 @@ impl<F: Feature> GradientListed<'_, '_, F> {
         // SAFETY: key and query exist, by the caller of `gradient`, and there is a row for each
         // edge; the slices are one vector long; cells are the tile's, as `run` has seen.
         unsafe {
-            let q = take::<S, NARROW>(s, queries, lane, (d, n));
+            let q = take::<S, NARROW>(s, queries, lane, d, n);
             let w = if F::WEIGHTED { s.load_part(weights.add(d), n) } else { s.splat(1.0) };
             let (mut dq, mut dw) = (s.load(sum.as_ptr()), s.splat(0.0));
             for row in 0..self.ds.keys {
@@ -273,7 +274,7 @@ impl<F: Feature> GradientListed<'_, '_, F> {
                 }
                 let key = key as usize;
                 let ds = s.splat(*self.ds.data.get_unchecked(row * lanes + lane));
-                let mut k = take::<S, NARROW>(s, keys, key, (d, n));
+                let mut k = take::<S, NARROW>(s, keys, key, d, n);
                 let mut edge = None;
                 if !NARROW && let Some(added) = self.added {
                     edge = added.edge(lane, key, row);
@@ -373,12 +374,12 @@ impl Kernel for AccumulateListed<'_, '_> {
         for lane in 0..self.tile.queries {
             let mut d = 0;
             while d < self.rows.width {
-                let part = (d, (self.rows.width - d).min(S::LANES));
+                let n = (self.rows.width - d).min(S::LANES);
                 match (self.over, narrow) {
-                    (Over::Keys, true) => self.over_keys::<S, true>(s, lane, part),
-                    (Over::Keys, false) => self.over_keys::<S, false>(s, lane, part),
-                    (Over::Queries, true) => self.over_queries::<S, true>(s, lane, part),
-                    (Over::Queries, false) => self.over_queries::<S, false>(s, lane, part),
+                    (Over::Keys, true) => self.over_keys::<S, true>(s, lane, d, n),
+                    (Over::Keys, false) => self.over_keys::<S, false>(s, lane, d, n),
+                    (Over::Queries, true) => self.over_queries::<S, true>(s, lane, d, n),
+                    (Over::Queries, false) => self.over_queries::<S, false>(s, lane, d, n),
                 }
                 d += S::LANES;
             }
@@ -399,8 +400,8 @@ impl AccumulateListed<'_, '_> {
     }
 
     #[inline(always)]
-    fn over_keys<S: Simd, const NARROW: bool>(&mut self, s: S, lane: usize, part: (usize, usize)) {
-        let at = lane * self.wide + part.0;
+    fn over_keys<S: Simd, const NARROW: bool>(&mut self, s: S, lane: usize, d: usize, n: usize) {
+        let at = lane * self.wide + d;
         // SAFETY: the target is one vector; the rows of listed keys exist.
         unsafe {
             let mut sum = s.load(self.target[at..][..S::LANES].as_ptr());
@@ -411,7 +412,7 @@ impl AccumulateListed<'_, '_> {
                 }
                 // The row of a weight of 0 may not be finite.
                 if weight != 0.0 {
-                    let x = take::<S, NARROW>(s, self.rows, key as usize, part);
+                    let x = take::<S, NARROW>(s, self.rows, key as usize, d, n);
                     sum = s.fma(s.splat(weight), x, sum);
                 }
             }
@@ -420,22 +421,17 @@ impl AccumulateListed<'_, '_> {
     }
 
     #[inline(always)]
-    fn over_queries<S: Simd, const NARROW: bool>(
-        &mut self,
-        s: S,
-        lane: usize,
-        part: (usize, usize),
-    ) {
+    fn over_queries<S: Simd, const NARROW: bool>(&mut self, s: S, lane: usize, d: usize, n: usize) {
         // SAFETY: the query's row exists; each target is one vector.
         unsafe {
-            let x = take::<S, NARROW>(s, self.rows, lane, part);
+            let x = take::<S, NARROW>(s, self.rows, lane, d, n);
             for row in 0..self.tile.keys {
                 let (key, weight) = self.cell(row, lane);
                 if key == Keys::NONE {
                     break;
                 }
                 if weight != 0.0 {
-                    let at = key as usize * self.wide + part.0;
+                    let at = key as usize * self.wide + d;
                     let target = &mut self.target[at..][..S::LANES];
                     let sum = s.fma(s.splat(weight), x, s.load(target.as_ptr()));
                     s.store(target.as_mut_ptr(), sum);

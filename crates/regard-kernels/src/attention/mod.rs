@@ -50,7 +50,7 @@ mod term;
 mod tile;
 mod weights;
 
-pub use backward::{ParamGradients, Upstream};
+pub use backward::{InputGradients, ParamGradients, Upstream};
 pub use dropout::AttentionDropout;
 pub use forward::SavedAttention;
 pub use graph::Graph;

@@ -9,7 +9,7 @@ use super::listed::{Added, FillListed, GradientListed};
 use super::rows::{RowBlock, Rows, padded};
 use super::tile::{Keys, Over, Tile, accumulate};
 use crate::gemm::micro::{
-    Left, Limits, PairFunction, Product, Right, Size, Target, panel_width, product,
+    Left, Limits, PairFunction, Product, ProductOperands, Right, Size, Target, panel_width, product,
 };
 use crate::pool::Parts;
 use crate::scratch::Scratch;
@@ -108,11 +108,18 @@ pub trait Pairwise: Send + Sync {
     unsafe fn fill(&self, source: &TileOperands, keys: Keys, tile: &mut Tile);
 
     /// Adds the gradient of the scores, `ds`, to the sink. The gradients by queries and by keys
-    /// lack the factor `scale`.
+    /// lack the factor `scale`. With `careful`, masked pairs may hold values that are not finite.
     ///
     /// # Safety
     /// The source must have the tile's queries and keys.
-    unsafe fn gradient(&self, source: &TileOperands, at: (Keys, bool), ds: &mut Tile, sink: Sink);
+    unsafe fn gradient(
+        &self,
+        source: &TileOperands,
+        keys: Keys,
+        careful: bool,
+        ds: &mut Tile,
+        sink: Sink,
+    );
 }
 
 /// Fills a tile whose keys are a run.
@@ -136,14 +143,8 @@ impl<P: PairFunction> Kernel for FillRun<'_, P> {
         let c = Target { start: self.tile, row: self.size.n as isize };
         // SAFETY: `fill`'s caller vouches for keys and queries; the tile has room for its cells.
         unsafe {
-            product::<S, P, false>(
-                s,
-                self.pair,
-                self.size,
-                (self.keys, b, c),
-                self.weights,
-                self.limits,
-            )
+            let operands = ProductOperands { a: self.keys, b, c };
+            product::<S, P, false>(s, self.pair, self.size, operands, self.weights, self.limits)
         }
     }
 }
@@ -153,7 +154,8 @@ impl<P: PairFunction> Kernel for FillRun<'_, P> {
 unsafe fn fill<P: PairFunction>(
     pair: P,
     source: &TileOperands,
-    (keys, added): (Keys, Option<Added>),
+    keys: Keys,
+    added: Option<Added>,
     tile: &mut Tile,
 ) {
     assert!(tile.data.len() >= tile.keys * tile.lanes && tile.keys == keys.len());
@@ -188,13 +190,14 @@ impl Pairwise for Product {
 
     unsafe fn fill(&self, source: &TileOperands, keys: Keys, tile: &mut Tile) {
         // SAFETY: passed on.
-        unsafe { fill(Product, source, (keys, None), tile) }
+        unsafe { fill(Product, source, keys, None, tile) }
     }
 
     unsafe fn gradient(
         &self,
         source: &TileOperands,
-        (keys, careful): (Keys, bool),
+        keys: Keys,
+        careful: bool,
         ds: &mut Tile,
         mut sink: Sink,
     ) {
@@ -254,13 +257,14 @@ impl<F: Feature> Pairwise for ByFeature<F> {
 
     unsafe fn fill(&self, source: &TileOperands, keys: Keys, tile: &mut Tile) {
         // SAFETY: passed on.
-        unsafe { fill(self.0, source, (keys, None), tile) }
+        unsafe { fill(self.0, source, keys, None, tile) }
     }
 
     unsafe fn gradient(
         &self,
         source: &TileOperands,
-        (keys, careful): (Keys, bool),
+        keys: Keys,
+        careful: bool,
         ds: &mut Tile,
         sink: Sink,
     ) {
@@ -380,7 +384,7 @@ impl<F: Feature> Pairwise for WithEdges<'_, F> {
     unsafe fn fill(&self, source: &TileOperands, keys: Keys, tile: &mut Tile) {
         let (pair, added) = (self.feature, self.of(source));
         // SAFETY: passed on.
-        unsafe { fill(pair, source, (keys, Some(added)), tile) };
+        unsafe { fill(pair, source, keys, Some(added), tile) };
         if let Keys::Run { start, .. } = keys {
             dispatch(FillEdges { pair, source, start, tile, added });
         }
@@ -389,7 +393,8 @@ impl<F: Feature> Pairwise for WithEdges<'_, F> {
     unsafe fn gradient(
         &self,
         source: &TileOperands,
-        (keys, careful): (Keys, bool),
+        keys: Keys,
+        careful: bool,
         ds: &mut Tile,
         sink: Sink,
     ) {
@@ -400,7 +405,7 @@ impl<F: Feature> Pairwise for WithEdges<'_, F> {
             dispatch(GradientEdges { feature, source, start, ds, sink: own, wide, added });
             let rest = Sink { queries, keys: dk, weights, added: de };
             // SAFETY: passed on.
-            unsafe { ByFeature(feature).gradient(source, (keys, careful), ds, rest) };
+            unsafe { ByFeature(feature).gradient(source, keys, careful, ds, rest) };
         } else {
             let added = Some(added);
             dispatch(GradientListed { feature, source, keys, ds, sink, wide, added });

@@ -1,7 +1,7 @@
 //! Summary statistics of the weights, without materialising them.
 
 use super::engine::{KEYS, with_engine};
-use super::forward::SavedAttention;
+use super::forward::{QueryBlock, SavedAttention};
 use super::grid::Dims;
 use super::tile::each_cell;
 use super::weights::walk_weights;
@@ -57,7 +57,7 @@ impl Attention {
                     (top.0, top.1, entropy.part(from, t), mass.part(head * s, s))
                 };
                 for i0 in (0..t).step_by(each) {
-                    let block = (head / h, head % h, i0, each.min(t - i0));
+                    let block = QueryBlock { b: head / h, h: head % h, i0, n: each.min(t - i0) };
                     walk_weights(engine, saved, block, &mut |at, tile| {
                         each_cell(at, tile, |p, i, j| {
                             // Insertion is linear in `k`, and a block has thousands of cells.

@@ -217,7 +217,16 @@ impl RowBlock {
     }
 }
 
-/// Writes `n` rows of `from` (with row length `wide`), each times `scale` and its own factor, and
+/// Rows of one head to write.
+pub(crate) struct RowTarget<'a> {
+    pub view: &'a ViewMut<'a>,
+    /// Batch row, head and first row.
+    pub first: [usize; 3],
+    /// Number of rows.
+    pub rows: usize,
+}
+
+/// Writes rows of `from` (with row length `wide`), each times `scale` and its own factor, and
 /// returns whether all of them are finite.
 ///
 /// # Safety
@@ -227,9 +236,9 @@ pub(crate) unsafe fn store_rows(
     wide: usize,
     factors: Option<&[f32]>,
     scale: f32,
-    to: (&ViewMut, [usize; 3], usize),
+    to: RowTarget,
 ) -> bool {
-    let (view, [b, h, n0], n) = to;
+    let RowTarget { view, first: [b, h, n0], rows: n } = to;
     dispatch(StoreRows {
         from: from.as_ptr(),
         wide,

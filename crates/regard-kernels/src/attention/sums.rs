@@ -1,5 +1,6 @@
 //! Unnormalised output of a block of queries: `Σ_j p_j · v_j`.
 
+use super::listed::AccumulateListed;
 use super::rows::{RowBlock, Rows, padded};
 use super::tile::{Keys, Over, Tile, accumulate, accumulate_listed};
 use crate::scratch::Scratch;
@@ -22,7 +23,7 @@ pub(crate) struct Sums {
 impl Sums {
     /// Zeros, for so many queries and features. Lists, and values that may not be finite, need
     /// `rows`.
-    pub fn new((queries, width): (usize, usize), rows: bool) -> Sums {
+    pub fn new(queries: usize, width: usize, rows: bool) -> Sums {
         let turned = !rows && width <= NARROW;
         let len = if turned { width * padded(queries) } else { queries * padded(width) };
         Sums { data: Scratch::zeroed(len), queries, width, turned }
@@ -57,7 +58,8 @@ impl Sums {
             },
             // SAFETY: the caller vouches for the values.
             Keys::Listed { .. } => unsafe {
-                accumulate_listed((tile, keys), Over::Keys, values, &mut self.data, wide);
+                let (over, rows, target) = (Over::Keys, values, &mut self.data);
+                accumulate_listed(AccumulateListed { tile, keys, over, rows, target, wide });
             },
         }
     }
@@ -198,7 +200,7 @@ mod tests {
             let mut factors: Vec<f32> = (0..lanes).map(|i| number(i + 9).abs()).collect();
             factors[0] = 0.0;
             let said = [false, true].map(|by_rows| {
-                let mut sums = Sums::new((queries, width), by_rows);
+                let mut sums = Sums::new(queries, width, by_rows);
                 let mut tile = Tile { data: &mut cells, keys, lanes, queries, spans: None };
                 for _ in 0..2 {
                     // SAFETY: there is a value for each key.

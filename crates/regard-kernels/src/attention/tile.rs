@@ -5,11 +5,13 @@
 //! along their rows. Row maxima and sums need no reduction across lanes.
 
 use super::grid::Grid;
-use crate::gemm::micro::{Left, Limits, Product, Right, Size, Span, Target, panel_width, product};
+use crate::gemm::micro::{
+    Left, Limits, Product, ProductOperands, Right, Size, Span, Target, panel_width, product,
+};
 use crate::simd::{Kernel, Simd, dispatch};
 
 use super::listed::AccumulateListed;
-use super::rows::{RowBlock, Rows};
+use super::rows::RowBlock;
 
 /// Block of scores or weights: cell `(key, query)` is at `data[key · lanes + query]`.
 pub struct Tile<'a> {
@@ -184,7 +186,7 @@ impl Kernel for Accumulate<'_> {
         let c = Target { start: self.target, row: self.size.n as isize };
         // SAFETY: `accumulate` checked the tile and the target; its caller vouches for the rows.
         unsafe {
-            let (operands, none) = ((self.a, b, c), std::ptr::null());
+            let (operands, none) = (ProductOperands { a: self.a, b, c }, std::ptr::null());
             product::<S, Product, true>(s, Product, self.size, operands, none, self.limits)
         }
     }
@@ -235,12 +237,6 @@ impl Kernel for MaskByRange<'_> {
 ///
 /// # Safety
 /// `rows` must have a row for each listed key, or for each query of the tile.
-pub(crate) unsafe fn accumulate_listed(
-    (tile, keys): (&Tile, Keys),
-    over: Over,
-    rows: Rows,
-    target: &mut [f32],
-    wide: usize,
-) {
-    dispatch(AccumulateListed { tile, keys, over, rows, target, wide });
+pub(crate) unsafe fn accumulate_listed(product: AccumulateListed) {
+    dispatch(product);
 }

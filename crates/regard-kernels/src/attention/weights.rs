@@ -1,7 +1,7 @@
 //! Exact weights of selected heads and queries.
 
-use super::engine::{Engine, KEYS, Walk, with_engine};
-use super::forward::SavedAttention;
+use super::engine::{BlockSource, Engine, KEYS, KeyBlock, Walk, with_engine};
+use super::forward::{QueryBlock, SavedAttention};
 use super::grid::Dims;
 use super::normalize::Stats;
 use super::rows::{pack, packed_len, padded};
@@ -66,7 +66,8 @@ impl Attention {
                         unsafe { *out.at(b, at_head, *to, j) = 0.0 };
                     }
                 }
-                walk_weights(engine, saved, (b, heads[at_head], i0, n), &mut |at, tile| {
+                let block = QueryBlock { b, h: heads[at_head], i0, n };
+                walk_weights(engine, saved, block, &mut |at, tile| {
                     each_cell(at, tile, |p, i, j| {
                         for (_, to) in wanted.iter().filter(|(wanted, _)| *wanted == i) {
                             // SAFETY: inside the shape; each task writes its own rows.
@@ -99,7 +100,8 @@ impl Attention {
                 let (b, h) = (head / h, head % h);
                 for i0 in (0..t).step_by(each) {
                     let n = each.min(t - i0);
-                    walk_weights(engine, saved, (b, h, i0, n), &mut |at, tile| {
+                    let block = QueryBlock { b, h, i0, n };
+                    walk_weights(engine, saved, block, &mut |at, tile| {
                         for lane in 0..n {
                             let listed =
                                 (0..tile.keys).take_while(|row| at.keys.key(*row, lane).is_some());
@@ -117,9 +119,10 @@ impl Attention {
 pub(super) fn walk_weights(
     engine: &Engine,
     saved: &SavedAttention,
-    (b, h, i0, n): (usize, usize, usize, usize),
+    block: QueryBlock,
     f: &mut dyn FnMut(&At, &mut Tile),
 ) {
+    let QueryBlock { b, h, i0, n } = block;
     let lanes = padded(n);
     let row = (b * engine.grid.dims.h + h) * engine.grid.dims.t + i0;
     let kept = |all: &[f32]| {
@@ -139,13 +142,14 @@ pub(super) fn walk_weights(
     // SAFETY: the block's queries exist.
     unsafe { pack(source.queries, n, source.scale, &mut packed) };
     source.packed = packed.as_ptr();
-    for (keys, cover) in &plan.blocks {
+    for KeyBlock { keys, cover } in &plan.blocks {
         checkpoint();
         let mut cells = Scratch::new(keys.len() * lanes);
         let mut tile = Tile { data: &mut cells, keys: keys.len(), lanes, queries: n, spans: None };
         let at = At { grid: engine.grid, b, h, i0, keys: plan.keys(keys, lanes) };
+        let from = BlockSource { operands: &source, plan: &plan, cover: *cover };
         // SAFETY: the source is of this head, and the block's keys exist.
-        unsafe { engine.scores(&at, (&source, &plan, *cover), &mut tile, None) };
+        unsafe { engine.scores(&at, from, &mut tile, None) };
         engine.spec.normalizer.weights(&at, &mut tile, stats);
         engine.after_weights(&at, &mut tile);
         f(&at, &mut tile);

@@ -61,6 +61,17 @@ pub struct Target {
     pub row: isize,
 }
 
+/// Operands and result of a product.
+#[derive(Clone, Copy)]
+pub struct ProductOperands {
+    /// Left operand.
+    pub a: Left,
+    /// Right operand.
+    pub b: Right,
+    /// Result.
+    pub c: Target,
+}
+
 /// Sizes of a product.
 #[derive(Clone, Copy)]
 pub struct Size {
@@ -112,10 +123,11 @@ pub unsafe fn product<S: Simd, P: PairFunction, const ADD: bool>(
     s: S,
     pair: P,
     size: Size,
-    (a, b, c): (Left, Right, Target),
+    operands: ProductOperands,
     weights: *const f32,
     limits: Limits,
 ) {
+    let ProductOperands { a, b, c } = operands;
     let width = panel_width::<S>();
     let mut n = 0;
     let mut panel = b.start;

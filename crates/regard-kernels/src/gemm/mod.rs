@@ -141,7 +141,7 @@ fn run(job: &Job) {
                 } else {
                     LeftSource::Plain(a)
                 };
-                region(job, (left, right), [ms, ns.clone(), ks.clone()]);
+                region(job, left, right, [ms, ns.clone(), ks.clone()]);
             }
         }
     }
@@ -155,12 +155,14 @@ fn part<'a>(x: &Matrix<'a>, rows: &Range<usize>, cols: &Range<usize>) -> Matrix<
 }
 
 /// One parallel region: a part of the result, summed over a part of the features.
-fn region(job: &Job, operands: (LeftSource, Source), [m, n, k]: [Range<usize>; 3]) {
-    struct Shared<'a>((LeftSource<'a>, Source<'a>));
+fn region(job: &Job, left: LeftSource, right: Source, [m, n, k]: [Range<usize>; 3]) {
+    struct Shared<'a> {
+        left: LeftSource<'a>,
+        right: Source<'a>,
+    }
     // SAFETY: tasks only read the operands.
     unsafe impl Sync for Shared<'_> {}
-    let operands = Shared(operands);
-    let operands = &operands;
+    let operands = &Shared { left, right };
     let plan = Plan::new(job.tile, [m.len(), n.len(), k.len()]);
     let blocks = plan.row_blocks();
     // If all rows are in one block, threads take columns in turn.
@@ -169,10 +171,9 @@ fn region(job: &Job, operands: (LeftSource, Source), [m, n, k]: [Range<usize>; 3
         let (i, j) = (task % blocks, task / blocks);
         let row = m.start + i * plan.rows;
         let col = n.start + j * plan.cols;
-        let (a, b) = operands.0;
         let block = Block {
-            a,
-            b,
+            a: operands.left,
+            b: operands.right,
             c: job.c,
             epilogue: job.epilogue,
             rows: row..(row + plan.rows).min(m.end),

@@ -31,11 +31,19 @@ struct Listed<'a> {
     spans: Vec<Range<usize>>,
 }
 
+/// The nonzeros of one line.
+#[derive(Clone, Copy)]
+struct Line<'a> {
+    /// Indices within the line.
+    places: &'a [u32],
+    numbers: &'a [f32],
+}
+
 impl Listed<'_> {
     #[inline(always)]
-    fn line(&self, at: usize) -> (&[u32], &[f32]) {
+    fn line(&self, at: usize) -> Line<'_> {
         let span = self.spans[at].clone();
-        (&self.places[span.clone()], &self.numbers[span])
+        Line { places: &self.places[span.clone()], numbers: &self.numbers[span] }
     }
 }
 
@@ -64,21 +72,28 @@ pub(super) fn product(isa: Isa, a: Matrix, b: Matrix, c: &MatrixMut, epilogue: &
     if !seems_sparse(a, b) {
         return false;
     }
-    let (by_rows, lines) = (a.col == 1, lines(a));
+    let job = SparseProduct { isa, lines: lines(a), by_rows: a.col == 1, b, c, epilogue };
     let mut kept = PLACES.take();
-    let done = by_numbers(isa, (lines, by_rows), b, (c, epilogue), &mut kept);
+    let done = by_numbers(job, &mut kept);
     PLACES.set(kept);
     done
 }
 
-/// Computes the product, if all parts of the lines have few nonzeros.
-fn by_numbers(
+/// A product whose left operand is mostly zeros.
+struct SparseProduct<'a> {
     isa: Isa,
-    (lines, by_rows): (Matrix, bool),
-    b: Matrix,
-    (c, epilogue): (&MatrixMut, &Epilogue),
-    places: &mut Vec<u32>,
-) -> bool {
+    /// The left operand or its transpose, with contiguous rows.
+    lines: Matrix<'a>,
+    /// Whether the lines are the rows of the left operand.
+    by_rows: bool,
+    b: Matrix<'a>,
+    c: &'a MatrixMut<'a>,
+    epilogue: &'a Epilogue<'a>,
+}
+
+/// Computes the product, if all parts of the lines have few nonzeros. `places` is a buffer.
+fn by_numbers(job: SparseProduct, places: &mut Vec<u32>) -> bool {
+    let SparseProduct { isa, lines, by_rows, b, c, epilogue } = job;
     let each = lines.rows.div_ceil(64).max(8);
     // Each task has room for the maximum, so that none allocates: with many threads, waiting for
     // the allocator took longer than the work.
@@ -136,14 +151,14 @@ fn looks_sparse(lines: &Matrix) -> bool {
 fn turn(columns: &Listed, rows: usize, then: &dyn Fn(&Listed)) {
     let mut ends = vec![0; rows + 1];
     let lines = || (0..columns.spans.len()).map(|line| columns.line(line));
-    for (places, _) in lines() {
-        places.iter().for_each(|row| ends[*row as usize + 1] += 1);
+    for line in lines() {
+        line.places.iter().for_each(|row| ends[*row as usize + 1] += 1);
     }
     (0..rows).for_each(|row| ends[row + 1] += ends[row]);
     let spans = ends.windows(2).map(|w| w[0]..w[1]).collect();
     let (mut places, mut numbers) = (vec![0; ends[rows]], Scratch::new(ends[rows]));
-    for (column, (at, xs)) in lines().enumerate() {
-        for (row, x) in at.iter().zip(xs) {
+    for (column, line) in lines().enumerate() {
+        for (row, x) in line.places.iter().zip(line.numbers) {
             let end = &mut ends[*row as usize];
             (places[*end], numbers[*end]) = (column as u32, *x);
             *end += 1;
@@ -271,11 +286,11 @@ impl Kernel for Multiply<'_> {
             // SAFETY: the columns are inside, and the row is this task's.
             unsafe {
                 while n + 4 * S::LANES <= cols {
-                    self.columns::<S, 4>(s, line, (row, n), S::LANES);
+                    self.columns::<S, 4>(s, line, row, n, S::LANES);
                     n += 4 * S::LANES;
                 }
                 while n < cols {
-                    self.columns::<S, 1>(s, line, (row, n), (cols - n).min(S::LANES));
+                    self.columns::<S, 1>(s, line, row, n, (cols - n).min(S::LANES));
                     n += S::LANES;
                 }
                 self.epilogue.finish(s, self.c, row..row + 1, 0..cols);
@@ -290,10 +305,12 @@ impl Multiply<'_> {
     unsafe fn columns<S: Simd, const C: usize>(
         &self,
         s: S,
-        (places, numbers): (&[u32], &[f32]),
-        (row, n): (usize, usize),
+        line: Line,
+        row: usize,
+        n: usize,
         last: usize,
     ) {
+        let Line { places, numbers } = line;
         let to = self.c.at(row, n);
         let whole = last == S::LANES;
         // SAFETY: the caller vouches for the columns; an entry's place is a row of `b`.

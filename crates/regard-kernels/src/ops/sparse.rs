@@ -94,7 +94,7 @@ impl Sparse {
     /// `values: [nonzeros]`, `w: [columns, M]`, `y: [rows, M]`.
     pub fn forward(&self, values: &[f32], w: &[f32], y: &mut [f32]) -> Result<(), Error> {
         let width = self.width(values, w, y)?;
-        sums(&self.by_row, values, (w, width), y);
+        sums(&self.by_row, values, w, width, y);
         Ok(())
     }
 
@@ -105,7 +105,7 @@ impl Sparse {
     pub fn backward(&self, values: &[f32], dy: &[f32], dw: &mut [f32]) -> Result<(), Error> {
         let width = self.width(values, dw, dy)?;
         let values: Vec<f32> = self.places.iter().map(|place| values[*place as usize]).collect();
-        sums(&self.by_column, &values, (dy, width), dw);
+        sums(&self.by_column, &values, dy, width, dw);
         Ok(())
     }
 
@@ -127,7 +127,7 @@ impl Sparse {
 }
 
 /// `out_n = Σ value · table_index` over the list of each `n`.
-fn sums(lists: &Lists, values: &[f32], (table, width): (&[f32], usize), out: &mut [f32]) {
+fn sums(lists: &Lists, values: &[f32], table: &[f32], width: usize, out: &mut [f32]) {
     let (count, out) = (lists.starts.len() - 1, Parts::new(out));
     parallel_ranges(count, ROWS, &|from, to| {
         // SAFETY: pieces do not overlap.

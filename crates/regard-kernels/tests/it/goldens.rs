@@ -2,7 +2,7 @@
 //! `fixtures/make/attention.py`.
 
 use super::problem::close;
-use regard_kernels::attention::{Attention, AttentionInputs, Upstream, mask::*};
+use regard_kernels::attention::{Attention, AttentionInputs, InputGradients, Upstream, mask::*};
 use regard_kernels::view::{View, ViewMut};
 use serde_json::Value;
 
@@ -55,14 +55,14 @@ fn dot_product_attention_is_pytorchs() {
         close(name, "out", &out, &golden.wide("out"), 1e-5);
         let (mut dq, mut dk, mut dv) = (vec![0.0; q.len()], vec![0.0; k.len()], vec![0.0; v.len()]);
         {
-            let to = (
-                ViewMut::new(&mut dq, qs).unwrap(),
-                ViewMut::new(&mut dk, ks).unwrap(),
-                ViewMut::new(&mut dv, vs).unwrap(),
-            );
+            let to = InputGradients {
+                dq: ViewMut::new(&mut dq, qs).unwrap(),
+                dk: ViewMut::new(&mut dk, ks).unwrap(),
+                dv: ViewMut::new(&mut dv, vs).unwrap(),
+            };
             let upstream = (View::new(&out, os).unwrap(), View::new(&dout, os).unwrap());
             let upstream = Upstream { out: Some(upstream), ..Default::default() };
-            attention.backward(&inputs, &saved, &upstream, (&to.0, &to.1, &to.2)).unwrap();
+            attention.backward(&inputs, &saved, &upstream, &to).unwrap();
         }
         for (what, got) in [("dq", dq), ("dk", dk), ("dv", dv)] {
             close(name, what, &got, &golden.wide(what), 1e-5);

@@ -194,7 +194,7 @@ fn recurrent_layers() {
             let (rows, strides) = ([batch * steps, hidden], [2 * hidden as isize, 1]);
             let out = MatrixMut::strided(&mut y, rows, strides, direction * hidden).unwrap();
             let mut tape = Tape::default();
-            layer.forward(&x, start, (out, end), &mut tape).unwrap();
+            layer.forward(&x, start, out, end, &mut tape).unwrap();
             case.check_with("h", &h, &case.data("h")[at.clone()]);
             case.check_with("c", &c, &case.data("c")[at.clone()]);
 
@@ -211,7 +211,8 @@ fn recurrent_layers() {
             };
             let dy = Matrix::strided(&dy, rows, strides, direction * hidden).unwrap();
             let dend = State { h: Some(&dh), c: lstm.then_some(&dc[..]) };
-            layer.backward((&x, start, &tape), Some(dy), dend, to).unwrap();
+            let saved = recurrent::SavedRecurrent { x: &x, start, tape: &tape };
+            layer.backward(saved, Some(dy), dend, to).unwrap();
             for (name, got) in names.iter().zip([gwi, gwh, gbi, gbh]) {
                 case.check(&format!("grad_{name}"), &got);
             }

@@ -3,8 +3,8 @@
 use regard_kernels::attention::formula::{Expr, number};
 use regard_kernels::attention::reference::{self, tape::Var};
 use regard_kernels::attention::{
-    Attention, AttentionInputs, Dims, Graph, Grid, ParamGradients, Positions, Row, SavedAttention,
-    Setting, Settings, Upstream, Values, bias, mask::*, normalize, score,
+    Attention, AttentionInputs, Dims, Graph, Grid, InputGradients, ParamGradients, Positions, Row,
+    SavedAttention, Setting, Settings, Upstream, Values, bias, mask::*, normalize, score,
 };
 use regard_kernels::rng::Stream;
 use regard_kernels::view::{View, ViewMut};
@@ -277,13 +277,12 @@ impl Problem {
             log_prob: Some(&self.dlog_prob),
         };
         let [dq, dkey, dv] = &mut grads[..] else { unreachable!() };
-        let views = (
-            ViewMut::new(dq, [b, h, t, d]).unwrap(),
-            ViewMut::new(dkey, [b, hk, s, dk]).unwrap(),
-            ViewMut::new(dv, [b, hk, s, e]).unwrap(),
-        );
-        let to = (&views.0, &views.1, &views.2);
-        let given = self.fast.backward(&self.inputs(), saved, &upstream, to);
+        let to = InputGradients {
+            dq: ViewMut::new(dq, [b, h, t, d]).unwrap(),
+            dk: ViewMut::new(dkey, [b, hk, s, dk]).unwrap(),
+            dv: ViewMut::new(dv, [b, hk, s, e]).unwrap(),
+        };
+        let given = self.fast.backward(&self.inputs(), saved, &upstream, &to);
         let given = given.unwrap_or_else(|e| panic!("{}: {e}", self.name));
         grads.extend(given.params.iter().cloned());
         (grads, given)

@@ -3,7 +3,7 @@
 use super::problem::*;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use regard_kernels::attention::{Upstream, mask::*};
+use regard_kernels::attention::{InputGradients, Upstream, mask::*};
 use regard_kernels::view::{View, ViewMut};
 
 /// A random combination of rules over `s` keys.
@@ -86,8 +86,8 @@ proptest! {
         };
         {
             let [q, k, v] = &mut targets;
-            let to = (q.view_mut(), k.view_mut(), v.view_mut());
-            problem.fast.backward(&inputs, &saved, &upstream, (&to.0, &to.1, &to.2)).unwrap();
+            let to = InputGradients { dq: q.view_mut(), dk: k.view_mut(), dv: v.view_mut() };
+            problem.fast.backward(&inputs, &saved, &upstream, &to).unwrap();
         }
         for (target, want) in targets.iter().zip(&grads) {
             prop_assert_eq!(&target.view().to_vec(), want);

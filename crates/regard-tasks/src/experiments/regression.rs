@@ -18,7 +18,9 @@
 use regard_kernels::attention::mask::window;
 use regard_kernels::attention::normalize::Uniform;
 use regard_kernels::attention::score::{KernelFunction, KernelScore as Score};
-use regard_kernels::attention::{Attention, AttentionInputs, SavedAttention, Selection, Upstream};
+use regard_kernels::attention::{
+    Attention, AttentionInputs, InputGradients, SavedAttention, Selection, Upstream,
+};
 use regard_kernels::view::{View, ViewMut};
 use regard_models::{Error, Result};
 use serde::Serialize;
@@ -228,13 +230,13 @@ impl KernelRegression {
         let mut room = [vec![0.0; keys.len()], vec![0.0; keys.len()], vec![0.0; values.len()]];
         let [dq, dk, dv] = &mut room;
         let shape = inputs.q.shape;
-        let to = (
-            &ViewMut::new(dq, shape).map_err(invalid)?,
-            &ViewMut::new(dk, shape).map_err(invalid)?,
-            &ViewMut::new(dv, [1, 1, n, e]).map_err(invalid)?,
-        );
+        let to = InputGradients {
+            dq: ViewMut::new(dq, shape).map_err(invalid)?,
+            dk: ViewMut::new(dk, shape).map_err(invalid)?,
+            dv: ViewMut::new(dv, [1, 1, n, e]).map_err(invalid)?,
+        };
         let gradients =
-            self.attention(true).backward(&inputs, &saved, &upstream, to).map_err(invalid)?;
+            self.attention(true).backward(&inputs, &saved, &upstream, &to).map_err(invalid)?;
         Ok((error / said.len() as f64, f64::from(gradients.params[0][0])))
     }
 

@@ -143,7 +143,7 @@ impl Head {
         let at_lane = qb * padded(engine.block_queries());
         let (mut above, mut below) = (vec![0f32; n], vec![0f32; n]);
         let plan = &*self.plans[qb];
-        for (keys, cover) in &plan.blocks {
+        for KeyBlock { keys, cover } in &plan.blocks {
             checkpoint();
             let cells = keys.len() * lanes;
             let (mut g, mut dp) = (Scratch::new(cells), Scratch::new(cells));
@@ -153,7 +153,8 @@ impl Head {
             let mut dp = Tile { data: &mut dp, keys: keys.len(), lanes, queries: n, spans: None };
             // SAFETY: the source is of this head, and the block's keys exist.
             unsafe {
-                engine.scores(&at, (&source, plan, *cover), &mut g, None);
+                let from = BlockSource { operands: &source, plan, cover: *cover };
+                engine.scores(&at, from, &mut g, None);
                 self.weight_gradient(job, &at, qb, &mut dp);
             }
             engine.spec.normalizer.slopes(&at, &mut g, self.stats(at_lane..at_lane + lanes));

@@ -8,12 +8,13 @@
 mod head;
 mod visit;
 
-use crate::attention::engine::{Engine, KEYS_BACKWARD, Plan, Walk, with_engine};
+use crate::attention::engine::{
+    BlockSource, Engine, KEYS_BACKWARD, KeyBlock, Plan, Walk, with_engine,
+};
 use crate::attention::forward::SavedAttention;
 use crate::attention::grid::Dims;
-use crate::attention::mask::Cover;
 use crate::attention::normalize::Delta;
-use crate::attention::rows::{padded, store_rows};
+use crate::attention::rows::{RowTarget, padded, store_rows};
 use crate::attention::score::{Operand, Raise, ScoreOperands};
 use crate::attention::term::{Term, sum_over_batch};
 use crate::attention::{Attention, AttentionInputs};
@@ -47,9 +48,20 @@ pub struct ParamGradients {
     pub pairs: u64,
 }
 
+/// Room for the gradients of queries, keys and values: views with the shapes of `q`, `k` and `v`, and
+/// any strides.
+pub struct InputGradients<'a> {
+    /// Gradient of the queries.
+    pub dq: ViewMut<'a>,
+    /// Gradient of the keys.
+    pub dk: ViewMut<'a>,
+    /// Gradient of the values.
+    pub dv: ViewMut<'a>,
+}
+
 impl Attention {
-    /// Computes the gradients of all inputs of the forward. `dq`, `dk` and `dv` have the shapes of
-    /// `q`, `k` and `v`, and any strides.
+    /// Computes the gradients of all inputs of the forward; writes those of queries, keys and values
+    /// to `to`.
     ///
     /// # Errors
     /// If a shape does not match.
@@ -58,14 +70,14 @@ impl Attention {
         inputs: &AttentionInputs,
         saved: &SavedAttention,
         upstream: &Upstream,
-        (dq, dk, dv): (&ViewMut, &ViewMut, &ViewMut),
+        to: &InputGradients,
     ) -> Result<ParamGradients, Error> {
         let grid = self.check(inputs)?;
         let Dims { b, h, t, s, e, .. } = grid.dims;
         for (name, got, need) in [
-            ("dq", dq.shape, inputs.q.shape),
-            ("dk", dk.shape, inputs.k.shape),
-            ("dv", dv.shape, inputs.v.shape),
+            ("dq", to.dq.shape, inputs.q.shape),
+            ("dk", to.dk.shape, inputs.k.shape),
+            ("dv", to.dv.shape, inputs.v.shape),
         ] {
             if got != need {
                 bail!("{name}: got shape {got:?}, need {need:?}");
@@ -88,7 +100,7 @@ impl Attention {
             bail!("log_prob: got {} elements, need B·H·T = {rows}", given.len());
         }
         Ok(with_engine(self, &grid, inputs, KEYS_BACKWARD, |engine| {
-            Job { engine, saved, upstream }.run(inputs, (dq, dk, dv))
+            Job { engine, saved, upstream }.run(inputs, to)
         }))
     }
 }
@@ -137,11 +149,8 @@ struct Targets<'a> {
 }
 
 impl Job<'_> {
-    fn run(
-        &self,
-        inputs: &AttentionInputs,
-        (dq, dk, dv): (&ViewMut, &ViewMut, &ViewMut),
-    ) -> ParamGradients {
+    fn run(&self, inputs: &AttentionInputs, to: &InputGradients) -> ParamGradients {
+        let InputGradients { dq, dk, dv } = to;
         let engine = self.engine;
         let Dims { b, h, .. } = engine.grid.dims;
         let lowered = engine.lowered;
@@ -233,10 +242,10 @@ impl Job<'_> {
         let (nb, nh) = (if per_batch { b } else { 1 }, if per_head { hk } else { 1 });
         parallel(nb * nh, &|unit| {
             let of = |whole: usize, each: bool, at: usize| if each { at..at + 1 } else { 0..whole };
-            let heads = (of(b, per_batch, unit / nh), of(hk, per_head, unit % nh));
-            if !self.unit(&heads, targets, sums, false) {
+            let (batch, heads) = (of(b, per_batch, unit / nh), of(hk, per_head, unit % nh));
+            if !self.unit(&batch, &heads, targets, sums, false) {
                 // A value that is not finite may have been multiplied by a weight of 0.
-                self.unit(&heads, targets, sums, true);
+                self.unit(&batch, &heads, targets, sums, true);
             }
         });
     }
@@ -244,7 +253,8 @@ impl Job<'_> {
     /// Processes some batch rows and key heads in sequence. Returns whether all results are finite.
     fn unit(
         &self,
-        (batch, heads): &(Range<usize>, Range<usize>),
+        batch: &Range<usize>,
+        heads: &Range<usize>,
         targets: &Targets,
         sums: &Sums,
         careful: bool,
@@ -314,7 +324,7 @@ impl Job<'_> {
 
     fn store_queries(&self, head: &Head, dq: &[f32], targets: &Targets) -> bool {
         let (t, width) = (self.engine.grid.dims.t, self.engine.lowered.q.view().shape[3]);
-        let to = (targets.dq, [head.b, head.h, 0], t);
+        let to = RowTarget { view: targets.dq, first: [head.b, head.h, 0], rows: t };
         // SAFETY: `dq` and the target have a row for each query, and the head is this task's.
         unsafe { store_rows(dq, padded(width), None, self.engine.lowered.scale, to) }
     }

@@ -2,6 +2,7 @@
 
 use super::head::Head;
 use super::*;
+use crate::attention::listed::AccumulateListed;
 use crate::attention::pair::{Sink, Turn};
 use crate::attention::rows::{RowBlock, Rows};
 use crate::attention::tile::{At, Keys, Over, Tile, accumulate, accumulate_listed};
@@ -12,6 +13,16 @@ pub(super) struct Visit<'a> {
     pub heads: &'a [Head],
     pub kb: usize,
     pub careful: bool,
+}
+
+/// Sums that one block of the score matrix adds to.
+struct BlockGradients<'a> {
+    /// Rows of the block's queries.
+    dq: Turn<'a>,
+    /// Rows of the keys, from the block's first.
+    dk: &'a mut [f32],
+    /// Rows of the values, from the block's first.
+    dv: &'a mut [f32],
 }
 
 /// Called with a head of the group and a block of queries.
@@ -51,7 +62,7 @@ impl Visit<'_> {
                 let found = if lists {
                     plan.blocks.first()
                 } else {
-                    let of = |(keys, _): &(Range<usize>, Cover)| (keys.start / each).cmp(&self.kb);
+                    let of = |block: &KeyBlock| (block.keys.start / each).cmp(&self.kb);
                     plan.blocks.binary_search_by(of).ok().map(|at| &plan.blocks[at])
                 };
                 if let Some(block) = found {
@@ -61,22 +72,22 @@ impl Visit<'_> {
                     // SAFETY: by the caller, the rows are this task's from `wait` until `done`
                     // below. The turn ends before that, and each block has one.
                     let turn = unsafe { Turn::new(&dq[g], first..first + n * wide_d, &wait) };
-                    let from = if lists { 0 } else { block.0.start - j0 };
-                    self.block(
-                        head,
-                        qb,
-                        block,
-                        (turn, &mut dk[from * wide_d..], &mut dv[from * wide_e..]),
-                        sums,
-                    );
-                    pairs += plan.pairs(&block.0, padded(n), n);
+                    let from = if lists { 0 } else { block.keys.start - j0 };
+                    let to = BlockGradients {
+                        dq: turn,
+                        dk: &mut dk[from * wide_d..],
+                        dv: &mut dv[from * wide_e..],
+                    };
+                    self.block(head, qb, block, to, sums);
+                    pairs += plan.pairs(&block.keys, padded(n), n);
                 }
                 done(g, qb);
             }
             if own_keys {
                 // SAFETY: the head is this task's, and the target has the block's keys.
                 finite &= unsafe {
-                    store_rows(&dk, wide_d, None, scale, (to.dk, [head.b, head.h, j0], nj))
+                    let to = RowTarget { view: to.dk, first: [head.b, head.h, j0], rows: nj };
+                    store_rows(&dk, wide_d, None, scale, to)
                 };
                 dk.fill(0.0);
             }
@@ -85,28 +96,24 @@ impl Visit<'_> {
         // SAFETY: the block of keys is this task's, and the targets have it.
         unsafe {
             if !own_keys {
-                finite &=
-                    store_rows(&dk, wide_d, None, scale, (to.dk, [b, engine.key_head(h), j0], nj));
+                let first = [b, engine.key_head(h), j0];
+                let to = RowTarget { view: to.dk, first, rows: nj };
+                finite &= store_rows(&dk, wide_d, None, scale, to);
             }
             let hk = h / engine.grid.dims.group();
-            finite &= store_rows(&dv, wide_e, None, 1.0, (to.dv, [b, hk, j0], nj));
+            let to = RowTarget { view: to.dv, first: [b, hk, j0], rows: nj };
+            finite &= store_rows(&dv, wide_e, None, 1.0, to);
         }
         (pairs, finite)
     }
 
     /// One block of the score matrix.
-    fn block(
-        &self,
-        head: &Head,
-        qb: usize,
-        block: &(Range<usize>, Cover),
-        (turn, dk, dv): (Turn, &mut [f32], &mut [f32]),
-        sums: &Sums,
-    ) {
+    fn block(&self, head: &Head, qb: usize, block: &KeyBlock, to: BlockGradients, sums: &Sums) {
         let (job, engine) = (self.job, self.job.engine);
         let (i0, n, _) = head.block(engine, qb);
         let lanes = padded(n);
-        let (keys, cover) = block;
+        let KeyBlock { keys, cover } = block;
+        let BlockGradients { dq, dk, dv } = to;
         let cells = keys.len() * lanes;
         let plan = &*head.plans[qb];
         let spans = plan.spans(block, n);
@@ -121,7 +128,8 @@ impl Visit<'_> {
         // SAFETY: the source is of this head, and the block's queries and keys exist.
         unsafe {
             let kept = engine.lowered.map.as_ref().map(|_| &mut before[..]);
-            engine.scores(&at, (&source, plan, *cover), &mut scores, kept);
+            let from = BlockSource { operands: &source, plan, cover: *cover };
+            engine.scores(&at, from, &mut scores, kept);
             head.weight_gradient(job, &at, qb, &mut dp);
         }
         let after = engine.terms.iter().any(|term| term.after());
@@ -132,7 +140,7 @@ impl Visit<'_> {
         let lane = qb * padded(engine.block_queries());
         let stats = head.stats(lane..lane + lanes);
         let delta = &head.delta[lane..lane + lanes];
-        engine.spec.normalizer.gradient(&at, (&mut scores, &mut dp), stats, delta);
+        engine.spec.normalizer.gradient(&at, &mut scores, &mut dp, stats, delta);
         let (mut p, mut ds) = (scores, dp);
         // Lanes without a query must not contribute.
         for row in 0..if n < lanes { keys.len() } else { 0 } {
@@ -174,8 +182,8 @@ impl Visit<'_> {
         // SAFETY: the source is of this head, and this task owns its head's sums.
         let sum = unsafe {
             let added = sums.added.part(row * added, added);
-            let sink = Sink { queries: turn, keys: dk, weights: &mut weights, added };
-            engine.lowered.pair.gradient(&source, (at.keys, self.careful), &mut ds, sink);
+            let sink = Sink { queries: dq, keys: dk, weights: &mut weights, added };
+            engine.lowered.pair.gradient(&source, at.keys, self.careful, &mut ds, sink);
             sums.weights.part(row * width, width)
         };
         sum.iter_mut().zip(weights.iter()).for_each(|(sum, x)| *sum += x);
@@ -205,7 +213,8 @@ unsafe fn add_by_key(keys: Keys, p: &Tile, dout: Rows, dv: &mut [f32], careful: 
         },
         // SAFETY: the caller vouches for the rows.
         Keys::Listed { .. } => unsafe {
-            accumulate_listed((p, keys), Over::Queries, dout, dv, wide);
+            let (tile, over, rows, target) = (p, Over::Queries, dout, dv);
+            accumulate_listed(AccumulateListed { tile, keys, over, rows, target, wide });
         },
     }
 }

@@ -1,6 +1,6 @@
 //! Entmax with α = 1.5: between softmax and sparsemax.
 
-use super::threshold::{Cell, gradient, replay, solve};
+use super::threshold::{Cell, ENTMAX, gradient, replay, solve};
 use super::*;
 
 pub(super) const ROW: Row<dyn Normalizer> = Row {
@@ -24,22 +24,22 @@ impl Normalizer for Entmax15 {
         Some((number(0.5) * scores()).above_threshold(Power::Two).into())
     }
     fn block(&self, _: &At, tile: &mut Tile, state: &mut NormalizerState) {
-        solve(tile, state, 0.5, true);
+        solve(tile, state, ENTMAX);
     }
     fn needs_strip(&self) -> bool {
         true
     }
     fn finish(&self, _: &mut NormalizerState) {}
     fn weights(&self, _: &At, tile: &mut Tile, stats: Stats) {
-        replay(tile, (stats.shift, stats.factor), 0.5, true, Cell::Weight);
+        replay(tile, stats, ENTMAX, Cell::Weight);
     }
     fn delta(&self) -> Delta {
         Delta::FromSlopes
     }
     fn slopes(&self, _: &At, tile: &mut Tile, stats: Stats) {
-        replay(tile, (stats.shift, stats.factor), 0.5, true, Cell::Slope);
+        replay(tile, stats, ENTMAX, Cell::Slope);
     }
-    fn gradient(&self, _: &At, tiles: (&mut Tile, &mut Tile), stats: Stats, delta: &[f32]) {
-        gradient(tiles, (stats.shift, stats.factor), delta, 0.5, true);
+    fn gradient(&self, _: &At, s: &mut Tile, dp: &mut Tile, stats: Stats, delta: &[f32]) {
+        gradient(s, dp, stats, delta, ENTMAX);
     }
 }

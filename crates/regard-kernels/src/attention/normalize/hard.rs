@@ -199,7 +199,7 @@ impl Normalizer for Hard {
         self.surrogate(at, tile);
         softmax::weights(tile, stats);
     }
-    fn gradient(&self, at: &At, (s, dp): (&mut Tile, &mut Tile), stats: Stats, delta: &[f32]) {
+    fn gradient(&self, at: &At, s: &mut Tile, dp: &mut Tile, stats: Stats, delta: &[f32]) {
         self.surrogate(at, s);
         match self.0 {
             Estimator::StraightThrough => softmax::gradient(s, dp, stats, delta),

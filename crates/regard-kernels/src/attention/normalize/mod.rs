@@ -139,5 +139,5 @@ pub trait Normalizer: Send + Sync + std::fmt::Debug {
     }
 
     /// Replaces scores by weights, and the weights' gradient `dp` by the scores' gradient.
-    fn gradient(&self, at: &At, tiles: (&mut Tile, &mut Tile), stats: Stats, delta: &[f32]);
+    fn gradient(&self, at: &At, scores: &mut Tile, dp: &mut Tile, stats: Stats, delta: &[f32]);
 }

@@ -42,7 +42,7 @@ impl Normalizer for Sigmoid {
     fn delta(&self) -> Delta {
         Delta::Zero
     }
-    fn gradient(&self, at: &At, (s, dp): (&mut Tile, &mut Tile), stats: Stats, _: &[f32]) {
+    fn gradient(&self, at: &At, s: &mut Tile, dp: &mut Tile, stats: Stats, _: &[f32]) {
         self.weights(at, s, stats);
         for (p, dp) in s.data.iter().zip(dp.data.iter_mut()).take(s.keys * s.lanes) {
             *dp *= p * (1.0 - p); // forward: p = σ(s)

@@ -36,7 +36,7 @@ impl Normalizer for Softmax {
     fn delta(&self) -> Delta {
         Delta::FromOutput
     }
-    fn gradient(&self, _: &At, (s, dp): (&mut Tile, &mut Tile), stats: Stats, delta: &[f32]) {
+    fn gradient(&self, _: &At, s: &mut Tile, dp: &mut Tile, stats: Stats, delta: &[f32]) {
         gradient(s, dp, stats, delta);
     }
 }

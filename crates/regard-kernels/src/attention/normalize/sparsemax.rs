@@ -1,6 +1,6 @@
 //! Sparsemax: the projection of the scores onto the simplex; most weights are exactly 0.
 
-use super::threshold::{Cell, gradient, replay, solve};
+use super::threshold::{Cell, SPARSEMAX, gradient, replay, solve};
 use super::*;
 
 pub(super) const ROW: Row<dyn Normalizer> = Row {
@@ -24,22 +24,22 @@ impl Normalizer for Sparsemax {
         Some(scores().above_threshold(Power::One).into())
     }
     fn block(&self, _: &At, tile: &mut Tile, state: &mut NormalizerState) {
-        solve(tile, state, 1.0, false);
+        solve(tile, state, SPARSEMAX);
     }
     fn needs_strip(&self) -> bool {
         true
     }
     fn finish(&self, _: &mut NormalizerState) {}
     fn weights(&self, _: &At, tile: &mut Tile, stats: Stats) {
-        replay(tile, (stats.shift, stats.factor), 1.0, false, Cell::Weight);
+        replay(tile, stats, SPARSEMAX, Cell::Weight);
     }
     fn delta(&self) -> Delta {
         Delta::FromSlopes
     }
     fn slopes(&self, _: &At, tile: &mut Tile, stats: Stats) {
-        replay(tile, (stats.shift, stats.factor), 1.0, false, Cell::Slope);
+        replay(tile, stats, SPARSEMAX, Cell::Slope);
     }
-    fn gradient(&self, _: &At, tiles: (&mut Tile, &mut Tile), stats: Stats, delta: &[f32]) {
-        gradient(tiles, (stats.shift, stats.factor), delta, 1.0, false);
+    fn gradient(&self, _: &At, s: &mut Tile, dp: &mut Tile, stats: Stats, delta: &[f32]) {
+        gradient(s, dp, stats, delta, SPARSEMAX);
     }
 }

@@ -4,7 +4,7 @@
 //! Newton's method from there rises to the root without passing it: in a finite number of steps for
 //! m = 1, quadratically for m = 2. All lanes iterate at once; nothing is sorted.
 
-use super::{NormalizerState, Tile};
+use super::{NormalizerState, Stats, Tile};
 use crate::pool::checkpoint;
 use crate::simd::{Kernel, Simd, dispatch};
 
@@ -17,18 +17,30 @@ pub(super) enum Cell {
     Slope,
 }
 
+/// The function of a score before and after the threshold.
+#[derive(Clone, Copy)]
+pub(super) struct Form {
+    /// Factor of the scores.
+    half: f32,
+    /// Whether the power `m` is 2 instead of 1.
+    squared: bool,
+}
+
+pub(super) const SPARSEMAX: Form = Form { half: 1.0, squared: false };
+pub(super) const ENTMAX: Form = Form { half: 0.5, squared: true };
+
 /// Maximum number of Newton steps; in practice they converge long before.
 const STEPS: usize = 60;
 
 /// Number of keys above which a step is long enough to check for cancellation.
 const LONG: usize = 1 << 14;
 
-/// Finds τ for each lane of a strip and replaces scores by weights. Scores are multiplied by `half`
-/// (1 for sparsemax, ½ for entmax), and the power is 1 or 2.
-pub(super) fn solve(tile: &mut Tile, state: &mut NormalizerState, half: f32, squared: bool) {
+/// Finds τ for each lane of a strip and replaces scores by weights.
+pub(super) fn solve(tile: &mut Tile, state: &mut NormalizerState, form: Form) {
     assert!(tile.data.len() >= tile.keys * tile.lanes);
     assert!(state.shift.len().min(state.sum.len()) >= tile.lanes);
     let (data, keys, lanes) = (tile.data.as_mut_ptr(), tile.keys, tile.lanes);
+    let Form { half, squared } = form;
     dispatch(Solve { data, keys, lanes, state, half, squared });
 }
 
@@ -104,16 +116,11 @@ fn weight<S: Simd>(s: S, x: S::V, squared: bool) -> S::V {
     if squared { s.mul(above, above) } else { above }
 }
 
-/// Replaces scores by weights or slopes, from the saved maximum (`shift`) and τ (`tau`).
-pub(super) fn replay(
-    tile: &mut Tile,
-    (shift, tau): (&[f32], &[f32]),
-    half: f32,
-    squared: bool,
-    cell: Cell,
-) {
+/// Replaces scores by weights or slopes, from the saved maximum (`shift`) and τ (`factor`).
+pub(super) fn replay(tile: &mut Tile, stats: Stats, form: Form, cell: Cell) {
+    let Form { half, squared } = form;
     for row in tile.data.chunks_exact_mut(tile.lanes).take(tile.keys) {
-        for ((s, top), tau) in row.iter_mut().zip(shift).zip(tau) {
+        for ((s, top), tau) in row.iter_mut().zip(stats.shift).zip(stats.factor) {
             let above = (*s - top) * half - tau;
             let above = if above > 0.0 || above.is_nan() { above } else { 0.0 };
             *s = match (cell, squared) {
@@ -126,17 +133,12 @@ pub(super) fn replay(
 }
 
 /// `ds = g · (dp − δ)`; the scores are replaced by weights.
-pub(super) fn gradient(
-    (scores, dp): (&mut Tile, &mut Tile),
-    stats: (&[f32], &[f32]),
-    delta: &[f32],
-    half: f32,
-    squared: bool,
-) {
+pub(super) fn gradient(scores: &mut Tile, dp: &mut Tile, stats: Stats, delta: &[f32], form: Form) {
+    let Form { half, squared } = form;
     for (row, ds) in dp.data.chunks_exact_mut(dp.lanes).take(dp.keys).enumerate() {
         let row = &scores.data[row * scores.lanes..][..scores.lanes];
         for (lane, ds) in ds.iter_mut().enumerate() {
-            let above = (row[lane] - stats.0[lane]) * half - stats.1[lane];
+            let above = (row[lane] - stats.shift[lane]) * half - stats.factor[lane];
             // forward: p = max(z − τ, 0)^m with z = s·half, and Σ p = 1 fixes τ
             let g = match (above > 0.0, squared) {
                 (false, _) => 0.0,
@@ -146,5 +148,5 @@ pub(super) fn gradient(
             *ds = if g == 0.0 { 0.0 } else { g * (*ds - delta[lane]) };
         }
     }
-    replay(scores, stats, half, squared, Cell::Weight);
+    replay(scores, stats, form, Cell::Weight);
 }

@@ -44,7 +44,7 @@ impl Normalizer for Uniform {
     fn delta(&self) -> Delta {
         Delta::Zero
     }
-    fn gradient(&self, at: &At, (s, dp): (&mut Tile, &mut Tile), stats: Stats, _: &[f32]) {
+    fn gradient(&self, at: &At, s: &mut Tile, dp: &mut Tile, stats: Stats, _: &[f32]) {
         self.weights(at, s, stats);
         dp.data.fill(0.0); // the scores' values do not matter
     }

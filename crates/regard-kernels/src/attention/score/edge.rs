@@ -119,7 +119,7 @@ impl simd::Kernel for Unproject<'_> {
                         let dp = s.splat(self.dp[g * n + i]);
                         sum = s.fma(dp, load(s, self.a, g, d, wide), sum);
                     }
-                    store(s, self.to, (self.at.0, self.at.1, i, d), (sum, wide));
+                    store(s, self.to, [self.at.0, self.at.1, i, d], sum, wide);
                 }
             }
         }
@@ -131,12 +131,7 @@ impl simd::Kernel for Unproject<'_> {
 /// # Safety
 /// They must exist, and no other task may use them.
 #[inline(always)]
-unsafe fn store<S: Simd>(
-    s: S,
-    to: &ViewMut,
-    (b, h, i, d): (usize, usize, usize, usize),
-    (x, n): (S::V, usize),
-) {
+unsafe fn store<S: Simd>(s: S, to: &ViewMut, [b, h, i, d]: [usize; 4], x: S::V, n: usize) {
     let (to, step) = (to.at(b, h, i, d), to.strides[3]);
     // SAFETY: the caller vouches for the features; a line holds the widest vector.
     unsafe {

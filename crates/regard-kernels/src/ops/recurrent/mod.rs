@@ -118,6 +118,17 @@ pub struct Tape {
     extra: Vec<f32>,
 }
 
+/// Inputs and tape of a forward, for its backward.
+#[derive(Clone, Copy)]
+pub struct SavedRecurrent<'a> {
+    /// Input, `[B, T, I]`.
+    pub x: &'a [f32],
+    /// States before the first step.
+    pub start: State<'a>,
+    /// Tape that the forward wrote.
+    pub tape: &'a Tape,
+}
+
 /// Outputs of the backward, overwritten; gradients that are `None` are not computed.
 #[derive(Default)]
 pub struct RecurrentGradients<'a> {
@@ -151,7 +162,8 @@ impl Recurrent<'_> {
         &self,
         x: &[f32],
         start: State,
-        (y, end): (MatrixMut, StateMut),
+        y: MatrixMut,
+        end: StateMut,
         tape: &mut Tape,
     ) -> Result<(), Error> {
         let seq = Sequences::new(self)?;
@@ -224,17 +236,16 @@ impl Recurrent<'_> {
 
     /// Computes the gradients for `dy: [B·T, H]` (row-major) and for the states after the last
     /// step.
-    ///
-    /// `x` and `start` must be those of the forward that wrote the tape.
     pub fn backward(
         &self,
-        (x, start, tape): (&[f32], State, &Tape),
+        saved: SavedRecurrent,
         dy: Option<Matrix>,
         dend: State,
         to: RecurrentGradients,
     ) -> Result<(), Error> {
         let seq = Sequences::new(self)?;
-        seq.check_backward(x, [&start, &dend], dy, (&to, tape))?;
+        seq.check_backward(&saved, &dend, dy, &to)?;
+        let SavedRecurrent { x, start, tape } = saved;
         let (h, gh, valid) = (self.shape.hidden, self.gates_width(), seq.valid());
         let w = self.weights;
         let w_hidden = Packed::new(Matrix::new(w.hidden, gh, h)?);
@@ -268,10 +279,10 @@ impl Recurrent<'_> {
                         ]
                     };
                     let previous = step.checked_sub(1).map(|s| seq.at(row, s) * h);
-                    seq.previous(start.h, &tape.states, (row, previous), before);
+                    seq.previous(start.h, &tape.states, row, previous, before);
                     let mut c_before = Scratch::new(h);
                     if self.cell == Cell::Lstm {
-                        seq.previous(start.c, &tape.extra, (row, previous), &mut c_before);
+                        seq.previous(start.c, &tape.extra, row, previous, &mut c_before);
                     }
                     let kept = if self.cell == Cell::Rnn { 0..0 } else { at * h..(at + 1) * h };
                     backward_row(StepBack {

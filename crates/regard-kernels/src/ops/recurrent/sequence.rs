@@ -1,6 +1,6 @@
 //! Indices of the steps of each sequence, and one step of one row.
 
-use super::{Cell, Recurrent, RecurrentGradients, State, StateMut, Tape, gru, lstm, rnn};
+use super::{Cell, Recurrent, RecurrentGradients, SavedRecurrent, State, StateMut, gru, lstm, rnn};
 use crate::gemm::{Matrix, MatrixMut};
 use crate::scratch::Scratch;
 use crate::simd::{Kernel, Simd, dispatch};
@@ -141,7 +141,8 @@ impl<'a> Sequences<'a> {
         &self,
         start: Option<&[f32]>,
         states: &[f32],
-        (row, previous): (usize, Option<usize>),
+        row: usize,
+        previous: Option<usize>,
         to: &mut [f32],
     ) {
         let h = self.layer.shape.hidden;
@@ -172,11 +173,12 @@ impl<'a> Sequences<'a> {
 
     pub fn check_backward(
         &self,
-        x: &[f32],
-        [start, dend]: [&State; 2],
+        saved: &SavedRecurrent,
+        dend: &State,
         dy: Option<Matrix>,
-        (to, tape): (&RecurrentGradients, &Tape),
+        to: &RecurrentGradients,
     ) -> Result<(), Error> {
+        let SavedRecurrent { x, start, tape } = *saved;
         let super::Shape { batch, steps, input, hidden } = self.layer.shape;
         let gh = self.layer.cell.gates() * hidden;
         let x_len = batch * steps * input;

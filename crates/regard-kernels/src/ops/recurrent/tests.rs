@@ -84,7 +84,7 @@ fn check(case: Case) {
     let strides = [2 * hidden as isize, 1];
     let out = MatrixMut::strided(&mut y, [rows, hidden], strides, 0).unwrap();
     let end = StateMut { h: Some(&mut h), c: lstm.then_some(&mut c[..]) };
-    layer.forward(x, start, (out, end), &mut tape).unwrap();
+    layer.forward(x, start, out, end, &mut tape).unwrap();
     assert!(y.chunks(2 * hidden).all(|row| row[hidden..].iter().all(|v| *v == 9.0)));
     let y: Vec<f32> = y.chunks(2 * hidden).flat_map(|row| row[..hidden].to_vec()).collect();
     let wide_all: All = std::array::from_fn(|i| wide(&all[i]));
@@ -106,7 +106,7 @@ fn check(case: Case) {
     };
     let dend = State { h: Some(dh), c: lstm.then_some(dc) };
     let dy = Matrix::new(dy, rows, hidden).unwrap();
-    layer.backward((x, start, &tape), Some(dy), dend, to).unwrap();
+    layer.backward(SavedRecurrent { x, start, tape: &tape }, Some(dy), dend, to).unwrap();
     for which in 0..7 {
         if which == 2 && !lstm {
             continue;
@@ -156,7 +156,7 @@ fn a_row_is_alone_bit_for_bit() {
             let out = MatrixMut::new(&mut y, (to - from) * 5, 20).unwrap();
             let x = &x[from * 30..to * 30];
             let (start, end) = (State::default(), StateMut::default());
-            layer.forward(x, start, (out, end), &mut tape).unwrap();
+            layer.forward(x, start, out, end, &mut tape).unwrap();
             let mut dx = vec![0f32; x.len()];
             let mut dw = vec![0f32; gh * 6];
             let grads = RecurrentGradients {
@@ -165,7 +165,14 @@ fn a_row_is_alone_bit_for_bit() {
                 ..RecurrentGradients::default()
             };
             let dy = Matrix::new(&y, (to - from) * 5, 20).unwrap();
-            layer.backward((x, start, &tape), Some(dy), State::default(), grads).unwrap();
+            layer
+                .backward(
+                    SavedRecurrent { x, start, tape: &tape },
+                    Some(dy),
+                    State::default(),
+                    grads,
+                )
+                .unwrap();
             assert!(dw.iter().all(|d| d.is_finite()));
             [y, dx].concat()
         };
@@ -184,8 +191,8 @@ fn shapes_that_do_not_fit_are_told() {
     let mut y = [0f32; 4];
     let mut run = |layer: Recurrent| {
         let out = MatrixMut::new(&mut y, 2, 2).unwrap();
-        let to = (out, StateMut::default());
-        layer.forward(&[0.0; 4], State::default(), to, &mut Tape::default())
+        let (start, end) = (State::default(), StateMut::default());
+        layer.forward(&[0.0; 4], start, out, end, &mut Tape::default())
     };
     assert!(run(layer).unwrap_err().0.contains("[6, 2]"));
     let weights = CellWeights { input: &[0.0; 16], ..weights };

@@ -125,7 +125,7 @@ fn measure(flags: &Flags, global: &Global) -> Result<Findings> {
         let mut grads = problem.gradient_room()?;
         let dout = problem.q.clone(); // E = D, so it is as large as the output
         array_bytes += 4 * (grads.iter().map(Vec::len).sum::<usize>() + dout.len());
-        let mut step = || problem.backward(&attention, (&out, &saved, &dout), &mut grads).map(drop);
+        let mut step = || problem.backward(&attention, &out, &saved, &dout, &mut grads).map(drop);
         step()?;
         backward = Some(times(flags.repeat, step)?);
     }
