@@ -137,7 +137,7 @@ impl<'py> Call<'py> {
                     "params: {score:?} needs {name:?}, {letters}: params={{{name:?}: …}}"
                 )));
             };
-            self.add(&param, (&format!("params[{:?}]", param.name), letters), &object)?;
+            self.add(&param, &format!("params[{:?}]", param.name), letters, &object)?;
         }
         Ok(())
     }
@@ -146,7 +146,7 @@ impl<'py> Call<'py> {
         let (py, bias) = (bias.py(), bias.get());
         for (param, object) in bias.bias.params(&self.dims).into_iter().zip(&bias.params) {
             let letters = shape("bias", bias.bias.name(), param.name);
-            self.add(&param, (param.name, letters), object.bind(py))?;
+            self.add(&param, param.name, letters, object.bind(py))?;
         }
         Ok(())
     }
@@ -155,10 +155,11 @@ impl<'py> Call<'py> {
     fn add(
         &mut self,
         param: &Param,
-        (label, letters): (&str, &str),
+        label: &str,
+        letters: &str,
         object: &Bound<'py, PyAny>,
     ) -> PyResult<()> {
-        let input = parameter(param, (label, letters), object)?;
+        let input = parameter(param, label, letters, object)?;
         let taken =
             |name: &String| ["q", "k", "v"].contains(&name.as_str()) || self.names.contains(name);
         let mut name = param.name.to_string();
@@ -227,7 +228,8 @@ fn axes(param: &Param) -> Vec<usize> {
 /// Reads an array of the parameter's shape; a number is accepted for a scalar.
 fn parameter<'py>(
     param: &Param,
-    (label, letters): (&str, &str),
+    label: &str,
+    letters: &str,
     object: &Bound<'py, PyAny>,
 ) -> PyResult<Input<'py>> {
     let mut axes = axes(param);

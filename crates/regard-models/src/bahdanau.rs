@@ -6,7 +6,9 @@
 //! the same encoder layer, or from a learned vector.
 
 use crate::checkpoint::{Arrays, Binder};
-use crate::cross_attention::{ConfiguredAttention, CrossAttentionKind, QueryPositions};
+use crate::cross_attention::{
+    AttendOptions, ConfiguredAttention, CrossAttentionKind, QueryPositions,
+};
 use crate::network::{Definition, Description, InputKind};
 use crate::recurrent::{Advanced, Body, EncoderDecoderConfig, Read, Stepwise, Writing, describe};
 use crate::seq2seq::Seq2Seq;
@@ -14,7 +16,7 @@ use crate::sizes;
 use burn::module::Module;
 use burn::tensor::Tensor;
 use regard_attention::layers::{AdditiveAttention, AdditiveAttentionConfig};
-use regard_attention::{Attention, Init, Mode};
+use regard_attention::{Attention, Init};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -121,7 +123,7 @@ impl Stepwise for Bahdanau {
         Writing::new(read, keys)
     }
 
-    fn advance(&self, writing: &mut Writing, words: Tensor<3>, ask: (Mode, bool)) -> Advanced {
+    fn advance(&self, writing: &mut Writing, words: Tensor<3>, options: AttendOptions) -> Advanced {
         let [layers, r, h] = writing.hidden.h.dims();
         let (b, beams) = (writing.lengths.len(), writing.rows.beams());
         let asks = writing.hidden.h.clone().slice([layers - 1..layers, 0..r, 0..h]);
@@ -130,11 +132,12 @@ impl Stepwise for Bahdanau {
         let place =
             QueryPositions { lengths: &writing.lengths, first: writing.number, one_number: true };
         let score = Attention::additive(self.score.v.val());
-        let looked = self.looking.attend(score, qkv, &place, ask);
+        let looked = self.looking.attend(score, qkv, &place, options);
         let [_, _, _, e] = looked.context.dims();
         let context = looked.context.reshape([r, 1, e]);
         let input = Tensor::cat(vec![words, context.clone()], 2);
-        let (state, hidden) = self.body.decoder.forward(input, Some(&writing.hidden), None, ask.0);
+        let (state, hidden) =
+            self.body.decoder.forward(input, Some(&writing.hidden), None, options.mode);
         writing.hidden = hidden;
         writing.number += 1;
         let weights = looked.weights.map(|weights| {

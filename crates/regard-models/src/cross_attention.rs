@@ -92,6 +92,14 @@ fn one() -> f32 {
     1.0
 }
 
+/// Options of a call of an attention.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AttendOptions {
+    pub mode: Mode,
+    /// Whether to return the weights.
+    pub weights: bool,
+}
+
 /// Positions of queries and keys.
 #[derive(Clone, Debug)]
 pub(crate) struct QueryPositions<'a> {
@@ -182,16 +190,15 @@ impl ConfiguredAttention {
         matches!(self.look, CrossAttentionKind::Hard { .. })
     }
 
-    /// Attends, with the score function of `attention`. `ask` is the mode, and whether to return
-    /// the weights.
+    /// Attends, with the score function of `attention`.
     pub fn attend(
         &self,
         attention: Attention,
         [q, k, v]: [Tensor<4>; 3],
         place: &QueryPositions,
-        ask: (Mode, bool),
+        options: AttendOptions,
     ) -> Attended {
-        let (mode, weights) = ask;
+        let AttendOptions { mode, weights } = options;
         let t = q.dims()[2];
         let all = attention.clone().mask(lengths(place.lengths));
         let near = |attention: Attention| attention.positions(place.centres(t));

@@ -7,7 +7,9 @@
 //! also part of the next step's input.
 
 use crate::checkpoint::{Arrays, Binder};
-use crate::cross_attention::{Attended, ConfiguredAttention, CrossAttentionKind, QueryPositions};
+use crate::cross_attention::{
+    AttendOptions, Attended, ConfiguredAttention, CrossAttentionKind, QueryPositions,
+};
 use crate::network::{Definition, Description, InputKind};
 use crate::recurrent::{Advanced, Body, EncoderDecoderConfig, Read, Stepwise, Writing, describe};
 use crate::seq2seq::Seq2Seq;
@@ -16,7 +18,7 @@ use burn::tensor::{Tensor, TensorData, activation};
 use regard_attention::layers::{Linear, LinearConfig};
 use regard_attention::mask::{around, lengths};
 use regard_attention::ops::Activation;
-use regard_attention::{Attention, Init, Mode};
+use regard_attention::{Attention, Init};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -156,8 +158,8 @@ impl Luong {
         }
     }
 
-    /// Attends from `state: [B, T, H]`. `ask` is the mode, and whether to return the weights.
-    fn look(&self, writing: &Writing, state: Tensor<3>, ask: (Mode, bool)) -> Attended {
+    /// Attends from `state: [B, T, H]`.
+    fn look(&self, writing: &Writing, state: Tensor<3>, options: AttendOptions) -> Attended {
         let [b, t, _] = state.dims();
         let q = match &self.query {
             Some(query) => query.forward(state.clone()),
@@ -172,7 +174,9 @@ impl Luong {
         };
         let valid = lengths(&writing.lengths);
         let attention = match self.config.locality {
-            Locality::Global => return self.looking.attend(self.score(), [q, k, v], &place, ask),
+            Locality::Global => {
+                return self.looking.attend(self.score(), [q, k, v], &place, options);
+            }
             Locality::LocalM { width } => {
                 let centres = place.numbers(t);
                 self.score().mask(valid & around(&centres, width))
@@ -193,7 +197,7 @@ impl Luong {
                 near.gaussian_bias(centres, sigma, true)
             }
         };
-        let (context, weights) = match ask.1 {
+        let (context, weights) = match options.weights {
             false => (attention.attend(q, k, v), None),
             true => {
                 let (context, weights) = attention.attend_with_weights(q, k, v);
@@ -295,16 +299,17 @@ impl Stepwise for Luong {
         writing
     }
 
-    fn advance(&self, writing: &mut Writing, words: Tensor<3>, ask: (Mode, bool)) -> Advanced {
+    fn advance(&self, writing: &mut Writing, words: Tensor<3>, options: AttendOptions) -> Advanced {
         let input = match &writing.fed {
             Some(fed) => Tensor::cat(vec![words, fed.clone()], 2),
             None => words,
         };
-        let (state, hidden) = self.body.decoder.forward(input, Some(&writing.hidden), None, ask.0);
+        let (state, hidden) =
+            self.body.decoder.forward(input, Some(&writing.hidden), None, options.mode);
         let [r, t, h] = state.dims();
         let b = writing.lengths.len();
         // Beams of one sentence are queries of one attention; so are all steps taken at once.
-        let looked = self.look(writing, state.clone().reshape([b, r / b * t, h]), ask);
+        let looked = self.look(writing, state.clone().reshape([b, r / b * t, h]), options);
         let wide = looked.context.dims()[3];
         let context = looked.context.reshape([r, t, wide]);
         let said = self.combine.forward(Tensor::cat(vec![context.clone(), state], 2));

@@ -5,6 +5,7 @@
 //! long sentence must fit into it, which is the weakness that attention was made for.
 
 use crate::checkpoint::{Arrays, Binder};
+use crate::cross_attention::AttendOptions;
 use crate::network::{Definition, Description, InputKind};
 use crate::recurrent::{
     Advanced, Body, EncoderDecoderConfig, Read, Start, Stepwise, Writing, describe,
@@ -12,7 +13,7 @@ use crate::recurrent::{
 use crate::seq2seq::Seq2Seq;
 use burn::module::Module;
 use burn::tensor::Tensor;
-use regard_attention::{Init, Mode};
+use regard_attention::Init;
 use serde_json::Value;
 
 /// `model_type` in `config.json`.
@@ -97,17 +98,13 @@ impl Stepwise for Rnn {
         Writing::new(Read { states: context.clone(), ..read }, context)
     }
 
-    fn advance(
-        &self,
-        writing: &mut Writing,
-        words: Tensor<3>,
-        (mode, _): (Mode, bool),
-    ) -> Advanced {
+    fn advance(&self, writing: &mut Writing, words: Tensor<3>, options: AttendOptions) -> Advanced {
         let ([r, t, _], [b, _, h]) = (words.dims(), writing.values.dims());
         let context = writing.values.clone().reshape([b, 1, 1, h]);
         let context = context.expand([b, r / b, t, h]).reshape([r, t, h]);
         let input = Tensor::cat(vec![words, context.clone()], 2);
-        let (state, hidden) = self.body.decoder.forward(input, Some(&writing.hidden), None, mode);
+        let (state, hidden) =
+            self.body.decoder.forward(input, Some(&writing.hidden), None, options.mode);
         writing.hidden = hidden;
         Advanced { state, context, weights: None, log_prob: None }
     }

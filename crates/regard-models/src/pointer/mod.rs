@@ -148,7 +148,7 @@ impl PointerNet {
             let before = std::iter::once(MARKER).chain(answer.iter().map(|at| at + 1));
             before.chain(std::iter::repeat(MARKER)).take(t).map(move |at| (set, at))
         });
-        let told = points::rows(told, (s, [b, t]), &device);
+        let told = points::rows(told, s, [b, t], &device);
         let x = ops::embedding(memory.clone().reshape([b * s, m]), told, None);
         let x = match (&self.attention, &self.lstm, &states) {
             (_, Some(lstm), Some(states)) => lstm.point(x, states, mode).0,
@@ -158,7 +158,7 @@ impl PointerNet {
                 decoder.forward(x, memory.clone(), &ask).0
             }
         };
-        let mask = points::taught_mask(points, answers, (t, self.config.choice));
+        let mask = points::taught_mask(points, answers, t, self.config.choice);
         self.head.forward(x, self.head.keys(memory), mask)
     }
 

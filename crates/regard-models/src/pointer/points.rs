@@ -93,7 +93,8 @@ impl Points {
 /// `[R, T]`: row indices into the concatenated markers and points of all sets, `s` rows each.
 pub(super) fn rows(
     places: impl Iterator<Item = (usize, u32)>,
-    (s, shape): (usize, [usize; 2]),
+    s: usize,
+    shape: [usize; 2],
     device: &Device,
 ) -> Tensor<2, Int> {
     let all: Vec<i64> = places.map(|(set, at)| (set * s) as i64 + i64::from(at)).collect();
@@ -139,7 +140,8 @@ impl Walked {
 pub(super) fn taught_mask(
     points: &Points,
     answers: &[Vec<u32>],
-    (t, choice): (usize, SelectionRule),
+    t: usize,
+    choice: SelectionRule,
 ) -> Mask {
     let s = points.most() + 1;
     let mut allowed = Vec::with_capacity(points.len() * t * s);

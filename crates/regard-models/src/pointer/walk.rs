@@ -68,7 +68,7 @@ impl<'a> PointerDecoding<'a> {
         let beams = self.state.rows().beams();
         assert_eq!(r, b * beams, "one choice for each row");
         let told = at.iter().enumerate().map(|(row, at)| (row / beams, *at));
-        let told = rows(told, (s, [r, 1]), &device);
+        let told = rows(told, s, [r, 1], &device);
         let x = ops::embedding(self.memory.clone().reshape([b * s, m]), told, None);
         let x = match &mut self.state {
             State::Attention(kept) => {

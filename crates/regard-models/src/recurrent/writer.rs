@@ -1,6 +1,7 @@
 //! Decoding step by step: with teacher forcing in training, with predictions in inference.
 
 use super::{Body, EncoderDecoderConfig, Read, ReadoutInputs};
+use crate::cross_attention::AttendOptions;
 use crate::network::{Definition, Description};
 use crate::seq2seq::{Change, Decoding, Next, Rows, Scores, Seq2Seq, Source, index};
 use burn::module::Module;
@@ -70,9 +71,8 @@ pub(crate) trait Stepwise: Definition {
     fn at_once(&self) -> bool;
     /// Makes the decoding state.
     fn begin(&self, read: Read) -> Writing;
-    /// Computes a step. `words: [R, T, E]`, with `T` = 1 unless steps can be computed at once;
-    /// `ask` is the mode, and whether to return attention weights.
-    fn advance(&self, writing: &mut Writing, words: Tensor<3>, ask: (Mode, bool)) -> Advanced;
+    /// Computes a step. `words: [R, T, E]`, with `T` = 1 unless steps can be computed at once.
+    fn advance(&self, writing: &mut Writing, words: Tensor<3>, options: AttendOptions) -> Advanced;
 }
 
 /// Describes a recurrent encoder–decoder.
@@ -119,14 +119,15 @@ impl Writing {
 fn teach<M: Stepwise>(model: &M, read: Read, ids: Tensor<2, Int>, mode: Mode) -> Scores {
     let words = model.body().words.forward(ids, mode);
     let [b, t, e] = words.dims();
+    let options = AttendOptions { mode, weights: false };
     let mut writing = model.begin(read);
     let all = if model.at_once() {
-        model.advance(&mut writing, words.clone(), (mode, false))
+        model.advance(&mut writing, words.clone(), options)
     } else {
         let steps: Vec<Advanced> = (0..t)
             .map(|i| {
                 let word = words.clone().slice([0..b, i..i + 1, 0..e]);
-                model.advance(&mut writing, word, (mode, false))
+                model.advance(&mut writing, word, options)
             })
             .collect();
         let (mut states, mut contexts, mut log_probs) = (vec![], vec![], vec![]);
@@ -165,7 +166,8 @@ struct Walk<'a, M> {
 impl<M: Stepwise> Decoding for Walk<'_, M> {
     fn step(&mut self, ids: Tensor<2, Int>) -> Next {
         let words = self.model.body().words.forward(ids, Mode::Eval);
-        let said = self.model.advance(&mut self.writing, words.clone(), (Mode::Eval, self.look));
+        let options = AttendOptions { mode: Mode::Eval, weights: self.look };
+        let said = self.model.advance(&mut self.writing, words.clone(), options);
         let attention = said.weights.clone().map(|weights| weights.squeeze_dim(1));
         let logits = told(self.model, said, words, Mode::Eval).squeeze_dim(1);
         Next { logits, attention }

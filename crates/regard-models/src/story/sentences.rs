@@ -137,7 +137,7 @@ impl Sentences {
         let pad = self.words.padding.expect("words have a padding") as u32;
         // The same width in every batch: the order of summation might depend on it.
         let [wide, m] = self.places.dims();
-        let words = self.words.forward(layout.words(stories, (wide, pad), &device));
+        let words = self.words.forward(layout.words(stories, wide, pad, &device));
         let sum = (words * self.places.val().unsqueeze()).sum_dim(1);
         let noise = mode.stream(self.site);
         let pause = |sentence: usize| {

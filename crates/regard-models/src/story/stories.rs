@@ -149,7 +149,8 @@ impl Layout {
     pub fn words(
         &self,
         stories: &Stories,
-        (wide, pad): (usize, u32),
+        wide: usize,
+        pad: u32,
         device: &Device,
     ) -> Tensor<2, Int> {
         let mut all = vec![i64::from(pad); self.rows * wide];
@@ -233,7 +234,7 @@ mod tests {
         // Sentences before the third one of the first story are one step older.
         assert_eq!(times(9, |sentence| sentence == 2), [4, 3, 1, 0, 1, 0]);
         assert_eq!(layout.questions(&stories), [3, 5]);
-        let words = layout.words(&stories, (4, 7), &Device::flex());
+        let words = layout.words(&stories, 4, 7, &Device::flex());
         let words: Vec<i64> = words.into_data().convert::<i64>().try_into_vec().unwrap();
         assert_eq!(words[..12], [1, 1, 7, 7, 2, 2, 2, 7, 3, 3, 3, 3]);
         assert_eq!((stories.longest(), stories.widest(), stories.sentence(3)), (3, 4, &[9, 9][..]));

@@ -2,7 +2,7 @@
 
 use super::Transformer;
 use super::stack::{Decoder, Seen};
-use crate::cross_attention::QueryPositions;
+use crate::cross_attention::{AttendOptions, QueryPositions};
 use crate::seq2seq::{Change, Decoding, Next, Rows, Source, index};
 use burn::tensor::{Int, Tensor};
 use regard_attention::layers::{Call, KvCache};
@@ -79,8 +79,9 @@ impl Decoder {
             sum.add(layer.attention.forward(sum.input(), call), norms[0]);
             // Beams of one sentence are queries of one attention: its keys are stored once.
             let asks = sum.input().reshape([b, beams, m]);
-            let look = (Mode::Eval, look && i == self.alignment);
-            let out = layer.look(asks, kept.remembered[i].clone(), &place, look, &mut seen);
+            let weights = look && i == self.alignment;
+            let options = AttendOptions { mode: Mode::Eval, weights };
+            let out = layer.look(asks, kept.remembered[i].clone(), &place, options, &mut seen);
             sum.add(out.reshape([r, 1, m]), norms[1]);
             sum.add(layer.forward.forward(sum.input(), Mode::Eval), norms[2]);
         }

@@ -2,7 +2,9 @@
 
 use super::{Config, NormOrder, PositionEncoding};
 use crate::checkpoint::Binder;
-use crate::cross_attention::{Attended, ConfiguredAttention, CrossAttentionKind, QueryPositions};
+use crate::cross_attention::{
+    AttendOptions, Attended, ConfiguredAttention, CrossAttentionKind, QueryPositions,
+};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use regard_attention::layers::{
@@ -297,8 +299,8 @@ impl Decoder {
             let attended = layer.attention.forward(sum.input(), Call::new(&past).mode(ask.mode));
             sum.add(layer.dropout[0].forward(attended, ask.mode), norms[0]);
             let remembered = layer.cross.remember(memory.clone());
-            let look = (ask.mode, ask.look == Some(i));
-            let out = layer.look(sum.input(), remembered, &place, look, &mut seen);
+            let options = AttendOptions { mode: ask.mode, weights: ask.look == Some(i) };
+            let out = layer.look(sum.input(), remembered, &place, options, &mut seen);
             sum.add(layer.dropout[1].forward(out, ask.mode), norms[1]);
             let fed = layer.forward.forward(sum.input(), ask.mode);
             sum.add(layer.dropout[2].forward(fed, ask.mode), norms[2]);
@@ -317,10 +319,11 @@ impl DecoderLayer {
         x: Tensor<3>,
         remembered: Tensor<3>,
         place: &QueryPositions,
-        (mode, weights): (Mode, bool),
+        options: AttendOptions,
         seen: &mut Seen,
     ) -> Tensor<3> {
-        if self.looking.is_plain() && !weights {
+        let mode = options.mode;
+        if self.looking.is_plain() && !options.weights {
             let attention = Attention::dot().mask(lengths(place.lengths));
             return self.cross.forward(x, remembered, Call::new(&attention).mode(mode));
         }
@@ -330,7 +333,7 @@ impl DecoderLayer {
             attention = attention.dropout(self.cross.dropout, noise);
         }
         let parts = self.cross.split(x, remembered);
-        let looked: Attended = self.looking.attend(attention, parts, place, (mode, weights));
+        let looked: Attended = self.looking.attend(attention, parts, place, options);
         if let Some(weights) = looked.weights {
             seen.weights = Some(weights.mean_dim(1).squeeze_dim(1));
         }

@@ -71,16 +71,25 @@ impl Cosines {
     }
 }
 
+/// Division of a sound into frames.
+#[derive(Clone, Copy, Debug)]
+pub struct Framing<'a> {
+    /// Length, step and window of the frames.
+    pub frames: &'a Frames,
+    /// Treatment of the ends of the sound.
+    pub ends: Ends,
+}
+
 /// Returns the mel-frequency cepstral coefficients (Davis and Mermelstein 1980) of a sound:
 /// `[frames, coefficients]`
 pub fn mfcc(
     samples: &[f32],
-    frames: (&Frames, Ends),
+    framing: Framing,
     bank: &FilterBank,
     loudness: Loudness,
     cosines: &Cosines,
 ) -> Vec<f32> {
-    let mut bands = bank.apply(&frames.0.power(samples, frames.1));
+    let mut bands = bank.apply(&framing.frames.power(samples, framing.ends));
     loudness.apply(&mut bands);
     cosines.apply(&bands)
 }

@@ -200,7 +200,7 @@ pub(crate) fn set(task: &str, name: &str) -> Option<&'static DataSet> {
 ///
 /// # Errors
 /// If there is no such set.
-pub(crate) fn named(task: &str, (key, name): (&str, &str)) -> Result<Option<&'static DataSet>> {
+pub(crate) fn named(task: &str, key: &str, name: &str) -> Result<Option<&'static DataSet>> {
     let own = own::sets(task);
     match set(task, name) {
         None if own.contains(&name) => Ok(None),
@@ -224,13 +224,13 @@ mod tests {
         for each in SETS {
             for task in each.tasks() {
                 assert!(set(task, each.name).is_some_and(|found| found.name == each.name));
-                assert!(named(task, ("data.set", "files")).unwrap().is_none());
-                let told = named(task, ("data.set", "no-such")).err().unwrap().to_string();
+                assert!(named(task, "data.set", "files").unwrap().is_none());
+                let told = named(task, "data.set", "no-such").err().unwrap().to_string();
                 assert!(told.contains(each.name) && told.contains("files"), "{told}");
             }
         }
-        assert!(named("fill", ("data.set", "fsdd")).is_err());
-        assert!(named("fill", ("data.set", "pairs")).is_err());
-        assert!(named("permute", ("data.set", "pairs")).unwrap().is_none());
+        assert!(named("fill", "data.set", "fsdd").is_err());
+        assert!(named("fill", "data.set", "pairs").is_err());
+        assert!(named("permute", "data.set", "pairs").unwrap().is_none());
     }
 }

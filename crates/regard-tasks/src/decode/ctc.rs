@@ -127,10 +127,13 @@ impl PrefixBeam {
         // The sort is stable and the map ordered, so ties are deterministic.
         next.sort_by(|a, b| b.1.total().total_cmp(&a.1.total()));
         next.truncate(self.width);
-        self.kept = next.into_iter().map(|(key, ends)| (self.place(key), ends)).collect();
+        self.kept = next
+            .into_iter()
+            .map(|((before, letter), ends)| (self.place(before, letter), ends))
+            .collect();
     }
 
-    fn place(&mut self, (before, letter): (usize, u32)) -> usize {
+    fn place(&mut self, before: usize, letter: u32) -> usize {
         if letter == ITSELF {
             return before;
         }

@@ -111,7 +111,7 @@ pub fn decode<S: Stepper + ?Sized>(
         let lives = active.iter().flat_map(|p| p.live.iter().map(move |live| (p, live)));
         for ((logits, row), (progress, live)) in rows.zip(lives) {
             let row = row.get_mut().expect("no panic in another row");
-            search.constrain(progress, live, (logits, row), &mut text);
+            search.constrain(progress, live, logits, row, &mut text);
         }
         let rank = |i: usize| {
             let logits = &all_logits[i * vocabulary..(i + 1) * vocabulary];
@@ -235,7 +235,8 @@ impl<'a> Search<'a> {
         &self,
         progress: &Progress,
         live: &Live,
-        (logits, row): (&mut [f32], &mut Row),
+        logits: &mut [f32],
+        row: &mut Row,
         text: &mut Vec<u32>,
     ) {
         text.clear();

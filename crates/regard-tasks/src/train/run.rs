@@ -241,7 +241,7 @@ impl Run<'_> {
     ) -> Result<()> {
         let (began, step) = (Instant::now(), going.place.step + 1);
         let lr = self.options.rates().rate(step);
-        let (loss, tokens) = self.descend(learner, &mut going.adamw, (step, lr), parts);
+        let (loss, tokens) = self.descend(learner, &mut going.adamw, step, lr, parts);
         let (place, norm) = (&mut going.place, going.adamw.norm());
         place.position = parts.last().expect("batches have no end").1;
         place.step = step;
@@ -285,7 +285,8 @@ impl Run<'_> {
         &mut self,
         learner: &mut dyn Learner,
         adamw: &mut AdamW,
-        (step, lr): (u64, f64),
+        step: u64,
+        lr: f64,
         parts: &[(Vec<usize>, Position)],
     ) -> (f64, usize) {
         let all: usize = parts.iter().map(|(examples, _)| learner.tokens(examples)).sum();

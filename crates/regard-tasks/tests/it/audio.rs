@@ -1,6 +1,6 @@
 //! Audio features against torchaudio and librosa: values from `fixtures/make/audio.py`.
 
-use regard_tasks::audio::cepstrum::{Cosines, Loudness, mfcc};
+use regard_tasks::audio::cepstrum::{Cosines, Framing, Loudness, mfcc};
 use regard_tasks::audio::mel::{Bands, FilterBank, Height, MelScale};
 use regard_tasks::audio::resample;
 use regard_tasks::audio::spectrum::{Ends, Frames};
@@ -101,7 +101,7 @@ fn cepstra_are_those_of_librosa_and_torchaudio() {
             "log" => Loudness::Log { offset: 1e-6 },
             _ => Loudness::Decibels { range: 80.0 },
         };
-        let rows = mfcc(&sound(2400), (&frames, ends), &bank, loudness, &cosines);
+        let rows = mfcc(&sound(2400), Framing { frames: &frames, ends }, &bank, loudness, &cosines);
         close(&name, &thirds(&rows, count, &case["mfcc"]), &case["mfcc"]["data"], 1e-3);
     }
 }

@@ -65,7 +65,7 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
         && options.num_return_sequences == 1;
     let mut one = |number: u64, prompt: &str, out: &mut dyn Write| -> Result<(), InputError> {
         if as_it_comes {
-            return stream(&writer, (number, prompt), &options, out);
+            return stream(&writer, number, prompt, &options, out);
         }
         parameters.first = number;
         let response = writer.run_one(prompt.to_string(), &parameters)?;
@@ -98,7 +98,8 @@ pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome
 /// Prints tokens as they are generated.
 fn stream(
     writer: &Generator,
-    (number, prompt): (u64, &str),
+    number: u64,
+    prompt: &str,
     options: &regard_tasks::decode::Options,
     out: &mut dyn Write,
 ) -> Result<(), InputError> {

@@ -111,7 +111,7 @@ impl Remote<'_> {
             here = 0;
         }
         if here < facts.size || here == 0 {
-            self.append(address, name, facts.size, (part, here))?;
+            self.append(address, name, facts.size, part, here)?;
         }
         if is_same(part, &facts.etag)? {
             return Ok(());
@@ -137,7 +137,8 @@ impl Remote<'_> {
         address: &str,
         name: &FileName,
         size: u64,
-        (part, here): (&Path, u64),
+        part: &Path,
+        here: u64,
     ) -> Result<(), HubFailure> {
         let (begins, body) = self.client.contents(address, here)?;
         let mut file = OpenOptions::new().create(true).append(true).open(part);

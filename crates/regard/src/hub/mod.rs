@@ -103,7 +103,7 @@ pub fn find(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
         (known, here, _) => {
             let pinned = known.clone().filter(|_| fetch == Fetch::Missing);
             let remote = Remote::new(&settings, &repository);
-            let failure = match fill(&repository, &remote, (revision, pinned.as_ref())) {
+            let failure = match fill(&repository, &remote, revision, pinned.as_ref()) {
                 Ok(commit) => return Ok(snapshot(commit)),
                 Err(failure) => failure,
             };
@@ -133,7 +133,8 @@ pub fn find(id: &str, hub: &Hub, fetch: Fetch) -> Result<Snapshot> {
 fn fill(
     repository: &Repository,
     remote: &Remote,
-    (revision, pinned): (&str, Option<&Commit>),
+    revision: &str,
+    pinned: Option<&Commit>,
 ) -> Result<Commit, HubFailure> {
     let commit = match pinned {
         Some(commit) => commit.clone(),

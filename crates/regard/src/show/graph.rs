@@ -27,6 +27,13 @@ pub struct Edge {
     pub weight: f32,
 }
 
+/// A point or a vector of the picture.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    x: f64,
+    y: f64,
+}
+
 const SIDE: f64 = 800.0;
 const MARGIN: f64 = 40.0;
 /// Palette for colour-blind readers (Okabe and Ito 2008).
@@ -40,7 +47,7 @@ pub fn svg(title: &str, nodes: &[Node], edges: &[Edge], labels: &[String]) -> St
     let _ =
         writeln!(inside, "<text x=\"{MARGIN}\" y=\"24\" fill=\"#222\">{}</text>", escape(title));
     for edge in edges.iter().filter(|edge| edge.from != edge.to) {
-        let ((x1, y1), (x2, y2)) = (places[edge.from], places[edge.to]);
+        let (Point { x: x1, y: y1 }, Point { x: x2, y: y2 }) = (places[edge.from], places[edge.to]);
         let (wide, strong) = (0.5 + 6.0 * edge.weight, 0.15 + 0.85 * edge.weight);
         let _ = writeln!(
             inside,
@@ -52,7 +59,7 @@ pub fn svg(title: &str, nodes: &[Node], edges: &[Edge], labels: &[String]) -> St
             edge.weight
         );
     }
-    for (node, (x, y)) in nodes.iter().zip(&places) {
+    for (node, Point { x, y }) in nodes.iter().zip(&places) {
         let radius = 8.0 + 10.0 * node.weight;
         let colour = COLOURS[node.colour % COLOURS.len()];
         let _ = writeln!(
@@ -86,57 +93,61 @@ pub fn svg(title: &str, nodes: &[Node], edges: &[Edge], labels: &[String]) -> St
 }
 
 /// Force-directed layout (Fruchterman and Reingold 1991), initialised with rings around the centre.
-fn lay_out(nodes: &[Node], edges: &[Edge]) -> Vec<(f64, f64)> {
+fn lay_out(nodes: &[Node], edges: &[Edge]) -> Vec<Point> {
     let count = nodes.len();
-    let mut places: Vec<(f64, f64)> = (0..count)
+    let mut places: Vec<Point> = (0..count)
         .map(|i| {
             let angle = std::f64::consts::TAU * i as f64 / count.max(1) as f64;
             let far = nodes[i].ring as f64 + if count > 1 { 0.01 } else { 0.0 };
-            (far * angle.cos(), far * angle.sin())
+            Point { x: far * angle.cos(), y: far * angle.sin() }
         })
         .collect();
     let ideal = 1.0;
     let rounds = 300;
     for round in 0..rounds {
-        let mut moves = vec![(0.0, 0.0); count];
+        let mut moves = vec![Point { x: 0.0, y: 0.0 }; count];
         for i in 0..count {
             for j in 0..i {
-                let (dx, dy, apart) = between(places[i], places[j]);
+                let (direction, apart) = between(places[i], places[j]);
                 let push = ideal * ideal / apart;
-                pull(&mut moves, (i, j), (dx, dy), push);
+                pull(&mut moves, i, j, direction, push);
             }
         }
         for edge in edges.iter().filter(|edge| edge.from != edge.to) {
-            let (dx, dy, apart) = between(places[edge.from], places[edge.to]);
-            pull(&mut moves, (edge.from, edge.to), (dx, dy), -apart * apart / ideal);
+            let (direction, apart) = between(places[edge.from], places[edge.to]);
+            pull(&mut moves, edge.from, edge.to, direction, -apart * apart / ideal);
         }
         let most = 0.5 * (1.0 - f64::from(round) / f64::from(rounds));
-        for (place, (dx, dy)) in places.iter_mut().zip(moves) {
+        for (place, Point { x: dx, y: dy }) in places.iter_mut().zip(moves) {
             let far = (dx * dx + dy * dy).sqrt().max(1e-9);
             let step = far.min(most) / far;
-            (place.0, place.1) = (place.0 + dx * step, place.1 + dy * step);
+            *place = Point { x: place.x + dx * step, y: place.y + dy * step };
         }
     }
-    let span = |of: fn(&(f64, f64)) -> f64| {
+    let span = |of: fn(&Point) -> f64| {
         let all = || places.iter().map(of);
         (all().fold(f64::MAX, f64::min), all().fold(f64::MIN, f64::max))
     };
-    let ((left, right), (top, bottom)) = (span(|p| p.0), span(|p| p.1));
+    let ((left, right), (top, bottom)) = (span(|p| p.x), span(|p| p.y));
     let scale = (SIDE - 2.0 * MARGIN - 20.0) / (right - left).max(bottom - top).max(1e-9);
     let middle = |x: f64, low: f64, high: f64| (x - (low + high) / 2.0) * scale + SIDE / 2.0;
-    places.iter().map(|(x, y)| (middle(*x, left, right), middle(*y, top, bottom) + 10.0)).collect()
+    let drawn =
+        |p: &Point| Point { x: middle(p.x, left, right), y: middle(p.y, top, bottom) + 10.0 };
+    places.iter().map(drawn).collect()
 }
 
 /// Unit vector from the second point to the first, and their distance.
-fn between(a: (f64, f64), b: (f64, f64)) -> (f64, f64, f64) {
-    let (dx, dy) = (a.0 - b.0, a.1 - b.1);
+fn between(a: Point, b: Point) -> (Point, f64) {
+    let (dx, dy) = (a.x - b.x, a.y - b.y);
     let apart = (dx * dx + dy * dy).sqrt().max(1e-3);
-    (dx / apart, dy / apart, apart)
+    (Point { x: dx / apart, y: dy / apart }, apart)
 }
 
-fn pull(moves: &mut [(f64, f64)], (i, j): (usize, usize), (dx, dy): (f64, f64), force: f64) {
-    moves[i] = (moves[i].0 + dx * force, moves[i].1 + dy * force);
-    moves[j] = (moves[j].0 - dx * force, moves[j].1 - dy * force);
+/// Adds a force along a direction to the move of `i`, and its opposite to that of `j`.
+fn pull(moves: &mut [Point], i: usize, j: usize, direction: Point, force: f64) {
+    let Point { x: dx, y: dy } = direction;
+    moves[i] = Point { x: moves[i].x + dx * force, y: moves[i].y + dy * force };
+    moves[j] = Point { x: moves[j].x - dx * force, y: moves[j].y - dy * force };
 }
 
 #[cfg(test)]
@@ -156,9 +167,9 @@ mod tests {
         let edges: Vec<Edge> = (1..6).map(|from| Edge { from, to: 0, weight: 0.2 }).collect();
         let places = lay_out(&nodes, &edges);
         for (i, a) in places.iter().enumerate() {
-            assert!((0.0..=SIDE + 20.0).contains(&a.0) && (0.0..=SIDE + 20.0).contains(&a.1));
+            assert!((0.0..=SIDE + 20.0).contains(&a.x) && (0.0..=SIDE + 20.0).contains(&a.y));
             for b in &places[..i] {
-                assert!(between(*a, *b).2 > 40.0, "{places:?}");
+                assert!(between(*a, *b).1 > 40.0, "{places:?}");
             }
         }
         let svg = svg("a < b", &nodes, &edges, &["one".into()]);

@@ -83,35 +83,35 @@ fn draw(map: &Map, top: f32, out: &mut String) -> (f32, f32) {
     for line in &map.title {
         y += LINE;
         right = right.max(MARGIN + width(line) as f32 * LETTER);
-        text(out, (MARGIN, y - 4.0), "", line);
+        text(out, MARGIN, y - 4.0, "", line);
     }
     y += longest(&columns) * LETTER + 8.0;
     for (j, column) in columns.iter().enumerate() {
         let x = left + CELL * j as f32 + CELL / 2.0 + 4.0;
         let turned = format!(" transform=\"rotate(-90 {x:.1} {:.1})\"", y - 6.0);
-        text(out, (x, y - 6.0), &turned, column);
+        text(out, x, y - 6.0, &turned, column);
     }
     let largest = map.largest();
     for (i, row) in rows.iter().enumerate() {
         let line = y + CELL * i as f32;
-        text(out, (left - 8.0, line + 13.0), " text-anchor=\"end\"", row);
+        text(out, left - 8.0, line + 13.0, " text-anchor=\"end\"", row);
         for j in 0..columns.len() {
-            let at = (left + CELL * j as f32, line);
+            let x = left + CELL * j as f32;
             let weight = map.cells[i * columns.len() + j];
             let name = format!("{} → {}: {weight:.4}", map.rows[i], map.columns[j]);
             // Avoids 0/0 if all weights are 0.
-            cell(out, at, if weight == 0.0 { 0.0 } else { weight / largest }, &name);
+            cell(out, x, line, if weight == 0.0 { 0.0 } else { weight / largest }, &name);
         }
     }
     y += CELL * rows.len() as f32 + LINE;
     let zeros = if map.has_zeros() { "; a dot marks weights of exactly 0" } else { "" };
     let caption = format!("largest {largest:.3}{zeros}");
     right = right.max(left + width(&caption) as f32 * LETTER);
-    text(out, (left, y), &format!(" fill=\"{PALE}\""), &caption);
+    text(out, left, y, &format!(" fill=\"{PALE}\""), &caption);
     (y, right)
 }
 
-fn cell(out: &mut String, (x, y): (f32, f32), level: f32, name: &str) {
+fn cell(out: &mut String, x: f32, y: f32, level: f32, name: &str) {
     let name = escape(name);
     let fill = if level.is_finite() { WEIGHT } else { NOT_FINITE };
     let level = if level.is_finite() { level.clamp(0.0, 1.0) } else { 1.0 };
@@ -129,7 +129,7 @@ fn cell(out: &mut String, (x, y): (f32, f32), level: f32, name: &str) {
     }
 }
 
-fn text(out: &mut String, (x, y): (f32, f32), more: &str, words: &str) {
+fn text(out: &mut String, x: f32, y: f32, more: &str, words: &str) {
     let words = escape(words);
     let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\"{more}>{words}</text>");
 }

@@ -87,7 +87,7 @@ fn arrays<'a>(
         if let (Some(name), Some(arguments)) = (pickled.tree.text(name), pickled.tensor(value)) {
             let in_tensor = |message| format!("{}: {message}", shown(name));
             budget.spend(name.len()).map_err(in_tensor)?;
-            let array = tensor::read(pickled, arguments, (file, &mut budget), &storages);
+            let array = tensor::read(pickled, arguments, file, &mut budget, &storages);
             arrays.insert(name.to_string(), array.map_err(in_tensor)?);
         }
     }

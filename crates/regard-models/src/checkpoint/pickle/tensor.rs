@@ -116,7 +116,8 @@ struct StridedView {
 pub fn read<'a>(
     pickled: &Pickled,
     arguments: ValueIndex,
-    (file, budget): (&Bytes, &mut Budget),
+    file: &Bytes,
+    budget: &mut Budget,
     storages: &impl Storages<'a>,
 ) -> Result<Array, String> {
     let arguments = pickled.tree.items(arguments).ok_or("has no arguments")?;

@@ -51,7 +51,7 @@ impl Draft {
         }
         let joined = misc.split('|').any(|feature| feature == "SpaceAfter=No");
         if let Some((first, last)) = id.split_once('-') {
-            return self.contraction(id, (number(first)?, number(last)?), form, joined);
+            return self.contraction(id, number(first)?, number(last)?, form, joined);
         }
         if let Some((after, count)) = id.split_once('.') {
             if number(after)? != self.words.len() || number(count)? == 0 {
@@ -82,7 +82,8 @@ impl Draft {
     fn contraction(
         &mut self,
         id: &str,
-        (first, last): (usize, usize),
+        first: usize,
+        last: usize,
         form: &str,
         joined: bool,
     ) -> Result<(), String> {

@@ -27,7 +27,7 @@ fn batch(rows: usize, distance: usize, draws: &mut Draws) -> (Vec<usize>, Vec<us
 fn recalled(kind: LayerKind, distance: usize, steps: u64, seed: u64) -> f64 {
     let model = LayerClassifier::new(kind, 2 * SYMBOLS, WIDTH, SYMBOLS, seed);
     let shape = |rows: usize| [rows, distance + 1];
-    let model = train(model, (steps, 1e-2), |model, step| {
+    let model = train(model, steps, 1e-2, |model, step| {
         let (ids, wanted) = batch(BATCH, distance, &mut Draws::new(seed, step));
         loss(model.last(integers(&ids, shape(BATCH))), &wanted)
     });

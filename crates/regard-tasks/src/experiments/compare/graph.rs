@@ -168,7 +168,7 @@ fn learned(nodes: &Nodes, by_edges: bool, steps: u64, seed: u64) -> (f64, f64) {
         (logits.select(0, integers(places, [places.len()])), wanted)
     };
     let started = Instant::now();
-    let model = train(Model::new(nodes, seed), (steps, 1e-2), |model, _| {
+    let model = train(Model::new(nodes, seed), steps, 1e-2, |model, _| {
         let (logits, wanted) = chosen(model.forward(x.clone(), along.as_ref()), &nodes.train);
         loss(logits, &wanted)
     });

@@ -14,11 +14,7 @@ pub fn device() -> Device {
 }
 
 /// Trains a module; `loss` is called with the number of the step, from 1.
-pub fn train<M: Module>(
-    model: M,
-    (steps, rate): (u64, f64),
-    loss: impl Fn(&M, u64) -> Tensor<1>,
-) -> M {
+pub fn train<M: Module>(model: M, steps: u64, rate: f64, loss: impl Fn(&M, u64) -> Tensor<1>) -> M {
     let config = AdamWConfig { weight_decay: 0.0, max_norm: Some(1.0), ..AdamWConfig::default() };
     let (mut model, mut adamw) = (model, AdamW::new(config));
     for step in 1..=steps {

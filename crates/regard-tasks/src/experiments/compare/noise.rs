@@ -98,7 +98,7 @@ fn batch(
 
 /// Trains a model on both and returns its accuracy near and far.
 fn shares(kind: [bool; 2], noise: f32, steps: u64, seed: u64) -> [f64; 2] {
-    let model = train(Model::new(kind, seed), (steps, 5e-3), |model, step| {
+    let model = train(Model::new(kind, seed), steps, 5e-3, |model, step| {
         let (x, wanted) = batch(BATCH, None, noise, &mut Draws::new(seed, step));
         loss(model.forward(x), &wanted)
     });

@@ -117,7 +117,7 @@ fn batch(rows: usize, length: usize, marked: usize, draws: &mut Draws) -> (Vec<u
 
 /// Computes the accuracy at some lengths, after training at one.
 fn shares(told: PositionVariant, lengths: &[usize], steps: u64, seed: u64) -> Vec<f64> {
-    let model = train(Model::new(told, seed), (steps, 1e-2), |model, step| {
+    let model = train(Model::new(told, seed), steps, 1e-2, |model, step| {
         let marked = TRAINED - BACK;
         let (ids, wanted) = batch(BATCH, TRAINED, marked, &mut Draws::new(seed, step));
         loss(model.ends(integers(&ids, [BATCH, TRAINED]), marked), &wanted)

@@ -88,7 +88,7 @@ fn batch(rows: usize, draws: &mut Draws) -> (Vec<usize>, Vec<usize>, Vec<bool>) 
 fn tagged(window: Option<usize>, steps: u64, seed: u64) -> ([f64; 2], usize) {
     let model = Model::new(window, seed);
     let parameters = model.num_params();
-    let model = train(model, (steps, 1e-2), |model, step| {
+    let model = train(model, steps, 1e-2, |model, step| {
         let (ids, tags, _) = batch(BATCH, &mut Draws::new(seed, step));
         loss(model.forward(integers(&ids, [BATCH, LENGTH])), &tags)
     });

@@ -270,7 +270,7 @@ impl Recipe {
         Ok(config)
     }
 
-    fn study<G: TextTask + 'static>(&self, (tokenizer, goal): (Tokenizer, G)) -> Result<Prepared> {
+    fn study<G: TextTask + 'static>(&self, tokenizer: Tokenizer, goal: G) -> Result<Prepared> {
         let learner = TextObjective::new(self, tokenizer, goal)?;
         let about = learner.objective().about(learner.millions());
         Ok(Prepared { learner: Box::new(learner), about })
@@ -338,7 +338,10 @@ struct GoalRow {
 
 impl GoalRow {
     const fn of<G: TextTask + 'static>(task: &'static str) -> GoalRow {
-        let prepare = |recipe: &Recipe| recipe.study(G::read(recipe)?);
+        let prepare = |recipe: &Recipe| {
+            let (tokenizer, goal) = G::read(recipe)?;
+            recipe.study(tokenizer, goal)
+        };
         GoalRow { task, decides: G::DECIDES, prepare, evaluate: evaluate::<G> }
     }
 }

@@ -51,7 +51,8 @@ fn asking(longest: usize) -> Asking {
 
 /// Returns the articles of a part.
 fn articles(data: &Data, part: Part) -> Result<Vec<Article>> {
-    match known::named("answer", data.named(part))? {
+    let (key, name) = data.named(part);
+    match known::named("answer", key, name)? {
         Some(DataSet { format: Format::Questions(read), .. }) => read(part),
         Some(set) => known::unread(set),
         None if part == Part::Valid && data.shares() => Err(Error::invalid(

@@ -54,7 +54,7 @@ impl Data {
         if !(1..1000).contains(&self.valid) {
             return Err(Error::invalid(format!("data.valid: got {}, need 1 to 999", self.valid)));
         }
-        let folder = match known::named("answer-story", ("data.set", &self.set))? {
+        let folder = match known::named("answer-story", "data.set", &self.set)? {
             Some(set) => sets::find(set.name)?,
             None => {
                 let what = "a folder with files such as qa1_single-supporting-fact_train.txt";

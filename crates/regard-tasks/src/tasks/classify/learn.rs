@@ -83,7 +83,8 @@ type Like<'a> = (&'a [&'a str], Option<&'a Columns>);
 /// Returns the texts of a part. Labels are numbered as in `like`, else in order of appearance.
 fn texts(data: &Data, part: Part, like: Option<Like>) -> Result<LabelledTexts> {
     let labels = like.map(|(labels, _)| labels);
-    let read = match known::named("classify", data.named(part))? {
+    let (recipe_key, name) = data.named(part);
+    let read = match known::named("classify", recipe_key, name)? {
         Some(DataSet { format: Format::Labelled(read), .. }) => read(part)?,
         Some(set) => return known::unread(set),
         None => {

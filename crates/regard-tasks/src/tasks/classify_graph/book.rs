@@ -1,6 +1,6 @@
 //! Training, validation and test labels of graphs.
 
-use super::wiring::{Wiring, fits, wire};
+use super::wiring::{FeatureWidths, Wiring, fits, wire};
 use crate::data::graphs::LabelledGraph;
 use crate::data::{GraphData, Part};
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -33,7 +33,7 @@ pub enum GraphDataset {
         /// Conversion of edges and features.
         wiring: Wiring,
         /// Number of node features and of edge features.
-        widths: (usize, usize),
+        widths: FeatureWidths,
         /// Graphs of the train, valid and test part.
         graphs: [Vec<WholeGraphs>; 3],
     },
@@ -75,7 +75,7 @@ impl GraphDataset {
         network: &GraphData,
         labels: &[String],
         wiring: Wiring,
-        widths: (usize, usize),
+        widths: FeatureWidths,
         device: &Device,
     ) -> Result<GraphDataset> {
         let mut wanted = [(); 3].map(|()| vec![NOT_ASKED; network.len()]);
@@ -94,7 +94,7 @@ impl GraphDataset {
         graphs: Vec<LabelledGraph>,
         labels: &[String],
         wiring: Wiring,
-        widths: (usize, usize),
+        widths: FeatureWidths,
     ) -> Result<GraphDataset> {
         let mut parts = [(); 3].map(|()| vec![]);
         for (number, LabelledGraph { network, part, label }) in graphs.into_iter().enumerate() {

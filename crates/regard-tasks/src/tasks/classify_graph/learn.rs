@@ -31,10 +31,10 @@ pub struct GraphObjective {
 impl GraphObjective {
     /// Creates a model with initial weights as a recipe configures it.
     pub fn new(recipe: &Recipe) -> Result<Trained<GraphObjective>> {
-        let (book, Made { labels, widths: (columns, edge), .. }, about) = recipe.read(&device())?;
+        let (book, Made { labels, widths, .. }, about) = recipe.read(&device())?;
         let mut table = ModelTable::new(&recipe.model)?;
-        table.set("features", columns);
-        table.set("edge_features", edge);
+        table.set("features", widths.node);
+        table.set("edge_features", widths.edge);
         table.set_labels(&recipe.data.class_names(&labels));
         let of_nodes = matches!(book, GraphDataset::Nodes { .. });
         let readout = table.get("readout").as_u64().unwrap_or(0);

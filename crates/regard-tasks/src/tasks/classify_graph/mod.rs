@@ -29,4 +29,4 @@ pub use planetoid::{named, planetoid};
 pub use reader::{GraphClassifier, GraphPrediction};
 pub use recipe::{BestBy, Data, GraphExamples, Recipe};
 pub use scene::Scene;
-pub use wiring::{Wiring, wire};
+pub use wiring::{FeatureWidths, Wiring, wire};

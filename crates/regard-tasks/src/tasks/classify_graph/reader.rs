@@ -1,7 +1,7 @@
 //! Inference of graph and node classification, with attention weights.
 
 use super::recipe::Made;
-use super::wiring::{Wiring, wire};
+use super::wiring::{FeatureWidths, Wiring, wire};
 use crate::data::GraphData;
 use crate::logits::{Label, ranked};
 use crate::train;
@@ -63,7 +63,7 @@ impl GraphClassifier {
     /// Returns labels, wiring and widths that the model was trained with.
     pub(super) fn made(&self) -> Made {
         let sizes = self.model.settings();
-        let widths = (sizes.features, sizes.edge_features);
+        let widths = FeatureWidths { node: sizes.features, edge: sizes.edge_features };
         Made { labels: self.labels.clone(), wiring: self.wiring, widths }
     }
 

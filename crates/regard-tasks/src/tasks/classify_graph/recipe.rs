@@ -1,7 +1,7 @@
 //! A recipe with `task = "classify-graph"`.
 
 use super::learn::mark_each;
-use super::{GraphClassifier, GraphDataset, GraphObjective, Wiring, molecules};
+use super::{FeatureWidths, GraphClassifier, GraphDataset, GraphObjective, Wiring, molecules};
 use crate::about::{self, About};
 use crate::data::graphs::{self, LabelledGraph};
 use crate::data::known::{self, Format};
@@ -90,7 +90,7 @@ pub(super) struct Made {
     pub labels: Vec<String>,
     pub wiring: Wiring,
     /// Number of node features and of edge features.
-    pub widths: (usize, usize),
+    pub widths: FeatureWidths,
 }
 
 impl GraphExamples {
@@ -100,13 +100,14 @@ impl GraphExamples {
             GraphExamples::Nodes(network) => Made {
                 labels: network.label_names(),
                 wiring,
-                widths: (network.columns, network.edge_width()),
+                widths: FeatureWidths { node: network.columns, edge: network.edge_width() },
             },
             GraphExamples::Graphs(all) => {
                 let networks = || all.iter().map(|graph| &graph.network);
-                let columns = networks().map(|network| network.columns).max().unwrap_or(0);
+                let node = networks().map(|network| network.columns).max().unwrap_or(0);
                 let edge = networks().map(GraphData::edge_width).max().unwrap_or(0);
-                Made { labels: graphs::label_names(all), wiring, widths: (columns, edge) }
+                let widths = FeatureWidths { node, edge };
+                Made { labels: graphs::label_names(all), wiring, widths }
             }
         }
     }
@@ -186,7 +187,7 @@ impl Data {
             let of = |(part, count)| (0..count).map(move |i| molecules::molecule(seed, part, i));
             GraphExamples::Graphs(parts.into_iter().flat_map(of).collect())
         };
-        if let Some(set) = known::named("classify-graph", ("data.set", &self.set))? {
+        if let Some(set) = known::named("classify-graph", "data.set", &self.set)? {
             return match set.format {
                 Format::Planetoid(_) => {
                     super::planetoid(&sets::find("planetoid")?, set.name).map(GraphExamples::Nodes)

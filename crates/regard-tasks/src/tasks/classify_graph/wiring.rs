@@ -30,19 +30,28 @@ impl Default for Wiring {
     }
 }
 
-/// Batches graphs into one disconnected graph, for a model with `columns` node features and
-/// `edge_width` edge features.
+/// Numbers of features that a model has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeatureWidths {
+    /// Features of a node.
+    pub node: usize,
+    /// Features of an edge.
+    pub edge: usize,
+}
+
+/// Batches graphs into one disconnected graph, for a model with `widths` features.
 pub fn wire(
     networks: &[&GraphData],
     wiring: Wiring,
-    (columns, edge_width): (usize, usize),
+    widths: FeatureWidths,
     device: &Device,
 ) -> Result<Nodes> {
+    let FeatureWidths { node: columns, edge: edge_width } = widths;
     let (mut rows, mut values) = (vec![], vec![]);
     let (mut indptr, mut indices, mut edges) = (vec![0i64], vec![], vec![]);
     let mut first = 0;
     for network in networks {
-        fits(network, (columns, edge_width))?;
+        fits(network, widths)?;
         for features in &network.features {
             let sum: f64 = features.iter().map(|(_, x)| f64::from(x.abs())).sum();
             let scale = if wiring.normalize && sum > 0.0 { 1.0 / sum } else { 1.0 };
@@ -70,7 +79,8 @@ pub fn wire(
 }
 
 /// Checks that a graph has the number of node and edge features that a model expects.
-pub fn fits(network: &GraphData, (columns, edge_width): (usize, usize)) -> Result<()> {
+pub fn fits(network: &GraphData, widths: FeatureWidths) -> Result<()> {
+    let FeatureWidths { node: columns, edge: edge_width } = widths;
     // A graph without edges fits any number of edge features.
     let width = match network.edges.is_empty() {
         true => edge_width,
@@ -113,6 +123,10 @@ fn neighbours(network: &GraphData, wiring: Wiring, width: usize) -> Vec<BTreeMap
 mod tests {
     use super::*;
 
+    fn widths(node: usize, edge: usize) -> FeatureWidths {
+        FeatureWidths { node, edge }
+    }
+
     #[test]
     fn loops_and_both_ways_and_the_mean_of_edges() {
         let network = GraphData {
@@ -124,7 +138,7 @@ mod tests {
             edge_features: vec![vec![1.0], vec![9.0], vec![3.0]],
         };
         let device = Device::flex();
-        let nodes = wire(&[&network, &network], Wiring::default(), (4, 1), &device).unwrap();
+        let nodes = wire(&[&network, &network], Wiring::default(), widths(4, 1), &device).unwrap();
         assert_eq!(nodes.along.graph().indptr(), [0, 2, 5, 7, 9, 12, 14]);
         assert_eq!(nodes.along.graph().indices(), [0, 1, 0, 1, 2, 1, 2, 3, 4, 3, 4, 5, 4, 5]);
         let NodeFeatures::Sparse(_, values) = &nodes.features else { panic!() };
@@ -144,9 +158,9 @@ mod tests {
             (&vec![1.0], &vec![7.0], &vec![3.0])
         );
         let lonely = GraphData { edges: vec![], edge_features: vec![], ..network.clone() };
-        let nodes = wire(&[&lonely], Wiring::default(), (3, 1), &device).unwrap();
+        let nodes = wire(&[&lonely], Wiring::default(), widths(3, 1), &device).unwrap();
         assert_eq!(nodes.along.graph().indices(), [0, 1, 2]);
-        let error = wire(&[&network], Wiring::default(), (2, 1), &device).unwrap_err();
+        let error = wire(&[&network], Wiring::default(), widths(2, 1), &device).unwrap_err();
         assert!(error.to_string().contains("3 columns"), "{error}");
     }
 }

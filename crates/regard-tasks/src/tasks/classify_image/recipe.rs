@@ -51,7 +51,7 @@ pub struct Data {
 impl Data {
     /// Reads the images.
     pub fn read(&self) -> Result<Corpus> {
-        let folder = match known::named("classify-image", ("data.set", &self.set))? {
+        let folder = match known::named("classify-image", "data.set", &self.set)? {
             Some(set) => sets::find(set.name)?,
             None => {
                 let what = "a folder with train-images-idx3-ubyte, train-labels-idx1-ubyte, \

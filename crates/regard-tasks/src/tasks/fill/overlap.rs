@@ -26,7 +26,7 @@ impl Overlap {
 
     /// Fits the threshold with uniform weights.
     fn of(rows: &[Row]) -> Overlap {
-        Overlap::fitted("follows_by_overlap", (HashMap::new(), 1.0), rows)
+        Overlap::fitted("follows_by_overlap", HashMap::new(), 1.0, rows)
     }
 
     /// Fits the threshold with inverse document frequencies as weights.
@@ -38,12 +38,13 @@ impl Overlap {
         }
         let rarity = |n: usize| (rows.len() as f64 / n as f64).ln();
         let weights = pairs_with.into_iter().map(|(id, n)| (id, rarity(n))).collect();
-        Overlap::fitted("follows_by_rare_overlap", (weights, rarity(1)), rows)
+        Overlap::fitted("follows_by_rare_overlap", weights, rarity(1), rows)
     }
 
     fn fitted(
         name: &'static str,
-        (weights, unseen): (HashMap<u32, f64>, f64),
+        weights: HashMap<u32, f64>,
+        unseen: f64,
         rows: &[Row],
     ) -> Overlap {
         let mut overlap = Overlap { name, weights, unseen, threshold: 0.0, right: 0 };

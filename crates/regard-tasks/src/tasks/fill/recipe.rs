@@ -63,7 +63,7 @@ pub struct Data {
 impl Data {
     /// Returns the training and the validation documents, split by a hash of their text.
     pub fn read(&self) -> Result<[Vec<Document>; 2]> {
-        match known::named("fill", ("data.set", &self.set))? {
+        match known::named("fill", "data.set", &self.set)? {
             Some(DataSet { format: Format::Documents(read), .. }) => read(),
             Some(set) => known::unread(set),
             None => {

@@ -87,7 +87,8 @@ impl Language {
 fn cost(
     model: &dyn TextModel,
     pieces: &[&[u32]],
-    (mode, smoothing): (Mode, f32),
+    mode: Mode,
+    smoothing: f32,
     device: &Device,
 ) -> Tensor<1> {
     let mut texts = Texts::new();
@@ -111,7 +112,7 @@ pub(super) fn likelihood(model: &dyn TextModel, ids: &[u32], context: usize) -> 
     for batch in starts.chunks((EVALUATED / context).max(1)) {
         let pieces: Vec<&[u32]> = batch.iter().map(piece).collect();
         let tokens: usize = pieces.iter().map(|piece| piece.len() - 1).sum();
-        let mean = cost(model, &pieces, (Mode::Eval, 0.0), &Device::flex()).into_scalar::<f32>();
+        let mean = cost(model, &pieces, Mode::Eval, 0.0, &Device::flex()).into_scalar::<f32>();
         all.add_mean(f64::from(mean), tokens as u64);
     }
     all
@@ -139,7 +140,7 @@ impl Objective for Language {
         let piece = |i: &usize| &self.train[i * context + shift..][..context + 1];
         let pieces: Vec<&[u32]> = examples.iter().map(piece).collect();
         let smoothing = if mode == Mode::Eval { 0.0 } else { self.recipe.train.label_smoothing };
-        let value = cost(model, &pieces, (mode, smoothing), &device());
+        let value = cost(model, &pieces, mode, smoothing, &device());
         BatchLoss { value, tokens: self.tokens(examples) }
     }
 

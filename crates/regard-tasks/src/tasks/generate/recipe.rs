@@ -68,7 +68,7 @@ impl Data {
     }
 
     fn read_set(&self, set: &str) -> Result<TextCorpus> {
-        if let Some(set) = known::named("generate", ("data.set", set))? {
+        if let Some(set) = known::named("generate", "data.set", set)? {
             return match set.format {
                 Format::Text(file) => {
                     Ok(Characters::read(sets::find(set.name)?.join(file))?.into())

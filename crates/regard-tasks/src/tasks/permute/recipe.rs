@@ -76,7 +76,7 @@ impl Data {
     /// Reads the training and the validation part.
     pub fn read(&self) -> Result<Corpus> {
         self.files.iter().try_for_each(|file| own::there("files", file))?;
-        match known::named("permute", ("data.set", &self.set))? {
+        match known::named("permute", "data.set", &self.set)? {
             Some(DataSet { format: Format::Documents(read), .. }) => {
                 Ok(Corpus::Running(TextCorpus::of(read()?)))
             }

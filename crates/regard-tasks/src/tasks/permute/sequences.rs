@@ -151,7 +151,10 @@ impl Sequences {
     /// Draws an example as a sequence: its cut positions and second part are random.
     pub fn draw(&self, number: usize, draws: &mut Draws) -> Sequence {
         match &self.text {
-            Text::Documents(documents, pieces) => self.piece(documents, pieces[number], draws),
+            Text::Documents(documents, pieces) => {
+                let (document, at) = pieces[number];
+                self.piece(documents, document, at, draws)
+            }
             Text::Pairs(pairs) => self.pair(pairs, number, draws),
         }
     }
@@ -159,7 +162,8 @@ impl Sequences {
     fn piece(
         &self,
         documents: &[Vec<u32>],
-        (number, at): (usize, usize),
+        number: usize,
+        at: usize,
         draws: &mut Draws,
     ) -> Sequence {
         let (ids, room) = (&documents[number], self.form.room(2));

@@ -62,7 +62,8 @@ impl std::fmt::Debug for Drawn {
 impl Instances {
     pub(super) fn drawn(
         problem: &'static dyn PointProblem,
-        (seed, site): (u64, Site),
+        seed: u64,
+        site: Site,
         sizes: [usize; 2],
         count: usize,
     ) -> Instances {
@@ -130,7 +131,7 @@ mod tests {
     #[test]
     fn a_set_is_a_function_of_seed_part_and_number() {
         let hull = problem("hull").unwrap();
-        let draw = |seed, site| Instances::drawn(hull, (seed, site), [4, 6], 50);
+        let draw = |seed, site| Instances::drawn(hull, seed, site, [4, 6], 50);
         let all: Vec<Instance> = draw(1, Site::Train).iter().collect();
         assert_eq!(all[7], draw(1, Site::Train).get(7));
         assert_ne!(all[7], draw(2, Site::Train).get(7));

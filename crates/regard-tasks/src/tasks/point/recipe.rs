@@ -89,7 +89,8 @@ impl Data {
         &self,
         name: &str,
         sizes: [usize; 2],
-        from: (u64, Site),
+        seed: u64,
+        site: Site,
         count: usize,
     ) -> Result<Instances> {
         let problem = self.problem()?;
@@ -103,12 +104,12 @@ impl Data {
             )));
         }
         if count > MOST_SETS {
-            let part = from.1.part();
+            let part = site.part();
             return Err(Error::invalid(format!(
                 "data.{part}: got {count}, need at most {MOST_SETS} sets of points"
             )));
         }
-        Ok(Instances::drawn(problem, from, sizes, count))
+        Ok(Instances::drawn(problem, seed, site, sizes, count))
     }
 
     fn held_out(&self, site: Site, count: usize) -> Result<Instances> {
@@ -116,7 +117,7 @@ impl Data {
             Some(sizes) => ("held_out", sizes),
             None => ("points", self.points),
         };
-        self.drawn(name, sizes, (HELD_OUT, site), count)
+        self.drawn(name, sizes, HELD_OUT, site, count)
     }
 
     fn file(&self, part: &str) -> Result<Instances> {
@@ -127,11 +128,11 @@ impl Data {
 
     /// Returns the sets of a part; generated training sets depend on the seed.
     pub fn read(&self, part: Part, seed: u64) -> Result<Instances> {
-        let Some(set) = known::named("point", ("data.set", &self.set))? else {
+        let Some(set) = known::named("point", "data.set", &self.set)? else {
             return self.file(&format!("{}.txt", part.name()));
         };
         match (part, &set.format) {
-            (Part::Train, _) => self.drawn("points", self.points, (seed, Site::Train), self.train),
+            (Part::Train, _) => self.drawn("points", self.points, seed, Site::Train, self.train),
             (Part::Valid, _) => self.held_out(Site::Valid, self.valid),
             (Part::Test, Format::Points(Some(file))) if self.problem == "hull" => {
                 let file = sets::find(set.name)?.join(file);

@@ -63,7 +63,7 @@ impl Data {
             return Err(Error::invalid(format!("data.join: got {}, need 1 to 100", self.join)));
         }
         let (name, file) = (part.name(), self.file(part));
-        match known::named("recognize", ("data.set", set))? {
+        match known::named("recognize", "data.set", set)? {
             Some(set) if file.is_some() => Err(Error::invalid(format!(
                 "data.{name}: only with `files`, not with {}",
                 set.name

@@ -62,7 +62,8 @@ fn example(tokenizer: &Tokenizer, longest: usize, pair: &RankingExample) -> Resu
 /// own paragraph; `negatives` other paragraphs of the article are irrelevant.
 fn judged(data: &Data, part: Part, negatives: Option<usize>) -> Result<Vec<RankingExample>> {
     let others = negatives.unwrap_or(CANDIDATES - 1);
-    match known::named("rerank", data.named(part))? {
+    let (key, name) = data.named(part);
+    match known::named("rerank", key, name)? {
         Some(DataSet { format: Format::Questions(read), .. }) => {
             Ok(read(part)?.iter().flat_map(|article| candidates(article, others)).collect())
         }

@@ -78,7 +78,7 @@ fn of<const N: usize>() -> usize {
 impl Data {
     /// Reads a part. Empty texts and unused references are left out.
     pub fn read(&self, part: Part) -> Result<Vec<Email>> {
-        let documents = match known::named("summarize", ("data.set", &self.set))? {
+        let documents = match known::named("summarize", "data.set", &self.set)? {
             Some(DataSet { format: Format::Summaries(read), .. }) => read(part)?,
             Some(set) => return known::unread(set),
             None => {

@@ -71,7 +71,8 @@ fn written(sentence: &Sentence) -> Cow<'_, str> {
 }
 
 fn sentences(data: &Data, part: Part) -> Result<Vec<Sentence>> {
-    match known::named("tag", data.named(part))? {
+    let (key, name) = data.named(part);
+    match known::named("tag", key, name)? {
         Some(DataSet { format: Format::Tagged(read), .. }) => read(part),
         Some(set) => known::unread(set),
         None => {
@@ -91,7 +92,8 @@ impl Tagged {
     fn new(
         labels: &[String],
         sentences: &[Sentence],
-        (tokenizer, longest): (&Tokenizer, usize),
+        tokenizer: &Tokenizer,
+        longest: usize,
         number: &dyn Fn(&str) -> Option<usize>,
     ) -> Result<Tagged> {
         let mut all = Tagged {
@@ -178,7 +180,7 @@ impl TextTask for Tags {
         let longest = recipe.data.max_tokens;
         let tagged = |sentences: &[Sentence]| {
             let number = |name: &str| labels.iter().position(|label| label == name);
-            Tagged::new(&labels, sentences, (&tokenizer, longest), &number)
+            Tagged::new(&labels, sentences, &tokenizer, longest, &number)
         };
         let mut about = About::default();
         for (part, sentences) in [(Part::Train, &train), (Part::Valid, &valid)] {
@@ -226,8 +228,8 @@ impl TextTask for Tags {
         };
         let longest = recipe.data.max_tokens.min(reader.longest());
         let number = |name: &str| reader.label_number(name);
-        let cut = (reader.tokenizer(), longest);
-        let mut paper = Tagged::new(reader.labels(), &sentences, cut, &number)?;
+        let mut paper =
+            Tagged::new(reader.labels(), &sentences, reader.tokenizer(), longest, &number)?;
         let words = |sentence: Sentence| sentence.words.into_iter().map(|word| word.form).collect();
         paper.shown = sentences.into_iter().map(words).collect();
         paper.is_whole = source.part() != Some(Part::Valid) || !data.shares();

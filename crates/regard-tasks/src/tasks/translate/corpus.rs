@@ -60,7 +60,7 @@ pub struct Corpus {
 impl Data {
     /// Reads the sentence pairs.
     pub fn read(&self) -> Result<Corpus> {
-        let known = known::named("translate", ("data.set", &self.set))?;
+        let known = known::named("translate", "data.set", &self.set)?;
         let own_test = known.is_none_or(|set| matches!(set.format, Format::Parallel(_)));
         if own_test && self.test_per_mille.is_some() {
             let set = &self.set;
