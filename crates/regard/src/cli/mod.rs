@@ -4,6 +4,7 @@ mod answer;
 mod attend;
 mod bench;
 mod classify;
+mod columns;
 mod compare;
 mod completions;
 mod data;

@@ -3,6 +3,7 @@
 use super::Flags;
 use super::eta::readable;
 use super::plan::{Plan, default_folder};
+use crate::cli::columns::ColumnFlags;
 use crate::cli::say::{quoted, say};
 use crate::cli::{Global, Outcome, eval, write_json};
 use crate::hub::Hub;
@@ -37,33 +38,11 @@ pub struct OwnFlags {
     /// Test part [default: a tenth of --data, by seed]
     #[arg(long, value_name = "FILE", requires = "data")]
     test: Vec<PathBuf>,
-    /// Edges of a graph
-    #[arg(long, value_name = "FILE", requires = "data")]
-    edges: Option<PathBuf>,
-    /// Columns of the text, by name or number from 1; several are joined: title,description
-    #[arg(long, value_name = "COLUMNS", requires = "data")]
-    text: Option<String>,
-    /// Column of the label
-    #[arg(long, value_name = "COLUMN", requires = "data")]
-    label: Option<String>,
-    /// Column of the source text; for parallel files the end of its name, such as en
-    #[arg(long, value_name = "COLUMN", requires = "data")]
-    source: Option<String>,
-    /// Column of the target text or summary; for parallel files the end of its name
-    #[arg(long, value_name = "COLUMN", requires = "data")]
-    target: Option<String>,
-    /// Column of the query
-    #[arg(long, value_name = "COLUMN", requires = "data")]
-    query: Option<String>,
-    /// The first row of a table is an example and not a header
-    #[arg(long, requires = "data")]
-    no_header: bool,
+    #[command(flatten)]
+    columns: ColumnFlags,
     /// Side of images in pixels; they are resized to it
     #[arg(long, value_name = "N", requires = "data", value_parser = clap::value_parser!(u16).range(8..=512))]
     image_size: Option<u16>,
-    /// Leave rows with problems out, instead of refusing the data
-    #[arg(long, requires = "data")]
-    skip_bad: bool,
     /// Train at most 2 minutes on two cores
     #[arg(long, requires = "data", conflicts_with = "better")]
     quick: bool,
@@ -97,15 +76,8 @@ impl OwnFlags {
         request.data = self.data.clone();
         request.valid = self.valid.clone();
         request.test = self.test.clone();
-        request.edges = self.edges.clone();
-        request.columns.text = self.text.clone();
-        request.columns.label = self.label.clone();
-        request.columns.source = self.source.clone();
-        request.columns.target = self.target.clone();
-        request.columns.query = self.query.clone();
-        request.header = self.no_header.then_some(false);
+        self.columns.apply(&mut request);
         request.image_size = self.image_size.map(usize::from);
-        request.skip_bad = self.skip_bad;
         request.seed = seed;
         request
     }
