@@ -150,10 +150,15 @@ pub fn choose(
             return Ok(like.clone());
         }
     }
-    let texts = asked
-        .text
-        .as_deref()
-        .map(|text| text.split(',').map(|one| place("text", one, first, asked)).collect());
+    let several = |text: &str| -> Vec<String> {
+        // A single name may have a comma in it.
+        match first.iter().any(|cell| name(cell) == name(text)) {
+            true => vec![text.to_string()],
+            false => text.split(',').map(str::to_string).collect(),
+        }
+    };
+    let texts = asked.text.as_deref().map(several);
+    let texts = texts.map(|all| all.iter().map(|one| place("text", one, first, asked)).collect());
     let texts: Option<Vec<(usize, bool)>> = texts.transpose()?;
     let label = asked.label.as_deref().map(|one| place("label", one, first, asked));
     let label = label.transpose()?;

@@ -1,7 +1,9 @@
 //! Texts with one label each, from tables.
 
+use super::examples::skipped;
 use super::findings::{Findings, Place};
 use super::parts::{self, HeldOut};
+use super::reading::Reading;
 use super::table::{Table, is_table};
 use super::{DataSize, Draft, PartFiles, Request, is_unspaced, split_line, units, write_lines};
 use crate::data::Part;
@@ -31,10 +33,16 @@ struct Example {
     line: u64,
 }
 
+/// Chosen columns, and how the first table was read.
+struct Read {
+    columns: Columns,
+    reading: Reading,
+}
+
 /// Reads the tables of a request.
 pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<Draft>> {
     let files = PartFiles::find(request, &is_table)?;
-    let mut columns = None;
+    let mut columns: Option<Read> = None;
     let mut read = |part: Part| -> Result<Vec<Example>> {
         let mut all = vec![];
         for path in files.of(part) {
@@ -47,17 +55,20 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     if train.is_empty() {
         return Ok(None);
     }
+    let Read { columns, reading } = columns;
+    if let Some(like) = request.like() {
+        return Ok(Some(whole(train, &columns, like, files.note, findings)));
+    }
     check_labels(&columns, &train, findings);
     let held = files.held_out();
     let all = divide([train, valid, test], held, request.seed, findings);
     check_parts(&all, findings);
     let counts = label_counts(&all[0]);
     let labels: Vec<(&str, usize)> = counts.iter().map(|(name, count)| (*name, *count)).collect();
+    let reading = reading.with_labels(labels.iter().map(|(name, _)| *name));
     let sizes = [0, 1, 2].map(|part: usize| all[part].len());
     let mut summary = vec![told(&columns, &labels), split_line(sizes, held, request.seed)];
-    if findings.skipped() > 0 {
-        summary.push(format!("{} left out (--skip-bad)", say::many(findings.skipped(), "row")));
-    }
+    summary.extend(skipped(findings));
     let texts = || all[0].iter().map(|example| example.text.as_str());
     let unspaced = is_unspaced(texts());
     let lengths: Vec<usize> = texts().map(|text| units(text, unspaced)).collect();
@@ -92,7 +103,35 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         keys,
         files,
         write: Box::new(write),
+        reading,
     }))
+}
+
+/// Texts that a model is evaluated on, without those whose labels it does not know.
+fn whole(
+    mut all: Vec<Example>,
+    columns: &Columns,
+    like: &Reading,
+    note: Option<String>,
+    findings: &mut Findings,
+) -> Draft {
+    all.retain(|example| {
+        let message = like.unknown(&example.label);
+        let place = Place::line(&example.file, example.line);
+        message.is_none_or(|message| {
+            findings.row("unknown label", place, message);
+            false
+        })
+    });
+    let counts = label_counts(&all);
+    let counts: Vec<(&str, usize)> = counts.iter().map(|(name, count)| (*name, *count)).collect();
+    let told = format!("{}; {}", columns.told(), named(&counts));
+    let mut summary = vec![told, say::many(all.len(), "text")];
+    summary.extend(note);
+    summary.extend(skipped(findings));
+    let (count, file) = (all.len(), "test.jsonl");
+    let write = move |folder: &Path| write_lines(&folder.join(file), &all);
+    Draft::to_evaluate("classify", summary, count, file, Box::new(write))
 }
 
 fn percentile(lengths: &[usize], percent: usize) -> usize {
@@ -105,20 +144,23 @@ fn percentile(lengths: &[usize], percent: usize) -> usize {
 fn examples(
     path: &Path,
     request: &Request,
-    like: &mut Option<Columns>,
+    like: &mut Option<Read>,
     findings: &mut Findings,
 ) -> Result<Vec<Example>> {
-    let mut table = Table::read(path, findings)?;
+    let mut table = Table::read(path, request.separator(), findings)?;
     if table.rows.is_empty() {
         return Ok(vec![]);
     }
-    let asked = ColumnSelection {
-        text: request.columns.text.clone(),
-        label: request.columns.label.clone(),
-        header: table.keys.as_ref().map(|_| true).or(request.header),
-        spelling: Spelling::Flags,
-    };
-    let columns = match choose(&table.sample(SAMPLE), &asked, None, like.as_ref()) {
+    let chosen = request.for_table(&table).and_then(|request| {
+        let asked = ColumnSelection {
+            text: request.columns.text.clone(),
+            label: request.columns.label.clone(),
+            header: table.keys.as_ref().map(|_| true).or(request.header),
+            spelling: Spelling::Flags,
+        };
+        choose(&table.sample(SAMPLE), &asked, None, like.as_ref().map(|like| &like.columns))
+    });
+    let columns = match chosen {
         Ok(columns) => columns,
         Err(message) => {
             findings.error("columns", Place::whole(path), message);
@@ -139,7 +181,10 @@ fn examples(
             _ => all.push(Example { text, label, file: path.to_path_buf(), line: row.line }),
         }
     }
-    like.get_or_insert(columns);
+    let names = columns.header.as_deref();
+    let reading = Reading::of_table(&table, names.is_some());
+    let reading = reading.with("text", &columns.text, names).with("label", &[columns.label], names);
+    like.get_or_insert(Read { columns, reading });
     Ok(all)
 }
 
@@ -286,6 +331,16 @@ fn long_texts(train: &[Example], unspaced: bool, most: usize, findings: &mut Fin
 
 /// Sentence about the columns and the labels.
 fn told(columns: &Columns, labels: &[(&str, usize)]) -> String {
+    let count = say::many(labels.len(), "label");
+    format!("{}; {count} in the training part: {}", columns.told(), counted(labels))
+}
+
+/// Phrase about the labels of examples to evaluate on.
+fn named(labels: &[(&str, usize)]) -> String {
+    format!("{}: {}", say::many(labels.len(), "label"), counted(labels))
+}
+
+fn counted(labels: &[(&str, usize)]) -> String {
     const NAMED: usize = 10;
     let mut each: Vec<String> = labels
         .iter()
@@ -295,8 +350,7 @@ fn told(columns: &Columns, labels: &[(&str, usize)]) -> String {
     if let more @ 1.. = labels.len().saturating_sub(NAMED) {
         each.push(format!("… and {} more", say::count(more)));
     }
-    let count = say::many(labels.len(), "label");
-    format!("{}; {count} in the training part: {}", columns.told(), each.join(", "))
+    each.join(", ")
 }
 
 #[cfg(test)]

@@ -2,11 +2,12 @@
 
 use super::findings::{Findings, Place};
 use super::media::{self, Example, Found, Item, Media};
+use super::reading::Reading;
 use super::{DataSize, Draft, Request, split_line};
 use crate::classify_image::resize;
 use crate::data::{Image, idx, sets};
 use crate::say;
-use regard_models::{Error, Result};
+use regard_models::{Error, Result, checkpoint};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::io::Read;
@@ -49,6 +50,9 @@ const HEADER: u64 = 1 << 20;
 /// Names of the parts in the names of the written files.
 const PARTS: [&str; 3] = ["train", "valid", "t10k"];
 
+/// End of the name of the list of a part's files, in the order of its images.
+pub(crate) const FILES: &str = "-files.txt";
+
 /// An image that was read.
 struct Picture {
     /// Rows and columns of the file.
@@ -61,6 +65,8 @@ struct Picture {
 
 /// Images of a part, as they are written.
 struct Written {
+    /// File of each image.
+    files: String,
     pixels: Vec<u8>,
     labels: Vec<usize>,
 }
@@ -74,13 +80,20 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         let need = format!("need a multiple of {MULTIPLE} from {least} to {most}");
         return Err(Error::invalid(format!("--image-size: got {side}, {need}")));
     }
-    let Some(Found { parts, held, told, .. }) = media::find(request, &IMAGES, findings)? else {
+    let Some(Found { parts, held, told, reading, note, .. }) =
+        media::find(request, &IMAGES, findings)?
+    else {
         return Ok(None);
     };
-    let side = request.image_size.unwrap_or_else(|| chosen_side(&parts));
+    let recorded = request.like().and_then(|like| like.image_size);
+    let side = request.image_size.or(recorded).unwrap_or_else(|| chosen_side(&parts));
     let [train, valid, test] = parts.map(|items| pictures(items, side, findings));
     if train.is_empty() {
         return Ok(None);
+    }
+    if let Some(like) = request.like() {
+        let summary = Vec::from_iter([told].into_iter().chain(note));
+        return Ok(Some(whole(train, side, like, summary, findings)));
     }
     media::check_labels(&train, findings);
     let all = media::divide([train, valid, test], true, held, request.seed, findings);
@@ -122,6 +135,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     let keys = Keys::from_iter([("data".to_string(), Value::Table(data))]);
     let number: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
     let parts = all.map(|part| Written::new(part, channels, &number));
+    drop(number);
     let write = move |folder: &Path| {
         PARTS.iter().zip(&parts).try_for_each(|(name, part)| part.write(folder, name, side))
     };
@@ -133,7 +147,40 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         keys,
         files: vec![("folder", "")],
         write: Box::new(write),
+        reading: Reading {
+            image_size: Some(side),
+            colour: Some(channels == 3),
+            ..reading.with_labels(names)
+        },
     }))
+}
+
+/// Images that a model is evaluated on, without those whose labels it does not know.
+fn whole(
+    all: Vec<Example<Picture>>,
+    side: usize,
+    like: &Reading,
+    mut summary: Vec<String>,
+    findings: &mut Findings,
+) -> Draft {
+    let all = media::known_only(all, like, findings);
+    let sizes = sizes_told(all.iter().map(|example| example.content.size), side);
+    summary.push(format!("{}: {sizes}", say::many(all.len(), "image")));
+    let coloured = all.iter().filter(|example| example.content.colour).count();
+    if coloured > 0 && like.colour == Some(false) {
+        let coloured = say::count(coloured);
+        summary.push(format!("{coloured} of them have colour; the run reads images in grey"));
+    }
+    if findings.skipped() > 0 {
+        summary.push(format!("{} left out (--skip-bad)", say::many(findings.skipped(), "file")));
+    }
+    let (count, part) = (all.len(), PARTS[2]);
+    let channels = if like.colour == Some(false) { 1 } else { 3 };
+    let number: HashMap<&str, usize> = like.labels.iter().map(String::as_str).zip(0..).collect();
+    let written = Written::new(all, channels, &number);
+    let file = if channels == 1 { "t10k-images-idx3-ubyte" } else { "t10k-images-idx4-ubyte" };
+    let write = move |folder: &Path| written.write(folder, part, side);
+    Draft::to_evaluate("classify-image", summary, count, file, Box::new(write))
 }
 
 /// Median side of the images, from their headers; images that cannot be read are noted later.
@@ -243,15 +290,17 @@ fn labels_told(counts: &[(&str, usize)]) -> String {
 
 impl Written {
     fn new(part: Vec<Example<Picture>>, channels: usize, number: &HashMap<&str, usize>) -> Written {
-        let (mut pixels, mut labels) = (vec![], vec![]);
+        let (mut files, mut pixels, mut labels) = (String::new(), vec![], vec![]);
         for Example { item, content, .. } in part {
             // A label that only a held-out part has was noted as an error: nothing is written.
             let Some(label) = number.get(item.text.as_str()) else { continue };
             let image = content.image.with_channels(channels).expect("it has 1 or 3 channels");
             pixels.extend(image.pixels);
             labels.push(*label);
+            let path = std::path::absolute(&item.path).unwrap_or(item.path);
+            files += &format!("{}\n", path.display().to_string().replace(['\n', '\r'], " "));
         }
-        Written { pixels, labels }
+        Written { files, pixels, labels }
     }
 
     fn write(&self, folder: &Path, part: &str, side: usize) -> Result<()> {
@@ -262,6 +311,8 @@ impl Written {
             false => ("idx4", "idx3", vec![count, side, side, 3]),
         };
         idx::write(&images(kind), &shape, &self.pixels)?;
+        let files = folder.join(format!("{part}{FILES}"));
+        checkpoint::write_file(&files, self.files.as_bytes())?;
         // An earlier import may have written the other kind, and a reader accepts only one.
         if images(other).is_file() {
             std::fs::remove_file(images(other)).map_err(Error::io(images(other)))?;

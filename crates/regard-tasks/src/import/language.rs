@@ -2,6 +2,7 @@
 
 use super::findings::{Findings, Place};
 use super::parts::HeldOut;
+use super::reading::Reading;
 use super::{DataSize, Draft, PartFiles, Request, is_unspaced};
 use crate::data::Part;
 use crate::data::stream::Lines;
@@ -31,6 +32,18 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         files.of(part).iter().map(|path| lines(path, findings)).collect()
     };
     let (train, valid, test) = (text(Part::Train)?, text(Part::Valid)?, text(Part::Test)?);
+    if request.like().is_some() {
+        let text = train.concat();
+        let count = text.chars().count();
+        let characters = say::many(count, "character");
+        let told = format!("{}: {characters}", say::many(files.train.len(), "file"));
+        let mut summary = vec![told];
+        summary.extend(files.note);
+        let file = "test.txt";
+        let write =
+            move |folder: &Path| checkpoint::write_file(&folder.join(file), text.as_bytes());
+        return Ok(Some(Draft::to_evaluate("generate", summary, count, file, Box::new(write))));
+    }
     let held = files.held_out();
     // Held out of the end of each file, so that every file is in every part.
     let mut all = [String::new(), valid.concat(), test.concat()];
@@ -92,7 +105,8 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
             checkpoint::write_file(&folder.join(name), text.as_bytes())
         })
     };
-    Ok(Some(Draft { task: "generate", summary, parts, size, keys, files, write: Box::new(write) }))
+    let (task, write, reading) = ("generate", Box::new(write), Reading::of("text"));
+    Ok(Some(Draft { task, summary, parts, size, keys, files, write, reading }))
 }
 
 /// Sentence about the sizes of the parts: held out are the ends of the files.

@@ -10,8 +10,8 @@ mod classify;
 mod columns;
 mod examples;
 pub mod findings;
-mod graph;
-mod images;
+pub(crate) mod graph;
+pub(crate) mod images;
 mod language;
 mod media;
 mod pairs;
@@ -19,6 +19,7 @@ pub(crate) mod parts;
 #[cfg(test)]
 mod prepared;
 pub mod preset;
+pub mod reading;
 mod rerank;
 mod roles;
 mod speech;
@@ -26,9 +27,12 @@ pub(crate) mod table;
 mod tag;
 
 pub use findings::{Finding, Findings, Severity};
+pub use graph::{GraphTables, read_tables};
 pub use preset::Effort;
+pub use reading::{Purpose, Reading, TrainedImport};
 
 use crate::data::Part;
+use crate::evaluation::EvaluationData;
 use crate::say;
 use regard_models::{Error, Result, checkpoint};
 use serde::Serialize;
@@ -59,6 +63,10 @@ pub struct Request {
     pub skip_bad: bool,
     /// Seed of the split.
     pub seed: u64,
+    /// What the files are read for.
+    pub purpose: Purpose,
+    /// Part to evaluate on, if the data have parts; `None` to choose it.
+    pub part: Option<Part>,
 }
 
 /// Names of columns, or numbers from 1; several separated by commas.
@@ -133,7 +141,27 @@ pub(crate) struct Draft {
     pub files: Vec<(&'static str, &'static str)>,
     /// Writes the parts to a folder.
     pub write: WriteParts,
+    /// How the files were read.
+    pub reading: Reading,
 }
+
+impl Draft {
+    /// Examples that a model is evaluated on, as one part.
+    pub fn to_evaluate(
+        task: &'static str,
+        summary: Vec<String>,
+        count: usize,
+        file: &'static str,
+        write: WriteParts,
+    ) -> Draft {
+        let (parts, files) = ([0, 0, count], vec![(EVALUATED, file)]);
+        let (size, keys, reading) = (DataSize::default(), Table::new(), Reading::default());
+        Draft { task, summary, parts, size, keys, files, write, reading }
+    }
+}
+
+/// Key of the file that holds the examples to evaluate on.
+const EVALUATED: &str = "test";
 
 /// Sizes of the training part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -165,6 +193,19 @@ impl Import {
             }
         }
         keys
+    }
+
+    /// Returns the data to evaluate on, which are written to `folder`, and the keys of the recipe
+    /// that name them.
+    pub fn evaluation(&self, folder: &Path) -> (EvaluationData, Table) {
+        match self.files.iter().find(|(key, _)| *key == EVALUATED) {
+            Some((_, name)) => (EvaluationData::File(folder.join(name)), Table::new()),
+            // A graph is several files.
+            None => {
+                let on = EvaluationData::Set { set: None, part: Some(Part::Test) };
+                (on, self.recipe_keys(folder))
+            }
+        }
     }
 
     /// Writes the parts to a folder, which is made, with [`RECORD`], which says where they come
@@ -200,10 +241,11 @@ struct ImportRecord {
     seed: u64,
     parts: [usize; 3],
     summary: Vec<String>,
+    reading: Reading,
 }
 
 impl ImportRecord {
-    fn new(request: &Request, import: &Import) -> ImportRecord {
+    fn new(request: &Request, import: &Import, reading: Reading) -> ImportRecord {
         let whole = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
         let all = |paths: &[PathBuf]| paths.iter().map(whole).collect();
         ImportRecord {
@@ -215,6 +257,7 @@ impl ImportRecord {
             seed: request.seed,
             parts: import.parts,
             summary: import.summary.clone(),
+            reading,
         }
     }
 }
@@ -299,6 +342,27 @@ pub static IMPORTERS: &[Importer] = &[
 /// # Errors
 /// If a file cannot be opened, or the request does not fit the task.
 pub fn read(request: &Request) -> Result<(Option<Import>, Findings)> {
+    let importer = importer(request)?;
+    let task = importer.task;
+    let mut findings = Findings::new(request.skip_bad);
+    let mut draft = (importer.read)(request, &mut findings)?;
+    if let (Some(draft), true) = (&mut draft, task != request.task) {
+        draft.summary.insert(0, format!("the data are for the task {task}, which is trained"));
+    }
+    let import = draft.filter(|_| !findings.has_errors()).map(|draft| {
+        let Draft { task, summary, parts, size, keys, files, write, reading } = draft;
+        let record = ImportRecord::default();
+        let import = Import { task, summary, parts, size, keys, files, write, record };
+        Import { record: ImportRecord::new(request, &import, reading), ..import }
+    });
+    Ok((import, findings))
+}
+
+/// Returns the importer of a request.
+///
+/// # Errors
+/// If a file does not exist, or the request does not fit the task.
+fn importer(request: &Request) -> Result<&'static Importer> {
     let tasks: Vec<&str> = IMPORTERS.iter().map(|row| row.task).collect();
     let task = task_of(request);
     let Some(importer) = IMPORTERS.iter().find(|row| row.task == task) else {
@@ -321,18 +385,7 @@ pub fn read(request: &Request) -> Result<(Option<Import>, Findings)> {
             return Err(Error::io(path)(why));
         }
     }
-    let mut findings = Findings::new(request.skip_bad);
-    let mut draft = (importer.read)(request, &mut findings)?;
-    if let (Some(draft), true) = (&mut draft, task != request.task) {
-        draft.summary.insert(0, format!("the data are for the task {task}, which is trained"));
-    }
-    let import = draft.filter(|_| !findings.has_errors()).map(|draft| {
-        let Draft { task, summary, parts, size, keys, files, write } = draft;
-        let record = ImportRecord::default();
-        let import = Import { task, summary, parts, size, keys, files, write, record };
-        Import { record: ImportRecord::new(request, &import), ..import }
-    });
-    Ok((import, findings))
+    Ok(importer)
 }
 
 /// Names of the files of a folder, for each part.
@@ -386,6 +439,8 @@ pub(crate) struct PartFiles {
     pub train: Vec<PathBuf>,
     pub valid: Vec<PathBuf>,
     pub test: Vec<PathBuf>,
+    /// Sentence about the part that is evaluated, if the data have parts.
+    pub note: Option<String>,
 }
 
 impl PartFiles {
@@ -399,8 +454,11 @@ impl PartFiles {
     /// folder with none of these names for all such files. Longer names, such as `train-v1.1.json`
     /// and `en_ewt-ud-dev.conllu`, are understood too.
     pub fn find(request: &Request, is_wanted: &dyn Fn(&Path) -> bool) -> Result<PartFiles> {
-        let mut found =
-            PartFiles { train: vec![], valid: request.valid.clone(), test: request.test.clone() };
+        let mut found = PartFiles {
+            valid: request.valid.clone(),
+            test: request.test.clone(),
+            ..PartFiles::default()
+        };
         for path in &request.data {
             if !path.is_dir() {
                 found.train.push(path.clone());
@@ -420,7 +478,8 @@ impl PartFiles {
                 exact[0].is_empty() && longer.iter().filter(|l| !l.is_empty()).count() > 1;
             let [train, valid, test] =
                 if is_longer && !longer[0].is_empty() { longer } else { exact };
-            if train.is_empty() {
+            let evaluates = request.like().is_some() && !(valid.is_empty() && test.is_empty());
+            if train.is_empty() && !evaluates {
                 if files.is_empty() || !(valid.is_empty() && test.is_empty()) {
                     let names: Vec<String> = files.iter().map(|file| stem(file)).collect();
                     return Err(Error::file(
@@ -449,6 +508,11 @@ impl PartFiles {
             found.train.extend(train);
             found.valid.extend(valid);
             found.test.extend(test);
+        }
+        if request.like().is_some() {
+            let PartFiles { train, valid, test, .. } = found;
+            let (train, note) = request.one_part([train, valid, test])?;
+            return Ok(PartFiles { train, note, ..PartFiles::default() });
         }
         Ok(found)
     }

@@ -2,6 +2,7 @@
 //! target: by flags, else by known names in a header. What is not clear is left to the task.
 
 use super::columns::{shown, told};
+use super::reading::Reading;
 use super::table::Table;
 use crate::data::choose::{ColumnSelection, Spelling, name, place};
 use crate::say;
@@ -41,6 +42,14 @@ impl Columns {
         let all: Vec<String> = flags.iter().zip(&self.of).map(one).collect();
         let header = if self.header.is_some() { "" } else { " (no header)" };
         format!("{}{header}", all.join(", "))
+    }
+
+    /// Describes how the table was read.
+    pub fn reading(&self, table: &Table, flags: &[&str]) -> Reading {
+        let names = self.header.as_deref();
+        let reading = Reading::of_table(table, names.is_some());
+        let roles = flags.iter().zip(&self.of);
+        roles.fold(reading, |reading, (flag, columns)| reading.with(flag, columns, names))
     }
 
     /// Value of a flag that chooses the first column of a role.
@@ -105,7 +114,10 @@ pub(super) fn choose(
             continue;
         };
         let single = [*value];
-        let values: Vec<&str> = if *several { value.split(',').collect() } else { single.into() };
+        // A single name may have a comma in it.
+        let is_name = first.iter().any(|cell| name(cell) == name(value));
+        let several = *several && !is_name;
+        let values: Vec<&str> = if several { value.split(',').collect() } else { single.into() };
         let mut columns = vec![];
         for value in values {
             let (column, named) = place(flag, value, first, &asked)?;
@@ -212,7 +224,7 @@ mod tests {
             cells: text.split('|').map(str::to_string).collect(),
         };
         let rows = [row(1, first), row(2, "a|b|c")].into();
-        let table = Table { path: "x.tsv".into(), keys: None, rows };
+        let table = Table { path: "x.tsv".into(), keys: None, rows, separator: None };
         let role = |flag, asked, names| Role { flag, asked, names, several: false };
         let roles = [
             role("source", source, vec![&["source", "text"][..]]),

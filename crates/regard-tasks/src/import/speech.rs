@@ -2,7 +2,8 @@
 
 use super::findings::Findings;
 use super::media::{self, Example, Found, Item, Media};
-use super::{DataSize, Draft, Request, is_unspaced, split_line, units};
+use super::reading::Reading;
+use super::{ColumnNames, DataSize, Draft, Request, is_unspaced, split_line, units};
 use crate::audio::wav;
 use crate::data::sets;
 use crate::say;
@@ -60,13 +61,19 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
             "--text names a column of transcripts, --label one of labels: leave one of them out",
         ));
     }
-    let Some(Found { parts, held, by_folder, told }) = media::find(request, &RECORDINGS, findings)?
+    let request = &recorded(request);
+    let Some(Found { parts, held, by_folder, told, reading, note }) =
+        media::find(request, &RECORDINGS, findings)?
     else {
         return Ok(None);
     };
     let [train, valid, test] = parts.map(|items| heard(items, findings));
     if train.is_empty() {
         return Ok(None);
+    }
+    if let Some(like) = request.like() {
+        let summary = Vec::from_iter([told].into_iter().chain(note));
+        return Ok(Some(whole(train, like, summary, findings)));
     }
     let (labelled, why) = has_labels(request, by_folder, &train);
     match labelled {
@@ -96,6 +103,11 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         labels: if labelled { media::counted(&all[0]).len() } else { 0 },
         unspaced: false,
     };
+    let counted = media::counted(&all[0]);
+    let names_of_labels: Vec<String> = match labelled {
+        true => counted.iter().map(|(label, _)| label.to_string()).collect(),
+        false => vec![],
+    };
     let names = [("train", "train.tsv"), ("valid", "valid.tsv"), ("test", "test.tsv")];
     let lists: Vec<_> = names.into_iter().zip(all.iter().map(|part| list(part))).collect();
     let lists: Vec<_> = lists.into_iter().filter(|(_, list)| !list.is_empty()).collect();
@@ -114,7 +126,49 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         keys: keys(labelled, rate),
         files,
         write: Box::new(write),
+        reading: described(reading, names_of_labels),
     }))
+}
+
+/// Describes how recordings were read: the column of labels or of transcripts has that role.
+fn described(mut reading: Reading, labels: Vec<String>) -> Reading {
+    if let Some(column) = reading.columns.remove(RECORDINGS.text) {
+        let role = if labels.is_empty() { "text" } else { "label" };
+        reading.columns.insert(role.into(), column);
+    }
+    reading.with_labels(labels)
+}
+
+/// Request to evaluate a run: --text and --label both name the one column that the run reads.
+fn recorded(request: &Request) -> Request {
+    let mut request = request.clone();
+    let Some(has_labels) = request.like().map(|like| !like.labels.is_empty()) else {
+        return request;
+    };
+    let ColumnNames { text, label, .. } = &mut request.columns;
+    let one = label.take().or(text.take());
+    *(if has_labels { label } else { text }) = one;
+    request
+}
+
+/// Recordings that a model is evaluated on, without those whose labels it does not know.
+fn whole(
+    mut all: Vec<Example<Heard>>,
+    like: &Reading,
+    mut summary: Vec<String>,
+    findings: &mut Findings,
+) -> Draft {
+    let kind = if like.labels.is_empty() { "transcript" } else { "label" };
+    if !like.labels.is_empty() {
+        all = media::known_only(all, like, findings);
+    }
+    summary.push(format!("{}, one {kind} each", say::many(all.len(), "recording")));
+    if findings.skipped() > 0 {
+        summary.push(format!("{} left out (--skip-bad)", say::many(findings.skipped(), "file")));
+    }
+    let (count, file, list) = (all.len(), "test.tsv", list(&all));
+    let write = move |folder: &Path| checkpoint::write_file(&folder.join(file), list.as_bytes());
+    Draft::to_evaluate("recognize", summary, count, file, Box::new(write))
 }
 
 /// Reads recordings; those that cannot be used are noted and left out.

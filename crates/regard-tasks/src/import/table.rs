@@ -26,6 +26,8 @@ pub(crate) struct Table {
     /// be a header.
     pub keys: Option<Vec<String>>,
     pub rows: VecDeque<Row>,
+    /// Separator of a CSV file.
+    pub separator: Option<char>,
 }
 
 /// A row of a table.
@@ -49,18 +51,28 @@ pub(crate) fn is_table(path: &Path) -> bool {
 }
 
 impl Table {
-    /// Reads a table. Rows that cannot be read are noted in `findings` and left out.
+    /// Reads a table; `like` is the separator of the CSV file that was trained on. Rows that cannot be read are noted in `findings` and left out.
     ///
     /// # Errors
     /// If the file cannot be opened or is of an unknown type.
-    pub fn read(path: &Path, findings: &mut Findings) -> Result<Table> {
+    pub fn read(path: &Path, like: Option<char>, findings: &mut Findings) -> Result<Table> {
         let glimpse = glimpse(path)?;
         if let Some(message) = foreign(&glimpse) {
             findings.error("encoding", Place::whole(path), message);
-            return Ok(Table { path: path.into(), keys: None, rows: VecDeque::new() });
+            return Ok(Table {
+                path: path.into(),
+                keys: None,
+                rows: VecDeque::new(),
+                separator: None,
+            });
         }
         let table = match end(path).as_str() {
-            "csv" => Table::columns(path, comma(&glimpse), findings)?,
+            "csv" => {
+                let between = comma(&glimpse, like);
+                let table = Table::columns(path, between, findings)?;
+                let separator = if between == Separator::Semicolon { ';' } else { ',' };
+                Table { separator: Some(separator), ..table }
+            }
             "tsv" | "tab" | "txt" => Table::columns(path, Separator::Tab, findings)?,
             "jsonl" | "ndjson" | "json" => {
                 let values = json_values(path, findings)?;
@@ -110,7 +122,7 @@ impl Table {
         } else if bad > 0 {
             findings.warn("encoding", Place::whole(path), encoding_hint(path)?);
         }
-        Ok(Table { path: path.into(), keys: None, rows })
+        Ok(Table { path: path.into(), keys: None, rows, separator: None })
     }
 
     /// Objects as rows: the keys of the first one are the columns.
@@ -137,7 +149,8 @@ impl Table {
             let cells = keys.iter().map(|key| cell(&object[key])).collect();
             rows.push_back(Row { line, cells });
         }
-        Table { path: path.into(), keys: Some(keys.unwrap_or_default()), rows }
+        let keys = Some(keys.unwrap_or_default());
+        Table { path: path.into(), keys, rows, separator: None }
     }
 
     /// Returns the first rows, from which columns are chosen.
@@ -305,7 +318,8 @@ fn encoding_hint(path: &Path) -> Result<String> {
 }
 
 /// Separator of a CSV file: a comma or, as spreadsheets in many countries write it, a semicolon.
-fn comma(glimpse: &[u8]) -> Separator {
+/// `like` is that of the training file, which is used if the first line has it.
+fn comma(glimpse: &[u8], like: Option<char>) -> Separator {
     let first = glimpse.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let (mut quoted, mut commas, mut semicolons) = (false, 0, 0);
     for byte in first {
@@ -316,7 +330,12 @@ fn comma(glimpse: &[u8]) -> Separator {
             _ => {}
         }
     }
-    if semicolons > commas { Separator::Semicolon } else { Separator::Comma }
+    let semicolon = match like {
+        Some(';') if semicolons > 0 => true,
+        Some(',') if commas > 0 => false,
+        _ => semicolons > commas,
+    };
+    if semicolon { Separator::Semicolon } else { Separator::Comma }
 }
 
 #[cfg(test)]
@@ -327,7 +346,7 @@ mod tests {
     fn read(name: &str, bytes: &[u8]) -> (Vec<(u64, Vec<String>)>, String) {
         with_file(name, bytes, |path| {
             let mut findings = Findings::new(false);
-            let mut table = Table::read(path, &mut findings).unwrap();
+            let mut table = Table::read(path, None, &mut findings).unwrap();
             table.take_header(true, &mut findings);
             let rows = table.rows.into_iter().map(|row| (row.line, row.cells)).collect();
             (rows, findings.text())

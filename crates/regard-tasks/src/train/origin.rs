@@ -9,7 +9,7 @@ use toml::Value;
 /// Keys of `[data]` that name files of the user.
 const FILES: [&str; 8] = ["folder", "train", "valid", "test", "files", "nodes", "edges", "graphs"];
 /// Folder of a run that imported data are copied to.
-const COPIES: &str = "data";
+const COPIES: &str = import::reading::DATA;
 
 /// Returns the name of a recipe's data set, or those of the user's files.
 pub(super) fn data_of(recipe: &Table, run: &Path) -> Option<String> {
@@ -30,7 +30,10 @@ pub(super) fn data_of(recipe: &Table, run: &Path) -> Option<String> {
     // The names of copies in the run's folder say nothing.
     let files = is_own.then(|| {
         let named = || FILES.iter().flat_map(paths).collect();
-        originals(&run.join(COPIES)).unwrap_or_else(named)
+        // Runs with several seeds share their data.
+        let above = run.parent().map(|parent| parent.join(COPIES)).filter(|_| is_seed(run));
+        let found = originals(&run.join(COPIES)).or_else(|| originals(&above?));
+        found.unwrap_or_else(named)
     });
     let files: Vec<String> = files.unwrap_or_default().into_iter().map(name).collect();
     Some(if files.is_empty() { set.to_string() } else { say::list(&files, 3) })
@@ -41,8 +44,14 @@ fn originals(folder: &Path) -> Option<Vec<String>> {
     let text = read_text(&folder.join(import::RECORD)).ok()?;
     let record: serde_json::Value = serde_json::from_str(&text).ok()?;
     let lists = ["data", "valid", "test"].iter().filter_map(|part| record[*part].as_array());
-    let files: Vec<String> = lists.flatten().filter_map(|f| Some(f.as_str()?.into())).collect();
+    let files = lists.flatten().chain([&record["edges"]]);
+    let files: Vec<String> = files.filter_map(|file| Some(file.as_str()?.into())).collect();
     (!files.is_empty()).then_some(files)
+}
+
+/// Whether a folder is that of one seed of several.
+fn is_seed(run: &Path) -> bool {
+    run.file_name().is_some_and(|name| name.to_string_lossy().starts_with("seed-"))
 }
 
 fn text_of(table: &Table, key: &str) -> String {
@@ -70,6 +79,10 @@ mod tests {
         fs::write(run.join(COPIES).join(import::RECORD), record).unwrap();
         let table: Table = own.parse().unwrap();
         assert_eq!(data_of(&table, &run).as_deref(), Some("news.csv, test.csv"));
+        assert_eq!(data_of(&table, &run.join("seed-0")).as_deref(), Some("news.csv, test.csv"));
+        let record = "{\"data\":[\"n/nodes.csv\"],\"valid\":[],\"edges\":\"n/edges.csv\"}";
+        fs::write(run.join(COPIES).join(import::RECORD), record).unwrap();
+        assert_eq!(data_of(&table, &run).as_deref(), Some("nodes.csv, edges.csv"));
         fs::write(run.join(COPIES).join(import::RECORD), "[").unwrap();
         assert_eq!(data_of(&table, &run).as_deref(), Some("b.csv, c.csv"));
         fs::remove_dir_all(&run).unwrap();

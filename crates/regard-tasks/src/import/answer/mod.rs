@@ -7,6 +7,7 @@ use super::examples::{
     Example, check_parts, divide, mean, part_files, percentile, skipped, text_key,
 };
 use super::findings::{Findings, Place};
+use super::reading::Reading;
 use super::table::end;
 use super::{DataSize, Draft, PartFiles, Request, is_unspaced, split_line, units};
 use crate::data::Part;
@@ -83,6 +84,18 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         let answer = question.answers.first().map_or("(no answer)", |answer| &answer.text);
         format!("first: '{}' → '{}'", say::short(&question.text, 60), say::short(answer, 40))
     });
+    if request.like().is_some() {
+        let [all, ..] = all;
+        let count = questions(&all).count();
+        let paragraphs = say::many(all.len(), "paragraph");
+        let mut summary =
+            vec![told, format!("{} about {paragraphs}", say::many(count, "question"))];
+        summary.extend(files.note);
+        summary.extend(skipped(findings));
+        let file = "test.json";
+        let write = move |folder: &Path| write_part(&folder.join(file), &all);
+        return Ok(Some(Draft::to_evaluate("answer", summary, count, file, Box::new(write))));
+    }
     let titles: HashSet<&str> = all[0].iter().map(|paragraph| paragraph.title.as_str()).collect();
     let by_article = titles.iter().filter(|title| !title.is_empty()).count() >= ARTICLES;
     all[0].iter_mut().for_each(|paragraph| paragraph.by_article = by_article);
@@ -136,7 +149,8 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         parts.try_for_each(|(part, name)| write_part(&folder.join(name), part))
     };
     let (task, write) = ("answer", Box::new(write));
-    Ok(Some(Draft { task, summary, parts: sizes, size, keys, files, write }))
+    let reading = Reading::of("squad");
+    Ok(Some(Draft { task, summary, parts: sizes, size, keys, files, write, reading }))
 }
 
 fn questions(part: &[Paragraph]) -> impl Iterator<Item = (&Paragraph, &Question)> {

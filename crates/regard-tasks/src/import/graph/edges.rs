@@ -1,10 +1,11 @@
 //! The table of edges.
 
-use super::large;
 use super::nodes::Nodes;
+use super::{large, like};
 use crate::import::Request;
 use crate::import::columns::{known, shown, told};
 use crate::import::findings::{Findings, Place};
+use crate::import::reading::Reading;
 use crate::import::table::{Row, Table};
 use crate::say;
 use regard_models::{Result, checkpoint};
@@ -25,11 +26,13 @@ const BOTH: f64 = 99.0;
 pub(super) struct Edges {
     pub all: Vec<(u32, u32)>,
     /// Features of each edge; empty if edges have none.
-    features: Vec<Vec<f32>>,
+    pub features: Vec<Vec<f32>>,
     /// Sentence about the columns.
     columns: String,
     /// Percentage of the edges whose reverse is there too.
     reversed: f64,
+    /// How the table was read.
+    pub reading: Reading,
 }
 
 /// Chosen columns.
@@ -46,7 +49,7 @@ pub(super) fn read(
     request: &Request,
     findings: &mut Findings,
 ) -> Result<Option<Edges>> {
-    let mut table = Table::read(path, findings)?;
+    let mut table = Table::read(path, None, findings)?;
     spaces(&mut table);
     let Some(first) = table.sample(1).first().map(|row| row.to_vec()) else { return Ok(None) };
     if first.len() < 2 {
@@ -66,6 +69,9 @@ pub(super) fn read(
     });
     let named = |names: &[&str]| known(&first, names).filter(|_| header);
     let (from, to) = match (named(&FROM), named(&TO)) {
+        _ if header && like::ends(request, &first).is_some() => {
+            like::ends(request, &first).expect("it was just there")
+        }
         (Some(from), Some(to)) => (from, to),
         _ => (0, 1),
     };
@@ -74,13 +80,31 @@ pub(super) fn read(
     let names = header.as_deref();
     let width = table.rows.front().map_or(2, |row| row.cells.len());
     let others = (0..width).filter(|column| *column != from && *column != to);
-    let columns: Vec<usize> =
-        others.filter(|column| is_feature(&table, *column, names, findings)).collect();
+    let columns: Vec<usize> = match like::edge_features(request, names, others.clone().collect()) {
+        Ok(Some(columns)) => {
+            let mut all = columns.iter();
+            if !all.all(|column| is_feature(&table, *column, names, findings)) {
+                let message = "a feature of edges that the run was trained with is not a number";
+                findings.error("features", Place::whole(path), message);
+            }
+            columns
+        }
+        Ok(None) => others.filter(|column| is_feature(&table, *column, names, findings)).collect(),
+        Err(message) => {
+            findings.error("columns", Place::whole(path), message);
+            return Ok(None);
+        }
+    };
     let mut edges = Edges {
         all: vec![],
         features: vec![],
         columns: format!("edges: {} to {}", told(from, names), told(to, names)),
         reversed: 0.0,
+        reading: [("from", &[from][..]), ("to", &[to]), ("edge_features", &columns)]
+            .into_iter()
+            .fold(Reading::of_table(&table, names.is_some()), |reading, (role, at)| {
+                reading.with(role, at, names)
+            }),
     };
     if !columns.is_empty() {
         let named: Vec<String> = columns.iter().map(|column| told(*column, names)).collect();
@@ -186,6 +210,12 @@ impl Edges {
     /// Whether both ends of an edge attend to each other.
     pub fn both_ways(&self) -> bool {
         self.reversed < DIRECTED || self.reversed >= BOTH
+    }
+
+    /// Describes the columns, and how many edges there are.
+    pub fn columns_told(&self, nodes: usize) -> String {
+        let edges = say::many(self.all.len(), "edge");
+        format!("{}; {}, {edges}", self.columns, say::many(nodes, "node"))
     }
 
     /// Describes the columns and the direction of edges.

@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `nodes` | the table of nodes: ids, labels, parts, features |
 //! | `edges` | the table of edges |
+//! | `like` | tables that are read as those of a trained run, to evaluate or to predict |
 
 mod edges;
+mod like;
 mod nodes;
 
 use super::findings::{Findings, Place};
@@ -30,10 +32,21 @@ const ENOUGH: usize = 20;
 /// columns, of which fewer than half are not 0.
 const WORDS: usize = 10;
 
+/// Keys of `[data]` and names of the written files.
+const FILES: [(&str, &str); 2] = [("nodes", "nodes.tsv"), ("edges", "edges.tsv")];
+/// File of the numbers and ids of nodes.
+pub(crate) const IDS: &str = "ids.tsv";
+
+pub(crate) use like::ids;
+pub use like::{GraphTables, read_tables};
+
 /// Reads the tables of a request.
 pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<Draft>> {
     let [nodes_path, edges_path] = tables(request)?;
     let Some(mut nodes) = nodes::read(&nodes_path, request, findings)? else { return Ok(None) };
+    if request.like().is_some() {
+        return like::evaluate(nodes, &edges_path, request, findings);
+    }
     check_labels(&nodes, findings);
     let Some(edges) = edges::read(&edges_path, &nodes, request, findings)? else {
         return Ok(None);
@@ -67,23 +80,24 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         labels: labels.len(),
         unspaced: false,
     };
+    let mut reading = nodes.reading.clone();
+    // Names of the columns of edges; those without a header are found again by their places.
+    reading.columns.extend(edges.reading.columns.clone());
+    let reading = reading.with_labels(labels.iter().map(|(label, _)| *label));
     let wiring = [("both_ways", edges.both_ways()), ("normalize", normalize)];
     let wiring = wiring.map(|(key, value)| (key.to_string(), Value::Boolean(value)));
     let data = [("wiring".to_string(), Value::Table(Keys::from_iter(wiring)))];
     let keys = Keys::from_iter([("data".to_string(), Value::Table(Keys::from_iter(data)))]);
-    let write = move |folder: &Path| {
-        write_nodes(&folder.join("nodes.tsv"), &nodes)?;
-        write_ids(&folder.join("ids.tsv"), &nodes.all)?;
-        edges.write(&folder.join("edges.tsv"))
-    };
+    let write = move |folder: &Path| write_all(folder, &nodes, &edges);
     Ok(Some(Draft {
         task: "classify-graph",
         summary,
         parts: sizes,
         size,
         keys,
-        files: vec![("nodes", "nodes.tsv"), ("edges", "edges.tsv")],
+        files: FILES.to_vec(),
         write: Box::new(write),
+        reading,
     }))
 }
 
@@ -274,6 +288,13 @@ fn labels_told(labels: &[(&str, usize)], unlabelled: usize) -> String {
         more => format!("; {} nodes have no label", say::count(more)),
     };
     format!("{}: {}{rest}", say::many(labels.len(), "label"), say::list(&named, 10))
+}
+
+/// Writes nodes, ids and edges.
+fn write_all(folder: &Path, nodes: &Nodes, edges: &Edges) -> Result<()> {
+    write_nodes(&folder.join(FILES[0].1), nodes)?;
+    write_ids(&folder.join(IDS), &nodes.all)?;
+    edges.write(&folder.join(FILES[1].1))
 }
 
 fn write_nodes(path: &Path, nodes: &Nodes) -> Result<()> {

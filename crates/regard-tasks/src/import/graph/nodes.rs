@@ -1,9 +1,11 @@
 //! The table of nodes.
 
+use super::like;
 use crate::data::Part;
 use crate::import::Request;
 use crate::import::columns::{asked, known, shown, told};
 use crate::import::findings::{Findings, Place};
+use crate::import::reading::Reading;
 use crate::import::table::{Row, Table};
 use crate::say;
 use regard_models::Result;
@@ -12,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 const ID: [&str; 7] = ["id", "node_id", "node", "nodeid", "name", "key", "index"];
 const LABEL: [&str; 7] = ["label", "class", "category", "topic", "labels", "target", "subject"];
-const PART: [&str; 4] = ["part", "split", "set", "subset"];
+pub(super) const PART: [&str; 4] = ["part", "split", "set", "subset"];
 
 /// Rows from which the columns are chosen.
 const SAMPLE: usize = 1000;
@@ -40,6 +42,8 @@ pub(super) struct Nodes {
     pub features: Vec<String>,
     /// Label column, as messages name it.
     pub label_column: String,
+    /// How the table was read.
+    pub reading: Reading,
     /// Whether the table says the part of each node.
     pub has_parts: bool,
     /// Sentence about the columns.
@@ -47,11 +51,14 @@ pub(super) struct Nodes {
 }
 
 /// Chosen columns.
-struct Chosen {
-    id: usize,
-    label: usize,
-    part: Option<usize>,
-    header: Option<Vec<String>>,
+pub(super) struct Chosen {
+    pub id: usize,
+    /// `None` if the table has no labels, to predict them.
+    pub label: Option<usize>,
+    pub part: Option<usize>,
+    /// Features that a run was trained with; `None` for all other columns.
+    pub features: Option<Vec<usize>>,
+    pub header: Option<Vec<String>>,
 }
 
 /// Reads the table of nodes. `None` if it has none.
@@ -60,12 +67,17 @@ pub(super) fn read(
     request: &Request,
     findings: &mut Findings,
 ) -> Result<Option<Nodes>> {
-    let mut table = Table::read(path, findings)?;
+    let mut table = Table::read(path, request.separator(), findings)?;
     if table.rows.is_empty() {
         return Ok(None);
     }
     let header = table.keys.as_ref().map(|_| true).or(request.header);
-    let chosen = match choose(&table.sample(SAMPLE), header, request) {
+    let is_json = table.keys.is_some();
+    let chosen = match request.like() {
+        Some(_) => like::choose(table.sample(1)[0], is_json, request),
+        None => choose(&table.sample(SAMPLE), header, request),
+    };
+    let chosen = match chosen {
         Ok(chosen) => chosen,
         Err(message) => {
             findings.error("columns", Place::whole(path), message);
@@ -74,14 +86,13 @@ pub(super) fn read(
     };
     let width = table.sample(1)[0].len();
     table.take_header(chosen.header.is_some(), findings);
-    let Chosen { id, label, part, header } = chosen;
+    let Chosen { id, label, part, features: recorded, header } = chosen;
     let names = header.as_deref();
-    let others =
-        (0..width).filter(|column| ![Some(id), Some(label), part].contains(&Some(*column)));
+    let others = (0..width).filter(|column| ![Some(id), label, part].contains(&Some(*column)));
     let (mut columns, mut features) = (vec![], vec![]);
-    for column in others {
+    for column in recorded.clone().unwrap_or_else(|| others.collect()) {
         let name = told(column, names);
-        if !is_text(&table, column, &name, findings) {
+        if recorded.is_some() || !is_text(&table, column, &name, findings) {
             columns.push(column);
             features.push(name);
         }
@@ -96,7 +107,11 @@ pub(super) fn read(
         all: vec![],
         numbers: HashMap::new(),
         features,
-        label_column: told(label, names),
+        label_column: label.map_or("none".into(), |label| told(label, names)),
+        reading: Reading::of_table(&table, names.is_some())
+            .with("id", &[id], names)
+            .with("label", label.as_slice(), names)
+            .with("features", &columns, names),
         has_parts: part.is_some(),
         told: String::new(),
     };
@@ -122,7 +137,8 @@ pub(super) fn read(
             Some(Ok(part)) => part,
             None => None,
         };
-        let words: Vec<&str> = row.cells[label].split_whitespace().collect();
+        let cell = label.map_or("", |label| &row.cells[label]);
+        let words: Vec<&str> = cell.split_whitespace().collect();
         let text = words.join(" ");
         let label = (!["", "-"].contains(&text.as_str())).then_some(text);
         nodes.numbers.insert(node_id.clone(), nodes.all.len() as u32);
@@ -244,5 +260,6 @@ fn choose(rows: &[&[String]], header: Option<bool>, request: &Request) -> Result
             shown(first)
         )
     })?;
-    Ok(Chosen { id, label, part, header: header.then(|| first.to_vec()) })
+    let header = header.then(|| first.to_vec());
+    Ok(Chosen { id, label: Some(label), part, features: None, header })
 }

@@ -3,6 +3,7 @@
 use super::Item;
 use crate::import::findings::{Findings, Place};
 use crate::import::parts::{self, HeldOut};
+use crate::import::reading::Reading;
 use crate::say;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -110,6 +111,22 @@ pub(in crate::import) fn check_labels<T>(train: &[Example<T>], findings: &mut Fi
         );
         findings.warn("imbalance", Place::whole(first.item.place().file), message);
     }
+}
+
+/// Keeps the examples whose labels a run has learned; the others are noted.
+pub(in crate::import) fn known_only<T>(
+    mut all: Vec<Example<T>>,
+    like: &Reading,
+    findings: &mut Findings,
+) -> Vec<Example<T>> {
+    all.retain(|Example { item, .. }| {
+        let message = like.unknown(&item.text);
+        message.is_none_or(|message| {
+            findings.row("unknown label", item.place(), item.tell(&message));
+            false
+        })
+    });
+    all
 }
 
 /// Checks that parts have examples and, with `by_label`, that held-out labels are known. `needed`

@@ -11,10 +11,11 @@ mod divide;
 mod folders;
 mod tables;
 
-pub(super) use divide::{Example, check_labels, check_parts, counted, divide};
+pub(super) use divide::{Example, check_labels, check_parts, counted, divide, known_only};
 
 use super::findings::{Findings, Place};
 use super::parts::HeldOut;
+use super::reading::Reading;
 use super::{Request, table};
 use regard_attention::pool;
 use regard_models::{Error, Result};
@@ -98,6 +99,10 @@ pub(super) struct Found {
     pub by_folder: bool,
     /// Sentence about where labels come from.
     pub told: String,
+    /// How the files were read.
+    pub reading: Reading,
+    /// Sentence about the part that is evaluated, if the data have parts.
+    pub note: Option<String>,
 }
 
 /// Finds the files of a request. `None` if there are none for training.
@@ -114,6 +119,8 @@ pub(super) fn find(
         held: HeldOut { valid: true, test: true },
         by_folder: true,
         told: String::new(),
+        reading: Reading::of("folders"),
+        note: None,
     };
     let mut all: [Vec<PathBuf>; 3] = [vec![], request.valid.clone(), request.test.clone()];
     for path in &request.data {
@@ -133,17 +140,26 @@ pub(super) fn find(
         }
         all.iter_mut().zip(inside).for_each(|(all, paths)| all.extend(paths));
     }
+    if request.like().is_some() {
+        let (chosen, note) = request.one_part(all)?;
+        (all, found.note) = ([chosen, vec![], vec![]], note);
+    }
     found.held = HeldOut { valid: all[1].is_empty(), test: all[2].is_empty() };
     for (part, paths) in all.iter().enumerate() {
         for path in paths {
             let (items, told) = match path.is_dir() {
                 true => {
                     let told = format!("{}: a folder for each label", path.display());
-                    (folders::items(path, media, part == 0, findings)?, told)
+                    let training = part == 0 && request.like().is_none();
+                    (folders::items(path, media, training, findings)?, told)
                 }
                 false => {
                     found.by_folder = false;
-                    tables::items(path, request, media, findings)?
+                    let (items, told, reading) = tables::items(path, request, media, findings)?;
+                    if found.told.is_empty() {
+                        found.reading = reading;
+                    }
+                    (items, told)
                 }
             };
             if found.told.is_empty() {
@@ -188,7 +204,7 @@ fn parts_of(
     let mut inner = Request::new("");
     inner.data = vec![path.to_path_buf()];
     let is_wanted = |file: &Path| tables.iter().any(|table| table == file);
-    let super::PartFiles { train, valid, test } = super::PartFiles::find(&inner, &is_wanted)?;
+    let super::PartFiles { train, valid, test, .. } = super::PartFiles::find(&inner, &is_wanted)?;
     Ok(Some([train, valid, test]))
 }
 

@@ -4,6 +4,7 @@ use super::{Item, Media};
 use crate::import::Request;
 use crate::import::columns::{asked, known, shown, told};
 use crate::import::findings::{Findings, Place};
+use crate::import::reading::Reading;
 use crate::import::table::Table;
 use regard_models::Result;
 use std::path::{Path, PathBuf};
@@ -18,23 +19,26 @@ struct Chosen {
     header: Option<Vec<String>>,
 }
 
-/// Returns the files that a table lists, and a sentence about its columns.
+/// Returns the files that a table lists, a sentence about its columns, and how it was read.
 pub(super) fn items(
     path: &Path,
     request: &Request,
     media: &Media,
     findings: &mut Findings,
-) -> Result<(Vec<Item>, String)> {
-    let mut table = Table::read(path, findings)?;
+) -> Result<(Vec<Item>, String, Reading)> {
+    let nothing = || Ok((vec![], String::new(), Reading::default()));
+    let mut table = Table::read(path, request.separator(), findings)?;
     if table.rows.is_empty() {
-        return Ok((vec![], String::new()));
+        return nothing();
     }
     let folder = path.parent().unwrap_or(Path::new(""));
-    let Chosen { path: place, text, header } = match choose(&table, folder, request, media) {
+    let chosen = request.for_table(&table);
+    let chosen = chosen.and_then(|request| choose(&table, folder, &request, media));
+    let Chosen { path: place, text, header } = match chosen {
         Ok(chosen) => chosen,
         Err(message) => {
             findings.error("columns", Place::whole(path), message);
-            return Ok((vec![], String::new()));
+            return nothing();
         }
     };
     table.take_header(header.is_some(), findings);
@@ -70,7 +74,8 @@ pub(super) fn items(
         media.text,
         told(text, names)
     );
-    Ok((all, told))
+    let reading = Reading::of_table(&table, names.is_some()).with(media.text, &[text], names);
+    Ok((all, told, reading))
 }
 
 /// Returns the path of a file that a cell names; a path may be written with backslashes.

@@ -3,6 +3,7 @@
 use super::super::examples::one_line;
 use super::super::findings::{Findings, Place};
 use super::super::parts::HeldOut;
+use super::super::reading::Reading;
 use super::parallel::Files;
 use super::{Corpus, Pair};
 use crate::data::stream::Lines;
@@ -13,7 +14,7 @@ use std::rc::Rc;
 
 /// Reads the files.
 pub(super) fn read(files: Files, findings: &mut Findings) -> Result<Corpus> {
-    let Files { parts, ends, told } = files;
+    let Files { parts, ends, told, note } = files;
     let held = HeldOut { valid: parts[1].is_empty(), test: parts[2].is_empty() };
     let mut all = [vec![], vec![], vec![]];
     for (files, part) in parts.iter().zip(&mut all) {
@@ -22,7 +23,10 @@ pub(super) fn read(files: Files, findings: &mut Findings) -> Result<Corpus> {
         }
     }
     let flags = ends.clone();
-    Ok(Corpus { parts: all, held, ends, flags, told, notes: vec![] })
+    let languages = Some(ends.clone());
+    let reading = Reading { languages, ..Reading::of("parallel") };
+    let notes = Vec::from_iter(note);
+    Ok(Corpus { parts: all, held, ends, flags, told, notes, reading })
 }
 
 /// Lines of a file without empty ones at its end; `None` for a line that was noted.

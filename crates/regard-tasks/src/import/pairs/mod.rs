@@ -8,6 +8,7 @@ mod tables;
 use super::examples::{Example, check_parts, divide, mean, percentile, skipped, text_key};
 use super::findings::{Findings, Place};
 use super::parts::HeldOut;
+use super::reading::Reading;
 use super::{DataSize, Draft, Request, is_unspaced, split_line, units};
 use crate::say;
 use regard_models::{Result, checkpoint};
@@ -63,6 +64,7 @@ struct Corpus {
     /// Sentence about the columns or files.
     told: String,
     notes: Vec<String>,
+    reading: Reading,
 }
 
 /// Reads sentences with their translations.
@@ -80,7 +82,9 @@ fn read(request: &Request, kind: Kind, findings: &mut Findings) -> Result<Option
         Some(files) => Some(lines::read(files, findings)?),
         None => tables::read(request, kind, findings)?,
     };
-    let Some(Corpus { parts, held, ends, flags, told, notes }) = corpus else { return Ok(None) };
+    let Some(Corpus { parts, held, ends, flags, told, notes, reading }) = corpus else {
+        return Ok(None);
+    };
     let Some(first) = parts[0].first() else { return Ok(None) };
     let mut summary = vec![format!(
         "{told}; first: '{}' → '{}'",
@@ -88,6 +92,15 @@ fn read(request: &Request, kind: Kind, findings: &mut Findings) -> Result<Option
         say::short(&first.target, 40)
     )];
     summary.extend(notes);
+    if request.like().is_some() {
+        let [pairs, ..] = parts;
+        summary.push(say::many(pairs.len(), "pair"));
+        summary.extend(skipped(findings));
+        let task = if kind == Kind::Translate { "translate" } else { "summarize" };
+        let (count, file) = (pairs.len(), "test.tsv");
+        let write = move |folder: &Path| write_table(&folder.join(file), &pairs);
+        return Ok(Some(Draft::to_evaluate(task, summary, count, file, Box::new(write))));
+    }
     let all = divide(parts, held, request.seed, findings);
     check_parts(&all, findings);
     let sizes = all.each_ref().map(Vec::len);
@@ -115,7 +128,8 @@ fn read(request: &Request, kind: Kind, findings: &mut Findings) -> Result<Option
         })
     };
     let files = vec![("folder", "")];
-    Ok(Some(Draft { task, summary, parts: sizes, size, keys, files, write: Box::new(write) }))
+    let write = Box::new(write);
+    Ok(Some(Draft { task, summary, parts: sizes, size, keys, files, write, reading }))
 }
 
 /// Lengths of the training pairs, in words, or in characters of a side whose words are not

@@ -21,6 +21,8 @@ pub(super) struct Files {
     pub ends: [String; 2],
     /// Sentence about the direction.
     pub told: String,
+    /// Sentence about the part that is evaluated, if the data have parts.
+    pub note: Option<String>,
 }
 
 /// End of a file's name that says its side: a language or `source`. `None` for a table, or a text
@@ -54,7 +56,7 @@ fn has_tab(path: &Path) -> Result<bool> {
 /// Finds parallel files; `None` if the request names tables.
 pub(super) fn find(request: &Request) -> Result<Option<Files>> {
     let parts = match &request.data[..] {
-        [folder] if folder.is_dir() => match of_folder(folder)? {
+        [folder] if folder.is_dir() => match of_folder(folder, request.like().is_some())? {
             Some([train, valid, test]) => {
                 let valid = given("valid", valid, &request.valid)?;
                 [train, valid, given("test", test, &request.test)?]
@@ -76,16 +78,23 @@ pub(super) fn find(request: &Request) -> Result<Option<Files>> {
         }
         _ => return Ok(None),
     };
+    let (parts, note) = match request.like() {
+        Some(_) => {
+            let (files, note) = request.one_part(parts)?;
+            ([files, vec![], vec![]], note)
+        }
+        None => (parts, None),
+    };
     let is_folder = request.data.len() == 1;
     let Some((ends, told)) = direction(request, &parts[0], is_folder)? else {
-        return in_order(request, parts).map(Some);
+        return in_order(request, parts).map(|files| Some(Files { note, ..files }));
     };
     let flags = ["data", "valid", "test"];
     let mut all = [vec![], vec![], vec![]];
     for ((files, flag), part) in parts.iter().zip(flags).zip(&mut all) {
         *part = twins(files, &ends, flag)?;
     }
-    Ok(Some(Files { parts: all, ends, told }))
+    Ok(Some(Files { parts: all, ends, told, note }))
 }
 
 /// Files of a part: those of the folder, or those that a flag names.
@@ -101,7 +110,7 @@ fn given(flag: &str, own: Vec<PathBuf>, named: &[PathBuf]) -> Result<Vec<PathBuf
 }
 
 /// Files of a folder for each part, if its training files are parallel.
-fn of_folder(folder: &Path) -> Result<Option<[Vec<PathBuf>; 3]>> {
+fn of_folder(folder: &Path, evaluates: bool) -> Result<Option<[Vec<PathBuf>; 3]>> {
     let mut files = vec![];
     for path in files_of(folder, &|path| side(path).is_some())? {
         if table::end(&path) != "txt" || !has_tab(&path)? {
@@ -113,7 +122,7 @@ fn of_folder(folder: &Path) -> Result<Option<[Vec<PathBuf>; 3]>> {
         files.iter().filter(of).cloned().collect()
     };
     let parts = PARTS.map(named);
-    if !parts[0].is_empty() {
+    if !parts[0].is_empty() || (evaluates && parts.iter().any(|files| !files.is_empty())) {
         return Ok(Some(parts));
     }
     // Files of any name, if their ends are languages: a folder holds a licence and more.
@@ -158,8 +167,20 @@ fn direction(
             ))),
         }
     };
-    let source = place("source", &request.columns.source)?;
-    let target = place("target", &request.columns.target)?;
+    let mut source = place("source", &request.columns.source)?;
+    let mut target = place("target", &request.columns.target)?;
+    // Files to evaluate on have the languages of the training files, if these are known.
+    if let (None, None, Some(reading)) = (source, target, request.like())
+        && let Some(languages) = &reading.languages
+    {
+        let same = |language: &String| {
+            let code = languages::code(language);
+            let is =
+                |end: &String| end == language || (code.is_some() && languages::code(end) == code);
+            ends.iter().position(is)
+        };
+        (source, target) = (same(&languages[0]), same(&languages[1]));
+    }
     let (source, target) = match (source, target, ends.len()) {
         (Some(source), Some(target), _) if source != target => (source, target),
         (Some(_), Some(_), _) => {
@@ -215,7 +236,7 @@ fn in_order(request: &Request, parts: [Vec<PathBuf>; 3]) -> Result<Files> {
     let told = all[0].first().map_or(String::new(), |(source, target)| {
         format!("source: {}, target: {}", name(source), name(target))
     });
-    Ok(Files { parts: all, ends: ["src".into(), "tgt".into()], told })
+    Ok(Files { parts: all, ends: ["src".into(), "tgt".into()], told, note: None })
 }
 
 /// Puts the files of source and target together, by the rest of their names.

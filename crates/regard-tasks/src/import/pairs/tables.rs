@@ -2,6 +2,7 @@
 
 use super::super::examples::one_line;
 use super::super::findings::{Findings, Place};
+use super::super::reading::Reading;
 use super::super::roles::{self, Columns, Role, first_row};
 use super::super::table::{Row, Table, is_table};
 use super::super::{PartFiles, Request};
@@ -11,6 +12,7 @@ use crate::data::choose::name;
 use crate::say;
 use regard_models::Result;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -45,16 +47,19 @@ pub(super) fn read(
 ) -> Result<Option<Corpus>> {
     let files = PartFiles::find(request, &is_table)?;
     let mut chosen: Option<Columns> = None;
-    let mut notes = vec![];
+    let mut reading = Reading::default();
+    let mut notes = Vec::from_iter(files.note.clone());
     let mut all = [vec![], vec![], vec![]];
     for (part, pairs) in [Part::Train, Part::Valid, Part::Test].into_iter().zip(&mut all) {
         for path in files.of(part) {
-            let mut table = Table::read(path, findings)?;
+            let mut table = Table::read(path, request.separator(), findings)?;
             if table.rows.is_empty() {
                 continue;
             }
             flatten(&mut table, findings);
-            let columns = match columns(&table, request, kind, chosen.as_ref()) {
+            let chosen_now = sides(request, &table)
+                .and_then(|request| columns(&table, &request, kind, chosen.as_ref()));
+            let columns = match chosen_now {
                 Ok((columns, note)) => {
                     notes.extend(note.filter(|_| chosen.is_none()));
                     columns
@@ -66,6 +71,9 @@ pub(super) fn read(
             };
             table.take_header(columns.header.is_some(), findings);
             pairs.extend(rows(&table, &columns, findings));
+            if chosen.is_none() {
+                reading = columns.reading(&table, &FLAGS);
+            }
             chosen.get_or_insert(columns);
         }
     }
@@ -79,7 +87,45 @@ pub(super) fn read(
         (from, to) => [from.unwrap_or("src".into()), to.unwrap_or("tgt".into())],
     };
     let (flags, told) = ([columns.flag(0), columns.flag(1)], columns.told(&FLAGS));
-    Ok(Some(Corpus { parts: all, held: files.held_out(), ends, flags, told, notes }))
+    reading.languages = Some(ends.clone());
+    Ok(Some(Corpus { parts: all, held: files.held_out(), ends, flags, told, notes, reading }))
+}
+
+/// Request with the recorded columns. If a run was trained on parallel files, the columns of their
+/// languages.
+fn sides<'a>(request: &'a Request, table: &Table) -> Result<Cow<'a, Request>, String> {
+    let request = request.for_table(table)?;
+    let languages = request.like().filter(|reading| reading.columns.is_empty());
+    let Some(languages) = languages.and_then(|reading| reading.languages.clone()) else {
+        return Ok(request);
+    };
+    if request.columns.source.is_some() || request.columns.target.is_some() {
+        return Ok(request);
+    }
+    let first = first_row(table);
+    let of = |language: &String| {
+        let code = languages::code(language);
+        let is = |cell: &&String| {
+            name(cell) == *language || (code.is_some() && languages::of_column(cell) == code)
+        };
+        first.iter().find(is).map(|cell| cell.trim().to_string())
+    };
+    let mut request = request.into_owned();
+    match languages.each_ref().map(of) {
+        [Some(source), Some(target)] => {
+            (request.columns.source, request.columns.target) = (Some(source), Some(target));
+        }
+        _ if first.iter().any(|cell| languages::of_column(cell).is_some()) => {
+            let [source, target] = &languages;
+            return Err(format!(
+                "the run was trained on files of {source} and {target}, and not both are columns \
+                 of this table: choose them with --source and --target; {}",
+                super::super::columns::shown(first)
+            ));
+        }
+        _ => {}
+    }
+    Ok(Cow::Owned(request))
 }
 
 /// Replaces the column of nested translations by a column for each language.

@@ -4,6 +4,7 @@ use super::examples::{
     Example, check_parts, divide, mean, one_line, part_files, percentile, skipped, text_key,
 };
 use super::findings::{Findings, Place};
+use super::reading::Reading;
 use super::roles::{self, Columns, Role, first_row};
 use super::table::{Table, is_table};
 use super::{DataSize, Draft, PartFiles, Request, is_unspaced, split_line, units, write_lines};
@@ -53,17 +54,23 @@ impl Example for Pair {
 pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<Draft>> {
     let files = PartFiles::find(request, &is_table)?;
     let mut chosen: Option<Columns> = None;
+    let mut reading = Reading::default();
     let mut all = [vec![], vec![], vec![]];
     for (part, pairs) in [Part::Train, Part::Valid, Part::Test].into_iter().zip(&mut all) {
         for path in files.of(part) {
-            let mut table = Table::read(path, findings)?;
+            let mut table = Table::read(path, request.separator(), findings)?;
             if table.rows.is_empty() {
                 continue;
             }
-            match columns(&table, request, chosen.as_ref()) {
+            let request = request.for_table(&table);
+            let like = chosen.as_ref();
+            match request.and_then(|request| columns(&table, &request, like)) {
                 Ok(columns) => {
                     table.take_header(columns.header.is_some(), findings);
                     pairs.extend(rows(&table, &columns, findings));
+                    if chosen.is_none() {
+                        reading = columns.reading(&table, &FLAGS);
+                    }
                     chosen.get_or_insert(columns);
                 }
                 Err(message) => findings.error("columns", Place::whole(path), message),
@@ -73,6 +80,17 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     let Some(columns) = chosen else { return Ok(None) };
     if all[0].is_empty() {
         return Ok(None);
+    }
+    if request.like().is_some() {
+        let [all, ..] = all;
+        let queries = say::many(by_query(&all).len(), "query");
+        let count = format!("{} of {queries}", say::many(all.len(), "text"));
+        let mut summary = vec![columns.told(&FLAGS), count];
+        summary.extend(files.note);
+        summary.extend(skipped(findings));
+        let (count, file) = (all.len(), "test.jsonl");
+        let write = move |folder: &Path| write_lines(&folder.join(file), &all);
+        return Ok(Some(Draft::to_evaluate("rerank", summary, count, file, Box::new(write))));
     }
     let held = files.held_out();
     let all = divide(all, held, request.seed, findings);
@@ -115,7 +133,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         parts.try_for_each(|(part, name)| write_lines(&folder.join(name), part))
     };
     let (task, write) = ("rerank", Box::new(write));
-    Ok(Some(Draft { task, summary, parts: sizes, size, keys, files, write }))
+    Ok(Some(Draft { task, summary, parts: sizes, size, keys, files, write, reading }))
 }
 
 fn number(cell: &str) -> Option<f64> {

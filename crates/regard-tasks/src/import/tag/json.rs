@@ -2,12 +2,14 @@
 
 use super::super::examples::one_line;
 use super::super::findings::{Findings, Place};
+use super::super::reading::Reading;
 use super::super::table::json_values;
 use super::{Item, Unit, iob, sentence};
 use crate::import::Request;
 use crate::say;
 use regard_models::Result;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -18,7 +20,12 @@ const LABELS: [&str; 9] =
     ["tags", "labels", "ner_tags", "pos_tags", "upos_tags", "chunk_tags", "ner", "pos", "upos"];
 
 /// Reads a file.
-pub(super) fn read(path: &Path, request: &Request, findings: &mut Findings) -> Result<Vec<Item>> {
+pub(super) fn read(
+    path: &Path,
+    request: &Request,
+    reading: &mut Option<Reading>,
+    findings: &mut Findings,
+) -> Result<Vec<Item>> {
     let values = json_values(path, findings)?;
     let file: Rc<Path> = path.into();
     let mut keys: Option<[String; 2]> = None;
@@ -31,11 +38,16 @@ pub(super) fn read(path: &Path, request: &Request, findings: &mut Findings) -> R
             continue;
         };
         if keys.is_none() {
-            let [text, label] = [&request.columns.text, &request.columns.label];
-            let found = choose(object, "text", text, &WORDS)
-                .and_then(|words| Ok([words, choose(object, "label", label, &LABELS)?]));
+            let found = recorded(request, object).and_then(|request| {
+                let [text, label] = [&request.columns.text, &request.columns.label];
+                let words = choose(object, "text", text, &WORDS)?;
+                Ok([words, choose(object, "label", label, &LABELS)?])
+            });
             match found {
-                Ok(found) => keys = Some(found),
+                Ok(found) => {
+                    reading.get_or_insert_with(|| noted(&found));
+                    keys = Some(found);
+                }
                 Err(message) => {
                     findings.error("columns", place, message);
                     return Ok(vec![]);
@@ -55,6 +67,23 @@ pub(super) fn read(path: &Path, request: &Request, findings: &mut Findings) -> R
         findings.error("empty file", Place::whole(path), "has no sentences");
     }
     Ok(all)
+}
+
+/// Describes how a file was read.
+fn noted(keys: &[String; 2]) -> Reading {
+    let reading = Reading { header: Some(true), ..Reading::of("json") };
+    reading.with("text", &[0], Some(keys)).with("label", &[1], Some(keys))
+}
+
+/// Request with the recorded keys, if the run was trained on JSON.
+fn recorded<'a>(
+    request: &'a Request,
+    object: &Map<String, Value>,
+) -> Result<Cow<'a, Request>, String> {
+    match request.like().is_some_and(|reading| reading.format == "json") {
+        true => request.for_columns(&object.keys().cloned().collect::<Vec<_>>(), true),
+        false => Ok(Cow::Borrowed(request)),
+    }
 }
 
 /// Key of the words or labels: the one that a flag names, or the only known one.

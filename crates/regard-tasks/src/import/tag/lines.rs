@@ -2,6 +2,7 @@
 //! sentence.
 
 use super::super::findings::{Findings, Place};
+use super::super::reading::Reading;
 use super::super::table::end;
 use super::{Item, Unit, iob, sentence, treebank};
 use crate::data::choose::name;
@@ -9,6 +10,7 @@ use crate::data::stream::Lines;
 use crate::import::Request;
 use crate::say;
 use regard_models::{Error, Result};
+use std::borrow::Cow;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -23,7 +25,12 @@ const LABEL_NAMES: [&str; 10] =
 pub(super) type Line = (u64, String);
 
 /// Reads a file.
-pub(super) fn read(path: &Path, request: &Request, findings: &mut Findings) -> Result<Vec<Item>> {
+pub(super) fn read(
+    path: &Path,
+    request: &Request,
+    reading: &mut Option<Reading>,
+    findings: &mut Findings,
+) -> Result<Vec<Item>> {
     let blocks = blocks(path, findings)?;
     let lines = || blocks.iter().flatten().flatten().map(|(_, line)| line.as_str());
     let Some(first) = lines().next() else {
@@ -40,15 +47,28 @@ pub(super) fn read(path: &Path, request: &Request, findings: &mut Findings) -> R
             let message = format!("--text does not apply to CoNLL-U, such as {}", path.display());
             return Err(Error::invalid(message));
         }
+        let request = recorded(request, "conllu", treebank::COLUMNS).map_err(Error::invalid)?;
         let label = column("label", &request.columns.label, treebank::COLUMNS, &treebank::NAMES);
         let label = label.map_err(Error::invalid)?.unwrap_or(treebank::UPOS);
+        reading.get_or_insert_with(|| noted("conllu", &[("label", label)]));
         let mut read = |block: &Vec<Line>| treebank::sentence(block, label, &file, findings);
         return Ok(blocks.iter().flatten().filter_map(&mut read).collect());
     }
     let between = if first.contains('\t') { Some('\t') } else { None };
-    let Some(columns) = Columns::choose(&split(first, between), request, path, findings)? else {
+    let cells = split(first, between);
+    let request = match recorded(request, "conll", cells.len()) {
+        Ok(request) => request,
+        Err(message) => {
+            findings.error("columns", Place::whole(path), message);
+            return Ok(vec![]);
+        }
+    };
+    let request = &*request;
+    let Some(columns) = Columns::choose(&cells, request, path, findings)? else {
         return Ok(vec![]);
     };
+    let chosen = [("text", columns.word), ("label", columns.label)];
+    reading.get_or_insert_with(|| noted("conll", &chosen));
     let mut blocks: Vec<Vec<Line>> = blocks.into_iter().flatten().collect();
     if columns.header {
         blocks[0].remove(0);
@@ -60,6 +80,27 @@ pub(super) fn read(path: &Path, request: &Request, findings: &mut Findings) -> R
     }
     let mut read = |block: &Vec<Line>| columns.sentence(block, between, &file, findings);
     Ok(blocks.iter().filter_map(&mut read).collect())
+}
+
+/// Describes how a file was read: columns by number.
+fn noted(format: &str, columns: &[(&str, usize)]) -> Reading {
+    let reading = Reading { header: Some(false), ..Reading::of(format) };
+    columns.iter().fold(reading, |reading, (role, at)| reading.with(role, &[*at], None))
+}
+
+/// Request with the recorded columns, if the run was trained on a file of this format.
+fn recorded<'a>(
+    request: &'a Request,
+    format: &str,
+    width: usize,
+) -> Result<Cow<'a, Request>, String> {
+    match request.like().is_some_and(|reading| reading.format == format) {
+        true => {
+            let numbers: Vec<String> = (1..=width).map(|number| number.to_string()).collect();
+            request.for_columns(&numbers, false)
+        }
+        false => Ok(Cow::Borrowed(request)),
+    }
 }
 
 /// Lines between blank lines; `None` for a sentence with a line that is not text, which is noted.

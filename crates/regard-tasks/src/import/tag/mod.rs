@@ -6,6 +6,7 @@ mod treebank;
 
 use super::examples::{Example, check_parts, divide, part_files, percentile, skipped, text_key};
 use super::findings::{Findings, Place};
+use super::reading::{Column, Reading};
 use super::table::end;
 use super::{DataSize, Draft, PartFiles, Request, is_unspaced, split_line, units};
 use crate::data::Part;
@@ -69,17 +70,25 @@ struct Unit {
 /// Reads the files of a request.
 pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<Draft>> {
     let files = PartFiles::find(request, &|path| ENDS.contains(&end(path).as_str()))?;
+    let mut read = None;
     let mut all = [vec![], vec![], vec![]];
     for (part, items) in [Part::Train, Part::Valid, Part::Test].into_iter().zip(&mut all) {
         for path in files.of(part) {
             items.extend(match end(path).as_str() {
-                "json" | "jsonl" | "ndjson" => json::read(path, request, findings)?,
-                _ => lines::read(path, request, findings)?,
+                "json" | "jsonl" | "ndjson" => json::read(path, request, &mut read, findings)?,
+                _ => lines::read(path, request, &mut read, findings)?,
             });
         }
     }
     let Some(first) = all[0].first() else { return Ok(None) };
     let told: Vec<String> = first.sentence.words.iter().take(4).map(pair).collect();
+    let reading = read.unwrap_or_default();
+    if let Some(like) = request.like() {
+        let [items, ..] = all;
+        let columns = [format!("{}; first: {}", columns_told(&reading), told.join(" "))];
+        let notes = columns.into_iter().chain(files.note).collect();
+        return Ok(Some(whole(items, like, notes, findings)));
+    }
     check_labels(&all[0], findings);
     let held = files.held_out();
     let all = divide(all, held, request.seed, findings);
@@ -98,6 +107,7 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
     }
     long_sentences(&all, findings);
     let labels = counts(&all[0]);
+    let names_of_labels: Vec<String> = labels.iter().map(|(name, _)| name.to_string()).collect();
     let sizes = all.each_ref().map(Vec::len);
     let words = |items: &[Item]| items.iter().map(|item| item.sentence.words.len()).sum::<usize>();
     let mut summary = vec![
@@ -136,7 +146,43 @@ pub(super) fn read(request: &Request, findings: &mut Findings) -> Result<Option<
         parts.try_for_each(|(items, name)| write_part(&folder.join(name), items))
     };
     let (task, write) = ("tag", Box::new(write));
-    Ok(Some(Draft { task, summary, parts: sizes, size, keys, files, write }))
+    let reading = reading.with_labels(names_of_labels);
+    Ok(Some(Draft { task, summary, parts: sizes, size, keys, files, write, reading }))
+}
+
+/// Sentences that a model is evaluated on, without those with labels that it does not know.
+fn whole(
+    mut items: Vec<Item>,
+    like: &Reading,
+    mut summary: Vec<String>,
+    findings: &mut Findings,
+) -> Draft {
+    items.retain(|item| {
+        let unknown = item.labels().find_map(|label| like.unknown(label));
+        unknown.is_none_or(|message| {
+            findings.row("unknown label", item.place(), message);
+            false
+        })
+    });
+    let words = items.iter().map(|item| item.sentence.words.len()).sum();
+    let (sentences, words) = (say::many(items.len(), "sentence"), say::many(words, "word"));
+    summary.push(format!("{sentences}, {words}; labels: {}", named(&counts(&items))));
+    summary.extend(skipped(findings));
+    let (count, file) = (items.len(), "test.conllu");
+    let write = move |folder: &Path| write_part(&folder.join(file), &items);
+    Draft::to_evaluate("tag", summary, count, file, Box::new(write))
+}
+
+/// Phrase about the columns of words and labels.
+fn columns_told(reading: &Reading) -> String {
+    let one = |(role, columns): (&String, &Vec<Column>)| {
+        let column = columns.first().cloned().unwrap_or_default();
+        match (column.name, column.number) {
+            (Some(name), _) => format!("{role}: key '{}'", say::short(&name, 30)),
+            (None, number) => format!("{role}: column {}", number.unwrap_or_default()),
+        }
+    };
+    reading.columns.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 fn pair(word: &Word) -> String {

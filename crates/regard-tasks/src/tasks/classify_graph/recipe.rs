@@ -7,6 +7,7 @@ use crate::data::graphs::{self, LabelledGraph};
 use crate::data::known::{self, Format};
 use crate::data::{GraphData, Part, sets};
 use crate::evaluation::{Details, EvaluationData, EvaluationSet, Metric, Report, Source};
+use crate::import::graph;
 use crate::recipe::details::{JudgedLabel, ShownInput};
 use crate::recipe::{Prepared, Task, recipe};
 use crate::{own, say, train};
@@ -179,6 +180,15 @@ impl Data {
         }
     }
 
+    /// Returns the ids of the nodes of imported tables; empty for other files.
+    fn ids(&self) -> Result<Vec<String>> {
+        let file = self.nodes.as_ref().map(|nodes| nodes.with_file_name(graph::IDS));
+        match file.filter(|file| self.set == own::FILES && file.is_file()) {
+            Some(file) => graph::ids(&file),
+            None => Ok(vec![]),
+        }
+    }
+
     /// Reads the graphs; generated ones are determined by the seed.
     pub fn read(&self, seed: u64) -> Result<GraphExamples> {
         let drawn = || {
@@ -263,6 +273,7 @@ impl Task for Recipe {
                 what(!of_graphs)
             )));
         }
+        let ids = recipe.data.ids()?;
         // Labels, wiring and widths are those that the model was trained with.
         let book = given.book(&labeller.made(), &device)?;
         let source = Source::Set(&recipe.data.set, part);
@@ -281,8 +292,11 @@ impl Task for Recipe {
             let show = |at: usize| {
                 let text = match of_graphs {
                     true => format!("graph {} of part {}", places[at] + 1, part.name()),
-                    // Files number nodes from 0.
-                    false => format!("node {}", places[at]),
+                    // Files number nodes from 0; imported tables have ids.
+                    false => match ids.get(places[at]) {
+                        Some(id) => format!("node {}", say::short(id, 60)),
+                        None => format!("node {}", places[at]),
+                    },
                 };
                 ShownInput { number: None, text }
             };

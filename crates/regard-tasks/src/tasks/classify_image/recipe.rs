@@ -6,13 +6,14 @@ use crate::about::About;
 use crate::data::known::{self, Format};
 use crate::data::{Part, sets};
 use crate::evaluation::{EvaluationData, EvaluationSet, Metric, Report, Source};
+use crate::import::images::FILES;
 use crate::recipe::details::ShownInput;
 use crate::recipe::{Prepared, Task, recipe};
 use crate::{own, say, train};
-use regard_models::{Error, ModelFiles, Network, Result};
+use regard_models::{Error, ModelFiles, Network, Result, checkpoint};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 recipe! {
     for "classify-image";
@@ -108,6 +109,15 @@ impl Recipe {
     }
 }
 
+/// Names of the files that an IDX file of imported images was made of; empty for other files.
+fn own_files(images: &Path) -> Vec<String> {
+    let name = images.file_name().unwrap_or_default().to_string_lossy();
+    let Some((part, _)) = name.split_once("-images-") else { return vec![] };
+    let list = images.with_file_name(format!("{part}{FILES}"));
+    let text = checkpoint::read_text(&list).unwrap_or_default();
+    text.lines().map(str::to_string).collect()
+}
+
 impl Task for Recipe {
     fn decides(&self) -> &str {
         "accuracy, percent"
@@ -139,8 +149,14 @@ impl Task for Recipe {
         };
         let sheet = EvaluationSet::new(&source, pile.len(), "images");
         // From 0, as `regard classify --image FILE --index N` counts images.
+        let folder =
+            self.data.folder.as_ref().filter(|_| matches!(source, Source::Set(own::FILES, _)));
+        let names = own_files(&folder.map_or(PathBuf::from(&file), |folder| folder.join(&file)));
         let show = |at: usize| {
-            let text = format!("image {} of {file}", first + at);
+            let text = match names.get(first + at) {
+                Some(name) => name.clone(),
+                None => format!("image {} of {file}", first + at),
+            };
             ShownInput { number: None, text }
         };
         Report::detailed(sheet, viewer.model().parameters(), || {

@@ -1,0 +1,136 @@
+use super::super::read;
+use super::*;
+use crate::data::scratch::with_file;
+
+/// Trains nothing: reads a table, writes its record, and returns what the record says.
+fn trained(name: &str, text: &str, change: impl Fn(&mut Request)) -> TrainedImport {
+    with_file(name, text.as_bytes(), |path| {
+        let mut request = Request::new("classify");
+        request.data = vec![path.to_path_buf()];
+        change(&mut request);
+        let (import, findings) = read(&request).unwrap();
+        let import = import.unwrap_or_else(|| panic!("{}", findings.text()));
+        let run = path.with_extension("run");
+        import.write(&run.join(DATA)).unwrap();
+        let found = TrainedImport::of_run(&run).unwrap().unwrap();
+        std::fs::remove_dir_all(&run).unwrap();
+        found
+    })
+}
+
+/// Reads a table as a run did; returns the number of examples and the first lines of the summary,
+/// or the findings.
+fn evaluated(
+    trained: &TrainedImport,
+    (name, text): (&str, &str),
+    change: impl Fn(&mut Request),
+) -> Result<(usize, String), String> {
+    with_file(name, text.as_bytes(), |path| {
+        let mut request = Request::new(trained.task.clone());
+        request.data = vec![path.to_path_buf()];
+        request.purpose = Purpose::Evaluate(trained.clone());
+        change(&mut request);
+        let (import, findings) = read(&request).map_err(|error| error.to_string())?;
+        let import = import.ok_or_else(|| findings.text())?;
+        assert_eq!(import.parts[..2], [0, 0]);
+        Ok((import.parts[2], import.summary.join("\n")))
+    })
+}
+
+fn rows(between: char, count: usize) -> String {
+    let one = |i: usize| {
+        let label = ["gut", "schlecht"][i % 2];
+        format!("{i}{between}Ein Bericht, Nummer {i}{between}{label}\n")
+    };
+    (0..count).map(one).collect()
+}
+
+fn german() -> TrainedImport {
+    let text = format!("nr;bericht;wertung\n{}", rows(';', 40));
+    trained("r.csv", &text, |request| {
+        request.columns.text = Some("bericht".into());
+        request.columns.label = Some("wertung".into());
+    })
+}
+
+#[test]
+fn what_training_chose_is_recorded_and_used_again() {
+    let run = german();
+    let reading = &run.reading;
+    assert_eq!((reading.header, reading.separator), (Some(true), Some(';')));
+    assert_eq!(reading.labels, ["gut", "schlecht"]);
+    assert_eq!(reading.columns["text"][0].name.as_deref(), Some("bericht"));
+    assert_eq!(reading.columns["label"][0].number, Some(3));
+    // The order of the columns may differ, and the file may be of another kind.
+    for (name, text) in [
+        ("a.csv", "wertung;nr;bericht\ngut;1;Ja, ja, ja\n"),
+        ("b.csv", "wertung,bericht\ngut,Ja\n"),
+        ("c.tsv", "x\tbericht\twertung\n1\tJa\tgut\n"),
+        ("d.jsonl", "{\"bericht\": \"Ja\", \"wertung\": \"gut\", \"text\": \"no\"}\n"),
+    ] {
+        let (count, told) = evaluated(&run, (name, text), |_| {}).unwrap();
+        assert_eq!(count, 1, "{name}");
+        assert!(told.contains("text: column 'bericht', label: column 'wertung'"), "{told}");
+    }
+}
+
+#[test]
+fn a_missing_column_is_named_with_those_that_exist() {
+    let run = german();
+    let table = ("a.csv", "nr;text;wertung\n1;Ja;gut\n");
+    let error = evaluated(&run, table, |_| {}).unwrap_err();
+    for part in ["a.csv", "\"bericht\"", "\"nr\", \"text\", \"wertung\"", "--text", "--no-header"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    let (_, told) =
+        evaluated(&run, table, |request| request.columns.text = Some("text".into())).unwrap();
+    assert!(told.contains("text: column 'text', label: column 'wertung'"), "{told}");
+    // Without a header the columns have their numbers.
+    let table = ("b.csv", "1;Ja;gut\n2;Nein;schlecht\n");
+    let (count, told) = evaluated(&run, table, |request| request.header = Some(false)).unwrap();
+    assert_eq!(count, 2);
+    assert!(told.contains("text: column 2, label: column 3, no header"), "{told}");
+}
+
+#[test]
+fn unknown_labels_are_an_error_or_left_out() {
+    let run = german();
+    let table = ("a.csv", "nr;bericht;wertung\n1;Ja;gut\n2;Nein;mittel\n3;So;mittel\n");
+    let error = evaluated(&run, table, |_| {}).unwrap_err();
+    for part in ["unknown label (2)", "line 3", "\"mittel\"", "gut, schlecht"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    let (count, told) = evaluated(&run, table, |request| request.skip_bad = true).unwrap();
+    assert_eq!(count, 1);
+    assert!(told.contains("2 rows left out (--skip-bad)"), "{told}");
+}
+
+#[test]
+fn numbers_stay_numbers() {
+    let run = trained("r.tsv", &rows('\t', 40), |request| {
+        request.columns.text = Some("2".into());
+        request.columns.label = Some("3".into());
+        request.header = Some(false);
+    });
+    assert_eq!(run.reading.columns["text"][0], Column { name: None, number: Some(2) });
+    let (count, _) = evaluated(&run, ("a.tsv", "7\tJa\tgut\n"), |_| {}).unwrap();
+    assert_eq!(count, 1);
+    let error = evaluated(&run, ("b.tsv", "Ja\tgut\n"), |_| {}).unwrap_err();
+    assert!(error.contains("has no column 3, from which the run reads the label"), "{error}");
+}
+
+#[test]
+fn a_record_of_an_earlier_version_is_an_error() {
+    with_file("x.txt", b"x", |path| {
+        let run = path.with_extension("run");
+        std::fs::create_dir_all(run.join(DATA)).unwrap();
+        let record = "{\"task\": \"classify\", \"data\": []}";
+        std::fs::write(run.join(DATA).join(RECORD), record).unwrap();
+        let error = TrainedImport::of_run(&run).unwrap_err().to_string();
+        assert!(error.contains("import.json") && error.contains("train it again"), "{error}");
+        // Runs with several seeds share their data.
+        assert!(TrainedImport::of_run(&run.join("seed-0")).is_err());
+        assert!(TrainedImport::of_run(&run.join("other")).unwrap().is_none());
+        std::fs::remove_dir_all(&run).unwrap();
+    });
+}
