@@ -1,6 +1,7 @@
 //! `regard runs`: list of training runs, and details of one.
 
 use super::say::quoted;
+use super::train::own::graph_command;
 use super::{Global, Outcome, write_json};
 use crate::show::table::{Rows, Table};
 use crate::show::{bytes, label, terminal};
@@ -297,10 +298,13 @@ fn next(run: &RunDetails) -> Vec<String> {
 
 /// Command that uses a model of a task; `None` if no command does.
 pub fn use_of(task: &str, folder: &Path) -> Option<String> {
+    let model = quoted(folder.display());
+    if task == "classify-graph" {
+        return Some(format!("{} --model {model}", graph_command(folder)));
+    }
     let verb = pipeline::task(task)?.verb;
     let (before, after) = match task {
         "classify-image" => (" FILE.png", ""),
-        "classify-graph" => (" EDGES", " --nodes NODES"),
         "recognize" => (" FILE.wav", ""),
         "answer" | "answer-story" => (" 'A question?'", " --context 'A text.'"),
         "rerank" => (" 'A query'", " --texts FILE"),
@@ -309,7 +313,7 @@ pub fn use_of(task: &str, folder: &Path) -> Option<String> {
         "generate" => (" 'A beginning'", ""),
         _ => (" 'A text.'", ""),
     };
-    Some(format!("{verb}{before}{after} --model {}", quoted(folder.display())))
+    Some(format!("{verb}{before}{after} --model {model}"))
 }
 
 #[cfg(test)]

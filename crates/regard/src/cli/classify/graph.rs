@@ -2,10 +2,11 @@
 
 use super::super::say::say;
 use super::super::{Outcome, inputs};
-use super::{CommonOptions, line, write_json};
+use super::{CommonOptions, line, tables, write_json};
 use crate::files::{expect_extension, not_an_input, save_text};
 use crate::models;
 use crate::show::graph::{Edge, Node, svg};
+use crate::show::label;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use regard_tasks::classify_graph::{self, GraphClassifier, GraphPrediction, Parameters, Scene};
@@ -21,17 +22,22 @@ const MOST_NODES: usize = 300;
 #[derive(Args)]
 #[group(skip)]
 pub struct Flags {
-    /// Classify a graph: a file with an edge (two node numbers) per line, or `cora` or `citeseer`
-    #[arg(long, value_name = "EDGES",
+    /// Classify a graph: your table of nodes with --edges (or the folder of both), if the run was
+    /// trained on such tables; a file with an edge (two node numbers) per line with --nodes; or
+    /// `cora` or `citeseer`
+    #[arg(long, value_name = "GRAPH",
           conflicts_with_all = ["text", "pair", "attention_weights", "image"])]
-    graph: Option<String>,
+    pub(super) graph: Option<String>,
     /// File of nodes: node number, split (train, valid, test or -), label and features, separated
     /// by tabs
     #[arg(long, value_name = "FILE", requires = "graph", conflicts_with = "image")]
-    nodes: Option<PathBuf>,
-    /// Only these nodes, counted from 0
-    #[arg(long, value_name = "N", num_args = 1.., requires = "graph", conflicts_with = "image")]
-    node: Vec<usize>,
+    pub(super) nodes: Option<PathBuf>,
+    /// Your table of edges, as in `regard train classify-graph`; --graph is the table of nodes
+    #[arg(long, value_name = "FILE", requires = "graph", conflicts_with_all = ["image", "nodes"])]
+    pub(super) edges: Option<PathBuf>,
+    /// Only these nodes: ids of your table, or numbers counted from 0
+    #[arg(long, value_name = "NODE", num_args = 1.., requires = "graph", conflicts_with = "image")]
+    node: Vec<String>,
     /// Write a picture of the attention along edges: for the first of --node, or for the whole
     /// graph if the model labels graphs
     #[arg(long, value_name = "FILE", requires = "graph", conflicts_with = "image")]
@@ -43,6 +49,7 @@ impl Flags {
     pub fn stray(&self) -> Option<(&'static str, &'static str)> {
         let given = [
             ("--nodes", self.nodes.is_some()),
+            ("--edges", self.edges.is_some()),
             ("--node", !self.node.is_empty()),
             ("--svg", self.svg.is_some()),
         ];
@@ -57,25 +64,32 @@ impl Flags {
     /// Name of the graph in error messages.
     fn name(&self) -> String {
         let edges = self.graph.as_deref().unwrap_or_default();
-        match &self.nodes {
-            Some(nodes) => format!("{} and {edges}", nodes.display()),
+        match self.nodes.as_ref().or(self.edges.as_ref()) {
+            Some(other) => format!("{} and {edges}", other.display()),
             None => edges.to_string(),
         }
     }
 
+    /// Refuses a picture that would replace a file of the graph.
+    fn check_picture(&self) -> Result<()> {
+        let Some(svg) = &self.svg else { return Ok(()) };
+        let graph = Path::new(self.graph.as_deref().unwrap_or_default());
+        let inputs = [Some(graph), self.nodes.as_deref(), self.edges.as_deref()];
+        not_an_input("--svg", svg, &inputs.into_iter().flatten().collect::<Vec<_>>())?;
+        expect_extension("--svg", svg, &["svg"])
+    }
+
     fn read(&self) -> Result<GraphData> {
         let edges = self.graph.as_deref().expect("it is asked");
-        if let Some(svg) = &self.svg {
-            let nodes = self.nodes.as_deref().unwrap_or(Path::new(edges));
-            not_an_input("--svg", svg, &[Path::new(edges), nodes])?;
-            expect_extension("--svg", svg, &["svg"])?;
-        }
         if let Some(nodes) = &self.nodes {
             let (nodes, edges) = (inputs::file(nodes), inputs::file(Path::new(edges)));
             return Ok(GraphData::read(&nodes, &edges)?);
         }
         if Path::new(edges).is_file() {
-            bail!("--graph: {edges} holds edges; the file of nodes is missing: --nodes FILE");
+            bail!(
+                "--graph: {edges} is one file of two: with a table of nodes, --edges FILE; with \
+                 edges between numbers, --nodes FILE"
+            );
         }
         classify_graph::named(edges).context("--graph")
     }
@@ -83,15 +97,20 @@ impl Flags {
 
 pub fn run(flags: &Flags, asked: &CommonOptions, out: &mut dyn Write) -> Result<Outcome> {
     let labeller: GraphClassifier = models::open(asked.model, asked.hub)?;
-    let network = flags.read()?;
-    let parameters = Parameters { top_k: asked.top_k, nodes: flags.node.clone() };
+    flags.check_picture()?;
+    let (network, ids) = match tables::is_asked(flags) {
+        true => tables::read(flags, asked)?,
+        false => (flags.read()?, vec![]),
+    };
+    let nodes = tables::chosen(&flags.node, &ids).context("--node")?;
+    let parameters = Parameters { top_k: asked.top_k, nodes };
     labeller.check_nodes(&network, &parameters.nodes).context("--node")?;
     let whole = labeller.reads_graphs();
     if !whole && flags.node.is_empty() && flags.svg.is_some() {
-        bail!("--svg: this model labels nodes; choose the one to draw with --node N");
+        bail!("--svg: this model labels nodes; choose the one to draw with --node NODE");
     }
     let (has, knows) = (network.columns, labeller.model().settings().features);
-    if flags.nodes.is_none() && has != knows {
+    if flags.nodes.is_none() && ids.is_empty() && has != knows {
         bail!("--graph: got {has} features per node, the model was trained with {knows}");
     }
     let look = match &flags.svg {
@@ -104,21 +123,34 @@ pub fn run(flags: &Flags, asked: &CommonOptions, out: &mut dyn Write) -> Result<
     let look = look.with_context(|| flags.name())?;
     let response = labeller.response(look.labels.clone(), &parameters)?;
     for prediction in &response.predictions {
+        let id = prediction.node.and_then(|at| ids.get(at));
         match (asked.json, prediction.node) {
-            (true, _) => write_json(out, prediction)?,
+            (true, _) => match id {
+                Some(id) => write_json(out, &tables::Named::new(&prediction.labels, id))?,
+                None => write_json(out, prediction)?,
+            },
             (false, None) => writeln!(out, "{}", line(&prediction.labels))?,
-            (false, Some(at)) => writeln!(out, "{at}\t{}", line(&prediction.labels))?,
+            (false, Some(at)) => {
+                let name = id.map_or_else(|| at.to_string(), |id| label(id, usize::MAX));
+                writeln!(out, "{name}\t{}", line(&prediction.labels))?;
+            }
         }
     }
     if let Some(path) = &flags.svg {
-        let picture = draw(&labeller, &look, parameters.nodes.first().copied());
+        let picture = draw(&labeller, &look, parameters.nodes.first().copied(), &ids);
         save_text(path, &picture)?;
     }
     Ok(Outcome::Positive)
 }
 
 /// Draws the attention behind the label of a node, or of the whole graph.
-fn draw(labeller: &GraphClassifier, look: &GraphPrediction, node: Option<usize>) -> String {
+fn draw(
+    labeller: &GraphClassifier,
+    look: &GraphPrediction,
+    node: Option<usize>,
+    ids: &[String],
+) -> String {
+    let named = |at: usize| ids.get(at).cloned().unwrap_or_else(|| at.to_string());
     let mut scene = Scene::of(look, node);
     let left_out = scene.keep(MOST_NODES);
     if left_out > 0 {
@@ -136,14 +168,16 @@ fn draw(labeller: &GraphClassifier, look: &GraphPrediction, node: Option<usize>)
         let told = label.map_or(String::new(), |l| format!("{} {:.3}", l.label, l.score));
         let middle = if *ring == 0 { 1.0 } else { 0.0 };
         let weight = look.nodes.as_ref().map_or(middle, |weights| weights[*at]);
-        let (name, about) = (at.to_string(), format!("node {at}: {told}"));
+        let (name, about) = (named(*at), format!("node {}: {told}", named(*at)));
         Node { name, about, colour, ring: *ring, weight }
     };
     let nodes: Vec<Node> = found.iter().map(of).collect();
     let edge = |((from, to), weight)| Edge { from: places[&from], to: places[&to], weight };
     let edges: Vec<Edge> = edges.into_iter().map(edge).collect();
     let title = match (node, best(node.unwrap_or(0))) {
-        (Some(node), Some(best)) => format!("node {node}: {} ({:.3})", best.label, best.score),
+        (Some(node), Some(best)) => {
+            format!("node {}: {} ({:.3})", named(node), best.label, best.score)
+        }
         (None, Some(best)) => format!("{} ({:.3})", best.label, best.score),
         (_, None) => String::new(),
     };

@@ -3,6 +3,7 @@
 
 mod graph;
 mod image;
+mod tables;
 mod text;
 
 use super::{Global, Outcome, inputs, write_json};
@@ -33,20 +34,26 @@ number --index. Stops at the first unreadable file; results for earlier files ar
 
 Pairs of texts: --pair, with a tab between first and second text.
 
-Graphs: --graph takes a file of edges, two node numbers per line and optional edge features, and
---nodes a file of nodes with tab-separated columns: node number from 0, split (train, valid, test or
--), label (- for none), features, separated by spaces: `7` sets feature 7 to 1, `7:0.5` sets it to
-0.5. Edges are undirected unless the model's configuration says otherwise. Prints one line per node:
-number, tab, label, tab, probability; a model that labels whole graphs prints one line. --svg draws
-the attention along the edges.
-To train on your own graph: regard train cora-gat --set data.set=files --set data.nodes=FILE --set
+Your own graph, after regard train classify-graph --data nodes.csv --edges edges.csv --out runs/g:
+  regard classify --graph nodes.csv --edges edges.csv --model runs/g
+labels the nodes of these tables or of others with the same features, also nodes without a label.
+They are read with the columns of training; a column of labels may be missing. Prints the id of each
+node, a tab, the label, a tab and its probability; --node takes ids.
+
+Other graphs: --graph takes a file of edges, two node numbers per line and optional edge features,
+and --nodes a file of nodes with tab-separated columns: node number from 0, split (train, valid,
+test or -), label (- for none), features, separated by spaces: `7` sets feature 7 to 1, `7:0.5` sets
+it to 0.5. Edges are undirected unless the model's configuration says otherwise. Prints one line per
+node: number, tab, label, tab, probability; a model that labels whole graphs prints one line. --svg
+draws the attention along the edges.
+To train on such files: regard train cora-gat --set data.set=files --set data.nodes=FILE --set
 data.edges=FILE. For whole graphs: regard train molecules-gat with the same flags and --set
 data.graphs=FILE, whose lines are the number of nodes, the split and the label of a graph.
 
 --json prints {\"label\", \"score\"}; with --top-k also {\"labels\": [{\"label\", \"score\"}, …]}; with
 --attention-weights also {\"words\": [{\"word\", \"weight\", \"start\", \"end\"}, …]} in text order. For an
 image also {\"file\", \"index\"}, with --attention also {\"attention\": {\"of\", \"file\", \"weights\"}};
-weights has one row per row of patches, top first. For a node also {\"node\"}.
+weights has one row per row of patches, top first. For a node also {\"node\"}, its id or number.
 
 If a line of standard input fails, the error goes to stderr, an empty line (or {\"error\": …} with
 --json) is printed, and the exit code is 1.";

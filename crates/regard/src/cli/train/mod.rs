@@ -1,7 +1,7 @@
 //! `regard train`: training by a recipe, or on files of the user.
 
 mod eta;
-mod own;
+pub mod own;
 mod plan;
 mod seeds;
 mod show;

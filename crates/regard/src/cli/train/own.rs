@@ -12,7 +12,10 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use regard_models::text::Head;
 use regard_tasks::import::preset::{self, Choice, Wish};
-use regard_tasks::import::{self, Effort, Finding, IMPORTERS, Import, Request, Severity};
+use regard_tasks::import::reading::DATA;
+use regard_tasks::import::{
+    self, Effort, Finding, IMPORTERS, Import, Request, Severity, TrainedImport,
+};
 use regard_tasks::reader::TextEncoder;
 use regard_tasks::recipe::Task;
 use regard_tasks::{say as words, train};
@@ -21,9 +24,6 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// Folder of a run that holds the imported data.
-const DATA: &str = "data";
 
 /// Flags for files of the user.
 #[derive(Args)]
@@ -291,20 +291,48 @@ impl<'a> Check<'a> {
 /// Commands to use a trained model with.
 pub fn next_commands(task: &str, folder: &Path) -> Vec<String> {
     let model = quoted(folder.display());
+    let media = |other: &str| {
+        let trained = TrainedImport::of_run(folder).ok().flatten();
+        let file = trained.and_then(|trained| trained.example());
+        file.map_or(other.to_string(), |file| quoted(near(&file).display()))
+    };
     let use_it = match task {
         "classify" => format!("regard classify 'A text.' --model {model}"),
-        "classify-image" => format!("regard classify --image FILE.png --model {model}"),
-        "classify-graph" => format!("regard inspect {model}"),
+        "classify-image" => {
+            format!("regard classify --image {} --model {model}", media("FILE.png"))
+        }
+        "classify-graph" => format!("{} --model {model}", graph_command(folder)),
         "tag" => format!("regard tag 'A sentence.' --model {model}"),
         "answer" => format!("regard answer 'A question?' --context 'A text.' --model {model}"),
-        "rerank" => format!("regard rerank 'A query' --texts FILE --model {model}"),
+        "rerank" => {
+            format!("printf 'A text.\\nAnother.\\n' | regard rerank 'A query' --model {model}")
+        }
         "translate" => format!("regard translate 'A sentence.' --model {model}"),
         "summarize" => format!("regard summarize 'A long text …' --model {model}"),
         "generate" => format!("regard generate 'A beginning' --model {model}"),
-        "recognize" => format!("regard recognize FILE.wav --model {model}"),
+        "recognize" => format!("regard recognize {} --model {model}", media("FILE.wav")),
         _ => format!("regard inspect {model}"),
     };
     vec![use_it, format!("regard eval {model} --details"), format!("regard runs {model}")]
+}
+
+/// Command that labels the nodes of the tables that a run was trained on, without its model.
+pub fn graph_command(folder: &Path) -> String {
+    let trained = TrainedImport::of_run(folder).ok().flatten();
+    match trained.as_ref().and_then(|trained| Some((trained.data.first()?, &trained.edges))) {
+        Some((nodes, edges)) => {
+            let edges = edges.as_ref().map(|edges| quoted(near(edges).display()));
+            let edges = edges.map_or(String::new(), |edges| format!(" --edges {edges}"));
+            format!("regard classify --graph {}{edges}", quoted(near(nodes).display()))
+        }
+        None => "regard classify --graph EDGES --nodes NODES".into(),
+    }
+}
+
+/// Path as seen from the current folder, if it is below it.
+fn near(path: &Path) -> &Path {
+    let here = std::env::current_dir().ok();
+    here.and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path)
 }
 
 /// Whether a run was trained on imported files of the user.
