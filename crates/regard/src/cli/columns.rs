@@ -46,4 +46,19 @@ impl ColumnFlags {
         request.header = self.no_header.then_some(false);
         request.skip_bad = self.skip_bad;
     }
+
+    /// Returns a flag that was given, with its hyphens.
+    pub fn given(&self) -> Option<&'static str> {
+        let all = [
+            ("--edges", self.edges.is_some()),
+            ("--text", self.text.is_some()),
+            ("--label", self.label.is_some()),
+            ("--source", self.source.is_some()),
+            ("--target", self.target.is_some()),
+            ("--query", self.query.is_some()),
+            ("--no-header", self.no_header),
+            ("--skip-bad", self.skip_bad),
+        ];
+        all.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+    }
 }

@@ -21,6 +21,7 @@ mod markup;
 mod messages;
 mod outputs;
 mod own_data;
+mod own_eval;
 mod own_train;
 mod permuted;
 mod pictures;

@@ -3,10 +3,12 @@
 pub mod details;
 mod of_run;
 mod others;
+mod own;
 mod translation;
 
 pub use of_run::of_run;
 
+use super::columns::ColumnFlags;
 use super::inputs::note;
 use super::{Global, Outcome};
 use crate::files::not_an_input;
@@ -15,9 +17,9 @@ use crate::models::{self, ResolvedModel};
 use crate::recipe;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
+use own::OwnExamples;
 use regard_tasks::data::{self, ledger};
 use regard_tasks::evaluation::{EvaluationData, data_sets};
-use regard_tasks::own;
 use regard_tasks::recipe::{Table, of_model};
 use regard_tasks::say::{did_you_mean, many, short};
 use regard_tasks::train::{self, changed_data, is_run};
@@ -26,13 +28,14 @@ use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Evaluates a model with the metrics of its task, on the test part of its recipe's data, on another
-data set, or on a file of yours.
+data set, or on files of yours.
 
 Examples:
   regard eval --model en-fr --data pairs.tsv           # built-in model, your file
   regard eval tatoeba-en-fr-transformer --model en-fr  # needs the data set tatoeba-fra-eng
   regard eval multi30k-transformer --part valid        # the run in runs/multi30k-transformer
   regard eval runs/try --set decode.num_beams=1        # a run, by the recipe in its folder
+  regard eval runs/reviews --data new.csv              # a run on your data: read as in training
   regard eval runs/try --details                       # also labels, confusions, worst examples
   regard eval --model gpt2 --data my-text.txt          # downloads GPT-2 from the Hub; your file
 
@@ -51,7 +54,14 @@ Metrics by task:
 On the validation part, values equal those of the run's own evaluations, except for translations:
 training evaluates with greedy search, eval with the recipe's [decode] settings.
 
-Files for --data:
+Runs that were trained by `regard train TASK --data FILE`: --data takes the same kinds of files and
+folders, and reads them as training did, with the same columns, header, separator and labels.
+--text, --label, --source, --target, --query and --no-header choose other columns; a graph also
+needs --edges. What was read is printed. All examples are evaluated; of data with parts, the test
+part or --part. A problem is an error, listed with its line, and so is a label that the run has not
+learned; --skip-bad leaves such rows out.
+
+Files for --data of other models:
   classify        .tsv, .csv or .jsonl with text and label (columns: --set data.text=NAME --set
                   data.label=NAME)
   classify-image  an IDX file of images, with the IDX file of labels beside it
@@ -85,9 +95,10 @@ pub struct Flags {
     /// Part (split) of the data [default: test, or valid if there is no test part]
     #[arg(long, value_enum)]
     part: Option<Part>,
-    /// File, or name of another data set, to evaluate on instead of the recipe's
+    /// File, folder or name of another data set to evaluate on instead of the recipe's data; two
+    /// files if they are parallel
     #[arg(long, value_name = "FILE or SET")]
-    data: Option<String>,
+    data: Vec<String>,
     /// Set a key of the recipe; can be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
@@ -100,6 +111,8 @@ pub struct Flags {
     /// Translations only: skip sources with fewer words (characters, for languages without spaces)
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_words: usize,
+    #[command(flatten)]
+    columns: ColumnFlags,
     #[command(flatten)]
     hub: Hub,
 }
@@ -115,13 +128,17 @@ struct Job {
     recipe: Table,
     model: ResolvedModel,
     on: EvaluationData,
+    /// Files of the user, if the run was trained on such files.
+    own: Option<OwnExamples>,
 }
 
 pub fn run(flags: Flags, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
     not_the_data(&flags)?;
     let job = job(&flags)?;
     let run = match (&job.model, &job.on) {
-        (ResolvedModel::Folder(folder), EvaluationData::Set { set: None, .. }) => {
+        (ResolvedModel::Folder(folder), EvaluationData::Set { set: None, .. })
+            if job.own.is_none() =>
+        {
             Some(folder.path.clone())
         }
         _ => None,
@@ -157,7 +174,7 @@ fn measure(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
 fn check_set(task: &str, set: &str) -> Result<()> {
     let known = data_sets(task);
     // A task that does not exist has none, and is refused with its recipe.
-    if known.is_empty() || known.contains(&set) || own::sets(task).contains(&set) {
+    if known.is_empty() || known.contains(&set) || regard_tasks::own::sets(task).contains(&set) {
         return Ok(());
     }
     bail!(
@@ -170,15 +187,23 @@ fn check_set(task: &str, set: &str) -> Result<()> {
 
 /// Refuses to overwrite the references with the translations.
 fn not_the_data(flags: &Flags) -> Result<()> {
-    let (Some(save), Some(data)) = (&flags.save, &flags.data) else { return Ok(()) };
-    not_an_input("--save", save, &[Path::new(data)]).context("--save would overwrite --data")
+    let Some(save) = &flags.save else { return Ok(()) };
+    let data: Vec<&Path> = flags.data.iter().map(Path::new).collect();
+    not_an_input("--save", save, &data).context("--save would overwrite --data")
 }
 
 fn job(flags: &Flags) -> Result<Job> {
-    let on = on(flags)?;
     let given = flags.model.as_deref().map(|model| models::resolve(model, &flags.hub));
     let given = given.transpose()?;
-    let (recipe, model) = match (&flags.recipe, given) {
+    let own = own::record(flags, trained_run(flags, &given).as_deref())?;
+    let on = match &own {
+        Some(_) => None,
+        None => {
+            own::refuse_columns(flags)?;
+            Some(on(flags)?)
+        }
+    };
+    let (mut recipe, model) = match (&flags.recipe, given) {
         (Some(name), given) if run_folder(name).is_some() => {
             let folder = run_folder(name).expect("it was just there");
             let seed = folder.join("seed-0");
@@ -216,7 +241,7 @@ fn job(flags: &Flags) -> Result<Job> {
             let path = &folder.path;
             let table = match recipe::of_run(path, &flags.overrides)? {
                 Some(table) => table,
-                None if flags.data.is_none() => bail!(
+                None if flags.data.is_empty() => bail!(
                     "eval: {} comes without a recipe; name one, or pass --data FILE",
                     path.display()
                 ),
@@ -226,7 +251,21 @@ fn job(flags: &Flags) -> Result<Job> {
         }
         (None, None) => bail!("eval: need a recipe, the folder of a run, or --model"),
     };
-    Ok(Job { recipe, model, on })
+    let own = own.map(|trained| own::read(flags, trained)).transpose()?;
+    if let Some(own) = &own {
+        own.name_files(&mut recipe);
+    }
+    let on = own.as_ref().map(|own| own.on.clone()).or(on);
+    Ok(Job { recipe, model, on: on.expect("one of both is there"), own })
+}
+
+/// Folder of the run to evaluate, if there is one.
+fn trained_run(flags: &Flags, given: &Option<ResolvedModel>) -> Option<PathBuf> {
+    let folder = match given {
+        Some(ResolvedModel::Folder(folder)) => Some(folder.path.clone()),
+        _ => None,
+    };
+    flags.recipe.as_deref().and_then(run_folder).or(folder)
 }
 
 /// Refuses a name that is neither a recipe's nor a run's. Errors of files are those of reading them.
@@ -266,13 +305,17 @@ fn on(flags: &Flags) -> Result<EvaluationData> {
         Part::Valid => data::Part::Valid,
         Part::Test => data::Part::Test,
     });
-    match &flags.data {
+    match flags.data.first() {
         Some(file) if Path::new(file).is_file() => match part {
             Some(_) => bail!("--part: {file} is a file, which is evaluated as a whole"),
             None => Ok(EvaluationData::File(file.into())),
         },
+        Some(folder) if Path::new(folder).is_dir() => bail!(
+            "--data: {folder} is a folder, which is read for runs that were trained by regard train \
+             TASK --data"
+        ),
         // Looks like a path: no data set has a dot in its name.
         Some(file) if file.contains(['/', '\\', '.']) => bail!("--data: there is no file {file}"),
-        set => Ok(EvaluationData::Set { set: set.clone(), part }),
+        set => Ok(EvaluationData::Set { set: set.cloned(), part }),
     }
 }

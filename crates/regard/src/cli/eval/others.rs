@@ -21,12 +21,15 @@ pub fn run(job: Job, more: bool, global: &Global, out: &mut dyn Write) -> Result
         task.set_seed(seed);
     }
     let report = task.evaluate(&job.model.files(), &job.on);
-    let report = match &job.on {
+    let mut report = match &job.on {
         EvaluationData::Set { set: Some(set), .. } => {
             report.with_context(|| format!("--data {set}"))?
         }
         _ => report?,
     };
+    if let Some(own) = &job.own {
+        (report.data, report.part) = (own.shown.clone(), None);
+    }
     match global.json {
         true => write_json(out, &Evaluated::new(&*task, &report))?,
         false => write!(out, "{}", text(task.name(), &report))?,

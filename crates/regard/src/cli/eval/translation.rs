@@ -18,7 +18,7 @@ use serde::Serialize;
 use std::io::Write;
 
 pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
-    let recipe = Recipe::from_table(job.recipe).map_err(|message| anyhow!("{message}"))?;
+    let recipe = Recipe::from_table(job.recipe.clone()).map_err(|message| anyhow!("{message}"))?;
     let translator = Translator::load(job.model.files())?;
     let groups = recipe.data.asked(&job.on);
     let mut groups = match &job.on {
@@ -39,12 +39,12 @@ pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
     let seconds = report.seconds;
     let swapped = swapped(&groups, &texts).filter(|_| matches!(how, Measure::Sentences { .. }));
     let swapped = swapped.map(|why| match &job.on {
-        EvaluationData::File(path) => format!(
+        EvaluationData::File(path) if job.own.is_none() => format!(
             "{}: column 1 is read as the source and column 2 as the reference; they look swapped: \
              {why}",
             path.display()
         ),
-        EvaluationData::Set { .. } => format!("source and reference look swapped: {why}"),
+        _ => format!("source and reference look swapped: {why}"),
     });
     if let Some(warning) = &swapped {
         say(format_args!("regard: warning: {warning}"));
@@ -55,7 +55,7 @@ pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
         save_text(path, &text)?;
     }
     if global.json {
-        let (data, part) = measured(&recipe, &job.on);
+        let (data, part) = measured(&recipe, &job);
         let evaluated = Evaluated {
             details: translate::details(&groups, &texts, how),
             report,
@@ -70,9 +70,10 @@ pub fn run(flags: &Flags, job: Job, global: &Global, out: &mut dyn Write) -> Res
         write_json(out, &evaluated)?;
         return Ok(Outcome::Positive);
     }
-    let (data, part) = measured(&recipe, &job.on);
+    let (data, part) = measured(&recipe, &job);
     let of = match part {
         Some(part) => format!(", {part}"),
+        None if job.own.is_some() => String::new(),
         None => " (column 1 is the source, 2 the reference)".to_string(),
     };
     let (name, count) = (&recipe.name, report.sentences);
@@ -119,8 +120,11 @@ struct Evaluated<'a> {
 }
 
 /// Name of the data set and its part, or of the file.
-fn measured(recipe: &Recipe, on: &EvaluationData) -> (String, Option<&'static str>) {
-    match on {
+fn measured(recipe: &Recipe, job: &Job) -> (String, Option<&'static str>) {
+    if let Some(own) = &job.own {
+        return (own.shown.clone(), None);
+    }
+    match &job.on {
         EvaluationData::File(path) => (path.display().to_string(), None),
         EvaluationData::Set { set, part } => {
             let set = set.as_ref().unwrap_or(&recipe.data.set).clone();
