@@ -10,6 +10,7 @@ mod classify;
 mod columns;
 mod examples;
 pub mod findings;
+mod glimpse;
 mod graph;
 mod images;
 mod language;
@@ -24,6 +25,7 @@ mod roles;
 mod speech;
 pub(crate) mod table;
 mod tag;
+mod values;
 
 pub use findings::{Finding, Findings, Severity};
 pub use preset::Effort;

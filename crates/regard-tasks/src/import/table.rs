@@ -2,19 +2,17 @@
 //! noted with its line.
 
 use super::findings::{Findings, Place};
+use super::glimpse::{comma, encoding_hint, foreign, glimpse};
+use super::values::{cell, values_of};
 use crate::data::columns::{Separator, row};
-use crate::data::stream::Lines;
+use crate::data::stream::{self, Lines};
 use crate::say;
 use regard_models::{Error, Result};
 use serde_json::Value;
 use std::collections::VecDeque;
-use std::io::Read;
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
-/// Number of bytes from which the separator and the encoding are guessed.
-const GLIMPSE: usize = 1 << 16;
-/// Largest JSON file that is one array, in bytes: it is held in memory as a whole.
-const WHOLE: u64 = 1 << 30;
 /// Ends of file names that are tables.
 pub(crate) const ENDS: [&str; 7] = ["csv", "tsv", "tab", "txt", "jsonl", "ndjson", "json"];
 
@@ -54,16 +52,26 @@ impl Table {
     /// # Errors
     /// If the file cannot be opened or is of an unknown type.
     pub fn read(path: &Path, findings: &mut Findings) -> Result<Table> {
-        let glimpse = glimpse(path)?;
-        if let Some(message) = foreign(&glimpse) {
+        Table::of(stream::open(path)?, path, findings)
+    }
+
+    /// Reads a table from a reader; the end of its name is its type.
+    ///
+    /// # Errors
+    /// As [`Table::read`].
+    pub fn of(reader: impl BufRead, path: &Path, findings: &mut Findings) -> Result<Table> {
+        let (first, reader) = glimpse(reader, path)?;
+        if let Some(message) = foreign(&first) {
             findings.error("encoding", Place::whole(path), message);
             return Ok(Table { path: path.into(), keys: None, rows: VecDeque::new() });
         }
         let table = match end(path).as_str() {
-            "csv" => Table::columns(path, comma(&glimpse), findings)?,
-            "tsv" | "tab" | "txt" => Table::columns(path, Separator::Tab, findings)?,
+            "csv" => Table::columns((&first, reader), path, comma(&first), findings),
+            "tsv" | "tab" | "txt" => {
+                Table::columns((&first, reader), path, Separator::Tab, findings)
+            }
             "jsonl" | "ndjson" | "json" => {
-                let values = json_values(path, findings)?;
+                let values = values_of(&first, reader, path, findings)?;
                 Table::of_values(path, values, findings)
             }
             _ => {
@@ -77,8 +85,14 @@ impl Table {
         Ok(table)
     }
 
-    fn columns(path: &Path, between: Separator, findings: &mut Findings) -> Result<Table> {
-        let mut lines = Lines::open(path)?;
+    /// Reads columns; the first bytes of the reader tell the encoding of bad lines.
+    fn columns(
+        (first, reader): (&[u8], impl BufRead),
+        path: &Path,
+        between: Separator,
+        findings: &mut Findings,
+    ) -> Table {
+        let mut lines = Lines::new(reader, path);
         let mut rows = VecDeque::new();
         let mut bad = 0;
         loop {
@@ -108,9 +122,9 @@ impl Table {
             let message = "most lines are UTF-8 and these are not: correct them by hand";
             findings.warn("encoding", Place::whole(path), message);
         } else if bad > 0 {
-            findings.warn("encoding", Place::whole(path), encoding_hint(path)?);
+            findings.warn("encoding", Place::whole(path), encoding_hint(first));
         }
-        Ok(Table { path: path.into(), keys: None, rows })
+        Table { path: path.into(), keys: None, rows }
     }
 
     /// Objects as rows: the keys of the first one are the columns.
@@ -177,146 +191,6 @@ impl Table {
             false
         });
     }
-}
-
-/// Reads JSON values with their lines: JSON lines, or an array in a file whose name ends in
-/// `.json`, where the place is the number of the element. Those that cannot be read are noted and
-/// left out.
-pub(crate) fn json_values(path: &Path, findings: &mut Findings) -> Result<Vec<(u64, Value)>> {
-    let glimpse = glimpse(path)?;
-    if let Some(message) = foreign(&glimpse) {
-        findings.error("encoding", Place::whole(path), message);
-        return Ok(vec![]);
-    }
-    match end(path) == "json" && glimpse.trim_ascii_start().starts_with(b"[") {
-        true => array(path, findings),
-        false => objects(path, findings),
-    }
-}
-
-fn objects(path: &Path, findings: &mut Findings) -> Result<Vec<(u64, Value)>> {
-    let mut lines = Lines::open(path)?;
-    let mut all = vec![];
-    while let Some(line) = lines.next() {
-        let line = match line {
-            Ok(line) => line,
-            Err(error) => {
-                findings.reader("encoding", path, &error);
-                continue;
-            }
-        };
-        if line.trim().is_empty() {
-            continue;
-        }
-        match serde_json::from_str::<Value>(&line) {
-            Ok(value) => all.push((lines.number(), value)),
-            Err(error) => {
-                let place = Place::line(path, lines.number());
-                findings.row("JSON", place, format!("is not JSON: {}", plain(&error)));
-            }
-        }
-    }
-    Ok(all)
-}
-
-fn array(path: &Path, findings: &mut Findings) -> Result<Vec<(u64, Value)>> {
-    match serde_json::from_slice::<Vec<Value>>(&whole(path)?) {
-        Ok(values) => Ok((1..).zip(values).collect()),
-        Err(error) => {
-            let place = Place::line(path, error.line() as u64);
-            findings.row("JSON", place, format!("is not JSON: {}", plain(&error)));
-            Ok(vec![])
-        }
-    }
-}
-
-/// Reads a JSON file that is one value.
-pub(crate) fn whole(path: &Path) -> Result<Vec<u8>> {
-    let mut text = vec![];
-    let reader = crate::data::stream::open(path)?;
-    reader.take(WHOLE + 1).read_to_end(&mut text).map_err(Error::io(path))?;
-    match text.len() as u64 > WHOLE {
-        true => {
-            let message = format!("is one JSON value of more than {WHOLE} bytes; use JSON lines");
-            Err(Error::file(path, message))
-        }
-        false => Ok(text),
-    }
-}
-
-/// Text of a JSON value: strings as they are, null as nothing, anything else as JSON.
-fn cell(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    }
-}
-
-/// Message of a JSON error without its place, which the finding has.
-pub(crate) fn plain(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    text.split(" at line ").next().unwrap_or(&text).to_string()
-}
-
-/// First bytes of a file, decompressed.
-fn glimpse(path: &Path) -> Result<Vec<u8>> {
-    let mut bytes = vec![];
-    let reader = crate::data::stream::open(path)?;
-    reader.take(GLIMPSE as u64).read_to_end(&mut bytes).map_err(Error::io(path))?;
-    Ok(bytes)
-}
-
-/// Message for a file that is not text in one byte per ASCII character.
-fn foreign(bytes: &[u8]) -> Option<String> {
-    match bytes {
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
-            Some("is UTF-16; convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW".into())
-        }
-        [b'P', b'K', 3, 4, ..] => {
-            Some("is a zip archive, perhaps a spreadsheet (.xlsx); save it as CSV".into())
-        }
-        [b'P', b'A', b'R', b'1', ..] => Some("is a Parquet file; convert it to JSON lines".into()),
-        _ => None,
-    }
-}
-
-/// Guesses the encoding of a file that is not UTF-8.
-fn encoding_hint(path: &Path) -> Result<String> {
-    let bytes = glimpse(path)?;
-    // Bytes of two-byte Chinese encodings come in pairs, accented letters mostly alone.
-    let (mut pairs, mut alone, mut at) = (0, 0, 0);
-    while at < bytes.len() {
-        let next = bytes.get(at + 1).copied().unwrap_or(0);
-        match (bytes[at] >= 0x81, next >= 0x40) {
-            (false, _) => at += 1,
-            (true, true) if next >= 0x81 => {
-                pairs += 1;
-                at += 2;
-            }
-            (true, _) => {
-                alone += 1;
-                at += 1;
-            }
-        }
-    }
-    let guess = if pairs > alone { "GB18030" } else { "WINDOWS-1252" };
-    Ok(format!("may be {guess}; convert it: iconv -f {guess} -t UTF-8 FILE > NEW"))
-}
-
-/// Separator of a CSV file: a comma or, as spreadsheets in many countries write it, a semicolon.
-fn comma(glimpse: &[u8]) -> Separator {
-    let first = glimpse.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let (mut quoted, mut commas, mut semicolons) = (false, 0, 0);
-    for byte in first {
-        match byte {
-            b'"' => quoted = !quoted,
-            b',' if !quoted => commas += 1,
-            b';' if !quoted => semicolons += 1,
-            _ => {}
-        }
-    }
-    if semicolons > commas { Separator::Semicolon } else { Separator::Comma }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Questions as SQuAD's JSON, or as JSON lines with a context, a question and its answers.
 
 use super::super::findings::{Findings, Place};
-use super::super::table::{self, json_values};
+use super::super::table;
+use super::super::values::{json_values, plain, whole};
 use super::spans::{Problem, answers, placed, searched};
 use super::{Answer, Question};
 use crate::say;
@@ -52,7 +53,7 @@ type IdLines = HashMap<String, u64>;
 
 /// Reads the articles of SQuAD's JSON; `None` if the file is a list or JSON lines.
 fn squad(path: &Path, findings: &mut Findings) -> Result<Option<(Vec<Value>, IdLines)>> {
-    let text = table::whole(path)?;
+    let text = whole(path)?;
     if !text.trim_ascii_start().starts_with(b"{") {
         return Ok(None);
     }
@@ -65,7 +66,7 @@ fn squad(path: &Path, findings: &mut Findings) -> Result<Option<(Vec<Value>, IdL
         Err(error) if error.to_string().starts_with("trailing characters") => Ok(None),
         Err(error) => {
             let place = Place::line(path, error.line() as u64);
-            let message = format!("is not JSON: {}", table::plain(&error));
+            let message = format!("is not JSON: {}", plain(&error));
             findings.error("JSON", place, message);
             Ok(Some((vec![], IdLines::new())))
         }

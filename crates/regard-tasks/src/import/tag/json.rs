@@ -2,7 +2,7 @@
 
 use super::super::examples::one_line;
 use super::super::findings::{Findings, Place};
-use super::super::table::json_values;
+use super::super::values::json_values;
 use super::{Item, Unit, iob, sentence};
 use crate::import::Request;
 use crate::say;
