@@ -235,11 +235,14 @@ pub(crate) fn name(cell: &str) -> String {
     cell.trim().trim_start_matches('\u{feff}').to_lowercase()
 }
 
-/// The first row, for messages.
-fn shown(first: &Row) -> String {
+/// Number of columns that a message lists.
+pub(crate) const LISTED: usize = 40;
+
+/// The first row, for messages: every column up to a sane number.
+pub(crate) fn shown(first: &Row) -> String {
     let cells: Vec<String> =
-        first.iter().map(|cell| format!("{:?}", say::short(cell, 40))).collect();
-    format!("the first row is: {}", say::list(&cells, 8))
+        first.iter().map(|cell| format!("{:?}", say::short(cell, 36))).collect();
+    format!("the first row is: {}", say::list(&cells, LISTED))
 }
 
 fn unclear(first: &Row, spelling: Spelling) -> String {
@@ -393,7 +396,7 @@ pub fn of_object<'a>(
     let find = |wanted: &str| keys.iter().copied().find(|key| key.eq_ignore_ascii_case(wanted));
     let missing = |key: &str, wanted: &str| {
         let mean = say::did_you_mean(wanted, keys);
-        format!("has no {wanted:?}; {mean}its keys are {}; set data.{key}", say::list(keys, 10))
+        format!("has no {wanted:?}; {mean}its keys are {}; set data.{key}", say::list(keys, LISTED))
     };
     let text = match &asked.text {
         Some(names) => {
