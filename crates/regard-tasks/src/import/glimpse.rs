@@ -57,6 +57,27 @@ pub(super) fn encoding_hint(bytes: &[u8]) -> String {
     format!("may be {guess}; convert it: iconv -f {guess} -t UTF-8 FILE > NEW")
 }
 
+/// Separator that the first line of a CSV file names, as in `sep=;`, which spreadsheets write and
+/// read. `None` if the first line is another; the text after `sep=` if it is no separator.
+pub(super) fn named(first: &[u8]) -> Option<Result<Separator, String>> {
+    let line = first.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    let line = std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line)).ok()?;
+    // Some programs write it in quotation marks.
+    let line = line.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(line);
+    let (key, value) = line.split_once('=')?;
+    if !key.eq_ignore_ascii_case("sep") {
+        return None;
+    }
+    let mut all = value.chars();
+    Some(match (all.next(), all.next()) {
+        (Some(','), None) => Ok(Separator::Comma),
+        (Some(';'), None) => Ok(Separator::Semicolon),
+        (Some(one), None) if one != '"' && !one.is_alphanumeric() => Ok(Separator::Other(one)),
+        _ => Err(value.to_string()),
+    })
+}
+
 /// Separator of a CSV file: a comma or, as spreadsheets in many countries write it, a semicolon.
 pub(super) fn comma(glimpse: &[u8]) -> Separator {
     let first = glimpse.split(|byte| *byte == b'\n').next().unwrap_or_default();

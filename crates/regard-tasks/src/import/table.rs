@@ -2,8 +2,9 @@
 //! noted with its line.
 
 use super::findings::{Findings, Place};
-use super::glimpse::{comma, encoding_hint, foreign, glimpse};
-use super::values::{cell, values_of};
+use super::glimpse::{comma, encoding_hint, foreign, glimpse, named};
+use super::values::{cell, not_text, values_of};
+use crate::data::choose::LISTED;
 use crate::data::columns::{Separator, row};
 use crate::data::stream::{self, Lines};
 use crate::say;
@@ -32,6 +33,25 @@ pub(crate) struct Row {
     /// Line on which the row ends, from 1.
     pub line: u64,
     pub cells: Vec<String>,
+    /// Columns whose JSON value is no text, with the kind of the value. Labels may be such, texts
+    /// may not.
+    pub other: Vec<(usize, &'static str)>,
+}
+
+impl Row {
+    /// Returns a row of texts.
+    pub fn new(line: u64, cells: Vec<String>) -> Row {
+        Row { line, cells, other: vec![] }
+    }
+
+    /// Message about the first of these columns that is no text, if there is one. `names` are the
+    /// names of all columns.
+    pub fn not_text(&self, columns: &[usize], names: Option<&[String]>) -> Option<String> {
+        let (column, kind) = self.other.iter().find(|(column, _)| columns.contains(column))?;
+        let name = names.and_then(|names| names.get(*column)).map_or("", String::as_str);
+        let cell = say::short(&self.cells[*column], 40);
+        Some(format!("{name:?} is {kind}, {cell}; need a text, in quotation marks"))
+    }
 }
 
 /// Returns the end of a file's name in lower case, without `.gz`.
@@ -66,7 +86,21 @@ impl Table {
             return Ok(Table { path: path.into(), keys: None, rows: VecDeque::new() });
         }
         let table = match end(path).as_str() {
-            "csv" => Table::columns((&first, reader), path, comma(&first), findings),
+            "csv" => {
+                let between = match named(&first) {
+                    None => comma(&first),
+                    Some(Ok(between)) => between,
+                    Some(Err(found)) => {
+                        let message = format!(
+                            "names the separator {:?}; need one character, such as sep=;",
+                            say::short(&found, 40)
+                        );
+                        findings.error("separator", Place::line(path, 1), message);
+                        return Ok(Table { path: path.into(), keys: None, rows: VecDeque::new() });
+                    }
+                };
+                Table::columns((&first, reader), path, between, findings)
+            }
             "tsv" | "tab" | "txt" => {
                 Table::columns((&first, reader), path, Separator::Tab, findings)
             }
@@ -93,6 +127,9 @@ impl Table {
         findings: &mut Findings,
     ) -> Table {
         let mut lines = Lines::new(reader, path);
+        if named(first).is_some() && between != Separator::Tab {
+            let _ = lines.next();
+        }
         let mut rows = VecDeque::new();
         let mut bad = 0;
         loop {
@@ -102,7 +139,7 @@ impl Table {
                     let place = Place::line(path, lines.number());
                     findings.row("encoding", place, "has a NUL byte: this is not a text file");
                 }
-                Ok(Some(cells)) => rows.push_back(Row { line: lines.number(), cells }),
+                Ok(Some(cells)) => rows.push_back(Row::new(lines.number(), cells)),
                 Ok(None) => break,
                 Err(error) => {
                     let text = error.to_string();
@@ -143,13 +180,15 @@ impl Table {
                 let names: Vec<&str> = object.keys().map(String::as_str).collect();
                 let message = format!(
                     "has no {lacking:?}, which the first object has; its keys are {}",
-                    say::list(&names, 10)
+                    say::list(&names, LISTED)
                 );
                 findings.row("missing field", place, message);
                 continue;
             }
             let cells = keys.iter().map(|key| cell(&object[key])).collect();
-            rows.push_back(Row { line, cells });
+            let other = keys.iter().enumerate();
+            let other = other.filter_map(|(at, key)| Some((at, not_text(&object[key])?)));
+            rows.push_back(Row { line, cells, other: other.collect() });
         }
         Table { path: path.into(), keys: Some(keys.unwrap_or_default()), rows }
     }
@@ -213,6 +252,10 @@ mod tests {
         for (name, text) in [
             ("a.csv", "text,label\n\"a, b\",x\nc,y\n"),
             ("b.csv", "text;label\na, b;x\nc;y\n"),
+            ("b1.csv", "sep=;\ntext;label\na, b;x\nc;y\n"),
+            ("b2.csv", "\u{feff}SEP=|\r\ntext|label\r\na, b|x\r\nc|y\r\n"),
+            ("b3.csv", "\"sep=,\"\ntext,label\n\"a, b\",x\nc,y\n"),
+            ("b4.csv", "sep=\t\ntext\tlabel\n\"a, b\"\tx\nc\ty\n"),
             ("c.tsv", "text\tlabel\na, b\tx\nc\ty\n"),
             (
                 "d.jsonl",
@@ -255,6 +298,19 @@ mod tests {
     }
 
     #[test]
+    fn values_that_are_no_texts_are_known() {
+        let text = "{\"text\": 5, \"label\": 1}\n{\"text\": \"5\", \"label\": null}\n";
+        with_file("n.jsonl", text.as_bytes(), |path| {
+            let table = Table::read(path, &mut Findings::new(false)).unwrap();
+            let keys = table.keys.as_deref();
+            let text = keys.unwrap().iter().position(|key| key == "text").unwrap();
+            let said = table.rows[0].not_text(&[text], keys).unwrap();
+            assert_eq!(said, "\"text\" is a number, 5; need a text, in quotation marks");
+            assert_eq!(table.rows[1].not_text(&[0, 1], keys), None);
+        });
+    }
+
+    #[test]
     fn other_encodings_are_named() {
         let utf16: Vec<u8> =
             [0xff, 0xfe].into_iter().chain("a,b\n".bytes().flat_map(|b| [b, 0])).collect();
@@ -264,5 +320,7 @@ mod tests {
         assert!(read("b.csv", gbk).1.contains("may be GB18030"), "{}", read("b.csv", gbk).1);
         assert!(read("c.csv", b"PK\x03\x04....").1.contains("spreadsheet"));
         assert!(read("d.csv", b"").1.contains("has no rows"));
+        let told = read("e.csv", b"sep=semicolon\ntext;label\na;b\n").1;
+        assert!(told.contains("line 1: names the separator \"semicolon\"; need one"), "{told}");
     }
 }

@@ -99,6 +99,17 @@ pub(super) fn cell(value: &Value) -> String {
     }
 }
 
+/// Kind of a JSON value that is neither a text nor nothing.
+pub(crate) fn not_text(value: &Value) -> Option<&'static str> {
+    match value {
+        Value::String(_) | Value::Null => None,
+        Value::Number(_) => Some("a number"),
+        Value::Bool(_) => Some("true or false"),
+        Value::Array(_) => Some("a list"),
+        Value::Object(_) => Some("an object"),
+    }
+}
+
 /// Message of a JSON error without its place, which the finding has.
 pub(crate) fn plain(error: &serde_json::Error) -> String {
     let text = error.to_string();
