@@ -55,6 +55,15 @@ pub struct OwnFlags {
     /// Column of the query
     #[arg(long, value_name = "COLUMN", requires = "data")]
     query: Option<String>,
+    /// Column of the text that has the answer (answer)
+    #[arg(long, value_name = "COLUMN", requires = "data")]
+    context: Option<String>,
+    /// Column of the question (answer)
+    #[arg(long, value_name = "COLUMN", requires = "data")]
+    question: Option<String>,
+    /// Column of the answer (answer)
+    #[arg(long, value_name = "COLUMN", requires = "data")]
+    answer: Option<String>,
     /// The first row of a table is an example and not a header
     #[arg(long, requires = "data")]
     no_header: bool,
@@ -103,6 +112,9 @@ impl OwnFlags {
         request.columns.source = self.source.clone();
         request.columns.target = self.target.clone();
         request.columns.query = self.query.clone();
+        request.columns.context = self.context.clone();
+        request.columns.question = self.question.clone();
+        request.columns.answer = self.answer.clone();
         request.header = self.no_header.then_some(false);
         request.image_size = self.image_size.map(usize::from);
         request.skip_bad = self.skip_bad;
