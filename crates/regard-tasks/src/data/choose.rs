@@ -263,6 +263,27 @@ pub(crate) fn text_columns(header: &Row) -> Vec<usize> {
     Names::of(header).texts
 }
 
+/// Whether a row has known names of a text and of a label.
+pub(crate) fn is_text_and_label(first: &Row) -> bool {
+    let names = Names::of(first);
+    !names.texts.is_empty() && !names.labels.is_empty()
+}
+
+/// Whether the first row is a header, if nothing is known about labels: by known names, or because
+/// only numbers are below a name.
+pub(crate) fn is_header(rows: &[&Row]) -> bool {
+    let [first, rest @ ..] = rows else { return false };
+    let number =
+        |cell: Option<&String>| cell.is_some_and(|cell| cell.trim().parse::<f64>().is_ok());
+    let above_numbers = |at: usize| {
+        let cell = first.get(at);
+        !number(cell)
+            && cell.is_some_and(|cell| !cell.trim().is_empty())
+            && rest.iter().all(|row| number(row.get(at)))
+    };
+    Names::of(first).is_header(rows) || rest.len() >= 2 && (0..first.len()).any(above_numbers)
+}
+
 /// Columns whose names in the first row are known.
 struct Names {
     /// Text columns; if a preferred name is among them, only that one.

@@ -30,7 +30,11 @@ pub(super) fn foreign(bytes: &[u8]) -> Option<String> {
         [b'P', b'K', 3, 4, ..] => {
             Some("is a zip archive, perhaps a spreadsheet (.xlsx); save it as CSV".into())
         }
-        [b'P', b'A', b'R', b'1', ..] => Some("is a Parquet file; convert it to JSON lines".into()),
+        [b'P', b'A', b'R', b'1', ..] => Some(
+            "is a Parquet file; convert it to CSV: python3 -c \"import pandas; \
+             pandas.read_parquet('FILE').to_csv('NEW.csv', index=False)\""
+                .into(),
+        ),
         _ => None,
     }
 }

@@ -25,6 +25,7 @@ mod roles;
 mod speech;
 pub(crate) mod table;
 mod tag;
+pub mod texts;
 mod values;
 
 pub use findings::{Finding, Findings, Severity};

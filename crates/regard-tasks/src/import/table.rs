@@ -17,6 +17,18 @@ use std::path::{Path, PathBuf};
 /// Ends of file names that are tables.
 pub(crate) const ENDS: [&str; 7] = ["csv", "tsv", "tab", "txt", "jsonl", "ndjson", "json"];
 
+/// Kind of the value of a key that an object does not have.
+const MISSING: &str = "missing";
+
+/// What an object is that lacks a key of the first one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// A problem: every column is needed.
+    Problem,
+    /// A row, whose column is no text: [`Row::not_text`] tells where it is needed.
+    Allowed,
+}
+
 /// A table in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
@@ -49,6 +61,9 @@ impl Row {
     pub fn not_text(&self, columns: &[usize], names: Option<&[String]>) -> Option<String> {
         let (column, kind) = self.other.iter().find(|(column, _)| columns.contains(column))?;
         let name = names.and_then(|names| names.get(*column)).map_or("", String::as_str);
+        if *kind == MISSING {
+            return Some(format!("has no {name:?}, which the first object has"));
+        }
         let cell = say::short(&self.cells[*column], 40);
         Some(format!("{name:?} is {kind}, {cell}; need a text, in quotation marks"))
     }
@@ -80,12 +95,25 @@ impl Table {
     /// # Errors
     /// As [`Table::read`].
     pub fn of(reader: impl BufRead, path: &Path, findings: &mut Findings) -> Result<Table> {
+        Table::of_kind((&end(path), Missing::Problem), reader, path, findings)
+    }
+
+    /// Reads a table of a type, named as the end of a file name, from a reader.
+    ///
+    /// # Errors
+    /// As [`Table::read`].
+    pub fn of_kind(
+        (kind, missing): (&str, Missing),
+        reader: impl BufRead,
+        path: &Path,
+        findings: &mut Findings,
+    ) -> Result<Table> {
         let (first, reader) = glimpse(reader, path)?;
         if let Some(message) = foreign(&first) {
             findings.error("encoding", Place::whole(path), message);
             return Ok(Table { path: path.into(), keys: None, rows: VecDeque::new() });
         }
-        let table = match end(path).as_str() {
+        let table = match kind {
             "csv" => {
                 let between = match named(&first) {
                     None => comma(&first),
@@ -105,8 +133,8 @@ impl Table {
                 Table::columns((&first, reader), path, Separator::Tab, findings)
             }
             "jsonl" | "ndjson" | "json" => {
-                let values = values_of(&first, reader, path, findings)?;
-                Table::of_values(path, values, findings)
+                let values = values_of((kind, &first), reader, path, findings)?;
+                Table::of_values(path, values, missing, findings)
             }
             _ => {
                 let message = format!("is not a table: its name must end in .{}", ENDS.join(", ."));
@@ -165,7 +193,12 @@ impl Table {
     }
 
     /// Objects as rows: the keys of the first one are the columns.
-    fn of_values(path: &Path, values: Vec<(u64, Value)>, findings: &mut Findings) -> Table {
+    fn of_values(
+        path: &Path,
+        values: Vec<(u64, Value)>,
+        missing: Missing,
+        findings: &mut Findings,
+    ) -> Table {
         let mut keys: Option<Vec<String>> = None;
         let mut rows = VecDeque::new();
         for (line, value) in values {
@@ -176,7 +209,7 @@ impl Table {
             };
             let keys = keys.get_or_insert_with(|| object.keys().cloned().collect());
             let lacking: Vec<&String> = keys.iter().filter(|k| !object.contains_key(*k)).collect();
-            if let Some(lacking) = lacking.first() {
+            if let (Some(lacking), Missing::Problem) = (lacking.first(), missing) {
                 let names: Vec<&str> = object.keys().map(String::as_str).collect();
                 let message = format!(
                     "has no {lacking:?}, which the first object has; its keys are {}",
@@ -185,9 +218,11 @@ impl Table {
                 findings.row("missing field", place, message);
                 continue;
             }
-            let cells = keys.iter().map(|key| cell(&object[key])).collect();
-            let other = keys.iter().enumerate();
-            let other = other.filter_map(|(at, key)| Some((at, not_text(&object[key])?)));
+            let cells =
+                keys.iter().map(|key| object.get(key).map_or(String::new(), cell)).collect();
+            let other = keys.iter().enumerate().filter_map(|(at, key)| {
+                Some((at, object.get(key).map_or(Some(MISSING), not_text)?))
+            });
             rows.push_back(Row { line, cells, other: other.collect() });
         }
         Table { path: path.into(), keys: Some(keys.unwrap_or_default()), rows }

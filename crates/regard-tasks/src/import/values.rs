@@ -21,17 +21,17 @@ pub(crate) fn json_values(path: &Path, findings: &mut Findings) -> Result<Vec<(u
         findings.error("encoding", Place::whole(path), message);
         return Ok(vec![]);
     }
-    values_of(&first, reader, path, findings)
+    values_of((&end(path), &first), reader, path, findings)
 }
 
-/// As [`json_values`], from a reader whose first bytes are known.
+/// As [`json_values`], from a reader whose type and first bytes are known.
 pub(super) fn values_of(
-    first: &[u8],
+    (kind, first): (&str, &[u8]),
     reader: impl BufRead,
     path: &Path,
     findings: &mut Findings,
 ) -> Result<Vec<(u64, Value)>> {
-    match end(path) == "json" && first.trim_ascii_start().starts_with(b"[") {
+    match kind == "json" && first.trim_ascii_start().starts_with(b"[") {
         true => array(reader, path, findings),
         false => Ok(objects(reader, path, findings)),
     }

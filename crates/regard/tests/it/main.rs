@@ -36,6 +36,7 @@ mod search;
 mod shelf;
 mod shipped;
 mod summarize;
+mod tables;
 mod tiny;
 mod tokenizer;
 mod translate;
